@@ -1,0 +1,2 @@
+//! The one program, `tamis`.
+fn main() {}

@@ -1,0 +1,132 @@
+//! The answers to a batch of questions, one bit each.
+
+/// Yes or no for each item of a batch, as a bit mask.
+///
+/// A mask and not a list of `bool`, because a branch on each answer costs several times what the
+/// answer did: work on whole words, or walk the ones.
+///
+/// # Examples
+///
+/// ```
+/// use tamis::{Answers, Bloom, Filter, Insert};
+///
+/// let mut seen: Bloom = Bloom::for_items(100, 0.01)?;
+/// let mut answers = Answers::new();
+/// seen.insert_each(&[3_u64, 5, 3], &mut answers);
+/// assert_eq!(answers.iter().collect::<Vec<_>>(), [true, true, false]);
+/// assert_eq!(answers.ones().collect::<Vec<_>>(), [0, 1]);
+/// # Ok::<(), tamis::PlanError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answers {
+    // Invariant: bits at and above `len` are zero.
+    words: Vec<u64>,
+    len: usize,
+}
+
+impl Answers {
+    /// Returns an empty batch; it keeps its memory from one use to the next.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { words: Vec::new(), len: 0 }
+    }
+
+    /// Returns how many questions were answered.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Tells whether nothing was asked.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns answer `index`.
+    ///
+    /// # Panics
+    ///
+    /// If `index` is not below [`len`](Self::len).
+    #[must_use]
+    pub fn get(&self, index: usize) -> bool {
+        assert!(index < self.len, "answer {index} of {}", self.len);
+        self.words[index / 64] >> (index % 64) & 1 == 1
+    }
+
+    /// Counts the answers that are yes.
+    #[must_use]
+    pub fn count_ones(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// Returns the mask: answer `i` is bit `i % 64` of word `i / 64`; bits past the end are zero.
+    #[must_use]
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Iterates over all answers in order.
+    pub fn iter(&self) -> impl Iterator<Item = bool> + '_ {
+        (0..self.len).map(|index| self.get(index))
+    }
+
+    /// Iterates over the indices of the answers that are yes, in order.
+    pub fn ones(&self) -> impl Iterator<Item = usize> + '_ {
+        ones(self.words.iter().copied())
+    }
+
+    /// Iterates over the indices of the answers that are no, in order.
+    pub fn zeros(&self) -> impl Iterator<Item = usize> + '_ {
+        let len = self.len;
+        ones(self.words.iter().map(|word| !word)).take_while(move |&index| index < len)
+    }
+
+    /// Makes room for `len` answers, all no, and lends the mask to be filled.
+    ///
+    /// Whoever fills it leaves the bits past `len` zero.
+    pub fn reset(&mut self, len: usize) -> &mut [u64] {
+        self.words.clear();
+        self.words.resize(len.div_ceil(64), 0);
+        self.len = len;
+        &mut self.words
+    }
+}
+
+/// Walks the set bits of consecutive words.
+pub(crate) fn ones(words: impl Iterator<Item = u64>) -> impl Iterator<Item = usize> {
+    words.enumerate().flat_map(|(i, mut word)| {
+        std::iter::from_fn(move || {
+            (word != 0).then(|| {
+                let bit = word.trailing_zeros() as usize;
+                word &= word - 1;
+                i * 64 + bit
+            })
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ones_and_zeros_share_all_indices() {
+        let mut answers = Answers::new();
+        answers.reset(130).copy_from_slice(&[1 | 1 << 63, 0, 0b10]);
+        assert_eq!(answers.ones().collect::<Vec<_>>(), [0, 63, 129]);
+        assert_eq!(answers.zeros().count(), 127);
+        assert_eq!(answers.zeros().last(), Some(128));
+        assert_eq!(answers.count_ones(), 3);
+        assert!(answers.get(63) && !answers.get(64));
+    }
+
+    #[test]
+    fn a_reset_forgets_earlier_answers() {
+        let mut answers = Answers::new();
+        answers.reset(64)[0] = u64::MAX;
+        answers.reset(1);
+        assert_eq!(answers.count_ones(), 0);
+        assert_eq!(answers.len(), 1);
+    }
+}

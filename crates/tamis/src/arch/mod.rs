@@ -1,0 +1,240 @@
+//! SIMD kernels, prefetch and huge pages: the only `unsafe` of this crate.
+//!
+//! A kernel takes slices and has a scalar twin of the same signature in [`scalar`]. The table is
+//! chosen once per process by what the CPU has; answers and bytes never depend on the choice.
+//! Kernels are generic over [`Word`], so that bits owned, mapped or shared between threads are read
+//! by the same code.
+#![allow(unsafe_code)]
+
+#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+mod avx2;
+#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+mod avx512;
+pub(crate) mod memory;
+pub(crate) mod scalar;
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+pub use memory::prefetch;
+pub(crate) use memory::prefetch_index;
+
+use crate::bits::Word;
+
+/// One set of kernels over words of type `W`.
+///
+/// Answers are bit masks: item `i` is bit `i % 64` of word `i / 64`, and a kernel overwrites
+/// `hashes.len().div_ceil(64)` words.
+pub(crate) struct Kernels<W: Word> {
+    /// Tests 512-bit blocks: bit set if the item is in.
+    pub contains_512: fn(words: &[W], hashes: &[u64], answers: &mut [u64]),
+    /// Tests 256-bit blocks by Parquet's rule.
+    pub contains_256: fn(words: &[W], hashes: &[u64], answers: &mut [u64]),
+}
+
+/// The kernels that write need words nobody else sees; hashing needs no words at all.
+pub(crate) struct OwnedKernels {
+    /// The instruction set, as tests and `tamis --version` name it.
+    pub name: &'static str,
+    /// XXH3 of 8-byte items; `flip` is `xxh3::flip(seed)`.
+    pub hash_u64: fn(items: &[u64], flip: u64, hashes: &mut [u64]),
+    /// XXH3 of 4-byte items.
+    pub hash_u32: fn(items: &[u32], flip: u64, hashes: &mut [u64]),
+    /// Sets the bits of 512-bit blocks: answer bit set if the item is new.
+    pub insert_512: fn(words: &mut [u64], hashes: &[u64], answers: &mut [u64]),
+    /// The same by Parquet's rule.
+    pub insert_256: fn(words: &mut [u64], hashes: &[u64], answers: &mut [u64]),
+}
+
+/// An instruction set that has kernels of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum Level {
+    Scalar = 1,
+    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+    Avx2 = 2,
+    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+    Avx512 = 3,
+}
+
+impl Level {
+    pub(crate) fn owned(self) -> &'static OwnedKernels {
+        match self {
+            Level::Scalar => &scalar::KERNELS,
+            #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+            Level::Avx2 => &avx2::KERNELS,
+            #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+            Level::Avx512 => &avx512::KERNELS,
+        }
+    }
+
+    pub(crate) fn readers<W: Word>(self) -> Kernels<W> {
+        match self {
+            Level::Scalar => scalar::readers(),
+            #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+            Level::Avx2 => avx2::readers(),
+            #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+            Level::Avx512 => avx512::readers(),
+        }
+    }
+}
+
+/// Zero until the first question, then a [`Level`]. `Relaxed`: every thread finds the same value.
+static LEVEL: AtomicU8 = AtomicU8::new(0);
+
+/// Returns the best level of this CPU.
+#[inline]
+pub(crate) fn level() -> Level {
+    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+    match LEVEL.load(Ordering::Relaxed) {
+        3 => Level::Avx512,
+        2 => Level::Avx2,
+        1 => Level::Scalar,
+        _ => detect(),
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri), not(loom))))]
+    Level::Scalar
+}
+
+#[cold]
+#[inline(never)]
+fn detect() -> Level {
+    let best = *available().last().expect("scalar is always available");
+    LEVEL.store(best as u8, Ordering::Relaxed);
+    best
+}
+
+/// Returns every level that this CPU can run, scalar first.
+pub(crate) fn available() -> Vec<Level> {
+    #[allow(unused_mut)]
+    let mut levels = vec![Level::Scalar];
+    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+    {
+        if is_x86_feature_detected!("avx2") {
+            levels.push(Level::Avx2);
+        }
+        if is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vl")
+        {
+            levels.push(Level::Avx512);
+        }
+    }
+    levels
+}
+
+/// Returns the kernels of this CPU that hash and write.
+pub(crate) fn kernels() -> &'static OwnedKernels {
+    level().owned()
+}
+
+/// Tests one item in 512-bit blocks.
+#[inline]
+pub(crate) fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
+    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+    if level() == Level::Avx512 {
+        // SAFETY: the level was detected.
+        return unsafe { avx512::contains_one_512(words, hash) };
+    }
+    scalar::contains_one_512(words, hash)
+}
+
+/// Sets one item's bits in 512-bit blocks; true if one of them was not set.
+#[inline]
+pub(crate) fn insert_one_512(words: &mut [u64], hash: u64) -> bool {
+    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+    if level() == Level::Avx512 {
+        // SAFETY: the level was detected.
+        return unsafe { avx512::insert_one_512(words, hash) };
+    }
+    scalar::insert_one_512(words, hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::bits::Bitmap;
+
+    fn answers(len: usize) -> Vec<u64> {
+        vec![u64::MAX; len.div_ceil(64)]
+    }
+
+    /// Inserts the first half of `hashes` and asks for all, at `level`; returns every output.
+    fn run(level: Level, blocks: usize, hashes: &[u64]) -> Vec<Vec<u64>> {
+        let half = &hashes[..hashes.len() / 2];
+        let mut outputs = Vec::new();
+        let kernels = level.owned();
+        let readers = level.readers::<u64>();
+        let shared_readers = level.readers::<AtomicU64>();
+        for (insert, contains, shared, words_per_block) in [
+            (kernels.insert_512, readers.contains_512, shared_readers.contains_512, 8),
+            (kernels.insert_256, readers.contains_256, shared_readers.contains_256, 4),
+        ] {
+            let mut bits = Bitmap::zeroed(blocks as u64 * words_per_block * 64).unwrap();
+            use crate::bits::{Bits as _, BitsMut as _};
+            let mut new = answers(half.len());
+            insert(bits.words_mut(), half, &mut new);
+            let mut found = answers(hashes.len());
+            contains(bits.words(), hashes, &mut found);
+            let atomics: Vec<AtomicU64> = bits.words().iter().map(|&w| AtomicU64::new(w)).collect();
+            let mut found_shared = answers(hashes.len());
+            shared(&atomics, hashes, &mut found_shared);
+            assert_eq!(found, found_shared);
+            outputs.extend([bits.words().to_vec(), new, found]);
+        }
+        outputs
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 64 }))]
+
+        #[test]
+        fn every_level_gives_the_scalar_bytes_and_answers(
+            blocks in 1_usize..3000,
+            hashes in prop::collection::vec(any::<u64>(), 0..1500),
+        ) {
+            let expected = run(Level::Scalar, blocks, &hashes);
+            for level in available() {
+                prop_assert_eq!(&run(level, blocks, &hashes), &expected, "{:?}", level);
+            }
+        }
+
+        #[test]
+        fn every_level_hashes_integers_alike(
+            items in prop::collection::vec(any::<u64>(), 0..200),
+            flip: u64,
+        ) {
+            let narrow: Vec<u32> = items.iter().map(|&item| item as u32).collect();
+            let mut expected = vec![0; items.len()];
+            let mut found = expected.clone();
+            for level in available() {
+                (scalar::KERNELS.hash_u64)(&items, flip, &mut expected);
+                (level.owned().hash_u64)(&items, flip, &mut found);
+                prop_assert_eq!(&found, &expected, "{:?}", level);
+                (scalar::KERNELS.hash_u32)(&narrow, flip, &mut expected);
+                (level.owned().hash_u32)(&narrow, flip, &mut found);
+                prop_assert_eq!(&found, &expected, "{:?}", level);
+            }
+        }
+
+        #[test]
+        fn one_item_answers_as_a_batch(hashes in prop::collection::vec(any::<u64>(), 1..300)) {
+            let (mut one, mut each) = (vec![0_u64; 80], vec![0_u64; 80]);
+            for &hash in &hashes {
+                let mut new = [0];
+                scalar::insert_512(&mut each, &[hash], &mut new);
+                prop_assert_eq!(insert_one_512(&mut one, hash), new[0] == 1);
+                prop_assert!(contains_one_512(&one, hash));
+                prop_assert_eq!(
+                    contains_one_512(&one, !hash),
+                    scalar::contains_one_512(&one, !hash)
+                );
+            }
+            prop_assert_eq!(one, each);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The kernels in plain Rust: the meaning of all others, and what runs where no SIMD is known.
+
+use super::{Kernels, OwnedKernels};
+use crate::bits::Word;
+use crate::hash::mix_xxh3;
+use crate::strategy::{Parquet, SplitBlock};
+
+pub(crate) static KERNELS: OwnedKernels =
+    OwnedKernels { name: "scalar", hash_u64, hash_u32, insert_512, insert_256 };
+
+pub(crate) fn readers<W: Word>() -> Kernels<W> {
+    Kernels { contains_512, contains_256 }
+}
+
+fn hash_u64(items: &[u64], flip: u64, hashes: &mut [u64]) {
+    for (hash, item) in hashes.iter_mut().zip(items) {
+        *hash = mix_xxh3(item.rotate_left(32) ^ flip, 8);
+    }
+}
+
+fn hash_u32(items: &[u32], flip: u64, hashes: &mut [u64]) {
+    for (hash, &item) in hashes.iter_mut().zip(items) {
+        *hash = mix_xxh3((u64::from(item) << 32 | u64::from(item)) ^ flip, 4);
+    }
+}
+
+#[inline]
+pub(crate) fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
+    let (block, mask) = SplitBlock::locate(hash, words.len() / 8);
+    holds(&words[block * 8..block * 8 + 8], &mask)
+}
+
+#[inline]
+pub(crate) fn insert_one_512(words: &mut [u64], hash: u64) -> bool {
+    let (block, mask) = SplitBlock::locate(hash, words.len() / 8);
+    set(&mut words[block * 8..block * 8 + 8], &mask)
+}
+
+#[inline]
+pub(crate) fn contains_one_256<W: Word>(words: &[W], hash: u64) -> bool {
+    let (block, mask) = Parquet::locate(hash, words.len() / 4);
+    holds(&words[block * 4..block * 4 + 4], &mask)
+}
+
+#[inline]
+pub(crate) fn insert_one_256(words: &mut [u64], hash: u64) -> bool {
+    let (block, mask) = Parquet::locate(hash, words.len() / 4);
+    set(&mut words[block * 4..block * 4 + 4], &mask)
+}
+
+pub(crate) fn contains_512<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]) {
+    answer_each(hashes, answers, |hash| contains_one_512(words, hash));
+}
+
+pub(crate) fn insert_512(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
+    answer_each(hashes, answers, |hash| insert_one_512(words, hash));
+}
+
+pub(crate) fn contains_256<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]) {
+    answer_each(hashes, answers, |hash| contains_one_256(words, hash));
+}
+
+pub(crate) fn insert_256(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
+    answer_each(hashes, answers, |hash| insert_one_256(words, hash));
+}
+
+/// Writes the answers of consecutive hashes as a bit mask, the first in the lowest bit.
+#[inline]
+fn answer_each(hashes: &[u64], answers: &mut [u64], mut answer: impl FnMut(u64) -> bool) {
+    for (word, hashes) in answers.iter_mut().zip(hashes.chunks(64)) {
+        *word = hashes
+            .iter()
+            .enumerate()
+            .fold(0, |mask, (i, &hash)| mask | u64::from(answer(hash)) << i);
+    }
+}
+
+/// Tells whether every bit of `mask` is set, without a branch on any of them.
+#[inline]
+fn holds<W: Word>(block: &[W], mask: &[u64]) -> bool {
+    block.iter().zip(mask).fold(0, |missing, (word, mask)| missing | (mask & !word.get())) == 0
+}
+
+/// Sets every bit of `mask`; true if one of them was not set.
+#[inline]
+fn set(block: &mut [u64], mask: &[u64]) -> bool {
+    let mut missing = 0;
+    for (word, mask) in block.iter_mut().zip(mask) {
+        missing |= mask & !*word;
+        *word |= mask;
+    }
+    missing != 0
+}

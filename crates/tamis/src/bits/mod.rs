@@ -1,0 +1,83 @@
+//! Storage: owned, shared between threads, or borrowed words of bits.
+//!
+//! Bit `i` is bit `i % 64` of word `i / 64`, least significant first; on disk a word is
+//! little-endian. Storage does not know what a bit means.
+
+mod atomic;
+mod borrowed;
+mod owned;
+
+use std::fmt;
+
+use crate::sync::{AtomicU64, Ordering};
+pub use atomic::AtomicBitmap;
+pub use borrowed::BitView;
+pub use owned::Bitmap;
+
+/// A word of bits that can be read: plain, or set by other threads meanwhile.
+pub trait Word: sealed::Sealed + Send + Sync + 'static {
+    /// Returns the bits as they are now.
+    fn get(&self) -> u64;
+}
+
+impl Word for u64 {
+    #[inline(always)]
+    fn get(&self) -> u64 {
+        *self
+    }
+}
+
+impl Word for AtomicU64 {
+    #[inline(always)]
+    fn get(&self) -> u64 {
+        // Relaxed: bits only ever go from 0 to 1 and no other data is published through them.
+        self.load(Ordering::Relaxed)
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for u64 {}
+    impl Sealed for crate::sync::AtomicU64 {}
+}
+
+/// Bits that can be read.
+pub trait Bits {
+    /// How a word is read.
+    type Word: Word;
+
+    /// Returns the words, of which bit 0 is the lowest bit of the first.
+    fn words(&self) -> &[Self::Word];
+
+    /// Returns the number of bits, a multiple of 64.
+    fn len_bits(&self) -> u64 {
+        self.words().len() as u64 * 64
+    }
+
+    /// Counts the bits that are set. Reads all of them.
+    fn count_ones(&self) -> u64 {
+        self.words().iter().map(|word| u64::from(word.get().count_ones())).sum()
+    }
+}
+
+/// Bits that one owner can set and clear.
+pub trait BitsMut: Bits<Word = u64> {
+    /// Returns the words for writing.
+    fn words_mut(&mut self) -> &mut [u64];
+}
+
+/// The memory asked for is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfMemory {
+    /// How many bytes were asked for.
+    pub bytes: u64,
+}
+
+impl fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.bytes;
+        write!(f, "cannot allocate {bytes} bytes: plan fewer items or a higher rate")
+    }
+}
+
+impl std::error::Error for OutOfMemory {}

@@ -1,0 +1,81 @@
+//! Bits that belong to one owner.
+
+use std::fmt;
+
+use super::{Bits, BitsMut, OutOfMemory};
+use crate::arch::memory::Lines;
+
+/// A vector of bits on whole cache lines, zeroed at first.
+///
+/// Above 4 MiB it asks Linux for huge pages, which saves a lookup the page-table walk.
+///
+/// # Examples
+///
+/// ```
+/// use tamis::{Bitmap, Bits, BitsMut};
+///
+/// let mut bits = Bitmap::zeroed(100)?;
+/// bits.words_mut()[0] = 0b101;
+/// assert_eq!((bits.len_bits(), bits.count_ones()), (128, 2));
+/// # Ok::<(), tamis::OutOfMemory>(())
+/// ```
+pub struct Bitmap {
+    lines: Lines,
+}
+
+impl Bitmap {
+    /// Allocates `len_bits` zeroed bits, rounded up to whole words.
+    ///
+    /// # Errors
+    ///
+    /// [`OutOfMemory`] if the system has no such memory.
+    pub fn zeroed(len_bits: u64) -> Result<Self, OutOfMemory> {
+        let len_words = len_bits.div_ceil(64);
+        usize::try_from(len_words)
+            .ok()
+            .and_then(Lines::zeroed)
+            .map(|lines| Self { lines })
+            .ok_or(OutOfMemory { bytes: len_words.saturating_mul(8) })
+    }
+}
+
+impl Bits for Bitmap {
+    type Word = u64;
+
+    #[inline]
+    fn words(&self) -> &[u64] {
+        &self.lines
+    }
+}
+
+impl BitsMut for Bitmap {
+    #[inline]
+    fn words_mut(&mut self) -> &mut [u64] {
+        &mut self.lines
+    }
+}
+
+impl Clone for Bitmap {
+    fn clone(&self) -> Self {
+        let mut copy = Self::zeroed(self.len_bits()).expect("memory for a copy");
+        copy.words_mut().copy_from_slice(self.words());
+        copy
+    }
+}
+
+impl PartialEq for Bitmap {
+    fn eq(&self, other: &Self) -> bool {
+        self.words() == other.words()
+    }
+}
+
+impl Eq for Bitmap {}
+
+impl fmt::Debug for Bitmap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bitmap")
+            .field("len_bits", &self.len_bits())
+            .field("ones", &self.count_ones())
+            .finish()
+    }
+}

@@ -1,0 +1,161 @@
+//! Bloom filters: one type over every strategy and every storage.
+
+mod build;
+mod shared;
+
+use crate::bits::{BitView, Bitmap, Bits, BitsMut};
+use crate::filter::{Filter, Insert, Merge, MergeError};
+use crate::hash::Hasher;
+use crate::plan::{Plan, PlanError};
+use crate::strategy::{SplitBlock, Strategy};
+
+/// A Bloom filter of strategy `S` over bits `B`.
+///
+/// `Bloom` alone is the default: [`SplitBlock`] over owned bits. `B` may be [`Bitmap`] (owned),
+/// [`AtomicBitmap`](crate::AtomicBitmap) (shared by threads) or [`BitView`] (mapped from a file);
+/// answers do not depend on it.
+///
+/// # Examples
+///
+/// ```
+/// use tamis::{Bloom, Filter, Insert};
+///
+/// let mut seen: Bloom = Bloom::for_items(1_000_000, 0.01)?;
+/// assert!(seen.insert(&42_u64), "new");
+/// assert!(!seen.insert(&42_u64), "not new");
+/// assert!(seen.contains(&42_u64));
+/// # Ok::<(), tamis::PlanError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bloom<S = SplitBlock, B = Bitmap> {
+    plan: Plan,
+    strategy: S,
+    hasher: Hasher,
+    // Invariant: holds exactly `plan.bits()` bits, rounded up to words; those past the end are 0.
+    bits: B,
+}
+
+impl<S: Strategy> Bloom<S, Bitmap> {
+    /// Makes an empty filter that keeps `rate` until it holds `items` distinct items.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough of it.
+    pub fn for_items(items: u64, rate: f64) -> Result<Self, PlanError> {
+        Self::new(&Plan::for_kind(S::KIND, items, rate)?, Hasher::default())
+    }
+
+    /// Makes an empty filter by a plan.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::OtherKind`] if the plan is for another strategy; [`PlanError::Memory`].
+    pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
+        check_kind::<S>(plan)?;
+        let bits = Bitmap::zeroed(plan.bits())?;
+        Ok(Self { plan: *plan, strategy: S::of(plan), hasher, bits })
+    }
+}
+
+impl<'a, S: Strategy> Bloom<S, BitView<'a>> {
+    /// Uses words that lie elsewhere, such as in a mapped file, without a copy.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::OtherKind`] if the plan is for another strategy; [`PlanError::Geometry`] if it has
+    /// not as many bits as `words`.
+    pub fn view(plan: &Plan, hasher: Hasher, words: &'a [u64]) -> Result<Self, PlanError> {
+        check_kind::<S>(plan)?;
+        if words.len() as u64 != plan.bits().div_ceil(64) {
+            let (kind, bits, probes) = (plan.kind(), words.len() as u64 * 64, plan.probes());
+            return Err(PlanError::Geometry { kind, bits, probes });
+        }
+        Ok(Self { plan: *plan, strategy: S::of(plan), hasher, bits: BitView::new(words) })
+    }
+}
+
+fn check_kind<S: Strategy>(plan: &Plan) -> Result<(), PlanError> {
+    if plan.kind() == S::KIND {
+        Ok(())
+    } else {
+        Err(PlanError::OtherKind { expected: S::KIND, found: plan.kind() })
+    }
+}
+
+impl<S: Strategy, B: Bits> Bloom<S, B> {
+    /// Returns the storage.
+    pub fn bits(&self) -> &B {
+        &self.bits
+    }
+
+    /// Asks for the memory that an item with this hash will touch, ahead of the question.
+    #[inline]
+    pub fn prefetch_hash(&self, hash: u64) {
+        self.strategy.prefetch(self.bits.words(), hash);
+    }
+}
+
+impl<S: Strategy, B: BitsMut> Bloom<S, B> {
+    /// Returns the words for writing, such as to read them from a file.
+    pub fn words_mut(&mut self) -> &mut [u64] {
+        self.bits.words_mut()
+    }
+}
+
+impl<S: Strategy, B: Bits> Filter for Bloom<S, B> {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    #[inline]
+    fn hasher(&self) -> Hasher {
+        self.hasher
+    }
+
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.strategy.contains(self.bits.words(), hash)
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
+        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+        self.strategy.contains_each(self.bits.words(), hashes, answers);
+    }
+
+    fn estimate_items(&self) -> f64 {
+        self.strategy.estimate_items(self.bits.words())
+    }
+
+    fn estimate_rate(&self) -> f64 {
+        self.strategy.estimate_rate(self.bits.words())
+    }
+
+    fn fill(&self) -> f64 {
+        self.bits.count_ones() as f64 / self.plan.bits() as f64
+    }
+}
+
+impl<S: Strategy, B: BitsMut> Insert for Bloom<S, B> {
+    #[inline]
+    fn insert_hash(&mut self, hash: u64) -> bool {
+        self.strategy.insert(self.bits.words_mut(), hash)
+    }
+
+    fn insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64]) {
+        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+        self.strategy.insert_each(self.bits.words_mut(), hashes, answers);
+    }
+}
+
+impl<S: Strategy, B: BitsMut, C: Bits> Merge<Bloom<S, C>> for Bloom<S, B> {
+    fn merge(&mut self, other: &Bloom<S, C>) -> Result<(), MergeError> {
+        use crate::bits::Word as _;
+        if self.layout() != other.layout() {
+            return Err(MergeError { expected: self.layout(), found: other.layout() });
+        }
+        for (word, other) in self.bits.words_mut().iter_mut().zip(other.bits.words()) {
+            *word |= other.get();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,182 @@
+//! An item: a value as stable bytes, which is all that a filter knows of it.
+//!
+//! Never `std::hash::Hash`: the bytes it feeds differ between platforms and releases, and a filter
+//! must answer the same everywhere.
+
+use std::borrow::Cow;
+
+use crate::hash::Hasher;
+
+/// A value that a filter can hold, as bytes that never change.
+///
+/// Text and byte strings are their own bytes, without a length; integers are little-endian, so
+/// `1_u32` and `1_u64` are different items, and `"1"` is a third.
+///
+/// # Examples
+///
+/// ```
+/// use tamis::Item;
+///
+/// assert_eq!(258_u32.bytes().as_ref(), [2, 1, 0, 0]);
+/// assert_eq!("ab".bytes().as_ref(), b"ab");
+/// ```
+pub trait Item {
+    /// The bytes, borrowed or by value.
+    type Bytes<'a>: AsRef<[u8]>
+    where
+        Self: 'a;
+
+    /// Returns the item's stable bytes.
+    fn bytes(&self) -> Self::Bytes<'_>;
+
+    /// Hashes many items, `hashes[i]` being that of `items[i]`.
+    ///
+    /// Integers of 4 and 8 bytes are hashed several at a time in vector registers.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    fn hash_each(items: &[Self], hasher: &Hasher, hashes: &mut [u64])
+    where
+        Self: Sized,
+    {
+        assert_eq!(items.len(), hashes.len(), "one hash an item");
+        for (hash, item) in hashes.iter_mut().zip(items) {
+            *hash = hasher.hash(item.bytes().as_ref());
+        }
+    }
+}
+
+macro_rules! integer_items {
+    ($($int:ty),*) => { $(
+        impl Item for $int {
+            type Bytes<'a> = [u8; size_of::<$int>()];
+
+            #[inline]
+            fn bytes(&self) -> Self::Bytes<'_> {
+                self.to_le_bytes()
+            }
+        }
+    )* };
+}
+
+macro_rules! batched_integer_items {
+    ($($int:ty => $kernel:ident),*) => { $(
+        impl Item for $int {
+            type Bytes<'a> = [u8; size_of::<$int>()];
+
+            #[inline]
+            fn bytes(&self) -> Self::Bytes<'_> {
+                self.to_le_bytes()
+            }
+
+            fn hash_each(items: &[Self], hasher: &Hasher, hashes: &mut [u64]) {
+                hasher.$kernel(items, hashes);
+            }
+        }
+    )* };
+}
+
+integer_items!(u8, i8, u16, i16, i32, i64, u128, i128);
+batched_integer_items!(u32 => hash_u32_each, u64 => hash_u64_each);
+
+macro_rules! byte_items {
+    ($($ty:ty => $as_bytes:ident),*) => { $(
+        impl Item for $ty {
+            type Bytes<'a> = &'a [u8];
+
+            #[inline]
+            fn bytes(&self) -> &[u8] {
+                self.$as_bytes()
+            }
+        }
+    )* };
+}
+
+byte_items!([u8] => as_ref, Vec<u8> => as_slice, str => as_bytes, String => as_bytes);
+
+impl<const N: usize> Item for [u8; N] {
+    type Bytes<'a> = &'a [u8];
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+}
+
+impl<T: Item + ToOwned + ?Sized> Item for Cow<'_, T> {
+    type Bytes<'a>
+        = T::Bytes<'a>
+    where
+        Self: 'a;
+
+    #[inline]
+    fn bytes(&self) -> Self::Bytes<'_> {
+        self.as_ref().bytes()
+    }
+}
+
+impl<T: Item + ?Sized> Item for &T {
+    type Bytes<'a>
+        = T::Bytes<'a>
+    where
+        Self: 'a;
+
+    #[inline]
+    fn bytes(&self) -> Self::Bytes<'_> {
+        (**self).bytes()
+    }
+}
+
+impl<T: Item + ?Sized> Item for Box<T> {
+    type Bytes<'a>
+        = T::Bytes<'a>
+    where
+        Self: 'a;
+
+    #[inline]
+    fn bytes(&self) -> Self::Bytes<'_> {
+        (**self).bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_are_little_endian() {
+        assert_eq!(0x0102_0304_u32.bytes(), [4, 3, 2, 1]);
+        assert_eq!((-2_i16).bytes(), [0xfe, 0xff]);
+        assert_eq!(1_u128.bytes()[0], 1);
+    }
+
+    #[test]
+    fn owned_and_borrowed_forms_are_one_item() {
+        let hasher = Hasher::default();
+        let hash = hasher.hash(b"tamis");
+        assert_eq!(hasher.hash_item("tamis"), hash);
+        assert_eq!(hasher.hash_item(&String::from("tamis")), hash);
+        assert_eq!(hasher.hash_item(&Cow::Borrowed("tamis")), hash);
+        assert_eq!(hasher.hash_item(&b"tamis".to_vec()), hash);
+        assert_eq!(hasher.hash_item(b"tamis"), hash);
+        assert_eq!(hasher.hash_item::<Box<str>>(&"tamis".into()), hash);
+    }
+
+    #[test]
+    fn a_batch_hashes_as_single_items_do() {
+        let numbers: Vec<u64> = (0..100).map(|i| i * 0x0123_4567_89ab_cdef).collect();
+        let narrow: Vec<u32> = numbers.iter().map(|&n| (n >> 7) as u32).collect();
+        for hasher in [Hasher::default(), Hasher::xxh3(99), Hasher::sip13([1, 2]), Hasher::xxh64(3)]
+        {
+            let mut hashes = [0; 100];
+            u64::hash_each(&numbers, &hasher, &mut hashes);
+            assert!(
+                numbers.iter().zip(hashes).all(|(n, h)| hasher.hash_item(n) == h),
+                "{hasher:?}"
+            );
+            u32::hash_each(&narrow, &hasher, &mut hashes);
+            assert!(narrow.iter().zip(hashes).all(|(n, h)| hasher.hash_item(n) == h), "{hasher:?}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! What makes two filters mergeable.
+
+use std::fmt;
+
+use crate::hash::Hasher;
+use crate::strategy::Kind;
+
+/// All that decides which bits an item sets: filters of equal layout merge, others do not.
+///
+/// # Examples
+///
+/// ```
+/// use tamis::{Bloom, Filter};
+///
+/// let (one, other): (Bloom, Bloom) = (Bloom::for_items(10, 0.01)?, Bloom::for_items(900, 0.01)?);
+/// assert_eq!(one.layout(), one.clone().layout());
+/// assert_ne!(one.layout(), other.layout());
+/// # Ok::<(), tamis::PlanError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Layout {
+    /// The family, and so the rule from hash to bits.
+    pub kind: Kind,
+    /// The number of bits.
+    pub bits: u64,
+    /// The bits an item sets.
+    pub probes: u32,
+    /// The hash function with its seed or key.
+    pub hasher: Hasher,
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Layout { kind, bits, probes, hasher } = self;
+        write!(f, "{kind}, {bits} bits, {probes} probes, {hasher}")
+    }
+}

@@ -1,0 +1,44 @@
+//! Answers "have I seen this?" for any set, at any size.
+//!
+//! Bytes go one way: **item → hash → probes → bits → answer**.
+//!
+//! | question | type |
+//! | --- | --- |
+//! | Is this item in a set I built? | [`Bloom`] with the [`SplitBlock`] strategy, the default |
+//! | The same, in a layout of another program | [`Bloom`] with [`Parquet`] or [`Classic`] |
+//! | How many bits for how many items at what rate? | [`Plan`] |
+//!
+//! ```
+//! use tamis::{Bloom, Filter, Insert};
+//!
+//! let mut seen: Bloom = Bloom::for_items(1_000, 0.01)?;
+//! assert!(seen.insert("https://example.org/"));
+//! assert!(seen.contains("https://example.org/"));
+//! # Ok::<(), tamis::PlanError>(())
+//! ```
+#![deny(unsafe_code)]
+
+mod answers;
+mod any;
+mod arch;
+mod bits;
+mod bloom;
+mod filter;
+mod hash;
+mod item;
+mod layout;
+mod plan;
+mod strategy;
+mod sync;
+
+pub use answers::Answers;
+pub use any::AnyFilter;
+pub use arch::prefetch;
+pub use bits::{AtomicBitmap, BitView, Bitmap, Bits, BitsMut, OutOfMemory};
+pub use bloom::Bloom;
+pub use filter::{Filter, Insert, Merge, MergeError};
+pub use hash::Hasher;
+pub use item::Item;
+pub use layout::Layout;
+pub use plan::{Plan, PlanError};
+pub use strategy::{Classic, Kind, Parquet, SplitBlock, Strategy};

@@ -1,0 +1,621 @@
+//! How many bits for how many items at what rate: every formula lives here.
+//!
+//! A rate is sized *exactly*: the smallest filter, with a whole number of probes, whose computed
+//! rate at capacity is at most the one asked for. Two models:
+//!
+//! **Blocks.** `n` items fall into `B` blocks at random, so a block holds j of them with the binomial
+//! chance of j in n at 1/B (a Poisson sum when B is large). A block with j items answers yes to an
+//! absent item with f(j) = (1 − (1 − 1/L)^j)^8, L bits a lane, because the eight lanes are
+//! independent. The rate is Σ P(j) f(j). It lies above the classic formula, which knows only the mean.
+//!
+//! **Classic.** An absent item draws k positions out of m after k·n draws set X distinct ones, so the
+//! rate is E\[(X/m)^k\]. That is above (1 − e^(−kn/m))^k for k ≥ 2, noticeably so in small filters.
+//! Few draws are summed exactly; beyond, the second-order expansion around E\[X\] is exact to 10⁻⁴ of
+//! the rate (`the_expansion_meets_the_exact_sum`).
+
+use std::fmt;
+
+use crate::bits::OutOfMemory;
+use crate::strategy::Kind;
+
+/// A filter's size, planned from items and rate, or from any two of items, rate and memory.
+///
+/// # Examples
+///
+/// ```
+/// use tamis::{Kind, Plan};
+///
+/// let plan = Plan::for_kind(Kind::Classic, 1_000_000, 0.01)?;
+/// assert_eq!((plan.bits(), plan.probes()), (9_592_966, 7));
+/// let plan = Plan::new(1_000_000, 0.01)?;
+/// assert_eq!((plan.kind(), plan.bytes()), (Kind::SplitBlock, 1_262_464));
+/// assert!(plan.rate_at(1_000_000) <= 0.01 && plan.rate_at(2_000_000) > 0.1);
+/// # Ok::<(), tamis::PlanError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Plan {
+    kind: Kind,
+    items: u64,
+    rate: f64,
+    bits: u64,
+    probes: u32,
+}
+
+/// How much larger than the classic filter a blocked one may be before [`Plan::new`] leaves it.
+const WORTH_ONE_LINE: f64 = 1.25;
+
+/// The largest filter: bit numbers and byte counts stay far inside 64 bits.
+const MAX_BITS: u64 = 1 << 56;
+
+/// The most probes of a classic filter.
+const MAX_PROBES: u32 = 255;
+
+impl Plan {
+    /// Plans a filter that keeps its rate at or below `rate` until it holds `items` distinct items.
+    ///
+    /// The kind is the default split-block filter, unless `rate` is so low that blocks would waste
+    /// over a quarter of the memory: then it is the classic filter. [`why`](Self::why) says so.
+    /// `rate` is a probability. Zero `items` are planned as one. Microseconds.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::Rate`] unless `0.0 < rate && rate < 1.0`; [`PlanError::TooLarge`] above 2⁵⁶ bits.
+    pub fn new(items: u64, rate: f64) -> Result<Plan, PlanError> {
+        let blocked = Plan::for_kind(Kind::SplitBlock, items, rate);
+        let classic = Plan::for_kind(Kind::Classic, items, rate)?;
+        match blocked {
+            Ok(plan) if plan.worth_one_line(&classic) => Ok(plan),
+            _ => Ok(classic),
+        }
+    }
+
+    /// Plans a filter of this kind, as [`new`](Self::new) does for the kind it chooses.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](Self::new).
+    pub fn for_kind(kind: Kind, items: u64, rate: f64) -> Result<Plan, PlanError> {
+        if !(rate > 0.0 && rate < 1.0) {
+            return Err(PlanError::Rate { rate });
+        }
+        let items = items.max(1);
+        let (bits, probes) = match kind {
+            Kind::SplitBlock | Kind::Parquet => {
+                let lane_bits = lane_bits(kind);
+                let block_bits = 8 * lane_bits;
+                let max_blocks = max_blocks(kind);
+                let blocks =
+                    smallest(1, max_blocks, |blocks| blocks_rate(items, blocks, lane_bits) <= rate)
+                        .ok_or(PlanError::TooLarge { kind, items, rate })?;
+                (blocks * block_bits, LANES)
+            }
+            Kind::Classic => {
+                best_classic(items, rate).ok_or(PlanError::TooLarge { kind, items, rate })?
+            }
+        };
+        Ok(Plan { kind, items, rate, bits, probes })
+    }
+
+    /// Plans the largest filter of this kind within `max_bytes`: its capacity follows from `rate`.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::Rate`] as for [`new`](Self::new); [`PlanError::TooSmall`] if not even one item
+    /// keeps the rate in so little memory.
+    pub fn for_memory(kind: Kind, max_bytes: u64, rate: f64) -> Result<Plan, PlanError> {
+        if !(rate > 0.0 && rate < 1.0) {
+            return Err(PlanError::Rate { rate });
+        }
+        let too_small = PlanError::TooSmall { kind, max_bytes };
+        let bits = usable_bits(kind, max_bytes).ok_or(too_small.clone())?;
+        let fits = |items: u64| best_rate(kind, items, bits).0 <= rate;
+        // The smallest number of items that is too many, less one.
+        let items = match smallest(1, bits.saturating_mul(2), |items| !fits(items)) {
+            Some(over) => over - 1,
+            None => bits,
+        };
+        if items == 0 {
+            return Err(too_small);
+        }
+        Ok(Plan { kind, items, rate, bits, probes: best_rate(kind, items, bits).1 })
+    }
+
+    /// Plans the best filter of this kind for `items` within `max_bytes`: its rate follows.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::TooSmall`] if no filter fits, or none that ever answers no.
+    pub fn for_items_in(kind: Kind, items: u64, max_bytes: u64) -> Result<Plan, PlanError> {
+        let too_small = PlanError::TooSmall { kind, max_bytes };
+        let bits = usable_bits(kind, max_bytes).ok_or(too_small.clone())?;
+        let items = items.max(1);
+        let (rate, probes) = best_rate(kind, items, bits);
+        if rate >= 1.0 {
+            return Err(too_small);
+        }
+        // A rate of zero is one below the smallest double.
+        Ok(Plan { kind, items, rate: rate.max(f64::MIN_POSITIVE), bits, probes })
+    }
+
+    /// Restores a plan whose geometry is known, such as from a file.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::Rate`] as for [`new`](Self::new); [`PlanError::Geometry`] if `kind` has no filter
+    /// of so many bits and probes.
+    pub fn from_parts(
+        kind: Kind,
+        items: u64,
+        rate: f64,
+        bits: u64,
+        probes: u32,
+    ) -> Result<Plan, PlanError> {
+        if !(rate > 0.0 && rate < 1.0) {
+            return Err(PlanError::Rate { rate });
+        }
+        let valid = bits > 0
+            && bits <= MAX_BITS
+            && match kind {
+                Kind::SplitBlock | Kind::Parquet => {
+                    let block_bits = 8 * lane_bits(kind);
+                    probes == LANES
+                        && bits.is_multiple_of(block_bits)
+                        && bits / block_bits <= max_blocks(kind)
+                }
+                Kind::Classic => (1..=MAX_PROBES).contains(&probes),
+            };
+        if !valid {
+            return Err(PlanError::Geometry { kind, bits, probes });
+        }
+        Ok(Plan { kind, items: items.max(1), rate, bits, probes })
+    }
+
+    /// Returns the family of the filter.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Returns the capacity: how many distinct items keep the rate.
+    #[must_use]
+    pub const fn items(&self) -> u64 {
+        self.items
+    }
+
+    /// Returns the rate asked for, a probability.
+    #[must_use]
+    pub const fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// Returns the number of bits.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        self.bits
+    }
+
+    /// Returns the memory of the bits, in whole 64-bit words.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.bits.div_ceil(64) * 8
+    }
+
+    /// Returns the bits an item sets.
+    #[must_use]
+    pub const fn probes(&self) -> u32 {
+        self.probes
+    }
+
+    /// Returns the bits for each item at capacity.
+    #[must_use]
+    pub fn bits_per_item(&self) -> f64 {
+        self.bits as f64 / self.items as f64
+    }
+
+    /// Returns how many cache lines a lookup of a member reads.
+    #[must_use]
+    pub const fn cache_lines(&self) -> u32 {
+        self.kind.cache_lines(self.probes)
+    }
+
+    /// Computes the rate of this filter when it holds `items` distinct items.
+    #[must_use]
+    pub fn rate_at(&self, items: u64) -> f64 {
+        match self.kind {
+            Kind::SplitBlock | Kind::Parquet => {
+                let lane_bits = lane_bits(self.kind);
+                blocks_rate(items, self.bits / (8 * lane_bits), lane_bits)
+            }
+            Kind::Classic => classic_rate(items, self.bits, self.probes),
+        }
+    }
+
+    /// Computes how many items this filter may hold before its rate passes `rate`.
+    #[must_use]
+    pub fn items_at(&self, rate: f64) -> u64 {
+        // At 64 items a bit every kind is full.
+        smallest(1, self.bits.saturating_mul(64), |items| self.rate_at(items) > rate)
+            .map_or(u64::MAX, |over| over - 1)
+    }
+
+    /// Says why [`new`](Self::new) takes this kind, in a line.
+    #[must_use]
+    pub fn why(&self) -> String {
+        let classic = Plan::for_kind(Kind::Classic, self.items, self.rate);
+        let blocked = Plan::for_kind(Kind::SplitBlock, self.items, self.rate);
+        let (Ok(classic), Ok(blocked)) = (classic, blocked) else {
+            return format!("only {} filters can be so large", self.kind);
+        };
+        let percent = (blocked.bits as f64 / classic.bits as f64 - 1.0) * 100.0;
+        if blocked.worth_one_line(&classic) {
+            format!(
+                "one cache line a lookup, for {percent:.0} % more memory than the classic filter"
+            )
+        } else {
+            format!("at so low a rate one line a lookup would cost {percent:.0} % more memory")
+        }
+    }
+
+    /// Tells whether this blocked filter is small enough beside the classic one. Tiny filters are:
+    /// a block is the least one can have.
+    fn worth_one_line(&self, classic: &Plan) -> bool {
+        self.bits <= 4096 || self.bits as f64 <= classic.bits as f64 * WORTH_ONE_LINE
+    }
+}
+
+/// Lanes in a block, and so probes of a blocked filter.
+const LANES: u32 = 8;
+
+const fn lane_bits(kind: Kind) -> u64 {
+    match kind {
+        Kind::Parquet => 32,
+        _ => 64,
+    }
+}
+
+const fn max_blocks(kind: Kind) -> u64 {
+    match kind {
+        // Its rule takes the block from 32 bits of the hash; 2³¹ − 1 bytes is what its files can say.
+        Kind::Parquet => (1 << 31) / 32 - 1,
+        _ => MAX_BITS / 512,
+    }
+}
+
+/// Returns the bits of the largest filter of this kind within `max_bytes`.
+fn usable_bits(kind: Kind, max_bytes: u64) -> Option<u64> {
+    let bits = match kind {
+        Kind::SplitBlock | Kind::Parquet => {
+            let block_bits = 8 * lane_bits(kind);
+            (max_bytes / (block_bits / 8)).min(max_blocks(kind)) * block_bits
+        }
+        Kind::Classic => (max_bytes / 8).saturating_mul(64).min(MAX_BITS),
+    };
+    (bits > 0).then_some(bits)
+}
+
+/// Returns the lowest rate of `items` in `bits`, and the probes that reach it.
+fn best_rate(kind: Kind, items: u64, bits: u64) -> (f64, u32) {
+    if kind != Kind::Classic {
+        let lane_bits = lane_bits(kind);
+        return (blocks_rate(items, bits / (8 * lane_bits), lane_bits), LANES);
+    }
+    let ideal = bits as f64 / items as f64 * std::f64::consts::LN_2;
+    let low = (ideal.floor() as u32).clamp(1, MAX_PROBES);
+    (low..=(low + 1).min(MAX_PROBES))
+        .map(|probes| (classic_rate(items, bits, probes), probes))
+        .min_by(|a, b| a.0.total_cmp(&b.0))
+        .expect("at least one number of probes")
+}
+
+/// Returns the fewest bits, with their probes, that keep `rate` at `items`.
+fn best_classic(items: u64, rate: f64) -> Option<(u64, u32)> {
+    let ideal = -rate.log2();
+    let low = (ideal.floor() as u32).clamp(1, MAX_PROBES);
+    (low..=(low + 1).min(MAX_PROBES))
+        .filter_map(|probes| {
+            let bits = smallest(1, MAX_BITS, |bits| classic_rate(items, bits, probes) <= rate)?;
+            Some((bits, probes))
+        })
+        .min()
+}
+
+/// Finds the smallest number in `low..=high` for which `enough` holds, where more is never worse.
+fn smallest(low: u64, high: u64, enough: impl Fn(u64) -> bool) -> Option<u64> {
+    if !enough(high) {
+        return None;
+    }
+    // Doubling first: the answer is usually far below `high`.
+    let mut over = low;
+    while !enough(over) {
+        over = over.saturating_mul(2).min(high);
+    }
+    let mut under = (over / 2).max(low);
+    if enough(under) {
+        return Some(under);
+    }
+    while over - under > 1 {
+        let middle = under + (over - under) / 2;
+        if enough(middle) {
+            over = middle;
+        } else {
+            under = middle;
+        }
+    }
+    Some(over)
+}
+
+/// The rate of `items` in `blocks` blocks of eight lanes: Σ P(j) f(j).
+fn blocks_rate(items: u64, blocks: u64, lane_bits: u64) -> f64 {
+    let (n, b) = (items as f64, blocks as f64);
+    let block_rate =
+        |j: f64| (-(j * (-1.0 / lane_bits as f64).ln_1p()).exp_m1()).powi(LANES as i32);
+    let mean = n / b;
+    // One block holds them all; and far above any useful load the spread no longer matters.
+    if blocks == 1 || mean > 500.0 {
+        return block_rate(mean);
+    }
+    let odds = 1.0 / (b - 1.0);
+    let mut chance = (n * (-1.0 / b).ln_1p()).exp();
+    let (mut rate, mut j) = (0.0, 0.0);
+    // Twelve standard deviations past the mean the tail is below any rate that can be asked for,
+    // relative to the sum.
+    let last = (mean + 12.0 * mean.sqrt() + 40.0).min(n);
+    while j <= last {
+        rate += chance * block_rate(j);
+        chance *= (n - j) / (j + 1.0) * odds;
+        j += 1.0;
+    }
+    rate.min(1.0)
+}
+
+/// The rate of `items` in a classic filter: E\[(X/m)^k\].
+fn classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
+    let draws = items.saturating_mul(u64::from(probes));
+    if draws <= EXACT_DRAWS {
+        exact_classic_rate(draws, bits, probes)
+    } else {
+        expanded_classic_rate(items, bits, probes)
+    }
+}
+
+/// Up to so many draws the distribution of X is summed term by term.
+const EXACT_DRAWS: u64 = 192;
+
+/// E\[(X/m)^k\] from the whole distribution of the distinct positions X after so many draws.
+fn exact_classic_rate(draws: u64, bits: u64, probes: u32) -> f64 {
+    let m = bits as f64;
+    let mut distinct = vec![0.0; draws as usize + 2];
+    distinct[0] = 1.0;
+    for drawn in 0..draws as usize {
+        for x in (0..=drawn).rev() {
+            let chance = distinct[x];
+            let again = (x as f64 / m).min(1.0);
+            distinct[x] = chance * again;
+            distinct[x + 1] += chance * (1.0 - again);
+        }
+    }
+    let rate = |x: usize| (x as f64 / m).min(1.0).powi(probes as i32);
+    distinct.iter().enumerate().map(|(x, chance)| chance * rate(x)).sum()
+}
+
+/// E\[(X/m)^k\] to second order around the mean of X.
+fn expanded_classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
+    let (n, m, k) = (items as f64, bits as f64, f64::from(probes));
+    if bits < 2 {
+        return 1.0;
+    }
+    // The share of positions unset is a = (1 − 1/m)^(kn), that of pairs both unset (1 − 2/m)^(kn) =
+    // a²(1 + δ), so the variance of the share is a²δ + a(1 − a(1 + δ))/m.
+    let log_unset = k * n * (-1.0 / m).ln_1p();
+    let (a, fill) = (log_unset.exp(), -log_unset.exp_m1());
+    let delta = (k * n * (-2.0 / m).ln_1p() - 2.0 * log_unset).exp_m1();
+    let variance = (a * a * delta + a * (1.0 - a * (1.0 + delta)) / m).max(0.0);
+    let rate = fill.powi(probes as i32);
+    if probes < 2 {
+        return rate;
+    }
+    (rate + k * (k - 1.0) / 2.0 * fill.powi(probes as i32 - 2) * variance).min(1.0)
+}
+
+/// Why there is no such plan, or no memory for it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// The rate is no probability between 0 and 1.
+    Rate {
+        /// The rate asked for.
+        rate: f64,
+    },
+    /// No filter of this kind can be so large.
+    TooLarge {
+        /// The kind asked for.
+        kind: Kind,
+        /// The items asked for.
+        items: u64,
+        /// The rate asked for.
+        rate: f64,
+    },
+    /// So little memory holds no useful filter of this kind.
+    TooSmall {
+        /// The kind asked for.
+        kind: Kind,
+        /// The most memory allowed.
+        max_bytes: u64,
+    },
+    /// A filter of this kind has no such geometry.
+    Geometry {
+        /// The kind asked for.
+        kind: Kind,
+        /// The bits asked for.
+        bits: u64,
+        /// The probes asked for.
+        probes: u32,
+    },
+    /// The plan is for another kind than the filter's type.
+    OtherKind {
+        /// The kind of the type.
+        expected: Kind,
+        /// The kind of the plan.
+        found: Kind,
+    },
+    /// The plan is sound, but the memory is not there.
+    Memory(OutOfMemory),
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlanError::Rate { rate } => {
+                write!(f, "the rate must lie between 0 and 1, such as 0.01 for one percent: {rate}")
+            }
+            PlanError::TooLarge { kind, items, rate } => write!(
+                f,
+                "no {kind} filter can hold {items} items at rate {rate}: plan fewer items, a higher \
+                 rate or another kind"
+            ),
+            PlanError::TooSmall { kind, max_bytes } => write!(
+                f,
+                "{max_bytes} bytes are too few for a useful {kind} filter: allow more memory, a \
+                 higher rate or fewer items"
+            ),
+            PlanError::Geometry { kind, bits, probes } => {
+                write!(f, "no {kind} filter has {bits} bits and {probes} probes")
+            }
+            PlanError::OtherKind { expected, found } => {
+                write!(f, "this filter is {expected}, and the plan is for {found}")
+            }
+            PlanError::Memory(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+impl From<OutOfMemory> for PlanError {
+    fn from(error: OutOfMemory) -> Self {
+        PlanError::Memory(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zero_items_plan_as_one() {
+        assert_eq!(Plan::new(0, 0.01), Plan::new(1, 0.01));
+    }
+
+    #[test]
+    fn rates_outside_zero_and_one_are_refused() {
+        for rate in [0.0, 1.0, -0.1, 2.0, f64::NAN, f64::INFINITY] {
+            for kind in Kind::ALL {
+                assert!(matches!(Plan::for_kind(kind, 10, rate), Err(PlanError::Rate { .. })));
+                assert!(matches!(Plan::for_memory(kind, 999, rate), Err(PlanError::Rate { .. })));
+            }
+        }
+    }
+
+    #[test]
+    fn exact_rates_are_those_computed_elsewhere() {
+        // formats.md §0, "Corrections a user should be told".
+        for (n, m, k, exact) in [
+            (1, 8, 2, 0.056_641),
+            (1, 64, 5, 2.6167e-6),
+            (5, 64, 5, 0.003_862_5),
+            (10, 100, 7, 0.008_936_3),
+            (100, 958, 7, 0.010_155_5),
+        ] {
+            let rate = classic_rate(n, m, k);
+            assert!((rate / exact - 1.0).abs() < 1e-4, "n={n} m={m} k={k}: {rate} against {exact}");
+        }
+    }
+
+    #[test]
+    fn the_expansion_meets_the_exact_sum() {
+        for (items, probes, bits) in [(28, 7, 268), (40, 5, 300), (20, 10, 290), (100, 2, 480)] {
+            let exact = exact_classic_rate(items * u64::from(probes), bits, probes);
+            let expanded = expanded_classic_rate(items, bits, probes);
+            assert!((expanded / exact - 1.0).abs() < 1e-2, "{items}: {expanded} against {exact}");
+        }
+    }
+
+    #[test]
+    fn blocked_rates_are_those_computed_elsewhere() {
+        // formats.md §10: Parquet's rate by bits an item.
+        for (bits_per_item, rate) in
+            [(8.0, 0.0332), (10.0, 0.0126), (11.54, 0.0065), (16.0, 0.0013), (20.0, 0.00042)]
+        {
+            let blocks = 100_000;
+            let items = (blocks as f64 * 256.0 / bits_per_item) as u64;
+            let found = blocks_rate(items, blocks, 32);
+            assert!((found / rate - 1.0).abs() < 0.03, "{bits_per_item}: {found} against {rate}");
+        }
+    }
+
+    #[test]
+    fn the_default_needs_as_few_bits_as_promised() {
+        assert!(
+            Plan::for_kind(Kind::SplitBlock, 10_000_000, 0.01).unwrap().bits_per_item() < 10.15
+        );
+        assert!(
+            Plan::for_kind(Kind::SplitBlock, 10_000_000, 0.001).unwrap().bits_per_item() < 15.8
+        );
+    }
+
+    #[test]
+    fn plans_are_tight() {
+        for kind in Kind::ALL {
+            for items in [1, 2, 10, 1000, 1_000_000] {
+                for rate in [0.5, 0.1, 0.01, 0.001] {
+                    let plan = Plan::for_kind(kind, items, rate).unwrap();
+                    assert!(plan.rate_at(items) <= rate, "{kind} {items} {rate}");
+                    let step = if kind == Kind::Classic { 1 } else { 8 * lane_bits(kind) };
+                    if plan.bits > step {
+                        let smaller = Plan { bits: plan.bits - step, ..plan };
+                        assert!(
+                            smaller.rate_at(items) > rate,
+                            "{kind} {items} {rate} is too large"
+                        );
+                    }
+                    assert!(plan.items_at(rate) >= items, "{kind} {items} {rate}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn memory_plans_invert_item_plans() {
+        for kind in Kind::ALL {
+            let plan = Plan::for_kind(kind, 50_000, 0.01).unwrap();
+            let back = Plan::for_memory(kind, plan.bytes(), 0.01).unwrap();
+            assert!(back.items() >= 50_000 && back.items() < 50_200, "{kind}: {}", back.items());
+            let rate = Plan::for_items_in(kind, 50_000, plan.bytes()).unwrap().rate();
+            assert!(rate <= 0.01 && rate > 0.0098, "{kind}: {rate}");
+        }
+    }
+
+    #[test]
+    fn too_little_memory_is_refused() {
+        assert!(matches!(
+            Plan::for_memory(Kind::SplitBlock, 63, 0.01),
+            Err(PlanError::TooSmall { max_bytes: 63, .. })
+        ));
+        assert!(Plan::for_items_in(Kind::Classic, 5, 0).is_err());
+        assert!(Plan::for_items_in(Kind::SplitBlock, u64::MAX, 64).is_err());
+    }
+
+    #[test]
+    fn absurd_sizes_are_refused() {
+        assert!(matches!(Plan::new(u64::MAX, 1e-300), Err(PlanError::TooLarge { .. })));
+        assert!(Plan::for_kind(Kind::Parquet, 1 << 40, 0.01).is_err());
+    }
+
+    #[test]
+    fn low_rates_leave_the_blocked_filter() {
+        assert_eq!(Plan::new(1_000_000, 0.001).unwrap().kind(), Kind::SplitBlock);
+        let plan = Plan::new(1_000_000, 1e-6).unwrap();
+        assert_eq!(plan.kind(), Kind::Classic);
+        assert!(plan.why().contains("more memory"), "{}", plan.why());
+    }
+}

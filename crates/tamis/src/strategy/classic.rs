@@ -1,0 +1,110 @@
+//! The classic Bloom filter: any number of bits, any number of probes.
+//!
+//! Probe `i` is the high half of `mix(hash + i·γ) × bits`: each probe is mixed by itself, so that
+//! probes neither repeat nor run in step, which double hashing does in small filters.
+//!
+//! Source: Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors" (1970).
+
+use super::{Kind, SplitBlock, Strategy, scale};
+use crate::arch::prefetch_index;
+use crate::bits::{AtomicBitmap, Word};
+use crate::plan::Plan;
+
+/// The classic Bloom filter of `bits` bits and `probes` probes an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Classic {
+    bits: u64,
+    probes: u32,
+}
+
+impl Classic {
+    /// Returns the bit numbers of `hash`, each below the number of bits.
+    #[inline]
+    pub(crate) fn probes(self, hash: u64) -> impl Iterator<Item = u64> {
+        (0..u64::from(self.probes)).map(move |i| {
+            let x = hash.wrapping_add(i.wrapping_mul(SplitBlock::GAMMA));
+            scale((x ^ x >> 32).wrapping_mul(MULTIPLIER), self.bits)
+        })
+    }
+}
+
+/// From Steele and Vigna, "Computationally easy, spectrally good multipliers" (2021), table 6.
+const MULTIPLIER: u64 = 0xd134_2543_de82_ef95;
+
+/// How many items have their lines asked for before the first is read.
+const BATCH: usize = 32;
+
+impl Strategy for Classic {
+    const KIND: Kind = Kind::Classic;
+
+    fn of(plan: &Plan) -> Self {
+        Self { bits: plan.bits(), probes: plan.probes() }
+    }
+
+    #[inline]
+    fn contains<W: Word>(&self, words: &[W], hash: u64) -> bool {
+        self.probes(hash).all(|bit| words[(bit / 64) as usize].get() >> (bit % 64) & 1 == 1)
+    }
+
+    fn contains_each<W: Word>(&self, words: &[W], hashes: &[u64], answers: &mut [u64]) {
+        for (word, hashes) in answers.iter_mut().zip(hashes.chunks(64)) {
+            *word = 0;
+            for (i, &hash) in hashes.iter().enumerate() {
+                if i % BATCH == 0 {
+                    hashes[i..].iter().take(BATCH).for_each(|&hash| self.prefetch(words, hash));
+                }
+                *word |= u64::from(self.contains(words, hash)) << i;
+            }
+        }
+    }
+
+    #[inline]
+    fn insert(&self, words: &mut [u64], hash: u64) -> bool {
+        let mut missing = false;
+        for bit in self.probes(hash) {
+            let word = &mut words[(bit / 64) as usize];
+            missing |= *word >> (bit % 64) & 1 == 0;
+            *word |= 1 << (bit % 64);
+        }
+        missing
+    }
+
+    fn insert_each(&self, words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
+        for (word, hashes) in answers.iter_mut().zip(hashes.chunks(64)) {
+            *word = 0;
+            for (i, &hash) in hashes.iter().enumerate() {
+                if i % BATCH == 0 {
+                    hashes[i..].iter().take(BATCH).for_each(|&hash| self.prefetch(words, hash));
+                }
+                *word |= u64::from(self.insert(words, hash)) << i;
+            }
+        }
+    }
+
+    #[inline]
+    fn insert_shared(&self, bits: &AtomicBitmap, hash: u64) -> bool {
+        // `fold`, not `any`: every probe must be set.
+        self.probes(hash)
+            .fold(false, |missing, bit| missing | bits.set((bit / 64) as usize, &[1 << (bit % 64)]))
+    }
+
+    #[inline]
+    fn prefetch<W: Word>(&self, words: &[W], hash: u64) {
+        for bit in self.probes(hash) {
+            prefetch_index(words, (bit / 64) as usize);
+        }
+    }
+
+    fn estimate_items<W: Word>(&self, words: &[W]) -> f64 {
+        let (m, k) = (self.bits as f64, f64::from(self.probes));
+        -(m / k) * (-(ones(words) / m)).ln_1p()
+    }
+
+    fn estimate_rate<W: Word>(&self, words: &[W]) -> f64 {
+        (ones(words) / self.bits as f64).powi(self.probes as i32)
+    }
+}
+
+fn ones<W: Word>(words: &[W]) -> f64 {
+    words.iter().map(|word| u64::from(word.get().count_ones())).sum::<u64>() as f64
+}

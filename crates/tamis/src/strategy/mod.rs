@@ -1,0 +1,146 @@
+//! From a hash to bits: the rules that decide which bits an item sets. Pure, without storage.
+
+mod classic;
+mod parquet;
+mod split_block;
+
+use std::fmt;
+
+pub use classic::Classic;
+pub use parquet::Parquet;
+pub use split_block::SplitBlock;
+
+use crate::bits::{AtomicBitmap, Word};
+use crate::plan::Plan;
+
+/// A family of filters, numbered for files. Numbers are never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Split-block Bloom, 512-bit blocks of eight 64-bit lanes: the default.
+    SplitBlock = 1,
+    /// Split-block Bloom as in Parquet files: 256-bit blocks of eight 32-bit lanes.
+    Parquet = 2,
+    /// The Bloom filter of 1970: any number of bits and probes.
+    Classic = 3,
+}
+
+impl Kind {
+    /// Every kind, in the order of their numbers.
+    pub const ALL: [Kind; 3] = [Kind::SplitBlock, Kind::Parquet, Kind::Classic];
+
+    /// Returns the name used on command lines, in files and in messages.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::SplitBlock => "split-block",
+            Kind::Parquet => "parquet",
+            Kind::Classic => "classic",
+        }
+    }
+
+    /// Returns what the kind is for, in a line.
+    #[must_use]
+    pub const fn summary(self) -> &'static str {
+        match self {
+            Kind::SplitBlock => "one cache line a lookup; the fastest at rates of 0.3 % and above",
+            Kind::Parquet => "the same in the layout of Parquet's column filters",
+            Kind::Classic => "the fewest bits, one cache line a probe",
+        }
+    }
+
+    /// Finds a kind by its number in files.
+    #[must_use]
+    pub fn from_number(number: u8) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|&kind| kind as u8 == number)
+    }
+
+    /// Returns how many cache lines a lookup of an item that is in the filter reads, with `probes`.
+    #[must_use]
+    pub const fn cache_lines(self, probes: u32) -> u32 {
+        match self {
+            Kind::SplitBlock | Kind::Parquet => 1,
+            Kind::Classic => probes,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A rule from hashes to bits, over words that the caller holds.
+///
+/// Batches write their answers as bit masks, one word for each 64 hashes.
+pub trait Strategy: Copy + fmt::Debug + Eq + Send + Sync + sealed::Sealed + 'static {
+    /// The family, as files name it.
+    const KIND: Kind;
+
+    /// Returns the rule for filters of this plan, whose kind is [`KIND`](Self::KIND).
+    fn of(plan: &Plan) -> Self;
+
+    /// Tells whether all bits of `hash` are set.
+    fn contains<W: Word>(&self, words: &[W], hash: u64) -> bool;
+
+    /// Tells so of each hash.
+    fn contains_each<W: Word>(&self, words: &[W], hashes: &[u64], answers: &mut [u64]);
+
+    /// Sets the bits of `hash`; true if one was not set.
+    fn insert(&self, words: &mut [u64], hash: u64) -> bool;
+
+    /// Sets the bits of each hash, in order.
+    fn insert_each(&self, words: &mut [u64], hashes: &[u64], answers: &mut [u64]);
+
+    /// Sets the bits of `hash` while other threads do the same; true if one was not set.
+    fn insert_shared(&self, bits: &AtomicBitmap, hash: u64) -> bool;
+
+    /// Asks for the memory that `hash` will touch.
+    fn prefetch<W: Word>(&self, words: &[W], hash: u64);
+
+    /// Estimates how many distinct items set these bits; infinite if all are set.
+    fn estimate_items<W: Word>(&self, words: &[W]) -> f64;
+
+    /// Returns the chance that an absent item finds all its bits set, from the bits themselves.
+    fn estimate_rate<W: Word>(&self, words: &[W]) -> f64;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Classic {}
+    impl Sealed for super::Parquet {}
+    impl Sealed for super::SplitBlock {}
+}
+
+/// The high 64 bits of a product: `hash` as a fraction of 2⁶⁴, scaled to `0..range`.
+#[inline(always)]
+pub(crate) const fn scale(hash: u64, range: u64) -> u64 {
+    ((hash as u128 * range as u128) >> 64) as u64
+}
+
+/// The chance that an absent item finds a bit in each lane, from how full each block's lanes are.
+fn lanes_rate<W: Word>(words: &[W], words_per_block: usize, lane_bits: u32) -> f64 {
+    let blocks = words.len() / words_per_block;
+    let lane = if lane_bits == 64 { u64::MAX } else { (1 << lane_bits) - 1 };
+    let product = |block: &[W]| -> f64 {
+        let mut product = 1.0;
+        for word in block {
+            for shift in (0..64).step_by(lane_bits as usize) {
+                let ones = (word.get() >> shift & lane).count_ones();
+                product *= f64::from(ones) / f64::from(lane_bits);
+            }
+        }
+        product
+    };
+    words.chunks_exact(words_per_block).map(product).sum::<f64>() / blocks as f64
+}
+
+/// The number of items that leaves this share of bits unset: each item sets one bit in eight lanes,
+/// so a lane's bits, taken over all blocks, are a filter of one probe.
+fn lanes_items<W: Word>(words: &[W]) -> f64 {
+    let ones: u64 = words.iter().map(|word| u64::from(word.get().count_ones())).sum();
+    let m = words.len() as f64 * 64.0;
+    -(m / 8.0) * (-(ones as f64) / m).ln_1p()
+}

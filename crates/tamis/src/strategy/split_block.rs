@@ -1,0 +1,132 @@
+//! The default: split-block Bloom with 512-bit blocks.
+//!
+//! ```text
+//! hash ──┬─ high half of hash × blocks ─────────────▶ block, one 64-byte line
+//!        └─ hash × γ = spread: bits 16 22 28 34 40 46 52 58
+//!                               │  │  │  │  │  │  │  │   six bits each
+//!                    lanes      0  1  2  3  4  5  6  7   ▼ one bit in each
+//!                             |64|64|64|64|64|64|64|64|
+//! ```
+//!
+//! An item sets one bit in each of eight lanes of one block, so a lookup is one memory access and
+//! one vector instruction. The price is that blocks fill unevenly: the rate is the mean over the
+//! binomial number of items in a block, not the classic formula (`plan.rs`).
+//!
+//! The block comes from the top bits of the hash, so the lanes must not: multiplying by an odd γ
+//! carries the low bits, which are free once the block is known, up into all eight numbers.
+//!
+//! Source: Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters" (2007), §3;
+//! lanes after the Parquet format's split-block filter.
+
+use super::{Kind, Strategy, lanes_items, lanes_rate, scale};
+use crate::arch;
+use crate::bits::{AtomicBitmap, Word};
+use crate::plan::Plan;
+
+/// Split-block Bloom with 512-bit blocks: one cache line a lookup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SplitBlock;
+
+impl SplitBlock {
+    /// Words in a block.
+    pub(crate) const WORDS: usize = 8;
+
+    /// 2⁶⁴ over the golden ratio, odd.
+    pub(crate) const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+
+    /// Where lane `i`'s bit number starts in the spread hash: the top 48 bits, mixed best.
+    pub(crate) const SHIFTS: [u64; 8] = [16, 22, 28, 34, 40, 46, 52, 58];
+
+    /// Returns the block of `hash`, below `blocks`.
+    #[inline(always)]
+    pub(crate) const fn block(hash: u64, blocks: usize) -> usize {
+        scale(hash, blocks as u64) as usize
+    }
+
+    /// Returns the bits from which the lanes take their numbers.
+    #[inline(always)]
+    pub(crate) const fn spread(hash: u64) -> u64 {
+        hash.wrapping_mul(Self::GAMMA)
+    }
+
+    /// Returns the block of `hash` and its bit in each lane.
+    #[inline(always)]
+    pub(crate) fn locate(hash: u64, blocks: usize) -> (usize, [u64; 8]) {
+        let spread = Self::spread(hash);
+        (Self::block(hash, blocks), Self::SHIFTS.map(|shift| 1 << (spread >> shift & 63)))
+    }
+}
+
+impl Strategy for SplitBlock {
+    const KIND: Kind = Kind::SplitBlock;
+
+    fn of(_: &Plan) -> Self {
+        SplitBlock
+    }
+
+    #[inline]
+    fn contains<W: Word>(&self, words: &[W], hash: u64) -> bool {
+        arch::contains_one_512(words, hash)
+    }
+
+    fn contains_each<W: Word>(&self, words: &[W], hashes: &[u64], answers: &mut [u64]) {
+        (arch::level().readers::<W>().contains_512)(words, hashes, answers);
+    }
+
+    #[inline]
+    fn insert(&self, words: &mut [u64], hash: u64) -> bool {
+        arch::insert_one_512(words, hash)
+    }
+
+    fn insert_each(&self, words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
+        (arch::kernels().insert_512)(words, hashes, answers);
+    }
+
+    #[inline]
+    fn insert_shared(&self, bits: &AtomicBitmap, hash: u64) -> bool {
+        use crate::bits::Bits as _;
+        let (block, mask) = Self::locate(hash, bits.words().len() / Self::WORDS);
+        bits.set(block * Self::WORDS, &mask)
+    }
+
+    #[inline]
+    fn prefetch<W: Word>(&self, words: &[W], hash: u64) {
+        arch::prefetch_index(words, Self::block(hash, words.len() / Self::WORDS) * Self::WORDS);
+    }
+
+    fn estimate_items<W: Word>(&self, words: &[W]) -> f64 {
+        lanes_items(words)
+    }
+
+    fn estimate_rate<W: Word>(&self, words: &[W]) -> f64 {
+        lanes_rate(words, Self::WORDS, 64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_block_is_the_scaled_hash() {
+        assert_eq!(SplitBlock::block(0, 7), 0);
+        assert_eq!(SplitBlock::block(u64::MAX, 7), 6);
+        assert_eq!(SplitBlock::block(1 << 63, 10), 5);
+    }
+
+    #[test]
+    fn lanes_use_every_bit_number_in_a_block() {
+        // Hashes of one block of a large filter share their top bits; each lane still varies.
+        let blocks = 1 << 21;
+        let mut used = [0_u64; 8];
+        for i in 0..4096_u64 {
+            let hash = (77 << 43) | crate::Hasher::default().hash_item(&i) >> 21;
+            let (block, mask) = SplitBlock::locate(hash, blocks);
+            assert_eq!(block, 77);
+            for (used, mask) in used.iter_mut().zip(mask) {
+                *used |= mask;
+            }
+        }
+        assert_eq!(used, [u64::MAX; 8]);
+    }
+}
