@@ -17,8 +17,8 @@ use crate::hash::Hasher;
 /// ```
 /// use tamis::Item;
 ///
-/// assert_eq!(258_u32.bytes().as_ref(), [2, 1, 0, 0]);
-/// assert_eq!("ab".bytes().as_ref(), b"ab");
+/// assert_eq!(258_u32.stable_bytes().as_ref(), [2, 1, 0, 0]);
+/// assert_eq!("ab".stable_bytes().as_ref(), b"ab");
 /// ```
 pub trait Item {
     /// The bytes, borrowed or by value.
@@ -27,7 +27,7 @@ pub trait Item {
         Self: 'a;
 
     /// Returns the item's stable bytes.
-    fn bytes(&self) -> Self::Bytes<'_>;
+    fn stable_bytes(&self) -> Self::Bytes<'_>;
 
     /// Hashes many items, `hashes[i]` being that of `items[i]`.
     ///
@@ -42,7 +42,7 @@ pub trait Item {
     {
         assert_eq!(items.len(), hashes.len(), "one hash an item");
         for (hash, item) in hashes.iter_mut().zip(items) {
-            *hash = hasher.hash(item.bytes().as_ref());
+            *hash = hasher.hash(item.stable_bytes().as_ref());
         }
     }
 }
@@ -53,7 +53,7 @@ macro_rules! integer_items {
             type Bytes<'a> = [u8; size_of::<$int>()];
 
             #[inline]
-            fn bytes(&self) -> Self::Bytes<'_> {
+            fn stable_bytes(&self) -> Self::Bytes<'_> {
                 self.to_le_bytes()
             }
         }
@@ -66,7 +66,7 @@ macro_rules! batched_integer_items {
             type Bytes<'a> = [u8; size_of::<$int>()];
 
             #[inline]
-            fn bytes(&self) -> Self::Bytes<'_> {
+            fn stable_bytes(&self) -> Self::Bytes<'_> {
                 self.to_le_bytes()
             }
 
@@ -86,7 +86,7 @@ macro_rules! byte_items {
             type Bytes<'a> = &'a [u8];
 
             #[inline]
-            fn bytes(&self) -> &[u8] {
+            fn stable_bytes(&self) -> &[u8] {
                 self.$as_bytes()
             }
         }
@@ -99,7 +99,7 @@ impl<const N: usize> Item for [u8; N] {
     type Bytes<'a> = &'a [u8];
 
     #[inline]
-    fn bytes(&self) -> &[u8] {
+    fn stable_bytes(&self) -> &[u8] {
         self
     }
 }
@@ -111,8 +111,8 @@ impl<T: Item + ToOwned + ?Sized> Item for Cow<'_, T> {
         Self: 'a;
 
     #[inline]
-    fn bytes(&self) -> Self::Bytes<'_> {
-        self.as_ref().bytes()
+    fn stable_bytes(&self) -> Self::Bytes<'_> {
+        self.as_ref().stable_bytes()
     }
 }
 
@@ -123,8 +123,8 @@ impl<T: Item + ?Sized> Item for &T {
         Self: 'a;
 
     #[inline]
-    fn bytes(&self) -> Self::Bytes<'_> {
-        (**self).bytes()
+    fn stable_bytes(&self) -> Self::Bytes<'_> {
+        (**self).stable_bytes()
     }
 }
 
@@ -135,8 +135,8 @@ impl<T: Item + ?Sized> Item for Box<T> {
         Self: 'a;
 
     #[inline]
-    fn bytes(&self) -> Self::Bytes<'_> {
-        (**self).bytes()
+    fn stable_bytes(&self) -> Self::Bytes<'_> {
+        (**self).stable_bytes()
     }
 }
 
@@ -146,9 +146,9 @@ mod tests {
 
     #[test]
     fn integers_are_little_endian() {
-        assert_eq!(0x0102_0304_u32.bytes(), [4, 3, 2, 1]);
-        assert_eq!((-2_i16).bytes(), [0xfe, 0xff]);
-        assert_eq!(1_u128.bytes()[0], 1);
+        assert_eq!(0x0102_0304_u32.stable_bytes(), [4, 3, 2, 1]);
+        assert_eq!((-2_i16).stable_bytes(), [0xfe, 0xff]);
+        assert_eq!(1_u128.stable_bytes()[0], 1);
     }
 
     #[test]

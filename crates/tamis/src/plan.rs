@@ -26,7 +26,7 @@ use crate::strategy::Kind;
 /// use tamis::{Kind, Plan};
 ///
 /// let plan = Plan::for_kind(Kind::Classic, 1_000_000, 0.01)?;
-/// assert_eq!((plan.bits(), plan.probes()), (9_592_966, 7));
+/// assert_eq!((plan.bits(), plan.probes()), (9_592_957, 7));
 /// let plan = Plan::new(1_000_000, 0.01)?;
 /// assert_eq!((plan.kind(), plan.bytes()), (Kind::SplitBlock, 1_262_464));
 /// assert!(plan.rate_at(1_000_000) <= 0.01 && plan.rate_at(2_000_000) > 0.1);

@@ -75,7 +75,7 @@ impl Hasher {
     #[inline]
     #[must_use]
     pub fn hash_item<I: Item + ?Sized>(&self, item: &I) -> u64 {
-        self.hash(item.bytes().as_ref())
+        self.hash(item.stable_bytes().as_ref())
     }
 
     /// Hashes `bytes` to 128 bits, for sets so large that 64 bits would collide.
@@ -151,7 +151,7 @@ impl Default for Hasher {
 
 fn hash_one_by_one<I: Item>(hasher: &Hasher, items: &[I], hashes: &mut [u64]) {
     for (hash, item) in hashes.iter_mut().zip(items) {
-        *hash = hasher.hash(item.bytes().as_ref());
+        *hash = hasher.hash(item.stable_bytes().as_ref());
     }
 }
 
