@@ -1,0 +1,193 @@
+//! Who runs: Tamis and the rivals behind one trait, each used as its page tells its users to.
+
+use std::borrow::Borrow as _;
+
+use foldhash::fast::FixedState;
+use tamis::{Answers, Bits as _, Bloom, Filter, Hasher, Insert, Kind, Plan, Strategy};
+
+use crate::items::Source;
+
+/// A set that is filled and asked in a loop the compiler sees whole.
+pub trait Contender<S: Source>: Sized {
+    /// Its name in the tables.
+    const NAME: &'static str;
+
+    /// Whether it never answers yes to an absent item.
+    const EXACT: bool = false;
+
+    /// Makes an empty set for `items` items at `rate`.
+    fn empty(items: u64, rate: f64) -> Self;
+
+    /// Adds one item.
+    fn add(&mut self, item: S::Item<'_>);
+
+    /// Asks for one item.
+    fn has(&self, item: S::Item<'_>) -> bool;
+
+    /// Memory in bits.
+    fn memory_bits(&self) -> u64;
+
+    /// Adds many items, in a batch where the program has them.
+    fn add_each(&mut self, items: &[S::Item<'_>]) {
+        for &item in items {
+            self.add(item);
+        }
+    }
+
+    /// Counts the yes answers to many items, in a batch where the program has them.
+    fn count_each(&self, items: &[S::Item<'_>], _: &mut Answers) -> u64 {
+        items.iter().map(|&item| u64::from(self.has(item))).sum()
+    }
+}
+
+impl<S: Source, T: Strategy> Contender<S> for Bloom<T> {
+    const NAME: &'static str = match T::KIND {
+        Kind::SplitBlock => "tamis",
+        Kind::Parquet => "tamis parquet",
+        _ => "tamis classic",
+    };
+
+    fn empty(items: u64, rate: f64) -> Self {
+        let plan = Plan::for_kind(T::KIND, items, rate).expect("a sound plan");
+        Bloom::new(&plan, Hasher::default()).expect("memory for the filter")
+    }
+
+    #[inline(always)]
+    fn add(&mut self, item: S::Item<'_>) {
+        self.insert(&item);
+    }
+
+    #[inline(always)]
+    fn has(&self, item: S::Item<'_>) -> bool {
+        self.contains(&item)
+    }
+
+    fn memory_bits(&self) -> u64 {
+        self.bits().len_bits()
+    }
+
+    fn add_each(&mut self, items: &[S::Item<'_>]) {
+        self.insert_each(items, &mut Answers::new());
+    }
+
+    fn count_each(&self, items: &[S::Item<'_>], answers: &mut Answers) -> u64 {
+        self.contains_each(items, answers);
+        answers.count_ones() as u64
+    }
+}
+
+/// `sbbf-rs-safe`: Parquet's filter by vector instructions. It takes hashes, so rapidhash makes them.
+pub struct Sbbf(sbbf_rs_safe::Filter);
+
+impl<S: Source> Contender<S> for Sbbf {
+    const NAME: &'static str = "sbbf-rs";
+
+    fn empty(items: u64, rate: f64) -> Self {
+        // Whole bits an item only: the fewest that keep the rate.
+        let plan = Plan::for_kind(Kind::Parquet, items, rate).expect("a sound plan");
+        Self(sbbf_rs_safe::Filter::new(plan.bits_per_item().ceil() as usize, items as usize))
+    }
+
+    #[inline(always)]
+    fn add(&mut self, item: S::Item<'_>) {
+        self.0.insert_hash(S::rapidhash(item.borrow()));
+    }
+
+    #[inline(always)]
+    fn has(&self, item: S::Item<'_>) -> bool {
+        self.0.contains_hash(S::rapidhash(item.borrow()))
+    }
+
+    fn memory_bits(&self) -> u64 {
+        self.0.as_bytes().len() as u64 * 8
+    }
+}
+
+/// `fastbloom` with foldhash, which its page recommends for speed.
+pub struct Fastbloom(fastbloom::BloomFilter<FixedState>);
+
+impl<S: Source> Contender<S> for Fastbloom {
+    const NAME: &'static str = "fastbloom";
+
+    fn empty(items: u64, rate: f64) -> Self {
+        let builder = fastbloom::BloomFilter::with_false_pos(rate);
+        Self(builder.hasher(FixedState::with_seed(1)).expected_items(items as usize))
+    }
+
+    #[inline(always)]
+    fn add(&mut self, item: S::Item<'_>) {
+        self.0.insert(item.borrow());
+    }
+
+    #[inline(always)]
+    fn has(&self, item: S::Item<'_>) -> bool {
+        self.0.contains(item.borrow())
+    }
+
+    fn memory_bits(&self) -> u64 {
+        self.0.num_bits() as u64
+    }
+}
+
+/// `bloomfilter`, the most downloaded one.
+pub struct Bloomfilter<S: Source>(bloomfilter::Bloom<S::Key>);
+
+impl<S: Source> Contender<S> for Bloomfilter<S> {
+    const NAME: &'static str = "bloomfilter";
+
+    fn empty(items: u64, rate: f64) -> Self {
+        // Two different keys: its double hashing needs them to differ.
+        let seed = std::array::from_fn(|i| i as u8);
+        let filter = bloomfilter::Bloom::new_for_fp_rate_with_seed(items as usize, rate, &seed);
+        Self(filter.expect("a sound plan"))
+    }
+
+    #[inline(always)]
+    fn add(&mut self, item: S::Item<'_>) {
+        self.0.set(item.borrow());
+    }
+
+    #[inline(always)]
+    fn has(&self, item: S::Item<'_>) -> bool {
+        self.0.check(item.borrow())
+    }
+
+    fn memory_bits(&self) -> u64 {
+        self.0.len()
+    }
+}
+
+/// `hashbrown` with foldhash: the exact set that one would use without a filter.
+pub struct Hashbrown<S: Source> {
+    set: hashbrown::HashSet<<S::Key as ToOwned>::Owned, FixedState>,
+    key_bytes: u64,
+}
+
+impl<S: Source> Contender<S> for Hashbrown<S> {
+    const NAME: &'static str = "hashbrown";
+    const EXACT: bool = true;
+
+    fn empty(_: u64, _: f64) -> Self {
+        // Without a capacity: the size of a set is seldom known, and doubling is what it then costs.
+        Self { set: hashbrown::HashSet::with_hasher(FixedState::with_seed(1)), key_bytes: 0 }
+    }
+
+    #[inline(always)]
+    fn add(&mut self, item: S::Item<'_>) {
+        let key: &S::Key = item.borrow();
+        // A byte string lies outside the table; an integer inside it.
+        if size_of::<<S::Key as ToOwned>::Owned>() > 8 {
+            self.key_bytes += size_of_val(key) as u64;
+        }
+        self.set.insert(key.to_owned());
+    }
+
+    #[inline(always)]
+    fn has(&self, item: S::Item<'_>) -> bool {
+        self.set.contains(item.borrow())
+    }
+
+    fn memory_bits(&self) -> u64 {
+        (self.set.allocation_size() as u64 + self.key_bytes) * 8
+    }
+}

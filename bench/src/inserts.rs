@@ -1,0 +1,98 @@
+//! Filling filters: items already in memory, and items that stream in.
+
+use tamis::{Bloom, SplitBlock};
+
+use crate::contender::{Contender, Fastbloom, Hashbrown, Sbbf};
+use crate::floor::Lines;
+use crate::items::{Integers, mix};
+use crate::lookups::short;
+use crate::run::{Bench, Entry, time};
+
+/// Runs every insert case.
+pub fn run(bench: &mut Bench) {
+    let sizes: &[u64] = if bench.quick { &[1_000_000] } else { &[1_000_000, 100_000_000] };
+    for &size in sizes {
+        inserts(bench, size);
+    }
+}
+
+/// Inserts `size` integers into an empty filter. They are made a block at a time, which every entry
+/// pays for alike, the floor included.
+fn inserts(bench: &mut Bench, size: u64) {
+    let case = format!("insert {} ints streamed at 1 %", short(size));
+    if !bench.wants(&case) {
+        return;
+    }
+    let mut entries = vec![
+        streamed::<Bloom<SplitBlock>>(size),
+        streamed::<Sbbf>(size),
+        streamed::<Fastbloom>(size),
+        random_lines(size),
+    ];
+    if size <= 1_000_000 {
+        entries.push(streamed::<Hashbrown<Integers>>(size));
+    }
+    bench.case(&case, entries);
+}
+
+/// Items in a block: a socket's buffer or a block of lines, and they stay in the first caches.
+const BLOCK: u64 = 4096;
+
+/// Hands out the integers of the items `0..size`, a block at a time.
+fn each_block(size: u64, block: &mut Vec<u64>, mut take: impl FnMut(&[u64])) {
+    for first in (0..size).step_by(BLOCK as usize) {
+        block.clear();
+        block.extend((first..(first + BLOCK).min(size)).map(mix));
+        take(block);
+    }
+}
+
+fn streamed<C: Contender<Integers> + 'static>(size: u64) -> Entry<'static> {
+    let mut block = Vec::new();
+    let bits = {
+        let mut set = C::empty(size, 0.01);
+        if C::EXACT {
+            each_block(size, &mut block, |items| set.add_each(items));
+        }
+        set.memory_bits()
+    };
+    Entry {
+        name: C::NAME.to_owned(),
+        items: size,
+        bits_per_item: Some(bits as f64 / size as f64),
+        rate: None,
+        expect: 64..=64,
+        work: Box::new(move || {
+            let mut set = C::empty(size, 0.01);
+            let mut sample = time(|| {
+                each_block(size, &mut block, |items| set.add_each(items));
+                size
+            });
+            // Proof that the loop did its work.
+            sample.yes = (0..64).map(|i| u64::from(set.has(mix(i * (size / 64))))).sum();
+            sample
+        }),
+    }
+}
+
+fn random_lines(size: u64) -> Entry<'static> {
+    let bits = <Bloom<SplitBlock> as Contender<Integers>>::empty(size, 0.01);
+    let bits = Contender::<Integers>::memory_bits(&bits);
+    let mut block = Vec::new();
+    Entry {
+        name: "floor: random line, modified".to_owned(),
+        items: size,
+        bits_per_item: None,
+        rate: None,
+        expect: size..=size,
+        work: Box::new(move || {
+            // Fresh memory, as the filters get.
+            let mut lines = Lines::zeroed(bits);
+            time(|| {
+                let mut count = 0;
+                each_block(size, &mut block, |items| count += lines.modify(items));
+                count
+            })
+        }),
+    }
+}
