@@ -1,0 +1,147 @@
+//! Why bytes are not a filter.
+
+use std::fmt;
+use std::io;
+
+use tamis::{OutOfMemory, PlanError};
+
+/// Why bytes are not a filter of this format.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DecodeError {
+    /// Name of the field in the format's drawing.
+    pub field: &'static str,
+    /// Byte offset at which the field starts.
+    pub at: u64,
+    /// What is wrong with it.
+    pub kind: DecodeErrorKind,
+}
+
+/// What is wrong with a field.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum DecodeErrorKind {
+    /// The bytes do not begin as this format does.
+    OtherFormat,
+    /// A later release wrote it.
+    Newer {
+        /// The version in the file.
+        found: u64,
+        /// The newest version that this release reads.
+        newest: u64,
+    },
+    /// A number that names nothing known.
+    Unknown {
+        /// The number in the file.
+        found: u64,
+    },
+    /// The bytes end too early.
+    Truncated {
+        /// How many bytes there should be, at least.
+        expected: u64,
+        /// How many there are.
+        found: u64,
+    },
+    /// The bytes go on after the end.
+    TooLong {
+        /// How many bytes there should be.
+        expected: u64,
+    },
+    /// The bytes are not those that were written.
+    Checksum,
+    /// Bytes or bits that must be zero are not.
+    NotZero,
+    /// The value is outside what the format allows.
+    Invalid {
+        /// What is allowed.
+        reason: &'static str,
+    },
+    /// No filter has this geometry.
+    Plan(PlanError),
+    /// Larger than the caller allows.
+    TooLarge {
+        /// The size of the bits.
+        bytes: u64,
+        /// The limit.
+        max_bytes: u64,
+    },
+    /// The memory is not there.
+    Memory(OutOfMemory),
+    /// Words in place need little-endian hardware and a 8-byte aligned start: decode a copy instead.
+    NotInPlace,
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { field, at, kind } = self;
+        match kind {
+            DecodeErrorKind::OtherFormat => f.write_str("not a Tamis filter"),
+            DecodeErrorKind::Newer { found, newest } => write!(
+                f,
+                "format version {found}, and this release reads up to {newest}: use a newer tamis"
+            ),
+            DecodeErrorKind::Unknown { found } => {
+                write!(f, "unknown {field} {found} at byte {at}: damaged, or from a newer tamis")
+            }
+            DecodeErrorKind::Truncated { expected, found } => write!(
+                f,
+                "cut short in its {field}: {found} bytes where at least {expected} were written"
+            ),
+            DecodeErrorKind::TooLong { expected } => {
+                write!(f, "damaged: bytes follow its end at byte {expected}")
+            }
+            DecodeErrorKind::Checksum => {
+                write!(f, "damaged: the {field} at byte {at} does not match")
+            }
+            DecodeErrorKind::NotZero => {
+                write!(f, "damaged: the {field} at byte {at} is not zero")
+            }
+            DecodeErrorKind::Invalid { reason } => {
+                write!(f, "damaged: the {field} at byte {at} is not {reason}")
+            }
+            DecodeErrorKind::Plan(error) => write!(f, "damaged: {error} (byte {at})"),
+            DecodeErrorKind::TooLarge { bytes, max_bytes } => {
+                write!(f, "a filter of {bytes} bytes, and {max_bytes} are allowed")
+            }
+            DecodeErrorKind::Memory(OutOfMemory { bytes }) => {
+                write!(f, "a filter of {bytes} bytes does not fit in memory")
+            }
+            DecodeErrorKind::NotInPlace => {
+                f.write_str("these words cannot be used in place on this machine: decode a copy")
+            }
+        }
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+/// Why no filter could be read from a stream.
+#[derive(Debug)]
+pub enum ReadError {
+    /// The stream failed.
+    Io(io::Error),
+    /// The stream's bytes are no filter.
+    Decode(DecodeError),
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReadError::Io(error) => error.fmt(f),
+            ReadError::Decode(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> Self {
+        ReadError::Io(error)
+    }
+}
+
+impl From<DecodeError> for ReadError {
+    fn from(error: DecodeError) -> Self {
+        ReadError::Decode(error)
+    }
+}

@@ -1,0 +1,50 @@
+//! Files written once must be read, and written the same, for ever.
+
+use std::path::PathBuf;
+
+use tamis::{AnyFilter, Filter as _, Hasher, Insert as _, Kind, Plan};
+use tamis_formats::TamisFile;
+
+/// What each golden file holds; `tests/golden/tamis/README.md` says the same in words.
+fn golden() -> Vec<(&'static str, TamisFile)> {
+    [
+        ("split-block.tamis", Kind::SplitBlock, Hasher::xxh3(0), 100, 0.01),
+        ("parquet.tamis", Kind::Parquet, Hasher::xxh64(0), 100, 0.01),
+        ("classic.tamis", Kind::Classic, Hasher::sip13([1, 2]), 100, 0.001),
+    ]
+    .map(|(name, kind, hasher, items, rate)| {
+        let plan = Plan::for_kind(kind, items, rate).unwrap();
+        let mut file = TamisFile::new(AnyFilter::new(&plan, hasher).unwrap());
+        for item in 0..items {
+            file.filter.insert(&format!("item {item}"));
+        }
+        file.added = items;
+        file.metadata.insert("source", "golden").unwrap();
+        file.metadata.insert("说明", "一百个条目").unwrap();
+        (name, file)
+    })
+    .into()
+}
+
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/tamis").join(name)
+}
+
+#[test]
+fn golden_files_are_read_as_they_were_written() {
+    for (name, expected) in golden() {
+        let bytes = std::fs::read(path(name)).unwrap();
+        let file = TamisFile::decode(&bytes).unwrap();
+        assert_eq!(file, expected, "{name}");
+        assert!((0..100).all(|item| file.filter.contains(&format!("item {item}"))), "{name}");
+    }
+}
+
+#[test]
+fn golden_files_are_written_again_byte_for_byte() {
+    for (name, file) in golden() {
+        let mut bytes = Vec::new();
+        file.write_to(&mut bytes).unwrap();
+        assert!(bytes == std::fs::read(path(name)).unwrap(), "{name}: the format has changed");
+    }
+}
