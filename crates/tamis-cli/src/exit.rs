@@ -40,7 +40,7 @@ impl Failure {
 }
 
 /// Says what the system said, without Rust's "(os error 2)".
-fn plain(error: &io::Error) -> String {
+pub fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or(&text);
     text.chars().next().map_or_else(String::new, |first| {

@@ -3,9 +3,18 @@
 //! Each command is a file: its `Args` (what clap reads) and `run` (what it does). `input`, `output`
 //! and `progress` are what the commands share.
 
+// The commands that use these rooms arrive one by one.
+#![allow(dead_code)]
+
 mod dedup;
 mod exit;
+mod input;
 mod ints;
+mod key;
+mod output;
+mod progress;
+mod records;
+mod size;
 
 use std::process::ExitCode;
 

@@ -1,0 +1,281 @@
+//! Where bytes come from: a file or standard input, plain or compressed.
+//!
+//! The first bytes decide, never the name: `1f 8b` is gzip (any number of members), `28 b5 2f fd`
+//! zstd (any number of frames), anything else is taken as it is.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use flate2::bufread::MultiGzDecoder;
+
+use crate::exit::Failure;
+
+/// How much compressed data is read at once.
+const COMPRESSED_BLOCK_BYTES: usize = 256 << 10;
+
+/// How the bytes of an input are packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Packing {
+    Plain,
+    Gzip,
+    Zstd,
+}
+
+impl Packing {
+    fn of(head: &[u8]) -> Self {
+        match head {
+            [0x1f, 0x8b, ..] => Packing::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Packing::Zstd,
+            // A zstd stream may open with a skippable frame.
+            [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Packing::Zstd,
+            _ => Packing::Plain,
+        }
+    }
+}
+
+/// One input, read as unpacked bytes.
+pub struct Input {
+    name: String,
+    len_bytes: Option<u64>,
+    consumed_bytes: Rc<Cell<u64>>,
+    packing: Packing,
+    reader: Box<dyn Read>,
+}
+
+impl Input {
+    /// Opens `path`, or standard input if it is `-`.
+    ///
+    /// # Errors
+    ///
+    /// A missing or unreadable file, or a directory.
+    pub fn open(path: &Path) -> Result<Self, Failure> {
+        let name = name(path);
+        if is_stdin(path) {
+            return Self::of(name, None, io::stdin().lock());
+        }
+        let file = File::open(path).map_err(|error| Failure::io(&name, &error))?;
+        let metadata = file.metadata().map_err(|error| Failure::io(&name, &error))?;
+        if metadata.is_dir() {
+            return Err(Failure::new(format!("{name}: is a directory, not a file of records")));
+        }
+        let len_bytes = metadata.is_file().then(|| metadata.len());
+        Self::of(name, len_bytes, file)
+    }
+
+    /// Looks at the first bytes of `reader` and unpacks what follows.
+    fn of(
+        name: String,
+        len_bytes: Option<u64>,
+        reader: impl Read + 'static,
+    ) -> Result<Self, Failure> {
+        let consumed_bytes = Rc::new(Cell::new(0));
+        let mut reader = Counted { reader, bytes: Rc::clone(&consumed_bytes) };
+        let mut head = [0; 4];
+        let mut filled = 0;
+        while filled < head.len() {
+            match reader.read(&mut head[filled..]) {
+                Ok(0) => break,
+                Ok(len) => filled += len,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Failure::io(&name, &error)),
+            }
+        }
+        let packing = Packing::of(&head[..filled]);
+        let whole = Cursor::new(head).take(filled as u64).chain(reader);
+        let reader: Box<dyn Read> = match packing {
+            Packing::Plain => Box::new(whole),
+            Packing::Gzip => {
+                let buffered = BufReader::with_capacity(COMPRESSED_BLOCK_BYTES, whole);
+                Box::new(MultiGzDecoder::new(buffered))
+            }
+            Packing::Zstd => {
+                let buffered = BufReader::with_capacity(COMPRESSED_BLOCK_BYTES, whole);
+                let decoder = zstd::stream::read::Decoder::with_buffer(buffered)
+                    .map_err(|error| Failure::io(&name, &error))?;
+                Box::new(decoder)
+            }
+        };
+        Ok(Self { name, len_bytes, consumed_bytes, packing, reader })
+    }
+
+    /// Returns the path as typed, or `standard input`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the size of the file as it lies on disk, if it is one.
+    pub fn len_bytes(&self) -> Option<u64> {
+        self.len_bytes
+    }
+
+    /// Returns how many bytes of the file, still packed, have been read.
+    pub fn consumed_bytes(&self) -> u64 {
+        self.consumed_bytes.get()
+    }
+
+    /// Tells whether the bytes are unpacked on the way.
+    pub fn is_packed(&self) -> bool {
+        self.packing != Packing::Plain
+    }
+
+    /// Returns the failure of reading this input.
+    pub fn failure(&self, error: &io::Error) -> Failure {
+        Failure::Message(format!("{}: {}", self.name, crate::exit::plain(error)))
+    }
+
+    /// Says what is wrong with packed data in words that help.
+    fn explain(&self, error: io::Error) -> io::Error {
+        let format = match self.packing {
+            _ if error.kind() == io::ErrorKind::Interrupted => return error,
+            Packing::Plain => return error,
+            Packing::Gzip => "gzip",
+            Packing::Zstd => "zstd",
+        };
+        let at = self.consumed_bytes();
+        let text = match error.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                format!("the {format} data is cut short after {at} bytes; fetch the file again")
+            }
+            _ => format!("broken {format} data within the first {at} bytes ({error})"),
+        };
+        io::Error::new(io::ErrorKind::InvalidData, text)
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.reader.read(buffer).map_err(|error| self.explain(error))
+    }
+}
+
+/// Counts the bytes that come through.
+struct Counted<R> {
+    reader: R,
+    bytes: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    #[inline]
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = self.reader.read(buffer)?;
+        self.bytes.set(self.bytes.get() + len as u64);
+        Ok(len)
+    }
+}
+
+/// Tells whether `path` stands for standard input.
+pub fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Returns how messages name `path`.
+pub fn name(path: &Path) -> String {
+    if is_stdin(path) { "standard input".into() } else { path.display().to_string() }
+}
+
+/// Returns the inputs of a command: its files, or standard input if there are none.
+///
+/// Every file is opened once, so that a missing one is known before any work is done.
+///
+/// # Errors
+///
+/// The first file that is missing, unreadable or a directory.
+pub fn checked(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    if files.is_empty() {
+        return Ok(vec![PathBuf::from("-")]);
+    }
+    for path in files.iter().filter(|path| !is_stdin(path)) {
+        let failure = |error: &io::Error| Failure::io(path.display(), error);
+        let metadata = path.metadata().map_err(|error| failure(&error))?;
+        if metadata.is_dir() {
+            let message = format!("{}: is a directory, not a file of records", path.display());
+            return Err(Failure::new(message));
+        }
+        // Opening a named pipe would wait for its writer.
+        if metadata.is_file() {
+            File::open(path).map_err(|error| failure(&error))?;
+        }
+    }
+    Ok(files.to_vec())
+}
+
+/// Returns the size of all inputs together as they lie on disk, if all of them are files.
+pub fn total_len_bytes(paths: &[PathBuf]) -> Option<u64> {
+    paths
+        .iter()
+        .map(|path| {
+            let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+            (!is_stdin(path)).then(|| metadata.len())
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn read(bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+        let mut input = Input::of("test".into(), None, Cursor::new(bytes)).unwrap();
+        let mut out = Vec::new();
+        input.read_to_end(&mut out).map(|_| out)
+    }
+
+    #[test]
+    fn plain_bytes_come_as_they_are() {
+        for bytes in [&b""[..], b"a", b"abc", b"one\ntwo", b"\x1f", b"\x28\xb5\x2f"] {
+            assert_eq!(read(bytes.to_vec()).unwrap(), bytes);
+        }
+    }
+
+    #[test]
+    fn members_and_frames_follow_each_other() {
+        let gz = [gzip(b"one\n"), gzip(b""), gzip(b"two\n")].concat();
+        assert_eq!(read(gz).unwrap(), b"one\ntwo\n");
+        let frame = |bytes: &[u8]| zstd::encode_all(bytes, 1).unwrap();
+        let zst = [frame(b"one\n"), frame(b""), frame(b"two\n")].concat();
+        assert_eq!(read(zst).unwrap(), b"one\ntwo\n");
+        let skippable = [&[0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 9, 9][..], &frame(b"x")].concat();
+        assert_eq!(read(skippable).unwrap(), b"x");
+    }
+
+    #[test]
+    fn packed_data_cut_anywhere_is_an_error() {
+        let text = b"a line of text\n".repeat(20);
+        for packed in [gzip(&text), zstd::encode_all(&text[..], 3).unwrap()] {
+            for len in 5..packed.len() {
+                let error = read(packed[..len].to_vec()).expect_err("cut");
+                assert!(error.to_string().contains("data"), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_in_packed_data_is_an_error() {
+        let text = b"a line of text\n".repeat(20);
+        let mut packed = gzip(&text);
+        let middle = packed.len() / 2;
+        packed[middle] ^= 4;
+        assert!(read(packed).is_err());
+    }
+
+    #[test]
+    fn missing_files_and_folders_are_known_before_the_work() {
+        let folder = tempfile::tempdir().unwrap();
+        for path in [folder.path().to_path_buf(), folder.path().join("missing")] {
+            assert!(checked(std::slice::from_ref(&path)).is_err());
+            assert!(Input::open(&path).is_err());
+        }
+        assert_eq!(checked(&[]).unwrap(), [PathBuf::from("-")]);
+    }
+}

@@ -1,0 +1,243 @@
+//! What of a record is the item: all of it, a field, a JSON value, the canonical form of a URL.
+
+use std::num::NonZeroUsize;
+
+use memchr::memmem;
+use serde_json::Value;
+use url::Url;
+
+/// The options that choose the key, alike in every command.
+#[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "What is compared")]
+pub struct KeyArgs {
+    /// Split records at DELIM (such as ',' or '\t'); needs -k
+    #[arg(short, long, value_name = "DELIM", requires = "field", value_parser = delimiter)]
+    delimiter: Option<Delimiter>,
+
+    /// Compare only field N, counted from 1 (fields end at tabs unless -d is given)
+    #[arg(short = 'k', long, value_name = "N", conflicts_with = "json")]
+    field: Option<NonZeroUsize>,
+
+    /// Records are JSON: compare only the value at this pointer, such as /user/id
+    #[arg(long, value_name = "POINTER", value_parser = pointer)]
+    json: Option<String>,
+
+    /// Compare URLs in canonical form (case of the host, default port, dots in the path; no #fragment)
+    #[arg(long)]
+    url: bool,
+}
+
+/// Bytes between fields. A type of its own, since clap would read a `Vec<u8>` as a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Delimiter(Vec<u8>);
+
+fn delimiter(text: &str) -> Result<Delimiter, String> {
+    match text {
+        "" => Err("the delimiter is empty".into()),
+        "\\t" => Ok(Delimiter(b"\t".to_vec())),
+        "\\0" => Ok(Delimiter(b"\0".to_vec())),
+        _ => Ok(Delimiter(text.as_bytes().to_vec())),
+    }
+}
+
+fn pointer(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.starts_with('/') {
+        Ok(text.into())
+    } else {
+        Err(format!("a JSON pointer starts with '/': try /{text}"))
+    }
+}
+
+impl KeyArgs {
+    /// Returns the rule, ready to use.
+    pub fn rule(&self) -> KeyRule {
+        let part = match (&self.json, self.field) {
+            (Some(pointer), _) => Part::Json(pointer.clone()),
+            (None, Some(number)) => {
+                let delimiter = self.delimiter.clone().map_or_else(|| b"\t".to_vec(), |d| d.0);
+                Part::Field(Box::new(memmem::Finder::new(&delimiter).into_owned()), number.get())
+            }
+            (None, None) => Part::Whole,
+        };
+        KeyRule { part, url: self.url }
+    }
+}
+
+/// A rule from records to keys.
+#[derive(Clone, Debug)]
+pub struct KeyRule {
+    part: Part,
+    url: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Part {
+    Whole,
+    Field(Box<memmem::Finder<'static>>, usize),
+    Json(String),
+}
+
+impl KeyRule {
+    /// Tells whether every record is its own key, so that [`of`](Self::of) need not be asked.
+    pub fn is_whole(&self) -> bool {
+        matches!(self.part, Part::Whole) && !self.url
+    }
+
+    /// Returns the key of `record`, or `None` if it has none: too few fields, not JSON, no such
+    /// value, not a URL. `scratch` may be used to hold the key.
+    ///
+    /// A JSON string is its text without quotes, a number its digits as they are written, anything
+    /// else compact JSON with the members of objects sorted.
+    pub fn of<'a>(&self, record: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+        let part = match &self.part {
+            Part::Whole => record,
+            Part::Field(delimiter, number) => field(record, delimiter, *number)?,
+            Part::Json(pointer) => {
+                json(record, pointer, scratch)?;
+                if !self.url {
+                    return Some(scratch);
+                }
+                // The text is taken out so that the URL can be put in its place.
+                let text = std::mem::take(scratch);
+                return canonical_url(&text, scratch);
+            }
+        };
+        if self.url { canonical_url(part, scratch) } else { Some(part) }
+    }
+
+    /// Returns a text that is equal for equal rules, to be kept with what was built by one.
+    pub fn describe(&self) -> String {
+        let part = match &self.part {
+            Part::Whole => "record".into(),
+            Part::Field(delimiter, number) => {
+                format!("field {number} by '{}'", delimiter.needle().escape_ascii())
+            }
+            Part::Json(pointer) => format!("json {pointer}"),
+        };
+        if self.url { format!("url of {part}") } else { part }
+    }
+}
+
+fn field<'a>(
+    record: &'a [u8],
+    delimiter: &memmem::Finder<'static>,
+    number: usize,
+) -> Option<&'a [u8]> {
+    let mut rest = record;
+    for _ in 1..number {
+        rest = &rest[delimiter.find(rest)? + delimiter.needle().len()..];
+    }
+    Some(delimiter.find(rest).map_or(rest, |end| &rest[..end]))
+}
+
+fn json(record: &[u8], pointer: &str, scratch: &mut Vec<u8>) -> Option<()> {
+    let value: Value = serde_json::from_slice(record).ok()?;
+    scratch.clear();
+    match value.pointer(pointer)? {
+        Value::String(text) => scratch.extend_from_slice(text.as_bytes()),
+        other => serde_json::to_writer(scratch, other).ok()?,
+    }
+    Some(())
+}
+
+fn canonical_url<'a>(text: &[u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+    let mut url = Url::parse(std::str::from_utf8(text).ok()?).ok()?;
+    url.set_fragment(None);
+    scratch.clear();
+    scratch.extend_from_slice(url.as_str().as_bytes());
+    Some(scratch)
+}
+
+/// The option that chooses the end of a record, alike in every command.
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
+pub struct RecordArgs {
+    /// Records end with NUL instead of newline (as from 'find -print0')
+    #[arg(short = '0', long)]
+    null: bool,
+}
+
+impl RecordArgs {
+    /// Returns the byte that ends a record.
+    pub fn delimiter(self) -> u8 {
+        if self.null { 0 } else { b'\n' }
+    }
+}
+
+/// Reads a rate: a probability between 0 and 1, both excluded. For clap.
+///
+/// # Errors
+///
+/// A line that says what a rate is.
+pub fn rate(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(rate) if rate > 0.0 && rate < 1.0 => Ok(rate),
+        _ => Err(format!("'{text}' is not a rate: write a probability such as 0.01 or 1e-6")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(args: KeyArgs, record: &str) -> Option<String> {
+        let mut scratch = Vec::new();
+        let key = args.rule().of(record.as_bytes(), &mut scratch).map(<[u8]>::to_vec);
+        key.map(|key| String::from_utf8(key).unwrap())
+    }
+
+    fn by_field(delimiter: &str, number: usize) -> KeyArgs {
+        let delimiter = Some(super::delimiter(delimiter).unwrap());
+        KeyArgs { delimiter, field: NonZeroUsize::new(number), ..KeyArgs::default() }
+    }
+
+    #[test]
+    fn fields_are_counted_from_one() {
+        assert_eq!(key(by_field(",", 1), "a,b,c").as_deref(), Some("a"));
+        assert_eq!(key(by_field(",", 3), "a,b,c\r").as_deref(), Some("c\r"));
+        assert_eq!(key(by_field("\\t", 2), "a\t\tc").as_deref(), Some(""));
+        assert_eq!(key(by_field("::", 2), "a::b").as_deref(), Some("b"));
+        assert_eq!(key(by_field(",", 4), "a,b,c"), None);
+    }
+
+    #[test]
+    fn json_values_are_keys_as_text() {
+        let by = |pointer: &str| KeyArgs { json: Some(pointer.into()), ..KeyArgs::default() };
+        let record =
+            r#"{"id": "x\u0041", "n": 123456789012345678901234567890, "o": {"b": 1, "a": []}}"#;
+        assert_eq!(key(by("/id"), record).as_deref(), Some("xA"));
+        assert_eq!(key(by("/n"), record).as_deref(), Some("123456789012345678901234567890"));
+        assert_eq!(key(by("/o"), record).as_deref(), Some(r#"{"a":[],"b":1}"#));
+        assert_eq!(key(by("/missing"), record), None);
+        assert_eq!(key(by("/id"), "not json"), None);
+        assert_eq!(key(by(""), "[1, 2]").as_deref(), Some("[1,2]"));
+        assert!(pointer("id").is_err());
+    }
+
+    #[test]
+    fn urls_are_compared_in_canonical_form() {
+        let url = KeyArgs { url: true, ..KeyArgs::default() };
+        let expected = Some("http://example.org/b?q=1");
+        let record = "HTTP://EXAMPLE.org:80/a/../b?q=1#top";
+        assert_eq!(key(url.clone(), record).as_deref(), expected);
+        assert_eq!(key(url, "no url"), None);
+        let both = KeyArgs { json: Some("/u".into()), url: true, ..KeyArgs::default() };
+        let record = r#"{"u": "HTTP://EXAMPLE.org:80/b?q=1"}"#;
+        assert_eq!(key(both, record).as_deref(), expected);
+    }
+
+    #[test]
+    fn equal_rules_are_described_alike() {
+        assert_eq!(by_field(",", 2).rule().describe(), "field 2 by ','");
+        assert_eq!(by_field("\\t", 2).rule().describe(), "field 2 by '\\t'");
+        assert_eq!(KeyArgs::default().rule().describe(), "record");
+        assert!(KeyArgs::default().rule().is_whole());
+    }
+
+    #[test]
+    fn rates_are_probabilities() {
+        assert_eq!(rate("1e-6"), Ok(1e-6));
+        for text in ["0", "1", "-0.1", "nan", "1%", ""] {
+            assert!(rate(text).is_err(), "{text}");
+        }
+    }
+}

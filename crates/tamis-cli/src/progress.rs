@@ -1,0 +1,86 @@
+//! A bar on a terminal for work that takes over a second; nothing anywhere else.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Work shorter than this is not worth a bar.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Shows how far a command is: bytes, rate, and the time left where the total is known.
+pub struct Progress {
+    total_bytes: Option<u64>,
+    started: Instant,
+    bar: Option<ProgressBar>,
+    is_wanted: bool,
+}
+
+impl Progress {
+    /// Starts the clock. `total_bytes` is what there is to read, if known.
+    pub fn new(total_bytes: Option<u64>) -> Self {
+        let is_wanted = std::io::stderr().is_terminal();
+        Self { total_bytes, started: Instant::now(), bar: None, is_wanted }
+    }
+
+    /// Says that `bytes` of the total have been read. Call it once a block, not once a record.
+    pub fn at(&mut self, bytes: u64) {
+        if !self.is_wanted {
+            return;
+        }
+        if self.bar.is_none() && self.started.elapsed() >= PATIENCE {
+            self.bar = Some(self.draw());
+        }
+        if let Some(bar) = &self.bar {
+            bar.set_position(bytes);
+        }
+    }
+
+    /// Prints a line above the bar, or just to stderr if there is none.
+    pub fn say(&self, line: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| eprintln!("tamis: {line}")),
+            None => eprintln!("tamis: {line}"),
+        }
+    }
+
+    fn draw(&self) -> ProgressBar {
+        let (bar, template) = match self.total_bytes {
+            Some(total) => (
+                ProgressBar::new(total),
+                "{wide_bar} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta} left",
+            ),
+            None => {
+                (ProgressBar::new_spinner(), "{spinner} {bytes} {binary_bytes_per_sec} {elapsed}")
+            }
+        };
+        bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(5));
+        let style = ProgressStyle::with_template(template).expect("a valid template");
+        bar.with_style(style).with_elapsed(self.started.elapsed())
+    }
+}
+
+impl Drop for Progress {
+    /// Clears the line, however the command ends.
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_bars_can_be_drawn() {
+        for total in [Some(100), None] {
+            let mut progress = Progress::new(total);
+            progress.is_wanted = true;
+            progress.started = Instant::now() - 2 * PATIENCE;
+            progress.at(50);
+            assert!(progress.bar.is_some());
+        }
+    }
+}
