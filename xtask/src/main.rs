@@ -1,8 +1,11 @@
 //! The project's own tasks. Each is a file: what it does stands at its top.
 #![forbid(unsafe_code)]
 
+mod args;
 mod bench;
+mod r#gen;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
@@ -11,12 +14,16 @@ usage: cargo xtask TASK
   bench [--filter TEXT] [--quick] [--rounds N]
                   measures Tamis beside its rivals and what memory can do";
 
+/// Why a task could not, as text for people.
+type Outcome = Result<(), String>;
+
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let outcome = match words.split_first() {
         Some((&"bench", rest)) => bench::run(rest),
-        _ => Err(USAGE.to_owned()),
+        Some((&"gen", rest)) => r#gen::run(rest),
+        _ => Err(format!("{USAGE}\n{}", r#gen::USAGE)),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -27,5 +34,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Why a task could not, as text for people.
-type Outcome = Result<(), String>;
+/// Returns the folder of the whole project.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root")
+}

@@ -1,0 +1,52 @@
+//! The options of a task: `--name value` pairs, taken one by one until none is left.
+
+/// The words after a task's name.
+pub struct Args<'a> {
+    words: Vec<&'a str>,
+}
+
+impl<'a> Args<'a> {
+    /// Takes the words.
+    pub fn new(words: &[&'a str]) -> Self {
+        Self { words: words.to_vec() }
+    }
+
+    /// Takes the option `name` and its value.
+    pub fn value(&mut self, name: &str) -> Result<Option<&'a str>, String> {
+        let Some(at) = self.words.iter().position(|&word| word == name) else { return Ok(None) };
+        if at + 1 == self.words.len() {
+            return Err(format!("{name} wants a value"));
+        }
+        self.words.remove(at);
+        Ok(Some(self.words.remove(at)))
+    }
+
+    /// Takes the option `name` and its value, a number; `_` may stand between digits.
+    pub fn number(&mut self, name: &str) -> Result<Option<u64>, String> {
+        let Some(word) = self.value(name)? else { return Ok(None) };
+        let number = word.replace('_', "").parse();
+        number.map(Some).map_err(|_| format!("{name} wants a whole number, not {word}"))
+    }
+
+    /// Refuses what was not taken.
+    pub fn end(&self) -> Result<(), String> {
+        match self.words.first() {
+            None => Ok(()),
+            Some(word) => Err(format!("unknown argument {word}: see `cargo xtask`")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_taken_in_any_order_and_the_rest_refused() {
+        let mut args = Args::new(&["--lines", "1_000", "-o", "x", "what"]);
+        assert_eq!(args.value("-o"), Ok(Some("x")));
+        assert_eq!(args.number("--lines"), Ok(Some(1000)));
+        assert!(args.end().unwrap_err().contains("what"));
+        assert!(Args::new(&["-o"]).value("-o").is_err());
+    }
+}

@@ -1,0 +1,111 @@
+//! Addresses as a crawler's log has them: a few sites have most of the pages, a few pages most of the
+//! visits, and every page is seen a first time somewhere.
+//!
+//! Line `i` is a page not seen before with the chance that leaves exactly `distinct` pages at the
+//! end, and otherwise an earlier page, number ⌊n^u⌋ of the n seen so far with u uniform in [0, 1):
+//! the k-th page is then visited about 1/k as often as the first, which is Zipf's law.
+
+use super::Output;
+use super::random::{Random, mix};
+use crate::Outcome;
+
+/// Writes `lines` addresses, `distinct` of them different.
+pub fn write(lines: u64, distinct: u64, seed: u64, output: &mut Output) -> Outcome {
+    let mut random = Random::new(seed);
+    let mut line = Vec::with_capacity(256);
+    let mut seen = 0;
+    for left in (1..=lines).rev() {
+        let page = if seen == 0 || random.below(left) < distinct - seen {
+            seen += 1;
+            seen - 1
+        } else {
+            ((seen as f64).powf(random.unit()) as u64).clamp(1, seen) - 1
+        };
+        line.clear();
+        push_address(&mut line, page, seed);
+        line.push(b'\n');
+        output.write(&line)?;
+    }
+    output.finish()
+}
+
+/// Appends the address of a page. Pages differ in their slug, a bijection of their number.
+fn push_address(line: &mut Vec<u8>, page: u64, seed: u64) {
+    let bits = mix(page ^ mix(seed));
+    line.extend_from_slice(if bits & 7 == 0 { b"http://" } else { b"https://" });
+    if bits & 8 == 0 {
+        line.extend_from_slice(b"www.");
+    }
+    // Squared, so that low-numbered sites have more pages.
+    let site = ((bits >> 44) * (bits >> 44)) >> 22;
+    line.extend_from_slice(pick(WORDS, site));
+    line.extend_from_slice(pick(WORDS, site >> 6));
+    push_base36(line, site >> 9);
+    line.extend_from_slice(pick(DOMAINS, site ^ (site >> 4)));
+    let folders = 1 + (bits >> 8) % 3;
+    for folder in 0..folders {
+        line.push(b'/');
+        line.extend_from_slice(pick(WORDS, bits >> (10 + 7 * folder)));
+    }
+    line.push(b'/');
+    line.extend_from_slice(pick(WORDS, bits >> 32));
+    line.push(b'-');
+    // An odd factor modulo 2⁴⁰: distinct up to a trillion pages, and not in order.
+    push_base36(line, page.wrapping_mul(0x9e_3779_b97f) & ((1 << 40) - 1));
+    if bits & 0x30 == 0 {
+        line.extend_from_slice(b"?page=");
+        push_base36(line, bits >> 59);
+    } else if bits & 0x40 == 0 {
+        line.extend_from_slice(b".html");
+    }
+}
+
+fn pick(words: &'static [&'static str], bits: u64) -> &'static [u8] {
+    words[(bits % words.len() as u64) as usize].as_bytes()
+}
+
+fn push_base36(line: &mut Vec<u8>, mut number: u64) {
+    loop {
+        line.push(b"0123456789abcdefghijklmnopqrstuvwxyz"[(number % 36) as usize]);
+        number /= 36;
+        if number == 0 {
+            return;
+        }
+    }
+}
+
+const DOMAINS: &[&str] = &[".com", ".org", ".net", ".cn", ".com.cn", ".de", ".io", ".co.uk", ".fr"];
+
+const WORDS: &[&str] = &[
+    "news", "blog", "shop", "wiki", "article", "product", "review", "travel", "music", "photo",
+    "video", "forum", "thread", "user", "item", "catalog", "science", "health", "sport", "city",
+    "food", "recipe", "garden", "history", "market", "finance", "auto", "mobile", "game", "film",
+    "book", "library", "archive", "report", "paper", "data", "cloud", "open", "source", "code",
+    "docs", "guide", "help", "support", "event", "ticket", "hotel", "flight", "map", "weather",
+    "job", "career", "school", "course", "student", "teacher", "art", "design", "style", "fashion",
+    "home", "kitchen", "river", "mountain",
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn pages_have_addresses_of_their_own_and_a_real_length() {
+        let pages = 300_000;
+        let mut line = Vec::new();
+        let mut addresses = HashSet::new();
+        let mut bytes = 0;
+        for page in 0..pages {
+            line.clear();
+            push_address(&mut line, page, 1);
+            bytes += line.len() + 1;
+            addresses.insert(line.clone());
+        }
+        assert_eq!(addresses.len(), pages as usize);
+        let mean = bytes as f64 / pages as f64;
+        assert!((58.0..=61.0).contains(&mean), "{mean} bytes a line");
+    }
+}
