@@ -69,6 +69,12 @@ pub trait Filter {
 
     /// Returns the share of bits that are set; reads all of them.
     fn fill(&self) -> f64;
+
+    /// Tells whether the filter holds so much that its [present rate](Self::estimate_rate) is above
+    /// the planned one, by more than [chance](Plan::rate_limit) explains. Reads all bits.
+    fn is_over_rate(&self) -> bool {
+        self.estimate_rate() > self.plan().rate_limit()
+    }
 }
 
 /// A filter that takes items one after the other.

@@ -1,22 +1,15 @@
-//! How many bits for how many items at what rate: every formula lives here.
+//! How many bits for how many items at what rate.
 //!
 //! A rate is sized *exactly*: the smallest filter, with a whole number of probes, whose computed
-//! rate at capacity is at most the one asked for. Two models:
-//!
-//! **Blocks.** `n` items fall into `B` blocks at random, so a block holds j of them with the binomial
-//! chance of j in n at 1/B (a Poisson sum when B is large). A block with j items answers yes to an
-//! absent item with f(j) = (1 − (1 − 1/L)^j)^8, L bits a lane, because the eight lanes are
-//! independent. The rate is Σ P(j) f(j). It lies above the classic formula, which knows only the mean.
-//!
-//! **Classic.** An absent item draws k positions out of m after k·n draws set X distinct ones, so the
-//! rate is E\[(X/m)^k\]. That is above (1 − e^(−kn/m))^k for k ≥ 2, noticeably so in small filters.
-//! Few draws are summed exactly; beyond, the second-order expansion around E\[X\] is exact to 10⁻⁴ of
-//! the rate (`the_expansion_meets_the_exact_sum`).
+//! rate at capacity is at most the one asked for. The formulas are in `rates`.
+
+mod rates;
 
 use std::fmt;
 
 use crate::bits::OutOfMemory;
 use crate::strategy::Kind;
+use rates::{blocks_deviation, blocks_rate, classic_rate};
 
 /// A filter's size, planned from items and rate, or from any two of items, rate and memory.
 ///
@@ -238,6 +231,45 @@ impl Plan {
             .map_or(u64::MAX, |over| over - 1)
     }
 
+    /// Returns the highest rate that a filter at capacity shows by chance: its own bits say what its
+    /// present rate is, and half of all filters with exactly `items` in them lie above the planned one.
+    ///
+    /// Four standard deviations of what the bits say. A filter whose
+    /// [estimated rate](crate::Filter::estimate_rate) is higher holds more than it was planned for.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis::Plan;
+    ///
+    /// let (small, large) = (Plan::new(100, 0.01)?, Plan::new(10_000_000, 0.01)?);
+    /// assert!(small.rate_limit() > 0.015);
+    /// assert!(large.rate_limit() > 0.01 && large.rate_limit() < 0.0101);
+    /// # Ok::<(), tamis::PlanError>(())
+    /// ```
+    #[must_use]
+    pub fn rate_limit(&self) -> f64 {
+        let (n, k) = (self.items as f64, f64::from(self.probes));
+        // Linear counting (Whang et al. 1990, §4): m bits under load t = draws/m let n be told with
+        // a deviation of √(m(eᵗ − t − 1)) draws. The lanes of blocks are each drawn from once.
+        let (m, draws) = match self.kind {
+            Kind::SplitBlock | Kind::Parquet => (self.bits as f64 / f64::from(LANES), n),
+            Kind::Classic => (self.bits as f64, n * k),
+        };
+        let t = draws / m;
+        let deviation = n * (m * (t.exp_m1() - t)).sqrt() / draws;
+        // An item more at least: tiny filters jump.
+        let items = (n + (4.0 * deviation).max(1.0)).ceil() as u64;
+        let uneven = match self.kind {
+            Kind::SplitBlock | Kind::Parquet => {
+                let lane_bits = lane_bits(self.kind);
+                blocks_deviation(self.items, self.bits / (8 * lane_bits), lane_bits)
+            }
+            Kind::Classic => 0.0,
+        };
+        (self.rate_at(items) + 4.0 * uneven).max(self.rate)
+    }
+
     /// Says why [`new`](Self::new) takes this kind, in a line.
     #[must_use]
     pub fn why(&self) -> String {
@@ -344,79 +376,6 @@ fn smallest(low: u64, high: u64, enough: impl Fn(u64) -> bool) -> Option<u64> {
     Some(over)
 }
 
-/// The rate of `items` in `blocks` blocks of eight lanes: Σ P(j) f(j).
-fn blocks_rate(items: u64, blocks: u64, lane_bits: u64) -> f64 {
-    let (n, b) = (items as f64, blocks as f64);
-    let block_rate =
-        |j: f64| (-(j * (-1.0 / lane_bits as f64).ln_1p()).exp_m1()).powi(LANES as i32);
-    let mean = n / b;
-    // One block holds them all; and far above any useful load the spread no longer matters.
-    if blocks == 1 || mean > 500.0 {
-        return block_rate(mean);
-    }
-    let odds = 1.0 / (b - 1.0);
-    let mut chance = (n * (-1.0 / b).ln_1p()).exp();
-    let (mut rate, mut j) = (0.0, 0.0);
-    // Twelve standard deviations past the mean the tail is below any rate that can be asked for,
-    // relative to the sum.
-    let last = (mean + 12.0 * mean.sqrt() + 40.0).min(n);
-    while j <= last {
-        rate += chance * block_rate(j);
-        chance *= (n - j) / (j + 1.0) * odds;
-        j += 1.0;
-    }
-    rate.min(1.0)
-}
-
-/// The rate of `items` in a classic filter: E\[(X/m)^k\].
-fn classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
-    let draws = items.saturating_mul(u64::from(probes));
-    if draws <= EXACT_DRAWS {
-        exact_classic_rate(draws, bits, probes)
-    } else {
-        expanded_classic_rate(items, bits, probes)
-    }
-}
-
-/// Up to so many draws the distribution of X is summed term by term.
-const EXACT_DRAWS: u64 = 192;
-
-/// E\[(X/m)^k\] from the whole distribution of the distinct positions X after so many draws.
-fn exact_classic_rate(draws: u64, bits: u64, probes: u32) -> f64 {
-    let m = bits as f64;
-    let mut distinct = vec![0.0; draws as usize + 2];
-    distinct[0] = 1.0;
-    for drawn in 0..draws as usize {
-        for x in (0..=drawn).rev() {
-            let chance = distinct[x];
-            let again = (x as f64 / m).min(1.0);
-            distinct[x] = chance * again;
-            distinct[x + 1] += chance * (1.0 - again);
-        }
-    }
-    let rate = |x: usize| (x as f64 / m).min(1.0).powi(probes as i32);
-    distinct.iter().enumerate().map(|(x, chance)| chance * rate(x)).sum()
-}
-
-/// E\[(X/m)^k\] to second order around the mean of X.
-fn expanded_classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
-    let (n, m, k) = (items as f64, bits as f64, f64::from(probes));
-    if bits < 2 {
-        return 1.0;
-    }
-    // The share of positions unset is a = (1 − 1/m)^(kn), that of pairs both unset (1 − 2/m)^(kn) =
-    // a²(1 + δ), so the variance of the share is a²δ + a(1 − a(1 + δ))/m.
-    let log_unset = k * n * (-1.0 / m).ln_1p();
-    let (a, fill) = (log_unset.exp(), -log_unset.exp_m1());
-    let delta = (k * n * (-2.0 / m).ln_1p() - 2.0 * log_unset).exp_m1();
-    let variance = (a * a * delta + a * (1.0 - a * (1.0 + delta)) / m).max(0.0);
-    let rate = fill.powi(probes as i32);
-    if probes < 2 {
-        return rate;
-    }
-    (rate + k * (k - 1.0) / 2.0 * fill.powi(probes as i32 - 2) * variance).min(1.0)
-}
-
 /// Why there is no such plan, or no memory for it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -513,43 +472,6 @@ mod tests {
                 assert!(matches!(Plan::for_kind(kind, 10, rate), Err(PlanError::Rate { .. })));
                 assert!(matches!(Plan::for_memory(kind, 999, rate), Err(PlanError::Rate { .. })));
             }
-        }
-    }
-
-    #[test]
-    fn exact_rates_are_those_computed_elsewhere() {
-        // formats.md §0, "Corrections a user should be told".
-        for (n, m, k, exact) in [
-            (1, 8, 2, 0.056_641),
-            (1, 64, 5, 2.6167e-6),
-            (5, 64, 5, 0.003_862_5),
-            (10, 100, 7, 0.008_936_3),
-            (100, 958, 7, 0.010_155_5),
-        ] {
-            let rate = classic_rate(n, m, k);
-            assert!((rate / exact - 1.0).abs() < 1e-4, "n={n} m={m} k={k}: {rate} against {exact}");
-        }
-    }
-
-    #[test]
-    fn the_expansion_meets_the_exact_sum() {
-        for (items, probes, bits) in [(28, 7, 268), (40, 5, 300), (20, 10, 290), (100, 2, 480)] {
-            let exact = exact_classic_rate(items * u64::from(probes), bits, probes);
-            let expanded = expanded_classic_rate(items, bits, probes);
-            assert!((expanded / exact - 1.0).abs() < 1e-2, "{items}: {expanded} against {exact}");
-        }
-    }
-
-    #[test]
-    fn blocked_rates_are_those_computed_elsewhere() {
-        // formats.md §10: Parquet's rate by bits an item.
-        for (bits_per_item, rate) in
-            [(8.0, 0.0332), (10.0, 0.0126), (11.54, 0.0065), (16.0, 0.0013), (20.0, 0.00042)]
-        {
-            let blocks = 100_000;
-            let items = (blocks as f64 * 256.0 / bits_per_item) as u64;
-            let found = blocks_rate(items, blocks, 32);
-            assert!((found / rate - 1.0).abs() < 0.03, "{bits_per_item}: {found} against {rate}");
         }
     }
 

@@ -56,6 +56,16 @@ impl Kind {
         Kind::ALL.into_iter().find(|&kind| kind as u8 == number)
     }
 
+    /// Returns the bits of a block, or `None` if an item's bits lie all over the filter.
+    #[must_use]
+    pub const fn block_bits(self) -> Option<u64> {
+        match self {
+            Kind::SplitBlock => Some(SplitBlock::WORDS as u64 * 64),
+            Kind::Parquet => Some(Parquet::WORDS as u64 * 64),
+            Kind::Classic => None,
+        }
+    }
+
     /// Returns how many cache lines a lookup of an item that is in the filter reads, with `probes`.
     #[must_use]
     pub const fn cache_lines(self, probes: u32) -> u32 {

@@ -1,0 +1,45 @@
+//! A filter says when it holds more than it was planned for, and not before.
+
+use tamis::{Answers, AnyFilter, Filter as _, Hasher, Insert as _, Kind, Plan};
+
+fn filled(plan: &Plan, seed: u64, items: u64) -> AnyFilter {
+    let mut filter = AnyFilter::new(plan, Hasher::xxh3(seed)).unwrap();
+    let items: Vec<u64> = (0..items).collect();
+    filter.insert_each(&items, &mut Answers::new());
+    filter
+}
+
+#[test]
+fn a_filter_at_capacity_is_not_over_its_rate() {
+    for kind in Kind::ALL {
+        for items in [1, 2, 10, 100, 1_000, 30_000] {
+            for rate in [0.3, 0.01, 0.0001] {
+                let plan = Plan::for_kind(kind, items, rate).unwrap();
+                for seed in 0..60 {
+                    let filter = filled(&plan, seed, items);
+                    assert!(
+                        !filter.is_over_rate(),
+                        "{kind}, {items} items at {rate}, seed {seed}: {} over {}",
+                        filter.estimate_rate(),
+                        plan.rate_limit()
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_filter_well_past_capacity_is_over_its_rate() {
+    for kind in Kind::ALL {
+        for (items, excess) in [(1_000, 1.25), (30_000, 1.06), (300_000, 1.02)] {
+            for rate in [0.3, 0.01, 0.0001] {
+                let plan = Plan::for_kind(kind, items, rate).unwrap();
+                for seed in 0..5 {
+                    let filter = filled(&plan, seed, (items as f64 * excess) as u64);
+                    assert!(filter.is_over_rate(), "{kind}, {items} items at {rate}, seed {seed}");
+                }
+            }
+        }
+    }
+}
