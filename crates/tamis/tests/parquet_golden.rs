@@ -1,0 +1,144 @@
+//! The `Parquet` strategy sets the very bits that Parquet's own writers set.
+
+use serde_json::Value;
+use tamis::{Bits as _, Bloom, Filter as _, Hasher, Insert as _, Kind, Merge as _, Parquet, Plan};
+
+fn golden() -> Value {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/parquet/filters.json");
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap()
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().unwrap()
+}
+
+fn bytes(hex: &Value) -> Vec<u8> {
+    let hex = text(hex);
+    (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).unwrap()).collect()
+}
+
+fn empty(bitset_bytes: u64) -> Bloom<Parquet> {
+    let plan = Plan::from_parts(Kind::Parquet, 1, 0.01, bitset_bytes * 8, 8).unwrap();
+    Bloom::new(&plan, Hasher::xxh64(0)).unwrap()
+}
+
+fn filter<I: AsRef<[u8]>>(bitset_bytes: u64, items: impl IntoIterator<Item = I>) -> Bloom<Parquet> {
+    let mut filter = empty(bitset_bytes);
+    for item in items {
+        filter.insert(item.as_ref());
+    }
+    filter
+}
+
+fn bitset(filter: &Bloom<Parquet>) -> Vec<u8> {
+    filter.bits().words().iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+fn from_bitset(bitset: &[u8]) -> Bloom<Parquet> {
+    let mut filter = empty(bitset.len() as u64);
+    for (word, bytes) in filter.words_mut().iter_mut().zip(bitset.chunks_exact(8)) {
+        *word = u64::from_le_bytes(bytes.try_into().unwrap());
+    }
+    filter
+}
+
+/// The answers of another program, `1` for yes.
+fn assert_answers(filter: &Bloom<Parquet>, items: &[Vec<u8>], answers: &Value) {
+    assert_eq!(items.len(), text(answers).len());
+    for (item, answer) in items.iter().zip(text(answers).chars()) {
+        assert_eq!(filter.contains(item), answer == '1', "{item:?}");
+    }
+}
+
+#[test]
+fn value_hashes_are_those_of_parquet_java() {
+    let golden = golden();
+    let hashes = list(&golden["hashes"]);
+    assert_eq!(hashes.len(), 32);
+    for case in hashes {
+        let value = match case["value"]["repeat"].as_str() {
+            Some(repeat) => {
+                repeat.repeat(case["value"]["count"].as_u64().unwrap() as usize).into_bytes()
+            }
+            None => bytes(&case["plain_hex"]),
+        };
+        let hash = Hasher::xxh64(0).hash(&value);
+        assert_eq!(format!("{hash:016x}"), text(&case["hash"]), "{case}");
+    }
+}
+
+#[test]
+fn bit_sets_are_those_of_parquet_java() {
+    for case in list(&golden()["filters"]) {
+        let (_, last) = text(&case["items"]).rsplit_once("key").unwrap();
+        let last: u32 = last.parse().unwrap();
+        let len = case["bitset_bytes"].as_u64().unwrap();
+        let filter = filter(len, (0..=last).map(|i| format!("key{i}")));
+        assert_eq!(bitset(&filter), bytes(&case["bitset_hex"]), "{}", case["items"]);
+        let asked = text(&case["probe_results"]).len();
+        let items: Vec<_> = (0..asked).map(|i| format!("key{i}").into_bytes()).collect();
+        assert_answers(&filter, &items, &case["probe_results"]);
+    }
+}
+
+#[test]
+fn block_counts_need_not_be_powers_of_two() {
+    for case in list(&golden()["block_counts_not_a_power_of_two"]["cases"]) {
+        let blocks = case["blocks"].as_u64().unwrap();
+        let items = 4 * blocks as i32;
+        let filter = filter(blocks * 32, (0..items).map(|i| (i * 7919).to_le_bytes()));
+        assert_eq!(bitset(&filter), bytes(&case["bitset_hex"]), "{blocks} blocks");
+        let asked: Vec<_> = list(&case["probes_plain_hex"]).iter().map(bytes).collect();
+        assert_answers(&filter, &asked, &case["probe_results"]);
+    }
+}
+
+#[test]
+fn merged_bit_sets_are_those_of_parquet_java() {
+    let case = &golden()["merge"];
+    let count = case["count"].as_i64().unwrap();
+    let len = bytes(&case["left"]).len() as u64;
+    let mut left = filter(len, (0..count).map(|i| (i as i32).to_le_bytes()));
+    let right = filter(len, (0..count).map(i64::to_le_bytes));
+    assert_eq!(bitset(&left), bytes(&case["left"]));
+    assert_eq!(bitset(&right), bytes(&case["right"]));
+    left.merge(&right).unwrap();
+    assert_eq!(bitset(&left), bytes(&case["merged"]));
+}
+
+#[test]
+fn folded_filters_of_the_rust_crate_are_direct_ones_of_that_size() {
+    for case in list(&golden()["rust_parquet_60_fold"]["cases"]) {
+        let (_, last) = text(&case["items"]).rsplit_once("..f").unwrap();
+        let last: u32 = last.parse().unwrap();
+        let len = case["bytes_after_fold"].as_u64().unwrap();
+        let filter = filter(len, (0..=last).map(|i| format!("f{i}")));
+        assert_eq!(bitset(&filter), bytes(&case["bitset_after_hex"]), "{}", case["items"]);
+    }
+}
+
+#[test]
+fn columns_written_by_pyarrow_answer_as_other_readers_do() {
+    let golden = golden();
+    let columns = list(&golden["parquet_file_pyarrow"]["columns"]);
+    assert_eq!(columns.len(), 5);
+    for column in columns {
+        let filter = from_bitset(&bytes(&column["bitset_hex"]));
+        let absent: Vec<_> = list(&column["absent_plain_hex"]).iter().map(bytes).collect();
+        assert_answers(&filter, &absent, &column["absent_results"]);
+        let present = list(&column["present_plain_hex"]);
+        assert!(present.iter().all(|item| filter.contains(&bytes(item))), "{}", column["column"]);
+    }
+}
+
+#[test]
+fn columns_written_by_duckdb_are_rebuilt() {
+    let golden = golden();
+    let column = |i: usize| bytes(&golden["parquet_file_duckdb"]["columns"][i]["bitset_hex"]);
+    assert_eq!(bitset(&filter(32, (0..20_i64).map(|i| (i * 1001).to_le_bytes()))), column(0));
+    assert_eq!(bitset(&filter(32, (0..15).map(|i| format!("name-{i}")))), column(1));
+}
