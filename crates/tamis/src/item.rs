@@ -29,6 +29,12 @@ pub trait Item {
     /// Returns the item's stable bytes.
     fn stable_bytes(&self) -> Self::Bytes<'_>;
 
+    /// Hashes the stable bytes.
+    #[inline]
+    fn hash_by(&self, hasher: &Hasher) -> u64 {
+        hasher.hash(self.stable_bytes().as_ref())
+    }
+
     /// Hashes many items, `hashes[i]` being that of `items[i]`.
     ///
     /// Integers of 4 and 8 bytes are hashed several at a time in vector registers.
@@ -42,7 +48,7 @@ pub trait Item {
     {
         assert_eq!(items.len(), hashes.len(), "one hash an item");
         for (hash, item) in hashes.iter_mut().zip(items) {
-            *hash = hasher.hash(item.stable_bytes().as_ref());
+            *hash = item.hash_by(hasher);
         }
     }
 }
@@ -61,7 +67,7 @@ macro_rules! integer_items {
 }
 
 macro_rules! batched_integer_items {
-    ($($int:ty => $kernel:ident),*) => { $(
+    ($($int:ty => $one:ident, $each:ident;)*) => { $(
         impl Item for $int {
             type Bytes<'a> = [u8; size_of::<$int>()];
 
@@ -70,15 +76,20 @@ macro_rules! batched_integer_items {
                 self.to_le_bytes()
             }
 
+            #[inline]
+            fn hash_by(&self, hasher: &Hasher) -> u64 {
+                hasher.$one(*self)
+            }
+
             fn hash_each(items: &[Self], hasher: &Hasher, hashes: &mut [u64]) {
-                hasher.$kernel(items, hashes);
+                hasher.$each(items, hashes);
             }
         }
     )* };
 }
 
 integer_items!(u8, i8, u16, i16, i32, i64, u128, i128);
-batched_integer_items!(u32 => hash_u32_each, u64 => hash_u64_each);
+batched_integer_items!(u32 => hash_u32, hash_u32_each; u64 => hash_u64, hash_u64_each;);
 
 macro_rules! byte_items {
     ($($ty:ty => $as_bytes:ident),*) => { $(
@@ -126,6 +137,11 @@ impl<T: Item + ?Sized> Item for &T {
     fn stable_bytes(&self) -> Self::Bytes<'_> {
         (**self).stable_bytes()
     }
+
+    #[inline]
+    fn hash_by(&self, hasher: &Hasher) -> u64 {
+        (**self).hash_by(hasher)
+    }
 }
 
 impl<T: Item + ?Sized> Item for Box<T> {
@@ -137,6 +153,11 @@ impl<T: Item + ?Sized> Item for Box<T> {
     #[inline]
     fn stable_bytes(&self) -> Self::Bytes<'_> {
         (**self).stable_bytes()
+    }
+
+    #[inline]
+    fn hash_by(&self, hasher: &Hasher) -> u64 {
+        (**self).hash_by(hasher)
     }
 }
 

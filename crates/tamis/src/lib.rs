@@ -37,7 +37,7 @@ pub use arch::prefetch;
 pub use bits::{AtomicBitmap, BitView, Bitmap, Bits, BitsMut, OutOfMemory};
 pub use bloom::Bloom;
 pub use filter::{Filter, Insert, Merge, MergeError};
-pub use hash::Hasher;
+pub use hash::{HashFunction, Hasher};
 pub use item::Item;
 pub use layout::Layout;
 pub use plan::{Plan, PlanError};

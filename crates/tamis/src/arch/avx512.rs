@@ -1,9 +1,18 @@
-//! Kernels for AVX-512 (F, DQ, BW, VL): one block of the default filter is one register.
+//! Kernels for AVX-512 with VBMI and BITALG (Ice Lake, Zen 4 and later): one block of the default
+//! filter is one register, and one instruction looks up a bit in each of its lanes.
+//!
+//! `vpmultishiftqb` cuts eight bit numbers, a byte each, out of an item's spread hash. With these
+//! eight bytes in every lane, `vpshufbitqmb` looks up all eight numbers in every lane: 64 answers, of
+//! which number i in lane i is the one that counts: the diagonal.
+//!
+//! Vector units do two things a cycle: a test by shift, rotation and test would take three, this
+//! takes one.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use super::{Kernels, OwnedKernels, prefetch_index, scalar};
+use super::memory::prefetch_address;
+use super::{Kernels, OwnedKernels, scalar};
 use crate::bits::Word;
 use crate::hash::{MX2, mix_xxh3};
 use crate::strategy::SplitBlock;
@@ -25,7 +34,20 @@ pub(super) fn readers<W: Word>() -> Kernels<W> {
     }
 }
 
-/// Where in the spread hash each lane's bit number starts, and the bit it selects.
+/// Bit `9 i`: number i in lane i.
+const DIAGONAL: u64 = 0x8040_2010_0804_0201;
+
+/// Where in the spread hash each lane's bit number starts, as bytes for `vpmultishiftqb`.
+const STARTS: u64 = {
+    let (mut starts, mut i) = (0, 0);
+    while i < 8 {
+        starts |= SplitBlock::SHIFTS[i] << (8 * i);
+        i += 1;
+    }
+    starts
+};
+
+/// What single lookups and inserts load.
 #[repr(C, align(64))]
 struct Lanes {
     shifts: [u64; 8],
@@ -39,7 +61,7 @@ static LANES: Lanes = Lanes { shifts: SplitBlock::SHIFTS, one: 1 };
 ///
 /// # Safety
 ///
-/// The CPU has AVX-512 F and DQ.
+/// The CPU has AVX-512 VBMI and BITALG.
 #[inline(always)]
 pub(super) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
     let block = SplitBlock::block(hash, words.len() / 8);
@@ -54,10 +76,10 @@ pub(super) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
             "vpsrlvq zmm16, zmm16, zmmword ptr [{lanes}]",
             "vprolvq zmm16, zmm17, zmm16",
             "vptestnmq k1, zmm16, zmmword ptr [{block}]",
-            "kmovb {missing:e}, k1",
+            "kmovd {missing:e}, k1",
             spread = in(reg) SplitBlock::spread(hash),
             lanes = in(reg) &raw const LANES,
-            block = in(reg) words.as_ptr().wrapping_add(block * 8),
+            block = in(reg) words.as_ptr().cast::<[u64; 8]>().wrapping_add(block),
             missing = lateout(reg) missing,
             out("xmm16") _, out("xmm17") _, out("k1") _,
             options(readonly, nostack, preserves_flags),
@@ -89,7 +111,7 @@ pub(super) unsafe fn insert_one_512(words: &mut [u64], hash: u64) -> bool {
             "kmovb {missing:e}, k1",
             spread = in(reg) SplitBlock::spread(hash),
             lanes = in(reg) &raw const LANES,
-            block = in(reg) words.as_mut_ptr().wrapping_add(block * 8),
+            block = in(reg) words.as_mut_ptr().cast::<[u64; 8]>().wrapping_add(block),
             missing = lateout(reg) missing,
             out("xmm16") _, out("xmm17") _, out("xmm18") _, out("k1") _,
             options(nostack, preserves_flags),
@@ -101,129 +123,178 @@ pub(super) unsafe fn insert_one_512(words: &mut [u64], hash: u64) -> bool {
 /// How many items' lines are asked for before the first of them is read.
 const BATCH: usize = 64;
 
-/// What a batch needs of its items: the first word of the block, and the spread hash.
+/// What a batch needs of its items.
 #[derive(Clone, Copy)]
+// Aligned: a vector store across two lines would not forward to the loads that follow.
 #[repr(C, align(64))]
 struct Located {
-    words: [u64; BATCH],
-    spread: [u64; BATCH],
+    /// The byte at which the block starts.
+    starts: [u64; BATCH],
+    /// The eight bit numbers, a byte each (`contains`), or the spread hash (`insert`).
+    lanes: [u64; BATCH],
+}
+
+impl Located {
+    const NONE: Self = Self { starts: [0; BATCH], lanes: [0; BATCH] };
 }
 
 /// Finds the blocks of up to [`BATCH`] hashes and asks for their lines.
 #[inline]
-#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl")]
-fn locate<W: Word>(words: &[W], hashes: &[u64], located: &mut Located) {
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi")]
+fn locate<W: Word, const CUT: bool>(words: &[W], hashes: &[u64], located: &mut Located) {
+    let cut = _mm512_set1_epi64(STARTS as i64);
+    let gamma = _mm512_set1_epi64(SplitBlock::GAMMA as i64);
     let blocks = words.len() / 8;
-    let mut i = 0;
-    if let Ok(blocks) = u32::try_from(blocks) {
-        let blocks = _mm512_set1_epi64(i64::from(blocks));
-        let gamma = _mm512_set1_epi64(SplitBlock::GAMMA as i64);
-        while i + 8 <= hashes.len() {
-            let hash = load_8(&hashes[i..]);
-            // The high half of a 64 by 32 bit product, in two 32 by 32 steps.
-            let low = _mm512_srli_epi64::<32>(_mm512_mul_epu32(hash, blocks));
-            let high = _mm512_mul_epu32(_mm512_srli_epi64::<32>(hash), blocks);
-            let block = _mm512_srli_epi64::<32>(_mm512_add_epi64(high, low));
-            store_8(&mut located.words[i..], _mm512_slli_epi64::<3>(block));
-            store_8(&mut located.spread[i..], _mm512_mullo_epi64(hash, gamma));
-            i += 8;
+    let (hashes_8, rest) = hashes.as_chunks::<8>();
+    for (i, hashes) in hashes_8.iter().enumerate() {
+        let hash = load_8(hashes);
+        let start = match u32::try_from(blocks) {
+            Ok(blocks) => {
+                // The high half of a 64 by 32 bit product, in two 32 by 32 steps.
+                let blocks = _mm512_set1_epi64(i64::from(blocks));
+                let low = _mm512_srli_epi64::<32>(multiply_32(hash, blocks));
+                let high = multiply_32(_mm512_srli_epi64::<32>(hash), blocks);
+                let block = _mm512_srli_epi64::<32>(_mm512_add_epi64(high, low));
+                _mm512_slli_epi64::<6>(block)
+            }
+            Err(_) => load_8(&hashes.map(|hash| SplitBlock::block(hash, blocks) as u64 * 64)),
+        };
+        let spread = multiply_32(hash, gamma);
+        let lanes = if CUT { _mm512_multishift_epi64_epi8(cut, spread) } else { spread };
+        store_8(&mut located.starts[i * 8..], start);
+        store_8(&mut located.lanes[i * 8..], lanes);
+    }
+    if !rest.is_empty() {
+        // A last, padded eight: its surplus answers are cut off by the caller.
+        let mut padded = [0; 8];
+        padded[..rest.len()].copy_from_slice(rest);
+        let mut tail = Located::NONE;
+        locate::<W, CUT>(words, &padded, &mut tail);
+        let first = hashes_8.len() * 8;
+        located.starts[first..first + 8].copy_from_slice(&tail.starts[..8]);
+        located.lanes[first..first + 8].copy_from_slice(&tail.lanes[..8]);
+    }
+    if size_of_val(words) > PREFETCH_FROM_BYTES {
+        for &start in &located.starts[..hashes.len()] {
+            prefetch_address(words.as_ptr().wrapping_byte_add(start as usize));
         }
-    }
-    for i in i..hashes.len() {
-        located.words[i] = SplitBlock::block(hashes[i], blocks) as u64 * 8;
-        located.spread[i] = SplitBlock::spread(hashes[i]);
-    }
-    for &first in &located.words[..hashes.len()] {
-        prefetch_index(words, first as usize);
     }
 }
 
-#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl")]
+/// Smaller filters lie in the second cache, whose latency the CPU hides by itself.
+const PREFETCH_FROM_BYTES: usize = 1 << 20;
+
+/// Tests item `$i` of an eight; the results go to memory, where one vector reads eight of them.
+macro_rules! test_one {
+    ($i:literal) => {
+        concat!(
+            "mov {start}, qword ptr [{starts} + 8*",
+            $i,
+            "]\n",
+            "vpbroadcastq {numbers}, qword ptr [{starts} + 8*",
+            $i,
+            " + 512]\n",
+            "vmovdqu64 {block}, zmmword ptr [{words} + {start}]\n",
+            "vpshufbitqmb {found}{{{diagonal}}}, {block}, {numbers}\n",
+            "kmovq qword ptr [{to} + 8*",
+            $i,
+            "], {found}\n",
+        )
+    };
+}
+
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi,avx512bitalg")]
 fn contains_512<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]) {
-    let shifts = load_8(&SplitBlock::SHIFTS);
-    let one = _mm512_set1_epi64(1);
-    each_batch(words, hashes, answers, |located, len| {
-        let mut missing = [0xff_u8; BATCH];
-        for i in 0..len {
-            let mask = mask(located.spread[i], shifts, one);
-            let block = words.as_ptr().wrapping_add(located.words[i] as usize);
-            let lanes: __mmask8;
-            // SAFETY: `locate` put a whole block's first word here. Shared words: see above.
+    each_batch::<W, true>(words, hashes, answers, |located, len| {
+        let mut found = Located::NONE.starts;
+        for i in (0..len).step_by(8) {
+            // SAFETY: `locate` put the starts of whole blocks here, whole eights of them, the bit
+            // numbers 512 bytes behind. Shared words: as in `contains_one_512`.
             unsafe {
                 asm!(
-                    "vptestnmq {lanes}, {mask}, zmmword ptr [{block}]",
-                    lanes = lateout(kreg) lanes,
-                    mask = in(zmm_reg) mask,
-                    block = in(reg) block,
-                    options(readonly, nostack, preserves_flags),
+                    test_one!(0), test_one!(1), test_one!(2), test_one!(3),
+                    test_one!(4), test_one!(5), test_one!(6), test_one!(7),
+                    starts = in(reg) located.starts.as_ptr().wrapping_add(i),
+                    words = in(reg) words.as_ptr(),
+                    to = in(reg) found.as_mut_ptr().wrapping_add(i),
+                    diagonal = in(kreg) DIAGONAL,
+                    start = out(reg) _,
+                    numbers = out(zmm_reg) _,
+                    block = out(zmm_reg) _,
+                    found = out(kreg) _,
+                    options(nostack, preserves_flags),
                 );
             }
-            missing[i] = lanes;
         }
-        zero_bytes(&missing)
+        let diagonal = _mm512_set1_epi64(DIAGONAL as i64);
+        let mut answer = 0;
+        for i in (0..BATCH).step_by(8) {
+            let eight = u64::from(_mm512_cmpeq_epi64_mask(load_8(&found[i..]), diagonal));
+            answer |= std::hint::black_box(eight) << i;
+        }
+        answer
     });
 }
 
-#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl")]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi")]
 fn insert_512(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
     let shifts = load_8(&SplitBlock::SHIFTS);
     let one = _mm512_set1_epi64(1);
     let first = words.as_mut_ptr();
-    each_batch(words, hashes, answers, |located, len| {
+    each_batch::<u64, false>(words, hashes, answers, |located, len| {
         let mut missing = [0_u8; BATCH];
         for i in 0..len {
-            let mask = mask(located.spread[i], shifts, one);
-            let block = first.wrapping_add(located.words[i] as usize);
-            // SAFETY: `locate` put a whole block's first word here, and `words` is ours alone.
+            // SAFETY: `locate` put the start of a whole block here, and `words` is ours alone.
             unsafe {
-                let old = _mm512_loadu_si512(block.cast());
-                _mm512_storeu_si512(block.cast(), _mm512_or_si512(old, mask));
-                missing[i] = _mm512_testn_epi64_mask(old, mask);
+                asm!(
+                    "vpbroadcastq {mask}, qword ptr [{spread}]",
+                    "vmovdqu64 {lanes}, zmmword ptr [{block}]",
+                    "vpsrlvq {mask}, {mask}, {shifts}",
+                    "vprolvq {mask}, {one}, {mask}",
+                    "vptestnmq {new}, {mask}, {lanes}",
+                    "vporq {lanes}, {mask}, {lanes}",
+                    "vmovdqu64 zmmword ptr [{block}], {lanes}",
+                    "kmovb byte ptr [{missing}], {new}",
+                    mask = out(zmm_reg) _,
+                    lanes = out(zmm_reg) _,
+                    new = out(kreg) _,
+                    spread = in(reg) &raw const located.lanes[i],
+                    shifts = in(zmm_reg) shifts,
+                    one = in(zmm_reg) one,
+                    block = in(reg) first.wrapping_byte_add(located.starts[i] as usize),
+                    missing = in(reg) &raw mut missing[i],
+                    options(nostack, preserves_flags),
+                );
             }
         }
-        !zero_bytes(&missing)
+        // SAFETY: 64 readable bytes.
+        let missing = unsafe { _mm512_loadu_si512(missing.as_ptr().cast()) };
+        _mm512_test_epi8_mask(missing, missing)
     });
 }
 
 /// Runs `answer` on each batch of located hashes, the next batch's lines being on their way.
 #[inline]
-#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl")]
-fn each_batch<W: Word>(
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi")]
+fn each_batch<W: Word, const CUT: bool>(
     words: &[W],
     hashes: &[u64],
     answers: &mut [u64],
     mut answer: impl FnMut(&Located, usize) -> u64,
 ) {
     assert!(words.len() >= 8 || hashes.is_empty(), "a filter has a block");
-    let mut ring = [Located { words: [0; BATCH], spread: [0; BATCH] }; 2];
+    let mut ring = [Located::NONE; 2];
     let mut batches = hashes.chunks(BATCH).enumerate();
     let Some((_, first)) = batches.next() else { return };
-    locate(words, first, &mut ring[0]);
+    locate::<W, CUT>(words, first, &mut ring[0]);
     let mut len = first.len();
     for (i, next) in batches {
-        locate(words, next, &mut ring[i % 2]);
+        locate::<W, CUT>(words, next, &mut ring[i % 2]);
         answers[i - 1] = answer(&ring[(i - 1) % 2], len);
         len = next.len();
     }
     let last = hashes.len().div_ceil(BATCH) - 1;
     answers[last] = answer(&ring[last % 2], len) & (u64::MAX >> (BATCH - len));
-}
-
-/// One bit in each lane, its number taken from six bits of the spread hash.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn mask(spread: u64, shifts: __m512i, one: __m512i) -> __m512i {
-    // The rotation takes its count modulo 64: no AND with 63 is needed.
-    _mm512_rolv_epi64(one, _mm512_srlv_epi64(_mm512_set1_epi64(spread as i64), shifts))
-}
-
-/// Bit `i` is set where byte `i` is zero.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn zero_bytes(bytes: &[u8; BATCH]) -> u64 {
-    // SAFETY: 64 readable bytes.
-    let bytes = unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) };
-    _mm512_testn_epi8_mask(bytes, bytes)
 }
 
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl")]
@@ -270,6 +341,25 @@ fn mix(keyed: __m512i, len_bytes: i64) -> __m512i {
     let shifted = _mm512_add_epi64(_mm512_srli_epi64::<35>(h), _mm512_set1_epi64(len_bytes));
     let h = _mm512_mullo_epi64(_mm512_xor_si512(h, shifted), mx2);
     _mm512_xor_si512(h, _mm512_srli_epi64::<28>(h))
+}
+
+/// The products of the low halves of each lane.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn multiply_32(a: __m512i, b: __m512i) -> __m512i {
+    let product;
+    // The intrinsic becomes a mask and a 64-bit multiplication, which is three instead of one.
+    // SAFETY: registers only.
+    unsafe {
+        asm!(
+            "vpmuludq {product}, {a}, {b}",
+            product = lateout(zmm_reg) product,
+            a = in(zmm_reg) a,
+            b = in(zmm_reg) b,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    product
 }
 
 #[inline]

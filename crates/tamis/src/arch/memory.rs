@@ -138,7 +138,12 @@ pub fn prefetch<T>(slice: &[T], index: usize) {
 /// As [`prefetch`], for an index known to be in range (out of range it is a wasted hint).
 #[inline(always)]
 pub(crate) fn prefetch_index<T>(slice: &[T], index: usize) {
-    let address = slice.as_ptr().wrapping_add(index);
+    prefetch_address(slice.as_ptr().wrapping_add(index));
+}
+
+/// As [`prefetch`], for any address.
+#[inline(always)]
+pub(crate) fn prefetch_address<T>(address: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

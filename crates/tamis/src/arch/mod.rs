@@ -116,6 +116,8 @@ pub(crate) fn available() -> Vec<Level> {
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512vbmi")
+            && is_x86_feature_detected!("avx512bitalg")
         {
             levels.push(Level::Avx512);
         }

@@ -22,43 +22,85 @@ use crate::{arch, item::Item};
 /// assert_eq!(Hasher::default(), Hasher::xxh3(0));
 /// assert_eq!(Hasher::xxh3(0).hash(b""), 0x2d06_8005_38d3_94c2);
 /// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Hasher {
+    function: HashFunction,
+    /// The seed in the first word, or the key.
+    words: [u64; 2],
+    /// `xxh3::flip(seed)`: computed here once, it is a quarter of an integer's hash.
+    flip: u64,
+}
+
+/// A hash function, numbered for files. Numbers are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
 #[non_exhaustive]
-pub enum Hasher {
+pub enum HashFunction {
     /// XXH3, 64 bits: the default, and the fastest on short items.
-    Xxh3 {
-        /// Any value; filters of one seed share their false positives.
-        seed: u64,
-    },
+    Xxh3 = 1,
     /// SipHash-1-3 with a secret key, for items that an attacker may choose.
-    Sip13 {
-        /// Two random words that nobody else knows.
-        key: [u64; 2],
-    },
+    Sip13 = 2,
     /// XXH64, which Parquet's filters use with seed 0.
-    Xxh64 {
-        /// Any value.
-        seed: u64,
-    },
+    Xxh64 = 3,
 }
 
 impl Hasher {
-    /// Returns XXH3 with `seed`.
+    /// Returns XXH3 with `seed`; filters of one seed share their false positives.
     #[must_use]
     pub const fn xxh3(seed: u64) -> Self {
-        Hasher::Xxh3 { seed }
+        Self { function: HashFunction::Xxh3, words: [seed, 0], flip: xxh3::flip(seed) }
     }
 
-    /// Returns SipHash-1-3 under `key`, which an attacker must not know.
+    /// Returns SipHash-1-3 under `key`, two random words that an attacker must not know.
     #[must_use]
     pub const fn sip13(key: [u64; 2]) -> Self {
-        Hasher::Sip13 { key }
+        Self { function: HashFunction::Sip13, words: key, flip: 0 }
     }
 
     /// Returns XXH64 with `seed`.
     #[must_use]
     pub const fn xxh64(seed: u64) -> Self {
-        Hasher::Xxh64 { seed }
+        Self { function: HashFunction::Xxh64, words: [seed, 0], flip: 0 }
+    }
+
+    /// Returns the function's number in files and its seed or key as 16 little-endian bytes.
+    ///
+    /// Numbers are never reused. A seed leaves the last eight bytes zero; a key must be in the file,
+    /// because without it the filter answers nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis::Hasher;
+    ///
+    /// let (number, seed) = Hasher::xxh3(7).to_parts();
+    /// assert_eq!((number, seed[0]), (1, 7));
+    /// assert_eq!(Hasher::from_parts(number, seed), Some(Hasher::xxh3(7)));
+    /// assert_eq!(Hasher::from_parts(99, seed), None);
+    /// ```
+    #[must_use]
+    pub const fn to_parts(&self) -> (u8, [u8; 16]) {
+        let [low, high] = self.words;
+        (self.function as u8, ((high as u128) << 64 | low as u128).to_le_bytes())
+    }
+
+    /// Restores a hasher from its number and its seed or key; `None` if no release wrote such.
+    #[must_use]
+    pub const fn from_parts(number: u8, seed: [u8; 16]) -> Option<Self> {
+        let words = u128::from_le_bytes(seed);
+        let (low, high) = (words as u64, (words >> 64) as u64);
+        match (number, high) {
+            (1, 0) => Some(Hasher::xxh3(low)),
+            (2, _) => Some(Hasher::sip13([low, high])),
+            (3, 0) => Some(Hasher::xxh64(low)),
+            _ => None,
+        }
+    }
+
+    /// Returns the function.
+    #[must_use]
+    pub const fn function(&self) -> HashFunction {
+        self.function
     }
 
     /// Returns the function's number in files and its seed or key as 16 little-endian bytes.
@@ -103,9 +145,11 @@ impl Hasher {
     #[inline]
     #[must_use]
     pub fn hash(&self, bytes: &[u8]) -> u64 {
-        match *self {
-            Hasher::Xxh3 { seed } => xxh3::hash(bytes, seed),
-            _ => self.hash_other(bytes),
+        match self.function {
+            HashFunction::Xxh3 => xxh3::hash(bytes, self.words[0]),
+            // Words, not `self`: its address would pin it to the stack of every caller.
+            HashFunction::Sip13 => sip13(self.words[0], self.words[1], bytes),
+            HashFunction::Xxh64 => xxh64(self.words[0], bytes),
         }
     }
 
@@ -113,7 +157,16 @@ impl Hasher {
     #[inline]
     #[must_use]
     pub fn hash_item<I: Item + ?Sized>(&self, item: &I) -> u64 {
-        self.hash(item.stable_bytes().as_ref())
+        item.hash_by(self)
+    }
+
+    /// Hashes an 8-byte item without putting it into memory.
+    #[inline]
+    pub(crate) fn hash_u64(&self, item: u64) -> u64 {
+        match self.function {
+            HashFunction::Xxh3 => xxh3::mix(item.rotate_left(32) ^ self.flip, 8),
+            _ => self.hash_in_memory(item.to_le_bytes()),
+        }
     }
 
     /// Hashes `bytes` to 128 bits, for sets so large that 64 bits would collide.
@@ -121,40 +174,42 @@ impl Hasher {
     /// The low half is *not* [`hash`](Self::hash) of the same bytes.
     #[must_use]
     pub fn hash128(&self, bytes: &[u8]) -> u128 {
-        match *self {
-            Hasher::Xxh3 { seed } => xxhash_rust::xxh3::xxh3_128_with_seed(bytes, seed),
-            Hasher::Sip13 { key: [a, b] } => {
+        let [a, b] = self.words;
+        match self.function {
+            HashFunction::Xxh3 => xxhash_rust::xxh3::xxh3_128_with_seed(bytes, a),
+            HashFunction::Sip13 => {
                 let hash = siphasher::sip128::SipHasher13::new_with_keys(a, b).hash(bytes);
                 u128::from(hash.h2) << 64 | u128::from(hash.h1)
             }
-            Hasher::Xxh64 { seed } => {
-                let low = xxhash_rust::xxh64::xxh64(bytes, seed);
-                let high = xxhash_rust::xxh64::xxh64(bytes, !seed);
+            HashFunction::Xxh64 => {
+                let low = xxh64(a, bytes);
+                let high = xxh64(!a, bytes);
                 u128::from(high) << 64 | u128::from(low)
             }
         }
     }
 
-    // Kept out of line so that the default hash inlines into its callers.
-    #[cold]
-    #[inline(never)]
-    fn hash_other(&self, bytes: &[u8]) -> u64 {
-        match *self {
-            Hasher::Xxh3 { seed } => xxh3::hash(bytes, seed),
-            Hasher::Sip13 { key: [a, b] } => {
-                let mut sip = SipHasher13::new_with_keys(a, b);
-                sip.write(bytes);
-                sip.finish()
-            }
-            Hasher::Xxh64 { seed } => xxhash_rust::xxh64::xxh64(bytes, seed),
+    /// Hashes a 4-byte item without putting it into memory.
+    #[inline]
+    pub(crate) fn hash_u32(&self, item: u32) -> u64 {
+        let doubled = u64::from(item) << 32 | u64::from(item);
+        match self.function {
+            HashFunction::Xxh3 => xxh3::mix(doubled ^ self.flip, 4),
+            _ => self.hash_in_memory(item.to_le_bytes()),
         }
+    }
+
+    // Out of line: the default hash of an integer stays in registers.
+    #[cold]
+    fn hash_in_memory<const N: usize>(self, bytes: [u8; N]) -> u64 {
+        self.hash(&bytes)
     }
 
     /// Hashes 8-byte integers, in vector registers where XXH3 is the hash.
     pub(crate) fn hash_u64_each(&self, items: &[u64], hashes: &mut [u64]) {
         assert_eq!(items.len(), hashes.len(), "one hash an item");
-        match *self {
-            Hasher::Xxh3 { seed } => (arch::kernels().hash_u64)(items, xxh3::flip(seed), hashes),
+        match self.function {
+            HashFunction::Xxh3 => (arch::kernels().hash_u64)(items, self.flip, hashes),
             _ => hash_one_by_one(self, items, hashes),
         }
     }
@@ -162,8 +217,8 @@ impl Hasher {
     /// Hashes 4-byte integers, in vector registers where XXH3 is the hash.
     pub(crate) fn hash_u32_each(&self, items: &[u32], hashes: &mut [u64]) {
         assert_eq!(items.len(), hashes.len(), "one hash an item");
-        match *self {
-            Hasher::Xxh3 { seed } => (arch::kernels().hash_u32)(items, xxh3::flip(seed), hashes),
+        match self.function {
+            HashFunction::Xxh3 => (arch::kernels().hash_u32)(items, self.flip, hashes),
             _ => hash_one_by_one(self, items, hashes),
         }
     }
@@ -172,11 +227,19 @@ impl Hasher {
 impl fmt::Display for Hasher {
     /// Names the function and its seed; a secret key is never shown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Hasher::Xxh3 { seed } => write!(f, "xxh3 seed {seed}"),
-            Hasher::Sip13 { .. } => f.write_str("siphash-1-3 with a key"),
-            Hasher::Xxh64 { seed } => write!(f, "xxh64 seed {seed}"),
+        let seed = self.words[0];
+        match self.function {
+            HashFunction::Xxh3 => write!(f, "xxh3 seed {seed}"),
+            HashFunction::Sip13 => f.write_str("siphash-1-3 with a key"),
+            HashFunction::Xxh64 => write!(f, "xxh64 seed {seed}"),
         }
+    }
+}
+
+impl fmt::Debug for Hasher {
+    /// As [`Display`](fmt::Display): logs must not show a key either.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Hasher({self})")
     }
 }
 
@@ -187,9 +250,22 @@ impl Default for Hasher {
     }
 }
 
+// Out of line, both, so that the default hash inlines into its callers.
+#[inline(never)]
+fn sip13(a: u64, b: u64, bytes: &[u8]) -> u64 {
+    let mut sip = SipHasher13::new_with_keys(a, b);
+    sip.write(bytes);
+    sip.finish()
+}
+
+#[inline(never)]
+fn xxh64(seed: u64, bytes: &[u8]) -> u64 {
+    xxhash_rust::xxh64::xxh64(bytes, seed)
+}
+
 fn hash_one_by_one<I: Item>(hasher: &Hasher, items: &[I], hashes: &mut [u64]) {
     for (hash, item) in hashes.iter_mut().zip(items) {
-        *hash = hasher.hash(item.stable_bytes().as_ref());
+        *hash = hasher.hash_item(item);
     }
 }
 
@@ -200,6 +276,18 @@ pub(crate) use xxh3::mix as mix_xxh3;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_restore_every_hasher() {
+        for hasher in [Hasher::xxh3(u64::MAX), Hasher::sip13([1 << 63, 2]), Hasher::xxh64(5)] {
+            let (number, seed) = hasher.to_parts();
+            assert_eq!(Hasher::from_parts(number, seed), Some(hasher));
+        }
+        let mut seed = [0; 16];
+        seed[8] = 1;
+        assert_eq!(Hasher::from_parts(1, seed), None, "a seed has eight bytes");
+        assert_eq!(Hasher::from_parts(0, [0; 16]), None);
+    }
 
     #[test]
     fn siphash_matches_the_reference_crate() {

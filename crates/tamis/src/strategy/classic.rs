@@ -5,7 +5,7 @@
 //!
 //! Source: Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors" (1970).
 
-use super::{Kind, SplitBlock, Strategy, scale};
+use super::{Kind, Strategy, scale};
 use crate::arch::prefetch_index;
 use crate::bits::{AtomicBitmap, Word};
 use crate::plan::Plan;
@@ -22,11 +22,14 @@ impl Classic {
     #[inline]
     pub(crate) fn probes(self, hash: u64) -> impl Iterator<Item = u64> {
         (0..u64::from(self.probes)).map(move |i| {
-            let x = hash.wrapping_add(i.wrapping_mul(SplitBlock::GAMMA));
+            let x = hash.wrapping_add(i.wrapping_mul(GAMMA));
             scale((x ^ x >> 32).wrapping_mul(MULTIPLIER), self.bits)
         })
     }
 }
+
+/// 2⁶⁴ over the golden ratio, odd.
+const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// From Steele and Vigna, "Computationally easy, spectrally good multipliers" (2021), table 6.
 const MULTIPLIER: u64 = 0xd134_2543_de82_ef95;
