@@ -36,7 +36,8 @@ pub fn run(words: &[&str]) -> Outcome {
         "urls" => {
             let lines = args.number("--lines")?.unwrap_or(20_000_000);
             // The share that a crawl's log was measured to have.
-            let distinct = args.number("--distinct")?.unwrap_or((lines.saturating_mul(415) / 1000).max(1));
+            let distinct =
+                args.number("--distinct")?.unwrap_or((lines.saturating_mul(415) / 1000).max(1));
             args.end()?;
             if distinct > lines || (distinct == 0 && lines > 0) {
                 return Err(format!("--distinct must be 1 to {lines}, the number of lines"));

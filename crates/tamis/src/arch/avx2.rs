@@ -9,20 +9,23 @@ use crate::hash::MX2;
 use crate::strategy::{Parquet, SplitBlock};
 
 pub(super) static KERNELS: OwnedKernels = OwnedKernels {
-    name: "avx2",
-    // SAFETY (all): this table is used only after the level was detected.
+    // SAFETY: this table is used only after the level was detected.
     hash_u64: |items, flip, hashes| unsafe { hash_u64(items, flip, hashes) },
+    // SAFETY: this table is used only after the level was detected.
     hash_u32: |items, flip, hashes| unsafe { hash_u32(items, flip, hashes) },
+    // SAFETY: this table is used only after the level was detected.
     insert_512: |words, hashes, answers| unsafe { insert::<Half512>(words, hashes, answers) },
+    // SAFETY: this table is used only after the level was detected.
     insert_256: |words, hashes, answers| unsafe { insert::<Whole256>(words, hashes, answers) },
 };
 
 pub(super) fn readers<W: Word>() -> Kernels<W> {
     Kernels {
-        // SAFETY (both): this table is used only after the level was detected.
+        // SAFETY: this table is used only after the level was detected.
         contains_512: |words, hashes, answers| unsafe {
             contains::<W, Half512>(words, hashes, answers);
         },
+        // SAFETY: this table is used only after the level was detected.
         contains_256: |words, hashes, answers| unsafe {
             contains::<W, Whole256>(words, hashes, answers);
         },

@@ -18,10 +18,11 @@ use crate::hash::{MX2, mix_xxh3};
 use crate::strategy::SplitBlock;
 
 pub(super) static KERNELS: OwnedKernels = OwnedKernels {
-    name: "avx512",
-    // SAFETY (all): this table is used only after the level was detected.
+    // SAFETY: this table is used only after the level was detected.
     hash_u64: |items, flip, hashes| unsafe { hash_u64(items, flip, hashes) },
+    // SAFETY: this table is used only after the level was detected.
     hash_u32: |items, flip, hashes| unsafe { hash_u32(items, flip, hashes) },
+    // SAFETY: this table is used only after the level was detected.
     insert_512: |words, hashes, answers| unsafe { insert_512(words, hashes, answers) },
     insert_256: super::avx2::KERNELS.insert_256,
 };
@@ -243,7 +244,7 @@ fn insert_512(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
     let first = words.as_mut_ptr();
     each_batch::<u64, false>(words, hashes, answers, |located, len| {
         let mut missing = [0_u8; BATCH];
-        for i in 0..len {
+        for (i, missing) in missing[..len].iter_mut().enumerate() {
             // SAFETY: `locate` put the start of a whole block here, and `words` is ours alone.
             unsafe {
                 asm!(
@@ -262,7 +263,7 @@ fn insert_512(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
                     shifts = in(zmm_reg) shifts,
                     one = in(zmm_reg) one,
                     block = in(reg) first.wrapping_byte_add(located.starts[i] as usize),
-                    missing = in(reg) &raw mut missing[i],
+                    missing = in(reg) &raw mut *missing,
                     options(nostack, preserves_flags),
                 );
             }

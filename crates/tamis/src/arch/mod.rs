@@ -33,8 +33,6 @@ pub(crate) struct Kernels<W: Word> {
 
 /// The kernels that write need words nobody else sees; hashing needs no words at all.
 pub(crate) struct OwnedKernels {
-    /// The instruction set, as tests and `tamis --version` name it.
-    pub name: &'static str,
     /// XXH3 of 8-byte items; `flip` is `xxh3::flip(seed)`.
     pub hash_u64: fn(items: &[u64], flip: u64, hashes: &mut [u64]),
     /// XXH3 of 4-byte items.

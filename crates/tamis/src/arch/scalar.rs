@@ -6,7 +6,7 @@ use crate::hash::mix_xxh3;
 use crate::strategy::{Parquet, SplitBlock};
 
 pub(crate) static KERNELS: OwnedKernels =
-    OwnedKernels { name: "scalar", hash_u64, hash_u32, insert_512, insert_256 };
+    OwnedKernels { hash_u64, hash_u32, insert_512, insert_256 };
 
 pub(crate) fn readers<W: Word>() -> Kernels<W> {
     Kernels { contains_512, contains_256 }

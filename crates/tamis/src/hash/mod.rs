@@ -103,44 +103,6 @@ impl Hasher {
         self.function
     }
 
-    /// Returns the function's number in files and its seed or key as 16 little-endian bytes.
-    ///
-    /// Numbers are never reused. A seed leaves the last eight bytes zero; a key must be in the file,
-    /// because without it the filter answers nothing.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use tamis::Hasher;
-    ///
-    /// let (number, seed) = Hasher::xxh3(7).to_parts();
-    /// assert_eq!((number, seed[0]), (1, 7));
-    /// assert_eq!(Hasher::from_parts(number, seed), Some(Hasher::xxh3(7)));
-    /// assert_eq!(Hasher::from_parts(99, seed), None);
-    /// ```
-    #[must_use]
-    pub const fn to_parts(&self) -> (u8, [u8; 16]) {
-        let (number, words) = match *self {
-            Hasher::Xxh3 { seed } => (1, [seed, 0]),
-            Hasher::Sip13 { key } => (2, key),
-            Hasher::Xxh64 { seed } => (3, [seed, 0]),
-        };
-        (number, ((words[1] as u128) << 64 | words[0] as u128).to_le_bytes())
-    }
-
-    /// Restores a hasher from its number and its seed or key; `None` if no release wrote such.
-    #[must_use]
-    pub const fn from_parts(number: u8, seed: [u8; 16]) -> Option<Self> {
-        let words = u128::from_le_bytes(seed);
-        let (low, high) = (words as u64, (words >> 64) as u64);
-        match (number, high) {
-            (1, 0) => Some(Hasher::xxh3(low)),
-            (2, _) => Some(Hasher::sip13([low, high])),
-            (3, 0) => Some(Hasher::xxh64(low)),
-            _ => None,
-        }
-    }
-
     /// Hashes `bytes`. Cost: about a nanosecond up to 16 bytes, then under 0.1 ns a byte.
     #[inline]
     #[must_use]
@@ -295,18 +257,6 @@ mod tests {
         let expected = SipHasher13::new_with_keys(key[0], key[1]).hash(b"tamis");
         assert_eq!(Hasher::sip13(key).hash(b"tamis"), expected);
         assert_ne!(Hasher::sip13([0, 1]).hash(b"tamis"), expected);
-    }
-
-    #[test]
-    fn parts_restore_every_hasher() {
-        for hasher in [Hasher::xxh3(u64::MAX), Hasher::sip13([1 << 63, 2]), Hasher::xxh64(5)] {
-            let (number, seed) = hasher.to_parts();
-            assert_eq!(Hasher::from_parts(number, seed), Some(hasher));
-        }
-        let mut seed = [0; 16];
-        seed[8] = 1;
-        assert_eq!(Hasher::from_parts(1, seed), None, "a seed has eight bytes");
-        assert_eq!(Hasher::from_parts(0, [0; 16]), None);
     }
 
     #[test]

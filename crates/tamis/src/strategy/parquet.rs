@@ -35,7 +35,7 @@ impl Parquet {
     /// Returns the block of `hash`, below `blocks`, of which there are at most 2³².
     #[inline(always)]
     pub(crate) const fn block(hash: u64, blocks: usize) -> usize {
-        ((hash >> 32) * blocks as u64 >> 32) as usize
+        (((hash >> 32) * blocks as u64) >> 32) as usize
     }
 
     /// Returns the block of `hash` and its bit in each lane.
