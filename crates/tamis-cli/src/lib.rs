@@ -1,0 +1,45 @@
+//! The rooms of the program `tamis`, as a library so that fuzz targets and tests reach its readers.
+//! It promises no stable interface: the program is the interface.
+//!
+//! Each command is a file: its `Args` (what clap reads) and `run` (what it does). `input`, `output`
+//! and `progress` are what the commands share.
+
+// The commands that use these rooms arrive one by one.
+#![allow(dead_code)]
+
+mod dedup;
+mod exit;
+mod input;
+mod ints;
+pub mod key;
+mod output;
+mod progress;
+pub mod records;
+mod size;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Answers "have I seen this?" for lines, files of items and integers.
+#[derive(Parser)]
+#[command(name = "tamis", version, propagate_version = true, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Dedup(dedup::Args),
+    Ints(ints::Args),
+}
+
+/// Runs the command that the process was started with.
+pub fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Dedup(args) => dedup::run(&args),
+        Command::Ints(args) => ints::run(&args),
+    };
+    exit::report(outcome)
+}
