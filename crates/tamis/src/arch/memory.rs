@@ -14,6 +14,9 @@ const HUGE_FROM_BYTES: usize = 4 << 20;
 /// The page size that `madvise` hands out on x86-64 and most of arm64.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
+/// The largest page that systems start with (arm64 may be built with 64 KiB); a multiple of others.
+const PAGE_BYTES: usize = 64 << 10;
+
 /// Words that start zeroed, on a cache line, and above a few MiB on huge pages where Linux has them.
 ///
 /// Memory comes from the system zeroed and untouched, so planning a large filter and using a part of
@@ -35,16 +38,27 @@ impl Lines {
             return Some(Self { first: NonNull::dangling(), len_words });
         }
         let layout = Self::layout(len_words)?;
+        if is_mapped(layout.size()) {
+            let first = map(layout.size())?;
+            return Some(Self { first, len_words });
+        }
         // SAFETY: the layout has a size above zero.
         let first = NonNull::new(unsafe { alloc_zeroed(layout) })?.cast();
-        advise_huge(first, layout.size());
         Some(Self { first, len_words })
+    }
+
+    /// Gives memory before word `until` back to the system where that is possible. Those words are
+    /// zero or unchanged afterwards.
+    pub(crate) fn release(&mut self, until: usize) {
+        let len_bytes = until.min(self.len_words) * size_of::<u64>();
+        if is_mapped(self.len_words * size_of::<u64>()) {
+            unmap_contents(self.first, len_bytes / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES);
+        }
     }
 
     fn layout(len_words: usize) -> Option<Layout> {
         let len_bytes = len_words.checked_mul(size_of::<u64>())?;
-        let align = if len_bytes >= HUGE_FROM_BYTES { HUGE_PAGE_BYTES } else { LINE_BYTES };
-        Layout::from_size_align(len_bytes, align).ok()
+        Layout::from_size_align(len_bytes, LINE_BYTES).ok()
     }
 }
 
@@ -70,6 +84,9 @@ impl Drop for Lines {
     fn drop(&mut self) {
         if self.len_words > 0 {
             let layout = Self::layout(self.len_words).expect("the layout it was allocated with");
+            if is_mapped(layout.size()) {
+                return unmap(self.first, layout.size());
+            }
             // SAFETY: allocated in `zeroed` with this very layout.
             unsafe { dealloc(self.first.as_ptr().cast(), layout) };
         }
@@ -105,17 +122,74 @@ impl std::ops::Deref for AtomicLines {
     }
 }
 
+/// Tells whether memory of this size is mapped from the system. The allocator would clear memory of
+/// such alignment by hand: all of it touched, in small pages, before the advice is given.
+const fn is_mapped(len_bytes: usize) -> bool {
+    cfg!(all(target_os = "linux", not(miri))) && len_bytes >= HUGE_FROM_BYTES
+}
+
 #[cfg(all(target_os = "linux", not(miri)))]
-fn advise_huge(first: NonNull<u64>, len_bytes: usize) {
-    if len_bytes >= HUGE_FROM_BYTES {
-        // A refusal is no error: pages are then small, and answers the same.
-        // SAFETY: the range is one whole allocation; advice changes no contents.
-        unsafe { libc::madvise(first.as_ptr().cast(), len_bytes, libc::MADV_HUGEPAGE) };
+fn map(len_bytes: usize) -> Option<NonNull<u64>> {
+    use libc::{MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_WRITE};
+    let whole_bytes = len_bytes.checked_add(HUGE_PAGE_BYTES)?;
+    // SAFETY: a new private mapping at an address of the system's choice touches nothing else.
+    let start = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            whole_bytes,
+            PROT_READ | PROT_WRITE,
+            MAP_PRIVATE | MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    if start == MAP_FAILED {
+        return None;
     }
+    let before_bytes = start.addr().next_multiple_of(HUGE_PAGE_BYTES) - start.addr();
+    let first = start.wrapping_byte_add(before_bytes);
+    // The last page is kept whole; what follows it is not needed.
+    let kept_bytes = len_bytes.next_multiple_of(PAGE_BYTES);
+    let after_bytes = whole_bytes - before_bytes - len_bytes;
+    // SAFETY: both ranges lie inside the mapping made above and outside the part that is kept. A
+    // refusal costs address space, nothing else; one of the advice leaves small pages.
+    unsafe {
+        if before_bytes > 0 {
+            libc::munmap(start, before_bytes);
+        }
+        if after_bytes >= 2 * PAGE_BYTES {
+            libc::munmap(
+                first.wrapping_byte_add(kept_bytes),
+                after_bytes - (kept_bytes - len_bytes),
+            );
+        }
+        libc::madvise(first, len_bytes, libc::MADV_HUGEPAGE);
+    }
+    NonNull::new(first.cast())
+}
+
+#[cfg(all(target_os = "linux", not(miri)))]
+fn unmap(first: NonNull<u64>, len_bytes: usize) {
+    // SAFETY: the range was mapped by `map` with this length, and its owner is being dropped.
+    unsafe { libc::munmap(first.as_ptr().cast(), len_bytes) };
+}
+
+#[cfg(all(target_os = "linux", not(miri)))]
+fn unmap_contents(first: NonNull<u64>, len_bytes: usize) {
+    // SAFETY: whole pages of a private mapping that its owner holds uniquely; they read as zero next.
+    unsafe { libc::madvise(first.as_ptr().cast(), len_bytes, libc::MADV_DONTNEED) };
 }
 
 #[cfg(not(all(target_os = "linux", not(miri))))]
-fn advise_huge(_: NonNull<u64>, _: usize) {}
+fn map(_: usize) -> Option<NonNull<u64>> {
+    None
+}
+
+#[cfg(not(all(target_os = "linux", not(miri))))]
+fn unmap(_: NonNull<u64>, _: usize) {}
+
+#[cfg(not(all(target_os = "linux", not(miri))))]
+fn unmap_contents(_: NonNull<u64>, _: usize) {}
 
 /// Asks the CPU to fetch the cache line of `slice[index]`, to be read soon.
 ///
@@ -174,6 +248,18 @@ mod tests {
             if let Some(last) = lines.last_mut() {
                 *last = 7;
             }
+        }
+    }
+
+    #[test]
+    fn released_memory_is_zero_or_unchanged() {
+        for len_words in [100, 4 * HUGE_FROM_BYTES / 8] {
+            let mut lines = Lines::zeroed(len_words).unwrap();
+            lines.fill(7);
+            lines.release(len_words / 2 + 1);
+            assert!(lines[..=len_words / 2].iter().all(|&word| word == 7 || word == 0));
+            assert!(lines[len_words / 2 + 1..].iter().all(|&word| word == 7));
+            lines.release(usize::MAX);
         }
     }
 
