@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | Is this item in a set I built? | [`Bloom`] with the [`SplitBlock`] strategy, the default |
 //! | The same, in a layout of another program | [`Bloom`] with [`Parquet`] or [`Classic`] |
+//! | Have I seen exactly this one? | [`DigestSet`], by hashes of 64 or 128 bits |
 //! | How many bits for how many items at what rate? | [`Plan`] |
 //!
 //! ```
@@ -23,6 +24,7 @@ mod any;
 mod arch;
 mod bits;
 mod bloom;
+mod digest_set;
 mod filter;
 mod hash;
 mod item;
@@ -36,6 +38,7 @@ pub use any::AnyFilter;
 pub use arch::prefetch;
 pub use bits::{AtomicBitmap, BitView, Bitmap, Bits, BitsMut, OutOfMemory};
 pub use bloom::Bloom;
+pub use digest_set::{Digest, DigestSet, expected_collisions};
 pub use filter::{Filter, Insert, Merge, MergeError};
 pub use hash::{HashFunction, Hasher};
 pub use item::Item;

@@ -10,6 +10,7 @@
 mod avx2;
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 mod avx512;
+pub(crate) mod digests;
 pub(crate) mod memory;
 pub(crate) mod scalar;
 

@@ -1,0 +1,247 @@
+//! Kernels of [`DigestSet`](crate::DigestSet): tables of cache lines with digests in slots, zero
+//! being an empty one.
+//!
+//! A batch is answered without a branch on the answer: mixed input would mispredict every other one.
+
+use super::{Level, memory::prefetch_index};
+use crate::strategy::scale;
+
+/// Words in a line.
+const LINE_WORDS: usize = 8;
+
+/// How many digests' lines are asked for before the first of them is read.
+const BATCH: usize = 64;
+
+/// Returns the words of a wide digest, the one that places it first.
+#[inline]
+pub(crate) const fn halves(digest: u128) -> [u64; 2] {
+    [(digest >> 64) as u64, digest as u64]
+}
+
+/// Returns the first word of the home line.
+#[inline(always)]
+fn home(words: &[u64], hash: u64) -> usize {
+    scale(hash, (words.len() / LINE_WORDS) as u64) as usize * LINE_WORDS
+}
+
+/// Asks for the home line of `hash`.
+#[inline]
+pub(crate) fn prefetch(words: &[u64], hash: u64) {
+    prefetch_index(words, home(words, hash));
+}
+
+/// Where a search from a home line ended.
+enum Found {
+    Slot,
+    Empty(usize),
+}
+
+/// Searches from line `at` on. A table with an empty slot ends every search.
+#[inline]
+fn search<const W: usize>(words: &[u64], mut at: usize, digest: [u64; W]) -> Found {
+    loop {
+        for (slot, found) in words[at..at + LINE_WORDS].chunks_exact(W).enumerate() {
+            if found == digest {
+                return Found::Slot;
+            }
+            if found == [0; W] {
+                return Found::Empty(at + slot * W);
+            }
+        }
+        at += LINE_WORDS;
+        if at == words.len() {
+            at = 0;
+        }
+    }
+}
+
+/// Tells whether the table holds `digest`, which is not zero.
+pub(crate) fn contains<const W: usize>(words: &[u64], digest: [u64; W]) -> bool {
+    matches!(search(words, home(words, digest[0]), digest), Found::Slot)
+}
+
+#[inline]
+fn insert_from<const W: usize>(words: &mut [u64], at: usize, digest: [u64; W]) -> bool {
+    match search(words, at, digest) {
+        Found::Slot => false,
+        Found::Empty(at) => {
+            words[at..at + W].copy_from_slice(&digest);
+            true
+        }
+    }
+}
+
+/// Inserts digests in order; answer bit set if new. Zero is taken for held.
+///
+/// The table has room: at least one slot stays empty.
+pub(crate) fn insert_64(level: Level, words: &mut [u64], digests: &[u64], answers: &mut [u64]) {
+    match level {
+        #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+        // SAFETY: the level was detected.
+        Level::Avx512 => unsafe { wide::insert_64(words, digests, answers) },
+        _ => insert_scalar(words, digests, answers, |digest| [digest]),
+    }
+}
+
+/// As [`insert_64`], for wide digests.
+pub(crate) fn insert_128(level: Level, words: &mut [u64], digests: &[u128], answers: &mut [u64]) {
+    match level {
+        #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+        // SAFETY: the level was detected.
+        Level::Avx512 => unsafe { wide::insert_128(words, digests, answers) },
+        _ => insert_scalar(words, digests, answers, halves),
+    }
+}
+
+fn insert_scalar<D: Copy, const W: usize>(
+    words: &mut [u64],
+    digests: &[D],
+    answers: &mut [u64],
+    split: impl Fn(D) -> [u64; W],
+) {
+    for (batch, answer) in digests.chunks(BATCH).zip(answers) {
+        batch.iter().for_each(|&digest| prefetch(words, split(digest)[0]));
+        *answer = 0;
+        for (i, &digest) in batch.iter().enumerate() {
+            let digest = split(digest);
+            let at = home(words, digest[0]);
+            *answer |= u64::from(insert_from(words, at, digest)) << i;
+        }
+    }
+}
+
+/// One line is one AVX-512 register.
+#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+mod wide {
+    use std::arch::x86_64::*;
+
+    use super::{BATCH, LINE_WORDS, halves, home, insert_from, prefetch_index};
+
+    #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,bmi1")]
+    pub(super) fn insert_64(words: &mut [u64], digests: &[u64], answers: &mut [u64]) {
+        each_batch(
+            words,
+            digests,
+            answers,
+            |&digest| digest,
+            |words, at, &digest| {
+                let line = words[at..at + LINE_WORDS].as_mut_ptr();
+                // SAFETY: the slice is one line of 64 bytes, ours alone.
+                unsafe {
+                    let slots = _mm512_loadu_si512(line.cast());
+                    let wanted = _mm512_set1_epi64(digest as i64);
+                    let held = _mm512_cmpeq_epi64_mask(slots, wanted);
+                    let empty = _mm512_testn_epi64_mask(slots, slots);
+                    if held | empty == 0 {
+                        return insert_from(words, next(words, at), [digest]);
+                    }
+                    let is_new = held == 0;
+                    let slot = if is_new { empty & empty.wrapping_neg() } else { 0 };
+                    _mm512_mask_storeu_epi64(line.cast(), slot, wanted);
+                    is_new
+                }
+            },
+        );
+    }
+
+    #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,bmi1")]
+    pub(super) fn insert_128(words: &mut [u64], digests: &[u128], answers: &mut [u64]) {
+        each_batch(
+            words,
+            digests,
+            answers,
+            |&digest| halves(digest)[0],
+            |words, at, &digest| {
+                let halves = halves(digest);
+                let line = words[at..at + LINE_WORDS].as_mut_ptr();
+                // SAFETY: the slice is one line of 64 bytes, ours alone; `halves` is 16 bytes.
+                unsafe {
+                    let slots = _mm512_loadu_si512(line.cast());
+                    let wanted = _mm512_broadcast_i64x2(_mm_loadu_si128(halves.as_ptr().cast()));
+                    let held = both(_mm512_cmpeq_epi64_mask(slots, wanted));
+                    let empty = both(_mm512_testn_epi64_mask(slots, slots));
+                    if held | empty == 0 {
+                        return insert_from(words, next(words, at), halves);
+                    }
+                    let is_new = held == 0;
+                    let slot = if is_new { empty & empty.wrapping_neg() } else { 0 };
+                    _mm512_mask_storeu_epi64(line.cast(), slot | slot << 1, wanted);
+                    is_new
+                }
+            },
+        );
+    }
+
+    /// Of pairs of bits, keeps the lower one where both are set.
+    #[inline]
+    fn both(mask: u8) -> u8 {
+        mask & mask >> 1 & 0b0101_0101
+    }
+
+    #[inline]
+    fn next(words: &[u64], at: usize) -> usize {
+        if at + LINE_WORDS == words.len() { 0 } else { at + LINE_WORDS }
+    }
+
+    /// Runs `insert` on each digest and its home line, which was asked for a batch before.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,bmi1")]
+    fn each_batch<D>(
+        words: &mut [u64],
+        digests: &[D],
+        answers: &mut [u64],
+        hash: impl Fn(&D) -> u64,
+        insert: impl Fn(&mut [u64], usize, &D) -> bool,
+    ) {
+        let mut homes = [[0; BATCH]; 2];
+        let locate = |words: &[u64], batch: &[D], homes: &mut [usize; BATCH]| {
+            for (at, digest) in homes.iter_mut().zip(batch) {
+                *at = home(words, hash(digest));
+                prefetch_index(words, *at);
+            }
+        };
+        locate(words, &digests[..digests.len().min(BATCH)], &mut homes[0]);
+        for (i, (batch, answer)) in digests.chunks(BATCH).zip(answers).enumerate() {
+            let ahead = digests.len().min((i + 1) * BATCH)..digests.len().min((i + 2) * BATCH);
+            locate(words, &digests[ahead], &mut homes[(i + 1) % 2]);
+            let homes = &homes[i % 2];
+            let mut new = 0;
+            for (i, digest) in batch.iter().enumerate() {
+                new |= u64::from(insert(words, homes[i], digest)) << i;
+            }
+            *answer = new;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::available;
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_level_fills_the_table_alike(
+            hashes in prop::collection::vec(prop_oneof![any::<u64>(), 0_u64..4], 0..400),
+            spare_lines in 1_usize..90,
+        ) {
+            let table = vec![0; (hashes.len() / LINE_WORDS + spare_lines) * LINE_WORDS];
+            let digests: Vec<u128> =
+                hashes.chunks_exact(2).map(|pair| u128::from(pair[0]) << 64 | u128::from(pair[1])).collect();
+            let run = |level| {
+                let (mut narrow, mut broad) = (table.clone(), table.clone());
+                let mut answers = vec![0; 2 * hashes.len().div_ceil(64)];
+                let (one, two) = answers.split_at_mut(hashes.len().div_ceil(64));
+                insert_64(level, &mut narrow, &hashes, one);
+                insert_128(level, &mut broad, &digests, two);
+                (narrow, broad, answers)
+            };
+            let expected = run(Level::Scalar);
+            for level in available() {
+                prop_assert_eq!(&run(level), &expected, "{:?}", level);
+            }
+        }
+    }
+}

@@ -1,0 +1,465 @@
+//! An exact set of digests: hashes so wide that two items hardly ever share one.
+//!
+//! ```text
+//! digest ── high half of digest × lines ──▶ home line ─▶ first free slot, or the next line's
+//!                                           |d|d|d|d|d|0|0|0|   64 bytes: 8 digests, or 4 wide ones
+//! ```
+//!
+//! Open addressing by cache lines. A question reads one line, or the next one too where lines are
+//! full; an empty slot ends the search, since nothing is ever removed. Zero marks an empty slot, so
+//! the digest zero is kept beside the table.
+//!
+//! The home line grows with the digest: the table is almost sorted. Growing it reads the old table
+//! and writes the new one from front to back, so the memory of the old is given back on the way and
+//! the peak is the new table alone; turning it into a Bloom filter, whose blocks are numbered by the
+//! same rule, works alike.
+
+use std::fmt;
+
+use crate::answers::Answers;
+use crate::arch::memory::{LINE_BYTES, Lines};
+use crate::arch::{self, digests};
+use crate::bits::OutOfMemory;
+use crate::filter::CHUNK;
+
+/// A hash wide enough to stand for an item: `u64` or `u128`.
+///
+/// With `n` items in a set, about n²/2⁶⁵ pairs share a 64-bit digest: 10⁻⁴ at 60 million items.
+pub trait Digest: Copy + Eq + fmt::Debug + Send + Sync + sealed::Sealed + 'static {
+    /// The width in bits.
+    const BITS: u32;
+
+    /// Returns 64 bits of the digest that place it: a 64-bit digest itself, the high half of a wide
+    /// one. Filters take them as the hash of the item.
+    fn hash64(self) -> u64;
+}
+
+mod sealed {
+    pub trait Sealed {
+        /// 64-bit words in a digest.
+        const WORDS: usize;
+        fn insert_each(words: &mut [u64], digests: &[Self], answers: &mut [u64])
+        where
+            Self: Sized;
+        fn contains(words: &[u64], digest: Self) -> bool;
+        fn of(slot: &[u64]) -> Self;
+    }
+}
+
+impl Digest for u64 {
+    const BITS: u32 = 64;
+
+    #[inline]
+    fn hash64(self) -> u64 {
+        self
+    }
+}
+
+impl sealed::Sealed for u64 {
+    const WORDS: usize = 1;
+
+    fn insert_each(words: &mut [u64], digests: &[u64], answers: &mut [u64]) {
+        digests::insert_64(arch::level(), words, digests, answers);
+    }
+
+    fn contains(words: &[u64], digest: u64) -> bool {
+        digests::contains(words, [digest])
+    }
+
+    #[inline]
+    fn of(slot: &[u64]) -> u64 {
+        slot[0]
+    }
+}
+
+impl Digest for u128 {
+    const BITS: u32 = 128;
+
+    #[inline]
+    fn hash64(self) -> u64 {
+        (self >> 64) as u64
+    }
+}
+
+impl sealed::Sealed for u128 {
+    const WORDS: usize = 2;
+
+    fn insert_each(words: &mut [u64], digests: &[u128], answers: &mut [u64]) {
+        digests::insert_128(arch::level(), words, digests, answers);
+    }
+
+    fn contains(words: &[u64], digest: u128) -> bool {
+        digests::contains(words, digests::halves(digest))
+    }
+
+    #[inline]
+    fn of(slot: &[u64]) -> u128 {
+        u128::from(slot[0]) << 64 | u128::from(slot[1])
+    }
+}
+
+/// Words in a line.
+const LINE_WORDS: usize = LINE_BYTES / 8;
+
+/// The table grows when more than this share of its slots is taken.
+const MAX_LOAD: (u64, u64) = (3, 4);
+
+/// A set of digests that holds them exactly.
+///
+/// # Examples
+///
+/// ```
+/// use tamis::{Answers, DigestSet, Hasher};
+///
+/// let hasher = Hasher::default();
+/// let lines = ["a", "b", "a"].map(|line| hasher.hash(line.as_bytes()));
+/// let mut seen = DigestSet::new();
+/// let mut new = Answers::new();
+/// seen.insert_each(&lines, &mut new)?;
+/// assert_eq!(new.ones().collect::<Vec<_>>(), [0, 1]);
+/// assert_eq!(seen.len(), 2);
+/// # Ok::<(), tamis::OutOfMemory>(())
+/// ```
+pub struct DigestSet<D: Digest = u64> {
+    // Invariant: at most `MAX_LOAD` of the slots are taken, so every search ends.
+    table: Lines,
+    // Without the digest zero.
+    in_table: u64,
+    holds_zero: bool,
+    max_bytes: u64,
+    digest: std::marker::PhantomData<D>,
+}
+
+impl<D: Digest> DigestSet<D> {
+    /// Makes an empty set, without memory as yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::within(u64::MAX)
+    }
+
+    /// Makes an empty set that never takes more than `max_bytes`.
+    #[must_use]
+    pub fn within(max_bytes: u64) -> Self {
+        Self {
+            table: Lines::zeroed(0).expect("no memory is needed"),
+            in_table: 0,
+            holds_zero: false,
+            max_bytes,
+            digest: std::marker::PhantomData,
+        }
+    }
+
+    /// Returns how many digests the set holds.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.in_table + u64::from(self.holds_zero)
+    }
+
+    /// Tells whether the set holds none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the memory of the table.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        self.table.len() as u64 * 8
+    }
+
+    /// Returns the memory that a set of `len` digests needs at least.
+    #[must_use]
+    pub fn bytes_for(len: u64) -> u64 {
+        let slots = len.saturating_mul(MAX_LOAD.1).div_ceil(MAX_LOAD.0);
+        slots.div_ceil(slots_per_line::<D>()).saturating_mul(LINE_BYTES as u64)
+    }
+
+    /// Returns how many distinct items are expected to be taken for another one: those whose digest
+    /// an earlier item had, n²/2^(w+1) for n items and w bits.
+    #[must_use]
+    pub fn expected_collisions(&self) -> f64 {
+        expected_collisions(self.len(), D::BITS)
+    }
+
+    /// Makes room for `additional` more digests.
+    ///
+    /// # Errors
+    ///
+    /// [`OutOfMemory`] if the system has no such memory or the set may not take so much; nothing has
+    /// changed then.
+    pub fn reserve(&mut self, additional: u64) -> Result<(), OutOfMemory> {
+        let needed_bytes = Self::bytes_for(self.in_table.saturating_add(additional));
+        if needed_bytes <= self.memory_bytes() {
+            return Ok(());
+        }
+        // By half, and not by doubling: memory stays within half of what is needed.
+        let wanted = self.memory_bytes().saturating_mul(3) / 2;
+        let bytes = wanted.max(needed_bytes).max(MIN_BYTES).min(self.max_bytes);
+        if needed_bytes > bytes {
+            return Err(OutOfMemory { bytes: needed_bytes });
+        }
+        let len_words = usize::try_from(bytes / LINE_BYTES as u64)
+            .ok()
+            .and_then(|lines| lines.checked_mul(LINE_WORDS));
+        let table = len_words.and_then(Lines::zeroed).ok_or(OutOfMemory { bytes })?;
+        let old = std::mem::replace(&mut self.table, table);
+        let mut answers = [0; CHUNK / 64];
+        drain::<D>(old, |digests| {
+            D::insert_each(&mut self.table, digests, &mut answers[..digests.len().div_ceil(64)]);
+        });
+        Ok(())
+    }
+
+    /// Inserts many digests in order; tells which were new.
+    ///
+    /// # Errors
+    ///
+    /// As for [`reserve`](Self::reserve): there must be room for all of them to be new. Nothing has
+    /// been inserted then.
+    pub fn insert_each(&mut self, digests: &[D], new: &mut Answers) -> Result<(), OutOfMemory> {
+        self.reserve(digests.len() as u64)?;
+        let words = new.reset(digests.len());
+        for (digests, words) in digests.chunks(CHUNK).zip(words.chunks_mut(CHUNK / 64)) {
+            D::insert_each(&mut self.table, digests, words);
+            self.in_table += words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+            // In the table zero is a free slot, and so found.
+            let zero = digests.iter().position(|digest| is_zero(*digest));
+            if let Some(at) = zero.filter(|_| !self.holds_zero) {
+                words[at / 64] |= 1 << (at % 64);
+                self.holds_zero = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Inserts one digest; true if it was new.
+    ///
+    /// # Errors
+    ///
+    /// As for [`reserve`](Self::reserve).
+    pub fn insert(&mut self, digest: D) -> Result<bool, OutOfMemory> {
+        let mut new = Answers::new();
+        self.insert_each(&[digest], &mut new)?;
+        Ok(new.get(0))
+    }
+
+    /// Tells whether the set holds `digest`.
+    #[must_use]
+    pub fn contains(&self, digest: D) -> bool {
+        if is_zero(digest) {
+            return self.holds_zero;
+        }
+        !self.table.is_empty() && D::contains(&self.table, digest)
+    }
+
+    /// Asks for the memory that a question about `digest` will read.
+    #[inline]
+    pub fn prefetch(&self, digest: D) {
+        digests::prefetch(&self.table, digest.hash64());
+    }
+
+    /// Iterates over the digests, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = D> + '_ {
+        let slots = self.table.chunks_exact(D::WORDS).map(D::of);
+        let zero = self.holds_zero.then(|| D::of(&[0; 2]));
+        zero.into_iter().chain(slots.filter(|digest| !is_zero(*digest)))
+    }
+
+    /// Takes the set apart into batches of digests, in almost ascending order. The set's memory is
+    /// given back on the way, so that what is built from them may take its place.
+    ///
+    /// # Examples
+    ///
+    /// An exact set becomes a Bloom filter without its items:
+    ///
+    /// ```
+    /// use tamis::{Bloom, Digest, DigestSet, Filter, Hasher, Insert};
+    ///
+    /// let mut exact = DigestSet::new();
+    /// exact.insert(Hasher::default().hash(b"tamis"))?;
+    /// let mut seen: Bloom = Bloom::for_items(1_000, 0.01)?;
+    /// exact.drain_each(|digests| {
+    ///     seen.insert_hashes(digests, &mut vec![0; digests.len().div_ceil(64)]);
+    /// });
+    /// assert!(seen.contains("tamis"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn drain_each(self, mut each: impl FnMut(&[D])) {
+        if self.holds_zero {
+            each(&[D::of(&[0; 2])]);
+        }
+        drain::<D>(self.table, each);
+    }
+}
+
+impl<D: Digest> Default for DigestSet<D> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<D: Digest> fmt::Debug for DigestSet<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DigestSet")
+            .field("bits", &D::BITS)
+            .field("len", &self.len())
+            .field("memory_bytes", &self.memory_bytes())
+            .finish()
+    }
+}
+
+/// Returns how many of `items` distinct items are expected to share a digest of `bits` bits with an
+/// earlier one: n²/2^(w+1).
+#[must_use]
+pub fn expected_collisions(items: u64, bits: u32) -> f64 {
+    let (n, w) = (items as f64, f64::from(bits));
+    n * n * (-(w + 1.0)).exp2()
+}
+
+/// The first table: small sets fit one page.
+const MIN_BYTES: u64 = 4096;
+
+/// The old table's memory is given back in steps of this many lines.
+const RELEASE_LINES: usize = (2 << 20) / LINE_BYTES;
+
+const fn slots_per_line<D: Digest>() -> u64 {
+    (LINE_WORDS / D::WORDS) as u64
+}
+
+fn is_zero<D: Digest>(digest: D) -> bool {
+    digest == D::of(&[0; 2])
+}
+
+/// Hands out what a table holds from front to back, giving its memory back on the way.
+fn drain<D: Digest>(mut table: Lines, mut each: impl FnMut(&[D])) {
+    let mut batch = Vec::with_capacity(CHUNK);
+    let mut released = 0;
+    for at in (0..table.len()).step_by(LINE_WORDS) {
+        for slot in table[at..at + LINE_WORDS].chunks_exact(D::WORDS) {
+            let digest = D::of(slot);
+            if !is_zero(digest) {
+                batch.push(digest);
+            }
+        }
+        if batch.len() + LINE_WORDS > CHUNK {
+            each(&batch);
+            batch.clear();
+        }
+        if at - released >= RELEASE_LINES * LINE_WORDS {
+            table.release(at);
+            released = at;
+        }
+    }
+    if !batch.is_empty() {
+        each(&batch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::hash::Hasher;
+
+    /// Digests that crowd a few lines, repeat, and are sometimes zero or at the very end.
+    fn crowded() -> impl Strategy<Value = Vec<u64>> {
+        let digest = prop_oneof![
+            4 => 0_u64..40,
+            4 => (0_u64..300).prop_map(|i| i << 55),
+            1 => (0_u64..20).prop_map(|i| u64::MAX - i),
+            4 => any::<u64>(),
+        ];
+        prop::collection::vec(digest, 0..2500)
+    }
+
+    fn check<D: Digest + std::hash::Hash>(batches: &[Vec<D>]) {
+        let mut set = DigestSet::new();
+        let mut oracle = HashSet::new();
+        let mut new = Answers::new();
+        for batch in batches {
+            set.insert_each(batch, &mut new).unwrap();
+            let expected: Vec<bool> = batch.iter().map(|digest| oracle.insert(*digest)).collect();
+            assert_eq!(new.iter().collect::<Vec<_>>(), expected);
+        }
+        assert_eq!(set.len(), oracle.len() as u64);
+        assert!(oracle.iter().all(|digest| set.contains(*digest)));
+        assert_eq!(set.iter().collect::<HashSet<_>>(), oracle);
+        assert!(set.iter().count() == oracle.len());
+        assert!(set.memory_bytes() <= (DigestSet::<D>::bytes_for(set.len()) * 2).max(1 << 16));
+        let mut drained = Vec::new();
+        set.drain_each(|digests| drained.extend_from_slice(digests));
+        assert_eq!(drained.len(), oracle.len());
+        assert_eq!(drained.into_iter().collect::<HashSet<_>>(), oracle);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 64 }))]
+
+        #[test]
+        fn it_holds_what_a_hash_set_holds(batches in prop::collection::vec(crowded(), 1..4)) {
+            check(&batches);
+        }
+
+        #[test]
+        fn wide_digests_differ_in_either_half(batches in prop::collection::vec(crowded(), 1..4)) {
+            let widen = |batch: &Vec<u64>| -> Vec<u128> {
+                batch
+                    .chunks_exact(2)
+                    .map(|pair| u128::from(pair[0]) << 64 | u128::from(pair[1]))
+                    .collect()
+            };
+            check(&batches.iter().map(widen).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_large_set_grows_and_drains_in_order() {
+        let hasher = Hasher::default();
+        let digests: Vec<u64> = (0..1_000_000_u64).map(|i| hasher.hash_item(&i)).collect();
+        let mut set = DigestSet::new();
+        let mut new = Answers::new();
+        for batch in digests.chunks(5000) {
+            set.insert_each(batch, &mut new).unwrap();
+            assert_eq!(new.count_ones(), batch.len());
+        }
+        set.insert_each(&digests, &mut new).unwrap();
+        assert_eq!(new.count_ones(), 0);
+        assert!(!set.contains(1) && set.contains(digests[77]));
+        let (mut last, mut count) = (0, 0);
+        set.drain_each(|batch| {
+            assert!(batch[0] >> 48 >= last, "almost ascending");
+            last = batch[0] >> 48;
+            count += batch.len();
+        });
+        assert_eq!(count, digests.len());
+    }
+
+    #[test]
+    fn a_limit_is_kept_and_refusal_changes_nothing() {
+        let mut set = DigestSet::<u64>::within(100_000);
+        let hasher = Hasher::default();
+        let mut items = 0_u64;
+        let error = loop {
+            match set.insert(hasher.hash_item(&items)) {
+                Ok(new) => assert!(new),
+                Err(error) => break error,
+            }
+            items += 1;
+        };
+        assert!(error.bytes > 100_000 && set.memory_bytes() <= 100_000);
+        assert_eq!(set.len(), items);
+        // Three quarters of 12,500 slots, less what whole lines and the last step cost.
+        assert!((9_300..=9_375).contains(&items), "{items}");
+        assert!((0..items).all(|item| set.contains(hasher.hash_item(&item))));
+    }
+
+    #[test]
+    fn collisions_are_expected_by_the_square() {
+        assert!(expected_collisions(60_000_000, 64) < 1e-4);
+        assert!(expected_collisions(61_000_000, 64) > 1e-4);
+        assert!(expected_collisions(u64::MAX, 128) <= 0.5);
+    }
+}
