@@ -7,6 +7,8 @@
 //! | Is this item in a set I built? | [`Bloom`] with the [`SplitBlock`] strategy, the default |
 //! | The same, in a layout of another program | [`Bloom`] with [`Parquet`] or [`Classic`] |
 //! | Have I seen exactly this one? | [`DigestSet`], by hashes of 64 or 128 bits |
+//! | Is this integer in, exactly? Which of them, how many, the n-th? | [`DenseSet`], [`CompressedSet`] |
+//! | Which of billions of integers occur twice? | [`RepeatFinder`] |
 //! | How many bits for how many items at what rate? | [`Plan`] |
 //!
 //! ```
@@ -22,6 +24,7 @@
 mod answers;
 mod any;
 mod arch;
+mod bitmap;
 mod bits;
 mod bloom;
 mod digest_set;
@@ -36,6 +39,10 @@ mod sync;
 pub use answers::Answers;
 pub use any::AnyFilter;
 pub use arch::prefetch;
+pub use bitmap::{
+    CompressedSet, DenseSet, Order, OutOfRange, RangeError, RangeMismatch, RankIndex, RepeatFinder,
+    Repeats, Values, Words,
+};
 pub use bits::{AtomicBitmap, BitView, Bitmap, Bits, BitsMut, OutOfMemory};
 pub use bloom::Bloom;
 pub use digest_set::{Digest, DigestSet, expected_collisions};

@@ -122,6 +122,45 @@ impl std::ops::Deref for AtomicLines {
     }
 }
 
+/// One cache line of 4-byte items.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub(crate) struct ItemLine(pub [u32; LINE_BYTES / 4]);
+
+/// [`Lines`] that hold 4-byte items.
+pub(crate) struct ItemLines {
+    lines: Lines,
+}
+
+impl ItemLines {
+    /// Allocates `len_lines` zeroed lines, or `None` if there is no such memory.
+    pub(crate) fn zeroed(len_lines: usize) -> Option<Self> {
+        let lines = Lines::zeroed(len_lines.checked_mul(LINE_BYTES / 8)?)?;
+        (len_lines > 0).then_some(Self { lines })
+    }
+}
+
+impl std::ops::Deref for ItemLines {
+    type Target = [ItemLine];
+
+    #[inline]
+    fn deref(&self) -> &[ItemLine] {
+        let len_lines = self.lines.len_words / (LINE_BYTES / 8);
+        // SAFETY: the words are initialised, aligned to a line as at least one was allocated, and
+        // any bits are items.
+        unsafe { std::slice::from_raw_parts(self.lines.first.as_ptr().cast(), len_lines) }
+    }
+}
+
+impl std::ops::DerefMut for ItemLines {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [ItemLine] {
+        let len_lines = self.lines.len_words / (LINE_BYTES / 8);
+        // SAFETY: as in `deref`, and `self` is borrowed uniquely.
+        unsafe { std::slice::from_raw_parts_mut(self.lines.first.as_ptr().cast(), len_lines) }
+    }
+}
+
 /// Tells whether memory of this size is mapped from the system. The allocator would clear memory of
 /// such alignment by hand: all of it touched, in small pages, before the advice is given.
 const fn is_mapped(len_bytes: usize) -> bool {

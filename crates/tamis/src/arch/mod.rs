@@ -12,6 +12,7 @@ mod avx2;
 mod avx512;
 pub(crate) mod digests;
 pub(crate) mod memory;
+pub(crate) mod partition;
 pub(crate) mod scalar;
 
 use std::sync::atomic::{AtomicU8, Ordering};

@@ -1,0 +1,89 @@
+//! Sets as bytes, in the bit order of other programs.
+
+use std::ops::RangeInclusive;
+
+use super::{DenseSet, RangeError};
+use crate::bits::{Bits as _, BitsMut as _};
+
+/// Which bit of a byte stands for its least value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Bit 0, the least significant: `byte[num >> 3] & 1 << (num & 7)`, as in a hand-written
+    /// `byte[]` bitmap, `java.util.BitSet` and Tamis itself.
+    LsbFirst,
+    /// Bit 7, the most significant: Redis and Valkey bitmaps (`SETBIT`).
+    MsbFirst,
+}
+
+impl DenseSet {
+    /// Reads a set from the bytes of a bitmap, whose first bit stands for `first`.
+    ///
+    /// # Errors
+    ///
+    /// [`RangeError::Empty`] for no bytes or a last value above `u64::MAX`;
+    /// [`RangeError::OutOfMemory`] if there is no memory for a copy.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis::{DenseSet, Order};
+    ///
+    /// // SETBIT ids 1 1, SETBIT ids 14 1
+    /// let set = DenseSet::from_bytes(0, &[0b0100_0000, 0b0000_0010], Order::MsbFirst)?;
+    /// assert_eq!(set.iter().collect::<Vec<_>>(), [1, 14]);
+    /// assert_eq!(set.to_bytes(Order::LsbFirst), [0b0000_0010, 0b0100_0000]);
+    /// # Ok::<(), tamis::RangeError>(())
+    /// ```
+    pub fn from_bytes(first: u64, bytes: &[u8], order: Order) -> Result<Self, RangeError> {
+        let last = (bytes.len() as u64).checked_mul(8).and_then(|bits| bits.checked_sub(1));
+        let last = last
+            .and_then(|last_bit| first.checked_add(last_bit))
+            .ok_or(RangeError::Empty { first, last: first.wrapping_sub(1) })?;
+        let mut set = Self::new(RangeInclusive::new(first, last))?;
+        for (word, bytes) in set.bits.words_mut().iter_mut().zip(bytes.chunks(8)) {
+            let mut eight = [0; 8];
+            eight[..bytes.len()].copy_from_slice(bytes);
+            *word = in_order(u64::from_le_bytes(eight), order);
+        }
+        Ok(set)
+    }
+
+    /// Returns the set as the bytes of a bitmap: one for each eight values of the range, the unused
+    /// bits of the last zero.
+    #[must_use]
+    pub fn to_bytes(&self, order: Order) -> Vec<u8> {
+        let len_bytes = ((self.last - self.first) / 8 + 1) as usize;
+        let mut bytes = Vec::with_capacity(len_bytes.next_multiple_of(8));
+        for &word in self.bits.words() {
+            bytes.extend(in_order(word, order).to_le_bytes());
+        }
+        bytes.truncate(len_bytes);
+        bytes
+    }
+}
+
+/// Turns the bits of each byte around if `order` is not that of a word; its own inverse.
+fn in_order(word: u64, order: Order) -> u64 {
+    match order {
+        Order::LsbFirst => word,
+        // Reversing all 64 bits and then the 8 bytes leaves each byte in place, turned around.
+        Order::MsbFirst => word.reverse_bits().swap_bytes(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_bytes_are_no_range() {
+        assert!(matches!(
+            DenseSet::from_bytes(0, &[], Order::LsbFirst),
+            Err(RangeError::Empty { .. })
+        ));
+        assert!(matches!(
+            DenseSet::from_bytes(u64::MAX, &[1], Order::LsbFirst),
+            Err(RangeError::Empty { .. })
+        ));
+    }
+}

@@ -1,0 +1,258 @@
+//! Sets that pay for the values they hold, not for their range.
+
+use std::fmt;
+use std::ops::{BitAndAssign, BitOrAssign, BitXorAssign, RangeInclusive, SubAssign};
+
+use roaring::RoaringTreemap;
+
+use super::{DenseSet, RangeError};
+use crate::answers::Answers;
+use crate::bits::BitsMut as _;
+
+/// An exact set of any `u64` values, compressed (Roaring bitmaps underneath).
+///
+/// Each stretch of 65 536 values is a sorted list, a bitmap or a list of runs, whichever is smallest:
+/// 2 bytes a value where values are few, 1 bit where they are dense, next to nothing for runs. The
+/// methods are those of [`DenseSet`], without a range to stay in. Lonely values all over `u64`
+/// cost some hundred bytes each: a hash set is smaller for those.
+///
+/// # Examples
+///
+/// ```
+/// use tamis::CompressedSet;
+///
+/// let mut ids = CompressedSet::new();
+/// assert!(ids.insert(u64::MAX) && !ids.insert(u64::MAX));
+/// assert_eq!(ids.insert_range(1_000_000_000..=1_099_999_999), 100_000_000);
+/// assert_eq!(ids.count(), 100_000_001);
+/// assert_eq!(ids.select(0), Some(1_000_000_000));
+/// ```
+#[derive(Clone, Default, PartialEq)]
+pub struct CompressedSet {
+    map: RoaringTreemap,
+}
+
+impl CompressedSet {
+    /// Makes an empty set, without memory of its own.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns about how many bytes the set takes. Visits each stretch of 65 536 values that holds one.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        self.map
+            .bitmaps()
+            .map(|(_, bitmap)| {
+                let of = bitmap.statistics();
+                // Roaring reports list capacity as if entries had 4 bytes; they have 2.
+                MAP_BYTES
+                    + u64::from(of.n_containers) * STRETCH_BYTES
+                    + of.n_bytes_array_containers / 2
+                    + u64::from(of.n_bitset_containers) * (65_536 / 8)
+                    + of.n_bytes_run_containers
+            })
+            .sum()
+    }
+
+    /// Inserts `value`; true if it is new.
+    #[inline]
+    pub fn insert(&mut self, value: u64) -> bool {
+        self.map.insert(value)
+    }
+
+    /// Removes `value`; true if it was in.
+    #[inline]
+    pub fn remove(&mut self, value: u64) -> bool {
+        self.map.remove(value)
+    }
+
+    /// Tells whether `value` is in.
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, value: u64) -> bool {
+        self.map.contains(value)
+    }
+
+    /// Inserts many values in order and tells which were new.
+    pub fn insert_each<T: Copy + Into<u64>>(&mut self, values: &[T], new: &mut Answers) {
+        let masks = new.reset(values.len());
+        for (mask, values) in masks.iter_mut().zip(values.chunks(64)) {
+            for (i, &value) in values.iter().enumerate() {
+                *mask |= u64::from(self.insert(value.into())) << i;
+            }
+        }
+    }
+
+    /// Tells of many values whether they are in.
+    pub fn contains_each<T: Copy + Into<u64>>(&self, values: &[T], answers: &mut Answers) {
+        let masks = answers.reset(values.len());
+        for (mask, values) in masks.iter_mut().zip(values.chunks(64)) {
+            for (i, &value) in values.iter().enumerate() {
+                *mask |= u64::from(self.contains(value.into())) << i;
+            }
+        }
+    }
+
+    /// Inserts every value of `range`; returns how many were new. An empty range inserts none.
+    ///
+    /// Cost and memory grow with the range's share of `u64`: some 100 KiB for each 2³² values.
+    pub fn insert_range(&mut self, range: RangeInclusive<u64>) -> u64 {
+        self.map.insert_range(range)
+    }
+
+    /// Removes every value of `range`; returns how many were in.
+    pub fn remove_range(&mut self, range: RangeInclusive<u64>) -> u64 {
+        if range.is_empty() { 0 } else { self.map.remove_range(range) }
+    }
+
+    /// Tells whether every value of `range` is in; true for an empty range.
+    #[must_use]
+    pub fn contains_range(&self, range: RangeInclusive<u64>) -> bool {
+        range.is_empty() || self.map.contains_range(range)
+    }
+
+    /// Counts the values of `range` that are in.
+    #[must_use]
+    pub fn count_range(&self, range: RangeInclusive<u64>) -> u64 {
+        if range.is_empty() { 0 } else { self.map.range_cardinality(range) }
+    }
+
+    /// Keeps the values that `other` holds too.
+    pub fn and(&mut self, other: &Self) {
+        self.map.bitand_assign(&other.map);
+    }
+
+    /// Adds the values that `other` holds.
+    pub fn or(&mut self, other: &Self) {
+        self.map.bitor_assign(&other.map);
+    }
+
+    /// Keeps the values that one of the two holds and the other does not.
+    pub fn xor(&mut self, other: &Self) {
+        self.map.bitxor_assign(&other.map);
+    }
+
+    /// Removes the values that `other` holds.
+    pub fn and_not(&mut self, other: &Self) {
+        self.map.sub_assign(&other.map);
+    }
+
+    /// Turns the set into its complement within `range`: values outside it are removed.
+    pub fn not(&mut self, range: RangeInclusive<u64>) {
+        let mut complement = Self::new();
+        complement.insert_range(range);
+        complement.and_not(self);
+        *self = complement;
+    }
+
+    /// Counts the values that are in. Visits each stretch of 65 536 values that holds one.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.map.len()
+    }
+
+    /// Tells whether no value is in.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.map.is_empty()
+    }
+
+    /// Returns the least value.
+    #[must_use]
+    pub fn min(&self) -> Option<u64> {
+        self.map.min()
+    }
+
+    /// Returns the greatest value.
+    #[must_use]
+    pub fn max(&self) -> Option<u64> {
+        self.map.max()
+    }
+
+    /// Counts the values at or below `value`. Visits each stretch of 65 536 values below it.
+    #[must_use]
+    pub fn rank(&self, value: u64) -> u64 {
+        self.map.rank(value)
+    }
+
+    /// Returns the value that has `n` values below it; `None` if the set holds no more than `n`.
+    #[must_use]
+    pub fn select(&self, n: u64) -> Option<u64> {
+        self.map.select(n)
+    }
+
+    /// Iterates over the values in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+        self.map.iter()
+    }
+
+    /// Removes all values.
+    pub fn clear(&mut self) {
+        self.map.clear();
+    }
+
+    /// Returns the set as a [`DenseSet`] over `range`; values outside it are left out.
+    ///
+    /// # Errors
+    ///
+    /// [`RangeError`] if the range is empty or its bits do not fit in memory.
+    pub fn to_dense(&self, range: RangeInclusive<u64>) -> Result<DenseSet, RangeError> {
+        let (first, last) = (*range.start(), *range.end());
+        let mut dense = DenseSet::new(range)?;
+        let words = dense.bits.words_mut();
+        let mut values = self.map.iter();
+        values.advance_to(first);
+        for value in values.take_while(|&value| value <= last) {
+            let bit = value - first;
+            words[(bit / 64) as usize] |= 1 << (bit % 64);
+        }
+        Ok(dense)
+    }
+}
+
+impl DenseSet {
+    /// Returns the set compressed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let mut dense = tamis::DenseSet::new(0..=9_999)?;
+    /// dense.insert_range(5..=8_000)?;
+    /// let compressed = dense.to_compressed();
+    /// assert_eq!(compressed.count(), 7_996);
+    /// assert_eq!(compressed.to_dense(0..=9_999)?, dense);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn to_compressed(&self) -> CompressedSet {
+        self.iter().collect()
+    }
+}
+
+impl FromIterator<u64> for CompressedSet {
+    /// Ascending values are quickest.
+    fn from_iter<T: IntoIterator<Item = u64>>(values: T) -> Self {
+        Self { map: values.into_iter().collect() }
+    }
+}
+
+impl Extend<u64> for CompressedSet {
+    fn extend<T: IntoIterator<Item = u64>>(&mut self, values: T) {
+        self.map.extend(values);
+    }
+}
+
+impl fmt::Debug for CompressedSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompressedSet")
+            .field("count", &self.count())
+            .field("memory_bytes", &self.memory_bytes())
+            .finish()
+    }
+}
+
+/// What a stretch of 65 536 values costs before its values, and a tree node of 2³².
+const STRETCH_BYTES: u64 = 48;
+const MAP_BYTES: u64 = 64;

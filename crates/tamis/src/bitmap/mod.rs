@@ -1,0 +1,97 @@
+//! Exact sets of integers: one bit a value, no false answer.
+//!
+//! | set | memory | for |
+//! | --- | --- | --- |
+//! | [`DenseSet`] | 1 bit for each value of its range, 512 MiB for all of `u32` | many values, or a narrow range |
+//! | [`CompressedSet`] | 2 bytes a value or less, plus about 50 for each run of 65 536 values touched | few values, wide ranges |
+//! | [`RepeatFinder`] | two bits a value: 1 GiB for all of `u32` | which of billions of integers repeat |
+//!
+//! All three are the same bits in the end: [`DenseSet::to_compressed`] and
+//! [`CompressedSet::to_dense`] go from one to the other.
+
+mod algebra;
+mod bytes;
+mod compressed;
+mod dense;
+mod iter;
+mod ranges;
+mod rank;
+mod repeats;
+
+use std::fmt;
+
+use crate::bits::OutOfMemory;
+pub use bytes::Order;
+pub use compressed::CompressedSet;
+pub use dense::DenseSet;
+pub use iter::{Values, Words};
+pub use rank::RankIndex;
+pub use repeats::{RepeatFinder, Repeats};
+
+/// A value lies outside the range a [`DenseSet`] was made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfRange {
+    /// The value.
+    pub value: u64,
+    /// The least value of the set's range.
+    pub first: u64,
+    /// The greatest value of the set's range.
+    pub last: u64,
+}
+
+impl fmt::Display for OutOfRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { value, first, last } = self;
+        write!(f, "{value} is outside the set's range {first}..={last}")
+    }
+}
+
+impl std::error::Error for OutOfRange {}
+
+/// Why there is no [`DenseSet`] over a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RangeError {
+    /// The range holds no value: its first is above its last.
+    Empty {
+        /// The first value asked for.
+        first: u64,
+        /// The last value asked for.
+        last: u64,
+    },
+    /// The range needs more memory than the system has.
+    OutOfMemory(OutOfMemory),
+}
+
+impl fmt::Display for RangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty { first, last } => {
+                write!(f, "the range {first}..={last} is empty: put the smaller value first")
+            }
+            Self::OutOfMemory(OutOfMemory { bytes }) => write!(
+                f,
+                "cannot allocate {bytes} bytes: take a narrower range or a compressed set"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for RangeError {}
+
+/// Two sets are over different ranges, so that their bits do not line up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangeMismatch {
+    /// The range of the set that was to change.
+    pub expected: std::ops::RangeInclusive<u64>,
+    /// The range of the other set.
+    pub found: std::ops::RangeInclusive<u64>,
+}
+
+impl fmt::Display for RangeMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { expected, found } = self;
+        write!(f, "sets over {expected:?} and {found:?} do not combine: give both the same range")
+    }
+}
+
+impl std::error::Error for RangeMismatch {}
