@@ -3,7 +3,11 @@
 
 mod args;
 mod bench;
+mod fuzz;
 mod r#gen;
+mod setup;
+mod steps;
+mod test;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -11,6 +15,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask TASK
 
+  test            all of CI: formats, lints, tests, documentation, models, fuzzing, the README
+  setup           installs what the tests need (test does so too)
   bench [--filter TEXT] [--quick] [--rounds N]
                   measures Tamis beside its rivals and what memory can do";
 
@@ -21,6 +27,8 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let outcome = match words.split_first() {
+        Some((&"test", [])) => test::run(),
+        Some((&"setup", [])) => setup::run(),
         Some((&"bench", rest)) => bench::run(rest),
         Some((&"gen", rest)) => r#gen::run(rest),
         _ => Err(format!("{USAGE}\n{}", r#gen::USAGE)),
@@ -29,7 +37,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("{message}");
-            ExitCode::from(2)
+            ExitCode::FAILURE
         }
     }
 }

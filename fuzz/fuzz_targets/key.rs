@@ -1,0 +1,37 @@
+//! Any record has a key or has none, by whatever rule; and a key is a function of the record.
+#![no_main]
+
+use clap::Parser as _;
+use libfuzzer_sys::fuzz_target;
+use tamis_cli::key::KeyArgs;
+
+#[derive(clap::Parser)]
+struct Cli {
+    #[command(flatten)]
+    key: KeyArgs,
+}
+
+fuzz_target!(|data: (u8, &str, u8, &[u8])| {
+    let (choice, word, number, record) = data;
+    // Clap reads from words, which hold no NUL.
+    let word = word.replace('\0', "");
+    let number = number.to_string();
+    let mut words = vec!["key".to_owned()];
+    match choice % 4 {
+        0 => {}
+        1 => words.extend([format!("-d{word}"), format!("-k{number}")]),
+        2 => words.push(format!("--json=/{word}")),
+        _ => words.push(format!("-k{number}")),
+    }
+    if choice & 4 != 0 {
+        words.push("--url".to_owned());
+    }
+    let Ok(cli) = Cli::try_parse_from(words) else { return };
+    let rule = cli.key.rule();
+    let (mut one, mut other) = (Vec::new(), b"left over from another record".to_vec());
+    let key = rule.of(record, &mut one);
+    assert_eq!(key, rule.of(record, &mut other));
+    if rule.is_whole() {
+        assert_eq!(key, Some(record));
+    }
+});

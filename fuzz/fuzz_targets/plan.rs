@@ -1,0 +1,36 @@
+//! Any numbers are a plan that keeps its word, or an error.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tamis::{Kind, Plan};
+
+fuzz_target!(|data: (u64, u64, u64, u32)| {
+    let (items, rate_bits, bits, probes) = data;
+    let rate = f64::from_bits(rate_bits);
+    for plan in [Plan::new(items, rate)]
+        .into_iter()
+        .chain(Kind::ALL.map(|kind| Plan::for_kind(kind, items, rate)))
+    {
+        if let Ok(plan) = plan {
+            assert!(plan.rate_at(plan.items()) <= rate, "{plan:?} breaks its word");
+            // Doubles tell numbers of items above 2^53 apart only to one part in as many.
+            let least = plan.items() - (plan.items() >> 40);
+            assert!(plan.items_at(rate) >= least, "{plan:?} forgets its capacity");
+            let _ = plan.why();
+        }
+    }
+    for kind in Kind::ALL {
+        if let Ok(plan) = Plan::for_memory(kind, bits, rate) {
+            assert!(plan.bytes() <= bits && plan.items() > 0, "{plan:?} in {bits} bytes");
+            assert!(plan.rate_at(plan.items()) <= rate, "{plan:?} breaks its word");
+        }
+        if let Ok(plan) = Plan::for_items_in(kind, items, bits) {
+            assert!(plan.bytes() <= bits, "{plan:?} in {bits} bytes");
+            assert!((0.0..1.0).contains(&plan.rate()), "{plan:?}");
+        }
+        if let Ok(plan) = Plan::from_parts(kind, items, rate, bits, probes) {
+            assert!((0.0..=1.0).contains(&plan.rate_at(items)), "{plan:?}");
+            let _ = (plan.items_at(rate), plan.why(), plan.bits_per_item());
+        }
+    }
+});

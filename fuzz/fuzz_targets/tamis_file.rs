@@ -1,0 +1,68 @@
+//! Any bytes are a filter or an error; what is read is written back as it was, however it was read.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tamis::{Bits as _, Filter as _};
+use tamis_formats::{FORMATS, TamisFile};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+/// More than any input can fill.
+const MAX_BYTES: u64 = 1 << 20;
+
+fuzz_target!(|data: &[u8]| {
+    read_every_way(data);
+    // The fuzzer cannot guess a checksum; a hostile writer computes it.
+    if let Some(sealed) = seal(data) {
+        read_every_way(&sealed);
+    }
+});
+
+fn read_every_way(bytes: &[u8]) {
+    let decoded = TamisFile::decode(bytes);
+    let streamed = TamisFile::read_from(bytes, MAX_BYTES);
+    for format in FORMATS {
+        let _ = ((format.sniff)(bytes), (format.decode)(bytes).is_ok());
+    }
+    let view = TamisFile::view(bytes);
+    let verified = TamisFile::verify(bytes);
+    match decoded {
+        Ok(file) => {
+            let mut back = Vec::new();
+            file.write_to(&mut back).expect("a vector can be written");
+            assert_eq!(back, bytes, "a file is written as it was read");
+            assert_eq!(file.len_bytes(), bytes.len() as u64);
+            assert_eq!(verified, Ok(()));
+            assert!(streamed.is_ok_and(|streamed| streamed == file));
+            // A view needs words where words can lie; then it is the same filter.
+            if let Ok(view) = view {
+                assert_eq!(view.filter.bits().words(), file.filter.bits().words());
+            }
+            // Whatever the bits are, questions have answers.
+            let (items, rate) = (file.filter.estimate_items(), file.filter.estimate_rate());
+            assert!(items >= 0.0 && (0.0..=1.0).contains(&rate), "{items} items, rate {rate}");
+            let _ = file.filter.contains("tamis");
+        }
+        Err(error) => {
+            assert!(!error.to_string().contains('\n'), "an error is one line");
+            assert!(streamed.is_err());
+            // A view leaves the words untested, and still has an answer to everything.
+            if let Ok(view) = view {
+                let _ = (view.filter.contains("tamis"), view.filter.estimate_rate());
+            }
+        }
+    }
+}
+
+/// Puts the right checksums into what has the length of a file.
+fn seal(data: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = data.to_vec();
+    bytes.get_mut(..10)?.copy_from_slice(b"\x89TAMIS\r\n\x01\x00");
+    let metadata = u32::from_le_bytes(bytes.get(64..68)?.try_into().ok()?) as usize;
+    let head = metadata.checked_add(68 + 8)?.next_multiple_of(64);
+    let words = bytes.len().checked_sub(head + 8)?;
+    let checksum = xxh3_64(&bytes[..head - 8]);
+    bytes[head - 8..head].copy_from_slice(&checksum.to_le_bytes());
+    let trailer = xxh3_64_with_seed(&bytes[head..head + words], checksum);
+    bytes[head + words..].copy_from_slice(&trailer.to_le_bytes());
+    Some(bytes)
+}

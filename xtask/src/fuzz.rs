@@ -1,0 +1,59 @@
+//! Fuzzing with the stable compiler: libFuzzer comes from its crate, and the coverage counters it
+//! steers by are a pass of LLVM that stable rustc can run. `cargo fuzz` works too where it is installed.
+
+use std::process::Command;
+
+use crate::root;
+use crate::setup::cargo;
+
+/// Every target in `fuzz/fuzz_targets`.
+pub const TARGETS: [&str; 4] = ["tamis_file", "records", "key", "plan"];
+
+/// Counts edges, and tells libFuzzer what comparisons compared.
+const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module \
+    -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+    -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares";
+
+/// Returns the command that builds every target.
+pub fn build() -> Result<Command, String> {
+    let mut build = cargo(&["build", "--quiet", "--release", "--manifest-path", "fuzz/Cargo.toml"]);
+    // Naming the host's triple keeps the counters out of build scripts and derive macros.
+    build.args(["--target", &triple()?, "--target-dir", "target/fuzz"]).env("RUSTFLAGS", COVERAGE);
+    Ok(build)
+}
+
+/// Asks rustc for the host's triple.
+fn triple() -> Result<String, String> {
+    let output = Command::new("rustc").arg("-vV").output();
+    let output = output.map_err(|error| format!("rustc: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let triple = text.lines().find_map(|line| line.strip_prefix("host: "));
+    triple.map(str::to_owned).ok_or_else(|| "rustc -vV names no host".to_owned())
+}
+
+/// Returns the command that runs one target for so long. What it learns is kept for the next run.
+pub fn run(target: &str, seconds: u64) -> Result<Command, String> {
+    let corpus = root().join("fuzz/corpus").join(target);
+    let artifacts = root().join("fuzz/artifacts").join(target);
+    for folder in [&corpus, &artifacts] {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
+    let program = root().join("target/fuzz").join(triple()?).join("release").join(target);
+    let mut command = Command::new(program);
+    command
+        .arg(format!("-max_total_time={seconds}"))
+        .arg(format!("-artifact_prefix={}/", artifacts.display()))
+        // An input that takes so long or so much is a finding.
+        .args(["-timeout=10", "-rss_limit_mb=1024", "-verbosity=0", "-print_final_stats=0"])
+        .arg(&corpus)
+        .current_dir(root());
+    // Inputs that are kept with the source: files as programs write them.
+    let seeds = root().join("fuzz/seeds").join(target);
+    if seeds.is_dir() {
+        command.arg(seeds);
+    }
+    Ok(command)
+}

@@ -1,0 +1,51 @@
+//! `cargo xtask setup`: installs what the tests need and the machine lacks.
+//!
+//! Rust and its registry are taken as given. What a step could do without is left out with a word
+//! about it, never a failure.
+
+use std::process::{Command, Stdio};
+
+use crate::Outcome;
+
+/// Installs what is missing.
+pub fn run() -> Outcome {
+    for component in ["rustfmt", "clippy"] {
+        let tool = component.trim_start_matches("rust");
+        if !works(&mut cargo(&[tool])) {
+            println!("installing {component}");
+            // Offline, or a Rust without rustup: the steps that need it are skipped then.
+            let _ = Command::new("rustup").args(["component", "add", component]).status();
+        }
+    }
+    // libFuzzer is C++; zstd and the linker need the C compiler that comes with it.
+    if !works(&mut Command::new("c++")) {
+        debian_package("g++")?;
+    }
+    Ok(())
+}
+
+/// Tells whether this command can be started and says its version.
+pub fn works(command: &mut Command) -> bool {
+    let quiet = command.arg("--version").stdin(Stdio::null());
+    quiet.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+/// Returns the command `cargo WORD`.
+pub fn cargo(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(words).current_dir(crate::root());
+    command
+}
+
+fn debian_package(name: &str) -> Outcome {
+    println!("installing Debian's package {name}");
+    let help = format!("install {name} by hand, such as 'sudo apt-get install {name}'");
+    for words in [&["-qq", "update"][..], &["-qq", "install", "--yes", name][..]] {
+        let mut command = Command::new("apt-get");
+        let status = command.args(words).env("DEBIAN_FRONTEND", "noninteractive").status();
+        if !status.is_ok_and(|status| status.success()) {
+            return Err(format!("apt-get could not: {help}"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! Runs commands one after the other, says what each took, and stops at the first that fails.
+
+use std::process::Command;
+use std::time::Instant;
+
+use crate::Outcome;
+
+/// A list of steps being worked off.
+#[derive(Default)]
+pub struct Steps {
+    passed: usize,
+    skipped: Vec<String>,
+    started: Option<Instant>,
+}
+
+impl Steps {
+    /// Runs a command as the next step.
+    pub fn run(&mut self, name: &str, command: &mut Command) -> Outcome {
+        let shown = show(command);
+        self.check(name, || {
+            let status = command.status().map_err(|error| format!("{shown}: {error}"))?;
+            if status.success() {
+                Ok(())
+            } else {
+                Err(format!("{status}; repeat it with\n  {shown}"))
+            }
+        })
+    }
+
+    /// Runs a function as the next step.
+    pub fn check(&mut self, name: &str, work: impl FnOnce() -> Outcome) -> Outcome {
+        println!("\n== {name}");
+        let start = Instant::now();
+        self.started.get_or_insert(start);
+        work().map_err(|why| {
+            format!("\nFAILED: {name}: {why}\n\n{} passed, 1 failed", self.passed)
+        })?;
+        self.passed += 1;
+        println!("== {name}: passed in {:.1} s", start.elapsed().as_secs_f64());
+        Ok(())
+    }
+
+    /// Leaves a step out, for a reason that is told at the end.
+    pub fn skip(&mut self, name: &str, reason: &str) {
+        let line = format!("skipped: {name}: {reason}");
+        println!("\n== {line}");
+        self.skipped.push(line);
+    }
+
+    /// Says how it all went.
+    pub fn end(self) {
+        println!();
+        for line in &self.skipped {
+            println!("{line}");
+        }
+        let seconds = self.started.map_or(0.0, |start| start.elapsed().as_secs_f64());
+        println!("took {seconds:.0} s\n\n{} passed, 0 failed", self.passed);
+    }
+}
+
+/// Writes a command as one would type it.
+fn show(command: &Command) -> String {
+    let mut words = Vec::new();
+    for (name, value) in command.get_envs() {
+        let value = value.unwrap_or_default().to_string_lossy();
+        words.push(format!("{}='{value}'", name.to_string_lossy()));
+    }
+    for word in std::iter::once(command.get_program()).chain(command.get_args()) {
+        let word = word.to_string_lossy();
+        let word = if word == env!("CARGO") { "cargo".into() } else { word };
+        words.push(if word.contains([' ', '$']) { format!("'{word}'") } else { word.into_owned() });
+    }
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_shown_as_one_would_type_it() {
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["test", "a b"]).env("RUSTFLAGS", "--cfg loom");
+        assert_eq!(show(&command), "RUSTFLAGS='--cfg loom' cargo test 'a b'");
+    }
+
+    #[test]
+    fn a_failed_step_ends_the_list_with_the_command_to_repeat() {
+        let mut steps = Steps::default();
+        steps.run("nothing", &mut Command::new("true")).unwrap();
+        let why = steps.run("lie", &mut Command::new("false")).unwrap_err();
+        assert!(why.contains("FAILED: lie") && why.contains("\n  false\n"), "{why}");
+        assert!(why.ends_with("\n1 passed, 1 failed"), "{why}");
+    }
+}
