@@ -200,6 +200,16 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
         out.write_all(&checksum.digest().to_le_bytes())
     }
 
+    /// Tells whether the filter holds so much that its rate is above the planned one. Reads all bits.
+    ///
+    /// A filter to which not even its capacity was [added](Self::added) is not, whatever chance did to
+    /// its bits; one whose inserts were not counted is judged by its bits alone.
+    #[must_use]
+    pub fn is_over_rate(&self) -> bool {
+        let counted_within = self.added > 0 && self.added <= self.filter.plan().items();
+        !counted_within && self.filter.is_over_rate()
+    }
+
     /// Returns how many bytes [`write_to`](Self::write_to) writes.
     #[must_use]
     pub fn len_bytes(&self) -> u64 {
