@@ -83,6 +83,11 @@ impl KeyRule {
         matches!(self.part, Part::Whole) && !self.url
     }
 
+    /// Tells whether keys are canonical URLs.
+    pub fn is_url(&self) -> bool {
+        self.url
+    }
+
     /// Returns the key of `record`, or `None` if it has none: too few fields, not JSON, no such
     /// value, not a URL. `scratch` may be used to hold the key.
     ///
@@ -163,15 +168,21 @@ impl RecordArgs {
     }
 }
 
-/// Reads a rate: a probability between 0 and 1, both excluded. For clap.
+/// Reads a rate: a probability between 0 and 1, both excluded, or a percentage with its sign. For clap.
 ///
 /// # Errors
 ///
 /// A line that says what a rate is.
 pub fn rate(text: &str) -> Result<f64, String> {
-    match text.parse() {
+    let (number, unit) = match text.strip_suffix('%') {
+        Some(number) => (number.trim_end(), 100.0),
+        None => (text, 1.0),
+    };
+    match number.parse::<f64>().map(|rate| rate / unit) {
         Ok(rate) if rate > 0.0 && rate < 1.0 => Ok(rate),
-        _ => Err(format!("'{text}' is not a rate: write a probability such as 0.01 or 1e-6")),
+        _ => Err(format!(
+            "'{text}' is not a rate: write a probability between 0 and 1, such as 0.01, 1% or 1e-6"
+        )),
     }
 }
 
@@ -234,9 +245,10 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_probabilities() {
+    fn rates_are_probabilities_or_percentages() {
         assert_eq!(rate("1e-6"), Ok(1e-6));
-        for text in ["0", "1", "-0.1", "nan", "1%", ""] {
+        assert_eq!([rate("1%"), rate("0.5 %")], [Ok(0.01), Ok(0.005)]);
+        for text in ["0", "1", "-0.1", "nan", "100%", "%", ""] {
             assert!(rate(text).is_err(), "{text}");
         }
     }

@@ -37,9 +37,23 @@ impl Output {
     ///
     /// A directory, or a folder in which no file can be made.
     pub fn open(path: Option<&Path>) -> Result<Self, Failure> {
-        let Some(path) = path.filter(|path| *path != Path::new("-")) else {
-            return Ok(Self::stream("standard output".into(), Box::new(stdout())));
-        };
+        match path.filter(|path| *path != Path::new("-")) {
+            Some(path) => Self::replace(path, usual_permissions()),
+            None => Ok(Self::stream("standard output".into(), Box::new(stdout()))),
+        }
+    }
+
+    /// Opens `path` for something secret: a new file is its owner's alone.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open).
+    pub fn open_private(path: &Path) -> Result<Self, Failure> {
+        if path == Path::new("-") { Self::open(None) } else { Self::replace(path, None) }
+    }
+
+    /// `new_permissions` are those of a file that was not there before; none are the owner's alone.
+    fn replace(path: &Path, new_permissions: Option<Permissions>) -> Result<Self, Failure> {
         let name = path.display().to_string();
         let failure = |error: io::Error| Failure::io(&name, &error);
         // A link stays a link: what it points to is replaced.
@@ -60,7 +74,7 @@ impl Output {
         let mut builder = tempfile::Builder::new();
         builder.prefix(".tamis-").suffix(".tmp");
         let permissions = existing.map(|metadata| metadata.permissions());
-        if let Some(permissions) = permissions.clone().or_else(usual_permissions) {
+        if let Some(permissions) = permissions.clone().or(new_permissions) {
             builder.permissions(permissions);
         }
         let file = builder.tempfile_in(folder(&path)).map_err(failure)?;
