@@ -7,11 +7,21 @@
 // The commands that use these rooms arrive one by one.
 #![allow(dead_code)]
 
+mod add;
+mod build;
+mod check;
+mod count;
 mod dedup;
+mod distinct;
 mod exit;
+mod filter_file;
 mod input;
 mod ints;
+mod items;
 pub mod key;
+mod map;
+mod merge;
+mod metadata;
 mod output;
 mod progress;
 pub mod records;
@@ -32,6 +42,10 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Dedup(dedup::Args),
+    Build(build::Args),
+    Add(add::Args),
+    Check(check::Args),
+    Merge(merge::Args),
     Ints(ints::Args),
 }
 
@@ -39,6 +53,10 @@ enum Command {
 pub fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Dedup(args) => dedup::run(&args),
+        Command::Build(args) => build::run(&args),
+        Command::Add(args) => add::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Merge(args) => merge::run(&args),
         Command::Ints(args) => ints::run(&args),
     };
     exit::report(outcome)

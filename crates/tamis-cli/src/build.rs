@@ -1,0 +1,232 @@
+//! `tamis build`: a filter from items.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use tamis::{AnyFilter, Filter as _, Hasher, Insert as _, Kind, Plan};
+use tamis_formats::TamisFile;
+
+use crate::count::{About, Count, Rate};
+use crate::distinct::{Distinct, TooMany};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::filter_file::save;
+use crate::input;
+use crate::items::{ItemArgs, Tally, hash_all};
+use crate::key::rate;
+use crate::metadata::MetadataArgs;
+use crate::size::Size;
+
+/// Builds a filter from items and writes it to a file
+///
+/// Without --items the distinct items are counted first, so that the filter has just the right size:
+/// files and pipes alike are read once, and 8 to 16 bytes are kept for each distinct item. With --items
+/// the filter alone is in memory, and `tamis add` finds the room that was planned.
+///
+/// Equal items and options give equal bytes, whatever the order.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  tamis build urls.txt.gz -o urls.tamis             one item a line, wrong for 1 in 100 absent ones
+  tamis build -k 2 -d , --rate 1e-6 users.csv -o users.tamis
+  zcat logs/*.gz | tamis build --items 50M -o seen.tamis      in the filter's own memory
+  tamis build --keyed --items 1M -o tokens.tamis < /dev/null  empty, for items an attacker may choose
+
+Exit status: 0 built, 2 could not, 3 built with --force though over its rate.")]
+pub struct Args {
+    /// Where the filter goes; replaced only once it is complete
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Plan for N distinct items (such as 10M) instead of counting them first
+    #[arg(long, value_name = "N")]
+    items: Option<Count>,
+
+    /// False positive rate at that many items: a probability, or 1%
+    #[arg(long, value_name = "R", default_value = "0.01", value_parser = rate)]
+    rate: f64,
+
+    /// Family of filter; by default the best for the rate
+    #[arg(long, value_enum)]
+    kind: Option<KindArg>,
+
+    /// Seed of the hash; filters of one seed merge and share their false positives
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    seed: u64,
+
+    /// Hash with a new secret key (SipHash), for items that an attacker may choose
+    #[arg(long, conflicts_with_all = ["seed", "kind"])]
+    keyed: bool,
+
+    /// Work within SIZE of memory (such as 512M)
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<Size>,
+
+    /// Finish even if more items come than the rate allows; exit status 3 then
+    #[arg(long)]
+    force: bool,
+
+    #[command(flatten)]
+    items_from: ItemArgs,
+
+    #[command(flatten)]
+    metadata: MetadataArgs,
+}
+
+/// A [`Kind`] as clap reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KindArg(pub Kind);
+
+impl ValueEnum for KindArg {
+    fn value_variants<'a>() -> &'a [Self] {
+        const ALL: [KindArg; Kind::ALL.len()] =
+            [KindArg(Kind::SplitBlock), KindArg(Kind::Parquet), KindArg(Kind::Classic)];
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+        Some(clap::builder::PossibleValue::new(self.0.name()).help(self.0.summary()))
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Outcome {
+    let paths = input::checked(&args.items_from.files)?;
+    refuse_input_as_output(&paths, &args.output)?;
+    let hasher = args.hasher()?;
+    let metadata = args.metadata.collect(&args.items_from)?;
+    let (filter, tally) = match args.items {
+        Some(items) => args.stream(&paths, &args.plan(items.0)?, hasher)?,
+        None => args.count_first(&paths, hasher)?,
+    };
+    let mut file = TamisFile::new(filter);
+    file.added = tally.items;
+    file.metadata = metadata;
+    tally.warn();
+    let exit = judge(&file, &args.output, args.force)?;
+    save(&args.output, &file)?;
+    Ok(exit)
+}
+
+impl Args {
+    fn hasher(&self) -> Result<Hasher, Failure> {
+        if self.keyed {
+            return random_key().map(Hasher::sip13);
+        }
+        Ok(match self.kind {
+            // Parquet's own hash, so that the words are those of a Parquet column.
+            Some(KindArg(Kind::Parquet)) => Hasher::xxh64(self.seed),
+            _ => Hasher::xxh3(self.seed),
+        })
+    }
+
+    fn plan(&self, items: u64) -> Result<Plan, Failure> {
+        let plan = match self.kind {
+            Some(KindArg(kind)) => Plan::for_kind(kind, items, self.rate),
+            None => Plan::new(items, self.rate),
+        };
+        let plan = plan.map_err(Failure::new)?;
+        match self.memory {
+            Some(limit) if plan.bytes() > limit.bytes => Err(Failure::new(format!(
+                "{} items at a rate of {} take {}, and --memory allows {limit}: allow more memory, a \
+                 higher rate or fewer items",
+                Count(items),
+                Rate(self.rate),
+                Size { bytes: plan.bytes() },
+            ))),
+            _ => Ok(plan),
+        }
+    }
+
+    /// Inserts items as they come.
+    fn stream(
+        &self,
+        paths: &[PathBuf],
+        plan: &Plan,
+        hasher: Hasher,
+    ) -> Result<(AnyFilter, Tally), Failure> {
+        let mut filter = AnyFilter::new(plan, hasher).map_err(Failure::new)?;
+        let mut answers = Vec::new();
+        let rule = self.items_from.key.rule();
+        let tally =
+            hash_all(paths, &rule, self.items_from.records.delimiter(), hasher, |hashes| {
+                answers.resize(hashes.len().div_ceil(64), 0);
+                filter.insert_hashes(hashes, &mut answers);
+                Ok(())
+            })?;
+        Ok((filter, tally))
+    }
+
+    /// Keeps the distinct hashes until all are known, then builds the filter that they need.
+    fn count_first(
+        &self,
+        paths: &[PathBuf],
+        hasher: Hasher,
+    ) -> Result<(AnyFilter, Tally), Failure> {
+        let rule = self.items_from.key.rule();
+        let delimiter = self.items_from.records.delimiter();
+        let max_bytes = self.memory.map_or(u64::MAX, |memory| memory.bytes);
+        let mut distinct = Distinct::new(max_bytes);
+        let tally = hash_all(paths, &rule, delimiter, hasher, |hashes| {
+            distinct.extend(hashes).map_err(|TooMany { items }| {
+                Failure::new(format!(
+                    "counting over {} distinct items takes more than --memory allows: say how many \
+                     there are with --items N, or allow more",
+                    Count(items)
+                ))
+            })
+        })?;
+        let hashes = distinct.into_sorted();
+        let plan = self.plan(hashes.len() as u64)?;
+        let mut filter = AnyFilter::new(&plan, hasher).map_err(Failure::new)?;
+        let mut answers = vec![0; 1024];
+        for hashes in hashes.chunks(64 * 1024) {
+            filter.insert_hashes(hashes, &mut answers[..hashes.len().div_ceil(64)]);
+        }
+        Ok((filter, tally))
+    }
+}
+
+/// Refuses a filter that is over its rate, unless that is wanted; says so in any case.
+pub fn judge(file: &TamisFile, path: &Path, force: bool) -> Outcome {
+    if !file.is_over_rate() {
+        return Ok(Exit::Yes);
+    }
+    let (plan, items) = (file.filter.plan(), file.filter.estimate_items());
+    let state = format!(
+        "{}: planned for {} items at a rate of {}, it holds about {} and its rate is {}",
+        input::name(path),
+        Count(plan.items()),
+        Rate(plan.rate()),
+        About(items),
+        Rate(file.filter.estimate_rate()),
+    );
+    if force {
+        eprintln!("tamis: {state}");
+        Ok(Exit::OverRate)
+    } else {
+        Err(Failure::new(format!(
+            "{state}; nothing was written: build for more items, or accept it with --force"
+        )))
+    }
+}
+
+fn refuse_input_as_output(paths: &[PathBuf], output: &Path) -> Result<(), Failure> {
+    let Ok(output) = output.canonicalize() else { return Ok(()) };
+    // Devices may be both.
+    let same = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == output);
+    match paths.iter().find(|path| output.is_file() && same(path)) {
+        Some(path) => Err(Failure::new(format!(
+            "{}: is an input too, and the filter would take its place; name another output",
+            path.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn random_key() -> Result<[u64; 2], Failure> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Failure::new(format!("the system gives no random key: {error}")))?;
+    let word = |i: usize| u64::from_le_bytes(bytes[i..i + 8].try_into().expect("eight bytes"));
+    Ok([word(0), word(8)])
+}

@@ -1,0 +1,302 @@
+//! `tamis check`: which lines are in a filter.
+
+use std::io;
+use std::path::PathBuf;
+
+use tamis::{AnyFilter, BitView, Filter as _, Hasher};
+use tamis_formats::TamisFile;
+
+use crate::count::{About, Rate};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::filter_file::{Source, Trust};
+use crate::input::{self, Input};
+use crate::key::{KeyArgs, KeyRule, RecordArgs};
+use crate::metadata::expect_same_items;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::records::{Blocks, records};
+
+/// Prints the lines that are in a filter, as grep does
+///
+/// A line that is not printed is certainly not in the filter; one that is printed is in it, but for
+/// the filter's false positive rate. With several filters, each line is printed once for each filter
+/// that has it, after the filter's name and a colon.
+///
+/// A file is mapped and used in place, after one pass over it that finds any damage.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  tamis check seen.tamis new.txt                 the lines that were seen
+  tamis check -v seen.tamis new.txt              the lines that certainly were not
+  tamis check -f monday.tamis -f tuesday.tamis requests.txt     on which day
+  echo \"$url\" | tamis check -q seen.tamis && echo seen
+
+Exit status: 0 a line was printed, 1 none was, 2 could not, 3 lines were found by a filter that is over its
+rate, so that more of them than promised are wrong (--force: as if it were not).")]
+pub struct Args {
+    /// Another filter to ask; all positional arguments are then inputs
+    #[arg(short, long = "filter", value_name = "FILTER")]
+    filters: Vec<PathBuf>,
+
+    /// The filter (unless -f is given), then files of lines; none, or '-', is standard input
+    #[arg(value_name = "FILTER|FILES")]
+    files: Vec<PathBuf>,
+
+    /// Print the lines that are in none of the filters
+    #[arg(short = 'v', long)]
+    invert: bool,
+
+    /// Print only how many lines
+    #[arg(short, long)]
+    count: bool,
+
+    /// Print nothing, stop at the first line found
+    #[arg(short, long, conflicts_with = "count")]
+    quiet: bool,
+
+    /// Print lines without the filter's name, once each
+    #[arg(long)]
+    no_name: bool,
+
+    /// Leave out the pass over the filter that finds damage
+    #[arg(long)]
+    no_verify: bool,
+
+    /// Exit with 0 or 1 even if a filter that is over its rate found lines
+    #[arg(long)]
+    force: bool,
+
+    #[command(flatten)]
+    key: KeyArgs,
+
+    #[command(flatten)]
+    records: RecordArgs,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Outcome {
+    let (filters, files) = args.split()?;
+    let files = input::checked(files)?;
+    let asks_stdin = filters.iter().filter(|path| input::is_stdin(path)).count();
+    if asks_stdin + files.iter().filter(|path| input::is_stdin(path)).count() > 1 {
+        return Err(Failure::new(
+            "standard input can be read only once: name files for the others",
+        ));
+    }
+    let trust = if args.no_verify { Trust::Assume } else { Trust::Verify };
+    let sources = filters
+        .iter()
+        .map(|path| Source::open(path, trust))
+        .collect::<Result<Vec<_>, Failure>>()?;
+    let rule = args.key.rule();
+    let mut asked = Vec::with_capacity(sources.len());
+    for source in &sources {
+        let file = source.file()?;
+        expect_same_items(&file.metadata, &rule, source.name())?;
+        let is_over_rate = file.is_over_rate();
+        if is_over_rate {
+            warn(source.name(), &file);
+        }
+        asked.push(Asked { name: source.name(), filter: file.filter, is_over_rate, found: 0 });
+    }
+    let mut check = Check {
+        args,
+        rule,
+        asked,
+        output: Output::open(None)?,
+        printed: 0,
+        hashes: Vec::new(),
+        answers: Vec::new(),
+    };
+    check.read(&files)?;
+    check.finish()
+}
+
+fn warn(name: &str, file: &TamisFile<BitView<'_>>) {
+    eprintln!(
+        "tamis: {name}: holds about {} items, more than planned: its rate is {}, not {}",
+        About(file.filter.estimate_items()),
+        Rate(file.filter.estimate_rate()),
+        Rate(file.filter.plan().rate()),
+    );
+}
+
+impl Args {
+    /// Tells filters from inputs.
+    fn split(&self) -> Result<(&[PathBuf], &[PathBuf]), Failure> {
+        if !self.filters.is_empty() {
+            return Ok((&self.filters, &self.files));
+        }
+        if self.files.is_empty() {
+            return Err(Failure::new("which filter? tamis check FILTER [FILES]"));
+        }
+        Ok(self.files.split_at(1))
+    }
+}
+
+/// A filter, and what it has found.
+struct Asked<'a> {
+    name: &'a str,
+    filter: AnyFilter<BitView<'a>>,
+    is_over_rate: bool,
+    found: u64,
+}
+
+struct Check<'a> {
+    args: &'a Args,
+    rule: KeyRule,
+    asked: Vec<Asked<'a>>,
+    output: Output,
+    /// Lines printed or counted.
+    printed: u64,
+    /// The hashes of a block under one hasher.
+    hashes: Vec<u64>,
+    /// For each filter the answers to a block.
+    answers: Vec<Vec<u64>>,
+}
+
+impl Check<'_> {
+    fn read(&mut self, files: &[PathBuf]) -> Result<(), Failure> {
+        let delimiter = self.args.records.delimiter();
+        let mut progress = Progress::new(input::total_len_bytes(files));
+        let mut done_bytes = 0;
+        for path in files {
+            let failed = |error: io::Error| {
+                Failure::Message(format!("{}: {}", input::name(path), crate::exit::plain(&error)))
+            };
+            let mut blocks = Blocks::new(Input::open(path)?, delimiter);
+            while let Some(block) = blocks.next_block().map_err(failed)? {
+                self.block(block, delimiter)?;
+                if self.args.quiet && self.printed > 0 {
+                    return Ok(());
+                }
+                // Whoever reads a pipe sees answers as soon as questions are in.
+                self.output.flush()?;
+                progress.at(done_bytes + blocks.reader().consumed_bytes());
+            }
+            done_bytes += blocks.reader().consumed_bytes();
+        }
+        Ok(())
+    }
+
+    /// Asks every filter for all records of a block, then prints.
+    fn block(&mut self, block: &[u8], delimiter: u8) -> Result<(), Failure> {
+        // A record without a key is in no filter.
+        let mut keyless = Vec::new();
+        let mut hashed_by = None;
+        self.answers.resize(self.asked.len(), Vec::new());
+        for (asked, answers) in self.asked.iter().zip(&mut self.answers) {
+            let hasher = asked.filter.hasher();
+            if hashed_by != Some(hasher) {
+                hash(block, delimiter, &self.rule, hasher, &mut self.hashes, &mut keyless);
+                hashed_by = Some(hasher);
+            }
+            answers.clear();
+            answers.resize(self.hashes.len().div_ceil(64), 0);
+            asked.filter.contains_hashes(&self.hashes, answers);
+            for &index in &keyless {
+                answers[index / 64] &= !(1 << (index % 64));
+            }
+        }
+        for (asked, answers) in self.asked.iter_mut().zip(&self.answers) {
+            asked.found += answers.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+        }
+        if self.args.invert { self.print_absent(block) } else { self.print_found(block) }
+    }
+
+    fn print_absent(&mut self, block: &[u8]) -> Result<(), Failure> {
+        let delimiter = self.args.records.delimiter();
+        for (index, record) in records(block, delimiter).enumerate() {
+            if self.answers.iter().any(|answers| bit(answers, index)) {
+                continue;
+            }
+            self.printed += 1;
+            if self.is_printing() {
+                self.output.write(record)?;
+                self.output.write(&[delimiter])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn print_found(&mut self, block: &[u8]) -> Result<(), Failure> {
+        let delimiter = self.args.records.delimiter();
+        let names = self.asked.len() > 1 && !self.args.no_name;
+        let is_printing = self.is_printing();
+        for (index, record) in records(block, delimiter).enumerate() {
+            let mut is_found = false;
+            for (asked, answers) in self.asked.iter().zip(&self.answers) {
+                if !bit(answers, index) || (is_found && !names) {
+                    continue;
+                }
+                is_found = true;
+                if is_printing {
+                    if names {
+                        self.output.write(asked.name.as_bytes())?;
+                        self.output.write(b":")?;
+                    }
+                    self.output.write(record)?;
+                    self.output.write(&[delimiter])?;
+                }
+            }
+            self.printed += u64::from(is_found);
+        }
+        Ok(())
+    }
+
+    fn is_printing(&self) -> bool {
+        !self.args.count && !self.args.quiet
+    }
+
+    fn finish(mut self) -> Outcome {
+        if self.args.count {
+            let names = self.asked.len() > 1 && !self.args.no_name && !self.args.invert;
+            let text = if names {
+                self.asked.iter().map(|asked| format!("{}:{}\n", asked.name, asked.found)).collect()
+            } else {
+                format!("{}\n", self.printed)
+            };
+            self.output.write(text.as_bytes())?;
+        }
+        self.output.finish()?;
+        // What a full filter does not find is as certain as ever; what it finds is printed, or with
+        // -v left out, more often wrongly than promised.
+        let doubtful = self.asked.iter().any(|asked| asked.is_over_rate && asked.found > 0);
+        Ok(match self.printed {
+            _ if doubtful && !self.args.force => Exit::OverRate,
+            0 => Exit::No,
+            _ => Exit::Yes,
+        })
+    }
+}
+
+/// Hashes the keys of all records; `keyless` are the indices of those that have none.
+fn hash(
+    block: &[u8],
+    delimiter: u8,
+    rule: &KeyRule,
+    hasher: Hasher,
+    hashes: &mut Vec<u64>,
+    keyless: &mut Vec<usize>,
+) {
+    hashes.clear();
+    keyless.clear();
+    if rule.is_whole() {
+        hashes.extend(records(block, delimiter).map(|record| hasher.hash(record)));
+        return;
+    }
+    let mut scratch = Vec::new();
+    for (index, record) in records(block, delimiter).enumerate() {
+        match rule.of(record, &mut scratch) {
+            Some(item) => hashes.push(hasher.hash(item)),
+            None => {
+                hashes.push(0);
+                keyless.push(index);
+            }
+        }
+    }
+}
+
+fn bit(words: &[u64], index: usize) -> bool {
+    words[index / 64] >> (index % 64) & 1 == 1
+}

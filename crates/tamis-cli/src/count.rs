@@ -1,0 +1,152 @@
+//! Numbers of items as people write and read them: `10M`, `1,234,567`.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A number of items, at least one, written with an optional `K`, `M`, `G` or `T` (powers of 1000).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Count(pub u64);
+
+impl FromStr for Count {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("'{text}' is not a number of items: write 1000000, 500K, 10M or 2G");
+        let upper = text.trim().to_ascii_uppercase().replace(['_', ','], "");
+        let digits = upper.trim_end_matches(['K', 'M', 'G', 'B', 'T']);
+        let exponent = match &upper[digits.len()..] {
+            "" => 0,
+            "K" => 3,
+            "M" => 6,
+            "G" | "B" => 9,
+            "T" => 12,
+            _ => return Err(wrong()),
+        };
+        let unit = 10_u64.pow(exponent);
+        let count = match digits.parse::<u64>() {
+            Ok(whole) => whole.checked_mul(unit).ok_or_else(wrong)?,
+            Err(_) => {
+                let number: f64 = digits.parse().map_err(|_| wrong())?;
+                let count = number * unit as f64;
+                // Above 2⁵³ an f64 would invent digits.
+                if !(count >= 0.0 && count <= (1_u64 << 53) as f64) {
+                    return Err(wrong());
+                }
+                count.round() as u64
+            }
+        };
+        if count == 0 {
+            return Err(format!(
+                "'{text}' is no number of items to plan for: it must be above zero"
+            ));
+        }
+        Ok(Count(count))
+    }
+}
+
+impl fmt::Display for Count {
+    /// Writes all digits in groups of three.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = self.0.to_string();
+        let mut grouped = String::with_capacity(digits.len() * 4 / 3);
+        for (i, digit) in digits.chars().enumerate() {
+            if i > 0 && (digits.len() - i).is_multiple_of(3) {
+                grouped.push(',');
+            }
+            grouped.push(digit);
+        }
+        f.pad(&grouped)
+    }
+}
+
+/// An estimated number of items: four digits count, the rest are zeros.
+#[derive(Clone, Copy, Debug)]
+pub struct About(pub f64);
+
+impl fmt::Display for About {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.0.is_finite() {
+            return f.pad("countless");
+        }
+        let mut unit = 1.0;
+        while self.0 / unit >= 10_000.0 {
+            unit *= 10.0;
+        }
+        Count(((self.0 / unit).round() * unit) as u64).fmt(f)
+    }
+}
+
+/// A rate as people compare them: three digits.
+#[derive(Clone, Copy, Debug)]
+pub struct Rate(pub f64);
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rate = self.0;
+        if rate == 0.0 {
+            return f.pad("0");
+        }
+        if rate < 1e-4 {
+            return f.pad(&format!("{rate:.2e}"));
+        }
+        let decimals = (2 - rate.log10().floor() as i32).max(0) as usize;
+        let text = format!("{rate:.decimals$}");
+        f.pad(if text.contains('.') {
+            text.trim_end_matches('0').trim_end_matches('.')
+        } else {
+            &text
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suffixes_are_powers_of_1000() {
+        for (text, count) in [
+            ("1", 1),
+            ("10k", 10_000),
+            ("10M", 10_000_000),
+            ("1.5M", 1_500_000),
+            ("1e6", 1_000_000),
+            ("2G", 2_000_000_000),
+            ("2B", 2_000_000_000),
+            ("1_000", 1000),
+            ("1,000,000", 1_000_000),
+            ("18446744073709551615", u64::MAX),
+        ] {
+            assert_eq!(text.parse(), Ok(Count(count)), "{text}");
+        }
+    }
+
+    #[test]
+    fn nonsense_and_nothing_are_refused() {
+        for text in ["", "M", "-1", "1X", "nan", "inf", "1e300", "1KM", "99999999999G", "0", "0.1"]
+        {
+            assert!(text.parse::<Count>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn counts_are_shown_in_groups() {
+        let shown = |count| Count(count).to_string();
+        assert_eq!([shown(1), shown(999), shown(1000)], ["1", "999", "1,000"]);
+        assert_eq!(shown(u64::MAX), "18,446,744,073,709,551,615");
+    }
+
+    #[test]
+    fn estimates_show_four_digits() {
+        let shown = |items| About(items).to_string();
+        assert_eq!([shown(0.2), shown(1234.4), shown(12_345.0)], ["0", "1,234", "12,350"]);
+        assert_eq!([shown(9_876_543.2), shown(f64::INFINITY)], ["9,877,000", "countless"]);
+    }
+
+    #[test]
+    fn rates_show_three_digits() {
+        let shown = |rate| Rate(rate).to_string();
+        assert_eq!([shown(0.01), shown(0.009_876), shown(0.5)], ["0.01", "0.00988", "0.5"]);
+        assert_eq!([shown(1.0), shown(0.0), shown(1.2e-7)], ["1", "0", "1.20e-7"]);
+    }
+}

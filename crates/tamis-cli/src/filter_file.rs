@@ -1,0 +1,178 @@
+//! Filters in files: opened in place, and replaced all or nothing.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write};
+use std::path::Path;
+
+use memmap2::Mmap;
+use tamis::{AnyFilter, BitView, Bits, Filter as _, Hasher};
+use tamis_formats::{DecodeErrorKind, Format, ReadError, TamisFile};
+
+use crate::exit::Failure;
+use crate::input::{self, Input};
+use crate::map::map;
+use crate::output::Output;
+
+/// A filter to be read: mapped where it is a plain file, otherwise a copy (from a pipe, unpacked from
+/// gzip or zstd).
+pub struct Source {
+    name: String,
+    place: Place,
+}
+
+enum Place {
+    Mapped(Mmap),
+    // Boxed: a filter's plan and metadata are several times the size of a mapping.
+    Copied(Box<TamisFile>),
+}
+
+/// Whether the words of a mapped filter are tested before they are believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// One pass over the file finds every flipped bit.
+    Verify,
+    /// Someone did that before.
+    Assume,
+}
+
+impl Source {
+    /// Opens the filter at `path`, or on standard input if it is `-`.
+    ///
+    /// # Errors
+    ///
+    /// A missing or unreadable file, a directory, or anything that is not a whole filter.
+    pub fn open(path: &Path, trust: Trust) -> Result<Self, Failure> {
+        let name = input::name(path);
+        let place = match mapped(path, &name)? {
+            Some(bytes) => match TamisFile::view(&bytes) {
+                Ok(_) => {
+                    if trust == Trust::Verify {
+                        TamisFile::verify(&bytes).map_err(|error| of_file(&name, error))?;
+                    }
+                    Place::Mapped(bytes)
+                }
+                Err(error) if error.kind == DecodeErrorKind::NotInPlace => copied(path, &name)?,
+                Err(error) => return Err(of_file(&name, error)),
+            },
+            None => copied(path, &name)?,
+        };
+        Ok(Self { name, place })
+    }
+
+    /// Returns the path as typed, or `standard input`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the filter, its words where they lie.
+    ///
+    /// # Errors
+    ///
+    /// None that [`open`](Self::open) did not find.
+    pub fn file(&self) -> Result<TamisFile<BitView<'_>>, Failure> {
+        match &self.place {
+            Place::Mapped(bytes) => {
+                TamisFile::view(bytes).map_err(|error| of_file(&self.name, error))
+            }
+            Place::Copied(file) => {
+                let (plan, hasher) = (file.filter.plan(), file.filter.hasher());
+                let filter = AnyFilter::view(plan, hasher, file.filter.bits().words())
+                    .map_err(|error| of_file(&self.name, error))?;
+                let mut view = TamisFile::new(filter);
+                view.added = file.added;
+                view.metadata = file.metadata.clone();
+                Ok(view)
+            }
+        }
+    }
+}
+
+/// Reads a copy of the filter at `path`, to be changed.
+///
+/// # Errors
+///
+/// As for [`Source::open`].
+pub fn read(path: &Path) -> Result<TamisFile, Failure> {
+    let name = input::name(path);
+    let stream = Input::open(path)?;
+    TamisFile::read_from(stream, u64::MAX).map_err(|error| of_stream(&name, error))
+}
+
+fn copied(path: &Path, name: &str) -> Result<Place, Failure> {
+    let stream = Input::open(path)?;
+    let file = TamisFile::read_from(stream, u64::MAX).map_err(|error| of_stream(name, error))?;
+    Ok(Place::Copied(Box::new(file)))
+}
+
+/// Maps `path` if it is a file that starts as a filter does.
+fn mapped(path: &Path, name: &str) -> Result<Option<Mmap>, Failure> {
+    if input::is_stdin(path) {
+        return Ok(None);
+    }
+    let failure = |error: &io::Error| Failure::io(name, error);
+    let metadata = path.metadata().map_err(|error| failure(&error))?;
+    if metadata.is_dir() {
+        return Err(Failure::new(format!("{name}: is a directory, not a filter")));
+    }
+    if !metadata.is_file() {
+        return Ok(None);
+    }
+    let file = File::open(path).map_err(|error| failure(&error))?;
+    let mut start = Vec::new();
+    (&file).take(8).read_to_end(&mut start).map_err(|error| failure(&error))?;
+    if Format::of(&start).is_none() {
+        return Ok(None);
+    }
+    map(&file).map(Some).map_err(|error| failure(&error))
+}
+
+fn of_file(name: &str, error: impl std::fmt::Display) -> Failure {
+    Failure::new(format!("{name}: {error}"))
+}
+
+fn of_stream(name: &str, error: ReadError) -> Failure {
+    match error {
+        ReadError::Io(error) => Failure::io(name, &error),
+        ReadError::Decode(error) => of_file(name, error),
+    }
+}
+
+/// Writes `file` to `path`, in place of what is there once all is on disk; returns its size in bytes.
+///
+/// A filter with a secret key is no one else's to read, unless the old file was.
+///
+/// # Errors
+///
+/// A directory, a full disk: the old file is untouched then.
+pub fn save<B: Bits<Word = u64>>(path: &Path, file: &TamisFile<B>) -> Result<u64, Failure> {
+    let is_secret = matches!(file.filter.hasher(), Hasher::Sip13 { .. });
+    let output = if is_secret { Output::open_private(path)? } else { Output::open(Some(path))? };
+    let mut sink = Sink { output, failure: None };
+    if let Err(error) = file.write_to(&mut sink) {
+        return Err(sink.failure.unwrap_or_else(|| Failure::io(input::name(path), &error)));
+    }
+    sink.output.finish()?;
+    Ok(file.len_bytes())
+}
+
+/// An [`Output`] for code that knows only [`Write`]; keeps the failure that names the file.
+struct Sink {
+    output: Output,
+    failure: Option<Failure>,
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.output.write(bytes) {
+            Ok(()) => Ok(bytes.len()),
+            Err(failure) => {
+                self.failure = Some(failure);
+                Err(io::Error::other("kept as `failure`"))
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,110 @@
+//! `tamis merge`: the items of several filters in one.
+
+use std::path::PathBuf;
+
+use tamis::{Filter as _, Layout, Merge as _};
+
+use crate::build::judge;
+use crate::exit::{Failure, Outcome};
+use crate::filter_file::{Source, Trust, read, save};
+use crate::input;
+use crate::metadata::{MetadataArgs, common};
+
+/// Merges filters of one layout into one that holds the items of all
+///
+/// Build one filter per machine or per day with the same --items, --rate, --kind and --seed, then merge
+/// the files. The merged filter is planned as the first one; it keeps the metadata that all share.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  tamis build --items 10M monday.txt -o monday.tamis
+  tamis build --items 10M tuesday.txt -o tuesday.tamis
+  tamis merge monday.tamis tuesday.tamis -o week.tamis
+
+Exit status: 0 merged, 2 could not, 3 merged with --force though over its rate.")]
+pub struct Args {
+    /// Filters of one layout
+    #[arg(required = true, value_name = "FILTERS")]
+    filters: Vec<PathBuf>,
+
+    /// Where the merged filter goes; it may be one of the inputs
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Finish even if the merged filter is over its rate; exit status 3 then
+    #[arg(long)]
+    force: bool,
+
+    #[command(flatten)]
+    metadata: MetadataArgs,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Outcome {
+    let (first, others) = args.filters.split_first().expect("clap requires one");
+    let mut merged = read(first)?;
+    let mut metadata = merged.metadata.clone();
+    for path in others {
+        let source = Source::open(path, Trust::Verify)?;
+        let other = source.file()?;
+        let (one, two) = (merged.filter.layout(), other.filter.layout());
+        if let Some(difference) = difference(&one, &two) {
+            return Err(Failure::new(format!(
+                "{}: does not merge with {}: {difference}; build both with the same --items, --rate, \
+                 --kind and --seed",
+                source.name(),
+                input::name(first),
+            )));
+        }
+        metadata = common(&metadata, &other.metadata, source.name())?;
+        merged.filter.merge(&other.filter).map_err(Failure::new)?;
+        merged.added = merged.added.saturating_add(other.added);
+    }
+    args.metadata.add_to(&mut metadata, &args.filters)?;
+    merged.metadata = metadata;
+    let exit = judge(&merged, &args.output, args.force)?;
+    save(&args.output, &merged)?;
+    Ok(exit)
+}
+
+/// Says in which field two layouts differ first.
+fn difference(one: &Layout, other: &Layout) -> Option<String> {
+    let Layout { kind, bits, probes, hasher } = other;
+    if *kind != one.kind {
+        Some(format!("its kind is {kind}, not {}", one.kind))
+    } else if *bits != one.bits {
+        Some(format!("it has {bits} bits, not {}", one.bits))
+    } else if *probes != one.probes {
+        Some(format!("it has {probes} probes, not {}", one.probes))
+    } else if *hasher == one.hasher {
+        None
+    } else if hasher.to_string() == one.hasher.to_string() {
+        Some("its secret key is another".into())
+    } else {
+        Some(format!("its hash is {hasher}, not {}", one.hasher))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis::{Hasher, Kind};
+
+    use super::*;
+
+    #[test]
+    fn the_field_that_differs_is_named() {
+        let one =
+            Layout { kind: Kind::SplitBlock, bits: 512, probes: 8, hasher: Hasher::sip13([1, 2]) };
+        assert_eq!(difference(&one, &one), None);
+        for (other, word) in [
+            (Layout { kind: Kind::Parquet, ..one }, "kind"),
+            (Layout { bits: 1024, ..one }, "1024 bits"),
+            (Layout { probes: 7, ..one }, "7 probes"),
+            (Layout { hasher: Hasher::xxh3(5), ..one }, "xxh3 seed 5"),
+            (Layout { hasher: Hasher::sip13([1, 3]), ..one }, "secret key"),
+        ] {
+            let difference = difference(&one, &other).unwrap();
+            assert!(difference.contains(word), "{difference}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What the user has a filter say about itself.
+
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tamis_formats::Metadata;
+
+use crate::exit::Failure;
+use crate::input;
+use crate::items::ItemArgs;
+use crate::key::KeyRule;
+
+/// Options that describe a filter, alike in every command that writes one.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "What the filter says about itself")]
+pub struct MetadataArgs {
+    /// Keep this text with the filter (may be repeated)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    pub meta: Vec<(String, String)>,
+
+    /// Keep the names of the inputs and the time too; the bytes are then new each time
+    #[arg(long)]
+    pub stamp: bool,
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.into(), value.into())),
+        _ => Err(format!("'{text}' is not KEY=VALUE")),
+    }
+}
+
+/// The key under which a filter says what its items are, if they are not the records themselves.
+const ITEM: &str = "item";
+
+impl MetadataArgs {
+    /// Returns what a filter of these items says.
+    ///
+    /// # Errors
+    ///
+    /// A key that is none, or more text than fits.
+    pub fn collect(&self, items: &ItemArgs) -> Result<Metadata, Failure> {
+        let mut metadata = Metadata::new();
+        if items.key.rule().is_url() {
+            set(&mut metadata, ITEM, "url")?;
+        }
+        self.add_to(&mut metadata, &items.files)?;
+        Ok(metadata)
+    }
+
+    /// Adds the user's own text, and if it was asked for when and of which `inputs` a filter was made.
+    ///
+    /// # Errors
+    ///
+    /// As for [`collect`](Self::collect).
+    pub fn add_to(&self, metadata: &mut Metadata, inputs: &[PathBuf]) -> Result<(), Failure> {
+        if self.stamp {
+            let names: Vec<String> = inputs.iter().map(|path| input::name(path)).collect();
+            let names = if names.is_empty() { "standard input".into() } else { names.join(", ") };
+            set(metadata, "source", &names)?;
+            set(metadata, "built", &now())?;
+        }
+        self.meta.iter().try_for_each(|(key, value)| set(metadata, key, value))
+    }
+}
+
+fn set(metadata: &mut Metadata, key: &str, value: &str) -> Result<(), Failure> {
+    metadata.insert(key, value).map_err(|error| Failure::new(format!("--meta {key}: {error}")))
+}
+
+/// Refuses to ask a filter of canonical URLs for raw text: every answer would be no.
+///
+/// # Errors
+///
+/// If `rule` leaves URLs as they are and the filter does not.
+pub fn expect_same_items(metadata: &Metadata, rule: &KeyRule, name: &str) -> Result<(), Failure> {
+    if metadata.get(ITEM) == Some("url") && !rule.is_url() {
+        return Err(Failure::new(format!("{name}: holds canonical URLs: add --url")));
+    }
+    Ok(())
+}
+
+/// The metadata of a merged filter: what both say alike.
+///
+/// # Errors
+///
+/// If the two hold different kinds of items.
+pub fn common(one: &Metadata, other: &Metadata, name: &str) -> Result<Metadata, Failure> {
+    if one.get(ITEM) != other.get(ITEM) {
+        let kind = |metadata: &Metadata| metadata.get(ITEM).unwrap_or("record").to_owned();
+        return Err(Failure::new(format!(
+            "{name}: its items are of another kind: {}, not {}",
+            kind(other),
+            kind(one)
+        )));
+    }
+    let mut metadata = Metadata::new();
+    for (key, value) in one.iter().filter(|(key, value)| other.get(key) == Some(value)) {
+        set(&mut metadata, key, value)?;
+    }
+    Ok(metadata)
+}
+
+/// The time, or that of `SOURCE_DATE_EPOCH` for builds that must be repeatable.
+fn now() -> String {
+    let seconds = std::env::var("SOURCE_DATE_EPOCH")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .or_else(|| Some(SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs()));
+    utc(seconds.unwrap_or(0))
+}
+
+/// Writes seconds since 1970 as RFC 3339.
+fn utc(seconds: u64) -> String {
+    let (days, time) = (seconds / 86_400, seconds % 86_400);
+    // Days since 0000-03-01, so that a leap day ends a year. Hinnant, "chrono-Compatible Low-Level
+    // Date Algorithms", `civil_from_days`.
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let (month, carry) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let year = era * 400 + year_of_era + carry;
+    let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_utc() {
+        assert_eq!(utc(0), "1970-01-01T00:00:00Z");
+        assert_eq!(utc(951_827_696), "2000-02-29T12:34:56Z");
+        assert_eq!(utc(1_763_651_103), "2025-11-20T15:05:03Z");
+        assert_eq!(utc(4_107_542_399), "2100-02-28T23:59:59Z");
+        assert_eq!(utc(4_107_542_400), "2100-03-01T00:00:00Z");
+    }
+
+    #[test]
+    fn merged_metadata_are_what_both_say() {
+        let metadata = |pairs: &[(&str, &str)]| {
+            let mut metadata = Metadata::new();
+            pairs.iter().for_each(|(key, value)| metadata.insert(key, value).unwrap());
+            metadata
+        };
+        let one = metadata(&[("a", "1"), ("b", "2")]);
+        let other = metadata(&[("a", "1"), ("b", "3"), ("c", "4")]);
+        assert_eq!(common(&one, &other, "f").unwrap(), metadata(&[("a", "1")]));
+        assert!(common(&one, &metadata(&[("item", "url")]), "f").is_err());
+    }
+}
