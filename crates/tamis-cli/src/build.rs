@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use tamis::{AnyFilter, Filter as _, Hasher, Insert as _, Kind, Plan};
+use tamis::{Answers, AnyFilter, DigestSet, Filter as _, Hasher, Insert as _, Kind, Plan};
 use tamis_formats::TamisFile;
 
 use crate::count::{About, Count, Rate};
-use crate::distinct::{Distinct, TooMany};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::filter_file::save;
 use crate::input;
@@ -19,7 +18,7 @@ use crate::size::Size;
 /// Builds a filter from items and writes it to a file
 ///
 /// Without --items the distinct items are counted first, so that the filter has just the right size:
-/// files and pipes alike are read once, and 8 to 16 bytes are kept for each distinct item. With --items
+/// files and pipes alike are read once, and 11 to 22 bytes are kept for each distinct item. With --items
 /// the filter alone is in memory, and `tamis add` finds the room that was planned.
 ///
 /// Equal items and options give equal bytes, whatever the order.
@@ -165,23 +164,25 @@ impl Args {
         let rule = self.items_from.key.rule();
         let delimiter = self.items_from.records.delimiter();
         let max_bytes = self.memory.map_or(u64::MAX, |memory| memory.bytes);
-        let mut distinct = Distinct::new(max_bytes);
+        let mut distinct = DigestSet::<u64>::within(max_bytes);
+        let mut answers = Answers::new();
         let tally = hash_all(paths, &rule, delimiter, hasher, |hashes| {
-            distinct.extend(hashes).map_err(|TooMany { items }| {
+            distinct.insert_each(hashes, &mut answers).map_err(|_| {
                 Failure::new(format!(
-                    "counting over {} distinct items takes more than --memory allows: say how many \
-                     there are with --items N, or allow more",
-                    Count(items)
+                    "counting over {} distinct items takes more memory than there may be: say how \
+                     many there are with --items N",
+                    Count(distinct.len())
                 ))
             })
         })?;
-        let hashes = distinct.into_sorted();
-        let plan = self.plan(hashes.len() as u64)?;
+        let plan = self.plan(distinct.len())?;
         let mut filter = AnyFilter::new(&plan, hasher).map_err(Failure::new)?;
-        let mut answers = vec![0; 1024];
-        for hashes in hashes.chunks(64 * 1024) {
-            filter.insert_hashes(hashes, &mut answers[..hashes.len().div_ceil(64)]);
-        }
+        let mut answers = Vec::new();
+        // The set gives its memory back on the way, and hands out hashes in the order of the blocks.
+        distinct.drain_each(|hashes| {
+            answers.resize(hashes.len().div_ceil(64), 0);
+            filter.insert_hashes(hashes, &mut answers);
+        });
         Ok((filter, tally))
     }
 }

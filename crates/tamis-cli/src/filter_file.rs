@@ -5,7 +5,7 @@ use std::io::{self, Read as _, Write};
 use std::path::Path;
 
 use memmap2::Mmap;
-use tamis::{AnyFilter, BitView, Bits, Filter as _, Hasher};
+use tamis::{AnyFilter, BitView, Bits, Filter as _, HashFunction};
 use tamis_formats::{DecodeErrorKind, Format, ReadError, TamisFile};
 
 use crate::exit::Failure;
@@ -145,7 +145,7 @@ fn of_stream(name: &str, error: ReadError) -> Failure {
 ///
 /// A directory, a full disk: the old file is untouched then.
 pub fn save<B: Bits<Word = u64>>(path: &Path, file: &TamisFile<B>) -> Result<u64, Failure> {
-    let is_secret = matches!(file.filter.hasher(), Hasher::Sip13 { .. });
+    let is_secret = file.filter.hasher().function() == HashFunction::Sip13;
     let output = if is_secret { Output::open_private(path)? } else { Output::open(Some(path))? };
     let mut sink = Sink { output, failure: None };
     if let Err(error) = file.write_to(&mut sink) {

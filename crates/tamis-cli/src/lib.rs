@@ -12,7 +12,6 @@ mod build;
 mod check;
 mod count;
 mod dedup;
-mod distinct;
 mod exit;
 mod filter_file;
 mod input;
