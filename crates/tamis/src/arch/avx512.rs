@@ -16,6 +16,7 @@ use super::{Kernels, OwnedKernels, scalar};
 use crate::bits::Word;
 use crate::hash::{MX2, mix_xxh3};
 use crate::strategy::SplitBlock;
+use crate::sync::AtomicU64;
 
 pub(super) static KERNELS: OwnedKernels = OwnedKernels {
     // SAFETY: this table is used only after the level was detected.
@@ -93,9 +94,9 @@ pub(super) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
 ///
 /// # Safety
 ///
-/// The CPU has AVX-512 F and DQ.
+/// The CPU has AVX-512 F and DQ; `words` is valid for writing.
 #[inline(always)]
-pub(super) unsafe fn insert_one_512(words: &mut [u64], hash: u64) -> bool {
+pub(super) unsafe fn insert_one_512(words: *mut [u64], hash: u64) -> bool {
     let block = SplitBlock::block(hash, words.len() / 8);
     let missing: u32;
     // SAFETY: `block` is below the number of whole blocks, so 64 bytes are readable and writable.
@@ -112,7 +113,7 @@ pub(super) unsafe fn insert_one_512(words: &mut [u64], hash: u64) -> bool {
             "kmovb {missing:e}, k1",
             spread = in(reg) SplitBlock::spread(hash),
             lanes = in(reg) &raw const LANES,
-            block = in(reg) words.as_mut_ptr().cast::<[u64; 8]>().wrapping_add(block),
+            block = in(reg) words.cast::<[u64; 8]>().wrapping_add(block),
             missing = lateout(reg) missing,
             out("xmm16") _, out("xmm17") _, out("xmm18") _, out("k1") _,
             options(nostack, preserves_flags),
@@ -142,7 +143,7 @@ impl Located {
 /// Finds the blocks of up to [`BATCH`] hashes and asks for their lines.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi")]
-fn locate<W: Word, const CUT: bool>(words: &[W], hashes: &[u64], located: &mut Located) {
+fn locate<const CUT: bool>(words: *const [u64], hashes: &[u64], located: &mut Located) {
     let cut = _mm512_set1_epi64(STARTS as i64);
     let gamma = _mm512_set1_epi64(SplitBlock::GAMMA as i64);
     let blocks = words.len() / 8;
@@ -170,14 +171,14 @@ fn locate<W: Word, const CUT: bool>(words: &[W], hashes: &[u64], located: &mut L
         let mut padded = [0; 8];
         padded[..rest.len()].copy_from_slice(rest);
         let mut tail = Located::NONE;
-        locate::<W, CUT>(words, &padded, &mut tail);
+        locate::<CUT>(words, &padded, &mut tail);
         let first = hashes_8.len() * 8;
         located.starts[first..first + 8].copy_from_slice(&tail.starts[..8]);
         located.lanes[first..first + 8].copy_from_slice(&tail.lanes[..8]);
     }
-    if size_of_val(words) > PREFETCH_FROM_BYTES {
+    if words.len() * 8 > PREFETCH_FROM_BYTES {
         for &start in &located.starts[..hashes.len()] {
-            prefetch_address(words.as_ptr().wrapping_byte_add(start as usize));
+            prefetch_address(words.cast::<u64>().wrapping_byte_add(start as usize));
         }
     }
 }
@@ -206,7 +207,8 @@ macro_rules! test_one {
 
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi,avx512bitalg")]
 fn contains_512<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]) {
-    each_batch::<W, true>(words, hashes, answers, |located, len| {
+    let words = std::ptr::slice_from_raw_parts(words.as_ptr().cast::<u64>(), words.len());
+    each_batch::<true>(words, hashes, answers, |located, len| {
         let mut found = Located::NONE.starts;
         for i in (0..len).step_by(8) {
             // SAFETY: `locate` put the starts of whole blocks here, whole eights of them, the bit
@@ -216,7 +218,7 @@ fn contains_512<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]) {
                     test_one!(0), test_one!(1), test_one!(2), test_one!(3),
                     test_one!(4), test_one!(5), test_one!(6), test_one!(7),
                     starts = in(reg) located.starts.as_ptr().wrapping_add(i),
-                    words = in(reg) words.as_ptr(),
+                    words = in(reg) words.cast::<u64>(),
                     to = in(reg) found.as_mut_ptr().wrapping_add(i),
                     diagonal = in(kreg) DIAGONAL,
                     start = out(reg) _,
@@ -239,13 +241,33 @@ fn contains_512<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]) {
 
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi")]
 fn insert_512(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
+    // SAFETY: `words` is borrowed uniquely.
+    unsafe { insert_each_512(words, hashes, answers) }
+}
+
+/// Sets the bits of hashes whose blocks no other thread writes.
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi")]
+pub(super) fn insert_512_shared(words: &[AtomicU64], hashes: &[u64]) {
+    let mut answers = [0; 16];
+    for hashes in hashes.chunks(16 * BATCH) {
+        // SAFETY: atomic words may be written through a shared reference.
+        unsafe { insert_each_512(super::as_cells(words), hashes, &mut answers) }
+    }
+}
+
+/// # Safety
+///
+/// `words` is valid for writing.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi")]
+unsafe fn insert_each_512(words: *mut [u64], hashes: &[u64], answers: &mut [u64]) {
     let shifts = load_8(&SplitBlock::SHIFTS);
     let one = _mm512_set1_epi64(1);
-    let first = words.as_mut_ptr();
-    each_batch::<u64, false>(words, hashes, answers, |located, len| {
+    let first = words.cast::<u64>();
+    each_batch::<false>(words, hashes, answers, |located, len| {
         let mut missing = [0_u8; BATCH];
         for (i, missing) in missing[..len].iter_mut().enumerate() {
-            // SAFETY: `locate` put the start of a whole block here, and `words` is ours alone.
+            // SAFETY: `locate` put the start of a whole block here, which may be written.
             unsafe {
                 asm!(
                     "vpbroadcastq {mask}, qword ptr [{spread}]",
@@ -277,8 +299,8 @@ fn insert_512(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
 /// Runs `answer` on each batch of located hashes, the next batch's lines being on their way.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi")]
-fn each_batch<W: Word, const CUT: bool>(
-    words: &[W],
+fn each_batch<const CUT: bool>(
+    words: *const [u64],
     hashes: &[u64],
     answers: &mut [u64],
     mut answer: impl FnMut(&Located, usize) -> u64,
@@ -287,10 +309,10 @@ fn each_batch<W: Word, const CUT: bool>(
     let mut ring = [Located::NONE; 2];
     let mut batches = hashes.chunks(BATCH).enumerate();
     let Some((_, first)) = batches.next() else { return };
-    locate::<W, CUT>(words, first, &mut ring[0]);
+    locate::<CUT>(words, first, &mut ring[0]);
     let mut len = first.len();
     for (i, next) in batches {
-        locate::<W, CUT>(words, next, &mut ring[i % 2]);
+        locate::<CUT>(words, next, &mut ring[i % 2]);
         answers[i - 1] = answer(&ring[(i - 1) % 2], len);
         len = next.len();
     }

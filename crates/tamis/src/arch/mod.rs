@@ -21,6 +21,7 @@ pub use memory::prefetch;
 pub(crate) use memory::prefetch_index;
 
 use crate::bits::Word;
+use crate::sync::AtomicU64;
 
 /// One set of kernels over words of type `W`.
 ///
@@ -146,10 +147,42 @@ pub(crate) fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
 pub(crate) fn insert_one_512(words: &mut [u64], hash: u64) -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
     if level() == Level::Avx512 {
-        // SAFETY: the level was detected.
+        // SAFETY: the level was detected, and `words` is borrowed uniquely.
         return unsafe { avx512::insert_one_512(words, hash) };
     }
     scalar::insert_one_512(words, hash)
+}
+
+/// Sets one item's bits in blocks that no other thread writes meanwhile, though others may read.
+///
+/// Two threads in one block at once would lose bits: the caller holds the block's stripe, or owns
+/// its range of blocks.
+#[inline]
+pub(crate) fn insert_one_512_shared(words: &[AtomicU64], hash: u64) -> bool {
+    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+    if level() == Level::Avx512 {
+        // SAFETY: the level was detected, and atomic words may be written.
+        return unsafe { avx512::insert_one_512(as_cells(words), hash) };
+    }
+    scalar::insert_one_512_shared(words, hash)
+}
+
+/// Sets the bits of a batch as [`insert_one_512_shared`] does, without answers.
+pub(crate) fn insert_512_shared(words: &[AtomicU64], hashes: &[u64]) {
+    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+    if level() == Level::Avx512 {
+        // SAFETY: the level was detected.
+        return unsafe { avx512::insert_512_shared(words, hashes) };
+    }
+    for &hash in hashes {
+        scalar::insert_one_512_shared(words, hash);
+    }
+}
+
+/// The words as assembly sees them: memory that is written through a shared reference.
+#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+fn as_cells(words: &[AtomicU64]) -> *mut [u64] {
+    std::ptr::slice_from_raw_parts_mut(words.as_ptr().cast::<u64>().cast_mut(), words.len())
 }
 
 #[cfg(test)]

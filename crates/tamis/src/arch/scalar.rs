@@ -4,6 +4,7 @@ use super::{Kernels, OwnedKernels};
 use crate::bits::Word;
 use crate::hash::mix_xxh3;
 use crate::strategy::{Parquet, SplitBlock};
+use crate::sync::{AtomicU64, Ordering};
 
 pub(crate) static KERNELS: OwnedKernels =
     OwnedKernels { hash_u64, hash_u32, insert_512, insert_256 };
@@ -46,6 +47,18 @@ pub(crate) fn contains_one_256<W: Word>(words: &[W], hash: u64) -> bool {
 pub(crate) fn insert_one_256(words: &mut [u64], hash: u64) -> bool {
     let (block, mask) = Parquet::locate(hash, words.len() / 4);
     set(&mut words[block * 4..block * 4 + 4], &mask)
+}
+
+#[inline]
+pub(crate) fn insert_one_512_shared(words: &[AtomicU64], hash: u64) -> bool {
+    let (block, mask) = SplitBlock::locate(hash, words.len() / 8);
+    let block = &words[block * 8..block * 8 + 8];
+    let new = !holds(block, &mask);
+    for (word, mask) in block.iter().zip(mask) {
+        // Relaxed: see `bits/atomic.rs`. Not `fetch_or`: nobody else writes this block.
+        word.store(word.get() | mask, Ordering::Relaxed);
+    }
+    new
 }
 
 pub(crate) fn contains_512<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]) {

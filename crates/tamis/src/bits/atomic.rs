@@ -13,7 +13,7 @@ use std::fmt;
 use super::Bits;
 #[cfg(not(loom))]
 use super::OutOfMemory;
-use crate::sync::{AtomicU8, AtomicU64, Ordering, spin};
+use crate::sync::{AtomicU8, AtomicU64, Ordering, wait_for_zero};
 
 /// A vector of bits that is set and read through a shared reference.
 ///
@@ -64,6 +64,23 @@ impl AtomicBitmap {
         Ok(Self { words, stripes: stripes() })
     }
 
+    /// Takes the bits back for one owner, without a copy.
+    #[cfg(not(loom))]
+    pub(crate) fn into_owned(self) -> super::Bitmap {
+        super::Bitmap::from_lines(self.words.into_lines())
+    }
+
+    /// Takes the bits back for one owner under the model checker.
+    #[cfg(loom)]
+    pub(crate) fn into_owned(self) -> super::Bitmap {
+        use super::BitsMut as _;
+        let mut bits = super::Bitmap::zeroed(self.len_bits()).expect("a few words");
+        for (word, from) in bits.words_mut().iter_mut().zip(&self.words) {
+            *word = from.load(Ordering::Relaxed);
+        }
+        bits
+    }
+
     /// Sets the bits of `mask`, a block that starts at word `first`; true if one was not set.
     ///
     /// Of several threads that set the same missing bit, one is told that it was missing. All
@@ -79,29 +96,42 @@ impl AtomicBitmap {
         if missing(block, mask) == 0 {
             return false;
         }
-        let stripe = self.lock(first, mask.len());
+        let _stripe = self.lock(first / mask.len());
         let missing = missing(block, mask);
         for (word, mask) in block.iter().zip(mask) {
             // Relaxed, both: the stripe orders the writers of this block, and readers need only
             // see each bit some time after its insert, which whatever told them of it ensures.
             word.store(word.load(Ordering::Relaxed) | mask, Ordering::Relaxed);
         }
-        // Release: the next holder of the stripe must see these words.
-        stripe.store(0, Ordering::Release);
         missing != 0
     }
 
-    /// Takes the stripe of the block of `len` words at word `first`.
+    /// Holds the stripe of block number `block`, so that nobody else writes that block.
     #[inline]
-    pub(crate) fn lock(&self, first: usize, len: usize) -> &AtomicU8 {
-        let stripe = &self.stripes[first / len % STRIPES];
-        // Acquire: sees what the last holder wrote.
-        while stripe.swap(1, Ordering::Acquire) != 0 {
-            while stripe.load(Ordering::Relaxed) != 0 {
-                spin();
-            }
+    pub(crate) fn lock(&self, block: usize) -> Stripe<'_> {
+        let stripe = &self.stripes[block % STRIPES];
+        // Acquire: sees what the last holder wrote. Relaxed: a failure reads nothing else.
+        while stripe.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            wait_for_zero(stripe);
         }
-        stripe
+        Stripe(stripe)
+    }
+
+    /// Asks for the stripe of block number `block`, which another thread may have had.
+    #[inline]
+    pub(crate) fn prefetch_stripe(&self, block: usize) {
+        crate::arch::prefetch_index(&self.stripes, block % STRIPES);
+    }
+}
+
+/// The right to write the blocks of one stripe, until dropped.
+pub(crate) struct Stripe<'a>(&'a AtomicU8);
+
+impl Drop for Stripe<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // Release: the next holder of the stripe must see our words.
+        self.0.store(0, Ordering::Release);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Filters that many threads fill at once.
 
 use super::{Bloom, check_kind};
-use crate::bits::{AtomicBitmap, Bits as _};
+use crate::bits::AtomicBitmap;
 use crate::filter::{Filter, Insert};
 use crate::hash::Hasher;
 use crate::item::Item;
@@ -93,8 +93,9 @@ impl<S: Strategy> Insert for &Bloom<S, AtomicBitmap> {
         answers.fill(0);
         for (i, &hash) in hashes.iter().enumerate() {
             if i % BATCH == 0 {
-                let words = self.bits.words();
-                hashes[i..].iter().take(BATCH).for_each(|&h| self.strategy.prefetch(words, h));
+                for &hash in hashes[i..].iter().take(BATCH) {
+                    self.strategy.prefetch_shared(&self.bits, hash);
+                }
             }
             answers[i / 64] |= u64::from(self.strategy.insert_shared(&self.bits, hash)) << (i % 64);
         }

@@ -10,7 +10,7 @@ pub use classic::Classic;
 pub use parquet::Parquet;
 pub use split_block::SplitBlock;
 
-use crate::bits::{AtomicBitmap, Word};
+use crate::bits::{AtomicBitmap, Bits as _, Word};
 use crate::plan::Plan;
 
 /// A family of filters, numbered for files. Numbers are never reused.
@@ -109,6 +109,12 @@ pub trait Strategy: Copy + fmt::Debug + Eq + Send + Sync + sealed::Sealed + 'sta
 
     /// Asks for the memory that `hash` will touch.
     fn prefetch<W: Word>(&self, words: &[W], hash: u64);
+
+    /// Asks for all that an insert of `hash` by one of many threads will touch.
+    #[inline]
+    fn prefetch_shared(&self, bits: &AtomicBitmap, hash: u64) {
+        self.prefetch(bits.words(), hash);
+    }
 
     /// Estimates how many distinct items set these bits; infinite if all are set.
     fn estimate_items<W: Word>(&self, words: &[W]) -> f64;

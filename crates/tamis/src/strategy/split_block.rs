@@ -22,7 +22,7 @@
 
 use super::{Kind, Strategy, lanes_items, lanes_rate, scale};
 use crate::arch;
-use crate::bits::{AtomicBitmap, Word};
+use crate::bits::{AtomicBitmap, Bits as _, Word};
 use crate::plan::Plan;
 
 /// Split-block Bloom with 512-bit blocks: one cache line a lookup.
@@ -86,14 +86,24 @@ impl Strategy for SplitBlock {
 
     #[inline]
     fn insert_shared(&self, bits: &AtomicBitmap, hash: u64) -> bool {
-        use crate::bits::Bits as _;
-        let (block, mask) = Self::locate(hash, bits.words().len() / Self::WORDS);
-        bits.set(block * Self::WORDS, &mask)
+        let words = bits.words();
+        // A repeat needs no lock: bits that are set stay set.
+        if arch::contains_one_512(words, hash) {
+            return false;
+        }
+        let _stripe = bits.lock(Self::block(hash, words.len() / Self::WORDS));
+        arch::insert_one_512_shared(words, hash)
     }
 
     #[inline]
     fn prefetch<W: Word>(&self, words: &[W], hash: u64) {
         arch::prefetch_index(words, Self::block(hash, words.len() / Self::WORDS) * Self::WORDS);
+    }
+
+    #[inline]
+    fn prefetch_shared(&self, bits: &AtomicBitmap, hash: u64) {
+        self.prefetch(bits.words(), hash);
+        bits.prefetch_stripe(Self::block(hash, bits.words().len() / Self::WORDS));
     }
 
     fn estimate_items<W: Word>(&self, words: &[W]) -> f64 {

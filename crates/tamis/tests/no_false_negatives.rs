@@ -1,0 +1,207 @@
+//! Promise 1: what was inserted is found, whatever the kind, the storage, the way in or the threads.
+
+use std::collections::HashSet;
+use std::num::NonZero;
+
+use proptest::prelude::*;
+use tamis::{
+    Answers, AnyFilter, AtomicBitmap, BitView, Bits, Bloom, Classic, Filter, Hasher, Insert, Kind,
+    Merge, Parquet, Plan, SplitBlock, Strategy as Rule,
+};
+
+fn any_kind() -> impl Strategy<Value = Kind> {
+    prop::sample::select(Kind::ALL.to_vec())
+}
+
+fn any_hasher() -> impl Strategy<Value = Hasher> {
+    prop_oneof![
+        any::<u64>().prop_map(Hasher::xxh3),
+        any::<[u64; 2]>().prop_map(Hasher::sip13),
+        any::<u64>().prop_map(Hasher::xxh64),
+    ]
+}
+
+fn any_plan() -> impl Strategy<Value = Plan> {
+    // Far too small plans too: an overfull filter lies about the absent, never about members.
+    (any_kind(), 1_u64..3000, prop::sample::select(vec![0.5, 0.1, 0.01, 1e-4]))
+        .prop_map(|(kind, items, rate)| Plan::for_kind(kind, items, rate).unwrap())
+}
+
+/// What a filter is told, against the set it must contain.
+#[derive(Clone, Debug)]
+enum Step {
+    Insert(Vec<u8>),
+    InsertEach(Vec<Vec<u8>>),
+    Extend(Vec<Vec<u8>>),
+    Merge(Vec<Vec<u8>>),
+    Contains(Vec<u8>),
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let item = || prop::collection::vec(any::<u8>(), 0..40);
+    let items = || prop::collection::vec(item(), 0..200);
+    prop_oneof![
+        item().prop_map(Step::Insert),
+        items().prop_map(Step::InsertEach),
+        items().prop_map(Step::Extend),
+        items().prop_map(Step::Merge),
+        item().prop_map(Step::Contains),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_filter_contains_what_the_set_contains(
+        plan in any_plan(),
+        hasher in any_hasher(),
+        steps in prop::collection::vec(any_step(), 1..12),
+    ) {
+        let mut filter = AnyFilter::new(&plan, hasher).unwrap();
+        let mut oracle = HashSet::new();
+        let mut answers = Answers::new();
+        for step in steps {
+            match step {
+                Step::Insert(item) => {
+                    let new = filter.insert(&item);
+                    prop_assert!(!new || oracle.insert(item.clone()), "a repeat is never new");
+                    oracle.insert(item);
+                }
+                Step::InsertEach(items) => {
+                    filter.insert_each(&items, &mut answers);
+                    for (item, new) in items.into_iter().zip(answers.iter()) {
+                        prop_assert!(oracle.insert(item) || !new, "a repeat is never new");
+                    }
+                }
+                Step::Extend(items) => {
+                    match &mut filter {
+                        AnyFilter::SplitBlock(bloom) => bloom.extend(&items),
+                        AnyFilter::Parquet(bloom) => bloom.extend(&items),
+                        AnyFilter::Classic(bloom) => bloom.extend(&items),
+                        _ => unreachable!("no other kind is planned here"),
+                    }
+                    oracle.extend(items);
+                }
+                Step::Merge(items) => {
+                    let mut other = AnyFilter::new(&plan, hasher).unwrap();
+                    other.insert_each(&items, &mut answers);
+                    filter.merge(&other).unwrap();
+                    oracle.extend(items);
+                }
+                Step::Contains(item) => {
+                    prop_assert!(filter.contains(&item) || !oracle.contains(&item));
+                }
+            }
+        }
+        // Owned and borrowed, one by one and in batches.
+        let view = AnyFilter::view(filter.plan(), hasher, filter.bits().words()).unwrap();
+        let items: Vec<&Vec<u8>> = oracle.iter().collect();
+        prop_assert!(items.iter().all(|item| filter.contains(item) && view.contains(item)));
+        for in_batch in [&filter as &dyn AsksEach, &view] {
+            in_batch.ask(&items, &mut answers);
+            prop_assert_eq!(answers.count_ones(), items.len());
+        }
+    }
+
+    #[test]
+    fn merging_gives_the_bytes_of_one_filter_of_all_items(
+        plan in any_plan(),
+        left in prop::collection::vec(any::<u64>(), 0..300),
+        right in prop::collection::vec(any::<u64>(), 0..300),
+    ) {
+        let filled = |items: &[u64]| {
+            let mut filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
+            filter.insert_each(items, &mut Answers::new());
+            filter
+        };
+        let mut merged = filled(&left);
+        merged.merge(&filled(&right)).unwrap();
+        prop_assert_eq!(merged, filled(&[left, right].concat()));
+    }
+}
+
+trait AsksEach {
+    fn ask(&self, items: &[&Vec<u8>], answers: &mut Answers);
+}
+
+impl<F: Filter> AsksEach for F {
+    fn ask(&self, items: &[&Vec<u8>], answers: &mut Answers) {
+        self.contains_each(items, answers);
+    }
+}
+
+#[test]
+fn merge_refuses_other_layouts() {
+    let plan = Plan::for_kind(Kind::SplitBlock, 100, 0.01).unwrap();
+    let filter = |plan: &Plan, hasher| AnyFilter::new(plan, hasher).unwrap();
+    let mut seen = filter(&plan, Hasher::default());
+    for other in [
+        filter(&Plan::for_kind(Kind::Parquet, 100, 0.01).unwrap(), Hasher::default()),
+        filter(&Plan::for_kind(Kind::SplitBlock, 9000, 0.01).unwrap(), Hasher::default()),
+        filter(&plan, Hasher::xxh3(1)),
+    ] {
+        let error = seen.merge(&other).unwrap_err();
+        assert_eq!(error.found, other.layout());
+        assert_eq!(seen, filter(&plan, Hasher::default()), "nothing has changed");
+    }
+}
+
+/// Four threads insert overlapping shares, one by one and in batches, and look as they go.
+fn share_a_filter<S: Rule>() {
+    let plan = Plan::for_kind(S::KIND, 40_000, 0.01).unwrap();
+    let shared = Bloom::<S, AtomicBitmap>::shared(&plan, Hasher::default()).unwrap();
+    std::thread::scope(|threads| {
+        for thread in 0..4_u64 {
+            let shared = &shared;
+            threads.spawn(move || {
+                let items: Vec<u64> = (thread * 5_000..thread * 5_000 + 20_000).collect();
+                let (first, rest) = items.split_at(10_000);
+                for item in first {
+                    shared.insert(item);
+                    assert!(shared.contains(item), "{item} at once");
+                }
+                let mut answers = Answers::new();
+                (&*shared).insert_each(rest, &mut answers);
+                shared.contains_each(&items, &mut answers);
+                assert_eq!(answers.count_ones(), items.len());
+            });
+        }
+    });
+    let mut alone = Bloom::<S>::new(&plan, Hasher::default()).unwrap();
+    alone.extend(0..35_000_u64);
+    let shared_words: Vec<u64> =
+        shared.bits().words().iter().map(|word| word.load(std::sync::atomic::Ordering::Relaxed)).collect();
+    assert_eq!(shared_words, alone.bits().words(), "the bytes of one thread");
+}
+
+#[test]
+fn threads_that_share_a_filter_lose_nothing() {
+    share_a_filter::<SplitBlock>();
+    share_a_filter::<Parquet>();
+    share_a_filter::<Classic>();
+}
+
+#[test]
+fn of_threads_that_insert_one_item_one_finds_it_new() {
+    let plan = Plan::for_kind(Kind::SplitBlock, 20_000, 1e-6).unwrap();
+    let shared = Bloom::<SplitBlock, AtomicBitmap>::shared(&plan, Hasher::default()).unwrap();
+    let news: usize = std::thread::scope(|threads| {
+        let counts: Vec<_> = (0..4)
+            .map(|_| threads.spawn(|| (0..20_000_u64).filter(|item| shared.insert(item)).count()))
+            .collect();
+        counts.into_iter().map(|count| count.join().unwrap()).sum()
+    });
+    let mut alone = Bloom::<SplitBlock>::new(&plan, Hasher::default()).unwrap();
+    let expected = (0..20_000_u64).filter(|item| alone.insert(item)).count();
+    assert!(news.abs_diff(expected) <= 2, "{news} against {expected}");
+}
+
+#[test]
+fn a_filter_built_by_threads_contains_every_item() {
+    let items: Vec<String> = (0..200_000).map(|i| format!("https://example.org/{i}")).collect();
+    let plan = Plan::for_kind(Kind::SplitBlock, 1_000_000, 0.01).unwrap();
+    let seen = Bloom::build(&plan, Hasher::default(), &items, NonZero::new(3).unwrap()).unwrap();
+    let view = Bloom::<SplitBlock, BitView>::view(&plan, Hasher::default(), seen.bits().words());
+    let mut answers = Answers::new();
+    view.unwrap().contains_each(&items, &mut answers);
+    assert_eq!(answers.count_ones(), items.len());
+}

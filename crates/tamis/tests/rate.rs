@@ -1,0 +1,134 @@
+//! Promise 3: the rate asked for is the rate got, for every family and every size.
+//!
+//! Seeds are fixed, so a test that passes always passes. A filter at capacity is asked for absent
+//! items; the count must lie below the binomial bound of the rate asked for, and around the rate that
+//! the plan computes.
+
+use tamis::{Answers, AnyFilter, Filter, Hasher, Insert, Kind, Plan};
+
+/// How many standard deviations count as noise.
+const SIGMAS: f64 = 4.0;
+
+struct Measured {
+    asked: u64,
+    found: u64,
+    filters: u64,
+}
+
+/// Fills filters of this plan to capacity with items of their own, and asks each for absent ones.
+fn measure(plan: &Plan, filters: u64, asked_each: u64) -> Measured {
+    let mut answers = Answers::new();
+    let mut found = 0;
+    for seed in 0..filters {
+        let mut filter = AnyFilter::new(plan, Hasher::xxh3(seed)).unwrap();
+        let items: Vec<u64> = (0..plan.items()).collect();
+        filter.insert_each(&items, &mut answers);
+        let absent: Vec<u64> = (1 << 40..(1 << 40) + asked_each).collect();
+        filter.contains_each(&absent, &mut answers);
+        found += answers.count_ones() as u64;
+    }
+    Measured { asked: filters * asked_each, found, filters }
+}
+
+fn check(kind: Kind, items: u64, rate: f64) {
+    let plan = Plan::for_kind(kind, items, rate).unwrap();
+    // Small filters differ much from one another: many of them, so that their mean is known.
+    let filters = (2_000_000 / (items + 200)).clamp(1, 4000);
+    let asked_each = (8_000_000 / filters).clamp(500, 4_000_000);
+    let Measured { asked, found, filters } = measure(&plan, filters, asked_each);
+    let (asked, found) = (asked as f64, found as f64);
+    let computed = plan.rate_at(items);
+    let sigma = |p: f64| {
+        // Binomial noise of the questions, and of the filters: one filter's own rate varies too,
+        // by at most its mean for tiny ones and hardly at all for large ones.
+        let questions = asked * p * (1.0 - p);
+        let of_filters = asked * asked / filters as f64 * p * p / items as f64;
+        (questions + of_filters).sqrt()
+    };
+    let upper = asked * rate + SIGMAS * sigma(rate);
+    assert!(found <= upper, "{kind}, {items} items at {rate}: {found} of {asked}, at most {upper}");
+    let off = (found - asked * computed).abs();
+    let noise = SIGMAS * sigma(computed);
+    assert!(
+        off <= noise,
+        "{kind}, {items} items at {rate}: {found} of {asked}, computed {}, off by {off} > {noise}",
+        asked * computed
+    );
+}
+
+fn check_sizes(kind: Kind, sizes: &[u64]) {
+    for &items in sizes {
+        for rate in [0.1, 0.01, 0.001] {
+            check(kind, items, rate);
+        }
+    }
+}
+
+const SIZES: [u64; 7] = [1, 2, 10, 100, 1_000, 10_000, 1_000_000];
+
+#[test]
+fn split_block_keeps_its_rate_at_every_size() {
+    check_sizes(Kind::SplitBlock, &SIZES);
+    check(Kind::SplitBlock, 10_000_000, 0.01);
+}
+
+#[test]
+fn parquet_keeps_its_rate_at_every_size() {
+    check_sizes(Kind::Parquet, &SIZES);
+    check(Kind::Parquet, 10_000_000, 0.01);
+}
+
+#[test]
+fn classic_keeps_its_rate_at_every_size() {
+    check_sizes(Kind::Classic, &SIZES);
+    check(Kind::Classic, 10_000_000, 0.01);
+}
+
+#[test]
+fn the_recommended_plan_keeps_low_rates() {
+    for rate in [1e-4, 1e-5] {
+        let plan = Plan::new(100_000, rate).unwrap();
+        check(plan.kind(), 100_000, rate);
+    }
+}
+
+#[test]
+fn other_hash_functions_keep_the_rate() {
+    for hasher in [Hasher::sip13([7, 8]), Hasher::xxh64(9)] {
+        let plan = Plan::for_kind(Kind::SplitBlock, 100_000, 0.01).unwrap();
+        let mut filter = AnyFilter::new(&plan, hasher).unwrap();
+        let mut answers = Answers::new();
+        filter.insert_each(&(0..100_000_u64).collect::<Vec<_>>(), &mut answers);
+        filter.contains_each(&(1 << 40..(1 << 40) + 1_000_000_u64).collect::<Vec<_>>(), &mut answers);
+        let found = answers.count_ones() as f64;
+        assert!(found <= 10_000.0 + SIGMAS * 100.0, "{hasher}: {found} of a million");
+    }
+}
+
+#[test]
+fn estimates_follow_the_bits() {
+    for kind in Kind::ALL {
+        for (items, inserted) in [(1_000_u64, 500_u64), (100_000, 100_000), (100_000, 300_000)] {
+            let plan = Plan::for_kind(kind, items, 0.01).unwrap();
+            let mut filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
+            let mut answers = Answers::new();
+            filter.insert_each(&(0..inserted).collect::<Vec<_>>(), &mut answers);
+            let (n, p) = (filter.estimate_items(), filter.estimate_rate());
+            assert!((n / inserted as f64 - 1.0).abs() < 0.05, "{kind}: {n} for {inserted}");
+            let computed = plan.rate_at(inserted);
+            assert!((p / computed - 1.0).abs() < 0.15, "{kind}: {p} for {computed}");
+            assert!(filter.fill() > 0.0 && filter.fill() < 1.0);
+        }
+    }
+}
+
+#[test]
+fn a_full_filter_says_that_it_is_full() {
+    for kind in Kind::ALL {
+        let mut filter = AnyFilter::new(&Plan::for_kind(kind, 1, 0.01).unwrap(), Hasher::default()).unwrap();
+        filter.insert_each(&(0..1_000_000_u64).collect::<Vec<_>>(), &mut Answers::new());
+        assert!(filter.estimate_rate() > 0.999, "{kind}");
+        assert!(filter.estimate_items() > 100.0, "{kind}");
+        assert!(filter.contains("anything"), "{kind}");
+    }
+}
