@@ -168,8 +168,12 @@ fn share_a_filter<S: Rule>() {
     });
     let mut alone = Bloom::<S>::new(&plan, Hasher::default()).unwrap();
     alone.extend(0..35_000_u64);
-    let shared_words: Vec<u64> =
-        shared.bits().words().iter().map(|word| word.load(std::sync::atomic::Ordering::Relaxed)).collect();
+    let shared_words: Vec<u64> = shared
+        .bits()
+        .words()
+        .iter()
+        .map(|word| word.load(std::sync::atomic::Ordering::Relaxed))
+        .collect();
     assert_eq!(shared_words, alone.bits().words(), "the bytes of one thread");
 }
 

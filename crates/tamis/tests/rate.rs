@@ -99,7 +99,8 @@ fn other_hash_functions_keep_the_rate() {
         let mut filter = AnyFilter::new(&plan, hasher).unwrap();
         let mut answers = Answers::new();
         filter.insert_each(&(0..100_000_u64).collect::<Vec<_>>(), &mut answers);
-        filter.contains_each(&(1 << 40..(1 << 40) + 1_000_000_u64).collect::<Vec<_>>(), &mut answers);
+        filter
+            .contains_each(&(1 << 40..(1 << 40) + 1_000_000_u64).collect::<Vec<_>>(), &mut answers);
         let found = answers.count_ones() as f64;
         assert!(found <= 10_000.0 + SIGMAS * 100.0, "{hasher}: {found} of a million");
     }
@@ -125,7 +126,8 @@ fn estimates_follow_the_bits() {
 #[test]
 fn a_full_filter_says_that_it_is_full() {
     for kind in Kind::ALL {
-        let mut filter = AnyFilter::new(&Plan::for_kind(kind, 1, 0.01).unwrap(), Hasher::default()).unwrap();
+        let mut filter =
+            AnyFilter::new(&Plan::for_kind(kind, 1, 0.01).unwrap(), Hasher::default()).unwrap();
         filter.insert_each(&(0..1_000_000_u64).collect::<Vec<_>>(), &mut Answers::new());
         assert!(filter.estimate_rate() > 0.999, "{kind}");
         assert!(filter.estimate_items() > 100.0, "{kind}");
