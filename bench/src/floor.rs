@@ -23,7 +23,7 @@ impl OneBit {
     fn test<I: tamis::Item>(&self, item: &I) -> u64 {
         let hash = self.hasher.hash_item(item);
         let words = self.bits.words();
-        let line = (u128::from(hash) * (words.len() as u128 / 8) >> 64) as usize;
+        let line = ((u128::from(hash) * (words.len() as u128 / 8)) >> 64) as usize;
         words[line * 8 + (hash & 7) as usize] >> (hash >> 3 & 63) & 1
     }
 }
@@ -72,7 +72,7 @@ impl Lines {
     #[inline(always)]
     fn first_word(&self, item: u64) -> usize {
         // The items are random already.
-        (u128::from(item) * (self.bits.words().len() as u128 / 8) >> 64) as usize * 8
+        ((u128::from(item) * (self.bits.words().len() as u128 / 8)) >> 64) as usize * 8
     }
 
     /// Reads one line for each item; returns how many.

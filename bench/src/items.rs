@@ -185,7 +185,9 @@ fn push_url(bytes: &mut Vec<u8>, i: u64) {
     let random = mix(i);
     bytes.extend_from_slice(b"https://www.");
     // A few sites have most of the pages.
-    bytes.extend_from_slice(format!("site{}", (random >> 50) * (random >> 50) >> 16).as_bytes());
+    bytes.extend_from_slice(
+        format!("site{:04}", ((random >> 50) * (random >> 50)) >> 16).as_bytes(),
+    );
     bytes.extend_from_slice(b".example.com/");
     bytes.extend_from_slice(SECTIONS[(random & 7) as usize]);
     for digit in 0..16 {

@@ -94,14 +94,14 @@ fn at<S: Source + 'static>(bench: &mut Bench, items: &str, size: u64, rate: f64)
         let (source, inside) = lookup.hits.questions::<S>(size, questions);
         let mut entries: Vec<Entry<'_>> =
             lineup.iter().map(|set| set.entry(lookup.mode, &source, inside)).collect();
-        if is_ints && lookup.mode == Mode::Batch {
+        if is_ints {
             entries.push(random_lines(ours, questions));
         }
         bench.case(&case, entries);
     }
 }
 
-/// The floor of a batch: one random line an item, asked for ahead, and nothing else.
+/// The floor of all lookups: one random line an item, asked for ahead, and nothing else.
 fn random_lines(bits: u64, count: u64) -> Entry<'static> {
     let items: Vec<u64> = (0..count).map(mix).collect();
     let lines = Lines::new(bits);

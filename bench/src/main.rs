@@ -2,27 +2,37 @@
 //!
 //! `cargo xtask bench` builds and runs it. A wrong answer fails the run.
 
+mod chart;
 mod contender;
 mod floor;
 mod inserts;
 mod items;
 mod lookups;
+mod machine;
+mod programs;
+mod repeats;
+mod report;
 mod run;
+mod shared;
+mod targets;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use run::Bench;
 
-const USAGE: &str = "usage: tamis-bench [--filter TEXT] [--quick] [--rounds N]";
+const USAGE: &str = "usage: tamis-bench [--filter TEXT] [--quick] [--rounds N] [--out FOLDER]";
 
 fn main() -> ExitCode {
     let mut bench =
         Bench { filter: None, quick: false, rounds: 5, rows: Vec::new(), wrong: Vec::new() };
+    let mut out = None;
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--filter" => bench.filter = args.next(),
             "--quick" => bench.quick = true,
+            "--out" => out = args.next(),
             "--rounds" => match args.next().and_then(|n| n.parse().ok()) {
                 Some(rounds) if rounds > 0 => bench.rounds = rounds,
                 _ => return refuse("--rounds wants a number above zero"),
@@ -30,8 +40,22 @@ fn main() -> ExitCode {
             _ => return refuse(&format!("unknown argument {arg}")),
         }
     }
+    // Programs first: a child's peak memory counts from what its parent has at the time.
+    programs::run(&mut bench);
     lookups::run(&mut bench);
     inserts::run(&mut bench);
+    shared::run(&mut bench);
+    repeats::run(&mut bench);
+    println!();
+    for verdict in targets::verdicts(&bench.rows) {
+        let mark = if verdict.reached { "✓" } else { "✗" };
+        println!("{mark} {:<34} {:<56} {}", verdict.case, verdict.what, verdict.found);
+    }
+    if let Some(folder) = out
+        && let Err(error) = report::write(Path::new(&folder), &bench.rows)
+    {
+        return refuse(&format!("{folder}: {error}"));
+    }
     for wrong in &bench.wrong {
         eprintln!("wrong answer: {wrong}");
     }

@@ -1,5 +1,6 @@
 //! Runs a case: its entries in turn, round after round, so that a noisy minute hits them all.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,9 @@ pub fn time(work: impl FnOnce() -> u64) -> Sample {
     Sample { elapsed: start.elapsed(), yes }
 }
 
+/// The loop of an entry, to be run any number of times.
+pub type Work<'a> = Box<dyn FnMut() -> Sample + 'a>;
+
 /// One contender in one case.
 pub struct Entry<'a> {
     pub name: String,
@@ -27,7 +31,7 @@ pub struct Entry<'a> {
     pub rate: Option<f64>,
     /// The answers that are right.
     pub expect: RangeInclusive<u64>,
-    pub work: Box<dyn FnMut() -> Sample + 'a>,
+    pub work: Work<'a>,
 }
 
 /// What was measured of one contender in one case.
@@ -36,7 +40,11 @@ pub struct Row {
     pub name: String,
     pub bits_per_item: Option<f64>,
     pub rate: Option<f64>,
-    /// Nanoseconds an item, one for each round.
+    /// Of a whole program: its peak memory.
+    pub peak_mib: Option<f64>,
+    /// Of a whole program: the lines it wrote.
+    pub lines: Option<u64>,
+    /// Nanoseconds an item, or seconds of a whole program, one for each round.
     pub rounds: Vec<f64>,
 }
 
@@ -56,6 +64,9 @@ impl Row {
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
+    if values.is_empty() {
+        return f64::NAN;
+    }
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     if values.len().is_multiple_of(2) {
@@ -77,6 +88,9 @@ pub struct Bench {
 /// A loop is repeated within a round until it took so long.
 const ROUND: Duration = Duration::from_millis(25);
 
+/// A case in which an entry takes so long has three rounds at most.
+const SLOW: Duration = Duration::from_secs(2);
+
 impl Bench {
     /// Tells whether this case was asked for.
     pub fn wants(&self, case: &str) -> bool {
@@ -89,6 +103,7 @@ impl Bench {
             return;
         }
         println!("\n{case}");
+        let mut count = self.rounds;
         // The first run warms caches, proves the answers and finds how often to repeat.
         let mut repeats = Vec::new();
         for entry in &mut entries {
@@ -97,10 +112,13 @@ impl Bench {
                 let (name, yes, expect) = (&entry.name, sample.yes, &entry.expect);
                 self.wrong.push(format!("{case}: {name} answered {yes}, right is {expect:?}"));
             }
+            if sample.elapsed > SLOW {
+                count = count.min(3);
+            }
             repeats.push((ROUND.as_nanos() / sample.elapsed.as_nanos().max(1)).clamp(0, 9999) + 1);
         }
         let mut rounds = vec![Vec::new(); entries.len()];
-        for _ in 0..self.rounds {
+        for _ in 0..count {
             for ((entry, &repeats), rounds) in entries.iter_mut().zip(&repeats).zip(&mut rounds) {
                 let spent: Duration = (0..repeats).map(|_| (entry.work)().elapsed).sum();
                 rounds.push(spent.as_nanos() as f64 / (repeats as u64 * entry.items) as f64);
@@ -108,22 +126,30 @@ impl Bench {
         }
         for (entry, rounds) in entries.into_iter().zip(rounds) {
             let Entry { name, bits_per_item, rate, .. } = entry;
-            let row = Row { case: case.to_owned(), name, bits_per_item, rate, rounds };
-            println!("{}", line(&row));
+            let (peak_mib, lines) = (None, None);
+            let case = case.to_owned();
+            let row = Row { case, name, bits_per_item, rate, peak_mib, lines, rounds };
+            println!("{row}");
             self.rows.push(row);
         }
     }
 }
 
-/// Draws a row for people who watch.
-fn line(row: &Row) -> String {
-    let optional = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
-    format!(
-        "  {:<24} {:>9.2} ns  (min {:>8.2})  {:>7} bits/item  rate {}",
-        row.name,
-        row.median(),
-        row.min(),
-        optional(row.bits_per_item.map(|bits| format!("{bits:.2}"))),
-        optional(row.rate.map(|rate| format!("{rate:.5}"))),
-    )
+impl fmt::Display for Row {
+    /// Draws the row for people who watch.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = if self.lines.is_some() { "s" } else { "ns" };
+        let (median, min) = (self.median(), self.min());
+        write!(f, "  {:<28} {median:>9.2} {unit:<2} (min {min:>8.2})", self.name)?;
+        if let Some(bits) = self.bits_per_item {
+            write!(f, "  {bits:>7.2} bits/item")?;
+        }
+        if let Some(rate) = self.rate {
+            write!(f, "  rate {rate:.5}")?;
+        }
+        if let (Some(peak), Some(lines)) = (self.peak_mib, self.lines) {
+            write!(f, "  {peak:>7.1} MiB  {lines} lines")?;
+        }
+        Ok(())
+    }
 }

@@ -1,0 +1,54 @@
+//! What a measurement was made on: without it a number means nothing.
+
+use std::fs;
+
+/// Describes the machine in a line.
+pub fn machine() -> String {
+    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpu
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
+        .map_or("an unnamed CPU", |(_, name)| name.trim());
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib = memory.lines().find_map(|line| {
+        line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse::<u64>().ok()
+    });
+    let gib = kib.map_or_else(String::new, |kib| format!(", {} GiB", kib.div_ceil(1 << 20)));
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let kernel = kernel.trim();
+    let simd = simd();
+    format!("{model}, {cores} cores ({simd}){gib}, Linux {kernel}")
+}
+
+fn simd() -> &'static str {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512vl") {
+            return "AVX-512";
+        }
+        if is_x86_feature_detected!("avx2") {
+            return "AVX2";
+        }
+    }
+    std::env::consts::ARCH
+}
+
+/// Names the rivals with the versions that `Cargo.lock` pins.
+pub fn rivals() -> String {
+    let lock = include_str!("../Cargo.lock");
+    let names = [
+        "sbbf-rs-safe",
+        "sbbf-rs",
+        "rapidhash",
+        "fastbloom",
+        "bloomfilter",
+        "hashbrown",
+        "foldhash",
+    ];
+    let version = |name: &str| {
+        let (_, rest) = lock.split_once(&format!("name = \"{name}\"\nversion = \""))?;
+        Some(format!("{name} {}", rest.split('"').next()?))
+    };
+    names.into_iter().filter_map(version).collect::<Vec<_>>().join(", ")
+}

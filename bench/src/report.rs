@@ -1,0 +1,157 @@
+//! The tables of a run as a page of Markdown, and its bars as SVG.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::{fs, io};
+
+use crate::chart::chart;
+use crate::machine::{machine, rivals};
+use crate::run::Row;
+use crate::targets::verdicts;
+
+/// Writes `README.md` and its pictures into `folder`.
+pub fn write(folder: &Path, rows: &[Row]) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    fs::write(folder.join("README.md"), page(rows))?;
+    for (file, title, cases) in [
+        ("lookups.svg", "Lookups, ns an item (1 % rate, half of them hits)", LOOKUP_CASES),
+        ("programs.svg", "Repeated lines removed from a file in memory, seconds", PROGRAM_CASES),
+    ] {
+        let bars: Vec<&Row> =
+            rows.iter().filter(|row| cases.contains(&row.case.as_str())).collect();
+        if !bars.is_empty() {
+            fs::write(folder.join(file), chart(title, &bars))?;
+        }
+    }
+    Ok(())
+}
+
+const LOOKUP_CASES: &[&str] = &[
+    "batch mixed 1 M ints at 1 %",
+    "batch mixed 10 M ints at 1 %",
+    "batch mixed 100 M ints at 1 %",
+];
+
+const PROGRAM_CASES: &[&str] = &["dedup of 20 M URL lines"];
+
+/// Writes the page.
+pub fn page(rows: &[Row]) -> String {
+    let mut page = String::from(
+        "# Measured\n\n\
+         Made by `cargo xtask bench`; every table is one run, in which the contenders took turns.\n\
+         Ratios are worth more than times: run it on your own machine.\n\n",
+    );
+    let (machine, rivals) = (machine(), rivals());
+    let _ = writeln!(page, "* Machine: {machine}\n* Rivals: {rivals}\n");
+    if LOOKUP_CASES.iter().any(|case| rows.iter().any(|row| row.case == *case)) {
+        page.push_str("![Lookups](lookups.svg)\n\n");
+    }
+    if PROGRAM_CASES.iter().any(|case| rows.iter().any(|row| row.case == *case)) {
+        page.push_str("![Programs](programs.svg)\n\n");
+    }
+    page.push_str(FLOORS);
+    let verdicts = verdicts(rows);
+    if !verdicts.is_empty() {
+        page.push_str("\n## Targets\n\n");
+        let lines = verdicts.iter().map(|verdict| {
+            let mark = if verdict.reached { "✓" } else { "✗" };
+            [verdict.case.into(), verdict.what.clone(), verdict.found.clone(), mark.into()]
+        });
+        page.push_str(&table(["case", "target", "found", ""], &lines.collect::<Vec<_>>()));
+    }
+    page.push_str("\n## Every case\n");
+    let mut rest = rows;
+    while let Some(first) = rest.first() {
+        let (rows, others) =
+            rest.split_at(rest.iter().take_while(|row| row.case == first.case).count());
+        let _ = write!(page, "\n### {}\n\n", first.case);
+        page.push_str(&if first.lines.is_some() { programs(rows) } else { filters(rows) });
+        rest = others;
+    }
+    page
+}
+
+const FLOORS: &str = "\
+*floor: hash, one bit* hashes the item with XXH3 and tests one bit of one random line of as much memory.
+*floor: random line* reads one random 64-byte line an item, asked for ahead, on huge pages: no hash, no test.
+A dash stands where a column has no meaning. Times are medians over the rounds, with the best round beside.
+";
+
+fn filters(rows: &[Row]) -> String {
+    let optional = |value: Option<String>| value.unwrap_or_else(|| "–".to_owned());
+    let lines = rows.iter().map(|row| {
+        [
+            row.name.clone(),
+            format!("{:.2}", row.median()),
+            format!("{:.2}", row.min()),
+            optional(row.bits_per_item.map(|bits| format!("{bits:.2}"))),
+            optional(row.rate.map(|rate| format!("{rate:.5}"))),
+        ]
+    });
+    let head = ["", "ns/item", "best", "bits/item", "measured rate"];
+    table(head, &lines.collect::<Vec<_>>())
+}
+
+fn programs(rows: &[Row]) -> String {
+    let lines = rows.iter().map(|row| {
+        [
+            row.name.clone(),
+            format!("{:.2}", row.median()),
+            format!("{:.2}", row.min()),
+            format!("{:.2}×", row.ratio(&rows[0])),
+            format!("{:.0}", row.peak_mib.unwrap_or_default()),
+            row.lines.unwrap_or_default().to_string(),
+        ]
+    });
+    let head = ["", "seconds", "best", "beside cat", "peak MiB", "lines out"];
+    table(head, &lines.collect::<Vec<_>>())
+}
+
+/// Draws an aligned table; every column but the first is flush right.
+fn table<const N: usize>(head: [&str; N], lines: &[[String; N]]) -> String {
+    let chars = |cell: &str| cell.chars().count();
+    let mut widths = head.map(chars);
+    for line in lines {
+        for (width, cell) in widths.iter_mut().zip(line) {
+            *width = (*width).max(chars(cell));
+        }
+    }
+    let mut text = String::new();
+    let mut draw = |cells: &[String]| {
+        for (i, (cell, width)) in cells.iter().zip(widths).enumerate() {
+            let pad = " ".repeat(width - chars(cell));
+            let _ = if i == 0 {
+                write!(text, "| {cell}{pad} ")
+            } else {
+                write!(text, "| {pad}{cell} ")
+            };
+        }
+        text.push_str("|\n");
+    };
+    draw(&head.map(str::to_owned));
+    let rule = |i: usize| match i {
+        0 => "-".repeat(widths[0]),
+        _ => format!("{}:", "-".repeat(widths[i] - 1)),
+    };
+    draw(&std::array::from_fn::<String, N, _>(rule));
+    lines.iter().for_each(|line| draw(line));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_aligned() {
+        let lines =
+            [["one".to_owned(), "1.25".to_owned()], ["three".to_owned(), "10.5×".to_owned()]];
+        let expected = "\
+| name  |    ns |
+| ----- | ----: |
+| one   |  1.25 |
+| three | 10.5× |
+";
+        assert_eq!(table(["name", "ns"], &lines), expected);
+    }
+}

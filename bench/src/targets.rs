@@ -1,0 +1,136 @@
+//! What Tamis has to reach: ratios within one run, never absolute times.
+
+use crate::run::Row;
+
+/// A demand on one row.
+pub struct Target {
+    case: &'static str,
+    ours: &'static str,
+    demand: Demand,
+}
+
+enum Demand {
+    /// At most so many times the time of another row of the case.
+    Time(&'static str, f64),
+    /// At most so many bits an item.
+    Bits(f64),
+    /// A measured rate at most this.
+    Rate(f64),
+    /// At most so many MiB.
+    Peak(f64),
+}
+
+use Demand::{Bits, Peak, Rate, Time};
+
+const fn target(case: &'static str, ours: &'static str, demand: Demand) -> Target {
+    Target { case, ours, demand }
+}
+
+const FLOOR: &str = "floor: hash, one bit";
+const LINE: &str = "floor: random line";
+const MODIFIED: &str = "floor: random line, modified";
+
+// A rate measured on 2^20 absent items is off by a hundredth of itself, and so allowed four of them.
+const TARGETS: &[Target] = &[
+    target("single hit 10 k ints at 1 %", "tamis", Time(FLOOR, 1.0)),
+    target("single miss 10 k ints at 1 %", "tamis", Time(FLOOR, 1.0)),
+    target("single hit 1 M ints at 1 %", "tamis", Time(FLOOR, 1.0)),
+    target("single miss 1 M ints at 1 %", "tamis", Time(FLOOR, 1.0)),
+    target("single hit 10 k ints at 1 %", "tamis", Bits(10.15)),
+    target("single hit 10 k ints at 1 %", "tamis", Rate(0.0104)),
+    target("single hit 1 M ints at 1 %", "tamis", Bits(10.15)),
+    target("single hit 1 M ints at 1 %", "tamis", Rate(0.0104)),
+    target("single hit 1 M ints at 0.1 %", "tamis", Bits(15.8)),
+    target("single hit 1 M ints at 0.1 %", "tamis", Rate(0.00113)),
+    target("batch mixed 10 k ints at 1 %", "tamis", Time("sbbf-rs", 1.0 / 3.0)),
+    target("batch mixed 10 k ints at 1 %", "tamis", Time("fastbloom", 1.0 / 15.0)),
+    target("batch mixed 1 M ints at 1 %", "tamis", Time("sbbf-rs", 1.0 / 3.0)),
+    target("batch mixed 1 M ints at 1 %", "tamis", Time("fastbloom", 1.0 / 15.0)),
+    target("batch mixed 100 M ints at 1 %", "tamis", Time(LINE, 1.15)),
+    target("batch mixed 100 M ints at 1 %", "tamis", Time("sbbf-rs", 0.25)),
+    target("batch mixed 100 M ints at 1 %", "tamis", Time("fastbloom", 0.1)),
+    target("single mixed 100 M ints at 1 %", "tamis", Time(LINE, 3.0)),
+    target("insert 1 M ints streamed at 1 %", "tamis", Time("sbbf-rs", 1.0)),
+    target("insert 100 M ints streamed at 1 %", "tamis", Time(MODIFIED, 1.3)),
+    target("build 100 M ints at 1 %", "tamis, 1 thread", Time("sbbf-rs", 0.25)),
+    target("build 100 M ints at 1 %", "tamis, 1 thread", Time("fastbloom", 1.0 / 15.0)),
+    target("build 100 M ints at 1 %", "tamis, 2 threads", Time("tamis, 1 thread", 1.0 / 1.5)),
+    target(
+        "shared insert 1 M ints at 1 %",
+        "tamis, batches, 1 thread",
+        Time("fastbloom, 1 thread", 0.2),
+    ),
+    target(
+        "shared insert 1 M ints at 1 %",
+        "tamis, batches, 2 threads",
+        Time("tamis, batches, 1 thread", 1.0 / 1.8),
+    ),
+    target("single mixed 1 M urls at 1 %", "tamis", Time("sbbf-rs", 0.75)),
+    target("single mixed 1 M uuids at 1 %", "tamis", Time("sbbf-rs", 0.75)),
+    target("batch mixed 1 M urls at 1 %", "tamis", Time("sbbf-rs", 0.75)),
+    target("batch mixed 1 M uuids at 1 %", "tamis", Time("sbbf-rs", 0.75)),
+    target("batch mixed 10 M urls at 1 %", "tamis", Time("sbbf-rs", 1.0 / 3.0)),
+    target("batch mixed 10 M uuids at 1 %", "tamis", Time("sbbf-rs", 1.0 / 3.0)),
+    target(
+        "repeats in 1000 M random u32, exact",
+        "tamis, 1 thread",
+        Time("naive test-and-set", 0.3),
+    ),
+    target(
+        "repeats in 1000 M random u32, exact",
+        "tamis, 2 threads",
+        Time("naive test-and-set", 0.2),
+    ),
+    target("dedup of 20 M URL lines", "tamis dedup", Time("cat", 2.2)),
+    target("dedup of 20 M URL lines", "tamis dedup", Peak(200.0)),
+    target("dedup of 20 M URL lines", "tamis dedup, full keys", Time("cat", 6.0)),
+    target("dedup of 20 M URL lines", "tamis dedup --approx", Time("cat", 1.4)),
+    target("dedup of 20 M URL lines", "tamis dedup --approx", Peak(45.0)),
+    target("ints of 100 M u32 as text", "tamis ints uniq", Time("cat", 6.0)),
+    target("ints of 100 M u32 as text", "tamis ints uniq", Peak(530.0)),
+    target("ints of 100 M u32 as text", "tamis ints dups", Time("cat", 6.0)),
+    target("ints of 100 M u32 as text", "tamis ints dups", Peak(1075.0)),
+];
+
+/// A target that this run measured.
+pub struct Verdict {
+    pub case: &'static str,
+    pub what: String,
+    pub found: String,
+    pub reached: bool,
+}
+
+/// Compares the rows with the targets whose cases ran.
+pub fn verdicts(rows: &[Row]) -> Vec<Verdict> {
+    let row = |case: &str, name: &str| rows.iter().find(|row| row.case == case && row.name == name);
+    let judge = |target: &Target| {
+        let ours = row(target.case, target.ours)?;
+        let name = target.ours;
+        let (what, found, reached) = match target.demand {
+            Time(rival, at_most) => {
+                let ratio = ours.ratio(row(target.case, rival)?);
+                let what = format!("{name}: at most {at_most:.2}× {rival}");
+                (what, format!("{ratio:.2}×"), ratio <= at_most)
+            }
+            Bits(at_most) => {
+                let bits = ours.bits_per_item?;
+                let what = format!("{name}: at most {at_most} bits/item");
+                (what, format!("{bits:.2}"), bits <= at_most)
+            }
+            Rate(at_most) => {
+                let rate = ours.rate?;
+                (
+                    format!("{name}: a rate of at most {at_most}"),
+                    format!("{rate:.5}"),
+                    rate <= at_most,
+                )
+            }
+            Peak(at_most) => {
+                let peak = ours.peak_mib?;
+                (format!("{name}: at most {at_most} MiB"), format!("{peak:.0}"), peak <= at_most)
+            }
+        };
+        Some(Verdict { case: target.case, what, found, reached })
+    };
+    TARGETS.iter().filter_map(judge).collect()
+}
