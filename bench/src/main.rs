@@ -2,6 +2,7 @@
 //!
 //! `cargo xtask bench` builds and runs it. A wrong answer fails the run.
 
+mod builds;
 mod chart;
 mod contender;
 mod floor;
@@ -25,7 +26,7 @@ const USAGE: &str = "usage: tamis-bench [--filter TEXT] [--quick] [--rounds N] [
 
 fn main() -> ExitCode {
     let mut bench =
-        Bench { filter: None, quick: false, rounds: 5, rows: Vec::new(), wrong: Vec::new() };
+        Bench { filter: None, quick: false, rounds: 7, rows: Vec::new(), wrong: Vec::new() };
     let mut out = None;
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
     programs::run(&mut bench);
     lookups::run(&mut bench);
     inserts::run(&mut bench);
+    builds::run(&mut bench);
     shared::run(&mut bench);
     repeats::run(&mut bench);
     println!();
