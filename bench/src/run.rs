@@ -64,20 +64,6 @@ impl Row {
     }
 }
 
-fn median(&self) -> f64 {
-        median(self.rounds.clone())
-    }
-
-    pub fn min(&self) -> f64 {
-        self.rounds.iter().copied().fold(f64::INFINITY, f64::min)
-    }
-
-    /// How many times as long as `other`, taken round by round.
-    pub fn ratio(&self, other: &Row) -> f64 {
-        median(self.rounds.iter().zip(&other.rounds).map(|(a, b)| a / b).collect())
-    }
-}
-
 fn median(mut values: Vec<f64>) -> f64 {
     if values.is_empty() {
         return f64::NAN;
