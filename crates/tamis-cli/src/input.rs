@@ -12,6 +12,7 @@ use std::rc::Rc;
 use flate2::bufread::MultiGzDecoder;
 
 use crate::exit::Failure;
+use crate::records::Blocks;
 
 /// How much compressed data is read at once.
 const COMPRESSED_BLOCK_BYTES: usize = 256 << 10;
@@ -61,7 +62,7 @@ impl Input {
         if metadata.is_dir() {
             return Err(Failure::new(format!("{name}: is a directory, not a file of records")));
         }
-        let len_bytes = metadata.is_file().then(|| metadata.len());
+        let len_bytes = metadata.is_file().then_some(metadata.len());
         Self::of(name, len_bytes, file)
     }
 
@@ -123,7 +124,7 @@ impl Input {
 
     /// Returns the failure of reading this input.
     pub fn failure(&self, error: &io::Error) -> Failure {
-        Failure::Message(format!("{}: {}", self.name, crate::exit::plain(error)))
+        failure(&self.name, error)
     }
 
     /// Says what is wrong with packed data in words that help.
@@ -163,6 +164,35 @@ impl<R: Read> Read for Counted<R> {
         let len = self.reader.read(buffer)?;
         self.bytes.set(self.bytes.get() + len as u64);
         Ok(len)
+    }
+}
+
+/// Returns the failure of reading the input of this name.
+pub fn failure(name: &str, error: &io::Error) -> Failure {
+    Failure::Message(format!("{name}: {}", crate::exit::plain(error)))
+}
+
+/// What the first block of the first input says about all of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// About how many records there are.
+    pub records: f64,
+    /// Whether the inputs are plain, so that only the length of records is guessed.
+    pub is_bound: bool,
+}
+
+impl Sample {
+    /// Reads the first block; `None` if the size of the inputs is not known.
+    pub fn of(paths: &[PathBuf], delimiter: u8) -> Option<Self> {
+        let total_bytes = total_len_bytes(paths)? as f64;
+        let mut blocks = Blocks::new(Input::open(paths.first()?).ok()?, delimiter);
+        let block = blocks.next_block().ok()??;
+        let records = memchr::memchr_iter(delimiter, block).count().max(1) as f64;
+        let len_bytes = block.len() as f64;
+        let is_bound = !blocks.reader().is_packed();
+        // Text packs to a tenth at best, as a rule; what was read ahead hides the real ratio.
+        let ratio = if is_bound { 1.0 } else { 10.0 };
+        Some(Self { records: total_bytes * ratio * records / len_bytes, is_bound })
     }
 }
 
@@ -208,7 +238,7 @@ pub fn total_len_bytes(paths: &[PathBuf]) -> Option<u64> {
         .iter()
         .map(|path| {
             let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
-            (!is_stdin(path)).then(|| metadata.len())
+            (!is_stdin(path)).then_some(metadata.len())
         })
         .sum()
 }

@@ -190,7 +190,7 @@ pub fn rate(text: &str) -> Result<f64, String> {
 mod tests {
     use super::*;
 
-    fn key(args: KeyArgs, record: &str) -> Option<String> {
+    fn key(args: &KeyArgs, record: &str) -> Option<String> {
         let mut scratch = Vec::new();
         let key = args.rule().of(record.as_bytes(), &mut scratch).map(<[u8]>::to_vec);
         key.map(|key| String::from_utf8(key).unwrap())
@@ -203,11 +203,11 @@ mod tests {
 
     #[test]
     fn fields_are_counted_from_one() {
-        assert_eq!(key(by_field(",", 1), "a,b,c").as_deref(), Some("a"));
-        assert_eq!(key(by_field(",", 3), "a,b,c\r").as_deref(), Some("c\r"));
-        assert_eq!(key(by_field("\\t", 2), "a\t\tc").as_deref(), Some(""));
-        assert_eq!(key(by_field("::", 2), "a::b").as_deref(), Some("b"));
-        assert_eq!(key(by_field(",", 4), "a,b,c"), None);
+        assert_eq!(key(&by_field(",", 1), "a,b,c").as_deref(), Some("a"));
+        assert_eq!(key(&by_field(",", 3), "a,b,c\r").as_deref(), Some("c\r"));
+        assert_eq!(key(&by_field("\\t", 2), "a\t\tc").as_deref(), Some(""));
+        assert_eq!(key(&by_field("::", 2), "a::b").as_deref(), Some("b"));
+        assert_eq!(key(&by_field(",", 4), "a,b,c"), None);
     }
 
     #[test]
@@ -215,12 +215,12 @@ mod tests {
         let by = |pointer: &str| KeyArgs { json: Some(pointer.into()), ..KeyArgs::default() };
         let record =
             r#"{"id": "x\u0041", "n": 123456789012345678901234567890, "o": {"b": 1, "a": []}}"#;
-        assert_eq!(key(by("/id"), record).as_deref(), Some("xA"));
-        assert_eq!(key(by("/n"), record).as_deref(), Some("123456789012345678901234567890"));
-        assert_eq!(key(by("/o"), record).as_deref(), Some(r#"{"a":[],"b":1}"#));
-        assert_eq!(key(by("/missing"), record), None);
-        assert_eq!(key(by("/id"), "not json"), None);
-        assert_eq!(key(by(""), "[1, 2]").as_deref(), Some("[1,2]"));
+        assert_eq!(key(&by("/id"), record).as_deref(), Some("xA"));
+        assert_eq!(key(&by("/n"), record).as_deref(), Some("123456789012345678901234567890"));
+        assert_eq!(key(&by("/o"), record).as_deref(), Some(r#"{"a":[],"b":1}"#));
+        assert_eq!(key(&by("/missing"), record), None);
+        assert_eq!(key(&by("/id"), "not json"), None);
+        assert_eq!(key(&by(""), "[1, 2]").as_deref(), Some("[1,2]"));
         assert!(pointer("id").is_err());
     }
 
@@ -229,11 +229,11 @@ mod tests {
         let url = KeyArgs { url: true, ..KeyArgs::default() };
         let expected = Some("http://example.org/b?q=1");
         let record = "HTTP://EXAMPLE.org:80/a/../b?q=1#top";
-        assert_eq!(key(url.clone(), record).as_deref(), expected);
-        assert_eq!(key(url, "no url"), None);
+        assert_eq!(key(&url, record).as_deref(), expected);
+        assert_eq!(key(&url, "no url"), None);
         let both = KeyArgs { json: Some("/u".into()), url: true, ..KeyArgs::default() };
         let record = r#"{"u": "HTTP://EXAMPLE.org:80/b?q=1"}"#;
-        assert_eq!(key(both, record).as_deref(), expected);
+        assert_eq!(key(&both, record).as_deref(), expected);
     }
 
     #[test]

@@ -4,9 +4,6 @@
 //! Each command is a file: its `Args` (what clap reads) and `run` (what it does). `input`, `output`
 //! and `progress` are what the commands share.
 
-// The commands that use these rooms arrive one by one.
-#![allow(dead_code)]
-
 mod add;
 mod build;
 mod check;

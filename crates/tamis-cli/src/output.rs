@@ -8,12 +8,21 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
 use crate::exit::Failure;
 
 /// Small writes are gathered up to this size; larger ones go out as they are.
 const BUFFER_BYTES: usize = 256 << 10;
+
+/// How far a file was written, so that a later run may go on from there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    device: u64,
+    inode: u64,
+    len_bytes: u64,
+}
 
 /// A place for results. Nothing is promised until [`finish`](Self::finish).
 pub struct Output {
@@ -28,6 +37,10 @@ enum Sink {
     Stream(Box<dyn Write>),
     /// A file that takes the place of `path` at the end.
     Replacement { file: NamedTempFile, path: PathBuf },
+    /// The same, but kept when the program is killed, to be continued.
+    Partial { file: File, partial: PathBuf, path: PathBuf },
+    /// Standard output that is a file.
+    Appended(File),
 }
 
 impl Output {
@@ -39,7 +52,7 @@ impl Output {
     pub fn open(path: Option<&Path>) -> Result<Self, Failure> {
         match path.filter(|path| *path != Path::new("-")) {
             Some(path) => Self::replace(path, usual_permissions()),
-            None => Ok(Self::stream("standard output".into(), Box::new(stdout()))),
+            None => Ok(Self::stream("standard output".into(), stdout())),
         }
     }
 
@@ -83,6 +96,102 @@ impl Output {
         }
         let sink = Sink::Replacement { file, path };
         Ok(Self { name, sink, buffer: Vec::with_capacity(BUFFER_BYTES), written_bytes: 0 })
+    }
+
+    /// As [`open`](Self::open), but what was written survives a kill: with the [`mark`](Self::mark)
+    /// of an earlier run whose output is still there, that output is cut to the mark and continued.
+    ///
+    /// Returns whether it is continued. Without a mark everything starts afresh.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open).
+    pub fn open_resumable(
+        path: Option<&Path>,
+        mark: Option<&Mark>,
+    ) -> Result<(Self, bool), Failure> {
+        let (name, file, partial) = match path.filter(|path| *path != Path::new("-")) {
+            None => ("standard output".to_string(), stdout_file(), None),
+            Some(path) => {
+                let target = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+                let is_new = matches!(target.metadata(),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound);
+                if !is_new && !target.is_file() {
+                    return Ok((Self::open(Some(path))?, false));
+                }
+                let mut file_name = std::ffi::OsString::from(".");
+                file_name.push(target.file_name().unwrap_or_default());
+                file_name.push(".tamis-part");
+                let partial = target.with_file_name(file_name);
+                let file = OpenOptions::new().read(true).write(true).open(&partial).ok();
+                (path.display().to_string(), file, Some((partial, target)))
+            }
+        };
+        let failure = |error: io::Error| Failure::io(&name, &error);
+        let mut resumed = false;
+        if let (Some(file), Some(mark)) = (&file, mark) {
+            let found = Mark::of(file).map_err(failure)?;
+            resumed = found.is_some_and(|found| found.continues(mark));
+            if resumed {
+                file.set_len(mark.len_bytes).map_err(failure)?;
+            }
+        }
+        let sink = match (file, partial) {
+            (Some(file), None) if Mark::of(&file).map_err(failure)?.is_some() => {
+                Sink::Appended(file)
+            }
+            (_, None) => return Ok((Self::open(None)?, false)),
+            (Some(file), Some((partial, path))) if resumed => Sink::Partial { file, partial, path },
+            (_, Some((partial, path))) => {
+                // A new file has another inode: marks of an abandoned run no longer fit.
+                match std::fs::remove_file(&partial) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        return Err(failure(error));
+                    }
+                    _ => {}
+                }
+                let file = OpenOptions::new()
+                    .read(true)
+                    .write(true)
+                    .create_new(true)
+                    .open(&partial)
+                    .map_err(failure)?;
+                if let Ok(existing) = path.metadata() {
+                    file.set_permissions(existing.permissions()).map_err(failure)?;
+                }
+                Sink::Partial { file, partial, path }
+            }
+        };
+        let mut output =
+            Self { name, sink, buffer: Vec::with_capacity(BUFFER_BYTES), written_bytes: 0 };
+        if resumed && let Sink::Partial { file, .. } | Sink::Appended(file) = &mut output.sink {
+            use std::io::{Seek as _, SeekFrom};
+            file.seek(SeekFrom::End(0)).map_err(|error| Failure::io(&output.name, &error))?;
+        }
+        Ok((output, resumed))
+    }
+
+    /// Makes what was written so far last, and returns where it ends; `None` if this is no file.
+    ///
+    /// # Errors
+    ///
+    /// As for [`write`](Self::write).
+    pub fn mark(&mut self) -> Result<Option<Mark>, Failure> {
+        self.flush()?;
+        let (Sink::Partial { file, .. } | Sink::Appended(file)) = &self.sink else {
+            return Ok(None);
+        };
+        file.sync_all()
+            .and_then(|()| Mark::of(file))
+            .map_err(|error| Failure::io(&self.name, &error))
+    }
+
+    /// Removes what was written to a file that has not taken its name yet.
+    pub fn abandon(self) {
+        if let Sink::Partial { partial, .. } = &self.sink {
+            // A file that cannot be removed is replaced by the next run.
+            std::fs::remove_file(partial).ok();
+        }
     }
 
     fn stream(name: String, writer: Box<dyn Write>) -> Self {
@@ -144,6 +253,12 @@ impl Output {
         let failure = |error: &io::Error| Failure::io(&self.name, error);
         match self.sink {
             Sink::Stream(mut writer) => writer.flush().map_err(|error| failure(&error)),
+            Sink::Appended(file) => file.sync_all().map_err(|error| failure(&error)),
+            Sink::Partial { file, partial, path } => {
+                let rename = || std::fs::rename(&partial, &path);
+                let lasting = file.sync_all().and_then(|()| rename());
+                lasting.and_then(|()| sync_folder(&path)).map_err(|error| failure(&error))
+            }
             Sink::Replacement { file, path } => {
                 file.as_file().sync_all().map_err(|error| failure(&error))?;
                 file.persist(&path).map_err(|error| failure(&error.error))?;
@@ -158,7 +273,36 @@ impl Sink {
         match self {
             Sink::Stream(writer) => writer,
             Sink::Replacement { file, .. } => file.as_file_mut(),
+            Sink::Partial { file, .. } | Sink::Appended(file) => file,
         }
+    }
+}
+
+impl Mark {
+    /// Returns the mark at the end of `file`, or `None` if it is no regular file.
+    fn of(file: &File) -> io::Result<Option<Mark>> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            let metadata = file.metadata()?;
+            Ok(metadata.is_file().then(|| Mark {
+                device: metadata.dev(),
+                inode: metadata.ino(),
+                len_bytes: metadata.len(),
+            }))
+        }
+        #[cfg(not(unix))]
+        {
+            let _ = file;
+            Ok(None)
+        }
+    }
+
+    /// Tells whether this is the file of `earlier`, and holds all that it held.
+    fn continues(&self, earlier: &Mark) -> bool {
+        self.device == earlier.device
+            && self.inode == earlier.inode
+            && self.len_bytes >= earlier.len_bytes
     }
 }
 
@@ -189,39 +333,19 @@ fn usual_permissions() -> Option<Permissions> {
 }
 
 /// Standard output without the standard library's line buffer, which would cost a call a line.
-fn stdout() -> impl Write {
+fn stdout() -> Box<dyn Write> {
+    // Without a descriptor to spare, the buffered handle does.
+    stdout_file().map_or_else(|| Box::new(io::stdout()) as Box<dyn Write>, |file| Box::new(file))
+}
+
+fn stdout_file() -> Option<File> {
     #[cfg(unix)]
     {
         use std::os::fd::AsFd;
-        let duplicate = io::stdout().as_fd().try_clone_to_owned().map(File::from);
-        // Without a descriptor to spare, the buffered handle does.
-        duplicate.map_or_else(|_| Either::Std(io::stdout()), Either::File)
+        io::stdout().as_fd().try_clone_to_owned().map(File::from).ok()
     }
     #[cfg(not(unix))]
-    io::stdout()
-}
-
-#[cfg(unix)]
-enum Either {
-    File(File),
-    Std(io::Stdout),
-}
-
-#[cfg(unix)]
-impl Write for Either {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Either::File(file) => file.write(bytes),
-            Either::Std(stdout) => stdout.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Either::File(file) => file.flush(),
-            Either::Std(stdout) => stdout.flush(),
-        }
-    }
+    None
 }
 
 #[cfg(test)]

@@ -141,7 +141,7 @@ impl<D: Digest> DigestSet<D> {
     #[must_use]
     pub fn within(max_bytes: u64) -> Self {
         Self {
-            table: Lines::zeroed(0).expect("no memory is needed"),
+            table: Lines::empty(),
             in_table: 0,
             holds_zero: false,
             max_bytes,

@@ -32,10 +32,15 @@ unsafe impl Send for Lines {}
 unsafe impl Sync for Lines {}
 
 impl Lines {
+    /// Returns no words, without an allocation.
+    pub(crate) const fn empty() -> Self {
+        Self { first: NonNull::dangling(), len_words: 0 }
+    }
+
     /// Allocates `len_words` zeroed words, or `None` if there is no such memory.
     pub(crate) fn zeroed(len_words: usize) -> Option<Self> {
         if len_words == 0 {
-            return Some(Self { first: NonNull::dangling(), len_words });
+            return Some(Self::empty());
         }
         let layout = Self::layout(len_words)?;
         if is_mapped(layout.size()) {

@@ -1,0 +1,322 @@
+//! The approximate set: Bloom filters that know what they cost.
+//!
+//! A record that the filter takes for seen may be new. Nobody can tell which, but how many such
+//! losses are to be expected is known: each record answered "new" is one of those that escaped a
+//! loss of chance r, the rate at that moment, so it stands for r / (1 − r) records that did not.
+//! The bits of a lost record were all set before: a filter is as full as if it held the lost ones
+//! too, and its rate is that of the records *offered*, not only of those it took for new.
+//!
+//! Where the number of records is not known beforehand, a full filter is followed by one twice as
+//! large at half the rate, and the sum of all rates stays below the rate asked for.
+
+use tamis::{Answers, Digest};
+use tamis::{Bloom, DigestSet, Filter as _, Hasher, Insert as _, Kind, Plan, PlanError};
+
+/// Bloom filters that together hold what was inserted.
+pub struct Approx {
+    layers: Vec<Layer>,
+    growth: Growth,
+    target: f64,
+    // The rate, when it was computed last.
+    rate: f64,
+    // Records answered "new" since, and how many may be before it is computed again.
+    since: u64,
+    step: u64,
+    // Losses expected until then.
+    settled_lost: f64,
+    scratch: Scratch,
+}
+
+struct Layer {
+    bloom: Bloom,
+    // Records answered "new".
+    items: u64,
+    // The same with those that are expected to be lost.
+    offered: f64,
+}
+
+impl Layer {
+    fn of(bloom: Bloom) -> Self {
+        Self { bloom, items: 0, offered: 0.0 }
+    }
+
+    fn rate(&self) -> f64 {
+        self.bloom.plan().rate_at(self.offered as u64)
+    }
+}
+
+/// How many records are lost for one that is not.
+fn odds(rate: f64) -> f64 {
+    rate / (1.0 - rate)
+}
+
+/// What happens when a filter holds as many items as its rate allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// The rate rises: memory is the limit.
+    Never,
+    /// Another filter follows, unless all of them would take more than so many bytes.
+    Within(u64),
+}
+
+#[derive(Default)]
+struct Scratch {
+    found: Vec<u64>,
+    unseen: Vec<u64>,
+    places: Vec<usize>,
+    new: Vec<u64>,
+}
+
+impl Approx {
+    /// Plans for `items` records at rate `target`, or for any number of them if it is not known.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Bloom::for_items`].
+    pub fn new(items: Option<u64>, target: f64, growth: Growth) -> Result<Self, PlanError> {
+        // Without a number the first of all filters takes half the rate, the next a quarter.
+        let (items, rate) = items.map_or((FIRST_ITEMS, target / 2.0), |items| (items, target));
+        let mut plan = Plan::for_kind(Kind::SplitBlock, items, rate)?;
+        if let Growth::Within(max_bytes) = growth
+            && plan.bytes() > max_bytes
+        {
+            plan = Plan::for_items_in(Kind::SplitBlock, items, max_bytes)?;
+        }
+        Ok(Self::of(Bloom::new(&plan, Hasher::default())?, target, growth))
+    }
+
+    /// Turns an exact set into a filter of at most `max_bytes`, in the memory of the set: it is given
+    /// back as the filter fills. `already_lost` records are expected to be lost before.
+    ///
+    /// # Errors
+    ///
+    /// If no filter fits; the set is gone then.
+    pub fn from_set<D: Digest>(
+        set: DigestSet<D>,
+        max_bytes: u64,
+        target: f64,
+    ) -> Result<Self, PlanError> {
+        let plan = Plan::for_items_in(Kind::SplitBlock, set.len(), max_bytes)?;
+        let mut approx = Self::of(Bloom::new(&plan, Hasher::default())?, target, Growth::Never);
+        approx.settled_lost = set.expected_collisions();
+        approx.layers[0].items = set.len();
+        approx.layers[0].offered = set.len() as f64;
+        let bloom = &mut approx.layers[0].bloom;
+        let (mut hashes, mut new) = (Vec::new(), Vec::new());
+        set.drain_each(|digests| {
+            hashes.clear();
+            hashes.extend(digests.iter().map(|digest| digest.hash64()));
+            new.resize(hashes.len().div_ceil(64), 0);
+            bloom.insert_hashes(&hashes, &mut new);
+        });
+        approx.recompute();
+        Ok(approx)
+    }
+
+    fn of(bloom: Bloom, target: f64, growth: Growth) -> Self {
+        Self {
+            layers: vec![Layer::of(bloom)],
+            growth,
+            target,
+            rate: 0.0,
+            since: 0,
+            step: 0,
+            settled_lost: 0.0,
+            scratch: Scratch::default(),
+        }
+    }
+
+    /// Inserts hashes in order; tells which were new for certain.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory for a filter that must follow.
+    pub fn insert_each(&mut self, hashes: &[u64], new: &mut Answers) -> Result<(), PlanError> {
+        let (last, earlier) = self.layers.split_last_mut().expect("at least one layer");
+        let words = new.reset(hashes.len());
+        if earlier.is_empty() {
+            last.bloom.insert_hashes(hashes, words);
+        } else {
+            self.scratch.insert_unseen(earlier, last, hashes, words);
+        }
+        let inserted: u64 = words.iter().map(|word| u64::from(word.count_ones())).sum();
+        last.items += inserted;
+        self.since += inserted;
+        if self.since >= self.step {
+            self.recompute();
+            self.grow()?;
+        }
+        Ok(())
+    }
+
+    /// Computes the present rate, and settles what was lost at the rates since the last time.
+    fn recompute(&mut self) {
+        let (last, earlier) = self.layers.split_last_mut().expect("at least one layer");
+        let since = self.since as f64;
+        // Two guesses, the second with the mean of the rates before and after the first.
+        let (before, before_odds) = (last.offered, odds(last.rate().min(MAX_RATE)));
+        last.offered = before + since * (1.0 + before_odds);
+        let after_odds = odds(last.rate().min(MAX_RATE));
+        last.offered = before + since * (1.0 + (before_odds + after_odds) / 2.0);
+        let escape = |layer: &Layer| 1.0 - layer.rate();
+        let escapes = earlier.iter().map(escape).product::<f64>() * escape(last);
+        let rate = (1.0 - escapes).clamp(0.0, MAX_RATE);
+        // The rate rose between the two.
+        self.settled_lost += since * (odds(self.rate) + odds(rate)) / 2.0;
+        (self.rate, self.since) = (rate, 0);
+        // Rates rise by about a sixteenth while items grow by a 128th; capacity is not overlooked.
+        let left = last.bloom.plan().items().saturating_sub(last.offered as u64);
+        self.step = (last.items / 128).max(64);
+        if left > 0 {
+            self.step = self.step.min(left);
+        }
+    }
+
+    fn grow(&mut self) -> Result<(), PlanError> {
+        let last = self.layers.last().expect("at least one layer");
+        let plan = *last.bloom.plan();
+        let Growth::Within(max_bytes) = self.growth else { return Ok(()) };
+        if last.offered < plan.items() as f64 {
+            return Ok(());
+        }
+        let next =
+            Plan::for_kind(Kind::SplitBlock, plan.items().saturating_mul(2), plan.rate() / 2.0)?;
+        if self.memory_bytes().saturating_add(next.bytes()) > max_bytes {
+            self.growth = Growth::Never;
+            return Ok(());
+        }
+        let bloom = Bloom::new(&next, Hasher::default())?;
+        self.layers.push(Layer::of(bloom));
+        self.recompute();
+        Ok(())
+    }
+
+    /// Returns the chance, now, that a new record is taken for a seen one.
+    pub fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// Returns the rate asked for.
+    pub fn target(&self) -> f64 {
+        self.target
+    }
+
+    /// Returns how many records are expected to be lost so far.
+    pub fn expected_lost(&self) -> f64 {
+        self.settled_lost + self.since as f64 * odds(self.rate)
+    }
+
+    /// Returns how many records were new for certain.
+    pub fn items(&self) -> u64 {
+        self.layers.iter().map(|layer| layer.items).sum()
+    }
+
+    /// Returns the memory of all filters.
+    pub fn memory_bytes(&self) -> u64 {
+        self.layers.iter().map(|layer| layer.bloom.plan().bytes()).sum()
+    }
+}
+
+impl Scratch {
+    /// Inserts into `last` the hashes that no earlier layer holds.
+    fn insert_unseen(
+        &mut self,
+        earlier: &[Layer],
+        last: &mut Layer,
+        hashes: &[u64],
+        words: &mut [u64],
+    ) {
+        self.found.resize(words.len(), 0);
+        for layer in earlier {
+            layer.bloom.contains_hashes(hashes, &mut self.found);
+            words.iter_mut().zip(&self.found).for_each(|(word, found)| *word |= found);
+        }
+        self.unseen.clear();
+        self.places.clear();
+        for (i, &hash) in hashes.iter().enumerate() {
+            if words[i / 64] >> (i % 64) & 1 == 0 {
+                self.unseen.push(hash);
+                self.places.push(i);
+            }
+        }
+        words.fill(0);
+        self.new.resize(self.unseen.len().div_ceil(64), 0);
+        last.bloom.insert_hashes(&self.unseen, &mut self.new);
+        for (i, &place) in self.places.iter().enumerate() {
+            words[place / 64] |= (self.new[i / 64] >> (i % 64) & 1) << (place % 64);
+        }
+    }
+}
+
+/// The first filter, where nobody said how many records come.
+const FIRST_ITEMS: u64 = 1 << 20;
+
+/// A full filter loses everything: no number of records that escaped says how many did not.
+const MAX_RATE: f64 = 1.0 - 1e-6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Inserts `items` distinct hashes; returns how many were lost.
+    fn fill(approx: &mut Approx, items: u64) -> u64 {
+        let hashes: Vec<u64> = (0..items).map(|i| Hasher::default().hash_item(&i)).collect();
+        let mut new = Answers::new();
+        let mut lost = 0;
+        for hashes in hashes.chunks(1024) {
+            approx.insert_each(hashes, &mut new).unwrap();
+            lost += hashes.len() as u64 - new.count_ones() as u64;
+            approx.insert_each(hashes, &mut new).unwrap();
+            assert_eq!(new.count_ones(), 0, "no false negative");
+        }
+        lost
+    }
+
+    /// Tells whether a count is within five deviations of what was expected.
+    fn is_near(found: u64, expected: f64) -> bool {
+        (found as f64 - expected).abs() <= 5.0 * expected.sqrt() + 1.0
+    }
+
+    #[test]
+    fn as_many_are_lost_as_expected() {
+        let mut planned = Approx::new(Some(200_000), 0.01, Growth::Within(u64::MAX)).unwrap();
+        let lost = fill(&mut planned, 200_000);
+        assert!(is_near(lost, planned.expected_lost()), "{lost} {}", planned.expected_lost());
+        assert!(planned.rate() <= 0.01 && planned.layers.len() == 1);
+
+        let mut over = Approx::new(Some(10_000), 0.01, Growth::Never).unwrap();
+        let lost = fill(&mut over, 60_000);
+        assert!(is_near(lost, over.expected_lost()), "{lost} {}", over.expected_lost());
+        assert!(over.rate() > 0.1);
+    }
+
+    #[test]
+    fn an_unknown_number_keeps_the_rate_by_growing() {
+        let mut approx = Approx::new(None, 0.001, Growth::Within(u64::MAX)).unwrap();
+        let lost = fill(&mut approx, 3 * FIRST_ITEMS + 100_000);
+        assert!(approx.layers.len() == 3 && approx.rate() <= 0.001);
+        assert!(is_near(lost, approx.expected_lost()), "{lost} {}", approx.expected_lost());
+    }
+
+    #[test]
+    fn a_limit_is_kept_by_not_growing() {
+        let max_bytes = 3 << 20;
+        let mut approx = Approx::new(None, 0.001, Growth::Within(max_bytes)).unwrap();
+        let lost = fill(&mut approx, 3 * FIRST_ITEMS);
+        assert!(approx.memory_bytes() <= max_bytes && approx.rate() > 0.001);
+        assert!(is_near(lost, approx.expected_lost()), "{lost} {}", approx.expected_lost());
+    }
+
+    #[test]
+    fn an_exact_set_becomes_a_filter_of_its_digests() {
+        let mut set = DigestSet::<u64>::new();
+        let digests: Vec<u64> = (0..50_000_u64).map(|i| Hasher::default().hash_item(&i)).collect();
+        let mut new = Answers::new();
+        set.insert_each(&digests, &mut new).unwrap();
+        let bytes = set.memory_bytes();
+        let mut approx = Approx::from_set(set, bytes, 1e-4).unwrap();
+        assert!(approx.memory_bytes() <= bytes && approx.rate() < 1e-6);
+        approx.insert_each(&digests, &mut new).unwrap();
+        assert_eq!((new.count_ones(), approx.items()), (0, 50_000));
+    }
+}

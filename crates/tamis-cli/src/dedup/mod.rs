@@ -1,0 +1,383 @@
+//! `tamis dedup`: each record once, in first-seen order.
+
+mod approx;
+mod batch;
+mod occurrences;
+mod seen;
+mod state;
+mod stats;
+mod stream;
+mod tally;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use tamis::Hasher;
+
+use self::batch::{Keys, Width};
+use self::seen::{Budget, Seen};
+use self::state::{Checkpoint, State};
+use self::stats::{Form, Stats, shown};
+use self::stream::{Emit, Judge, Stream, WORTH_SAYING};
+use self::tally::{Keep, Tally};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::input::{self, Sample};
+use crate::key::{KeyArgs, RecordArgs};
+use crate::output::Output;
+use crate::size::Size;
+
+/// Removes repeated lines: prints the first occurrence of each, in order
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Files to read, plain, gzip or zstd; '-' or none is standard input
+    files: Vec<PathBuf>,
+
+    /// Write to FILE, which is replaced when all is done (it may be one of the inputs)
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    record: RecordArgs,
+
+    #[command(flatten)]
+    key: KeyArgs,
+
+    /// Print repeats instead: each repeated line once, or all occurrences after the first
+    #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true,
+        default_missing_value = "once", help_heading = "What is printed")]
+    repeated: Option<Repeated>,
+
+    /// Print only lines that occur once; kept in memory until the end
+    #[arg(long, conflicts_with = "repeated", help_heading = "What is printed")]
+    unique: bool,
+
+    /// Print how often each line occurs before it, as 'uniq -c' does; at the end
+    #[arg(short, long, help_heading = "What is printed")]
+    count: bool,
+
+    /// Print what was done and what it is worth to stderr
+    #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true,
+        default_missing_value = "text", help_heading = "What is printed")]
+    stats: Option<Form>,
+
+    /// Compare whole keys, not their hashes: exact whatever happens, with more memory
+    #[arg(long, help_heading = "How exact, how large")]
+    full: bool,
+
+    /// Width of the hashes compared: 64 serve 60 million distinct lines, 128 any number
+    /// [default: by the size of the input; 128 for a new --state]
+    #[arg(long, value_name = "BITS", value_parser = ["64", "128"],
+        conflicts_with_all = ["full", "approx"], help_heading = "How exact, how large")]
+    hash_bits: Option<String>,
+
+    /// Stay within SIZE, such as 512M; a set that outgrows it becomes approximate and says so
+    #[arg(long, value_name = "SIZE", help_heading = "How exact, how large")]
+    memory: Option<Size>,
+
+    /// Fail rather than become approximate
+    #[arg(long, conflicts_with = "approx", help_heading = "How exact, how large")]
+    exact: bool,
+
+    /// Be approximate from the start: a new line is lost with at most this chance
+    #[arg(long, value_name = "RATE", value_parser = crate::key::rate,
+        conflicts_with_all = ["full", "count", "unique"], help_heading = "How exact, how large")]
+    approx: Option<f64>,
+
+    /// Number of distinct lines to plan for with --approx
+    #[arg(long, value_name = "N", requires = "approx", help_heading = "How exact, how large")]
+    items: Option<u64>,
+
+    /// Chance of a loss above which a run that became approximate ends with status 3
+    #[arg(long, value_name = "RATE", value_parser = crate::key::rate, default_value = "0.0001",
+        conflicts_with = "approx", help_heading = "How exact, how large")]
+    rate: f64,
+
+    /// Write lines dropped on an approximate answer to FILE, to be checked by a second pass
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["exact", "full", "count", "unique"],
+        help_heading = "How exact, how large")]
+    suspects: Option<PathBuf>,
+
+    /// Remember lines in FILE, so that later runs drop what earlier ones have seen
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["full", "count", "unique"],
+        help_heading = "Between runs")]
+    state: Option<PathBuf>,
+
+    /// Forget a run that was killed, instead of going on with it
+    #[arg(long, requires = "state", help_heading = "Between runs")]
+    restart: bool,
+
+    /// Save the state after so much input
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "256M",
+        requires = "state",
+        help_heading = "Between runs"
+    )]
+    checkpoint: Size,
+
+    /// Seed of the hash
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "How exact, how large")]
+    seed: u64,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tamis dedup urls.txt.gz > once.txt           first occurrences, in order
+  tamis dedup -o list.txt list.txt             in place: replaced when all is done
+  tamis dedup --repeated list.txt              which lines occur more than once
+  tamis dedup -d, -k2 people.csv               the first line for each value of column 2
+  tamis dedup --json /url --url pages.jsonl    the first page for each canonical URL
+  tamis dedup --memory 2G --stats huge.zst     never more than 2 GiB; says what that cost
+  tamis dedup --state seen.db today.txt        lines that no earlier day had
+
+Exit status: 0 done, 2 could not, 3 done but more lines may be lost than --rate or --approx allows.";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Repeated {
+    /// Each repeated line once, at its second occurrence.
+    Once,
+    /// Every occurrence after the first.
+    All,
+}
+
+/// What the program needs beside the set: its code, and buffers for reading and writing.
+const OWN_BYTES: u64 = 8 << 20;
+
+/// The least memory that is worth a set.
+const LEAST_SET_BYTES: u64 = 1 << 20;
+
+/// Runs the command.
+pub fn run(args: &Args) -> Outcome {
+    let started = Instant::now();
+    args.check()?;
+    let inputs = input::checked(&args.files)?;
+    let sample = Sample::of(&inputs, args.record.delimiter());
+    let mut stats = if args.count || args.unique {
+        args.tally(&inputs)?
+    } else if args.full {
+        args.full(&inputs)?
+    } else if args.approx.is_some() {
+        args.by_digest::<u64>(&inputs, sample.as_ref(), None)?
+    } else {
+        args.by_hash(&inputs, sample.as_ref())?
+    };
+    stats.set_time(started.elapsed());
+    args.report(&stats)
+}
+
+impl Args {
+    fn check(&self) -> Result<(), Failure> {
+        if self.repeated == Some(Repeated::Once)
+            && (self.approx.is_some() || self.state.is_some() || self.suspects.is_some())
+        {
+            return Err(Failure::new(
+                "--repeated=once needs an exact set of this run; use --repeated=all with --approx, \
+                 --state or --suspects",
+            ));
+        }
+        if let Some(memory) = self.memory {
+            let least = Size { bytes: OWN_BYTES + LEAST_SET_BYTES };
+            if memory < least {
+                let message = format!("--memory {memory} is too little: give at least {least}");
+                return Err(Failure::new(message));
+            }
+        }
+        if self.state.is_some() && stream::is_input(self.output.as_deref(), &self.files) {
+            return Err(Failure::new(
+                "with --state the output cannot be one of the inputs: a run that is killed needs \
+                 the input again",
+            ));
+        }
+        Ok(())
+    }
+
+    fn hasher(&self) -> Hasher {
+        Hasher::xxh3(self.seed)
+    }
+
+    fn budget(&self) -> Budget {
+        let max_bytes = self.memory.map_or(u64::MAX, |memory| memory.bytes - OWN_BYTES);
+        let is_once = self.repeated == Some(Repeated::Once);
+        Budget {
+            // Repeats that are printed once are kept in a second set.
+            max_bytes: if is_once { max_bytes / 2 } else { max_bytes },
+            is_exact: self.exact || is_once,
+            target: self.approx.unwrap_or(self.rate),
+        }
+    }
+
+    fn emit(&self) -> Emit {
+        match self.repeated {
+            None => Emit::First,
+            Some(Repeated::All) => Emit::EachRepeat,
+            Some(Repeated::Once) => Emit::OneRepeat,
+        }
+    }
+
+    fn tally(&self, inputs: &[PathBuf]) -> Result<Stats, Failure> {
+        let tally = Tally::new(self.hasher(), Keep::Record, self.budget().max_bytes);
+        let run = occurrences::Run {
+            tally,
+            keys: Keys::new(self.key.rule()),
+            output: Output::open(self.output.as_deref())?,
+            delimiter: self.record.delimiter(),
+            with_counts: self.count,
+            counts: match (self.unique, self.repeated) {
+                (true, _) => 1..=1,
+                (false, Some(_)) => 2..=u64::MAX,
+                (false, None) => 1..=u64::MAX,
+            },
+        };
+        run.run(inputs)
+    }
+
+    fn full(&self, inputs: &[PathBuf]) -> Result<Stats, Failure> {
+        let max_bytes = self.budget().max_bytes;
+        let tally = || Tally::new(self.hasher(), Keep::Key, max_bytes);
+        let again = (self.emit() == Emit::OneRepeat).then(tally);
+        let judge = Judge::<u64>::Full { seen: tally(), again };
+        let output = Output::open(self.output.as_deref())?;
+        self.stream(judge, output, None)?.run(inputs, Checkpoint::default())
+    }
+
+    /// Chooses the width of the hashes.
+    fn by_hash(&self, inputs: &[PathBuf], sample: Option<&Sample>) -> Result<Stats, Failure> {
+        let asked = self.hash_bits.as_deref().map(|bits| if bits == "64" { 64 } else { 128 });
+        // Later lines may be shorter than the first ones.
+        let most = sample.map_or(0.0, |sample| sample.records * 1.5);
+        let usual =
+            if tamis::expected_collisions(most as u64, 64) > WORTH_SAYING { 128 } else { 64 };
+        let found = match &self.state {
+            // A state grows from run to run.
+            Some(path) => {
+                let text = self.description();
+                Some(State::open(path, &text, asked.unwrap_or(128), asked.is_some())?)
+            }
+            None => None,
+        };
+        let bits = match &found {
+            Some(found) => found.state.width_bits(),
+            None => asked.unwrap_or(usual),
+        };
+        if bits == 64 {
+            self.by_digest::<u64>(inputs, sample, found)
+        } else {
+            self.by_digest::<u128>(inputs, sample, found)
+        }
+    }
+
+    fn by_digest<D: Width>(
+        &self,
+        inputs: &[PathBuf],
+        sample: Option<&Sample>,
+        found: Option<state::Found>,
+    ) -> Result<Stats, Failure> {
+        let (hasher, budget) = (self.hasher(), self.budget());
+        let mut seen = if self.approx.is_some() {
+            let expected = sample.filter(|sample| sample.is_bound).map(|s| s.records as u64);
+            Seen::<D>::approx(hasher, budget, self.items.or(expected))?
+        } else {
+            Seen::<D>::exact(hasher, budget)
+        };
+        let found = match (found, &self.state) {
+            (None, Some(path)) => Some(State::open(path, &self.description(), D::BITS, true)?),
+            (found, _) => found,
+        };
+        let mut from = Checkpoint { inputs: described(inputs), ..Checkpoint::default() };
+        let Some(found) = found else {
+            let output = Output::open(self.output.as_deref())?;
+            let again = (self.emit() == Emit::OneRepeat).then(|| Box::new(Seen::exact(hasher, budget)));
+            let judge = Judge::Digests { seen, again };
+            return self.stream(judge, output, None)?.run(inputs, from);
+        };
+        let mut state = found.state;
+        let killed = found.killed.filter(|_| !self.restart);
+        if let Some((checkpoint, _)) = &killed
+            && checkpoint.inputs != from.inputs
+        {
+            let names: Vec<_> = checkpoint.inputs.iter().map(|(name, _)| name.as_str()).collect();
+            return Err(Failure::new(format!(
+                "a run over {} was killed before its end: give it the same input again, or forget it \
+                 with --restart",
+                names.join(", ")
+            )));
+        }
+        let mark = killed.as_ref().and_then(|(checkpoint, _)| checkpoint.output);
+        let (output, is_resumed) = Output::open_resumable(self.output.as_deref(), mark.as_ref())?;
+        match killed {
+            Some((checkpoint, end)) if is_resumed => {
+                state.begin(Some(end))?;
+                from = checkpoint;
+            }
+            _ => state.begin(None)?,
+        }
+        let (mut digests, mut new) = (Vec::new(), tamis::Answers::new());
+        state.replay(|bytes| {
+            D::read_each(bytes, &mut digests);
+            seen.insert_each(&digests, &mut new).map(drop)
+        })?;
+        let judge = Judge::Digests { seen, again: None };
+        self.stream(judge, output, Some(state))?.run(inputs, from)
+    }
+
+    fn stream<D: Width>(
+        &self,
+        judge: Judge<D>,
+        output: Output,
+        state: Option<State>,
+    ) -> Result<Stream<D>, Failure> {
+        let suspects = self.suspects.as_deref().map(|path| Output::open(Some(path))).transpose()?;
+        Ok(Stream {
+            judge,
+            keys: Keys::new(self.key.rule()),
+            emit: self.emit(),
+            output,
+            suspects,
+            state,
+            checkpoint_bytes: self.checkpoint.bytes.max(1),
+            delimiter: self.record.delimiter(),
+        })
+    }
+
+    /// Returns what a state must have been made with to be used by this run.
+    fn description(&self) -> String {
+        let ends = if self.record.delimiter() == 0 { "NUL" } else { "newline" };
+        format!("{}, records end with {ends}, hash {}", self.key.rule().describe(), self.hasher())
+    }
+
+    fn report(&self, stats: &Stats) -> Outcome {
+        if let Some(form) = self.stats {
+            eprintln!("{}", stats.show(form));
+        }
+        let lost = shown(stats.expected_lost);
+        let Some((rate, target)) = stats.rate.zip(stats.target_rate) else {
+            if stats.expected_lost > WORTH_SAYING && self.stats.is_none() {
+                eprintln!("tamis: {lost} lines are expected to have been taken for another");
+            }
+            return Ok(Exit::Yes);
+        };
+        if self.approx.is_none() || rate > target {
+            let distinct = stats::grouped(stats.distinct);
+            eprintln!(
+                "tamis: approximate: {lost} new lines are expected to be lost beside {distinct} \
+                 distinct ones"
+            );
+        }
+        if rate > target {
+            eprintln!(
+                "tamis: the chance to lose a new line rose to {rate:.1e}, above the {target:.1e} asked \
+                 for; give more --memory, or a larger --items"
+            );
+            return Ok(Exit::OverRate);
+        }
+        Ok(Exit::Yes)
+    }
+}
+
+/// Names the inputs, with the sizes of files, so that a later run knows them again.
+fn described(inputs: &[PathBuf]) -> Vec<(String, Option<u64>)> {
+    let len = |path: &PathBuf| input::total_len_bytes(std::slice::from_ref(path));
+    inputs.iter().map(|path| (input::name(path), len(path))).collect()
+}

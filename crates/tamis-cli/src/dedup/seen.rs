@@ -1,0 +1,173 @@
+//! What the records seen so far are kept in: an exact set of digests, or the filter it became.
+
+use tamis::{Answers, DigestSet, Hasher, PlanError};
+
+use super::approx::{Approx, Growth};
+use super::batch::{Batch, Keys, Width};
+use crate::exit::Failure;
+use crate::size::Size;
+
+/// How much memory there is, and what happens when it is not enough.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    /// For the set alone.
+    pub max_bytes: u64,
+    /// Refuse to become approximate.
+    pub is_exact: bool,
+    /// The rate that a filter should keep.
+    pub target: f64,
+}
+
+/// A set of digests of width `D`.
+pub struct Seen<D: Width> {
+    held: Held<D>,
+    hasher: Hasher,
+    budget: Budget,
+    digests: Vec<D>,
+    hashes: Vec<u64>,
+}
+
+enum Held<D: Width> {
+    Exact(DigestSet<D>),
+    Approx(Approx),
+}
+
+/// What a run's answer is worth.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Worth {
+    /// How records were compared, in words.
+    pub method: String,
+    /// Records that were different from all others.
+    pub distinct: u64,
+    /// How many of these are expected to have been taken for seen, beside `distinct`.
+    pub expected_lost: f64,
+    /// The chance that the next new record is taken for seen, and the rate asked for: of filters.
+    pub rates: Option<(f64, f64)>,
+    /// The memory of the set.
+    pub memory_bytes: u64,
+}
+
+impl<D: Width> Seen<D> {
+    /// Makes an empty exact set.
+    pub fn exact(hasher: Hasher, budget: Budget) -> Self {
+        Self::of(Held::Exact(DigestSet::within(budget.max_bytes)), hasher, budget)
+    }
+
+    /// Makes an empty filter for `items` records, or for any number.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such filter in the budget.
+    pub fn approx(hasher: Hasher, budget: Budget, items: Option<u64>) -> Result<Self, Failure> {
+        let approx = Approx::new(items, budget.target, Growth::Within(budget.max_bytes))
+            .map_err(Failure::new)?;
+        Ok(Self::of(Held::Approx(approx), hasher, budget))
+    }
+
+    fn of(held: Held<D>, hasher: Hasher, budget: Budget) -> Self {
+        Self { held, hasher, budget, digests: Vec::new(), hashes: Vec::new() }
+    }
+
+    /// Inserts the records of a batch; tells which were new. Returns a line for the user if the set
+    /// became a filter.
+    ///
+    /// # Errors
+    ///
+    /// If memory is not enough and the set must stay exact.
+    pub fn insert_batch(
+        &mut self,
+        keys: &mut Keys,
+        batch: &Batch<'_>,
+        new: &mut Answers,
+    ) -> Result<Option<String>, Failure> {
+        let mut digests = std::mem::take(&mut self.digests);
+        keys.digest_each(&self.hasher, batch, &mut digests);
+        let said = self.insert_each(&digests, new);
+        self.digests = digests;
+        said
+    }
+
+    /// Inserts digests; as [`insert_batch`](Self::insert_batch).
+    ///
+    /// # Errors
+    ///
+    /// As for [`insert_batch`](Self::insert_batch).
+    pub fn insert_each(
+        &mut self,
+        digests: &[D],
+        new: &mut Answers,
+    ) -> Result<Option<String>, Failure> {
+        let mut said = None;
+        if let Held::Exact(set) = &mut self.held {
+            match set.insert_each(digests, new) {
+                Ok(()) => return Ok(None),
+                Err(_) => said = Some(self.convert()?),
+            }
+        }
+        if let Held::Approx(approx) = &mut self.held {
+            self.hashes.clear();
+            self.hashes.extend(digests.iter().map(|digest| digest.hash64()));
+            approx.insert_each(&self.hashes, new).map_err(Failure::new)?;
+        }
+        Ok(said)
+    }
+
+    /// Turns the exact set into a filter.
+    fn convert(&mut self) -> Result<String, Failure> {
+        let Held::Exact(set) = &mut self.held else { unreachable!("called for an exact set") };
+        let limit = Size { bytes: self.budget.max_bytes };
+        let distinct = set.len();
+        if self.budget.is_exact {
+            return Err(Failure::new(format!(
+                "the exact set does not fit: {distinct} distinct records fill {limit}; give more \
+                 --memory, or leave out --exact to go on with an approximate filter"
+            )));
+        }
+        let set = std::mem::take(set);
+        // Without a limit of the user's it was the system that had no more.
+        let bytes = self.budget.max_bytes.min(set.memory_bytes().max(1 << 20));
+        let approx =
+            Approx::from_set(set, bytes, self.budget.target).map_err(|error| match error {
+                PlanError::TooSmall { .. } => {
+                    Failure::new(format!("{limit} is too little --memory"))
+                }
+                other => Failure::new(other),
+            })?;
+        let rate = approx.rate();
+        self.held = Held::Approx(approx);
+        Ok(format!(
+            "{distinct} distinct records fill the memory: going on with an approximate filter, at \
+             first with a chance of {rate:.1e} to lose a new record"
+        ))
+    }
+
+    /// Returns the digests of the batch inserted last.
+    pub fn last_digests(&self) -> &[D] {
+        &self.digests
+    }
+
+    /// Tells whether records answered as seen may be new.
+    pub fn is_approximate(&self) -> bool {
+        matches!(self.held, Held::Approx(_))
+    }
+
+    /// Returns what the answers are worth so far.
+    pub fn worth(&self) -> Worth {
+        match &self.held {
+            Held::Exact(set) => Worth {
+                method: format!("exact by {}-bit hash", D::BITS),
+                distinct: set.len(),
+                expected_lost: set.expected_collisions(),
+                rates: None,
+                memory_bytes: set.memory_bytes(),
+            },
+            Held::Approx(approx) => Worth {
+                method: "approximate".into(),
+                distinct: approx.items(),
+                expected_lost: approx.expected_lost(),
+                rates: Some((approx.rate(), approx.target())),
+                memory_bytes: approx.memory_bytes(),
+            },
+        }
+    }
+}

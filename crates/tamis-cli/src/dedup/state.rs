@@ -1,0 +1,563 @@
+//! What a run remembers for the next: a log of digests that survives being killed at any moment.
+//!
+//! The file is only ever appended to (`docs/formats/state.md` has the drawing):
+//!
+//! ```text
+//! header | DATA … DATA MARK DATA … MARK DATA … DONE | DATA … DONE | DATA … MARK DATA … (torn)
+//!          └────────── a finished run ────────────┘   └ another ┘   └ a run that was killed ┘
+//! ```
+//!
+//! The order of writes is the whole protocol. A checkpoint first makes the output last, then appends
+//! the digests of what it holds, then a MARK that says how far input and output were; a run's end
+//! first gives the output its name, then appends DONE. So what the log holds is always a part of what
+//! the output holds:
+//!
+//! * Killed before a MARK is on disk: the log is cut to the MARK before it, the output to the length
+//!   that one states, and the input read again from there.
+//! * Killed before the first MARK, or the output is gone (`> file` empties it, and a pipe keeps
+//!   nothing): the log is cut to the last DONE, and the run starts over. It never happened.
+//! * Killed between the renaming of the output and DONE: the output is complete, the run starts over
+//!   and writes the same once more.
+//!
+//! A run that fails cuts the log to where it began. One process at a time holds the file's lock.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use memchr::memmem;
+use serde::{Deserialize, Serialize};
+use tamis::Hasher;
+
+use crate::exit::Failure;
+use crate::output::Mark;
+
+const MAGIC: [u8; 8] = *b"TAMISEEN";
+const VERSION: u8 = 1;
+/// magic, version, width, length of the description.
+const FIXED_BYTES: usize = 12;
+const CHECKSUM_BYTES: usize = 8;
+/// tag, payload length, checksum.
+const BLOCK_HEADER_BYTES: usize = 16;
+const MAX_DATA_BYTES: usize = 64 << 10;
+const MAX_PAYLOAD_BYTES: usize = 16 << 20;
+
+const DATA: [u8; 4] = *b"DATA";
+const MARK: [u8; 4] = *b"MARK";
+const DONE: [u8; 4] = *b"DONE";
+
+/// How far a run was when its output and its digests were last on disk together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// The inputs by name, with their sizes where they are files.
+    pub inputs: Vec<(String, Option<u64>)>,
+    /// The input that was being read.
+    pub input: usize,
+    /// How many of its bytes, unpacked, were done with.
+    pub at_bytes: u64,
+    /// Where the output ended.
+    pub output: Option<Mark>,
+    /// Records read and written so far.
+    pub records: u64,
+    /// Of these, written.
+    pub written: u64,
+}
+
+/// An open state file, locked.
+pub struct State {
+    file: File,
+    name: String,
+    width_bytes: u8,
+    data_from: u64,
+    // What a failure goes back to.
+    cut: u64,
+    end: u64,
+    pending: Vec<u8>,
+    is_done: bool,
+}
+
+/// A state file as it was found.
+pub struct Found {
+    /// The file, at the end of its last finished run.
+    pub state: State,
+    /// A later run that was killed, with where its part of the log ends.
+    pub killed: Option<(Checkpoint, u64)>,
+}
+
+impl State {
+    /// Opens or makes the state file at `path`.
+    ///
+    /// `description` says what records were reduced to digests and how; `width_bits` is the width that
+    /// a new file gets, and one that an old file must have if `is_width_fixed`.
+    ///
+    /// # Errors
+    ///
+    /// A file that is used by another process, is no state file, is damaged, or was made by other
+    /// options.
+    pub fn open(
+        path: &Path,
+        description: &str,
+        width_bits: u32,
+        is_width_fixed: bool,
+    ) -> Result<Found, Failure> {
+        let name = path.display().to_string();
+        let failure = |error: io::Error| Failure::io(&name, &error);
+        if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+            return Err(Failure::new(format!("{name}: is not a regular file, so no state")));
+        }
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(failure)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let message = format!("{name}: another process is using this state; wait for it");
+                return Err(Failure::new(message));
+            }
+            Err(TryLockError::Error(error)) => return Err(failure(error)),
+        }
+        let header = header(description, (width_bits / 8) as u8);
+        let mut found = vec![0; header.len()];
+        let len = read_up_to(&mut file, &mut found).map_err(failure)?;
+        found.truncate(len);
+        let mut width_bytes = (width_bits / 8) as u8;
+        if len < header.len() && header.starts_with(&found) {
+            // New, or killed while it was being made.
+            file.set_len(0).and_then(|()| file.rewind()).map_err(failure)?;
+            file.write_all(&header).and_then(|()| file.sync_all()).map_err(failure)?;
+            crate::output::sync_folder(path).map_err(failure)?;
+        } else {
+            width_bytes = check_header(&mut file, &name, description)?;
+            if is_width_fixed && u32::from(width_bytes) * 8 != width_bits {
+                return Err(Failure::new(format!(
+                    "{name}: holds {}-bit hashes, not {width_bits}-bit ones; leave out --hash-bits \
+                     or use another state",
+                    u32::from(width_bytes) * 8
+                )));
+            }
+        }
+        let data_from = header.len() as u64;
+        let scan = scan(&mut file, &name, data_from, width_bytes)?;
+        let end = scan.done_end;
+        let state = State {
+            file,
+            name,
+            width_bytes,
+            data_from,
+            cut: end,
+            end,
+            pending: Vec::new(),
+            is_done: false,
+        };
+        Ok(Found { state, killed: scan.killed })
+    }
+
+    /// Returns the width of the digests in bits.
+    pub fn width_bits(&self) -> u32 {
+        u32::from(self.width_bytes) * 8
+    }
+
+    /// Cuts off all that follows the last finished run, or a killed run's last checkpoint at `end`.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub fn begin(&mut self, killed_end: Option<u64>) -> Result<(), Failure> {
+        self.cut = killed_end.unwrap_or(self.cut);
+        self.end = self.cut;
+        let end = self.end;
+        self.io(|file| file.set_len(end).and_then(|()| file.seek(SeekFrom::Start(end)).map(drop)))
+    }
+
+    /// Hands out the bytes of all digests remembered, in batches.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system and of `each`.
+    pub fn replay(
+        &mut self,
+        mut each: impl FnMut(&[u8]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let (from, end, name) = (self.data_from, self.end, self.name.clone());
+        let failure = |error: io::Error| Failure::io(&name, &error);
+        self.file.seek(SeekFrom::Start(from)).map_err(failure)?;
+        let mut reader = BufReader::with_capacity(1 << 20, &self.file);
+        let mut at = from;
+        let mut block = Block::default();
+        while at < end {
+            if !block.read(&mut reader, at).map_err(failure)? {
+                return Err(damaged(&name, at));
+            }
+            if block.tag == DATA {
+                each(&block.payload)?;
+            }
+            at += block.len_bytes();
+        }
+        self.file.seek(SeekFrom::Start(end)).map(drop).map_err(failure)
+    }
+
+    /// Remembers digests, given as bytes.
+    ///
+    /// # Errors
+    ///
+    /// A full disk.
+    pub fn remember(&mut self, digests: &[u8]) -> Result<(), Failure> {
+        for digests in digests.chunks(MAX_DATA_BYTES) {
+            if self.pending.len() + digests.len() > MAX_DATA_BYTES {
+                self.write_pending()?;
+            }
+            self.pending.extend_from_slice(digests);
+        }
+        Ok(())
+    }
+
+    /// Says that the output is on disk up to this checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// A full disk.
+    pub fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), Failure> {
+        self.write_pending()?;
+        let payload = serde_json::to_vec(checkpoint).expect("plain data");
+        self.append(MARK, &payload)?;
+        self.io(|file| file.sync_data())
+    }
+
+    /// Says that the run is over and its output has its name.
+    ///
+    /// # Errors
+    ///
+    /// A full disk.
+    pub fn finish(mut self) -> Result<(), Failure> {
+        self.write_pending()?;
+        self.append(DONE, b"")?;
+        self.io(|file| file.sync_all())?;
+        self.is_done = true;
+        Ok(())
+    }
+
+    fn write_pending(&mut self) -> Result<(), Failure> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        let mut pending = std::mem::take(&mut self.pending);
+        let appended = self.append(DATA, &pending);
+        pending.clear();
+        self.pending = pending;
+        appended
+    }
+
+    fn append(&mut self, tag: [u8; 4], payload: &[u8]) -> Result<(), Failure> {
+        let block = block(tag, payload, self.end);
+        self.end += block.len() as u64;
+        self.io(|file| file.write_all(&block))
+    }
+
+    fn io<T>(&mut self, action: impl FnOnce(&mut File) -> io::Result<T>) -> Result<T, Failure> {
+        action(&mut self.file).map_err(|error| match Failure::io(&self.name, &error) {
+            Failure::BrokenPipe => Failure::new(format!("{}: {error}", self.name)),
+            failure => failure,
+        })
+    }
+}
+
+impl Drop for State {
+    /// Forgets a run that did not finish.
+    fn drop(&mut self) {
+        if !self.is_done {
+            // If even that fails, the next run does it: nothing after the cut is believed.
+            self.file.set_len(self.cut).ok();
+        }
+    }
+}
+
+fn header(description: &str, width_bytes: u8) -> Vec<u8> {
+    let len = u16::try_from(description.len()).unwrap_or(u16::MAX);
+    let mut header = MAGIC.to_vec();
+    header.extend_from_slice(&[VERSION, width_bytes]);
+    header.extend_from_slice(&len.to_le_bytes());
+    header.extend_from_slice(&description.as_bytes()[..usize::from(len)]);
+    let checksum = Hasher::default().hash(&header);
+    header.extend_from_slice(&checksum.to_le_bytes());
+    header
+}
+
+/// Reads the header of an old file, leaves the file after it, and returns the width of its digests.
+fn check_header(file: &mut File, name: &str, description: &str) -> Result<u8, Failure> {
+    let failure = |error: io::Error| Failure::io(name, &error);
+    let other = || Failure::new(format!("{name}: is not a state file of 'tamis dedup'"));
+    file.rewind().map_err(failure)?;
+    let mut found = vec![0; FIXED_BYTES];
+    if read_up_to(file, &mut found).map_err(failure)? < FIXED_BYTES || found[..8] != MAGIC {
+        return Err(other());
+    }
+    if found[8] != VERSION {
+        return Err(Failure::new(format!(
+            "{name}: is a state of version {}, and this program reads version {VERSION}; use the \
+             newer tamis",
+            found[8]
+        )));
+    }
+    let width_bytes = found[9];
+    let len = usize::from(u16::from_le_bytes([found[10], found[11]]));
+    found.resize(FIXED_BYTES + len + CHECKSUM_BYTES, 0);
+    let rest = read_up_to(file, &mut found[FIXED_BYTES..]).map_err(failure)?;
+    let (text, checksum) = found.split_at(FIXED_BYTES + len);
+    let is_whole = rest == len + CHECKSUM_BYTES;
+    if !is_whole || checksum != Hasher::default().hash(text).to_le_bytes() {
+        return Err(damaged(name, 0));
+    }
+    let held = String::from_utf8_lossy(&text[FIXED_BYTES..]);
+    if held != description {
+        return Err(Failure::new(format!(
+            "{name}: remembers '{held}', but this run asks for '{description}'; use the same options \
+             or another state"
+        )));
+    }
+    if !matches!(width_bytes, 8 | 16) {
+        return Err(damaged(name, 9));
+    }
+    Ok(width_bytes)
+}
+
+fn damaged(name: &str, at: u64) -> Failure {
+    Failure::new(format!(
+        "{name}: the state is damaged at byte {at}; restore it from a copy, or remove it to start anew"
+    ))
+}
+
+fn block(tag: [u8; 4], payload: &[u8], at: u64) -> Vec<u8> {
+    let len = u32::try_from(payload.len()).expect("payloads are small");
+    let mut block = Vec::with_capacity(BLOCK_HEADER_BYTES + payload.len());
+    block.extend_from_slice(&tag);
+    block.extend_from_slice(&len.to_le_bytes());
+    block.extend_from_slice(&checksum(tag, payload, at).to_le_bytes());
+    block.extend_from_slice(payload);
+    block
+}
+
+/// The position is the seed, so that a block is valid in its own place only.
+fn checksum(tag: [u8; 4], payload: &[u8], at: u64) -> u64 {
+    Hasher::xxh3(at ^ u64::from(u32::from_le_bytes(tag)) << 32).hash(payload)
+}
+
+/// A block as it is read back.
+#[derive(Default)]
+struct Block {
+    tag: [u8; 4],
+    payload: Vec<u8>,
+}
+
+impl Block {
+    /// Reads the block at `at`; false if there is no valid one.
+    fn read(&mut self, reader: &mut impl Read, at: u64) -> io::Result<bool> {
+        let mut header = [0; BLOCK_HEADER_BYTES];
+        if read_up_to(reader, &mut header)? < BLOCK_HEADER_BYTES {
+            return Ok(false);
+        }
+        self.tag = header[..4].try_into().expect("four bytes");
+        let len = u32::from_le_bytes(header[4..8].try_into().expect("four bytes")) as usize;
+        let is_possible = match self.tag {
+            DATA => len <= MAX_DATA_BYTES,
+            MARK | DONE => len <= MAX_PAYLOAD_BYTES,
+            _ => false,
+        };
+        if !is_possible {
+            return Ok(false);
+        }
+        self.payload.resize(len, 0);
+        let is_whole = read_up_to(reader, &mut self.payload)? == len;
+        Ok(is_whole && checksum(self.tag, &self.payload, at).to_le_bytes() == header[8..])
+    }
+
+    fn len_bytes(&self) -> u64 {
+        (BLOCK_HEADER_BYTES + self.payload.len()) as u64
+    }
+}
+
+struct Scan {
+    done_end: u64,
+    killed: Option<(Checkpoint, u64)>,
+}
+
+/// Reads the whole log, and finds where its last finished run and its last checkpoint end.
+fn scan(file: &mut File, name: &str, from: u64, width_bytes: u8) -> Result<Scan, Failure> {
+    let failure = |error: io::Error| Failure::io(name, &error);
+    file.seek(SeekFrom::Start(from)).map_err(failure)?;
+    let mut scan = Scan { done_end: from, killed: None };
+    let mut block = Block::default();
+    let mut at = from;
+    let mut reader = BufReader::with_capacity(1 << 20, &*file);
+    while block.read(&mut reader, at).map_err(failure)? {
+        let end = at + block.len_bytes();
+        match block.tag {
+            DATA if !block.payload.len().is_multiple_of(usize::from(width_bytes)) => {
+                return Err(damaged(name, at));
+            }
+            MARK => {
+                let checkpoint = serde_json::from_slice(&block.payload);
+                scan.killed = Some((checkpoint.map_err(|_| damaged(name, at))?, end));
+            }
+            DONE => (scan.done_end, scan.killed) = (end, None),
+            _ => {}
+        }
+        at = end;
+    }
+    // A torn tail holds no valid end of a run or checkpoint: those were on disk before more followed.
+    drop(reader);
+    if holds_marker(file, at).map_err(failure)? {
+        return Err(damaged(name, at));
+    }
+    Ok(scan)
+}
+
+/// Tells whether a valid MARK or DONE starts after byte `from`.
+fn holds_marker(file: &mut File, from: u64) -> io::Result<bool> {
+    const OVERLAP: usize = 3;
+    let finders = [memmem::Finder::new(&MARK), memmem::Finder::new(&DONE)];
+    let mut window = vec![0; 1 << 20];
+    let mut at = from;
+    let mut block = Block::default();
+    loop {
+        file.seek(SeekFrom::Start(at))?;
+        let len = read_up_to(file, &mut window)?;
+        for place in finders.iter().flat_map(|finder| finder.find_iter(&window[..len])) {
+            let place = at + place as u64;
+            file.seek(SeekFrom::Start(place))?;
+            if block.read(file, place)? {
+                return Ok(true);
+            }
+        }
+        if len < window.len() {
+            return Ok(false);
+        }
+        at += (len - OVERLAP) as u64;
+    }
+}
+
+/// Fills `buffer` as far as there are bytes.
+fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match reader.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(len) => filled += len,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn open(path: &Path) -> Result<Found, Failure> {
+        State::open(path, "record", 64, false)
+    }
+
+    fn digests(state: &mut State) -> Vec<u8> {
+        let mut all = Vec::new();
+        state
+            .replay(|bytes| {
+                all.extend_from_slice(bytes);
+                Ok(())
+            })
+            .unwrap();
+        all
+    }
+
+    /// One finished run of digest 1, then a killed one: digest 2, a checkpoint, digest 3.
+    fn killed(folder: &Path) -> PathBuf {
+        let path = folder.join("state");
+        let mut state = open(&path).unwrap().state;
+        state.begin(None).unwrap();
+        state.remember(&1_u64.to_le_bytes()).unwrap();
+        state.finish().unwrap();
+        let mut state = open(&path).unwrap().state;
+        state.begin(None).unwrap();
+        state.remember(&2_u64.to_le_bytes()).unwrap();
+        state.checkpoint(&Checkpoint { at_bytes: 77, ..Checkpoint::default() }).unwrap();
+        state.remember(&3_u64.to_le_bytes()).unwrap();
+        state.write_pending().unwrap();
+        std::mem::forget(state.file.try_clone().unwrap());
+        let copy = folder.join("copy");
+        fs::copy(&path, &copy).unwrap();
+        copy
+    }
+
+    #[test]
+    fn a_killed_run_goes_on_or_starts_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = killed(folder.path());
+        let mut found = open(&path).unwrap();
+        let (checkpoint, end) = found.killed.unwrap();
+        assert_eq!(checkpoint.at_bytes, 77);
+        found.state.begin(Some(end)).unwrap();
+        assert_eq!(digests(&mut found.state), [1_u64.to_le_bytes(), 2_u64.to_le_bytes()].concat());
+        drop(found.state);
+        let mut found = open(&path).unwrap();
+        assert!(found.killed.is_some(), "a failure keeps the checkpoint it began with");
+        found.state.begin(None).unwrap();
+        assert_eq!(digests(&mut found.state), 1_u64.to_le_bytes());
+    }
+
+    #[test]
+    fn a_log_cut_anywhere_is_a_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let whole = fs::read(killed(folder.path())).unwrap();
+        let path = folder.path().join("cut");
+        for len in 0..whole.len() {
+            fs::write(&path, &whole[..len]).unwrap();
+            let mut found = open(&path).unwrap_or_else(|error| panic!("cut at {len}: {error:?}"));
+            found.state.begin(None).unwrap();
+            assert!([0, 8].contains(&digests(&mut found.state).len()));
+        }
+    }
+
+    #[test]
+    fn damage_before_the_last_marker_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let whole = fs::read(killed(folder.path())).unwrap();
+        let marker = memmem::rfind(&whole, &MARK).unwrap();
+        let path = folder.path().join("flipped");
+        for at in 0..marker {
+            let mut flipped = whole.clone();
+            flipped[at] ^= 1;
+            fs::write(&path, &flipped).unwrap();
+            assert!(open(&path).is_err(), "a flipped bit in byte {at}");
+            assert_eq!(fs::read(&path).unwrap(), flipped, "a refused file is untouched");
+        }
+    }
+
+    #[test]
+    fn a_second_process_and_other_options_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        let found = open(&path).unwrap();
+        assert!(
+            matches!(open(&path), Err(Failure::Message(line)) if line.contains("another process"))
+        );
+        drop(found);
+        let other = State::open(&path, "field 2", 64, false);
+        assert!(
+            matches!(other, Err(Failure::Message(line)) if line.contains("remembers 'record'"))
+        );
+        let wide = State::open(&path, "record", 128, true);
+        assert!(matches!(wide, Err(Failure::Message(line)) if line.contains("64-bit")));
+        assert_eq!(State::open(&path, "record", 128, false).unwrap().state.width_bits(), 64);
+        fs::write(&path, "a text that is no state file").unwrap();
+        assert!(
+            matches!(open(&path), Err(Failure::Message(line)) if line.contains("is not a state"))
+        );
+    }
+}

@@ -1,0 +1,325 @@
+//! Records that can be decided on when they are read: first occurrences, or repeats.
+
+use std::path::{Path, PathBuf};
+
+use tamis::Answers;
+
+use super::batch::{Batch, Keys, Width, each_batch};
+use super::seen::{Seen, Worth};
+use super::state::{Checkpoint, State};
+use super::stats::{Stats, grouped, shown};
+use super::tally::Tally;
+use crate::exit::Failure;
+use crate::input::{self, Input};
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::records::{BLOCK_BYTES, Blocks};
+
+/// What is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Emit {
+    /// The first occurrence of each key.
+    First,
+    /// Every occurrence but the first.
+    EachRepeat,
+    /// The second occurrence only.
+    OneRepeat,
+}
+
+/// Tells which records are new.
+pub enum Judge<D: Width> {
+    /// By digests.
+    Digests {
+        /// All that occurred.
+        seen: Seen<D>,
+        /// What occurred again, where each repeat is written once.
+        again: Option<Box<Seen<D>>>,
+    },
+    /// By whole keys.
+    Full {
+        /// All that occurred.
+        seen: Tally,
+        /// What occurred again.
+        again: Option<Tally>,
+    },
+}
+
+/// A run over some inputs.
+pub struct Stream<D: Width> {
+    /// Who decides.
+    pub judge: Judge<D>,
+    /// What is compared.
+    pub keys: Keys,
+    /// What is written.
+    pub emit: Emit,
+    /// Where to.
+    pub output: Output,
+    /// Where records go that were dropped on an approximate answer.
+    pub suspects: Option<Output>,
+    /// What remembers.
+    pub state: Option<State>,
+    /// How many bytes of input lie between checkpoints.
+    pub checkpoint_bytes: u64,
+    /// The byte that ends a record.
+    pub delimiter: u8,
+}
+
+/// What the passage of batches needs beside the stream's own parts.
+struct Work {
+    stats: Stats,
+    progress: Progress,
+    bounds: Vec<usize>,
+    new: Answers,
+    again: Answers,
+    bytes: Vec<u8>,
+    warned: bool,
+}
+
+/// More expected losses than this are reported: one in ten thousand runs loses a record.
+pub const WORTH_SAYING: f64 = 1e-4;
+
+impl<D: Width> Stream<D> {
+    /// Reads all inputs from `from` on, and makes the output last.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading and writing, and of a set that does not fit.
+    pub fn run(mut self, paths: &[PathBuf], from: Checkpoint) -> Result<Stats, Failure> {
+        let mut work = Work {
+            stats: Stats { records: from.records, written: from.written, ..Stats::default() },
+            progress: Progress::new(input::total_len_bytes(paths)),
+            bounds: Vec::new(),
+            new: Answers::new(),
+            again: Answers::new(),
+            bytes: Vec::new(),
+            warned: false,
+        };
+        let done = self.pass(paths, from, &mut work);
+        if let Err(failure) = done {
+            self.output.abandon();
+            return Err(failure);
+        }
+        work.stats.keyless = self.keys.keyless;
+        work.stats.bytes_written = self.output.written_bytes();
+        work.stats.set_worth(self.judge.worth());
+        if let Some(suspects) = self.suspects {
+            suspects.finish()?;
+        }
+        // The output first, then the state that says what it holds.
+        self.output.finish()?;
+        if let Some(state) = self.state {
+            state.finish()?;
+        }
+        Ok(work.stats)
+    }
+
+    fn pass(
+        &mut self,
+        paths: &[PathBuf],
+        from: Checkpoint,
+        work: &mut Work,
+    ) -> Result<(), Failure> {
+        let mut checkpoint = from;
+        let first = checkpoint.input;
+        let mut before_bytes = 0;
+        self.checkpoint(&mut checkpoint, work)?;
+        let mut since_bytes = 0;
+        for (number, path) in paths.iter().enumerate().skip(first) {
+            let mut input = Input::open(path)?;
+            let mut at_bytes = 0;
+            if number == first && checkpoint.at_bytes > 0 {
+                at_bytes = checkpoint.at_bytes;
+                skip(&mut input, at_bytes)?;
+            }
+            let mut blocks = Blocks::new(input, self.delimiter);
+            while let Some(block) = next_block(&mut blocks)? {
+                let len = block.len();
+                let delimiter = self.delimiter;
+                let mut bounds = std::mem::take(&mut work.bounds);
+                each_batch(block, delimiter, &mut bounds, |batch| self.batch(batch, work))?;
+                work.bounds = bounds;
+                if len < BLOCK_BYTES / 2 {
+                    // A source that comes in small pieces, such as `tail -f`, is passed on at once.
+                    self.output.flush()?;
+                }
+                at_bytes += len as u64;
+                since_bytes += len as u64;
+                work.stats.bytes_read += len as u64;
+                work.progress.at(before_bytes + blocks.reader().consumed_bytes());
+                self.warn(work);
+                if since_bytes >= self.checkpoint_bytes {
+                    (checkpoint.input, checkpoint.at_bytes) = (number, at_bytes);
+                    self.checkpoint(&mut checkpoint, work)?;
+                    since_bytes = 0;
+                }
+            }
+            before_bytes += blocks.reader().len_bytes().unwrap_or(0);
+        }
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: &Batch<'_>, work: &mut Work) -> Result<(), Failure> {
+        let Work { new, again, .. } = work;
+        if let Some(line) = self.judge.judge(&mut self.keys, batch, new, again)? {
+            work.progress.say(&line);
+        }
+        work.stats.records += batch.len() as u64;
+        let len = batch.len();
+        let written = match self.emit {
+            Emit::First => write(&mut self.output, batch, new.words().iter().copied())?,
+            Emit::EachRepeat => write(&mut self.output, batch, inverted(new, len))?,
+            Emit::OneRepeat => write(&mut self.output, batch, again.words().iter().copied())?,
+        };
+        work.stats.written += written;
+        if let (Some(suspects), true) = (&mut self.suspects, self.judge.is_approximate()) {
+            write(suspects, batch, inverted(new, len))?;
+        }
+        if let (Some(state), Judge::Digests { seen, .. }) = (&mut self.state, &self.judge) {
+            work.bytes.clear();
+            let digests = seen.last_digests();
+            new.ones().for_each(|i| digests[i].write_to(&mut work.bytes));
+            state.remember(&work.bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the output last, then says so in the state.
+    fn checkpoint(&mut self, checkpoint: &mut Checkpoint, work: &Work) -> Result<(), Failure> {
+        let Some(state) = &mut self.state else { return Ok(()) };
+        let Some(mark) = self.output.mark()? else { return Ok(()) };
+        checkpoint.output = Some(mark);
+        checkpoint.records = work.stats.records;
+        checkpoint.written = work.stats.written;
+        state.checkpoint(checkpoint)
+    }
+
+    /// Says once when hashes are no longer wide enough.
+    fn warn(&self, work: &mut Work) {
+        if work.warned {
+            return;
+        }
+        let Judge::Digests { seen, .. } = &self.judge else { return };
+        let worth = seen.worth();
+        if worth.rates.is_none() && worth.expected_lost > WORTH_SAYING {
+            work.warned = true;
+            work.progress.say(&format!(
+                "{} distinct records are more than {}-bit hashes serve well: {} are expected to be \
+                 taken for another by now; --hash-bits 128 makes that unheard of",
+                grouped(worth.distinct),
+                D::BITS,
+                shown(worth.expected_lost),
+            ));
+        }
+    }
+}
+
+impl<D: Width> Judge<D> {
+    /// Tells which records of a batch are new, and which repeats are the first of their key.
+    fn judge(
+        &mut self,
+        keys: &mut Keys,
+        batch: &Batch<'_>,
+        new: &mut Answers,
+        again: &mut Answers,
+    ) -> Result<Option<String>, Failure> {
+        match self {
+            Judge::Digests { seen, again: None } => seen.insert_batch(keys, batch, new),
+            Judge::Digests { seen, again: Some(repeats) } => {
+                seen.insert_batch(keys, batch, new)?;
+                let digests = seen.last_digests();
+                let places: Vec<usize> = new.zeros().collect();
+                let repeated: Vec<D> = places.iter().map(|&i| digests[i]).collect();
+                let mut first = Answers::new();
+                repeats.insert_each(&repeated, &mut first)?;
+                let words = again.reset(batch.len());
+                first.ones().for_each(|i| words[places[i] / 64] |= 1 << (places[i] % 64));
+                Ok(None)
+            }
+            Judge::Full { seen, again: None } => seen.insert_batch(keys, batch, new).map(|()| None),
+            Judge::Full { seen, again: Some(repeats) } => {
+                seen.insert_batch(keys, batch, new)?;
+                repeats.insert_repeats(keys, batch, new, again).map(|()| None)
+            }
+        }
+    }
+
+    fn is_approximate(&self) -> bool {
+        matches!(self, Judge::Digests { seen, .. } if seen.is_approximate())
+    }
+
+    fn worth(&self) -> Worth {
+        let (mut worth, more_bytes) = match self {
+            Judge::Digests { seen, again } => {
+                (seen.worth(), again.as_ref().map(|again| again.worth().memory_bytes))
+            }
+            Judge::Full { seen, again } => {
+                (seen.worth(), again.as_ref().map(|again| again.worth().memory_bytes))
+            }
+        };
+        worth.memory_bytes += more_bytes.unwrap_or(0);
+        worth
+    }
+}
+
+/// Reads the next block, or fails with the input's name.
+fn next_block(blocks: &mut Blocks<Input>) -> Result<Option<&[u8]>, Failure> {
+    // The name is needed while the block is lent out, so the error is turned first.
+    let name = blocks.reader().name().to_string();
+    blocks.next_block().map_err(|error| input::failure(&name, &error))
+}
+
+/// Reads past what an earlier run has done.
+fn skip(input: &mut Input, len_bytes: u64) -> Result<(), Failure> {
+    let mut rest = std::io::Read::take(&mut *input, len_bytes);
+    let skipped = std::io::copy(&mut rest, &mut std::io::sink());
+    match skipped.map_err(|error| input.failure(&error))? {
+        skipped if skipped == len_bytes => Ok(()),
+        skipped => Err(Failure::new(format!(
+            "{}: ends at byte {skipped}, but an earlier run has read {len_bytes}; give it the same \
+             input, or --restart",
+            input.name()
+        ))),
+    }
+}
+
+/// The answers turned round; bits past the end stay zero.
+fn inverted(answers: &Answers, len: usize) -> impl Iterator<Item = u64> {
+    answers.words().iter().enumerate().map(move |(i, word)| {
+        let left = len - i * 64;
+        !word & if left >= 64 { u64::MAX } else { (1 << left) - 1 }
+    })
+}
+
+/// Writes the records of a batch that the mask names; neighbours go together.
+fn write(
+    output: &mut Output,
+    batch: &Batch<'_>,
+    mask: impl Iterator<Item = u64>,
+) -> Result<u64, Failure> {
+    let mut written = 0;
+    let mut is_last_written = false;
+    for (i, mut word) in mask.enumerate() {
+        written += u64::from(word.count_ones());
+        let mut from = i * 64;
+        while word != 0 {
+            let gap = word.trailing_zeros();
+            word >>= gap;
+            let run = word.trailing_ones();
+            from += gap as usize;
+            output.write(batch.span(from, from + run as usize))?;
+            from += run as usize;
+            is_last_written = from == batch.len();
+            word = word.checked_shr(run).unwrap_or(0);
+        }
+    }
+    if is_last_written && batch.is_unterminated() {
+        output.write(&[batch.delimiter()])?;
+    }
+    Ok(written)
+}
+
+/// Tells whether the output would replace one of the inputs.
+pub fn is_input(output: Option<&Path>, inputs: &[PathBuf]) -> bool {
+    let Some(output) = output.and_then(|path| path.canonicalize().ok()) else { return false };
+    inputs.iter().any(|path| path.canonicalize().is_ok_and(|path| path == output))
+}

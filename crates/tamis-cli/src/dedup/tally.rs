@@ -1,0 +1,433 @@
+//! Keys kept whole: exact whatever the hashes do, and able to count.
+//!
+//! Keys lie one after the other in chunks, in first-seen order; a table of (hash, place) finds them.
+//!
+//! ```text
+//! chunk: | len·2 + keyless | count (u64) | key … | record len | record … | next entry …
+//!          varint            tally only            tally only, if the key is not the whole record
+//! ```
+
+use tamis::{Answers, Bitmap, Bits as _, BitsMut as _, Hasher, prefetch};
+
+use super::batch::{Batch, Keys};
+use super::seen::Worth;
+use crate::exit::Failure;
+use crate::size::Size;
+
+/// What is kept of each distinct record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Its key.
+    Key,
+    /// Its key, its first record and how often it occurred.
+    Record,
+}
+
+/// A set of keys.
+pub struct Tally {
+    // Pairs of words: hash, and place plus one; a place of zero is an empty slot.
+    table: Bitmap,
+    len: u64,
+    chunks: Vec<Vec<u8>>,
+    chunks_bytes: u64,
+    keep: Keep,
+    hasher: Hasher,
+    max_bytes: u64,
+    asked: Asked,
+}
+
+/// The keys of the batch in hand.
+#[derive(Default)]
+struct Asked {
+    hashes: Vec<u64>,
+    // Keys that are not whole records, with where they end and whether they were found.
+    bytes: Vec<u8>,
+    ends: Vec<(usize, bool)>,
+}
+
+impl Asked {
+    fn key<'a>(&'a self, batch: &Batch<'a>, i: usize) -> (&'a [u8], bool) {
+        let Some(&(end, found)) = self.ends.get(i) else { return (batch.record(i), true) };
+        let start = if i == 0 { 0 } else { self.ends[i - 1].0 };
+        (&self.bytes[start..end], found)
+    }
+}
+
+/// Entries up to this size share chunks.
+const CHUNK_BYTES: usize = 1 << CHUNK_SHIFT;
+const CHUNK_SHIFT: u32 = 22;
+
+/// Most entries a slot of the table: three in five.
+const MAX_LOAD: (u64, u64) = (3, 5);
+
+/// How many records have their memory asked for before the first is compared.
+const AHEAD: usize = 64;
+
+impl Tally {
+    /// Makes an empty set that takes at most `max_bytes`.
+    pub fn new(hasher: Hasher, keep: Keep, max_bytes: u64) -> Self {
+        let table = Bitmap::zeroed(0).expect("no memory is needed");
+        let chunks = Vec::new();
+        let asked = Asked::default();
+        Self { table, len: 0, chunks, chunks_bytes: 0, keep, hasher, max_bytes, asked }
+    }
+
+    /// Inserts the records of a batch; tells which were new.
+    ///
+    /// # Errors
+    ///
+    /// If the keys do not fit.
+    pub fn insert_batch(
+        &mut self,
+        keys: &mut Keys,
+        batch: &Batch<'_>,
+        new: &mut Answers,
+    ) -> Result<(), Failure> {
+        self.reserve(batch.len() as u64)?;
+        let mut asked = std::mem::take(&mut self.asked);
+        self.ask(keys, batch, &mut asked);
+        let words = new.reset(batch.len());
+        let mut start = 0;
+        for word in words {
+            let end = batch.len().min(start + AHEAD);
+            for i in start..end {
+                prefetch(self.table.words(), self.home(asked.hashes[i]));
+            }
+            for i in start..end {
+                self.prefetch_key(asked.hashes[i]);
+            }
+            for i in start..end {
+                let (key, found) = asked.key(batch, i);
+                let is_new = self.insert(asked.hashes[i], key, found, batch.record(i))?;
+                *word |= u64::from(is_new) << (i - start);
+            }
+            start = end;
+        }
+        self.asked = asked;
+        Ok(())
+    }
+
+    /// Inserts the records of a batch that are not new elsewhere; tells which are new here.
+    ///
+    /// # Errors
+    ///
+    /// If the keys do not fit.
+    pub fn insert_repeats(
+        &mut self,
+        keys: &mut Keys,
+        batch: &Batch<'_>,
+        new_elsewhere: &Answers,
+        new: &mut Answers,
+    ) -> Result<(), Failure> {
+        self.reserve(batch.len() as u64)?;
+        let mut asked = std::mem::take(&mut self.asked);
+        let keyless = keys.keyless;
+        self.ask(keys, batch, &mut asked);
+        // They were counted when the batch was first looked at.
+        keys.keyless = keyless;
+        let words = new.reset(batch.len());
+        for i in new_elsewhere.zeros() {
+            let (key, found) = asked.key(batch, i);
+            let is_new = self.insert(asked.hashes[i], key, found, batch.record(i))?;
+            words[i / 64] |= u64::from(is_new) << (i % 64);
+        }
+        self.asked = asked;
+        Ok(())
+    }
+
+    /// Finds and hashes the keys of a batch.
+    fn ask(&self, keys: &mut Keys, batch: &Batch<'_>, asked: &mut Asked) {
+        asked.bytes.clear();
+        asked.ends.clear();
+        if !keys.are_whole() {
+            for i in 0..batch.len() {
+                let (key, found) = keys.of(batch.record(i));
+                asked.bytes.extend_from_slice(key);
+                asked.ends.push((asked.bytes.len(), found));
+            }
+        }
+        let mut hashes = std::mem::take(&mut asked.hashes);
+        hashes.clear();
+        hashes.extend((0..batch.len()).map(|i| self.hasher.hash(asked.key(batch, i).0)));
+        asked.hashes = hashes;
+    }
+
+    /// Returns the first word of the slot at which the search for `hash` starts.
+    #[inline]
+    fn home(&self, hash: u64) -> usize {
+        let slots = self.table.words().len() as u64 / 2;
+        ((u128::from(hash) * u128::from(slots)) >> 64) as usize * 2
+    }
+
+    /// Asks for the memory of the key that `hash` probably stands for.
+    fn prefetch_key(&self, hash: u64) {
+        let words = self.table.words();
+        let at = self.home(hash);
+        if words[at] == hash && words[at + 1] != 0 {
+            let (chunk, start) = split(words[at + 1] - 1);
+            prefetch(&self.chunks[chunk], start);
+            // Most keys are longer than what is left of the first line.
+            prefetch(&self.chunks[chunk], start + 64);
+        }
+    }
+
+    fn insert(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        found: bool,
+        record: &[u8],
+    ) -> Result<bool, Failure> {
+        let mut at = self.home(hash);
+        loop {
+            let [held, place] = [self.table.words()[at], self.table.words()[at + 1]];
+            if place == 0 {
+                let place = self.append(key, found, record)?;
+                let slot = &mut self.table.words_mut()[at..at + 2];
+                slot.copy_from_slice(&[hash, place + 1]);
+                self.len += 1;
+                return Ok(true);
+            }
+            if held == hash && self.is_entry(place - 1, key, found) {
+                if self.keep == Keep::Record {
+                    self.count(place - 1);
+                }
+                return Ok(false);
+            }
+            at += 2;
+            if at == self.table.words().len() {
+                at = 0;
+            }
+        }
+    }
+
+    fn is_entry(&self, place: u64, key: &[u8], found: bool) -> bool {
+        let (chunk, start) = split(place);
+        let entry = Entry::read(&self.chunks[chunk][start..], self.keep);
+        entry.key == key && entry.found == found
+    }
+
+    fn count(&mut self, place: u64) {
+        let (chunk, start) = split(place);
+        let entry = &mut self.chunks[chunk][start..];
+        let at = varint(entry).1;
+        let count: &mut [u8; 8] = (&mut entry[at..at + 8]).try_into().expect("eight bytes");
+        *count = (u64::from_le_bytes(*count) + 1).to_le_bytes();
+    }
+
+    fn append(&mut self, key: &[u8], found: bool, record: &[u8]) -> Result<u64, Failure> {
+        let record = (self.keep == Keep::Record).then_some(record);
+        let most = key.len() + record.map_or(0, <[u8]>::len) + 28;
+        let has_room = self.chunks.last().is_some_and(|chunk| {
+            chunk.capacity() - chunk.len() >= most && chunk.len() < CHUNK_BYTES
+        });
+        if !has_room {
+            let bytes = most.max(CHUNK_BYTES);
+            self.check_limit(bytes as u64)?;
+            let mut chunk = Vec::new();
+            chunk.try_reserve_exact(bytes).map_err(|_| self.too_large())?;
+            self.chunks.push(chunk);
+            self.chunks_bytes += bytes as u64;
+        }
+        let number = self.chunks.len() as u64 - 1;
+        let chunk = self.chunks.last_mut().expect("pushed above");
+        let place = number << CHUNK_SHIFT | chunk.len() as u64;
+        push_varint(chunk, (key.len() as u64) << 1 | u64::from(!found));
+        if record.is_some() {
+            chunk.extend_from_slice(&1_u64.to_le_bytes());
+        }
+        chunk.extend_from_slice(key);
+        if let Some(record) = record {
+            // The bytes of a whole record are not kept twice.
+            let same = record == key;
+            push_varint(chunk, if same { 0 } else { record.len() as u64 + 1 });
+            chunk.extend_from_slice(if same { &[] } else { record });
+        }
+        Ok(place)
+    }
+
+    fn reserve(&mut self, additional: u64) -> Result<(), Failure> {
+        let slots = self.table.words().len() as u64 / 2;
+        let needed = (self.len + additional) * MAX_LOAD.1 / MAX_LOAD.0 + 1;
+        if needed <= slots {
+            return Ok(());
+        }
+        let slots = needed.max(slots * 3 / 2);
+        self.check_limit(slots * 16)?;
+        let larger = Bitmap::zeroed(slots * 128).map_err(|_| self.too_large())?;
+        let old = std::mem::replace(&mut self.table, larger);
+        for slot in old.words().chunks_exact(2).filter(|slot| slot[1] != 0) {
+            let mut at = self.home(slot[0]);
+            let words = self.table.words_mut();
+            while words[at + 1] != 0 {
+                at = (at + 2) % words.len();
+            }
+            words[at..at + 2].copy_from_slice(slot);
+        }
+        Ok(())
+    }
+
+    fn check_limit(&self, more_bytes: u64) -> Result<(), Failure> {
+        let needed = self.memory_bytes() + more_bytes;
+        if needed <= self.max_bytes { Ok(()) } else { Err(self.too_large()) }
+    }
+
+    fn too_large(&self) -> Failure {
+        let (distinct, limit) = (self.len, Size { bytes: self.max_bytes });
+        let held = Size { bytes: self.memory_bytes() };
+        let limit = if self.max_bytes == u64::MAX { held } else { limit };
+        Failure::new(format!(
+            "keys kept whole do not fit: {distinct} distinct records fill {limit}; give more \
+             --memory, or compare by hash"
+        ))
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.chunks_bytes + self.table.words().len() as u64 * 8
+    }
+
+    /// Hands out every record and its count, in first-seen order.
+    ///
+    /// # Errors
+    ///
+    /// The first error of `each`.
+    pub fn each<E>(&self, mut each: impl FnMut(&[u8], u64) -> Result<(), E>) -> Result<(), E> {
+        for chunk in &self.chunks {
+            let mut rest = &chunk[..];
+            while !rest.is_empty() {
+                let entry = Entry::read(rest, self.keep);
+                each(entry.record, entry.count)?;
+                rest = &rest[entry.len_bytes..];
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns what the answers are worth: everything.
+    pub fn worth(&self) -> Worth {
+        Worth {
+            method: "exact by full keys".into(),
+            distinct: self.len,
+            expected_lost: 0.0,
+            rates: None,
+            memory_bytes: self.memory_bytes(),
+        }
+    }
+}
+
+/// Returns chunk and offset of a place. A long entry starts its own chunk, so offsets stay small.
+const fn split(place: u64) -> (usize, usize) {
+    ((place >> CHUNK_SHIFT) as usize, (place & (CHUNK_BYTES as u64 - 1)) as usize)
+}
+
+/// One key, as it lies in its chunk.
+struct Entry<'a> {
+    key: &'a [u8],
+    found: bool,
+    count: u64,
+    record: &'a [u8],
+    len_bytes: usize,
+}
+
+impl<'a> Entry<'a> {
+    fn read(bytes: &'a [u8], keep: Keep) -> Self {
+        let (header, mut at) = varint(bytes);
+        let (len, found) = ((header >> 1) as usize, header & 1 == 0);
+        let mut count = 1;
+        if keep == Keep::Record {
+            count = u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+            at += 8;
+        }
+        let key = &bytes[at..at + len];
+        at += len;
+        let mut record = key;
+        if keep == Keep::Record {
+            let (len, len_len) = varint(&bytes[at..]);
+            at += len_len;
+            if let Some(len) = len.checked_sub(1) {
+                record = &bytes[at..at + len as usize];
+                at += len as usize;
+            }
+        }
+        Self { key, found, count, record, len_bytes: at }
+    }
+}
+
+/// Reads seven bits a byte, low ones first; returns the number and its length.
+#[inline]
+fn varint(bytes: &[u8]) -> (u64, usize) {
+    let (mut number, mut at) = (0, 0);
+    loop {
+        let byte = bytes[at];
+        number |= u64::from(byte & 0x7f) << (7 * at);
+        at += 1;
+        if byte < 0x80 {
+            return (number, at);
+        }
+    }
+}
+
+fn push_varint(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::batch::each_batch;
+    use super::*;
+    use crate::key::KeyArgs;
+
+    fn insert(tally: &mut Tally, block: &[u8]) -> Result<Vec<bool>, Failure> {
+        let mut keys = Keys::new(KeyArgs::default().rule());
+        let (mut new, mut all) = (Answers::new(), Vec::new());
+        each_batch(block, b'\n', &mut Vec::new(), |batch| {
+            tally.insert_batch(&mut keys, batch, &mut new)?;
+            all.extend(new.iter());
+            Ok(())
+        })
+        .map(|()| all)
+    }
+
+    #[test]
+    fn keys_of_equal_hash_stay_apart() {
+        let mut tally = Tally::new(Hasher::default(), Keep::Key, u64::MAX);
+        tally.reserve(10).unwrap();
+        assert!(tally.insert(7, b"one", true, b"").unwrap());
+        assert!(tally.insert(7, b"two", true, b"").unwrap());
+        assert!(tally.insert(7, b"two", false, b"").unwrap(), "a record without a key");
+        assert!(!tally.insert(7, b"one", true, b"").unwrap());
+        assert!(!tally.insert(7, b"two", true, b"").unwrap());
+    }
+
+    #[test]
+    fn records_come_back_in_first_seen_order_with_their_counts() {
+        let mut tally = Tally::new(Hasher::default(), Keep::Record, u64::MAX);
+        let long = "x".repeat(CHUNK_BYTES + 5);
+        let block = format!("b\na\nb\n{long}\n\nb\n{long}\nc\n");
+        let new = insert(&mut tally, block.as_bytes()).unwrap();
+        assert_eq!(new, [true, true, false, true, true, false, false, true]);
+        let mut found = Vec::new();
+        tally
+            .each(|record, count| {
+                found.push((record.to_vec(), count));
+                Ok::<(), ()>(())
+            })
+            .unwrap();
+        let expected = [("b", 3), ("a", 1), (long.as_str(), 2), ("", 1), ("c", 1)];
+        assert_eq!(found, expected.map(|(record, count)| (record.as_bytes().to_vec(), count)));
+    }
+
+    #[test]
+    fn a_limit_is_an_error_that_says_what_to_do() {
+        let mut tally = Tally::new(Hasher::default(), Keep::Key, CHUNK_BYTES as u64 + 100_000);
+        let block: String = (0..100_000).map(|i| format!("{i}\n")).collect();
+        match insert(&mut tally, block.as_bytes()) {
+            Err(Failure::Message(line)) => assert!(line.contains("--memory"), "{line}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
