@@ -83,7 +83,7 @@ const TARGETS: &[Target] = &[
     ),
     target("dedup of 20 M URL lines", "tamis dedup", Time("cat", 2.2)),
     target("dedup of 20 M URL lines", "tamis dedup", Peak(200.0)),
-    target("dedup of 20 M URL lines", "tamis dedup, full keys", Time("cat", 6.0)),
+    target("dedup of 20 M URL lines", "tamis dedup --full", Time("cat", 6.0)),
     target("dedup of 20 M URL lines", "tamis dedup --approx", Time("cat", 1.4)),
     target("dedup of 20 M URL lines", "tamis dedup --approx", Peak(45.0)),
     target("ints of 100 M u32 as text", "tamis ints uniq", Time("cat", 6.0)),

@@ -3,7 +3,7 @@
 
 mod debian;
 mod integers;
-mod random;
+pub mod random;
 mod urls;
 
 use std::fs::File;

@@ -6,6 +6,7 @@ mod bench;
 mod fuzz;
 mod r#gen;
 mod setup;
+mod soak;
 mod steps;
 mod test;
 
@@ -17,7 +18,9 @@ usage: cargo xtask TASK
 
   test            all of CI: formats, lints, tests, documentation, models, fuzzing, the README
   setup           installs what the tests need (test does so too)
-  bench [--filter TEXT] [--quick] [--rounds N]
+  soak [--minutes N] [--seed N]
+                  the long version: hours of fuzzing, and of runs killed at random moments
+  bench [--filter TEXT] [--quick] [--rounds N] [--out FOLDER]
                   measures Tamis beside its rivals and what memory can do";
 
 /// Why a task could not, as text for people.
@@ -29,6 +32,7 @@ fn main() -> ExitCode {
     let outcome = match words.split_first() {
         Some((&"test", [])) => test::run(),
         Some((&"setup", [])) => setup::run(),
+        Some((&"soak", rest)) => soak::run(rest),
         Some((&"bench", rest)) => bench::run(rest),
         Some((&"gen", rest)) => r#gen::run(rest),
         _ => Err(format!("{USAGE}\n{}", r#gen::USAGE)),
