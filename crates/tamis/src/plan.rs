@@ -46,9 +46,9 @@ const MAX_PROBES: u32 = 255;
 impl Plan {
     /// Plans a filter that keeps its rate at or below `rate` until it holds `items` distinct items.
     ///
-    /// The kind is the default split-block filter, unless `rate` is so low that blocks would waste
-    /// over a quarter of the memory: then it is the classic filter. [`why`](Self::why) says so.
-    /// `rate` is a probability. Zero `items` are planned as one. Microseconds.
+    /// The kind is the default split-block filter, unless `rate` is so low (or high) that blocks would
+    /// take over a quarter more memory: then it is the classic filter. [`why`](Self::why) says so.
+    /// `rate` is a probability. Zero `items` are planned as one. Cost: about 0.1 ms.
     ///
     /// # Errors
     ///
@@ -284,7 +284,7 @@ impl Plan {
                 "one cache line a lookup, for {percent:.0} % more memory than the classic filter"
             )
         } else {
-            format!("at so low a rate one line a lookup would cost {percent:.0} % more memory")
+            format!("at this rate one line a lookup would cost {percent:.0} % more memory")
         }
     }
 
