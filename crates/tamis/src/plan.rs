@@ -425,11 +425,14 @@ impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PlanError::Rate { rate } => {
-                write!(f, "the rate must lie between 0 and 1, such as 0.01 for one percent: {rate}")
+                write!(
+                    f,
+                    "the rate must lie between 0 and 1, such as 0.01 for one percent: {rate:?}"
+                )
             }
             PlanError::TooLarge { kind, items, rate } => write!(
                 f,
-                "no {kind} filter can hold {items} items at rate {rate}: plan fewer items, a higher \
+                "no {kind} filter can hold {items} items at rate {rate:?}: plan fewer items, a higher \
                  rate or another kind"
             ),
             PlanError::TooSmall { kind, max_bytes } => write!(
