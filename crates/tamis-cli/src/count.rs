@@ -87,7 +87,10 @@ impl fmt::Display for Rate {
             return f.pad("0");
         }
         if rate < 1e-4 {
-            return f.pad(&format!("{rate:.2e}"));
+            let text = format!("{rate:.2e}");
+            let (digits, power) = text.split_once('e').expect("an exponent was asked for");
+            let digits = digits.trim_end_matches('0').trim_end_matches('.');
+            return f.pad(&format!("{digits}e{power}"));
         }
         let decimals = (2 - rate.log10().floor() as i32).max(0) as usize;
         let text = format!("{rate:.decimals$}");
@@ -147,6 +150,6 @@ mod tests {
     fn rates_show_three_digits() {
         let shown = |rate| Rate(rate).to_string();
         assert_eq!([shown(0.01), shown(0.009_876), shown(0.5)], ["0.01", "0.00988", "0.5"]);
-        assert_eq!([shown(1.0), shown(0.0), shown(1.2e-7)], ["1", "0", "1.20e-7"]);
+        assert_eq!([shown(1.0), shown(0.0), shown(1.2e-7)], ["1", "0", "1.2e-7"]);
     }
 }

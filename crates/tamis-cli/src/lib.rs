@@ -11,6 +11,7 @@ mod count;
 mod dedup;
 mod exit;
 mod filter_file;
+mod info;
 mod input;
 mod ints;
 mod items;
@@ -19,9 +20,13 @@ mod map;
 mod merge;
 mod metadata;
 mod output;
+mod plan;
 mod progress;
 pub mod records;
+mod shell;
 mod size;
+mod svg;
+mod table;
 
 use std::process::ExitCode;
 
@@ -41,8 +46,12 @@ enum Command {
     Build(build::Args),
     Add(add::Args),
     Check(check::Args),
+    Info(info::Args),
     Merge(merge::Args),
+    Plan(plan::Args),
     Ints(ints::Args),
+    Completions(shell::CompletionsArgs),
+    Man(shell::ManArgs),
 }
 
 /// Runs the command that the process was started with.
@@ -52,8 +61,12 @@ pub fn main() -> ExitCode {
         Command::Build(args) => build::run(&args),
         Command::Add(args) => add::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Info(args) => info::run(&args),
         Command::Merge(args) => merge::run(&args),
+        Command::Plan(args) => plan::run(&args),
         Command::Ints(args) => ints::run(&args),
+        Command::Completions(args) => shell::completions(&args),
+        Command::Man(args) => shell::man(&args),
     };
     exit::report(outcome)
 }

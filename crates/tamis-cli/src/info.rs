@@ -1,0 +1,186 @@
+//! `tamis info`: what a filter is, and how much room it has.
+
+mod chart;
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value, json};
+use tamis::{BitView, Filter as _};
+use tamis_formats::TamisFile;
+
+use crate::count::{About, Count, Rate};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::filter_file::{Source, Trust};
+use crate::output::Output;
+use crate::size::Size;
+use crate::table::{align, plain};
+
+/// Shows what filters are, how full they are and how much room is left
+///
+/// Every byte of a file is tested. Items, fill and the present rate are read from the bits themselves,
+/// whatever the file says of them.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  tamis info seen.tamis
+  tamis info --json *.tamis | jq '.[] | select(.headroom_items == 0) | .name'
+  tamis info seen.tamis --svg seen.svg
+
+Exit status: 0 shown, 2 could not, 3 a filter is over its rate.")]
+pub struct Args {
+    /// Filters
+    #[arg(required = true, value_name = "FILTERS")]
+    files: Vec<PathBuf>,
+
+    /// Print a JSON list
+    #[arg(long)]
+    json: bool,
+
+    /// Draw fill by block, and rate against items, into FILE (of one filter)
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Outcome {
+    if args.svg.is_some() && args.files.len() > 1 {
+        return Err(Failure::new("--svg draws one filter: name one"));
+    }
+    let (mut text, mut list, mut exit) = (String::new(), Vec::new(), Exit::Yes);
+    for (i, path) in args.files.iter().enumerate() {
+        let source = Source::open(path, Trust::Verify)?;
+        let file = source.file()?;
+        let facts = Facts::of(source.name(), &file);
+        if facts.is_over_rate {
+            exit = Exit::OverRate;
+            eprintln!("tamis: {}: over its rate: {}", facts.name, facts.headroom());
+        }
+        if args.json {
+            list.push(facts.json());
+        } else {
+            text.push_str(if i > 0 { "\n" } else { "" });
+            facts.text(&mut text);
+        }
+        if let Some(path) = &args.svg {
+            let mut output = Output::open(Some(path))?;
+            let charts = chart::charts(source.name(), &file);
+            output.write(crate::svg::document(&charts).as_bytes())?;
+            output.finish()?;
+        }
+    }
+    if args.json {
+        text = format!("{:#}\n", Value::Array(list));
+    }
+    let mut output = Output::open(None)?;
+    output.write(text.as_bytes())?;
+    output.finish()?;
+    Ok(exit)
+}
+
+/// All that is shown of a filter.
+struct Facts<'a> {
+    name: &'a str,
+    file: &'a TamisFile<BitView<'a>>,
+    items: f64,
+    fill: f64,
+    rate: f64,
+    is_over_rate: bool,
+}
+
+impl<'a> Facts<'a> {
+    fn of(name: &'a str, file: &'a TamisFile<BitView<'a>>) -> Self {
+        Self {
+            name,
+            file,
+            items: file.filter.estimate_items(),
+            fill: file.filter.fill(),
+            rate: file.filter.estimate_rate(),
+            is_over_rate: file.is_over_rate(),
+        }
+    }
+
+    /// How many more items keep the rate.
+    fn headroom_items(&self) -> u64 {
+        let plan = self.file.filter.plan();
+        // A filter can hold more than planned where its size was rounded up.
+        let most = plan.items_at(plan.rate()).max(plan.items()) as f64;
+        (most - self.items).max(0.0) as u64
+    }
+
+    fn headroom(&self) -> String {
+        let plan = self.file.filter.plan();
+        match self.headroom_items() {
+            0 if self.is_over_rate => format!(
+                "none, it holds about {} times its capacity; build one for {} items",
+                format_factor(self.items / plan.items() as f64),
+                About(self.items)
+            ),
+            0 => "none".into(),
+            items => format!("about {} items until its rate is passed", About(items as f64)),
+        }
+    }
+
+    fn text(&self, text: &mut String) {
+        let (plan, layout) = (self.file.filter.plan(), self.file.filter.layout());
+        let row = |name: &str, value: String| vec![format!("  {name}"), value];
+        let lines = match plan.cache_lines() {
+            1 => "one cache line a lookup".into(),
+            lines => format!("{lines} cache lines a lookup"),
+        };
+        let mut rows = vec![
+            row("kind", format!("{}, {lines}", plan.kind())),
+            row(
+                "size",
+                format!(
+                    "{} ({} bits, {} probes)",
+                    Size { bytes: plan.bytes() },
+                    Count(plan.bits()),
+                    plan.probes()
+                ),
+            ),
+            row("hash", layout.hasher.to_string()),
+            row("capacity", format!("{} items", Count(plan.items()))),
+            row("added", format!("{}, repeats included", Count(self.file.added))),
+            row("items", format!("about {}", About(self.items))),
+            row("fill", format!("{:.1} %", self.fill * 100.0)),
+            row("rate planned", Rate(plan.rate()).to_string()),
+            row("rate now", Rate(self.rate).to_string()),
+            row("headroom", self.headroom()),
+        ];
+        for (key, value) in self.file.metadata.iter() {
+            rows.push(row(&format!("meta {}", plain(key)), plain(value)));
+        }
+        text.push_str(self.name);
+        text.push('\n');
+        align(text, &rows, &[]);
+    }
+
+    fn json(&self) -> Value {
+        let plan = self.file.filter.plan();
+        let metadata: Map<String, Value> =
+            self.file.metadata.iter().map(|(key, value)| (key.into(), value.into())).collect();
+        json!({
+            "name": self.name,
+            "kind": plan.kind().name(),
+            "bits": plan.bits(),
+            "bytes": plan.bytes(),
+            "probes": plan.probes(),
+            "cache_lines": plan.cache_lines(),
+            "hash": self.file.filter.hasher().to_string(),
+            "capacity": plan.items(),
+            "added": self.file.added,
+            // Null if every bit is set: no number is large enough.
+            "items": self.items,
+            "fill": self.fill,
+            "rate_planned": plan.rate(),
+            "rate_now": self.rate,
+            "headroom_items": self.headroom_items(),
+            "over_rate": self.is_over_rate,
+            "metadata": metadata,
+        })
+    }
+}
+
+fn format_factor(factor: f64) -> String {
+    if factor.is_finite() { format!("{factor:.2}") } else { "countless".into() }
+}

@@ -1,0 +1,157 @@
+//! A filter drawn: how full its blocks are, and where it stands on its way to its rate.
+
+use tamis::{BitView, Bits as _, Filter as _};
+use tamis_formats::TamisFile;
+
+use crate::count::{About, Rate};
+use crate::plan::power_of_ten;
+use crate::svg::{Axis, Chart, Layer, Scale};
+
+/// Where a kind has no blocks, so many bits at a time show whether it is filled evenly.
+const PIECE_BITS: u64 = 512;
+
+/// Bars of the histogram.
+const BARS: usize = 64;
+
+/// Draws both charts.
+pub fn charts(name: &str, file: &TamisFile<BitView<'_>>) -> [Chart; 2] {
+    [fill_by_block(name, file), rate_by_items(file)]
+}
+
+/// How many blocks have how many of their bits set.
+fn fill_by_block(name: &str, file: &TamisFile<BitView<'_>>) -> Chart {
+    let kind = file.filter.plan().kind();
+    let block_bits = kind.block_bits().unwrap_or(PIECE_BITS);
+    let words = file.filter.bits().words();
+    let mut counts = [0_u64; BARS];
+    let blocks = words.chunks((block_bits / 64) as usize);
+    for block in blocks.clone() {
+        let ones: u64 = block.iter().map(|word| u64::from(word.count_ones())).sum();
+        let bits = block.len() as u64 * 64;
+        counts[((ones * BARS as u64 / bits) as usize).min(BARS - 1)] += 1;
+    }
+    let total = blocks.len() as f64;
+    let bar = |(i, &count): (usize, &u64)| {
+        let at = |i: usize| i as f64 * 100.0 / BARS as f64;
+        (at(i), at(i + 1), count as f64 * 100.0 / total)
+    };
+    let bars: Vec<_> = counts.iter().enumerate().map(bar).collect();
+    let highest = bars.iter().map(|bar| bar.2).fold(1.0, f64::max);
+    let step = nice_step(highest / 4.0);
+    // Room for the name of the line.
+    let highest = (highest * 1.1 / step).ceil() * step;
+    let pieces = match kind.block_bits() {
+        Some(bits) => format!("blocks of {bits} bits"),
+        None => format!("pieces of {PIECE_BITS} bits"),
+    };
+    let fill = file.filter.fill() * 100.0;
+    Chart {
+        title: format!("{name}: how full its {pieces} are"),
+        x: Axis {
+            title: "bits set in a block, %".into(),
+            from: 0.0,
+            to: 100.0,
+            scale: Scale::Linear,
+            ticks: (0..=10).map(|i| (f64::from(i) * 10.0, (i * 10).to_string())).collect(),
+        },
+        y: Axis {
+            title: "share of the blocks, %".into(),
+            from: 0.0,
+            to: highest,
+            scale: Scale::Linear,
+            ticks: (0..)
+                .map(|i| f64::from(i) * step)
+                .take_while(|&at| at <= highest * 1.001)
+                .map(|at| (at, format!("{}", (at * 1000.0).round() / 1000.0)))
+                .collect(),
+        },
+        layers: vec![
+            Layer::Bars { bars },
+            Layer::Up { name: format!("all together {fill:.1} %"), at: fill },
+        ],
+    }
+}
+
+/// The rate on the way to twice the capacity, and where the filter is.
+fn rate_by_items(file: &TamisFile<BitView<'_>>) -> Chart {
+    let plan = file.filter.plan();
+    let (items, rate) = (file.filter.estimate_items(), file.filter.estimate_rate());
+    let capacity = plan.items() as f64;
+    let here = if items.is_finite() { items } else { 4.0 * capacity };
+    let step = nice_step((2.0 * capacity).max(1.15 * here) / 6.0).max(1.0);
+    let most = ((2.0 * capacity).max(1.15 * here) / step).ceil() * step;
+    let decades = ((-plan.rate().log10()).ceil() as i32 + 2).clamp(3, 14);
+    let lowest = 10_f64.powi(-decades);
+    let points: Vec<(f64, f64)> = (1..=200)
+        .map(|i| (most * f64::from(i) / 200.0).round().max(1.0))
+        .map(|n| (n, plan.rate_at(n as u64)))
+        .filter(|&(_, rate)| rate >= lowest)
+        .collect();
+    Chart {
+        title: "rate by items".into(),
+        x: Axis {
+            title: "distinct items".into(),
+            from: 0.0,
+            to: most,
+            scale: Scale::Linear,
+            ticks: (0..)
+                .map(|i| f64::from(i) * step)
+                .take_while(|&at| at <= most * 1.001)
+                .map(|at| (at, short(at)))
+                .collect(),
+        },
+        y: Axis {
+            title: "false positive rate".into(),
+            from: lowest,
+            to: 1.0,
+            scale: Scale::Log,
+            ticks: (0..=decades).map(|d| (10_f64.powi(-d), power_of_ten(d))).collect(),
+        },
+        layers: vec![
+            Layer::Across { name: format!("planned: {}", Rate(plan.rate())), at: plan.rate() },
+            Layer::Up { name: format!("capacity: {}", About(capacity)), at: capacity },
+            Layer::Line { name: plan.kind().to_string(), class: 1, points },
+            Layer::Mark {
+                name: format!("now: {}, {}", About(items), Rate(rate)),
+                at: (here, rate),
+            },
+        ],
+    }
+}
+
+/// Returns 1, 2 or 5 times a power of ten, at least `step`.
+fn nice_step(step: f64) -> f64 {
+    let power = 10_f64.powf(step.max(1e-9).log10().floor());
+    [1.0, 2.0, 5.0, 10.0]
+        .map(|m| m * power)
+        .into_iter()
+        .find(|&nice| nice >= step * 0.999)
+        .unwrap_or(step)
+}
+
+/// Writes a number of items in little space.
+fn short(items: f64) -> String {
+    for (unit, letter) in [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K")] {
+        if items >= unit {
+            return format!("{}{letter}", (items / unit * 100.0).round() / 100.0);
+        }
+    }
+    format!("{items}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_round_numbers() {
+        assert_eq!([nice_step(0.9), nice_step(1.2), nice_step(23.0)], [1.0, 2.0, 50.0]);
+        assert_eq!(nice_step(70.0), 100.0);
+    }
+
+    #[test]
+    fn ticks_are_short() {
+        assert_eq!([short(0.0), short(500.0), short(1500.0)], ["0", "500", "1.5K"]);
+        assert_eq!([short(2e7), short(1e12)], ["20M", "1T"]);
+    }
+}

@@ -1,0 +1,261 @@
+//! `tamis plan`: how large a filter is, before it is built.
+
+mod chart;
+
+pub use chart::power_of_ten;
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use serde_json::json;
+use tamis::{DigestSet, Kind, Plan, PlanError, expected_collisions};
+
+use crate::count::{Count, Rate};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::key::rate;
+use crate::output::Output;
+use crate::size::Size;
+use crate::table::align;
+
+/// Says how much memory how many items at what rate take, for every kind of filter
+///
+/// Give two of --items, --rate and --memory; the third follows. Rates are computed, not estimated: what
+/// is shown is what a filter at capacity has.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  tamis plan --items 10M --rate 1%         the memory
+  tamis plan --memory 512M --rate 0.001    the items
+  tamis plan --items 1G --memory 1G        the rate
+  tamis plan --items 10M --rate 1% --svg plan.svg")]
+pub struct Args {
+    /// How many distinct items (such as 10M: powers of 1000)
+    #[arg(long, value_name = "N")]
+    items: Option<Count>,
+
+    /// False positive rate at that many items: a probability, or 1%
+    #[arg(long, value_name = "R", value_parser = rate)]
+    rate: Option<f64>,
+
+    /// Memory of the filter (such as 512M: powers of 1024)
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<Size>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Draw rate against memory into FILE
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+/// What was asked: two of three.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Question {
+    Memory { items: u64, rate: f64 },
+    Items { max_bytes: u64, rate: f64 },
+    Rate { items: u64, max_bytes: u64 },
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Outcome {
+    let question = args.question()?;
+    let plans: Vec<Plan> = Kind::ALL.iter().filter_map(|&kind| question.plan(kind).ok()).collect();
+    let best = match question.best() {
+        Ok(best) => best,
+        Err(error) => return Err(Failure::new(error)),
+    };
+    let text =
+        if args.json { machine(question, &plans, &best) } else { people(question, &plans, &best) };
+    let mut output = Output::open(None)?;
+    output.write(text.as_bytes())?;
+    output.finish()?;
+    if let Some(path) = &args.svg {
+        let mut output = Output::open(Some(path))?;
+        output.write(crate::svg::document(&[chart::rate_by_memory(&best)]).as_bytes())?;
+        output.finish()?;
+    }
+    Ok(Exit::Yes)
+}
+
+impl Args {
+    fn question(&self) -> Result<Question, Failure> {
+        match (self.items, self.rate, self.memory) {
+            (Some(Count(items)), Some(rate), None) => Ok(Question::Memory { items, rate }),
+            (None, Some(rate), Some(Size { bytes })) => {
+                Ok(Question::Items { max_bytes: bytes, rate })
+            }
+            (Some(Count(items)), None, Some(Size { bytes })) => {
+                Ok(Question::Rate { items, max_bytes: bytes })
+            }
+            (Some(_), Some(_), Some(_)) => Err(Failure::new(
+                "--items, --rate and --memory: give two, and the third follows from them",
+            )),
+            _ => Err(Failure::new(
+                "give two of --items, --rate and --memory, such as --items 10M --rate 1%",
+            )),
+        }
+    }
+}
+
+impl Question {
+    fn plan(self, kind: Kind) -> Result<Plan, PlanError> {
+        match self {
+            Question::Memory { items, rate } => Plan::for_kind(kind, items, rate),
+            Question::Items { max_bytes, rate } => Plan::for_memory(kind, max_bytes, rate),
+            Question::Rate { items, max_bytes } => Plan::for_items_in(kind, items, max_bytes),
+        }
+    }
+
+    /// The plan that `tamis build` would choose.
+    fn best(self) -> Result<Plan, PlanError> {
+        let default = match self.plan(Kind::SplitBlock) {
+            Ok(plan) => plan,
+            Err(_) => return self.plan(Kind::Classic),
+        };
+        match Plan::new(default.items(), default.rate())?.kind() {
+            Kind::SplitBlock => Ok(default),
+            kind => self.plan(kind),
+        }
+    }
+}
+
+/// Says why `best` is that.
+fn why(question: Question, best: &Plan) -> String {
+    match question.plan(Kind::SplitBlock) {
+        Ok(_) => best.why(),
+        Err(_) => "no other kind is that small".into(),
+    }
+}
+
+fn people(question: Question, plans: &[Plan], best: &Plan) -> String {
+    let mut text = match question {
+        Question::Memory { items, rate } => {
+            format!("{} items at a rate of {}\n\n", Count(items), Rate(rate))
+        }
+        Question::Items { max_bytes, rate } => {
+            format!("a rate of {} in {}\n\n", Rate(rate), Size { bytes: max_bytes })
+        }
+        Question::Rate { items, max_bytes } => {
+            format!("{} items in {}\n\n", Count(items), Size { bytes: max_bytes })
+        }
+    };
+    let header = ["kind", "items", "memory", "bits/item", "probes", "lines", "rate", ""];
+    let mut rows = vec![header.map(String::from).to_vec()];
+    for plan in plans {
+        rows.push(vec![
+            plan.kind().to_string(),
+            Count(plan.items()).to_string(),
+            Size { bytes: plan.bytes() }.to_string(),
+            format!("{:.2}", plan.bits_per_item()),
+            plan.probes().to_string(),
+            plan.cache_lines().to_string(),
+            Rate(plan.rate_at(plan.items())).to_string(),
+            if plan.kind() == best.kind() { "<- best".into() } else { String::new() },
+        ]);
+    }
+    let exact = Exact::of(best.items());
+    rows.push(vec![
+        "(exact)".into(),
+        Count(best.items()).to_string(),
+        Size { bytes: exact.bytes }.to_string(),
+        format!("{:.2}", exact.bits_per_item()),
+        String::new(),
+        "1".into(),
+        Rate(exact.rate()).to_string(),
+    ]);
+    align(&mut text, &rows, &[1, 2, 3, 4, 5, 6]);
+    let _ = write!(
+        text,
+        "\nlines: cache lines that a lookup of a member reads. (exact): the set of 64-bit hashes that \
+         `tamis dedup` keeps.\n{}: {}.\n",
+        best.kind(),
+        why(question, best)
+    );
+    text
+}
+
+fn machine(question: Question, plans: &[Plan], best: &Plan) -> String {
+    let rows: Vec<_> = plans
+        .iter()
+        .map(|plan| {
+            json!({
+                "kind": plan.kind().name(),
+                "items": plan.items(),
+                "bytes": plan.bytes(),
+                "bits": plan.bits(),
+                "bits_per_item": plan.bits_per_item(),
+                "probes": plan.probes(),
+                "cache_lines": plan.cache_lines(),
+                "rate": plan.rate(),
+                "rate_at_capacity": plan.rate_at(plan.items()),
+            })
+        })
+        .collect();
+    let exact = Exact::of(best.items());
+    let value = json!({
+        "best": best.kind().name(),
+        "why": why(question, best),
+        "plans": rows,
+        "exact": {
+            "items": exact.items,
+            "bytes": exact.bytes,
+            "bits_per_item": exact.bits_per_item(),
+            "rate": exact.rate(),
+        },
+    });
+    format!("{value:#}\n")
+}
+
+/// The set of 64-bit hashes that needs no rate, beside which a filter must be worth its errors.
+struct Exact {
+    items: u64,
+    bytes: u64,
+}
+
+impl Exact {
+    fn of(items: u64) -> Self {
+        Self { items, bytes: DigestSet::<u64>::bytes_for(items) }
+    }
+
+    fn bits_per_item(&self) -> f64 {
+        self.bytes as f64 * 8.0 / self.items as f64
+    }
+
+    /// The chance that an absent item has the hash of one that is there.
+    fn rate(&self) -> f64 {
+        // n²/2^(w+1) items collide among themselves, so n/2^w is the chance of one more.
+        2.0 * expected_collisions(self.items, 64) / self.items as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_of_three_answer_the_third() {
+        let memory = Question::Memory { items: 1_000_000, rate: 0.01 }.best().unwrap();
+        let max_bytes = memory.bytes();
+        let items = Question::Items { max_bytes, rate: 0.01 }.best().unwrap();
+        let rate = Question::Rate { items: 1_000_000, max_bytes }.best().unwrap();
+        assert_eq!([memory.kind(), items.kind(), rate.kind()], [Kind::SplitBlock; 3]);
+        assert!(items.items() >= 1_000_000 && rate.rate() <= 0.01);
+    }
+
+    #[test]
+    fn the_best_kind_is_that_of_build() {
+        for rate in [0.3, 0.01, 0.001, 1e-5, 1e-9] {
+            let best = Question::Memory { items: 100_000, rate }.best().unwrap();
+            assert_eq!(best, Plan::new(100_000, rate).unwrap(), "{rate}");
+        }
+    }
+
+    #[test]
+    fn the_exact_set_errs_by_hash_alone() {
+        let exact = Exact::of(1 << 32);
+        assert!((exact.rate() * 2_f64.powi(32) - 1.0).abs() < 1e-6, "{}", exact.rate());
+        assert!(exact.bits_per_item() > 64.0);
+    }
+}

@@ -1,0 +1,79 @@
+//! Rate against memory, a curve for each kind.
+
+use tamis::{Kind, Plan};
+
+use crate::count::{Count, Rate};
+use crate::svg::{Axis, Chart, Layer, Scale};
+
+/// Bits an item up to which curves are drawn, unless the plan lies further out.
+const BITS_PER_ITEM: f64 = 32.0;
+
+/// Draws what rate each kind has at each size, for as many items as `best` is planned for.
+pub fn rate_by_memory(best: &Plan) -> Chart {
+    let most = BITS_PER_ITEM.max((best.bits_per_item() * 1.2 / 8.0).ceil() * 8.0);
+    // Small filters come in steps of whole blocks: curves of at least so many items are smooth.
+    let items = best.items().clamp(10_000, 1_000_000);
+    let mut lowest: f64 = best.rate();
+    let mut curves = Vec::new();
+    for (kind, class) in Kind::ALL.into_iter().zip(1..) {
+        let mut points = Vec::new();
+        for step in 4..=(most * 2.0) as u64 {
+            let bits_per_item = step as f64 / 2.0;
+            let bytes = (items as f64 * bits_per_item / 8.0) as u64;
+            if let Ok(plan) = Plan::for_items_in(kind, items, bytes) {
+                points.push((bits_per_item, plan.rate()));
+                lowest = lowest.min(plan.rate());
+            }
+        }
+        curves.push((kind, class, points));
+    }
+    // The highest first, so that names that must move apart keep their order.
+    let end = |points: &[(f64, f64)]| points.last().map_or(0.0, |&(_, rate)| rate);
+    curves.sort_by(|(.., one), (.., other)| end(other).total_cmp(&end(one)));
+    let mut layers: Vec<Layer> = curves
+        .into_iter()
+        .map(|(kind, class, points)| Layer::Line { name: kind.to_string(), class, points })
+        .collect();
+    layers.push(Layer::Mark {
+        name: format!("{:.1} bits, {}", best.bits_per_item(), Rate(best.rate())),
+        at: (best.bits_per_item(), best.rate()),
+    });
+    let decades = (-lowest.log10()).ceil().clamp(3.0, 12.0) as i32;
+    Chart {
+        title: format!("{} items: rate by memory", Count(best.items())),
+        x: Axis {
+            title: "bits an item".into(),
+            from: 0.0,
+            to: most,
+            scale: Scale::Linear,
+            ticks: (0..=8)
+                .map(|i| f64::from(i) * most / 8.0)
+                .map(|at| (at, format!("{at}")))
+                .collect(),
+        },
+        y: Axis {
+            title: "false positive rate".into(),
+            from: 10_f64.powi(-decades),
+            to: 1.0,
+            scale: Scale::Log,
+            ticks: (0..=decades).map(|d| (10_f64.powi(-d), power_of_ten(d))).collect(),
+        },
+        layers,
+    }
+}
+
+/// Writes 10⁻ᵈ as people do.
+pub fn power_of_ten(d: i32) -> String {
+    match d {
+        0 => "100 %".into(),
+        1 => "10 %".into(),
+        2 => "1 %".into(),
+        3 => "0.1 %".into(),
+        _ => {
+            let digits = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+            let power: String =
+                d.to_string().bytes().map(|digit| digits[usize::from(digit - b'0')]).collect();
+            format!("10⁻{power}")
+        }
+    }
+}

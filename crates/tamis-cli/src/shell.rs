@@ -1,0 +1,51 @@
+//! `tamis completions` and `tamis man`: what a shell and `man` want to know of this program.
+
+use std::path::PathBuf;
+
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::Output;
+
+/// Prints a script that completes commands and options
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  tamis completions bash > ~/.local/share/bash-completion/completions/tamis
+  tamis completions zsh > \"${fpath[1]}/_tamis\"
+  tamis completions fish > ~/.config/fish/completions/tamis.fish")]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Runs `tamis completions`.
+pub fn completions(args: &CompletionsArgs) -> Outcome {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut crate::Cli::command(), "tamis", &mut script);
+    let mut output = Output::open(None)?;
+    output.write(&script)?;
+    output.finish()?;
+    Ok(Exit::Yes)
+}
+
+/// Writes the manual pages, one for each command
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  tamis man ~/.local/share/man/man1 && man tamis-dedup")]
+pub struct ManArgs {
+    /// The folder in which they go; made if it is missing
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+}
+
+/// Runs `tamis man`.
+pub fn man(args: &ManArgs) -> Outcome {
+    let failure = |error: std::io::Error| Failure::io(args.folder.display(), &error);
+    std::fs::create_dir_all(&args.folder).map_err(failure)?;
+    clap_mangen::generate_to(crate::Cli::command(), &args.folder).map_err(failure)?;
+    Ok(Exit::Yes)
+}
