@@ -39,6 +39,15 @@ impl Axis {
     }
 }
 
+/// A side of a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Above a curve that rises.
+    Left,
+    /// Above a curve that falls.
+    Right,
+}
+
 /// Something drawn inside the frame.
 pub enum Layer {
     /// A curve with its name at the end; `class` is 1 to 4.
@@ -49,8 +58,8 @@ pub enum Layer {
     Across { name: String, at: f64 },
     /// A dashed line up at a value of the lower axis.
     Up { name: String, at: f64 },
-    /// A point with its name.
-    Mark { name: String, at: (f64, f64) },
+    /// A point with its name above it, on the side where the curve is not.
+    Mark { name: String, at: (f64, f64), side: Side },
 }
 
 /// A chart.
@@ -193,12 +202,14 @@ impl Chart {
                 let shift = if anchor == "end" { -6.0 } else { 6.0 };
                 text(svg, x + shift, TOP + 16.0, "note", anchor, name);
             }
-            Layer::Mark { name, at } => {
+            Layer::Mark { name, at, side } => {
                 let (x, y) = (self.left(at.0), self.top(at.1));
                 let _ =
                     writeln!(svg, "<circle class=\"mark\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"6\"/>");
-                let far = self.x.place(at.0) > 0.6;
-                let (anchor, shift) = if far { ("end", -11.0) } else { ("start", 11.0) };
+                // Never out of the frame.
+                let place = self.x.place(at.0);
+                let left = place > 0.7 || (*side == Side::Left && place > 0.3);
+                let (anchor, shift) = if left { ("end", -11.0) } else { ("start", 11.0) };
                 let below = if self.y.place(at.1) > 0.85 { 20.0 } else { -8.0 };
                 text(svg, x + shift, y + below, "", anchor, name);
             }
@@ -269,7 +280,7 @@ mod tests {
                 Layer::Bars { bars: vec![(0.0, 0.5, 0.0), (0.5, 1.0, 1e-9)] },
                 Layer::Across { name: "rate".into(), at: 0.5 },
                 Layer::Up { name: "capacity".into(), at: 0.9 },
-                Layer::Mark { name: "now".into(), at: (0.5, f64::NAN) },
+                Layer::Mark { name: "now".into(), at: (0.5, f64::NAN), side: Side::Left },
             ],
         };
         let svg = document(&[chart]);

@@ -288,7 +288,8 @@ impl Args {
         let mut from = Checkpoint { inputs: described(inputs), ..Checkpoint::default() };
         let Some(found) = found else {
             let output = Output::open(self.output.as_deref())?;
-            let again = (self.emit() == Emit::OneRepeat).then(|| Box::new(Seen::exact(hasher, budget)));
+            let again =
+                (self.emit() == Emit::OneRepeat).then(|| Box::new(Seen::exact(hasher, budget)));
             let judge = Judge::Digests { seen, again };
             return self.stream(judge, output, None)?.run(inputs, from);
         };

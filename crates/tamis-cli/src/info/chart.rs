@@ -5,7 +5,7 @@ use tamis_formats::TamisFile;
 
 use crate::count::{About, Rate};
 use crate::plan::power_of_ten;
-use crate::svg::{Axis, Chart, Layer, Scale};
+use crate::svg::{Axis, Chart, Layer, Scale, Side};
 
 /// Where a kind has no blocks, so many bits at a time show whether it is filled evenly.
 const PIECE_BITS: u64 = 512;
@@ -114,6 +114,7 @@ fn rate_by_items(file: &TamisFile<BitView<'_>>) -> Chart {
             Layer::Mark {
                 name: format!("now: {}, {}", About(items), Rate(rate)),
                 at: (here, rate),
+                side: Side::Left,
             },
         ],
     }

@@ -3,7 +3,7 @@
 use tamis::{Kind, Plan};
 
 use crate::count::{Count, Rate};
-use crate::svg::{Axis, Chart, Layer, Scale};
+use crate::svg::{Axis, Chart, Layer, Scale, Side};
 
 /// Bits an item up to which curves are drawn, unless the plan lies further out.
 const BITS_PER_ITEM: f64 = 32.0;
@@ -37,6 +37,7 @@ pub fn rate_by_memory(best: &Plan) -> Chart {
     layers.push(Layer::Mark {
         name: format!("{:.1} bits, {}", best.bits_per_item(), Rate(best.rate())),
         at: (best.bits_per_item(), best.rate()),
+        side: Side::Right,
     });
     let decades = (-lowest.log10()).ceil().clamp(3.0, 12.0) as i32;
     Chart {
