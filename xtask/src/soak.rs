@@ -31,7 +31,7 @@ pub fn run(words: &[&str]) -> Outcome {
     steps.run("build of the fuzz targets", &mut fuzz::build()?)?;
     let seconds = minutes * 40 / fuzz::TARGETS.len() as u64;
     for target in fuzz::TARGETS {
-        steps.run(&format!("fuzz {target}"), &mut fuzz::run(target, seconds)?)?;
+        steps.run_quietly(&format!("fuzz {target}"), &mut fuzz::run(target, seconds)?)?;
     }
     steps.end();
     Ok(())

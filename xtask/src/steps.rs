@@ -27,6 +27,19 @@ impl Steps {
         })
     }
 
+    /// Runs a command as the next step, and shows what it prints only if it fails.
+    pub fn run_quietly(&mut self, name: &str, command: &mut Command) -> Outcome {
+        let shown = show(command);
+        self.check(name, || {
+            let output = command.output().map_err(|error| format!("{shown}: {error}"))?;
+            if output.status.success() {
+                return Ok(());
+            }
+            let text = String::from_utf8_lossy(&output.stderr);
+            Err(format!("{}; repeat it with\n  {shown}\n{text}", output.status))
+        })
+    }
+
     /// Runs a function as the next step.
     pub fn check(&mut self, name: &str, work: impl FnOnce() -> Outcome) -> Outcome {
         println!("\n== {name}");

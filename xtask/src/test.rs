@@ -43,7 +43,7 @@ pub fn run() -> Outcome {
     miri(&mut steps)?;
     steps.run("build of the fuzz targets", &mut fuzz::build()?)?;
     for target in fuzz::TARGETS {
-        steps.run(&format!("fuzz {target}"), &mut fuzz::run(target, FUZZ_SECONDS)?)?;
+        steps.run_quietly(&format!("fuzz {target}"), &mut fuzz::run(target, FUZZ_SECONDS)?)?;
     }
     steps.run("build of the program", &mut cargo(&["build", "--release", "--quiet"]))?;
     steps.check("the README's first command", first_command)?;
