@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use crate::arch;
 use crate::hash::Hasher;
 
 /// A value that a filter can hold, as bytes that never change.
@@ -37,7 +38,8 @@ pub trait Item {
 
     /// Hashes many items, `hashes[i]` being that of `items[i]`.
     ///
-    /// Integers of 4 and 8 bytes are hashed several at a time in vector registers.
+    /// Unsigned integers of 4 and 8 bytes are hashed several at a time in vector registers; the bytes
+    /// of text are asked for ahead, so that items all over memory wait for it together.
     ///
     /// # Panics
     ///
@@ -47,10 +49,24 @@ pub trait Item {
         Self: Sized,
     {
         assert_eq!(items.len(), hashes.len(), "one hash an item");
-        for (hash, item) in hashes.iter_mut().zip(items) {
+        for (i, (hash, item)) in hashes.iter_mut().zip(items).enumerate() {
+            if let Some(ahead) = items.get(i + AHEAD) {
+                let bytes = ahead.stable_bytes();
+                // The first line and the last: text of up to 128 bytes has no other.
+                prefetch_ends(bytes.as_ref());
+            }
             *hash = item.hash_by(hasher);
         }
     }
+}
+
+/// How many items ahead bytes are asked for: at 3 ns an item, the latency of memory.
+const AHEAD: usize = 24;
+
+#[inline(always)]
+fn prefetch_ends(bytes: &[u8]) {
+    arch::prefetch(bytes, 0);
+    arch::prefetch(bytes, bytes.len().wrapping_sub(1));
 }
 
 macro_rules! integer_items {
@@ -61,6 +77,13 @@ macro_rules! integer_items {
             #[inline]
             fn stable_bytes(&self) -> Self::Bytes<'_> {
                 self.to_le_bytes()
+            }
+
+            fn hash_each(items: &[Self], hasher: &Hasher, hashes: &mut [u64]) {
+                assert_eq!(items.len(), hashes.len(), "one hash an item");
+                for (hash, item) in hashes.iter_mut().zip(items) {
+                    *hash = item.hash_by(hasher);
+                }
             }
         }
     )* };
