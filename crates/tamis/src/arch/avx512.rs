@@ -66,22 +66,22 @@ static LANES: Lanes = Lanes { shifts: SplitBlock::SHIFTS, one: 1 };
 /// The CPU has AVX-512 VBMI and BITALG.
 #[inline(always)]
 pub(super) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
-    let block = SplitBlock::block(hash, words.len() / 8);
-    let missing: u32;
-    // SAFETY: `block` is below the number of whole blocks, so 64 bytes are readable. An assembly load
+    let first = SplitBlock::first_word(hash, words.len());
+    let missing: u64;
+    // SAFETY: `first` starts a whole block, so 64 bytes are readable. An assembly load
     // of words that other threads may set is as good as eight relaxed loads: each 8-byte lane is read
     // whole, and bits only ever go from 0 to 1.
     unsafe {
         asm!(
             "vpbroadcastq zmm16, {spread}",
-            "vpbroadcastq zmm17, qword ptr [{lanes} + 64]",
-            "vpsrlvq zmm16, zmm16, zmmword ptr [{lanes}]",
+            "vpbroadcastq zmm17, qword ptr [rip + {lanes} + 64]",
+            "vpsrlvq zmm16, zmm16, zmmword ptr [rip + {lanes}]",
             "vprolvq zmm16, zmm17, zmm16",
             "vptestnmq k1, zmm16, zmmword ptr [{block}]",
             "kmovd {missing:e}, k1",
             spread = in(reg) SplitBlock::spread(hash),
-            lanes = in(reg) &raw const LANES,
-            block = in(reg) words.as_ptr().cast::<[u64; 8]>().wrapping_add(block),
+            lanes = sym LANES,
+            block = in(reg) words.as_ptr().wrapping_add(first),
             missing = lateout(reg) missing,
             out("xmm16") _, out("xmm17") _, out("k1") _,
             options(readonly, nostack, preserves_flags),
@@ -97,14 +97,14 @@ pub(super) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
 /// The CPU has AVX-512 F and DQ; `words` is valid for writing.
 #[inline(always)]
 pub(super) unsafe fn insert_one_512(words: *mut [u64], hash: u64) -> bool {
-    let block = SplitBlock::block(hash, words.len() / 8);
+    let first = SplitBlock::first_word(hash, words.len());
     let missing: u32;
-    // SAFETY: `block` is below the number of whole blocks, so 64 bytes are readable and writable.
+    // SAFETY: `first` starts a whole block, so 64 bytes are readable and writable.
     unsafe {
         asm!(
             "vpbroadcastq zmm16, {spread}",
-            "vpbroadcastq zmm17, qword ptr [{lanes} + 64]",
-            "vpsrlvq zmm16, zmm16, zmmword ptr [{lanes}]",
+            "vpbroadcastq zmm17, qword ptr [rip + {lanes} + 64]",
+            "vpsrlvq zmm16, zmm16, zmmword ptr [rip + {lanes}]",
             "vmovdqu64 zmm18, zmmword ptr [{block}]",
             "vprolvq zmm16, zmm17, zmm16",
             "vptestnmq k1, zmm16, zmm18",
@@ -112,8 +112,8 @@ pub(super) unsafe fn insert_one_512(words: *mut [u64], hash: u64) -> bool {
             "vmovdqu64 zmmword ptr [{block}], zmm18",
             "kmovb {missing:e}, k1",
             spread = in(reg) SplitBlock::spread(hash),
-            lanes = in(reg) &raw const LANES,
-            block = in(reg) words.cast::<[u64; 8]>().wrapping_add(block),
+            lanes = sym LANES,
+            block = in(reg) words.cast::<u64>().wrapping_add(first),
             missing = lateout(reg) missing,
             out("xmm16") _, out("xmm17") _, out("xmm18") _, out("k1") _,
             options(nostack, preserves_flags),

@@ -96,6 +96,15 @@ pub(crate) fn level() -> Level {
     Level::Scalar
 }
 
+/// Tells whether this CPU runs the fastest level: one comparison where it does.
+#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+#[inline(always)]
+fn is_avx512() -> bool {
+    LEVEL.load(Ordering::Relaxed) == Level::Avx512 as u8 || {
+        LEVEL.load(Ordering::Relaxed) == 0 && detect() == Level::Avx512
+    }
+}
+
 #[cold]
 #[inline(never)]
 fn detect() -> Level {
@@ -135,7 +144,7 @@ pub(crate) fn kernels() -> &'static OwnedKernels {
 #[inline]
 pub(crate) fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
-    if level() == Level::Avx512 {
+    if is_avx512() {
         // SAFETY: the level was detected.
         return unsafe { avx512::contains_one_512(words, hash) };
     }
@@ -146,7 +155,7 @@ pub(crate) fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
 #[inline]
 pub(crate) fn insert_one_512(words: &mut [u64], hash: u64) -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
-    if level() == Level::Avx512 {
+    if is_avx512() {
         // SAFETY: the level was detected, and `words` is borrowed uniquely.
         return unsafe { avx512::insert_one_512(words, hash) };
     }
@@ -160,7 +169,7 @@ pub(crate) fn insert_one_512(words: &mut [u64], hash: u64) -> bool {
 #[inline]
 pub(crate) fn insert_one_512_shared(words: &[AtomicU64], hash: u64) -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
-    if level() == Level::Avx512 {
+    if is_avx512() {
         // SAFETY: the level was detected, and atomic words may be written.
         return unsafe { avx512::insert_one_512(as_cells(words), hash) };
     }
@@ -170,7 +179,7 @@ pub(crate) fn insert_one_512_shared(words: &[AtomicU64], hash: u64) -> bool {
 /// Sets the bits of a batch as [`insert_one_512_shared`] does, without answers.
 pub(crate) fn insert_512_shared(words: &[AtomicU64], hashes: &[u64]) {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
-    if level() == Level::Avx512 {
+    if is_avx512() {
         // SAFETY: the level was detected.
         return unsafe { avx512::insert_512_shared(words, hashes) };
     }
