@@ -31,7 +31,8 @@ const DEDUP: &[Program] = &[
     exact("tamis dedup --full", &["tamis", "dedup", "--full", "FILE"]),
     Program {
         name: "tamis dedup --approx",
-        words: &["tamis", "dedup", "--approx", "1e-6", "FILE"],
+        // Some 32 bits an item.
+        words: &["tamis", "dedup", "--approx", "1.6e-5", "--items", "8300000", "FILE"],
         exact: false,
     },
     exact("huniq", &["sh", "-c", "exec huniq < FILE"]),
