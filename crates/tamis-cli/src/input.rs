@@ -26,6 +26,16 @@ enum Packing {
 }
 
 impl Packing {
+    /// Tells whether these first bytes could be those of a packed format, but are too few to know.
+    fn may_become_known(head: &[u8]) -> bool {
+        match head {
+            [] | [0x1f] | [0x28] | [0x50..=0x5f] => true,
+            [0x28, 0xb5] | [0x28, 0xb5, 0x2f] => true,
+            [0x50..=0x5f, 0x2a] | [0x50..=0x5f, 0x2a, 0x4d] => true,
+            _ => false,
+        }
+    }
+
     fn of(head: &[u8]) -> Self {
         match head {
             [0x1f, 0x8b, ..] => Packing::Gzip,
@@ -76,7 +86,9 @@ impl Input {
         let mut reader = Counted { reader, bytes: Rc::clone(&consumed_bytes) };
         let mut head = [0; 4];
         let mut filled = 0;
-        while filled < head.len() {
+        // A terminal or `tail -f` may send a line of two bytes and then wait for its answer: no more
+        // is read than it takes to tell.
+        while Packing::may_become_known(&head[..filled]) {
             match reader.read(&mut head[filled..]) {
                 Ok(0) => break,
                 Ok(len) => filled += len,
@@ -263,7 +275,9 @@ mod tests {
 
     #[test]
     fn plain_bytes_come_as_they_are() {
-        for bytes in [&b""[..], b"a", b"abc", b"one\ntwo", b"\x1f", b"\x28\xb5\x2f"] {
+        for bytes in
+            [&b""[..], b"a", b"abc", b"one\ntwo", b"\x1f", b"\x28\xb5\x2f", b"P*M", b"P*Mx"]
+        {
             assert_eq!(read(bytes.to_vec()).unwrap(), bytes);
         }
     }
