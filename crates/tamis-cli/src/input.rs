@@ -28,12 +28,14 @@ enum Packing {
 impl Packing {
     /// Tells whether these first bytes could be those of a packed format, but are too few to know.
     fn may_become_known(head: &[u8]) -> bool {
-        match head {
-            [] | [0x1f] | [0x28] | [0x50..=0x5f] => true,
-            [0x28, 0xb5] | [0x28, 0xb5, 0x2f] => true,
-            [0x50..=0x5f, 0x2a] | [0x50..=0x5f, 0x2a, 0x4d] => true,
-            _ => false,
-        }
+        matches!(
+            head,
+            [] | [0x1f | 0x28 | 0x50..=0x5f]
+                | [0x28, 0xb5]
+                | [0x28, 0xb5, 0x2f]
+                | [0x50..=0x5f, 0x2a]
+                | [0x50..=0x5f, 0x2a, 0x4d]
+        )
     }
 
     fn of(head: &[u8]) -> Self {

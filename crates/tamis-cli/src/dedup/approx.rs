@@ -16,6 +16,8 @@ use tamis::{Bloom, DigestSet, Filter as _, Hasher, Insert as _, Kind, Plan, Plan
 pub struct Approx {
     layers: Vec<Layer>,
     growth: Growth,
+    // The share by which a filter may be overfull before another follows.
+    slack: f64,
     target: f64,
     // The rate, when it was computed last.
     rate: f64,
@@ -50,6 +52,17 @@ fn odds(rate: f64) -> f64 {
     rate / (1.0 - rate)
 }
 
+/// How many distinct records will come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Expected {
+    /// The user said so: the rate rises if more come.
+    Stated(u64),
+    /// Seen from the inputs: the rate is kept if more come.
+    Guessed(u64),
+    /// Any number: the rate is kept.
+    Unknown,
+}
+
 /// What happens when a filter holds as many items as its rate allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
@@ -68,21 +81,30 @@ struct Scratch {
 }
 
 impl Approx {
-    /// Plans for `items` records at rate `target`, or for any number of them if it is not known.
+    /// Plans for so many distinct records at rate `target`.
     ///
     /// # Errors
     ///
     /// As for [`Bloom::for_items`].
-    pub fn new(items: Option<u64>, target: f64, growth: Growth) -> Result<Self, PlanError> {
-        // Without a number the first of all filters takes half the rate, the next a quarter.
-        let (items, rate) = items.map_or((FIRST_ITEMS, target / 2.0), |items| (items, target));
+    pub fn new(expected: Expected, target: f64, growth: Growth) -> Result<Self, PlanError> {
+        let (items, rate) = match expected {
+            Expected::Stated(items) => (items, target),
+            // The first of all filters takes half the rate, the next a quarter.
+            Expected::Guessed(items) => (items, target / 2.0),
+            Expected::Unknown => (FIRST_ITEMS, target / 2.0),
+        };
         let mut plan = Plan::for_kind(Kind::SplitBlock, items, rate)?;
         if let Growth::Within(max_bytes) = growth
             && plan.bytes() > max_bytes
         {
             plan = Plan::for_items_in(Kind::SplitBlock, items, max_bytes)?;
         }
-        Ok(Self::of(Bloom::new(&plan, Hasher::default())?, target, growth))
+        let mut approx = Self::of(Bloom::new(&plan, Hasher::default())?, target, growth);
+        if let Expected::Stated(_) = expected {
+            // So many items as stated are counted with the error of an estimate: they need no other.
+            approx.slack = 1.0 / 64.0;
+        }
+        Ok(approx)
     }
 
     /// Turns an exact set into a filter of at most `max_bytes`, in the memory of the set: it is given
@@ -117,10 +139,11 @@ impl Approx {
         Self {
             layers: vec![Layer::of(bloom)],
             growth,
+            slack: 0.0,
             target,
             rate: 0.0,
             since: 0,
-            step: 0,
+            step: 64,
             settled_lost: 0.0,
             scratch: Scratch::default(),
         }
@@ -132,6 +155,7 @@ impl Approx {
     ///
     /// If there is no memory for a filter that must follow.
     pub fn insert_each(&mut self, hashes: &[u64], new: &mut Answers) -> Result<(), PlanError> {
+        self.grow()?;
         let (last, earlier) = self.layers.split_last_mut().expect("at least one layer");
         let words = new.reset(hashes.len());
         if earlier.is_empty() {
@@ -144,7 +168,6 @@ impl Approx {
         self.since += inserted;
         if self.since >= self.step {
             self.recompute();
-            self.grow()?;
         }
         Ok(())
     }
@@ -152,18 +175,23 @@ impl Approx {
     /// Computes the present rate, and settles what was lost at the rates since the last time.
     fn recompute(&mut self) {
         let (last, earlier) = self.layers.split_last_mut().expect("at least one layer");
-        let since = self.since as f64;
-        // Two guesses, the second with the mean of the rates before and after the first.
-        let (before, before_odds) = (last.offered, odds(last.rate().min(MAX_RATE)));
-        last.offered = before + since * (1.0 + before_odds);
-        let after_odds = odds(last.rate().min(MAX_RATE));
-        last.offered = before + since * (1.0 + (before_odds + after_odds) / 2.0);
-        let escape = |layer: &Layer| 1.0 - layer.rate();
-        let escapes = earlier.iter().map(escape).product::<f64>() * escape(last);
-        let rate = (1.0 - escapes).clamp(0.0, MAX_RATE);
-        // The rate rose between the two.
-        self.settled_lost += since * (odds(self.rate) + odds(rate)) / 2.0;
-        (self.rate, self.since) = (rate, 0);
+        let earlier_escape = earlier.iter().map(|layer| 1.0 - layer.rate()).product::<f64>();
+        let rate_with = |last: &Layer| (1.0 - earlier_escape * (1.0 - last.rate())).min(MAX_RATE);
+        // In small steps: a batch may be a large part of a small filter.
+        while self.since > 0 {
+            let part = self.since.min(self.step.max(1));
+            self.since -= part;
+            let (part, before) = (part as f64, last.offered);
+            let own_odds = odds(last.rate().min(MAX_RATE));
+            // Two guesses, the second with the mean of the rates before and after the first.
+            last.offered = before + part * (1.0 + own_odds);
+            let after_odds = odds(last.rate().min(MAX_RATE));
+            last.offered = before + part * (1.0 + (own_odds + after_odds) / 2.0);
+            let rate = rate_with(last);
+            self.settled_lost += part * (odds(self.rate) + odds(rate)) / 2.0;
+            self.rate = rate;
+        }
+        self.rate = rate_with(last);
         // Rates rise by about a sixteenth while items grow by a 128th; capacity is not overlooked.
         let left = last.bloom.plan().items().saturating_sub(last.offered as u64);
         self.step = (last.items / 128).max(64);
@@ -172,18 +200,24 @@ impl Approx {
         }
     }
 
+    /// Lets another filter follow if the last one is full.
     fn grow(&mut self) -> Result<(), PlanError> {
         let last = self.layers.last().expect("at least one layer");
         let plan = *last.bloom.plan();
         let Growth::Within(max_bytes) = self.growth else { return Ok(()) };
-        if last.offered < plan.items() as f64 {
+        if last.offered < plan.items() as f64 * (1.0 + self.slack) {
             return Ok(());
         }
-        let next =
-            Plan::for_kind(Kind::SplitBlock, plan.items().saturating_mul(2), plan.rate() / 2.0)?;
-        if self.memory_bytes().saturating_add(next.bytes()) > max_bytes {
+        let (items, rate) = (plan.items().saturating_mul(2), plan.rate() / 2.0);
+        let mut next = Plan::for_kind(Kind::SplitBlock, items, rate)?;
+        let left_bytes = max_bytes.saturating_sub(self.memory_bytes());
+        if next.bytes() > left_bytes {
+            // The last filter takes what is left.
             self.growth = Growth::Never;
-            return Ok(());
+            match Plan::for_memory(Kind::SplitBlock, left_bytes, rate) {
+                Ok(smaller) => next = smaller,
+                Err(_) => return Ok(()),
+            }
         }
         let bloom = Bloom::new(&next, Hasher::default())?;
         self.layers.push(Layer::of(bloom));
@@ -279,20 +313,27 @@ mod tests {
 
     #[test]
     fn as_many_are_lost_as_expected() {
-        let mut planned = Approx::new(Some(200_000), 0.01, Growth::Within(u64::MAX)).unwrap();
+        let mut planned =
+            Approx::new(Expected::Stated(200_000), 0.01, Growth::Within(u64::MAX)).unwrap();
         let lost = fill(&mut planned, 200_000);
         assert!(is_near(lost, planned.expected_lost()), "{lost} {}", planned.expected_lost());
         assert!(planned.rate() <= 0.01 && planned.layers.len() == 1);
 
-        let mut over = Approx::new(Some(10_000), 0.01, Growth::Never).unwrap();
-        let lost = fill(&mut over, 60_000);
+        let mut over = Approx::new(Expected::Stated(10_000), 0.01, Growth::Never).unwrap();
+        let lost = fill(&mut over, 20_000);
         assert!(is_near(lost, over.expected_lost()), "{lost} {}", over.expected_lost());
         assert!(over.rate() > 0.1);
+
+        // In a filter that is nearly full an error of the estimate feeds on itself, but slowly.
+        let mut full = Approx::new(Expected::Stated(10_000), 0.01, Growth::Never).unwrap();
+        let lost = fill(&mut full, 60_000);
+        assert!((full.expected_lost() / lost as f64 - 1.0).abs() < 0.1, "{lost}");
+        assert!(full.rate() > 0.8);
     }
 
     #[test]
     fn an_unknown_number_keeps_the_rate_by_growing() {
-        let mut approx = Approx::new(None, 0.001, Growth::Within(u64::MAX)).unwrap();
+        let mut approx = Approx::new(Expected::Unknown, 0.001, Growth::Within(u64::MAX)).unwrap();
         let lost = fill(&mut approx, 3 * FIRST_ITEMS + 100_000);
         assert!(approx.layers.len() == 3 && approx.rate() <= 0.001);
         assert!(is_near(lost, approx.expected_lost()), "{lost} {}", approx.expected_lost());
@@ -301,7 +342,7 @@ mod tests {
     #[test]
     fn a_limit_is_kept_by_not_growing() {
         let max_bytes = 3 << 20;
-        let mut approx = Approx::new(None, 0.001, Growth::Within(max_bytes)).unwrap();
+        let mut approx = Approx::new(Expected::Unknown, 0.001, Growth::Within(max_bytes)).unwrap();
         let lost = fill(&mut approx, 3 * FIRST_ITEMS);
         assert!(approx.memory_bytes() <= max_bytes && approx.rate() > 0.001);
         assert!(is_near(lost, approx.expected_lost()), "{lost} {}", approx.expected_lost());

@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use tamis::Hasher;
 
+use self::approx::Expected;
 use self::batch::{Keys, Width};
 use self::seen::{Budget, Seen};
 use self::state::{Checkpoint, State};
@@ -276,8 +277,13 @@ impl Args {
     ) -> Result<Stats, Failure> {
         let (hasher, budget) = (self.hasher(), self.budget());
         let mut seen = if self.approx.is_some() {
-            let expected = sample.filter(|sample| sample.is_bound).map(|s| s.records as u64);
-            Seen::<D>::approx(hasher, budget, self.items.or(expected))?
+            let guess = sample.filter(|sample| sample.is_bound).map(|s| s.records as u64);
+            let expected = match (self.items, guess) {
+                (Some(items), _) => Expected::Stated(items),
+                (None, Some(records)) => Expected::Guessed(records),
+                (None, None) => Expected::Unknown,
+            };
+            Seen::<D>::approx(hasher, budget, expected)?
         } else {
             Seen::<D>::exact(hasher, budget)
         };

@@ -2,7 +2,7 @@
 
 use tamis::{Answers, DigestSet, Hasher, PlanError};
 
-use super::approx::{Approx, Growth};
+use super::approx::{Approx, Expected, Growth};
 use super::batch::{Batch, Keys, Width};
 use crate::exit::Failure;
 use crate::size::Size;
@@ -53,13 +53,13 @@ impl<D: Width> Seen<D> {
         Self::of(Held::Exact(DigestSet::within(budget.max_bytes)), hasher, budget)
     }
 
-    /// Makes an empty filter for `items` records, or for any number.
+    /// Makes an empty filter for so many records.
     ///
     /// # Errors
     ///
     /// If there is no such filter in the budget.
-    pub fn approx(hasher: Hasher, budget: Budget, items: Option<u64>) -> Result<Self, Failure> {
-        let approx = Approx::new(items, budget.target, Growth::Within(budget.max_bytes))
+    pub fn approx(hasher: Hasher, budget: Budget, expected: Expected) -> Result<Self, Failure> {
+        let approx = Approx::new(expected, budget.target, Growth::Within(budget.max_bytes))
             .map_err(Failure::new)?;
         Ok(Self::of(Held::Approx(approx), hasher, budget))
     }

@@ -1,0 +1,126 @@
+//! What can go wrong gives one clear line and status 2, and changes nothing.
+
+use std::fs;
+use std::process::Stdio;
+
+use super::program::{command, dedup, lines};
+
+#[test]
+fn inputs_that_cannot_be_read_are_named_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let (good, output) = (folder.path().join("good"), folder.path().join("out"));
+    fs::write(&good, "a\n").unwrap();
+    fs::write(&output, "old").unwrap();
+    for (bad, reason) in
+        [(folder.path().join("missing"), "no such file"), (folder.path().into(), "directory")]
+    {
+        for to in [&["-o", output.to_str().unwrap()][..], &[]] {
+            let mut args = vec![good.as_os_str(), bad.as_os_str()];
+            args.extend(to.iter().map(std::ffi::OsStr::new));
+            let run = dedup(args, b"");
+            run.fails_with(reason);
+            assert!(run.stderr.contains(bad.to_str().unwrap()) && run.stdout.is_empty(), "{run:?}");
+        }
+    }
+    assert_eq!(fs::read(&output).unwrap(), b"old");
+}
+
+#[test]
+fn outputs_that_cannot_be_written_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    dedup(["-o".as_ref(), folder.path().as_os_str()], b"a\n").fails_with("is a directory");
+    let missing = folder.path().join("missing/out");
+    dedup(["-o".as_ref(), missing.as_os_str()], b"a\n").fails_with("missing/out: no such file");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_said_and_the_old_output_stays() {
+    dedup(["-o", "/dev/full"], b"a\n").fails_with("/dev/full: no space left");
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = command([""; 0]).stdin(Stdio::null()).stdout(full).output().unwrap();
+    assert!(output.status.success(), "nothing to write is no failure");
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("in"), folder.path().join("out"));
+    fs::write(&input, lines(100_000, 100_000)).unwrap();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let run = command([&input]).stdout(full).output().unwrap();
+    assert_eq!(run.status.code(), Some(2));
+    assert!(String::from_utf8(run.stderr).unwrap().contains("standard output: no space left"));
+    // A limit on the size of files stands for a disk that fills up on the way.
+    fs::write(&output, "old").unwrap();
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 100; exec {} dedup {} -o {}",
+        env!("CARGO_BIN_EXE_tamis"),
+        input.display(),
+        output.display()
+    );
+    let run = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
+    assert_eq!(run.status.code(), Some(2), "{run:?}");
+    assert_eq!(fs::read(&output).unwrap(), b"old");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "no temporary file is left");
+}
+
+#[test]
+fn a_reader_that_has_had_enough_is_a_quiet_success() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("in");
+    fs::write(&input, lines(200_000, 200_000)).unwrap();
+    for options in [&[][..], &["--count"]] {
+        let mut command = command(options);
+        command.arg(&input).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((output.status.code(), &output.stderr[..]), (Some(0), &b""[..]));
+    }
+}
+
+#[test]
+fn options_that_make_no_sense_are_refused() {
+    dedup(["--memory", "1M"], b"").fails_with("--memory");
+    dedup(["--repeated", "--approx=0.01"], b"").fails_with("--repeated=all");
+    for (options, word) in [
+        (&["--approx=0"][..], "rate"),
+        (&["--approx=1"], "rate"),
+        (&["--approx=nan"], "rate"),
+        (&["--approx=-1"], "rate"),
+        (&["--memory=lots"], "512M"),
+        (&["--hash-bits=32"], "64"),
+        (&["-k0"], "0"),
+        (&["--json=id"], "/id"),
+        (&["--full", "--approx=0.1"], "cannot be used with"),
+        (&["--unique", "--state=x"], "cannot be used with"),
+        (&["-d,"], "--field"),
+        (&["--items=5"], "--approx"),
+    ] {
+        let run = dedup(options, b"");
+        assert!(run.status == 2 && run.stderr.contains(word), "{options:?}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn absurd_plans_are_refused_not_tried() {
+    let run = dedup(["--approx=0.01", "--items=18446744073709551615"], b"a\n");
+    assert_eq!((run.status, run.stdout.len()), (2, 0), "{run:?}");
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+}
+
+#[test]
+fn exact_refuses_to_outgrow_its_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("in"), folder.path().join("out"));
+    fs::write(&input, lines(400_000, 1 << 40)).unwrap();
+    fs::write(&output, "old").unwrap();
+    for option in ["--exact", "--full", "--count", "--repeated"] {
+        let args = [
+            "--memory=9M".as_ref(),
+            option.as_ref(),
+            "-o".as_ref(),
+            output.as_os_str(),
+            input.as_os_str(),
+        ];
+        dedup(args, b"").fails_with("--memory");
+        assert_eq!(fs::read(&output).unwrap(), b"old");
+    }
+}

@@ -1,0 +1,71 @@
+//! Where records come from and how long they may be.
+
+use std::io::{Read, Write};
+use std::process::Stdio;
+
+use super::program::{command, dedup, first_occurrences, lines};
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn packed_inputs_are_known_by_their_first_bytes() {
+    let text = lines(50_000, 20_000);
+    let expected = first_occurrences(&text);
+    let (one, two) = text.split_at(400_001);
+    let packed = [
+        gzip(&text),
+        [gzip(one), gzip(two)].concat(),
+        zstd::encode_all(&text[..], 1).unwrap(),
+        [zstd::encode_all(one, 1).unwrap(), zstd::encode_all(two, 1).unwrap()].concat(),
+    ];
+    for packed in packed {
+        assert!(dedup([""; 0], &packed).quietly() == expected);
+    }
+}
+
+#[test]
+fn cut_and_corrupt_packed_inputs_fail_and_leave_the_output() {
+    let text = lines(50_000, 20_000);
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("in"), folder.path().join("out"));
+    for (format, packed) in
+        [("gzip", gzip(&text)), ("zstd", zstd::encode_all(&text[..], 1).unwrap())]
+    {
+        let mut corrupt = packed.clone();
+        corrupt[packed.len() / 2..].iter_mut().take(20).for_each(|byte| *byte ^= 0x55);
+        for bad in [&packed[..packed.len() - 5], &packed[..packed.len() / 2], &corrupt] {
+            std::fs::write(&input, bad).unwrap();
+            std::fs::write(&output, "old").unwrap();
+            dedup([input.as_os_str(), "-o".as_ref(), output.as_os_str()], b"").fails_with(format);
+            assert_eq!(std::fs::read(&output).unwrap(), b"old");
+        }
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "no temporary file is left");
+}
+
+#[test]
+fn a_record_may_be_longer_than_any_buffer() {
+    let long = vec![b'x'; 64 << 20];
+    let text = [&long[..], b"y\n", &long, b"y\nshort\n", &long, b"z"].concat();
+    let expected = [&long[..], b"y\nshort\n", &long, b"z\n"].concat();
+    assert!(dedup([""; 0], &text).quietly() == expected);
+    assert!(dedup(["--full"], &text).quietly() == expected);
+}
+
+#[test]
+fn a_slow_source_is_passed_on_at_once() {
+    let mut child = command([""; 0]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut source, mut sink) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut answer = [0; 2];
+    for line in [b"a\n", b"b\n"] {
+        source.write_all(line).unwrap();
+        sink.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, line);
+    }
+    drop(source);
+    assert!(child.wait().unwrap().success());
+}

@@ -1,0 +1,85 @@
+//! Runs the program.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Run {
+    /// What it printed.
+    pub stdout: Vec<u8>,
+    /// What it said.
+    pub stderr: String,
+    /// Its exit status.
+    pub status: i32,
+}
+
+impl Run {
+    /// Returns what was printed, after checking that all went well and nothing was said.
+    pub fn quietly(self) -> Vec<u8> {
+        assert_eq!((self.status, self.stderr.as_str()), (0, ""));
+        self.stdout
+    }
+
+    /// Checks that the run failed with one clear line that holds `text`.
+    pub fn fails_with(&self, text: &str) {
+        assert_eq!(self.status, 2, "{self:?}");
+        assert_eq!(self.stderr.lines().count(), 1, "{}", self.stderr);
+        assert!(self.stderr.starts_with("tamis: "), "{}", self.stderr);
+        assert!(self.stderr.contains(text), "'{text}' is not in: {}", self.stderr);
+    }
+}
+
+/// Returns `tamis dedup` with these arguments.
+pub fn command<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
+    command.arg("dedup").args(args);
+    command
+}
+
+/// Runs `tamis dedup` on `stdin`.
+pub fn dedup<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>, stdin: &[u8]) -> Run {
+    let mut command = command(args);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    let output = std::thread::scope(|threads| {
+        threads.spawn(move || {
+            // A program that fails early reads no more: that is no error here.
+            pipe.write_all(stdin).ok();
+        });
+        child.wait_with_output().unwrap()
+    });
+    Run {
+        stdout: output.stdout,
+        stderr: String::from_utf8(output.stderr).unwrap(),
+        status: output.status.code().expect("not killed"),
+    }
+}
+
+/// Lines with many repeats, the same for the same numbers: `count` of them, about `distinct` different.
+pub fn lines(count: u64, distinct: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut state = 1_u64;
+    for _ in 0..count {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        writeln!(bytes, "https://example.org/item/{}", (state >> 33) % distinct).unwrap();
+    }
+    bytes
+}
+
+/// The first occurrence of each line, by the obvious program.
+pub fn first_occurrences(bytes: &[u8]) -> Vec<u8> {
+    let mut seen = std::collections::HashSet::new();
+    let mut kept = Vec::new();
+    for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        if seen.insert(line) {
+            kept.extend_from_slice(line);
+            kept.push(b'\n');
+        }
+    }
+    kept
+}

@@ -1,0 +1,200 @@
+//! A state remembers lines from run to run, whatever happens to the runs.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use super::program::{Run, command, dedup, first_occurrences, lines};
+
+fn with_state(state: &Path, options: &[&str], stdin: &[u8]) -> Run {
+    let mut args = vec!["--state", state.to_str().unwrap()];
+    args.extend(options);
+    dedup(args, stdin)
+}
+
+#[test]
+fn later_runs_print_only_what_is_new() {
+    let folder = tempfile::tempdir().unwrap();
+    for bits in ["--hash-bits=64", "--hash-bits=128"] {
+        let state = folder.path().join(bits);
+        assert_eq!(with_state(&state, &[bits], b"a\nb\na\n").quietly(), b"a\nb\n");
+        assert_eq!(with_state(&state, &[bits], b"b\nc\nc\n").quietly(), b"c\n");
+        assert_eq!(with_state(&state, &[], b"a\nb\nc\nd").quietly(), b"d\n");
+        assert_eq!(with_state(&state, &["--repeated=all"], b"a\nnew\n").quietly(), b"a\n");
+        assert_eq!(with_state(&state, &[], b"new\n").quietly(), b"");
+    }
+}
+
+#[test]
+fn a_state_of_another_kind_is_refused_and_untouched() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    with_state(&state, &["-k2", "--hash-bits=64"], b"1\ta\n").quietly();
+    let before = fs::read(&state).unwrap();
+    for (options, text) in [
+        (&["-k3"][..], "remembers 'field 2"),
+        (&["-k2", "-0"], "newline"),
+        (&["-k2", "--seed=7"], "seed"),
+        (&["-k2", "--hash-bits=128"], "64-bit"),
+        (&[], "remembers"),
+    ] {
+        with_state(&state, options, b"1\tb\n").fails_with(text);
+        assert_eq!(fs::read(&state).unwrap(), before);
+    }
+    fs::write(&state, "some text\n").unwrap();
+    with_state(&state, &[], b"a\n").fails_with("is not a state file");
+    assert_eq!(fs::read(&state).unwrap(), b"some text\n");
+    with_state(folder.path(), &[], b"a\n").fails_with("not a regular file");
+}
+
+#[test]
+fn a_run_that_fails_is_not_remembered() {
+    let folder = tempfile::tempdir().unwrap();
+    let (state, bad, output) =
+        (folder.path().join("state"), folder.path().join("bad.gz"), folder.path().join("out"));
+    with_state(&state, &[], b"a\n").quietly();
+    let before = fs::read(&state).unwrap();
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+    encoder.write_all(&lines(100_000, 50_000)).unwrap();
+    let packed = encoder.finish().unwrap();
+    fs::write(&bad, &packed[..packed.len() - 100]).unwrap();
+    let options = ["--checkpoint=1", "-o", output.to_str().unwrap(), bad.to_str().unwrap()];
+    with_state(&state, &options, b"").fails_with("gzip");
+    assert_eq!(fs::read(&state).unwrap(), before);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left");
+    with_state(&state, &["-o", bad.to_str().unwrap(), bad.to_str().unwrap()], b"")
+        .fails_with("cannot be one of the inputs");
+}
+
+#[test]
+fn a_second_process_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let mut first = command(["--state".as_ref(), state.as_os_str()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while fs::metadata(&state).map_or(0, |metadata| metadata.len()) == 0 {
+        assert!(Instant::now() < deadline, "the first process makes the state");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    with_state(&state, &[], b"a\n").fails_with("another process");
+    drop(first.stdin.take());
+    assert!(first.wait().unwrap().success());
+    assert_eq!(with_state(&state, &[], b"a\n").quietly(), b"a\n");
+}
+
+/// Where a run writes.
+#[derive(Clone, Copy, Debug)]
+enum To {
+    /// `-o FILE`.
+    File,
+    /// `>> FILE`.
+    Append,
+    /// `> FILE`.
+    Truncate,
+}
+
+/// Runs until one run is not killed; returns how many were.
+fn run_through_kills(folder: &Path, to: To, mut delays: impl Iterator<Item = u64>) -> u32 {
+    let output = folder.join("out");
+    let mut kills = 0;
+    loop {
+        let mut command = command(["--checkpoint=1", "--state"]);
+        command.arg(folder.join("state")).arg(folder.join("in")).stderr(Stdio::piped());
+        match to {
+            To::File => command.arg("-o").arg(&output),
+            To::Append => {
+                command.stdout(OpenOptions::new().create(true).append(true).open(&output).unwrap())
+            }
+            To::Truncate => command.stdout(File::create(&output).unwrap()),
+        };
+        let mut child = command.spawn().unwrap();
+        std::thread::sleep(Duration::from_micros(delays.next().unwrap()));
+        child.kill().unwrap();
+        let ended = child.wait_with_output().unwrap();
+        match ended.status.code() {
+            Some(status) => {
+                assert_eq!(status, 0, "{}", String::from_utf8_lossy(&ended.stderr));
+                return kills;
+            }
+            None => kills += 1,
+        }
+    }
+}
+
+#[test]
+fn runs_that_are_killed_lose_and_invent_nothing() {
+    let earlier = lines(20_000, 30_000);
+    let text = lines(600_000, 200_000);
+    let all = first_occurrences(&[&earlier[..], &text].concat());
+    let expected = &all[first_occurrences(&earlier).len()..];
+    let mut random = 88_172_645_463_325_252_u64;
+    let mut kills = 0;
+    for round in 0..24 {
+        let to = [To::File, To::Append, To::Truncate][round % 3];
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("in"), &text).unwrap();
+        with_state(&path("state"), &[], &earlier).quietly();
+        if matches!(to, To::Append) {
+            fs::write(path("out"), "a line before\n").unwrap();
+        }
+        let mut longest = 2_000;
+        let delays = std::iter::from_fn(|| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            // Runs that start over must be let live some day.
+            longest += longest / 3;
+            Some(random % longest)
+        });
+        kills += run_through_kills(folder.path(), to, delays);
+        let found = fs::read(path("out")).unwrap();
+        let expected = match to {
+            To::Append => [b"a line before\n", expected].concat(),
+            _ => expected.to_vec(),
+        };
+        assert!(
+            found == expected,
+            "round {round}, {to:?}: {} bytes for {}",
+            found.len(),
+            expected.len()
+        );
+        assert!(!path(".out.tamis-part").exists());
+        // All of it is remembered, and nothing else.
+        assert_eq!(with_state(&path("state"), &[], &text).quietly(), b"");
+        assert_eq!(with_state(&path("state"), &[], b"a new line").quietly(), b"a new line\n");
+    }
+    assert!(kills >= 24, "only {kills} runs were killed");
+}
+
+#[test]
+fn a_killed_run_wants_its_own_input_or_to_be_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let state = path("state");
+    let mut child = command(["--checkpoint=1", "--state"])
+        .arg(&state)
+        .stdin(Stdio::piped())
+        .stdout(File::create(path("out")).unwrap())
+        .spawn()
+        .unwrap();
+    child.stdin.as_mut().unwrap().write_all(b"a\nb\n").unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while fs::metadata(path("out")).unwrap().len() < 4 {
+        assert!(Instant::now() < deadline, "the lines are passed on");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    fs::write(path("other"), "a\n").unwrap();
+    with_state(&state, &[path("other").to_str().unwrap()], b"").fails_with("--restart");
+    let other = [path("other").to_str().unwrap().to_string(), "--restart".into()];
+    let other: Vec<&str> = other.iter().map(String::as_str).collect();
+    assert_eq!(with_state(&state, &other, b"").quietly(), b"a\n", "the killed run is forgotten");
+}
