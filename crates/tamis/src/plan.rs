@@ -37,6 +37,9 @@ pub struct Plan {
 /// How much larger than the classic filter a blocked one may be before [`Plan::new`] leaves it.
 const WORTH_ONE_LINE: f64 = 1.25;
 
+/// Up to here a block more or less is no waste.
+const TINY_BITS: u64 = 4096;
+
 /// The largest filter: bit numbers and byte counts stay far inside 64 bits.
 const MAX_BITS: u64 = 1 << 56;
 
@@ -278,6 +281,9 @@ impl Plan {
         let (Ok(classic), Ok(blocked)) = (classic, blocked) else {
             return format!("only {} filters can be so large", self.kind);
         };
+        if blocked.bits <= TINY_BITS {
+            return "one cache line a lookup, and so few items need only a few of them".into();
+        }
         let percent = (blocked.bits as f64 / classic.bits as f64 - 1.0) * 100.0;
         if blocked.worth_one_line(&classic) {
             format!(
@@ -291,7 +297,7 @@ impl Plan {
     /// Tells whether this blocked filter is small enough beside the classic one. Tiny filters are:
     /// a block is the least one can have.
     fn worth_one_line(&self, classic: &Plan) -> bool {
-        self.bits <= 4096 || self.bits as f64 <= classic.bits as f64 * WORTH_ONE_LINE
+        self.bits <= TINY_BITS || self.bits as f64 <= classic.bits as f64 * WORTH_ONE_LINE
     }
 }
 
@@ -542,5 +548,8 @@ mod tests {
         let plan = Plan::new(1_000_000, 1e-6).unwrap();
         assert_eq!(plan.kind(), Kind::Classic);
         assert!(plan.why().contains("more memory"), "{}", plan.why());
+        let tiny = Plan::new(3, 1e-6).unwrap();
+        assert_eq!(tiny.kind(), Kind::SplitBlock);
+        assert!(tiny.why().contains("so few items"), "{}", tiny.why());
     }
 }
