@@ -30,6 +30,7 @@ mod table;
 
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 /// Answers "have I seen this?" for lines, files of items and integers.
@@ -56,7 +57,18 @@ enum Command {
 
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // A wrong value is told in one line, like every other failure.
+        Err(error) if error.kind() == ErrorKind::ValueValidation => {
+            let text = error.to_string();
+            let line = text.lines().next().unwrap_or_default();
+            let line = line.strip_prefix("error: ").unwrap_or(line);
+            return exit::report(Err(exit::Failure::new(line)));
+        }
+        Err(error) => error.exit(),
+    };
+    let outcome = match cli.command {
         Command::Dedup(args) => dedup::run(&args),
         Command::Build(args) => build::run(&args),
         Command::Add(args) => add::run(&args),

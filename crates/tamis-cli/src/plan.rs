@@ -68,14 +68,15 @@ pub fn run(args: &Args) -> Outcome {
     };
     let text =
         if args.json { machine(question, &plans, &best) } else { people(question, &plans, &best) };
-    let mut output = Output::open(None)?;
-    output.write(text.as_bytes())?;
-    output.finish()?;
+    // The picture first: if it cannot be written nothing is printed.
     if let Some(path) = &args.svg {
         let mut output = Output::open(Some(path))?;
         output.write(crate::svg::document(&[chart::rate_by_memory(&best)]).as_bytes())?;
         output.finish()?;
     }
+    let mut output = Output::open(None)?;
+    output.write(text.as_bytes())?;
+    output.finish()?;
     Ok(Exit::Yes)
 }
 
