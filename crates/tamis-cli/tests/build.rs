@@ -1,0 +1,240 @@
+//! `tamis build` and `tamis add` as a user runs them.
+
+mod program;
+
+use std::io::Write as _;
+
+use program::{Folder, lines};
+
+#[test]
+fn items_are_counted_first_so_that_the_size_is_right() {
+    let folder = Folder::new();
+    // Every item twice: repeats are offered, and take no room.
+    folder.write("a.txt", lines((0..5000).chain(0..5000)));
+    folder.ok("build a.txt -o counted.tamis");
+    folder.ok("build --items 5000 a.txt -o told.tamis");
+    assert_eq!(folder.read("counted.tamis"), folder.read("told.tamis"));
+    let info = folder.ok("info counted.tamis");
+    assert!(info.contains("capacity      5,000 items"), "{info}");
+    assert!(info.contains("added         10,000, repeats included"), "{info}");
+    assert_eq!(folder.ok("check -c counted.tamis a.txt"), "10000\n");
+}
+
+#[test]
+fn equal_items_are_equal_bytes_in_any_order_and_from_anywhere() {
+    let folder = Folder::new();
+    folder.write("up.txt", lines(0..3000));
+    folder.write("down.txt", lines((0..3000).rev()));
+    folder.write("low.txt", lines(0..1000));
+    folder.write("high.txt", lines(1000..3000));
+    folder.ok("build up.txt -o up.tamis");
+    let expected = folder.read("up.tamis");
+    for inputs in ["down.txt", "low.txt high.txt", "high.txt low.txt"] {
+        folder.ok(&format!("build {inputs} -o other.tamis"));
+        assert!(folder.read("other.tamis") == expected, "{inputs}");
+    }
+    let ended = folder.feed("build -o pipe.tamis", lines(0..3000));
+    assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
+    assert!(folder.read("pipe.tamis") == expected);
+    let out = folder.path("standard.tamis");
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_tamis"))
+        .args(["build", "up.txt", "-o", "-"])
+        .current_dir(folder.path("."))
+        .output()
+        .unwrap();
+    std::fs::write(out, &output.stdout).unwrap();
+    assert!(folder.read("standard.tamis") == expected);
+}
+
+#[test]
+fn compressed_items_are_items() {
+    let folder = Folder::new();
+    folder.write("a.txt", lines(0..2000));
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gz.write_all(lines(0..2000).as_bytes()).unwrap();
+    folder.write("a.txt.gz", gz.finish().unwrap());
+    folder.write("a.txt.zst", zstd::encode_all(lines(0..2000).as_bytes(), 1).unwrap());
+    folder.ok("build a.txt -o plain.tamis");
+    for packed in ["a.txt.gz", "a.txt.zst"] {
+        folder.ok(&format!("build {packed} -o packed.tamis"));
+        assert!(folder.read("packed.tamis") == folder.read("plain.tamis"), "{packed}");
+    }
+}
+
+#[test]
+fn keys_may_be_fields_json_values_or_urls() {
+    let folder = Folder::new();
+    folder.write("a.csv", "x,1\ny,2\nnone\n");
+    let ended = folder.run("build -d , -k 2 a.csv -o field.tamis");
+    assert_eq!(ended.status, 0);
+    assert_eq!(ended.stderr, "tamis: skipped a record that has no such key\n");
+    assert_eq!(folder.feed("check field.tamis", "1\n2\nx\n").stdout, "1\n2\n");
+    folder.write("a.json", "{\"id\":\"u1\"}\n{\"id\":7}\n");
+    folder.ok("build --json /id a.json -o json.tamis");
+    assert_eq!(folder.feed("check json.tamis", "u1\n7\n8\n").stdout, "u1\n7\n");
+    folder.write("urls.txt", "HTTP://Example.org:80/a/../b#part\n");
+    folder.ok("build --url urls.txt -o urls.tamis");
+    let asked = "http://example.org/b\n";
+    assert_eq!(folder.feed("check --url urls.tamis", asked).stdout, asked);
+    // Raw text would be no where the canonical form is yes: a wrong no.
+    for line in ["check urls.tamis urls.txt", "add urls.tamis urls.txt"] {
+        folder.refused(line, "urls.tamis: holds canonical URLs: add --url");
+    }
+}
+
+#[test]
+fn records_end_with_nul_if_asked() {
+    let folder = Folder::new();
+    let ended = folder.feed("build -0 -o nul.tamis", "a\nb\0c\0");
+    assert_eq!(ended.status, 0);
+    assert_eq!(folder.feed("check -0 nul.tamis", "a\nb\0x\0c").stdout, "a\nb\0c\0");
+}
+
+#[test]
+fn parquet_filters_have_parquets_own_hash_and_words() {
+    let folder = Folder::new();
+    let ended =
+        folder.feed("build --kind parquet --items 4 -o p.tamis", "key0\nkey1\nkey2\nkey3\n");
+    assert_eq!(ended.status, 0);
+    assert!(folder.ok("info p.tamis").contains("hash          xxh64 seed 0"));
+    // tests/golden/parquet: `key0` to `key3` in one block, by parquet-java.
+    let bytes = folder.read("p.tamis");
+    let words = &bytes[128..bytes.len() - 8];
+    let hex: String = words.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(hex, "400520000042200800201010000580200020210200d080002010001000080206");
+}
+
+#[test]
+fn a_filter_is_refused_that_would_end_over_its_rate() {
+    let folder = Folder::new();
+    folder.write("a.txt", lines(0..3000));
+    folder.refused("build --items 1000 a.txt -o a.tamis", "it holds about 3,0");
+    let ended = folder.run("build --items 1000 --force a.txt -o a.tamis");
+    assert_eq!(ended.status, 3);
+    assert!(ended.stderr.contains("planned for 1,000 items at a rate of 0.01"), "{}", ended.stderr);
+    let ended = folder.run("info a.tamis");
+    assert_eq!(ended.status, 3);
+    assert!(ended.stderr.contains("over its rate"), "{}", ended.stderr);
+}
+
+#[test]
+fn exactly_as_many_items_as_planned_are_within_the_rate() {
+    let folder = Folder::new();
+    for items in [1, 2, 10, 100, 3000] {
+        folder.write("a.txt", lines(0..items));
+        for rate in ["50%", "1%", "1e-6"] {
+            folder.ok(&format!("build --items {items} --rate {rate} a.txt -o a.tamis"));
+            folder.ok("info a.tamis");
+        }
+    }
+}
+
+#[test]
+fn add_grows_a_filter_up_to_its_capacity() {
+    let folder = Folder::new();
+    folder.write("a.txt", lines(0..600));
+    folder.write("b.txt", lines(400..1000));
+    folder.write("c.txt", lines(1000..3000));
+    folder.write("all.txt", lines(0..1000));
+    folder.ok("build --items 1000 a.txt -o seen.tamis");
+    folder.ok("add seen.tamis b.txt");
+    assert_eq!(folder.ok("check -c seen.tamis all.txt"), "1000\n");
+    assert!(folder.ok("info seen.tamis").contains("added         1,200"));
+    folder.refused("add seen.tamis c.txt", "nothing was written");
+    let ended = folder.run("add --force seen.tamis c.txt");
+    assert_eq!(ended.status, 3);
+    assert_eq!(folder.run("check -q seen.tamis c.txt").status, 3);
+    assert_eq!(folder.run("check -q --force seen.tamis c.txt").status, 0);
+}
+
+#[test]
+fn two_processes_do_not_change_one_filter_at_once() {
+    let folder = Folder::new();
+    folder.write("a.txt", lines(0..10));
+    folder.ok("build --items 100 a.txt -o seen.tamis");
+    let held = std::fs::File::open(folder.path("seen.tamis")).unwrap();
+    held.lock().unwrap();
+    folder.refused("add seen.tamis a.txt", "another process is changing it");
+    drop(held);
+    folder.ok("add seen.tamis a.txt");
+}
+
+#[test]
+fn metadata_are_kept_and_builds_repeat_unless_stamped() {
+    let folder = Folder::new();
+    folder.write("a.txt", "a\n");
+    folder.ok("build a.txt -o a.tamis --meta owner=ops --meta 来源=日志");
+    let info = folder.ok("info a.tamis");
+    assert!(info.contains("meta owner    ops") && info.contains("meta 来源     日志"), "{info}");
+    folder.ok("build a.txt -o b.tamis --meta 来源=日志 --meta owner=ops");
+    assert!(folder.read("a.tamis") == folder.read("b.tamis"));
+    folder.ok("build a.txt -o c.tamis --stamp");
+    let info = folder.ok("info c.tamis");
+    assert!(info.contains("meta built    20") && info.contains("meta source   a.txt"), "{info}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_keyed_filter_is_its_owners_alone_and_never_the_same() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = Folder::new();
+    folder.write("a.txt", lines(0..10));
+    folder.ok("build --keyed a.txt -o a.tamis");
+    folder.ok("build --keyed a.txt -o b.tamis");
+    let mode = folder.path("a.tamis").metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o077, 0, "{mode:o}");
+    assert_ne!(folder.read("a.tamis"), folder.read("b.tamis"));
+    assert_eq!(folder.ok("check -c a.tamis a.txt"), "10\n");
+    folder.refused("merge a.tamis b.tamis -o c.tamis", "its secret key is another");
+    assert!(folder.ok("info a.tamis").contains("hash          siphash-1-3 with a key"));
+}
+
+#[test]
+fn bad_numbers_are_refused_in_one_line() {
+    let folder = Folder::new();
+    folder.write("a.txt", "a\n");
+    for rate in ["0", "1", "-1", "NaN", "2", "100%", "x"] {
+        folder.refused(&format!("build a.txt -o a.tamis --rate={rate}"), "is not a rate");
+    }
+    for items in ["0", "-5", "x", "1e300", "99999999999999999999"] {
+        folder.refused(&format!("build a.txt -o a.tamis --items={items}"), "number of items");
+    }
+    folder.refused("build a.txt -o a.tamis --memory 1X", "is not a size");
+    folder.refused("build a.txt -o a.tamis --items 16T", "cannot allocate");
+    folder.refused("build a.txt -o a.tamis --items 18446744073709551615", "plan fewer items");
+    folder.refused("build a.txt -o a.tamis --kind parquet --items 1T", "no parquet filter");
+    folder.refused("build a.txt -o a.tamis --meta x", "is not KEY=VALUE");
+}
+
+#[test]
+fn memory_is_a_limit() {
+    let folder = Folder::new();
+    folder.write("a.txt", lines(0..200_000));
+    folder.refused("build a.txt -o a.tamis --memory 1M", "--items N");
+    folder.refused("build a.txt -o a.tamis --memory 100K --items 200K", "--memory allows 100 KiB");
+    folder.ok("build a.txt -o a.tamis --memory 300K --items 200K");
+}
+
+#[test]
+fn files_that_cannot_be_read_or_written_are_named() {
+    let folder = Folder::new();
+    folder.write("a.txt", lines(0..100_000));
+    folder.write("cut.gz", b"\x1f\x8b\x08\x00\x00\x00");
+    std::fs::create_dir(folder.path("folder")).unwrap();
+    for (line, words) in [
+        ("build missing.txt -o a.tamis", "missing.txt: no such file"),
+        ("build folder -o a.tamis", "folder: is a directory"),
+        ("build a.txt -o folder", "folder: is a directory"),
+        ("build a.txt -o missing/a.tamis", "missing/a.tamis: no such file"),
+        ("build cut.gz -o a.tamis", "cut.gz: the gzip data is cut short"),
+        ("build a.txt -o a.txt", "a.txt: is an input too"),
+        ("add missing.tamis a.txt", "missing.tamis: no such file"),
+        ("add a.txt a.txt", "a.txt: not a Tamis filter"),
+        ("add folder a.txt", "folder: "),
+        ("add - a.txt", "must be a file"),
+    ] {
+        folder.refused(line, words);
+    }
+    #[cfg(target_os = "linux")]
+    folder.refused("build a.txt -o /dev/full", "/dev/full: no space left on device");
+}

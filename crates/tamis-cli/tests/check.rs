@@ -1,0 +1,202 @@
+//! `tamis check` as a user runs it.
+
+mod program;
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, Stdio};
+
+use program::{Folder, lines};
+
+/// Filters of even and of small numbers below 1000, and the numbers up to 2000.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("even.txt", lines((0..1000).filter(|n| n % 2 == 0)));
+    folder.write("small.txt", lines(0..10));
+    folder.write("all.txt", lines(0..2000));
+    folder.ok("build --rate 1e-9 even.txt -o even.tamis");
+    folder.ok("build --rate 1e-9 --seed 5 small.txt -o small.tamis");
+    folder
+}
+
+#[test]
+fn lines_that_are_in_are_printed_in_order() {
+    let folder = folder();
+    assert_eq!(folder.ok("check even.tamis all.txt").into_bytes(), folder.read("even.txt"));
+    assert_eq!(folder.ok("check -c even.tamis all.txt"), "500\n");
+    let odd = lines((0..2000).filter(|n| n % 2 == 1 || *n >= 1000));
+    assert_eq!(folder.ok("check -v even.tamis all.txt"), odd);
+    assert_eq!(folder.ok("check -vc even.tamis all.txt"), "1500\n");
+    assert_eq!(folder.ok("check -q even.tamis all.txt"), "");
+}
+
+#[test]
+fn no_line_found_is_status_one() {
+    let folder = folder();
+    for (line, stdout) in [
+        ("check even.tamis", ""),
+        ("check -c even.tamis", "0\n"),
+        ("check -q even.tamis", ""),
+        ("check -f even.tamis -f small.tamis", ""),
+    ] {
+        let ended = folder.feed(line, "1001\nabsent\n");
+        assert_eq!((ended.status, ended.stdout.as_str(), ended.stderr.as_str()), (1, stdout, ""));
+    }
+    assert_eq!(folder.feed("check -v even.tamis", "2\n4\n").status, 1);
+    assert_eq!(folder.feed("check even.tamis", "").status, 1);
+}
+
+#[test]
+fn several_filters_say_which_has_the_line() {
+    let folder = folder();
+    let both = "check -f even.tamis -f small.tamis";
+    let ended = folder.feed(both, "3\n4\n20\n21\n");
+    assert_eq!(ended.stdout, "small.tamis:3\neven.tamis:4\nsmall.tamis:4\neven.tamis:20\n");
+    let once = folder.feed(&format!("{both} --no-name"), "3\n4\n20\n21\n");
+    assert_eq!(once.stdout, "3\n4\n20\n");
+    assert_eq!(folder.feed(&format!("{both} -v"), "3\n4\n21\n").stdout, "21\n");
+    assert_eq!(folder.ok(&format!("{both} -c all.txt")), "even.tamis:500\nsmall.tamis:10\n");
+    assert_eq!(folder.ok(&format!("{both} -c --no-name all.txt")), "505\n");
+    assert_eq!(folder.ok(&format!("{both} -c -v all.txt")), "1495\n");
+}
+
+#[test]
+fn lines_are_bytes_and_the_last_needs_no_newline() {
+    let folder = Folder::new();
+    folder.feed("build -o odd.tamis", b"\xff\xfe\na\r\n\n");
+    assert_eq!(folder.feed("check -c odd.tamis", b"\xff\xfe\na\r\n\n").stdout, "3\n");
+    assert_eq!(folder.feed("check -c odd.tamis", b"a\n\xff").stdout, "0\n");
+    assert_eq!(folder.feed("check odd.tamis", b"x\na\r").stdout, "a\r\n");
+}
+
+#[test]
+fn records_without_a_key_are_in_no_filter() {
+    let folder = folder();
+    let ended = folder.feed("check -d , -k 2 even.tamis", "x,4\nnone\ny,5\n");
+    assert_eq!(ended.stdout, "x,4\n");
+    let ended = folder.feed("check -v -d , -k 2 even.tamis", "x,4\nnone\ny,5\n");
+    assert_eq!(ended.stdout, "none\ny,5\n");
+}
+
+#[test]
+fn a_filter_may_come_compressed_or_through_a_pipe() {
+    let folder = folder();
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gz.write_all(&folder.read("even.tamis")).unwrap();
+    folder.write("even.tamis.gz", gz.finish().unwrap());
+    assert_eq!(folder.ok("check -c even.tamis.gz all.txt"), "500\n");
+    let ended = folder.feed("check -c - all.txt", folder.read("even.tamis"));
+    assert_eq!((ended.status, ended.stdout.as_str()), (0, "500\n"));
+    folder.refused("check - -", "standard input can be read only once");
+}
+
+#[test]
+fn answers_come_as_soon_as_questions_do() {
+    let folder = folder();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
+        .args(["check", "even.tamis"])
+        .current_dir(folder.path("."))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut questions = child.stdin.take().unwrap();
+    let answers = BufReader::new(child.stdout.take().unwrap()).lines();
+    let (sender, answers_so_far) = std::sync::mpsc::channel();
+    std::thread::spawn(move || answers.for_each(|line| drop(sender.send(line.unwrap()))));
+    for question in ["4", "8"] {
+        writeln!(questions, "{question}").unwrap();
+        let answer = answers_so_far.recv_timeout(std::time::Duration::from_secs(30));
+        if answer.as_deref() != Ok(question) {
+            child.kill().unwrap();
+            panic!("asked {question}, and within half a minute: {answer:?}");
+        }
+    }
+    drop(questions);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_reader_that_has_enough_is_a_quiet_success() {
+    let folder = folder();
+    folder.write("many.txt", "4\n".repeat(1_000_000));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
+        .args(["check", "even.tamis", "many.txt"])
+        .current_dir(folder.path("."))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}
+
+#[test]
+fn a_filter_over_its_rate_is_said_to_be() {
+    let folder = Folder::new();
+    folder.write("a.txt", lines(0..5000));
+    folder.run("build --force --items 1000 a.txt -o full.tamis");
+    let ended = folder.feed("check full.tamis", "77\n");
+    assert_eq!((ended.status, ended.stdout.as_str()), (3, "77\n"));
+    assert!(ended.stderr.contains("more than planned: its rate is 0."), "{}", ended.stderr);
+    assert_eq!(folder.feed("check --force full.tamis", "77\n").status, 0);
+    // -v leaves out what such a filter finds.
+    assert_eq!(folder.feed("check -v full.tamis", "77\n").status, 3);
+}
+
+#[test]
+fn what_is_no_filter_is_refused() {
+    let folder = folder();
+    folder.write("empty", "");
+    std::fs::create_dir(folder.path("folder")).unwrap();
+    let good = folder.read("small.tamis");
+    folder.write("short.tamis", &good[..good.len() - 1]);
+    folder.write("long.tamis", [&good[..], b"\n"].concat());
+    let mut newer = good.clone();
+    newer[8] = 9;
+    folder.write("newer.tamis", newer);
+    for (filter, words) in [
+        ("missing.tamis", "missing.tamis: no such file"),
+        ("folder", "folder: is a directory"),
+        ("empty", "empty: not a Tamis filter"),
+        ("all.txt", "all.txt: not a Tamis filter"),
+        ("short.tamis", "short.tamis: cut short"),
+        ("long.tamis", "long.tamis: damaged"),
+        ("newer.tamis", "newer.tamis: format version 9, and this release reads up to 1"),
+    ] {
+        folder.refused(&format!("check {filter} all.txt"), words);
+        folder.refused(&format!("check -f even.tamis -f {filter} all.txt"), words);
+        folder.refused(&format!("info {filter}"), words);
+        folder.refused(&format!("merge even.tamis {filter} -o out.tamis"), words);
+        folder.refused(&format!("merge {filter} even.tamis -o out.tamis"), filter);
+    }
+    folder.refused("check", "which filter?");
+    folder.refused("check even.tamis missing.txt", "missing.txt: no such file");
+    folder.refused("check even.tamis folder", "folder: is a directory");
+}
+
+#[test]
+fn a_flipped_bit_anywhere_in_a_filter_is_found() {
+    let folder = folder();
+    let good = folder.read("small.tamis");
+    // Every byte, a different bit of it: each bit is flipped in the decoder's own tests.
+    for at in (0..good.len()).step_by(3) {
+        let mut bad = good.clone();
+        bad[at] ^= 1 << (at % 8);
+        folder.write("bad.tamis", bad);
+        let ended = folder.feed("check bad.tamis", "1\n");
+        assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "byte {at}");
+        assert_eq!(ended.stderr.lines().count(), 1, "byte {at}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn the_pass_that_finds_damage_may_be_left_out() {
+    let folder = folder();
+    let mut bad = folder.read("even.tamis");
+    let middle = bad.len() / 2;
+    bad[middle] ^= 1;
+    folder.write("bad.tamis", bad);
+    folder.refused("check bad.tamis all.txt", "the words checksum");
+    assert_eq!(folder.run("check -q --no-verify bad.tamis all.txt").status, 0);
+}

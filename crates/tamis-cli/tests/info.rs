@@ -1,0 +1,79 @@
+//! `tamis info` as a user runs it.
+
+mod program;
+
+use program::{Folder, lines};
+use serde_json::Value;
+
+#[test]
+fn numbers_are_those_of_the_bits() {
+    let folder = Folder::new();
+    folder.write("a.txt", lines(0..5000));
+    folder.ok("build --items 10K a.txt -o a.tamis --meta owner=ops");
+    let list: Value = serde_json::from_str(&folder.ok("info --json a.tamis")).unwrap();
+    let facts = &list[0];
+    let number = |name: &str| facts[name].as_f64().unwrap();
+    assert_eq!((number("capacity"), number("added"), number("probes")), (1e4, 5e3, 8.0));
+    assert!((number("items") / 5000.0 - 1.0).abs() < 0.03, "{facts}");
+    assert!((number("headroom_items") / 5000.0 - 1.0).abs() < 0.03, "{facts}");
+    assert!(number("rate_now") < 0.001 && number("rate_planned") == 0.01);
+    assert_eq!(number("bits"), number("bytes") * 8.0);
+    assert_eq!(facts["kind"], "split-block");
+    assert_eq!(facts["over_rate"], false);
+    assert_eq!(facts["metadata"]["owner"], "ops");
+}
+
+#[test]
+fn several_filters_are_shown_one_after_the_other() {
+    let folder = Folder::new();
+    folder.write("a.txt", lines(0..50));
+    folder.ok("build a.txt -o a.tamis");
+    folder.ok("build --rate 1e-6 a.txt -o b.tamis");
+    let text = folder.ok("info a.tamis b.tamis");
+    assert!(text.starts_with("a.tamis\n  kind ") && text.contains("\n\nb.tamis\n"), "{text}");
+    let list: Value = serde_json::from_str(&folder.ok("info --json a.tamis b.tamis")).unwrap();
+    assert_eq!(list.as_array().unwrap().len(), 2);
+    folder.refused("info a.tamis b.tamis --svg x.svg", "name one");
+}
+
+#[test]
+fn a_full_filter_has_no_number_of_items() {
+    let folder = Folder::new();
+    folder.write("a.txt", lines(0..100_000));
+    folder.run("build --force --items 1 a.txt -o full.tamis");
+    let ended = folder.run("info full.tamis");
+    assert_eq!(ended.status, 3);
+    assert!(ended.stdout.contains("items         about countless"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("rate now      1\n"), "{}", ended.stdout);
+    let ended = folder.run("info --json full.tamis");
+    let list: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert!(list[0]["items"].is_null() && list[0]["over_rate"] == true);
+    folder.run("info full.tamis --svg full.svg");
+    let svg = String::from_utf8(folder.read("full.svg")).unwrap();
+    assert!(!svg.contains("NaN") && !svg.contains("inf"));
+}
+
+#[test]
+fn a_picture_shows_blocks_and_the_way_to_the_rate() {
+    let folder = Folder::new();
+    folder.write("a.txt", lines(0..5000));
+    for kind in ["split-block", "parquet", "classic"] {
+        folder.ok(&format!("build --kind {kind} a.txt -o a.tamis"));
+        folder.ok("info a.tamis --svg a.svg");
+        let svg = String::from_utf8(folder.read("a.svg")).unwrap();
+        assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{kind}");
+        for words in ["capacity: 5,000", "planned: 0.01", "now: ", "class=\"bar\"", kind] {
+            assert!(svg.contains(words), "{kind}: {words}");
+        }
+    }
+    folder.refused("info a.tamis --svg missing/a.svg", "missing/a.svg: no such file");
+}
+
+#[test]
+fn text_of_a_file_does_not_steer_the_terminal() {
+    let folder = Folder::new();
+    folder.write("a.txt", "a\n");
+    folder.ok("build a.txt -o a.tamis --meta x=\u{1b}[31mred");
+    let text = folder.ok("info a.tamis");
+    assert!(text.contains("meta x        \\u{1b}[31mred") && !text.contains('\u{1b}'), "{text}");
+}

@@ -1,0 +1,63 @@
+//! `tamis merge` as a user runs it.
+
+mod program;
+
+use program::{Folder, lines};
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("a.txt", lines(0..600));
+    folder.write("b.txt", lines(400..1000));
+    folder.write("both.txt", lines(0..1000));
+    folder.ok("build --items 1000 a.txt -o a.tamis --meta team=x --meta day=monday");
+    folder.ok("build --items 1000 b.txt -o b.tamis --meta team=x --meta day=tuesday");
+    folder
+}
+
+#[test]
+fn merged_filters_are_the_filter_of_all_items() {
+    let folder = folder();
+    folder.ok("merge a.tamis b.tamis -o merged.tamis");
+    folder.write("ab.txt", lines((0..600).chain(400..1000)));
+    folder.ok("build --items 1000 ab.txt -o direct.tamis --meta team=x");
+    assert!(folder.read("merged.tamis") == folder.read("direct.tamis"));
+    assert_eq!(folder.ok("check -c merged.tamis both.txt"), "1000\n");
+    folder.ok("merge b.tamis a.tamis -o other.tamis");
+    assert!(folder.read("merged.tamis") == folder.read("other.tamis"));
+}
+
+#[test]
+fn the_output_may_be_an_input() {
+    let folder = folder();
+    folder.ok("merge a.tamis b.tamis -o a.tamis --meta day=all");
+    assert_eq!(folder.ok("check -c a.tamis both.txt"), "1000\n");
+    assert!(folder.ok("info a.tamis").contains("meta day      all"));
+    folder.ok("merge a.tamis -o copy.tamis");
+}
+
+#[test]
+fn filters_that_do_not_match_are_refused_by_the_field() {
+    let folder = folder();
+    for (options, words) in [
+        ("--items 5000", "bits, not "),
+        ("--items 1000 --seed 7", "its hash is xxh3 seed 7, not xxh3 seed 0"),
+        ("--items 1000 --kind classic", "its kind is classic, not split-block"),
+        ("--items 1000 --url", "its items are of another kind: url, not record"),
+    ] {
+        let ended = folder.feed(&format!("build {options} -o other.tamis"), "http://a/\n");
+        assert_eq!(ended.status, 0, "{options}: {}", ended.stderr);
+        folder.refused("merge a.tamis other.tamis -o out.tamis", words);
+    }
+}
+
+#[test]
+fn a_merge_over_the_rate_is_refused() {
+    let folder = folder();
+    folder.write("c.txt", lines(5000..5900));
+    folder.ok("build --items 1000 c.txt -o c.tamis");
+    folder.refused("merge a.tamis b.tamis c.tamis -o out.tamis", "nothing was written");
+    let ended = folder.run("merge --force a.tamis b.tamis c.tamis -o out.tamis");
+    assert_eq!(ended.status, 3);
+    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    assert_eq!(folder.run("check -c --force out.tamis c.txt").stdout, "900\n");
+}

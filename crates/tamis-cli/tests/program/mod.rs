@@ -1,0 +1,108 @@
+//! The program as a user runs it, in a folder of its own.
+
+// Each test file uses a part.
+#![allow(dead_code)]
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// How a run ended.
+#[derive(Debug, PartialEq)]
+pub struct Ended {
+    pub status: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// A folder in which `tamis` runs.
+pub struct Folder {
+    folder: tempfile::TempDir,
+}
+
+impl Folder {
+    pub fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        std::fs::write(self.path(name), bytes).unwrap();
+    }
+
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap()
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.folder.path()).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// Runs a line of arguments, split at spaces, with `stdin`.
+    pub fn feed(&self, line: &str, stdin: impl AsRef<[u8]>) -> Ended {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
+            .args(line.split_whitespace())
+            .current_dir(self.folder.path())
+            .env_remove("SOURCE_DATE_EPOCH")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut pipe = child.stdin.take().unwrap();
+        let bytes = stdin.as_ref().to_vec();
+        // From a thread of its own: both pipes may fill. A refusal closes this one early.
+        let feeder = std::thread::spawn(move || drop(pipe.write_all(&bytes)));
+        let output = child.wait_with_output().unwrap();
+        feeder.join().unwrap();
+        Ended {
+            status: output.status.code().expect("no signal"),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    pub fn run(&self, line: &str) -> Ended {
+        self.feed(line, "")
+    }
+
+    /// Runs what must succeed without a word on stderr; returns what it printed.
+    pub fn ok(&self, line: &str) -> String {
+        let ended = self.run(line);
+        assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{line}");
+        ended.stdout
+    }
+
+    /// Runs what must be refused: status 2, one line on stderr with `words` in it, nothing printed, and
+    /// every file as it was.
+    pub fn refused(&self, line: &str, words: &str) {
+        let before: Vec<_> = self.names().iter().map(|name| self.try_read(name)).collect();
+        let names = self.names();
+        let ended = self.run(line);
+        assert_eq!(ended.status, 2, "{line}: {}", ended.stderr);
+        assert_eq!(ended.stdout, "", "{line}");
+        assert_eq!(ended.stderr.lines().count(), 1, "{line}: {}", ended.stderr);
+        assert!(ended.stderr.starts_with("tamis: "), "{line}: {}", ended.stderr);
+        assert!(ended.stderr.contains(words), "{line}: {}", ended.stderr);
+        assert_eq!(self.names(), names, "{line}");
+        let after: Vec<_> = self.names().iter().map(|name| self.try_read(name)).collect();
+        assert!(before == after, "{line}: a file has changed");
+    }
+
+    /// `None` for folders.
+    fn try_read(&self, name: &str) -> Option<Vec<u8>> {
+        std::fs::read(self.path(name)).ok()
+    }
+}
+
+/// Lines of numbers.
+pub fn lines(numbers: impl IntoIterator<Item = u64>) -> String {
+    numbers.into_iter().map(|number| format!("{number}\n")).collect()
+}
