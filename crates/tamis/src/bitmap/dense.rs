@@ -34,7 +34,7 @@ pub struct DenseSet {
     pub(super) last: u64,
 }
 
-/// How many values' words are asked for before the first is read.
+/// How many values ahead a word is asked for before it is read.
 const BATCH: usize = 64;
 
 impl DenseSet {
@@ -136,11 +136,16 @@ impl DenseSet {
         let first = self.first;
         let words = self.bits.words_mut();
         let masks = new.reset(values.len());
-        for (mask, values) in masks.iter_mut().zip(values.chunks(BATCH)) {
-            for &value in values {
-                prefetch_index(words, ((value.into() - first) / 64) as usize);
-            }
-            for (i, &value) in values.iter().enumerate() {
+        let word_of = |value: T| ((value.into() - first) / 64) as usize;
+        for &value in &values[..values.len().min(BATCH)] {
+            prefetch_index(words, word_of(value));
+        }
+        for (batch, (mask, of_batch)) in masks.iter_mut().zip(values.chunks(BATCH)).enumerate() {
+            let ahead = values.get((batch + 1) * BATCH..).unwrap_or_default();
+            for (i, &value) in of_batch.iter().enumerate() {
+                if let Some(&later) = ahead.get(i) {
+                    prefetch_index(words, word_of(later));
+                }
                 let bit = value.into() - first;
                 let word = &mut words[(bit / 64) as usize];
                 *mask |= (!*word >> (bit % 64) & 1) << i;

@@ -5,8 +5,8 @@
 //! and a bin is then applied at once, when its 128 KiB of bits are in the second cache:
 //!
 //! ```text
-//! values → bin = value >> 20 → one-line buffer → chunk of 1024 → bits of the bin
-//!          (4096 bins)          (in cache)         (streamed)       (in cache)
+//! values → bin = value >> 20 → one-line buffer → chunk of 256 → bits of the bin
+//!          (4096 bins)          (in cache)         (streamed)      (in cache)
 //! ```
 //!
 //! Each thread fills bins of its own; then each takes whole bins of bits, with what all threads have
@@ -63,7 +63,7 @@ pub struct Repeats {
 const BIN_BITS: u32 = 20;
 const BINS: usize = 1 << (32 - BIN_BITS);
 const BIN_WORDS: usize = 1 << (BIN_BITS - 6);
-const CHUNK_ITEMS: usize = 1024;
+const CHUNK_ITEMS: usize = 256;
 /// Below this many items a second thread costs more than it helps.
 const THREAD_ITEMS: usize = 1 << 18;
 const NO_CHUNK: u32 = u32::MAX;
@@ -87,7 +87,7 @@ impl RepeatFinder {
         self
     }
 
-    /// Sets how many bytes of items may wait in bins, all threads together; 16 MiB a thread come on
+    /// Sets how many bytes of items may wait in bins, all threads together; 4 MiB a thread come on
     /// top for the bins themselves.
     ///
     /// The more wait, the fewer times all bits pass through the caches. For a billion random items

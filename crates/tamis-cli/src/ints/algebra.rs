@@ -1,0 +1,144 @@
+//! `tamis ints and`, `or`, `xor`, `andnot`: files as sets.
+
+use std::path::{Path, PathBuf};
+
+use tamis::Answers;
+
+use super::set::IntSet;
+use super::{Reading, Writing};
+use crate::exit::{Exit, Failure, Outcome};
+
+/// What the four jobs take.
+#[derive(clap::Args)]
+pub struct Algebra {
+    /// Files of integers, at least two; `-` is standard input
+    #[arg(required = true, num_args = 2..)]
+    files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    reading: Reading,
+
+    #[command(flatten)]
+    writing: Writing,
+}
+
+/// Prints the integers that are in all files, ascending.
+#[derive(clap::Args)]
+pub struct AndArgs {
+    #[command(flatten)]
+    pub(super) algebra: Algebra,
+}
+
+/// Prints the integers that are in any file, ascending.
+#[derive(clap::Args)]
+pub struct OrArgs {
+    #[command(flatten)]
+    pub(super) algebra: Algebra,
+}
+
+/// Prints the integers that are in an odd number of files (of two: in one but not in both), ascending.
+#[derive(clap::Args)]
+pub struct XorArgs {
+    #[command(flatten)]
+    pub(super) algebra: Algebra,
+}
+
+/// Prints the integers that are in the first file and in none of the others, ascending.
+#[derive(clap::Args)]
+pub struct AndNotArgs {
+    #[command(flatten)]
+    pub(super) algebra: Algebra,
+}
+
+/// Runs `and`.
+pub fn and(args: &Algebra) -> Outcome {
+    combine(args, |set, file| {
+        let mut both = args.reading.set()?;
+        let mut answers = Answers::new();
+        let mut common = Vec::new();
+        args.each_block(file, |values| {
+            set.contains_each(values, &mut answers);
+            common.clear();
+            common.extend(answers.ones().map(|at| values[at]));
+            both.insert_each(&common, &mut answers)
+        })?;
+        Ok(both)
+    })
+}
+
+/// Runs `or`.
+pub fn or(args: &Algebra) -> Outcome {
+    combine(args, |mut set, file| {
+        let mut answers = Answers::new();
+        args.each_block(file, |values| set.insert_each(values, &mut answers))?;
+        Ok(set)
+    })
+}
+
+/// Runs `xor`.
+pub fn xor(args: &Algebra) -> Outcome {
+    combine(args, |mut set, file| {
+        let mut other = args.reading.set()?;
+        let (mut new, mut added) = (Answers::new(), Answers::new());
+        let mut fresh = Vec::new();
+        args.each_block(file, |values| {
+            // Only the first occurrence in this file counts.
+            other.insert_each(values, &mut new)?;
+            fresh.clear();
+            fresh.extend(new.ones().map(|at| values[at]));
+            set.insert_each(&fresh, &mut added)?;
+            for at in added.zeros() {
+                set.remove(fresh[at]);
+            }
+            Ok(())
+        })?;
+        Ok(set)
+    })
+}
+
+/// Runs `andnot`.
+pub fn and_not(args: &Algebra) -> Outcome {
+    combine(args, |mut set, file| {
+        args.each_block(file, |values| {
+            for &value in values {
+                set.remove(value);
+            }
+            Ok(())
+        })?;
+        Ok(set)
+    })
+}
+
+/// Starts with the first file's set, combines it with each other file, and prints what is left.
+fn combine(
+    args: &Algebra,
+    mut with: impl FnMut(IntSet, &Path) -> Result<IntSet, Failure>,
+) -> Outcome {
+    if args.files.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
+        return Err(Failure::new("standard input can be one set only: name files for the others"));
+    }
+    // Opens every file once, so that a missing one is known before the work.
+    args.reading.reader(&args.files)?;
+    let mut writer = args.writing.writer(&args.reading)?;
+    let mut set = args.reading.set()?;
+    let mut answers = Answers::new();
+    let (first, others) = args.files.split_first().expect("clap requires two files");
+    args.each_block(first, |values| set.insert_each(values, &mut answers))?;
+    for file in others {
+        set = with(set, file)?;
+    }
+    set.into_sorted(|value| writer.write(value))?;
+    writer.finish()?;
+    Ok(Exit::Yes)
+}
+
+impl Algebra {
+    fn each_block(
+        &self,
+        file: &Path,
+        mut visit: impl FnMut(&[u64]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let reader = self.reading.reader(&[file.to_path_buf()])?;
+        reader.for_each(|block| visit(block.values))
+    }
+}

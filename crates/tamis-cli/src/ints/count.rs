@@ -1,0 +1,82 @@
+//! `tamis ints count`: how many integers, how many distinct, how many repeated.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::Reading;
+use super::repeats::Repeats;
+use crate::exit::{Exit, Outcome};
+use crate::output::Output;
+
+/// Counts integers, distinct integers, and those that occur more than once.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Files of integers [default: standard input]
+    files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    reading: Reading,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+
+    /// Write to FILE, which is replaced when all is done
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Set bits on up to N threads
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    threads: usize,
+}
+
+#[derive(Default, Serialize)]
+struct Counts {
+    /// Integers read.
+    total: u64,
+    /// Integers left when each is counted once.
+    distinct: u64,
+    /// Distinct integers that occur more than once.
+    repeated: u64,
+    min: Option<u64>,
+    max: Option<u64>,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Outcome {
+    let memory = args.reading.memory()?;
+    let mut repeats = Repeats::new(args.reading.range.as_ref(), memory, args.threads);
+    let reader = args.reading.reader(&args.files)?;
+    let mut output = Output::open(args.output.as_deref())?;
+    let mut counts = Counts::default();
+    reader.for_each(|block| {
+        counts.total += block.values.len() as u64;
+        counts.min = counts.min.into_iter().chain(block.values.iter().copied()).min();
+        counts.max = counts.max.max(block.values.iter().copied().max());
+        repeats.feed(block.values)
+    })?;
+    let found = repeats.finish();
+    counts.distinct = found.distinct();
+    counts.repeated = found.repeated();
+    let text = if args.json {
+        serde_json::to_string(&counts).map_err(crate::exit::Failure::new)? + "\n"
+    } else {
+        table(&counts)
+    };
+    output.write(text.as_bytes())?;
+    output.finish()?;
+    Ok(Exit::Yes)
+}
+
+fn table(counts: &Counts) -> String {
+    let shown = |value: Option<u64>| value.map_or_else(|| "-".into(), |value| value.to_string());
+    let rows = [
+        ("total", counts.total.to_string()),
+        ("distinct", counts.distinct.to_string()),
+        ("repeated", counts.repeated.to_string()),
+        ("min", shown(counts.min)),
+        ("max", shown(counts.max)),
+    ];
+    rows.iter().map(|(name, value)| format!("{name:<9}{value:>20}\n")).collect()
+}

@@ -1,0 +1,220 @@
+//! Integers in decimal, several digits at a time.
+//!
+//! Eight bytes are looked at as one word: where the first byte that is no digit stands, and what
+//! the digits before it are worth, takes a dozen instructions and no loop. Whatever is unusual (signs,
+//! more than fifteen digits, the end of the block) goes through [`parse_token`], byte by byte.
+
+use std::fmt;
+
+/// A piece of text that is no integer from 0 to 2⁶⁴ − 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadToken {
+    /// Where in the block it starts.
+    pub at: usize,
+    /// What is wrong.
+    pub kind: BadTokenKind,
+    /// Its text, shortened and made printable.
+    pub text: String,
+}
+
+/// What is wrong with a piece of text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadTokenKind {
+    /// A minus sign and digits.
+    Negative,
+    /// Digits worth more than `u64::MAX`.
+    TooLarge,
+    /// Anything else.
+    NotAnInteger,
+}
+
+impl fmt::Display for BadToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = &self.text;
+        match self.kind {
+            BadTokenKind::Negative => {
+                write!(f, "{text} is negative: integers from 0 to 18446744073709551615 are read")
+            }
+            BadTokenKind::TooLarge => write!(f, "{text} is above 18446744073709551615"),
+            BadTokenKind::NotAnInteger => write!(f, "'{text}' is not an integer"),
+        }
+    }
+}
+
+/// How much of a bad token is shown.
+const SHOWN_BYTES: usize = 40;
+
+/// Appends every integer of `block` to `values`. Any ASCII white space separates; a plus sign and
+/// leading zeros are allowed.
+///
+/// # Errors
+///
+/// The first token that is no integer from 0 to 2⁶⁴ − 1; those before it have been appended.
+pub fn parse(block: &[u8], values: &mut Vec<u64>) -> Result<(), BadToken> {
+    let mut at = 0;
+    while at < block.len() {
+        match parse_words(&block[at..]) {
+            Some((value, len)) => {
+                values.push(value);
+                at += len;
+            }
+            None if is_space(block[at]) => at += 1,
+            None => {
+                let rest = &block[at..];
+                let len = rest.iter().position(|&byte| is_space(byte)).unwrap_or(rest.len());
+                let token = &rest[..len];
+                let value =
+                    parse_token(token).map_err(|kind| BadToken { at, kind, text: show(token) })?;
+                values.push(value);
+                at += len;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Tells whether `byte` separates integers.
+#[inline]
+pub fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t'..=b'\r')
+}
+
+/// Reads up to fifteen digits and the white space after them; `None` if something else is there.
+#[inline]
+fn parse_words(bytes: &[u8]) -> Option<(u64, usize)> {
+    let head: &[u8; 16] = bytes.first_chunk()?;
+    let (first, second) = head.split_at(8);
+    let first = u64::from_le_bytes(first.try_into().ok()?);
+    let digits = leading_digits(first);
+    if digits < 8 {
+        let is_number = digits > 0 && is_space(head[digits]);
+        return is_number.then(|| (eight_digits(first << (64 - 8 * digits)), digits + 1));
+    }
+    let second = u64::from_le_bytes(second.try_into().ok()?);
+    let more = leading_digits(second);
+    if more == 8 || !is_space(head[8 + more]) {
+        return None;
+    }
+    // No digits in the second word shift all of it out.
+    let low = eight_digits(second.unbounded_shl(64 - 8 * more as u32));
+    Some((eight_digits(first) * POWERS_OF_TEN[more] + low, 9 + more))
+}
+
+const POWERS_OF_TEN: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
+
+/// Counts the digits before the first byte that is none, the lowest byte first.
+#[inline]
+fn leading_digits(word: u64) -> usize {
+    // Digits become 0 to 9; adding 0x76 carries into the top bit of whatever is above 9.
+    let values = word ^ 0x3030_3030_3030_3030;
+    let carried = (values & 0x7f7f_7f7f_7f7f_7f7f) + 0x7676_7676_7676_7676;
+    let others = (carried | values) & 0x8080_8080_8080_8080;
+    (others.trailing_zeros() / 8) as usize
+}
+
+/// Returns what eight digits are worth, the first in the lowest byte; a zero byte counts as `0`.
+#[inline]
+fn eight_digits(word: u64) -> u64 {
+    let digits = word & 0x0f0f_0f0f_0f0f_0f0f;
+    // Neighbours make pairs in every other byte; the pairs, weighed by two multiplications that each
+    // sum two of them, meet in the upper half.
+    let pairs = digits * 10 + (digits >> 8);
+    let odd = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(1_000_000 << 32 | 100);
+    let even = (pairs >> 16 & 0x0000_00ff_0000_00ff).wrapping_mul(10_000 << 32 | 1);
+    odd.wrapping_add(even) >> 32
+}
+
+/// Reads one token, byte by byte.
+fn parse_token(token: &[u8]) -> Result<u64, BadTokenKind> {
+    let is_digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    if token.strip_prefix(b"-").is_some_and(is_digits) {
+        return Err(BadTokenKind::Negative);
+    }
+    let digits = token.strip_prefix(b"+").unwrap_or(token);
+    if !is_digits(digits) {
+        return Err(BadTokenKind::NotAnInteger);
+    }
+    digits.iter().try_fold(0_u64, |value, digit| {
+        value
+            .checked_mul(10)
+            .and_then(|value| value.checked_add(u64::from(digit - b'0')))
+            .ok_or(BadTokenKind::TooLarge)
+    })
+}
+
+/// Returns a token for a message.
+pub fn show(token: &[u8]) -> String {
+    let shown = token[..token.len().min(SHOWN_BYTES)].escape_ascii();
+    if token.len() > SHOWN_BYTES { format!("{shown}...") } else { shown.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn all(text: &str) -> Result<Vec<u64>, BadToken> {
+        let mut values = Vec::new();
+        parse(text.as_bytes(), &mut values).map(|()| values)
+    }
+
+    #[test]
+    fn any_white_space_separates() {
+        let text = "\r\n 1\t2\r\n3 \u{b}4\u{c}\n\n5";
+        assert_eq!(all(text).unwrap(), [1, 2, 3, 4, 5]);
+        assert_eq!(all("").unwrap(), [] as [u64; 0]);
+        assert_eq!(all(" \n\r\n").unwrap(), [] as [u64; 0]);
+    }
+
+    #[test]
+    fn signs_and_leading_zeros_are_understood() {
+        let text = format!("+7 007 {}5 18446744073709551615 +0", "0".repeat(100));
+        assert_eq!(all(&text).unwrap(), [7, 7, 5, u64::MAX, 0]);
+    }
+
+    #[test]
+    fn what_is_no_integer_is_named_with_its_place() {
+        use BadTokenKind::{Negative, NotAnInteger, TooLarge};
+        for (text, at, kind) in [
+            ("1 2 x", 4, NotAnInteger),
+            ("12345678\n1234x678 1 1 1 1 1", 9, NotAnInteger),
+            ("123456789012x45 1 1 1 1 1 1", 0, NotAnInteger),
+            ("1.5", 0, NotAnInteger),
+            ("1,2", 0, NotAnInteger),
+            ("+", 0, NotAnInteger),
+            ("-", 0, NotAnInteger),
+            ("--1", 0, NotAnInteger),
+            ("0x10", 0, NotAnInteger),
+            ("１", 0, NotAnInteger),
+            ("5 -1", 2, Negative),
+            ("18446744073709551616", 0, TooLarge),
+            ("99999999999999999999999999999999999", 0, TooLarge),
+        ] {
+            let error = all(text).expect_err(text);
+            assert_eq!((error.at, error.kind), (at, kind), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_integer_is_read_as_the_library_reads_it(
+            values in prop::collection::vec((any::<u64>(), 0_u32..64), 0..50),
+            separator in prop::sample::select(vec!["\n", "\r\n", " ", "\n\n"]),
+        ) {
+            let values: Vec<u64> = values.iter().map(|(value, shift)| value >> shift).collect();
+            let text: String = values.iter().map(|value| format!("{value}{separator}")).collect();
+            prop_assert_eq!(all(&text).unwrap(), values.clone());
+            prop_assert_eq!(all(text.trim_end()).unwrap(), values);
+        }
+
+        #[test]
+        fn any_bytes_are_read_as_the_library_reads_each_token(
+            text in "[0-9 +x\\n-]{0,60}",
+        ) {
+            let expected: Option<Vec<u64>> =
+                text.split_ascii_whitespace().map(|token| token.parse().ok()).collect();
+            prop_assert_eq!(all(&text).ok(), expected);
+        }
+    }
+}

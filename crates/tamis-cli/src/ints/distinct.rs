@@ -1,0 +1,65 @@
+//! `tamis ints uniq` and `sort`: every integer once, as they come or in order.
+
+use std::path::PathBuf;
+
+use tamis::Answers;
+
+use super::{Reading, Writing};
+use crate::exit::{Exit, Outcome};
+
+/// Prints the first occurrence of each integer, in the order of the input.
+///
+/// Results come as the input does. For ascending order, which costs no more, see `sort`.
+#[derive(clap::Args)]
+pub struct UniqArgs {
+    /// Files of integers [default: standard input]
+    files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    reading: Reading,
+
+    #[command(flatten)]
+    writing: Writing,
+}
+
+/// Prints each integer once, ascending.
+///
+/// As `sort -n -u`, without sorting: a set of integers is in order by itself.
+#[derive(clap::Args)]
+pub struct SortArgs {
+    /// Files of integers [default: standard input]
+    files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    reading: Reading,
+
+    #[command(flatten)]
+    writing: Writing,
+}
+
+/// Runs `uniq`.
+pub fn uniq(args: &UniqArgs) -> Outcome {
+    let mut set = args.reading.set()?;
+    let reader = args.reading.reader(&args.files)?;
+    let mut writer = args.writing.writer(&args.reading)?;
+    let mut new = Answers::new();
+    reader.for_each(|block| {
+        set.insert_each(block.values, &mut new)?;
+        new.ones().try_for_each(|at| writer.write(block.values[at]))?;
+        if block.may_wait { writer.flush() } else { Ok(()) }
+    })?;
+    writer.finish()?;
+    Ok(Exit::Yes)
+}
+
+/// Runs `sort`.
+pub fn sort(args: &SortArgs) -> Outcome {
+    let mut set = args.reading.set()?;
+    let reader = args.reading.reader(&args.files)?;
+    let mut writer = args.writing.writer(&args.reading)?;
+    let mut new = Answers::new();
+    reader.for_each(|block| set.insert_each(block.values, &mut new))?;
+    set.into_sorted(|value| writer.write(value))?;
+    writer.finish()?;
+    Ok(Exit::Yes)
+}

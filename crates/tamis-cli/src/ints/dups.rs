@@ -1,0 +1,39 @@
+//! `tamis ints dups`: the integers that occur more than once.
+
+use std::path::PathBuf;
+
+use super::repeats::Repeats;
+use super::{Reading, Writing};
+use crate::exit::{Exit, Outcome};
+
+/// Prints each integer that occurs more than once, once, ascending.
+///
+/// All of u32 takes two bitmaps of 512 MiB, whatever the size of the input. Exit status 0, also if
+/// nothing repeats.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Files of integers [default: standard input]
+    files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    reading: Reading,
+
+    #[command(flatten)]
+    writing: Writing,
+
+    /// Set bits on up to N threads
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    threads: usize,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Outcome {
+    let memory = args.reading.memory()?;
+    let mut repeats = Repeats::new(args.reading.range.as_ref(), memory, args.threads);
+    let reader = args.reading.reader(&args.files)?;
+    let mut writer = args.writing.writer(&args.reading)?;
+    reader.for_each(|block| repeats.feed(block.values))?;
+    repeats.finish().into_sorted_repeats(|value| writer.write(value))?;
+    writer.finish()?;
+    Ok(Exit::Yes)
+}

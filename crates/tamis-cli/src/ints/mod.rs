@@ -1,0 +1,164 @@
+//! `tamis ints`: exact work on integers, each job a file.
+
+mod algebra;
+mod contains;
+mod count;
+pub mod decimal;
+mod distinct;
+mod dups;
+mod memory;
+mod read;
+mod repeats;
+mod set;
+mod write;
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+use self::memory::Memory;
+use self::read::{Format, Reader};
+use self::write::Writer;
+use crate::exit::{Failure, Outcome};
+use crate::output::Output;
+use crate::size::Size;
+
+/// Repeats, distinct values and set algebra of integers, exact at any size.
+#[derive(clap::Args)]
+#[command(
+    long_about = LONG_ABOUT,
+    after_help = EXAMPLES,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+pub struct Args {
+    #[command(subcommand)]
+    job: Job,
+}
+
+const LONG_ABOUT: &str = "\
+Repeats, distinct values and set algebra of integers, exact at any size.
+
+Integers from 0 to 18446744073709551615 are read from FILES, or from standard input if there are none: \
+decimal text, one a line or separated by any white space, or binary (--format). Gzip and zstd are \
+unpacked by their first bytes. Nothing is sorted on disk and nothing is approximate: few integers are \
+kept in a compressed set, many in a bitmap of one bit for each of the 2^32 values of u32, which is \
+512 MiB whether there are a hundred million or five billion of them. Integers above that are kept in \
+a hash set, or compressed if they lie close together.";
+
+const EXAMPLES: &str = "\
+Examples:
+  tamis ints dups ids.txt                          which ids occur more than once
+  tamis ints dups --format u32 five-billion.bin    the same of a 18.6 GiB file, in 1.1 GiB
+  zcat logs*.gz | cut -f3 | tamis ints uniq        first occurrence of each, as they come
+  tamis ints count --json orders.txt.zst           how many, how many distinct, how many repeated
+  tamis ints andnot all.txt deleted.txt            what is in the first and not in the second
+  tamis ints contains blocked.txt < today.txt      which of today's are blocked";
+
+#[derive(Subcommand)]
+enum Job {
+    Dups(dups::Args),
+    Uniq(distinct::UniqArgs),
+    Sort(distinct::SortArgs),
+    Count(count::Args),
+    Contains(contains::Args),
+    And(algebra::AndArgs),
+    Or(algebra::OrArgs),
+    Xor(algebra::XorArgs),
+    Andnot(algebra::AndNotArgs),
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Outcome {
+    match &args.job {
+        Job::Dups(args) => dups::run(args),
+        Job::Uniq(args) => distinct::uniq(args),
+        Job::Sort(args) => distinct::sort(args),
+        Job::Count(args) => count::run(args),
+        Job::Contains(args) => contains::run(args),
+        Job::And(args) => algebra::and(&args.algebra),
+        Job::Or(args) => algebra::or(&args.algebra),
+        Job::Xor(args) => algebra::xor(&args.algebra),
+        Job::Andnot(args) => algebra::and_not(&args.algebra),
+    }
+}
+
+/// How integers are read, and in how much memory.
+#[derive(clap::Args)]
+struct Reading {
+    /// How the input is written
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: Format,
+
+    /// Refuse integers outside A..=B; a narrow range above u32 gets a bitmap of its own
+    #[arg(long, value_name = "A..=B", value_parser = parse_range)]
+    range: Option<RangeInclusive<u64>>,
+
+    /// Refuse to go on in more memory than this, such as 600M or 2G (at least 16M)
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<Size>,
+}
+
+impl Reading {
+    /// Opens a reader of `files`.
+    fn reader(&self, files: &[PathBuf]) -> Result<Reader, Failure> {
+        Reader::new(files, self.format, self.range.clone())
+    }
+
+    fn memory(&self) -> Result<Memory, Failure> {
+        Memory::new(self.memory)
+    }
+
+    /// Makes an empty set.
+    fn set(&self) -> Result<set::IntSet, Failure> {
+        Ok(set::IntSet::new(self.range.as_ref(), self.memory()?))
+    }
+}
+
+/// Where results go, and how they are written.
+#[derive(clap::Args)]
+struct Writing {
+    /// Write to FILE, which is replaced when all is done
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// How the output is written [default: as the input]
+    #[arg(long, value_name = "FORMAT")]
+    output_format: Option<Format>,
+}
+
+impl Writing {
+    fn writer(&self, reading: &Reading) -> Result<Writer, Failure> {
+        let output = Output::open(self.output.as_deref())?;
+        Ok(Writer::new(output, self.output_format.unwrap_or(reading.format)))
+    }
+}
+
+/// Reads `0..=999` or `0-999`, both ends included.
+fn parse_range(text: &str) -> Result<RangeInclusive<u64>, String> {
+    let wrong = || format!("'{text}' is not a range: write the first and last value as 0..=999");
+    let (first, last) =
+        text.split_once("..=").or_else(|| text.split_once('-')).ok_or_else(wrong)?;
+    let number = |text: &str| text.trim().parse::<u64>().map_err(|_| wrong());
+    let range = number(first)?..=number(last)?;
+    if range.is_empty() {
+        return Err(format!("'{text}' holds no value: put the smaller one first"));
+    }
+    Ok(range)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_first_and_last() {
+        assert_eq!(parse_range("0..=999"), Ok(0..=999));
+        assert_eq!(parse_range("5-5"), Ok(5..=5));
+        for text in ["", "5", "..=", "1..5", "5..=4", "-1..=4", "a..=b", "0..=18446744073709551616"]
+        {
+            assert!(parse_range(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Integers out of files and standard input, a block at a time: decimal text or binary.
+
+use std::fmt;
+use std::io::Read as _;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+use memchr::memchr_iter;
+
+use super::decimal;
+use crate::exit::Failure;
+use crate::input::{self, Input};
+use crate::progress::Progress;
+
+/// How integers are written down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// Decimal, separated by newlines or other white space
+    #[default]
+    Text,
+    /// Binary, 4 bytes each, little-endian
+    U32,
+    /// Binary, 8 bytes each, little-endian
+    U64,
+}
+
+impl Format {
+    /// Returns how many bytes a binary integer has.
+    fn width(self) -> usize {
+        match self {
+            Format::Text => 1,
+            Format::U32 => 4,
+            Format::U64 => 8,
+        }
+    }
+}
+
+/// Some integers, in the order of the input.
+pub struct Block<'a> {
+    /// The integers.
+    pub values: &'a [u64],
+    /// Whether the input may wait before it gives more, as a pipe does: time to show results.
+    pub may_wait: bool,
+}
+
+/// How much is read at once; a longer token is no integer.
+const BLOCK_BYTES: usize = 256 << 10;
+
+/// Reads integers from a list of inputs.
+pub struct Reader {
+    paths: Vec<PathBuf>,
+    format: Format,
+    range: Option<RangeInclusive<u64>>,
+    progress: Progress,
+    done_bytes: u64,
+}
+
+impl Reader {
+    /// Reads `files`, or standard input if there are none. Integers outside `range` are refused.
+    ///
+    /// # Errors
+    ///
+    /// The first file that is missing, unreadable or a directory.
+    pub fn new(
+        files: &[PathBuf],
+        format: Format,
+        range: Option<RangeInclusive<u64>>,
+    ) -> Result<Self, Failure> {
+        let paths = input::checked(files)?;
+        let progress = Progress::new(input::total_len_bytes(&paths));
+        Ok(Self { paths, format, range, progress, done_bytes: 0 })
+    }
+
+    /// Calls `visit` with the integers of all inputs in order.
+    ///
+    /// # Errors
+    ///
+    /// Those of `visit`; what cannot be read; what is no integer or outside the range, with the file
+    /// and the line, or the byte of a binary file.
+    pub fn for_each(
+        mut self,
+        mut visit: impl FnMut(Block<'_>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut buffer = vec![0; BLOCK_BYTES];
+        let mut values = Vec::new();
+        for path in std::mem::take(&mut self.paths) {
+            self.read_one(Input::open(&path)?, &mut buffer, &mut values, &mut visit)?;
+        }
+        Ok(())
+    }
+
+    fn read_one(
+        &mut self,
+        mut input: Input,
+        buffer: &mut [u8],
+        values: &mut Vec<u64>,
+        visit: &mut impl FnMut(Block<'_>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut place = Place { lines: 0, bytes: 0 };
+        // `buffer[..kept]` is the start of an integer whose end was not read yet.
+        let mut kept = 0;
+        loop {
+            let len = match input.read(&mut buffer[kept..]) {
+                Ok(len) => len,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(input.failure(&error)),
+            };
+            let read = &buffer[..kept + len];
+            let whole = if len == 0 { read.len() } else { self.whole_bytes(read) };
+            if whole == 0 && read.len() == buffer.len() {
+                let line = place.lines + 1;
+                let token = decimal::show(read);
+                return Err(fail(
+                    &input,
+                    &format!("{line}"),
+                    format!("'{token}' is not an integer"),
+                ));
+            }
+            values.clear();
+            self.decode(&input, &read[..whole], &place, values)?;
+            if self.format == Format::Text {
+                place.lines += memchr_iter(b'\n', &read[..whole]).count() as u64;
+            }
+            place.bytes += whole as u64;
+            self.progress.at(self.done_bytes + input.consumed_bytes());
+            let may_wait = len < buffer.len() / 2;
+            if !values.is_empty() {
+                visit(Block { values, may_wait })?;
+            }
+            if len == 0 {
+                self.done_bytes += input.consumed_bytes();
+                return Ok(());
+            }
+            let end = kept + len;
+            buffer.copy_within(whole..end, 0);
+            kept = end - whole;
+        }
+    }
+
+    /// Returns how many bytes of `read` surely hold whole integers.
+    fn whole_bytes(&self, read: &[u8]) -> usize {
+        match self.format {
+            Format::Text => {
+                read.iter().rposition(|&byte| decimal::is_space(byte)).map_or(0, |at| at + 1)
+            }
+            binary => read.len() / binary.width() * binary.width(),
+        }
+    }
+
+    fn decode(
+        &self,
+        input: &Input,
+        bytes: &[u8],
+        place: &Place,
+        values: &mut Vec<u64>,
+    ) -> Result<(), Failure> {
+        match self.format {
+            Format::Text => {
+                // Some programs put a byte order mark before UTF-8.
+                let mark = place.bytes == 0 && bytes.starts_with(b"\xef\xbb\xbf");
+                let text = if mark { &bytes[3..] } else { bytes };
+                decimal::parse(text, values).map_err(|bad| {
+                    let line = place.line_of(text, bad.at);
+                    fail(input, &format!("{line}"), bad)
+                })?;
+                if let Some((nth, refusal)) = self.outside(values) {
+                    let line = place.line_of(text, start_of_token(text, nth));
+                    return Err(fail(input, &format!("{line}"), refusal));
+                }
+            }
+            Format::U32 => {
+                let (whole, rest) = bytes.as_chunks();
+                values.extend(whole.iter().map(|&bytes| u64::from(u32::from_le_bytes(bytes))));
+                self.check_binary(input, values, rest, place)?;
+            }
+            Format::U64 => {
+                let (whole, rest) = bytes.as_chunks();
+                values.extend(whole.iter().map(|&bytes| u64::from_le_bytes(bytes)));
+                self.check_binary(input, values, rest, place)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_binary(
+        &self,
+        input: &Input,
+        values: &[u64],
+        rest: &[u8],
+        place: &Place,
+    ) -> Result<(), Failure> {
+        let width = self.format.width() as u64;
+        if let Some((nth, refusal)) = self.outside(values) {
+            let at = place.bytes + nth as u64 * width;
+            return Err(fail(input, &format!("byte {at}"), refusal));
+        }
+        if !rest.is_empty() {
+            let total = place.bytes + values.len() as u64 * width + rest.len() as u64;
+            let name = input.name();
+            return Err(Failure::new(format!(
+                "{name}: {total} bytes are no whole number of integers of {width} bytes; \
+                 is the file cut short, or another --format?"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Returns the index of the first integer outside the range, and what to say of it.
+    fn outside(&self, values: &[u64]) -> Option<(usize, String)> {
+        let range = self.range.as_ref()?;
+        let nth = values.iter().position(|value| !range.contains(value))?;
+        let (value, first, last) = (values[nth], range.start(), range.end());
+        Some((nth, format!("{value} is outside --range {first}..={last}")))
+    }
+}
+
+/// How far an input has been read.
+struct Place {
+    lines: u64,
+    bytes: u64,
+}
+
+impl Place {
+    /// Returns the line, from 1, of byte `at` of the present block.
+    fn line_of(&self, text: &[u8], at: usize) -> u64 {
+        self.lines + memchr_iter(b'\n', &text[..at]).count() as u64 + 1
+    }
+}
+
+/// Returns where integer `nth` of a block of text starts.
+fn start_of_token(text: &[u8], nth: usize) -> usize {
+    let is_start =
+        |at: usize| !decimal::is_space(text[at]) && (at == 0 || decimal::is_space(text[at - 1]));
+    (0..text.len()).filter(|&at| is_start(at)).nth(nth).unwrap_or(0)
+}
+
+fn fail(input: &Input, place: &str, what: impl fmt::Display) -> Failure {
+    Failure::new(format!("{}:{place}: {what}", input.name()))
+}

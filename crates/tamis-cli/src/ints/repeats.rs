@@ -1,0 +1,169 @@
+//! Which integers occur more than once: two sets, or two bitmaps when they pay.
+
+use std::ops::RangeInclusive;
+
+use tamis::{Answers, DenseSet, RepeatFinder};
+
+use super::memory::Memory;
+use super::set::{IntSet, dense_bytes, window};
+use crate::exit::Failure;
+
+/// Integers seen, and integers seen again.
+pub struct Repeats {
+    seen: IntSet,
+    repeated: IntSet,
+    /// Takes over the integers of 32 bits when they are many.
+    finder: Option<RepeatFinder>,
+    /// Whether a finder may: the window is inside `u32`, and the memory allows two bitmaps.
+    may_find: bool,
+    bitmaps_bytes: u64,
+    memory: Memory,
+    threads: usize,
+    check_at: u64,
+    new: Answers,
+    narrow: Vec<u32>,
+    rest: Vec<u64>,
+}
+
+/// How many bytes of integers wait for a pass over the bitmaps, if nothing else is said: the whole
+/// command then stays below 1.05 GiB.
+const SCRATCH_BYTES: u64 = 24 << 20;
+
+/// More does not help.
+const MAX_SCRATCH_BYTES: u64 = 1 << 30;
+
+/// How many integers move to the bitmaps at a time.
+const FEED_ITEMS: usize = 1 << 16;
+
+/// How many new integers go between two looks at the sets.
+const CHECK_EVERY: u64 = 1 << 18;
+
+impl Repeats {
+    /// Makes empty sets, as [`IntSet::new`] does.
+    pub fn new(range: Option<&RangeInclusive<u64>>, memory: Memory, threads: usize) -> Self {
+        let window = window(range);
+        let bitmaps_bytes = dense_bytes(&window).saturating_mul(2);
+        let is_narrow = *window.end() <= u64::from(u32::MAX);
+        let may_find = is_narrow && memory.allows(bitmaps_bytes.saturating_add(SCRATCH_BYTES));
+        let set = || {
+            let set = IntSet::new(range, memory);
+            if may_find { set.stay_compressed() } else { set }
+        };
+        Self {
+            seen: set(),
+            repeated: set(),
+            finder: None,
+            may_find,
+            bitmaps_bytes,
+            memory,
+            threads,
+            check_at: CHECK_EVERY,
+            new: Answers::new(),
+            narrow: Vec::new(),
+            rest: Vec::new(),
+        }
+    }
+
+    /// Takes in `values`.
+    ///
+    /// # Errors
+    ///
+    /// More memory needed than allowed.
+    pub fn feed(&mut self, values: &[u64]) -> Result<(), Failure> {
+        self.rest.clear();
+        let rest = match &mut self.finder {
+            None => values,
+            Some(finder) => {
+                self.narrow.clear();
+                for &value in values {
+                    match u32::try_from(value) {
+                        Ok(value) => self.narrow.push(value),
+                        Err(_) => self.rest.push(value),
+                    }
+                }
+                finder.feed(&self.narrow);
+                &self.rest
+            }
+        };
+        self.seen.insert_each(rest, &mut self.new)?;
+        let again: Vec<u64> = self.new.zeros().map(|at| rest[at]).collect();
+        self.repeated.insert_each(&again, &mut self.new)?;
+        if self.seen.len() >= self.check_at {
+            self.check()?;
+        }
+        Ok(())
+    }
+
+    /// Returns the sets.
+    pub fn finish(self) -> Found {
+        let bitmaps = self.finder.map(RepeatFinder::finish);
+        Found { seen: self.seen, repeated: self.repeated, bitmaps }
+    }
+
+    fn check(&mut self) -> Result<(), Failure> {
+        self.check_at = self.seen.len() + (self.seen.len() / 4).max(CHECK_EVERY);
+        if self.finder.is_none() && self.may_find && self.seen.is_crowded() {
+            self.start_finder()?;
+        }
+        let bitmaps = if self.finder.is_some() { self.bitmaps_bytes + SCRATCH_BYTES } else { 0 };
+        self.memory.check(bitmaps + self.seen.memory_bytes() + self.repeated.memory_bytes())
+    }
+
+    /// Moves the integers of the window to two bitmaps.
+    fn start_finder(&mut self) -> Result<(), Failure> {
+        let least_bytes = self.bitmaps_bytes + SCRATCH_BYTES;
+        let spare_bytes = self.memory.bytes().map_or(0, |allowed| allowed - least_bytes);
+        let scratch_bytes = (SCRATCH_BYTES + spare_bytes / 2).min(MAX_SCRATCH_BYTES);
+        let finder = RepeatFinder::new().map_err(Failure::new)?;
+        let mut finder = finder.with_threads(self.threads).with_scratch_bytes(scratch_bytes);
+        // A repeated integer is among the seen, so that the second feed finds it again.
+        for set in [&mut self.seen, &mut self.repeated] {
+            for value in set.take_window().iter() {
+                self.narrow.push(value as u32);
+                if self.narrow.len() >= FEED_ITEMS {
+                    finder.feed(&self.narrow);
+                    self.narrow.clear();
+                }
+            }
+            finder.feed(&self.narrow);
+            self.narrow.clear();
+        }
+        self.finder = Some(finder);
+        Ok(())
+    }
+}
+
+/// What [`Repeats`] found.
+pub struct Found {
+    seen: IntSet,
+    repeated: IntSet,
+    bitmaps: Option<tamis::Repeats>,
+}
+
+impl Found {
+    /// Counts the distinct integers.
+    pub fn distinct(&self) -> u64 {
+        self.seen.len() + self.bitmaps.as_ref().map_or(0, |found| found.seen.count())
+    }
+
+    /// Counts the distinct integers that occur more than once.
+    pub fn repeated(&self) -> u64 {
+        self.repeated.len() + self.bitmaps.as_ref().map_or(0, |found| found.repeated.count())
+    }
+
+    /// Calls `visit` with every repeated integer, ascending.
+    ///
+    /// # Errors
+    ///
+    /// Those of `visit`.
+    pub fn into_sorted_repeats(
+        self,
+        mut visit: impl FnMut(u64) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        drop(self.seen);
+        let bitmap: Option<DenseSet> = self.bitmaps.map(|found| found.repeated);
+        // With bitmaps, the sets hold only what is above `u32`.
+        bitmap.iter().flatten().try_for_each(&mut visit)?;
+        self.repeated.into_sorted(visit)
+    }
+}

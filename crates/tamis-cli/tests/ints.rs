@@ -1,0 +1,182 @@
+//! `tamis ints` as a user runs it: right answers against `BTreeSet`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use proptest::prelude::*;
+
+fn tamis(args: &[&str], stdin: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
+        .arg("ints")
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut to_child = child.stdin.take().unwrap();
+    let stdin = stdin.to_vec();
+    let feeder = std::thread::spawn(move || {
+        // A refusal closes the pipe early.
+        let _ = to_child.write_all(&stdin);
+    });
+    let output = child.wait_with_output().unwrap();
+    feeder.join().unwrap();
+    output
+}
+
+/// Runs a job that must succeed, and returns what it printed.
+fn printed(args: &[&str], stdin: &[u8]) -> String {
+    let output = tamis(args, stdin);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), stderr.as_str()), (Some(0), ""), "{args:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn text<'a>(values: impl IntoIterator<Item = &'a u64>) -> String {
+    values.into_iter().map(|value| format!("{value}\n")).collect()
+}
+
+fn file(folder: &Path, name: &str, bytes: impl AsRef<[u8]>) -> String {
+    let path: PathBuf = folder.join(name);
+    std::fs::write(&path, bytes).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_articles_task_is_one_command() {
+    assert_eq!(printed(&["dups"], b"1\n2\n3\n4\n5\n6\n7\n8\n3\n4\n"), "3\n4\n");
+    assert_eq!(printed(&["dups"], b""), "");
+    assert_eq!(printed(&["dups"], b"0 0"), "0\n");
+}
+
+#[test]
+fn uniq_keeps_the_order_and_sort_does_not() {
+    let input = b"9\n18446744073709551615\n9\n0\n4294967296\n0\n4294967295";
+    let uniq = "9\n18446744073709551615\n0\n4294967296\n4294967295\n";
+    let sorted = "0\n9\n4294967295\n4294967296\n18446744073709551615\n";
+    assert_eq!(printed(&["uniq"], input), uniq);
+    assert_eq!(printed(&["sort"], input), sorted);
+}
+
+#[test]
+fn text_is_read_with_any_white_space_signs_and_zeros() {
+    let input = b"\xef\xbb\xbf007\r\n +8\t9\r\n\r\n\n10";
+    assert_eq!(printed(&["uniq"], input), "7\n8\n9\n10\n");
+}
+
+#[test]
+fn count_prints_a_table_or_json() {
+    let table = printed(&["count"], b"5 5 7 5 9 9");
+    let rows: Vec<Vec<&str>> =
+        table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(
+        rows,
+        [["total", "6"], ["distinct", "3"], ["repeated", "2"], ["min", "5"], ["max", "9"]]
+    );
+    let json: serde_json::Value =
+        serde_json::from_str(&printed(&["count", "--json"], b"5 5 7 5 9 9")).unwrap();
+    let expected =
+        serde_json::json!({"total": 6, "distinct": 3, "repeated": 2, "min": 5, "max": 9});
+    assert_eq!(json, expected);
+    let json: serde_json::Value =
+        serde_json::from_str(&printed(&["count", "--json"], b"")).unwrap();
+    assert_eq!((&json["total"], &json["min"]), (&0.into(), &serde_json::Value::Null));
+}
+
+#[test]
+fn contains_answers_like_grep() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = file(folder.path(), "set", "1\n3\n5000000000\n");
+    assert_eq!(printed(&["contains", &set], b"3 2 3 5000000000"), "3\n3\n5000000000\n");
+    assert_eq!(printed(&["contains", "-v", &set], b"3 2 4"), "2\n4\n");
+    assert_eq!(printed(&["contains", "-c", &set], b"3 2 3"), "2\n");
+    let none = tamis(&["contains", &set], b"2 4");
+    assert_eq!((none.status.code(), none.stdout), (Some(1), vec![]));
+    let both = tamis(&["contains", "-"], b"2 4");
+    assert_eq!(both.status.code(), Some(2));
+}
+
+#[test]
+fn binary_is_read_and_written_little_endian() {
+    let values = [7_u32, 9, 7, u32::MAX];
+    let narrow: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let wide: Vec<u8> = values.iter().flat_map(|&value| u64::from(value).to_le_bytes()).collect();
+    let output = tamis(&["uniq", "--format", "u32"], &narrow);
+    assert_eq!(output.stdout, [&7_u32.to_le_bytes()[..], &[9, 0, 0, 0], &[255; 4]].concat());
+    let args = ["uniq", "--format", "u64", "--output-format", "text"];
+    assert_eq!(printed(&args, &wide), "7\n9\n4294967295\n");
+    let output = tamis(&["sort", "--output-format", "u64"], b"3 1 3");
+    assert_eq!(output.stdout, [1_u64.to_le_bytes(), 3_u64.to_le_bytes()].concat());
+}
+
+#[test]
+fn several_files_and_packed_ones_are_one_stream() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = file(folder.path(), "plain", "1\n2\n");
+    let packed = file(folder.path(), "packed", zstd::encode_all(&b"2\n3\n3"[..], 1).unwrap());
+    // The last line of a file ends with the file, newline or not.
+    assert_eq!(printed(&["dups", &packed, &plain], b""), "2\n3\n");
+    assert_eq!(printed(&["uniq", &packed, "-", &plain], b"9"), "2\n3\n9\n1\n");
+}
+
+#[test]
+fn many_integers_move_to_bitmaps_and_stay_exact() {
+    // Enough random integers of 28 bits that the sets change structure on the way.
+    let values: Vec<u64> = (1..=1_500_000_u64)
+        .map(|i| i.wrapping_mul(i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 36)
+        .collect();
+    let mut counts: BTreeMap<u64, u32> = BTreeMap::new();
+    for &value in &values {
+        *counts.entry(value).or_default() += 1;
+    }
+    let repeated: Vec<u64> =
+        counts.iter().filter(|&(_, &count)| count > 1).map(|(&value, _)| value).collect();
+    assert!(!repeated.is_empty());
+    let input = text(&values);
+    let range = "--range=0..=268435455";
+    for args in [&["dups"][..], &["dups", range], &["dups", range, "--threads=2"]] {
+        assert!(printed(args, input.as_bytes()) == text(&repeated), "{args:?}");
+    }
+    assert!(printed(&["sort", range], input.as_bytes()) == text(counts.keys()));
+    let mut seen = BTreeSet::new();
+    let first: Vec<u64> = values.iter().copied().filter(|&value| seen.insert(value)).collect();
+    assert!(printed(&["uniq", range], input.as_bytes()) == text(&first));
+    assert!(printed(&["uniq", "--memory=16M"], input.as_bytes()) == text(&first));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn set_algebra_agrees_with_tree_sets(
+        files in prop::collection::vec(
+            prop::collection::vec(prop_oneof![0_u64..60, (1_u64 << 32) - 5..(1 << 32) + 5], 0..60),
+            2..4,
+        ),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let names: Vec<String> = files
+            .iter()
+            .enumerate()
+            .map(|(i, values)| file(folder.path(), &i.to_string(), text(values)))
+            .collect();
+        let sets: Vec<BTreeSet<u64>> =
+            files.iter().map(|values| values.iter().copied().collect()).collect();
+        type Combine = fn(&BTreeSet<u64>, &BTreeSet<u64>) -> BTreeSet<u64>;
+        let jobs: [(&str, Combine); 4] = [
+            ("and", |a, b| a & b),
+            ("or", |a, b| a | b),
+            ("xor", |a, b| a ^ b),
+            ("andnot", |a, b| a - b),
+        ];
+        for (job, combine) in jobs {
+            let expected = sets[1..].iter().fold(sets[0].clone(), |all, set| combine(&all, set));
+            let mut args = vec![job];
+            args.extend(names.iter().map(String::as_str));
+            prop_assert_eq!(printed(&args, b""), text(&expected), "{}", job);
+        }
+    }
+}
