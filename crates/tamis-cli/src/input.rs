@@ -3,15 +3,17 @@
 //! The first bytes decide, never the name: `1f 8b` is gzip (any number of members), `28 b5 2f fd`
 //! zstd (any number of frames), anything else is taken as it is.
 
-use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::bufread::MultiGzDecoder;
 
 use crate::exit::Failure;
+use crate::read_ahead::ReadAhead;
 use crate::records::Blocks;
 
 /// How much compressed data is read at once.
@@ -53,9 +55,9 @@ impl Packing {
 pub struct Input {
     name: String,
     len_bytes: Option<u64>,
-    consumed_bytes: Rc<Cell<u64>>,
+    consumed_bytes: Arc<AtomicU64>,
     packing: Packing,
-    reader: Box<dyn Read>,
+    reader: Box<dyn Read + Send>,
 }
 
 impl Input {
@@ -67,7 +69,7 @@ impl Input {
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let name = name(path);
         if is_stdin(path) {
-            return Self::of(name, None, io::stdin().lock());
+            return Self::of(name, None, io::stdin());
         }
         let file = File::open(path).map_err(|error| Failure::io(&name, &error))?;
         let metadata = file.metadata().map_err(|error| Failure::io(&name, &error))?;
@@ -82,10 +84,10 @@ impl Input {
     fn of(
         name: String,
         len_bytes: Option<u64>,
-        reader: impl Read + 'static,
+        reader: impl Read + Send + 'static,
     ) -> Result<Self, Failure> {
-        let consumed_bytes = Rc::new(Cell::new(0));
-        let mut reader = Counted { reader, bytes: Rc::clone(&consumed_bytes) };
+        let consumed_bytes = Arc::new(AtomicU64::new(0));
+        let mut reader = Counted { reader, bytes: Arc::clone(&consumed_bytes) };
         let mut head = [0; 4];
         let mut filled = 0;
         // A terminal or `tail -f` may send a line of two bytes and then wait for its answer: no more
@@ -100,7 +102,7 @@ impl Input {
         }
         let packing = Packing::of(&head[..filled]);
         let whole = Cursor::new(head).take(filled as u64).chain(reader);
-        let reader: Box<dyn Read> = match packing {
+        let reader: Box<dyn Read + Send> = match packing {
             Packing::Plain => Box::new(whole),
             Packing::Gzip => {
                 let buffered = BufReader::with_capacity(COMPRESSED_BLOCK_BYTES, whole);
@@ -116,6 +118,25 @@ impl Input {
         Ok(Self { name, len_bytes, consumed_bytes, packing, reader })
     }
 
+    /// Reads on a thread of its own if `threads` allows; unsaid, if there is something to unpack.
+    ///
+    /// # Errors
+    ///
+    /// If the system has no thread for it.
+    pub fn on_threads(mut self, threads: Option<NonZeroUsize>) -> Result<Self, Failure> {
+        let available = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let is_wanted = match threads {
+            Some(threads) => threads.get() > 1,
+            None => self.is_packed() && available() > 1,
+        };
+        if is_wanted {
+            let reader = std::mem::replace(&mut self.reader, Box::new(io::empty()));
+            let ahead = ReadAhead::new(reader).map_err(|error| self.failure(&error))?;
+            self.reader = Box::new(ahead);
+        }
+        Ok(self)
+    }
+
     /// Returns the path as typed, or `standard input`.
     pub fn name(&self) -> &str {
         &self.name
@@ -128,7 +149,8 @@ impl Input {
 
     /// Returns how many bytes of the file, still packed, have been read.
     pub fn consumed_bytes(&self) -> u64 {
-        self.consumed_bytes.get()
+        // Relaxed: a number to look at, by which nothing else is published.
+        self.consumed_bytes.load(Ordering::Relaxed)
     }
 
     /// Tells whether the bytes are unpacked on the way.
@@ -169,14 +191,14 @@ impl Read for Input {
 /// Counts the bytes that come through.
 struct Counted<R> {
     reader: R,
-    bytes: Rc<Cell<u64>>,
+    bytes: Arc<AtomicU64>,
 }
 
 impl<R: Read> Read for Counted<R> {
     #[inline]
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let len = self.reader.read(buffer)?;
-        self.bytes.set(self.bytes.get() + len as u64);
+        self.bytes.fetch_add(len as u64, Ordering::Relaxed);
         Ok(len)
     }
 }

@@ -22,6 +22,7 @@ mod metadata;
 mod output;
 mod plan;
 mod progress;
+mod read_ahead;
 pub mod records;
 mod shell;
 mod size;

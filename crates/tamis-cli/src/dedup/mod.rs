@@ -9,6 +9,7 @@ mod stats;
 mod stream;
 mod tally;
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -21,6 +22,7 @@ use self::state::{Checkpoint, State};
 use self::stats::{Form, Stats, shown};
 use self::stream::{Emit, Judge, Stream, WORTH_SAYING};
 use self::tally::{Keep, Tally};
+use crate::count::Count;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::input::{self, Sample};
 use crate::key::{KeyArgs, RecordArgs};
@@ -85,9 +87,9 @@ pub struct Args {
         conflicts_with_all = ["full", "count", "unique"], help_heading = "How exact, how large")]
     approx: Option<f64>,
 
-    /// Number of distinct lines to plan for with --approx
+    /// Plan --approx for N distinct lines (such as 10M)
     #[arg(long, value_name = "N", requires = "approx", help_heading = "How exact, how large")]
-    items: Option<u64>,
+    items: Option<Count>,
 
     /// Chance of a loss above which a run that became approximate ends with status 3
     #[arg(long, value_name = "RATE", value_parser = crate::key::rate, default_value = "0.0001",
@@ -117,6 +119,11 @@ pub struct Args {
         help_heading = "Between runs"
     )]
     checkpoint: Size,
+
+    /// Read and unpack on a thread beside the one that compares, if N is above 1
+    /// [default: for packed input]
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
 
     /// Seed of the hash
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "How exact, how large")]
@@ -224,6 +231,7 @@ impl Args {
             keys: Keys::new(self.key.rule()),
             output: Output::open(self.output.as_deref())?,
             delimiter: self.record.delimiter(),
+            threads: self.threads,
             with_counts: self.count,
             counts: match (self.unique, self.repeated) {
                 (true, _) => 1..=1,
@@ -279,7 +287,7 @@ impl Args {
         let mut seen = if self.approx.is_some() {
             let guess = sample.filter(|sample| sample.is_bound).map(|s| s.records as u64);
             let expected = match (self.items, guess) {
-                (Some(items), _) => Expected::Stated(items),
+                (Some(Count(items)), _) => Expected::Stated(items),
                 (None, Some(records)) => Expected::Guessed(records),
                 (None, None) => Expected::Unknown,
             };
@@ -345,6 +353,7 @@ impl Args {
             state,
             checkpoint_bytes: self.checkpoint.bytes.max(1),
             delimiter: self.record.delimiter(),
+            threads: self.threads,
         })
     }
 

@@ -1,5 +1,6 @@
 //! Records that can be decided on only when all have been read: counts, and lines that occur once.
 
+use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
@@ -24,6 +25,8 @@ pub struct Run {
     pub output: Output,
     /// The byte that ends a record.
     pub delimiter: u8,
+    /// Whether reading has a thread of its own.
+    pub threads: Option<NonZeroUsize>,
     /// Whether counts are written before records.
     pub with_counts: bool,
     /// Records that occur so often are written.
@@ -42,7 +45,7 @@ impl Run {
         let (mut bounds, mut new) = (Vec::new(), Answers::new());
         let mut before_bytes = 0;
         for path in paths {
-            let input = Input::open(path)?;
+            let input = Input::open(path)?.on_threads(self.threads)?;
             let name = input.name().to_string();
             let mut blocks = Blocks::new(input, self.delimiter);
             loop {

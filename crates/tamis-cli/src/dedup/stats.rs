@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::seen::Worth;
+use crate::count::Count;
 use crate::size::Size;
 
 /// The form of the statistics.
@@ -133,26 +134,12 @@ pub fn shown(expected: f64) -> String {
 
 /// Writes digits in groups of three.
 pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut shown = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            shown.push(',');
-        }
-        shown.push(digit);
-    }
-    shown
+    Count(number).to_string()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn digits_come_in_threes() {
-        let shown = [0, 12, 999, 1000, 20_000_000].map(grouped);
-        assert_eq!(shown, ["0", "12", "999", "1,000", "20,000,000"]);
-    }
 
     #[test]
     fn small_expectations_keep_their_size() {

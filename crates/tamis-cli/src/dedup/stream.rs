@@ -1,5 +1,6 @@
 //! Records that can be decided on when they are read: first occurrences, or repeats.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use tamis::Answers;
@@ -62,6 +63,8 @@ pub struct Stream<D: Width> {
     pub checkpoint_bytes: u64,
     /// The byte that ends a record.
     pub delimiter: u8,
+    /// Whether reading has a thread of its own.
+    pub threads: Option<NonZeroUsize>,
 }
 
 /// What the passage of batches needs beside the stream's own parts.
@@ -125,7 +128,7 @@ impl<D: Width> Stream<D> {
         self.checkpoint(&mut checkpoint, work)?;
         let mut since_bytes = 0;
         for (number, path) in paths.iter().enumerate().skip(first) {
-            let mut input = Input::open(path)?;
+            let mut input = Input::open(path)?.on_threads(self.threads)?;
             let mut at_bytes = 0;
             if number == first && checkpoint.at_bytes > 0 {
                 at_bytes = checkpoint.at_bytes;

@@ -101,7 +101,7 @@ fn options_that_make_no_sense_are_refused() {
 
 #[test]
 fn absurd_plans_are_refused_not_tried() {
-    let run = dedup(["--approx=0.01", "--items=18446744073709551615"], b"a\n");
+    let run = dedup(["--approx=0.01", "--items=9000T"], b"a\n");
     assert_eq!((run.status, run.stdout.len()), (2, 0), "{run:?}");
     assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
 }

@@ -23,7 +23,9 @@ fn packed_inputs_are_known_by_their_first_bytes() {
         [zstd::encode_all(one, 1).unwrap(), zstd::encode_all(two, 1).unwrap()].concat(),
     ];
     for packed in packed {
-        assert!(dedup([""; 0], &packed).quietly() == expected);
+        for threads in ["--threads=1", "--threads=2"] {
+            assert!(dedup([threads], &packed).quietly() == expected);
+        }
     }
 }
 
@@ -58,14 +60,17 @@ fn a_record_may_be_longer_than_any_buffer() {
 
 #[test]
 fn a_slow_source_is_passed_on_at_once() {
-    let mut child = command([""; 0]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let (mut source, mut sink) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-    let mut answer = [0; 2];
-    for line in [b"a\n", b"b\n"] {
-        source.write_all(line).unwrap();
-        sink.read_exact(&mut answer).unwrap();
-        assert_eq!(&answer, line);
+    for threads in ["--threads=1", "--threads=2"] {
+        let mut command = command([threads]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (mut source, mut sink) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut answer = [0; 2];
+        for line in [b"a\n", b"b\n"] {
+            source.write_all(line).unwrap();
+            sink.read_exact(&mut answer).unwrap();
+            assert_eq!(&answer, line);
+        }
+        drop(source);
+        assert!(child.wait().unwrap().success());
     }
-    drop(source);
-    assert!(child.wait().unwrap().success());
 }
