@@ -29,6 +29,8 @@ mod size;
 mod svg;
 mod table;
 
+pub use ints::decimal;
+
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;

@@ -1,0 +1,30 @@
+//! Any bytes are integers in decimal, or the first that is none is named: as splitting at white space
+//! and the standard library's parser have it.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tamis_cli::decimal::{is_space, parse};
+
+fuzz_target!(|block: &[u8]| {
+    let mut values = Vec::new();
+    let outcome = parse(block, &mut values);
+    let mut tokens = block.split(|&byte| is_space(byte)).filter(|token| !token.is_empty());
+    for &value in &values {
+        let token = tokens.next().expect("a token for each value");
+        assert_eq!(plain(token), Some(value), "{}", token.escape_ascii());
+    }
+    match (outcome, tokens.next()) {
+        (Ok(()), rest) => assert_eq!(rest, None),
+        (Err(bad), Some(token)) => {
+            assert_eq!(plain(token), None, "{bad}");
+            assert!(block[bad.at..].starts_with(token), "{bad} at {}", bad.at);
+            assert!(!bad.to_string().contains('\n'));
+        }
+        (Err(bad), None) => panic!("{bad}, though every token was read"),
+    }
+});
+
+/// The slow, obvious version.
+fn plain(token: &[u8]) -> Option<u64> {
+    std::str::from_utf8(token).ok()?.parse().ok()
+}
