@@ -40,8 +40,8 @@ pub use answers::Answers;
 pub use any::AnyFilter;
 pub use arch::prefetch;
 pub use bitmap::{
-    CompressedSet, DenseSet, Order, OutOfRange, RangeError, RangeMismatch, RankIndex, RepeatFinder,
-    Repeats, Values, Words,
+    CompressedSet, DenseSet, IntoValues, Order, OutOfRange, RangeError, RangeMismatch, RankIndex,
+    RepeatFinder, Repeats, Values, Words,
 };
 pub use bits::{AtomicBitmap, BitView, Bitmap, Bits, BitsMut, OutOfMemory};
 pub use bloom::Bloom;

@@ -10,6 +10,7 @@ mod memory;
 mod read;
 mod repeats;
 mod set;
+mod sparse;
 mod write;
 
 use std::ops::RangeInclusive;

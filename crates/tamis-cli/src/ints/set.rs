@@ -1,16 +1,15 @@
 //! A set of integers that picks its own structure.
 //!
-//! Integers of the *window*, all of `u32` unless a range is stated, start in a compressed set and move
-//! to a bitmap when there are so many that it pays. Integers above start in a hash set and move to a
-//! compressed set if they turn out to lie close together. Every structure is exact.
+//! Integers of the *window*, all of `u32` unless a range is stated, start in a sparse set and move to
+//! a bitmap when there are so many that it pays. Those outside it stay in a sparse set. Every structure
+//! is exact.
 
-use std::collections::HashSet;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::RangeInclusive;
 
 use tamis::{Answers, CompressedSet, DenseSet, RangeError};
 
 use super::memory::Memory;
+use super::sparse::SparseSet;
 use crate::exit::Failure;
 
 /// A set of any integers.
@@ -18,7 +17,7 @@ pub struct IntSet {
     window: RangeInclusive<u64>,
     memory: Memory,
     low: Low,
-    high: High,
+    high: SparseSet,
     may_be_dense: bool,
     len: u64,
     /// How many integers to hold before the structures are looked at again.
@@ -27,17 +26,11 @@ pub struct IntSet {
 
 /// The integers of the window.
 enum Low {
-    Compressed(CompressedSet),
+    Sparse(SparseSet),
     Dense(DenseSet),
 }
 
-/// The integers outside it.
-enum High {
-    Hashed(HashSet<u64, Mixed>),
-    Compressed(CompressedSet),
-}
-
-/// How many times the memory of the compressed set a bitmap may take: it is several times as fast.
+/// How many times the memory of the sparse set a bitmap may take: it is several times as fast.
 const DENSE_FACTOR: u64 = 64;
 
 /// Below this many integers nothing is worth changing.
@@ -49,8 +42,8 @@ impl IntSet {
         Self {
             window: window(range),
             memory,
-            low: Low::Compressed(CompressedSet::new()),
-            high: High::Hashed(HashSet::default()),
+            low: Low::Sparse(SparseSet::default()),
+            high: SparseSet::default(),
             may_be_dense: true,
             len: 0,
             check_at: CHECK_FROM,
@@ -75,20 +68,20 @@ impl IntSet {
     /// More memory needed than allowed.
     pub fn insert_each(&mut self, values: &[u64], new: &mut Answers) -> Result<(), Failure> {
         let Self { window, low, high, .. } = self;
-        if values.iter().all(|value| window.contains(value)) {
-            match low {
-                Low::Dense(set) => set.insert_each(values, new).map_err(Failure::new)?,
-                Low::Compressed(set) => set.insert_each(values, new),
+        match low {
+            Low::Dense(set) if values.iter().all(|value| window.contains(value)) => {
+                set.insert_each(values, new).map_err(Failure::new)?;
             }
-        } else {
-            let masks = new.reset(values.len());
-            for (i, &value) in values.iter().enumerate() {
-                let is_new = match low {
-                    _ if !window.contains(&value) => high.insert(value),
-                    Low::Dense(set) => set.insert(value).map_err(Failure::new)?,
-                    Low::Compressed(set) => set.insert(value),
-                };
-                masks[i / 64] |= u64::from(is_new) << (i % 64);
+            low => {
+                let masks = new.reset(values.len());
+                for (i, &value) in values.iter().enumerate() {
+                    let is_new = match low {
+                        _ if !window.contains(&value) => high.insert(value),
+                        Low::Dense(set) => set.insert(value).map_err(Failure::new)?,
+                        Low::Sparse(set) => set.insert(value),
+                    };
+                    masks[i / 64] |= u64::from(is_new) << (i % 64);
+                }
             }
         }
         self.len += new.count_ones() as u64;
@@ -97,8 +90,8 @@ impl IntSet {
 
     /// Tells of `values` which are in.
     pub fn contains_each(&self, values: &[u64], answers: &mut Answers) {
-        match (&self.low, &self.high) {
-            (Low::Dense(set), High::Hashed(high)) if high.is_empty() => {
+        match &self.low {
+            Low::Dense(set) if self.high.is_empty() => {
                 set.contains_each(values, answers);
             }
             _ => {
@@ -115,7 +108,7 @@ impl IntSet {
         match &self.low {
             _ if !self.window.contains(&value) => self.high.contains(value),
             Low::Dense(set) => set.contains(value),
-            Low::Compressed(set) => set.contains(value),
+            Low::Sparse(set) => set.contains(value),
         }
     }
 
@@ -124,7 +117,7 @@ impl IntSet {
         let was_in = match &mut self.low {
             _ if !self.window.contains(&value) => self.high.remove(value),
             Low::Dense(set) => set.remove(value),
-            Low::Compressed(set) => set.remove(value),
+            Low::Sparse(set) => set.remove(value),
         };
         self.len -= u64::from(was_in);
     }
@@ -138,24 +131,23 @@ impl IntSet {
         self,
         mut visit: impl FnMut(u64) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let window = self.window;
-        let high = self.high.into_sorted();
-        let (before, after): (Vec<u64>, Vec<u64>) =
-            high.into_iter().partition(|value| value < window.start());
-        before.into_iter().try_for_each(&mut visit)?;
+        let mut high = self.high.into_sorted().peekable();
+        while let Some(value) = high.next_if(|value| value < self.window.start()) {
+            visit(value)?;
+        }
         match self.low {
             Low::Dense(set) => set.iter().try_for_each(&mut visit)?,
-            Low::Compressed(set) => set.iter().try_for_each(&mut visit)?,
+            Low::Sparse(set) => set.into_sorted().try_for_each(&mut visit)?,
         }
-        after.into_iter().try_for_each(visit)
+        high.try_for_each(visit)
     }
 
     /// Moves the integers of the window out.
     pub fn take_window(&mut self) -> CompressedSet {
-        let empty = Low::Compressed(CompressedSet::new());
+        let empty = Low::Sparse(SparseSet::default());
         let window = match std::mem::replace(&mut self.low, empty) {
             Low::Dense(set) => set.to_compressed(),
-            Low::Compressed(set) => set,
+            Low::Sparse(set) => set.into_compressed(),
         };
         self.len -= window.count();
         window
@@ -165,7 +157,7 @@ impl IntSet {
     pub fn memory_bytes(&self) -> u64 {
         let low = match &self.low {
             Low::Dense(set) => set.memory_bytes(),
-            Low::Compressed(set) => set.memory_bytes(),
+            Low::Sparse(set) => set.memory_bytes(),
         };
         low + self.high.memory_bytes()
     }
@@ -174,7 +166,7 @@ impl IntSet {
     pub fn is_crowded(&self) -> bool {
         match &self.low {
             Low::Dense(_) => false,
-            Low::Compressed(set) => {
+            Low::Sparse(set) => {
                 dense_bytes(&self.window) <= DENSE_FACTOR.saturating_mul(set.memory_bytes())
             }
         }
@@ -183,23 +175,27 @@ impl IntSet {
     /// Changes structures where that pays and the memory allows.
     fn check(&mut self) -> Result<(), Failure> {
         self.check_at = self.len + (self.len / 4).max(CHECK_FROM);
-        self.high.compress_if_smaller();
         let bitmap_bytes = dense_bytes(&self.window);
         if self.may_be_dense && self.memory.allows(bitmap_bytes) && self.is_crowded() {
             self.make_dense()?;
+        }
+        self.high.compress_if_smaller();
+        if let Low::Sparse(set) = &mut self.low {
+            set.compress_if_smaller();
         }
         self.memory.check(self.memory_bytes())
     }
 
     fn make_dense(&mut self) -> Result<(), Failure> {
-        if let Low::Compressed(set) = &self.low {
-            match set.to_dense(self.window.clone()) {
-                Ok(dense) => self.low = Low::Dense(dense),
-                // No memory for a bitmap: the compressed set goes on.
-                Err(RangeError::OutOfMemory(_)) => {}
-                Err(error) => return Err(Failure::new(error)),
-            }
-        }
+        let Low::Sparse(set) = &self.low else { return Ok(()) };
+        let mut dense = match DenseSet::new(self.window.clone()) {
+            Ok(dense) => dense,
+            // No memory for a bitmap: the sparse set goes on.
+            Err(RangeError::OutOfMemory(_)) => return Ok(()),
+            Err(error) => return Err(Failure::new(error)),
+        };
+        set.for_each(|value| dense.insert(value).map(|_| ())).map_err(Failure::new)?;
+        self.low = Low::Dense(dense);
         Ok(())
     }
 }
@@ -212,111 +208,6 @@ pub fn window(range: Option<&RangeInclusive<u64>>) -> RangeInclusive<u64> {
 /// Returns the bytes of a bitmap over `window`.
 pub fn dense_bytes(window: &RangeInclusive<u64>) -> u64 {
     (window.end() - window.start()) / 8 + 1
-}
-
-impl High {
-    fn insert(&mut self, value: u64) -> bool {
-        match self {
-            High::Hashed(set) => set.insert(value),
-            High::Compressed(set) => set.insert(value),
-        }
-    }
-
-    fn remove(&mut self, value: u64) -> bool {
-        match self {
-            High::Hashed(set) => set.remove(&value),
-            High::Compressed(set) => set.remove(value),
-        }
-    }
-
-    fn contains(&self, value: u64) -> bool {
-        match self {
-            High::Hashed(set) => set.contains(&value),
-            High::Compressed(set) => set.contains(value),
-        }
-    }
-
-    fn into_sorted(self) -> Vec<u64> {
-        match self {
-            High::Hashed(set) => {
-                let mut values: Vec<u64> = set.into_iter().collect();
-                values.sort_unstable();
-                values
-            }
-            High::Compressed(set) => set.iter().collect(),
-        }
-    }
-
-    fn memory_bytes(&self) -> u64 {
-        match self {
-            // One control byte a slot beside the value, and an eighth of the slots stay free.
-            High::Hashed(set) => set.capacity() as u64 * 9 * 8 / 7,
-            High::Compressed(set) => set.memory_bytes(),
-        }
-    }
-
-    /// Compresses a hash set whose integers lie so close that it saves half of the memory.
-    fn compress_if_smaller(&mut self) {
-        let High::Hashed(set) = self else { return };
-        let stretches: HashSet<u64, Mixed> = set.iter().map(|value| value >> 16).collect();
-        // 2 bytes a value, some hundred for each stretch of 65 536 that holds one.
-        let compressed_bytes = set.len() as u64 * 2 + stretches.len() as u64 * 100;
-        drop(stretches);
-        if compressed_bytes * 2 <= self.memory_bytes() {
-            let High::Hashed(set) = std::mem::replace(self, High::Hashed(HashSet::default()))
-            else {
-                return;
-            };
-            let mut values: Vec<u64> = set.into_iter().collect();
-            values.sort_unstable();
-            *self = High::Compressed(values.into_iter().collect());
-        }
-    }
-}
-
-/// Hashes integers by one multiplication with a secret of this process, which is several times as
-/// fast as the default and does not let input pile up in one place.
-#[derive(Clone)]
-struct Mixed {
-    secret: u64,
-}
-
-impl Default for Mixed {
-    fn default() -> Self {
-        Self { secret: RandomState::new().hash_one(0_u64) }
-    }
-}
-
-impl BuildHasher for Mixed {
-    type Hasher = Mixer;
-
-    fn build_hasher(&self) -> Mixer {
-        Mixer { state: self.secret }
-    }
-}
-
-struct Mixer {
-    state: u64,
-}
-
-impl Hasher for Mixer {
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(byte.into());
-        }
-    }
-
-    #[inline]
-    fn write_u64(&mut self, value: u64) {
-        // Both halves of the full product, so that every bit of the value reaches every bit.
-        let product = u128::from(value ^ self.state) * 0x9e37_79b9_7f4a_7c15;
-        self.state = (product >> 64) as u64 ^ product as u64;
-    }
-
-    #[inline]
-    fn finish(&self) -> u64 {
-        self.state
-    }
 }
 
 #[cfg(test)]
@@ -372,21 +263,17 @@ mod tests {
 
     #[test]
     fn many_integers_of_32_bits_become_a_bitmap() {
-        let set = check(None, &mixed(400_000, 40));
-        assert!(matches!(set.low, Low::Compressed(_)), "a few MiB need no bitmap of 512");
+        let set = check(None, &mixed(400_000, 32));
+        assert!(matches!(set.low, Low::Sparse(_)), "a few MiB need no bitmap of 512");
         let set = check(Some(&(0..=(1 << 24) - 1)), &mixed(400_000, 40));
         assert!(matches!(set.low, Low::Dense(_)));
         assert!(sorted(set).is_sorted());
     }
 
     #[test]
-    fn close_integers_of_64_bits_become_a_compressed_set() {
-        let base = 1_800_000_000_000_000_000;
-        let values: Vec<u64> = (0..300_000).map(|i| base + i * 3).collect();
-        let set = check(None, &values);
-        assert!(matches!(set.high, High::Compressed(_)));
-        let set = check(None, &mixed(300_000, 0));
-        assert!(matches!(set.high, High::Hashed(_)));
+    fn integers_around_a_window_are_a_set_in_order() {
+        let values = mixed(300_000, 40);
+        let set = check(Some(&(1 << 20..=1 << 21)), &values);
         assert!(sorted(set).is_sorted());
     }
 }

@@ -238,6 +238,36 @@ impl FromIterator<u64> for CompressedSet {
     }
 }
 
+impl IntoIterator for CompressedSet {
+    type Item = u64;
+    type IntoIter = IntoValues;
+
+    /// Iterates over the values in ascending order.
+    fn into_iter(self) -> IntoValues {
+        IntoValues { values: self.map.into_iter() }
+    }
+}
+
+/// The values of a [`CompressedSet`] that was given up, ascending.
+pub struct IntoValues {
+    values: roaring::treemap::IntoIter,
+}
+
+impl Iterator for IntoValues {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        self.values.next()
+    }
+}
+
+impl fmt::Debug for IntoValues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IntoValues").finish_non_exhaustive()
+    }
+}
+
 impl Extend<u64> for CompressedSet {
     fn extend<T: IntoIterator<Item = u64>>(&mut self, values: T) {
         self.map.extend(values);

@@ -22,7 +22,7 @@ use std::fmt;
 
 use crate::bits::OutOfMemory;
 pub use bytes::Order;
-pub use compressed::CompressedSet;
+pub use compressed::{CompressedSet, IntoValues};
 pub use dense::DenseSet;
 pub use iter::{Values, Words};
 pub use rank::RankIndex;
