@@ -208,7 +208,7 @@ pub fn failure(name: &str, error: &io::Error) -> Failure {
     Failure::Message(format!("{name}: {}", crate::exit::plain(error)))
 }
 
-/// What the first block of the first input says about all of them.
+/// What the first blocks of the first input say about all of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     /// About how many records there are.
@@ -217,18 +217,32 @@ pub struct Sample {
     pub is_bound: bool,
 }
 
+/// How much of a packed input is unpacked to learn how well it packs.
+const PACKED_SAMPLE_BYTES: u64 = 4 << 20;
+
 impl Sample {
-    /// Reads the first block; `None` if the size of the inputs is not known.
+    /// Reads the first blocks; `None` if the size of the inputs is not known.
     pub fn of(paths: &[PathBuf], delimiter: u8) -> Option<Self> {
         let total_bytes = total_len_bytes(paths)? as f64;
         let mut blocks = Blocks::new(Input::open(paths.first()?).ok()?, delimiter);
-        let block = blocks.next_block().ok()??;
-        let records = memchr::memchr_iter(delimiter, block).count().max(1) as f64;
-        let len_bytes = block.len() as f64;
         let is_bound = !blocks.reader().is_packed();
-        // Text packs to a tenth at best, as a rule; what was read ahead hides the real ratio.
-        let ratio = if is_bound { 1.0 } else { 10.0 };
-        Some(Self { records: total_bytes * ratio * records / len_bytes, is_bound })
+        let (mut records, mut len_bytes) = (0, 0);
+        while let Some(block) = blocks.next_block().ok()? {
+            records += memchr::memchr_iter(delimiter, block).count();
+            len_bytes += block.len() as u64;
+            if is_bound || len_bytes >= PACKED_SAMPLE_BYTES {
+                break;
+            }
+        }
+        let mut used_bytes = len_bytes;
+        if !is_bound {
+            // Some of what was consumed is still packed. Of two bounds the cautious one is taken.
+            let consumed_bytes = blocks.reader().consumed_bytes();
+            used_bytes = consumed_bytes.saturating_sub(COMPRESSED_BLOCK_BYTES as u64);
+            used_bytes = used_bytes.max(consumed_bytes / 4);
+        }
+        let records = records.max(1) as f64;
+        Some(Self { records: total_bytes * records / used_bytes.max(1) as f64, is_bound })
     }
 }
 
@@ -335,6 +349,23 @@ mod tests {
         let middle = packed.len() / 2;
         packed[middle] ^= 4;
         assert!(read(packed).is_err());
+    }
+
+    #[test]
+    fn a_sample_guesses_the_number_of_records() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lines");
+        let mut text = Vec::new();
+        (0..500_000_u64).for_each(|i| writeln!(text, "line {}", i * 7919).unwrap());
+        std::fs::write(&path, &text).unwrap();
+        let sample = Sample::of(std::slice::from_ref(&path), b'\n').unwrap();
+        assert!(sample.is_bound && (4e5..6e5).contains(&sample.records), "{sample:?}");
+        for packed in [gzip(&text), zstd::encode_all(&text[..], 1).unwrap()] {
+            std::fs::write(&path, packed).unwrap();
+            let sample = Sample::of(std::slice::from_ref(&path), b'\n').unwrap();
+            assert!(!sample.is_bound && (4.5e5..1.2e6).contains(&sample.records), "{sample:?}");
+        }
+        assert!(Sample::of(&[PathBuf::from("-")], b'\n').is_none());
     }
 
     #[test]

@@ -279,6 +279,24 @@ impl Sink {
 }
 
 impl Mark {
+    /// Returns the mark at the end of the file that an output would replace or append to.
+    pub fn of_output(path: Option<&Path>) -> Option<Mark> {
+        let file = match path.filter(|path| *path != Path::new("-")) {
+            None => stdout_file()?,
+            // Opening a pipe would wait for its reader.
+            Some(path) if path.is_file() => File::open(path).ok()?,
+            Some(_) => return None,
+        };
+        Mark::of(&file).ok().flatten()
+    }
+
+    /// Tells whether this is the file of `earlier`, and shorter: emptied by `> FILE`, as a rule.
+    pub fn is_cut(&self, earlier: &Mark) -> bool {
+        self.device == earlier.device
+            && self.inode == earlier.inode
+            && self.len_bytes < earlier.len_bytes
+    }
+
     /// Returns the mark at the end of `file`, or `None` if it is no regular file.
     fn of(file: &File) -> io::Result<Option<Mark>> {
         #[cfg(unix)]
@@ -299,7 +317,7 @@ impl Mark {
     }
 
     /// Tells whether this is the file of `earlier`, and holds all that it held.
-    fn continues(&self, earlier: &Mark) -> bool {
+    pub fn continues(&self, earlier: &Mark) -> bool {
         self.device == earlier.device
             && self.inode == earlier.inode
             && self.len_bytes >= earlier.len_bytes

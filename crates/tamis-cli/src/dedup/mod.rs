@@ -11,14 +11,14 @@ mod tally;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Instant, UNIX_EPOCH};
 
 use tamis::Hasher;
 
 use self::approx::Expected;
 use self::batch::{Keys, Width};
 use self::seen::{Budget, Seen};
-use self::state::{Checkpoint, State};
+use self::state::{Checkpoint, InputId, State};
 use self::stats::{Form, Stats, shown};
 use self::stream::{Emit, Judge, Stream, WORTH_SAYING};
 use self::tally::{Keep, Tally};
@@ -26,7 +26,7 @@ use crate::count::Count;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::input::{self, Sample};
 use crate::key::{KeyArgs, RecordArgs};
-use crate::output::Output;
+use crate::output::{Mark, Output};
 use crate::size::Size;
 
 /// Removes repeated lines: prints the first occurrence of each, in order
@@ -97,7 +97,7 @@ pub struct Args {
     rate: f64,
 
     /// Write lines dropped on an approximate answer to FILE, to be checked by a second pass
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["exact", "full", "count", "unique"],
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["exact", "full", "count", "unique", "state"],
         help_heading = "How exact, how large")]
     suspects: Option<PathBuf>,
 
@@ -166,8 +166,6 @@ pub fn run(args: &Args) -> Outcome {
         args.tally(&inputs)?
     } else if args.full {
         args.full(&inputs)?
-    } else if args.approx.is_some() {
-        args.by_digest::<u64>(&inputs, sample.as_ref(), None)?
     } else {
         args.by_hash(&inputs, sample.as_ref())?
     };
@@ -178,6 +176,7 @@ pub fn run(args: &Args) -> Outcome {
 impl Args {
     fn check(&self) -> Result<(), Failure> {
         if self.repeated == Some(Repeated::Once)
+            && !self.count
             && (self.approx.is_some() || self.state.is_some() || self.suspects.is_some())
         {
             return Err(Failure::new(
@@ -255,14 +254,16 @@ impl Args {
     fn by_hash(&self, inputs: &[PathBuf], sample: Option<&Sample>) -> Result<Stats, Failure> {
         let asked = self.hash_bits.as_deref().map(|bits| if bits == "64" { 64 } else { 128 });
         // Later lines may be shorter than the first ones.
-        let most = sample.map_or(0.0, |sample| sample.records * 1.5);
-        let usual =
-            if tamis::expected_collisions(most as u64, 64) > WORTH_SAYING { 128 } else { 64 };
+        let most = sample.map_or(0.0, |sample| sample.records * 1.5) as u64;
+        let is_large = tamis::expected_collisions(most, 64) > WORTH_SAYING;
+        // A filter takes 64 bits of any hash.
+        let usual = if is_large && self.approx.is_none() { 128 } else { 64 };
+        let lasting = if self.approx.is_none() { 128 } else { 64 };
         let found = match &self.state {
             // A state grows from run to run.
             Some(path) => {
                 let text = self.description();
-                Some(State::open(path, &text, asked.unwrap_or(128), asked.is_some())?)
+                Some(State::open(path, &text, asked.unwrap_or(lasting), asked.is_some())?)
             }
             None => None,
         };
@@ -295,10 +296,6 @@ impl Args {
         } else {
             Seen::<D>::exact(hasher, budget)
         };
-        let found = match (found, &self.state) {
-            (None, Some(path)) => Some(State::open(path, &self.description(), D::BITS, true)?),
-            (found, _) => found,
-        };
         let mut from = Checkpoint { inputs: described(inputs), ..Checkpoint::default() };
         let Some(found) = found else {
             let output = Output::open(self.output.as_deref())?;
@@ -312,12 +309,28 @@ impl Args {
         if let Some((checkpoint, _)) = &killed
             && checkpoint.inputs != from.inputs
         {
-            let names: Vec<_> = checkpoint.inputs.iter().map(|(name, _)| name.as_str()).collect();
+            let names: Vec<_> = checkpoint.inputs.iter().map(|id| id.name.as_str()).collect();
             return Err(Failure::new(format!(
                 "a run over {} was killed before its end: give it the same input again, or forget it \
                  with --restart",
                 names.join(", ")
             )));
+        }
+        // The same run, if it is the last one: files unchanged, and an output to tell by.
+        let is_known = from.inputs.iter().all(|id| id.file.is_some());
+        let again = found.last.filter(|(last, _)| {
+            killed.is_none() && !self.restart && is_known && last.inputs == from.inputs
+        });
+        let mut begin_at = None;
+        if let Some((last, start)) = again
+            && let Some((was, is)) = last.output.zip(Mark::of_output(self.output.as_deref()))
+        {
+            if is.continues(&was) {
+                state.begin(None)?;
+                eprintln!("tamis: this run was finished before; its output is left as it is");
+                return Ok(Stats { records: last.records, ..Stats::default() });
+            }
+            begin_at = is.is_cut(&was).then_some(start);
         }
         let mark = killed.as_ref().and_then(|(checkpoint, _)| checkpoint.output);
         let (output, is_resumed) = Output::open_resumable(self.output.as_deref(), mark.as_ref())?;
@@ -326,7 +339,7 @@ impl Args {
                 state.begin(Some(end))?;
                 from = checkpoint;
             }
-            _ => state.begin(None)?,
+            _ => state.begin(begin_at)?,
         }
         let (mut digests, mut new) = (Vec::new(), tamis::Answers::new());
         state.replay(|bytes| {
@@ -392,8 +405,13 @@ impl Args {
     }
 }
 
-/// Names the inputs, with the sizes of files, so that a later run knows them again.
-fn described(inputs: &[PathBuf]) -> Vec<(String, Option<u64>)> {
-    let len = |path: &PathBuf| input::total_len_bytes(std::slice::from_ref(path));
-    inputs.iter().map(|path| (input::name(path), len(path))).collect()
+/// Returns what a later run will know the inputs by.
+fn described(inputs: &[PathBuf]) -> Vec<InputId> {
+    let file = |path: &PathBuf| {
+        let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        let changed = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        let is_named = !input::is_stdin(path);
+        is_named.then_some((metadata.len(), changed.as_nanos() as u64))
+    };
+    inputs.iter().map(|path| InputId { name: input::name(path), file: file(path) }).collect()
 }

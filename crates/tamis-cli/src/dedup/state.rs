@@ -19,6 +19,10 @@
 //! * Killed between the renaming of the output and DONE: the output is complete, the run starts over
 //!   and writes the same once more.
 //!
+//! * Killed after DONE but before its exit status was seen: the same command on unchanged files, with
+//!   the same output file, is the same run. It is done if the output is still there, and is done again
+//!   from where it started if `> file` has emptied it.
+//!
 //! A run that fails cuts the log to where it began. One process at a time holds the file's lock.
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -46,11 +50,20 @@ const DATA: [u8; 4] = *b"DATA";
 const MARK: [u8; 4] = *b"MARK";
 const DONE: [u8; 4] = *b"DONE";
 
+/// What an input is known by when it is given again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InputId {
+    /// Its path as typed.
+    pub name: String,
+    /// Size in bytes and time of the last change in nanoseconds, if it is a file.
+    pub file: Option<(u64, u64)>,
+}
+
 /// How far a run was when its output and its digests were last on disk together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// The inputs by name, with their sizes where they are files.
-    pub inputs: Vec<(String, Option<u64>)>,
+    /// The inputs.
+    pub inputs: Vec<InputId>,
     /// The input that was being read.
     pub input: usize,
     /// How many of its bytes, unpacked, were done with.
@@ -82,6 +95,8 @@ pub struct Found {
     pub state: State,
     /// A later run that was killed, with where its part of the log ends.
     pub killed: Option<(Checkpoint, u64)>,
+    /// The last finished run, with where its part of the log starts.
+    pub last: Option<(Checkpoint, u64)>,
 }
 
 impl State {
@@ -154,7 +169,7 @@ impl State {
             pending: Vec::new(),
             is_done: false,
         };
-        Ok(Found { state, killed: scan.killed })
+        Ok(Found { state, killed: scan.killed, last: scan.last })
     }
 
     /// Returns the width of the digests in bits.
@@ -162,13 +177,14 @@ impl State {
         u32::from(self.width_bytes) * 8
     }
 
-    /// Cuts off all that follows the last finished run, or a killed run's last checkpoint at `end`.
+    /// Cuts off all that follows the last finished run; or all that follows `end`, if that is where
+    /// the run goes on from.
     ///
     /// # Errors
     ///
     /// Those of the system.
-    pub fn begin(&mut self, killed_end: Option<u64>) -> Result<(), Failure> {
-        self.cut = killed_end.unwrap_or(self.cut);
+    pub fn begin(&mut self, end: Option<u64>) -> Result<(), Failure> {
+        self.cut = end.unwrap_or(self.cut);
         self.end = self.cut;
         let end = self.end;
         self.io(|file| file.set_len(end).and_then(|()| file.seek(SeekFrom::Start(end)).map(drop)))
@@ -233,9 +249,10 @@ impl State {
     /// # Errors
     ///
     /// A full disk.
-    pub fn finish(mut self) -> Result<(), Failure> {
+    pub fn finish(mut self, checkpoint: &Checkpoint) -> Result<(), Failure> {
         self.write_pending()?;
-        self.append(DONE, b"")?;
+        let payload = serde_json::to_vec(checkpoint).expect("plain data");
+        self.append(DONE, &payload)?;
         self.io(|file| file.sync_all())?;
         self.is_done = true;
         Ok(())
@@ -383,13 +400,14 @@ impl Block {
 struct Scan {
     done_end: u64,
     killed: Option<(Checkpoint, u64)>,
+    last: Option<(Checkpoint, u64)>,
 }
 
 /// Reads the whole log, and finds where its last finished run and its last checkpoint end.
 fn scan(file: &mut File, name: &str, from: u64, width_bytes: u8) -> Result<Scan, Failure> {
     let failure = |error: io::Error| Failure::io(name, &error);
     file.seek(SeekFrom::Start(from)).map_err(failure)?;
-    let mut scan = Scan { done_end: from, killed: None };
+    let mut scan = Scan { done_end: from, killed: None, last: None };
     let mut block = Block::default();
     let mut at = from;
     let mut reader = BufReader::with_capacity(1 << 20, &*file);
@@ -399,11 +417,16 @@ fn scan(file: &mut File, name: &str, from: u64, width_bytes: u8) -> Result<Scan,
             DATA if !block.payload.len().is_multiple_of(usize::from(width_bytes)) => {
                 return Err(damaged(name, at));
             }
-            MARK => {
+            MARK | DONE => {
                 let checkpoint = serde_json::from_slice(&block.payload);
-                scan.killed = Some((checkpoint.map_err(|_| damaged(name, at))?, end));
+                let checkpoint = checkpoint.map_err(|_| damaged(name, at))?;
+                if block.tag == MARK {
+                    scan.killed = Some((checkpoint, end));
+                } else {
+                    scan.last = Some((checkpoint, scan.done_end));
+                    (scan.done_end, scan.killed) = (end, None);
+                }
             }
-            DONE => (scan.done_end, scan.killed) = (end, None),
             _ => {}
         }
         at = end;
@@ -482,7 +505,7 @@ mod tests {
         let mut state = open(&path).unwrap().state;
         state.begin(None).unwrap();
         state.remember(&1_u64.to_le_bytes()).unwrap();
-        state.finish().unwrap();
+        state.finish(&Checkpoint::default()).unwrap();
         let mut state = open(&path).unwrap().state;
         state.begin(None).unwrap();
         state.remember(&2_u64.to_le_bytes()).unwrap();

@@ -97,6 +97,7 @@ impl<D: Width> Stream<D> {
             bytes: Vec::new(),
             warned: false,
         };
+        let mut end = Checkpoint { inputs: from.inputs.clone(), ..Checkpoint::default() };
         let done = self.pass(paths, from, &mut work);
         if let Err(failure) = done {
             self.output.abandon();
@@ -109,9 +110,14 @@ impl<D: Width> Stream<D> {
             suspects.finish()?;
         }
         // The output first, then the state that says what it holds.
+        if self.state.is_some() {
+            end.output = self.output.mark()?;
+            (end.input, end.records, end.written) =
+                (paths.len(), work.stats.records, work.stats.written);
+        }
         self.output.finish()?;
         if let Some(state) = self.state {
-            state.finish()?;
+            state.finish(&end)?;
         }
         Ok(work.stats)
     }

@@ -28,6 +28,48 @@ fn later_runs_print_only_what_is_new() {
 }
 
 #[test]
+fn a_state_serves_exact_and_approximate_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    for bits in ["--hash-bits=64", "--hash-bits=128"] {
+        let state = folder.path().join(bits);
+        assert_eq!(with_state(&state, &[bits], b"a\nb\n").quietly(), b"a\nb\n");
+        assert_eq!(with_state(&state, &["--approx=1e-6"], b"b\nc\n").quietly(), b"c\n");
+        assert_eq!(with_state(&state, &[], b"a\nb\nc\nd\n").quietly(), b"d\n");
+    }
+}
+
+#[test]
+fn the_same_run_given_again_has_the_same_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("in"), "a\nb\na\n").unwrap();
+    let run = |to: To| {
+        let mut command = command(["--state"]);
+        command.arg(path("state")).arg(path("in"));
+        let output = path("out");
+        match to {
+            To::File => command.arg("-o").arg(&output),
+            To::Append => {
+                command.stdout(OpenOptions::new().create(true).append(true).open(&output).unwrap())
+            }
+            To::Truncate => command.stdout(File::create(&output).unwrap()),
+        };
+        assert!(command.output().unwrap().status.success());
+        fs::read(&output).unwrap()
+    };
+    for to in [To::File, To::Append, To::Truncate] {
+        for _ in 0..3 {
+            assert_eq!(run(to), b"a\nb\n", "{to:?}");
+        }
+        fs::remove_file(path("state")).unwrap();
+        fs::remove_file(path("out")).unwrap();
+    }
+    run(To::File);
+    fs::write(path("in"), "a\nc\na\n").unwrap();
+    assert_eq!(run(To::File), b"c\n", "a file of the same size that was changed is another run");
+}
+
+#[test]
 fn a_state_of_another_kind_is_refused_and_untouched() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
