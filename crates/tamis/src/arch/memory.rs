@@ -264,6 +264,21 @@ pub(crate) fn prefetch_index<T>(slice: &[T], index: usize) {
     prefetch_address(slice.as_ptr().wrapping_add(index));
 }
 
+/// Asks for the cache line of `slice[index]`, to be written soon: other cores lose it at once, and not
+/// only when the write comes. A wasted hint if out of range.
+#[inline(always)]
+pub(crate) fn prefetch_write<T>(slice: &[T], index: usize) {
+    let address = slice.as_ptr().wrapping_add(index);
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a prefetch of any address is allowed; it cannot fault. CPUs that do not know this one
+    // take it for a prefetch to read, or for nothing.
+    unsafe {
+        std::arch::asm!("prefetchw [{}]", in(reg) address, options(nostack, preserves_flags));
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    prefetch_address(address);
+}
+
 /// As [`prefetch`], for any address.
 #[inline(always)]
 pub(crate) fn prefetch_address<T>(address: *const T) {

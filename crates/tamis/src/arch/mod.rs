@@ -18,7 +18,7 @@ pub(crate) mod scalar;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 pub use memory::prefetch;
-pub(crate) use memory::prefetch_index;
+pub(crate) use memory::{prefetch_index, prefetch_write};
 
 use crate::bits::Word;
 use crate::sync::AtomicU64;

@@ -38,8 +38,9 @@ pub struct AtomicBitmap {
     stripes: Box<[AtomicU8]>,
 }
 
-/// Enough that two threads rarely meet, few enough to stay in the first cache.
-const STRIPES: usize = if cfg!(loom) { 1 } else { 4096 };
+/// A byte for each block, up to so many: with a few thousand, two threads would take the cache lines of
+/// the stripes from each other between asking for them and using them.
+const MAX_STRIPES: usize = if cfg!(loom) { 1 } else { 1 << 16 };
 
 impl AtomicBitmap {
     /// Allocates `len_bits` zeroed bits, rounded up to whole words.
@@ -54,14 +55,16 @@ impl AtomicBitmap {
             .ok()
             .and_then(crate::arch::memory::AtomicLines::zeroed)
             .ok_or(OutOfMemory { bytes: len_words.saturating_mul(8) })?;
-        Ok(Self { words, stripes: stripes() })
+        let stripes = stripes(len_bits);
+        Ok(Self { words, stripes })
     }
 
     /// Allocates `len_bits` zeroed bits under the model checker.
     #[cfg(loom)]
     pub fn zeroed(len_bits: u64) -> Result<Self, super::OutOfMemory> {
         let words = (0..len_bits.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        Ok(Self { words, stripes: stripes() })
+        let stripes = stripes(len_bits);
+        Ok(Self { words, stripes })
     }
 
     /// Takes the bits back for one owner, without a copy.
@@ -109,7 +112,7 @@ impl AtomicBitmap {
     /// Holds the stripe of block number `block`, so that nobody else writes that block.
     #[inline]
     pub(crate) fn lock(&self, block: usize) -> Stripe<'_> {
-        let stripe = &self.stripes[block % STRIPES];
+        let stripe = &self.stripes[self.stripe(block)];
         // Acquire: sees what the last holder wrote. Relaxed: a failure reads nothing else.
         while stripe.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
             wait_for_zero(stripe);
@@ -117,10 +120,16 @@ impl AtomicBitmap {
         Stripe(stripe)
     }
 
+    #[inline]
+    fn stripe(&self, block: usize) -> usize {
+        // Their number is a power of two.
+        block & (self.stripes.len() - 1)
+    }
+
     /// Asks for the stripe of block number `block`, which another thread may have had.
     #[inline]
     pub(crate) fn prefetch_stripe(&self, block: usize) {
-        crate::arch::prefetch_index(&self.stripes, block % STRIPES);
+        crate::arch::prefetch_write(&self.stripes, self.stripe(block));
     }
 }
 
@@ -143,8 +152,9 @@ fn missing(block: &[AtomicU64], mask: &[u64]) -> u64 {
         .fold(0, |missing, (word, mask)| missing | (mask & !word.load(Ordering::Relaxed)))
 }
 
-fn stripes() -> Box<[AtomicU8]> {
-    (0..STRIPES).map(|_| AtomicU8::new(0)).collect()
+fn stripes(len_bits: u64) -> Box<[AtomicU8]> {
+    let blocks = len_bits.div_ceil(512).clamp(1, MAX_STRIPES as u64);
+    (0..blocks.next_power_of_two()).map(|_| AtomicU8::new(0)).collect()
 }
 
 impl Bits for AtomicBitmap {

@@ -112,8 +112,9 @@ impl Strategy for SplitBlock {
 
     #[inline]
     fn prefetch_shared(&self, bits: &AtomicBitmap, hash: u64) {
-        self.prefetch(bits.words(), hash);
-        bits.prefetch_stripe(Self::block(hash, bits.words().len() / Self::WORDS));
+        let first = Self::first_word(hash, bits.words().len());
+        arch::prefetch_write(bits.words(), first);
+        bits.prefetch_stripe(first / Self::WORDS);
     }
 
     fn estimate_items<W: Word>(&self, words: &[W]) -> f64 {
