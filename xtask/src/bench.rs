@@ -1,13 +1,36 @@
-//! `cargo xtask bench`: builds the `bench` crate, rivals and all, and runs it.
+//! `cargo xtask bench`: builds the program and the `bench` crate, rivals and all, and runs it.
 
-use crate::Outcome;
 use crate::setup::cargo;
+use crate::{Outcome, root};
+
+/// Programs written in Rust that are measured beside `tamis`.
+const RIVALS: [&str; 2] = ["huniq", "runiq"];
 
 /// Runs the benches; `args` are theirs.
 pub fn run(args: &[&str]) -> Outcome {
+    succeed(&mut cargo(&["build", "--release", "--quiet"]))?;
+    install_rivals();
     let mut bench = cargo(&["run", "--release", "--quiet", "--manifest-path", "bench/Cargo.toml"]);
     // One folder for all that is built.
-    bench.args(["--target-dir", "target", "--"]).args(args);
-    let status = bench.status().map_err(|error| format!("cargo: {error}"))?;
+    succeed(bench.args(["--target-dir", "target", "--"]).args(args))
+}
+
+/// Installs the programs among the rivals into `target/rivals`; without them their rows are left out.
+fn install_rivals() {
+    for rival in RIVALS {
+        if root().join("target/rivals/bin").join(rival).exists() {
+            continue;
+        }
+        println!("installing {rival} into target/rivals");
+        let mut install =
+            cargo(&["install", "--quiet", "--locked", "--root", "target/rivals", rival]);
+        if succeed(install.args(["--target-dir", "target/rivals/build"])).is_err() {
+            println!("{rival} could not be installed: its rows are left out");
+        }
+    }
+}
+
+fn succeed(command: &mut std::process::Command) -> Outcome {
+    let status = command.status().map_err(|error| format!("cargo: {error}"))?;
     if status.success() { Ok(()) } else { Err("the bench failed: see above".to_owned()) }
 }

@@ -5,6 +5,7 @@ mod args;
 mod bench;
 mod fuzz;
 mod r#gen;
+mod links;
 mod setup;
 mod soak;
 mod steps;

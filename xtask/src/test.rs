@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use crate::setup::{self, cargo, works};
 use crate::steps::Steps;
-use crate::{Outcome, fuzz, root};
+use crate::{Outcome, fuzz, links};
 
 /// How long each fuzz target runs here; `cargo xtask soak` runs them for hours.
 const FUZZ_SECONDS: u64 = 8;
@@ -37,9 +37,8 @@ pub fn run() -> Outcome {
         "no default features",
         &mut cargo(&["check", "--workspace", "--no-default-features", "--quiet"]),
     )?;
-    if root().join("crates/tamis/tests/loom.rs").exists() {
-        steps.run("loom", &mut loom())?;
-    }
+    steps.check("links of the pages", links::check)?;
+    steps.run("loom", &mut loom())?;
     miri(&mut steps)?;
     steps.run("build of the fuzz targets", &mut fuzz::build()?)?;
     for target in fuzz::TARGETS {

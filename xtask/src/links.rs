@@ -1,0 +1,50 @@
+//! Links between the project's own pages lead somewhere.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::{Outcome, root};
+
+/// Follows every relative link of every page.
+pub fn check() -> Outcome {
+    let mut pages = Vec::new();
+    for folder in ["", "docs", "docs/formats", "docs/bench", "examples"] {
+        pages.extend(markdown(&root().join(folder)));
+    }
+    let mut dead = Vec::new();
+    for page in &pages {
+        let text =
+            fs::read_to_string(page).map_err(|error| format!("{}: {error}", page.display()))?;
+        let folder = page.parent().unwrap_or(root());
+        for target in links(&text).filter(|target| !folder.join(target).exists()) {
+            dead.push(format!("{} leads to {target}, which is not there", page.display()));
+        }
+    }
+    if dead.is_empty() { Ok(()) } else { Err(dead.join("\n")) }
+}
+
+fn markdown(folder: &Path) -> Vec<PathBuf> {
+    let entries = folder.read_dir().into_iter().flatten();
+    let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect()
+}
+
+/// Finds the targets of `[text](target)` that are files, without their `#part`.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0));
+    targets
+        .filter(|target| !target.contains("://") && !target.starts_with("mailto:"))
+        .map(|target| target.split('#').next().unwrap_or(target))
+        .filter(|target| !target.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_links_to_files_are_followed() {
+        let text = "[a](b.md#c) ![d](e.svg) [f](https://g) [h](#i) [j](k/)";
+        assert_eq!(links(text).collect::<Vec<_>>(), ["b.md", "e.svg", "k/"]);
+    }
+}
