@@ -177,10 +177,18 @@ const fn is_mapped(len_bytes: usize) -> bool {
     cfg!(all(target_os = "linux", not(miri))) && len_bytes >= HUGE_FROM_BYTES
 }
 
+/// What a mapping for so many bytes keeps: whole pages, so that all of them can be given back.
+#[cfg(all(target_os = "linux", not(miri)))]
+const fn kept_bytes(len_bytes: usize) -> usize {
+    len_bytes.next_multiple_of(PAGE_BYTES)
+}
+
 #[cfg(all(target_os = "linux", not(miri)))]
 fn map(len_bytes: usize) -> Option<NonNull<u64>> {
     use libc::{MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_WRITE};
-    let whole_bytes = len_bytes.checked_add(HUGE_PAGE_BYTES)?;
+    // A length from `Layout` is far enough below the largest number for both.
+    let kept_bytes = kept_bytes(len_bytes);
+    let whole_bytes = kept_bytes.checked_add(HUGE_PAGE_BYTES)?;
     // SAFETY: a new private mapping at an address of the system's choice touches nothing else.
     let start = unsafe {
         libc::mmap(
@@ -197,21 +205,15 @@ fn map(len_bytes: usize) -> Option<NonNull<u64>> {
     }
     let before_bytes = start.addr().next_multiple_of(HUGE_PAGE_BYTES) - start.addr();
     let first = start.wrapping_byte_add(before_bytes);
-    // The last page is kept whole; what follows it is not needed.
-    let kept_bytes = len_bytes.next_multiple_of(PAGE_BYTES);
-    let after_bytes = whole_bytes - before_bytes - len_bytes;
-    // SAFETY: both ranges lie inside the mapping made above and outside the part that is kept. A
-    // refusal costs address space, nothing else; one of the advice leaves small pages.
+    // Above zero: the part before is less than a huge page.
+    let after_bytes = HUGE_PAGE_BYTES - before_bytes;
+    // SAFETY: both ranges are whole pages inside the mapping made above and outside the part that is
+    // kept. A refusal costs address space, nothing else; one of the advice leaves small pages.
     unsafe {
         if before_bytes > 0 {
             libc::munmap(start, before_bytes);
         }
-        if after_bytes >= 2 * PAGE_BYTES {
-            libc::munmap(
-                first.wrapping_byte_add(kept_bytes),
-                after_bytes - (kept_bytes - len_bytes),
-            );
-        }
+        libc::munmap(first.wrapping_byte_add(kept_bytes), after_bytes);
         libc::madvise(first, len_bytes, libc::MADV_HUGEPAGE);
     }
     NonNull::new(first.cast())
@@ -219,8 +221,8 @@ fn map(len_bytes: usize) -> Option<NonNull<u64>> {
 
 #[cfg(all(target_os = "linux", not(miri)))]
 fn unmap(first: NonNull<u64>, len_bytes: usize) {
-    // SAFETY: the range was mapped by `map` with this length, and its owner is being dropped.
-    unsafe { libc::munmap(first.as_ptr().cast(), len_bytes) };
+    // SAFETY: the range is what `map` kept for this length, and its owner is being dropped.
+    unsafe { libc::munmap(first.as_ptr().cast(), kept_bytes(len_bytes)) };
 }
 
 #[cfg(all(target_os = "linux", not(miri)))]
@@ -325,6 +327,30 @@ mod tests {
             assert!(lines[len_words / 2 + 1..].iter().all(|&word| word == 7));
             lines.release(usize::MAX);
         }
+    }
+
+    /// A filter made and dropped for each request must not run the system out of mappings.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    #[test]
+    fn a_dropped_mapping_leaves_nothing_behind() {
+        let is_left = |address: usize| {
+            let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+            maps.lines().any(|line| {
+                let (first, rest) = line.split_once('-').unwrap();
+                let end = rest.split(' ').next().unwrap();
+                let number = |hex| usize::from_str_radix(hex, 16).unwrap();
+                (number(first)..number(end)).contains(&address)
+            })
+        };
+        // Another thread may map the place again at once, but not every time.
+        let left = (0..20).filter(|_| {
+            let lines = Lines::zeroed(HUGE_FROM_BYTES / 8 + 1).unwrap();
+            let last_page = lines.as_ptr().addr() + kept_bytes(lines.len() * 8) - 1;
+            assert!(is_left(last_page), "kept while in use");
+            drop(lines);
+            is_left(last_page)
+        });
+        assert!(left.count() < 20);
     }
 
     #[test]
