@@ -44,6 +44,11 @@ fn repeats_are_found_over_several_rounds_and_threads() {
 }
 
 #[test]
+fn more_threads_than_the_scratch_has_room_for_still_end() {
+    check(&[random(7, 600_000, 0xffff)], usize::MAX, 0);
+}
+
+#[test]
 fn one_value_over_and_over_fills_one_bin_and_is_one_repeat() {
     check(&[vec![77; 1_000_000], vec![u32::MAX]], 2, 1 << 20);
 }

@@ -66,6 +66,8 @@ const BIN_WORDS: usize = 1 << (BIN_BITS - 6);
 const CHUNK_ITEMS: usize = 256;
 /// Below this many items a second thread costs more than it helps.
 const THREAD_ITEMS: usize = 1 << 18;
+/// More would wait for memory together; and the least scratch is still 16 chunks for each of them.
+const MAX_THREADS: usize = 64;
 const NO_CHUNK: u32 = u32::MAX;
 
 impl RepeatFinder {
@@ -80,10 +82,10 @@ impl RepeatFinder {
         Ok(finder.with_scratch_bytes(256 << 20))
     }
 
-    /// Uses up to `threads` threads for large slices; zero counts as one.
+    /// Uses up to `threads` threads for large slices; zero counts as one, more than 64 as 64.
     #[must_use]
     pub fn with_threads(mut self, threads: usize) -> Self {
-        self.threads = threads.max(1);
+        self.threads = threads.clamp(1, MAX_THREADS);
         self
     }
 
