@@ -8,10 +8,20 @@ pub(crate) use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 /// Waits until another thread stores zero, without taking the line from it as another exchange would.
 #[cfg(not(loom))]
 pub(crate) fn wait_for_zero(flag: &AtomicU8) {
+    let mut turns = 0;
     while flag.load(Ordering::Relaxed) != 0 {
-        std::hint::spin_loop();
+        if turns < SPIN_TURNS {
+            turns += 1;
+            std::hint::spin_loop();
+        } else {
+            std::thread::yield_now();
+        }
     }
 }
+
+/// Far longer than any holder works: one that still holds it waits for a processor, perhaps for this.
+#[cfg(not(loom))]
+const SPIN_TURNS: u32 = 256;
 
 /// Lets another thread run. The model checker may show an old value to a plain load for ever; the
 /// caller's next exchange sees the newest.
