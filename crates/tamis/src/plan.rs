@@ -543,6 +543,37 @@ mod tests {
     }
 
     #[test]
+    fn extreme_numbers_are_answered_at_once() {
+        let start = std::time::Instant::now();
+        let mut plans = Vec::new();
+        for kind in Kind::ALL {
+            for items in [0, 1, 20, 1 << 20, 1 << 40, u64::MAX] {
+                for rate in [f64::MIN_POSITIVE, 1e-30, 1e-9, 0.5, 1.0 - f64::EPSILON] {
+                    plans.extend(Plan::for_kind(kind, items, rate));
+                    for probes in [1, 8, 255] {
+                        for bits in [1, 512, MAX_BITS] {
+                            plans.extend(Plan::from_parts(kind, items, rate, bits, probes));
+                        }
+                    }
+                }
+                for bytes in [0, 8, 64, 1 << 40, u64::MAX] {
+                    plans.extend(Plan::for_items_in(kind, items, bytes));
+                    plans.extend(Plan::for_memory(kind, bytes, 1e-9));
+                }
+            }
+        }
+        let len = plans.len() as u32;
+        for plan in plans {
+            for rate in [plan.rate_at(0), plan.rate_at(u64::MAX), plan.rate_limit()] {
+                assert!((0.0..=1.0).contains(&rate), "{plan:?}: {rate}");
+            }
+            assert!(plan.items_at(0.5) <= plan.items_at(1.0), "{plan:?}");
+        }
+        // Far above what it takes, far below a loop that does not end.
+        assert!(start.elapsed() < len * std::time::Duration::from_millis(100));
+    }
+
+    #[test]
     fn low_rates_leave_the_blocked_filter() {
         assert_eq!(Plan::new(1_000_000, 0.001).unwrap().kind(), Kind::SplitBlock);
         let plan = Plan::new(1_000_000, 1e-6).unwrap();

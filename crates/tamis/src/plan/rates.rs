@@ -7,8 +7,9 @@
 //!
 //! **Classic.** An absent item draws k positions out of m after k·n draws set X distinct ones, so the
 //! rate is E\[(X/m)^k\]. That is above (1 − e^(−kn/m))^k for k ≥ 2, noticeably so in small filters.
-//! Few draws are summed exactly; beyond, the second-order expansion around E\[X\] is exact to 10⁻⁴ of
-//! the rate (`the_expansion_meets_the_exact_sum`).
+//! Small filters are computed exactly; beyond, ln X is taken as normal with the mean and variance of X,
+//! which is exact to 10⁻³ of the rate down to rates of 10⁻⁹, and errs upwards at lower ones
+//! (`the_approximation_meets_the_exact_rate`).
 
 use super::LANES;
 
@@ -64,36 +65,46 @@ fn blocks_mean<const N: usize>(items: u64, blocks: u64, of: impl Fn(f64) -> [f64
 
 /// The rate of `items` in a classic filter: E\[(X/m)^k\].
 pub(super) fn classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
-    let draws = items.saturating_mul(u64::from(probes));
-    if draws <= EXACT_DRAWS {
-        exact_classic_rate(draws, bits, probes)
+    let steps = items.saturating_mul(u64::from(probes) * u64::from(probes));
+    if steps <= EXACT_STEPS {
+        exact_classic_rate(items, bits, probes)
     } else {
-        expanded_classic_rate(items, bits, probes)
+        approximate_classic_rate(items, bits, probes)
     }
 }
 
-/// Up to so many draws the distribution of X is summed term by term.
-const EXACT_DRAWS: u64 = 192;
+/// Up to so many steps, n·k², a rate is computed exactly: some 20 µs.
+const EXACT_STEPS: u64 = 1 << 15;
 
-/// E\[(X/m)^k\] from the whole distribution of the distinct positions X after so many draws.
-fn exact_classic_rate(draws: u64, bits: u64, probes: u32) -> f64 {
-    let m = bits as f64;
-    let mut distinct = vec![0.0; draws as usize + 2];
-    distinct[0] = 1.0;
-    for drawn in 0..draws as usize {
-        for x in (0..=drawn).rev() {
-            let chance = distinct[x];
-            let again = (x as f64 / m).min(1.0);
-            distinct[x] = chance * again;
-            distinct[x + 1] += chance * (1.0 - again);
+/// Σ P(the absent item's k draws are j positions) P(those j are all set by the others' k·n draws).
+fn exact_classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
+    let (m, k) = (bits as f64, probes as usize);
+    // There are no more positions than bits.
+    let most = k.min(usize::try_from(bits).unwrap_or(usize::MAX));
+    // The chance that j given positions are all set, after more and more draws: a draw sets one of
+    // those that are not yet.
+    let mut all_set = vec![0.0; most + 1];
+    all_set[0] = 1.0;
+    for _ in 0..items * u64::from(probes) {
+        for j in (1..=most).rev() {
+            let hit = j as f64 / m;
+            all_set[j] = hit * all_set[j - 1] + (1.0 - hit) * all_set[j];
         }
     }
-    let rate = |x: usize| (x as f64 / m).min(1.0).powi(probes as i32);
-    distinct.iter().enumerate().map(|(x, chance)| chance * rate(x)).sum()
+    // The chance of j distinct positions, draw by draw.
+    let mut distinct = vec![0.0; most + 1];
+    distinct[0] = 1.0;
+    for _ in 0..k {
+        for j in (0..=most).rev() {
+            let first = if j == 0 { 0.0 } else { distinct[j - 1] * (1.0 - (j - 1) as f64 / m) };
+            distinct[j] = distinct[j] * (j as f64 / m) + first;
+        }
+    }
+    distinct.iter().zip(all_set).map(|(chance, all_set)| chance * all_set).sum()
 }
 
-/// E\[(X/m)^k\] to second order around the mean of X.
-fn expanded_classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
+/// E\[(X/m)^k\] as if ln X were normal.
+fn approximate_classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
     let (n, m, k) = (items as f64, bits as f64, f64::from(probes));
     if bits < 2 {
         return 1.0;
@@ -104,11 +115,11 @@ fn expanded_classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
     let (a, fill) = (log_unset.exp(), -log_unset.exp_m1());
     let delta = (k * n * (-2.0 / m).ln_1p() - 2.0 * log_unset).exp_m1();
     let variance = (a * a * delta + a * (1.0 - a * (1.0 + delta)) / m).max(0.0);
-    let rate = fill.powi(probes as i32);
-    if probes < 2 {
-        return rate;
+    if fill == 0.0 {
+        return 0.0;
     }
-    (rate + k * (k - 1.0) / 2.0 * fill.powi(probes as i32 - 2) * variance).min(1.0)
+    let above = k * (k - 1.0) / 2.0 * variance / (fill * fill);
+    (k * fill.ln() + above).exp().min(1.0)
 }
 
 #[cfg(test)]
@@ -131,12 +142,35 @@ mod tests {
     }
 
     #[test]
-    fn the_expansion_meets_the_exact_sum() {
-        for (items, probes, bits) in [(28, 7, 268), (40, 5, 300), (20, 10, 290), (100, 2, 480)] {
-            let exact = exact_classic_rate(items * u64::from(probes), bits, probes);
-            let expanded = expanded_classic_rate(items, bits, probes);
-            assert!((expanded / exact - 1.0).abs() < 1e-2, "{items}: {expanded} against {exact}");
+    fn the_approximation_meets_the_exact_rate() {
+        // At the first number of items that is not computed exactly, and half full.
+        for (probes, within) in [(1, 1e-12), (2, 1e-6), (7, 1e-6), (20, 2e-4), (30, 1e-3)] {
+            let items = EXACT_STEPS / u64::from(probes * probes) + 1;
+            let bits = ((items * u64::from(probes)) as f64 / std::f64::consts::LN_2) as u64;
+            let exact = exact_classic_rate(items, bits, probes);
+            let approximate = classic_rate(items, bits, probes);
+            let off = approximate / exact - 1.0;
+            assert!(off.abs() < within, "{probes} probes: off by {off} of {exact}");
         }
+        let (exact, approximate) =
+            (exact_classic_rate(5, 721, 100), approximate_classic_rate(5, 721, 100));
+        assert!(exact < approximate, "upwards: {exact} against {approximate}");
+    }
+
+    #[test]
+    fn exact_rates_are_those_of_all_outcomes() {
+        // Every sequence of draws, counted: 3 bits, 2 probes, 2 items and the absent one.
+        let found = (0..3_u32.pow(6)).filter(|outcome| {
+            let draw = |i: u32| outcome / 3_u32.pow(i) % 3;
+            let set: Vec<u32> = (0..4).map(draw).collect();
+            set.contains(&draw(4)) && set.contains(&draw(5))
+        });
+        let rate = found.count() as f64 / f64::from(3_u32.pow(6));
+        assert!((exact_classic_rate(2, 3, 2) / rate - 1.0).abs() < 1e-12);
+        assert_eq!(exact_classic_rate(0, 100, 7), 0.0);
+        // More probes than bits.
+        assert_eq!(exact_classic_rate(1, 1, 9), 1.0);
+        assert!((exact_classic_rate(3, 2, 40) - 1.0).abs() < 1e-9);
     }
 
     #[test]
