@@ -63,7 +63,7 @@ static LANES: Lanes = Lanes { shifts: SplitBlock::SHIFTS, one: 1 };
 ///
 /// # Safety
 ///
-/// The CPU has AVX-512 VBMI and BITALG.
+/// The CPU has AVX-512 F, DQ and BW; `words` hold a block.
 #[inline(always)]
 pub(super) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
     let first = SplitBlock::first_word(hash, words.len());
@@ -94,7 +94,7 @@ pub(super) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
 ///
 /// # Safety
 ///
-/// The CPU has AVX-512 F and DQ; `words` is valid for writing.
+/// The CPU has AVX-512 F and DQ; `words` hold a block and are valid for writing.
 #[inline(always)]
 pub(super) unsafe fn insert_one_512(words: *mut [u64], hash: u64) -> bool {
     let first = SplitBlock::first_word(hash, words.len());

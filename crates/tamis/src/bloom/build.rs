@@ -16,6 +16,7 @@ use crate::filter::{CHUNK, Filter as _, Insert as _};
 use crate::hash::Hasher;
 use crate::item::Item;
 use crate::plan::{Plan, PlanError};
+use crate::strategy::sealed::Crate;
 use crate::strategy::{SplitBlock, Strategy};
 use crate::sync::AtomicU64;
 
@@ -73,7 +74,12 @@ impl Bloom<SplitBlock, Bitmap> {
         let small = plan.bytes() < THREADS_FROM_BYTES;
         let threads = if small { 1 } else { threads.get().min(MAX_THREADS) };
         fill(bits.words(), &hasher, items, threads);
-        Ok(Self { plan: *plan, strategy: SplitBlock, hasher, bits: bits.into_owned() })
+        Ok(Self {
+            plan: *plan,
+            strategy: SplitBlock::of(plan, Crate),
+            hasher,
+            bits: bits.into_owned(),
+        })
     }
 }
 

@@ -7,6 +7,7 @@ use crate::bits::{BitView, Bitmap, Bits, BitsMut};
 use crate::filter::{Filter, Insert, Merge, MergeError};
 use crate::hash::Hasher;
 use crate::plan::{Plan, PlanError};
+use crate::strategy::sealed::Crate;
 use crate::strategy::{SplitBlock, Strategy};
 
 /// A Bloom filter of strategy `S` over bits `B`.
@@ -53,7 +54,7 @@ impl<S: Strategy> Bloom<S, Bitmap> {
     pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         check_kind::<S>(plan)?;
         let bits = Bitmap::zeroed(plan.bits())?;
-        Ok(Self { plan: *plan, strategy: S::of(plan), hasher, bits })
+        Ok(Self { plan: *plan, strategy: S::of(plan, Crate), hasher, bits })
     }
 }
 
@@ -70,7 +71,7 @@ impl<'a, S: Strategy> Bloom<S, BitView<'a>> {
             let (kind, bits, probes) = (plan.kind(), words.len() as u64 * 64, plan.probes());
             return Err(PlanError::Geometry { kind, bits, probes });
         }
-        Ok(Self { plan: *plan, strategy: S::of(plan), hasher, bits: BitView::new(words) })
+        Ok(Self { plan: *plan, strategy: S::of(plan, Crate), hasher, bits: BitView::new(words) })
     }
 }
 

@@ -8,6 +8,7 @@ use crate::item::Item;
 use crate::layout::Layout;
 use crate::plan::{Plan, PlanError};
 use crate::strategy::Strategy;
+use crate::strategy::sealed::Crate;
 
 impl<S: Strategy> Bloom<S, AtomicBitmap> {
     /// Makes an empty filter that threads insert into through shared references.
@@ -33,7 +34,7 @@ impl<S: Strategy> Bloom<S, AtomicBitmap> {
     pub fn shared(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         check_kind::<S>(plan)?;
         let bits = AtomicBitmap::zeroed(plan.bits())?;
-        Ok(Self { plan: *plan, strategy: S::of(plan), hasher, bits })
+        Ok(Self { plan: *plan, strategy: S::of(plan, Crate), hasher, bits })
     }
 
     /// Inserts `item` from any thread; true if it is new to the filter.

@@ -5,6 +5,7 @@
 //!
 //! Source: Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors" (1970).
 
+use super::sealed::Crate;
 use super::{Kind, Strategy, scale};
 use crate::arch::prefetch_index;
 use crate::bits::{AtomicBitmap, Word};
@@ -40,7 +41,7 @@ const BATCH: usize = 32;
 impl Strategy for Classic {
     const KIND: Kind = Kind::Classic;
 
-    fn of(plan: &Plan) -> Self {
+    fn of(plan: &Plan, _: Crate) -> Self {
         Self { bits: plan.bits(), probes: plan.probes() }
     }
 

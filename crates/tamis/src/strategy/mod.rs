@@ -85,12 +85,25 @@ impl fmt::Display for Kind {
 /// A rule from hashes to bits, over words that the caller holds.
 ///
 /// Batches write their answers as bit masks, one word for each 64 hashes.
+///
+/// A value comes from [`of`](Self::of) alone, which only this crate can call: the words given to the
+/// other methods are those of a filter of that plan, which unchecked kernels rely on.
+///
+/// ```compile_fail,E0423
+/// // Writes past the end, if it compiled.
+/// let new = tamis::Strategy::insert(&tamis::SplitBlock(()), &mut [], 7);
+/// ```
+///
+/// ```compile_fail,E0277
+/// let plan = tamis::Plan::new(10, 0.01).unwrap();
+/// let rule = <tamis::SplitBlock as tamis::Strategy>::of(&plan, Default::default());
+/// ```
 pub trait Strategy: Copy + fmt::Debug + Eq + Send + Sync + sealed::Sealed + 'static {
     /// The family, as files name it.
     const KIND: Kind;
 
     /// Returns the rule for filters of this plan, whose kind is [`KIND`](Self::KIND).
-    fn of(plan: &Plan) -> Self;
+    fn of(plan: &Plan, caller: sealed::Crate) -> Self;
 
     /// Tells whether all bits of `hash` are set.
     fn contains<W: Word>(&self, words: &[W], hash: u64) -> bool;
@@ -123,7 +136,11 @@ pub trait Strategy: Copy + fmt::Debug + Eq + Send + Sync + sealed::Sealed + 'sta
     fn estimate_rate<W: Word>(&self, words: &[W]) -> f64;
 }
 
-mod sealed {
+pub(crate) mod sealed {
+    /// What only this crate can name, and so only this crate can give: never `Default`.
+    #[derive(Debug)]
+    pub struct Crate;
+
     pub trait Sealed {}
     impl Sealed for super::Classic {}
     impl Sealed for super::Parquet {}

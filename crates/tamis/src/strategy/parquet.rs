@@ -6,6 +6,7 @@
 //!
 //! Source: Apache Parquet format, `BloomFilter.md`.
 
+use super::sealed::Crate;
 use super::{Kind, Strategy, lanes_items, lanes_rate};
 use crate::arch;
 use crate::bits::{AtomicBitmap, Word};
@@ -14,7 +15,7 @@ use crate::plan::Plan;
 /// Split-block Bloom as Parquet defines it; with [`Hasher::xxh64`](crate::Hasher::xxh64)`(0)` it has
 /// the bytes of a Parquet column's filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parquet;
+pub struct Parquet(());
 
 impl Parquet {
     /// Words in a block.
@@ -50,8 +51,8 @@ impl Parquet {
 impl Strategy for Parquet {
     const KIND: Kind = Kind::Parquet;
 
-    fn of(_: &Plan) -> Self {
-        Parquet
+    fn of(_: &Plan, _: Crate) -> Self {
+        Parquet(())
     }
 
     #[inline]

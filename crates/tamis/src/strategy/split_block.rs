@@ -20,6 +20,7 @@
 //! Source: Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters" (2007), §3;
 //! lanes after the Parquet format's split-block filter.
 
+use super::sealed::Crate;
 use super::{Kind, Strategy, lanes_items, lanes_rate, scale};
 use crate::arch;
 use crate::bits::{AtomicBitmap, Bits as _, Word};
@@ -27,7 +28,7 @@ use crate::plan::Plan;
 
 /// Split-block Bloom with 512-bit blocks: one cache line a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SplitBlock;
+pub struct SplitBlock(());
 
 impl SplitBlock {
     /// Words in a block.
@@ -72,8 +73,8 @@ impl SplitBlock {
 impl Strategy for SplitBlock {
     const KIND: Kind = Kind::SplitBlock;
 
-    fn of(_: &Plan) -> Self {
-        SplitBlock
+    fn of(_: &Plan, _: Crate) -> Self {
+        SplitBlock(())
     }
 
     #[inline]
