@@ -3,7 +3,8 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use super::{Kernels, OwnedKernels, prefetch_index, scalar};
+use super::memory::prefetch_address;
+use super::{Kernels, OwnedKernels, scalar};
 use crate::bits::Word;
 use crate::hash::MX2;
 use crate::strategy::{Parquet, SplitBlock};
@@ -121,14 +122,16 @@ fn contains<W: Word, G: Geometry>(words: &[W], hashes: &[u64], answers: &mut [u6
 
 #[target_feature(enable = "avx2")]
 fn insert<G: Geometry>(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
-    let base = words.as_mut_ptr();
+    // A pointer from here on: no reference to the words may be alive while they are written.
+    let words: *mut [u64] = words;
+    let base = words.cast::<u64>();
     each_batch::<u64, G>(words, hashes, answers, |hash, first| {
         // SAFETY: AVX2 is on in the caller.
         let masks = unsafe { G::masks(hash) };
         let mut held = 1;
         for (r, &mask) in masks[..G::REGISTERS].iter().enumerate() {
             let at = base.wrapping_add(first + r * 4).cast();
-            // SAFETY: `first` starts a whole block, and `words` is ours alone.
+            // SAFETY: `first` starts a whole block, and the words are ours alone.
             unsafe {
                 let old = _mm256_loadu_si256(at);
                 held &= _mm256_testc_si256(old, mask);
@@ -140,10 +143,11 @@ fn insert<G: Geometry>(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
 }
 
 /// Answers each hash, given the first word of its block; the next batch's lines are on their way.
+/// The words themselves are not read here.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn each_batch<W: Word, G: Geometry>(
-    words: &[W],
+    words: *const [W],
     hashes: &[u64],
     answers: &mut [u64],
     mut answer: impl FnMut(u64, usize) -> bool,
@@ -153,7 +157,7 @@ fn each_batch<W: Word, G: Geometry>(
     let locate = |hashes: &[u64], firsts: &mut [usize; BATCH]| {
         for (first, &hash) in firsts.iter_mut().zip(hashes) {
             *first = G::block(hash, blocks) * G::REGISTERS * 4;
-            prefetch_index(words, *first);
+            prefetch_address(words.cast::<W>().wrapping_add(*first));
         }
     };
     let mut ring = [[0; BATCH]; 2];

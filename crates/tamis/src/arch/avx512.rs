@@ -212,12 +212,13 @@ fn contains_512<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]) {
         let mut found = Located::NONE.starts;
         for i in (0..len).step_by(8) {
             // SAFETY: `locate` put the starts of whole blocks here, whole eights of them, the bit
-            // numbers 512 bytes behind. Shared words: as in `contains_one_512`.
+            // numbers 512 bytes behind: the pointer is one to all of `located`, not to its first
+            // field. Shared words: as in `contains_one_512`.
             unsafe {
                 asm!(
                     test_one!(0), test_one!(1), test_one!(2), test_one!(3),
                     test_one!(4), test_one!(5), test_one!(6), test_one!(7),
-                    starts = in(reg) located.starts.as_ptr().wrapping_add(i),
+                    starts = in(reg) std::ptr::from_ref(located).cast::<u64>().wrapping_add(i),
                     words = in(reg) words.cast::<u64>(),
                     to = in(reg) found.as_mut_ptr().wrapping_add(i),
                     diagonal = in(kreg) DIAGONAL,

@@ -126,10 +126,14 @@ pub(crate) fn available() -> Vec<Level> {
     let mut levels = vec![Level::Scalar];
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
     {
+        // Each level uses kernels and features of the one below it, so it needs that one too: a
+        // hypervisor may hide any feature by itself.
         if is_x86_feature_detected!("avx2") {
             levels.push(Level::Avx2);
         }
-        if is_x86_feature_detected!("avx512f")
+        if levels.contains(&Level::Avx2)
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512vl")
