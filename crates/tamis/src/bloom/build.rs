@@ -44,7 +44,8 @@ impl Bloom<SplitBlock, Bitmap> {
     /// number.
     ///
     /// Cost: the memory limit of one core for each thread once the filter is larger than the caches;
-    /// a small filter is built on one thread. Beside the filter each thread takes under a MiB.
+    /// a small filter is built on one thread, and none on more than 64. Beside the filter each of `t`
+    /// threads takes `t` + 4 buffers of 72 KiB: 7 MiB for eight.
     ///
     /// # Errors
     ///
@@ -92,7 +93,7 @@ const MAX_THREADS: usize = 64;
 /// Hashes handed over at a time: large enough that the hand-over costs nothing an item.
 const BUFFER: usize = 8192;
 
-/// Buffers that wait for an owner at most, which bounds the memory.
+/// Buffers that wait for an owner at most, which bounds the memory: `t` + 4 a thread in all.
 const QUEUE: usize = 4;
 
 /// Sets the bits of all items in `words`, which nobody else writes.

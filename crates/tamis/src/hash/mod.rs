@@ -133,7 +133,8 @@ impl Hasher {
 
     /// Hashes `bytes` to 128 bits, for sets so large that 64 bits would collide.
     ///
-    /// The low half is *not* [`hash`](Self::hash) of the same bytes.
+    /// Neither half stands for [`hash`](Self::hash) of the same bytes: by function and length, one of
+    /// them may equal it, and mostly none does.
     #[must_use]
     pub fn hash128(&self, bytes: &[u8]) -> u128 {
         let [a, b] = self.words;
