@@ -543,6 +543,26 @@ mod tests {
     }
 
     #[test]
+    fn the_numbers_of_the_filters_page_hold() {
+        let plan = |kind, rate| Plan::for_kind(kind, 10_000_000, rate).unwrap();
+        let near = |found: f64, page: f64| assert!((found - page).abs() <= 0.05, "{found} {page}");
+        near(plan(Kind::SplitBlock, 0.01).bits_per_item(), 10.1);
+        near(plan(Kind::SplitBlock, 0.001).bits_per_item(), 15.7);
+        near(plan(Kind::Parquet, 0.01).bits_per_item(), 10.5);
+        let low = Plan::new(10_000_000, 1e-5).unwrap();
+        assert_eq!(low.kind(), Kind::Classic);
+        near(low.bits_per_item(), 24.0);
+        for (rate, percent) in [(0.01, 5.0), (0.001, 9.0)] {
+            let (blocked, classic) = (plan(Kind::SplitBlock, rate), plan(Kind::Classic, rate));
+            let more = (blocked.bits() as f64 / classic.bits() as f64 - 1.0) * 100.0;
+            assert_eq!(more.round(), percent);
+        }
+        let overfull = plan(Kind::SplitBlock, 0.01);
+        assert_eq!((overfull.rate_at(20_000_000) * 100.0).round(), 17.0);
+        assert!(overfull.rate_at(100_000_000) > 0.99);
+    }
+
+    #[test]
     fn extreme_numbers_are_answered_at_once() {
         let start = std::time::Instant::now();
         let mut plans = Vec::new();
