@@ -18,7 +18,7 @@ const VERSION_AT: usize = MAGIC.len();
 const KIND_AT: usize = VERSION_AT + size_of::<u16>();
 const HASHER_AT: usize = KIND_AT + size_of::<u8>();
 const PROBES_AT: usize = HASHER_AT + size_of::<u8>();
-const BITS_AT: usize = PROBES_AT + size_of::<u32>();
+pub(crate) const BITS_AT: usize = PROBES_AT + size_of::<u32>();
 const SEED_AT: usize = BITS_AT + size_of::<u64>();
 const CAPACITY_AT: usize = SEED_AT + size_of::<[u8; 16]>();
 const RATE_AT: usize = CAPACITY_AT + size_of::<u64>();
@@ -48,7 +48,7 @@ pub(crate) struct Head {
 }
 
 /// The length of a head with so many bytes of metadata.
-fn head_bytes(metadata_bytes: usize) -> usize {
+pub(crate) fn head_bytes(metadata_bytes: usize) -> usize {
     (METADATA_AT + metadata_bytes + CHECKSUM_BYTES).next_multiple_of(ALIGN_BYTES)
 }
 

@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use crate::error::{DecodeError, DecodeErrorKind, ReadError};
 use crate::format::Format;
-use crate::head::{FIXED_BYTES, Head, MAGIC, measure};
+use crate::head::{BITS_AT, FIXED_BYTES, Head, MAGIC, head_bytes, measure};
 use crate::metadata::Metadata;
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -92,7 +92,7 @@ impl TamisFile {
     pub fn read_from(mut stream: impl Read, max_bytes: u64) -> Result<Self, ReadError> {
         let head = read_head(&mut stream)?;
         let bytes = head.plan.bytes();
-        let error = |kind| DecodeError { field: "bits", at: 16, kind };
+        let error = |kind| DecodeError { field: "bits", at: BITS_AT as u64, kind };
         if bytes > max_bytes {
             return Err(error(DecodeErrorKind::TooLarge { bytes, max_bytes }).into());
         }
@@ -213,9 +213,7 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
     /// Returns how many bytes [`write_to`](Self::write_to) writes.
     #[must_use]
     pub fn len_bytes(&self) -> u64 {
-        let (plan, hasher) = (self.filter.plan(), self.filter.hasher());
-        let (head, _) = Head::encode(plan, hasher, self.added, &self.metadata);
-        head.len() as u64 + plan.bytes() + TRAILER_BYTES
+        head_bytes(self.metadata.len_bytes()) as u64 + self.filter.plan().bytes() + TRAILER_BYTES
     }
 }
 

@@ -150,39 +150,28 @@ impl<T: Item + ToOwned + ?Sized> Item for Cow<'_, T> {
     }
 }
 
-impl<T: Item + ?Sized> Item for &T {
-    type Bytes<'a>
-        = T::Bytes<'a>
-    where
-        Self: 'a;
+macro_rules! pointer_items {
+    ($($pointer:ty),*) => { $(
+        impl<T: Item + ?Sized> Item for $pointer {
+            type Bytes<'a>
+                = T::Bytes<'a>
+            where
+                Self: 'a;
 
-    #[inline]
-    fn stable_bytes(&self) -> Self::Bytes<'_> {
-        (**self).stable_bytes()
-    }
+            #[inline]
+            fn stable_bytes(&self) -> Self::Bytes<'_> {
+                (**self).stable_bytes()
+            }
 
-    #[inline]
-    fn hash_by(&self, hasher: &Hasher) -> u64 {
-        (**self).hash_by(hasher)
-    }
+            #[inline]
+            fn hash_by(&self, hasher: &Hasher) -> u64 {
+                (**self).hash_by(hasher)
+            }
+        }
+    )* };
 }
 
-impl<T: Item + ?Sized> Item for Box<T> {
-    type Bytes<'a>
-        = T::Bytes<'a>
-    where
-        Self: 'a;
-
-    #[inline]
-    fn stable_bytes(&self) -> Self::Bytes<'_> {
-        (**self).stable_bytes()
-    }
-
-    #[inline]
-    fn hash_by(&self, hasher: &Hasher) -> u64 {
-        (**self).hash_by(hasher)
-    }
-}
+pointer_items!(&T, Box<T>);
 
 #[cfg(test)]
 mod tests {

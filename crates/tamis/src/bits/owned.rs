@@ -61,6 +61,11 @@ impl BitsMut for Bitmap {
 }
 
 impl Clone for Bitmap {
+    /// Copies all bits.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory for a copy: [`Bitmap::zeroed`] and a merge say so instead.
     fn clone(&self) -> Self {
         let mut copy = Self::zeroed(self.len_bits()).expect("memory for a copy");
         copy.words_mut().copy_from_slice(self.words());
