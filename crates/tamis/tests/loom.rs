@@ -6,7 +6,7 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
-use tamis::{AtomicBitmap, Bits};
+use tamis::{AtomicBitmap, Bits, Bloom, Filter, Hasher, Kind, Plan, SplitBlock};
 
 const LEFT: [u64; 2] = [0b0011, 0b0100];
 const RIGHT: [u64; 2] = [0b0110, 0b1000];
@@ -62,5 +62,26 @@ fn what_one_thread_published_the_other_finds() {
             assert!(found.iter().zip(LEFT).all(|(word, mask)| word & mask == mask));
         }
         writer.join().unwrap();
+    });
+}
+
+/// The default filter has a way in of its own, by the kernels: no thread may undo another's bits.
+#[test]
+fn two_threads_in_one_block_of_a_filter_lose_nothing() {
+    let mut model = loom::model::Builder::new();
+    // Eight lanes twice over have too many interleavings; most bugs need two switches or fewer.
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let plan = Plan::from_parts(Kind::SplitBlock, 1, 0.5, 512, 8).unwrap();
+        let seen = Bloom::<SplitBlock, AtomicBitmap>::shared(&plan, Hasher::default()).unwrap();
+        let seen = Arc::new(seen);
+        let other = {
+            let seen = seen.clone();
+            thread::spawn(move || seen.insert("left"))
+        };
+        let new = seen.insert("right");
+        assert!(seen.contains("right"), "at once");
+        assert!(new && other.join().unwrap(), "each sets a bit that the other does not");
+        assert!(seen.contains("left") && seen.contains("right"));
     });
 }
