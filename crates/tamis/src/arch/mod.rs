@@ -15,6 +15,7 @@ pub(crate) mod memory;
 pub(crate) mod partition;
 pub(crate) mod scalar;
 
+#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 use std::sync::atomic::{AtomicU8, Ordering};
 
 pub use memory::prefetch;
@@ -80,6 +81,7 @@ impl Level {
 }
 
 /// Zero until the first question, then a [`Level`]. `Relaxed`: every thread finds the same value.
+#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 
 /// Returns the best level of this CPU.
@@ -112,6 +114,7 @@ fn has_block<W>(words: &[W]) -> bool {
     words.len() >= crate::strategy::SplitBlock::WORDS
 }
 
+#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 #[cold]
 #[inline(never)]
 fn detect() -> Level {
@@ -121,6 +124,7 @@ fn detect() -> Level {
 }
 
 /// Returns every level that this CPU can run, scalar first.
+#[cfg(any(test, all(target_arch = "x86_64", not(miri), not(loom))))]
 pub(crate) fn available() -> Vec<Level> {
     #[allow(unused_mut)]
     let mut levels = vec![Level::Scalar];
