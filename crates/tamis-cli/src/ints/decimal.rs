@@ -2,7 +2,7 @@
 //!
 //! Eight bytes are looked at as one word: where the first byte that is no digit stands, and what
 //! the digits before it are worth, takes a dozen instructions and no loop. Whatever is unusual (signs,
-//! more than fifteen digits, the end of the block) goes through [`parse_token`], byte by byte.
+//! more than fifteen digits, the end of the block) goes through `parse_token`, byte by byte.
 
 use std::fmt;
 
