@@ -97,27 +97,55 @@ impl Geometry for Whole256 {
 const BATCH: usize = 64;
 
 #[target_feature(enable = "avx2")]
+pub(super) fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
+    let blocks = words.len() / 8;
+    assert!(blocks > 0, "a filter has a block");
+    // SAFETY: the block is below the number of whole blocks.
+    unsafe { holds::<W, Half512>(words, hash, Half512::block(hash, blocks) * 8) }
+}
+
+#[target_feature(enable = "avx2")]
+pub(super) fn contains_one_256<W: Word>(words: &[W], hash: u64) -> bool {
+    let blocks = words.len() / 4;
+    assert!(blocks > 0, "a filter has a block");
+    // SAFETY: the block is below the number of whole blocks.
+    unsafe { holds::<W, Whole256>(words, hash, Whole256::block(hash, blocks) * 4) }
+}
+
+#[target_feature(enable = "avx2")]
 fn contains<W: Word, G: Geometry>(words: &[W], hashes: &[u64], answers: &mut [u64]) {
     each_batch::<W, G>(words, hashes, answers, |hash, first| {
-        // SAFETY: AVX2 is on in the caller.
-        let masks = unsafe { G::masks(hash) };
-        let mut held = 1;
-        for (r, &mask) in masks[..G::REGISTERS].iter().enumerate() {
-            let block: __m256i;
-            // SAFETY: `first` starts a whole block. An assembly load of words that other threads may
-            // set is as good as four relaxed loads: bits only ever go from 0 to 1.
-            unsafe {
-                asm!(
-                    "vmovdqu {block}, ymmword ptr [{at}]",
-                    block = lateout(ymm_reg) block,
-                    at = in(reg) words.as_ptr().wrapping_add(first + r * 4),
-                    options(readonly, nostack, preserves_flags),
-                );
-            }
-            held &= _mm256_testc_si256(block, mask);
-        }
-        held != 0
+        // SAFETY: `first` starts a whole block.
+        unsafe { holds::<W, G>(words, hash, first) }
     });
+}
+
+/// Tells whether the block at word `first` has all bits of `hash`.
+///
+/// # Safety
+///
+/// A whole block starts at word `first` of `words`.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn holds<W: Word, G: Geometry>(words: &[W], hash: u64, first: usize) -> bool {
+    // SAFETY: AVX2 is on.
+    let masks = unsafe { G::masks(hash) };
+    let mut held = 1;
+    for (r, &mask) in masks[..G::REGISTERS].iter().enumerate() {
+        let block: __m256i;
+        // SAFETY: inside the block. An assembly load of words that other threads may set is as good as
+        // four relaxed loads: bits only ever go from 0 to 1.
+        unsafe {
+            asm!(
+                "vmovdqu {block}, ymmword ptr [{at}]",
+                block = lateout(ymm_reg) block,
+                at = in(reg) words.as_ptr().wrapping_add(first + r * 4),
+                options(readonly, nostack, preserves_flags),
+            );
+        }
+        held &= _mm256_testc_si256(block, mask);
+    }
+    held != 0
 }
 
 #[target_feature(enable = "avx2")]

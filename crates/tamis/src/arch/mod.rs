@@ -160,7 +160,7 @@ pub(crate) fn kernels() -> &'static OwnedKernels {
 /// There is a block, here and in the functions below: assembly has no bounds check, and one before it
 /// took 4 to 20 % more time. Only a strategy calls them, and only a `Bloom` has the value of one, with
 /// the words of its plan (`strategy/mod.rs`).
-#[inline]
+#[inline(always)]
 pub(crate) fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
     if is_avx512() {
@@ -168,11 +168,33 @@ pub(crate) fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
         // SAFETY: the level was detected, and there is a block.
         return unsafe { avx512::contains_one_512(words, hash) };
     }
+    contains_one_512_by_call(words, hash)
+}
+
+// Out of line, these three: what remains inlines into any caller.
+#[inline(never)]
+fn contains_one_512_by_call<W: Word>(words: &[W], hash: u64) -> bool {
+    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+    if level() == Level::Avx2 {
+        // SAFETY: the level was detected.
+        return unsafe { avx2::contains_one_512(words, hash) };
+    }
     scalar::contains_one_512(words, hash)
 }
 
+/// Tests one item in 256-bit blocks by Parquet's rule.
+#[inline(never)]
+pub(crate) fn contains_one_256<W: Word>(words: &[W], hash: u64) -> bool {
+    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+    if level() >= Level::Avx2 {
+        // SAFETY: this level or a better one was detected.
+        return unsafe { avx2::contains_one_256(words, hash) };
+    }
+    scalar::contains_one_256(words, hash)
+}
+
 /// Sets one item's bits in 512-bit blocks; true if one of them was not set.
-#[inline]
+#[inline(always)]
 pub(crate) fn insert_one_512(words: &mut [u64], hash: u64) -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
     if is_avx512() {
@@ -180,6 +202,11 @@ pub(crate) fn insert_one_512(words: &mut [u64], hash: u64) -> bool {
         // SAFETY: the level was detected, there is a block, and `words` is borrowed uniquely.
         return unsafe { avx512::insert_one_512(words, hash) };
     }
+    insert_one_512_by_call(words, hash)
+}
+
+#[inline(never)]
+fn insert_one_512_by_call(words: &mut [u64], hash: u64) -> bool {
     scalar::insert_one_512(words, hash)
 }
 
@@ -295,10 +322,20 @@ mod tests {
                 scalar::insert_512(&mut each, &[hash], &mut new);
                 prop_assert_eq!(insert_one_512(&mut one, hash), new[0] == 1);
                 prop_assert!(contains_one_512(&one, hash));
-                prop_assert_eq!(
-                    contains_one_512(&one, !hash),
-                    scalar::contains_one_512(&one, !hash)
-                );
+                for hash in [hash, !hash] {
+                    let expected = scalar::contains_one_512(&one, hash);
+                    prop_assert_eq!(contains_one_512(&one, hash), expected);
+                    prop_assert_eq!(contains_one_512_by_call(&one, hash), expected);
+                    let expected = scalar::contains_one_256(&one, hash);
+                    prop_assert_eq!(contains_one_256(&one, hash), expected);
+                    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+                    if level() >= Level::Avx2 {
+                        let expected = scalar::contains_one_512(&one, hash);
+                        // SAFETY: the level was detected.
+                        let found = unsafe { avx2::contains_one_512(&one, hash) };
+                        prop_assert_eq!(found, expected);
+                    }
+                }
             }
             prop_assert_eq!(one, each);
         }

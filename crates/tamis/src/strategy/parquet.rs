@@ -57,7 +57,7 @@ impl Strategy for Parquet {
 
     #[inline]
     fn contains<W: Word>(&self, words: &[W], hash: u64) -> bool {
-        arch::scalar::contains_one_256(words, hash)
+        arch::contains_one_256(words, hash)
     }
 
     fn contains_each<W: Word>(&self, words: &[W], hashes: &[u64], answers: &mut [u64]) {
