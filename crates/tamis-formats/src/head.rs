@@ -71,7 +71,7 @@ pub(crate) fn measure(start: &[u8]) -> Result<usize, DecodeError> {
         };
         return Err(DecodeError { field: "version", at: VERSION_AT as u64, kind });
     }
-    reader.bytes("header", METADATA_BYTES_AT - KIND_AT)?;
+    reader.bytes("kind", METADATA_BYTES_AT - KIND_AT)?;
     let metadata_bytes = reader.u32("metadata length")? as usize;
     if metadata_bytes > Metadata::MAX_BYTES {
         let kind = DecodeErrorKind::Invalid { reason: "at most a mebibyte" };
@@ -107,17 +107,16 @@ impl Head {
         let number = reader.u8("kind")?;
         let unknown = DecodeErrorKind::Unknown { found: u64::from(number) };
         let kind = Kind::from_number(number).ok_or(error("kind", KIND_AT, unknown))?;
-        let hash = reader.u8("hash function")?;
+        let hash = reader.u8("hash")?;
         let probes = reader.u32("probes")?;
         let bits = reader.u64("bits")?;
         let seed = reader.array("seed")?;
         let unknown = DecodeErrorKind::Unknown { found: u64::from(hash) };
-        let hasher =
-            Hasher::from_parts(hash, seed).ok_or(error("hash function", HASHER_AT, unknown))?;
+        let hasher = Hasher::from_parts(hash, seed).ok_or(error("hash", HASHER_AT, unknown))?;
         let capacity = reader.u64("capacity")?;
         let rate = f64::from_bits(reader.u64("rate")?);
         let plan = Plan::from_parts(kind, capacity, rate, bits, probes)
-            .map_err(|plan| error("plan", PROBES_AT, DecodeErrorKind::Plan(plan)))?;
+            .map_err(|plan| error("probes", PROBES_AT, DecodeErrorKind::Plan(plan)))?;
         if capacity == 0 {
             let kind = DecodeErrorKind::Invalid { reason: "above zero" };
             return Err(error("capacity", CAPACITY_AT, kind));
@@ -127,7 +126,7 @@ impl Head {
         let metadata = Metadata::decode(reader.bytes("metadata", metadata_bytes)?, METADATA_AT)?;
         let padding = &head[reader.at()..];
         if padding.iter().any(|&byte| byte != 0) {
-            return Err(reader.error("padding", DecodeErrorKind::NotZero));
+            return Err(reader.error("zeros", DecodeErrorKind::NotZero));
         }
         Ok(Self { plan, hasher, added, metadata, len, checksum })
     }

@@ -160,7 +160,7 @@ fn hostile_fields_under_right_checksums_are_errors() {
     let changes: &[Change] = &[
         (10, &[0], "kind"),
         (10, &[200], "kind"),
-        (11, &[9], "hash function"),
+        (11, &[9], "hash"),
         (12, &[0, 0, 0, 0], "probes"),
         (12, &[0, 1, 0, 0], "probes"),
         (16, &[0; 8], "bits"),
@@ -176,7 +176,7 @@ fn hostile_fields_under_right_checksums_are_errors() {
         (68, &[0], "an empty key"),
         (69, &[255; 4], "a value past the end"),
         (73, &[0xff], "a key that is not text"),
-        (110, &[1], "padding"),
+        (110, &[1], "zeros"),
     ];
     for (at, change, what) in changes {
         let mut bytes = good.clone();
