@@ -28,6 +28,7 @@ mod shell;
 mod size;
 mod svg;
 mod table;
+mod temporary;
 
 pub use ints::decimal;
 

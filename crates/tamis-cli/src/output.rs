@@ -9,9 +9,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use tempfile::NamedTempFile;
 
 use crate::exit::Failure;
+use crate::temporary::Temporary;
 
 /// Small writes are gathered up to this size; larger ones go out as they are.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -34,9 +34,9 @@ pub struct Output {
 
 enum Sink {
     /// Standard output, or a device, pipe or socket given by name: written as it comes.
-    Stream(Box<dyn Write>),
+    Stream(Box<dyn Write + Send>),
     /// A file that takes the place of `path` at the end.
-    Replacement { file: NamedTempFile, path: PathBuf },
+    Replacement { file: Temporary, path: PathBuf },
     /// The same, but kept when the program is killed, to be continued.
     Partial { file: File, partial: PathBuf, path: PathBuf },
     /// Standard output that is a file.
@@ -90,7 +90,7 @@ impl Output {
         if let Some(permissions) = permissions.clone().or(new_permissions) {
             builder.permissions(permissions);
         }
-        let file = builder.tempfile_in(folder(&path)).map_err(failure)?;
+        let file = Temporary::create(|| builder.tempfile_in(folder(&path))).map_err(failure)?;
         if let Some(permissions) = permissions {
             file.as_file().set_permissions(permissions).map_err(failure)?;
         }
@@ -194,7 +194,7 @@ impl Output {
         }
     }
 
-    fn stream(name: String, writer: Box<dyn Write>) -> Self {
+    fn stream(name: String, writer: Box<dyn Write + Send>) -> Self {
         let buffer = Vec::with_capacity(BUFFER_BYTES);
         Self { name, sink: Sink::Stream(writer), buffer, written_bytes: 0 }
     }
@@ -261,7 +261,7 @@ impl Output {
             }
             Sink::Replacement { file, path } => {
                 file.as_file().sync_all().map_err(|error| failure(&error))?;
-                file.persist(&path).map_err(|error| failure(&error.error))?;
+                file.persist(&path).map_err(|error| failure(&error))?;
                 sync_folder(&path).map_err(|error| failure(&error))
             }
         }
@@ -351,9 +351,10 @@ fn usual_permissions() -> Option<Permissions> {
 }
 
 /// Standard output without the standard library's line buffer, which would cost a call a line.
-fn stdout() -> Box<dyn Write> {
+fn stdout() -> Box<dyn Write + Send> {
     // Without a descriptor to spare, the buffered handle does.
-    stdout_file().map_or_else(|| Box::new(io::stdout()) as Box<dyn Write>, |file| Box::new(file))
+    stdout_file()
+        .map_or_else(|| Box::new(io::stdout()) as Box<dyn Write + Send>, |file| Box::new(file))
 }
 
 fn stdout_file() -> Option<File> {

@@ -1,0 +1,128 @@
+//! A file under a passing name, which goes when the program is interrupted.
+//!
+//! Signals that end the program (Ctrl-C, a closed terminal, `kill`) are taken by a thread that removes
+//! every such file and then ends the program as the signal would have. Nothing helps against
+//! `kill -9`: then the file stays.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tempfile::NamedTempFile;
+
+/// A temporary file; gone when dropped, or when the program is interrupted.
+pub struct Temporary {
+    /// `None` only while it is dropped.
+    file: Option<NamedTempFile>,
+}
+
+/// Where temporary files are. Whoever makes, renames or removes one holds the lock, so that a signal
+/// finds each of them either here or gone.
+static PATHS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+impl Temporary {
+    /// Takes the file that `make` makes.
+    ///
+    /// # Errors
+    ///
+    /// Those of `make`.
+    pub fn create(make: impl FnOnce() -> io::Result<NamedTempFile>) -> io::Result<Self> {
+        #[cfg(unix)]
+        signals::watch();
+        let mut paths = lock();
+        let file = make()?;
+        paths.push(file.path().to_path_buf());
+        Ok(Self { file: Some(file) })
+    }
+
+    /// Returns the file.
+    pub fn as_file(&self) -> &File {
+        self.file.as_ref().expect("there until dropped").as_file()
+    }
+
+    /// Returns the file.
+    pub fn as_file_mut(&mut self) -> &mut File {
+        self.file.as_mut().expect("there until dropped").as_file_mut()
+    }
+
+    /// Gives it the name `path`, in the place of what has that name.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system; the file is removed then.
+    pub fn persist(mut self, path: &Path) -> io::Result<()> {
+        let mut paths = lock();
+        let file = self.file.take().expect("there until dropped");
+        paths.retain(|other| other != file.path());
+        file.persist(path).map(drop).map_err(|error| error.error)
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if let Some(file) = self.file.take() {
+            let mut paths = lock();
+            paths.retain(|other| other != file.path());
+            drop(file);
+        }
+    }
+}
+
+fn lock() -> MutexGuard<'static, Vec<PathBuf>> {
+    PATHS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(unix)]
+mod signals {
+    use std::sync::{Once, mpsc};
+    use std::thread;
+
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::iterator::Signals;
+    use signal_hook::low_level::emulate_default_handler;
+
+    /// Starts the thread that waits for signals. Where there is none to be had, signals end the
+    /// program as ever.
+    pub fn watch() {
+        static STARTED: Once = Once::new();
+        STARTED.call_once(|| {
+            let (ready, is_ready) = mpsc::channel::<()>();
+            let wait = move || {
+                let signals = Signals::new(wanted());
+                drop(ready);
+                if let Some(signal) = signals.ok().and_then(|mut all| all.forever().next()) {
+                    // Held until the end, so that no other thread makes or renames a file now.
+                    let paths = super::lock();
+                    for path in paths.iter() {
+                        std::fs::remove_file(path).ok();
+                    }
+                    // Returns only if the system refuses.
+                    emulate_default_handler(signal).ok();
+                    std::process::exit(128 + signal);
+                }
+            };
+            if thread::Builder::new().name("signals".into()).spawn(wait).is_ok() {
+                // Nothing is ever sent: it ends when the signals are taken.
+                is_ready.recv().ok();
+            }
+        });
+    }
+
+    /// Returns the signals to wait for: not those that the caller had us ignore, as `nohup` does.
+    fn wanted() -> Vec<i32> {
+        let ignored = ignored();
+        [SIGHUP, SIGINT, SIGTERM]
+            .into_iter()
+            .filter(|signal| ignored & (1 << (signal - 1)) == 0)
+            .collect()
+    }
+
+    /// Returns a bit for each ignored signal.
+    fn ignored() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        // Elsewhere than on Linux only `nohup` is worth a guess.
+        mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(1 << (SIGHUP - 1))
+    }
+}

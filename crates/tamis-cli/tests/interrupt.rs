@@ -1,0 +1,99 @@
+//! Ctrl-C, `kill` and a closed terminal leave nothing behind.
+
+#![cfg(target_os = "linux")]
+
+mod program;
+
+use std::io::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use program::Folder;
+
+/// Starts `tamis` under `env` with its `options`, and feeds it lines without an end to them.
+fn start(folder: &Folder, options: &str, line: &str, input: &str) -> Child {
+    let mut child = Command::new("env")
+        .args(options.split_whitespace())
+        .arg(env!("CARGO_BIN_EXE_tamis"))
+        .args(line.split_whitespace())
+        .current_dir(folder.path("."))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.as_mut().unwrap().write_all(input.as_bytes()).unwrap();
+    child
+}
+
+/// Waits until `is_so`.
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < Duration::from_secs(30), "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn send(signal: &str, child: &Child) {
+    let sent = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+fn temporary_files(folder: &Folder) -> usize {
+    folder.names().iter().filter(|name| name.ends_with(".tmp")).count()
+}
+
+#[test]
+fn an_interrupted_run_leaves_the_old_file_and_no_other() {
+    for (signal, number) in [("INT", 2), ("TERM", 15), ("HUP", 1)] {
+        for (line, files) in [
+            ("dedup -o out", 1),
+            ("dedup --approx 0.01 --items 100 --suspects maybe -o out", 2),
+            ("dedup --count -o out", 1),
+            ("ints uniq -o out", 1),
+            ("ints sort -o out", 1),
+        ] {
+            let folder = Folder::new();
+            folder.write("out", "old");
+            // The tests may themselves run where these signals are ignored.
+            let mut child = start(&folder, "--default-signal=INT,TERM,HUP", line, "1\n2\n");
+            wait_until("there is a temporary file", || temporary_files(&folder) == files);
+            send(signal, &child);
+            let status = child.wait().unwrap();
+            // To the shell it has died of the signal: `$?` is 130 after Ctrl-C, and loops end.
+            assert_eq!(status.signal(), Some(number), "{line}: {status}");
+            assert_eq!(folder.names(), ["out"], "{line}");
+            assert_eq!(folder.read("out"), b"old", "{line}");
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_run_with_a_state_can_be_given_again() {
+    let folder = Folder::new();
+    let line = "dedup --state seen --checkpoint 1 -o out";
+    let mut child = start(&folder, "--default-signal=INT", line, "1\n2\n2\n");
+    let part = || std::fs::metadata(folder.path(".out.tamis-part")).map_or(0, |file| file.len());
+    wait_until("lines are in the part", || part() > 0);
+    send("INT", &child);
+    assert_eq!(child.wait().unwrap().signal(), Some(2));
+    assert_eq!(folder.names(), [".out.tamis-part", "seen"]);
+    let ended = folder.feed(line, "1\n2\n2\n3\n");
+    assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
+    assert_eq!(folder.names(), ["out", "seen"]);
+    assert_eq!(folder.read("out"), b"1\n2\n3\n");
+}
+
+#[test]
+fn a_run_under_nohup_goes_on() {
+    let folder = Folder::new();
+    let mut child = start(&folder, "--ignore-signal=HUP", "dedup -o out", "1\n2\n");
+    wait_until("there is a temporary file", || temporary_files(&folder) == 1);
+    send("HUP", &child);
+    std::thread::sleep(Duration::from_millis(50));
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+    assert_eq!(folder.read("out"), b"1\n2\n");
+}
