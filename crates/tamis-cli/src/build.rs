@@ -13,6 +13,7 @@ use crate::input;
 use crate::items::{ItemArgs, Tally, hash_all};
 use crate::key::rate;
 use crate::metadata::MetadataArgs;
+use crate::output::is_same_file;
 use crate::size::Size;
 
 /// Builds a filter from items and writes it to a file
@@ -212,10 +213,7 @@ pub fn judge(file: &TamisFile, path: &Path, force: bool) -> Outcome {
 }
 
 fn refuse_input_as_output(paths: &[PathBuf], output: &Path) -> Result<(), Failure> {
-    let Ok(output) = output.canonicalize() else { return Ok(()) };
-    // Devices may be both.
-    let same = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == output);
-    match paths.iter().find(|path| output.is_file() && same(path)) {
+    match paths.iter().find(|path| is_same_file(path, output)) {
         Some(path) => Err(Failure::new(format!(
             "{}: is an input too, and the filter would take its place; name another output",
             path.display()

@@ -11,7 +11,7 @@ use tamis_formats::TamisFile;
 use crate::count::{About, Count, Rate};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::filter_file::{Source, Trust};
-use crate::output::Output;
+use crate::output::{Output, is_same_file};
 use crate::size::Size;
 use crate::table::{align, plain};
 
@@ -45,6 +45,12 @@ pub struct Args {
 pub fn run(args: &Args) -> Outcome {
     if args.svg.is_some() && args.files.len() > 1 {
         return Err(Failure::new("--svg draws one filter: name one"));
+    }
+    if let Some(path) = &args.svg
+        && args.files.iter().any(|file| is_same_file(file, path))
+    {
+        let path = path.display();
+        return Err(Failure::new(format!("{path}: is the filter; name another file for --svg")));
     }
     let (mut text, mut list, mut exit) = (String::new(), Vec::new(), Exit::Yes);
     for (i, path) in args.files.iter().enumerate() {

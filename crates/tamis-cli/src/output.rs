@@ -329,6 +329,21 @@ pub fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
+/// Tells whether `a` and `b` name one file, which need not be there yet. Devices and pipes are no
+/// files in this sense: nothing is lost when they are used twice.
+pub fn is_same_file(a: &Path, b: &Path) -> bool {
+    let known = |path: &Path| {
+        path.canonicalize().or_else(|_| {
+            Ok::<_, io::Error>(
+                folder(path).canonicalize()?.join(path.file_name().unwrap_or_default()),
+            )
+        })
+    };
+    let is_replaceable = |path: &Path| path.metadata().map_or(true, |metadata| metadata.is_file());
+    let is_stream = |path: &Path| path == Path::new("-") || !is_replaceable(path);
+    !is_stream(a) && !is_stream(b) && known(a).is_ok_and(|a| known(b).is_ok_and(|b| a == b))
+}
+
 /// Makes a new name in the folder of `path` last.
 ///
 /// # Errors
@@ -420,6 +435,21 @@ mod tests {
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o604);
         written(Path::new("/dev/null"), &[b"new"]).unwrap();
         assert!(!Path::new("/dev/null").metadata().unwrap().is_file());
+    }
+
+    #[test]
+    fn one_file_is_known_under_two_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("file"), folder.path().join("other"));
+        // Before there is such a file, and after.
+        for _ in 0..2 {
+            assert!(is_same_file(&path, &folder.path().join("./file")));
+            assert!(!is_same_file(&path, &other));
+            fs::write(&path, "").unwrap();
+        }
+        for stream in ["-", "/dev/null"] {
+            assert!(!is_same_file(Path::new(stream), Path::new(stream)));
+        }
     }
 
     #[test]

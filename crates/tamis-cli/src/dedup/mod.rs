@@ -10,7 +10,7 @@ mod stream;
 mod tally;
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Instant, UNIX_EPOCH};
 
 use tamis::Hasher;
@@ -26,7 +26,7 @@ use crate::count::Count;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::input::{self, Sample};
 use crate::key::{KeyArgs, RecordArgs};
-use crate::output::{Mark, Output};
+use crate::output::{Mark, Output, is_same_file};
 use crate::size::Size;
 
 /// Removes repeated lines: prints the first occurrence of each, in order
@@ -191,11 +191,29 @@ impl Args {
                 return Err(Failure::new(message));
             }
         }
-        if self.state.is_some() && stream::is_input(self.output.as_deref(), &self.files) {
+        self.check_files()
+    }
+
+    /// Refuses one file in two uses, where one would destroy the other.
+    fn check_files(&self) -> Result<(), Failure> {
+        let is_input = |path: &Path| self.files.iter().any(|file| is_same_file(file, path));
+        let output = self.output.as_deref();
+        if self.state.is_some() && output.is_some_and(is_input) {
             return Err(Failure::new(
                 "with --state the output cannot be one of the inputs: a run that is killed needs \
                  the input again",
             ));
+        }
+        for (option, path) in [("--state", &self.state), ("--suspects", &self.suspects)] {
+            let Some(path) = path else { continue };
+            let is_output = output.is_some_and(|output| is_same_file(output, path));
+            if is_output || is_input(path) {
+                let other = if is_output { "the output" } else { "an input" };
+                let path = path.display();
+                return Err(Failure::new(format!(
+                    "{path}: is {other} too; name another file for {option}"
+                )));
+            }
         }
         Ok(())
     }

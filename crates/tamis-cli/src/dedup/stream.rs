@@ -1,7 +1,7 @@
 //! Records that can be decided on when they are read: first occurrences, or repeats.
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tamis::Answers;
 
@@ -325,10 +325,4 @@ fn write(
         output.write(&[batch.delimiter()])?;
     }
     Ok(written)
-}
-
-/// Tells whether the output would replace one of the inputs.
-pub fn is_input(output: Option<&Path>, inputs: &[PathBuf]) -> bool {
-    let Some(output) = output.and_then(|path| path.canonicalize().ok()) else { return false };
-    inputs.iter().any(|path| path.canonicalize().is_ok_and(|path| path == output))
 }

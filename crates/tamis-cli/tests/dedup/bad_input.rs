@@ -124,3 +124,26 @@ fn exact_refuses_to_outgrow_its_memory() {
         assert_eq!(fs::read(&output).unwrap(), b"old");
     }
 }
+
+#[test]
+fn a_file_cannot_be_two_things_of_which_one_would_be_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (lines, other) = (file("lines"), file("other"));
+    std::fs::write(&lines, "a\nb\na\n").unwrap();
+    for (options, words) in [
+        (["--state", &other, "-o", &other], "is the output too; name another file for --state"),
+        (["--state", &lines, "-o", &other], "is an input too; name another file for --state"),
+        (["--state", &other, "-o", &lines], "the output cannot be one of the inputs"),
+        (
+            ["--suspects", &other, "-o", &other],
+            "is the output too; name another file for --suspects",
+        ),
+        (["--suspects", &lines, "-o", &other], "is an input too; name another file for --suspects"),
+    ] {
+        dedup(options.into_iter().chain([lines.as_str()]), b"").fails_with(words);
+        let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+        assert_eq!(names.len(), 1, "{options:?}");
+        assert_eq!(std::fs::read(&lines).unwrap(), b"a\nb\na\n", "{options:?}");
+    }
+}
