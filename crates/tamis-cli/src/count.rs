@@ -1,6 +1,7 @@
 //! Numbers of items as people write and read them: `10M`, `1,234,567`.
 
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::str::FromStr;
 
 /// A number of items, at least one, written with an optional `K`, `M`, `G` or `T` (powers of 1000).
@@ -43,6 +44,20 @@ impl FromStr for Count {
         Ok(Count(count))
     }
 }
+
+/// Reads a whole number of at least one, such as that of a field.
+pub fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| format!("'{text}' is not a whole number above zero that fits here"))
+}
+
+/// Reads a number of threads.
+pub fn threads(text: &str) -> Result<NonZeroUsize, String> {
+    let threads = text.parse().ok().filter(|threads: &NonZeroUsize| threads.get() <= MAX_THREADS);
+    threads.ok_or_else(|| format!("'{text}' is no number of threads: write 1 to {MAX_THREADS}"))
+}
+
+/// More threads than any machine runs at once cost memory and help nobody.
+const MAX_THREADS: usize = 1024;
 
 impl fmt::Display for Count {
     /// Writes all digits in groups of three.

@@ -15,7 +15,8 @@ pub struct KeyArgs {
     delimiter: Option<Delimiter>,
 
     /// Compare only field N, counted from 1 (fields end at tabs unless -d is given)
-    #[arg(short = 'k', long, value_name = "N", conflicts_with = "json")]
+    #[arg(short = 'k', long, value_name = "N", conflicts_with = "json",
+        value_parser = crate::count::at_least_one)]
     field: Option<NonZeroUsize>,
 
     /// Records are JSON: compare only the value at this pointer, such as /user/id

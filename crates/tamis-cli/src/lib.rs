@@ -29,12 +29,12 @@ mod size;
 mod svg;
 mod table;
 mod temporary;
+mod usage;
 
 pub use ints::decimal;
 
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 /// Answers "have I seen this?" for lines, files of items and integers.
@@ -63,14 +63,9 @@ enum Command {
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        // A wrong value is told in one line, like every other failure.
-        Err(error) if error.kind() == ErrorKind::ValueValidation => {
-            let text = error.to_string();
-            let line = text.lines().next().unwrap_or_default();
-            let line = line.strip_prefix("error: ").unwrap_or(line);
-            return exit::report(Err(exit::Failure::new(line)));
-        }
-        Err(error) => error.exit(),
+        // What was asked for, or all that can be said when nothing was.
+        Err(error) if !usage::is_mistake(&error) => error.exit(),
+        Err(error) => return exit::report(Err(exit::Failure::new(usage::line(&error)))),
     };
     let outcome = match cli.command {
         Command::Dedup(args) => dedup::run(&args),

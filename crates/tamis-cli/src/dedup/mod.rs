@@ -122,7 +122,7 @@ pub struct Args {
 
     /// Read and unpack on a thread beside the one that compares, if N is above 1
     /// [default: for packed input]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::count::threads)]
     threads: Option<NonZeroUsize>,
 
     /// Seed of the hash

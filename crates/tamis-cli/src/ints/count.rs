@@ -1,5 +1,6 @@
 //! `tamis ints count`: how many integers, how many distinct, how many repeated.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -27,8 +28,8 @@ pub struct Args {
     output: Option<PathBuf>,
 
     /// Set bits on up to N threads
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    threads: usize,
+    #[arg(long, value_name = "N", default_value = "1", value_parser = crate::count::threads)]
+    threads: NonZeroUsize,
 }
 
 #[derive(Default, Serialize)]
@@ -46,7 +47,7 @@ struct Counts {
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     let memory = args.reading.memory()?;
-    let mut repeats = Repeats::new(args.reading.range.as_ref(), memory, args.threads);
+    let mut repeats = Repeats::new(args.reading.range.as_ref(), memory, args.threads.get());
     let reader = args.reading.reader(&args.files)?;
     let mut output = Output::open(args.output.as_deref())?;
     let mut counts = Counts::default();

@@ -1,5 +1,6 @@
 //! `tamis ints dups`: the integers that occur more than once.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use super::repeats::Repeats;
@@ -22,14 +23,14 @@ pub struct Args {
     writing: Writing,
 
     /// Set bits on up to N threads
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    threads: usize,
+    #[arg(long, value_name = "N", default_value = "1", value_parser = crate::count::threads)]
+    threads: NonZeroUsize,
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     let memory = args.reading.memory()?;
-    let mut repeats = Repeats::new(args.reading.range.as_ref(), memory, args.threads);
+    let mut repeats = Repeats::new(args.reading.range.as_ref(), memory, args.threads.get());
     let reader = args.reading.reader(&args.files)?;
     let mut writer = args.writing.writer(&args.reading)?;
     reader.for_each(|block| repeats.feed(block.values))?;

@@ -147,3 +147,19 @@ fn a_file_cannot_be_two_things_of_which_one_would_be_lost() {
         assert_eq!(std::fs::read(&lines).unwrap(), b"a\nb\na\n", "{options:?}");
     }
 }
+
+#[test]
+fn absurd_numbers_and_unknown_options_are_told_in_one_line() {
+    for (args, words) in [
+        ("--threads 0", "write 1 to 1024"),
+        ("--threads 99999", "write 1 to 1024"),
+        ("-k 0", "'0' is not a whole number above zero"),
+        ("-k 99999999999999999999999", "is not a whole number above zero that fits here"),
+        ("--no-such-option", "unexpected argument '--no-such-option' found"),
+        ("--stats=pdf", "[possible values: text, json]"),
+        ("--exact --approx 0.1", "see 'tamis dedup --help'"),
+        ("-o", "a value is required for '--output <FILE>'"),
+    ] {
+        dedup(args.split(' '), b"a\n").fails_with(words);
+    }
+}
