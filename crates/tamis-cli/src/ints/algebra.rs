@@ -24,6 +24,9 @@ pub struct Algebra {
 
 /// Prints the integers that are in all files, ascending.
 #[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  tamis ints and monday.txt sunday.txt    who came on both days")]
 pub struct AndArgs {
     #[command(flatten)]
     pub(super) algebra: Algebra,
@@ -31,6 +34,9 @@ pub struct AndArgs {
 
 /// Prints the integers that are in any file, ascending.
 #[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  tamis ints or monday.txt sunday.txt.gz -o any.txt    who came at all")]
 pub struct OrArgs {
     #[command(flatten)]
     pub(super) algebra: Algebra,
@@ -38,6 +44,9 @@ pub struct OrArgs {
 
 /// Prints the integers that are in an odd number of files (of two: in one but not in both), ascending.
 #[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  tamis ints xor before.txt after.txt    what was added or removed")]
 pub struct XorArgs {
     #[command(flatten)]
     pub(super) algebra: Algebra,
@@ -45,6 +54,9 @@ pub struct XorArgs {
 
 /// Prints the integers that are in the first file and in none of the others, ascending.
 #[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  tamis ints andnot all.txt deleted.txt    what is left")]
 pub struct AndNotArgs {
     #[command(flatten)]
     pub(super) algebra: Algebra,

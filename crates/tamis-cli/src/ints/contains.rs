@@ -11,6 +11,11 @@ use crate::exit::{Exit, Failure, Outcome};
 ///
 /// Exit status 0 if one was printed or counted, 1 if none.
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  tamis ints contains blocked.txt < today.txt        which of today's are blocked
+  tamis ints contains -v blocked.txt today.txt       which are not
+  tamis ints contains -c blocked.txt today.txt       how many are")]
 pub struct Args {
     /// The file of integers to look in
     set: PathBuf,

@@ -12,6 +12,10 @@ use crate::output::Output;
 
 /// Counts integers, distinct integers, and those that occur more than once.
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  tamis ints count orders.txt.zst            total, distinct, repeated, smallest, largest
+  tamis ints count --json a.txt b.txt        of both files together, as one JSON object")]
 pub struct Args {
     /// Files of integers [default: standard input]
     files: Vec<PathBuf>,

@@ -11,6 +11,10 @@ use crate::exit::{Exit, Outcome};
 ///
 /// Results come as the input does. For ascending order, which costs no more, see `sort`.
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  tamis ints uniq ids.txt -o once.txt          first occurrences, in the order of the input
+  zcat logs*.gz | cut -f3 | tamis ints uniq    as they come")]
 pub struct UniqArgs {
     /// Files of integers [default: standard input]
     files: Vec<PathBuf>,
@@ -26,6 +30,10 @@ pub struct UniqArgs {
 ///
 /// As `sort -n -u`, without sorting: a set of integers is in order by itself.
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  tamis ints sort ids.txt                              as 'sort -n -u'
+  tamis ints sort --output-format u32 a.txt > a.bin    4 bytes each")]
 pub struct SortArgs {
     /// Files of integers [default: standard input]
     files: Vec<PathBuf>,

@@ -12,6 +12,10 @@ use crate::exit::{Exit, Outcome};
 /// All of u32 takes two bitmaps of 512 MiB, whatever the size of the input. Exit status 0, also if
 /// nothing repeats.
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  tamis ints dups ids.txt                                    which ids occur more than once
+  tamis ints dups --format u32 --output-format text x.bin    binary in, text out")]
 pub struct Args {
     /// Files of integers [default: standard input]
     files: Vec<PathBuf>,
