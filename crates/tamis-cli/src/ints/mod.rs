@@ -12,6 +12,7 @@ mod repeats;
 mod set;
 mod sparse;
 mod write;
+mod write_behind;
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -20,7 +21,8 @@ use clap::Subcommand;
 
 use self::memory::Memory;
 use self::read::{Format, Reader};
-use self::write::Writer;
+use self::write::Encoder;
+use self::write_behind::Writer;
 use crate::exit::{Failure, Outcome};
 use crate::output::Output;
 use crate::size::Size;
@@ -132,7 +134,8 @@ struct Writing {
 impl Writing {
     fn writer(&self, reading: &Reading) -> Result<Writer, Failure> {
         let output = Output::open(self.output.as_deref())?;
-        Ok(Writer::new(output, self.output_format.unwrap_or(reading.format)))
+        let format = self.output_format.unwrap_or(reading.format);
+        Ok(Writer::new(Encoder::new(output, format)))
     }
 }
 

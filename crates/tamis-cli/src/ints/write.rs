@@ -1,4 +1,4 @@
-//! Integers to a file or standard output: decimal text or binary.
+//! How integers are written down: decimal text or binary.
 
 use super::read::Format;
 use crate::exit::Failure;
@@ -9,7 +9,7 @@ use crate::output::Output;
 const GATHERED_BYTES: usize = 192 << 10;
 
 /// Writes integers, a newline after each in text.
-pub struct Writer {
+pub struct Encoder {
     output: Output,
     format: Format,
     gathered: Box<[u8]>,
@@ -30,20 +30,24 @@ const PAIRS: [[u8; 2]; 100] = {
 /// The longest integer in text, and its newline.
 const MAX_TEXT_BYTES: usize = 21;
 
-impl Writer {
+impl Encoder {
     /// Writes to `output` in `format`.
     pub fn new(output: Output, format: Format) -> Self {
         let gathered = vec![0; GATHERED_BYTES + MAX_TEXT_BYTES].into();
         Self { output, format, gathered, len: 0 }
     }
 
-    /// Writes `value`.
+    /// Writes `values`.
     ///
     /// # Errors
     ///
     /// Those of the output, and a value that 4 bytes do not hold.
+    pub fn write_each(&mut self, values: &[u64]) -> Result<(), Failure> {
+        values.iter().try_for_each(|&value| self.write(value))
+    }
+
     #[inline]
-    pub fn write(&mut self, value: u64) -> Result<(), Failure> {
+    fn write(&mut self, value: u64) -> Result<(), Failure> {
         let room = &mut self.gathered[self.len..];
         self.len += match self.format {
             Format::Text => write_decimal(value, room),

@@ -1,0 +1,211 @@
+//! Integers on their way out: written down by a thread beside the one that finds them.
+//!
+//! Some thousand integers at a time change hands, in order. The thread starts with the first full
+//! batch, so that short work does not pay for it.
+
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use super::write::Encoder;
+use crate::exit::Failure;
+
+/// How many integers change hands at once.
+const BATCH_ITEMS: usize = 16 << 10;
+
+/// Batches that are found and not yet taken; more would only be more memory.
+const AHEAD: usize = 2;
+
+/// Writes integers in the order in which they are given.
+pub struct Writer {
+    values: Vec<u64>,
+    hand: Hand,
+}
+
+/// Who writes.
+enum Hand {
+    /// We do, since there is little to write or one processor only.
+    Own(Encoder),
+    /// A thread does.
+    Other(Lane),
+    /// Nobody any more, after a failure or the end.
+    None,
+}
+
+/// The way to the thread that writes.
+struct Lane {
+    batches: SyncSender<Batch>,
+    /// Room that was written down and may be filled again.
+    empties: Receiver<Vec<u64>>,
+    thread: JoinHandle<Result<Encoder, Failure>>,
+}
+
+struct Batch {
+    values: Vec<u64>,
+    /// Whether the system is to have it at once.
+    is_urgent: bool,
+}
+
+impl Writer {
+    /// Writes by `encoder`.
+    pub fn new(encoder: Encoder) -> Self {
+        Self { values: Vec::new(), hand: Hand::Own(encoder) }
+    }
+
+    /// Writes `value`.
+    ///
+    /// # Errors
+    ///
+    /// Those of the encoder, also those of values given before.
+    #[inline]
+    pub fn write(&mut self, value: u64) -> Result<(), Failure> {
+        self.values.push(value);
+        if self.values.len() < BATCH_ITEMS { Ok(()) } else { self.pass_on(false) }
+    }
+
+    /// Sees to it that everything written so far reaches the system soon.
+    ///
+    /// # Errors
+    ///
+    /// As for [`write`](Self::write).
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        self.pass_on(true)
+    }
+
+    /// Makes it all last.
+    ///
+    /// # Errors
+    ///
+    /// As for [`write`](Self::write); an old file is untouched then.
+    pub fn finish(mut self) -> Result<(), Failure> {
+        self.pass_on(false)?;
+        match self.take_back()? {
+            Some(encoder) => encoder.finish(),
+            None => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn pass_on(&mut self, is_urgent: bool) -> Result<(), Failure> {
+        if self.values.len() == BATCH_ITEMS {
+            self.start();
+        }
+        match &mut self.hand {
+            Hand::Own(encoder) => {
+                encoder.write_each(&self.values)?;
+                self.values.clear();
+                if is_urgent { encoder.flush() } else { Ok(()) }
+            }
+            Hand::Other(lane) => {
+                let room = lane.empties.try_recv().unwrap_or_default();
+                let values = std::mem::replace(&mut self.values, room);
+                match lane.batches.send(Batch { values, is_urgent }) {
+                    Ok(()) => Ok(()),
+                    // Nobody takes it: the thread has ended with a failure.
+                    Err(_) => self.take_back().map(drop),
+                }
+            }
+            Hand::None => Ok(()),
+        }
+    }
+
+    /// Starts the thread, if there is a processor for it.
+    fn start(&mut self) {
+        let Hand::Own(_) = &self.hand else { return };
+        if thread::available_parallelism().map_or(1, std::num::NonZero::get) < 2 {
+            return;
+        }
+        let Hand::Own(encoder) = std::mem::replace(&mut self.hand, Hand::None) else { return };
+        let (batches, taken) = sync_channel(AHEAD);
+        let (emptied, empties) = channel();
+        let thread = thread::spawn(move || write_all(encoder, &taken, &emptied));
+        self.hand = Hand::Other(Lane { batches, empties, thread });
+    }
+
+    /// Waits until all is written down, and returns what wrote it.
+    fn take_back(&mut self) -> Result<Option<Encoder>, Failure> {
+        match std::mem::replace(&mut self.hand, Hand::None) {
+            Hand::Own(encoder) => Ok(Some(encoder)),
+            Hand::Other(Lane { batches, thread, .. }) => {
+                // No more will come.
+                drop(batches);
+                thread.join().expect("the encoder does not panic").map(Some)
+            }
+            Hand::None => Ok(None),
+        }
+    }
+}
+
+impl Drop for Writer {
+    /// Waits for the thread, so that its temporary file is gone before the program is.
+    fn drop(&mut self) {
+        // A failure before this one is the one to tell.
+        self.take_back().ok();
+    }
+}
+
+fn write_all(
+    mut encoder: Encoder,
+    batches: &Receiver<Batch>,
+    emptied: &Sender<Vec<u64>>,
+) -> Result<Encoder, Failure> {
+    for Batch { mut values, is_urgent } in batches {
+        encoder.write_each(&values)?;
+        if is_urgent {
+            encoder.flush()?;
+        }
+        values.clear();
+        // At the end nobody takes it.
+        emptied.send(values).ok();
+    }
+    Ok(encoder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ints::read::Format;
+    use crate::output::Output;
+
+    #[test]
+    fn order_is_kept_for_any_number_of_batches() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        for items in [0, 1, BATCH_ITEMS - 1, BATCH_ITEMS, 5 * BATCH_ITEMS + 7] {
+            let output = Output::open(Some(&path)).unwrap();
+            let mut writer = Writer::new(Encoder::new(output, Format::U64));
+            for value in 0..items as u64 {
+                writer.write(value).unwrap();
+                if value % 10_007 == 0 {
+                    writer.flush().unwrap();
+                }
+            }
+            writer.finish().unwrap();
+            let expected: Vec<u8> = (0..items as u64).flat_map(u64::to_le_bytes).collect();
+            assert!(std::fs::read(&path).unwrap() == expected, "{items}");
+        }
+    }
+
+    #[test]
+    fn failures_of_the_thread_are_told_and_leave_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = Output::open(Some(&folder.path().join("out"))).unwrap();
+        let mut writer = Writer::new(Encoder::new(output, Format::U32));
+        let values = (0..20 * BATCH_ITEMS as u64).map(|value| value + u64::from(u32::MAX));
+        let done = values.into_iter().try_for_each(|value| writer.write(value));
+        let Err(Failure::Message(line)) = done.and_then(|()| writer.finish()) else {
+            panic!("values above 32 bits were written in 4 bytes");
+        };
+        assert!(line.contains("4294967296"), "{line}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_writer_that_is_dropped_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = Output::open(Some(&folder.path().join("out"))).unwrap();
+        let mut writer = Writer::new(Encoder::new(output, Format::Text));
+        (0..10 * BATCH_ITEMS as u64).for_each(|value| writer.write(value).unwrap());
+        drop(writer);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}
