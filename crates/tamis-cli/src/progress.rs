@@ -1,9 +1,12 @@
 //! A bar on a terminal for work that takes over a second; nothing anywhere else.
 
+use std::fmt;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{
+    BinaryBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle,
+};
 
 /// Work shorter than this is not worth a bar.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -48,16 +51,29 @@ impl Progress {
         let (bar, template) = match self.total_bytes {
             Some(total) => (
                 ProgressBar::new(total),
-                "{wide_bar} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta} left",
+                "{wide_bar} {bytes}/{total_bytes} {rate} {time_left} left",
             ),
-            None => {
-                (ProgressBar::new_spinner(), "{spinner} {bytes} {binary_bytes_per_sec} {elapsed}")
-            }
+            None => (ProgressBar::new_spinner(), "{spinner} {bytes} {rate} {elapsed}"),
         };
         bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(5));
         let style = ProgressStyle::with_template(template).expect("a valid template");
+        // Of the whole time: the library's own estimate knows nothing of the time before the bar, and
+        // began with a rate ten times too high.
+        let style = style
+            .with_key("rate", |state: &ProgressState, out: &mut dyn fmt::Write| {
+                write!(out, "{}/s", BinaryBytes(bytes_per_second(state) as u64)).ok();
+            })
+            .with_key("time_left", |state: &ProgressState, out: &mut dyn fmt::Write| {
+                let left = state.len().unwrap_or(0).saturating_sub(state.pos());
+                let seconds = (left as f64 / bytes_per_second(state).max(1.0)).round();
+                write!(out, "{:#}", HumanDuration(Duration::from_secs(seconds as u64))).ok();
+            });
         bar.with_style(style).with_elapsed(self.started.elapsed())
     }
+}
+
+fn bytes_per_second(state: &ProgressState) -> f64 {
+    state.pos() as f64 / state.elapsed().as_secs_f64().max(1e-3)
 }
 
 impl Drop for Progress {
