@@ -65,7 +65,11 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         // What was asked for, or all that can be said when nothing was.
         Err(error) if !usage::is_mistake(&error) => error.exit(),
-        Err(error) => return exit::report(Err(exit::Failure::new(usage::line(&error)))),
+        Err(error) => {
+            let words: Vec<_> = std::env::args_os().skip(1).collect();
+            let words = words.iter().filter_map(|word| word.to_str());
+            return exit::report(Err(exit::Failure::new(usage::line(&error, words))));
+        }
     };
     let outcome = match cli.command {
         Command::Dedup(args) => dedup::run(&args),

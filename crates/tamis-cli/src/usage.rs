@@ -1,6 +1,9 @@
 //! Mistakes on the command line, told in one line like every other failure.
 
+use clap::CommandFactory as _;
 use clap::error::ErrorKind;
+
+use crate::Cli;
 
 /// Tells whether `error` is a mistake, and not a call for help.
 pub fn is_mistake(error: &clap::Error) -> bool {
@@ -12,28 +15,31 @@ pub fn is_mistake(error: &clap::Error) -> bool {
     )
 }
 
-/// Returns what is wrong, any tip, and where to read on.
-pub fn line(error: &clap::Error) -> String {
+/// Returns what is wrong with the `words` after the program's name, any tip, and where to read on.
+pub fn line<'a>(error: &clap::Error, words: impl IntoIterator<Item = &'a str>) -> String {
     let text = error.to_string();
     if error.kind() == ErrorKind::ValueValidation {
         // Our own parsers of values say all there is to say.
         return strip(text.lines().next().unwrap_or_default()).into();
     }
-    let (mut said, mut usage) = (Vec::new(), "tamis");
-    for paragraph in text.split("\n\n") {
-        if let Some(line) = paragraph.trim().strip_prefix("Usage: ") {
-            usage = line;
-        } else if !paragraph.starts_with("For more information") {
-            said.push(paragraph.split_whitespace().collect::<Vec<_>>().join(" "));
-        }
+    let said: Vec<String> = text
+        .split("\n\n")
+        .filter(|text| !text.starts_with("Usage: ") && !text.starts_with("For more information"))
+        .map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    format!("{}; see '{} --help'", strip(&said.join("; ")), command(words))
+}
+
+/// Returns the names of the program and of the command that is meant.
+fn command<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let program = Cli::command();
+    let (mut at, mut names) = (&program, vec![program.get_name()]);
+    for word in words {
+        let Some(command) = at.find_subcommand(word) else { break };
+        names.push(command.get_name());
+        at = command;
     }
-    // The usage begins with the command; files and options follow.
-    let command = usage
-        .split_whitespace()
-        .take_while(|word| word.starts_with(|first: char| first.is_ascii_lowercase()))
-        .collect::<Vec<_>>()
-        .join(" ");
-    format!("{}; see '{command} --help'", strip(&said.join("; ")))
+    names.join(" ")
 }
 
 fn strip(text: &str) -> &str {
@@ -45,12 +51,11 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
-    use crate::Cli;
 
     fn told(line_of_words: &str) -> String {
         match Cli::try_parse_from(line_of_words.split(' ')) {
             Ok(_) => panic!("{line_of_words} is no mistake"),
-            Err(error) => line(&error),
+            Err(error) => line(&error, line_of_words.split(' ').skip(1)),
         }
     }
 
@@ -70,7 +75,7 @@ mod tests {
             (
                 "tamis dedup --stats=no",
                 "invalid value 'no' for '--stats[=<FORM>]' [possible values: text, json]; see 'tamis \
-                 --help'",
+                 dedup --help'",
             ),
             (
                 "tamis ints uniq --memory no",
