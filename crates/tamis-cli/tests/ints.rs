@@ -1,35 +1,16 @@
 //! `tamis ints` as a user runs it: right answers against `BTreeSet`.
 
+mod program;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 
 use proptest::prelude::*;
 
-fn tamis(args: &[&str], stdin: &[u8]) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
-        .arg("ints")
-        .args(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut to_child = child.stdin.take().unwrap();
-    let stdin = stdin.to_vec();
-    let feeder = std::thread::spawn(move || {
-        // A refusal closes the pipe early.
-        let _ = to_child.write_all(&stdin);
-    });
-    let output = child.wait_with_output().unwrap();
-    feeder.join().unwrap();
-    output
-}
+use program::{file, ints};
 
 /// Runs a job that must succeed, and returns what it printed.
 fn printed(args: &[&str], stdin: &[u8]) -> String {
-    let output = tamis(args, stdin);
+    let output = ints(args, stdin);
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!((output.status.code(), stderr.as_str()), (Some(0), ""), "{args:?}");
     String::from_utf8(output.stdout).unwrap()
@@ -37,12 +18,6 @@ fn printed(args: &[&str], stdin: &[u8]) -> String {
 
 fn text<'a>(values: impl IntoIterator<Item = &'a u64>) -> String {
     values.into_iter().map(|value| format!("{value}\n")).collect()
-}
-
-fn file(folder: &Path, name: &str, bytes: impl AsRef<[u8]>) -> String {
-    let path: PathBuf = folder.join(name);
-    std::fs::write(&path, bytes).unwrap();
-    path.to_str().unwrap().to_owned()
 }
 
 #[test]
@@ -93,9 +68,9 @@ fn contains_answers_like_grep() {
     assert_eq!(printed(&["contains", &set], b"3 2 3 5000000000"), "3\n3\n5000000000\n");
     assert_eq!(printed(&["contains", "-v", &set], b"3 2 4"), "2\n4\n");
     assert_eq!(printed(&["contains", "-c", &set], b"3 2 3"), "2\n");
-    let none = tamis(&["contains", &set], b"2 4");
+    let none = ints(&["contains", &set], b"2 4");
     assert_eq!((none.status.code(), none.stdout), (Some(1), vec![]));
-    let both = tamis(&["contains", "-"], b"2 4");
+    let both = ints(&["contains", "-"], b"2 4");
     assert_eq!(both.status.code(), Some(2));
 }
 
@@ -104,11 +79,11 @@ fn binary_is_read_and_written_little_endian() {
     let values = [7_u32, 9, 7, u32::MAX];
     let narrow: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
     let wide: Vec<u8> = values.iter().flat_map(|&value| u64::from(value).to_le_bytes()).collect();
-    let output = tamis(&["uniq", "--format", "u32"], &narrow);
+    let output = ints(&["uniq", "--format", "u32"], &narrow);
     assert_eq!(output.stdout, [&7_u32.to_le_bytes()[..], &[9, 0, 0, 0], &[255; 4]].concat());
     let args = ["uniq", "--format", "u64", "--output-format", "text"];
     assert_eq!(printed(&args, &wide), "7\n9\n4294967295\n");
-    let output = tamis(&["sort", "--output-format", "u64"], b"3 1 3");
+    let output = ints(&["sort", "--output-format", "u64"], b"3 1 3");
     assert_eq!(output.stdout, [1_u64.to_le_bytes(), 3_u64.to_le_bytes()].concat());
 }
 

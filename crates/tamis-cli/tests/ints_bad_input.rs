@@ -1,42 +1,18 @@
 //! Bad input to `tamis ints`: one clear line, exit status 2, outputs untouched.
 
+mod program;
+
 use std::io::{Read as _, Write as _};
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
 
-fn command(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
-    command.arg("ints").args(args);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
-fn tamis(args: &[&str], stdin: &[u8]) -> Output {
-    let mut child = command(args).spawn().unwrap();
-    let mut to_child = child.stdin.take().unwrap();
-    let stdin = stdin.to_vec();
-    let feeder = std::thread::spawn(move || {
-        // A refusal closes the pipe early.
-        let _ = to_child.write_all(&stdin);
-    });
-    let output = child.wait_with_output().unwrap();
-    feeder.join().unwrap();
-    output
-}
+use program::{file, ints, ints_command};
 
 /// Runs a job that must refuse, and returns the line it says.
 fn refusal(args: &[&str], stdin: &[u8]) -> String {
-    let output = tamis(args, stdin);
+    let output = ints(args, stdin);
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
     assert_eq!(stderr.lines().count(), 1, "{args:?}: {stderr}");
     stderr.trim_end().to_owned()
-}
-
-fn file(folder: &Path, name: &str, bytes: impl AsRef<[u8]>) -> String {
-    let path = folder.join(name);
-    std::fs::write(&path, bytes).unwrap();
-    path.to_str().unwrap().to_owned()
 }
 
 #[test]
@@ -102,7 +78,7 @@ fn a_range_refuses_what_is_outside_with_its_place() {
         refusal(&["uniq", "--format=u32", "--range", "10..=20"], &binary),
         "tamis: standard input:byte 8: 5 is outside --range 10..=20"
     );
-    assert!(tamis(&["uniq", "--range", "20..=10"], b"").status.code() == Some(2));
+    assert!(ints(&["uniq", "--range", "20..=10"], b"").status.code() == Some(2));
 }
 
 #[test]
@@ -139,7 +115,7 @@ fn missing_files_and_folders_are_refused_before_the_work() {
     for args in [["uniq", &good, place], ["or", &good, place], ["contains", place, &good]] {
         assert!(refusal(&args, b"").starts_with(&format!("tamis: {place}: is a directory")));
     }
-    let output = tamis(&["uniq", &good, missing], b"");
+    let output = ints(&["uniq", &good, missing], b"");
     assert_eq!(output.stdout, b"", "nothing is printed before all files are known");
 }
 
@@ -153,7 +129,7 @@ fn a_failure_leaves_the_output_file_as_it_was() {
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
     std::fs::write(&out, "5\n5\n6\n").unwrap();
-    assert!(tamis(&["uniq", "-o", &out, &out], b"").status.success());
+    assert!(ints(&["uniq", "-o", &out, &out], b"").status.success());
     assert_eq!(std::fs::read_to_string(&out).unwrap(), "5\n6\n", "an output may be the input");
 }
 
@@ -191,7 +167,7 @@ fn a_full_disk_is_one_clear_line() {
 
 #[test]
 fn a_broken_pipe_is_a_quiet_success() {
-    let mut child = command(&["uniq"]).spawn().unwrap();
+    let mut child = ints_command(&["uniq"]).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let feeder = std::thread::spawn(move || {
         for i in 0..3_000_000_u32 {
@@ -210,7 +186,7 @@ fn a_broken_pipe_is_a_quiet_success() {
 
 #[test]
 fn results_of_a_slow_input_are_shown_as_they_come() {
-    let mut child = command(&["uniq"]).spawn().unwrap();
+    let mut child = ints_command(&["uniq"]).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(b"4242\n").unwrap();
     let mut shown = [0; 5];

@@ -4,8 +4,8 @@
 #![allow(dead_code)]
 
 use std::io::Write as _;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 
 /// How a run ended.
 #[derive(Debug, PartialEq)]
@@ -105,4 +105,33 @@ impl Folder {
 /// Lines of numbers.
 pub fn lines(numbers: impl IntoIterator<Item = u64>) -> String {
     numbers.into_iter().map(|number| format!("{number}\n")).collect()
+}
+
+/// Returns `tamis ints` with these arguments, all its streams piped.
+pub fn ints_command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
+    command.arg("ints").args(args);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs `tamis ints` on `stdin`.
+pub fn ints(args: &[&str], stdin: &[u8]) -> Output {
+    let mut child = ints_command(args).spawn().unwrap();
+    let mut to_child = child.stdin.take().unwrap();
+    let stdin = stdin.to_vec();
+    let feeder = std::thread::spawn(move || {
+        // A refusal closes the pipe early.
+        let _ = to_child.write_all(&stdin);
+    });
+    let output = child.wait_with_output().unwrap();
+    feeder.join().unwrap();
+    output
+}
+
+/// Writes a file, and returns its path as an argument.
+pub fn file(folder: &Path, name: &str, bytes: impl AsRef<[u8]>) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, bytes).unwrap();
+    path.to_str().unwrap().to_owned()
 }
