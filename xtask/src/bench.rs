@@ -9,10 +9,22 @@ const RIVALS: [&str; 2] = ["huniq", "runiq"];
 /// Runs the benches; `args` are theirs.
 pub fn run(args: &[&str]) -> Outcome {
     succeed(&mut cargo(&["build", "--release", "--quiet"]))?;
-    install_rivals();
+    if wants_programs(args) {
+        install_rivals();
+    }
     let mut bench = cargo(&["run", "--release", "--quiet", "--manifest-path", "bench/Cargo.toml"]);
     // One folder for all that is built.
     succeed(bench.args(["--target-dir", "target", "--"]).args(args))
+}
+
+/// Tells whether cases of whole programs are asked for: `--filter` is part of their names, or absent.
+fn wants_programs(args: &[&str]) -> bool {
+    let filter = args.iter().skip_while(|&&arg| arg != "--filter").nth(1);
+    filter.is_none_or(|filter| {
+        ["dedup of 20 M URL lines", "ints of 100 M u32 as text"]
+            .iter()
+            .any(|case| case.contains(filter))
+    })
 }
 
 /// Installs the programs among the rivals into `target/rivals`; without them their rows are left out.
