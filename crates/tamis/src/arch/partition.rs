@@ -37,7 +37,7 @@ pub(crate) fn partition(
     partition_by(copy, items, shift, chunk_items, heads, buffers, pool, next_chunk);
 }
 
-#[allow(clippy::too_many_arguments)]
+#[expect(clippy::too_many_arguments, reason = "the seven of `partition`, and how a line is stored")]
 #[inline(always)]
 fn partition_by(
     store: impl Fn(&mut ItemLine, &ItemLine),
