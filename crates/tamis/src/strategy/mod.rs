@@ -89,9 +89,9 @@ impl fmt::Display for Kind {
 /// A value comes from [`of`](Self::of) alone, which only this crate can call: the words given to the
 /// other methods are those of a filter of that plan, which unchecked kernels rely on.
 ///
-/// ```compile_fail,E0423
-/// // Writes past the end, if it compiled.
-/// let new = tamis::Strategy::insert(&tamis::SplitBlock(()), &mut [], 7);
+/// ```compile_fail,E0451
+/// // Would allow writing past the end, if it compiled.
+/// let rule = tamis::SplitBlock { level: todo!() };
 /// ```
 ///
 /// ```compile_fail,E0277

@@ -28,7 +28,10 @@ use crate::plan::Plan;
 
 /// Split-block Bloom with 512-bit blocks: one cache line a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SplitBlock(());
+pub struct SplitBlock {
+    /// Whose kernels answer. Here and not asked for at each item, so that it stays in a register.
+    level: arch::Level,
+}
 
 impl SplitBlock {
     /// Words in a block.
@@ -74,36 +77,36 @@ impl Strategy for SplitBlock {
     const KIND: Kind = Kind::SplitBlock;
 
     fn of(_: &Plan, _: Crate) -> Self {
-        SplitBlock(())
+        SplitBlock { level: arch::level() }
     }
 
     #[inline]
     fn contains<W: Word>(&self, words: &[W], hash: u64) -> bool {
-        arch::contains_one_512(words, hash)
+        arch::contains_one_512(self.level, words, hash)
     }
 
     fn contains_each<W: Word>(&self, words: &[W], hashes: &[u64], answers: &mut [u64]) {
-        (arch::level().readers::<W>().contains_512)(words, hashes, answers);
+        (self.level.readers::<W>().contains_512)(words, hashes, answers);
     }
 
     #[inline]
     fn insert(&self, words: &mut [u64], hash: u64) -> bool {
-        arch::insert_one_512(words, hash)
+        arch::insert_one_512(self.level, words, hash)
     }
 
     fn insert_each(&self, words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
-        (arch::kernels().insert_512)(words, hashes, answers);
+        (self.level.owned().insert_512)(words, hashes, answers);
     }
 
     #[inline]
     fn insert_shared(&self, bits: &AtomicBitmap, hash: u64) -> bool {
         let words = bits.words();
         // A repeat needs no lock: bits that are set stay set.
-        if arch::contains_one_512(words, hash) {
+        if arch::contains_one_512(self.level, words, hash) {
             return false;
         }
         let _stripe = bits.lock(Self::block(hash, words.len() / Self::WORDS));
-        arch::insert_one_512_shared(words, hash)
+        arch::insert_one_512_shared(self.level, words, hash)
     }
 
     #[inline]

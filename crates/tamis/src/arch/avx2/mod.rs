@@ -1,0 +1,88 @@
+//! Kernels for AVX2: a block of the default filter is two registers, a Parquet block is one.
+
+mod hash;
+mod parquet;
+mod split_block;
+
+pub(super) use parquet::contains_one_256;
+pub(super) use split_block::{contains_one_512, insert_512_shared, insert_one_512};
+
+use super::memory::prefetch_address;
+use super::{Kernels, OwnedKernels};
+use crate::bits::Word;
+
+pub(super) static KERNELS: OwnedKernels = OwnedKernels {
+    // SAFETY: this table is used only after the level was detected.
+    hash_u64: |items, flip, hashes| unsafe { hash::hash_u64(items, flip, hashes) },
+    // SAFETY: this table is used only after the level was detected.
+    hash_u32: |items, flip, hashes| unsafe { hash::hash_u32(items, flip, hashes) },
+    // SAFETY: this table is used only after the level was detected.
+    insert_512: |words, hashes, answers| unsafe { split_block::insert(words, hashes, answers) },
+    // SAFETY: this table is used only after the level was detected.
+    insert_256: |words, hashes, answers| unsafe { parquet::insert(words, hashes, answers) },
+};
+
+pub(super) fn readers<W: Word>() -> Kernels<W> {
+    Kernels {
+        // SAFETY: this table is used only after the level was detected.
+        contains_512: |words, hashes, answers| unsafe {
+            split_block::contains(words, hashes, answers);
+        },
+        // SAFETY: this table is used only after the level was detected.
+        contains_256: |words, hashes, answers| unsafe {
+            parquet::contains(words, hashes, answers);
+        },
+    }
+}
+
+/// How many items' lines are asked for before the first of them is read.
+const BATCH: usize = 64;
+
+/// What a batch needs of its items.
+// Aligned: a vector store across two lines would not forward to the loads that follow.
+#[repr(C, align(64))]
+struct Located {
+    /// The byte at which the block starts.
+    starts: [u64; BATCH],
+    /// What the bits in the lanes are made of.
+    lanes: [u64; BATCH],
+}
+
+impl Located {
+    const NONE: Self = Self { starts: [0; BATCH], lanes: [0; BATCH] };
+}
+
+/// Smaller filters lie in the second cache, whose latency the CPU hides by itself.
+const PREFETCH_FROM_BYTES: usize = 1 << 18;
+
+/// Runs `answer` on each batch of located hashes, the next batch's lines being on their way.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn each_batch<W: Word>(
+    words: *const [W],
+    hashes: &[u64],
+    answers: &mut [u64],
+    locate: impl Fn(&[u64], &mut Located),
+    mut answer: impl FnMut(&Located, usize) -> u64,
+) {
+    let is_large = words.len() * size_of::<W>() > PREFETCH_FROM_BYTES;
+    let locate = |hashes: &[u64], located: &mut Located| {
+        locate(hashes, located);
+        if is_large {
+            for &start in &located.starts[..hashes.len()] {
+                prefetch_address(words.cast::<u8>().wrapping_add(start as usize));
+            }
+        }
+    };
+    let mut ring = [Located::NONE; 2];
+    let mut batches = hashes.chunks(BATCH).zip(answers).enumerate().peekable();
+    if let Some((_, (first, _))) = batches.peek() {
+        locate(first, &mut ring[0]);
+    }
+    while let Some((i, (batch, word))) = batches.next() {
+        if let Some((_, (next, _))) = batches.peek() {
+            locate(next, &mut ring[(i + 1) % 2]);
+        }
+        *word = answer(&ring[i % 2], batch.len());
+    }
+}

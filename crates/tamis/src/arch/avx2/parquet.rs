@@ -1,0 +1,96 @@
+//! Parquet's filter: a block is one register.
+
+use std::arch::asm;
+use std::arch::x86_64::*;
+
+use super::{Located, each_batch};
+use crate::bits::Word;
+use crate::strategy::Parquet;
+
+#[target_feature(enable = "avx2")]
+pub(in crate::arch) fn contains_one_256<W: Word>(words: &[W], hash: u64) -> bool {
+    let blocks = words.len() / Parquet::WORDS;
+    assert!(blocks > 0, "a filter has a block");
+    // SAFETY: the block is below the number of whole blocks.
+    unsafe { holds(words, hash, Parquet::block(hash, blocks) * Parquet::WORDS) }
+}
+
+#[target_feature(enable = "avx2")]
+pub(super) fn contains<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]) {
+    let locate = |hashes: &[u64], located: &mut Located| locate(words.len(), hashes, located);
+    each_batch(words, hashes, answers, locate, |located, len| {
+        let mut mask = 0;
+        for (i, (&start, &hash)) in located.starts.iter().zip(&located.lanes).take(len).enumerate()
+        {
+            // SAFETY: `locate` put the start of a whole block here.
+            mask |= u64::from(unsafe { holds(words, hash, start as usize / 8) }) << i;
+        }
+        mask
+    });
+}
+
+#[target_feature(enable = "avx2")]
+pub(super) fn insert(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
+    // A pointer from here on: no reference to the words may be alive while they are written.
+    let words: *mut [u64] = words;
+    let locate = |hashes: &[u64], located: &mut Located| locate(words.len(), hashes, located);
+    each_batch(words, hashes, answers, locate, |located, len| {
+        let mut mask = 0;
+        for (i, (&start, &hash)) in located.starts.iter().zip(&located.lanes).take(len).enumerate()
+        {
+            let block = words.cast::<u8>().wrapping_add(start as usize).cast();
+            let bits = bits(hash);
+            // SAFETY: `locate` put the start of a whole block here, and the words are ours alone.
+            unsafe {
+                let old = _mm256_loadu_si256(block);
+                _mm256_storeu_si256(block, _mm256_or_si256(old, bits));
+                mask |= u64::from(_mm256_testc_si256(old, bits) == 0) << i;
+            }
+        }
+        mask
+    });
+}
+
+/// Finds the blocks of up to a batch of hashes among so many words.
+#[inline]
+fn locate(len_words: usize, hashes: &[u64], located: &mut Located) {
+    let blocks = len_words / Parquet::WORDS;
+    assert!(blocks > 0, "a filter has a block");
+    let slots = located.starts.iter_mut().zip(&mut located.lanes);
+    for ((start, lanes), &hash) in slots.zip(hashes) {
+        *start = Parquet::block(hash, blocks) as u64 * 32;
+        *lanes = hash;
+    }
+}
+
+/// The bits of `hash`, one in each 32-bit lane.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn bits(hash: u64) -> __m256i {
+    // SAFETY: 32 readable bytes.
+    let salts = unsafe { _mm256_loadu_si256(Parquet::SALTS.as_ptr().cast()) };
+    let product = _mm256_mullo_epi32(_mm256_set1_epi32(hash as i32), salts);
+    _mm256_sllv_epi32(_mm256_set1_epi32(1), _mm256_srli_epi32::<27>(product))
+}
+
+/// Tells whether the block at word `first` has all bits of `hash`.
+///
+/// # Safety
+///
+/// A whole block starts at word `first` of `words`.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn holds<W: Word>(words: &[W], hash: u64, first: usize) -> bool {
+    let block: __m256i;
+    // SAFETY: inside the block. An assembly load of words that other threads may set is as good as
+    // four relaxed loads: bits only ever go from 0 to 1.
+    unsafe {
+        asm!(
+            "vmovdqu {block}, ymmword ptr [{at}]",
+            block = lateout(ymm_reg) block,
+            at = in(reg) words.as_ptr().wrapping_add(first),
+            options(readonly, nostack, preserves_flags),
+        );
+    }
+    _mm256_testc_si256(block, bits(hash)) != 0
+}
