@@ -1,9 +1,11 @@
 //! A filter whose kind is known only at run time, for programs and files.
 
+use crate::answers::Answers;
 use crate::bits::{BitView, Bitmap, Bits, BitsMut};
 use crate::bloom::Bloom;
 use crate::filter::{Filter, Insert, Merge, MergeError};
 use crate::hash::Hasher;
+use crate::item::Item;
 use crate::plan::{Plan, PlanError};
 use crate::strategy::{Classic, Kind, Parquet, SplitBlock};
 
@@ -99,8 +101,16 @@ impl<B: Bits> Filter for AnyFilter<B> {
         with_filter!(self, filter => filter.contains_hash(hash))
     }
 
+    fn prefetch_hash(&self, hash: u64) {
+        with_filter!(self, filter => filter.prefetch_hash(hash));
+    }
+
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
         with_filter!(self, filter => filter.contains_hashes(hashes, answers));
+    }
+
+    fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
+        with_filter!(self, filter => filter.contains_each(items, answers));
     }
 
     fn estimate_items(&self) -> f64 {
@@ -123,6 +133,10 @@ impl<B: BitsMut> Insert for AnyFilter<B> {
 
     fn insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64]) {
         with_filter!(self, filter => filter.insert_hashes(hashes, answers));
+    }
+
+    fn insert_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
+        with_filter!(self, filter => filter.insert_each(items, answers));
     }
 }
 

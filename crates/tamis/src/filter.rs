@@ -33,6 +33,9 @@ pub trait Filter {
     /// Tells whether an item with this hash may have been inserted.
     fn contains_hash(&self, hash: u64) -> bool;
 
+    /// Asks for the memory that an item with this hash will touch, ahead of the question.
+    fn prefetch_hash(&self, hash: u64);
+
     /// Tells so of many hashes into a mask: hash `i` is bit `i % 64` of word `i / 64`.
     ///
     /// # Panics
@@ -54,7 +57,7 @@ pub trait Filter {
         let mut hashes = [0; CHUNK];
         for (items, words) in items.chunks(CHUNK).zip(words.chunks_mut(CHUNK / 64)) {
             let hashes = &mut hashes[..items.len()];
-            I::hash_each(items, &hasher, hashes);
+            I::hash_each_then(items, &hasher, hashes, |hash| self.prefetch_hash(hash));
             self.contains_hashes(hashes, words);
         }
     }
@@ -106,7 +109,7 @@ pub trait Insert: Filter {
         let mut hashes = [0; CHUNK];
         for (items, words) in items.chunks(CHUNK).zip(words.chunks_mut(CHUNK / 64)) {
             let hashes = &mut hashes[..items.len()];
-            I::hash_each(items, &hasher, hashes);
+            I::hash_each_then(items, &hasher, hashes, |hash| self.prefetch_hash(hash));
             self.insert_hashes(hashes, words);
         }
     }

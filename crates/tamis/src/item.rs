@@ -5,7 +5,6 @@
 
 use std::borrow::Cow;
 
-use crate::arch;
 use crate::hash::Hasher;
 
 /// A value that a filter can hold, as bytes that never change.
@@ -48,25 +47,23 @@ pub trait Item {
     where
         Self: Sized,
     {
-        assert_eq!(items.len(), hashes.len(), "one hash an item");
-        for (i, (hash, item)) in hashes.iter_mut().zip(items).enumerate() {
-            if let Some(ahead) = items.get(i + AHEAD) {
-                let bytes = ahead.stable_bytes();
-                // The first line and the last: text of up to 128 bytes has no other.
-                prefetch_ends(bytes.as_ref());
-            }
-            *hash = item.hash_by(hasher);
-        }
+        Self::hash_each_then(items, hasher, hashes, |_| ());
     }
-}
 
-/// How many items ahead bytes are asked for: at 3 ns an item, the latency of memory.
-const AHEAD: usize = 24;
-
-#[inline(always)]
-fn prefetch_ends(bytes: &[u8]) {
-    arch::prefetch(bytes, 0);
-    arch::prefetch(bytes, bytes.len().wrapping_sub(1));
+    /// Does so and hands on each hash as soon as it is known, to ask for the memory it points to while
+    /// the next ones are computed.
+    ///
+    /// Integers of 4 and 8 bytes hand on nothing: all of them are hashed before memory has answered.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    fn hash_each_then(items: &[Self], hasher: &Hasher, hashes: &mut [u64], then: impl FnMut(u64))
+    where
+        Self: Sized,
+    {
+        hasher.hash_bytes_each(items, hashes, then);
+    }
 }
 
 macro_rules! integer_items {
@@ -79,10 +76,17 @@ macro_rules! integer_items {
                 self.to_le_bytes()
             }
 
-            fn hash_each(items: &[Self], hasher: &Hasher, hashes: &mut [u64]) {
+            // Its bytes are in a register: there is nothing to ask for ahead.
+            fn hash_each_then(
+                items: &[Self],
+                hasher: &Hasher,
+                hashes: &mut [u64],
+                mut then: impl FnMut(u64),
+            ) {
                 assert_eq!(items.len(), hashes.len(), "one hash an item");
                 for (hash, item) in hashes.iter_mut().zip(items) {
                     *hash = item.hash_by(hasher);
+                    then(*hash);
                 }
             }
         }
@@ -104,7 +108,12 @@ macro_rules! batched_integer_items {
                 hasher.$one(*self)
             }
 
-            fn hash_each(items: &[Self], hasher: &Hasher, hashes: &mut [u64]) {
+            fn hash_each_then(
+                items: &[Self],
+                hasher: &Hasher,
+                hashes: &mut [u64],
+                _: impl FnMut(u64),
+            ) {
                 hasher.$each(items, hashes);
             }
         }
@@ -198,6 +207,8 @@ mod tests {
 
     #[test]
     fn a_batch_hashes_as_single_items_do() {
+        let bytes: Vec<u8> = (0..300).map(|i| (i * i) as u8).collect();
+        let texts: Vec<&[u8]> = (0..100).map(|i| &bytes[i..i + i * 2]).collect();
         let numbers: Vec<u64> = (0..100).map(|i| i * 0x0123_4567_89ab_cdef).collect();
         let narrow: Vec<u32> = numbers.iter().map(|&n| (n >> 7) as u32).collect();
         for hasher in [Hasher::default(), Hasher::xxh3(99), Hasher::sip13([1, 2]), Hasher::xxh64(3)]
@@ -210,6 +221,10 @@ mod tests {
             );
             u32::hash_each(&narrow, &hasher, &mut hashes);
             assert!(narrow.iter().zip(hashes).all(|(n, h)| hasher.hash_item(n) == h), "{hasher:?}");
+            let mut known = Vec::new();
+            <&[u8]>::hash_each_then(&texts, &hasher, &mut hashes, |hash| known.push(hash));
+            assert!(texts.iter().zip(hashes).all(|(t, h)| hasher.hash_item(t) == h), "{hasher:?}");
+            assert_eq!(known, hashes, "each as soon as it is known");
         }
     }
 }

@@ -88,12 +88,6 @@ impl<S: Strategy, B: Bits> Bloom<S, B> {
     pub fn bits(&self) -> &B {
         &self.bits
     }
-
-    /// Asks for the memory that an item with this hash will touch, ahead of the question.
-    #[inline]
-    pub fn prefetch_hash(&self, hash: u64) {
-        self.strategy.prefetch(self.bits.words(), hash);
-    }
 }
 
 impl<S: Strategy, B: BitsMut> Bloom<S, B> {
@@ -116,6 +110,11 @@ impl<S: Strategy, B: Bits> Filter for Bloom<S, B> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
         self.strategy.contains(self.bits.words(), hash)
+    }
+
+    #[inline]
+    fn prefetch_hash(&self, hash: u64) {
+        self.strategy.prefetch(self.bits.words(), hash);
     }
 
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {

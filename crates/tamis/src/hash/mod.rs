@@ -185,6 +185,22 @@ impl Hasher {
             _ => hash_one_by_one(self, items, hashes),
         }
     }
+
+    /// Hashes items by their bytes, asks for those of later items, and hands on each hash at once.
+    #[inline]
+    pub(crate) fn hash_bytes_each<I: Item>(
+        &self,
+        items: &[I],
+        hashes: &mut [u64],
+        then: impl FnMut(u64),
+    ) {
+        let seed = self.words[0];
+        match self.function {
+            // A loop of its own, into which the hash inlines: a third less time for addresses.
+            HashFunction::Xxh3 => each(items, hashes, |bytes| xxh3::hash(bytes, seed), then),
+            _ => each(items, hashes, |bytes| self.hash(bytes), then),
+        }
+    }
 }
 
 impl fmt::Display for Hasher {
@@ -224,6 +240,34 @@ fn sip13(a: u64, b: u64, bytes: &[u8]) -> u64 {
 #[inline(never)]
 fn xxh64(seed: u64, bytes: &[u8]) -> u64 {
     xxhash_rust::xxh64::xxh64(bytes, seed)
+}
+
+#[inline(always)]
+fn each<I: Item>(
+    items: &[I],
+    hashes: &mut [u64],
+    hash_of: impl Fn(&[u8]) -> u64,
+    mut then: impl FnMut(u64),
+) {
+    assert_eq!(items.len(), hashes.len(), "one hash an item");
+    for (i, (hash, item)) in hashes.iter_mut().zip(items).enumerate() {
+        if let Some(ahead) = items.get(i + AHEAD) {
+            let bytes = ahead.stable_bytes();
+            // The first line and the last: text of up to 128 bytes has no other.
+            prefetch_ends(bytes.as_ref());
+        }
+        *hash = hash_of(item.stable_bytes().as_ref());
+        then(*hash);
+    }
+}
+
+/// How many items ahead bytes are asked for: at 3 ns an item, the latency of memory.
+const AHEAD: usize = 24;
+
+#[inline(always)]
+fn prefetch_ends(bytes: &[u8]) {
+    arch::prefetch(bytes, 0);
+    arch::prefetch(bytes, bytes.len().wrapping_sub(1));
 }
 
 fn hash_one_by_one<I: Item>(hasher: &Hasher, items: &[I], hashes: &mut [u64]) {
