@@ -24,6 +24,7 @@
 mod answers;
 mod any;
 mod arch;
+mod bins;
 mod bitmap;
 mod bits;
 mod bloom;

@@ -1,6 +1,7 @@
 //! Zeroed memory on cache lines and huge pages, and prefetch.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 #[cfg(not(loom))]
 use std::sync::atomic::AtomicU64;
@@ -132,42 +133,50 @@ impl std::ops::Deref for AtomicLines {
     }
 }
 
-/// One cache line of 4-byte items.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C, align(64))]
-pub(crate) struct ItemLine(pub [u32; LINE_BYTES / 4]);
+/// An integer that any bits are.
+pub(crate) trait Integer: Copy + Default + Send + Sync + sealed::Sealed {}
+impl Integer for u32 {}
+impl Integer for u64 {}
 
-/// [`Lines`] that hold 4-byte items.
-pub(crate) struct ItemLines {
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for u32 {}
+    impl Sealed for u64 {}
+}
+
+/// [`Lines`] that hold integers.
+pub(crate) struct Integers<T> {
     lines: Lines,
+    of: PhantomData<T>,
 }
 
-impl ItemLines {
-    /// Allocates `len_lines` zeroed lines, or `None` if there is no such memory.
-    pub(crate) fn zeroed(len_lines: usize) -> Option<Self> {
-        let lines = Lines::zeroed(len_lines.checked_mul(LINE_BYTES / 8)?)?;
-        (len_lines > 0).then_some(Self { lines })
+impl<T: Integer> Integers<T> {
+    /// Allocates at least `len` zeroed integers, whole lines of them, or `None` if there is no such
+    /// memory.
+    pub(crate) fn zeroed(len: usize) -> Option<Self> {
+        let len_lines = len.div_ceil(LINE_BYTES / size_of::<T>());
+        let lines = Lines::zeroed(len_lines.checked_mul(LINE_BYTES / size_of::<u64>())?)?;
+        Some(Self { lines, of: PhantomData })
     }
 }
 
-impl std::ops::Deref for ItemLines {
-    type Target = [ItemLine];
+impl<T: Integer> std::ops::Deref for Integers<T> {
+    type Target = [T];
 
     #[inline]
-    fn deref(&self) -> &[ItemLine] {
-        let len_lines = self.lines.len_words / (LINE_BYTES / 8);
-        // SAFETY: the words are initialised, aligned to a line as at least one was allocated, and
-        // any bits are items.
-        unsafe { std::slice::from_raw_parts(self.lines.first.as_ptr().cast(), len_lines) }
+    fn deref(&self) -> &[T] {
+        let len = self.lines.len_words * (size_of::<u64>() / size_of::<T>());
+        // SAFETY: the words are initialised, aligned to more than any integer, and any bits are one.
+        unsafe { std::slice::from_raw_parts(self.lines.first.as_ptr().cast(), len) }
     }
 }
 
-impl std::ops::DerefMut for ItemLines {
+impl<T: Integer> std::ops::DerefMut for Integers<T> {
     #[inline]
-    fn deref_mut(&mut self) -> &mut [ItemLine] {
-        let len_lines = self.lines.len_words / (LINE_BYTES / 8);
+    fn deref_mut(&mut self) -> &mut [T] {
+        let len = self.lines.len_words * (size_of::<u64>() / size_of::<T>());
         // SAFETY: as in `deref`, and `self` is borrowed uniquely.
-        unsafe { std::slice::from_raw_parts_mut(self.lines.first.as_ptr().cast(), len_lines) }
+        unsafe { std::slice::from_raw_parts_mut(self.lines.first.as_ptr().cast(), len) }
     }
 }
 

@@ -1,65 +1,61 @@
-//! Sorting items into bins by their high bits, without reading what is written over.
+//! Sorting items into bins, without reading what is written over.
 //!
-//! An item goes to its bin's buffer of one cache line; a full buffer goes to memory by streaming
-//! stores, which neither fetch the line first nor push the buffers out of the caches. Thousands of bins
+//! An item goes to its bin's buffer of a few cache lines; a full buffer goes to memory by streaming
+//! stores, which neither fetch a line first nor push the buffers out of the caches. Thousands of bins
 //! fill at once at the price of one stream.
 
-use super::memory::ItemLine;
+use super::memory::{Integer, LINE_BYTES};
 
-/// Items in a line, and so in a bin's buffer.
-pub(crate) const LINE_ITEMS: usize = 16;
-
-/// Appends each item to the bin `item >> shift`.
+/// Appends each item to its bin.
 ///
 /// `heads[bin]` is where the bin's next item belongs in `pool`, counted in items. The last few items
-/// of a bin, those since the last multiple of [`LINE_ITEMS`], stand in `buffers[bin]` only. Whenever
+/// of a bin, those since the last multiple of `BUFFER`, stand in `buffers[bin]` only. Whenever
 /// `chunk_items` items from a multiple of it are full, `next_chunk` is told which chunk that is and
 /// names the one in which the bin goes on.
 ///
 /// # Panics
 ///
-/// If a bin is not below `heads.len()` and `buffers.len()`, or a head not inside `pool`.
-pub(crate) fn partition(
-    items: &[u32],
-    shift: u32,
+/// If a bin is not below `heads.len()` and `buffers.len()`, a head is not inside `pool`, or `pool` does
+/// not start on a cache line.
+pub(crate) fn partition<T: Integer, const BUFFER: usize>(
+    items: impl Iterator<Item = (usize, T)>,
     chunk_items: usize,
     heads: &mut [u32],
-    buffers: &mut [ItemLine],
-    pool: &mut [ItemLine],
+    buffers: &mut [[T; BUFFER]],
+    pool: &mut [T],
     next_chunk: impl FnMut(u32) -> u32,
 ) {
+    assert!(pool.as_ptr().addr().is_multiple_of(LINE_BYTES), "a pool on a cache line");
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         let _fence = Fence;
-        partition_by(stream, items, shift, chunk_items, heads, buffers, pool, next_chunk);
+        partition_by(stream, items, chunk_items, heads, buffers, pool, next_chunk);
     }
     #[cfg(any(miri, not(target_arch = "x86_64")))]
-    partition_by(copy, items, shift, chunk_items, heads, buffers, pool, next_chunk);
+    partition_by(copy, items, chunk_items, heads, buffers, pool, next_chunk);
 }
 
-#[expect(clippy::too_many_arguments, reason = "the seven of `partition`, and how a line is stored")]
 #[inline(always)]
-fn partition_by(
-    store: impl Fn(&mut ItemLine, &ItemLine),
-    items: &[u32],
-    shift: u32,
+fn partition_by<T: Integer, const BUFFER: usize>(
+    store: impl Fn(&mut [T], &[T]),
+    items: impl Iterator<Item = (usize, T)>,
     chunk_items: usize,
     heads: &mut [u32],
-    buffers: &mut [ItemLine],
-    pool: &mut [ItemLine],
+    buffers: &mut [[T; BUFFER]],
+    pool: &mut [T],
     mut next_chunk: impl FnMut(u32) -> u32,
 ) {
-    assert!(chunk_items.is_power_of_two() && chunk_items >= LINE_ITEMS);
+    const { assert!((BUFFER * size_of::<T>()).is_multiple_of(LINE_BYTES), "whole lines") };
+    assert!(chunk_items.is_power_of_two() && chunk_items >= BUFFER);
     let buffers = &mut buffers[..heads.len()];
-    for &item in items {
-        let bin = (item >> shift) as usize;
-        let head = heads[bin];
-        heads[bin] = head + 1;
-        let at = head as usize % LINE_ITEMS;
-        buffers[bin].0[at] = item;
-        if at == LINE_ITEMS - 1 {
-            store(&mut pool[head as usize / LINE_ITEMS], &buffers[bin]);
-            let full = head as usize + 1;
+    for (bin, item) in items {
+        let head = heads[bin] as usize;
+        heads[bin] = head as u32 + 1;
+        let at = head % BUFFER;
+        buffers[bin][at] = item;
+        if at == BUFFER - 1 {
+            store(&mut pool[head - at..][..BUFFER], &buffers[bin]);
+            let full = head + 1;
             if full.is_multiple_of(chunk_items) {
                 let next = next_chunk((full / chunk_items - 1) as u32);
                 heads[bin] = next * chunk_items as u32;
@@ -81,26 +77,28 @@ impl Drop for Fence {
     }
 }
 
-/// Writes a line past the caches. Four stores of 16 bytes, which every x86-64 has, fill the write
+/// Writes whole lines past the caches. Four stores of 16 bytes, which every x86-64 has, fill the write
 /// buffer of one line as well as one of 64 does: wider ones measured no faster.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
-fn stream(to: &mut ItemLine, from: &ItemLine) {
-    use std::arch::x86_64::{__m128i, _mm_load_si128, _mm_stream_si128};
-    let to = std::ptr::from_mut(to).cast::<__m128i>();
-    let from = std::ptr::from_ref(from).cast::<__m128i>();
-    for quarter in 0..4 {
-        // SAFETY: both lines are 64 bytes on a line's boundary. The only caller holds a `Fence` and
-        // reads nothing of `to` before it falls.
-        unsafe { _mm_stream_si128(to.add(quarter), _mm_load_si128(from.add(quarter))) };
+fn stream<T: Integer>(to: &mut [T], from: &[T]) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+    assert_eq!(to.len(), from.len());
+    let quarters = size_of_val(to) / size_of::<__m128i>();
+    let to = to.as_mut_ptr().cast::<__m128i>();
+    let from = from.as_ptr().cast::<__m128i>();
+    for quarter in 0..quarters {
+        // SAFETY: both are so many bytes, and `to` starts a line, being whole buffers behind the start
+        // of a pool on one. The only caller holds a `Fence` and reads nothing of `to` before it falls.
+        unsafe { _mm_stream_si128(to.add(quarter), _mm_loadu_si128(from.add(quarter))) };
     }
 }
 
 /// The scalar twin of [`stream`].
 #[cfg(any(test, miri, not(target_arch = "x86_64")))]
 #[inline(always)]
-fn copy(to: &mut ItemLine, from: &ItemLine) {
-    *to = *from;
+fn copy<T: Integer>(to: &mut [T], from: &[T]) {
+    to.copy_from_slice(from);
 }
 
 #[cfg(test)]
@@ -108,28 +106,31 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::arch::memory::ItemLines;
+    use crate::arch::memory::Integers;
 
     const CHUNK: usize = 32;
     const BINS: usize = 8;
+    /// One line of the narrow items, two of the wide.
+    const BUFFER: usize = 16;
 
     /// Everything a partition writes: heads, buffers, pool, and which chunk followed which.
-    type Written = (Vec<u32>, Vec<ItemLine>, Vec<ItemLine>, Vec<u32>);
+    type Written<T> = (Vec<u32>, Vec<[T; BUFFER]>, Vec<T>, Vec<u32>);
 
-    fn run(items: &[u32], streamed: bool) -> Written {
+    fn run<T: Integer>(items: &[(usize, T)], streamed: bool) -> Written<T> {
         let chunks = BINS + items.len() / CHUNK;
         let mut heads: Vec<u32> = (0..BINS).map(|bin| (bin * CHUNK) as u32).collect();
-        let mut buffers = vec![ItemLine::default(); BINS];
-        let mut pool = ItemLines::zeroed(chunks * CHUNK / LINE_ITEMS).unwrap();
+        let mut buffers = vec![[T::default(); BUFFER]; BINS];
+        let mut pool = Integers::zeroed(chunks * CHUNK).unwrap();
         let mut filled = Vec::new();
         let next = |full| {
             filled.push(full);
             (BINS + filled.len() - 1) as u32
         };
+        let items = items.iter().copied();
         if streamed {
-            partition(items, 29, CHUNK, &mut heads, &mut buffers, &mut pool, next);
+            partition(items, CHUNK, &mut heads, &mut buffers, &mut pool, next);
         } else {
-            partition_by(copy, items, 29, CHUNK, &mut heads, &mut buffers, &mut pool, next);
+            partition_by(copy, items, CHUNK, &mut heads, &mut buffers, &mut pool, next);
         }
         (heads, buffers, pool.to_vec(), filled)
     }
@@ -137,11 +138,14 @@ mod tests {
     proptest! {
         #[test]
         fn streamed_and_copied_lines_are_the_same(
-            items in prop::collection::vec(any::<u32>(), 0..3000),
+            items in prop::collection::vec(any::<u64>(), 0..3000),
             skew in 0_u32..32,
         ) {
-            let items: Vec<u32> = items.iter().map(|item| item >> skew).collect();
-            prop_assert_eq!(run(&items, true), run(&items, false));
+            let wide: Vec<_> =
+                items.iter().map(|&item| ((item >> 61 >> (skew % 4)) as usize, item)).collect();
+            let narrow: Vec<_> = wide.iter().map(|&(bin, item)| (bin, item as u32)).collect();
+            prop_assert_eq!(run(&wide, true), run(&wide, false));
+            prop_assert_eq!(run(&narrow, true), run(&narrow, false));
         }
     }
 }

@@ -1,0 +1,179 @@
+//! Items that wait in bins, until those of a bin are worth fetching their part of a table for.
+//!
+//! In a table larger than the caches each of many random items waits for a line of memory. So items are
+//! first sorted by the part of the table that they touch, and all those of a part are applied at once,
+//! when it is in the second cache:
+//!
+//! ```text
+//! item → bin → buffer of a few lines → chunk of 16 buffers → part of the table
+//!                    (in cache)             (streamed)           (in cache)
+//! ```
+//!
+//! Each thread fills bins of its own; then each takes whole parts of the table, with what all threads
+//! have binned for it, so nothing is shared and no atomic needed. Order is lost on the way.
+//!
+//! Invariant: a chunk is given to a bin only when its last is full, so `n` items fill at most
+//! `n / CHUNK` chunks whatever their bins, and a pool of that many more than bins never runs out.
+
+use std::sync::Mutex;
+
+use crate::arch::memory::{Integer, Integers};
+use crate::arch::partition::partition;
+
+/// The items that wait, by bin, of one thread; `BUFFER` of them go to memory at a time.
+///
+/// A larger buffer is full at less unforeseen moments, and a smaller one lets more bins have theirs in
+/// the caches.
+pub(crate) struct Bins<T, const BUFFER: usize> {
+    heads: Vec<u32>,
+    buffers: Integers<T>,
+    pool: Integers<T>,
+    // The chunk that a bin filled before this one, or `NO_CHUNK`.
+    before: Vec<u32>,
+    free: u32,
+    items: usize,
+    max_items: usize,
+}
+
+const NO_CHUNK: u32 = u32::MAX;
+
+/// Below this many items a second thread costs more than it helps.
+const THREAD_ITEMS: usize = 1 << 18;
+
+impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
+    /// Items of one bin that lie together.
+    const CHUNK: usize = BUFFER * 16;
+
+    /// Makes `bins` bins for `max_items` items, which take a chunk for each bin beside their own
+    /// memory; `None` if there is no such memory.
+    pub(crate) fn new(bins: usize, max_items: usize) -> Option<Self> {
+        let chunks = bins + max_items / Self::CHUNK;
+        let mut bins = Self {
+            heads: vec![0; bins],
+            buffers: Integers::zeroed(bins * BUFFER)?,
+            pool: Integers::zeroed(chunks * Self::CHUNK)?,
+            before: vec![NO_CHUNK; chunks],
+            free: 0,
+            items: 0,
+            max_items: max_items / Self::CHUNK * Self::CHUNK,
+        };
+        bins.clear();
+        Some(bins)
+    }
+
+    /// Returns how many more items fit, whatever they are.
+    pub(crate) fn room(&self) -> usize {
+        self.max_items - self.items
+    }
+
+    /// Puts each item into the bin named beside it.
+    ///
+    /// # Panics
+    ///
+    /// If they are more than there is room for, or there is no such bin.
+    pub(crate) fn put(&mut self, items: impl ExactSizeIterator<Item = (usize, T)>) {
+        assert!(items.len() <= self.room(), "more items than there is room for");
+        self.items += items.len();
+        let Self { heads, buffers, pool, before, free, .. } = self;
+        let buffers = buffers.as_chunks_mut::<BUFFER>().0;
+        partition(items, Self::CHUNK, heads, buffers, pool, |full| {
+            let next = *free;
+            *free += 1;
+            before[next as usize] = full;
+            next
+        });
+    }
+
+    /// Calls `visit` with the items of `bin`, at most a chunk at a time.
+    fn for_each_slice(&self, bin: usize, mut visit: impl FnMut(&[T])) {
+        let head = self.heads[bin] as usize;
+        let buffered = head % BUFFER;
+        visit(&self.buffers[bin * BUFFER..][..buffered]);
+        let mut chunk = head / Self::CHUNK;
+        let mut end = head - buffered;
+        loop {
+            visit(&self.pool[chunk * Self::CHUNK..end]);
+            match self.before[chunk] {
+                NO_CHUNK => return,
+                before => chunk = before as usize,
+            }
+            end = (chunk + 1) * Self::CHUNK;
+        }
+    }
+
+    /// Forgets all items.
+    fn clear(&mut self) {
+        for (bin, head) in self.heads.iter_mut().enumerate() {
+            *head = (bin * Self::CHUNK) as u32;
+        }
+        // Those of later chunks are written when the chunk is given out.
+        let bins = self.heads.len();
+        self.before[..bins].fill(NO_CHUNK);
+        self.free = bins as u32;
+        self.items = 0;
+    }
+}
+
+/// Has each of `all` take a share of `items`, on a thread of its own if they are many; returns those
+/// for which there was no room.
+pub(crate) fn deal<'a, T: Integer, I: Sync, const BUFFER: usize>(
+    all: &mut [Bins<T, BUFFER>],
+    items: &'a [I],
+    take: impl Fn(&mut Bins<T, BUFFER>, &[I]) + Sync,
+) -> &'a [I] {
+    if items.len() < THREAD_ITEMS || all.len() == 1 {
+        let bins = all.iter_mut().max_by_key(|bins| bins.room()).expect("bins for a thread");
+        let (mine, rest) = items.split_at(items.len().min(bins.room()));
+        take(bins, mine);
+        return rest;
+    }
+    let share = items.len().div_ceil(all.len());
+    std::thread::scope(|threads| {
+        let mut rest = items;
+        for bins in all {
+            let taken = share.min(bins.room()).min(rest.len());
+            let (mine, others) = rest.split_at(taken);
+            rest = others;
+            let take = &take;
+            threads.spawn(move || take(bins, mine));
+        }
+        rest
+    })
+}
+
+/// Applies all items that wait to the parts of a table, of which the first is that of bin 0, and
+/// empties the bins. Uses a thread for each of `all` if the items are many.
+pub(crate) fn apply<T: Integer, P, const BUFFER: usize>(
+    all: &mut [Bins<T, BUFFER>],
+    parts: impl Iterator<Item = P> + Send,
+    apply_each: impl Fn(&mut P, &[T]) + Sync,
+) {
+    let waiting: usize = all.iter().map(|bins| bins.items).sum();
+    let work = Mutex::new(parts.enumerate());
+    let next = || work.lock().expect("taking work does not panic").next();
+    let apply_parts = || {
+        while let Some((bin, mut part)) = next() {
+            for bins in &*all {
+                bins.for_each_slice(bin, |items| apply_each(&mut part, items));
+            }
+        }
+    };
+    if waiting < THREAD_ITEMS || all.len() == 1 {
+        apply_parts();
+    } else {
+        std::thread::scope(|threads| {
+            for _ in 0..all.len() {
+                threads.spawn(apply_parts);
+            }
+        });
+    }
+    for bins in all {
+        bins.clear();
+    }
+}
+
+impl<T, const BUFFER: usize> std::fmt::Debug for Bins<T, BUFFER> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bins").field("items", &self.items).finish_non_exhaustive()
+    }
+}
