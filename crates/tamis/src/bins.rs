@@ -42,7 +42,7 @@ const THREAD_ITEMS: usize = 1 << 18;
 
 impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
     /// Items of one bin that lie together.
-    const CHUNK: usize = BUFFER * 16;
+    pub(crate) const CHUNK: usize = BUFFER * 16;
 
     /// Makes `bins` bins for `max_items` items, which take a chunk for each bin beside their own
     /// memory; `None` if there is no such memory.
@@ -141,21 +141,20 @@ pub(crate) fn deal<'a, T: Integer, I: Sync, const BUFFER: usize>(
     })
 }
 
-/// Applies all items that wait to the parts of a table, of which the first is that of bin 0, and
-/// empties the bins. Uses a thread for each of `all` if the items are many.
+/// Has `apply_to` apply all items that wait, given each part of a table, the first being that of bin 0,
+/// and the items of its bin; then empties the bins. Uses a thread for each of `all` if the items are
+/// many.
 pub(crate) fn apply<T: Integer, P, const BUFFER: usize>(
     all: &mut [Bins<T, BUFFER>],
     parts: impl Iterator<Item = P> + Send,
-    apply_each: impl Fn(&mut P, &[T]) + Sync,
+    apply_to: impl Fn(P, Waiting<'_, T, BUFFER>) + Sync,
 ) {
     let waiting: usize = all.iter().map(|bins| bins.items).sum();
     let work = Mutex::new(parts.enumerate());
     let next = || work.lock().expect("taking work does not panic").next();
     let apply_parts = || {
-        while let Some((bin, mut part)) = next() {
-            for bins in &*all {
-                bins.for_each_slice(bin, |items| apply_each(&mut part, items));
-            }
+        while let Some((bin, part)) = next() {
+            apply_to(part, Waiting { all: &*all, bin });
         }
     };
     if waiting < THREAD_ITEMS || all.len() == 1 {
@@ -169,6 +168,21 @@ pub(crate) fn apply<T: Integer, P, const BUFFER: usize>(
     }
     for bins in all {
         bins.clear();
+    }
+}
+
+/// The items of one bin, of all threads.
+pub(crate) struct Waiting<'a, T, const BUFFER: usize> {
+    all: &'a [Bins<T, BUFFER>],
+    bin: usize,
+}
+
+impl<T: Integer, const BUFFER: usize> Waiting<'_, T, BUFFER> {
+    /// Calls `visit` with the items, at most [`Bins::CHUNK`] at a time.
+    pub(crate) fn for_each_slice(&self, mut visit: impl FnMut(&[T])) {
+        for bins in self.all {
+            bins.for_each_slice(self.bin, &mut visit);
+        }
     }
 }
 

@@ -112,11 +112,6 @@ impl AtomicLines {
     pub(crate) fn zeroed(len_words: usize) -> Option<Self> {
         Lines::zeroed(len_words).map(|lines| Self { lines })
     }
-
-    /// Gives the words to one owner.
-    pub(crate) fn into_lines(self) -> Lines {
-        self.lines
-    }
 }
 
 #[cfg(not(loom))]

@@ -209,8 +209,7 @@ fn insert_one_512_by_call(words: &mut [u64], hash: u64) -> bool {
 
 /// Sets one item's bits in blocks that no other thread writes meanwhile, though others may read.
 ///
-/// Two threads in one block at once would lose bits: the caller holds the block's stripe, or owns
-/// its range of blocks.
+/// Two threads in one block at once would lose bits: the caller holds the block's stripe.
 #[inline]
 pub(crate) fn insert_one_512_shared(level: Level, words: &[AtomicU64], hash: u64) -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
@@ -225,21 +224,6 @@ pub(crate) fn insert_one_512_shared(level: Level, words: &[AtomicU64], hash: u64
         }
     }
     scalar::insert_one_512_shared(words, hash)
-}
-
-/// Sets the bits of a batch as [`insert_one_512_shared`] does, without answers.
-pub(crate) fn insert_512_shared(words: &[AtomicU64], hashes: &[u64]) {
-    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
-    match level() {
-        // SAFETY: the level was detected.
-        Level::Avx512 => return unsafe { avx512::insert_512_shared(words, hashes) },
-        // SAFETY: the level was detected.
-        Level::Avx2 => return unsafe { avx2::insert_512_shared(words, hashes) },
-        Level::Scalar => {}
-    }
-    for &hash in hashes {
-        scalar::insert_one_512_shared(words, hash);
-    }
 }
 
 /// The words as assembly sees them: memory that is written through a shared reference.

@@ -124,11 +124,10 @@ impl RepeatFinder {
     fn apply(&mut self) {
         let seen = self.found.seen.bits.words_mut().chunks_exact_mut(BIN_WORDS);
         let repeated = self.found.repeated.bits.words_mut().chunks_exact_mut(BIN_WORDS);
-        bins::apply(&mut self.bins, seen.zip(repeated), |(seen, repeated), items| {
-            let seen: &mut [u64; BIN_WORDS] = (&mut **seen).try_into().expect("a bin of words");
-            let repeated: &mut [u64; BIN_WORDS] =
-                (&mut **repeated).try_into().expect("a bin of words");
-            set_each(seen, repeated, items);
+        bins::apply(&mut self.bins, seen.zip(repeated), |(seen, repeated), waiting| {
+            let seen: &mut [u64; BIN_WORDS] = seen.try_into().expect("a bin of words");
+            let repeated: &mut [u64; BIN_WORDS] = repeated.try_into().expect("a bin of words");
+            waiting.for_each_slice(|items| set_each(seen, repeated, items));
         });
     }
 

@@ -67,23 +67,6 @@ impl AtomicBitmap {
         Ok(Self { words, stripes })
     }
 
-    /// Takes the bits back for one owner, without a copy.
-    #[cfg(not(loom))]
-    pub(crate) fn into_owned(self) -> super::Bitmap {
-        super::Bitmap::from_lines(self.words.into_lines())
-    }
-
-    /// Takes the bits back for one owner under the model checker.
-    #[cfg(loom)]
-    pub(crate) fn into_owned(self) -> super::Bitmap {
-        use super::BitsMut as _;
-        let mut bits = super::Bitmap::zeroed(self.len_bits()).expect("a few words");
-        for (word, from) in bits.words_mut().iter_mut().zip(&self.words) {
-            *word = from.load(Ordering::Relaxed);
-        }
-        bits
-    }
-
     /// Sets the bits of `mask`, a block that starts at word `first`; true if one was not set.
     ///
     /// Of several threads that set the same missing bit, one is told that it was missing. All

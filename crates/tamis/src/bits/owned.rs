@@ -37,12 +37,6 @@ impl Bitmap {
             .map(|lines| Self { lines })
             .ok_or(OutOfMemory { bytes: len_words.saturating_mul(8) })
     }
-
-    /// Takes over words that are already there.
-    #[cfg(not(loom))]
-    pub(crate) const fn from_lines(lines: Lines) -> Self {
-        Self { lines }
-    }
 }
 
 impl Bits for Bitmap {

@@ -59,6 +59,15 @@ impl SplitBlock {
         scale(hash, (len_words & BLOCK) as u64) as usize & BLOCK
     }
 
+    /// Returns a hash that sets the bits of `hash`, whose block is `block`, in a part of the filter:
+    /// the block of two to the `part_log` that comes at that place in them.
+    ///
+    /// The highest bits name the block, the low 32 the bits: `part_log` is 1 to 32.
+    #[inline(always)]
+    pub(crate) const fn hash_in_part(hash: u64, block: usize, part_log: u32) -> u64 {
+        (block as u64) << (64 - part_log) | hash as u32 as u64
+    }
+
     /// Returns the bits from which the lanes take their numbers.
     #[inline(always)]
     pub(crate) const fn spread(hash: u64) -> u64 {
@@ -149,6 +158,18 @@ mod tests {
                     let first = SplitBlock::first_word(hash, blocks * 8 + spare);
                     assert_eq!(first, SplitBlock::block(hash, blocks) * 8);
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn a_hash_in_a_part_sets_the_same_bits_there() {
+        for part_log in [1, 12, 32] {
+            for hash in [0, 77, 1 << 63, u64::MAX / 3, u64::MAX] {
+                let (block, mask) = SplitBlock::locate(hash, 1_234_567);
+                let in_part = SplitBlock::hash_in_part(hash, block, part_log);
+                let expected = (block % (1 << part_log), mask);
+                assert_eq!(SplitBlock::locate(in_part, 1 << part_log), expected);
             }
         }
     }
