@@ -45,7 +45,8 @@ pub trait Filter {
 
     /// Tells whether `item` may have been inserted. `false` is certain; `true` is wrong for an absent
     /// item at the filter's [present rate](Self::estimate_rate).
-    #[inline]
+    // Always inline, with the hash: see `Hasher::hash`.
+    #[inline(always)]
     fn contains<I: Item + ?Sized>(&self, item: &I) -> bool {
         self.contains_hash(self.hasher().hash_item(item))
     }
