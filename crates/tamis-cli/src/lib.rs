@@ -64,7 +64,7 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         // What was asked for, or all that can be said when nothing was.
-        Err(error) if !usage::is_mistake(&error) => error.exit(),
+        Err(error) if !usage::is_mistake(&error) => return usage::show(&error),
         Err(error) => {
             let words: Vec<_> = std::env::args_os().skip(1).collect();
             let words = words.iter().filter_map(|word| word.to_str());

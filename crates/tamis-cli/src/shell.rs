@@ -1,6 +1,6 @@
 //! `tamis completions` and `tamis man`: what a shell and `man` want to know of this program.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::CommandFactory as _;
 use clap_complete::Shell;
@@ -44,8 +44,24 @@ pub struct ManArgs {
 
 /// Runs `tamis man`.
 pub fn man(args: &ManArgs) -> Outcome {
-    let failure = |error: std::io::Error| Failure::io(args.folder.display(), &error);
-    std::fs::create_dir_all(&args.folder).map_err(failure)?;
-    clap_mangen::generate_to(crate::Cli::command(), &args.folder).map_err(failure)?;
+    std::fs::create_dir_all(&args.folder)
+        .map_err(|error| Failure::io(args.folder.display(), &error))?;
+    let mut program = crate::Cli::command().disable_help_subcommand(true);
+    program.build();
+    write_pages(&program, &args.folder)?;
     Ok(Exit::Yes)
+}
+
+/// Writes the page of a command after those of its own commands; a page is whole or not there.
+fn write_pages(command: &clap::Command, folder: &Path) -> Result<(), Failure> {
+    for command in command.get_subcommands() {
+        write_pages(command, folder)?;
+    }
+    let man = clap_mangen::Man::new(command.clone());
+    let path = folder.join(man.get_filename());
+    let mut page = Vec::new();
+    man.render(&mut page).map_err(|error| Failure::io(path.display(), &error))?;
+    let mut output = Output::open(Some(&path))?;
+    output.write(&page)?;
+    output.finish()
 }

@@ -1,9 +1,13 @@
 //! Mistakes on the command line, told in one line like every other failure.
 
+use std::io::Write as _;
+use std::process::ExitCode;
+
 use clap::CommandFactory as _;
 use clap::error::ErrorKind;
 
 use crate::Cli;
+use crate::exit::{Failure, report};
 
 /// Tells whether `error` is a mistake, and not a call for help.
 pub fn is_mistake(error: &clap::Error) -> bool {
@@ -13,6 +17,15 @@ pub fn is_mistake(error: &clap::Error) -> bool {
             | ErrorKind::DisplayVersion
             | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     )
+}
+
+/// Prints what was asked for, such as help, and returns the exit status. Help because no command was
+/// given goes to stderr and is a mistake.
+pub fn show(help: &clap::Error) -> ExitCode {
+    match help.print().and_then(|()| std::io::stdout().flush()) {
+        Ok(()) => ExitCode::from(help.exit_code() as u8),
+        Err(error) => report(Err(Failure::io("standard output", &error))),
+    }
 }
 
 /// Returns what is wrong with the `words` after the program's name, any tip, and where to read on.

@@ -97,3 +97,16 @@ fn completions_and_manual_pages_know_every_command() {
     folder.write("file", "");
     folder.refused("man file", "file: ");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn help_that_cannot_be_written_is_said_so() {
+    for line in [&["--help"][..], &["dedup", "--help"], &["--version"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut tamis = std::process::Command::new(env!("CARGO_BIN_EXE_tamis"));
+        let ended = tamis.args(line).stdout(full).output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(2), "{line:?}");
+        assert_eq!(said, "tamis: standard output: no space left on device\n", "{line:?}");
+    }
+}
