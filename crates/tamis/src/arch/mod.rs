@@ -22,6 +22,7 @@ pub use memory::prefetch;
 pub(crate) use memory::{prefetch_index, prefetch_write};
 
 use crate::bits::Word;
+use crate::strategy::SplitBlock;
 use crate::sync::AtomicU64;
 
 /// One set of kernels over words of type `W`.
@@ -98,13 +99,6 @@ pub(crate) fn level() -> Level {
     Level::Scalar
 }
 
-/// Tells whether there is a block to read.
-#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
-#[inline(always)]
-fn has_block<W>(words: &[W]) -> bool {
-    words.len() >= crate::strategy::SplitBlock::WORDS
-}
-
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 #[cold]
 #[inline(never)]
@@ -154,21 +148,19 @@ pub(crate) fn kernels() -> &'static OwnedKernels {
 /// the words of its plan (`strategy/mod.rs`).
 #[inline(always)]
 pub(crate) fn contains_one_512<W: Word>(level: Level, words: &[W], hash: u64) -> bool {
-    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
-    {
-        debug_assert!(has_block(words));
-        match level {
-            // SAFETY: the level was detected, and there is a block.
-            Level::Avx512 => return unsafe { avx512::contains_one_512(words, hash) },
-            // SAFETY: as above.
-            Level::Avx2 => return unsafe { avx2::contains_one_512(words, hash) },
-            Level::Scalar => {}
-        }
+    debug_assert!(words.len() >= SplitBlock::WORDS);
+    match level {
+        // SAFETY: the level was detected, and there is a block.
+        #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+        Level::Avx512 => unsafe { avx512::contains_one_512(words, hash) },
+        // SAFETY: as above.
+        #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+        Level::Avx2 => unsafe { avx2::contains_one_512(words, hash) },
+        Level::Scalar => contains_one_512_by_call(words, hash),
     }
-    contains_one_512_by_call(words, hash)
 }
 
-// Out of line, these three: what remains inlines into any caller.
+// Out of line, as the two like it below: what remains inlines into any caller.
 #[inline(never)]
 fn contains_one_512_by_call<W: Word>(words: &[W], hash: u64) -> bool {
     scalar::contains_one_512(words, hash)
@@ -188,18 +180,16 @@ pub(crate) fn contains_one_256<W: Word>(words: &[W], hash: u64) -> bool {
 /// Sets one item's bits in 512-bit blocks; true if one of them was not set.
 #[inline(always)]
 pub(crate) fn insert_one_512(level: Level, words: &mut [u64], hash: u64) -> bool {
-    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
-    {
-        debug_assert!(has_block(words));
-        match level {
-            // SAFETY: the level was detected, there is a block, and `words` is borrowed uniquely.
-            Level::Avx512 => return unsafe { avx512::insert_one_512(words, hash) },
-            // SAFETY: as above.
-            Level::Avx2 => return unsafe { avx2::insert_one_512(words, hash) },
-            Level::Scalar => {}
-        }
+    debug_assert!(words.len() >= SplitBlock::WORDS);
+    match level {
+        // SAFETY: the level was detected, there is a block, and `words` is borrowed uniquely.
+        #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+        Level::Avx512 => unsafe { avx512::insert_one_512(words, hash) },
+        // SAFETY: as above.
+        #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+        Level::Avx2 => unsafe { avx2::insert_one_512(words, hash) },
+        Level::Scalar => insert_one_512_by_call(words, hash),
     }
-    insert_one_512_by_call(words, hash)
 }
 
 #[inline(never)]
@@ -212,18 +202,16 @@ fn insert_one_512_by_call(words: &mut [u64], hash: u64) -> bool {
 /// Two threads in one block at once would lose bits: the caller holds the block's stripe.
 #[inline]
 pub(crate) fn insert_one_512_shared(level: Level, words: &[AtomicU64], hash: u64) -> bool {
-    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
-    {
-        debug_assert!(has_block(words));
-        match level {
-            // SAFETY: the level was detected, there is a block, and atomic words may be written.
-            Level::Avx512 => return unsafe { avx512::insert_one_512(as_cells(words), hash) },
-            // SAFETY: as above.
-            Level::Avx2 => return unsafe { avx2::insert_one_512(as_cells(words), hash) },
-            Level::Scalar => {}
-        }
+    debug_assert!(words.len() >= SplitBlock::WORDS);
+    match level {
+        // SAFETY: the level was detected, there is a block, and atomic words may be written.
+        #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+        Level::Avx512 => unsafe { avx512::insert_one_512(as_cells(words), hash) },
+        // SAFETY: as above.
+        #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+        Level::Avx2 => unsafe { avx2::insert_one_512(as_cells(words), hash) },
+        Level::Scalar => scalar::insert_one_512_shared(words, hash),
     }
-    scalar::insert_one_512_shared(words, hash)
 }
 
 /// The words as assembly sees them: memory that is written through a shared reference.
