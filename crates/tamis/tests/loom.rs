@@ -6,7 +6,7 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
-use tamis::{AtomicBitmap, Bits, Bloom, Filter, Hasher, Kind, Plan, SplitBlock};
+use tamis::{Answers, AtomicBitmap, Bits, Bloom, Filter, Hasher, Insert, Kind, Plan, SplitBlock};
 
 const LEFT: [u64; 2] = [0b0011, 0b0100];
 const RIGHT: [u64; 2] = [0b0110, 0b1000];
@@ -65,16 +65,30 @@ fn what_one_thread_published_the_other_finds() {
     });
 }
 
-/// The default filter has a way in of its own, by the kernels: no thread may undo another's bits.
-#[test]
-fn two_threads_in_one_block_of_a_filter_lose_nothing() {
+type Shared = Bloom<SplitBlock, AtomicBitmap>;
+
+/// Checks a filter of one block in every interleaving of at most two switches of threads.
+fn check_filter(body: impl Fn(Arc<Shared>) + Send + Sync + 'static) {
     let mut model = loom::model::Builder::new();
     // Eight lanes twice over have too many interleavings; most bugs need two switches or fewer.
     model.preemption_bound = Some(2);
-    model.check(|| {
+    model.check(move || {
         let plan = Plan::from_parts(Kind::SplitBlock, 1, 0.5, 512, 8).unwrap();
-        let seen = Bloom::<SplitBlock, AtomicBitmap>::shared(&plan, Hasher::default()).unwrap();
-        let seen = Arc::new(seen);
+        body(Arc::new(Shared::shared(&plan, Hasher::default()).unwrap()));
+    });
+}
+
+/// Inserts a batch, which the default filter sorts and sets by a kernel; returns how many were new.
+fn insert_each(mut seen: &Shared, items: &[&str]) -> usize {
+    let mut answers = Answers::new();
+    seen.insert_each(items, &mut answers);
+    answers.count_ones()
+}
+
+/// The default filter has a way in of its own, by the kernels: no thread may undo another's bits.
+#[test]
+fn two_threads_in_one_block_of_a_filter_lose_nothing() {
+    check_filter(|seen| {
         let other = {
             let seen = seen.clone();
             thread::spawn(move || seen.insert("left"))
@@ -82,6 +96,56 @@ fn two_threads_in_one_block_of_a_filter_lose_nothing() {
         let new = seen.insert("right");
         assert!(seen.contains("right"), "at once");
         assert!(new && other.join().unwrap(), "each sets a bit that the other does not");
+        assert!(seen.contains("left") && seen.contains("right"));
+    });
+}
+
+#[test]
+fn a_batch_and_a_single_item_in_one_block_lose_nothing() {
+    check_filter(|seen| {
+        let other = {
+            let seen = seen.clone();
+            thread::spawn(move || seen.insert("left"))
+        };
+        assert_eq!(insert_each(&seen, &["right"]), 1, "it sets a bit that the other does not");
+        assert!(other.join().unwrap(), "and so does the other");
+        assert!(seen.contains("left") && seen.contains("right"));
+    });
+}
+
+#[test]
+fn two_batches_in_one_block_lose_nothing_and_share_what_is_new() {
+    check_filter(|seen| {
+        let other = {
+            let seen = seen.clone();
+            thread::spawn(move || insert_each(&seen, &["left", "middle"]))
+        };
+        let new = insert_each(&seen, &["right", "middle"]);
+        assert_eq!(new + other.join().unwrap(), 3, "one of the two finds it new");
+        assert!(["left", "middle", "right"].iter().all(|item| seen.contains(item)));
+    });
+}
+
+#[test]
+fn a_third_thread_finds_what_a_batch_published() {
+    check_filter(|seen| {
+        let told = Arc::new(AtomicBool::new(false));
+        let batch = {
+            let (seen, told) = (seen.clone(), told.clone());
+            thread::spawn(move || {
+                insert_each(&seen, &["left"]);
+                told.store(true, Ordering::Release);
+            })
+        };
+        let single = {
+            let seen = seen.clone();
+            thread::spawn(move || seen.insert("right"))
+        };
+        if told.load(Ordering::Acquire) {
+            assert!(seen.contains("left"));
+        }
+        batch.join().unwrap();
+        assert!(single.join().unwrap());
         assert!(seen.contains("left") && seen.contains("right"));
     });
 }

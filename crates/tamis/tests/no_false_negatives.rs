@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::num::NonZero;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
 use tamis::{
@@ -168,12 +169,8 @@ fn share_a_filter<S: Rule>() {
     });
     let mut alone = Bloom::<S>::new(&plan, Hasher::default()).unwrap();
     alone.extend(0..35_000_u64);
-    let shared_words: Vec<u64> = shared
-        .bits()
-        .words()
-        .iter()
-        .map(|word| word.load(std::sync::atomic::Ordering::Relaxed))
-        .collect();
+    let shared_words: Vec<u64> =
+        shared.bits().words().iter().map(|word| word.load(Ordering::Relaxed)).collect();
     assert_eq!(shared_words, alone.bits().words(), "the bytes of one thread");
 }
 
@@ -182,6 +179,59 @@ fn threads_that_share_a_filter_lose_nothing() {
     share_a_filter::<SplitBlock>();
     share_a_filter::<Parquet>();
     share_a_filter::<Classic>();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Batches long enough to be sorted, short ones and single items, of items that threads have in
+    /// common and of their own.
+    #[test]
+    fn threads_that_insert_in_batches_lose_nothing(
+        capacity in prop_oneof![Just(1_u64), 1_u64..300, 300_u64..60_000],
+        shares in prop::collection::vec((0_u64..20_000, 0_u64..20_000, 1_usize..8_000), 2..5),
+    ) {
+        let plan = Plan::for_kind(Kind::SplitBlock, capacity, 0.001).unwrap();
+        let shared = Bloom::<SplitBlock, AtomicBitmap>::shared(&plan, Hasher::default()).unwrap();
+        let start = std::sync::Barrier::new(shares.len());
+        let news: usize = std::thread::scope(|threads| {
+            let insert = |&(first, len, batch): &(u64, u64, usize)| {
+                let (shared, start) = (&shared, &start);
+                threads.spawn(move || {
+                    let items: Vec<u64> = (first..first + len).collect();
+                    let mut answers = Answers::new();
+                    let mut new = 0;
+                    start.wait();
+                    for (i, items) in items.chunks(batch).enumerate() {
+                        if i % 4 == 3 {
+                            new += items.iter().filter(|item| shared.insert(*item)).count();
+                        } else {
+                            (&*shared).insert_each(items, &mut answers);
+                            new += answers.count_ones();
+                        }
+                        shared.contains_each(items, &mut answers);
+                        assert_eq!(answers.count_ones(), items.len(), "at once");
+                    }
+                    new
+                })
+            };
+            let threads: Vec<_> = shares.iter().map(insert).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        let mut alone = Bloom::<SplitBlock>::new(&plan, Hasher::default()).unwrap();
+        let mut distinct = HashSet::new();
+        for &(first, len, _) in &shares {
+            alone.extend(first..first + len);
+            distinct.extend(first..first + len);
+        }
+        prop_assert!(news <= distinct.len(), "{news} new of {} distinct", distinct.len());
+        if alone.fill() < 0.3 {
+            // Which items look like others depends on their order, but hardly how many.
+            prop_assert!(news * 100 >= distinct.len() * 98, "{news} of {}", distinct.len());
+        }
+        let is_equal = |(shared, alone): (&AtomicU64, &u64)| shared.load(Ordering::Relaxed) == *alone;
+        prop_assert!(shared.bits().words().iter().zip(alone.bits().words()).all(is_equal));
+    }
 }
 
 #[test]

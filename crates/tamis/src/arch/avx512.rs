@@ -16,6 +16,7 @@ use super::{Kernels, OwnedKernels, scalar};
 use crate::bits::Word;
 use crate::hash::{MX2, mix_xxh3};
 use crate::strategy::SplitBlock;
+use crate::sync::AtomicU64;
 
 pub(super) static KERNELS: OwnedKernels = OwnedKernels {
     // SAFETY: this table is used only after the level was detected.
@@ -243,6 +244,13 @@ fn contains_512<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]) {
 fn insert_512(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
     // SAFETY: `words` is borrowed uniquely.
     unsafe { insert_each_512(words, hashes, answers) }
+}
+
+/// Sets the bits of hashes whose blocks no other thread writes.
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi")]
+pub(super) fn insert_512_shared(words: &[AtomicU64], hashes: &[u64], answers: &mut [u64]) {
+    // SAFETY: atomic words may be written through a shared reference.
+    unsafe { insert_each_512(super::as_cells(words), hashes, answers) }
 }
 
 /// # Safety

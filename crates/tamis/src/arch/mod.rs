@@ -214,6 +214,19 @@ pub(crate) fn insert_one_512_shared(level: Level, words: &[AtomicU64], hash: u64
     }
 }
 
+/// Sets the bits of a batch as [`insert_one_512_shared`] does: answer bit set if the item is new.
+pub(crate) fn insert_512_shared(words: &[AtomicU64], hashes: &[u64], answers: &mut [u64]) {
+    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+    match level() {
+        // SAFETY: the level was detected.
+        Level::Avx512 => return unsafe { avx512::insert_512_shared(words, hashes, answers) },
+        // SAFETY: the level was detected.
+        Level::Avx2 => return unsafe { avx2::insert_512_shared(words, hashes, answers) },
+        Level::Scalar => {}
+    }
+    scalar::insert_512_shared(words, hashes, answers);
+}
+
 /// The words as assembly sees them: memory that is written through a shared reference.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 fn as_cells(words: &[AtomicU64]) -> *mut [u64] {

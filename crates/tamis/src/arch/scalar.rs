@@ -69,6 +69,10 @@ pub(crate) fn insert_512(words: &mut [u64], hashes: &[u64], answers: &mut [u64])
     answer_each(hashes, answers, |hash| insert_one_512(words, hash));
 }
 
+pub(crate) fn insert_512_shared(words: &[AtomicU64], hashes: &[u64], answers: &mut [u64]) {
+    answer_each(hashes, answers, |hash| insert_one_512_shared(words, hash));
+}
+
 pub(crate) fn contains_256<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]) {
     answer_each(hashes, answers, |hash| contains_one_256(words, hash));
 }

@@ -1,6 +1,9 @@
 //! Filters that many threads fill at once.
 
+use std::ops::Range;
+
 use super::{Bloom, check_kind};
+use crate::answers::Answers;
 use crate::bits::AtomicBitmap;
 use crate::filter::{Filter, Insert};
 use crate::hash::Hasher;
@@ -12,6 +15,10 @@ use crate::strategy::sealed::Crate;
 
 impl<S: Strategy> Bloom<S, AtomicBitmap> {
     /// Makes an empty filter that threads insert into through shared references.
+    ///
+    /// Batches of some thousand items or more are the fastest way in, if the filter is of the default
+    /// kind: they are sorted before they are set, in up to 1.6 MB beside the filter. Answers are those of
+    /// an insert in order, and all items of a batch are in when it returns.
     ///
     /// # Errors
     ///
@@ -85,12 +92,6 @@ impl<S: Strategy> Filter for &Bloom<S, AtomicBitmap> {
     }
 }
 
-/// How many items have their memory asked for before the first of them is set.
-const BATCH: usize = 32;
-
-/// Smaller filters lie in the second cache: asking ahead would cost a third more than it saves.
-const PREFETCH_FROM_BYTES: u64 = 2 << 20;
-
 impl<S: Strategy> Insert for &Bloom<S, AtomicBitmap> {
     #[inline]
     fn insert_hash(&mut self, hash: u64) -> bool {
@@ -99,19 +100,76 @@ impl<S: Strategy> Insert for &Bloom<S, AtomicBitmap> {
 
     fn insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64]) {
         assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
-        let is_large = self.plan.bytes() >= PREFETCH_FROM_BYTES;
-        for (word, hashes) in answers.iter_mut().zip(hashes.chunks(64)) {
-            // In a register until all 64 are in: a lock waits for every store before it.
-            let mut mask = 0;
-            for (i, &hash) in hashes.iter().enumerate() {
-                if is_large && i % BATCH == 0 {
-                    for &hash in hashes[i..].iter().take(BATCH) {
-                        self.strategy.prefetch_shared(&self.bits, hash);
-                    }
-                }
-                mask |= u64::from(self.strategy.insert_shared(&self.bits, hash)) << i;
-            }
-            *word = mask;
+        let copy = |range: Range<usize>, to: &mut [u64]| to.copy_from_slice(&hashes[range]);
+        self.strategy.insert_each_shared(&self.bits, hashes.len(), copy, answers);
+    }
+
+    // The whole batch at once, not a thousand items at a time: the longer a batch, the more items the
+    // default filter sets under one lock.
+    fn insert_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
+        let answers = answers.reset(items.len());
+        let hash =
+            |range: Range<usize>, to: &mut [u64]| I::hash_each(&items[range], &self.hasher, to);
+        self.strategy.insert_each_shared(&self.bits, items.len(), hash, answers);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::bits::{Bits, Word as _};
+    use crate::strategy::{Kind, SplitBlock};
+
+    /// Inserts the same batches into a shared filter and an owned one of so many blocks.
+    fn assert_same<'a>(blocks: u64, batches: impl IntoIterator<Item = &'a [u64]>) {
+        let plan = Plan::from_parts(Kind::SplitBlock, 1, 0.5, blocks * 512, 8).unwrap();
+        let shared = Bloom::<SplitBlock, AtomicBitmap>::shared(&plan, Hasher::default()).unwrap();
+        let mut owned = Bloom::<SplitBlock>::new(&plan, Hasher::default()).unwrap();
+        for hashes in batches {
+            let mut found = vec![7; hashes.len().div_ceil(64)];
+            let mut expected = found.clone();
+            (&shared).insert_hashes(hashes, &mut found);
+            owned.insert_hashes(hashes, &mut expected);
+            assert_eq!(found, expected, "{} hashes, {blocks} blocks", hashes.len());
         }
+        let is_same = |(shared, owned): (&crate::sync::AtomicU64, &u64)| shared.get() == *owned;
+        assert!(shared.bits().words().iter().zip(owned.bits().words()).all(is_same));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 100 }))]
+
+        #[test]
+        fn a_shared_batch_has_the_answers_and_bytes_of_an_owned_one(
+            blocks in prop_oneof![1_u64..20, 200_u64..300, 1_u64..5000],
+            lens in prop::collection::vec(0_usize..6000, 1..4),
+            seed: u64,
+            // Fewer different hashes than items, or all in the first blocks, or the last.
+            kept in prop_oneof![Just(u64::MAX), Just(0xfff0_0000_0000_000f)],
+            fixed in prop_oneof![Just(0), Just(u64::MAX << 60)],
+            skew in prop_oneof![Just(0), 0_u32..16],
+        ) {
+            let hashes: Vec<u64> = (0..lens.iter().sum::<usize>() as u64)
+                .map(|i| Hasher::xxh3(seed).hash_item(&i) & kept)
+                .map(|hash| hash >> skew | fixed)
+                .collect();
+            let mut rest = &hashes[..];
+            let batches = lens.iter().map(|&len| rest.split_off(..len).expect("the sum is all"));
+            assert_same(blocks, batches);
+        }
+    }
+
+    /// Stripes so large that an entry has no room for the position in all of the batch.
+    #[cfg(not(miri))]
+    #[test]
+    fn a_long_batch_into_a_large_filter_is_taken_in_parts() {
+        let hashes: Vec<u64> = (0..600_000_u64)
+            .map(|i| Hasher::default().hash_item(&(i % 400_000)))
+            // One in a thousand anywhere, the others in few blocks: the filter is larger than need be.
+            .map(|hash| if hash % 1024 == 0 { hash } else { hash >> 12 })
+            .collect();
+        assert_same((1 << 22) + 5, [&hashes[..]]);
     }
 }

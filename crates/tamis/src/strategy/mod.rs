@@ -1,10 +1,12 @@
 //! From a hash to bits: the rules that decide which bits an item sets. Pure, without storage.
 
+mod by_stripe;
 mod classic;
 mod parquet;
 mod split_block;
 
 use std::fmt;
+use std::ops::Range;
 
 pub use classic::Classic;
 pub use parquet::Parquet;
@@ -120,10 +122,22 @@ pub trait Strategy: Copy + fmt::Debug + Eq + Send + Sync + sealed::Sealed + 'sta
     /// Sets the bits of `hash` while other threads do the same; true if one was not set.
     fn insert_shared(&self, bits: &AtomicBitmap, hash: u64) -> bool;
 
+    /// Sets the bits of `len` hashes, as if in order, while other threads do the same. `hash` writes the
+    /// hashes of a range of the items to a slice of its length.
+    fn insert_each_shared(
+        &self,
+        bits: &AtomicBitmap,
+        len: usize,
+        hash: impl FnMut(Range<usize>, &mut [u64]),
+        answers: &mut [u64],
+    ) {
+        insert_one_by_one(self, bits, len, hash, answers);
+    }
+
     /// Asks for the memory that `hash` will touch.
     fn prefetch<W: Word>(&self, words: &[W], hash: u64);
 
-    /// Asks for all that an insert of `hash` by one of many threads will touch.
+    /// Asks for the memory that an insert of `hash` by one of many threads will touch.
     #[inline]
     fn prefetch_shared(&self, bits: &AtomicBitmap, hash: u64) {
         self.prefetch(bits.words(), hash);
@@ -145,6 +159,39 @@ pub(crate) mod sealed {
     impl Sealed for super::Classic {}
     impl Sealed for super::Parquet {}
     impl Sealed for super::SplitBlock {}
+}
+
+/// How many items have their memory asked for before the first of them is set.
+const BATCH: usize = 32;
+
+/// Smaller filters lie in the second cache: asking ahead would cost a third more than it saves.
+const PREFETCH_FROM_BYTES: u64 = 2 << 20;
+
+/// Sets the bits of `len` hashes in shared words, each under its own lock.
+fn insert_one_by_one<S: Strategy>(
+    strategy: &S,
+    bits: &AtomicBitmap,
+    len: usize,
+    mut hash: impl FnMut(Range<usize>, &mut [u64]),
+    answers: &mut [u64],
+) {
+    let is_large = bits.len_bits() / 8 >= PREFETCH_FROM_BYTES;
+    let mut hashes = [0; 64];
+    for (first, word) in (0..len).step_by(64).zip(answers) {
+        let hashes = &mut hashes[..64.min(len - first)];
+        hash(first..first + hashes.len(), hashes);
+        // In a register until all 64 are in: a lock waits for every store before it.
+        let mut mask = 0;
+        for (i, &hash) in hashes.iter().enumerate() {
+            if is_large && i % BATCH == 0 {
+                for &hash in hashes[i..].iter().take(BATCH) {
+                    strategy.prefetch_shared(bits, hash);
+                }
+            }
+            mask |= u64::from(strategy.insert_shared(bits, hash)) << i;
+        }
+        *word = mask;
+    }
 }
 
 /// The high 64 bits of a product: `hash` as a fraction of 2⁶⁴, scaled to `0..range`.

@@ -20,10 +20,14 @@
 //! Source: Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters" (2007), §3;
 //! lanes after the Parquet format's split-block filter.
 
+use std::ops::Range;
+
+use super::by_stripe::ByStripe;
 use super::sealed::Crate;
-use super::{Kind, Strategy, lanes_items, lanes_rate, scale};
+use super::{Kind, Strategy, insert_one_by_one, lanes_items, lanes_rate, scale};
 use crate::arch;
 use crate::bits::{AtomicBitmap, Bits as _, Word};
+use crate::filter::CHUNK;
 use crate::plan::Plan;
 
 /// Split-block Bloom with 512-bit blocks: one cache line a lookup.
@@ -114,8 +118,31 @@ impl Strategy for SplitBlock {
         if arch::contains_one_512(self.level, words, hash) {
             return false;
         }
-        let _stripe = bits.lock(Self::block(hash, words.len() / Self::WORDS));
+        let _stripe = bits.lock(bits.stripe(Self::first_word(hash, words.len())));
         arch::insert_one_512_shared(self.level, words, hash)
+    }
+
+    fn insert_each_shared(
+        &self,
+        bits: &AtomicBitmap,
+        len: usize,
+        mut hash: impl FnMut(Range<usize>, &mut [u64]),
+        answers: &mut [u64],
+    ) {
+        let Some(part_len) = ByStripe::part_len(bits, len) else {
+            return insert_one_by_one(self, bits, len, hash, answers);
+        };
+        let mut hashes = [0; CHUNK];
+        for (first, answers) in (0..len).step_by(part_len).zip(answers.chunks_mut(part_len / 64)) {
+            let end = len.min(first + part_len);
+            let mut waiting = ByStripe::new(bits, end - first, answers);
+            for start in (first..end).step_by(CHUNK) {
+                let hashes = &mut hashes[..CHUNK.min(end - start)];
+                hash(start..start + hashes.len(), hashes);
+                waiting.push(hashes);
+            }
+            waiting.finish();
+        }
     }
 
     #[inline]
@@ -125,9 +152,7 @@ impl Strategy for SplitBlock {
 
     #[inline]
     fn prefetch_shared(&self, bits: &AtomicBitmap, hash: u64) {
-        let first = Self::first_word(hash, bits.words().len());
-        arch::prefetch_write(bits.words(), first);
-        bits.prefetch_stripe(first / Self::WORDS);
+        arch::prefetch_write(bits.words(), Self::first_word(hash, bits.words().len()));
     }
 
     fn estimate_items<W: Word>(&self, words: &[W]) -> f64 {

@@ -5,7 +5,7 @@ mod parquet;
 mod split_block;
 
 pub(super) use parquet::contains_one_256;
-pub(super) use split_block::{contains_one_512, insert_one_512};
+pub(super) use split_block::{contains_one_512, insert_512_shared, insert_one_512};
 
 use super::memory::prefetch_address;
 use super::{Kernels, OwnedKernels};

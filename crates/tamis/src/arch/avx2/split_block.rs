@@ -11,8 +11,10 @@ use std::arch::asm;
 use std::arch::x86_64::*;
 
 use super::{BATCH, Located, each_batch};
+use crate::arch::as_cells;
 use crate::bits::Word;
 use crate::strategy::SplitBlock;
+use crate::sync::AtomicU64;
 
 /// What the kernels load: every operand is a whole register.
 #[repr(C, align(64))]
@@ -183,6 +185,13 @@ pub(super) fn contains<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]
 pub(super) fn insert(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
     // SAFETY: `words` is borrowed uniquely.
     unsafe { insert_each(words, hashes, answers) }
+}
+
+/// Sets the bits of hashes whose blocks no other thread writes.
+#[target_feature(enable = "avx2")]
+pub(in crate::arch) fn insert_512_shared(words: &[AtomicU64], hashes: &[u64], answers: &mut [u64]) {
+    // SAFETY: atomic words may be written through a shared reference.
+    unsafe { insert_each(as_cells(words), hashes, answers) }
 }
 
 /// Sets the bits of item `$i` from `located` on, and byte `$i` of `new` if one was not set.
