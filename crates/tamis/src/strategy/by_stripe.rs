@@ -112,6 +112,13 @@ impl<'a> ByStripe<'a> {
             }
         }
         let words = &self.bits.words()[first * SplitBlock::WORDS..end * SplitBlock::WORDS];
+        // Asked for together and before the lock: 5 to 10 % less time with two threads, whose lines come
+        // from each other. Of stripes larger than a buffer the kernel asks for what it needs.
+        if words.len() / SplitBlock::WORDS <= len {
+            for line in (0..words.len()).step_by(SplitBlock::WORDS) {
+                arch::prefetch_write(words, line);
+            }
+        }
         let mut new = [0; MAX_CAPACITY.div_ceil(64)];
         let lock = self.bits.lock(stripe);
         arch::insert_512_shared(words, entries, &mut new);
