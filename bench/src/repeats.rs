@@ -21,8 +21,7 @@ pub fn run(bench: &mut Bench) {
             let mut repeated = None;
             let sample = time(|| {
                 let finder = RepeatFinder::new().expect("memory for all of u32");
-                // As `tamis ints` does with memory to spare.
-                let mut finder = finder.with_threads(threads).with_scratch_bytes(1 << 30);
+                let mut finder = finder.with_threads(threads);
                 finder.feed(items);
                 repeated = Some(finder.finish().repeated);
                 0

@@ -5,15 +5,15 @@
 //! when it is in the second cache:
 //!
 //! ```text
-//! item → bin → buffer of a few lines → chunk of 16 buffers → part of the table
-//!                    (in cache)             (streamed)           (in cache)
+//! item → bin → buffer of a few lines → chunk of many buffers → part of the table
+//!                    (in cache)             (streamed)            (in cache)
 //! ```
 //!
 //! Each thread fills bins of its own; then each takes whole parts of the table, with what all threads
 //! have binned for it, so nothing is shared and no atomic needed. Order is lost on the way.
 //!
 //! Invariant: a chunk is given to a bin only when its last is full, so `n` items fill at most
-//! `n / CHUNK` chunks whatever their bins, and a pool of that many more than bins never runs out.
+//! `n / chunk_items` chunks whatever their bins, and a pool of that many more than bins never runs out.
 
 use std::sync::Mutex;
 
@@ -30,6 +30,7 @@ pub(crate) struct Bins<T, const BUFFER: usize> {
     pool: Integers<T>,
     // The chunk that a bin filled before this one, or `NO_CHUNK`.
     before: Vec<u32>,
+    chunk_items: usize,
     free: u32,
     items: usize,
     max_items: usize,
@@ -38,27 +39,35 @@ pub(crate) struct Bins<T, const BUFFER: usize> {
 const NO_CHUNK: u32 = u32::MAX;
 
 /// Below this many items a second thread costs more than it helps.
-const THREAD_ITEMS: usize = 1 << 18;
+pub(crate) const THREAD_ITEMS: usize = 1 << 18;
 
 impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
-    /// Items of one bin that lie together.
-    pub(crate) const CHUNK: usize = BUFFER * 16;
-
-    /// Makes `bins` bins for `max_items` items, which take a chunk for each bin beside their own
-    /// memory; `None` if there is no such memory.
-    pub(crate) fn new(bins: usize, max_items: usize) -> Option<Self> {
-        let chunks = bins + max_items / Self::CHUNK;
+    /// Makes `bins` bins for `max_items` items, of which `chunk_items` of one bin lie together. They take
+    /// a chunk for each bin beside their own memory; `None` if there is no such memory.
+    ///
+    /// # Panics
+    ///
+    /// Unless a chunk is a power of two of items and at least a buffer.
+    pub(crate) fn new(bins: usize, max_items: usize, chunk_items: usize) -> Option<Self> {
+        assert!(chunk_items.is_power_of_two() && chunk_items >= BUFFER, "whole buffers");
+        let chunks = bins + max_items / chunk_items;
         let mut bins = Self {
             heads: vec![0; bins],
             buffers: Integers::zeroed(bins * BUFFER)?,
-            pool: Integers::zeroed(chunks * Self::CHUNK)?,
+            pool: Integers::zeroed(chunks * chunk_items)?,
             before: vec![NO_CHUNK; chunks],
+            chunk_items,
             free: 0,
             items: 0,
-            max_items: max_items / Self::CHUNK * Self::CHUNK,
+            max_items: max_items / chunk_items * chunk_items,
         };
         bins.clear();
         Some(bins)
+    }
+
+    /// Returns how many items wait.
+    pub(crate) fn items(&self) -> usize {
+        self.items
     }
 
     /// Returns how many more items fit, whatever they are.
@@ -74,9 +83,9 @@ impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
     pub(crate) fn put(&mut self, items: impl ExactSizeIterator<Item = (usize, T)>) {
         assert!(items.len() <= self.room(), "more items than there is room for");
         self.items += items.len();
-        let Self { heads, buffers, pool, before, free, .. } = self;
+        let Self { heads, buffers, pool, before, chunk_items, free, .. } = self;
         let buffers = buffers.as_chunks_mut::<BUFFER>().0;
-        partition(items, Self::CHUNK, heads, buffers, pool, |full| {
+        partition(items, *chunk_items, heads, buffers, pool, |full| {
             let next = *free;
             *free += 1;
             before[next as usize] = full;
@@ -84,27 +93,30 @@ impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
         });
     }
 
-    /// Calls `visit` with the items of `bin`, at most a chunk at a time.
-    fn for_each_slice(&self, bin: usize, mut visit: impl FnMut(&[T])) {
+    /// Calls `visit` with the items of `bin`, at most a chunk at a time, and with those that come next.
+    fn for_each_slice(&self, bin: usize, mut visit: impl FnMut(&[T], &[T])) {
         let head = self.heads[bin] as usize;
         let buffered = head % BUFFER;
-        visit(&self.buffers[bin * BUFFER..][..buffered]);
-        let mut chunk = head / Self::CHUNK;
-        let mut end = head - buffered;
+        // The last chunk, filled up to the head, and then those before it, which are full.
+        let mut chunk = head / self.chunk_items;
+        let mut items = &self.pool[chunk * self.chunk_items..head - buffered];
+        visit(&self.buffers[bin * BUFFER..][..buffered], items);
         loop {
-            visit(&self.pool[chunk * Self::CHUNK..end]);
-            match self.before[chunk] {
-                NO_CHUNK => return,
-                before => chunk = before as usize,
+            let before = self.before[chunk];
+            if before == NO_CHUNK {
+                return visit(items, &[]);
             }
-            end = (chunk + 1) * Self::CHUNK;
+            chunk = before as usize;
+            let ahead = &self.pool[chunk * self.chunk_items..][..self.chunk_items];
+            visit(items, ahead);
+            items = ahead;
         }
     }
 
     /// Forgets all items.
     fn clear(&mut self) {
         for (bin, head) in self.heads.iter_mut().enumerate() {
-            *head = (bin * Self::CHUNK) as u32;
+            *head = (bin * self.chunk_items) as u32;
         }
         // Those of later chunks are written when the chunk is given out.
         let bins = self.heads.len();
@@ -142,10 +154,10 @@ pub(crate) fn deal<'a, T: Integer, I: Sync, const BUFFER: usize>(
 }
 
 /// Has `apply_to` apply all items that wait, given each part of a table, the first being that of bin 0,
-/// and the items of its bin; then empties the bins. Uses a thread for each of `all` if the items are
-/// many.
+/// and the items of its bin; then empties the bins. Uses up to `threads` threads if the items are many.
 pub(crate) fn apply<T: Integer, P, const BUFFER: usize>(
     all: &mut [Bins<T, BUFFER>],
+    threads: usize,
     parts: impl Iterator<Item = P> + Send,
     apply_to: impl Fn(P, Waiting<'_, T, BUFFER>) + Sync,
 ) {
@@ -157,12 +169,12 @@ pub(crate) fn apply<T: Integer, P, const BUFFER: usize>(
             apply_to(part, Waiting { all: &*all, bin });
         }
     };
-    if waiting < THREAD_ITEMS || all.len() == 1 {
+    if waiting < THREAD_ITEMS || threads == 1 {
         apply_parts();
     } else {
-        std::thread::scope(|threads| {
-            for _ in 0..all.len() {
-                threads.spawn(apply_parts);
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(apply_parts);
             }
         });
     }
@@ -178,8 +190,9 @@ pub(crate) struct Waiting<'a, T, const BUFFER: usize> {
 }
 
 impl<T: Integer, const BUFFER: usize> Waiting<'_, T, BUFFER> {
-    /// Calls `visit` with the items, at most [`Bins::CHUNK`] at a time.
-    pub(crate) fn for_each_slice(&self, mut visit: impl FnMut(&[T])) {
+    /// Calls `visit` with the items, at most a chunk at a time, and with those that come next, to be asked
+    /// for meanwhile: none where that is not known.
+    pub(crate) fn for_each_slice(&self, mut visit: impl FnMut(&[T], &[T])) {
         for bins in self.all {
             bins.for_each_slice(self.bin, &mut visit);
         }

@@ -44,6 +44,13 @@ fn repeats_are_found_over_several_rounds_and_threads() {
 }
 
 #[test]
+fn repeats_are_found_in_chunks_of_every_size() {
+    for scratch_bytes in [4 << 20, 128 << 20, 512 << 20] {
+        check(&[random(3, 700_000, u32::MAX >> 9), random(4, 50_000, u32::MAX)], 1, scratch_bytes);
+    }
+}
+
+#[test]
 fn more_threads_than_the_scratch_has_room_for_still_end() {
     check(&[random(7, 600_000, 0xffff)], usize::MAX, 0);
 }

@@ -30,7 +30,7 @@ pub struct Repeats {
 const SCRATCH_BYTES: u64 = 24 << 20;
 
 /// More does not help.
-const MAX_SCRATCH_BYTES: u64 = 1 << 30;
+const MAX_SCRATCH_BYTES: u64 = 256 << 20;
 
 /// How many integers move to the bitmaps at a time.
 const FEED_ITEMS: usize = 1 << 16;
