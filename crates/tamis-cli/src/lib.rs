@@ -5,6 +5,7 @@
 //! and `progress` are what the commands share.
 
 mod add;
+mod ahead;
 mod build;
 mod check;
 mod count;

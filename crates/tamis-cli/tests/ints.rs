@@ -122,6 +122,38 @@ fn many_integers_move_to_bitmaps_and_stay_exact() {
     assert!(printed(&["uniq", "--memory=16M"], input.as_bytes()) == text(&first));
 }
 
+#[test]
+fn any_number_of_threads_gives_the_same_output() {
+    // Several blocks of integers of 24 bits, with repeats; some above 32 bits.
+    let values: Vec<u64> = (1..=700_000_u64)
+        .map(|i| {
+            i.wrapping_mul(i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40
+                | u64::from(i % 5_000 == 0) << 40
+        })
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    let many = file(folder.path(), "many", text(&values));
+    let some = file(folder.path(), "some", text(&values[..100_000]));
+    let range = "--range=0..=2199023255551";
+    for job in [
+        &["dups", &many][..],
+        &["dups", range, &many, &some],
+        &["uniq", &many, &some],
+        &["sort", "--output-format=u64", &many],
+        &["count", &many],
+        &["contains", "-v", &some, &many],
+        &["andnot", range, &many, &some],
+    ] {
+        let outputs = ["--threads=1", "--threads=2", "--threads=8"].map(|threads| {
+            let output = ints(&[job, &[threads]].concat(), b"");
+            assert_eq!((output.status.code(), &output.stderr[..]), (Some(0), &b""[..]), "{job:?}");
+            output.stdout
+        });
+        assert!(!outputs[0].is_empty(), "{job:?}");
+        assert!(outputs[0] == outputs[1] && outputs[0] == outputs[2], "{job:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 

@@ -151,6 +151,6 @@ impl Algebra {
         mut visit: impl FnMut(&[u64]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let reader = self.reading.reader(&[file.to_path_buf()])?;
-        reader.for_each(|block| visit(block.values))
+        reader.for_each(|block| visit(&block.values))
     }
 }

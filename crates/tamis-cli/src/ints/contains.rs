@@ -50,10 +50,10 @@ pub fn run(args: &Args) -> Outcome {
     let lookups = args.reading.reader(&args.files)?;
     let reader = args.reading.reader(std::slice::from_ref(&args.set))?;
     let mut writer = args.writing.writer(&args.reading)?;
-    reader.for_each(|block| set.insert_each(block.values, &mut answers))?;
+    reader.for_each(|block| set.insert_each(&block.values, &mut answers))?;
     let mut found = 0;
     lookups.for_each(|block| {
-        set.contains_each(block.values, &mut answers);
+        set.contains_each(&block.values, &mut answers);
         let ones = answers.count_ones();
         found += if args.invert { block.values.len() - ones } else { ones } as u64;
         let mut print = |at: usize| writer.write(block.values[at]);

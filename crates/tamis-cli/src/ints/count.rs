@@ -1,6 +1,5 @@
 //! `tamis ints count`: how many integers, how many distinct, how many repeated.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -30,10 +29,6 @@ pub struct Args {
     /// Write to FILE, which is replaced when all is done
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-
-    /// Set bits on up to N threads
-    #[arg(long, value_name = "N", default_value = "1", value_parser = crate::count::threads)]
-    threads: NonZeroUsize,
 }
 
 #[derive(Default, Serialize)]
@@ -51,7 +46,7 @@ struct Counts {
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     let memory = args.reading.memory()?;
-    let mut repeats = Repeats::new(args.reading.range.as_ref(), memory, args.threads.get());
+    let mut repeats = Repeats::new(args.reading.range.as_ref(), memory, args.reading.threads());
     let reader = args.reading.reader(&args.files)?;
     let mut output = Output::open(args.output.as_deref())?;
     let mut counts = Counts::default();
@@ -59,7 +54,7 @@ pub fn run(args: &Args) -> Outcome {
         counts.total += block.values.len() as u64;
         counts.min = counts.min.into_iter().chain(block.values.iter().copied()).min();
         counts.max = counts.max.max(block.values.iter().copied().max());
-        repeats.feed(block.values)
+        repeats.feed(&block.values)
     })?;
     let found = repeats.finish();
     counts.distinct = found.distinct();

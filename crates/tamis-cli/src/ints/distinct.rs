@@ -52,7 +52,7 @@ pub fn uniq(args: &UniqArgs) -> Outcome {
     let mut writer = args.writing.writer(&args.reading)?;
     let mut new = Answers::new();
     reader.for_each(|block| {
-        set.insert_each(block.values, &mut new)?;
+        set.insert_each(&block.values, &mut new)?;
         new.ones().try_for_each(|at| writer.write(block.values[at]))?;
         if block.may_wait { writer.flush() } else { Ok(()) }
     })?;
@@ -66,7 +66,7 @@ pub fn sort(args: &SortArgs) -> Outcome {
     let reader = args.reading.reader(&args.files)?;
     let mut writer = args.writing.writer(&args.reading)?;
     let mut new = Answers::new();
-    reader.for_each(|block| set.insert_each(block.values, &mut new))?;
+    reader.for_each(|block| set.insert_each(&block.values, &mut new))?;
     set.into_sorted(|value| writer.write(value))?;
     writer.finish()?;
     Ok(Exit::Yes)

@@ -1,6 +1,5 @@
 //! `tamis ints dups`: the integers that occur more than once.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use super::repeats::Repeats;
@@ -25,19 +24,15 @@ pub struct Args {
 
     #[command(flatten)]
     writing: Writing,
-
-    /// Set bits on up to N threads
-    #[arg(long, value_name = "N", default_value = "1", value_parser = crate::count::threads)]
-    threads: NonZeroUsize,
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     let memory = args.reading.memory()?;
-    let mut repeats = Repeats::new(args.reading.range.as_ref(), memory, args.threads.get());
+    let mut repeats = Repeats::new(args.reading.range.as_ref(), memory, args.reading.threads());
     let reader = args.reading.reader(&args.files)?;
     let mut writer = args.writing.writer(&args.reading)?;
-    reader.for_each(|block| repeats.feed(block.values))?;
+    reader.for_each(|block| repeats.feed(&block.values))?;
     repeats.finish().into_sorted_repeats(|value| writer.write(value))?;
     writer.finish()?;
     Ok(Exit::Yes)

@@ -14,6 +14,7 @@ mod sparse;
 mod write;
 mod write_behind;
 
+use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
@@ -101,12 +102,22 @@ struct Reading {
     /// Refuse to go on in more memory than this, such as 600M or 2G (at least 16M)
     #[arg(long, value_name = "SIZE")]
     memory: Option<Size>,
+
+    /// Work on up to N threads [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = crate::count::threads)]
+    threads: Option<NonZeroUsize>,
 }
 
 impl Reading {
     /// Opens a reader of `files`.
     fn reader(&self, files: &[PathBuf]) -> Result<Reader, Failure> {
-        Reader::new(files, self.format, self.range.clone())
+        Reader::new(files, self.format, self.range.clone(), self.threads())
+    }
+
+    /// Returns how many threads may work.
+    fn threads(&self) -> usize {
+        let available = || std::thread::available_parallelism().ok();
+        self.threads.or_else(available).map_or(1, NonZeroUsize::get)
     }
 
     fn memory(&self) -> Result<Memory, Failure> {
@@ -135,7 +146,7 @@ impl Writing {
     fn writer(&self, reading: &Reading) -> Result<Writer, Failure> {
         let output = Output::open(self.output.as_deref())?;
         let format = self.output_format.unwrap_or(reading.format);
-        Ok(Writer::new(Encoder::new(output, format)))
+        Ok(Writer::new(Encoder::new(output, format), reading.threads()))
     }
 }
 

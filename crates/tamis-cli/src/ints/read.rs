@@ -1,13 +1,15 @@
-//! Integers out of files and standard input, a block at a time: decimal text or binary.
+//! Integers out of files and standard input, a block at a time: decimal text or binary. They are read on a
+//! thread beside the one that needs them.
 
 use std::fmt;
 use std::io::Read as _;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use memchr::memchr_iter;
 
 use super::decimal;
+use crate::ahead::Ahead;
 use crate::exit::Failure;
 use crate::input::{self, Input};
 use crate::progress::Progress;
@@ -36,9 +38,10 @@ impl Format {
 }
 
 /// Some integers, in the order of the input.
-pub struct Block<'a> {
-    /// The integers.
-    pub values: &'a [u64],
+#[derive(Default)]
+pub struct Block {
+    /// The integers, at least one.
+    pub values: Vec<u64>,
     /// Whether the input may wait before it gives more, as a pipe does: time to show results.
     pub may_wait: bool,
 }
@@ -48,11 +51,8 @@ const BLOCK_BYTES: usize = 256 << 10;
 
 /// Reads integers from a list of inputs.
 pub struct Reader {
-    paths: Vec<PathBuf>,
-    format: Format,
-    range: Option<RangeInclusive<u64>>,
-    progress: Progress,
-    done_bytes: u64,
+    decoder: Decoder,
+    threads: usize,
 }
 
 impl Reader {
@@ -65,10 +65,19 @@ impl Reader {
         files: &[PathBuf],
         format: Format,
         range: Option<RangeInclusive<u64>>,
+        threads: usize,
     ) -> Result<Self, Failure> {
         let paths = input::checked(files)?;
         let progress = Progress::new(input::total_len_bytes(&paths));
-        Ok(Self { paths, format, range, progress, done_bytes: 0 })
+        let decoder = Decoder {
+            paths: paths.into_iter(),
+            source: None,
+            format,
+            range,
+            progress,
+            done_bytes: 0,
+        };
+        Ok(Self { decoder, threads })
     }
 
     /// Calls `visit` with the integers of all inputs in order.
@@ -78,63 +87,98 @@ impl Reader {
     /// Those of `visit`; what cannot be read; what is no integer or outside the range, with the file
     /// and the line, or the byte of a binary file.
     pub fn for_each(
-        mut self,
-        mut visit: impl FnMut(Block<'_>) -> Result<(), Failure>,
+        self,
+        mut visit: impl FnMut(&Block) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let mut buffer = vec![0; BLOCK_BYTES];
-        let mut values = Vec::new();
-        for path in std::mem::take(&mut self.paths) {
-            self.read_one(Input::open(&path)?, &mut buffer, &mut values, &mut visit)?;
+        let Self { mut decoder, threads } = self;
+        let mut blocks = Ahead::new(move |block: &mut Block| decoder.next(block));
+        let mut block = Block::default();
+        while blocks.next(&mut block)? {
+            // Once a block was full: short work does not pay for a thread.
+            if threads > 1 && !block.may_wait {
+                blocks.start();
+            }
+            visit(&block)?;
         }
         Ok(())
     }
+}
 
-    fn read_one(
-        &mut self,
-        mut input: Input,
-        buffer: &mut [u8],
-        values: &mut Vec<u64>,
-        visit: &mut impl FnMut(Block<'_>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        let mut place = Place { lines: 0, bytes: 0 };
-        // `buffer[..kept]` is the start of an integer whose end was not read yet.
-        let mut kept = 0;
-        loop {
-            let len = match input.read(&mut buffer[kept..]) {
-                Ok(len) => len,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(input.failure(&error)),
+/// Turns the bytes of all inputs into integers.
+struct Decoder {
+    paths: std::vec::IntoIter<PathBuf>,
+    source: Option<Source>,
+    format: Format,
+    range: Option<RangeInclusive<u64>>,
+    progress: Progress,
+    done_bytes: u64,
+}
+
+/// The input that is being read.
+struct Source {
+    input: Input,
+    place: Place,
+    buffer: Vec<u8>,
+    /// `buffer[..kept]` is the start of an integer whose end was not read yet.
+    kept: usize,
+}
+
+impl Source {
+    fn open(path: &Path) -> Result<Self, Failure> {
+        let place = Place { lines: 0, bytes: 0 };
+        Ok(Self { input: Input::open(path)?, place, buffer: vec![0; BLOCK_BYTES], kept: 0 })
+    }
+}
+
+impl Decoder {
+    /// Fills `block` anew; false if there is nothing left.
+    fn next(&mut self, block: &mut Block) -> Result<bool, Failure> {
+        block.values.clear();
+        while block.values.is_empty() {
+            let mut source = match self.source.take() {
+                Some(source) => source,
+                None => match self.paths.next() {
+                    Some(path) => Source::open(&path)?,
+                    None => return Ok(false),
+                },
             };
-            let read = &buffer[..kept + len];
-            let whole = if len == 0 { read.len() } else { self.whole_bytes(read) };
-            if whole == 0 && read.len() == buffer.len() {
-                let line = place.lines + 1;
-                let token = decimal::show(read);
-                return Err(fail(
-                    &input,
-                    &format!("{line}"),
-                    format!("'{token}' is not an integer"),
-                ));
+            if self.read_from(&mut source, block)? {
+                self.source = Some(source);
             }
-            values.clear();
-            self.decode(&input, &read[..whole], &place, values)?;
-            if self.format == Format::Text {
-                place.lines += memchr_iter(b'\n', &read[..whole]).count() as u64;
-            }
-            place.bytes += whole as u64;
-            self.progress.at(self.done_bytes + input.consumed_bytes());
-            let may_wait = len < buffer.len() / 2;
-            if !values.is_empty() {
-                visit(Block { values, may_wait })?;
-            }
-            if len == 0 {
-                self.done_bytes += input.consumed_bytes();
-                return Ok(());
-            }
-            let end = kept + len;
-            buffer.copy_within(whole..end, 0);
-            kept = end - whole;
         }
+        Ok(true)
+    }
+
+    /// Reads once; false at the end of the input.
+    fn read_from(&mut self, source: &mut Source, block: &mut Block) -> Result<bool, Failure> {
+        let Source { input, place, buffer, kept } = source;
+        let len = match input.read(&mut buffer[*kept..]) {
+            Ok(len) => len,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => return Ok(true),
+            Err(error) => return Err(input.failure(&error)),
+        };
+        let end = *kept + len;
+        let read = &buffer[..end];
+        let whole = if len == 0 { end } else { self.whole_bytes(read) };
+        if whole == 0 && end == buffer.len() {
+            let line = place.lines + 1;
+            let token = decimal::show(read);
+            return Err(fail(input, &format!("{line}"), format!("'{token}' is not an integer")));
+        }
+        self.decode(input, &read[..whole], place, &mut block.values)?;
+        if self.format == Format::Text {
+            place.lines += memchr_iter(b'\n', &read[..whole]).count() as u64;
+        }
+        place.bytes += whole as u64;
+        self.progress.at(self.done_bytes + input.consumed_bytes());
+        block.may_wait = len < buffer.len() / 2;
+        if len == 0 {
+            self.done_bytes += input.consumed_bytes();
+            return Ok(false);
+        }
+        buffer.copy_within(whole..end, 0);
+        *kept = end - whole;
+        Ok(true)
     }
 
     /// Returns how many bytes of `read` surely hold whole integers.

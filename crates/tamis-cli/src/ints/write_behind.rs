@@ -19,6 +19,7 @@ const AHEAD: usize = 2;
 pub struct Writer {
     values: Vec<u64>,
     hand: Hand,
+    threads: usize,
 }
 
 /// Who writes.
@@ -46,9 +47,9 @@ struct Batch {
 }
 
 impl Writer {
-    /// Writes by `encoder`.
-    pub fn new(encoder: Encoder) -> Self {
-        Self { values: Vec::new(), hand: Hand::Own(encoder) }
+    /// Writes by `encoder`, on a thread of its own if `threads` are more than one.
+    pub fn new(encoder: Encoder, threads: usize) -> Self {
+        Self { values: Vec::new(), hand: Hand::Own(encoder), threads }
     }
 
     /// Writes `value`.
@@ -108,10 +109,10 @@ impl Writer {
         }
     }
 
-    /// Starts the thread, if there is a processor for it.
+    /// Starts the thread, if there may be one.
     fn start(&mut self) {
         let Hand::Own(_) = &self.hand else { return };
-        if thread::available_parallelism().map_or(1, std::num::NonZero::get) < 2 {
+        if self.threads < 2 {
             return;
         }
         let Hand::Own(encoder) = std::mem::replace(&mut self.hand, Hand::None) else { return };
@@ -172,7 +173,7 @@ mod tests {
         let path = folder.path().join("out");
         for items in [0, 1, BATCH_ITEMS - 1, BATCH_ITEMS, 5 * BATCH_ITEMS + 7] {
             let output = Output::open(Some(&path)).unwrap();
-            let mut writer = Writer::new(Encoder::new(output, Format::U64));
+            let mut writer = Writer::new(Encoder::new(output, Format::U64), 2);
             for value in 0..items as u64 {
                 writer.write(value).unwrap();
                 if value % 10_007 == 0 {
@@ -189,7 +190,7 @@ mod tests {
     fn failures_of_the_thread_are_told_and_leave_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let output = Output::open(Some(&folder.path().join("out"))).unwrap();
-        let mut writer = Writer::new(Encoder::new(output, Format::U32));
+        let mut writer = Writer::new(Encoder::new(output, Format::U32), 2);
         let values = (0..20 * BATCH_ITEMS as u64).map(|value| value + u64::from(u32::MAX));
         let done = values.into_iter().try_for_each(|value| writer.write(value));
         let Err(Failure::Message(line)) = done.and_then(|()| writer.finish()) else {
@@ -203,7 +204,7 @@ mod tests {
     fn a_writer_that_is_dropped_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let output = Output::open(Some(&folder.path().join("out"))).unwrap();
-        let mut writer = Writer::new(Encoder::new(output, Format::Text));
+        let mut writer = Writer::new(Encoder::new(output, Format::Text), 2);
         (0..10 * BATCH_ITEMS as u64).for_each(|value| writer.write(value).unwrap());
         drop(writer);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);

@@ -1,0 +1,226 @@
+//! Work done ahead of whoever needs it: things made one after the other, by the one who asks or by a
+//! thread of their own.
+//!
+//! ```text
+//!              ┌──── things made, in order, at most AHEAD of them ────▶
+//!       thread                                                         user
+//!              ◀──────── things used, to be made anew in place ────────┘
+//! ```
+//!
+//! Things change hands and are never copied, so that large ones keep the memory they have.
+
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::{self, JoinHandle};
+
+/// Things that are made and not yet asked for. Two, of twice the size, took `dedup` no less time.
+const AHEAD: usize = 1;
+
+/// Makes a thing in the place of an old one; false if there are no more.
+type Make<T, E> = Box<dyn FnMut(&mut T) -> Result<bool, E> + Send>;
+
+/// Things of type `T`, made one after the other until the last or an error.
+///
+/// If this is dropped early, the thread ends with its next thing.
+pub struct Ahead<T, E> {
+    hand: Hand<T, E>,
+}
+
+/// Who makes them.
+enum Hand<T, E> {
+    /// Whoever asks.
+    Own(Make<T, E>),
+    /// A thread.
+    Other { made: Receiver<Result<T, E>>, used: Sender<T>, thread: JoinHandle<()> },
+    /// Nobody any more: there are none left.
+    None,
+}
+
+impl<T, E> Ahead<T, E>
+where
+    T: Default + Send + 'static,
+    E: Send + 'static,
+{
+    /// Things that `make` makes, when they are asked for.
+    pub fn new(make: impl FnMut(&mut T) -> Result<bool, E> + Send + 'static) -> Self {
+        Self { hand: Hand::Own(Box::new(make)) }
+    }
+
+    /// Makes the rest on a thread. Where there is none to be had, all stays as it is.
+    pub fn start(&mut self) {
+        let Hand::Own(_) = &self.hand else { return };
+        let (sender, made) = sync_channel(AHEAD);
+        let (used, rooms) = channel();
+        // Handed over afterwards: a thread that does not start would take it along.
+        let (give, take) = channel::<Make<T, E>>();
+        let work = move || {
+            if let Ok(make) = take.recv() {
+                make_all(make, &sender, &rooms);
+            }
+        };
+        let Ok(thread) = thread::Builder::new().name("ahead".into()).spawn(work) else { return };
+        let other = Hand::Other { made, used, thread };
+        if let Hand::Own(make) = std::mem::replace(&mut self.hand, other) {
+            give.send(make).expect("the thread waits for it");
+        }
+    }
+
+    /// Puts the next thing into the place of `thing`, which was used; false if there are no more.
+    ///
+    /// # Errors
+    ///
+    /// Those of making it; there are no more after one.
+    pub fn next(&mut self, thing: &mut T) -> Result<bool, E> {
+        let next = match &mut self.hand {
+            Hand::Own(make) => make(thing),
+            Hand::Other { made, used, .. } => {
+                // At the end nobody takes it.
+                used.send(std::mem::take(thing)).ok();
+                match made.recv() {
+                    Ok(next) => next.map(|next| {
+                        *thing = next;
+                        true
+                    }),
+                    // The thread hangs up after the last one.
+                    Err(_) => Ok(false),
+                }
+            }
+            Hand::None => Ok(false),
+        };
+        if !matches!(next, Ok(true)) {
+            self.end();
+        }
+        next
+    }
+
+    /// Sees whether the thread has come to an end or to grief.
+    fn end(&mut self) {
+        if let Hand::Other { thread, .. } = std::mem::replace(&mut self.hand, Hand::None)
+            && let Err(panic) = thread.join()
+        {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+/// Makes things until the last, an error, or until nobody wants more.
+fn make_all<T: Default, E>(
+    mut make: Make<T, E>,
+    made: &SyncSender<Result<T, E>>,
+    rooms: &Receiver<T>,
+) {
+    loop {
+        let mut thing = rooms.try_recv().unwrap_or_default();
+        let next = match make(&mut thing) {
+            Ok(true) => Ok(thing),
+            Ok(false) => return,
+            Err(error) => Err(error),
+        };
+        let is_last = next.is_err();
+        if made.send(next).is_err() || is_last {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// Numbers up to `last`, then an error; a thread makes those after `inline`.
+    fn numbers(last: u64, inline: u64) -> (Vec<u64>, Result<bool, String>) {
+        let mut next = 0;
+        let mut ahead = Ahead::new(move |number: &mut Vec<u64>| {
+            number.clear();
+            number.push(next);
+            next += 1;
+            if next <= last { Ok(true) } else { Err(format!("after {last}")) }
+        });
+        let (mut number, mut found) = (Vec::new(), Vec::new());
+        loop {
+            if found.len() as u64 == inline {
+                ahead.start();
+            }
+            match ahead.next(&mut number) {
+                Ok(true) => found.extend_from_slice(&number),
+                end => return (found, end),
+            }
+        }
+    }
+
+    #[test]
+    fn order_is_kept_and_an_error_comes_last() {
+        for inline in [0, 1, 5, 100, 1000] {
+            let (found, end) = numbers(100, inline);
+            assert_eq!(found, (0..100).collect::<Vec<_>>(), "{inline}");
+            assert_eq!(end, Err("after 100".into()), "{inline}");
+        }
+    }
+
+    #[test]
+    fn the_end_is_no_error() {
+        for is_ahead in [false, true] {
+            let mut left = 3;
+            let mut ahead = Ahead::new(move |thing: &mut u64| {
+                *thing = left;
+                left = left.saturating_sub(1);
+                Ok::<_, String>(*thing > 0)
+            });
+            if is_ahead {
+                ahead.start();
+            }
+            let (mut thing, mut found) = (0, Vec::new());
+            while ahead.next(&mut thing).unwrap() {
+                found.push(thing);
+            }
+            assert_eq!(found, [3, 2, 1]);
+        }
+    }
+
+    #[test]
+    #[should_panic = "what makes them"]
+    fn a_panic_is_no_end() {
+        let mut ahead = Ahead::new(|_: &mut u64| -> Result<bool, String> {
+            panic!("what makes them is broken")
+        });
+        ahead.start();
+        ahead.next(&mut 0).ok();
+    }
+
+    #[test]
+    fn things_are_used_again() {
+        let made = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let fresh = Arc::clone(&made);
+        let mut left = 1000;
+        let mut ahead = Ahead::new(move |thing: &mut Vec<u8>| {
+            if thing.capacity() == 0 {
+                thing.reserve(100);
+                fresh.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            }
+            left -= 1;
+            Ok::<_, String>(left > 0)
+        });
+        ahead.start();
+        let mut thing = Vec::new();
+        while ahead.next(&mut thing).unwrap() {}
+        let made = made.load(std::sync::atomic::Ordering::Relaxed);
+        assert!(made <= AHEAD + 3, "{made} things");
+    }
+
+    #[test]
+    fn one_that_is_dropped_ends_the_thread() {
+        let alive = Arc::new(());
+        let held = Arc::clone(&alive);
+        let mut ahead = Ahead::new(move |_: &mut u8| {
+            let _ = &held;
+            Ok::<_, String>(true)
+        });
+        ahead.start();
+        assert_eq!(ahead.next(&mut 0), Ok(true));
+        drop(ahead);
+        while Arc::strong_count(&alive) > 1 {
+            thread::yield_now();
+        }
+    }
+}
