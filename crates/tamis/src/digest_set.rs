@@ -41,6 +41,10 @@ mod sealed {
         fn insert_each(words: &mut [u64], digests: &[Self], answers: &mut [u64])
         where
             Self: Sized;
+        fn insert_absent(words: &mut [u64], digests: &[Self])
+        where
+            Self: Sized;
+        fn taken_words(line: &[u64]) -> usize;
         fn contains(words: &[u64], digest: Self) -> bool;
         fn of(slot: &[u64]) -> Self;
     }
@@ -60,6 +64,15 @@ impl sealed::Sealed for u64 {
 
     fn insert_each(words: &mut [u64], digests: &[u64], answers: &mut [u64]) {
         digests::insert_64(arch::level(), words, digests, answers);
+    }
+
+    fn insert_absent(words: &mut [u64], digests: &[u64]) {
+        digests::insert_absent(words, digests.iter().map(|&digest| [digest]));
+    }
+
+    #[inline(always)]
+    fn taken_words(line: &[u64]) -> usize {
+        digests::taken_words::<1>(line)
     }
 
     fn contains(words: &[u64], digest: u64) -> bool {
@@ -86,6 +99,15 @@ impl sealed::Sealed for u128 {
 
     fn insert_each(words: &mut [u64], digests: &[u128], answers: &mut [u64]) {
         digests::insert_128(arch::level(), words, digests, answers);
+    }
+
+    fn insert_absent(words: &mut [u64], digests: &[u128]) {
+        digests::insert_absent(words, digests.iter().map(|&digest| digests::halves(digest)));
+    }
+
+    #[inline(always)]
+    fn taken_words(line: &[u64]) -> usize {
+        digests::taken_words::<2>(line)
     }
 
     fn contains(words: &[u64], digest: u128) -> bool {
@@ -203,10 +225,7 @@ impl<D: Digest> DigestSet<D> {
             .and_then(|lines| lines.checked_mul(LINE_WORDS));
         let table = len_words.and_then(Lines::zeroed).ok_or(OutOfMemory { bytes })?;
         let old = std::mem::replace(&mut self.table, table);
-        let mut answers = [0; CHUNK / 64];
-        drain::<D>(old, |digests| {
-            D::insert_each(&mut self.table, digests, &mut answers[..digests.len().div_ceil(64)]);
-        });
+        drain::<D>(old, |digests| D::insert_absent(&mut self.table, digests));
         Ok(())
     }
 
@@ -332,26 +351,27 @@ fn is_zero<D: Digest>(digest: D) -> bool {
 
 /// Hands out what a table holds from front to back, giving its memory back on the way.
 fn drain<D: Digest>(mut table: Lines, mut each: impl FnMut(&[D])) {
-    let mut batch = Vec::with_capacity(CHUNK);
-    let mut released = 0;
+    let line_slots = LINE_WORDS / D::WORDS;
+    let mut batch = [D::of(&[0; 2]); CHUNK];
+    let (mut len, mut released) = (0, 0);
     for at in (0..table.len()).step_by(LINE_WORDS) {
-        for slot in table[at..at + LINE_WORDS].chunks_exact(D::WORDS) {
-            let digest = D::of(slot);
-            if !is_zero(digest) {
-                batch.push(digest);
-            }
+        // All slots are copied and the empty ones overwritten: no branch on how many there are.
+        let line = &table[at..at + LINE_WORDS];
+        for (place, slot) in batch[len..len + line_slots].iter_mut().zip(line.chunks(D::WORDS)) {
+            *place = D::of(slot);
         }
-        if batch.len() + LINE_WORDS > CHUNK {
-            each(&batch);
-            batch.clear();
+        len += D::taken_words(line) / D::WORDS;
+        if len + line_slots > CHUNK {
+            each(&batch[..len]);
+            len = 0;
         }
         if at - released >= RELEASE_LINES * LINE_WORDS {
             table.release(at);
             released = at;
         }
     }
-    if !batch.is_empty() {
-        each(&batch);
+    if len > 0 {
+        each(&batch[..len]);
     }
 }
 

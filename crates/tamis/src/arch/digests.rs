@@ -48,10 +48,7 @@ fn search<const W: usize>(words: &[u64], mut at: usize, digest: [u64; W]) -> Fou
                 return Found::Empty(at + slot * W);
             }
         }
-        at += LINE_WORDS;
-        if at == words.len() {
-            at = 0;
-        }
+        at = next(words, at);
     }
 }
 
@@ -71,6 +68,45 @@ fn insert_from<const W: usize>(words: &mut [u64], at: usize, digest: [u64; W]) -
     }
 }
 
+/// Inserts digests that the table does not hold, none of them zero. It has room for them.
+///
+/// A table that is rebuilt gets them almost in the order of its lines. There a search by vectors would
+/// wait for the store before it to reach the cache, each time; and a search slot by slot mispredicts
+/// where a line ends: growing by it took 1.2 times as long, and 1.5 times with wide digests.
+pub(crate) fn insert_absent<const W: usize>(
+    words: &mut [u64],
+    digests: impl Iterator<Item = [u64; W]>,
+) {
+    for digest in digests {
+        let mut at = home(words, digest[0]);
+        let mut taken = taken_words::<W>(&words[at..at + LINE_WORDS]);
+        while taken == LINE_WORDS {
+            at = next(words, at);
+            taken = taken_words::<W>(&words[at..at + LINE_WORDS]);
+        }
+        words[at + taken..at + taken + W].copy_from_slice(&digest);
+    }
+}
+
+/// Returns how many words of a line are taken: those before its first empty slot.
+#[inline(always)]
+pub(crate) fn taken_words<const W: usize>(line: &[u64]) -> usize {
+    // By halves, since slots fill from the front.
+    let is_taken = |at: usize| line[at..at + W].iter().fold(0, |any, word| any | word) != 0;
+    let (mut taken, mut step) = (0, LINE_WORDS / 2);
+    while step >= W {
+        taken += usize::from(is_taken(taken + step - W)) * step;
+        step /= 2;
+    }
+    // The halves add up to one slot less than a line.
+    taken + usize::from(is_taken(LINE_WORDS - W)) * W
+}
+
+#[inline]
+fn next(words: &[u64], at: usize) -> usize {
+    if at + LINE_WORDS == words.len() { 0 } else { at + LINE_WORDS }
+}
+
 /// Inserts digests in order; answer bit set if new. Zero is taken for held.
 ///
 /// The table has room: at least one slot stays empty.
@@ -79,6 +115,9 @@ pub(crate) fn insert_64(level: Level, words: &mut [u64], digests: &[u64], answer
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         // SAFETY: the level was detected.
         Level::Avx512 => unsafe { wide::insert_64(words, digests, answers) },
+        #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+        // SAFETY: the level was detected.
+        Level::Avx2 => unsafe { half::insert_64(words, digests, answers) },
         _ => insert_scalar(words, digests, answers, |digest| [digest]),
     }
 }
@@ -89,6 +128,9 @@ pub(crate) fn insert_128(level: Level, words: &mut [u64], digests: &[u128], answ
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         // SAFETY: the level was detected.
         Level::Avx512 => unsafe { wide::insert_128(words, digests, answers) },
+        #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+        // SAFETY: the level was detected.
+        Level::Avx2 => unsafe { half::insert_128(words, digests, answers) },
         _ => insert_scalar(words, digests, answers, halves),
     }
 }
@@ -99,14 +141,128 @@ fn insert_scalar<D: Copy, const W: usize>(
     answers: &mut [u64],
     split: impl Fn(D) -> [u64; W],
 ) {
-    for (batch, answer) in digests.chunks(BATCH).zip(answers) {
-        batch.iter().for_each(|&digest| prefetch(words, split(digest)[0]));
-        *answer = 0;
-        for (i, &digest) in batch.iter().enumerate() {
-            let digest = split(digest);
-            let at = home(words, digest[0]);
-            *answer |= u64::from(insert_from(words, at, digest)) << i;
+    each_batch(
+        words,
+        digests,
+        answers,
+        |&digest| split(digest)[0],
+        |words, at, &digest| insert_from(words, at, split(digest)),
+    );
+}
+
+/// Runs `insert` on each digest and its home line, which was asked for a batch before.
+///
+/// Inlined always, so that it and `insert` become code for the CPU of the caller.
+#[inline(always)]
+fn each_batch<D>(
+    words: &mut [u64],
+    digests: &[D],
+    answers: &mut [u64],
+    hash: impl Fn(&D) -> u64,
+    insert: impl Fn(&mut [u64], usize, &D) -> bool,
+) {
+    let mut homes = [[0; BATCH]; 2];
+    let locate = |words: &[u64], batch: &[D], homes: &mut [usize; BATCH]| {
+        for (at, digest) in homes.iter_mut().zip(batch) {
+            *at = home(words, hash(digest));
+            prefetch_index(words, *at);
         }
+    };
+    locate(words, &digests[..digests.len().min(BATCH)], &mut homes[0]);
+    for (i, (batch, answer)) in digests.chunks(BATCH).zip(answers).enumerate() {
+        let ahead = digests.len().min((i + 1) * BATCH)..digests.len().min((i + 2) * BATCH);
+        locate(words, &digests[ahead], &mut homes[(i + 1) % 2]);
+        let homes = &homes[i % 2];
+        let mut new = 0;
+        for (i, digest) in batch.iter().enumerate() {
+            new |= u64::from(insert(words, homes[i], digest)) << i;
+        }
+        *answer = new;
+    }
+}
+
+/// Of pairs of bits, keeps the lower one where both are set.
+#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+#[inline]
+fn both(mask: u8) -> u8 {
+    mask & mask >> 1 & 0b0101_0101
+}
+
+/// One line is two AVX2 registers: a fifth less time than slot by slot, out of the cache.
+#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+mod half {
+    use std::arch::x86_64::*;
+    use std::hint::select_unpredictable;
+
+    use super::{LINE_WORDS, both, each_batch, halves, insert_from, next};
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn insert_64(words: &mut [u64], digests: &[u64], answers: &mut [u64]) {
+        each_batch(
+            words,
+            digests,
+            answers,
+            |&digest| digest,
+            |words, at, &digest| {
+                let line = load(words[at..].first_chunk().expect("whole lines"));
+                let wanted = _mm256_set1_epi64x(digest as i64);
+                let held = equal(line, wanted);
+                let empty = equal(line, _mm256_setzero_si256());
+                if held | empty == 0 {
+                    return insert_from(words, next(words, at), [digest]);
+                }
+                let (is_new, mut elsewhere) = (held == 0, 0);
+                let slot = empty.trailing_zeros() as usize % LINE_WORDS;
+                // A branch would be mispredicted, and a store to a held slot would have to be written
+                // back to memory.
+                let place = &mut words[at..at + LINE_WORDS][slot];
+                *select_unpredictable(is_new, place, &mut elsewhere) = digest;
+                is_new
+            },
+        );
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn insert_128(words: &mut [u64], digests: &[u128], answers: &mut [u64]) {
+        each_batch(
+            words,
+            digests,
+            answers,
+            |&digest| halves(digest)[0],
+            |words, at, &digest| {
+                let halves = halves(digest);
+                let line = load(words[at..].first_chunk().expect("whole lines"));
+                let [high, low] = halves.map(|half| half as i64);
+                let held = both(equal(line, _mm256_set_epi64x(low, high, low, high)));
+                let empty = both(equal(line, _mm256_setzero_si256()));
+                if held | empty == 0 {
+                    return insert_from(words, next(words, at), halves);
+                }
+                let (is_new, mut elsewhere) = (held == 0, [0; 2]);
+                let slot = empty.trailing_zeros() as usize % LINE_WORDS / 2;
+                let slots = words[at..at + LINE_WORDS].as_chunks_mut().0;
+                *select_unpredictable(is_new, &mut slots[slot], &mut elsewhere) = halves;
+                is_new
+            },
+        );
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn load(line: &[u64; LINE_WORDS]) -> [__m256i; 2] {
+        let first = line.as_ptr().cast::<__m256i>();
+        // SAFETY: a line is 64 readable bytes, and `loadu` asks for no alignment.
+        unsafe { [_mm256_loadu_si256(first), _mm256_loadu_si256(first.add(1))] }
+    }
+
+    /// Returns a bit for each word of the line that is that of `wanted`.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn equal(line: [__m256i; 2], wanted: __m256i) -> u8 {
+        let [low, high] = line.map(|half| {
+            _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(half, wanted))) as u8
+        });
+        low | high << 4
     }
 }
 
@@ -115,7 +271,7 @@ fn insert_scalar<D: Copy, const W: usize>(
 mod wide {
     use std::arch::x86_64::*;
 
-    use super::{BATCH, LINE_WORDS, halves, home, insert_from, prefetch_index};
+    use super::{LINE_WORDS, both, each_batch, halves, insert_from, next};
 
     #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,bmi1")]
     pub(super) fn insert_64(words: &mut [u64], digests: &[u64], answers: &mut [u64]) {
@@ -170,47 +326,6 @@ mod wide {
                 }
             },
         );
-    }
-
-    /// Of pairs of bits, keeps the lower one where both are set.
-    #[inline]
-    fn both(mask: u8) -> u8 {
-        mask & mask >> 1 & 0b0101_0101
-    }
-
-    #[inline]
-    fn next(words: &[u64], at: usize) -> usize {
-        if at + LINE_WORDS == words.len() { 0 } else { at + LINE_WORDS }
-    }
-
-    /// Runs `insert` on each digest and its home line, which was asked for a batch before.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,bmi1")]
-    fn each_batch<D>(
-        words: &mut [u64],
-        digests: &[D],
-        answers: &mut [u64],
-        hash: impl Fn(&D) -> u64,
-        insert: impl Fn(&mut [u64], usize, &D) -> bool,
-    ) {
-        let mut homes = [[0; BATCH]; 2];
-        let locate = |words: &[u64], batch: &[D], homes: &mut [usize; BATCH]| {
-            for (at, digest) in homes.iter_mut().zip(batch) {
-                *at = home(words, hash(digest));
-                prefetch_index(words, *at);
-            }
-        };
-        locate(words, &digests[..digests.len().min(BATCH)], &mut homes[0]);
-        for (i, (batch, answer)) in digests.chunks(BATCH).zip(answers).enumerate() {
-            let ahead = digests.len().min((i + 1) * BATCH)..digests.len().min((i + 2) * BATCH);
-            locate(words, &digests[ahead], &mut homes[(i + 1) % 2]);
-            let homes = &homes[i % 2];
-            let mut new = 0;
-            for (i, digest) in batch.iter().enumerate() {
-                new |= u64::from(insert(words, homes[i], digest)) << i;
-            }
-            *answer = new;
-        }
     }
 }
 
