@@ -5,7 +5,6 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -93,10 +92,9 @@ impl Input {
         // A terminal or `tail -f` may send a line of two bytes and then wait for its answer: no more
         // is read than it takes to tell.
         while Packing::may_become_known(&head[..filled]) {
-            match reader.read(&mut head[filled..]) {
+            match read_some(&mut reader, &mut head[filled..]) {
                 Ok(0) => break,
                 Ok(len) => filled += len,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(Failure::io(&name, &error)),
             }
         }
@@ -118,23 +116,14 @@ impl Input {
         Ok(Self { name, len_bytes, consumed_bytes, packing, reader })
     }
 
-    /// Reads on a thread of its own if `threads` allows; unsaid, if there is something to unpack.
-    ///
-    /// # Errors
-    ///
-    /// If the system has no thread for it.
-    pub fn on_threads(mut self, threads: Option<NonZeroUsize>) -> Result<Self, Failure> {
-        let available = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let is_wanted = match threads {
-            Some(threads) => threads.get() > 1,
-            None => self.is_packed() && available() > 1,
-        };
-        if is_wanted {
+    /// Unpacks on a thread of its own. Plain bytes are read as before: no thread is worth it.
+    #[must_use]
+    pub fn unpacked_ahead(mut self) -> Self {
+        if self.is_packed() {
             let reader = std::mem::replace(&mut self.reader, Box::new(io::empty()));
-            let ahead = ReadAhead::new(reader).map_err(|error| self.failure(&error))?;
-            self.reader = Box::new(ahead);
+            self.reader = Box::new(ReadAhead::new(reader));
         }
-        Ok(self)
+        self
     }
 
     /// Returns the path as typed, or `standard input`.
@@ -160,7 +149,7 @@ impl Input {
 
     /// Returns the failure of reading this input.
     pub fn failure(&self, error: &io::Error) -> Failure {
-        failure(&self.name, error)
+        Failure::Message(format!("{}: {}", self.name, crate::exit::plain(error)))
     }
 
     /// Says what is wrong with packed data in words that help.
@@ -203,9 +192,18 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// Returns the failure of reading the input of this name.
-pub fn failure(name: &str, error: &io::Error) -> Failure {
-    Failure::Message(format!("{name}: {}", crate::exit::plain(error)))
+/// Reads once, and again if it was only a signal that came between.
+///
+/// # Errors
+///
+/// Those of the reader.
+pub fn read_some(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match reader.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => return read,
+        }
+    }
 }
 
 /// What the first blocks of the first input say about all of them.

@@ -1,80 +1,51 @@
 //! Reading, and above all unpacking, on a thread of its own.
 
 use std::io::{self, Read};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
+use crate::ahead::Ahead;
+use crate::input::read_some;
 use crate::records::BLOCK_BYTES;
-
-/// Blocks that are read and not yet asked for.
-const AHEAD: usize = 3;
 
 /// A reader whose bytes are fetched by another thread.
 ///
 /// Bytes are handed on as they come, so that a slow source is not held up. A reader that is dropped
-/// early lets the thread end with its next block.
+/// early lets the thread end with its next piece.
 pub struct ReadAhead {
-    blocks: Receiver<io::Result<Vec<u8>>>,
-    empties: Sender<Vec<u8>>,
-    block: Vec<u8>,
+    pieces: Ahead<Piece, io::Error>,
+    piece: Piece,
     at: usize,
+}
+
+/// What one call of the system gave.
+#[derive(Default)]
+struct Piece {
+    room: Vec<u8>,
+    len: usize,
 }
 
 impl ReadAhead {
     /// Starts to read.
-    ///
-    /// # Errors
-    ///
-    /// If the system has no thread for it.
-    pub fn new(reader: impl Read + Send + 'static) -> io::Result<Self> {
-        let (sender, blocks) = sync_channel(AHEAD);
-        let (empties, receiver) = channel();
-        std::thread::Builder::new()
-            .name("read-ahead".into())
-            .spawn(move || fetch(reader, &sender, &receiver))?;
-        Ok(Self { blocks, empties, block: Vec::new(), at: 0 })
-    }
-}
-
-/// Reads until the end, an error, or until nobody wants more.
-fn fetch(
-    mut reader: impl Read,
-    blocks: &SyncSender<io::Result<Vec<u8>>>,
-    empties: &Receiver<Vec<u8>>,
-) {
-    loop {
-        let mut block = empties.try_recv().unwrap_or_default();
-        block.resize(BLOCK_BYTES, 0);
-        let read = match reader.read(&mut block) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => Err(error),
-            Ok(len) => {
-                block.truncate(len);
-                Ok(block)
-            }
-        };
-        // An empty block is the end; so is an error.
-        let is_last = !matches!(&read, Ok(block) if !block.is_empty());
-        if blocks.send(read).is_err() || is_last {
-            return;
-        }
+    pub fn new(mut reader: impl Read + Send + 'static) -> Self {
+        let mut pieces = Ahead::new(move |piece: &mut Piece| {
+            piece.room.resize(BLOCK_BYTES, 0);
+            piece.len = read_some(&mut reader, &mut piece.room)?;
+            Ok(piece.len > 0)
+        });
+        pieces.start();
+        Self { pieces, piece: Piece::default(), at: 0 }
     }
 }
 
 impl Read for ReadAhead {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.at == self.block.len() {
-            let empty = std::mem::take(&mut self.block);
+        if self.at == self.piece.len {
             self.at = 0;
-            // At the end nobody takes it.
-            self.empties.send(empty).ok();
-            match self.blocks.recv() {
-                Ok(block) => self.block = block?,
-                // The end, or the error before, was handed out.
-                Err(_) => return Ok(0),
+            if !self.pieces.next(&mut self.piece)? {
+                self.piece = Piece::default();
             }
         }
-        let len = buffer.len().min(self.block.len() - self.at);
-        buffer[..len].copy_from_slice(&self.block[self.at..self.at + len]);
+        let len = buffer.len().min(self.piece.len - self.at);
+        buffer[..len].copy_from_slice(&self.piece.room[self.at..self.at + len]);
         self.at += len;
         Ok(len)
     }
@@ -87,7 +58,7 @@ mod tests {
     #[test]
     fn bytes_come_in_order_and_then_the_end() {
         let bytes: Vec<u8> = (0..5 * BLOCK_BYTES + 77).map(|i| ((i * i) >> 7) as u8).collect();
-        let mut reader = ReadAhead::new(io::Cursor::new(bytes.clone())).unwrap();
+        let mut reader = ReadAhead::new(io::Cursor::new(bytes.clone()));
         let mut found = Vec::new();
         reader.read_to_end(&mut found).unwrap();
         assert!(found == bytes);
@@ -102,7 +73,7 @@ mod tests {
                 Err(io::Error::other("broken"))
             }
         }
-        let mut reader = ReadAhead::new(io::Cursor::new(b"abc").chain(Broken)).unwrap();
+        let mut reader = ReadAhead::new(io::Cursor::new(b"abc").chain(Broken));
         let mut found = [0; 3];
         reader.read_exact(&mut found).unwrap();
         assert_eq!(&found, b"abc");

@@ -8,19 +8,38 @@ use std::io::{self, Read};
 
 use memchr::{memchr_iter, memrchr};
 
+use crate::input::read_some;
+
 /// How much is read at once: it stays in the second cache between reading, hashing and writing.
-pub const BLOCK_BYTES: usize = 512 << 10;
+pub const BLOCK_BYTES: usize = 256 << 10;
+
+/// Neighbouring records as bytes, in room that one block after the other uses.
+#[derive(Default)]
+pub struct Block {
+    // Cleared once, when it is made: only what comes before `len` means something.
+    room: Vec<u8>,
+    len: usize,
+}
+
+impl std::ops::Deref for Block {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.room[..self.len]
+    }
+}
 
 /// Reads whole records, a block of them at a time.
 pub struct Blocks<R> {
     reader: R,
     delimiter: u8,
     block_bytes: usize,
-    // Invariant: `buffer[start..end]` is read and not yet handed out.
-    buffer: Vec<u8>,
-    start: usize,
-    end: usize,
-    at_end: bool,
+    // What was read and not yet handed out.
+    rest: Vec<u8>,
+    own: Block,
+    is_at_end: bool,
+    // The last read gave less than it might have.
+    may_wait: bool,
 }
 
 impl<R: Read> Blocks<R> {
@@ -30,8 +49,8 @@ impl<R: Read> Blocks<R> {
     }
 
     fn with_block_bytes(reader: R, delimiter: u8, block_bytes: usize) -> Self {
-        let buffer = vec![0; block_bytes];
-        Self { reader, delimiter, block_bytes, buffer, start: 0, end: 0, at_end: false }
+        let (rest, own) = (Vec::new(), Block::default());
+        Self { reader, delimiter, block_bytes, rest, own, is_at_end: false, may_wait: false }
     }
 
     /// Returns the next records as one slice: each ends with the delimiter, but the last of all may
@@ -41,57 +60,83 @@ impl<R: Read> Blocks<R> {
     ///
     /// Those of the reader, and [`io::ErrorKind::OutOfMemory`] for a record that does not fit.
     pub fn next_block(&mut self) -> io::Result<Option<&[u8]>> {
-        self.buffer.copy_within(self.start..self.end, 0);
-        self.end -= self.start;
-        self.start = 0;
-        self.shrink();
-        // No delimiter stands in what is left over: only new bytes are searched.
+        let mut block = std::mem::take(&mut self.own);
+        let is_there = self.read_block(&mut block);
+        self.own = block;
+        Ok(is_there?.then_some(&self.own))
+    }
+
+    /// As [`next_block`](Self::next_block), into a block of the caller's: false at the end.
+    ///
+    /// # Errors
+    ///
+    /// As for [`next_block`](Self::next_block).
+    pub fn read_block(&mut self, block: &mut Block) -> io::Result<bool> {
+        let mut end = self.rest.len();
+        let Block { room, len } = block;
+        // Not as much as there is room for: where a block ends is not to depend on those before it.
+        let mut most = end.max(self.block_bytes);
+        if room.len() > 4 * most {
+            // A long record is over.
+            *room = Vec::new();
+        }
+        make_room(room, most)?;
+        room[..end].copy_from_slice(&self.rest);
+        self.rest.clear();
+        self.rest.shrink_to(self.block_bytes);
         let mut searched = 0;
         loop {
-            if self.at_end {
-                self.start = self.end;
-                return Ok((self.end > 0).then(|| &self.buffer[..self.end]));
+            if let Some(at) = memrchr(self.delimiter, &room[searched..end]) {
+                *len = searched + at + 1;
+                self.rest.extend_from_slice(&room[*len..end]);
+                return Ok(true);
             }
-            if self.end == self.buffer.len() {
-                self.grow()?;
+            if self.is_at_end {
+                *len = end;
+                return Ok(end > 0);
             }
-            match self.reader.read(&mut self.buffer[self.end..]) {
-                Ok(0) => self.at_end = true,
-                Ok(len) => self.end += len,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
+            // No delimiter stands in what is there: only new bytes are searched.
+            searched = end;
+            if most - end < self.block_bytes.div_ceil(2) {
+                most += (most / 4).max(self.block_bytes);
+                make_room(room, most)?;
             }
-            if let Some(at) = memrchr(self.delimiter, &self.buffer[searched..self.end]) {
-                self.start = searched + at + 1;
-                return Ok(Some(&self.buffer[..self.start]));
-            }
-            searched = self.end;
+            let read = read_some(&mut self.reader, &mut room[end..most])?;
+            self.is_at_end = read == 0;
+            self.may_wait = read < self.block_bytes / 2;
+            end += read;
         }
+    }
+
+    /// Keeps the first `len_bytes` of the block read last, whole records, and takes back the others.
+    pub fn take_back(&mut self, block: &mut Block, len_bytes: usize) {
+        // What was read beyond the block lies behind it still.
+        let end = block.len + self.rest.len();
+        self.rest.clear();
+        self.rest.extend_from_slice(&block.room[len_bytes..end]);
+        block.len = len_bytes;
+    }
+
+    /// Tells whether the source may wait before it gives more, as a pipe does: time to show results.
+    pub fn may_wait(&self) -> bool {
+        self.may_wait
     }
 
     /// Returns what is read from.
     pub fn reader(&self) -> &R {
         &self.reader
     }
+}
 
-    fn grow(&mut self) -> io::Result<()> {
-        let more = (self.buffer.len() / 4).max(self.block_bytes);
-        self.buffer.try_reserve_exact(more).map_err(|_| {
-            let len = self.buffer.len();
-            let text = format!("no memory for a record of more than {len} bytes");
-            io::Error::new(io::ErrorKind::OutOfMemory, text)
-        })?;
-        self.buffer.resize(self.buffer.len() + more, 0);
-        Ok(())
-    }
-
-    /// Gives memory back after a long record.
-    fn shrink(&mut self) {
-        if self.buffer.len() > 4 * self.block_bytes && self.end < self.block_bytes {
-            self.buffer.truncate(self.block_bytes);
-            self.buffer.shrink_to_fit();
-        }
-    }
+/// Makes a buffer at least so long, without more memory than that.
+fn make_room(room: &mut Vec<u8>, len: usize) -> io::Result<()> {
+    let more = len.saturating_sub(room.len());
+    room.try_reserve_exact(more).map_err(|_| {
+        let text = format!("no memory for a record of more than {} bytes", room.len());
+        io::Error::new(io::ErrorKind::OutOfMemory, text)
+    })?;
+    room.resize(room.len() + more, 0);
+    Ok(())
 }
 
 /// Iterates over the records of a block, without their delimiters.
@@ -163,7 +208,7 @@ mod tests {
             longest = longest.max(block.len());
         }
         assert!(longest > 10_000 && blocks.next_block().unwrap().is_none());
-        assert_eq!(blocks.buffer.len(), 16);
+        assert_eq!(blocks.own.room.len(), 16);
     }
 
     proptest! {

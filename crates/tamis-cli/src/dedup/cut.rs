@@ -1,203 +1,204 @@
-//! A batch of neighbouring records of one block, and their digests.
+//! A block of records of one input, cut apart and hashed: all that is left is to compare.
 
 use memchr::memchr_iter;
-use tamis::{Digest, Hasher};
+use tamis::Hasher;
 
+use super::digest::Width;
 use crate::key::KeyRule;
+use crate::records::Block;
 
 /// How many records are judged together: their digests stay in the first cache.
 pub const BATCH: usize = 1024;
 
-/// Neighbouring records of a block.
-pub struct Batch<'a> {
-    block: &'a [u8],
-    // Record `i` is `block[bounds[i]..bounds[i + 1]]`, its delimiter included.
-    bounds: &'a [usize],
-    delimiter: u8,
+/// Most records in a cut. Short ones take less room than what is known of them.
+const MOST_RECORDS: usize = 8 << 10;
+
+/// How records become digests.
+pub struct Rule {
+    /// From records to keys.
+    pub key: KeyRule,
+    /// From keys to digests.
+    pub hasher: Hasher,
+    /// The byte that ends a record.
+    pub delimiter: u8,
+    /// Whether keys are kept beside their digests, to be compared as a whole.
+    pub keeps_keys: bool,
 }
 
-impl<'a> Batch<'a> {
+/// How far the inputs have been read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The input.
+    pub input: usize,
+    /// The byte of it, unpacked.
+    pub at_bytes: u64,
+}
+
+/// Whole records and their digests, in room that one cut after the other uses.
+#[derive(Default)]
+pub struct Cut<D> {
+    /// The bytes of the records.
+    pub block: Block,
+    // Record `i` is `block[bounds[i]..bounds[i + 1]]`, its delimiter included.
+    bounds: Vec<usize>,
+    digests: Vec<D>,
+    keys: Keys,
+    delimiter: u8,
+    /// How many records have no key and are compared as a whole.
+    pub keyless: u64,
+    /// Where the records end.
+    pub end: Place,
+    /// How many bytes of all inputs, still packed, have been read.
+    pub consumed_bytes: u64,
+    /// Whether the source may wait before it gives more: time to show results.
+    pub may_wait: bool,
+}
+
+/// Keys that are not whole records; none if all of them are.
+#[derive(Default)]
+struct Keys {
+    bytes: Vec<u8>,
+    // Where each key ends, and whether it is one: a record without a key is its own.
+    ends: Vec<(usize, bool)>,
+}
+
+impl<D: Width> Cut<D> {
+    /// Finds the ends of the records in `block`, though not too many; returns where the last one ends.
+    pub fn find_records(&mut self, delimiter: u8) -> usize {
+        self.delimiter = delimiter;
+        self.bounds.clear();
+        self.bounds.push(0);
+        let ends = memchr_iter(delimiter, &self.block).map(|at| at + 1);
+        self.bounds.extend(ends.take(MOST_RECORDS));
+        let end = self.bounds[self.bounds.len() - 1];
+        if end < self.block.len() && self.bounds.len() <= MOST_RECORDS {
+            // The last record of an input may lack its delimiter.
+            self.bounds.push(self.block.len());
+            return self.block.len();
+        }
+        end
+    }
+
+    /// Computes the digests of the records found.
+    pub fn digest(&mut self, rule: &Rule, scratch: &mut Vec<u8>) {
+        self.keyless = 0;
+        self.digests.clear();
+        self.keys.bytes.clear();
+        self.keys.ends.clear();
+        let records = self.bounds.windows(2).map(|bounds| {
+            let record = &self.block[bounds[0]..bounds[1]];
+            record.strip_suffix(&[rule.delimiter]).unwrap_or(record)
+        });
+        if rule.key.is_whole() {
+            self.digests.extend(records.map(|record| D::digest(&rule.hasher, record)));
+            return;
+        }
+        for record in records {
+            let key = rule.key.of(record, scratch);
+            // A record without a key is compared as a whole, with others of its sort only, so that none
+            // is lost for the want of a field.
+            let (text, is_key) = (key.unwrap_or(record), key.is_some());
+            let digest = D::digest(&rule.hasher, text);
+            self.digests.push(if is_key { digest } else { digest.keyless() });
+            self.keyless += u64::from(!is_key);
+            if rule.keeps_keys {
+                self.keys.bytes.extend_from_slice(text);
+                self.keys.ends.push((self.keys.bytes.len(), is_key));
+            }
+        }
+    }
+
     /// Returns the number of records.
     pub fn len(&self) -> usize {
-        self.bounds.len() - 1
+        self.digests.len()
+    }
+
+    /// Returns the records, some at a time.
+    pub fn batches(&self) -> impl Iterator<Item = Batch<'_, D>> {
+        let starts = (0..self.len()).step_by(BATCH);
+        starts.map(|from| Batch { cut: self, from, len: BATCH.min(self.len() - from) })
+    }
+}
+
+/// Neighbouring records of a cut.
+pub struct Batch<'a, D> {
+    cut: &'a Cut<D>,
+    from: usize,
+    len: usize,
+}
+
+impl<'a, D> Batch<'a, D> {
+    /// Returns the number of records.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns the digests.
+    pub fn digests(&self) -> &'a [D] {
+        &self.cut.digests[self.from..self.from + self.len]
     }
 
     /// Returns record `i` without its delimiter.
     #[inline]
     pub fn record(&self, i: usize) -> &'a [u8] {
-        let record = &self.block[self.bounds[i]..self.bounds[i + 1]];
-        match record {
-            [record @ .., last] if *last == self.delimiter => record,
-            // Only the last record of an input has none.
-            _ => record,
-        }
+        let record = self.span(i, i + 1);
+        // Only the last record of an input has none.
+        record.strip_suffix(&[self.cut.delimiter]).unwrap_or(record)
+    }
+
+    /// Returns the key of record `i`, if keys are kept, and whether it is one: a record without a key
+    /// is its own.
+    #[inline]
+    pub fn key(&self, i: usize) -> (&'a [u8], bool) {
+        let keys = &self.cut.keys;
+        let at = self.from + i;
+        let Some(&(end, is_key)) = keys.ends.get(at) else { return (self.record(i), true) };
+        let start = if at == 0 { 0 } else { keys.ends[at - 1].0 };
+        (&keys.bytes[start..end], is_key)
     }
 
     /// Returns records `from..to` with their delimiters, as they lie in the input.
     #[inline]
     pub fn span(&self, from: usize, to: usize) -> &'a [u8] {
-        &self.block[self.bounds[from]..self.bounds[to]]
+        let bounds = &self.cut.bounds[self.from..=self.from + self.len];
+        &self.cut.block[bounds[from]..bounds[to]]
     }
 
     /// Tells whether the last record lacks its delimiter.
     pub fn is_unterminated(&self) -> bool {
-        self.block[..self.bounds[self.len()]].last() != Some(&self.delimiter)
+        self.span(0, self.len).last() != Some(&self.cut.delimiter)
     }
 
     /// Returns the byte that ends a record.
     pub fn delimiter(&self) -> u8 {
-        self.delimiter
-    }
-}
-
-/// Cuts a block of whole records into batches.
-///
-/// # Errors
-///
-/// The first error of `each`.
-pub fn each_batch<E>(
-    block: &[u8],
-    delimiter: u8,
-    bounds: &mut Vec<usize>,
-    mut each: impl FnMut(&Batch<'_>) -> Result<(), E>,
-) -> Result<(), E> {
-    bounds.clear();
-    bounds.push(0);
-    for end in memchr_iter(delimiter, block) {
-        bounds.push(end + 1);
-        if bounds.len() > BATCH {
-            each(&Batch { block, bounds, delimiter })?;
-            bounds.clear();
-            bounds.push(end + 1);
-        }
-    }
-    if bounds.last() != Some(&block.len()) {
-        bounds.push(block.len());
-    }
-    if bounds.len() > 1 {
-        each(&Batch { block, bounds, delimiter })?;
-    }
-    Ok(())
-}
-
-/// Finds the key of each record.
-pub struct Keys {
-    rule: KeyRule,
-    scratch: Vec<u8>,
-    /// How many records had no such key and were compared as a whole.
-    pub keyless: u64,
-}
-
-impl Keys {
-    /// Finds keys by `rule`.
-    pub fn new(rule: KeyRule) -> Self {
-        Self { rule, scratch: Vec::new(), keyless: 0 }
-    }
-
-    /// Returns the key of `record`, and whether it has one. A record without a key is compared as a
-    /// whole, with others of its sort only, so that none is lost for the want of a field.
-    pub fn of<'a>(&'a mut self, record: &'a [u8]) -> (&'a [u8], bool) {
-        match self.rule.of(record, &mut self.scratch) {
-            Some(key) => (key, true),
-            None => {
-                self.keyless += 1;
-                (record, false)
-            }
-        }
-    }
-
-    /// Tells whether records are their own keys.
-    pub fn are_whole(&self) -> bool {
-        self.rule.is_whole()
-    }
-
-    /// Computes the digests of a batch.
-    #[inline]
-    pub fn digest_each<D: Width>(&mut self, hasher: &Hasher, batch: &Batch<'_>, out: &mut Vec<D>) {
-        out.clear();
-        if self.rule.is_whole() {
-            out.extend((0..batch.len()).map(|i| D::digest(hasher, batch.record(i))));
-        } else {
-            out.extend((0..batch.len()).map(|i| {
-                let (key, found) = self.of(batch.record(i));
-                let digest = D::digest(hasher, key);
-                if found { digest } else { digest.keyless() }
-            }));
-        }
-    }
-}
-
-/// A digest that records can be reduced to.
-pub trait Width: Digest + Default {
-    /// Hashes a key.
-    fn digest(hasher: &Hasher, key: &[u8]) -> Self;
-
-    /// Returns another digest, for a record that has no key: it must not meet an equal key.
-    fn keyless(self) -> Self;
-
-    /// Appends the digest's bytes, little-endian.
-    fn write_to(self, bytes: &mut Vec<u8>);
-
-    /// Reads digests written by [`write_to`](Self::write_to).
-    fn read_each(bytes: &[u8], out: &mut Vec<Self>);
-}
-
-impl Width for u64 {
-    #[inline]
-    fn digest(hasher: &Hasher, key: &[u8]) -> Self {
-        hasher.hash(key)
-    }
-
-    #[inline]
-    fn keyless(self) -> Self {
-        !self
-    }
-
-    fn write_to(self, bytes: &mut Vec<u8>) {
-        bytes.extend_from_slice(&self.to_le_bytes());
-    }
-
-    fn read_each(bytes: &[u8], out: &mut Vec<Self>) {
-        out.clear();
-        out.extend(bytes.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)));
-    }
-}
-
-impl Width for u128 {
-    #[inline]
-    fn digest(hasher: &Hasher, key: &[u8]) -> Self {
-        hasher.hash128(key)
-    }
-
-    #[inline]
-    fn keyless(self) -> Self {
-        !self
-    }
-
-    fn write_to(self, bytes: &mut Vec<u8>) {
-        bytes.extend_from_slice(&self.to_le_bytes());
-    }
-
-    fn read_each(bytes: &[u8], out: &mut Vec<Self>) {
-        out.clear();
-        out.extend(bytes.as_chunks::<16>().0.iter().map(|bytes| u128::from_le_bytes(*bytes)));
+        self.cut.delimiter
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::KeyArgs;
+    use crate::records::Blocks;
 
-    fn cut(block: &[u8]) -> Vec<(Vec<u8>, bool)> {
-        let mut found = Vec::new();
-        each_batch(block, b'\n', &mut Vec::new(), |batch| {
-            for i in 0..batch.len() {
-                let is_last = i + 1 == batch.len();
-                found.push((batch.record(i).to_vec(), is_last && batch.is_unterminated()));
+    fn cut(bytes: &[u8]) -> Vec<(Vec<u8>, bool)> {
+        let key = KeyArgs::default().rule();
+        let rule = Rule { key, hasher: Hasher::default(), delimiter: b'\n', keeps_keys: false };
+        let mut blocks = Blocks::new(bytes, b'\n');
+        let (mut cut, mut found) = (Cut::<u64>::default(), Vec::new());
+        while blocks.read_block(&mut cut.block).unwrap() {
+            let end = cut.find_records(b'\n');
+            blocks.take_back(&mut cut.block, end);
+            cut.digest(&rule, &mut Vec::new());
+            for batch in cut.batches() {
+                assert!(batch.len() <= BATCH && batch.len() == batch.digests().len());
+                for i in 0..batch.len() {
+                    let is_last = i + 1 == batch.len();
+                    found.push((batch.record(i).to_vec(), is_last && batch.is_unterminated()));
+                    assert_eq!(batch.digests()[i], rule.hasher.hash(batch.record(i)));
+                }
             }
-            Ok::<(), ()>(())
-        })
-        .unwrap();
+        }
         found
     }
 
@@ -209,15 +210,12 @@ mod tests {
             cut(b"a\n\nb"),
             [(b"a".to_vec(), false), (vec![], false), (b"b".to_vec(), true)]
         );
-        for len in [BATCH - 1, BATCH, BATCH + 1, 2 * BATCH] {
-            assert_eq!(cut(&b"x\n".repeat(len)).len(), len);
+        for len in [BATCH, MOST_RECORDS, 2 * MOST_RECORDS] {
+            for len in len - 1..=len + 1 {
+                assert_eq!(cut(&b"x\n".repeat(len)).len(), len);
+                let text = [&b"x\n".repeat(len)[..], b"y"].concat();
+                assert_eq!(cut(&text).last(), Some(&(b"y".to_vec(), true)));
+            }
         }
-    }
-
-    #[test]
-    fn a_record_without_a_key_meets_no_equal_key() {
-        let hasher = Hasher::default();
-        assert_ne!(u64::digest(&hasher, b"a"), u64::digest(&hasher, b"a").keyless());
-        assert_ne!(u128::digest(&hasher, b"a"), u128::digest(&hasher, b"a").keyless());
     }
 }

@@ -1,7 +1,9 @@
 //! `tamis dedup`: each record once, in first-seen order.
 
 mod approx;
-mod batch;
+mod cut;
+mod cuts;
+mod digest;
 mod occurrences;
 mod seen;
 mod state;
@@ -16,11 +18,12 @@ use std::time::{Instant, UNIX_EPOCH};
 use tamis::Hasher;
 
 use self::approx::Expected;
-use self::batch::{Keys, Width};
+use self::cut::Rule;
+use self::digest::Width;
 use self::seen::{Budget, Seen};
 use self::state::{Checkpoint, InputId, State};
 use self::stats::{Form, Stats, shown};
-use self::stream::{Emit, Judge, Stream, WORTH_SAYING};
+use self::stream::{Emit, Judge, Source, Stream, WORTH_SAYING};
 use self::tally::{Keep, Tally};
 use crate::count::Count;
 use crate::exit::{Exit, Failure, Outcome};
@@ -120,8 +123,8 @@ pub struct Args {
     )]
     checkpoint: Size,
 
-    /// Read and unpack on a thread beside the one that compares, if N is above 1
-    /// [default: for packed input]
+    /// Use at most N threads: the second reads and hashes, the third unpacks
+    /// [default: all that help]
     #[arg(long, value_name = "N", value_parser = crate::count::threads)]
     threads: Option<NonZeroUsize>,
 
@@ -152,6 +155,11 @@ enum Repeated {
 
 /// What the program needs beside the set: its code, and buffers for reading and writing.
 const OWN_BYTES: u64 = 8 << 20;
+
+/// And for blocks on their way between threads; with no more memory than so many times that, one thread
+/// does it all unless the user asks for more.
+const BETWEEN_BYTES: u64 = 2 << 20;
+const BETWEEN_WORTH: u64 = 32;
 
 /// The least memory that is worth a set.
 const LEAST_SET_BYTES: u64 = 1 << 20;
@@ -223,7 +231,9 @@ impl Args {
     }
 
     fn budget(&self) -> Budget {
-        let max_bytes = self.memory.map_or(u64::MAX, |memory| memory.bytes - OWN_BYTES);
+        let between_bytes = if self.is_memory_little() { 0 } else { BETWEEN_BYTES };
+        let own_bytes = OWN_BYTES + between_bytes;
+        let max_bytes = self.memory.map_or(u64::MAX, |memory| memory.bytes - own_bytes);
         let is_once = self.repeated == Some(Repeated::Once);
         Budget {
             // Repeats that are printed once are kept in a second set.
@@ -231,6 +241,14 @@ impl Args {
             is_exact: self.exact || is_once,
             target: self.approx.unwrap_or(self.rate),
         }
+    }
+
+    fn is_memory_little(&self) -> bool {
+        self.memory.is_some_and(|memory| memory.bytes <= BETWEEN_WORTH * BETWEEN_BYTES)
+    }
+
+    fn threads(&self) -> Option<NonZeroUsize> {
+        self.threads.or_else(|| self.is_memory_little().then_some(NonZeroUsize::MIN))
     }
 
     fn emit(&self) -> Emit {
@@ -242,13 +260,11 @@ impl Args {
     }
 
     fn tally(&self, inputs: &[PathBuf]) -> Result<Stats, Failure> {
-        let tally = Tally::new(self.hasher(), Keep::Record, self.budget().max_bytes);
         let run = occurrences::Run {
-            tally,
-            keys: Keys::new(self.key.rule()),
+            tally: Tally::new(Keep::Record, self.budget().max_bytes),
+            rule: self.rule(),
             output: Output::open(self.output.as_deref())?,
-            delimiter: self.record.delimiter(),
-            threads: self.threads,
+            threads: self.threads(),
             with_counts: self.count,
             counts: match (self.unique, self.repeated) {
                 (true, _) => 1..=1,
@@ -261,11 +277,11 @@ impl Args {
 
     fn full(&self, inputs: &[PathBuf]) -> Result<Stats, Failure> {
         let max_bytes = self.budget().max_bytes;
-        let tally = || Tally::new(self.hasher(), Keep::Key, max_bytes);
+        let tally = || Tally::new(Keep::Key, max_bytes);
         let again = (self.emit() == Emit::OneRepeat).then(tally);
         let judge = Judge::<u64>::Full { seen: tally(), again };
         let output = Output::open(self.output.as_deref())?;
-        self.stream(judge, output, None)?.run(inputs, Checkpoint::default())
+        self.stream(judge, output, None)?.run(self.source(inputs), Checkpoint::default())
     }
 
     /// Chooses the width of the hashes.
@@ -302,7 +318,7 @@ impl Args {
         sample: Option<&Sample>,
         found: Option<state::Found>,
     ) -> Result<Stats, Failure> {
-        let (hasher, budget) = (self.hasher(), self.budget());
+        let budget = self.budget();
         let mut seen = if self.approx.is_some() {
             let guess = sample.filter(|sample| sample.is_bound).map(|s| s.records as u64);
             let expected = match (self.items, guess) {
@@ -310,17 +326,16 @@ impl Args {
                 (None, Some(records)) => Expected::Guessed(records),
                 (None, None) => Expected::Unknown,
             };
-            Seen::<D>::approx(hasher, budget, expected)?
+            Seen::<D>::approx(budget, expected)?
         } else {
-            Seen::<D>::exact(hasher, budget)
+            Seen::<D>::exact(budget)
         };
         let mut from = Checkpoint { inputs: described(inputs), ..Checkpoint::default() };
         let Some(found) = found else {
             let output = Output::open(self.output.as_deref())?;
-            let again =
-                (self.emit() == Emit::OneRepeat).then(|| Box::new(Seen::exact(hasher, budget)));
+            let again = (self.emit() == Emit::OneRepeat).then(|| Box::new(Seen::exact(budget)));
             let judge = Judge::Digests { seen, again };
-            return self.stream(judge, output, None)?.run(inputs, from);
+            return self.stream(judge, output, None)?.run(self.source(inputs), from);
         };
         let mut state = found.state;
         let killed = found.killed.filter(|_| !self.restart);
@@ -365,7 +380,7 @@ impl Args {
             seen.insert_each(&digests, &mut new).map(drop)
         })?;
         let judge = Judge::Digests { seen, again: None };
-        self.stream(judge, output, Some(state))?.run(inputs, from)
+        self.stream(judge, output, Some(state))?.run(self.source(inputs), from)
     }
 
     fn stream<D: Width>(
@@ -377,15 +392,25 @@ impl Args {
         let suspects = self.suspects.as_deref().map(|path| Output::open(Some(path))).transpose()?;
         Ok(Stream {
             judge,
-            keys: Keys::new(self.key.rule()),
             emit: self.emit(),
             output,
             suspects,
             state,
             checkpoint_bytes: self.checkpoint.bytes.max(1),
-            delimiter: self.record.delimiter(),
-            threads: self.threads,
         })
+    }
+
+    fn source<'a>(&self, paths: &'a [PathBuf]) -> Source<'a> {
+        Source { paths, rule: self.rule(), threads: self.threads() }
+    }
+
+    fn rule(&self) -> Rule {
+        Rule {
+            key: self.key.rule(),
+            hasher: self.hasher(),
+            delimiter: self.record.delimiter(),
+            keeps_keys: self.full || self.count || self.unique,
+        }
     }
 
     /// Returns what a state must have been made with to be used by this run.

@@ -6,26 +6,24 @@ use std::path::PathBuf;
 
 use tamis::Answers;
 
-use super::batch::{Keys, each_batch};
+use super::cut::{Cut, Place, Rule};
+use super::cuts::Cuts;
 use super::stats::Stats;
 use super::tally::Tally;
 use crate::exit::Failure;
-use crate::input::{self, Input};
+use crate::input;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::records::Blocks;
 
 /// A run that counts.
 pub struct Run {
     /// What counts.
     pub tally: Tally,
     /// What is compared.
-    pub keys: Keys,
+    pub rule: Rule,
     /// Where the records go.
     pub output: Output,
-    /// The byte that ends a record.
-    pub delimiter: u8,
-    /// Whether reading has a thread of its own.
+    /// Threads to use; unsaid, all that help.
     pub threads: Option<NonZeroUsize>,
     /// Whether counts are written before records.
     pub with_counts: bool,
@@ -39,43 +37,34 @@ impl Run {
     /// # Errors
     ///
     /// Those of reading and writing, and of records that do not fit.
-    pub fn run(mut self, paths: &[PathBuf]) -> Result<Stats, Failure> {
+    pub fn run(self, paths: &[PathBuf]) -> Result<Stats, Failure> {
+        let Self { mut tally, rule, mut output, threads, with_counts, counts } = self;
         let mut stats = Stats::default();
         let mut progress = Progress::new(input::total_len_bytes(paths));
-        let (mut bounds, mut new) = (Vec::new(), Answers::new());
-        let mut before_bytes = 0;
-        for path in paths {
-            let input = Input::open(path)?.on_threads(self.threads)?;
-            let name = input.name().to_string();
-            let mut blocks = Blocks::new(input, self.delimiter);
-            loop {
-                let block = blocks.next_block().map_err(|error| input::failure(&name, &error))?;
-                let Some(block) = block else { break };
-                stats.bytes_read += block.len() as u64;
-                each_batch(block, self.delimiter, &mut bounds, |batch| {
-                    stats.records += batch.len() as u64;
-                    self.tally.insert_batch(&mut self.keys, batch, &mut new)
-                })?;
-                progress.at(before_bytes + blocks.reader().consumed_bytes());
+        let delimiter = rule.delimiter;
+        let mut cuts = Cuts::<u64>::new(paths, Place::default(), rule, threads);
+        let (mut cut, mut new) = (Cut::default(), Answers::new());
+        while cuts.next(&mut cut)? {
+            for batch in cut.batches() {
+                tally.insert_batch(&batch, &mut new)?;
             }
-            before_bytes += blocks.reader().len_bytes().unwrap_or(0);
+            stats.add(&cut);
+            progress.at(cut.consumed_bytes);
         }
-        let Self { tally, output, with_counts, counts, delimiter, .. } = &mut self;
         tally.each(|record, count| {
             if counts.contains(&count) {
                 stats.written += 1;
-                if *with_counts {
+                if with_counts {
                     output.write(format!("{count:>7} ").as_bytes())?;
                 }
                 output.write(record)?;
-                output.write(&[*delimiter])?;
+                output.write(&[delimiter])?;
             }
             Ok(())
         })?;
-        stats.keyless = self.keys.keyless;
-        stats.bytes_written = self.output.written_bytes();
-        stats.set_worth(self.tally.worth());
-        self.output.finish()?;
+        stats.bytes_written = output.written_bytes();
+        stats.set_worth(tally.worth());
+        output.finish()?;
         Ok(stats)
     }
 }

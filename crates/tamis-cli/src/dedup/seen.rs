@@ -1,9 +1,9 @@
 //! What the records seen so far are kept in: an exact set of digests, or the filter it became.
 
-use tamis::{Answers, DigestSet, Hasher, PlanError};
+use tamis::{Answers, DigestSet, PlanError};
 
 use super::approx::{Approx, Expected, Growth};
-use super::batch::{Batch, Keys, Width};
+use super::digest::Width;
 use crate::exit::Failure;
 use crate::size::Size;
 
@@ -21,9 +21,7 @@ pub struct Budget {
 /// A set of digests of width `D`.
 pub struct Seen<D: Width> {
     held: Held<D>,
-    hasher: Hasher,
     budget: Budget,
-    digests: Vec<D>,
     hashes: Vec<u64>,
 }
 
@@ -49,8 +47,8 @@ pub struct Worth {
 
 impl<D: Width> Seen<D> {
     /// Makes an empty exact set.
-    pub fn exact(hasher: Hasher, budget: Budget) -> Self {
-        Self::of(Held::Exact(DigestSet::within(budget.max_bytes)), hasher, budget)
+    pub fn exact(budget: Budget) -> Self {
+        Self::of(Held::Exact(DigestSet::within(budget.max_bytes)), budget)
     }
 
     /// Makes an empty filter for so many records.
@@ -58,40 +56,21 @@ impl<D: Width> Seen<D> {
     /// # Errors
     ///
     /// If there is no such filter in the budget.
-    pub fn approx(hasher: Hasher, budget: Budget, expected: Expected) -> Result<Self, Failure> {
+    pub fn approx(budget: Budget, expected: Expected) -> Result<Self, Failure> {
         let approx = Approx::new(expected, budget.target, Growth::Within(budget.max_bytes))
             .map_err(Failure::new)?;
-        Ok(Self::of(Held::Approx(approx), hasher, budget))
+        Ok(Self::of(Held::Approx(approx), budget))
     }
 
-    fn of(held: Held<D>, hasher: Hasher, budget: Budget) -> Self {
-        Self { held, hasher, budget, digests: Vec::new(), hashes: Vec::new() }
+    fn of(held: Held<D>, budget: Budget) -> Self {
+        Self { held, budget, hashes: Vec::new() }
     }
 
-    /// Inserts the records of a batch; tells which were new. Returns a line for the user if the set
-    /// became a filter.
+    /// Inserts digests; tells which were new. Returns a line for the user if the set became a filter.
     ///
     /// # Errors
     ///
     /// If memory is not enough and the set must stay exact.
-    pub fn insert_batch(
-        &mut self,
-        keys: &mut Keys,
-        batch: &Batch<'_>,
-        new: &mut Answers,
-    ) -> Result<Option<String>, Failure> {
-        let mut digests = std::mem::take(&mut self.digests);
-        keys.digest_each(&self.hasher, batch, &mut digests);
-        let said = self.insert_each(&digests, new);
-        self.digests = digests;
-        said
-    }
-
-    /// Inserts digests; as [`insert_batch`](Self::insert_batch).
-    ///
-    /// # Errors
-    ///
-    /// As for [`insert_batch`](Self::insert_batch).
     pub fn insert_each(
         &mut self,
         digests: &[D],
@@ -139,11 +118,6 @@ impl<D: Width> Seen<D> {
             "{distinct} distinct records fill the memory: going on with an approximate filter, at \
              first with a chance of {rate:.1e} to lose a new record"
         ))
-    }
-
-    /// Returns the digests of the batch inserted last.
-    pub fn last_digests(&self) -> &[D] {
-        &self.digests
     }
 
     /// Tells whether records answered as seen may be new.

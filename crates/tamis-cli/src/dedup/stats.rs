@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::cut::Cut;
+use super::digest::Width;
 use super::seen::Worth;
 use crate::count::Count;
 use crate::size::Size;
@@ -48,6 +50,13 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// Counts what was read.
+    pub fn add<D: Width>(&mut self, cut: &Cut<D>) {
+        self.records += cut.len() as u64;
+        self.bytes_read += cut.block.len() as u64;
+        self.keyless += cut.keyless;
+    }
+
     /// Takes over what the set says of itself.
     pub fn set_worth(&mut self, worth: Worth) {
         self.distinct = worth.distinct;

@@ -5,16 +5,17 @@ use std::path::PathBuf;
 
 use tamis::Answers;
 
-use super::batch::{Batch, Keys, Width, each_batch};
+use super::cut::{Batch, Cut, Place, Rule};
+use super::cuts::Cuts;
+use super::digest::Width;
 use super::seen::{Seen, Worth};
 use super::state::{Checkpoint, State};
 use super::stats::{Stats, grouped, shown};
 use super::tally::Tally;
 use crate::exit::Failure;
-use crate::input::{self, Input};
+use crate::input;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::records::{BLOCK_BYTES, Blocks};
 
 /// What is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,8 +50,6 @@ pub enum Judge<D: Width> {
 pub struct Stream<D: Width> {
     /// Who decides.
     pub judge: Judge<D>,
-    /// What is compared.
-    pub keys: Keys,
     /// What is written.
     pub emit: Emit,
     /// Where to.
@@ -61,9 +60,15 @@ pub struct Stream<D: Width> {
     pub state: Option<State>,
     /// How many bytes of input lie between checkpoints.
     pub checkpoint_bytes: u64,
-    /// The byte that ends a record.
-    pub delimiter: u8,
-    /// Whether reading has a thread of its own.
+}
+
+/// What is read, and how.
+pub struct Source<'a> {
+    /// The inputs.
+    pub paths: &'a [PathBuf],
+    /// What is compared.
+    pub rule: Rule,
+    /// Threads to use; unsaid, all that help.
     pub threads: Option<NonZeroUsize>,
 }
 
@@ -71,7 +76,6 @@ pub struct Stream<D: Width> {
 struct Work {
     stats: Stats,
     progress: Progress,
-    bounds: Vec<usize>,
     new: Answers,
     again: Answers,
     bytes: Vec<u8>,
@@ -87,23 +91,22 @@ impl<D: Width> Stream<D> {
     /// # Errors
     ///
     /// Those of reading and writing, and of a set that does not fit.
-    pub fn run(mut self, paths: &[PathBuf], from: Checkpoint) -> Result<Stats, Failure> {
+    pub fn run(mut self, source: Source<'_>, from: Checkpoint) -> Result<Stats, Failure> {
+        let paths = source.paths;
         let mut work = Work {
             stats: Stats { records: from.records, written: from.written, ..Stats::default() },
             progress: Progress::new(input::total_len_bytes(paths)),
-            bounds: Vec::new(),
             new: Answers::new(),
             again: Answers::new(),
             bytes: Vec::new(),
             warned: false,
         };
         let mut end = Checkpoint { inputs: from.inputs.clone(), ..Checkpoint::default() };
-        let done = self.pass(paths, from, &mut work);
+        let done = self.pass(source, from, &mut work);
         if let Err(failure) = done {
             self.output.abandon();
             return Err(failure);
         }
-        work.stats.keyless = self.keys.keyless;
         work.stats.bytes_written = self.output.written_bytes();
         work.stats.set_worth(self.judge.worth());
         if let Some(suspects) = self.suspects {
@@ -124,55 +127,39 @@ impl<D: Width> Stream<D> {
 
     fn pass(
         &mut self,
-        paths: &[PathBuf],
-        from: Checkpoint,
+        source: Source<'_>,
+        mut checkpoint: Checkpoint,
         work: &mut Work,
     ) -> Result<(), Failure> {
-        let mut checkpoint = from;
-        let first = checkpoint.input;
-        let mut before_bytes = 0;
+        let from = Place { input: checkpoint.input, at_bytes: checkpoint.at_bytes };
         self.checkpoint(&mut checkpoint, work)?;
+        let mut cuts = Cuts::new(source.paths, from, source.rule, source.threads);
+        let mut cut = Cut::default();
         let mut since_bytes = 0;
-        for (number, path) in paths.iter().enumerate().skip(first) {
-            let mut input = Input::open(path)?.on_threads(self.threads)?;
-            let mut at_bytes = 0;
-            if number == first && checkpoint.at_bytes > 0 {
-                at_bytes = checkpoint.at_bytes;
-                skip(&mut input, at_bytes)?;
+        while cuts.next(&mut cut)? {
+            cut.batches().try_for_each(|batch| self.batch(&batch, work))?;
+            if cut.may_wait {
+                // What comes in small pieces, such as from `tail -f`, is passed on at once.
+                self.output.flush()?;
             }
-            let mut blocks = Blocks::new(input, self.delimiter);
-            while let Some(block) = next_block(&mut blocks)? {
-                let len = block.len();
-                let delimiter = self.delimiter;
-                let mut bounds = std::mem::take(&mut work.bounds);
-                each_batch(block, delimiter, &mut bounds, |batch| self.batch(batch, work))?;
-                work.bounds = bounds;
-                if len < BLOCK_BYTES / 2 {
-                    // A source that comes in small pieces, such as `tail -f`, is passed on at once.
-                    self.output.flush()?;
-                }
-                at_bytes += len as u64;
-                since_bytes += len as u64;
-                work.stats.bytes_read += len as u64;
-                work.progress.at(before_bytes + blocks.reader().consumed_bytes());
-                self.warn(work);
-                if since_bytes >= self.checkpoint_bytes {
-                    (checkpoint.input, checkpoint.at_bytes) = (number, at_bytes);
-                    self.checkpoint(&mut checkpoint, work)?;
-                    since_bytes = 0;
-                }
+            work.stats.add(&cut);
+            work.progress.at(cut.consumed_bytes);
+            self.warn(work);
+            since_bytes += cut.block.len() as u64;
+            if since_bytes >= self.checkpoint_bytes {
+                (checkpoint.input, checkpoint.at_bytes) = (cut.end.input, cut.end.at_bytes);
+                self.checkpoint(&mut checkpoint, work)?;
+                since_bytes = 0;
             }
-            before_bytes += blocks.reader().len_bytes().unwrap_or(0);
         }
         Ok(())
     }
 
-    fn batch(&mut self, batch: &Batch<'_>, work: &mut Work) -> Result<(), Failure> {
+    fn batch(&mut self, batch: &Batch<'_, D>, work: &mut Work) -> Result<(), Failure> {
         let Work { new, again, .. } = work;
-        if let Some(line) = self.judge.judge(&mut self.keys, batch, new, again)? {
+        if let Some(line) = self.judge.judge(batch, new, again)? {
             work.progress.say(&line);
         }
-        work.stats.records += batch.len() as u64;
         let len = batch.len();
         let written = match self.emit {
             Emit::First => write(&mut self.output, batch, new.words().iter().copied())?,
@@ -183,9 +170,9 @@ impl<D: Width> Stream<D> {
         if let (Some(suspects), true) = (&mut self.suspects, self.judge.is_approximate()) {
             write(suspects, batch, inverted(new, len))?;
         }
-        if let (Some(state), Judge::Digests { seen, .. }) = (&mut self.state, &self.judge) {
+        if let Some(state) = &mut self.state {
             work.bytes.clear();
-            let digests = seen.last_digests();
+            let digests = batch.digests();
             new.ones().for_each(|i| digests[i].write_to(&mut work.bytes));
             state.remember(&work.bytes)?;
         }
@@ -226,16 +213,15 @@ impl<D: Width> Judge<D> {
     /// Tells which records of a batch are new, and which repeats are the first of their key.
     fn judge(
         &mut self,
-        keys: &mut Keys,
-        batch: &Batch<'_>,
+        batch: &Batch<'_, D>,
         new: &mut Answers,
         again: &mut Answers,
     ) -> Result<Option<String>, Failure> {
         match self {
-            Judge::Digests { seen, again: None } => seen.insert_batch(keys, batch, new),
+            Judge::Digests { seen, again: None } => seen.insert_each(batch.digests(), new),
             Judge::Digests { seen, again: Some(repeats) } => {
-                seen.insert_batch(keys, batch, new)?;
-                let digests = seen.last_digests();
+                let digests = batch.digests();
+                seen.insert_each(digests, new)?;
                 let places: Vec<usize> = new.zeros().collect();
                 let repeated: Vec<D> = places.iter().map(|&i| digests[i]).collect();
                 let mut first = Answers::new();
@@ -244,10 +230,10 @@ impl<D: Width> Judge<D> {
                 first.ones().for_each(|i| words[places[i] / 64] |= 1 << (places[i] % 64));
                 Ok(None)
             }
-            Judge::Full { seen, again: None } => seen.insert_batch(keys, batch, new).map(|()| None),
+            Judge::Full { seen, again: None } => seen.insert_batch(batch, new).map(|()| None),
             Judge::Full { seen, again: Some(repeats) } => {
-                seen.insert_batch(keys, batch, new)?;
-                repeats.insert_repeats(keys, batch, new, again).map(|()| None)
+                seen.insert_batch(batch, new)?;
+                repeats.insert_repeats(batch, new, again).map(|()| None)
             }
         }
     }
@@ -270,27 +256,6 @@ impl<D: Width> Judge<D> {
     }
 }
 
-/// Reads the next block, or fails with the input's name.
-fn next_block(blocks: &mut Blocks<Input>) -> Result<Option<&[u8]>, Failure> {
-    // The name is needed while the block is lent out, so the error is turned first.
-    let name = blocks.reader().name().to_string();
-    blocks.next_block().map_err(|error| input::failure(&name, &error))
-}
-
-/// Reads past what an earlier run has done.
-fn skip(input: &mut Input, len_bytes: u64) -> Result<(), Failure> {
-    let mut rest = std::io::Read::take(&mut *input, len_bytes);
-    let skipped = std::io::copy(&mut rest, &mut std::io::sink());
-    match skipped.map_err(|error| input.failure(&error))? {
-        skipped if skipped == len_bytes => Ok(()),
-        skipped => Err(Failure::new(format!(
-            "{}: ends at byte {skipped}, but an earlier run has read {len_bytes}; give it the same \
-             input, or --restart",
-            input.name()
-        ))),
-    }
-}
-
 /// The answers turned round; bits past the end stay zero.
 fn inverted(answers: &Answers, len: usize) -> impl Iterator<Item = u64> {
     answers.words().iter().enumerate().map(move |(i, word)| {
@@ -300,9 +265,9 @@ fn inverted(answers: &Answers, len: usize) -> impl Iterator<Item = u64> {
 }
 
 /// Writes the records of a batch that the mask names; neighbours go together.
-fn write(
+fn write<D: Width>(
     output: &mut Output,
-    batch: &Batch<'_>,
+    batch: &Batch<'_, D>,
     mask: impl Iterator<Item = u64>,
 ) -> Result<u64, Failure> {
     let mut written = 0;

@@ -7,9 +7,10 @@
 //!          varint            tally only            tally only, if the key is not the whole record
 //! ```
 
-use tamis::{Answers, Bitmap, Bits as _, BitsMut as _, Hasher, prefetch};
+use tamis::{Answers, Bitmap, Bits as _, BitsMut as _, prefetch};
 
-use super::batch::{Batch, Keys};
+use super::cut::Batch;
+use super::digest::Width;
 use super::seen::Worth;
 use crate::exit::Failure;
 use crate::size::Size;
@@ -31,26 +32,7 @@ pub struct Tally {
     chunks: Vec<Vec<u8>>,
     chunks_bytes: u64,
     keep: Keep,
-    hasher: Hasher,
     max_bytes: u64,
-    asked: Asked,
-}
-
-/// The keys of the batch in hand.
-#[derive(Default)]
-struct Asked {
-    hashes: Vec<u64>,
-    // Keys that are not whole records, with where they end and whether they were found.
-    bytes: Vec<u8>,
-    ends: Vec<(usize, bool)>,
-}
-
-impl Asked {
-    fn key<'a>(&'a self, batch: &Batch<'a>, i: usize) -> (&'a [u8], bool) {
-        let Some(&(end, found)) = self.ends.get(i) else { return (batch.record(i), true) };
-        let start = if i == 0 { 0 } else { self.ends[i - 1].0 };
-        (&self.bytes[start..end], found)
-    }
 }
 
 /// Entries up to this size share chunks.
@@ -65,11 +47,10 @@ const AHEAD: usize = 64;
 
 impl Tally {
     /// Makes an empty set that takes at most `max_bytes`.
-    pub fn new(hasher: Hasher, keep: Keep, max_bytes: u64) -> Self {
+    pub fn new(keep: Keep, max_bytes: u64) -> Self {
         let table = Bitmap::zeroed(0).expect("no memory is needed");
         let chunks = Vec::new();
-        let asked = Asked::default();
-        Self { table, len: 0, chunks, chunks_bytes: 0, keep, hasher, max_bytes, asked }
+        Self { table, len: 0, chunks, chunks_bytes: 0, keep, max_bytes }
     }
 
     /// Inserts the records of a batch; tells which were new.
@@ -77,33 +58,26 @@ impl Tally {
     /// # Errors
     ///
     /// If the keys do not fit.
-    pub fn insert_batch(
+    pub fn insert_batch<D: Width>(
         &mut self,
-        keys: &mut Keys,
-        batch: &Batch<'_>,
+        batch: &Batch<'_, D>,
         new: &mut Answers,
     ) -> Result<(), Failure> {
         self.reserve(batch.len() as u64)?;
-        let mut asked = std::mem::take(&mut self.asked);
-        self.ask(keys, batch, &mut asked);
         let words = new.reset(batch.len());
         let mut start = 0;
-        for word in words {
-            let end = batch.len().min(start + AHEAD);
-            for i in start..end {
-                prefetch(self.table.words(), self.home(asked.hashes[i]));
+        for (word, digests) in words.iter_mut().zip(batch.digests().chunks(AHEAD)) {
+            for digest in digests {
+                prefetch(self.table.words(), self.home(digest.hash64()));
             }
-            for i in start..end {
-                self.prefetch_key(asked.hashes[i]);
+            for digest in digests {
+                self.prefetch_key(digest.hash64());
             }
-            for i in start..end {
-                let (key, found) = asked.key(batch, i);
-                let is_new = self.insert(asked.hashes[i], key, found, batch.record(i))?;
-                *word |= u64::from(is_new) << (i - start);
+            for i in 0..digests.len() {
+                *word |= u64::from(self.insert_record(batch, start + i)?) << i;
             }
-            start = end;
+            start += digests.len();
         }
-        self.asked = asked;
         Ok(())
     }
 
@@ -112,44 +86,23 @@ impl Tally {
     /// # Errors
     ///
     /// If the keys do not fit.
-    pub fn insert_repeats(
+    pub fn insert_repeats<D: Width>(
         &mut self,
-        keys: &mut Keys,
-        batch: &Batch<'_>,
+        batch: &Batch<'_, D>,
         new_elsewhere: &Answers,
         new: &mut Answers,
     ) -> Result<(), Failure> {
         self.reserve(batch.len() as u64)?;
-        let mut asked = std::mem::take(&mut self.asked);
-        let keyless = keys.keyless;
-        self.ask(keys, batch, &mut asked);
-        // They were counted when the batch was first looked at.
-        keys.keyless = keyless;
         let words = new.reset(batch.len());
         for i in new_elsewhere.zeros() {
-            let (key, found) = asked.key(batch, i);
-            let is_new = self.insert(asked.hashes[i], key, found, batch.record(i))?;
-            words[i / 64] |= u64::from(is_new) << (i % 64);
+            words[i / 64] |= u64::from(self.insert_record(batch, i)?) << (i % 64);
         }
-        self.asked = asked;
         Ok(())
     }
 
-    /// Finds and hashes the keys of a batch.
-    fn ask(&self, keys: &mut Keys, batch: &Batch<'_>, asked: &mut Asked) {
-        asked.bytes.clear();
-        asked.ends.clear();
-        if !keys.are_whole() {
-            for i in 0..batch.len() {
-                let (key, found) = keys.of(batch.record(i));
-                asked.bytes.extend_from_slice(key);
-                asked.ends.push((asked.bytes.len(), found));
-            }
-        }
-        let mut hashes = std::mem::take(&mut asked.hashes);
-        hashes.clear();
-        hashes.extend((0..batch.len()).map(|i| self.hasher.hash(asked.key(batch, i).0)));
-        asked.hashes = hashes;
+    fn insert_record<D: Width>(&mut self, batch: &Batch<'_, D>, i: usize) -> Result<bool, Failure> {
+        let (key, found) = batch.key(i);
+        self.insert(batch.digests()[i].hash64(), key, found, batch.record(i))
     }
 
     /// Returns the first word of the slot at which the search for `hash` starts.
@@ -377,24 +330,33 @@ fn push_varint(bytes: &mut Vec<u8>, mut number: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::batch::each_batch;
+    use tamis::Hasher;
+
+    use super::super::cut::{Cut, Rule};
     use super::*;
     use crate::key::KeyArgs;
+    use crate::records::Blocks;
 
-    fn insert(tally: &mut Tally, block: &[u8]) -> Result<Vec<bool>, Failure> {
-        let mut keys = Keys::new(KeyArgs::default().rule());
+    fn insert(tally: &mut Tally, bytes: &[u8]) -> Result<Vec<bool>, Failure> {
+        let key = KeyArgs::default().rule();
+        let rule = Rule { key, hasher: Hasher::default(), delimiter: b'\n', keeps_keys: true };
         let (mut new, mut all) = (Answers::new(), Vec::new());
-        each_batch(block, b'\n', &mut Vec::new(), |batch| {
-            tally.insert_batch(&mut keys, batch, &mut new)?;
-            all.extend(new.iter());
-            Ok(())
-        })
-        .map(|()| all)
+        let (mut blocks, mut cut) = (Blocks::new(bytes, b'\n'), Cut::<u64>::default());
+        while blocks.read_block(&mut cut.block).unwrap() {
+            let end = cut.find_records(b'\n');
+            blocks.take_back(&mut cut.block, end);
+            cut.digest(&rule, &mut Vec::new());
+            for batch in cut.batches() {
+                tally.insert_batch(&batch, &mut new)?;
+                all.extend(new.iter());
+            }
+        }
+        Ok(all)
     }
 
     #[test]
     fn keys_of_equal_hash_stay_apart() {
-        let mut tally = Tally::new(Hasher::default(), Keep::Key, u64::MAX);
+        let mut tally = Tally::new(Keep::Key, u64::MAX);
         tally.reserve(10).unwrap();
         assert!(tally.insert(7, b"one", true, b"").unwrap());
         assert!(tally.insert(7, b"two", true, b"").unwrap());
@@ -405,7 +367,7 @@ mod tests {
 
     #[test]
     fn records_come_back_in_first_seen_order_with_their_counts() {
-        let mut tally = Tally::new(Hasher::default(), Keep::Record, u64::MAX);
+        let mut tally = Tally::new(Keep::Record, u64::MAX);
         let long = "x".repeat(CHUNK_BYTES + 5);
         let block = format!("b\na\nb\n{long}\n\nb\n{long}\nc\n");
         let new = insert(&mut tally, block.as_bytes()).unwrap();
@@ -423,7 +385,7 @@ mod tests {
 
     #[test]
     fn a_limit_is_an_error_that_says_what_to_do() {
-        let mut tally = Tally::new(Hasher::default(), Keep::Key, CHUNK_BYTES as u64 + 100_000);
+        let mut tally = Tally::new(Keep::Key, CHUNK_BYTES as u64 + 100_000);
         let block: String = (0..100_000).map(|i| format!("{i}\n")).collect();
         match insert(&mut tally, block.as_bytes()) {
             Err(Failure::Message(line)) => assert!(line.contains("--memory"), "{line}"),

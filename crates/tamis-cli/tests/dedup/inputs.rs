@@ -70,6 +70,10 @@ fn a_slow_source_is_passed_on_at_once() {
             sink.read_exact(&mut answer).unwrap();
             assert_eq!(&answer, line);
         }
+        // More lines at once than are looked at together.
+        source.write_all(&[&b"a\n".repeat(30_000)[..], b"c\n"].concat()).unwrap();
+        sink.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"c\n");
         drop(source);
         assert!(child.wait().unwrap().success());
     }

@@ -6,3 +6,4 @@ mod inputs;
 mod modes;
 mod program;
 mod state;
+mod threads;

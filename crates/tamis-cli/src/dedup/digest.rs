@@ -1,0 +1,72 @@
+//! The hashes that stand for records.
+
+use tamis::{Digest, Hasher};
+
+/// A digest that records can be reduced to.
+pub trait Width: Digest + Default {
+    /// Hashes a key.
+    fn digest(hasher: &Hasher, key: &[u8]) -> Self;
+
+    /// Returns another digest, for a record that has no key: it must not meet an equal key.
+    fn keyless(self) -> Self;
+
+    /// Appends the digest's bytes, little-endian.
+    fn write_to(self, bytes: &mut Vec<u8>);
+
+    /// Reads digests written by [`write_to`](Self::write_to).
+    fn read_each(bytes: &[u8], out: &mut Vec<Self>);
+}
+
+impl Width for u64 {
+    #[inline]
+    fn digest(hasher: &Hasher, key: &[u8]) -> Self {
+        hasher.hash(key)
+    }
+
+    #[inline]
+    fn keyless(self) -> Self {
+        !self
+    }
+
+    fn write_to(self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.to_le_bytes());
+    }
+
+    fn read_each(bytes: &[u8], out: &mut Vec<Self>) {
+        out.clear();
+        out.extend(bytes.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)));
+    }
+}
+
+impl Width for u128 {
+    #[inline]
+    fn digest(hasher: &Hasher, key: &[u8]) -> Self {
+        hasher.hash128(key)
+    }
+
+    #[inline]
+    fn keyless(self) -> Self {
+        !self
+    }
+
+    fn write_to(self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.to_le_bytes());
+    }
+
+    fn read_each(bytes: &[u8], out: &mut Vec<Self>) {
+        out.clear();
+        out.extend(bytes.as_chunks::<16>().0.iter().map(|bytes| u128::from_le_bytes(*bytes)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_without_a_key_meets_no_equal_key() {
+        let hasher = Hasher::default();
+        assert_ne!(u64::digest(&hasher, b"a"), u64::digest(&hasher, b"a").keyless());
+        assert_ne!(u128::digest(&hasher, b"a"), u128::digest(&hasher, b"a").keyless());
+    }
+}

@@ -1,0 +1,127 @@
+//! How many threads work makes no difference but in time.
+
+use std::fs;
+use std::io::Write as _;
+
+use proptest::prelude::*;
+
+use super::program::{Run, dedup, lines};
+
+/// Records of all lengths over some blocks, many of them repeats; the last may lack its end.
+fn text(seed: u64, end: u8) -> Vec<u8> {
+    let (mut text, mut state) = (Vec::new(), seed | 1);
+    while text.len() < 3 << 20 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(seed | 1);
+        let number = (state >> 40) % 5000;
+        // Short, empty, and now and then longer than a block.
+        let padding = match number % 1000 {
+            999 if number == 999 => 700_000,
+            0..100 => 300,
+            _ => number as usize % 3,
+        };
+        if number % 7 > 0 {
+            write!(text, "{number},{},", number % 50).unwrap();
+            text.resize(text.len() + padding, b'x');
+        }
+        text.push(end);
+    }
+    text.truncate(text.len() - (seed % 3) as usize);
+    text
+}
+
+/// What a run printed and counted, without the time and the memory it took.
+fn known(run: &Run) -> (&[u8], i32, serde_json::Value, String) {
+    let (stats, said): (Vec<_>, Vec<_>) =
+        run.stderr.lines().partition(|line| line.starts_with('{'));
+    let mut stats: serde_json::Value =
+        stats.first().map_or(serde_json::Value::Null, |line| serde_json::from_str(line).unwrap());
+    for taken in ["seconds", "memory_bytes"] {
+        stats[taken] = 0.into();
+    }
+    (&run.stdout, run.status, stats, said.join("\n"))
+}
+
+fn on_threads(threads: &str, options: &[&str]) -> Run {
+    let options = options.iter().copied().chain(["--stats=json", "--threads", threads]);
+    dedup(options, b"")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn any_number_of_threads_prints_and_counts_the_same(
+        seed: u64,
+        null: bool,
+        is_packed: bool,
+        mode in prop::sample::select(vec!["--stats", "--repeated", "--repeated=all", "--count"]),
+        method in prop::sample::select(vec![
+            "--hash-bits=64",
+            "--hash-bits=128",
+            "--full",
+            "--approx=0.01",
+        ]),
+        key in prop::sample::select(vec![&[][..], &["-d,", "-k2"], &["-d,", "-k3"], &["--url"]]),
+    ) {
+        let is_approximate = method.starts_with("--approx");
+        prop_assume!(!is_approximate || !["--repeated", "--count"].contains(&mode));
+        // Packed data comes in other pieces from a thread, and an estimate is made after each piece.
+        let is_packed = is_packed && !is_approximate;
+        let folder = tempfile::tempdir().unwrap();
+        let end = if null { 0 } else { b'\n' };
+        let mut paths = Vec::new();
+        for (name, text) in [("one", text(seed, end)), ("two", text(!seed, end))] {
+            let path = folder.path().join(name).to_str().unwrap().to_owned();
+            let bytes = if is_packed { zstd::encode_all(&text[..], 1).unwrap() } else { text };
+            fs::write(&path, bytes).unwrap();
+            paths.push(path);
+        }
+        let mut options = vec![mode, method, &paths[0], &paths[1]];
+        options.extend(key);
+        options.extend(null.then_some("-0"));
+        if mode == "--stats" {
+            options.remove(0);
+        }
+        let one = on_threads("1", &options);
+        prop_assert!(one.stdout.len() > 100 && one.status == 0, "{}", one.stderr);
+        for threads in ["2", "8"] {
+            let run = on_threads(threads, &options);
+            prop_assert!(known(&run) == known(&one), "{threads}: {} {}", run.stderr, one.stderr);
+        }
+    }
+}
+
+#[test]
+fn what_came_before_a_broken_input_is_the_same_on_any_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (good, broken) = (path("good"), path("broken"));
+    fs::write(&good, lines(100_000, 100_000)).unwrap();
+    let packed = zstd::encode_all(&lines(200_000, 1 << 40)[..], 1).unwrap();
+    fs::write(&broken, &packed[..packed.len() / 2]).unwrap();
+    let expected = dedup([&good], b"").quietly();
+    let one = on_threads("1", &[&good, &broken]);
+    for threads in ["1", "2", "8"] {
+        let run = on_threads(threads, &[&good, &broken]);
+        run.fails_with("cut short");
+        assert!(run.stdout.starts_with(&expected), "{threads}");
+        assert_eq!(run.stderr, one.stderr);
+    }
+}
+
+#[test]
+fn a_state_of_one_thread_serves_a_run_of_many() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (state, input) = (path("state"), path("in"));
+    let old = lines(100_000, 1 << 40);
+    let all = [&old[..], b"new\n", &old, b"newer"].concat();
+    for (threads, then) in [("1", "8"), ("8", "1")] {
+        fs::write(&input, &old).unwrap();
+        let options = ["--state", &state, "--checkpoint", "1M", &input];
+        assert_eq!(on_threads(threads, &options).status, 0);
+        fs::write(&input, &all).unwrap();
+        assert_eq!(on_threads(then, &options).stdout, b"new\nnewer\n");
+        fs::remove_file(&state).unwrap();
+    }
+}
