@@ -60,8 +60,11 @@ fn an_interrupted_run_leaves_the_old_file_and_no_other() {
             // The tests may themselves run where these signals are ignored.
             let mut child = start(&folder, "--default-signal=INT,TERM,HUP", line, "1\n2\n");
             wait_until("there is a temporary file", || temporary_files(&folder) == files);
+            // Open until the end: a run whose input ends may be done before it hears the signal.
+            let stdin = child.stdin.take();
             send(signal, &child);
             let status = child.wait().unwrap();
+            drop(stdin);
             // To the shell it has died of the signal: `$?` is 130 after Ctrl-C, and loops end.
             assert_eq!(status.signal(), Some(number), "{line}: {status}");
             assert_eq!(folder.names(), ["out"], "{line}");
@@ -77,8 +80,10 @@ fn an_interrupted_run_with_a_state_can_be_given_again() {
     let mut child = start(&folder, "--default-signal=INT", line, "1\n2\n2\n");
     let part = || std::fs::metadata(folder.path(".out.tamis-part")).map_or(0, |file| file.len());
     wait_until("lines are in the part", || part() > 0);
+    let stdin = child.stdin.take();
     send("INT", &child);
     assert_eq!(child.wait().unwrap().signal(), Some(2));
+    drop(stdin);
     assert_eq!(folder.names(), [".out.tamis-part", "seen"]);
     let ended = folder.feed(line, "1\n2\n2\n3\n");
     assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
