@@ -101,7 +101,9 @@ impl<R: Read> Blocks<R> {
                 most += (most / 4).max(self.block_bytes);
                 make_room(room, most)?;
             }
-            let read = read_some(&mut self.reader, &mut room[end..most])?;
+            // No more than a block: what lies behind a long record is copied until it is used.
+            let until = most.min(end + self.block_bytes);
+            let read = read_some(&mut self.reader, &mut room[end..until])?;
             self.is_at_end = read == 0;
             self.may_wait = read < self.block_bytes / 2;
             end += read;
@@ -160,6 +162,22 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn what_lies_behind_a_long_record_is_no_more_than_a_block() {
+        let bytes = [vec![b'a'; 1 << 16], b"\nb".repeat(1 << 15)].concat();
+        let mut blocks = Blocks::with_block_bytes(&bytes[..], b'\n', 64);
+        let mut block = Block::default();
+        let mut read = 0;
+        while blocks.read_block(&mut block).unwrap() {
+            // As one who takes record after record.
+            let first = memchr::memchr(b'\n', &block).map_or(block.len(), |at| at + 1);
+            blocks.take_back(&mut block, first);
+            assert!(blocks.rest.len() <= 64, "{} bytes wait", blocks.rest.len());
+            read += block.len();
+        }
+        assert_eq!(read, bytes.len());
+    }
 
     /// Hands out at most `step` bytes a call, as a pipe does.
     struct Dribble<'a> {
