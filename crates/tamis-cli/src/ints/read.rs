@@ -44,6 +44,8 @@ pub struct Block {
     pub values: Vec<u64>,
     /// Whether the input may wait before it gives more, as a pipe does: time to show results.
     pub may_wait: bool,
+    /// How much of all inputs was read so far, as it lies on disk.
+    consumed_bytes: u64,
 }
 
 /// How much is read at once; a longer token is no integer.
@@ -52,6 +54,7 @@ const BLOCK_BYTES: usize = 256 << 10;
 /// Reads integers from a list of inputs.
 pub struct Reader {
     decoder: Decoder,
+    progress: Progress,
     threads: usize,
 }
 
@@ -69,15 +72,9 @@ impl Reader {
     ) -> Result<Self, Failure> {
         let paths = input::checked(files)?;
         let progress = Progress::new(input::total_len_bytes(&paths));
-        let decoder = Decoder {
-            paths: paths.into_iter(),
-            source: None,
-            format,
-            range,
-            progress,
-            done_bytes: 0,
-        };
-        Ok(Self { decoder, threads })
+        let decoder =
+            Decoder { paths: paths.into_iter(), source: None, format, range, done_bytes: 0 };
+        Ok(Self { decoder, progress, threads })
     }
 
     /// Calls `visit` with the integers of all inputs in order.
@@ -90,7 +87,7 @@ impl Reader {
         self,
         mut visit: impl FnMut(&Block) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let Self { mut decoder, threads } = self;
+        let Self { mut decoder, mut progress, threads } = self;
         let mut blocks = Ahead::new(move |block: &mut Block| decoder.next(block));
         let mut block = Block::default();
         while blocks.next(&mut block)? {
@@ -98,6 +95,7 @@ impl Reader {
             if threads > 1 && !block.may_wait {
                 blocks.start();
             }
+            progress.at(block.consumed_bytes);
             visit(&block)?;
         }
         Ok(())
@@ -110,7 +108,6 @@ struct Decoder {
     source: Option<Source>,
     format: Format,
     range: Option<RangeInclusive<u64>>,
-    progress: Progress,
     done_bytes: u64,
 }
 
@@ -170,7 +167,7 @@ impl Decoder {
             place.lines += memchr_iter(b'\n', &read[..whole]).count() as u64;
         }
         place.bytes += whole as u64;
-        self.progress.at(self.done_bytes + input.consumed_bytes());
+        block.consumed_bytes = self.done_bytes + input.consumed_bytes();
         block.may_wait = len < buffer.len() / 2;
         if len == 0 {
             self.done_bytes += input.consumed_bytes();
