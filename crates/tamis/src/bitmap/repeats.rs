@@ -188,12 +188,11 @@ impl Part<'_> {
         let mut repeats = 0;
         for (nth, line) in items.chunks(BUFFER).enumerate() {
             prefetch_index(ahead, nth * BUFFER);
-            for _ in 0..self.lines_ahead {
-                if self.word_ahead < self.end_ahead {
-                    prefetch_index(&self.seen[..], self.word_ahead);
-                    self.word_ahead += LINE_WORDS;
-                }
+            let until = self.end_ahead.min(self.word_ahead + self.lines_ahead * LINE_WORDS);
+            for word in (self.word_ahead..until).step_by(LINE_WORDS) {
+                prefetch_index(&self.seen[..], word);
             }
+            self.word_ahead = until;
             for &item in line {
                 let word = &mut self.seen[word_of(item)];
                 let is_again = *word >> (item % 64) & 1;
