@@ -40,9 +40,11 @@ impl Read for ReadAhead {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.at == self.piece.len {
             self.at = 0;
-            if !self.pieces.next(&mut self.piece)? {
+            let next = self.pieces.next(&mut self.piece);
+            if !matches!(next, Ok(true)) {
                 self.piece = Piece::default();
             }
+            next?;
         }
         let len = buffer.len().min(self.piece.len - self.at);
         buffer[..len].copy_from_slice(&self.piece.room[self.at..self.at + len]);

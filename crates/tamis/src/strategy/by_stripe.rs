@@ -100,6 +100,9 @@ impl<'a> ByStripe<'a> {
         let (shift, line, blocks) = (self.bits.stripe_shift(), self.line(), self.blocks());
         let start = stripe * (self.capacity + GAP);
         let len = std::mem::take(&mut self.lens[stripe]) as usize;
+        if len == 0 {
+            return;
+        }
         let entries = &mut self.entries[start..start + len];
         let mut first = stripe << shift;
         let mut end = first + (1 << shift);
