@@ -53,7 +53,8 @@ pub trait Item {
     /// Does so and hands on each hash as soon as it is known, to ask for the memory it points to while
     /// the next ones are computed.
     ///
-    /// Integers of 4 and 8 bytes hand on nothing: all of them are hashed before memory has answered.
+    /// `u32` and `u64` hand on nothing: all of them are hashed before memory has answered. Others are
+    /// asked for their stable bytes twice, the first time to have them fetched: let these be borrowed.
     ///
     /// # Panics
     ///

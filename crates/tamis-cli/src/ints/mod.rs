@@ -103,7 +103,8 @@ struct Reading {
     #[arg(long, value_name = "SIZE")]
     memory: Option<Size>,
 
-    /// Work on up to N threads [default: one for each processor]
+    /// Work on up to N threads; from 2 on, one more each may read and write [default: one for each
+    /// processor]
     #[arg(long, value_name = "N", value_parser = crate::count::threads)]
     threads: Option<NonZeroUsize>,
 }

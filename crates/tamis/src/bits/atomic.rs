@@ -3,7 +3,7 @@
 //! Bits only ever go from 0 to 1. A lookup is a plain read of a block. An insert must not lose the
 //! bits that another thread sets in the same block meanwhile; eight `fetch_or` would do and cost
 //! eight locked instructions. Instead the words are cut into a few hundred stripes, runs of lines with
-//! a byte each, which is locked around a vector OR; or around hundreds of them, by a batch that was
+//! a lock each, which is held around a vector OR; or around hundreds of them, by a batch that was
 //! sorted by stripe.
 //!
 //! Invariants: every write of a word happens under its stripe; a stripe is held for the writes
