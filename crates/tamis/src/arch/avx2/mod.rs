@@ -55,7 +55,7 @@ impl Located {
 /// Smaller filters lie in the second cache, whose latency the CPU hides by itself.
 const PREFETCH_FROM_BYTES: usize = 1 << 18;
 
-/// Runs `answer` on each batch of located hashes, the next batch's lines being on their way.
+/// Runs `answer` on each batch of located hashes: with the batch, its length, and the lines to come.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn each_batch<W: Word>(
@@ -63,26 +63,45 @@ fn each_batch<W: Word>(
     hashes: &[u64],
     answers: &mut [u64],
     locate: impl Fn(&[u64], &mut Located),
-    mut answer: impl FnMut(&Located, usize) -> u64,
+    mut answer: impl FnMut(&Located, usize, Coming<'_>) -> u64,
 ) {
     let is_large = words.len() * size_of::<W>() > PREFETCH_FROM_BYTES;
-    let locate = |hashes: &[u64], located: &mut Located| {
-        locate(hashes, located);
-        if is_large {
-            for &start in &located.starts[..hashes.len()] {
-                prefetch_address(words.cast::<u8>().wrapping_add(start as usize));
-            }
-        }
-    };
+    let words = words.cast::<u8>();
     let mut ring = [Located::NONE; 2];
     let mut batches = hashes.chunks(BATCH).zip(answers).enumerate().peekable();
     if let Some((_, (first, _))) = batches.peek() {
         locate(first, &mut ring[0]);
+        let coming = Coming { words, batch: is_large.then_some(&ring[0]) };
+        (0..BATCH).step_by(8).for_each(|i| coming.prefetch_8(i));
     }
     while let Some((i, (batch, word))) = batches.next() {
-        if let Some((_, (next, _))) = batches.peek() {
+        let next = batches.peek().map(|(_, (next, _))| *next);
+        if let Some(next) = next {
             locate(next, &mut ring[(i + 1) % 2]);
         }
-        *word = answer(&ring[i % 2], batch.len());
+        let batch_to_come = (is_large && next.is_some()).then_some(&ring[(i + 1) % 2]);
+        let coming = Coming { words, batch: batch_to_come };
+        *word = answer(&ring[i % 2], batch.len(), coming);
+    }
+}
+
+/// The next batch, whose lines are asked for while this one is answered: 64 requests at once are more
+/// than a CPU keeps under way.
+#[derive(Clone, Copy)]
+struct Coming<'a> {
+    words: *const u8,
+    /// None if nothing comes, or the filter is small.
+    batch: Option<&'a Located>,
+}
+
+impl Coming<'_> {
+    /// Asks for the lines of eight items, from number `i` on.
+    #[inline(always)]
+    fn prefetch_8(self, i: usize) {
+        if let Some(batch) = self.batch {
+            for &start in &batch.starts[i..i + 8] {
+                prefetch_address(self.words.wrapping_add(start as usize));
+            }
+        }
     }
 }

@@ -18,8 +18,9 @@ pub(in crate::arch) fn contains_one_256<W: Word>(words: &[W], hash: u64) -> bool
 #[target_feature(enable = "avx2")]
 pub(super) fn contains<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]) {
     let locate = |hashes: &[u64], located: &mut Located| locate(words.len(), hashes, located);
-    each_batch(words, hashes, answers, locate, |located, len| {
+    each_batch(words, hashes, answers, locate, |located, len, coming| {
         let mut mask = 0;
+        (0..len & !7).step_by(8).for_each(|i| coming.prefetch_8(i));
         for (i, (&start, &hash)) in located.starts.iter().zip(&located.lanes).take(len).enumerate()
         {
             // SAFETY: `locate` put the start of a whole block here.
@@ -34,8 +35,9 @@ pub(super) fn insert(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
     // A pointer from here on: no reference to the words may be alive while they are written.
     let words: *mut [u64] = words;
     let locate = |hashes: &[u64], located: &mut Located| locate(words.len(), hashes, located);
-    each_batch(words, hashes, answers, locate, |located, len| {
+    each_batch(words, hashes, answers, locate, |located, len, coming| {
         let mut mask = 0;
+        (0..len & !7).step_by(8).for_each(|i| coming.prefetch_8(i));
         for (i, (&start, &hash)) in located.starts.iter().zip(&located.lanes).take(len).enumerate()
         {
             let block = words.cast::<u8>().wrapping_add(start as usize).cast();

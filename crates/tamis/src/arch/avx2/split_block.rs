@@ -150,10 +150,11 @@ macro_rules! test_one {
 pub(super) fn contains<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]) {
     let words = std::ptr::slice_from_raw_parts(words.as_ptr().cast::<u64>(), words.len());
     let locate = |hashes: &[u64], located: &mut Located| locate(words.len(), hashes, located);
-    each_batch(words, hashes, answers, locate, |located, len| {
+    each_batch(words, hashes, answers, locate, |located, len, coming| {
         let mut mask = 0_u64;
         // From the last item to the first, in whole eights: what stands behind the last is a block too.
         for i in (0..len).step_by(8).rev() {
+            coming.prefetch_8(i);
             // SAFETY: `locate` and nobody else puts starts here: each is that of a whole block, or 0.
             // What the lanes are made of stands 512 bytes behind: the pointer is one to all of
             // `located`. Shared words: as in `contains_one_512`.
@@ -257,10 +258,11 @@ macro_rules! set_from {
 #[target_feature(enable = "avx2")]
 unsafe fn insert_each(words: *mut [u64], hashes: &[u64], answers: &mut [u64]) {
     let locate = |hashes: &[u64], located: &mut Located| locate(words.len(), hashes, located);
-    each_batch(words, hashes, answers, locate, |located, len| {
+    each_batch(words, hashes, answers, locate, |located, len, coming| {
         let mut new = [0_u8; BATCH];
         let whole = len & !7;
         for i in (0..whole).step_by(8) {
+            coming.prefetch_8(i);
             // SAFETY: `locate` put the starts of whole blocks here, which may be written; `new` has a
             // byte for each item.
             unsafe { set_from!(i, words, located, new, 0 1 2 3 4 5 6 7) };
