@@ -11,6 +11,7 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
+use super::batch::{BATCH, Located};
 use super::memory::prefetch_address;
 use super::{Kernels, OwnedKernels, scalar};
 use crate::bits::Word;
@@ -120,24 +121,6 @@ pub(super) unsafe fn insert_one_512(words: *mut [u64], hash: u64) -> bool {
         );
     }
     missing != 0
-}
-
-/// How many items' lines are asked for before the first of them is read.
-const BATCH: usize = 64;
-
-/// What a batch needs of its items.
-#[derive(Clone, Copy)]
-// Aligned: a vector store across two lines would not forward to the loads that follow.
-#[repr(C, align(64))]
-struct Located {
-    /// The byte at which the block starts.
-    starts: [u64; BATCH],
-    /// The eight bit numbers, a byte each (`contains`), or the spread hash (`insert`).
-    lanes: [u64; BATCH],
-}
-
-impl Located {
-    const NONE: Self = Self { starts: [0; BATCH], lanes: [0; BATCH] };
 }
 
 /// Finds the blocks of up to [`BATCH`] hashes and asks for their lines.

@@ -10,6 +10,8 @@
 mod avx2;
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 mod avx512;
+#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+mod batch;
 pub(crate) mod digests;
 pub(crate) mod memory;
 pub(crate) mod partition;
@@ -307,20 +309,20 @@ mod tests {
         #[test]
         fn one_item_answers_as_a_batch(hashes in prop::collection::vec(any::<u64>(), 1..300)) {
             for level in available() {
-            let (mut one, mut each) = (vec![0_u64; 80], vec![0_u64; 80]);
-            for &hash in &hashes {
-                let mut new = [0];
-                scalar::insert_512(&mut each, &[hash], &mut new);
-                prop_assert_eq!(insert_one_512(level, &mut one, hash), new[0] == 1);
-                prop_assert!(contains_one_512(level, &one, hash));
-                for hash in [hash, !hash] {
-                    let expected = scalar::contains_one_512(&one, hash);
-                    prop_assert_eq!(contains_one_512(level, &one, hash), expected);
-                    let expected = scalar::contains_one_256(&one, hash);
-                    prop_assert_eq!(contains_one_256(&one, hash), expected);
+                let (mut one, mut each) = (vec![0_u64; 80], vec![0_u64; 80]);
+                for &hash in &hashes {
+                    let mut new = [0];
+                    scalar::insert_512(&mut each, &[hash], &mut new);
+                    prop_assert_eq!(insert_one_512(level, &mut one, hash), new[0] == 1);
+                    prop_assert!(contains_one_512(level, &one, hash));
+                    for hash in [hash, !hash] {
+                        let expected = scalar::contains_one_512(&one, hash);
+                        prop_assert_eq!(contains_one_512(level, &one, hash), expected);
+                        let expected = scalar::contains_one_256(&one, hash);
+                        prop_assert_eq!(contains_one_256(&one, hash), expected);
+                    }
                 }
-            }
-            prop_assert_eq!(one, each);
+                prop_assert_eq!(one, each);
             }
         }
     }

@@ -10,7 +10,7 @@ use std::num::NonZero;
 
 use super::Bloom;
 use crate::arch;
-use crate::bins::{self, Bins};
+use crate::bins::{self, Bins, THREAD_ITEMS};
 use crate::bits::{Bitmap, BitsMut};
 use crate::filter::{CHUNK, Filter as _, Insert as _};
 use crate::hash::Hasher;
@@ -103,9 +103,6 @@ const PARTS_FROM_BYTES: usize = 16 << 20;
 
 /// A smaller filter is filled before a second thread has started.
 const THREADS_FROM_BYTES: usize = 1 << 20;
-
-/// Fewer items for each thread do not pay for starting it.
-const THREAD_ITEMS: usize = 1 << 18;
 
 /// More would wait for memory together.
 const MAX_THREADS: usize = 64;

@@ -20,6 +20,9 @@ impl<S: Strategy> Bloom<S, AtomicBitmap> {
     /// kind: they are sorted before they are set, in up to 1.6 MB beside the filter. Answers are those of
     /// an insert in order, and all items of a batch are in when it returns.
     ///
+    /// Cost: up to 16 KiB of locks beside the bits, and while a batch is inserted at most 1.6 MB for its
+    /// thread.
+    ///
     /// # Errors
     ///
     /// As for [`Bloom::new`].

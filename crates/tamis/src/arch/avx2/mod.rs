@@ -7,6 +7,7 @@ mod split_block;
 pub(super) use parquet::contains_one_256;
 pub(super) use split_block::{contains_one_512, insert_512_shared, insert_one_512};
 
+use super::batch::{BATCH, Located};
 use super::memory::prefetch_address;
 use super::{Kernels, OwnedKernels};
 use crate::bits::Word;
@@ -33,23 +34,6 @@ pub(super) fn readers<W: Word>() -> Kernels<W> {
             parquet::contains(words, hashes, answers);
         },
     }
-}
-
-/// How many items' lines are asked for before the first of them is read.
-const BATCH: usize = 64;
-
-/// What a batch needs of its items.
-// Aligned: a vector store across two lines would not forward to the loads that follow.
-#[repr(C, align(64))]
-struct Located {
-    /// The byte at which the block starts.
-    starts: [u64; BATCH],
-    /// What the bits in the lanes are made of.
-    lanes: [u64; BATCH],
-}
-
-impl Located {
-    const NONE: Self = Self { starts: [0; BATCH], lanes: [0; BATCH] };
 }
 
 /// Smaller filters lie in the second cache, whose latency the CPU hides by itself.

@@ -3,7 +3,8 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use super::{Located, each_batch};
+use super::each_batch;
+use crate::arch::batch::Located;
 use crate::bits::Word;
 use crate::strategy::Parquet;
 
@@ -20,9 +21,11 @@ pub(super) fn contains<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]
     let locate = |hashes: &[u64], located: &mut Located| locate(words.len(), hashes, located);
     each_batch(words, hashes, answers, locate, |located, len, coming| {
         let mut mask = 0;
-        (0..len & !7).step_by(8).for_each(|i| coming.prefetch_8(i));
         for (i, (&start, &hash)) in located.starts.iter().zip(&located.lanes).take(len).enumerate()
         {
+            if i % 8 == 0 {
+                coming.prefetch_8(i);
+            }
             // SAFETY: `locate` put the start of a whole block here.
             mask |= u64::from(unsafe { holds(words, hash, start as usize / 8) }) << i;
         }
@@ -37,9 +40,11 @@ pub(super) fn insert(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
     let locate = |hashes: &[u64], located: &mut Located| locate(words.len(), hashes, located);
     each_batch(words, hashes, answers, locate, |located, len, coming| {
         let mut mask = 0;
-        (0..len & !7).step_by(8).for_each(|i| coming.prefetch_8(i));
         for (i, (&start, &hash)) in located.starts.iter().zip(&located.lanes).take(len).enumerate()
         {
+            if i % 8 == 0 {
+                coming.prefetch_8(i);
+            }
             let block = words.cast::<u8>().wrapping_add(start as usize).cast();
             let bits = bits(hash);
             // SAFETY: `locate` put the start of a whole block here, and the words are ours alone.

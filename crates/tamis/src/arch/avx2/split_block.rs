@@ -10,8 +10,9 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use super::{BATCH, Located, each_batch};
+use super::each_batch;
 use crate::arch::as_cells;
+use crate::arch::batch::{BATCH, Located};
 use crate::bits::Word;
 use crate::strategy::SplitBlock;
 use crate::sync::AtomicU64;
@@ -120,9 +121,8 @@ pub(in crate::arch) unsafe fn insert_one_512(words: *mut [u64], hash: u64) -> bo
     flag != 0
 }
 
-/// Tests item `$i` of an eight; the carry, which tells that all its bits are set, enters the mask from
-/// below.
-macro_rules! test_one {
+/// Loads the block of item `$i` from `located` on, and the number of its bit in each lane.
+macro_rules! numbers_of_one {
     ($i:literal) => {
         concat!(
             "mov {start}, qword ptr [{located} + 8*",
@@ -137,6 +137,16 @@ macro_rules! test_one {
             "vpand {first}, {first}, {low_six}\n",
             "vpand {second}, {second}, {low_six}\n",
             "vmovdqu {second_half}, ymmword ptr [{words} + {start} + 32]\n",
+        )
+    };
+}
+
+/// Tests item `$i` of an eight; the carry, which tells that all its bits are set, enters the mask from
+/// below.
+macro_rules! test_one {
+    ($i:literal) => {
+        concat!(
+            numbers_of_one!($i),
             "vpsrlvq {first}, {first_half}, {first}\n",
             "vpsrlvq {second}, {second_half}, {second}\n",
             "vpand {first}, {first}, {second}\n",
@@ -199,18 +209,7 @@ pub(in crate::arch) fn insert_512_shared(words: &[AtomicU64], hashes: &[u64], an
 macro_rules! set_one {
     ($i:literal) => {
         concat!(
-            "mov {start}, qword ptr [{located} + 8*",
-            $i,
-            "]\n",
-            "vpbroadcastq {second}, qword ptr [{located} + 8*",
-            $i,
-            " + 512]\n",
-            "vpsrlvq {first}, {second}, {shifts_first}\n",
-            "vpsrlvq {second}, {second}, {shifts_second}\n",
-            "vmovdqu {first_half}, ymmword ptr [{words} + {start}]\n",
-            "vpand {first}, {first}, {low_six}\n",
-            "vpand {second}, {second}, {low_six}\n",
-            "vmovdqu {second_half}, ymmword ptr [{words} + {start} + 32]\n",
+            numbers_of_one!($i),
             "vpsllvq {first}, {ones}, {first}\n",
             "vpsllvq {second}, {ones}, {second}\n",
             "vpandn {missing}, {first_half}, {first}\n",
