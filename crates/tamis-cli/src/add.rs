@@ -3,7 +3,7 @@
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
-use tamis::{Filter as _, Insert as _};
+use tamis::{Filter as _, TryInsert as _};
 
 use crate::build::judge;
 use crate::exit::{Failure, Outcome};
@@ -50,8 +50,7 @@ pub fn run(args: &Args) -> Outcome {
     let delimiter = args.items_from.records.delimiter();
     let tally = hash_all(&paths, &rule, delimiter, hasher, |hashes| {
         answers.resize(hashes.len().div_ceil(64), 0);
-        file.filter.insert_hashes(hashes, &mut answers);
-        Ok(())
+        file.filter.try_insert_hashes(hashes, &mut answers).map_err(Failure::new)
     })?;
     file.added = file.added.saturating_add(tally.items);
     tally.warn();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use tamis::{Answers, AnyFilter, DigestSet, Filter as _, Hasher, Insert as _, Kind, Plan};
+use tamis::{Answers, AnyFilter, DigestSet, Filter as _, Hasher, Kind, Plan, TryInsert as _};
 use tamis_formats::TamisFile;
 
 use crate::count::{About, Count, Rate};
@@ -78,8 +78,15 @@ pub struct KindArg(pub Kind);
 
 impl ValueEnum for KindArg {
     fn value_variants<'a>() -> &'a [Self] {
-        const ALL: [KindArg; Kind::ALL.len()] =
-            [KindArg(Kind::SplitBlock), KindArg(Kind::Parquet), KindArg(Kind::Classic)];
+        const ALL: [KindArg; Kind::ALL.len()] = {
+            let mut all = [KindArg(Kind::SplitBlock); Kind::ALL.len()];
+            let mut i = 0;
+            while i < all.len() {
+                all[i] = KindArg(Kind::ALL[i]);
+                i += 1;
+            }
+            all
+        };
         &ALL
     }
 
@@ -150,8 +157,7 @@ impl Args {
         let tally =
             hash_all(paths, &rule, self.items_from.records.delimiter(), hasher, |hashes| {
                 answers.resize(hashes.len().div_ceil(64), 0);
-                filter.insert_hashes(hashes, &mut answers);
-                Ok(())
+                filter.try_insert_hashes(hashes, &mut answers).map_err(Failure::new)
             })?;
         Ok((filter, tally))
     }
@@ -180,10 +186,14 @@ impl Args {
         let mut filter = AnyFilter::new(&plan, hasher).map_err(Failure::new)?;
         let mut answers = Vec::new();
         // The set gives its memory back on the way, and hands out hashes in the order of the blocks.
+        let mut inserted = Ok(());
         distinct.drain_each(|hashes| {
             answers.resize(hashes.len().div_ceil(64), 0);
-            filter.insert_hashes(hashes, &mut answers);
+            if inserted.is_ok() {
+                inserted = filter.try_insert_hashes(hashes, &mut answers);
+            }
         });
+        inserted.map_err(Failure::new)?;
         Ok((filter, tally))
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Read as _, Write};
 use std::path::Path;
 
 use memmap2::Mmap;
-use tamis::{AnyFilter, BitView, Bits, Filter as _, HashFunction};
+use tamis::{BitView, Bits, Filter as _, HashFunction};
 use tamis_formats::{DecodeErrorKind, Format, ReadError, TamisFile};
 
 use crate::exit::Failure;
@@ -75,10 +75,7 @@ impl Source {
                 TamisFile::view(bytes).map_err(|error| of_file(&self.name, error))
             }
             Place::Copied(file) => {
-                let (plan, hasher) = (file.filter.plan(), file.filter.hasher());
-                let filter = AnyFilter::view(plan, hasher, file.filter.bits().words())
-                    .map_err(|error| of_file(&self.name, error))?;
-                let mut view = TamisFile::new(filter);
+                let mut view = TamisFile::new(file.filter.as_view());
                 view.added = file.added;
                 view.metadata = file.metadata.clone();
                 Ok(view)

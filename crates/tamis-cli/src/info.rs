@@ -138,10 +138,10 @@ impl<'a> Facts<'a> {
             row(
                 "size",
                 format!(
-                    "{} ({} bits, {} probes)",
+                    "{} ({} bits, {})",
                     Size { bytes: plan.bytes() },
                     Count(plan.bits()),
-                    plan.probes()
+                    plan.shape()
                 ),
             ),
             row("hash", layout.hasher.to_string()),

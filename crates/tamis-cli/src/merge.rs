@@ -69,13 +69,13 @@ pub fn run(args: &Args) -> Outcome {
 
 /// Says in which field two layouts differ first.
 fn difference(one: &Layout, other: &Layout) -> Option<String> {
-    let Layout { kind, bits, probes, hasher } = other;
+    let Layout { kind, bits, shape, hasher } = other;
     if *kind != one.kind {
         Some(format!("its kind is {kind}, not {}", one.kind))
     } else if *bits != one.bits {
         Some(format!("it has {bits} bits, not {}", one.bits))
-    } else if *probes != one.probes {
-        Some(format!("it has {probes} probes, not {}", one.probes))
+    } else if *shape != one.shape {
+        Some(format!("it has {shape}, not {}", one.shape))
     } else if *hasher == one.hasher {
         None
     } else if hasher.to_string() == one.hasher.to_string() {
@@ -87,19 +87,23 @@ fn difference(one: &Layout, other: &Layout) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use tamis::{Hasher, Kind};
+    use tamis::{Hasher, Kind, Shape};
 
     use super::*;
 
     #[test]
     fn the_field_that_differs_is_named() {
-        let one =
-            Layout { kind: Kind::SplitBlock, bits: 512, probes: 8, hasher: Hasher::sip13([1, 2]) };
+        let one = Layout {
+            kind: Kind::SplitBlock,
+            bits: 512,
+            shape: Shape::Probes(8),
+            hasher: Hasher::sip13([1, 2]),
+        };
         assert_eq!(difference(&one, &one), None);
         for (other, word) in [
             (Layout { kind: Kind::Parquet, ..one }, "kind"),
             (Layout { bits: 1024, ..one }, "1024 bits"),
-            (Layout { probes: 7, ..one }, "7 probes"),
+            (Layout { shape: Shape::Probes(7), ..one }, "7 probes"),
             (Layout { hasher: Hasher::xxh3(5), ..one }, "xxh3 seed 5"),
             (Layout { hasher: Hasher::sip13([1, 3]), ..one }, "secret key"),
         ] {

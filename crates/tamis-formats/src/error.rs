@@ -57,6 +57,11 @@ pub enum DecodeErrorKind {
     },
     /// No filter has this geometry.
     Plan(PlanError),
+    /// No filter of this kind has such words.
+    Words {
+        /// What is wrong with them.
+        reason: &'static str,
+    },
     /// Larger than the caller allows.
     TooLarge {
         /// The size of the bits.
@@ -68,6 +73,17 @@ pub enum DecodeErrorKind {
     Memory(OutOfMemory),
     /// Words in place need little-endian hardware and a 8-byte aligned start: decode a copy instead.
     NotInPlace,
+}
+
+impl DecodeErrorKind {
+    /// Says why words are not those of their plan.
+    pub(crate) fn of_plan(error: PlanError) -> Self {
+        match error {
+            PlanError::Memory(memory) => DecodeErrorKind::Memory(memory),
+            PlanError::Words { reason, .. } => DecodeErrorKind::Words { reason },
+            plan => DecodeErrorKind::Plan(plan),
+        }
+    }
 }
 
 impl fmt::Display for DecodeError {
@@ -98,6 +114,7 @@ impl fmt::Display for DecodeError {
             DecodeErrorKind::Invalid { reason } => {
                 write!(f, "damaged: the {field} at byte {at} is not {reason}")
             }
+            DecodeErrorKind::Words { reason } => write!(f, "damaged: {reason} (byte {at})"),
             DecodeErrorKind::Plan(error) => write!(f, "damaged: {error} (byte {at})"),
             DecodeErrorKind::TooLarge { bytes, max_bytes } => {
                 write!(f, "a filter of {bytes} bytes, and {max_bytes} are allowed")

@@ -1,6 +1,6 @@
 //! All of a Tamis file before its words. Drawn in `docs/formats/tamis.md`.
 
-use tamis::{Hasher, Kind, Plan};
+use tamis::{Hasher, Kind, Plan, Shape};
 
 use crate::error::{DecodeError, DecodeErrorKind};
 use crate::metadata::Metadata;
@@ -17,8 +17,8 @@ pub(crate) const VERSION: u16 = 1;
 const VERSION_AT: usize = MAGIC.len();
 const KIND_AT: usize = VERSION_AT + size_of::<u16>();
 const HASHER_AT: usize = KIND_AT + size_of::<u8>();
-const PROBES_AT: usize = HASHER_AT + size_of::<u8>();
-pub(crate) const BITS_AT: usize = PROBES_AT + size_of::<u32>();
+const SHAPE_AT: usize = HASHER_AT + size_of::<u8>();
+pub(crate) const BITS_AT: usize = SHAPE_AT + size_of::<u32>();
 const SEED_AT: usize = BITS_AT + size_of::<u64>();
 const CAPACITY_AT: usize = SEED_AT + size_of::<[u8; 16]>();
 const RATE_AT: usize = CAPACITY_AT + size_of::<u64>();
@@ -108,15 +108,17 @@ impl Head {
         let unknown = DecodeErrorKind::Unknown { found: u64::from(number) };
         let kind = Kind::from_number(number).ok_or(error("kind", KIND_AT, unknown))?;
         let hash = reader.u8("hash")?;
-        let probes = reader.u32("probes")?;
+        let number = reader.u32("shape")?;
+        let unknown = DecodeErrorKind::Unknown { found: u64::from(number) };
+        let shape = Shape::from_number(kind, number).ok_or(error("shape", SHAPE_AT, unknown))?;
         let bits = reader.u64("bits")?;
         let seed = reader.array("seed")?;
         let unknown = DecodeErrorKind::Unknown { found: u64::from(hash) };
         let hasher = Hasher::from_parts(hash, seed).ok_or(error("hash", HASHER_AT, unknown))?;
         let capacity = reader.u64("capacity")?;
         let rate = f64::from_bits(reader.u64("rate")?);
-        let plan = Plan::from_parts(kind, capacity, rate, bits, probes)
-            .map_err(|plan| error("probes", PROBES_AT, DecodeErrorKind::Plan(plan)))?;
+        let plan = Plan::from_parts(kind, capacity, rate, bits, shape)
+            .map_err(|plan| error("bits", BITS_AT, DecodeErrorKind::Plan(plan)))?;
         if capacity == 0 {
             let kind = DecodeErrorKind::Invalid { reason: "above zero" };
             return Err(error("capacity", CAPACITY_AT, kind));
@@ -145,7 +147,7 @@ impl Head {
         head.extend_from_slice(&VERSION.to_le_bytes());
         head.push(plan.kind() as u8);
         head.push(hash);
-        head.extend_from_slice(&plan.probes().to_le_bytes());
+        head.extend_from_slice(&plan.shape().to_number().to_le_bytes());
         head.extend_from_slice(&plan.bits().to_le_bytes());
         head.extend_from_slice(&seed);
         head.extend_from_slice(&plan.items().to_le_bytes());
@@ -170,7 +172,7 @@ mod tests {
     #[test]
     fn the_offsets_are_those_of_the_page() {
         assert_eq!(
-            [VERSION_AT, KIND_AT, HASHER_AT, PROBES_AT, BITS_AT, SEED_AT, CAPACITY_AT, RATE_AT],
+            [VERSION_AT, KIND_AT, HASHER_AT, SHAPE_AT, BITS_AT, SEED_AT, CAPACITY_AT, RATE_AT],
             [8, 10, 11, 12, 16, 24, 40, 48]
         );
         assert_eq!([ADDED_AT, METADATA_BYTES_AT, METADATA_AT], [56, 64, 68]);

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use tamis::{AnyFilter, BitView, Bitmap, Bits, Filter as _, Plan, PlanError};
+use tamis::{AnyFilter, BitView, Bitmap, Bits, BitsMut as _, Filter as _, Plan};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use crate::error::{DecodeError, DecodeErrorKind, ReadError};
@@ -27,11 +27,11 @@ pub(crate) const FORMAT: Format = Format {
 /// # Examples
 ///
 /// ```
-/// use tamis::{AnyFilter, Filter, Hasher, Insert, Plan};
+/// use tamis::{AnyFilter, Filter, Hasher, Plan, TryInsert};
 /// use tamis_formats::TamisFile;
 ///
 /// let mut filter = AnyFilter::new(&Plan::new(1_000, 0.01)?, Hasher::default())?;
-/// filter.insert("tamis");
+/// filter.try_insert("tamis")?;
 /// let mut file = TamisFile::new(filter);
 /// file.added = 1;
 /// let mut bytes = Vec::new();
@@ -40,7 +40,7 @@ pub(crate) const FORMAT: Format = Format {
 /// assert!(back == file && back.filter.contains("tamis"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct TamisFile<B = Bitmap> {
     /// The filter.
     pub filter: AnyFilter<B>,
@@ -49,6 +49,13 @@ pub struct TamisFile<B = Bitmap> {
     pub added: u64,
     /// What the filter says about itself.
     pub metadata: Metadata,
+}
+
+impl<B: Bits<Word = u64> + PartialEq> PartialEq for TamisFile<B> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.added, &self.metadata) == (other.added, &other.metadata)
+            && self.filter == other.filter
+    }
 }
 
 /// Bytes after the words.
@@ -96,13 +103,9 @@ impl TamisFile {
         if bytes > max_bytes {
             return Err(error(DecodeErrorKind::TooLarge { bytes, max_bytes }).into());
         }
-        let mut filter = AnyFilter::new(&head.plan, head.hasher).map_err(|plan| {
-            error(match plan {
-                PlanError::Memory(memory) => DecodeErrorKind::Memory(memory),
-                plan => DecodeErrorKind::Plan(plan),
-            })
-        })?;
-        let words = filter.words_mut();
+        let mut bits = Bitmap::zeroed(head.plan.bits())
+            .map_err(|memory| error(DecodeErrorKind::Memory(memory)))?;
+        let words = bits.words_mut();
         let mut checksum = Xxh3::with_seed(head.checksum);
         let mut at = head.len as u64;
         for chunk in words.chunks_mut(CHUNK_BYTES / 8) {
@@ -130,6 +133,17 @@ impl TamisFile {
             let kind = DecodeErrorKind::TooLong { expected };
             return Err(DecodeError { field: "end", at: expected, kind }.into());
         }
+        Ok(Self::restore(head, bits)?)
+    }
+}
+
+impl<B: Bits<Word = u64>> TamisFile<B> {
+    /// Makes the file's value of its head and its words.
+    fn restore(head: Head, bits: B) -> Result<Self, DecodeError> {
+        let at = head.len as u64;
+        let filter = AnyFilter::restore(&head.plan, head.hasher, bits).map_err(|plan| {
+            DecodeError { field: "words", at, kind: DecodeErrorKind::of_plan(plan) }
+        })?;
         Ok(Self { filter, added: head.added, metadata: head.metadata })
     }
 }
@@ -154,9 +168,7 @@ impl<'a> TamisFile<BitView<'a>> {
         let words: &[u64] =
             bytemuck::try_cast_slice(words).map_err(|_| error(DecodeErrorKind::NotInPlace))?;
         check_end(words, &head.plan, at + words.len() as u64 * 8)?;
-        let filter = AnyFilter::view(&head.plan, head.hasher, words)
-            .map_err(|plan| error(DecodeErrorKind::Plan(plan)))?;
-        Ok(Self { filter, added: head.added, metadata: head.metadata })
+        Self::restore(head, BitView::new(words))
     }
 
     /// Tests every byte of a file, as [`TamisFile::decode`] does, without a copy.
@@ -185,18 +197,21 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
         out.write_all(&head)?;
         let mut checksum = Xxh3::with_seed(seed);
         let mut swapped = Vec::new();
-        for chunk in self.filter.bits().words().chunks(CHUNK_BYTES / 8) {
-            let chunk = if cfg!(target_endian = "big") {
-                swapped.clear();
-                swapped.extend(chunk.iter().map(|word| word.to_le()));
-                &swapped
-            } else {
-                chunk
-            };
-            let bytes: &[u8] = bytemuck::cast_slice(chunk);
-            checksum.update(bytes);
-            out.write_all(bytes)?;
-        }
+        self.filter.each_words(|words| {
+            for chunk in words.chunks(CHUNK_BYTES / 8) {
+                let chunk = if cfg!(target_endian = "big") {
+                    swapped.clear();
+                    swapped.extend(chunk.iter().map(|word| word.to_le()));
+                    &swapped
+                } else {
+                    chunk
+                };
+                let bytes: &[u8] = bytemuck::cast_slice(chunk);
+                checksum.update(bytes);
+                out.write_all(bytes)?;
+            }
+            Ok::<(), io::Error>(())
+        })?;
         out.write_all(&checksum.digest().to_le_bytes())
     }
 
@@ -213,7 +228,7 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
     /// Returns how many bytes [`write_to`](Self::write_to) writes.
     #[must_use]
     pub fn len_bytes(&self) -> u64 {
-        head_bytes(self.metadata.len_bytes()) as u64 + self.filter.plan().bytes() + TRAILER_BYTES
+        head_bytes(self.metadata.len_bytes()) as u64 + self.filter.len_words() * 8 + TRAILER_BYTES
     }
 }
 

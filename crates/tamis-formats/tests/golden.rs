@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tamis::{AnyFilter, Filter as _, Hasher, Insert as _, Kind, Plan};
+use tamis::{AnyFilter, Filter as _, Hasher, Kind, Plan, TryInsert as _};
 use tamis_formats::TamisFile;
 
 /// What each golden file holds; `tests/golden/tamis/README.md` says the same in words.
@@ -16,7 +16,7 @@ fn golden() -> Vec<(&'static str, TamisFile)> {
         let plan = Plan::for_kind(kind, items, rate).unwrap();
         let mut file = TamisFile::new(AnyFilter::new(&plan, hasher).unwrap());
         for item in 0..items {
-            file.filter.insert(&format!("item {item}"));
+            file.filter.try_insert(&format!("item {item}")).unwrap();
         }
         file.added = items;
         file.metadata.insert("source", "golden").unwrap();

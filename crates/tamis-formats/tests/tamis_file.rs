@@ -1,7 +1,7 @@
 //! Every Tamis file comes back as it was written, and nothing else is taken for one.
 
 use proptest::prelude::*;
-use tamis::{AnyFilter, Bits as _, Filter as _, Hasher, Insert as _, Kind, Plan};
+use tamis::{AnyFilter, Filter as _, Hasher, Kind, Plan, TryInsert as _};
 use tamis_formats::{DecodeErrorKind, FORMATS, Format, ReadError, TamisFile};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -9,7 +9,7 @@ fn sample(kind: Kind, hasher: Hasher, items: u64) -> TamisFile {
     let plan = Plan::for_kind(kind, items, 0.02).unwrap();
     let mut filter = AnyFilter::new(&plan, hasher).unwrap();
     for item in 0..items {
-        filter.insert(&item);
+        filter.try_insert(&item).unwrap();
     }
     let mut file = TamisFile::new(filter);
     file.added = items;
@@ -51,7 +51,7 @@ fn decode(bytes: &[u8]) -> Result<TamisFile, DecodeErrorKind> {
     match (&decoded, viewed) {
         (Ok(decoded), Ok(viewed)) => {
             assert!(verified.is_ok());
-            assert_eq!(decoded.filter.bits().words(), viewed.filter.bits().words());
+            assert_eq!(decoded.filter.as_view(), viewed.filter);
             assert_eq!(decoded.filter.layout(), viewed.filter.layout());
             assert_eq!(decoded.metadata, viewed.metadata);
         }
@@ -251,7 +251,7 @@ proptest! {
         let plan = Plan::for_kind(kind, capacity, rate).unwrap();
         let mut filter = AnyFilter::new(&plan, hasher).unwrap();
         for item in &items {
-            filter.insert(item);
+            filter.try_insert(item).unwrap();
         }
         let mut file = TamisFile::new(filter);
         file.added = items.len() as u64;

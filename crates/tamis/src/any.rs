@@ -2,27 +2,28 @@
 
 use crate::answers::Answers;
 use crate::bits::{BitView, Bitmap, Bits, BitsMut};
-use crate::bloom::Bloom;
-use crate::filter::{Filter, Insert, Merge, MergeError};
+use crate::bloom::{Bloom, Counting};
+use crate::filter::{Count, Filter, InsertError, Merge, MergeError, Remove, Removed, TryInsert};
 use crate::hash::Hasher;
 use crate::item::Item;
 use crate::plan::{Plan, PlanError};
 use crate::strategy::{Classic, Kind, Parquet, SplitBlock};
+use crate::window::{Span, Window};
 
 /// One of the concrete filters, over storage `B`. The kind is matched once a batch, not once an item.
 ///
 /// # Examples
 ///
 /// ```
-/// use tamis::{AnyFilter, Filter, Hasher, Insert, Kind, Plan};
+/// use tamis::{AnyFilter, Filter, Hasher, Kind, Plan, TryInsert};
 ///
-/// let mut seen = AnyFilter::new(&Plan::new(1_000, 0.000_001)?, Hasher::default())?;
-/// seen.insert("tamis");
+/// let mut seen = AnyFilter::new(&Plan::for_kind(Kind::Classic, 1_000, 0.01)?, Hasher::default())?;
+/// seen.try_insert("tamis")?;
 /// assert!(seen.contains("tamis"));
 /// assert_eq!(seen.plan().kind(), Kind::Classic);
-/// # Ok::<(), tamis::PlanError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum AnyFilter<B = Bitmap> {
     /// The default.
@@ -31,6 +32,10 @@ pub enum AnyFilter<B = Bitmap> {
     Parquet(Bloom<Parquet, B>),
     /// Any number of bits and probes.
     Classic(Bloom<Classic, B>),
+    /// Counters for bits: items can be deleted.
+    Counting(Counting<B>),
+    /// Items are forgotten.
+    Window(Window<B>),
 }
 
 /// Runs an expression on whichever concrete filter it is.
@@ -40,12 +45,14 @@ macro_rules! with_filter {
             AnyFilter::SplitBlock($filter) => $body,
             AnyFilter::Parquet($filter) => $body,
             AnyFilter::Classic($filter) => $body,
+            AnyFilter::Counting($filter) => $body,
+            AnyFilter::Window($filter) => $body,
         }
     };
 }
 
 impl AnyFilter<Bitmap> {
-    /// Makes an empty filter of the plan's kind.
+    /// Makes an empty filter of the plan's kind. A window is one of as many items as were planned.
     ///
     /// # Errors
     ///
@@ -55,6 +62,10 @@ impl AnyFilter<Bitmap> {
             Kind::SplitBlock => AnyFilter::SplitBlock(Bloom::new(plan, hasher)?),
             Kind::Parquet => AnyFilter::Parquet(Bloom::new(plan, hasher)?),
             Kind::Classic => AnyFilter::Classic(Bloom::new(plan, hasher)?),
+            Kind::Counting => AnyFilter::Counting(Counting::new(plan, hasher)?),
+            Kind::Window => {
+                AnyFilter::Window(Window::new(plan, hasher, Span::Items(plan.items()))?)
+            }
         })
     }
 }
@@ -64,31 +75,106 @@ impl<'a> AnyFilter<BitView<'a>> {
     ///
     /// # Errors
     ///
-    /// [`PlanError::Geometry`] if the plan has not as many bits as `words`.
+    /// As for [`restore`](Self::restore).
     pub fn view(plan: &Plan, hasher: Hasher, words: &'a [u64]) -> Result<Self, PlanError> {
-        Ok(match plan.kind() {
-            Kind::SplitBlock => AnyFilter::SplitBlock(Bloom::view(plan, hasher, words)?),
-            Kind::Parquet => AnyFilter::Parquet(Bloom::view(plan, hasher, words)?),
-            Kind::Classic => AnyFilter::Classic(Bloom::view(plan, hasher, words)?),
-        })
+        Self::restore(plan, hasher, BitView::new(words))
     }
 }
 
-impl<B: Bits> AnyFilter<B> {
-    /// Returns the storage.
-    pub fn bits(&self) -> &B {
-        with_filter!(self, filter => filter.bits())
+impl<B: Bits<Word = u64>> AnyFilter<B> {
+    /// Makes a filter of the words that [`each_words`](Self::each_words) handed out.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::Geometry`] if the plan has not as many bits; [`PlanError::Words`] if they are not those
+    /// of such a filter.
+    pub fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
+        if bits.words().len() as u64 != plan.bits().div_ceil(64) {
+            let (kind, bits, shape) = (plan.kind(), bits.len_bits(), plan.shape());
+            return Err(PlanError::Geometry { kind, bits, shape });
+        }
+        Ok(match plan.kind() {
+            Kind::SplitBlock => AnyFilter::SplitBlock(Bloom::restore(plan, hasher, bits)?),
+            Kind::Parquet => AnyFilter::Parquet(Bloom::restore(plan, hasher, bits)?),
+            Kind::Classic => AnyFilter::Classic(Bloom::restore(plan, hasher, bits)?),
+            Kind::Counting => AnyFilter::Counting(Counting::restore(plan, hasher, bits)?),
+            Kind::Window => AnyFilter::Window(Window::restore(plan, hasher, bits)?),
+        })
+    }
+
+    /// Hands on all words of the filter, in order and in as many parts as it likes: all that its plan and
+    /// its hasher do not say.
+    ///
+    /// # Errors
+    ///
+    /// Those of `each`.
+    pub fn each_words<E>(&self, mut each: impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
+        match self {
+            AnyFilter::SplitBlock(filter) => each(filter.bits().words()),
+            AnyFilter::Parquet(filter) => each(filter.bits().words()),
+            AnyFilter::Classic(filter) => each(filter.bits().words()),
+            AnyFilter::Counting(filter) => each(filter.bits().words()),
+            AnyFilter::Window(filter) => filter.each_words(each),
+        }
+    }
+
+    /// Returns how many words [`each_words`](Self::each_words) hands on.
+    pub fn len_words(&self) -> u64 {
+        self.plan().bits().div_ceil(64)
+    }
+
+    /// Borrows the filter as one whose storage is elsewhere. Constant time.
+    pub fn as_view(&self) -> AnyFilter<BitView<'_>> {
+        match self {
+            AnyFilter::SplitBlock(filter) => AnyFilter::SplitBlock(filter.as_view()),
+            AnyFilter::Parquet(filter) => AnyFilter::Parquet(filter.as_view()),
+            AnyFilter::Classic(filter) => AnyFilter::Classic(filter.as_view()),
+            AnyFilter::Counting(filter) => AnyFilter::Counting(filter.as_view()),
+            AnyFilter::Window(filter) => AnyFilter::Window(filter.as_view()),
+        }
+    }
+
+    /// Tells the filter what time it is, if it is one that forgets: see [`Window::advance`].
+    pub fn advance(&mut self, now_millis: u64) {
+        if let AnyFilter::Window(filter) = self {
+            filter.advance(now_millis);
+        }
+    }
+
+    /// Returns how often an item with this hash is in, at most, as [`Count::count_hash`] does; `None` if
+    /// this kind does not count.
+    pub fn count_hash(&self, hash: u64) -> Option<u64> {
+        match self {
+            AnyFilter::Counting(filter) => Some(filter.count_hash(hash)),
+            _ => None,
+        }
     }
 }
 
 impl<B: BitsMut> AnyFilter<B> {
-    /// Returns the words for writing, such as to read them from a file.
-    pub fn words_mut(&mut self) -> &mut [u64] {
-        with_filter!(self, filter => filter.words_mut())
+    /// Deletes an item by its hash, as [`Remove::remove_hash`] does; `None` if this kind cannot.
+    pub fn remove_hash(&mut self, hash: u64) -> Option<Removed> {
+        match self {
+            AnyFilter::Counting(filter) => Some(filter.remove_hash(hash)),
+            _ => None,
+        }
     }
 }
 
-impl<B: Bits> Filter for AnyFilter<B> {
+impl<B: Bits<Word = u64> + PartialEq> PartialEq for AnyFilter<B> {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (AnyFilter::SplitBlock(one), AnyFilter::SplitBlock(two)) => one == two,
+            (AnyFilter::Parquet(one), AnyFilter::Parquet(two)) => one == two,
+            (AnyFilter::Classic(one), AnyFilter::Classic(two)) => one == two,
+            (AnyFilter::Counting(one), AnyFilter::Counting(two)) => one == two,
+            (AnyFilter::Window(one), AnyFilter::Window(two)) => one == two,
+            _ => false,
+        }
+    }
+}
+
+impl<B: Bits<Word = u64>> Filter for AnyFilter<B> {
     fn plan(&self) -> &Plan {
         with_filter!(self, filter => filter.plan())
     }
@@ -126,27 +212,37 @@ impl<B: Bits> Filter for AnyFilter<B> {
     }
 }
 
-impl<B: BitsMut> Insert for AnyFilter<B> {
-    fn insert_hash(&mut self, hash: u64) -> bool {
-        with_filter!(self, filter => filter.insert_hash(hash))
+impl<B: BitsMut> TryInsert for AnyFilter<B> {
+    fn try_insert_hash(&mut self, hash: u64) -> Result<bool, InsertError> {
+        with_filter!(self, filter => filter.try_insert_hash(hash))
     }
 
-    fn insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64]) {
-        with_filter!(self, filter => filter.insert_hashes(hashes, answers));
+    fn try_insert_hashes(
+        &mut self,
+        hashes: &[u64],
+        answers: &mut [u64],
+    ) -> Result<(), InsertError> {
+        with_filter!(self, filter => filter.try_insert_hashes(hashes, answers))
     }
 
-    fn insert_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
-        with_filter!(self, filter => filter.insert_each(items, answers));
+    fn try_insert_each<I: Item>(
+        &mut self,
+        items: &[I],
+        answers: &mut Answers,
+    ) -> Result<(), InsertError> {
+        with_filter!(self, filter => filter.try_insert_each(items, answers))
     }
 }
 
-impl<B: BitsMut, C: Bits> Merge<AnyFilter<C>> for AnyFilter<B> {
+impl<B: BitsMut, C: Bits<Word = u64>> Merge<AnyFilter<C>> for AnyFilter<B> {
     fn merge(&mut self, other: &AnyFilter<C>) -> Result<(), MergeError> {
         match (&mut *self, other) {
             (AnyFilter::SplitBlock(one), AnyFilter::SplitBlock(two)) => one.merge(two),
             (AnyFilter::Parquet(one), AnyFilter::Parquet(two)) => one.merge(two),
             (AnyFilter::Classic(one), AnyFilter::Classic(two)) => one.merge(two),
-            _ => Err(MergeError { expected: self.layout(), found: other.layout() }),
+            (AnyFilter::Counting(one), AnyFilter::Counting(two)) => one.merge(two),
+            (AnyFilter::Window(one), AnyFilter::Window(two)) => one.merge(two),
+            _ => Err(MergeError::Layout { expected: self.layout(), found: other.layout() }),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::answers::Answers;
+use crate::bits::OutOfMemory;
 use crate::hash::Hasher;
 use crate::item::Item;
 use crate::layout::Layout;
@@ -22,12 +23,7 @@ pub trait Filter {
     /// Returns what another filter must share to be merged with this one.
     fn layout(&self) -> Layout {
         let plan = self.plan();
-        Layout {
-            kind: plan.kind(),
-            bits: plan.bits(),
-            probes: plan.probes(),
-            hasher: self.hasher(),
-        }
+        Layout { kind: plan.kind(), bits: plan.bits(), shape: plan.shape(), hasher: self.hasher() }
     }
 
     /// Tells whether an item with this hash may have been inserted.
@@ -116,30 +112,265 @@ pub trait Insert: Filter {
     }
 }
 
+/// A filter that takes items as long as there is room: what every filter can do that takes any.
+///
+/// Those that never refuse are [`Insert`] too, whose methods return no errors.
+pub trait TryInsert: Filter {
+    /// Inserts an item by its hash; true if the item is new to the filter.
+    ///
+    /// # Errors
+    ///
+    /// [`InsertError`] if there is no room for it; nothing has changed then.
+    fn try_insert_hash(&mut self, hash: u64) -> Result<bool, InsertError>;
+
+    /// Inserts many hashes in order; the mask tells which were new.
+    ///
+    /// # Errors
+    ///
+    /// [`InsertError`] at the first for which there is no room: those before it are in, and the mask
+    /// tells of them.
+    ///
+    /// # Panics
+    ///
+    /// If `answers` has not one word for each 64 hashes.
+    fn try_insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64])
+    -> Result<(), InsertError>;
+
+    /// Inserts `item`; true if it is new to the filter, which is certain, while `false` is wrong for a
+    /// new item at the filter's present rate.
+    ///
+    /// # Errors
+    ///
+    /// As for [`try_insert_hash`](Self::try_insert_hash).
+    #[inline]
+    fn try_insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, InsertError> {
+        let hash = self.hasher().hash_item(item);
+        self.try_insert_hash(hash)
+    }
+
+    /// Inserts many items in order, several times as fast as one by one; tells which were new.
+    ///
+    /// # Errors
+    ///
+    /// As for [`try_insert_hashes`](Self::try_insert_hashes).
+    fn try_insert_each<I: Item>(
+        &mut self,
+        items: &[I],
+        answers: &mut Answers,
+    ) -> Result<(), InsertError> {
+        let hasher = self.hasher();
+        let words = answers.reset(items.len());
+        let mut hashes = [0; CHUNK];
+        let chunks = items.chunks(CHUNK).zip(words.chunks_mut(CHUNK / 64));
+        for (i, (items, words)) in chunks.enumerate() {
+            let hashes = &mut hashes[..items.len()];
+            I::hash_each_then(items, &hasher, hashes, |hash| self.prefetch_hash(hash));
+            self.try_insert_hashes(hashes, words)
+                .map_err(|error| InsertError { inserted: error.inserted + i * CHUNK, ..error })?;
+        }
+        Ok(())
+    }
+}
+
+impl<F: Insert> TryInsert for F {
+    #[inline]
+    fn try_insert_hash(&mut self, hash: u64) -> Result<bool, InsertError> {
+        Ok(self.insert_hash(hash))
+    }
+
+    fn try_insert_hashes(
+        &mut self,
+        hashes: &[u64],
+        answers: &mut [u64],
+    ) -> Result<(), InsertError> {
+        self.insert_hashes(hashes, answers);
+        Ok(())
+    }
+}
+
+/// There is no room for an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InsertError {
+    /// How many items of the batch are in: those before the one without room.
+    pub inserted: usize,
+    /// Why.
+    pub reason: NoRoom,
+}
+
+/// Why there is no room for an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NoRoom {
+    /// The filter holds all it can.
+    Full {
+        /// How many items it holds.
+        items: u64,
+    },
+    /// The filter would have to grow, and the memory is not there.
+    Memory(OutOfMemory),
+}
+
+impl fmt::Display for InsertError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.reason {
+            NoRoom::Full { items } => {
+                write!(f, "the filter is full at {items} items: plan one for more")
+            }
+            NoRoom::Memory(OutOfMemory { bytes }) => {
+                write!(f, "the filter cannot grow: {bytes} more bytes are not there")
+            }
+        }
+    }
+}
+
+impl std::error::Error for InsertError {}
+
+/// A filter from which items can be deleted.
+///
+/// Delete only what was inserted: an absent item that the filter takes for present (at its rate) would
+/// take a part of others with it.
+pub trait Remove: Filter {
+    /// Deletes an item by its hash, once if it was inserted several times.
+    fn remove_hash(&mut self, hash: u64) -> Removed;
+
+    /// Deletes many hashes in order; the mask tells which are [`Removed::Yes`].
+    ///
+    /// # Panics
+    ///
+    /// If `answers` has not one word for each 64 hashes.
+    fn remove_hashes(&mut self, hashes: &[u64], answers: &mut [u64]);
+
+    /// Deletes `item`, once if it was inserted several times.
+    #[inline]
+    fn remove<I: Item + ?Sized>(&mut self, item: &I) -> Removed {
+        let hash = self.hasher().hash_item(item);
+        self.remove_hash(hash)
+    }
+
+    /// Deletes many items in order, several times as fast as one by one; tells which are gone.
+    fn remove_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
+        let hasher = self.hasher();
+        let words = answers.reset(items.len());
+        let mut hashes = [0; CHUNK];
+        for (items, words) in items.chunks(CHUNK).zip(words.chunks_mut(CHUNK / 64)) {
+            let hashes = &mut hashes[..items.len()];
+            I::hash_each_then(items, &hasher, hashes, |hash| self.prefetch_hash(hash));
+            self.remove_hashes(hashes, words);
+        }
+    }
+}
+
+/// What came of a delete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use]
+pub enum Removed {
+    /// The item was there and is in once less.
+    Yes,
+    /// The item was not there; nothing has changed.
+    Absent,
+    /// The item was inserted more often than can be counted: nobody knows how often it must be deleted,
+    /// so it stays. Nothing has changed.
+    Saturated,
+}
+
+/// A filter that tells how often an item is in.
+pub trait Count: Filter {
+    /// Returns how often an item with this hash is in, at most: never less than the truth, except that
+    /// counting ends at [`max_count`](Self::max_count).
+    fn count_hash(&self, hash: u64) -> u64;
+
+    /// Returns the number at which counting ends: an item counted so often may be in more often.
+    fn max_count(&self) -> u64;
+
+    /// Returns how often `item` is in, at most.
+    #[inline(always)]
+    fn count<I: Item + ?Sized>(&self, item: &I) -> u64 {
+        self.count_hash(self.hasher().hash_item(item))
+    }
+}
+
 /// A filter that takes in all items of another of its layout.
 pub trait Merge<Other: ?Sized = Self> {
     /// Makes `self` hold the items of both.
     ///
     /// # Errors
     ///
-    /// [`MergeError`] if the layouts differ; nothing has changed then.
+    /// [`MergeError`] if they do not fit together; nothing has changed then.
     fn merge(&mut self, other: &Other) -> Result<(), MergeError>;
 }
 
-/// Two filters place items differently.
+/// Why two filters do not merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MergeError {
-    /// The layout of the filter merged into.
-    pub expected: Layout,
-    /// The layout of the filter merged from.
-    pub found: Layout,
+#[non_exhaustive]
+pub enum MergeError {
+    /// They place items differently.
+    Layout {
+        /// The layout of the filter merged into.
+        expected: Layout,
+        /// The layout of the filter merged from.
+        found: Layout,
+    },
+    /// The windows are not of one span and one way to measure it.
+    Span,
+    /// There is no room for the items of both.
+    NoRoom(NoRoom),
 }
 
 impl fmt::Display for MergeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { expected, found } = self;
-        write!(f, "filters of different layout do not merge: {expected} against {found}")
+        match self {
+            MergeError::Layout { expected, found } => {
+                write!(f, "filters of different layout do not merge: {expected} against {found}")
+            }
+            MergeError::Span => f.write_str("windows of different span do not merge"),
+            MergeError::NoRoom(NoRoom::Full { items }) => {
+                write!(f, "the items of both do not fit: there is room for about {items}")
+            }
+            MergeError::NoRoom(NoRoom::Memory(OutOfMemory { bytes })) => {
+                write!(
+                    f,
+                    "the items of both do not fit in memory: {bytes} more bytes are not there"
+                )
+            }
+        }
     }
 }
 
 impl std::error::Error for MergeError {}
+
+/// What is to be done for a hash of a batch.
+pub(crate) enum Step {
+    /// Ask for the memory that it will touch; the answer is not looked at.
+    Ask,
+    /// Answer it.
+    Answer,
+}
+
+/// Answers each hash in order into a mask, a group's memory asked for before its first is answered.
+///
+/// # Panics
+///
+/// If `answers` has not one word for each 64 hashes.
+#[inline(always)]
+pub(crate) fn in_batches(
+    hashes: &[u64],
+    answers: &mut [u64],
+    mut step: impl FnMut(Step, u64) -> bool,
+) {
+    assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+    for (word, hashes) in answers.iter_mut().zip(hashes.chunks(64)) {
+        let mut mask = 0;
+        for (i, &hash) in hashes.iter().enumerate() {
+            if i % GROUP == 0 {
+                for &hash in hashes[i..].iter().take(GROUP) {
+                    step(Step::Ask, hash);
+                }
+            }
+            mask |= u64::from(step(Step::Answer, hash)) << i;
+        }
+        *word = mask;
+    }
+}
+
+/// How many items have their memory asked for before the first of them is answered.
+const GROUP: usize = 32;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::hash::Hasher;
+use crate::shape::Shape;
 use crate::strategy::Kind;
 
 /// All that decides which bits an item sets: filters of equal layout merge, others do not.
@@ -23,15 +24,15 @@ pub struct Layout {
     pub kind: Kind,
     /// The number of bits.
     pub bits: u64,
-    /// The bits an item sets.
-    pub probes: u32,
+    /// What the kind must know besides.
+    pub shape: Shape,
     /// The hash function with its seed or key.
     pub hasher: Hasher,
 }
 
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Layout { kind, bits, probes, hasher } = self;
-        write!(f, "{kind}, {bits} bits, {probes} probes, {hasher}")
+        let Layout { kind, bits, shape, hasher } = self;
+        write!(f, "{kind}, {bits} bits, {shape}, {hasher}")
     }
 }

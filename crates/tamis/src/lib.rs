@@ -34,8 +34,10 @@ mod hash;
 mod item;
 mod layout;
 mod plan;
+mod shape;
 mod strategy;
 mod sync;
+mod window;
 
 pub use answers::Answers;
 pub use any::AnyFilter;
@@ -45,11 +47,15 @@ pub use bitmap::{
     RepeatFinder, Repeats, Values, Words,
 };
 pub use bits::{AtomicBitmap, BitView, Bitmap, Bits, BitsMut, OutOfMemory};
-pub use bloom::Bloom;
+pub use bloom::{Bloom, Counting};
 pub use digest_set::{Digest, DigestSet, expected_collisions};
-pub use filter::{Filter, Insert, Merge, MergeError};
+pub use filter::{
+    Count, Filter, Insert, InsertError, Merge, MergeError, NoRoom, Remove, Removed, TryInsert,
+};
 pub use hash::{HashFunction, Hasher};
 pub use item::Item;
 pub use layout::Layout;
 pub use plan::{Plan, PlanError};
+pub use shape::Shape;
 pub use strategy::{Classic, Kind, Parquet, SplitBlock, Strategy};
+pub use window::{Span, Window};

@@ -5,10 +5,12 @@
 
 mod error;
 mod rates;
+pub(crate) mod sizes;
 
+use crate::shape::Shape;
 use crate::strategy::Kind;
 pub use error::PlanError;
-use rates::{blocks_deviation, blocks_rate, classic_rate};
+use rates::blocks_deviation;
 
 /// A filter's size, planned from items and rate, or from any two of items, rate and memory.
 ///
@@ -30,7 +32,7 @@ pub struct Plan {
     items: u64,
     rate: f64,
     bits: u64,
-    probes: u32,
+    shape: Shape,
 }
 
 /// How much larger than the classic filter a blocked one may be before [`Plan::new`] leaves it.
@@ -41,9 +43,6 @@ const TINY_BITS: u64 = 4096;
 
 /// The largest filter: bit numbers and byte counts stay far inside 64 bits.
 const MAX_BITS: u64 = 1 << 56;
-
-/// The most probes of a classic filter.
-const MAX_PROBES: u32 = 255;
 
 impl Plan {
     /// Plans a filter that keeps its rate at or below `rate` until it holds `items` distinct items.
@@ -73,22 +72,52 @@ impl Plan {
         if !(rate > 0.0 && rate < 1.0) {
             return Err(PlanError::Rate { rate });
         }
+        Plan::for_shape(kind, sizes::usual_shape(kind, items.max(1), rate), items, rate)
+    }
+
+    /// Plans a counting filter with counters of 4, 8 or 16 bits: counting ends at 15, 255 or 65 535.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](Self::new), and [`PlanError::Geometry`] for counters of other sizes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis::{Kind, Plan};
+    ///
+    /// let plain = Plan::for_kind(Kind::SplitBlock, 1_000, 0.01)?;
+    /// assert_eq!(Plan::counting(1_000, 0.01, 4)?.bits(), 4 * plain.bits());
+    /// # Ok::<(), tamis::PlanError>(())
+    /// ```
+    pub fn counting(items: u64, rate: f64, counter_bits: u32) -> Result<Plan, PlanError> {
+        Plan::for_shape(Kind::Counting, Shape::Counters(counter_bits), items, rate)
+    }
+
+    /// Plans a window of `items` whose span is divided into 1 to 255 `slices`: an item is forgotten at
+    /// the latest 1/`slices` of the span after it may be.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](Self::new), and [`PlanError::Geometry`] for other numbers of slices.
+    pub fn window(items: u64, rate: f64, slices: u32) -> Result<Plan, PlanError> {
+        Plan::for_shape(Kind::Window, Shape::Slices(slices), items, rate)
+    }
+
+    fn for_shape(kind: Kind, shape: Shape, items: u64, rate: f64) -> Result<Plan, PlanError> {
+        if !(rate > 0.0 && rate < 1.0) {
+            return Err(PlanError::Rate { rate });
+        }
+        if Shape::from_number(kind, shape.to_number()) != Some(shape) {
+            return Err(PlanError::Geometry { kind, bits: 0, shape });
+        }
         let items = items.max(1);
-        let (bits, probes) = match kind {
-            Kind::SplitBlock | Kind::Parquet => {
-                let lane_bits = lane_bits(kind);
-                let block_bits = 8 * lane_bits;
-                let max_blocks = max_blocks(kind);
-                let blocks =
-                    smallest(1, max_blocks, |blocks| blocks_rate(items, blocks, lane_bits) <= rate)
-                        .ok_or(PlanError::TooLarge { kind, items, rate })?;
-                (blocks * block_bits, LANES)
-            }
-            Kind::Classic => {
-                best_classic(items, rate).ok_or(PlanError::TooLarge { kind, items, rate })?
-            }
-        };
-        Ok(Plan { kind, items, rate, bits, probes })
+        let (bits, shape) = sizes::fewest(kind, shape, items, rate).ok_or(PlanError::TooLarge {
+            kind,
+            items,
+            rate,
+        })?;
+        Ok(Plan { kind, items, rate, bits, shape })
     }
 
     /// Plans the largest filter of this kind within `max_bytes`: its capacity follows from `rate`.
@@ -102,8 +131,10 @@ impl Plan {
             return Err(PlanError::Rate { rate });
         }
         let too_small = PlanError::TooSmall { kind, max_bytes };
-        let bits = usable_bits(kind, max_bytes).ok_or(too_small.clone())?;
-        let fits = |items: u64| best_rate(kind, items, bits).0 <= rate;
+        // The shape of a window hardly depends on its size.
+        let shape = sizes::usual_shape(kind, max_bytes.max(1), rate);
+        let bits = sizes::usable_bits(kind, shape, max_bytes).ok_or(too_small.clone())?;
+        let fits = |items: u64| sizes::best(kind, shape, items, bits).0 <= rate;
         // The smallest number of items that is too many, less one.
         let items = match smallest(1, bits.saturating_mul(2), |items| !fits(items)) {
             Some(over) => over - 1,
@@ -112,7 +143,7 @@ impl Plan {
         if items == 0 {
             return Err(too_small);
         }
-        Ok(Plan { kind, items, rate, bits, probes: best_rate(kind, items, bits).1 })
+        Ok(Plan { kind, items, rate, bits, shape: sizes::best(kind, shape, items, bits).1 })
     }
 
     /// Plans the best filter of this kind for `items` within `max_bytes`: its rate follows.
@@ -122,14 +153,19 @@ impl Plan {
     /// [`PlanError::TooSmall`] if no filter fits, or none that ever answers no.
     pub fn for_items_in(kind: Kind, items: u64, max_bytes: u64) -> Result<Plan, PlanError> {
         let too_small = PlanError::TooSmall { kind, max_bytes };
-        let bits = usable_bits(kind, max_bytes).ok_or(too_small.clone())?;
         let items = items.max(1);
-        let (rate, probes) = best_rate(kind, items, bits);
+        // The shape depends on the rate, and the rate hardly on the shape.
+        let (mut rate, mut shape, mut bits) = (0.01_f64, Shape::Probes(1), 0);
+        for _ in 0..2 {
+            shape = sizes::usual_shape(kind, items, rate.clamp(f64::MIN_POSITIVE, 0.9));
+            bits = sizes::usable_bits(kind, shape, max_bytes).ok_or(too_small.clone())?;
+            (rate, shape) = sizes::best(kind, shape, items, bits);
+        }
         if rate >= 1.0 {
             return Err(too_small);
         }
         // A rate of zero is one below the smallest double.
-        Ok(Plan { kind, items, rate: rate.max(f64::MIN_POSITIVE), bits, probes })
+        Ok(Plan { kind, items, rate: rate.max(f64::MIN_POSITIVE), bits, shape })
     }
 
     /// Restores a plan whose geometry is known, such as from a file.
@@ -137,32 +173,21 @@ impl Plan {
     /// # Errors
     ///
     /// [`PlanError::Rate`] as for [`new`](Self::new); [`PlanError::Geometry`] if `kind` has no filter
-    /// of so many bits and probes.
+    /// of so many bits and this shape.
     pub fn from_parts(
         kind: Kind,
         items: u64,
         rate: f64,
         bits: u64,
-        probes: u32,
+        shape: Shape,
     ) -> Result<Plan, PlanError> {
         if !(rate > 0.0 && rate < 1.0) {
             return Err(PlanError::Rate { rate });
         }
-        let valid = bits > 0
-            && bits <= MAX_BITS
-            && match kind {
-                Kind::SplitBlock | Kind::Parquet => {
-                    let block_bits = 8 * lane_bits(kind);
-                    probes == LANES
-                        && bits.is_multiple_of(block_bits)
-                        && bits / block_bits <= max_blocks(kind)
-                }
-                Kind::Classic => (1..=MAX_PROBES).contains(&probes),
-            };
-        if !valid {
-            return Err(PlanError::Geometry { kind, bits, probes });
+        if !sizes::is_valid(kind, shape, bits) {
+            return Err(PlanError::Geometry { kind, bits, shape });
         }
-        Ok(Plan { kind, items: items.max(1), rate, bits, probes })
+        Ok(Plan { kind, items: items.max(1), rate, bits, shape })
     }
 
     /// Returns the family of the filter.
@@ -195,10 +220,19 @@ impl Plan {
         self.bits.div_ceil(64) * 8
     }
 
-    /// Returns the bits an item sets.
+    /// Returns what the kind must know besides its bits.
+    #[must_use]
+    pub const fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Returns the bits an item sets, or the counters it counts up.
     #[must_use]
     pub const fn probes(&self) -> u32 {
-        self.probes
+        match self.shape {
+            Shape::Probes(probes) => probes,
+            Shape::Counters(_) | Shape::Slices(_) => LANES,
+        }
     }
 
     /// Returns the bits for each item at capacity.
@@ -210,19 +244,19 @@ impl Plan {
     /// Returns how many cache lines a lookup of a member reads.
     #[must_use]
     pub const fn cache_lines(&self) -> u32 {
-        self.kind.cache_lines(self.probes)
+        match (self.kind, self.shape) {
+            (Kind::Classic, Shape::Probes(probes)) => probes,
+            (_, Shape::Probes(_)) => 1,
+            // A block lies on so many neighbouring lines.
+            (_, Shape::Counters(bits)) => bits,
+            (_, Shape::Slices(slices)) => slices + 1,
+        }
     }
 
     /// Computes the rate of this filter when it holds `items` distinct items.
     #[must_use]
     pub fn rate_at(&self, items: u64) -> f64 {
-        match self.kind {
-            Kind::SplitBlock | Kind::Parquet => {
-                let lane_bits = lane_bits(self.kind);
-                blocks_rate(items, self.bits / (8 * lane_bits), lane_bits)
-            }
-            Kind::Classic => classic_rate(items, self.bits, self.probes),
-        }
+        sizes::rate_of(self.kind, self.shape, self.bits, items)
     }
 
     /// Computes how many items this filter may hold before its rate passes `rate`.
@@ -251,25 +285,48 @@ impl Plan {
     /// ```
     #[must_use]
     pub fn rate_limit(&self) -> f64 {
-        let (n, k) = (self.items as f64, f64::from(self.probes));
+        // Of a window each slice is a filter of its own.
+        let slices = if let Shape::Slices(slices) = self.shape { f64::from(slices) } else { 1.0 };
+        let (n, k) = (self.items as f64 / slices, f64::from(self.probes()));
         // Linear counting (Whang et al. 1990, §4): m bits under load t = draws/m let n be told with
         // a deviation of √(m(eᵗ − t − 1)) draws. The lanes of blocks are each drawn from once.
         let (m, draws) = match self.kind {
-            Kind::SplitBlock | Kind::Parquet => (self.bits as f64 / f64::from(LANES), n),
             Kind::Classic => (self.bits as f64, n * k),
+            _ => (self.plain_bits() as f64 / f64::from(LANES), n),
         };
         let t = draws / m;
         let deviation = n * (m * (t.exp_m1() - t)).sqrt() / draws;
         // An item more at least: tiny filters jump.
-        let items = (n + (4.0 * deviation).max(1.0)).ceil() as u64;
+        let items = slices * n + (4.0 * deviation * slices.sqrt()).max(slices);
         let uneven = match self.kind {
-            Kind::SplitBlock | Kind::Parquet => {
-                let lane_bits = lane_bits(self.kind);
-                blocks_deviation(self.items, self.bits / (8 * lane_bits), lane_bits)
-            }
             Kind::Classic => 0.0,
+            kind => {
+                let lane_bits = lane_bits(kind);
+                let blocks = self.plain_bits() / (8 * lane_bits);
+                (slices + 1.0).sqrt() * blocks_deviation(n.ceil() as u64, blocks, lane_bits)
+            }
         };
-        (self.rate_at(items) + 4.0 * uneven).max(self.rate)
+        (self.rate_at(items.ceil() as u64) + 4.0 * uneven).max(self.rate)
+    }
+
+    /// Checks that there are as many words as this plan's bits take.
+    pub(crate) fn check_len(&self, len_words: usize) -> Result<(), PlanError> {
+        if len_words as u64 == self.bits.div_ceil(64) {
+            return Ok(());
+        }
+        let (kind, bits, shape) = (self.kind, len_words as u64 * 64, self.shape);
+        Err(PlanError::Geometry { kind, bits, shape })
+    }
+
+    /// The bits of the blocks, of one slice and as if each counter were a bit.
+    fn plain_bits(&self) -> u64 {
+        match self.shape {
+            Shape::Probes(_) => self.bits,
+            Shape::Counters(counter_bits) => self.bits / u64::from(counter_bits),
+            Shape::Slices(slices) => {
+                (self.bits - sizes::WINDOW_HEAD_BITS) / (u64::from(slices) + 1)
+            }
+        }
     }
 
     /// Says why [`new`](Self::new) takes this kind, in a line.
@@ -308,52 +365,6 @@ const fn lane_bits(kind: Kind) -> u64 {
         Kind::Parquet => 32,
         _ => 64,
     }
-}
-
-const fn max_blocks(kind: Kind) -> u64 {
-    match kind {
-        // Its rule takes the block from 32 bits of the hash; 2³¹ − 1 bytes is what its files can say.
-        Kind::Parquet => (1 << 31) / 32 - 1,
-        _ => MAX_BITS / 512,
-    }
-}
-
-/// Returns the bits of the largest filter of this kind within `max_bytes`.
-fn usable_bits(kind: Kind, max_bytes: u64) -> Option<u64> {
-    let bits = match kind {
-        Kind::SplitBlock | Kind::Parquet => {
-            let block_bits = 8 * lane_bits(kind);
-            (max_bytes / (block_bits / 8)).min(max_blocks(kind)) * block_bits
-        }
-        Kind::Classic => (max_bytes / 8).saturating_mul(64).min(MAX_BITS),
-    };
-    (bits > 0).then_some(bits)
-}
-
-/// Returns the lowest rate of `items` in `bits`, and the probes that reach it.
-fn best_rate(kind: Kind, items: u64, bits: u64) -> (f64, u32) {
-    if kind != Kind::Classic {
-        let lane_bits = lane_bits(kind);
-        return (blocks_rate(items, bits / (8 * lane_bits), lane_bits), LANES);
-    }
-    let ideal = bits as f64 / items as f64 * std::f64::consts::LN_2;
-    let low = (ideal.floor() as u32).clamp(1, MAX_PROBES);
-    (low..=(low + 1).min(MAX_PROBES))
-        .map(|probes| (classic_rate(items, bits, probes), probes))
-        .min_by(|a, b| a.0.total_cmp(&b.0))
-        .expect("at least one number of probes")
-}
-
-/// Returns the fewest bits, with their probes, that keep `rate` at `items`.
-fn best_classic(items: u64, rate: f64) -> Option<(u64, u32)> {
-    let ideal = -rate.log2();
-    let low = (ideal.floor() as u32).clamp(1, MAX_PROBES);
-    (low..=(low + 1).min(MAX_PROBES))
-        .filter_map(|probes| {
-            let bits = smallest(1, MAX_BITS, |bits| classic_rate(items, bits, probes) <= rate)?;
-            Some((bits, probes))
-        })
-        .min()
 }
 
 /// Finds the smallest number in `low..=high` for which `enough` holds, where more is never worse.
@@ -410,6 +421,16 @@ mod tests {
         );
     }
 
+    /// By how many bits filters of this plan's kind differ.
+    fn step_bits(plan: &Plan) -> u64 {
+        match plan.shape {
+            Shape::Counters(counter_bits) => 512 * u64::from(counter_bits),
+            Shape::Slices(slices) => sizes::slice_block_bits(slices),
+            Shape::Probes(_) if plan.kind == Kind::Classic => 1,
+            Shape::Probes(_) => 8 * lane_bits(plan.kind),
+        }
+    }
+
     #[test]
     fn plans_are_tight() {
         for kind in Kind::ALL {
@@ -417,8 +438,8 @@ mod tests {
                 for rate in [0.5, 0.1, 0.01, 0.001] {
                     let plan = Plan::for_kind(kind, items, rate).unwrap();
                     assert!(plan.rate_at(items) <= rate, "{kind} {items} {rate}");
-                    let step = if kind == Kind::Classic { 1 } else { 8 * lane_bits(kind) };
-                    if plan.bits > step {
+                    let step = step_bits(&plan);
+                    if sizes::is_valid(kind, plan.shape, plan.bits - step) {
                         let smaller = Plan { bits: plan.bits - step, ..plan };
                         assert!(
                             smaller.rate_at(items) > rate,
@@ -438,7 +459,7 @@ mod tests {
             let back = Plan::for_memory(kind, plan.bytes(), 0.01).unwrap();
             assert!(back.items() >= 50_000 && back.items() < 50_200, "{kind}: {}", back.items());
             let rate = Plan::for_items_in(kind, 50_000, plan.bytes()).unwrap().rate();
-            assert!(rate <= 0.01 && rate > 0.0098, "{kind}: {rate}");
+            assert!(rate <= 0.01 && rate > 0.0098, "{kind}: rate {rate}");
         }
     }
 
@@ -486,9 +507,9 @@ mod tests {
             for items in [0, 1, 20, 1 << 20, 1 << 40, u64::MAX] {
                 for rate in [f64::MIN_POSITIVE, 1e-30, 1e-9, 0.5, 1.0 - f64::EPSILON] {
                     plans.extend(Plan::for_kind(kind, items, rate));
-                    for probes in [1, 8, 255] {
-                        for bits in [1, 512, MAX_BITS] {
-                            plans.extend(Plan::from_parts(kind, items, rate, bits, probes));
+                    for shape in [1, 4, 8, 255].iter().flat_map(|&n| Shape::from_number(kind, n)) {
+                        for bits in [1, 512, 3072, MAX_BITS] {
+                            plans.extend(Plan::from_parts(kind, items, rate, bits, shape));
                         }
                     }
                 }

@@ -2,7 +2,7 @@
 //! absent ones. Guava finds 189 to 216 of them (`tests/golden/articles`).
 
 use serde_json::Value;
-use tamis::{Answers, AnyFilter, Filter, Hasher, Insert, Kind, Plan};
+use tamis::{Answers, AnyFilter, Filter, Hasher, Kind, Plan, TryInsert};
 
 struct SplitMix64(u64);
 
@@ -52,10 +52,10 @@ fn our_filters_repeat_the_articles_experiment() {
         assert_eq!(present[0], run["first_uuid"].as_str().unwrap());
         let absent: Vec<String> = (0..9_900).map(|_| random.uuid()).collect();
         let more: Vec<String> = (0..990_100).map(|_| random.uuid()).collect();
-        for kind in Kind::ALL {
+        for kind in Kind::ALL.into_iter().filter(|kind| !kind.forgets()) {
             let plan = Plan::for_kind(kind, n, rate).unwrap();
             let mut filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
-            filter.insert_each(&present, &mut answers);
+            filter.try_insert_each(&present, &mut answers).unwrap();
             filter.contains_each(&present, &mut answers);
             assert_eq!(answers.count_ones(), present.len(), "{kind}: none is lost");
             filter.contains_each(&absent, &mut answers);

@@ -1,17 +1,17 @@
 //! A filter says when it holds more than it was planned for, and not before.
 
-use tamis::{Answers, AnyFilter, Filter as _, Hasher, Insert as _, Kind, Plan};
+use tamis::{Answers, AnyFilter, Filter as _, Hasher, Kind, Plan, TryInsert};
 
 fn filled(plan: &Plan, seed: u64, items: u64) -> AnyFilter {
     let mut filter = AnyFilter::new(plan, Hasher::xxh3(seed)).unwrap();
     let items: Vec<u64> = (0..items).collect();
-    filter.insert_each(&items, &mut Answers::new());
+    filter.try_insert_each(&items, &mut Answers::new()).unwrap();
     filter
 }
 
 #[test]
 fn a_filter_at_capacity_is_not_over_its_rate() {
-    for kind in Kind::ALL {
+    for kind in Kind::ALL.into_iter().filter(|kind| !kind.forgets()) {
         for items in [1, 2, 10, 100, 1_000, 30_000] {
             for rate in [0.3, 0.01, 0.0001] {
                 let plan = Plan::for_kind(kind, items, rate).unwrap();
@@ -31,7 +31,7 @@ fn a_filter_at_capacity_is_not_over_its_rate() {
 
 #[test]
 fn a_filter_well_past_capacity_is_over_its_rate() {
-    for kind in Kind::ALL {
+    for kind in Kind::ALL.into_iter().filter(|kind| !kind.forgets()) {
         for (items, excess) in [(1_000, 1.25), (30_000, 1.06), (300_000, 1.02)] {
             for rate in [0.3, 0.01, 0.0001] {
                 let plan = Plan::for_kind(kind, items, rate).unwrap();

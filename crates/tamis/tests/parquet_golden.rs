@@ -1,7 +1,9 @@
 //! The `Parquet` strategy sets the very bits that Parquet's own writers set.
 
 use serde_json::Value;
-use tamis::{Bits as _, Bloom, Filter as _, Hasher, Insert as _, Kind, Merge as _, Parquet, Plan};
+use tamis::{
+    Bits as _, Bloom, Filter as _, Hasher, Insert as _, Kind, Merge as _, Parquet, Plan, Shape,
+};
 
 fn golden() -> Value {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/parquet/filters.json");
@@ -22,7 +24,8 @@ fn bytes(hex: &Value) -> Vec<u8> {
 }
 
 fn empty(bitset_bytes: u64) -> Bloom<Parquet> {
-    let plan = Plan::from_parts(Kind::Parquet, 1, 0.01, bitset_bytes * 8, 8).unwrap();
+    let plan =
+        Plan::from_parts(Kind::Parquet, 1, 0.01, bitset_bytes * 8, Shape::Probes(8)).unwrap();
     Bloom::new(&plan, Hasher::xxh64(0)).unwrap()
 }
 

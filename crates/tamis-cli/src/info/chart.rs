@@ -1,36 +1,57 @@
 //! A filter drawn: how full its blocks are, and where it stands on its way to its rate.
 
-use tamis::{BitView, Bits as _, Filter as _};
+use tamis::{AnyFilter, BitView, Bits as _, Filter as _};
 use tamis_formats::TamisFile;
 
 use crate::count::{About, Rate};
 use crate::plan::power_of_ten;
 use crate::svg::{Axis, Chart, Layer, Scale, Side};
 
-/// Where a kind has no blocks, so many bits at a time show whether it is filled evenly.
-const PIECE_BITS: u64 = 512;
-
 /// Bars of the histogram.
 const BARS: usize = 64;
 
-/// Draws both charts.
-pub fn charts(name: &str, file: &TamisFile<BitView<'_>>) -> [Chart; 2] {
-    [fill_by_block(name, file), rate_by_items(file)]
+/// Draws the charts that say something of this kind.
+pub fn charts(name: &str, file: &TamisFile<BitView<'_>>) -> Vec<Chart> {
+    let mut charts = Vec::new();
+    charts.extend(pieces(&file.filter).map(|pieces| fill_by_piece(name, file, &pieces)));
+    charts.push(rate_by_items(file));
+    charts
 }
 
-/// How many blocks have how many of their bits set.
-fn fill_by_block(name: &str, file: &TamisFile<BitView<'_>>) -> Chart {
-    let kind = file.filter.plan().kind();
-    let block_bits = kind.block_bits().unwrap_or(PIECE_BITS);
-    let words = file.filter.bits().words();
-    let mut counts = [0_u64; BARS];
-    let blocks = words.chunks((block_bits / 64) as usize);
-    for block in blocks.clone() {
-        let ones: u64 = block.iter().map(|word| u64::from(word.count_ones())).sum();
-        let bits = block.len() as u64 * 64;
-        counts[((ones * BARS as u64 / bits) as usize).min(BARS - 1)] += 1;
+/// Parts of a filter that fill independently.
+struct Pieces {
+    name: &'static str,
+    fills: Vec<f64>,
+}
+
+/// Returns how full each part of the filter is, if its kind has such parts.
+fn pieces(filter: &AnyFilter<BitView<'_>>) -> Option<Pieces> {
+    let of = |name, words: &[u64], words_in_piece| {
+        let fill = |piece: &[u64]| {
+            let ones: u32 = piece.iter().map(|word| word.count_ones()).sum();
+            f64::from(ones) / (piece.len() as f64 * 64.0)
+        };
+        Some(Pieces { name, fills: words.chunks(words_in_piece).map(fill).collect() })
+    };
+    match filter {
+        AnyFilter::SplitBlock(bloom) => of("blocks of 512 bits", bloom.bits().words(), 8),
+        AnyFilter::Parquet(bloom) => of("blocks of 256 bits", bloom.bits().words(), 4),
+        AnyFilter::Classic(bloom) => of("pieces of 512 bits", bloom.bits().words(), 8),
+        AnyFilter::Counting(counting) => {
+            let bloom = counting.to_bloom().ok()?;
+            of("blocks of 512 counters", bloom.bits().words(), 8)
+        }
+        _ => None,
     }
-    let total = blocks.len() as f64;
+}
+
+/// How many parts have how many of their bits set.
+fn fill_by_piece(name: &str, file: &TamisFile<BitView<'_>>, pieces: &Pieces) -> Chart {
+    let mut counts = [0_u64; BARS];
+    for fill in &pieces.fills {
+        counts[((fill * BARS as f64) as usize).min(BARS - 1)] += 1;
+    }
+    let total = pieces.fills.len() as f64;
     let bar = |(i, &count): (usize, &u64)| {
         let at = |i: usize| i as f64 * 100.0 / BARS as f64;
         (at(i), at(i + 1), count as f64 * 100.0 / total)
@@ -40,10 +61,7 @@ fn fill_by_block(name: &str, file: &TamisFile<BitView<'_>>) -> Chart {
     let step = nice_step(highest / 4.0);
     // Room for the name of the line.
     let highest = (highest * 1.1 / step).ceil() * step;
-    let pieces = match kind.block_bits() {
-        Some(bits) => format!("blocks of {bits} bits"),
-        None => format!("pieces of {PIECE_BITS} bits"),
-    };
+    let pieces = pieces.name;
     let fill = file.filter.fill() * 100.0;
     Chart {
         title: format!("{name}: how full its {pieces} are"),

@@ -1,6 +1,7 @@
 //! Bloom filters: one type over every strategy and every storage.
 
 mod build;
+mod counting;
 mod shared;
 
 use crate::bits::{BitView, Bitmap, Bits, BitsMut};
@@ -9,6 +10,7 @@ use crate::hash::Hasher;
 use crate::plan::{Plan, PlanError};
 use crate::strategy::sealed::Crate;
 use crate::strategy::{SplitBlock, Strategy};
+pub use counting::Counting;
 
 /// A Bloom filter of strategy `S` over bits `B`.
 ///
@@ -53,8 +55,7 @@ impl<S: Strategy> Bloom<S, Bitmap> {
     /// [`PlanError::OtherKind`] if the plan is for another strategy; [`PlanError::Memory`].
     pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         check_kind::<S>(plan)?;
-        let bits = Bitmap::zeroed(plan.bits())?;
-        Ok(Self { plan: *plan, strategy: S::of(plan, Crate), hasher, bits })
+        Self::restore(plan, hasher, Bitmap::zeroed(plan.bits())?)
     }
 }
 
@@ -66,12 +67,7 @@ impl<'a, S: Strategy> Bloom<S, BitView<'a>> {
     /// [`PlanError::OtherKind`] if the plan is for another strategy; [`PlanError::Geometry`] if it has
     /// not as many bits as `words`.
     pub fn view(plan: &Plan, hasher: Hasher, words: &'a [u64]) -> Result<Self, PlanError> {
-        check_kind::<S>(plan)?;
-        if words.len() as u64 != plan.bits().div_ceil(64) {
-            let (kind, bits, probes) = (plan.kind(), words.len() as u64 * 64, plan.probes());
-            return Err(PlanError::Geometry { kind, bits, probes });
-        }
-        Ok(Self { plan: *plan, strategy: S::of(plan, Crate), hasher, bits: BitView::new(words) })
+        Self::restore(plan, hasher, BitView::new(words))
     }
 }
 
@@ -84,9 +80,25 @@ fn check_kind<S: Strategy>(plan: &Plan) -> Result<(), PlanError> {
 }
 
 impl<S: Strategy, B: Bits> Bloom<S, B> {
+    /// Uses words that hold a filter of this plan; errors as for [`view`](Bloom::view).
+    pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
+        check_kind::<S>(plan)?;
+        plan.check_len(bits.words().len())?;
+        Ok(Self { plan: *plan, strategy: S::of(plan, Crate), hasher, bits })
+    }
+
     /// Returns the storage.
     pub fn bits(&self) -> &B {
         &self.bits
+    }
+}
+
+impl<S: Strategy, B: Bits<Word = u64>> Bloom<S, B> {
+    /// Borrows the filter as one whose words are elsewhere. Constant time.
+    pub fn as_view(&self) -> Bloom<S, BitView<'_>> {
+        let Self { plan, strategy, hasher, bits } = self;
+        let bits = BitView::new(bits.words());
+        Bloom { plan: *plan, strategy: *strategy, hasher: *hasher, bits }
     }
 }
 
@@ -151,7 +163,7 @@ impl<S: Strategy, B: BitsMut, C: Bits> Merge<Bloom<S, C>> for Bloom<S, B> {
     fn merge(&mut self, other: &Bloom<S, C>) -> Result<(), MergeError> {
         use crate::bits::Word as _;
         if self.layout() != other.layout() {
-            return Err(MergeError { expected: self.layout(), found: other.layout() });
+            return Err(MergeError::Layout { expected: self.layout(), found: other.layout() });
         }
         for (word, other) in self.bits.words_mut().iter_mut().zip(other.bits.words()) {
             *word |= other.get();

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::bits::OutOfMemory;
+use crate::shape::Shape;
 use crate::strategy::Kind;
 
 /// Why there is no such plan, or no memory for it.
@@ -36,8 +37,8 @@ pub enum PlanError {
         kind: Kind,
         /// The bits asked for.
         bits: u64,
-        /// The probes asked for.
-        probes: u32,
+        /// The shape asked for.
+        shape: Shape,
     },
     /// The plan is for another kind than the filter's type.
     OtherKind {
@@ -45,6 +46,13 @@ pub enum PlanError {
         expected: Kind,
         /// The kind of the plan.
         found: Kind,
+    },
+    /// The plan is sound, but the words are not those of a filter of this kind.
+    Words {
+        /// The kind of the plan.
+        kind: Kind,
+        /// What is wrong with them.
+        reason: &'static str,
     },
     /// The plan is sound, but the memory is not there.
     Memory(OutOfMemory),
@@ -69,8 +77,11 @@ impl fmt::Display for PlanError {
                 "{max_bytes} bytes are too few for a useful {kind} filter: allow more memory, a \
                  higher rate or fewer items"
             ),
-            PlanError::Geometry { kind, bits, probes } => {
-                write!(f, "no {kind} filter has {bits} bits and {probes} probes")
+            PlanError::Words { kind, reason } => {
+                write!(f, "these words are no {kind} filter: {reason}")
+            }
+            PlanError::Geometry { kind, bits, shape } => {
+                write!(f, "no {kind} filter has {bits} bits and {shape}")
             }
             PlanError::OtherKind { expected, found } => {
                 write!(f, "this filter is {expected}, and the plan is for {found}")

@@ -26,11 +26,16 @@ pub enum Kind {
     Parquet = 2,
     /// The Bloom filter of 1970: any number of bits and probes.
     Classic = 3,
+    /// The split-block filter with counters for bits: items can be deleted.
+    Counting = 4,
+    /// A ring of split-block filters: items are forgotten once they are out of the window.
+    Window = 7,
 }
 
 impl Kind {
     /// Every kind, in the order of their numbers.
-    pub const ALL: [Kind; 3] = [Kind::SplitBlock, Kind::Parquet, Kind::Classic];
+    pub const ALL: [Kind; 5] =
+        [Kind::SplitBlock, Kind::Parquet, Kind::Classic, Kind::Counting, Kind::Window];
 
     /// Returns the name used on command lines, in files and in messages.
     #[must_use]
@@ -39,6 +44,8 @@ impl Kind {
             Kind::SplitBlock => "split-block",
             Kind::Parquet => "parquet",
             Kind::Classic => "classic",
+            Kind::Counting => "counting",
+            Kind::Window => "window",
         }
     }
 
@@ -49,32 +56,27 @@ impl Kind {
             Kind::SplitBlock => "one cache line a lookup; the fastest at rates of 0.3 % and above",
             Kind::Parquet => "the same in the layout of Parquet's column filters",
             Kind::Classic => "the fewest bits, one cache line a probe",
+            Kind::Counting => "items can be deleted and counted; four times the bits",
+            Kind::Window => "items are forgotten after a time, or after so many others",
         }
+    }
+
+    /// Tells whether items can be deleted from filters of this kind, and counted.
+    #[must_use]
+    pub const fn can_remove(self) -> bool {
+        matches!(self, Kind::Counting)
+    }
+
+    /// Tells whether filters of this kind forget items by themselves.
+    #[must_use]
+    pub const fn forgets(self) -> bool {
+        matches!(self, Kind::Window)
     }
 
     /// Finds a kind by its number in files.
     #[must_use]
     pub fn from_number(number: u8) -> Option<Kind> {
         Kind::ALL.into_iter().find(|&kind| kind as u8 == number)
-    }
-
-    /// Returns the bits of a block, or `None` if an item's bits lie all over the filter.
-    #[must_use]
-    pub const fn block_bits(self) -> Option<u64> {
-        match self {
-            Kind::SplitBlock => Some(SplitBlock::WORDS as u64 * 64),
-            Kind::Parquet => Some(Parquet::WORDS as u64 * 64),
-            Kind::Classic => None,
-        }
-    }
-
-    /// Returns how many cache lines a lookup of an item that is in the filter reads, with `probes`.
-    #[must_use]
-    pub const fn cache_lines(self, probes: u32) -> u32 {
-        match self {
-            Kind::SplitBlock | Kind::Parquet => 1,
-            Kind::Classic => probes,
-        }
     }
 }
 
@@ -201,7 +203,7 @@ pub(crate) const fn scale(hash: u64, range: u64) -> u64 {
 }
 
 /// The chance that an absent item finds a bit in each lane, from how full each block's lanes are.
-fn lanes_rate<W: Word>(words: &[W], words_per_block: usize, lane_bits: u32) -> f64 {
+pub(crate) fn lanes_rate<W: Word>(words: &[W], words_per_block: usize, lane_bits: u32) -> f64 {
     let blocks = words.len() / words_per_block;
     let lane = if lane_bits == 64 { u64::MAX } else { (1 << lane_bits) - 1 };
     let product = |block: &[W]| -> f64 {
@@ -219,7 +221,7 @@ fn lanes_rate<W: Word>(words: &[W], words_per_block: usize, lane_bits: u32) -> f
 
 /// The number of items that leaves this share of bits unset: each item sets one bit in eight lanes,
 /// so a lane's bits, taken over all blocks, are a filter of one probe.
-fn lanes_items<W: Word>(words: &[W]) -> f64 {
+pub(crate) fn lanes_items<W: Word>(words: &[W]) -> f64 {
     let ones: u64 = words.iter().map(|word| u64::from(word.get().count_ones())).sum();
     let m = words.len() as f64 * 64.0;
     -(m / 8.0) * (-(ones as f64) / m).ln_1p()

@@ -1,0 +1,62 @@
+//! What a kind of filter must know of its geometry besides its number of bits.
+
+use std::fmt;
+
+use crate::strategy::Kind;
+
+/// The numbers that, with a kind and its bits, fix where an item lies.
+///
+/// Files keep it as one number, [`to_number`](Self::to_number).
+///
+/// # Examples
+///
+/// ```
+/// use tamis::{Kind, Plan, Shape};
+///
+/// let plan = Plan::for_kind(Kind::Classic, 1_000, 0.01)?;
+/// assert_eq!(plan.shape(), Shape::Probes(7));
+/// assert_eq!(Shape::from_number(Kind::Classic, 7), Some(Shape::Probes(7)));
+/// # Ok::<(), tamis::PlanError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Shape {
+    /// Bloom filters: the bits an item sets.
+    Probes(u32),
+    /// Counting filters: the bits of a counter, 4, 8 or 16, of which an item counts up eight.
+    Counters(u32),
+    /// Window filters: the slices that a window's span is divided into; one more is in memory.
+    Slices(u32),
+}
+
+impl Shape {
+    /// Returns the number that files keep.
+    #[must_use]
+    pub const fn to_number(self) -> u32 {
+        match self {
+            Shape::Probes(number) | Shape::Counters(number) | Shape::Slices(number) => number,
+        }
+    }
+
+    /// Restores the shape of a filter of this kind; `None` if the kind has none of this number.
+    #[must_use]
+    pub fn from_number(kind: Kind, number: u32) -> Option<Shape> {
+        match kind {
+            Kind::SplitBlock | Kind::Parquet => (number == 8).then_some(Shape::Probes(8)),
+            Kind::Classic => (1..=255).contains(&number).then_some(Shape::Probes(number)),
+            Kind::Counting => matches!(number, 4 | 8 | 16).then_some(Shape::Counters(number)),
+            Kind::Window => (1..=255).contains(&number).then_some(Shape::Slices(number)),
+        }
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Shape::Probes(1) => f.write_str("1 probe"),
+            Shape::Probes(probes) => write!(f, "{probes} probes"),
+            Shape::Counters(bits) => write!(f, "counters of {bits} bits"),
+            Shape::Slices(slices) => write!(f, "{slices} slices and one"),
+        }
+    }
+}

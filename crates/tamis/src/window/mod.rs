@@ -1,0 +1,465 @@
+//! The window filter: it forgets items after a time, or after so many others.
+//!
+//! ```text
+//! span W = l slices          one place of the filter, l + 1 = 5 neighbouring lines
+//!                            ┌────────┬────────┬────────┬────────┬────────┐
+//!  items come ─▶ slice 7     │ 5      │ 6      │ 7 now  │ 3      │ 4      │   slice g in block g mod 5
+//!                            └────────┴────────┴────────┴────────┴────────┘
+//!                                                  ▲ when slice 8 begins, 3 is cleared and becomes 8
+//! ```
+//!
+//! A ring of l + 1 split-block filters, the slices. Items go into the present one; when a slice has lasted its
+//! share W/l of the span, the oldest is cleared and becomes the present one. So an item is remembered while l
+//! full slices follow its own, at least W, and is forgotten with its slice, at most W·(1 + 1/l) after it came.
+//! The blocks of all slices at one place are neighbours, so that a lookup tests neighbouring lines.
+//!
+//! Against the age-partitioned Bloom filter (Shtul, Baquero, Almeida, "Age-Partitioned Bloom Filters", 2020),
+//! which sets k bits in k of its k + l slices and needs 35 bits an item at 1 % and l = 7: whole slices
+//! of one filter each need 17, because only one item in l + 1 is stored past its time, and test l + 1 lines
+//! instead of up to k + l bits all over the memory.
+//!
+//! There is no clock in here: [`Window::advance`] is told the time.
+
+mod clock;
+
+use crate::arch::{self, prefetch_index};
+use crate::bits::{BitView, Bitmap, Bits, BitsMut};
+use crate::filter::{Filter, Insert, Merge, MergeError, Step, in_batches};
+use crate::hash::Hasher;
+use crate::plan::{Plan, PlanError};
+use crate::shape::Shape;
+use crate::strategy::{Kind, SplitBlock, lanes_rate, scale};
+use clock::Clock;
+pub use clock::Span;
+
+/// A filter that remembers an item for at least a span, and forgets it soon after.
+///
+/// The span is a time or a number of items ([`Span`]). A repeat of a remembered item is not stored again, so it is
+/// forgotten a span after it first came, unless the filter [refreshes](Self::refreshing). The rate holds as
+/// long as no more than the planned number of items comes in each slice of a span; where that is counted
+/// it always holds.
+///
+/// # Examples
+///
+/// ```
+/// use tamis::{Filter, Hasher, Insert, Kind, Plan, Span, Window};
+///
+/// // At least an hour, at most 75 minutes: four slices.
+/// let plan = Plan::window(1_000, 0.01, 4)?;
+/// let mut seen = Window::new(&plan, Hasher::default(), Span::Millis(3_600_000))?;
+/// seen.advance(1_700_000_000_000);
+/// assert!(seen.insert("tamis"));
+/// seen.advance(1_700_000_000_000 + 3_600_000);
+/// assert!(seen.contains("tamis"), "an hour later");
+/// seen.advance(1_700_000_000_000 + 4_500_000);
+/// assert!(!seen.contains("tamis"), "75 minutes later");
+/// # Ok::<(), tamis::PlanError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Window<B = Bitmap> {
+    plan: Plan,
+    hasher: Hasher,
+    // What the first line of the words says, and what was told since.
+    clock: Clock,
+    level: arch::Level,
+    // Invariant: room for the clock's line, which only files need, then places of `slots` blocks, as many
+    // as the plan has.
+    bits: B,
+}
+
+impl<B: Bits<Word = u64>, C: Bits<Word = u64>> PartialEq<Window<C>> for Window<B> {
+    fn eq(&self, other: &Window<C>) -> bool {
+        (self.plan, self.hasher, self.clock) == (other.plan, other.hasher, other.clock)
+            && self.places().eq(other.places())
+    }
+}
+
+impl Window {
+    /// Makes an empty filter that remembers the last `items` items that were new, at `rate`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough of it.
+    pub fn for_items(items: u64, rate: f64) -> Result<Self, PlanError> {
+        let plan = Plan::for_kind(Kind::Window, items, rate)?;
+        Self::new(&plan, Hasher::default(), Span::Items(items))
+    }
+
+    /// Makes an empty filter by a plan for the items of a span. A span of zero is one of one.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`].
+    pub fn new(plan: &Plan, hasher: Hasher, span: Span) -> Result<Self, PlanError> {
+        let slices = slices_of(plan)?;
+        let bits = Bitmap::zeroed(plan.bits())?;
+        let clock = Clock::new(slices, span);
+        Ok(Self { plan: *plan, hasher, clock, level: arch::level(), bits })
+    }
+
+    /// Lets a repeat count as new: an item is forgotten a span after it was last inserted.
+    #[must_use]
+    pub fn refreshing(mut self) -> Self {
+        self.clock.refreshes = true;
+        self
+    }
+}
+
+impl<B: Bits<Word = u64>> Window<B> {
+    /// Uses words that hold a filter of this plan, such as those of a file. Constant time.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Words`] if they hold no such
+    /// filter.
+    pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
+        let slices = slices_of(plan)?;
+        plan.check_len(bits.words().len())?;
+        let clock = Clock::read(slices, bits.words())?;
+        Ok(Self { plan: *plan, hasher, clock, level: arch::level(), bits })
+    }
+
+    /// Borrows the filter as one whose bits are elsewhere. Constant time.
+    pub fn as_view(&self) -> Window<BitView<'_>> {
+        let Self { plan, hasher, clock, level, bits } = self;
+        let bits = BitView::new(bits.words());
+        Window { plan: *plan, hasher: *hasher, clock: *clock, level: *level, bits }
+    }
+
+    /// Returns the span.
+    pub fn span(&self) -> Span {
+        self.clock.span
+    }
+
+    /// Tells whether a repeat counts as new.
+    pub fn refreshes(&self) -> bool {
+        self.clock.refreshes
+    }
+
+    /// Tells the filter what time it is, in milliseconds since any beginning: items out of the window are
+    /// forgotten. Constant time; the memory is cleared by the next insert.
+    ///
+    /// A time before the latest that was told changes nothing, and neither does any where the span is a
+    /// number of items.
+    pub fn advance(&mut self, now_millis: u64) {
+        self.clock.advance(now_millis);
+    }
+
+    /// Hands on the words of a file in order: the clock's line, then the blocks.
+    ///
+    /// # Errors
+    ///
+    /// Those of `each`.
+    pub(crate) fn each_words<E>(
+        &self,
+        mut each: impl FnMut(&[u64]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        each(&self.clock.to_words())?;
+        each(&self.bits.words()[Clock::WORDS..])
+    }
+
+    /// Returns the place of `hash`: its first word and how many words it has, a block for each slice.
+    #[inline(always)]
+    fn place(&self, hash: u64) -> (usize, usize) {
+        let len = self.clock.slots() * SplitBlock::WORDS;
+        let places = (self.bits.words().len() - Clock::WORDS) / len;
+        (Clock::WORDS + scale(hash, places as u64) as usize * len, len)
+    }
+
+    fn places(&self) -> std::slice::ChunksExact<'_, u64> {
+        let len = self.clock.slots() * SplitBlock::WORDS;
+        self.bits.words()[Clock::WORDS..].chunks_exact(len)
+    }
+
+    /// Counts the bits that are set in each slot.
+    fn ones(&self) -> Vec<u64> {
+        let mut ones = vec![0; self.clock.slots()];
+        for place in self.places() {
+            for (ones, block) in ones.iter_mut().zip(place.chunks_exact(SplitBlock::WORDS)) {
+                *ones += block.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+            }
+        }
+        ones
+    }
+
+    fn slot_bits(&self) -> f64 {
+        self.places().len() as f64 * SplitBlock::WORDS as f64 * 64.0
+    }
+}
+
+impl<B: BitsMut> Window<B> {
+    /// Clears what is out of the window, so that the present slice has its own blocks.
+    fn turn(&mut self) {
+        let slots = self.clock.slots();
+        if self.clock.all_live() {
+            return;
+        }
+        let cleared = self.clock.turn();
+        let len = slots * SplitBlock::WORDS;
+        let words = &mut self.bits.words_mut()[Clock::WORDS..];
+        if cleared.len() == slots {
+            words.fill(0);
+        } else {
+            for place in words.chunks_exact_mut(len) {
+                for slot in cleared.clone() {
+                    let first = slot % slots * SplitBlock::WORDS;
+                    place[first..first + SplitBlock::WORDS].fill(0);
+                }
+            }
+        }
+    }
+
+    /// Stores `hash` unless it is remembered; the clock is up to date.
+    #[inline(always)]
+    fn insert_now(&mut self, hash: u64) -> bool {
+        let seen = self.contains_hash(hash);
+        if seen && !self.clock.refreshes {
+            return false;
+        }
+        if self.clock.is_slice_full() {
+            self.clock.next_slice();
+            self.turn();
+        }
+        let (first, _) = self.place(hash);
+        let first = first + self.clock.slot() * SplitBlock::WORDS;
+        let block = &mut self.bits.words_mut()[first..first + SplitBlock::WORDS];
+        self.clock.count(arch::insert_one_512(self.level, block, hash));
+        !seen
+    }
+}
+
+fn slices_of(plan: &Plan) -> Result<u32, PlanError> {
+    match plan.shape() {
+        Shape::Slices(slices) => Ok(slices),
+        _ => Err(PlanError::OtherKind { expected: Kind::Window, found: plan.kind() }),
+    }
+}
+
+impl<B: Bits<Word = u64>> Filter for Window<B> {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    #[inline]
+    fn hasher(&self) -> Hasher {
+        self.hasher
+    }
+
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        let (first, len) = self.place(hash);
+        let place = &self.bits.words()[first..first + len];
+        let blocks = place.chunks_exact(SplitBlock::WORDS);
+        if self.clock.all_live() {
+            // No branch on an answer: a misprediction costs more than all blocks.
+            return blocks.fold(false, |found, block| {
+                found | arch::contains_one_512(self.level, block, hash)
+            });
+        }
+        blocks.enumerate().any(|(slot, block)| {
+            self.clock.is_live(slot) && arch::contains_one_512(self.level, block, hash)
+        })
+    }
+
+    #[inline]
+    fn prefetch_hash(&self, hash: u64) {
+        let (first, len) = self.place(hash);
+        for word in (first..first + len).step_by(SplitBlock::WORDS) {
+            prefetch_index(self.bits.words(), word);
+        }
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
+        in_batches(hashes, answers, |step, hash| match step {
+            Step::Ask => {
+                self.prefetch_hash(hash);
+                false
+            }
+            Step::Answer => self.contains_hash(hash),
+        });
+    }
+
+    /// Estimates how many items are remembered; where repeats refresh, one may count once for each slice.
+    fn estimate_items(&self) -> f64 {
+        let bits = self.slot_bits();
+        let items = |ones: u64| -(bits / 8.0) * (-(ones as f64) / bits).ln_1p();
+        let live =
+            self.ones().into_iter().enumerate().filter(|&(slot, _)| self.clock.is_live(slot));
+        live.map(|(_, ones)| items(ones)).sum()
+    }
+
+    fn estimate_rate(&self) -> f64 {
+        let of_place = |place: &[u64]| {
+            let blocks = place.chunks_exact(SplitBlock::WORDS).enumerate();
+            let live = blocks.filter(|&(slot, _)| self.clock.is_live(slot));
+            1.0 - live.map(|(_, block)| 1.0 - lanes_rate(block, 8, 64)).product::<f64>()
+        };
+        self.places().map(of_place).sum::<f64>() / self.places().len() as f64
+    }
+
+    fn fill(&self) -> f64 {
+        let live =
+            self.ones().into_iter().enumerate().filter(|&(slot, _)| self.clock.is_live(slot));
+        live.map(|(_, ones)| ones as f64).sum::<f64>()
+            / (self.slot_bits() * self.clock.slots() as f64)
+    }
+}
+
+impl<B: BitsMut> Insert for Window<B> {
+    /// Stores an item at the latest time told; true if the filter did not remember it.
+    #[inline]
+    fn insert_hash(&mut self, hash: u64) -> bool {
+        self.turn();
+        self.insert_now(hash)
+    }
+
+    fn insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64]) {
+        self.turn();
+        in_batches(hashes, answers, |step, hash| match step {
+            Step::Ask => {
+                self.prefetch_hash(hash);
+                false
+            }
+            Step::Answer => self.insert_now(hash),
+        });
+    }
+}
+
+impl<B: BitsMut, C: Bits<Word = u64>> Merge<Window<C>> for Window<B> {
+    /// Remembers what either remembers, each item as long as its own filter would: slices of one time go
+    /// together, or where items are counted those of one age.
+    fn merge(&mut self, other: &Window<C>) -> Result<(), MergeError> {
+        let (expected, found) = (self.layout(), other.layout());
+        if expected != found {
+            return Err(MergeError::Layout { expected, found });
+        }
+        let pairs = self.clock.merge(&other.clock).ok_or(MergeError::Span)?;
+        self.turn();
+        let len = self.clock.slots() * SplitBlock::WORDS;
+        let words = &mut self.bits.words_mut()[Clock::WORDS..];
+        for (place, other) in words.chunks_exact_mut(len).zip(other.places()) {
+            for &(to, from) in &pairs {
+                let (to, from) = (to * SplitBlock::WORDS, from * SplitBlock::WORDS);
+                for i in 0..SplitBlock::WORDS {
+                    place[to + i] |= other[from + i];
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn by_time(slices: u32) -> Window {
+        let plan = Plan::window(1000, 0.01, slices).unwrap();
+        Window::new(&plan, Hasher::default(), Span::Millis(1000)).unwrap()
+    }
+
+    #[test]
+    fn an_item_is_remembered_for_the_span_and_forgotten_soon_after() {
+        for slices in [1, 2, 3, 4, 7] {
+            let slice = 1000_u64.div_ceil(u64::from(slices));
+            for start in [0, 1, 249, 250, 999, 1_700_000_000_123] {
+                let mut seen = by_time(slices);
+                seen.advance(start);
+                assert!(seen.insert("tamis"));
+                for later in [0, 1, 500, 999, 1000] {
+                    seen.advance(start + later);
+                    assert!(seen.contains("tamis"), "{slices} slices, {later} after {start}");
+                }
+                seen.advance(start + 1000 + slice + u64::from(slices));
+                assert!(!seen.contains("tamis"), "{slices} slices, from {start}");
+                assert!(seen.insert("tamis"), "as if it had never been there");
+            }
+        }
+    }
+
+    #[test]
+    fn a_window_of_items_remembers_the_last_ones() {
+        for (span, slices) in [(1, 4), (4, 4), (10, 3), (1000, 4), (1001, 8)] {
+            let plan = Plan::window(span, 1e-9, slices).unwrap();
+            let mut seen = Window::new(&plan, Hasher::default(), Span::Items(span)).unwrap();
+            let most = (span.div_ceil(u64::from(slices)) * (u64::from(slices) + 1)).max(span + 1);
+            for item in 0..5000_u64 {
+                assert!(seen.insert(&item));
+                for age in [0, 1, span / 2, span - 1, span] {
+                    assert!(item < age || seen.contains(&(item - age)), "{age} of {span}");
+                }
+                assert!(item < most || !seen.contains(&(item - most)), "{most} of {span}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_repeat_keeps_its_time_unless_it_refreshes() {
+        for refreshes in [false, true] {
+            let mut seen = if refreshes { by_time(4).refreshing() } else { by_time(4) };
+            assert!(seen.insert("tamis"));
+            seen.advance(900);
+            assert!(!seen.insert("tamis"), "a repeat is not new");
+            seen.advance(1300);
+            assert_eq!(seen.contains("tamis"), refreshes);
+        }
+    }
+
+    #[test]
+    fn time_never_goes_back() {
+        let mut seen = by_time(4);
+        seen.advance(10_000);
+        seen.insert("tamis");
+        seen.advance(3);
+        assert!(seen.contains("tamis"));
+        seen.advance(u64::MAX);
+        assert!(!seen.contains("tamis"));
+        assert!(seen.insert("tamis") && seen.contains("tamis"));
+    }
+
+    #[test]
+    fn a_merge_remembers_what_either_does_as_long_as_either_does() {
+        let (mut one, mut other) = (by_time(4), by_time(4));
+        one.advance(200);
+        one.insert("early");
+        other.advance(900);
+        other.insert("late");
+        let mut back = other.clone();
+        one.merge(&other).unwrap();
+        back.merge(&by_time(4)).unwrap();
+        assert_eq!(back, other, "an empty window adds nothing");
+        assert!(one.contains("early") && one.contains("late"));
+        one.advance(1600);
+        assert!(!one.contains("early") && one.contains("late"));
+        let refreshing = by_time(4).refreshing();
+        assert_eq!(one.merge(&refreshing), Err(MergeError::Span));
+    }
+
+    #[test]
+    fn windows_of_items_merge_by_age() {
+        let plan = Plan::window(100, 1e-9, 4).unwrap();
+        let window = || Window::new(&plan, Hasher::default(), Span::Items(100)).unwrap();
+        let (mut one, mut other) = (window(), window());
+        (0..1000_u64).for_each(|item| assert!(one.insert(&item)));
+        (5000..5080_u64).for_each(|item| assert!(other.insert(&item)));
+        one.merge(&other).unwrap();
+        assert!((900..1000_u64).chain(5000..5080).all(|item| one.contains(&item)));
+        let mut answers = crate::Answers::new();
+        one.insert_each(&(10_000..10_200_u64).collect::<Vec<_>>(), &mut answers);
+        assert!((900..1000_u64).chain(5000..5080).all(|item| !one.contains(&item)), "forgotten");
+    }
+
+    #[test]
+    fn hostile_clocks_are_refused() {
+        let plan = Plan::window(100, 0.01, 4).unwrap();
+        let words = vec![0; plan.bits() as usize / 64];
+        let with = |place: usize, value: u64| {
+            let mut words = words.clone();
+            words[1] = 100;
+            words[place] = value;
+            Window::restore(&plan, Hasher::default(), crate::BitView::new(&words)).is_ok()
+        };
+        assert!(with(0, 0) && with(0, u64::MAX) && with(2, 3) && with(3, 25));
+        assert!(!with(1, 0) && !with(2, 4) && !with(3, 26) && !with(4, 1) && !with(7, 1));
+    }
+}
