@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! block of the split-block filter:  | lane 0: 64 bits | lane 1 | ... | lane 7 |       one cache line
-//! the same with 4-bit counters:     | 64 × 4 bits     | lane 1 | ... | lane 7 |       four lines
+//! the same with 4-bit counters:     | ones of all lanes | twos | fours | eights |     four lines
 //! ```
 //!
 //! An item counts up one counter in each of eight lanes; it is in at most as often as the lowest of them
@@ -17,10 +17,13 @@
 //! Source: Fan, Cao, Almeida, Broder, "Summary Cache" (2000), §5; the blocks are those of
 //! [`SplitBlock`](crate::SplitBlock).
 
-use crate::arch::prefetch_index;
+use std::fmt;
+
+use crate::arch::counters::{CounterKernels, LANES, kernels};
+use crate::arch::{self, prefetch_index};
 use crate::bits::{BitView, Bitmap, Bits, BitsMut};
 use crate::bloom::Bloom;
-use crate::filter::{Count, Filter, Insert, Merge, MergeError, Remove, Removed, Step, in_batches};
+use crate::filter::{Count, Filter, Insert, Merge, MergeError, Remove, Removed};
 use crate::hash::Hasher;
 use crate::plan::{Plan, PlanError};
 use crate::shape::Shape;
@@ -46,13 +49,31 @@ use crate::strategy::{Kind, SplitBlock, lanes_items, lanes_rate, scale};
 /// assert!(!seen.contains("tamis"));
 /// # Ok::<(), tamis::PlanError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone)]
 pub struct Counting<B = Bitmap> {
     plan: Plan,
     hasher: Hasher,
-    // Invariant: whole blocks, `LANES` lanes of `counter_bits` words each, as many as the plan has.
+    counter_bits: u32,
+    kernels: CounterKernels,
+    // Invariant: whole blocks, `counter_bits` slices of eight words each (`arch/counters.rs`).
     counters: B,
-    rule: Rule,
+}
+
+impl<B: PartialEq> PartialEq for Counting<B> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.plan, self.hasher) == (other.plan, other.hasher) && self.counters == other.counters
+    }
+}
+
+impl<B: fmt::Debug> fmt::Debug for Counting<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { plan, hasher, counters, .. } = self;
+        f.debug_struct("Counting")
+            .field("plan", plan)
+            .field("hasher", hasher)
+            .field("counters", counters)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Counting {
@@ -97,14 +118,18 @@ impl<B: Bits<Word = u64>> Counting<B> {
             return Err(PlanError::OtherKind { expected: Kind::Counting, found: plan.kind() });
         };
         plan.check_len(counters.words().len())?;
-        Ok(Self { plan: *plan, hasher, counters, rule: Rule::of(counter_bits) })
+        Ok(Self::of(plan, hasher, counter_bits, counters))
+    }
+
+    fn of(plan: &Plan, hasher: Hasher, counter_bits: u32, counters: B) -> Self {
+        let kernels = kernels(arch::level(), counter_bits);
+        Self { plan: *plan, hasher, counter_bits, kernels, counters }
     }
 
     /// Borrows the filter as one whose counters are elsewhere. Constant time.
     pub fn as_view(&self) -> Counting<BitView<'_>> {
-        let Self { plan, hasher, counters, rule } = self;
-        let counters = BitView::new(counters.words());
-        Counting { plan: *plan, hasher: *hasher, counters, rule: *rule }
+        let counters = BitView::new(self.counters.words());
+        Counting::of(&self.plan, self.hasher, self.counter_bits, counters)
     }
 
     /// Returns the counters.
@@ -117,9 +142,7 @@ impl<B: Bits<Word = u64>> Counting<B> {
     /// Items that share all their counters with others can then not be deleted; [`Removed::Saturated`]
     /// tells which.
     pub fn saturated_counters(&self) -> u64 {
-        let rule = self.rule;
-        let saturated = |word: &u64| u64::from(rule.saturated(*word).count_ones());
-        self.counters.words().iter().map(saturated).sum()
+        self.lanes(|all, slice| all & slice).map(|lane| u64::from(lane.count_ones())).sum()
     }
 
     /// Returns the plain filter of the same items, a fourth of the size or less. It answers alike.
@@ -128,99 +151,39 @@ impl<B: Bits<Word = u64>> Counting<B> {
     ///
     /// [`PlanError::Memory`].
     pub fn to_bloom(&self) -> Result<Bloom, PlanError> {
-        let bits = self.plan.bits() / u64::from(self.rule.counter_bits);
+        let bits = self.plan.bits() / u64::from(self.counter_bits);
         let (items, rate) = (self.plan.items(), self.plan.rate());
         let plan = Plan::from_parts(Kind::SplitBlock, items, rate, bits, Shape::Probes(8))?;
         let mut bloom = Bloom::new(&plan, self.hasher)?;
-        for (word, lane) in bloom.words_mut().iter_mut().zip(self.lanes()) {
-            *word = self.rule.project(lane);
+        for (word, lane) in bloom.words_mut().iter_mut().zip(self.lanes(|any, slice| any | slice)) {
+            *word = lane;
         }
         Ok(bloom)
     }
 
-    fn lanes(&self) -> impl ExactSizeIterator<Item = &[u64]> {
-        self.counters.words().chunks_exact(self.rule.counter_bits as usize)
-    }
-
-    /// The bits of the plain filter, a word for each lane.
-    fn projected(&self) -> Vec<u64> {
-        self.lanes().map(|lane| self.rule.project(lane)).collect()
-    }
-
-    /// Where the counters of `hash` lie: for each lane a word and a shift.
-    #[inline(always)]
-    fn locate(&self, hash: u64) -> [(usize, u32); LANES] {
-        self.rule.locate(hash, self.counters.words().len())
-    }
-}
-
-/// Lanes of a block, and so counters of an item.
-const LANES: usize = 8;
-
-/// How counters lie in words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Rule {
-    counter_bits: u32,
-    // 64 counters of a lane, so many in a word, as a power of two.
-    log_in_word: u32,
-    highest: u64,
-}
-
-impl Rule {
-    fn of(counter_bits: u32) -> Self {
-        let log_in_word = (64 / counter_bits).trailing_zeros();
-        Self { counter_bits, log_in_word, highest: (1 << counter_bits) - 1 }
-    }
-
-    #[inline(always)]
-    fn locate(self, hash: u64, len_words: usize) -> [(usize, u32); LANES] {
-        let lane_words = self.counter_bits as usize;
-        let block = scale(hash, (len_words / (LANES * lane_words)) as u64) as usize;
-        let spread = SplitBlock::spread(hash);
-        let mut lane = 0;
-        SplitBlock::SHIFTS.map(|shift| {
-            let counter = (spread >> shift & 63) as usize;
-            let word = (block * LANES + lane) * lane_words + (counter >> self.log_in_word);
-            lane += 1;
-            (word, (counter as u32 & ((1 << self.log_in_word) - 1)) * self.counter_bits)
+    /// Joins the slices of each lane, in the order of the plain filter's words.
+    fn lanes(&self, join: impl Fn(u64, u64) -> u64) -> impl Iterator<Item = u64> {
+        let blocks = self.counters.words().chunks_exact(LANES * self.counter_bits as usize);
+        blocks.flat_map(move |block| {
+            let mut lanes = [0; LANES];
+            lanes.copy_from_slice(&block[..LANES]);
+            for slice in block[LANES..].chunks_exact(LANES) {
+                lanes.iter_mut().zip(slice).for_each(|(lane, &bits)| *lane = join(*lane, bits));
+            }
+            lanes
         })
     }
 
-    /// The lowest bit of each counter of a word that has any bit set.
+    /// The bits of the plain filter.
+    fn projected(&self) -> Vec<u64> {
+        self.lanes(|any, slice| any | slice).collect()
+    }
+
+    /// The first word of the block of `hash`.
     #[inline(always)]
-    fn nonzero(self, word: u64) -> u64 {
-        let mut any = word;
-        let mut step = self.counter_bits / 2;
-        while step > 0 {
-            any |= any >> step;
-            step /= 2;
-        }
-        any & self.ones()
-    }
-
-    /// The lowest bit of each counter of a word that sticks.
-    #[inline(always)]
-    fn saturated(self, word: u64) -> u64 {
-        self.ones() & !self.nonzero(!word)
-    }
-
-    /// One in each counter of a word.
-    const fn ones(self) -> u64 {
-        u64::MAX / self.highest
-    }
-
-    /// A bit for each counter of a lane: set if it is above zero.
-    fn project(self, lane: &[u64]) -> u64 {
-        let mut bits = 0;
-        for (i, &word) in lane.iter().enumerate() {
-            let mut counters = self.nonzero(word);
-            while counters != 0 {
-                let counter = counters.trailing_zeros() / self.counter_bits;
-                bits |= 1 << ((i << self.log_in_word) as u32 + counter);
-                counters &= counters - 1;
-            }
-        }
-        bits
+    fn first_word(&self, hash: u64) -> usize {
+        let block_words = LANES * self.counter_bits as usize;
+        scale(hash, (self.counters.words().len() / block_words) as u64) as usize * block_words
     }
 }
 
@@ -236,28 +199,21 @@ impl<B: Bits<Word = u64>> Filter for Counting<B> {
 
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        self.count_hash(hash) > 0
+        let mut answer = [0];
+        (self.kernels.contains_each)(self.counters.words(), &[hash], &mut answer);
+        answer[0] != 0
     }
 
     #[inline]
     fn prefetch_hash(&self, hash: u64) {
-        let words = self.counters.words();
-        let lane_words = self.rule.counter_bits as usize;
-        let block = scale(hash, (words.len() / (LANES * lane_words)) as u64) as usize;
-        // As many lines as a lane has words.
-        for line in 0..lane_words {
-            prefetch_index(words, (block * lane_words + line) * LANES);
+        let (words, first) = (self.counters.words(), self.first_word(hash));
+        for slice in 0..self.counter_bits as usize {
+            prefetch_index(words, first + slice * LANES);
         }
     }
 
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
-        in_batches(hashes, answers, |step, hash| match step {
-            Step::Ask => {
-                self.prefetch_hash(hash);
-                false
-            }
-            Step::Answer => self.contains_hash(hash),
-        });
+        (self.kernels.contains_each)(self.counters.words(), hashes, answers);
     }
 
     fn estimate_items(&self) -> f64 {
@@ -270,77 +226,52 @@ impl<B: Bits<Word = u64>> Filter for Counting<B> {
 
     /// Returns the share of counters above zero.
     fn fill(&self) -> f64 {
-        let used = |word: &u64| u64::from(self.rule.nonzero(*word).count_ones());
-        let used: u64 = self.counters.words().iter().map(used).sum();
-        used as f64 * f64::from(self.rule.counter_bits) / self.plan.bits() as f64
+        let ones: u64 = self.projected().iter().map(|lane| u64::from(lane.count_ones())).sum();
+        ones as f64 * f64::from(self.counter_bits) / self.plan.bits() as f64
     }
 }
 
 impl<B: Bits<Word = u64>> Count for Counting<B> {
-    #[inline]
     fn count_hash(&self, hash: u64) -> u64 {
-        let (words, highest) = (self.counters.words(), self.rule.highest);
-        let counts = self.locate(hash).map(|(word, shift)| words[word] >> shift & highest);
-        counts.into_iter().fold(highest, u64::min)
+        let block = &self.counters.words()[self.first_word(hash)..];
+        let (_, mut lowest) = SplitBlock::locate(hash, 1);
+        // From the highest bit down: of the counters that may be the lowest, those without it.
+        let mut count = 0;
+        for slice in block.chunks_exact(LANES).take(self.counter_bits as usize).rev() {
+            let without: [u64; LANES] = std::array::from_fn(|i| lowest[i] & !slice[i]);
+            let has_all = without == [0; LANES];
+            count = count << 1 | u64::from(has_all);
+            if !has_all {
+                lowest = without;
+            }
+        }
+        count
     }
 
     fn max_count(&self) -> u64 {
-        self.rule.highest
+        (1 << self.counter_bits) - 1
     }
 }
 
 impl<B: BitsMut> Insert for Counting<B> {
-    #[inline]
     fn insert_hash(&mut self, hash: u64) -> bool {
-        let places = self.locate(hash);
-        let (words, highest) = (self.counters.words_mut(), self.rule.highest);
-        let mut is_new = false;
-        for (word, shift) in places {
-            let count = words[word] >> shift & highest;
-            is_new |= count == 0;
-            words[word] += u64::from(count != highest) << shift;
-        }
-        is_new
+        let mut answer = [0];
+        (self.kernels.insert_each)(self.counters.words_mut(), &[hash], &mut answer);
+        answer[0] != 0
     }
 
     fn insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64]) {
-        in_batches(hashes, answers, |step, hash| match step {
-            Step::Ask => {
-                self.prefetch_hash(hash);
-                false
-            }
-            Step::Answer => self.insert_hash(hash),
-        });
+        (self.kernels.insert_each)(self.counters.words_mut(), hashes, answers);
     }
 }
 
 impl<B: BitsMut> Remove for Counting<B> {
     fn remove_hash(&mut self, hash: u64) -> Removed {
-        let count = self.count_hash(hash);
-        if count == 0 {
-            return Removed::Absent;
-        }
-        if count == self.rule.highest {
-            return Removed::Saturated;
-        }
-        let places = self.locate(hash);
-        let (words, highest) = (self.counters.words_mut(), self.rule.highest);
-        for (word, shift) in places {
-            // Each is above zero, and those that stick stay.
-            let count = words[word] >> shift & highest;
-            words[word] -= u64::from(count != highest) << shift;
-        }
-        Removed::Yes
+        (self.kernels.remove)(self.counters.words_mut(), hash)
     }
 
     fn remove_hashes(&mut self, hashes: &[u64], answers: &mut [u64]) {
-        in_batches(hashes, answers, |step, hash| match step {
-            Step::Ask => {
-                self.prefetch_hash(hash);
-                false
-            }
-            Step::Answer => self.remove_hash(hash) == Removed::Yes,
-        });
+        (self.kernels.remove_each)(self.counters.words_mut(), hashes, answers);
     }
 }
 
@@ -351,14 +282,19 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Counting<C>> for Counting<B> {
         if expected != found {
             return Err(MergeError::Layout { expected, found });
         }
-        let (bits, highest) = (self.rule.counter_bits, self.rule.highest);
-        for (word, &other) in self.counters.words_mut().iter_mut().zip(other.counters.words()) {
-            let mut sum = 0;
-            for shift in (0..64).step_by(bits as usize) {
-                let counters = (*word >> shift & highest) + (other >> shift & highest);
-                sum |= counters.min(highest) << shift;
+        let block_words = LANES * self.counter_bits as usize;
+        let blocks = self.counters.words_mut().chunks_exact_mut(block_words);
+        for (block, other) in blocks.zip(other.counters.words().chunks_exact(block_words)) {
+            for lane in 0..LANES {
+                let slices = (lane..block_words).step_by(LANES);
+                let mut carry = 0;
+                for i in slices.clone() {
+                    let (one, two) = (block[i], other[i]);
+                    block[i] = one ^ two ^ carry;
+                    carry = one & two | carry & (one ^ two);
+                }
+                slices.for_each(|i| block[i] |= carry);
             }
-            *word = sum;
         }
         Ok(())
     }

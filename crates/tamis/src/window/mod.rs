@@ -62,8 +62,9 @@ pub struct Window<B = Bitmap> {
     // What the first line of the words says, and what was told since.
     clock: Clock,
     level: arch::Level,
-    // Invariant: room for the clock's line, which only files need, then places of `slots` blocks, as many
-    // as the plan has.
+    // Places of `slots` blocks.
+    places: u64,
+    // Invariant: room for the clock's line, which only files need, then the places.
     bits: B,
 }
 
@@ -94,7 +95,7 @@ impl Window {
         let slices = slices_of(plan)?;
         let bits = Bitmap::zeroed(plan.bits())?;
         let clock = Clock::new(slices, span);
-        Ok(Self { plan: *plan, hasher, clock, level: arch::level(), bits })
+        Ok(Self::of(plan, hasher, clock, bits))
     }
 
     /// Lets a repeat count as new: an item is forgotten a span after it was last inserted.
@@ -106,6 +107,12 @@ impl Window {
 }
 
 impl<B: Bits<Word = u64>> Window<B> {
+    fn of(plan: &Plan, hasher: Hasher, clock: Clock, bits: B) -> Self {
+        let place = clock.slots() * SplitBlock::WORDS;
+        let places = ((bits.words().len() - Clock::WORDS) / place) as u64;
+        Self { plan: *plan, hasher, clock, level: arch::level(), places, bits }
+    }
+
     /// Uses words that hold a filter of this plan, such as those of a file. Constant time.
     ///
     /// # Errors
@@ -116,14 +123,12 @@ impl<B: Bits<Word = u64>> Window<B> {
         let slices = slices_of(plan)?;
         plan.check_len(bits.words().len())?;
         let clock = Clock::read(slices, bits.words())?;
-        Ok(Self { plan: *plan, hasher, clock, level: arch::level(), bits })
+        Ok(Self::of(plan, hasher, clock, bits))
     }
 
     /// Borrows the filter as one whose bits are elsewhere. Constant time.
     pub fn as_view(&self) -> Window<BitView<'_>> {
-        let Self { plan, hasher, clock, level, bits } = self;
-        let bits = BitView::new(bits.words());
-        Window { plan: *plan, hasher: *hasher, clock: *clock, level: *level, bits }
+        Window::of(&self.plan, self.hasher, self.clock, BitView::new(self.bits.words()))
     }
 
     /// Returns the span.
@@ -162,8 +167,7 @@ impl<B: Bits<Word = u64>> Window<B> {
     #[inline(always)]
     fn place(&self, hash: u64) -> (usize, usize) {
         let len = self.clock.slots() * SplitBlock::WORDS;
-        let places = (self.bits.words().len() - Clock::WORDS) / len;
-        (Clock::WORDS + scale(hash, places as u64) as usize * len, len)
+        (Clock::WORDS + scale(hash, self.places) as usize * len, len)
     }
 
     fn places(&self) -> std::slice::ChunksExact<'_, u64> {
@@ -249,13 +253,10 @@ impl<B: Bits<Word = u64>> Filter for Window<B> {
     fn contains_hash(&self, hash: u64) -> bool {
         let (first, len) = self.place(hash);
         let place = &self.bits.words()[first..first + len];
-        let blocks = place.chunks_exact(SplitBlock::WORDS);
         if self.clock.all_live() {
-            // No branch on an answer: a misprediction costs more than all blocks.
-            return blocks.fold(false, |found, block| {
-                found | arch::contains_one_512(self.level, block, hash)
-            });
+            return arch::contains_any_512(self.level, place, hash);
         }
+        let blocks = place.chunks_exact(SplitBlock::WORDS);
         blocks.enumerate().any(|(slot, block)| {
             self.clock.is_live(slot) && arch::contains_one_512(self.level, block, hash)
         })

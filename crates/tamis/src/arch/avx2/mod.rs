@@ -5,7 +5,9 @@ mod parquet;
 mod split_block;
 
 pub(super) use parquet::contains_one_256;
-pub(super) use split_block::{contains_one_512, insert_512_shared, insert_one_512};
+pub(super) use split_block::{
+    contains_any_512, contains_one_512, insert_512_shared, insert_one_512,
+};
 
 use super::batch::{BATCH, Located};
 use super::memory::prefetch_address;

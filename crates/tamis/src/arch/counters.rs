@@ -1,0 +1,282 @@
+//! Counters in slices of bits, for counting filters.
+//!
+//! ```text
+//! block, 4-bit counters: | ones: 8 words | twos | fours | eights |    a cache line each
+//! counter of bit b in lane i: bit b of word i of each
+//! ```
+//!
+//! Bit p of all counters of a block is one line, so that counting up is the ripple of a carry through whole
+//! registers: eight counters at once, in some forty instructions, where counters side by side in words
+//! took over a hundred. The code is plain; for AVX2 it is compiled once more, with wider registers.
+
+use crate::filter::{Removed, Step, in_batches};
+use crate::strategy::{SplitBlock, scale};
+
+use super::{Level, prefetch_index};
+
+/// Words in a slice of a block, and lanes.
+pub(crate) const LANES: usize = SplitBlock::WORDS;
+
+type Lanes = [u64; LANES];
+
+/// Words with `P` bits a counter.
+struct Block<'a, const P: usize>(&'a mut [Lanes]);
+
+/// What the counters of one item are.
+struct Held {
+    /// The bits whose counters are zero.
+    missing: Lanes,
+    /// The bits whose counters stick.
+    full: Lanes,
+}
+
+impl Held {
+    #[inline(always)]
+    fn of<const P: usize>(slices: &[Lanes], mask: &Lanes) -> Self {
+        let (mut any, mut full) = ([0; LANES], *mask);
+        for slice in &slices[..P] {
+            for i in 0..LANES {
+                any[i] |= slice[i];
+                full[i] &= slice[i];
+            }
+        }
+        Self { missing: std::array::from_fn(|i| mask[i] & !any[i]), full }
+    }
+
+    #[inline(always)]
+    fn is_missing(&self) -> bool {
+        self.missing.iter().fold(0, |all, lane| all | lane) != 0
+    }
+
+    /// Tells whether all eight counters stick.
+    #[inline(always)]
+    fn is_full(&self, mask: &Lanes) -> bool {
+        (0..LANES).fold(0, |all, i| all | (self.full[i] ^ mask[i])) == 0
+    }
+}
+
+impl<const P: usize> Block<'_, P> {
+    #[inline(always)]
+    fn count_up(&mut self, mask: &Lanes) -> bool {
+        let held = Held::of::<P>(self.0, mask);
+        let mut carry: Lanes = std::array::from_fn(|i| mask[i] & !held.full[i]);
+        for slice in &mut self.0[..P] {
+            for i in 0..LANES {
+                let bits = slice[i];
+                slice[i] = bits ^ carry[i];
+                carry[i] &= bits;
+            }
+        }
+        held.is_missing()
+    }
+
+    #[inline(always)]
+    fn count_down(&mut self, mask: &Lanes) -> Removed {
+        let held = Held::of::<P>(self.0, mask);
+        if held.is_missing() {
+            return Removed::Absent;
+        }
+        if held.is_full(mask) {
+            return Removed::Saturated;
+        }
+        let mut borrow: Lanes = std::array::from_fn(|i| mask[i] & !held.full[i]);
+        for slice in &mut self.0[..P] {
+            for i in 0..LANES {
+                let bits = slice[i];
+                slice[i] = bits ^ borrow[i];
+                borrow[i] &= !bits;
+            }
+        }
+        Removed::Yes
+    }
+}
+
+/// The slices of the block of `hash`, and the bits of the item in each.
+#[inline(always)]
+fn locate<const P: usize>(words: &[u64], hash: u64) -> (usize, Lanes) {
+    let blocks = words.len() / (LANES * P);
+    let (block, mask) = SplitBlock::locate(hash, blocks);
+    (block * P, mask)
+}
+
+#[inline(always)]
+fn ask<const P: usize>(words: &[u64], hash: u64) {
+    let block = scale(hash, (words.len() / (LANES * P)) as u64) as usize;
+    for slice in 0..P {
+        prefetch_index(words, (block * P + slice) * LANES);
+    }
+}
+
+#[inline(always)]
+fn contains_each<const P: usize>(words: &[u64], hashes: &[u64], answers: &mut [u64]) {
+    in_batches(hashes, answers, |step, hash| match step {
+        Step::Ask => {
+            ask::<P>(words, hash);
+            false
+        }
+        Step::Answer => contains::<P>(words, hash),
+    });
+}
+
+#[inline(always)]
+fn contains<const P: usize>(words: &[u64], hash: u64) -> bool {
+    let (first, mask) = locate::<P>(words, hash);
+    !Held::of::<P>(&words.as_chunks().0[first..first + P], &mask).is_missing()
+}
+
+#[inline(always)]
+fn insert_each<const P: usize>(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
+    in_batches(hashes, answers, |step, hash| match step {
+        Step::Ask => {
+            ask::<P>(words, hash);
+            false
+        }
+        Step::Answer => {
+            let (first, mask) = locate::<P>(words, hash);
+            Block::<P>(&mut words.as_chunks_mut().0[first..first + P]).count_up(&mask)
+        }
+    });
+}
+
+#[inline(always)]
+fn remove_each<const P: usize>(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
+    in_batches(hashes, answers, |step, hash| match step {
+        Step::Ask => {
+            ask::<P>(words, hash);
+            false
+        }
+        Step::Answer => remove::<P>(words, hash) == Removed::Yes,
+    });
+}
+
+#[inline(always)]
+fn remove<const P: usize>(words: &mut [u64], hash: u64) -> Removed {
+    let (first, mask) = locate::<P>(words, hash);
+    Block::<P>(&mut words.as_chunks_mut().0[first..first + P]).count_down(&mask)
+}
+
+/// The kernels for counters of one size.
+#[derive(Clone, Copy)]
+pub(crate) struct CounterKernels {
+    /// Tests items: bit set if none of its counters is zero.
+    pub contains_each: fn(words: &[u64], hashes: &[u64], answers: &mut [u64]),
+    /// Counts items up: bit set if the item is new.
+    pub insert_each: fn(words: &mut [u64], hashes: &[u64], answers: &mut [u64]),
+    /// Counts items down: bit set if it was there and does not stick.
+    pub remove_each: fn(words: &mut [u64], hashes: &[u64], answers: &mut [u64]),
+    /// Counts one item down.
+    pub remove: fn(words: &mut [u64], hash: u64) -> Removed,
+}
+
+/// The same code for whatever the compiler takes every CPU to have.
+const fn plain<const P: usize>() -> CounterKernels {
+    CounterKernels {
+        contains_each: contains_each::<P>,
+        insert_each: insert_each::<P>,
+        remove_each: remove_each::<P>,
+        remove: remove::<P>,
+    }
+}
+
+/// The same code with the registers of AVX2.
+#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+mod avx2 {
+    use super::{CounterKernels, Removed};
+
+    #[target_feature(enable = "avx2")]
+    fn contains_each<const P: usize>(words: &[u64], hashes: &[u64], answers: &mut [u64]) {
+        super::contains_each::<P>(words, hashes, answers);
+    }
+
+    #[target_feature(enable = "avx2")]
+    fn insert_each<const P: usize>(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
+        super::insert_each::<P>(words, hashes, answers);
+    }
+
+    #[target_feature(enable = "avx2")]
+    fn remove_each<const P: usize>(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
+        super::remove_each::<P>(words, hashes, answers);
+    }
+
+    #[target_feature(enable = "avx2")]
+    fn remove<const P: usize>(words: &mut [u64], hash: u64) -> Removed {
+        super::remove::<P>(words, hash)
+    }
+
+    pub(super) const fn kernels<const P: usize>() -> CounterKernels {
+        CounterKernels {
+            // SAFETY: this table is used only after the level was detected.
+            contains_each: |words, hashes, answers| unsafe {
+                contains_each::<P>(words, hashes, answers);
+            },
+            // SAFETY: this table is used only after the level was detected.
+            insert_each: |words, hashes, answers| unsafe {
+                insert_each::<P>(words, hashes, answers);
+            },
+            // SAFETY: this table is used only after the level was detected.
+            remove_each: |words, hashes, answers| unsafe {
+                remove_each::<P>(words, hashes, answers);
+            },
+            // SAFETY: this table is used only after the level was detected.
+            remove: |words, hash| unsafe { remove::<P>(words, hash) },
+        }
+    }
+}
+
+/// Returns the kernels for counters of 4, 8 or 16 bits.
+pub(crate) fn kernels(level: Level, counter_bits: u32) -> CounterKernels {
+    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+    if level >= Level::Avx2 {
+        return match counter_bits {
+            4 => avx2::kernels::<4>(),
+            8 => avx2::kernels::<8>(),
+            _ => avx2::kernels::<16>(),
+        };
+    }
+    let _ = level;
+    match counter_bits {
+        4 => plain::<4>(),
+        8 => plain::<8>(),
+        _ => plain::<16>(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::arch::available;
+
+    proptest! {
+        #[test]
+        fn every_level_counts_alike(
+            counter_bits in prop::sample::select(vec![4_u32, 8, 16]),
+            blocks in 1_usize..20,
+            hashes in prop::collection::vec(any::<u64>(), 0..300),
+        ) {
+            let mut words = vec![0; blocks * LANES * counter_bits as usize];
+            let mut expected = words.clone();
+            let (mut one, mut other) = (vec![0; hashes.len().div_ceil(64)], vec![0; hashes.len().div_ceil(64)]);
+            let scalar = kernels(Level::Scalar, counter_bits);
+            for level in available() {
+                let kernels = kernels(level, counter_bits);
+                for _ in 0..3 {
+                    (kernels.insert_each)(&mut words, &hashes, &mut one);
+                    (scalar.insert_each)(&mut expected, &hashes, &mut other);
+                    prop_assert_eq!((&words, &one), (&expected, &other));
+                }
+                (kernels.contains_each)(&words, &hashes, &mut one);
+                (scalar.contains_each)(&expected, &hashes, &mut other);
+                prop_assert_eq!(&one, &other);
+                (kernels.remove_each)(&mut words, &hashes, &mut one);
+                (scalar.remove_each)(&mut expected, &hashes, &mut other);
+                prop_assert_eq!((&words, &one), (&expected, &other));
+                for &hash in &hashes {
+                    prop_assert_eq!((kernels.remove)(&mut words, hash), (scalar.remove)(&mut expected, hash));
+                }
+                prop_assert_eq!(&words, &expected);
+            }
+        }
+    }
+}
