@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | Is this item in a set I built? | [`Bloom`] with the [`SplitBlock`] strategy, the default |
 //! | The same, in a layout of another program | [`Bloom`] with [`Parquet`] or [`Classic`] |
+//! | What would a Redis server's Bloom filter answer? | [`RedisBloom`], with its dumps |
 //! | Have I seen exactly this one? | [`DigestSet`], by hashes of 64 or 128 bits |
 //! | Is this integer in, exactly? Which of them, how many, the n-th? | [`DenseSet`], [`CompressedSet`] |
 //! | Which of billions of integers occur twice? | [`RepeatFinder`] |
@@ -30,6 +31,7 @@ mod bits;
 mod bloom;
 mod digest_set;
 mod filter;
+mod growing;
 mod hash;
 mod item;
 mod layout;
@@ -52,10 +54,14 @@ pub use digest_set::{Digest, DigestSet, expected_collisions};
 pub use filter::{
     Count, Filter, Insert, InsertError, Merge, MergeError, NoRoom, Remove, Removed, TryInsert,
 };
+pub use growing::{
+    RedisBloom, RedisBloomError, RedisBloomOptions, RedisChunkError, RedisHeaderError,
+    RedisHeaderErrorKind, RedisInsertError, RedisLayer,
+};
 pub use hash::{HashFunction, Hasher};
 pub use item::Item;
 pub use layout::Layout;
 pub use plan::{Plan, PlanError};
 pub use shape::Shape;
-pub use strategy::{Classic, Kind, Parquet, SplitBlock, Strategy};
+pub use strategy::{Classic, Kind, Parquet, RedisHash, SplitBlock, Strategy};
 pub use window::{Span, Window};

@@ -1,5 +1,6 @@
 //! Bytes to 64 (or 128) bits, computed once an item.
 
+pub(crate) mod murmur2;
 mod xxh3;
 
 use std::fmt;

@@ -3,6 +3,7 @@
 mod by_stripe;
 mod classic;
 mod parquet;
+pub(crate) mod redis;
 mod split_block;
 
 use std::fmt;
@@ -10,6 +11,7 @@ use std::ops::Range;
 
 pub use classic::Classic;
 pub use parquet::Parquet;
+pub use redis::RedisHash;
 pub use split_block::SplitBlock;
 
 use crate::bits::{AtomicBitmap, Bits as _, Word};

@@ -1,0 +1,305 @@
+//! The scaling Bloom filter of RedisBloom, bit for bit.
+//!
+//! A filter is a list of layers, each a Bloom filter of a fixed capacity. Once the newest layer is full,
+//! another is appended, `expansion` times as large and at half the rate, so that the rates of all layers
+//! sum to no more than the rate asked for:
+//!
+//! ```text
+//!  rate p, capacity n, expansion 2      | n, p/2 | 2n, p/4      | 4n, p/8                      | ...
+//!                                         oldest                  newest: takes the inserts
+//! ```
+//!
+//! Invariants: there is a layer; all but the newest are full, unless a header said otherwise.
+//!
+//! Limits: every layer is searched for an absent item, so a filter that outgrew its first capacity a
+//! thousandfold is ten times slower. [`Bloom`](crate::Bloom) is smaller and several times as fast; this
+//! one is for data and clients of Redis.
+//!
+//! Source: Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters" (2007); the constants and
+//! the byte layouts are RedisBloom's.
+
+mod dump;
+pub(crate) mod error;
+mod layer;
+pub(crate) mod parts;
+
+use crate::answers::Answers;
+use crate::bits::OutOfMemory;
+use crate::item::Item;
+use crate::strategy::RedisHash;
+pub use error::{
+    RedisBloomError, RedisChunkError, RedisHeaderError, RedisHeaderErrorKind, RedisInsertError,
+};
+use layer::Layer;
+pub use layer::RedisLayer;
+
+/// What a [`RedisBloom`] is made by: the arguments of `BF.RESERVE`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RedisBloomOptions {
+    /// Items until the first layer is full, from 1 to 2³⁰.
+    pub capacity: u64,
+    /// The false positive rate, between 0 and 1. Above 0.25 it is taken as 0.25.
+    pub rate: f64,
+    /// How many times as large as the last layer the next one is, up to 32,768; 0 allows no second one.
+    pub expansion: u32,
+    /// Whether another layer is added when the newest is full. If not, the filter refuses new items then.
+    pub is_scaling: bool,
+}
+
+impl Default for RedisBloomOptions {
+    /// What a server makes of a `BF.ADD` to an absent key: 100 items at 1 %, then twice as many.
+    fn default() -> Self {
+        Self { capacity: 100, rate: 0.01, expansion: 2, is_scaling: true }
+    }
+}
+
+/// The scaling Bloom filter of RedisBloom: equal inserts give equal bits, answers and dumps.
+///
+/// An absent item is said to be present at most at the rate asked for; a present one is never said to be
+/// absent. A lookup reads a cache line for each probe of each layer, until one is missing.
+///
+/// # Examples
+///
+/// ```
+/// use tamis::{RedisBloom, RedisBloomOptions};
+///
+/// let mut seen = RedisBloom::new(&RedisBloomOptions { capacity: 20, ..Default::default() })?;
+/// for number in 0..50_u32 {
+///     seen.insert(&number)?;
+/// }
+/// assert!((0..50_u32).all(|number| seen.contains(&number)));
+/// assert_eq!((seen.layers().len(), seen.capacity()), (2, 60));
+///
+/// // Dumped as BF.SCANDUMP does, and loaded again as BF.LOADCHUNK does.
+/// let mut copy = RedisBloom::from_header(&seen.header())?;
+/// let mut position = 1;
+/// while let Some((next, bytes)) = seen.chunk(position) {
+///     copy.load_chunk(next, &bytes)?;
+///     position = next;
+/// }
+/// assert_eq!(copy, seen);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct RedisBloom {
+    // Invariant: not empty; oldest first.
+    layers: Vec<Layer>,
+    items: u64,
+    /// The bits of `OPTION_*`.
+    options: u32,
+    expansion: u32,
+}
+
+impl RedisBloom {
+    /// Makes an empty filter.
+    ///
+    /// # Errors
+    ///
+    /// [`RedisBloomError`] if an option is out of its range, the rate is so small that its half is zero,
+    /// or there is not enough memory.
+    pub fn new(options: &RedisBloomOptions) -> Result<Self, RedisBloomError> {
+        let &RedisBloomOptions { capacity, rate, expansion, is_scaling } = options;
+        if !(rate > 0.0 && rate < 1.0) {
+            return Err(RedisBloomError::Rate { rate });
+        }
+        if !(1..=MAX_CAPACITY).contains(&capacity) {
+            return Err(RedisBloomError::Capacity { capacity });
+        }
+        if expansion > MAX_EXPANSION {
+            return Err(RedisBloomError::Expansion { expansion });
+        }
+        let rate = rate.min(MAX_RATE);
+        let is_scaling = is_scaling && expansion != 0;
+        let (first_rate, fixed) = if is_scaling { (rate * 0.5, 0) } else { (rate, OPTION_FIXED) };
+        let first = Layer::new(capacity, first_rate).map_err(|error| match error {
+            RedisInsertError::Memory(error) => RedisBloomError::Memory(error),
+            _ => RedisBloomError::Rate { rate },
+        })?;
+        let options = OPTION_NO_ROUND | OPTION_HASH_64 | fixed;
+        Ok(Self { layers: vec![first], items: 0, options, expansion })
+    }
+
+    /// Hashes an item as this filter does, once for all that is asked of it.
+    #[inline]
+    #[must_use]
+    pub fn hash<I: Item + ?Sized>(&self, item: &I) -> RedisHash {
+        let bytes = item.stable_bytes();
+        if self.options & OPTION_HASH_64 != 0 {
+            RedisHash::of(bytes.as_ref())
+        } else {
+            RedisHash::of_32_bits(bytes.as_ref())
+        }
+    }
+
+    /// Tells whether `item` may have been inserted; `false` is certain.
+    #[inline]
+    pub fn contains<I: Item + ?Sized>(&self, item: &I) -> bool {
+        self.contains_hash(self.hash(item))
+    }
+
+    /// Tells whether an item of this hash may have been inserted.
+    #[inline]
+    #[must_use]
+    pub fn contains_hash(&self, hash: RedisHash) -> bool {
+        self.layers.iter().rev().any(|layer| layer.contains(hash))
+    }
+
+    /// Tells so of many items, whose memory is waited for together.
+    pub fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
+        let words = answers.reset(items.len());
+        let mut hashes = [RedisHash::default(); BATCH];
+        for (batch, items) in items.chunks(BATCH).enumerate() {
+            for (i, &hash) in self.hash_batch(items, &mut hashes).iter().enumerate() {
+                let index = batch * BATCH + i;
+                words[index / 64] |= u64::from(self.contains_hash(hash)) << (index % 64);
+            }
+        }
+    }
+
+    /// Asks for the memory that an item with this hash will touch, ahead of the question.
+    #[inline]
+    pub fn prefetch_hash(&self, hash: RedisHash) {
+        for layer in self.layers.iter().rev() {
+            layer.prefetch(hash);
+        }
+    }
+
+    /// Inserts `item`; true if it was surely absent. An item that the filter takes for present changes
+    /// nothing and is not counted.
+    ///
+    /// # Errors
+    ///
+    /// [`RedisInsertError`] if the item is new, the newest layer is full and no other can be added. The
+    /// filter is as before then.
+    #[inline]
+    pub fn insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, RedisInsertError> {
+        self.insert_hash(self.hash(item))
+    }
+
+    /// Inserts an item by its hash; true if it was surely absent.
+    ///
+    /// # Errors
+    ///
+    /// As for [`insert`](Self::insert).
+    pub fn insert_hash(&mut self, hash: RedisHash) -> Result<bool, RedisInsertError> {
+        let (newest, older) = self.layers.split_last_mut().expect("a filter has a layer");
+        if older.iter().rev().any(|layer| layer.contains(hash)) {
+            return Ok(false);
+        }
+        if newest.is_full() {
+            if newest.contains(hash) {
+                return Ok(false);
+            }
+            self.grow()?;
+        }
+        let newest = self.layers.last_mut().expect("a filter has a layer");
+        let is_new = newest.insert(hash);
+        // Saturating: only a forged header counts so far.
+        self.items = self.items.saturating_add(u64::from(is_new));
+        Ok(is_new)
+    }
+
+    /// Inserts many items in order, whose memory is waited for together, and hands each its answer.
+    ///
+    /// An item that finds no place does not stop the later ones, which may be present already: whoever
+    /// wants to stop there, as `BF.MADD` does, returns false.
+    pub fn insert_each<I: Item>(
+        &mut self,
+        items: &[I],
+        mut answer: impl FnMut(Result<bool, RedisInsertError>) -> bool,
+    ) {
+        let mut hashes = [RedisHash::default(); BATCH];
+        for items in items.chunks(BATCH) {
+            for &hash in self.hash_batch(items, &mut hashes) {
+                if !answer(self.insert_hash(hash)) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Hashes up to [`BATCH`] items and asks for their memory.
+    fn hash_batch<'h, I: Item>(&self, items: &[I], hashes: &'h mut [RedisHash]) -> &'h [RedisHash] {
+        for (hash, item) in hashes.iter_mut().zip(items) {
+            *hash = self.hash(item);
+            self.prefetch_hash(*hash);
+        }
+        &hashes[..items.len()]
+    }
+
+    /// Appends a layer.
+    #[cold]
+    fn grow(&mut self) -> Result<(), RedisInsertError> {
+        if !self.is_scaling() {
+            return Err(RedisInsertError::Full { items: self.items });
+        }
+        let newest = *self.layers.last().expect("a filter has a layer").numbers();
+        let capacity = newest
+            .capacity
+            .checked_mul(u64::from(self.expansion))
+            .ok_or(RedisInsertError::TooLarge)?;
+        let bytes = size_of::<Layer>() as u64;
+        self.layers.try_reserve(1).map_err(|_| RedisInsertError::Memory(OutOfMemory { bytes }))?;
+        self.layers.push(Layer::new(capacity, newest.rate * 0.5)?);
+        Ok(())
+    }
+
+    /// Returns how many items were counted as new: `BF.CARD`.
+    #[must_use]
+    pub fn items(&self) -> u64 {
+        self.items
+    }
+
+    /// Returns the sum of the layers' capacities.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.layers().fold(0, |sum, layer| sum.saturating_add(layer.capacity))
+    }
+
+    /// Returns how many times as large as the last layer the next one is; none if there is no next one.
+    #[must_use]
+    pub fn expansion(&self) -> Option<u32> {
+        self.is_scaling().then_some(self.expansion)
+    }
+
+    /// Tells whether the filter grows when it is full.
+    #[must_use]
+    pub fn is_scaling(&self) -> bool {
+        self.options & OPTION_FIXED == 0
+    }
+
+    /// Returns the width of the two hashes of an item in bits: 64, or 32 in very old filters.
+    #[must_use]
+    pub fn hash_bits(&self) -> u32 {
+        if self.options & OPTION_HASH_64 != 0 { 64 } else { 32 }
+    }
+
+    /// Returns the numbers of each layer, oldest first.
+    pub fn layers(&self) -> impl ExactSizeIterator<Item = &RedisLayer> + DoubleEndedIterator {
+        self.layers.iter().map(Layer::numbers)
+    }
+
+    /// Returns the `Size` of `BF.INFO` in bytes, which is that of the server's structures.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        32 + 64 * self.layers.len() as u64 + self.len_bytes()
+    }
+}
+
+/// Options in a header: layers are not rounded up to powers of two.
+const OPTION_NO_ROUND: u32 = 1;
+/// Hashes of 64 bits.
+const OPTION_HASH_64: u32 = 4;
+/// No second layer.
+const OPTION_FIXED: u32 = 8;
+
+/// What a server accepts as arguments.
+const MAX_CAPACITY: u64 = 1 << 30;
+const MAX_EXPANSION: u32 = 1 << 15;
+const MAX_RATE: f64 = 0.25;
+
+/// How many items are hashed and have their lines asked for before the first is tested.
+const BATCH: usize = 32;
+
+#[cfg(test)]
+mod tests;

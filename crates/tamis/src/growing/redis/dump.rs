@@ -1,0 +1,174 @@
+//! Dumps of a scaling Bloom filter: `BF.SCANDUMP` and `BF.LOADCHUNK`.
+//!
+//! All numbers are little-endian, without gaps:
+//!
+//! ```text
+//! byte 0       8        12        16          20
+//!      | items | layers | options | expansion | layer, 53 bytes | layer ... |
+//!
+//! layer 0       8      16      24     32              40       44         52
+//!       | bytes | bits | items | rate | bits an item  | probes | capacity | log2 bits |
+//!         u64     u64    u64     f64    f64             u32      u64        u8
+//! ```
+//!
+//! The bit arrays follow in chunks, end to end, oldest layer first. A chunk is named by the position
+//! behind its last byte, counted from 1.
+
+use super::error::{RedisChunkError, RedisHeaderError, RedisHeaderErrorKind};
+use super::layer::{Layer, RedisLayer};
+use super::{OPTION_FIXED, RedisBloom, parts};
+use crate::bits::{Bitmap, OutOfMemory};
+
+impl RedisBloom {
+    /// Returns the header of a dump, which holds all but the bits.
+    #[must_use]
+    pub fn header(&self) -> Vec<u8> {
+        let mut header = Vec::with_capacity(HEAD_BYTES + LAYER_BYTES * self.layers.len());
+        header.extend(self.items.to_le_bytes());
+        header.extend((self.layers.len() as u32).to_le_bytes());
+        header.extend(self.options.to_le_bytes());
+        header.extend(self.expansion.to_le_bytes());
+        for layer in self.layers() {
+            for number in [layer.bytes, layer.bits, layer.items] {
+                header.extend(number.to_le_bytes());
+            }
+            header.extend(layer.rate.to_le_bytes());
+            header.extend(layer.bits_per_item.to_le_bytes());
+            header.extend(layer.probes.to_le_bytes());
+            header.extend(layer.capacity.to_le_bytes());
+            header.push(layer.log2_bits);
+        }
+        header
+    }
+
+    /// Makes a filter by the header of a dump, all bits 0: its items are not found until the chunks are
+    /// [loaded](Self::load_chunk).
+    ///
+    /// # Errors
+    ///
+    /// [`RedisHeaderError`] if no server wrote this, or there is not enough memory.
+    pub fn from_header(header: &[u8]) -> Result<Self, RedisHeaderError> {
+        let found = header.len();
+        let length = RedisHeaderError {
+            field: "layers",
+            at: 8,
+            kind: RedisHeaderErrorKind::Length { found },
+        };
+        let mut fields = parts::Fields::new(header);
+        let (items, layers, options, expansion) = read_head(&mut fields).ok_or(length)?;
+        let rest = (found - HEAD_BYTES) as u64;
+        if rest != u64::from(layers) * LAYER_BYTES as u64 {
+            return Err(length);
+        }
+        let impossible =
+            |field, at| RedisHeaderError { field, at, kind: RedisHeaderErrorKind::Value };
+        if layers == 0 {
+            return Err(impossible("layers", 8));
+        }
+        if options >= OPTION_FIXED * 2 {
+            return Err(impossible("options", 12));
+        }
+        // All numbers are checked before the first allocation.
+        let mut numbers = Vec::new();
+        let (mut sum_items, mut sum_bytes) = (0_u64, 0_u64);
+        for _ in 0..layers {
+            let at = fields.at();
+            let layer = read_layer(&mut fields).ok_or(length)?;
+            if let Some(field) = layer.flaw() {
+                return Err(impossible(field, at));
+            }
+            let sum = sum_items.checked_add(layer.items).ok_or(impossible("items", at))?;
+            sum_items = sum;
+            // Positions are signed in commands.
+            sum_bytes = sum_bytes
+                .checked_add(layer.bytes.next_multiple_of(8))
+                .filter(|&sum| sum < i64::MAX as u64 / 8)
+                .ok_or(impossible("bytes", at))?;
+            numbers.push(layer);
+        }
+        if sum_items != items {
+            return Err(impossible("items", 0));
+        }
+        let no_memory = |error| RedisHeaderError {
+            field: "bytes",
+            at: HEAD_BYTES,
+            kind: RedisHeaderErrorKind::Memory(error),
+        };
+        can_allocate(sum_bytes).map_err(no_memory)?;
+        let layers: Result<Vec<Layer>, OutOfMemory> =
+            numbers.into_iter().map(Layer::zeroed).collect();
+        Ok(Self { layers: layers.map_err(no_memory)?, items, options, expansion })
+    }
+
+    /// Returns the chunk that begins at a position, and the position behind it, at which the next chunk
+    /// begins; none at the end, for 0 and for a negative position.
+    ///
+    /// The first position is 1. A chunk has at most 16 MiB and ends with its layer.
+    #[must_use]
+    pub fn chunk(&self, position: i64) -> Option<(i64, Vec<u8>)> {
+        let start = u64::try_from(position).ok()?.checked_sub(1)?;
+        let (i, at) = parts::find(self.layers().map(|layer| layer.bytes), start)?;
+        let layer = &self.layers[i];
+        let len = (layer.numbers().bytes - at).min(parts::MAX_CHUNK_BYTES);
+        Some((position + len as i64, parts::copy_out(layer.words(), at, len)))
+    }
+
+    /// Overwrites the bytes that end before a position, as [`chunk`](Self::chunk) gave them with it.
+    ///
+    /// The counts of items are those of the header and stay.
+    ///
+    /// # Errors
+    ///
+    /// [`RedisChunkError`] if the bytes do not lie within one layer; nothing has changed then.
+    pub fn load_chunk(&mut self, position: i64, bytes: &[u8]) -> Result<(), RedisChunkError> {
+        let len = bytes.len() as u64;
+        let start = u64::try_from(position)
+            .ok()
+            .filter(|&position| position > 0)
+            .and_then(|position| position.checked_sub(len))
+            .ok_or(RedisChunkError::Position)?;
+        let start = start.checked_sub(1).ok_or(RedisChunkError::Outside)?;
+        let (i, at) = parts::find(self.layers().map(|layer| layer.bytes), start)
+            .ok_or(RedisChunkError::Outside)?;
+        let layer = &mut self.layers[i];
+        if len > layer.numbers().bytes - at {
+            return Err(RedisChunkError::TooLong);
+        }
+        parts::copy_in(layer.words_mut(), at, bytes);
+        Ok(())
+    }
+
+    /// Returns the bytes of all bit arrays.
+    pub(super) fn len_bytes(&self) -> u64 {
+        self.layers().map(|layer| layer.bytes).sum()
+    }
+}
+
+/// Tells whether so many bytes are there at all, before many allocations of parts of it begin. Large
+/// memory comes untouched, so this costs two system calls.
+pub(crate) fn can_allocate(bytes: u64) -> Result<(), OutOfMemory> {
+    Bitmap::zeroed(bytes.checked_mul(8).ok_or(OutOfMemory { bytes })?).map(|_| ())
+}
+
+fn read_head(fields: &mut parts::Fields<'_>) -> Option<(u64, u32, u32, u32)> {
+    let items = u64::from_le_bytes(fields.take()?);
+    let [layers, options, expansion] =
+        [fields.take()?, fields.take()?, fields.take()?].map(u32::from_le_bytes);
+    Some((items, layers, options, expansion))
+}
+
+fn read_layer(fields: &mut parts::Fields<'_>) -> Option<RedisLayer> {
+    Some(RedisLayer {
+        bytes: u64::from_le_bytes(fields.take()?),
+        bits: u64::from_le_bytes(fields.take()?),
+        items: u64::from_le_bytes(fields.take()?),
+        rate: f64::from_le_bytes(fields.take()?),
+        bits_per_item: f64::from_le_bytes(fields.take()?),
+        probes: u32::from_le_bytes(fields.take()?),
+        capacity: u64::from_le_bytes(fields.take()?),
+        log2_bits: u8::from_le_bytes(fields.take()?),
+    })
+}
+
+const HEAD_BYTES: usize = 20;
+const LAYER_BYTES: usize = 53;

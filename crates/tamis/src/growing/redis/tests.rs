@@ -1,0 +1,281 @@
+//! The filter against the same rules written naively, and against hostile dumps.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::hash::murmur2::hash64;
+
+/// A layer as the rules say it: bits in a list, plain division.
+struct Naive {
+    layers: Vec<(Vec<bool>, u64, u64, f64)>,
+    expansion: u64,
+}
+
+impl Naive {
+    fn layer(capacity: u64, rate: f64) -> (Vec<bool>, u64, u64, f64) {
+        let bits = (capacity as f64 * rate.ln().abs() / 0.480453013918201).max(1.0) as usize;
+        (vec![false; bits.div_ceil(64) * 64], capacity, 0, rate)
+    }
+
+    fn probes(bits: usize, rate: f64, item: u32) -> Vec<usize> {
+        let a = hash64(&item.to_le_bytes(), 0xc6a4_a793_5bd1_e995);
+        let b = hash64(&item.to_le_bytes(), a);
+        // The server's constants make a power of two need one probe more: 4 for a rate of 1/8.
+        let k = (rate.log2().abs() + 1e-9).ceil() as u64;
+        (0..k).map(|i| (a.wrapping_add(i.wrapping_mul(b)) % bits as u64) as usize).collect()
+    }
+
+    fn contains(&self, item: u32) -> bool {
+        self.layers.iter().any(|(bits, _, _, rate)| {
+            Self::probes(bits.len(), *rate, item).iter().all(|&i| bits[i])
+        })
+    }
+
+    fn insert(&mut self, item: u32) -> Option<bool> {
+        if self.contains(item) {
+            return Some(false);
+        }
+        let &(_, capacity, items, rate) = self.layers.last().unwrap();
+        if items == capacity {
+            if self.expansion == 0 {
+                return None;
+            }
+            self.layers.push(Self::layer(capacity * self.expansion, rate / 2.0));
+        }
+        let (bits, _, items, rate) = self.layers.last_mut().unwrap();
+        for i in Self::probes(bits.len(), *rate, item) {
+            bits[i] = true;
+        }
+        *items += 1;
+        Some(true)
+    }
+}
+
+fn words_of(bits: &[bool]) -> Vec<u64> {
+    let word = |bits: &[bool]| bits.iter().rev().fold(0, |word, &bit| word << 1 | u64::from(bit));
+    bits.chunks(64).map(word).collect()
+}
+
+fn any_options() -> impl Strategy<Value = RedisBloomOptions> {
+    let rate = prop::sample::select(vec![0.9, 0.2, 0.01, 1e-6]);
+    (1..40_u64, rate, 0..4_u32, prop::bool::weighted(0.8)).prop_map(
+        |(capacity, rate, expansion, is_scaling)| RedisBloomOptions {
+            capacity,
+            rate,
+            expansion,
+            is_scaling,
+        },
+    )
+}
+
+fn filled(options: &RedisBloomOptions, items: &[u32]) -> RedisBloom {
+    let mut filter = RedisBloom::new(options).unwrap();
+    filter.insert_each(items, |_| true);
+    filter
+}
+
+fn reloaded(filter: &RedisBloom) -> RedisBloom {
+    let mut copy = RedisBloom::from_header(&filter.header()).unwrap();
+    let mut position = 1;
+    while let Some((next, bytes)) = filter.chunk(position) {
+        copy.load_chunk(next, &bytes).unwrap();
+        position = next;
+    }
+    copy
+}
+
+proptest! {
+    #[test]
+    fn answers_and_bits_are_those_of_the_naive_rules(
+        options in any_options(),
+        items in prop::collection::vec(0..400_u32, 0..300),
+    ) {
+        let mut filter = RedisBloom::new(&options).unwrap();
+        let rate = options.rate.min(0.25);
+        let (rate, expansion) = match (options.is_scaling, u64::from(options.expansion)) {
+            (true, expansion @ 1..) => (rate / 2.0, expansion),
+            _ => (rate, 0),
+        };
+        let mut naive = Naive { layers: vec![Naive::layer(options.capacity, rate)], expansion };
+        for &item in &items {
+            prop_assert_eq!(filter.contains(&item), naive.contains(item));
+            let before = filter.clone();
+            match naive.insert(item) {
+                Some(is_new) => prop_assert_eq!(filter.insert(&item), Ok(is_new)),
+                None => {
+                    let full = RedisInsertError::Full { items: filter.items() };
+                    prop_assert_eq!(filter.insert(&item), Err(full));
+                    prop_assert_eq!(&filter, &before, "a refused item leaves no trace");
+                }
+            }
+        }
+        prop_assert_eq!(filter.layers.len(), naive.layers.len());
+        for (layer, (bits, capacity, items, _)) in filter.layers.iter().zip(&naive.layers) {
+            prop_assert_eq!(layer.words(), words_of(bits));
+            prop_assert_eq!((layer.numbers().capacity, layer.numbers().items), (*capacity, *items));
+        }
+    }
+
+    #[test]
+    fn batches_answer_as_single_items_and_find_every_item(
+        options in any_options(),
+        items in prop::collection::vec(0..400_u32, 0..300),
+    ) {
+        let mut one_by_one = RedisBloom::new(&options).unwrap();
+        let expected: Vec<_> = items.iter().map(|item| one_by_one.insert(item)).collect();
+        let mut filter = RedisBloom::new(&options).unwrap();
+        let mut found = Vec::new();
+        filter.insert_each(&items, |answer| {
+            found.push(answer);
+            true
+        });
+        prop_assert_eq!(&found, &expected);
+        prop_assert_eq!(&filter, &one_by_one);
+        let mut answers = Answers::new();
+        filter.contains_each(&items, &mut answers);
+        for (i, item) in items.iter().enumerate() {
+            prop_assert_eq!(answers.get(i), filter.contains(item));
+            prop_assert!(answers.get(i) || expected[i].is_err(), "no false negative");
+        }
+    }
+
+    #[test]
+    fn dumps_restore_filters(
+        options in any_options(),
+        items in prop::collection::vec(0..400_u32, 0..300),
+    ) {
+        let filter = filled(&options, &items);
+        prop_assert_eq!(&reloaded(&filter), &filter);
+        // Chunks that begin inside a layer, and pieces of chunks, are as good.
+        let mut copy = RedisBloom::from_header(&filter.header()).unwrap();
+        let mut position = 1;
+        while let Some((_, bytes)) = filter.chunk(position) {
+            let piece = &bytes[..bytes.len().min(5)];
+            position += piece.len() as i64;
+            copy.load_chunk(position, piece).unwrap();
+        }
+        prop_assert_eq!(copy, filter);
+    }
+
+    #[test]
+    fn hostile_headers_are_refused_or_usable(
+        options in any_options(),
+        items in prop::collection::vec(0..400_u32, 0..100),
+        flips in prop::collection::vec((any::<prop::sample::Index>(), 0..8_u32), 1..4),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let mut header = filled(&options, &items).header();
+        for (at, bit) in flips {
+            let at = at.index(header.len());
+            header[at] ^= 1 << bit;
+        }
+        if let Some(cut) = cut {
+            header.truncate(cut.index(header.len()));
+        }
+        // A forged capacity may plan another layer of any size that memory has: not inserted here.
+        if let Ok(mut filter) = RedisBloom::from_header(&header) {
+            prop_assert_eq!(filter.header(), header, "what is accepted is kept");
+            let _ = (filter.contains(&1_u32), filter.size_bytes(), filter.capacity());
+            let _ = filter.load_chunk(9, &[255; 8]);
+            if filter.layers().len() < 50 && filter.layers().all(|layer| layer.capacity < 1000) {
+                let answers: Vec<_> = items.iter().map(|item| filter.insert(item)).collect();
+                for (item, answer) in items.iter().zip(answers) {
+                    prop_assert!(answer.is_err() || filter.contains(item));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn options_out_of_range_are_refused() {
+    let options = RedisBloomOptions::default();
+    for rate in [0.0, 1.0, -0.1, f64::NAN, f64::INFINITY, 5e-324] {
+        let made = RedisBloom::new(&RedisBloomOptions { rate, ..options });
+        assert!(matches!(made, Err(RedisBloomError::Rate { .. })), "{rate:e}");
+    }
+    for capacity in [0, (1 << 30) + 1, u64::MAX] {
+        let made = RedisBloom::new(&RedisBloomOptions { capacity, ..options });
+        assert_eq!(made, Err(RedisBloomError::Capacity { capacity }));
+    }
+    let made = RedisBloom::new(&RedisBloomOptions { expansion: 32_769, ..options });
+    assert_eq!(made, Err(RedisBloomError::Expansion { expansion: 32_769 }));
+}
+
+#[test]
+fn a_rate_without_a_half_ends_growth_and_keeps_the_filter() {
+    let options = RedisBloomOptions { capacity: 1, rate: 1e-322, expansion: 1, is_scaling: true };
+    let mut filter = RedisBloom::new(&options).unwrap();
+    let error = (0..10_u32).find_map(|item| filter.insert(&item).err());
+    assert_eq!(error, Some(RedisInsertError::Rate));
+    let before = filter.clone();
+    assert_eq!(filter.insert(&77_u32), Err(RedisInsertError::Rate));
+    assert_eq!(filter.insert(&0_u32), Ok(false), "present items are still answered");
+    assert_eq!(filter, before);
+    assert!(filter.layers().len() < 10);
+}
+
+#[test]
+fn chunks_outside_the_filter_are_refused_as_by_the_server() {
+    let mut filter = filled(&RedisBloomOptions { capacity: 20, ..Default::default() }, &[]);
+    let before = filter.clone();
+    for (position, len, error) in [
+        (0, 1, RedisChunkError::Position),
+        (-1, 1, RedisChunkError::Position),
+        (i64::MIN, 0, RedisChunkError::Position),
+        (3, 4, RedisChunkError::Position),
+        (1, 1, RedisChunkError::Outside),
+        (34, 1, RedisChunkError::Outside),
+        (33, 0, RedisChunkError::Outside),
+        (i64::MAX, 1, RedisChunkError::Outside),
+        (34, 33, RedisChunkError::TooLong),
+        (35, 20, RedisChunkError::TooLong),
+    ] {
+        assert_eq!(filter.load_chunk(position, &vec![1; len]), Err(error), "{position} {len}");
+        assert_eq!(filter, before);
+    }
+    assert_eq!(filter.load_chunk(33, &[1; 32]), Ok(()));
+    assert_eq!(filter.chunk(30).unwrap(), (33, vec![1; 3]));
+    assert!(
+        [0, -1, 33, i64::MAX, i64::MIN].iter().all(|&position| filter.chunk(position).is_none())
+    );
+}
+
+#[test]
+fn large_layers_are_dumped_in_chunks_of_16_mib() {
+    let options = RedisBloomOptions { capacity: 13_000_000, ..Default::default() };
+    let filter = filled(&options, &(0..1000).collect::<Vec<u32>>());
+    let (next, bytes) = filter.chunk(1).unwrap();
+    assert_eq!((next, bytes.len()), ((16 << 20) + 1, 16 << 20));
+    assert_eq!(reloaded(&filter), filter);
+}
+
+#[test]
+fn old_filters_use_a_power_of_two_and_32_bit_hashes() {
+    let mut header = filled(&RedisBloomOptions::default(), &[]).header();
+    // Without FORCE64, and 2¹⁰ of the 1152 bits in use.
+    header[12] = 1;
+    header[20 + 52] = 10;
+    let mut filter = RedisBloom::from_header(&header).unwrap();
+    assert_eq!(filter.hash_bits(), 32);
+    assert_eq!(filter.hash("item"), RedisHash::of_32_bits(b"item"));
+    assert_eq!(filter.insert("item"), Ok(true));
+    assert!(filter.contains("item"));
+    let (a, b) = RedisHash::of_32_bits(b"item").parts();
+    for i in 0..8 {
+        let bit = (a + i * b) % 1024;
+        assert_eq!(filter.layers[0].words()[(bit / 64) as usize] >> (bit % 64) & 1, 1);
+    }
+    (0..200_u32).for_each(|item| assert!(filter.insert(&item).is_ok()));
+    assert!((0..200_u32).all(|item| filter.contains(&item)), "also in a layer appended since");
+    assert_eq!(reloaded(&filter), filter);
+}
+
+#[test]
+fn a_header_for_more_memory_than_there_is_is_refused() {
+    let mut header = filled(&RedisBloomOptions::default(), &[]).header();
+    header[20..28].copy_from_slice(&(1_u64 << 52).to_le_bytes());
+    header[28..36].copy_from_slice(&(1_u64 << 55).to_le_bytes());
+    let error = RedisBloom::from_header(&header).unwrap_err();
+    assert!(matches!(error.kind, RedisHeaderErrorKind::Memory(_)), "{error:?}");
+}

@@ -1,0 +1,172 @@
+//! The probes of RedisBloom: double hashing, reduced by an exact remainder.
+//!
+//! An item is two hashes `a` and `b`; probe `i` is `(a + i·b mod 2⁶⁴) mod m`. A division for each probe
+//! would cost more than the memory it reads, so the remainder comes from a multiplication by the
+//! reciprocal of `m`, which is known once a layer.
+//!
+//! Source: Kirsch and Mitzenmacher, "Less Hashing, Same Performance" (2006); the remainder by Granlund
+//! and Montgomery, "Division by Invariant Integers using Multiplication" (1994), section 4.
+
+use super::scale;
+use crate::arch::prefetch_index;
+use crate::hash::murmur2;
+
+/// The two hashes by which a [`RedisBloom`](crate::RedisBloom) knows an item, computed once an item.
+///
+/// Filters of very old servers hash to 32 bits, so a hash is for the filter that
+/// [made it](crate::RedisBloom::hash).
+///
+/// # Examples
+///
+/// ```
+/// let hash = tamis::RedisHash::of(b"a");
+/// assert_eq!(hash.parts(), (0x4292_cee2_27b9_150a, 0x7e9b_5270_31f5_0c11));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct RedisHash {
+    a: u64,
+    b: u64,
+}
+
+impl RedisHash {
+    /// Hashes the bytes of an item by MurmurHash64A, as every filter made since version 2 does.
+    #[inline]
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        let a = murmur2::hash64(bytes, SEED);
+        Self { a, b: murmur2::hash64(bytes, a) }
+    }
+
+    /// Hashes the bytes of an item by the 32-bit MurmurHash2, as filters without FORCE64 do.
+    #[must_use]
+    pub fn of_32_bits(bytes: &[u8]) -> Self {
+        let a = murmur2::hash32(bytes, SEED_32);
+        Self { a: u64::from(a), b: u64::from(murmur2::hash32(bytes, a)) }
+    }
+
+    /// Returns the first hash and the step.
+    #[must_use]
+    pub const fn parts(self) -> (u64, u64) {
+        (self.a, self.b)
+    }
+}
+
+/// The seeds of the first hash; the second is seeded by the first.
+const SEED: u64 = 0xc6a4_a793_5bd1_e995;
+const SEED_32: u32 = 0x9747_b28c;
+
+/// The rule from a hash to the bits of one layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DoubleHashing {
+    // Invariant: at least 1, and at most 2⁶³, so that twice a remainder's bound does not overflow.
+    modulus: u64,
+    /// ⌊(2⁶⁴ − 1) / modulus⌋.
+    reciprocal: u64,
+    probes: u32,
+}
+
+impl DoubleHashing {
+    /// Makes the rule for `probes` probes below `modulus`, which is between 1 and 2⁶³.
+    pub(crate) fn new(modulus: u64, probes: u32) -> Self {
+        debug_assert!(
+            (1..=1 << 63).contains(&modulus),
+            "a layer has bits, and fits an address space"
+        );
+        Self { modulus, reciprocal: u64::MAX / modulus, probes }
+    }
+
+    /// Returns `x mod modulus`, exactly.
+    #[inline(always)]
+    fn reduce(self, x: u64) -> u64 {
+        // The quotient is right or one too small: the reciprocal is below 2⁶⁴/m by at most 1, which
+        // x < 2⁶⁴ times makes less than one.
+        let r = x.wrapping_sub(scale(x, self.reciprocal).wrapping_mul(self.modulus));
+        if r >= self.modulus { r - self.modulus } else { r }
+    }
+
+    /// Returns the bit numbers of `hash`, each below the modulus.
+    #[inline(always)]
+    fn probes(self, hash: RedisHash) -> impl Iterator<Item = u64> {
+        let mut x = hash.a;
+        (0..self.probes).map(move |_| {
+            let bit = self.reduce(x);
+            x = x.wrapping_add(hash.b);
+            bit
+        })
+    }
+
+    /// Tells whether all bits of `hash` are set.
+    #[inline]
+    pub(crate) fn contains(self, words: &[u64], hash: RedisHash) -> bool {
+        self.probes(hash).all(|bit| words[(bit / 64) as usize] >> (bit % 64) & 1 == 1)
+    }
+
+    /// Sets the bits of `hash`; true if one was not set.
+    #[inline]
+    pub(crate) fn insert(self, words: &mut [u64], hash: RedisHash) -> bool {
+        let mut missing = false;
+        for bit in self.probes(hash) {
+            let word = &mut words[(bit / 64) as usize];
+            missing |= *word >> (bit % 64) & 1 == 0;
+            *word |= 1 << (bit % 64);
+        }
+        missing
+    }
+
+    /// Asks for the memory of the first probes of `hash`, as many as an absent item may need.
+    #[inline]
+    pub(crate) fn prefetch(self, words: &[u64], hash: RedisHash, most: usize) {
+        for bit in self.probes(hash).take(most) {
+            prefetch_index(words, (bit / 64) as usize);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn probes_are_those_of_plain_division(
+            a: u64,
+            b: u64,
+            modulus in prop_oneof![1..=1_u64 << 63, 1..1000_u64, (0..=63_u32).prop_map(|n| 1 << n)],
+            probes in 0..50_u32,
+        ) {
+            let rule = DoubleHashing::new(modulus, probes);
+            let found: Vec<u64> = rule.probes(RedisHash { a, b }).collect();
+            let plain = |i: u32| a.wrapping_add(b.wrapping_mul(u64::from(i))) % modulus;
+            prop_assert_eq!(found, (0..probes).map(plain).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn the_largest_numbers_are_reduced_exactly(below in 0..1000_u64, modulus in 1..=1_u64 << 63) {
+            let rule = DoubleHashing::new(modulus, 1);
+            prop_assert_eq!(rule.reduce(u64::MAX - below), (u64::MAX - below) % modulus);
+            let multiple = modulus * (u64::MAX / modulus);
+            for x in [multiple - 1, multiple, multiple.saturating_add(1)] {
+                prop_assert_eq!(rule.reduce(x), x % modulus);
+            }
+        }
+    }
+
+    #[test]
+    fn an_inserted_hash_is_contained() {
+        let (rule, mut words) = (DoubleHashing::new(1152, 8), [0; 18]);
+        let hash = RedisHash::of(b"item");
+        assert!(!rule.contains(&words, hash));
+        assert!(rule.insert(&mut words, hash), "new");
+        assert!(rule.contains(&words, hash));
+        assert!(!rule.insert(&mut words, hash), "not new");
+    }
+
+    #[test]
+    fn old_hashes_have_32_bits() {
+        let (a, b) = RedisHash::of_32_bits(b"item").parts();
+        assert!(a <= u64::from(u32::MAX) && b <= u64::from(u32::MAX));
+        assert_ne!(RedisHash::of_32_bits(b"item"), RedisHash::of(b"item"));
+    }
+}
