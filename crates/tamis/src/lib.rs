@@ -6,7 +6,7 @@
 //! | --- | --- |
 //! | Is this item in a set I built? | [`Bloom`] with the [`SplitBlock`] strategy, the default |
 //! | The same, in a layout of another program | [`Bloom`] with [`Parquet`] or [`Classic`] |
-//! | What would a Redis server's Bloom filter answer? | [`RedisBloom`], with its dumps |
+//! | What would a Redis server's filter answer? | [`RedisBloom`], [`RedisCuckoo`], with their dumps |
 //! | Have I seen exactly this one? | [`DigestSet`], by hashes of 64 or 128 bits |
 //! | Is this integer in, exactly? Which of them, how many, the n-th? | [`DenseSet`], [`CompressedSet`] |
 //! | Which of billions of integers occur twice? | [`RepeatFinder`] |
@@ -29,6 +29,7 @@ mod bins;
 mod bitmap;
 mod bits;
 mod bloom;
+mod cuckoo;
 mod digest_set;
 mod filter;
 mod growing;
@@ -50,6 +51,7 @@ pub use bitmap::{
 };
 pub use bits::{AtomicBitmap, BitView, Bitmap, Bits, BitsMut, OutOfMemory};
 pub use bloom::{Bloom, Counting};
+pub use cuckoo::{RedisCuckoo, RedisCuckooError, RedisCuckooOptions};
 pub use digest_set::{Digest, DigestSet, expected_collisions};
 pub use filter::{
     Count, Filter, Insert, InsertError, Merge, MergeError, NoRoom, Remove, Removed, TryInsert,

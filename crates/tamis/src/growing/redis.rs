@@ -27,6 +27,7 @@ use crate::answers::Answers;
 use crate::bits::OutOfMemory;
 use crate::item::Item;
 use crate::strategy::RedisHash;
+pub(crate) use dump::can_allocate;
 pub use error::{
     RedisBloomError, RedisChunkError, RedisHeaderError, RedisHeaderErrorKind, RedisInsertError,
 };

@@ -1,0 +1,185 @@
+//! One sub-filter: buckets of slots, a byte each.
+
+use crate::arch::prefetch_index;
+use crate::bits::{Bitmap, Bits as _, BitsMut as _, OutOfMemory};
+use crate::hash::murmur2;
+
+/// A fingerprint and its two hashes, of which a bucket is the remainder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Candidate {
+    // Invariant: not 0, which is an empty slot.
+    fingerprint: u8,
+    h1: u64,
+    h2: u64,
+}
+
+impl Candidate {
+    /// Returns the candidate of an item's hash.
+    #[inline(always)]
+    pub(super) fn of(hash: u64) -> Self {
+        Self::in_bucket((hash % 255 + 1) as u8, hash)
+    }
+
+    /// Returns the candidate of a fingerprint found in a bucket: the item's first hash is not known any
+    /// more, but the bucket and its partner are.
+    #[inline(always)]
+    pub(super) fn in_bucket(fingerprint: u8, bucket: u64) -> Self {
+        Self { fingerprint, h1: bucket, h2: bucket ^ step(fingerprint) }
+    }
+}
+
+/// What leads from one bucket of a fingerprint to the other, and back.
+#[inline(always)]
+fn step(fingerprint: u8) -> u64 {
+    u64::from(fingerprint) * u64::from(murmur2::M32)
+}
+
+/// Buckets of fingerprints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SubFilter {
+    // Invariant: slot `i` is byte `i % 8` of word `i / 8`, and each of the `buckets * bucket_size` slots
+    // has its byte; `buckets` is a power of two.
+    slots: Bitmap,
+    buckets: u64,
+    bucket_size: u16,
+}
+
+impl SubFilter {
+    /// Makes an empty sub-filter.
+    pub(super) fn zeroed(buckets: u64, bucket_size: u16) -> Result<Self, OutOfMemory> {
+        debug_assert!(buckets.is_power_of_two(), "checked where it came in");
+        let bits = buckets.checked_mul(u64::from(bucket_size) * 8);
+        let bits = bits.ok_or(OutOfMemory { bytes: u64::MAX })?;
+        Ok(Self { slots: Bitmap::zeroed(bits)?, buckets, bucket_size })
+    }
+
+    pub(super) fn buckets(&self) -> u64 {
+        self.buckets
+    }
+
+    pub(super) fn len_bytes(&self) -> u64 {
+        self.buckets * u64::from(self.bucket_size)
+    }
+
+    pub(super) fn words(&self) -> &[u64] {
+        self.slots.words()
+    }
+
+    pub(super) fn words_mut(&mut self) -> &mut [u64] {
+        self.slots.words_mut()
+    }
+
+    /// Returns the fingerprint in a slot, 0 for none.
+    #[inline(always)]
+    pub(super) fn slot(&self, index: u64) -> u8 {
+        (self.slots.words()[(index / 8) as usize] >> (index % 8 * 8)) as u8
+    }
+
+    /// Writes a slot and returns what was there.
+    #[inline(always)]
+    fn replace(&mut self, index: u64, fingerprint: u8) -> u8 {
+        let (word, shift) = (&mut self.slots.words_mut()[(index / 8) as usize], index % 8 * 8);
+        let old = (*word >> shift) as u8;
+        *word ^= u64::from(old ^ fingerprint) << shift;
+        old
+    }
+
+    /// Empties a slot.
+    pub(super) fn clear(&mut self, index: u64) {
+        self.replace(index, EMPTY);
+    }
+
+    /// Returns the first slot of the bucket that a hash leads to.
+    #[inline(always)]
+    fn bucket(&self, hash: u64) -> u64 {
+        (hash & (self.buckets - 1)) * u64::from(self.bucket_size)
+    }
+
+    /// Finds the lowest slot of a bucket, given by its first, that holds this.
+    #[inline(always)]
+    fn find(&self, bucket: u64, fingerprint: u8) -> Option<u64> {
+        (bucket..bucket + u64::from(self.bucket_size)).find(|&i| self.slot(i) == fingerprint)
+    }
+
+    /// Finds the lowest slot of the candidate's first bucket, else of the second, that holds this.
+    #[inline(always)]
+    fn find_in_both(&self, candidate: Candidate, fingerprint: u8) -> Option<u64> {
+        self.find(self.bucket(candidate.h1), fingerprint)
+            .or_else(|| self.find(self.bucket(candidate.h2), fingerprint))
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, candidate: Candidate) -> bool {
+        self.find_in_both(candidate, candidate.fingerprint).is_some()
+    }
+
+    /// Counts the fingerprint in both buckets, twice if they are the same.
+    pub(super) fn count(&self, candidate: Candidate) -> u64 {
+        let in_bucket = |hash| {
+            let first = self.bucket(hash);
+            let slots = first..first + u64::from(self.bucket_size);
+            slots.filter(|&i| self.slot(i) == candidate.fingerprint).count() as u64
+        };
+        in_bucket(candidate.h1) + in_bucket(candidate.h2)
+    }
+
+    /// Puts the fingerprint into an empty slot of its buckets; false if there is none.
+    #[inline]
+    pub(super) fn put(&mut self, candidate: Candidate) -> bool {
+        let empty = self.find_in_both(candidate, EMPTY);
+        if let Some(index) = empty {
+            self.replace(index, candidate.fingerprint);
+        }
+        empty.is_some()
+    }
+
+    /// Removes the fingerprint from one of its buckets; false if it is in none.
+    pub(super) fn take(&mut self, candidate: Candidate) -> bool {
+        let found = self.find_in_both(candidate, candidate.fingerprint);
+        if let Some(index) = found {
+            self.clear(index);
+        }
+        found.is_some()
+    }
+
+    /// Puts the fingerprint into its first bucket and what was there into its other bucket, and so on,
+    /// until one finds an empty slot; false, and all as before, if none does.
+    #[cold]
+    pub(super) fn evict(&mut self, candidate: Candidate, max_iterations: u16) -> bool {
+        let slots = u64::from(self.bucket_size);
+        let (mut fingerprint, mut hash, mut victim) = (candidate.fingerprint, candidate.h1, 0);
+        for _ in 0..max_iterations {
+            fingerprint = self.replace(self.bucket(hash) + victim, fingerprint);
+            hash ^= step(fingerprint);
+            if let Some(index) = self.find(self.bucket(hash), EMPTY) {
+                self.replace(index, fingerprint);
+                return true;
+            }
+            victim = (victim + 1) % slots;
+        }
+        // Back along the same path: the fingerprint at hand is the one that lay in the bucket before,
+        // and leads there.
+        for _ in 0..max_iterations {
+            victim = (victim + slots - 1) % slots;
+            hash ^= step(fingerprint);
+            fingerprint = self.replace(self.bucket(hash) + victim, fingerprint);
+        }
+        debug_assert_eq!((fingerprint, hash), (candidate.fingerprint, candidate.h1), "undone");
+        false
+    }
+
+    /// Asks for the memory of both buckets.
+    #[inline]
+    pub(super) fn prefetch(&self, candidate: Candidate) {
+        if self.len_bytes() >= PREFETCH_FROM_BYTES {
+            prefetch_index(self.slots.words(), (self.bucket(candidate.h1) / 8) as usize);
+            prefetch_index(self.slots.words(), (self.bucket(candidate.h2) / 8) as usize);
+        }
+    }
+}
+
+/// What an empty slot holds.
+pub(super) const EMPTY: u8 = 0;
+
+/// Smaller sub-filters lie in the second cache.
+const PREFETCH_FROM_BYTES: u64 = 2 << 20;
