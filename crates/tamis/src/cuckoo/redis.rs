@@ -23,88 +23,16 @@
 
 mod compact;
 mod dump;
+mod options;
 mod sub_filter;
-
-use std::fmt;
 
 use crate::answers::Answers;
 use crate::bits::OutOfMemory;
 use crate::growing::RedisInsertError;
 use crate::hash::murmur2;
 use crate::item::Item;
+pub use options::{RedisCuckooError, RedisCuckooOptions};
 use sub_filter::{Candidate, SubFilter};
-
-/// What a [`RedisCuckoo`] is made by: the arguments of `CF.RESERVE`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RedisCuckooOptions {
-    /// Slots of the first sub-filter, from twice the bucket size to 2³⁰. The number of buckets is
-    /// rounded up to a power of two.
-    pub capacity: u64,
-    /// Slots of a bucket, from 1 to 255.
-    pub bucket_size: u16,
-    /// How many fingerprints an insert moves before the filter grows, from 1 to 65,535.
-    pub max_iterations: u16,
-    /// How many times as large as the last sub-filter the next one is, up to 32,768, rounded up to a
-    /// power of two; 0 allows no second one.
-    pub expansion: u16,
-}
-
-impl Default for RedisCuckooOptions {
-    /// What a server makes of a `CF.ADD` to an absent key.
-    fn default() -> Self {
-        Self { capacity: 1024, bucket_size: 2, max_iterations: 20, expansion: 1 }
-    }
-}
-
-/// Why there is no [`RedisCuckoo`] of these options.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RedisCuckooError {
-    /// The bucket size is not from 1 to 255.
-    BucketSize {
-        /// The bucket size asked for.
-        bucket_size: u16,
-    },
-    /// No iterations are allowed.
-    MaxIterations,
-    /// The expansion is above 32,768.
-    Expansion {
-        /// The expansion asked for.
-        expansion: u16,
-    },
-    /// The capacity is not from twice the bucket size to 2³⁰.
-    Capacity {
-        /// The capacity asked for.
-        capacity: u64,
-        /// The least that this bucket size allows.
-        least: u64,
-    },
-    /// There is not enough memory.
-    Memory(OutOfMemory),
-}
-
-impl fmt::Display for RedisCuckooError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BucketSize { bucket_size } => {
-                write!(f, "the bucket size {bucket_size} is out of range: give 1 to 255 slots")
-            }
-            Self::MaxIterations => f.write_str("no iterations are allowed: give 1 to 65535"),
-            Self::Expansion { expansion } => {
-                write!(f, "the expansion {expansion} is out of range: give 0 to 32768")
-            }
-            Self::Capacity { capacity, least } => {
-                write!(
-                    f,
-                    "the capacity {capacity} is out of range: give {least} to 1073741824 items"
-                )
-            }
-            Self::Memory(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for RedisCuckooError {}
 
 /// The growing cuckoo filter of RedisBloom: equal commands give equal slots, answers and dumps.
 ///
@@ -148,20 +76,8 @@ impl RedisCuckoo {
     ///
     /// [`RedisCuckooError`] if an option is out of its range, or there is not enough memory.
     pub fn new(options: &RedisCuckooOptions) -> Result<Self, RedisCuckooError> {
+        options.check()?;
         let &RedisCuckooOptions { capacity, bucket_size, max_iterations, expansion } = options;
-        if max_iterations == 0 {
-            return Err(RedisCuckooError::MaxIterations);
-        }
-        if !(1..=MAX_BUCKET_SIZE).contains(&bucket_size) {
-            return Err(RedisCuckooError::BucketSize { bucket_size });
-        }
-        if expansion > MAX_EXPANSION {
-            return Err(RedisCuckooError::Expansion { expansion });
-        }
-        let least = 2 * u64::from(bucket_size);
-        if !(least..=MAX_CAPACITY).contains(&capacity) {
-            return Err(RedisCuckooError::Capacity { capacity, least });
-        }
         let buckets = (capacity / u64::from(bucket_size)).next_power_of_two();
         let first = SubFilter::zeroed(buckets, bucket_size).map_err(RedisCuckooError::Memory)?;
         Ok(Self {
@@ -247,21 +163,7 @@ impl RedisCuckoo {
     ///
     /// As for [`insert`](Self::insert).
     pub fn insert_hash(&mut self, hash: u64) -> Result<(), RedisInsertError> {
-        let candidate = Candidate::of(hash);
-        loop {
-            let max_iterations = self.max_iterations;
-            let (newest, older) = self.sub_filters.split_last_mut().expect("there is one");
-            if newest.put(candidate)
-                || older.iter_mut().rev().any(|sub_filter| sub_filter.put(candidate))
-                || newest.evict(candidate, max_iterations)
-            {
-                // Saturating: only a forged header counts so far.
-                self.items = self.items.saturating_add(1);
-                return Ok(());
-            }
-            // At most one turn more: an empty sub-filter has a place.
-            self.grow()?;
-        }
+        self.insert_candidate(Candidate::of(hash))
     }
 
     /// Inserts `item` unless it may be in; true if it was surely absent.
@@ -354,6 +256,23 @@ impl RedisCuckoo {
         &hashes[..items.len()]
     }
 
+    fn insert_candidate(&mut self, candidate: Candidate) -> Result<(), RedisInsertError> {
+        loop {
+            let max_iterations = self.max_iterations;
+            let (newest, older) = self.sub_filters.split_last_mut().expect("there is one");
+            if newest.put(candidate)
+                || older.iter_mut().rev().any(|sub_filter| sub_filter.put(candidate))
+                || newest.evict(candidate, max_iterations)
+            {
+                // Saturating: only a forged header counts so far.
+                self.items = self.items.saturating_add(1);
+                return Ok(());
+            }
+            // At most one turn more: an empty sub-filter has a place.
+            self.grow()?;
+        }
+    }
+
     /// Appends a sub-filter.
     #[cold]
     fn grow(&mut self) -> Result<(), RedisInsertError> {
@@ -427,11 +346,6 @@ impl RedisCuckoo {
         40 + self.sub_filters.iter().map(|sub_filter| 16 + sub_filter.len_bytes()).sum::<u64>()
     }
 }
-
-/// What a server accepts as arguments.
-const MAX_CAPACITY: u64 = 1 << 30;
-const MAX_BUCKET_SIZE: u16 = 255;
-const MAX_EXPANSION: u16 = 1 << 15;
 
 /// What the server's counter of sub-filters holds.
 const MAX_SUB_FILTERS: usize = u16::MAX as usize;

@@ -149,19 +149,9 @@ impl RedisBloom {
     pub fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
         let words = answers.reset(items.len());
         let mut hashes = [RedisHash::default(); BATCH];
-        for (batch, items) in items.chunks(BATCH).enumerate() {
-            for (i, &hash) in self.hash_batch(items, &mut hashes).iter().enumerate() {
-                let index = batch * BATCH + i;
-                words[index / 64] |= u64::from(self.contains_hash(hash)) << (index % 64);
-            }
-        }
-    }
-
-    /// Asks for the memory that an item with this hash will touch, ahead of the question.
-    #[inline]
-    pub fn prefetch_hash(&self, hash: RedisHash) {
-        for layer in self.layers.iter().rev() {
-            layer.prefetch(hash);
+        for (word, items) in words.iter_mut().zip(items.chunks(BATCH)) {
+            let hashes = self.hash_batch(items, &mut hashes);
+            *word = contains_batch(&self.layers, hashes);
         }
     }
 
@@ -183,8 +173,43 @@ impl RedisBloom {
     ///
     /// As for [`insert`](Self::insert).
     pub fn insert_hash(&mut self, hash: RedisHash) -> Result<bool, RedisInsertError> {
+        self.insert_past(0, hash)
+    }
+
+    /// Inserts many items in order, whose memory is waited for together, and hands each its answer.
+    ///
+    /// An item that finds no place does not stop the later ones, which may be present already: whoever
+    /// wants to stop there, as `BF.MADD` does, returns false.
+    pub fn insert_each<I: Item>(
+        &mut self,
+        items: &[I],
+        mut answer: impl FnMut(Result<bool, RedisInsertError>) -> bool,
+    ) {
+        let mut hashes = [RedisHash::default(); BATCH];
+        for items in items.chunks(BATCH) {
+            let hashes = self.hash_batch(items, &mut hashes);
+            // These layers take no more items, so that all hashes can be looked up in one after the other.
+            let older = self.layers.len() - 1;
+            let present = contains_batch(&self.layers[..older], hashes);
+            for (i, &hash) in hashes.iter().enumerate() {
+                if present >> i & 1 == 0 {
+                    self.layers[older].prefetch(hash);
+                }
+            }
+            for (i, &hash) in hashes.iter().enumerate() {
+                let is_present = present >> i & 1 == 1;
+                let inserted = if is_present { Ok(false) } else { self.insert_past(older, hash) };
+                if !answer(inserted) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Inserts an item that the `tested` oldest layers do not contain.
+    fn insert_past(&mut self, tested: usize, hash: RedisHash) -> Result<bool, RedisInsertError> {
         let (newest, older) = self.layers.split_last_mut().expect("a filter has a layer");
-        if older.iter().rev().any(|layer| layer.contains(hash)) {
+        if older[tested..].iter().rev().any(|layer| layer.contains(hash)) {
             return Ok(false);
         }
         if newest.is_full() {
@@ -200,30 +225,10 @@ impl RedisBloom {
         Ok(is_new)
     }
 
-    /// Inserts many items in order, whose memory is waited for together, and hands each its answer.
-    ///
-    /// An item that finds no place does not stop the later ones, which may be present already: whoever
-    /// wants to stop there, as `BF.MADD` does, returns false.
-    pub fn insert_each<I: Item>(
-        &mut self,
-        items: &[I],
-        mut answer: impl FnMut(Result<bool, RedisInsertError>) -> bool,
-    ) {
-        let mut hashes = [RedisHash::default(); BATCH];
-        for items in items.chunks(BATCH) {
-            for &hash in self.hash_batch(items, &mut hashes) {
-                if !answer(self.insert_hash(hash)) {
-                    return;
-                }
-            }
-        }
-    }
-
-    /// Hashes up to [`BATCH`] items and asks for their memory.
+    /// Hashes up to [`BATCH`] items.
     fn hash_batch<'h, I: Item>(&self, items: &[I], hashes: &'h mut [RedisHash]) -> &'h [RedisHash] {
         for (hash, item) in hashes.iter_mut().zip(items) {
             *hash = self.hash(item);
-            self.prefetch_hash(*hash);
         }
         &hashes[..items.len()]
     }
@@ -287,6 +292,12 @@ impl RedisBloom {
     }
 }
 
+/// Tells, bit by bit, which of up to 64 hashes one of the layers may contain.
+fn contains_batch(layers: &[Layer], hashes: &[RedisHash]) -> u64 {
+    let all = if hashes.is_empty() { 0 } else { u64::MAX >> (64 - hashes.len()) };
+    layers.iter().rev().fold(0, |found, layer| found | layer.contains_batch(hashes, all & !found))
+}
+
 /// Options in a header: layers are not rounded up to powers of two.
 const OPTION_NO_ROUND: u32 = 1;
 /// Hashes of 64 bits.
@@ -299,8 +310,8 @@ const MAX_CAPACITY: u64 = 1 << 30;
 const MAX_EXPANSION: u32 = 1 << 15;
 const MAX_RATE: f64 = 0.25;
 
-/// How many items are hashed and have their lines asked for before the first is tested.
-const BATCH: usize = 32;
+/// How many items are hashed and looked up in one layer after the other: those of a word of answers.
+const BATCH: usize = 64;
 
 #[cfg(test)]
 mod tests;

@@ -11,8 +11,9 @@
 //! The slots follow in chunks, end to end, oldest sub-filter first. A chunk is named by the position
 //! behind its last byte, counted from 1.
 
+use super::options::{MAX_BUCKET_SIZE, MAX_EXPANSION};
 use super::sub_filter::SubFilter;
-use super::{MAX_BUCKET_SIZE, MAX_EXPANSION, MAX_SUB_FILTERS, RedisCuckoo};
+use super::{MAX_SUB_FILTERS, RedisCuckoo};
 use crate::growing::redis::{can_allocate, parts};
 use crate::growing::{RedisChunkError, RedisHeaderError, RedisHeaderErrorKind};
 
@@ -157,3 +158,88 @@ const HEADER_BYTES: usize = 38;
 
 /// What the server's field of 56 bits holds.
 const MAX_BUCKETS: u64 = (1 << 56) - 1;
+
+#[cfg(test)]
+mod tests {
+    use super::super::RedisCuckooOptions;
+    use super::super::tests::{filled, reloaded};
+    use super::*;
+
+    #[test]
+    fn flawed_headers_are_refused() {
+        let header = RedisCuckoo::new(&RedisCuckooOptions::default()).unwrap().header();
+        assert!(RedisCuckoo::from_header(&header).is_ok());
+        for len in (0..38).chain([39]) {
+            let mut header = header.to_vec();
+            header.resize(len, 0);
+            let error = RedisCuckoo::from_header(&header).unwrap_err();
+            assert_eq!(error.kind, RedisHeaderErrorKind::Length { found: len });
+        }
+        for (at, bytes, field) in [
+            (8, &[0_u8; 8][..], "buckets"),
+            (8, &[3, 0, 0, 0, 0, 0, 0, 0], "buckets"),
+            (8, &[0, 0, 0, 0, 0, 0, 0, 1], "buckets"),
+            (24, &[0; 8], "sub-filters"),
+            (24, &[0, 0, 1, 0, 0, 0, 0, 0], "sub-filters"),
+            (32, &[0, 0], "bucket size"),
+            (32, &[0, 1], "bucket size"),
+            (34, &[0, 0], "max iterations"),
+            (36, &[3, 0], "expansion"),
+            (36, &[255, 255], "expansion"),
+        ] {
+            let mut header = header;
+            header[at..at + bytes.len()].copy_from_slice(bytes);
+            let error = RedisCuckoo::from_header(&header).unwrap_err();
+            assert_eq!((error.field, error.at), (field, at));
+        }
+        let mut header = header;
+        header[24] = 2;
+        header[36] = 0;
+        assert_eq!(RedisCuckoo::from_header(&header).unwrap_err().field, "sub-filters");
+        header[36..38].copy_from_slice(&(1_u16 << 15).to_le_bytes());
+        header[24] = 9;
+        assert_eq!(RedisCuckoo::from_header(&header).unwrap_err().field, "buckets", "overflow");
+        header[24] = 3;
+        header[9] = 0x80;
+        let error = RedisCuckoo::from_header(&header).unwrap_err();
+        assert!(matches!(error.kind, RedisHeaderErrorKind::Memory(_)), "{error:?}");
+    }
+
+    #[test]
+    fn chunks_outside_the_filter_are_refused_as_by_the_server() {
+        let options = RedisCuckooOptions { capacity: 32, ..Default::default() };
+        let mut filter = filled(&options, 0..1);
+        let before = filter.clone();
+        for (position, len, error) in [
+            (0, 1, RedisChunkError::Position),
+            (-1, 1, RedisChunkError::Position),
+            (i64::MIN, 1, RedisChunkError::Position),
+            (1, 1, RedisChunkError::Position),
+            (33, 0, RedisChunkError::Position),
+            (34, 1, RedisChunkError::Outside),
+            (i64::MAX, 1, RedisChunkError::Outside),
+            (34, 33, RedisChunkError::TooLong),
+            (35, 20, RedisChunkError::TooLong),
+        ] {
+            assert_eq!(filter.load_chunk(position, &vec![1; len]), Err(error), "{position} {len}");
+            assert_eq!(filter, before);
+        }
+        assert_eq!(filter.chunk(9), filter.chunk(1).map(|(_, bytes)| (41, bytes)), "whole");
+        assert!(
+            [0, -1, 33, i64::MAX, i64::MIN]
+                .iter()
+                .all(|&position| filter.chunk(position).is_none())
+        );
+        assert!(filled(&options, []).chunk(1).is_none(), "nothing of an empty filter");
+    }
+
+    #[test]
+    fn large_sub_filters_are_dumped_in_chunks_of_16_mib() {
+        let options = RedisCuckooOptions { capacity: 1 << 25, ..Default::default() };
+        let filter = filled(&options, 0..1000);
+        let (next, bytes) = filter.chunk(1).unwrap();
+        assert_eq!((next, bytes.len()), ((16 << 20) + 1, 16 << 20));
+        assert_eq!(filter.chunk(9).unwrap().0, next + 8, "from inside");
+        assert_eq!(reloaded(&filter), filter);
+    }
+}

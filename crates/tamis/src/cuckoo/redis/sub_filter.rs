@@ -42,6 +42,8 @@ pub(super) struct SubFilter {
     slots: Bitmap,
     buckets: u64,
     bucket_size: u16,
+    /// The bits of a bucket of 1, 2, 4 or 8 slots, which lies in one word; else 0.
+    in_word: u64,
 }
 
 impl SubFilter {
@@ -50,7 +52,11 @@ impl SubFilter {
         debug_assert!(buckets.is_power_of_two(), "checked where it came in");
         let bits = buckets.checked_mul(u64::from(bucket_size) * 8);
         let bits = bits.ok_or(OutOfMemory { bytes: u64::MAX })?;
-        Ok(Self { slots: Bitmap::zeroed(bits)?, buckets, bucket_size })
+        let in_word = match bucket_size {
+            1 | 2 | 4 | 8 => u64::MAX >> (64 - 8 * bucket_size),
+            _ => 0,
+        };
+        Ok(Self { slots: Bitmap::zeroed(bits)?, buckets, bucket_size, in_word })
     }
 
     pub(super) fn buckets(&self) -> u64 {
@@ -95,10 +101,25 @@ impl SubFilter {
         (hash & (self.buckets - 1)) * u64::from(self.bucket_size)
     }
 
+    /// Returns the high bit of the lowest slot of a bucket that holds this, and perhaps more above it;
+    /// 0 if none does. Only for buckets that lie in a word.
+    #[inline(always)]
+    fn matches(&self, bucket: u64, fingerprint: u8) -> u64 {
+        let slots = self.slots.words()[(bucket / 8) as usize] >> (bucket % 8 * 8);
+        let differing = slots ^ u64::from(fingerprint) * LOW_BITS;
+        // A byte of 0 borrows, and a byte above it may borrow from that: the lowest is always right.
+        differing.wrapping_sub(LOW_BITS) & !differing & HIGH_BITS & self.in_word
+    }
+
     /// Finds the lowest slot of a bucket, given by its first, that holds this.
     #[inline(always)]
     fn find(&self, bucket: u64, fingerprint: u8) -> Option<u64> {
-        (bucket..bucket + u64::from(self.bucket_size)).find(|&i| self.slot(i) == fingerprint)
+        if self.in_word == 0 {
+            let mut slots = bucket..bucket + u64::from(self.bucket_size);
+            return slots.find(|&i| self.slot(i) == fingerprint);
+        }
+        let matches = self.matches(bucket, fingerprint);
+        (matches != 0).then(|| bucket + u64::from(matches.trailing_zeros() / 8))
     }
 
     /// Finds the lowest slot of the candidate's first bucket, else of the second, that holds this.
@@ -110,7 +131,13 @@ impl SubFilter {
 
     #[inline]
     pub(super) fn contains(&self, candidate: Candidate) -> bool {
-        self.find_in_both(candidate, candidate.fingerprint).is_some()
+        let fingerprint = candidate.fingerprint;
+        if self.in_word == 0 {
+            return self.find_in_both(candidate, fingerprint).is_some();
+        }
+        // Both at once: a branch between them would be mispredicted for every other item.
+        let (a, b) = (self.bucket(candidate.h1), self.bucket(candidate.h2));
+        self.matches(a, fingerprint) | self.matches(b, fingerprint) != 0
     }
 
     /// Counts the fingerprint in both buckets, twice if they are the same.
@@ -177,6 +204,10 @@ impl SubFilter {
         }
     }
 }
+
+/// The lowest bit of each byte of a word, and the highest.
+const LOW_BITS: u64 = u64::MAX / 255;
+const HIGH_BITS: u64 = LOW_BITS << 7;
 
 /// What an empty slot holds.
 pub(super) const EMPTY: u8 = 0;

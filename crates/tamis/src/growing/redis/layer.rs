@@ -1,6 +1,7 @@
 //! One layer of a RedisBloom filter: its numbers, and the bits they lead to.
 
 use super::error::RedisInsertError;
+use crate::answers::ones;
 use crate::bits::{Bitmap, Bits as _, BitsMut as _, OutOfMemory};
 use crate::strategy::RedisHash;
 use crate::strategy::redis::DoubleHashing;
@@ -127,19 +128,26 @@ impl Layer {
         is_new
     }
 
+    /// Tells, bit by bit, which of up to 64 hashes may be in, of those asked for.
+    pub(super) fn contains_batch(&self, hashes: &[RedisHash], asked: u64) -> u64 {
+        if self.numbers.bytes >= PREFETCH_FROM_BYTES {
+            return self.rule.contains_batch(self.bits.words(), hashes, asked);
+        }
+        ones([asked].into_iter())
+            .fold(0, |found, i| found | u64::from(self.contains(hashes[i])) << i)
+    }
+
+    /// Asks for the memory of an item, unless it is near.
     #[inline]
     pub(super) fn prefetch(&self, hash: RedisHash) {
         if self.numbers.bytes >= PREFETCH_FROM_BYTES {
-            self.rule.prefetch(self.bits.words(), hash, PREFETCH_PROBES);
+            self.rule.prefetch(self.bits.words(), hash);
         }
     }
 }
 
 /// Smaller layers lie in the second cache.
 const PREFETCH_FROM_BYTES: u64 = 2 << 20;
-
-/// How many probes have their lines asked for.
-const PREFETCH_PROBES: usize = 16;
 
 #[cfg(test)]
 mod tests {
