@@ -182,6 +182,28 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn batches_answer_as_single_hashes(
+            items in prop::collection::vec(0..200_u32, 1..=64),
+            asked: u64,
+            modulus in 1..2000_u64,
+            probes in 0..20_u32,
+        ) {
+            let (rule, mut words) = (DoubleHashing::new(modulus, probes), [0; 32]);
+            let hashes: Vec<_> = items.iter().map(|i| RedisHash::of(&i.to_le_bytes())).collect();
+            for &hash in hashes.iter().step_by(2) {
+                rule.insert(&mut words, hash);
+            }
+            let asked = asked & u64::MAX >> (64 - hashes.len());
+            let found = rule.contains_batch(&words, &hashes, asked);
+            for (i, &hash) in hashes.iter().enumerate() {
+                let expected = asked >> i & 1 == 1 && rule.contains(&words, hash);
+                prop_assert_eq!(found >> i & 1 == 1, expected);
+            }
+        }
+    }
+
     #[test]
     fn an_inserted_hash_is_contained() {
         let (rule, mut words) = (DoubleHashing::new(1152, 8), [0; 18]);

@@ -106,7 +106,7 @@ impl SubFilter {
     #[inline(always)]
     fn matches(&self, bucket: u64, fingerprint: u8) -> u64 {
         let slots = self.slots.words()[(bucket / 8) as usize] >> (bucket % 8 * 8);
-        let differing = slots ^ u64::from(fingerprint) * LOW_BITS;
+        let differing = slots ^ (u64::from(fingerprint) * LOW_BITS);
         // A byte of 0 borrows, and a byte above it may borrow from that: the lowest is always right.
         differing.wrapping_sub(LOW_BITS) & !differing & HIGH_BITS & self.in_word
     }
