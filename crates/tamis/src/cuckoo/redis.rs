@@ -16,7 +16,7 @@
 //! times the expansion, so that a bucket number taken modulo a smaller B is the item's bucket there.
 //!
 //! Limits: a lookup of an absent item reads both buckets of every sub-filter, and the chance of a false
-//! yes is their number × 2·S/255: grown filters soon say yes to everything.
+//! yes is up to 2·S/255 in each of them: with 2 slots, 1.6 % at first and more with each growth.
 //!
 //! Source: Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom"
 //! (2014); fingerprints, orders and byte layouts are RedisBloom's.

@@ -188,6 +188,22 @@ proptest! {
 }
 
 #[test]
+fn rates_are_those_the_documentation_tells() {
+    let rate = |capacity: u64, items: u32| {
+        let options = RedisBloomOptions { capacity, ..Default::default() };
+        let filter = filled(&options, &(0..items).collect::<Vec<_>>());
+        let absent: Vec<u32> = (items..items + 400_000).collect();
+        let mut answers = Answers::new();
+        filter.contains_each(&absent, &mut answers);
+        answers.count_ones() as f64 / absent.len() as f64
+    };
+    let planned = rate(10_000, 10_000);
+    assert!((0.0045..0.0055).contains(&planned), "half of 1 % in the first layer: {planned}");
+    let grown = rate(10, 10_000);
+    assert!((0.018..0.023).contains(&grown), "twice 1 %: {grown}");
+}
+
+#[test]
 fn options_out_of_range_are_refused() {
     let options = RedisBloomOptions::default();
     for rate in [0.0, 1.0, -0.1, f64::NAN, f64::INFINITY, 5e-324] {
