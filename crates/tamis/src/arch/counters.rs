@@ -7,7 +7,7 @@
 //!
 //! Bit p of all counters of a block is one line, so that counting up is the ripple of a carry through whole
 //! registers: eight counters at once, in some forty instructions, where counters side by side in words
-//! took over a hundred. The code is plain; for AVX2 it is compiled once more, with wider registers.
+//! took over a hundred.
 
 use crate::filter::{Removed, Step, in_batches};
 use crate::strategy::{SplitBlock, scale};
@@ -178,29 +178,191 @@ const fn plain<const P: usize>() -> CounterKernels {
     }
 }
 
-/// The same code with the registers of AVX2.
+/// The same with a lane's half in a register of AVX2. Written out: the compiler keeps closures of plain
+/// code plain, and masks that are stored word by word are not there yet when a whole register loads them.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 mod avx2 {
-    use super::{CounterKernels, Removed};
+    use std::arch::x86_64::*;
+
+    use super::{CounterKernels, Removed, ask};
+    use crate::strategy::{SplitBlock, scale};
+
+    /// The words of a slice: eight lanes.
+    #[derive(Clone, Copy)]
+    struct Slice(__m256i, __m256i);
+
+    impl Slice {
+        /// The bit of `hash` in each lane.
+        #[inline]
+        #[target_feature(enable = "avx2")]
+        fn mask(hash: u64) -> Self {
+            let spread = _mm256_set1_epi64x(SplitBlock::spread(hash) as i64);
+            let [a, b, c, d, e, f, g, h] = SplitBlock::SHIFTS.map(|shift| shift as i64);
+            let (six, one) = (_mm256_set1_epi64x(63), _mm256_set1_epi64x(1));
+            let bits = |shifts| {
+                let numbers = _mm256_and_si256(_mm256_srlv_epi64(spread, shifts), six);
+                _mm256_sllv_epi64(one, numbers)
+            };
+            Slice(bits(_mm256_setr_epi64x(a, b, c, d)), bits(_mm256_setr_epi64x(e, f, g, h)))
+        }
+
+        #[inline]
+        #[target_feature(enable = "avx2")]
+        fn zip(self, other: Self, join: impl Fn(__m256i, __m256i) -> __m256i) -> Self {
+            Slice(join(self.0, other.0), join(self.1, other.1))
+        }
+
+        #[inline]
+        #[target_feature(enable = "avx2")]
+        fn and(self, other: Self) -> Self {
+            self.zip(other, |a, b| _mm256_and_si256(a, b))
+        }
+
+        #[inline]
+        #[target_feature(enable = "avx2")]
+        fn or(self, other: Self) -> Self {
+            self.zip(other, |a, b| _mm256_or_si256(a, b))
+        }
+
+        #[inline]
+        #[target_feature(enable = "avx2")]
+        fn xor(self, other: Self) -> Self {
+            self.zip(other, |a, b| _mm256_xor_si256(a, b))
+        }
+
+        /// What is in `self` and not in `other`.
+        #[inline]
+        #[target_feature(enable = "avx2")]
+        fn without(self, other: Self) -> Self {
+            self.zip(other, |a, b| _mm256_andnot_si256(b, a))
+        }
+
+        #[inline]
+        #[target_feature(enable = "avx2")]
+        fn is_zero(self) -> bool {
+            let all = _mm256_or_si256(self.0, self.1);
+            _mm256_testz_si256(all, all) == 1
+        }
+
+        #[inline]
+        #[target_feature(enable = "avx2")]
+        fn load(words: &[u64; 8]) -> Self {
+            let start = words.as_ptr().cast::<__m256i>();
+            // SAFETY: 64 readable bytes, and `loadu` asks for no alignment.
+            unsafe { Slice(_mm256_loadu_si256(start), _mm256_loadu_si256(start.add(1))) }
+        }
+
+        #[inline]
+        #[target_feature(enable = "avx2")]
+        fn store(self, words: &mut [u64; 8]) {
+            let start = words.as_mut_ptr().cast::<__m256i>();
+            // SAFETY: 64 writable bytes, and `storeu` asks for no alignment.
+            unsafe {
+                _mm256_storeu_si256(start, self.0);
+                _mm256_storeu_si256(start.add(1), self.1);
+            }
+        }
+    }
+
+    /// Returns the bits with a counter above zero, and those of `mask` whose counter sticks.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn held(block: &[[u64; 8]], mask: Slice) -> (Slice, Slice) {
+        let (mut any, mut full) = (Slice::load(&block[0]), Slice::load(&block[0]).and(mask));
+        for slice in &block[1..] {
+            let slice = Slice::load(slice);
+            (any, full) = (any.or(slice), full.and(slice));
+        }
+        (any, full)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn count_up(block: &mut [[u64; 8]], hash: u64) -> bool {
+        let mask = Slice::mask(hash);
+        let (any, full) = held(block, mask);
+        let mut carry = mask.without(full);
+        for slice in block {
+            let bits = Slice::load(slice);
+            bits.xor(carry).store(slice);
+            carry = carry.and(bits);
+        }
+        !mask.without(any).is_zero()
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn count_down(block: &mut [[u64; 8]], hash: u64) -> Removed {
+        let mask = Slice::mask(hash);
+        let (any, full) = held(block, mask);
+        if !mask.without(any).is_zero() {
+            return Removed::Absent;
+        }
+        let mut borrow = mask.without(full);
+        if borrow.is_zero() {
+            return Removed::Saturated;
+        }
+        for slice in block {
+            let bits = Slice::load(slice);
+            bits.xor(borrow).store(slice);
+            borrow = borrow.without(bits);
+        }
+        Removed::Yes
+    }
+
+    /// The slices of the block of `hash`.
+    #[inline(always)]
+    fn first_slice<const P: usize>(len_slices: usize, hash: u64) -> usize {
+        scale(hash, (len_slices / P) as u64) as usize * P
+    }
+
+    /// As `in_batches`, whose closures would not be compiled for AVX2.
+    macro_rules! each {
+        ($P:ident, $words:expr, $hashes:ident, $answers:ident, |$hash:ident| $answer:expr) => {
+            assert_eq!($answers.len(), $hashes.len().div_ceil(64), "a word for each 64 hashes");
+            for (word, hashes) in $answers.iter_mut().zip($hashes.chunks(64)) {
+                let mut mask = 0;
+                for (i, &$hash) in hashes.iter().enumerate() {
+                    if i % 16 == 0 && hashes.len() > 1 {
+                        hashes[i..].iter().take(16).for_each(|&hash| ask::<$P>($words, hash));
+                    }
+                    mask |= u64::from($answer) << i;
+                }
+                *word = mask;
+            }
+        };
+    }
 
     #[target_feature(enable = "avx2")]
     fn contains_each<const P: usize>(words: &[u64], hashes: &[u64], answers: &mut [u64]) {
-        super::contains_each::<P>(words, hashes, answers);
+        let slices = words.as_chunks::<8>().0;
+        each!(P, words, hashes, answers, |hash| {
+            let first = first_slice::<P>(slices.len(), hash);
+            let mask = Slice::mask(hash);
+            mask.without(held(&slices[first..first + P], mask).0).is_zero()
+        });
     }
 
     #[target_feature(enable = "avx2")]
     fn insert_each<const P: usize>(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
-        super::insert_each::<P>(words, hashes, answers);
+        each!(P, words, hashes, answers, |hash| {
+            let slices = words.as_chunks_mut::<8>().0;
+            let first = first_slice::<P>(slices.len(), hash);
+            count_up(&mut slices[first..first + P], hash)
+        });
     }
 
     #[target_feature(enable = "avx2")]
     fn remove_each<const P: usize>(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
-        super::remove_each::<P>(words, hashes, answers);
+        each!(P, words, hashes, answers, |hash| remove::<P>(words, hash) == Removed::Yes);
     }
 
+    #[inline]
     #[target_feature(enable = "avx2")]
     fn remove<const P: usize>(words: &mut [u64], hash: u64) -> Removed {
-        super::remove::<P>(words, hash)
+        let slices = words.as_chunks_mut::<8>().0;
+        let first = first_slice::<P>(slices.len(), hash);
+        count_down(&mut slices[first..first + P], hash)
     }
 
     pub(super) const fn kernels<const P: usize>() -> CounterKernels {
