@@ -41,7 +41,12 @@ fn delimiter(text: &str) -> Result<Delimiter, String> {
     }
 }
 
-fn pointer(text: &str) -> Result<String, String> {
+/// Reads a JSON pointer. For clap.
+///
+/// # Errors
+///
+/// A line that says how to write one.
+pub fn pointer(text: &str) -> Result<String, String> {
     if text.is_empty() || text.starts_with('/') {
         Ok(text.into())
     } else {
@@ -52,15 +57,21 @@ fn pointer(text: &str) -> Result<String, String> {
 impl KeyArgs {
     /// Returns the rule, ready to use.
     pub fn rule(&self) -> KeyRule {
-        let part = match (&self.json, self.field) {
-            (Some(pointer), _) => Part::Json(pointer.clone()),
+        KeyRule { url: self.url, ..self.rule_of(self.field, self.json.as_deref()) }
+    }
+
+    /// Returns the rule for something else than the key, such as the time, in records that are split as for
+    /// the key.
+    pub fn rule_of(&self, field: Option<NonZeroUsize>, json: Option<&str>) -> KeyRule {
+        let part = match (json, field) {
+            (Some(pointer), _) => Part::Json(pointer.to_owned()),
             (None, Some(number)) => {
                 let delimiter = self.delimiter.clone().map_or_else(|| b"\t".to_vec(), |d| d.0);
                 Part::Field(Box::new(memmem::Finder::new(&delimiter).into_owned()), number.get())
             }
             (None, None) => Part::Whole,
         };
-        KeyRule { part, url: self.url }
+        KeyRule { part, url: false }
     }
 }
 

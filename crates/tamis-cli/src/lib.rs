@@ -27,6 +27,7 @@ mod read_ahead;
 pub mod records;
 mod shell;
 mod size;
+mod span;
 mod svg;
 mod table;
 mod temporary;

@@ -48,7 +48,8 @@ impl Layer {
 }
 
 /// How many records are lost for one that is not.
-fn odds(rate: f64) -> f64 {
+pub fn odds(rate: f64) -> f64 {
+    let rate = rate.min(MAX_RATE);
     rate / (1.0 - rate)
 }
 
@@ -182,10 +183,10 @@ impl Approx {
             let part = self.since.min(self.step.max(1));
             self.since -= part;
             let (part, before) = (part as f64, last.offered);
-            let own_odds = odds(last.rate().min(MAX_RATE));
+            let own_odds = odds(last.rate());
             // Two guesses, the second with the mean of the rates before and after the first.
             last.offered = before + part * (1.0 + own_odds);
-            let after_odds = odds(last.rate().min(MAX_RATE));
+            let after_odds = odds(last.rate());
             last.offered = before + part * (1.0 + (own_odds + after_odds) / 2.0);
             let rate = rate_with(last);
             self.settled_lost += part * (odds(self.rate) + odds(rate)) / 2.0;

@@ -4,6 +4,7 @@ use memchr::memchr_iter;
 use tamis::Hasher;
 
 use super::digest::Width;
+use super::window::{Mark, Timer};
 use crate::key::KeyRule;
 use crate::records::Block;
 
@@ -23,6 +24,8 @@ pub struct Rule {
     pub delimiter: u8,
     /// Whether keys are kept beside their digests, to be compared as a whole.
     pub keeps_keys: bool,
+    /// What tells the slice of a window that a record lies in, if there is a window.
+    pub timer: Option<Timer>,
 }
 
 /// How far the inputs have been read.
@@ -43,9 +46,13 @@ pub struct Cut<D> {
     bounds: Vec<usize>,
     digests: Vec<D>,
     keys: Keys,
+    // Where slices of a window begin. Invariant: the first at record 0, the others behind it.
+    marks: Vec<Mark>,
     delimiter: u8,
     /// How many records have no key and are compared as a whole.
     pub keyless: u64,
+    /// How many records have no time and lie in the latest slice.
+    pub timeless: u64,
     /// Where the records end.
     pub end: Place,
     /// How many bytes of all inputs, still packed, have been read.
@@ -79,9 +86,9 @@ impl<D: Width> Cut<D> {
         end
     }
 
-    /// Computes the digests of the records found.
-    pub fn digest(&mut self, rule: &Rule, scratch: &mut Vec<u8>) {
-        self.keyless = 0;
+    /// Computes the digests of the records found, and tells their slices.
+    pub fn digest(&mut self, rule: &mut Rule, scratch: &mut Vec<u8>) {
+        (self.keyless, self.timeless) = (0, 0);
         self.digests.clear();
         self.keys.bytes.clear();
         self.keys.ends.clear();
@@ -89,6 +96,11 @@ impl<D: Width> Cut<D> {
             let record = &self.block[bounds[0]..bounds[1]];
             record.strip_suffix(&[rule.delimiter]).unwrap_or(record)
         });
+        if let Some(timer) = &mut rule.timer {
+            self.timeless = timer.mark(records.clone(), &mut self.marks);
+        } else if self.marks.is_empty() {
+            self.marks.push(Mark::default());
+        }
         if rule.key.is_whole() {
             self.digests.extend(records.map(|record| D::digest(&rule.hasher, record)));
             return;
@@ -113,10 +125,13 @@ impl<D: Width> Cut<D> {
         self.digests.len()
     }
 
-    /// Returns the records, some at a time.
+    /// Returns the records, some at a time, all of them of one slice.
     pub fn batches(&self) -> impl Iterator<Item = Batch<'_, D>> {
-        let starts = (0..self.len()).step_by(BATCH);
-        starts.map(|from| Batch { cut: self, from, len: BATCH.min(self.len() - from) })
+        let ends = self.marks.iter().skip(1).map(|next| next.from).chain([self.len()]);
+        self.marks.iter().zip(ends).flat_map(move |(&Mark { from, slice }, end)| {
+            let starts = (from..end).step_by(BATCH);
+            starts.map(move |from| Batch { cut: self, from, len: BATCH.min(end - from), slice })
+        })
     }
 }
 
@@ -125,12 +140,18 @@ pub struct Batch<'a, D> {
     cut: &'a Cut<D>,
     from: usize,
     len: usize,
+    slice: Option<u64>,
 }
 
 impl<'a, D> Batch<'a, D> {
     /// Returns the number of records.
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// Returns the slice of a window that the records lie in, if there is one and there was a time.
+    pub fn slice(&self) -> Option<u64> {
+        self.slice
     }
 
     /// Returns the digests.
@@ -183,13 +204,14 @@ mod tests {
 
     fn cut(bytes: &[u8]) -> Vec<(Vec<u8>, bool)> {
         let key = KeyArgs::default().rule();
-        let rule = Rule { key, hasher: Hasher::default(), delimiter: b'\n', keeps_keys: false };
+        let hasher = Hasher::default();
+        let mut rule = Rule { key, hasher, delimiter: b'\n', keeps_keys: false, timer: None };
         let mut blocks = Blocks::new(bytes, b'\n');
         let (mut cut, mut found) = (Cut::<u64>::default(), Vec::new());
         while blocks.read_block(&mut cut.block).unwrap() {
             let end = cut.find_records(b'\n');
             blocks.take_back(&mut cut.block, end);
-            cut.digest(&rule, &mut Vec::new());
+            cut.digest(&mut rule, &mut Vec::new());
             for batch in cut.batches() {
                 assert!(batch.len() <= BATCH && batch.len() == batch.digests().len());
                 for i in 0..batch.len() {

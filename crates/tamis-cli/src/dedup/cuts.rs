@@ -101,7 +101,7 @@ impl Cutter {
         let end = cut.find_records(delimiter);
         cut.may_wait = blocks.may_wait() && end == cut.block.len();
         blocks.take_back(&mut cut.block, end);
-        cut.digest(&self.rule, &mut self.scratch);
+        cut.digest(&mut self.rule, &mut self.scratch);
         self.place.at_bytes += end as u64;
         cut.end = self.place;
         cut.consumed_bytes = self.done_bytes + blocks.reader().consumed_bytes();

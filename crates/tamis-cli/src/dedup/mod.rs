@@ -10,11 +10,14 @@ mod state;
 mod stats;
 mod stream;
 mod tally;
+mod window;
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, UNIX_EPOCH};
 
+use clap::builder::Resettable;
+use clap::{ArgGroup, Id};
 use tamis::Hasher;
 
 use self::approx::Expected;
@@ -25,6 +28,7 @@ use self::state::{Checkpoint, InputId, State};
 use self::stats::{Form, Stats, shown};
 use self::stream::{Emit, Judge, Source, Stream, WORTH_SAYING};
 use self::tally::{Keep, Tally};
+use self::window::WindowArgs;
 use crate::count::Count;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::input::{self, Sample};
@@ -35,6 +39,12 @@ use crate::size::Size;
 /// Removes repeated lines: prints the first occurrence of each, in order
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
+// Times are fields too: the delimiter may be for them alone.
+#[command(group = ArgGroup::new("fields").args(["field", "time_field"]).multiple(true))]
+#[command(mut_arg("delimiter", |arg| {
+    let help = "Split records at DELIM (such as ',' or '\\t'); needs -k or --time-field";
+    arg.requires(Resettable::<Id>::Reset).requires("fields").help(help)
+}))]
 pub struct Args {
     /// Files to read, plain, gzip or zstd; '-' or none is standard input
     files: Vec<PathBuf>,
@@ -90,7 +100,7 @@ pub struct Args {
         conflicts_with_all = ["full", "count", "unique"], help_heading = "How exact, how large")]
     approx: Option<f64>,
 
-    /// Plan --approx for N distinct lines (such as 10M)
+    /// Plan --approx for N distinct lines (such as 10M), with --window for so many in a window
     #[arg(long, value_name = "N", requires = "approx", help_heading = "How exact, how large")]
     items: Option<Count>,
 
@@ -103,6 +113,9 @@ pub struct Args {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["exact", "full", "count", "unique", "state"],
         help_heading = "How exact, how large")]
     suspects: Option<PathBuf>,
+
+    #[command(flatten)]
+    window: WindowArgs,
 
     /// Remember lines in FILE, so that later runs drop what earlier ones have seen
     #[arg(long, value_name = "FILE", conflicts_with_all = ["full", "count", "unique"],
@@ -142,6 +155,8 @@ Examples:
   tamis dedup --json /url --url pages.jsonl    the first page for each canonical URL
   tamis dedup --memory 2G --stats huge.zst     never more than 2 GiB; says what that cost
   tamis dedup --state seen.db today.txt        lines that no earlier day had
+  tail -f app.log | tamis dedup --window 15m   a line that was not printed for a quarter of an hour
+  tamis dedup --window 24h --json /user --time-json /at events.jsonl    each user once a day or so
 
 Exit status: 0 done, 2 could not, 3 done but more lines may be lost than --rate or --approx allows.";
 
@@ -192,6 +207,8 @@ impl Args {
                  --state or --suspects",
             ));
         }
+        let is_once = self.repeated == Some(Repeated::Once);
+        self.window.check(self.approx.is_some(), self.items.is_some(), is_once)?;
         if let Some(memory) = self.memory {
             let least = Size { bytes: OWN_BYTES + LEAST_SET_BYTES };
             if memory < least {
@@ -319,6 +336,13 @@ impl Args {
         found: Option<state::Found>,
     ) -> Result<Stats, Failure> {
         let budget = self.budget();
+        if let Some(recent) = self.window.recent::<D>(self.approx, self.items, budget.max_bytes) {
+            let judge = Judge::Window(Box::new(recent?));
+            let output = Output::open(self.output.as_deref())?;
+            return self
+                .stream(judge, output, None)?
+                .run(self.source(inputs), Checkpoint::default());
+        }
         let mut seen = if self.approx.is_some() {
             let guess = sample.filter(|sample| sample.is_bound).map(|s| s.records as u64);
             let expected = match (self.items, guess) {
@@ -410,6 +434,7 @@ impl Args {
             hasher: self.hasher(),
             delimiter: self.record.delimiter(),
             keeps_keys: self.full || self.count || self.unique,
+            timer: self.window.timer(&self.key),
         }
     }
 
@@ -423,6 +448,12 @@ impl Args {
         if let Some(form) = self.stats {
             eprintln!("{}", stats.show(form));
         }
+        if stats.timeless > 0 && self.stats.is_none() {
+            let timeless = stats::grouped(stats.timeless);
+            eprintln!(
+                "tamis: {timeless} lines had no time and count as of the latest one before them"
+            );
+        }
         let lost = shown(stats.expected_lost);
         let Some((rate, target)) = stats.rate.zip(stats.target_rate) else {
             if stats.expected_lost > WORTH_SAYING && self.stats.is_none() {
@@ -430,17 +461,23 @@ impl Args {
             }
             return Ok(Exit::Yes);
         };
-        if self.approx.is_none() || rate > target {
+        // The bits of a window tell its rate with an error, which may lie above the target by chance.
+        let is_over = stats.window.as_ref().map_or(rate > target, |window| window.over_rate);
+        if self.approx.is_none() || is_over {
             let distinct = stats::grouped(stats.distinct);
             eprintln!(
                 "tamis: approximate: {lost} new lines are expected to be lost beside {distinct} \
                  distinct ones"
             );
         }
-        if rate > target {
+        if is_over {
+            let advice = match self.window.is_some() {
+                true => "more lines came than planned; give a larger --items",
+                false => "give more --memory, or a larger --items",
+            };
             eprintln!(
                 "tamis: the chance to lose a new line rose to {rate:.1e}, above the {target:.1e} asked \
-                 for; give more --memory, or a larger --items"
+                 for; {advice}"
             );
             return Ok(Exit::OverRate);
         }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::cut::Cut;
 use super::digest::Width;
 use super::seen::Worth;
+use super::window::WindowStats;
 use crate::count::Count;
 use crate::size::Size;
 
@@ -27,7 +28,7 @@ pub struct Stats {
     pub records: u64,
     /// Records written.
     pub written: u64,
-    /// Records that differ from all others, as far as is known.
+    /// Records that differ from all others, or from all others in their window, as far as is known.
     pub distinct: u64,
     /// Bytes read, unpacked.
     pub bytes_read: u64,
@@ -35,16 +36,20 @@ pub struct Stats {
     pub bytes_written: u64,
     /// Records without the key asked for, compared as a whole.
     pub keyless: u64,
+    /// Records without the time asked for, counted as of the latest time before them.
+    pub timeless: u64,
     /// How records were compared.
     pub method: String,
     /// How many new records are expected to have been taken for seen.
     pub expected_lost: f64,
-    /// The present chance of that, for approximate runs.
+    /// The present chance of that, for approximate runs; with a window the highest so far.
     pub rate: Option<f64>,
     /// The chance that was asked for.
     pub target_rate: Option<f64>,
     /// The memory of the set.
     pub memory_bytes: u64,
+    /// What was remembered at the end, if there was a window.
+    pub window: Option<WindowStats>,
     /// Wall-clock time.
     pub seconds: f64,
 }
@@ -55,6 +60,7 @@ impl Stats {
         self.records += cut.len() as u64;
         self.bytes_read += cut.block.len() as u64;
         self.keyless += cut.keyless;
+        self.timeless += cut.timeless;
     }
 
     /// Takes over what the set says of itself.
@@ -90,11 +96,13 @@ impl Default for Stats {
             bytes_read: 0,
             bytes_written: 0,
             keyless: 0,
+            timeless: 0,
             method: String::new(),
             expected_lost: 0.0,
             rate: None,
             target_rate: None,
             memory_bytes: 0,
+            window: None,
             seconds: 0.0,
         }
     }
@@ -109,13 +117,22 @@ impl fmt::Display for Stats {
         line("records read", self.records, format_args!("{}", size(self.bytes_read)))?;
         line("written", self.written, format_args!("{}", size(self.bytes_written)))?;
         line("distinct", self.distinct, format_args!("{}", self.method))?;
+        if let Some(WindowStats { span, slices, remembered, .. }) = &self.window {
+            let about = if self.rate.is_some() { "about, " } else { "" };
+            let rest = format_args!("{about}of a window of {span} in {slices} slices");
+            line("remembered", *remembered, rest)?;
+        }
+        if self.timeless > 0 {
+            line("without time", self.timeless, format_args!("counted as of the latest time"))?;
+        }
         if self.keyless > 0 {
             line("without key", self.keyless, format_args!("compared as whole records"))?;
         }
         write!(f, "{:<14} {:>15}  ", "wrongly seen", shown(self.expected_lost))?;
         match (self.rate, self.target_rate) {
             (Some(rate), Some(target)) => {
-                writeln!(f, "expected; the chance is now {rate:.1e}, asked for {target:.1e}")?;
+                let when = if self.window.is_some() { "rose to" } else { "is now" };
+                writeln!(f, "expected; the chance {when} {rate:.1e}, asked for {target:.1e}")?;
             }
             _ if self.expected_lost == 0.0 => writeln!(f, "certain")?,
             _ => writeln!(f, "expected")?,

@@ -12,6 +12,7 @@ use super::seen::{Seen, Worth};
 use super::state::{Checkpoint, State};
 use super::stats::{Stats, grouped, shown};
 use super::tally::Tally;
+use super::window::Recent;
 use crate::exit::Failure;
 use crate::input;
 use crate::output::Output;
@@ -44,6 +45,8 @@ pub enum Judge<D: Width> {
         /// What occurred again.
         again: Option<Tally>,
     },
+    /// By digests, of a window.
+    Window(Box<Recent<D>>),
 }
 
 /// A run over some inputs.
@@ -108,6 +111,9 @@ impl<D: Width> Stream<D> {
             return Err(failure);
         }
         work.stats.bytes_written = self.output.written_bytes();
+        if let Judge::Window(recent) = &mut self.judge {
+            work.stats.window = Some(recent.finish());
+        }
         work.stats.set_worth(self.judge.worth());
         if let Some(suspects) = self.suspects {
             suspects.finish()?;
@@ -194,8 +200,11 @@ impl<D: Width> Stream<D> {
         if work.warned {
             return;
         }
-        let Judge::Digests { seen, .. } = &self.judge else { return };
-        let worth = seen.worth();
+        let worth = match &self.judge {
+            Judge::Digests { seen, .. } => seen.worth(),
+            Judge::Window(recent) => recent.worth(),
+            Judge::Full { .. } => return,
+        };
         if worth.rates.is_none() && worth.expected_lost > WORTH_SAYING {
             work.warned = true;
             work.progress.say(&format!(
@@ -235,6 +244,9 @@ impl<D: Width> Judge<D> {
                 seen.insert_batch(batch, new)?;
                 repeats.insert_repeats(batch, new, again).map(|()| None)
             }
+            Judge::Window(recent) => {
+                recent.insert_each(batch.slice(), batch.digests(), new).map(|()| None)
+            }
         }
     }
 
@@ -250,6 +262,7 @@ impl<D: Width> Judge<D> {
             Judge::Full { seen, again } => {
                 (seen.worth(), again.as_ref().map(|again| again.worth().memory_bytes))
             }
+            Judge::Window(recent) => (recent.worth(), None),
         };
         worth.memory_bytes += more_bytes.unwrap_or(0);
         worth

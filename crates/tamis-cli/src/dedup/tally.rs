@@ -339,13 +339,14 @@ mod tests {
 
     fn insert(tally: &mut Tally, bytes: &[u8]) -> Result<Vec<bool>, Failure> {
         let key = KeyArgs::default().rule();
-        let rule = Rule { key, hasher: Hasher::default(), delimiter: b'\n', keeps_keys: true };
+        let hasher = Hasher::default();
+        let mut rule = Rule { key, hasher, delimiter: b'\n', keeps_keys: true, timer: None };
         let (mut new, mut all) = (Answers::new(), Vec::new());
         let (mut blocks, mut cut) = (Blocks::new(bytes, b'\n'), Cut::<u64>::default());
         while blocks.read_block(&mut cut.block).unwrap() {
             let end = cut.find_records(b'\n');
             blocks.take_back(&mut cut.block, end);
-            cut.digest(&rule, &mut Vec::new());
+            cut.digest(&mut rule, &mut Vec::new());
             for batch in cut.batches() {
                 tally.insert_batch(&batch, &mut new)?;
                 all.extend(new.iter());

@@ -1,0 +1,146 @@
+//! `--window`: a record is dropped only if it occurred a short time, or a few records, before.
+//!
+//! ```text
+//! reading ─▶ when: the time of a record ─▶ timer: its slice ═▶ batches of one slice ─▶ recent ─▶ writing
+//!                                          (which never goes back)                     ring: exact
+//!                                                                                      filter: approximate
+//! ```
+//!
+//! The window is divided into l slices, and l + 1 are remembered: the present one and those that lie wholly or
+//! partly in the window. A record is remembered for at least the window, and at most 1/l of it longer.
+
+mod filter;
+mod recent;
+mod ring;
+mod timer;
+mod when;
+
+use std::num::NonZeroUsize;
+
+use tamis::Span;
+
+pub use self::recent::{Recent, WindowStats};
+pub use self::timer::{Mark, Timer};
+
+use self::recent::WindowShape;
+use self::timer::Times;
+use super::digest::Width;
+use crate::count::Count;
+use crate::exit::Failure;
+use crate::key::KeyArgs;
+use crate::span::SpanArg;
+
+/// The options of a window.
+#[derive(clap::Args)]
+#[command(next_help_heading = "What is forgotten")]
+pub struct WindowArgs {
+    /// Drop a line only if it was printed within SPAN: a time such as 500ms, 30s, 15m, 24h, 7d, 2w, or a
+    /// number of lines such as 1M-lines
+    #[arg(long, value_name = "SPAN",
+        conflicts_with_all = ["unique", "count", "full", "state", "suspects", "rate"])]
+    window: Option<SpanArg>,
+
+    /// The time of a line is field N, counted from 1 and split as for -k [default: when it arrives]
+    ///
+    /// Unix time in seconds (also 1.5) or, of 12 digits and more, in milliseconds, micro- or nanoseconds; or a
+    /// date such as 2026-11-21T10:00:00Z, 2026-11-21 10:00:00.123 +02:00 or 2026-11-21 (UTC unless it says
+    /// otherwise). Time never goes back: a line of an earlier time counts as of the latest one before it,
+    /// and so does a line without a time.
+    #[arg(long, value_name = "N", requires = "window", conflicts_with = "time_json",
+        value_parser = crate::count::at_least_one)]
+    time_field: Option<NonZeroUsize>,
+
+    /// Lines are JSON: the time of a line is the value at this pointer, such as /time
+    #[arg(long, value_name = "POINTER", requires = "window", value_parser = crate::key::pointer)]
+    time_json: Option<String>,
+
+    /// Forget in N steps: a line is remembered for at least SPAN and at most 1/N of it longer
+    #[arg(long, value_name = "N", requires = "window", default_value_t = 4,
+        value_parser = clap::value_parser!(u32).range(1..=255))]
+    slices: u32,
+
+    /// Let a dropped line start its window anew: it comes back only after a whole window without it
+    #[arg(long, requires = "window")]
+    refresh: bool,
+}
+
+impl WindowArgs {
+    /// Tells whether there is a window.
+    pub fn is_some(&self) -> bool {
+        self.window.is_some()
+    }
+
+    /// Refuses options that fit no window, or not this one.
+    ///
+    /// # Errors
+    ///
+    /// A line that says what to do.
+    pub fn check(&self, is_approx: bool, has_items: bool, is_once: bool) -> Result<(), Failure> {
+        let Some(window) = self.window else { return Ok(()) };
+        if is_once {
+            return Err(Failure::new(
+                "--repeated=once cannot be used with --window, which forgets; use --repeated=all",
+            ));
+        }
+        match window.0 {
+            Span::Items(_) if self.time_field.is_some() || self.time_json.is_some() => {
+                Err(Failure::new(format!(
+                    "a --window of {window} needs no time: leave --time-field and --time-json out, or give \
+                     it a time such as 24h"
+                )))
+            }
+            Span::Millis(_) if is_approx && !has_items => Err(Failure::new(format!(
+                "--approx needs --items with a --window of {window}: how many distinct lines come in that \
+                 time"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns what numbers the slices of records, which are split as for their key.
+    pub fn timer(&self, key: &KeyArgs) -> Option<Timer> {
+        let SpanArg(span) = self.window?;
+        let by_record = self.time_field.is_some() || self.time_json.is_some();
+        let times = match span {
+            Span::Items(_) => Times::Count,
+            Span::Millis(_) if by_record => {
+                Times::Records(Box::new(key.rule_of(self.time_field, self.time_json.as_deref())))
+            }
+            Span::Millis(_) => Times::Arrival,
+        };
+        let (Span::Millis(len) | Span::Items(len)) = span;
+        // Rounded up, so that all slices are no less than the window.
+        Some(Timer::new(times, len.div_ceil(self.slices.into())))
+    }
+
+    /// Makes an empty window in so much memory; approximate, if there is a rate, for so many `items`.
+    ///
+    /// # Errors
+    ///
+    /// If there is no filter like that.
+    pub fn recent<D: Width>(
+        &self,
+        approx: Option<f64>,
+        items: Option<Count>,
+        max_bytes: u64,
+    ) -> Option<Result<Recent<D>, Failure>> {
+        let window = self.window?;
+        let shape = WindowShape {
+            span: window.to_string(),
+            slices: self.slices,
+            refreshes: self.refresh,
+            max_bytes,
+        };
+        let items = items.map_or(
+            // No more distinct lines than lines.
+            match window.0 {
+                Span::Items(lines) | Span::Millis(lines) => lines,
+            },
+            |Count(items)| items,
+        );
+        Some(match approx {
+            Some(rate) => Recent::approx(shape, items, rate),
+            None => Ok(Recent::exact(shape)),
+        })
+    }
+}

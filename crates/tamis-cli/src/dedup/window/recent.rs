@@ -1,0 +1,193 @@
+//! What the records of a window are kept in, exactly or not, and what the answers are worth.
+
+use serde::Serialize;
+use tamis::{Answers, Plan};
+
+use super::filter::WindowFilter;
+use super::ring::Ring;
+use crate::count::{Count, Rate};
+use crate::dedup::digest::Width;
+use crate::dedup::seen::Worth;
+use crate::exit::Failure;
+use crate::size::Size;
+
+/// What a window is.
+#[derive(Clone, Debug)]
+pub struct WindowShape {
+    /// How long it is, for people.
+    pub span: String,
+    /// Into how many slices it is divided.
+    pub slices: u32,
+    /// Whether a repeat starts it anew.
+    pub refreshes: bool,
+    /// For what is remembered.
+    pub max_bytes: u64,
+}
+
+/// The records of a window.
+pub struct Recent<D: Width> {
+    held: Held<D>,
+    shape: WindowShape,
+    // The present one, once there was a time.
+    slice: Option<u64>,
+    distinct: u64,
+    hashes: Vec<u64>,
+}
+
+enum Held<D: Width> {
+    Exact {
+        ring: Ring<D>,
+        /// Records expected to have been taken for another.
+        lost: f64,
+    },
+    Approx(WindowFilter),
+}
+
+/// What a window was at the end of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WindowStats {
+    /// How long it was.
+    pub span: String,
+    /// Into how many slices it was divided.
+    pub slices: u32,
+    /// Records remembered at the end: estimated, if the run was approximate.
+    pub remembered: u64,
+    /// Whether more came at a time than an approximate window was planned for.
+    pub over_rate: bool,
+}
+
+impl<D: Width> Recent<D> {
+    /// Makes an empty window that compares digests.
+    pub fn exact(shape: WindowShape) -> Self {
+        let ring = Ring::new(shape.slices, shape.refreshes, shape.max_bytes);
+        Self::of(Held::Exact { ring, lost: 0.0 }, shape)
+    }
+
+    /// Makes an empty window of a filter for so many distinct records in a window.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such filter, or no memory for it.
+    pub fn approx(shape: WindowShape, items: u64, rate: f64) -> Result<Self, Failure> {
+        let plan = Plan::window(items, rate, shape.slices).map_err(Failure::new)?;
+        if plan.bytes() > shape.max_bytes {
+            return Err(Failure::new(format!(
+                "{} distinct lines in a window at a rate of {} take {}, and --memory leaves {}: give more \
+                 --memory, a higher rate, or a shorter --window with fewer --items",
+                Count(items),
+                Rate(rate),
+                Size { bytes: plan.bytes() },
+                Size { bytes: shape.max_bytes },
+            )));
+        }
+        let filter =
+            WindowFilter::new(&plan, shape.slices, shape.refreshes).map_err(Failure::new)?;
+        Ok(Self::of(Held::Approx(filter), shape))
+    }
+
+    fn of(held: Held<D>, shape: WindowShape) -> Self {
+        Self { held, shape, slice: None, distinct: 0, hashes: Vec::new() }
+    }
+
+    /// Inserts digests of records that lie in one slice, not before the latest; tells which were new in their
+    /// window. Without a slice they lie in the latest, or in the first if there was none.
+    ///
+    /// # Errors
+    ///
+    /// If they do not fit.
+    pub fn insert_each(
+        &mut self,
+        slice: Option<u64>,
+        digests: &[D],
+        new: &mut Answers,
+    ) -> Result<(), Failure> {
+        if let Some(slice) = slice {
+            self.advance(slice);
+        }
+        match &mut self.held {
+            Held::Exact { ring, lost } => {
+                let before = ring.len();
+                if ring.insert_each(digests, new).is_err() {
+                    return Err(self.too_large());
+                }
+                // A new digest is equal to each remembered one with a chance of 2⁻ʷ.
+                let others = (before + ring.len()) as f64 / 2.0;
+                *lost += new.count_ones() as f64 * others * (-f64::from(D::BITS)).exp2();
+            }
+            Held::Approx(filter) => {
+                self.hashes.clear();
+                self.hashes.extend(digests.iter().map(|digest| digest.hash64()));
+                filter.insert_each(&self.hashes, new);
+            }
+        }
+        self.distinct += new.count_ones() as u64;
+        Ok(())
+    }
+
+    /// Lets slices pass until this one is the present.
+    fn advance(&mut self, slice: u64) {
+        // What came before the first time is held as if it had come with it.
+        let present = self.slice.get_or_insert(slice);
+        let passed = slice.saturating_sub(*present);
+        if passed > 0 {
+            *present = slice;
+            match &mut self.held {
+                Held::Exact { ring, .. } => ring.advance(passed),
+                Held::Approx(filter) => filter.advance(passed),
+            }
+        }
+    }
+
+    fn too_large(&self) -> Failure {
+        let worth = self.worth();
+        // Without a limit of the user's it was the system that had no more.
+        let bytes = if self.shape.max_bytes == u64::MAX {
+            worth.memory_bytes
+        } else {
+            self.shape.max_bytes
+        };
+        Failure::new(format!(
+            "a window of {} does not fit: its distinct lines fill {}; give more --memory, a shorter --window, \
+             or be approximate with --approx",
+            self.shape.span,
+            Size { bytes },
+        ))
+    }
+
+    /// Returns what the window is, after the last record.
+    pub fn finish(&mut self) -> WindowStats {
+        let (remembered, over_rate) = match &mut self.held {
+            Held::Exact { ring, .. } => (ring.remembered(), false),
+            Held::Approx(filter) => {
+                filter.measure();
+                (filter.remembered(), filter.was_over_rate())
+            }
+        };
+        WindowStats {
+            span: self.shape.span.clone(),
+            slices: self.shape.slices,
+            remembered,
+            over_rate,
+        }
+    }
+
+    /// Returns what the answers are worth so far.
+    pub fn worth(&self) -> Worth {
+        match &self.held {
+            Held::Exact { ring, lost } => Worth {
+                method: format!("in a window, exact by {}-bit hash", D::BITS),
+                distinct: self.distinct,
+                expected_lost: *lost,
+                rates: None,
+                memory_bytes: ring.memory_bytes(),
+            },
+            Held::Approx(filter) => Worth {
+                method: "in a window, approximate".into(),
+                distinct: self.distinct,
+                expected_lost: filter.expected_lost(),
+                rates: Some((filter.highest_rate(), filter.target())),
+                memory_bytes: filter.memory_bytes(),
+            },
+        }
+    }
+}

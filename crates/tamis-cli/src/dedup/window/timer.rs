@@ -1,0 +1,130 @@
+//! In which slice of a window a record lies: by its own time, by the clock, or by its number.
+
+use super::when;
+use crate::key::KeyRule;
+
+/// Where the times of records come from.
+pub enum Times {
+    /// The clock, read once for records that came together.
+    Arrival,
+    /// A field or a JSON value of each record.
+    Records(Box<KeyRule>),
+    /// None: records are counted.
+    Count,
+}
+
+/// Numbers the slices that records lie in.
+pub struct Timer {
+    times: Times,
+    // The time or the records of a slice.
+    slice_span: u64,
+    // The latest slice, if there was a time.
+    latest: Option<u64>,
+    records: u64,
+    scratch: Vec<u8>,
+}
+
+/// The first of neighbouring records that lie in one slice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// Its place among its neighbours.
+    pub from: usize,
+    /// The slice, or `None` before the first time.
+    pub slice: Option<u64>,
+}
+
+impl Timer {
+    /// Numbers slices of this length, in milliseconds or records.
+    pub fn new(times: Times, slice_span: u64) -> Self {
+        Self { times, slice_span: slice_span.max(1), latest: None, records: 0, scratch: Vec::new() }
+    }
+
+    /// Puts into `marks` where slices begin among the next records, the first record in any case; returns how
+    /// many of them had no time. Slices never go back: a record of an earlier time lies in the latest.
+    pub fn mark<'a>(
+        &mut self,
+        records: impl ExactSizeIterator<Item = &'a [u8]>,
+        marks: &mut Vec<Mark>,
+    ) -> u64 {
+        let mut timeless = 0;
+        marks.clear();
+        match &self.times {
+            Times::Arrival => {
+                self.latest = self.latest.max(Some(when::now() / self.slice_span));
+                marks.push(Mark { from: 0, slice: self.latest });
+            }
+            Times::Count => {
+                let (mut at, end) = (self.records, self.records + records.len() as u64);
+                while at < end {
+                    let slice = at / self.slice_span;
+                    marks.push(Mark { from: (at - self.records) as usize, slice: Some(slice) });
+                    at = (slice + 1).saturating_mul(self.slice_span);
+                }
+                self.records = end;
+            }
+            Times::Records(rule) => {
+                marks.push(Mark { from: 0, slice: self.latest });
+                for (from, record) in records.enumerate() {
+                    let text = rule.of(record, &mut self.scratch);
+                    let Some(time) = text.and_then(when::read) else {
+                        timeless += 1;
+                        continue;
+                    };
+                    let slice = Some(time / self.slice_span);
+                    if slice > self.latest {
+                        self.latest = slice;
+                        marks.pop_if(|mark| mark.from == from);
+                        marks.push(Mark { from, slice });
+                    }
+                }
+            }
+        }
+        timeless
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+
+    use super::*;
+    use crate::key::KeyArgs;
+
+    fn marks(timer: &mut Timer, records: &[&str]) -> (Vec<(usize, Option<u64>)>, u64) {
+        let mut marks = Vec::new();
+        let timeless = timer.mark(records.iter().map(|record| record.as_bytes()), &mut marks);
+        (marks.iter().map(|mark| (mark.from, mark.slice)).collect(), timeless)
+    }
+
+    #[test]
+    fn records_are_marked_where_their_slice_changes() {
+        let rule = KeyArgs::default().rule_of(NonZeroUsize::new(1), None);
+        let mut timer = Timer::new(Times::Records(Box::new(rule)), 1000);
+        let unix = when::read(b"0").unwrap() / 1000;
+        let (found, timeless) =
+            marks(&mut timer, &["title", "7\ta", "7.9\tb", "9\tc", "8\td", "-"]);
+        assert_eq!(found, [(0, None), (1, Some(unix + 7)), (3, Some(unix + 9))]);
+        assert_eq!(timeless, 2);
+        let (found, timeless) = marks(&mut timer, &["x", "1\ty", "10\tz"]);
+        assert_eq!((found, timeless), (vec![(0, Some(unix + 9)), (2, Some(unix + 10))], 1));
+        assert_eq!(marks(&mut timer, &["11"]).0, [(0, Some(unix + 11))]);
+    }
+
+    #[test]
+    fn counted_records_are_marked_wherever_they_are_cut() {
+        let mut timer = Timer::new(Times::Count, 3);
+        assert_eq!(marks(&mut timer, &["a"; 2]).0, [(0, Some(0))]);
+        assert_eq!(marks(&mut timer, &["a"; 5]).0, [(0, Some(0)), (1, Some(1)), (4, Some(2))]);
+        assert_eq!(marks(&mut timer, &["a"; 2]).0, [(0, Some(2))]);
+        assert_eq!(marks(&mut timer, &["a"; 1]).0, [(0, Some(3))]);
+    }
+
+    #[test]
+    fn what_comes_together_came_at_one_time() {
+        let mut timer = Timer::new(Times::Arrival, 1);
+        let (first, timeless) = marks(&mut timer, &["a"; 5]);
+        let (second, _) = marks(&mut timer, &["a"; 5]);
+        assert_eq!((first.len(), timeless), (1, 0));
+        assert!(first[0].1 <= second[0].1 && first[0].1 > when::read(b"1700000000"));
+    }
+}

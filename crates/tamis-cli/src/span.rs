@@ -1,0 +1,123 @@
+//! Spans of windows as people write them: `24h`, `1M-lines`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use tamis::Span;
+
+use crate::count::Count;
+
+/// For how long a window remembers, written as a time (`500ms`, `30s`, `15m`, `24h`, `7d`, `2w`) or as a
+/// number (`1M-lines`, or `1M-items` where there are no lines).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpanArg(pub Span);
+
+/// Units of time from the longest to the shortest, in milliseconds.
+const UNITS: [(&str, u64); 6] = [
+    ("w", 604_800_000),
+    ("d", 86_400_000),
+    ("h", 3_600_000),
+    ("m", 60_000),
+    ("s", 1000),
+    ("ms", 1),
+];
+
+/// What a number may be of.
+const NOUNS: [&str; 4] = ["-lines", "-line", "-items", "-item"];
+
+impl FromStr for SpanArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let wrong = || {
+            format!(
+                "'{text}' is not a window: write a time such as 30s, 15m, 24h or 7d, or a number of lines \
+                 such as 1M-lines"
+            )
+        };
+        if let Some(number) = NOUNS.iter().find_map(|noun| text.strip_suffix(noun)) {
+            let Count(items) = number.parse().map_err(|_| wrong())?;
+            return Ok(Self(Span::Items(items)));
+        }
+        let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+        let unit = UNITS.iter().find(|(unit, _)| *unit == &text[number.len()..]);
+        let (_, unit) = unit.ok_or_else(wrong)?;
+        let millis = (number.parse::<f64>().map_err(|_| wrong())? * *unit as f64).round();
+        // An f64 holds every whole number up to 2⁵³; a year has 3·10¹⁰ milliseconds.
+        if !(1.0..=(1_u64 << 53) as f64).contains(&millis) {
+            return Err(wrong());
+        }
+        Ok(Self(Span::Millis(millis as u64)))
+    }
+}
+
+impl fmt::Display for SpanArg {
+    /// Writes a time in its longest whole unit up to days, a number in groups of three.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Span::Items(items) => write!(f, "{} lines", Count(items)),
+            Span::Millis(millis) => {
+                let whole = UNITS[1..].iter().find(|(_, unit)| millis.is_multiple_of(*unit));
+                let (name, unit) = whole.expect("every span is a number of milliseconds");
+                write!(f, "{}{name}", millis / unit)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_a_unit_and_numbers_a_noun() {
+        for (text, span, shown) in [
+            ("500ms", Span::Millis(500), "500ms"),
+            ("30s", Span::Millis(30_000), "30s"),
+            ("15m", Span::Millis(900_000), "15m"),
+            ("24h", Span::Millis(86_400_000), "1d"),
+            ("36h", Span::Millis(129_600_000), "36h"),
+            ("1.5h", Span::Millis(5_400_000), "90m"),
+            ("0.25s", Span::Millis(250), "250ms"),
+            ("7d", Span::Millis(604_800_000), "7d"),
+            ("2w", Span::Millis(1_209_600_000), "14d"),
+            ("1M-lines", Span::Items(1_000_000), "1,000,000 lines"),
+            ("500000-lines", Span::Items(500_000), "500,000 lines"),
+            ("1-line", Span::Items(1), "1 lines"),
+            ("2.5K-items", Span::Items(2500), "2,500 lines"),
+        ] {
+            assert_eq!(text.parse(), Ok(SpanArg(span)), "{text}");
+            assert_eq!(SpanArg(span).to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_both_forms() {
+        for text in [
+            "",
+            "24",
+            "86400",
+            "h",
+            "-1h",
+            "0s",
+            "0.1ms",
+            "nan s",
+            "infs",
+            "1e300w",
+            "24H",
+            "1y",
+            "1M",
+            "lines",
+            "-lines",
+            "0-lines",
+            "1M lines",
+            "x-lines",
+            "２h",
+            "24h-lines",
+        ] {
+            let line = text.parse::<SpanArg>().expect_err(text);
+            assert!(line.contains("24h") && line.contains("1M-lines"), "{line}");
+        }
+    }
+}
