@@ -3,13 +3,14 @@
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
-use tamis::{Filter as _, TryInsert as _};
+use tamis::Filter as _;
 
 use crate::build::judge;
+use crate::clock::now_millis;
 use crate::exit::{Failure, Outcome};
 use crate::filter_file::{read, save};
 use crate::input;
-use crate::items::{ItemArgs, hash_all};
+use crate::items::{ItemArgs, hash_all, insert_all};
 use crate::metadata::expect_same_items;
 
 /// Adds items to a filter
@@ -31,6 +32,10 @@ pub struct Args {
     #[arg(long)]
     force: bool,
 
+    /// Into a counting or cuckoo filter: a line that it has, or takes for one it has, is not added again
+    #[arg(long)]
+    once: bool,
+
     #[command(flatten)]
     items_from: ItemArgs,
 }
@@ -46,11 +51,11 @@ pub fn run(args: &Args) -> Outcome {
     let mut file = read(&args.filter)?;
     let rule = args.items_from.key.rule();
     expect_same_items(&file.metadata, &rule, &input::name(&args.filter))?;
+    file.filter.advance(now_millis());
     let (hasher, mut answers) = (file.filter.hasher(), Vec::new());
     let delimiter = args.items_from.records.delimiter();
     let tally = hash_all(&paths, &rule, delimiter, hasher, |hashes| {
-        answers.resize(hashes.len().div_ceil(64), 0);
-        file.filter.try_insert_hashes(hashes, &mut answers).map_err(Failure::new)
+        insert_all(&mut file.filter, hashes, args.once, &mut answers)
     })?;
     file.added = file.added.saturating_add(tally.items);
     tally.warn();
@@ -59,8 +64,12 @@ pub fn run(args: &Args) -> Outcome {
     Ok(exit)
 }
 
-/// Locks the file at `path` against other processes that would change it.
-fn lock(path: &Path) -> Result<File, Failure> {
+/// Locks the file at `path` against other processes that would change it, until the file is closed.
+///
+/// # Errors
+///
+/// If it cannot be opened, or another process has locked it.
+pub fn lock(path: &Path) -> Result<File, Failure> {
     let failure = |error: &std::io::Error| Failure::io(input::name(path), error);
     loop {
         let file = File::open(path).map_err(|error| failure(&error))?;

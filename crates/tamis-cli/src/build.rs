@@ -3,18 +3,22 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use tamis::{Answers, AnyFilter, DigestSet, Filter as _, Hasher, Kind, Plan, TryInsert as _};
+use tamis::{
+    Answers, AnyFilter, DigestSet, Filter as _, Hasher, Kind, Plan, Span, TryInsert as _, Window,
+};
 use tamis_formats::TamisFile;
 
+use crate::clock::now_millis;
 use crate::count::{About, Count, Rate};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::filter_file::save;
 use crate::input;
-use crate::items::{ItemArgs, Tally, hash_all};
+use crate::items::{ItemArgs, Tally, hash_all, insert_all};
 use crate::key::rate;
 use crate::metadata::MetadataArgs;
 use crate::output::is_same_file;
 use crate::size::Size;
+use crate::span::SpanArg;
 
 /// Builds a filter from items and writes it to a file
 ///
@@ -49,12 +53,28 @@ pub struct Args {
     #[arg(long, value_enum)]
     kind: Option<KindArg>,
 
+    /// With --kind counting: bits of a counter, which counts to 15, 255 or 65535
+    #[arg(long, value_name = "BITS", value_parser = ["4", "8", "16"])]
+    counter_bits: Option<String>,
+
+    /// Forget items after SPAN, such as 24h, or after so many others: 1M-items (--kind window)
+    #[arg(long, value_name = "SPAN")]
+    window: Option<SpanArg>,
+
+    /// With --window: forget at the latest 1/N of the span after it [default: by the rate, often 4]
+    #[arg(long, value_name = "N", requires = "window", value_parser = clap::value_parser!(u8).range(1..))]
+    slices: Option<u8>,
+
+    /// With --window: a repeat is remembered anew
+    #[arg(long, requires = "window")]
+    refresh: bool,
+
     /// Seed of the hash; filters of one seed merge and share their false positives
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
 
     /// Hash with a new secret key (SipHash), for items that an attacker may choose
-    #[arg(long, conflicts_with_all = ["seed", "kind"])]
+    #[arg(long, conflicts_with = "seed")]
     keyed: bool,
 
     /// Work within SIZE of memory (such as 512M)
@@ -64,6 +84,10 @@ pub struct Args {
     /// Finish even if more items come than the rate allows; exit status 3 then
     #[arg(long)]
     force: bool,
+
+    /// With --kind counting or cuckoo: a repeated line counts once, not each time
+    #[arg(long)]
+    once: bool,
 
     #[command(flatten)]
     items_from: ItemArgs,
@@ -97,12 +121,13 @@ impl ValueEnum for KindArg {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
+    args.check()?;
     let paths = input::checked(&args.items_from.files)?;
     refuse_input_as_output(&paths, &args.output)?;
     let hasher = args.hasher()?;
     let metadata = args.metadata.collect(&args.items_from)?;
-    let (filter, tally) = match args.items {
-        Some(items) => args.stream(&paths, &args.plan(items.0)?, hasher)?,
+    let (filter, tally) = match args.planned_items() {
+        Some(items) => args.stream(&paths, &args.plan(items)?, hasher)?,
         None => args.count_first(&paths, hasher)?,
     };
     let mut file = TamisFile::new(filter);
@@ -115,6 +140,59 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 impl Args {
+    /// Refuses options of one kind with another.
+    fn check(&self) -> Result<(), Failure> {
+        let kind = self.kind();
+        let wrong = |option, of| Err(Failure::new(format!("{option} is for --kind {of}")));
+        match kind {
+            Some(Kind::Counting) => {}
+            _ if self.counter_bits.is_some() => return wrong("--counter-bits", Kind::Counting),
+            _ => {}
+        }
+        match (kind, self.window) {
+            (Some(Kind::Window), None) => Err(Failure::new(
+                "--kind window forgets items: say after what with --window, such as --window 24h or \
+                 --window 1M-items",
+            )),
+            (Some(Kind::Window), Some(SpanArg(Span::Millis(_)))) if self.items.is_none() => {
+                Err(Failure::new(
+                    "--window with a time needs --items N: how many distinct items come in that time",
+                ))
+            }
+            (Some(Kind::Window) | None, Some(_)) | (_, None) => Ok(()),
+            (Some(_), Some(_)) => wrong("--window", Kind::Window),
+        }?;
+        if self.keyed && kind == Some(Kind::Parquet) {
+            return Err(Failure::new("--keyed: Parquet's readers know no keys; leave out --kind"));
+        }
+        Ok(())
+    }
+
+    fn kind(&self) -> Option<Kind> {
+        let of_window = self.window.map(|_| Kind::Window);
+        self.kind.map(|KindArg(kind)| kind).or(of_window)
+    }
+
+    /// How many items the filter is planned for, if that need not be counted.
+    fn planned_items(&self) -> Option<u64> {
+        let of_window = match self.window {
+            Some(SpanArg(Span::Items(items))) => Some(items),
+            _ => None,
+        };
+        self.items.map(|Count(items)| items).or(of_window)
+    }
+
+    /// Makes the filter of this plan, with nothing in it.
+    fn empty(&self, plan: &Plan, hasher: Hasher) -> Result<AnyFilter, Failure> {
+        let Some(SpanArg(span)) = self.window else {
+            return AnyFilter::new(plan, hasher).map_err(Failure::new);
+        };
+        let window = Window::new(plan, hasher, span).map_err(Failure::new)?;
+        let mut filter = AnyFilter::Window(if self.refresh { window.refreshing() } else { window });
+        filter.advance(now_millis());
+        Ok(filter)
+    }
+
     fn hasher(&self) -> Result<Hasher, Failure> {
         if self.keyed {
             return random_key().map(Hasher::sip13);
@@ -127,9 +205,14 @@ impl Args {
     }
 
     fn plan(&self, items: u64) -> Result<Plan, Failure> {
-        let plan = match self.kind {
-            Some(KindArg(kind)) => Plan::for_kind(kind, items, self.rate),
-            None => Plan::new(items, self.rate),
+        let counter_bits = self.counter_bits.as_ref().and_then(|bits| bits.parse().ok());
+        let plan = match (self.kind(), counter_bits, self.slices) {
+            (Some(Kind::Counting), Some(bits), _) => Plan::counting(items, self.rate, bits),
+            (Some(Kind::Window), _, Some(slices)) => {
+                Plan::window(items, self.rate, u32::from(slices))
+            }
+            (Some(kind), ..) => Plan::for_kind(kind, items, self.rate),
+            (None, ..) => Plan::new(items, self.rate),
         };
         let plan = plan.map_err(Failure::new)?;
         match self.memory {
@@ -151,13 +234,12 @@ impl Args {
         plan: &Plan,
         hasher: Hasher,
     ) -> Result<(AnyFilter, Tally), Failure> {
-        let mut filter = AnyFilter::new(plan, hasher).map_err(Failure::new)?;
+        let mut filter = self.empty(plan, hasher)?;
         let mut answers = Vec::new();
         let rule = self.items_from.key.rule();
         let tally =
             hash_all(paths, &rule, self.items_from.records.delimiter(), hasher, |hashes| {
-                answers.resize(hashes.len().div_ceil(64), 0);
-                filter.try_insert_hashes(hashes, &mut answers).map_err(Failure::new)
+                insert_all(&mut filter, hashes, self.once, &mut answers)
             })?;
         Ok((filter, tally))
     }
@@ -173,6 +255,9 @@ impl Args {
         let max_bytes = self.memory.map_or(u64::MAX, |memory| memory.bytes);
         let mut distinct = DigestSet::<u64>::within(max_bytes);
         let mut answers = Answers::new();
+        // A filter that counts takes each repeat too.
+        let counts = self.kind().is_some_and(Kind::can_remove) && !self.once;
+        let mut repeats = Vec::new();
         let tally = hash_all(paths, &rule, delimiter, hasher, |hashes| {
             distinct.insert_each(hashes, &mut answers).map_err(|_| {
                 Failure::new(format!(
@@ -180,10 +265,14 @@ impl Args {
                      many there are with --items N",
                     Count(distinct.len())
                 ))
-            })
+            })?;
+            if counts {
+                repeats.extend(answers.zeros().map(|i| hashes[i]));
+            }
+            Ok(())
         })?;
         let plan = self.plan(distinct.len())?;
-        let mut filter = AnyFilter::new(&plan, hasher).map_err(Failure::new)?;
+        let mut filter = self.empty(&plan, hasher)?;
         let mut answers = Vec::new();
         // The set gives its memory back on the way, and hands out hashes in the order of the blocks.
         let mut inserted = Ok(());
@@ -194,6 +283,7 @@ impl Args {
             }
         });
         inserted.map_err(Failure::new)?;
+        insert_all(&mut filter, &repeats, false, &mut answers)?;
         Ok((filter, tally))
     }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use tamis::{AnyFilter, BitView, Filter as _, Hasher};
 use tamis_formats::TamisFile;
 
+use crate::clock::now_millis;
 use crate::count::{About, Rate};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::filter_file::{Source, Trust};
@@ -58,6 +59,10 @@ pub struct Args {
     #[arg(long)]
     no_name: bool,
 
+    /// Print before each line how often it is in the filter, at most (counting and cuckoo filters)
+    #[arg(long, conflicts_with_all = ["invert", "count", "quiet"])]
+    copies: bool,
+
     /// Leave out the pass over the filter that finds damage
     #[arg(long)]
     no_verify: bool,
@@ -91,8 +96,15 @@ pub fn run(args: &Args) -> Outcome {
     let rule = args.key.rule();
     let mut asked = Vec::with_capacity(sources.len());
     for source in &sources {
-        let file = source.file()?;
+        let mut file = source.file()?;
+        file.filter.advance(now_millis());
         expect_same_items(&file.metadata, &rule, source.name())?;
+        if args.copies && !file.filter.plan().kind().can_remove() {
+            let (name, kind) = (source.name(), file.filter.plan().kind());
+            return Err(Failure::new(format!(
+                "{name}: a {kind} filter does not count: leave out --copies"
+            )));
+        }
         let is_over_rate = file.is_over_rate();
         if is_over_rate {
             warn(source.name(), &file);
@@ -140,6 +152,16 @@ struct Asked<'a> {
     filter: AnyFilter<BitView<'a>>,
     is_over_rate: bool,
     found: u64,
+}
+
+impl Asked<'_> {
+    /// How often the key of a record is in the filter, at most.
+    fn copies(&self, rule: &KeyRule, record: &[u8]) -> u64 {
+        let mut scratch = Vec::new();
+        rule.of(record, &mut scratch)
+            .and_then(|item| self.filter.count_hash(self.filter.hasher().hash(item)))
+            .unwrap_or(0)
+    }
 }
 
 struct Check<'a> {
@@ -223,6 +245,7 @@ impl Check<'_> {
         let delimiter = self.args.records.delimiter();
         let names = self.asked.len() > 1 && !self.args.no_name;
         let is_printing = self.is_printing();
+        let copies = self.args.copies;
         for (index, record) in records(block, delimiter).enumerate() {
             let mut is_found = false;
             for (asked, answers) in self.asked.iter().zip(&self.answers) {
@@ -234,6 +257,10 @@ impl Check<'_> {
                     if names {
                         self.output.write(asked.name.as_bytes())?;
                         self.output.write(b":")?;
+                    }
+                    if copies {
+                        let copies = asked.copies(&self.rule, record);
+                        self.output.write(format!("{copies:7} ").as_bytes())?;
                     }
                     self.output.write(record)?;
                     self.output.write(&[delimiter])?;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use tamis::{BitView, Filter as _};
 use tamis_formats::TamisFile;
 
+use crate::clock::now_millis;
 use crate::count::{About, Count, Rate};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::filter_file::{Source, Trust};
@@ -55,7 +56,8 @@ pub fn run(args: &Args) -> Outcome {
     let (mut text, mut list, mut exit) = (String::new(), Vec::new(), Exit::Yes);
     for (i, path) in args.files.iter().enumerate() {
         let source = Source::open(path, Trust::Verify)?;
-        let file = source.file()?;
+        let mut file = source.file()?;
+        file.filter.advance(now_millis());
         let facts = Facts::of(source.name(), &file);
         if facts.is_over_rate {
             exit = Exit::OverRate;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tamis::Hasher;
+use tamis::{AnyFilter, Filter as _, Hasher, TryInsert as _};
 
 use crate::exit::Failure;
 use crate::input::{self, Input};
@@ -82,6 +82,29 @@ pub fn hash_all(
         done_bytes += blocks.reader().consumed_bytes();
     }
     Ok(tally)
+}
+
+/// Inserts hashes in order; those that the filter already has not again, if `once`.
+///
+/// # Errors
+///
+/// If there is no room.
+pub fn insert_all(
+    filter: &mut AnyFilter,
+    hashes: &[u64],
+    once: bool,
+    answers: &mut Vec<u64>,
+) -> Result<(), Failure> {
+    if once {
+        for &hash in hashes {
+            if !filter.contains_hash(hash) {
+                filter.try_insert_hash(hash).map_err(Failure::new)?;
+            }
+        }
+        return Ok(());
+    }
+    answers.resize(hashes.len().div_ceil(64), 0);
+    filter.try_insert_hashes(hashes, answers).map_err(Failure::new)
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> Failure {

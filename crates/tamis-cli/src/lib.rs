@@ -8,6 +8,7 @@ mod add;
 mod ahead;
 mod build;
 mod check;
+mod clock;
 mod count;
 mod dedup;
 mod exit;
@@ -25,6 +26,7 @@ mod plan;
 mod progress;
 mod read_ahead;
 pub mod records;
+mod remove;
 mod shell;
 mod size;
 mod span;
@@ -52,6 +54,7 @@ enum Command {
     Dedup(dedup::Args),
     Build(build::Args),
     Add(add::Args),
+    Remove(remove::Args),
     Check(check::Args),
     Info(info::Args),
     Merge(merge::Args),
@@ -77,6 +80,7 @@ pub fn main() -> ExitCode {
         Command::Dedup(args) => dedup::run(&args),
         Command::Build(args) => build::run(&args),
         Command::Add(args) => add::run(&args),
+        Command::Remove(args) => remove::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Merge(args) => merge::run(&args),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use tamis::{Filter as _, Layout, Merge as _};
 
 use crate::build::judge;
+use crate::clock::now_millis;
 use crate::exit::{Failure, Outcome};
 use crate::filter_file::{Source, Trust, read, save};
 use crate::input;
@@ -42,11 +43,14 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     let (first, others) = args.filters.split_first().expect("clap requires one");
+    let now = now_millis();
     let mut merged = read(first)?;
+    merged.filter.advance(now);
     let mut metadata = merged.metadata.clone();
     for path in others {
         let source = Source::open(path, Trust::Verify)?;
-        let other = source.file()?;
+        let mut other = source.file()?;
+        other.filter.advance(now);
         let (one, two) = (merged.filter.layout(), other.filter.layout());
         if let Some(difference) = difference(&one, &two) {
             return Err(Failure::new(format!(
