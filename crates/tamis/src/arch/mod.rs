@@ -17,6 +17,7 @@ pub(crate) mod digests;
 pub(crate) mod memory;
 pub(crate) mod partition;
 pub(crate) mod scalar;
+pub(crate) mod select;
 
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -120,11 +121,14 @@ pub(crate) fn available() -> Vec<Level> {
     {
         // Each level uses kernels and features of the one below it, so it needs that one too: a
         // hypervisor may hide any feature by itself.
-        if is_x86_feature_detected!("avx2") {
+        if is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("popcnt")
+        {
             levels.push(Level::Avx2);
         }
         if levels.contains(&Level::Avx2)
-            && is_x86_feature_detected!("bmi1")
             && is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512bw")

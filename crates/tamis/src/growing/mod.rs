@@ -1,5 +1,7 @@
 //! Filters that grow with what they hold.
 
+#[allow(dead_code)]
+pub(crate) mod prefixes;
 pub(crate) mod redis;
 
 pub use redis::{

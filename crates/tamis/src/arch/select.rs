@@ -1,0 +1,113 @@
+//! Finding the k-th one of a word.
+//!
+//! With BMI2 it takes two instructions, which inline into callers compiled for any x86-64.
+
+use super::{Level, level};
+
+/// How this CPU finds ones. A loop keeps it in a register, so that the branch on it is hoisted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Select {
+    level: Level,
+}
+
+impl Select {
+    /// Returns the best way of this CPU.
+    pub(crate) fn new() -> Self {
+        Self { level: level() }
+    }
+
+    /// Returns the number of the `k`-th one of `word`, counted from zero; 64 if it has no more than
+    /// `k` ones.
+    #[inline(always)]
+    pub(crate) fn select(self, word: u64, k: u32) -> u32 {
+        debug_assert!(k < 64);
+        #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+        if self.level != Level::Scalar {
+            let place: u64;
+            // SAFETY: the levels above scalar were detected with BMI1 and BMI2.
+            unsafe {
+                std::arch::asm!(
+                    "pdep {place}, {one}, {word}",
+                    "tzcnt {place}, {place}",
+                    one = in(reg) 1_u64 << (k & 63),
+                    word = in(reg) word,
+                    place = lateout(reg) place,
+                    options(pure, nomem, nostack),
+                );
+            }
+            return place as u32;
+        }
+        select_by_bytes(word, k)
+    }
+
+    /// Counts the ones of `word`.
+    #[inline(always)]
+    pub(crate) fn count_ones(self, word: u64) -> u32 {
+        #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+        if self.level != Level::Scalar {
+            let ones: u64;
+            // SAFETY: the levels above scalar were detected with POPCNT.
+            unsafe {
+                std::arch::asm!(
+                    "popcnt {ones}, {word}",
+                    word = in(reg) word,
+                    ones = lateout(reg) ones,
+                    options(pure, nomem, nostack),
+                );
+            }
+            return ones as u32;
+        }
+        word.count_ones()
+    }
+}
+
+/// The scalar twin: ones are counted a byte at a time, all bytes at once, and the byte is then walked.
+///
+/// Source: Vigna, "Broadword implementation of rank/select queries" (2008), §4.
+fn select_by_bytes(word: u64, k: u32) -> u32 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = ONES << 7;
+    let pairs = word - (word >> 1 & 0x5555_5555_5555_5555);
+    let nibbles = (pairs & 0x3333_3333_3333_3333) + (pairs >> 2 & 0x3333_3333_3333_3333);
+    let bytes = (nibbles + (nibbles >> 4)) & 0x0f0f_0f0f_0f0f_0f0f;
+    // Byte i: the ones of bytes 0 to i. The last is at most 64, so no byte runs over.
+    let sums = bytes.wrapping_mul(ONES);
+    if sums >> 56 <= u64::from(k) {
+        return 64;
+    }
+    // The top bit of each byte whose sum is at most k: those bytes lie before the one looked for.
+    let before = (((u64::from(k) * ONES) | HIGHS) - sums) & HIGHS;
+    let place = before.count_ones() * 8;
+    let skipped = (sums << 8 >> place & 0xff) as u32;
+    let mut byte = word >> place & 0xff;
+    for _ in skipped..k {
+        byte &= byte - 1;
+    }
+    place + byte.trailing_zeros()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::arch::available;
+
+    proptest! {
+        #[test]
+        fn every_level_finds_the_same_one(a: u64, b: u64, c: u64) {
+            // Full, half full, sparse and empty words.
+            for word in [a, a & b, a & b & c, a | b, a | b | c, u64::MAX, 0, 1 << (a % 64)] {
+                let places: Vec<u32> = (0..64).filter(|i| word >> i & 1 == 1).collect();
+                for level in available() {
+                    let select = Select { level };
+                    prop_assert_eq!(select.count_ones(word) as usize, places.len());
+                    for k in 0..64 {
+                        let expected = places.get(k as usize).copied().unwrap_or(64);
+                        prop_assert_eq!(select.select(word, k), expected, "{:?}", level);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! How the filter grows: which remainders at which depth, and when pages split, for a rate for ever.
+
+use super::page::{ENTRY_BITS_MAX, QUOTIENT_BITS, QUOTIENTS};
+
+/// The rule by which a filter grows; follows from the rate alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Growth {
+    /// Remainder bits of the depths where most filters live: 6 to 19, about 64 k to 700 M items.
+    base_bits: u32,
+    /// Entries a page holds on average when the pages of its depth begin to split.
+    split_at: u32,
+    /// The largest depth whose prefixes fit in a hash.
+    max_depth: u32,
+}
+
+/// While the pages of a depth split one after the other, the filter grows by one part in so many.
+const SPLIT_STRETCH: u64 = 8;
+
+/// Pages split between these numbers of entries: fewer waste the code of the quotients, more make runs
+/// long.
+const SPLIT_AT: (u32, u32) = (640, 1280);
+
+/// The directory stays below 2⁴¹ pages, far above any memory.
+const MAX_DEPTH: u32 = 40;
+
+impl Growth {
+    /// Returns the rule that takes the fewest bits and keeps `rate` at every number of items; `None` if
+    /// `rate` is no probability, or so low that not even a small filter of 64-bit hashes keeps it.
+    pub(crate) fn for_rate(rate: f64) -> Option<Self> {
+        if !(rate > 0.0 && rate < 1.0) {
+            return None;
+        }
+        (1..ENTRY_BITS_MAX - 4).find_map(|base_bits| {
+            let rule = |split_at| Self { base_bits, split_at, max_depth: 0 }.with_max_depth();
+            let (least, most) = SPLIT_AT;
+            // The sum grows in proportion to `split_at`.
+            let split_at = rate / rule(1).rate_for_ever();
+            let split_at = (split_at * (1.0 - 1e-12)).min(f64::from(most)) as u32;
+            (split_at >= least && rule(split_at).max_depth >= 8).then(|| rule(split_at))
+        })
+    }
+
+    fn with_max_depth(self) -> Self {
+        let fits = |&depth: &u32| {
+            let remainder_bits = self.remainder_bits(depth);
+            depth + QUOTIENT_BITS + remainder_bits <= 64 && remainder_bits < ENTRY_BITS_MAX
+        };
+        let max_depth = (0..=MAX_DEPTH).take_while(fits).last().unwrap_or(0);
+        Self { max_depth, ..self }
+    }
+
+    /// Returns how many bits of remainder a fresh entry has in a page of this depth.
+    ///
+    /// Small filters cost little, so theirs are longer, and beyond 2³⁰ pages they grow with each depth,
+    /// so that the sum over all depths is finite. From one depth to the next at most one bit is lost,
+    /// which becomes part of the address: no prefix is ever cut.
+    pub(crate) fn remainder_bits(self, depth: u32) -> u32 {
+        self.base_bits
+            + match depth {
+                0..6 => (6 - depth).min(3),
+                6..20 => 0,
+                20..=30 => 2,
+                31.. => 2 + depth - 30,
+            }
+    }
+
+    /// Returns the rate that no number of items exceeds: the sum over all depths.
+    ///
+    /// While the shallowest pages have `depth`, the entries grow from 9/16 to 9/8 of `split_at` a page
+    /// (from none at depth 0, to one page's threshold), and none has a shorter prefix than that depth's.
+    pub(crate) fn rate_for_ever(self) -> f64 {
+        let per_page = f64::from(self.split_at) / QUOTIENTS as f64;
+        let stretched = 1.0 + 1.0 / SPLIT_STRETCH as f64;
+        (0..=self.max_depth)
+            .map(|depth| {
+                let grown = if depth == 0 { 1.0 } else { stretched / 2.0 };
+                per_page * grown * (-f64::from(self.remainder_bits(depth))).exp2()
+            })
+            .sum()
+    }
+
+    /// Returns at how many entries the next page splits, when `split` of the 2^`depth` are already;
+    /// `None` if prefixes would not fit in a hash any more.
+    pub(crate) fn next_split(self, depth: u32, split: u64) -> Option<u64> {
+        let eighths = (SPLIT_STRETCH << depth) + split;
+        (depth < self.max_depth).then(|| u64::from(self.split_at) * eighths / SPLIT_STRETCH)
+    }
+
+    /// Returns how many entries there may be, when no page can split any more.
+    pub(crate) fn max_entries(self) -> u64 {
+        u64::from(self.split_at) << self.max_depth
+    }
+
+    /// Returns the largest depth.
+    pub(crate) fn max_depth(self) -> u32 {
+        self.max_depth
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_percent_takes_twelve_bits() {
+        let growth = Growth::for_rate(0.01).unwrap();
+        assert_eq!(growth.remainder_bits(10), 11);
+        assert!(growth.split_at > 900 && growth.max_depth >= 35, "{growth:?}");
+    }
+
+    #[test]
+    fn the_rate_is_kept_at_every_depth() {
+        for exponent in 1..100 {
+            let rate = 0.8_f64.powi(exponent);
+            let growth = Growth::for_rate(rate).unwrap_or_else(|| panic!("{rate}"));
+            assert!(growth.rate_for_ever() <= rate, "{rate}: {growth:?}");
+            assert!(growth.rate_for_ever() > rate / 2.1, "{rate}: {growth:?}");
+            for depth in 0..growth.max_depth {
+                let (bits, next) = (growth.remainder_bits(depth), growth.remainder_bits(depth + 1));
+                assert!(next + 1 >= bits);
+                assert!(depth + QUOTIENT_BITS + bits <= 64);
+            }
+        }
+        for rate in [0.0, 1.0, -1.0, f64::NAN, f64::INFINITY, 1e-300] {
+            assert_eq!(Growth::for_rate(rate), None, "{rate}");
+        }
+    }
+}

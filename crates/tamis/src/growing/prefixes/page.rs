@@ -1,0 +1,341 @@
+//! A page: the prefixes of 512 quotients, in blocks that fit exactly.
+//!
+//! ```text
+//! word 0                4        start of block 1            used words
+//!      | 16 × u16 starts | block 0 | block 1 | ... | block 15 | spare
+//!
+//! block, bit 0                                                        its last bit
+//!      | 1 | 0…01 for each of 32 quotients | 0…0 | entry n−1 | ... | entry 0 |
+//! ```
+//!
+//! Slot `b` of the starts is the first word of block `b`; slot 0 is the end of the last block, since
+//! block 0 starts at word 4. The code of a block gives each quotient as many zeros as it has entries.
+//! Entry `i` ends `i` entries before the block's last bit, so where entries lie does not depend on how
+//! many there are; between code and entries are fewer than 64 zeros.
+//!
+//! An entry of F bits is the remainder, then a one, then zeros: remainders that came when the filter was
+//! smaller, and have lost bits to the address since, are shorter (Dayan, Bercea, Reviriego, Pagh,
+//! "InfiniFilter", 2023, §4). Entries of a quotient ascend.
+
+use std::hint::select_unpredictable;
+
+use crate::arch::prefetch_index;
+use crate::arch::select::Select;
+
+/// Bits of a hash that name the quotient in its page.
+pub(super) const QUOTIENT_BITS: u32 = BLOCK_NUMBER_BITS + QUOTIENT_IN_BLOCK_BITS;
+
+/// Quotients in a page.
+pub(super) const QUOTIENTS: usize = 1 << QUOTIENT_BITS;
+
+/// Blocks in a page.
+pub(super) const BLOCKS: usize = 1 << BLOCK_NUMBER_BITS;
+
+/// Quotients in a block.
+pub(super) const BLOCK_QUOTIENTS: usize = 1 << QUOTIENT_IN_BLOCK_BITS;
+
+const BLOCK_NUMBER_BITS: u32 = 4;
+const QUOTIENT_IN_BLOCK_BITS: u32 = 5;
+
+/// Words before the first block.
+pub(super) const HEAD_WORDS: usize = BLOCKS / 4;
+
+/// The words of a page without entries.
+pub(super) const EMPTY_WORDS: usize = HEAD_WORDS + BLOCKS;
+
+/// A page's words are numbered in 16 bits. Far more than hashes that are uniform ever fill.
+pub(super) const MAX_WORDS: usize = u16::MAX as usize;
+
+/// The code of a block without entries.
+const EMPTY_CODE: u64 = (1 << (BLOCK_QUOTIENTS + 1)) - 1;
+
+/// Entries are shorter than a word, so that any lies in one window.
+pub(super) const ENTRY_BITS_MAX: u32 = 56;
+
+/// How wide entries are, and what it takes to compare as many as fit in a word at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Form {
+    /// F: bits of an entry.
+    pub entry_bits: u32,
+    /// Entries in a word, from its highest bit down.
+    pub lanes: u32,
+    /// The lowest bit of each lane, and the highest.
+    lows: u64,
+    highs: u64,
+}
+
+impl Form {
+    /// Returns the form of entries whose fresh remainders have so many bits.
+    pub fn of(remainder_bits: u32) -> Self {
+        let entry_bits = remainder_bits + 1;
+        // Not all 64 bits, so that a shift by all lanes is one.
+        let lanes = 63 / entry_bits;
+        let lows = (1..=lanes).fold(0, |lows, lane| lows | 1 << (64 - lane * entry_bits));
+        Self { entry_bits, lanes, lows, highs: lows << (entry_bits - 1) }
+    }
+
+    /// Returns a run's entries in the highest bits of a word that is zero below them, if they fit.
+    #[inline(always)]
+    pub fn run_window(&self, page: &[u64], end: usize, first: usize, len: usize) -> Option<u64> {
+        let others = u64::MAX.checked_shr(len as u32 * self.entry_bits)?;
+        (len <= self.lanes as usize).then(|| window(page, end, first, self).unwrap_or(0) & !others)
+    }
+
+    /// Takes the highest bit away from each of `len` entries of a window, and tells how many had it set;
+    /// `None` if nothing is left of one.
+    #[inline(always)]
+    pub fn halve(&self, window: u64, len: usize) -> Option<(u64, usize)> {
+        let others = u64::MAX >> (len as u32 * self.entry_bits);
+        let left = (window & !self.highs) | others;
+        let is_gone = left.wrapping_sub(self.lows) & !left & self.highs != 0;
+        let in_second = (window & self.highs).count_ones() as usize;
+        (!is_gone).then_some(((window & !self.highs) << 1, in_second))
+    }
+
+    /// Tells whether one of the first `len` entries of a window covers the fresh entry `query`.
+    #[inline(always)]
+    fn any_covers(&self, window: u64, len: u32, query: u64) -> bool {
+        let others = u64::MAX >> (len * self.entry_bits);
+        // No entry is zero, except in foreign words, so no lane borrows from the one above.
+        let entries = window | others;
+        let after_remainder = entries ^ entries.wrapping_sub(self.lows);
+        let differs = (entries ^ query.wrapping_mul(self.lows)) & !after_remainder | others;
+        // The lowest lane that does not differ has its highest bit set here, and none has if all do.
+        differs.wrapping_sub(self.lows) & !differs & self.highs != 0
+    }
+}
+
+/// The item's place in its page: the hash without the address, and the entry that is compared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// Block number, then quotient in the block.
+    pub quotient: usize,
+    /// As stored in a fresh entry: remainder, then a one.
+    pub entry: u64,
+}
+
+impl Place {
+    /// Returns the place of a hash shifted past the address, all of its remainder fresh.
+    #[inline(always)]
+    pub fn of(rest: u64, form: &Form) -> Self {
+        let quotient = (rest >> (64 - QUOTIENT_BITS)) as usize;
+        Self { quotient, entry: rest << QUOTIENT_BITS >> (64 - form.entry_bits) | 1 }
+    }
+}
+
+/// The entries of a quotient.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    /// The block's words.
+    pub start: usize,
+    pub end: usize,
+    /// The bit of the code at which the run's zeros start.
+    pub code_at: usize,
+    /// Number of the first entry in the block, and how many there are.
+    pub first: usize,
+    pub len: usize,
+}
+
+/// Returns the words of a block: start and end.
+#[inline(always)]
+pub(super) fn block_bounds(page: &[u64], block: usize) -> (usize, usize) {
+    let Some(head) = page.first_chunk::<HEAD_WORDS>() else { return (0, 0) };
+    let slot = |block: usize| (head[block / 4 % HEAD_WORDS] >> (block % 4 * 16) & 0xffff) as usize;
+    // Not branches: blocks are drawn at random.
+    let start = select_unpredictable(block == 0, HEAD_WORDS, slot(block));
+    (start, slot((block + 1) % BLOCKS))
+}
+
+/// Returns how many words of a page are in use.
+#[inline(always)]
+pub(super) fn used_words(page: &[u64]) -> usize {
+    page.first().copied().unwrap_or(0) as usize & 0xffff
+}
+
+/// Asks for the words of a page that tell where its blocks are.
+#[inline(always)]
+pub(super) fn prefetch_head(page: &[u64]) {
+    prefetch_index(page, 0);
+    prefetch_index(page, HEAD_WORDS - 1);
+}
+
+/// Asks for the block of a quotient.
+#[inline(always)]
+pub(super) fn prefetch_block(page: &[u64], quotient: usize) {
+    let (start, end) = block_bounds(page, quotient / BLOCK_QUOTIENTS);
+    prefetch_index(page, start);
+    prefetch_index(page, end.wrapping_sub(1));
+}
+
+/// Tells whether an entry of the page covers a fresh one. Total: any words give an answer.
+#[inline(always)]
+pub(super) fn contains(page: &[u64], form: &Form, select: Select, place: Place) -> bool {
+    let (start, end) = block_bounds(page, place.quotient / BLOCK_QUOTIENTS);
+    if let Some((code_at, len)) = run_in_two_words(page, start, select, place.quotient)
+        && len <= form.lanes as usize
+        && let Some(window) =
+            window(page, end, code_at - place.quotient % BLOCK_QUOTIENTS - 1, form)
+    {
+        return form.any_covers(window, len as u32, place.entry);
+    }
+    contains_far(page, start, end, form, place)
+}
+
+/// The entries from number `first` on, of a block that ends at word `end`, the first in the highest bits.
+#[inline(always)]
+pub(super) fn window(page: &[u64], end: usize, first: usize, form: &Form) -> Option<u64> {
+    let at = first * form.entry_bits as usize;
+    let &[low, high] = page.get(end.wrapping_sub(2 + at / 64)..)?.first_chunk()?;
+    Some(high << (at % 64) | low >> 1 >> (63 - at % 64))
+}
+
+/// Finds where a quotient's zeros start in the code at word `start`, and how many there are, if that is
+/// in the first two words, as it is but for a few quotients at the end of a block that is about to split.
+#[inline(always)]
+fn run_in_two_words(
+    page: &[u64],
+    start: usize,
+    select: Select,
+    quotient: usize,
+) -> Option<(usize, usize)> {
+    // Words of the next block may be among them, which a whole code ends before.
+    let &[zeroth, first, second] = page.get(start..)?.first_chunk()?;
+    // The run follows the code's one of this number.
+    let k = (quotient % BLOCK_QUOTIENTS) as u32;
+    let ones = select.count_ones(zeroth);
+    // Which word it is cannot be predicted.
+    let is_later = k >= ones;
+    let this = select_unpredictable(is_later, first, zeroth);
+    let next = select_unpredictable(is_later, second, first);
+    let at = select.select(this, k - select_unpredictable(is_later, ones, 0));
+    let after = this >> 1 >> (at & 63) | next << (!at & 63);
+    if at == 64 || after == 0 {
+        return None;
+    }
+    let base = select_unpredictable(is_later, 65, 1);
+    Some((base + at as usize, after.trailing_zeros() as usize))
+}
+
+/// As [`run_in_two_words`], for any code: one word after the other. `None` if the code is cut off, which
+/// only foreign words are.
+fn run_in_words(block: &[u64], quotient: usize) -> Option<(usize, usize)> {
+    let mut k = quotient % BLOCK_QUOTIENTS;
+    let mut ones = block.iter().enumerate().flat_map(|(i, &word)| {
+        let mut left = word;
+        std::iter::from_fn(move || {
+            let at = (left != 0).then(|| i * 64 + left.trailing_zeros() as usize);
+            left &= left.wrapping_sub(1);
+            at
+        })
+    });
+    let code_at = loop {
+        let at = ones.next()?;
+        if k == 0 {
+            break at + 1;
+        }
+        k -= 1;
+    };
+    Some((code_at, ones.next()? - code_at))
+}
+
+/// As [`contains`], of a long run or one far into the code.
+#[cold]
+#[inline(never)]
+fn contains_far(page: &[u64], start: usize, end: usize, form: &Form, place: Place) -> bool {
+    let block = page.get(start..end).unwrap_or_default();
+    let Some((code_at, mut len)) = run_in_words(block, place.quotient) else { return false };
+    // Below zero in foreign words only.
+    let mut first = (code_at - 1).saturating_sub(place.quotient % BLOCK_QUOTIENTS);
+    let lanes = form.lanes as usize;
+    while len > 0 {
+        let now = len.min(lanes);
+        let window = window(page, end, first, form).unwrap_or(0);
+        if form.any_covers(window, now as u32, place.entry) {
+            return true;
+        }
+        first += now;
+        len -= now;
+    }
+    false
+}
+
+/// Returns the run of a quotient. The page is sound, such as one this module made.
+#[inline(always)]
+pub(super) fn run(page: &[u64], select: Select, quotient: usize) -> Run {
+    let (start, end) = block_bounds(page, quotient / BLOCK_QUOTIENTS);
+    let (code_at, len) = run_in_two_words(page, start, select, quotient)
+        .or_else(|| run_in_words(&page[start..end], quotient))
+        .expect("a whole code in a sound page");
+    Run { start, end, code_at, first: code_at - 1 - quotient % BLOCK_QUOTIENTS, len }
+}
+
+/// Tells whether an entry of the run covers a fresh one.
+#[inline(always)]
+pub(super) fn run_covers(page: &[u64], form: &Form, run: &Run, entry: u64) -> bool {
+    let lanes = form.lanes as usize;
+    let (mut first, mut len) = (run.first, run.len);
+    loop {
+        let now = len.min(lanes);
+        let window = window(page, run.end, first, form).unwrap_or(0);
+        if form.any_covers(window, now as u32, entry) {
+            return true;
+        }
+        first += now;
+        len -= now;
+        if len == 0 {
+            return false;
+        }
+    }
+}
+
+/// Returns entry `number` of the block that ends at word `end`.
+#[inline(always)]
+pub(super) fn entry(page: &[u64], end: usize, number: usize, form: &Form) -> u64 {
+    window(page, end, number, form).unwrap_or(0) >> (64 - form.entry_bits)
+}
+
+/// Returns how many bits the code of a block has: 33 and one for each entry.
+#[inline(always)]
+pub(super) fn code_bits(block: &[u64], select: Select) -> usize {
+    let mut before = 0;
+    for (i, &word) in block.iter().enumerate() {
+        let ones = select.count_ones(word);
+        if before + ones > BLOCK_QUOTIENTS as u32 {
+            return i * 64 + select.select(word, BLOCK_QUOTIENTS as u32 - before) as usize + 1;
+        }
+        before += ones;
+    }
+    block.len() * 64
+}
+
+/// Writes an empty page.
+pub(super) fn clear(page: &mut [u64]) {
+    page.fill(0);
+    for block in 0..BLOCKS {
+        set_block_end(page, block, HEAD_WORDS + block + 1);
+    }
+    page[HEAD_WORDS..EMPTY_WORDS].fill(EMPTY_CODE);
+}
+
+/// Writes where a block ends into a slot that is zero.
+pub(super) fn set_block_end(page: &mut [u64], block: usize, end: usize) {
+    let slot = (block + 1) % BLOCKS;
+    page[slot / 4] |= (end as u64) << (slot % 4 * 16);
+}
+
+/// Tells whether an entry covers all that another does.
+#[inline]
+pub(super) fn covers(entry: u64, other: u64) -> bool {
+    let after_remainder = entry ^ entry.wrapping_sub(1);
+    (entry ^ other) & !after_remainder == 0 && entry.trailing_zeros() >= other.trailing_zeros()
+}
+
+/// Counts the entries of a sound page.
+pub(super) fn count_entries(page: &[u64], select: Select) -> u64 {
+    (0..BLOCKS)
+        .map(|block| {
+            let (start, end) = block_bounds(page, block);
+            (code_bits(&page[start..end], select) - (BLOCK_QUOTIENTS + 1)) as u64
+        })
+        .sum()
+}

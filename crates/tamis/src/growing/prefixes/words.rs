@@ -1,0 +1,195 @@
+//! A table as one run of words, in which lookups work as they lie.
+//!
+//! ```text
+//! word 0                 1       2         3          3 + pages
+//!      | depth and order | items | unsplit | page ends | pages ...
+//! ```
+//!
+//! * Word 0: the depth in bits 0 to 7; bit 8 is set if the unsplit pages are numbered by the inverted
+//!   address. All others are zero.
+//! * `items`: how many items were new when they came.
+//! * `unsplit`: the number of pages of that depth, 1 to 2^depth. The others, two for each page that is
+//!   missing, are one deeper: 2^(depth+1) − unsplit pages in all.
+//! * `page ends`: for each page, unsplit before split, the number of the word behind it.
+//! * `pages`: without spare words, one behind the other (`page.rs`).
+//!
+//! The rule of growth is not written: it follows from the rate of the plan.
+
+use super::{Counts, Growth, OwnedPages, Pages, Table, check, page, prefix, write};
+use crate::arch::prefetch_index;
+use crate::bits::OutOfMemory;
+
+/// Pages in words that something else owns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlatPages<'a> {
+    words: &'a [u64],
+    unsplit: usize,
+    len: usize,
+}
+
+impl<'a> FlatPages<'a> {
+    /// Takes words for pages, whatever they are: answers are total.
+    pub(super) fn unchecked(words: &'a [u64], unsplit: u64, len: u64) -> Self {
+        Self { words, unsplit: unsplit as usize, len: len as usize }
+    }
+
+    #[inline(always)]
+    fn end(&self, number: usize) -> usize {
+        self.words.get(HEAD_WORDS + number).copied().unwrap_or(0) as usize
+    }
+
+    /// Returns a page: the unsplit are numbered before the split.
+    #[inline(always)]
+    fn page(&self, number: usize) -> &[u64] {
+        let start = if number == 0 { HEAD_WORDS + self.len } else { self.end(number - 1) };
+        self.words.get(start..self.end(number)).unwrap_or_default()
+    }
+}
+
+impl Pages for FlatPages<'_> {
+    #[inline(always)]
+    fn len_unsplit(&self) -> usize {
+        self.unsplit
+    }
+
+    #[inline(always)]
+    fn unsplit(&self, number: usize) -> Option<&[u64]> {
+        (number < self.unsplit).then(|| self.page(number))
+    }
+
+    #[inline(always)]
+    fn split(&self, number: usize) -> &[u64] {
+        self.page(self.unsplit + number)
+    }
+
+    #[inline(always)]
+    fn prefetch_entry(&self, is_split: bool, number: usize) {
+        let number = if is_split { self.unsplit + number } else { number };
+        prefetch_index(self.words, HEAD_WORDS + number);
+    }
+}
+
+/// Words before the page ends.
+const HEAD_WORDS: usize = 3;
+
+const FLIP_BIT: u64 = 1 << 8;
+
+/// Why words are not a table of this rule of growth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WordsError {
+    /// The head: what it says cannot be, or not in so many words.
+    Head,
+    /// A page of this number is not as pages are written.
+    Page(u64),
+}
+
+impl<P: Pages> Table<P> {
+    /// Returns the number of words of [`write_words`](Self::write_words).
+    pub(crate) fn len_words(&self) -> u64 {
+        let mut words = HEAD_WORDS as u64 + self.len_pages();
+        let _ = self.each_page(|page, _, _| -> Result<(), ()> {
+            words += page::used_words(page) as u64;
+            Ok(())
+        });
+        words
+    }
+
+    /// Hands out the table's words in order, a run at a time.
+    ///
+    /// # Errors
+    ///
+    /// Those of `write`.
+    pub(crate) fn write_words<E>(
+        &self,
+        mut write: impl FnMut(&[u64]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let flip = self.flip & FLIP_BIT;
+        write(&[u64::from(self.depth) | flip, self.counts.items, self.pages.len_unsplit() as u64])?;
+        let mut end = HEAD_WORDS as u64 + self.len_pages();
+        self.each_page(|page, _, _| {
+            end += page::used_words(page) as u64;
+            write(&[end])
+        })?;
+        self.each_page(|page, _, _| write(&page[..page::used_words(page)]))
+    }
+
+    /// Copies the table into memory of its own, where it can grow.
+    ///
+    /// # Errors
+    ///
+    /// [`OutOfMemory`].
+    pub(crate) fn to_owned(&self) -> Result<Table, OutOfMemory> {
+        let unsplit = self.pages.len_unsplit();
+        let mut pages = OwnedPages {
+            unsplit: write::reserved(unsplit)?,
+            split: write::reserved(self.len_pages() as usize - unsplit)?,
+            len_words: 0,
+        };
+        self.each_page(|page, depth, _| -> Result<(), OutOfMemory> {
+            let page = write::boxed(&page[..page::used_words(page)])?;
+            pages.len_words += page.len();
+            if depth == self.depth {
+                pages.unsplit.push(page);
+            } else {
+                pages.split.push(page);
+            }
+            Ok(())
+        })?;
+        Ok(Table::with_pages(self.growth, self.depth, self.flip != 0, pages, self.counts))
+    }
+}
+
+impl<'a> Table<FlatPages<'a>> {
+    /// Uses words as they lie, once all of them are known to be a table's. Reads all of them.
+    ///
+    /// # Errors
+    ///
+    /// [`WordsError`] unless a table with this rule of growth wrote the words, or could have.
+    pub(crate) fn view(growth: Growth, words: &'a [u64]) -> Result<Self, WordsError> {
+        let &[order, items, unsplit, ..] = words else { return Err(WordsError::Head) };
+        let depth = (order & 0xff) as u32;
+        if order & !(0xff | FLIP_BIT) != 0 || depth > growth.max_depth() {
+            return Err(WordsError::Head);
+        }
+        // The split pages are one deeper.
+        let is_split = unsplit < 1 << depth;
+        if unsplit == 0 || unsplit > 1 << depth || is_split && depth == growth.max_depth() {
+            return Err(WordsError::Head);
+        }
+        let len = (2_u64 << depth) - unsplit;
+        if len > (words.len() - HEAD_WORDS) as u64 {
+            return Err(WordsError::Head);
+        }
+        let pages = FlatPages::unchecked(words, unsplit, len);
+        let ends = &words[HEAD_WORDS..HEAD_WORDS + len as usize];
+        let first = HEAD_WORDS as u64 + len;
+        if !ends.is_sorted() || ends[0] < first || ends.last() != Some(&(words.len() as u64)) {
+            return Err(WordsError::Head);
+        }
+        let is_flipped = order & FLIP_BIT != 0;
+        let mut table = Self::with_pages(growth, depth, is_flipped, pages, Counts::default());
+        table.counts = table.check(items)?;
+        Ok(table)
+    }
+
+    fn check(&self, items: u64) -> Result<Counts, WordsError> {
+        let mut counts = Counts { items, ..Counts::default() };
+        let mut covered = 0_u128;
+        let mut number = 0;
+        self.each_page(|page, depth, address| {
+            let form = &self.forms[usize::from(depth > self.depth)];
+            let checked = check::each_entry(page, form, |quotient, entry| {
+                counts.entries += 1;
+                covered += 1 << (64 - prefix(form, depth, address, quotient, entry).1);
+            });
+            if checked.is_err() || page::used_words(page) != page.len() {
+                return Err(WordsError::Page(number));
+            }
+            number += 1;
+            Ok(())
+        })?;
+        // Entries of a merge may cover all hashes; they cannot cover more.
+        counts.covered = u64::try_from(covered).unwrap_or(u64::MAX);
+        Ok(counts)
+    }
+}

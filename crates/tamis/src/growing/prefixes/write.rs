@@ -1,0 +1,280 @@
+//! Writing whole pages: the two halves of one that splits, and any sorted entries.
+
+use super::page::{
+    BLOCK_QUOTIENTS, BLOCKS, Form, HEAD_WORDS, MAX_WORDS, QUOTIENTS, block_bounds, set_block_end,
+    used_words,
+};
+use crate::bits::OutOfMemory;
+
+/// Takes the entries of a page in order and lays them out.
+pub(super) struct PageWriter {
+    form: Form,
+    /// The page so far: head and whole blocks.
+    page: Vec<u64>,
+    block: usize,
+    /// The code of the present block, and its entries from the highest bit of the first word down.
+    code: Vec<u64>,
+    code_bits: usize,
+    entries: Vec<u64>,
+    entries_bits: usize,
+}
+
+impl PageWriter {
+    /// Makes a writer of pages with at most so many entries, which then asks for no more memory.
+    pub fn new(form: Form, max_entries: usize) -> Result<Self, OutOfMemory> {
+        let f = form.entry_bits as usize;
+        let code_words = (max_entries + BLOCK_QUOTIENTS + 1) / 64 + 2;
+        // A run is appended as a word of which a part counts: one word more than that part.
+        let entries_words = max_entries * f / 64 + 3;
+        let page_words = HEAD_WORDS + BLOCKS * 2 + (max_entries * (f + 1) + QUOTIENTS) / 64;
+        let mut writer = Self {
+            form,
+            page: reserved(page_words)?,
+            block: 0,
+            code: reserved(code_words)?,
+            code_bits: 0,
+            entries: reserved(entries_words)?,
+            entries_bits: 0,
+        };
+        writer.code.resize(code_words, 0);
+        writer.entries.resize(entries_words, 0);
+        writer.start_page();
+        Ok(writer)
+    }
+
+    fn start_page(&mut self) {
+        self.page.clear();
+        self.page.resize(HEAD_WORDS, 0);
+        self.block = 0;
+        self.start_block();
+    }
+
+    fn start_block(&mut self) {
+        self.code[0] = 1;
+        self.code_bits = 1;
+        self.entries_bits = 0;
+    }
+
+    /// Appends entries: `len` of them in the highest bits of `window`, whose other bits are zero.
+    #[inline(always)]
+    fn push_entries(&mut self, window: u64, len: usize) {
+        let (word, used) = (self.entries_bits / 64, self.entries_bits % 64);
+        let entries = &mut self.entries[word..word + 2];
+        let kept = if used == 0 { 0 } else { entries[0] };
+        entries[0] = kept | window >> used;
+        entries[1] = window << 1 << (63 - used);
+        self.entries_bits += len * self.form.entry_bits as usize;
+    }
+
+    /// Ends the code of a quotient, after `len` zeros.
+    #[inline(always)]
+    fn push_mark(&mut self, len: usize) {
+        let at = self.code_bits + len;
+        let last = (self.code_bits - 1) / 64;
+        if at / 64 > last {
+            // Left over from the block before.
+            self.code[last + 1..=at / 64].fill(0);
+        }
+        self.code[at / 64] |= 1 << (at % 64);
+        self.code_bits = at + 1;
+    }
+
+    /// Ends a block, whose quotients have all been appended. `None` if the page is too long.
+    fn end_block(&mut self) -> Option<()> {
+        let start = self.page.len();
+        let end = start + (self.code_bits + self.entries_bits).div_ceil(64);
+        if end > MAX_WORDS {
+            return None;
+        }
+        self.page.resize(end, 0);
+        self.page[start..][..self.code_bits.div_ceil(64)]
+            .copy_from_slice(&self.code[..self.code_bits.div_ceil(64)]);
+        let entries = &mut self.entries[..self.entries_bits.div_ceil(64)];
+        // They may share a word with the code.
+        for (word, &entries) in self.page[start..].iter_mut().rev().zip(&*entries) {
+            *word |= entries;
+        }
+        set_block_end(&mut self.page, self.block, end);
+        self.block += 1;
+        self.start_block();
+        Some(())
+    }
+
+    /// Returns the page, with room for an allocation's worth of words at least `spare` behind it.
+    fn end_page(&mut self) -> Result<Box<[u64]>, OutOfMemory> {
+        let page = boxed(&self.page)?;
+        self.start_page();
+        Ok(page)
+    }
+}
+
+/// Why a page cannot be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WriteError {
+    Memory(OutOfMemory),
+    /// So many entries in one page that its words cannot be numbered: its hashes are not uniform.
+    Crowded,
+}
+
+impl From<OutOfMemory> for WriteError {
+    fn from(error: OutOfMemory) -> Self {
+        WriteError::Memory(error)
+    }
+}
+
+/// Splits a sound page in two, by the first bit of its quotients. Each entry gives the first bit of its
+/// remainder to the quotient; one without a remainder covers both halves of its quotient, and is in both.
+pub(super) fn split(
+    page: &[u64],
+    form: &Form,
+    child_form: &Form,
+) -> Result<[Box<[u64]>; 2], WriteError> {
+    let max_entries = used_words(page) * 64 / (form.entry_bits as usize + 1);
+    // Twice, for entries that are in both halves.
+    let mut writer = PageWriter::new(*child_form, max_entries * 2)?;
+    let children = [0, BLOCKS / 2].map(|first_block| -> Result<_, WriteError> {
+        for block in first_block..first_block + BLOCKS / 2 {
+            let (start, end) = block_bounds(page, block);
+            split_block(page, start, end, form, &mut writer).ok_or(WriteError::Crowded)?;
+        }
+        Ok(writer.end_page()?)
+    });
+    let [first, second] = children;
+    Ok([first?, second?])
+}
+
+fn split_block(
+    page: &[u64],
+    start: usize,
+    end: usize,
+    form: &Form,
+    writer: &mut PageWriter,
+) -> Option<()> {
+    let block = &page[start..end];
+    let same_form = *form == writer.form;
+    let (mut bit, mut first) = (1, 0);
+    for quotient in 0..BLOCK_QUOTIENTS {
+        let len = zeros_from(block, bit);
+        bit += len + 1;
+        let window = form.run_window(page, end, first, len);
+        match window.filter(|_| same_form).and_then(|window| form.halve(window, len)) {
+            // The usual case, without a branch an entry: all entries move up by a bit.
+            Some((moved, in_second)) => {
+                writer.push_entries(moved, len);
+                writer.push_mark(len - in_second);
+                writer.push_mark(in_second);
+            }
+            None => split_run(page, end, form, first..first + len, writer),
+        }
+        first += len;
+        if quotient % (BLOCK_QUOTIENTS / 2) == BLOCK_QUOTIENTS / 2 - 1 {
+            writer.end_block()?;
+        }
+    }
+    Some(())
+}
+
+/// Splits one quotient's run entry by entry.
+#[cold]
+fn split_run(
+    page: &[u64],
+    end: usize,
+    form: &Form,
+    run: std::ops::Range<usize>,
+    writer: &mut PageWriter,
+) {
+    let (f, child_f) = (form.entry_bits, writer.form.entry_bits);
+    let whole = 1 << (f - 1);
+    for half in 0..2 {
+        let mut count = 0;
+        for number in run.clone() {
+            let entry = super::page::entry(page, end, number, form);
+            if entry == whole {
+                writer.push_entries(1 << 63, 1);
+            } else if entry >> (f - 1) == half {
+                // A child entry that is a bit shorter loses the zero at the end.
+                let rest = entry << (64 - f) << 1;
+                debug_assert!(rest << (child_f - 1) << 1 == 0, "no prefix is ever cut");
+                writer.push_entries(rest, 1);
+            } else {
+                continue;
+            }
+            count += 1;
+        }
+        writer.push_mark(count);
+    }
+}
+
+/// Counts the zeros of a sound code from a bit on.
+#[inline(always)]
+fn zeros_from(block: &[u64], bit: usize) -> usize {
+    let word = |i: usize| block.get(i).copied().unwrap_or(0);
+    let (at, shift) = (bit / 64, bit % 64);
+    let zeros = (word(at) >> shift | word(at + 1) << 1 << (63 - shift)).trailing_zeros() as usize;
+    if zeros < 64 || at + 2 >= block.len() { zeros } else { zeros + zeros_far(block, bit + zeros) }
+}
+
+#[cold]
+fn zeros_far(block: &[u64], from: usize) -> usize {
+    (from..block.len() * 64).take_while(|bit| block[bit / 64] >> (bit % 64) & 1 == 0).count()
+}
+
+/// Lays out entries in ascending order of quotient and entry.
+pub(super) fn write(form: &Form, entries: &[(u16, u64)]) -> Result<Box<[u64]>, WriteError> {
+    let mut writer = PageWriter::new(*form, entries.len())?;
+    let mut entries = entries.iter().peekable();
+    for quotient in 0..QUOTIENTS {
+        let mut count = 0;
+        while let Some((_, entry)) = entries.next_if(|(of, _)| usize::from(*of) == quotient) {
+            writer.push_entries(entry << (64 - form.entry_bits), 1);
+            count += 1;
+        }
+        writer.push_mark(count);
+        if quotient % BLOCK_QUOTIENTS == BLOCK_QUOTIENTS - 1 {
+            writer.end_block().ok_or(WriteError::Crowded)?;
+        }
+    }
+    Ok(writer.end_page()?)
+}
+
+/// Returns an allocation for so many words that are in use, in steps of a cache line. A word is left
+/// for the allocator's own.
+pub(super) fn capacity_for(used: usize) -> usize {
+    ((used + 1).next_multiple_of(STEP_WORDS) - 1).min(MAX_WORDS)
+}
+
+const STEP_WORDS: usize = 8;
+
+pub(super) fn boxed(used: &[u64]) -> Result<Box<[u64]>, OutOfMemory> {
+    let capacity = capacity_for(used.len());
+    let mut page = reserved(capacity)?;
+    page.extend_from_slice(used);
+    page.resize(capacity, 0);
+    Ok(page.into_boxed_slice())
+}
+
+/// Gives a full page room for more words, and tells how many. `Crowded` if they could not be numbered.
+pub(super) fn grow(page: &mut Box<[u64]>) -> Result<usize, WriteError> {
+    let capacity = capacity_for(page.len() + 1);
+    if capacity <= page.len() {
+        return Err(WriteError::Crowded);
+    }
+    let mut words = std::mem::take(page).into_vec();
+    let grown = capacity - words.len();
+    let more = words.try_reserve_exact(grown);
+    if more.is_ok() {
+        words.resize(capacity, 0);
+    }
+    *page = words.into_boxed_slice();
+    match more {
+        Ok(()) => Ok(grown),
+        Err(_) => Err(OutOfMemory { bytes: capacity as u64 * 8 }.into()),
+    }
+}
+
+pub(super) fn reserved<T>(len: usize) -> Result<Vec<T>, OutOfMemory> {
+    let mut words = Vec::new();
+    let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
+    words.try_reserve_exact(len).map_err(|_| OutOfMemory { bytes })?;
+    Ok(words)
+}
