@@ -28,6 +28,7 @@ mod bins;
 mod bitmap;
 mod bits;
 mod bloom;
+mod cuckoo;
 mod digest_set;
 mod filter;
 mod hash;

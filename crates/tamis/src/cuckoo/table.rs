@@ -1,0 +1,275 @@
+//! Where an item may lie, and what it is there: the rules of the cuckoo filter, over words that the
+//! caller holds.
+//!
+//! ```text
+//!            left half                                right half
+//! slots    |0|1|2|3|4|5|6|7|8|9|                    |10|11|12|13|14|15|16|17|18|19|
+//! buckets    ╰─2─╯   ╰─4─╯                                ╰─13─╯ ╰─15─╯
+//!              start ∈ 0..9     fingerprint f ◀──▶        start ∈ 10..19
+//! ```
+//!
+//! A bucket is `bucket` neighbouring slots and starts at any slot: neighbouring buckets overlap, which
+//! lets a table of buckets of two be filled to 96.5 % (Lehman and Panigrahy, "3.5-way Cuckoo Hashing
+//! for the Price of 2-and-a-Bit", 2009), where separate ones end at 89.7 %. Schmitz, Zentgraf and
+//! Rahmann, "Smaller and More Flexible Cuckoo Filters" (2025), make filters of them; two things differ
+//! here:
+//!
+//! * An item has one bucket in each half. The halves share no slot, so the buckets of an item are
+//!   never the same and never overlap: it has `2 * bucket` slots, whatever the table's size.
+//! * The way to the other bucket is a reflection, `left + right ≡ sum(fingerprint)` modulo the number
+//!   of starts in a half: any number will do, and the way back is the same.
+//!
+//! A slot holds the fingerprint and the offset of the slot in its bucket, so that an entry knows both
+//! of its buckets. A **key** is the fingerprint with both buckets; the left start says all of it.
+//!
+//! Invariants, of tables that only this code has written:
+//!
+//! * An entry with fingerprint `f` and left start `l` lies in one of the two buckets of `(f, l)`, with
+//!   its offset there. So a lookup of a key finds the entries of that key, all of them and no others:
+//!   they are interchangeable, and to remove one is to remove any one.
+//! * A key never has more entries than items were inserted with it, less those removed, and has as many
+//!   unless it has `2 * bucket`: then nothing removes one. So no item is ever missed.
+//!
+//! Two items are taken for one another if they share the key, of which each is one of
+//! `fingerprints * starts`, exactly uniform: that is the rate (`plan.rs`), and it is not the number of
+//! slots that counts.
+//!
+//! Bytes from elsewhere may break the invariants, and then answers are wrong; nothing panics.
+
+use super::lanes::Lanes;
+use super::search::Search;
+use crate::arch::{prefetch_index, prefetch_write};
+use crate::strategy::scale;
+
+/// The geometry of a table: pure rules, without storage.
+///
+/// Words given to its methods are [`len_words`](Self::len_words) many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Table {
+    lanes: Lanes,
+    /// How many buckets start in a half.
+    starts: u64,
+    /// The first slot of the right half.
+    right: u64,
+    fingerprints: u64,
+}
+
+/// What items must share to be taken for one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(super) fingerprint: u64,
+    /// The first slots of the buckets.
+    pub(super) starts: [u64; 2],
+}
+
+/// There is no slot for an entry, nor a way to make one free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full;
+
+/// What became of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Added {
+    /// It is in, once.
+    New,
+    /// It is in once more.
+    Again,
+    /// Its slots all hold it already: the count is not exact any more, and nothing has changed.
+    Saturated,
+}
+
+/// What became of an item that was to be removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// It is in once less.
+    Yes,
+    /// It was not in. Nothing has changed.
+    Absent,
+    /// It may be in more often than its slots can count, so none may go. Nothing has changed.
+    Saturated,
+}
+
+impl Table {
+    /// Returns the table of buckets of 2 to 4 slots of 4 to 32 bits, with `starts` buckets in a half.
+    pub(crate) fn new(bucket: u32, slot_bits: u32, starts: u64) -> Self {
+        let lanes = Lanes::new(bucket, slot_bits);
+        let right = starts + u64::from(bucket) - 1;
+        Self { lanes, starts, right, fingerprints: lanes.fingerprints() }
+    }
+
+    /// Returns the number of slots.
+    pub(crate) const fn slots(&self) -> u64 {
+        2 * self.right
+    }
+
+    /// Returns the number of words: a spare one follows the slots, which reads may touch.
+    pub(crate) const fn len_words(&self) -> u64 {
+        self.lanes.bit(self.slots()).div_ceil(64) + 1
+    }
+
+    /// Returns how many entries a key can have.
+    #[inline(always)]
+    pub(crate) const fn most_copies(&self) -> u64 {
+        2 * self.lanes.bucket()
+    }
+
+    #[inline(always)]
+    pub(super) const fn lanes(&self) -> &Lanes {
+        &self.lanes
+    }
+
+    /// Returns the key of an item. Left starts and fingerprints are the two leading digits of `hash` as
+    /// a fraction, and so uniform together, up to 2⁶⁴ keys.
+    #[inline(always)]
+    pub(crate) fn key(&self, hash: u64) -> Key {
+        let product = u128::from(hash) * u128::from(self.starts);
+        let (start, rest) = ((product >> 64) as u64, product as u64);
+        let fingerprint = scale(rest, self.fingerprints);
+        Key { fingerprint, starts: [start, self.right + self.reflect(fingerprint, start)] }
+    }
+
+    /// Returns the start, counted in the other half, of the other bucket of a fingerprint.
+    #[inline(always)]
+    fn reflect(&self, fingerprint: u64, start: u64) -> u64 {
+        // Multiples of the golden ratio: no worse than mixed ones in the load reached, and sooner known.
+        let sum = scale(fingerprint.wrapping_mul(GAMMA), self.starts);
+        let (start, is_negative) = sum.overflowing_sub(start);
+        start.wrapping_add(if is_negative { self.starts } else { 0 })
+    }
+
+    /// Returns the key of the entry in a slot, and which of its buckets holds it; `None` if the slot
+    /// is empty, or holds what this code never writes.
+    #[inline(always)]
+    pub(super) fn entry(&self, words: &[u64], slot: u64) -> Option<(Key, usize)> {
+        let value = self.lanes.get(words, slot);
+        if value == 0 {
+            return None;
+        }
+        let (fingerprint, offset) = self.lanes.parts(value);
+        let (half, first) = if slot < self.right { (0, 0) } else { (1, self.right) };
+        let start = (slot - first).wrapping_sub(offset);
+        // Below zero is far above all starts.
+        if start >= self.starts || fingerprint >= self.fingerprints {
+            return None;
+        }
+        let other = self.reflect(fingerprint, start);
+        let starts = if half == 0 { [start, self.right + other] } else { [other, first + start] };
+        Some((Key { fingerprint, starts }, half))
+    }
+
+    /// Tells whether an item with this hash may be in.
+    #[inline(always)]
+    pub(crate) fn contains(&self, words: &[u64], hash: u64) -> bool {
+        let key = self.key(hash);
+        self.lanes.either_holds(words, key.starts, key.fingerprint)
+    }
+
+    /// Returns the slots in each bucket that hold a key.
+    #[inline(always)]
+    fn holding(&self, words: &[u64], key: Key) -> [u64; 2] {
+        key.starts.map(|start| self.lanes.holding(words, start, key.fingerprint))
+    }
+
+    /// Counts the entries of an item: how often it was inserted, or more; no bound if it is
+    /// [`most_copies`](Self::most_copies).
+    #[inline]
+    pub(crate) fn count(&self, words: &[u64], hash: u64) -> u64 {
+        ones(self.holding(words, self.key(hash)))
+    }
+
+    /// Asks for the memory that a lookup will touch.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, words: &[u64], hash: u64) {
+        for start in self.key(hash).starts {
+            prefetch_index(words, (self.lanes.bit(start) / 64) as usize);
+        }
+    }
+
+    /// Asks for the memory that an insert or a removal will touch.
+    #[inline(always)]
+    pub(crate) fn prefetch_write(&self, words: &[u64], hash: u64) {
+        for start in self.key(hash).starts {
+            prefetch_write(words, (self.lanes.bit(start) / 64) as usize);
+        }
+    }
+
+    /// Puts an entry in, moving others to their other slots if need be.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if that takes too long; nothing has changed then.
+    #[inline]
+    pub(crate) fn insert(
+        &self,
+        words: &mut [u64],
+        search: &mut Search,
+        key: Key,
+    ) -> Result<Added, Full> {
+        let copies = ones(self.holding(words, key));
+        if copies == self.most_copies() {
+            return Ok(Added::Saturated);
+        }
+        let empty = key.starts.map(|start| self.lanes.empty(words, start));
+        if empty == [0, 0] {
+            search.make_room(self, words, key)?;
+        } else {
+            // The emptier bucket; of equals either, so that both halves fill alike.
+            let tie = (key.fingerprint & 1) as u32;
+            let half = usize::from(2 * empty[1].count_ones() + tie > 2 * empty[0].count_ones());
+            self.fill(words, key, half, self.lanes.offset(empty[half]));
+        }
+        Ok(if copies == 0 { Added::New } else { Added::Again })
+    }
+
+    /// Removes an entry of an item: any, since they are interchangeable.
+    #[inline]
+    pub(crate) fn remove(&self, words: &mut [u64], hash: u64) -> Taken {
+        let key = self.key(hash);
+        let holding = self.holding(words, key);
+        let copies = ones(holding);
+        if copies == 0 {
+            return Taken::Absent;
+        }
+        if copies == self.most_copies() {
+            return Taken::Saturated;
+        }
+        let half = usize::from(holding[0] == 0);
+        let offset = self.lanes.offset(holding[half]);
+        // The exclusive or of a value with itself: the slot is empty.
+        self.fill(words, key, half, offset);
+        Taken::Yes
+    }
+
+    /// Writes a key to an empty slot, or empties the slot that holds it.
+    #[inline(always)]
+    pub(super) fn fill(&self, words: &mut [u64], key: Key, half: usize, offset: u64) {
+        let value = self.lanes.value(key.fingerprint, offset);
+        self.lanes.flip(words, key.starts[half] + offset, value);
+    }
+
+    /// Counts the slots that are not empty. Reads all of them.
+    pub(crate) fn items(&self, words: &[u64]) -> u64 {
+        (0..self.slots()).map(|slot| u64::from(self.lanes.get(words, slot) != 0)).sum()
+    }
+
+    /// Tells whether every slot is empty or holds an entry, and every other bit is zero: bytes that are
+    /// not a table of this geometry fail at once. Reads all of them.
+    pub(crate) fn is_valid(&self, words: &[u64]) -> bool {
+        let end = self.lanes.bit(self.slots());
+        let (full, rest) = ((end / 64) as usize, end % 64);
+        words.len() as u64 == self.len_words()
+            && words[full] >> rest == 0
+            && words[full + 1..].iter().all(|&word| word == 0)
+            && (0..self.slots()).all(|slot| {
+                self.lanes.get(words, slot) == 0 || self.entry(words, slot).is_some()
+            })
+    }
+}
+
+/// How many slots are meant in both buckets.
+#[inline(always)]
+fn ones(answers: [u64; 2]) -> u64 {
+    u64::from(answers[0].count_ones() + answers[1].count_ones())
+}
+
+/// 2⁶⁴ over the golden ratio, odd.
+const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
