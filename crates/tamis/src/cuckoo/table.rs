@@ -130,8 +130,10 @@ impl Table {
     /// Returns the start, counted in the other half, of the other bucket of a fingerprint.
     #[inline(always)]
     fn reflect(&self, fingerprint: u64, start: u64) -> u64 {
-        // Multiples of the golden ratio: no worse than mixed ones in the load reached, and sooner known.
-        let sum = scale(fingerprint.wrapping_mul(GAMMA), self.starts);
+        // Mixed well: by plain multiples of the golden ratio, a table of 10⁶ slots of 6 bits was full at
+        // 94.6 %, and is at 96 %. The ways between buckets closed into too many short circles.
+        let x = (fingerprint + 1).wrapping_mul(MULTIPLIER);
+        let sum = scale((x ^ x >> 32).wrapping_mul(MULTIPLIER), self.starts);
         let (start, is_negative) = sum.overflowing_sub(start);
         start.wrapping_add(if is_negative { self.starts } else { 0 })
     }
@@ -271,5 +273,5 @@ fn ones(answers: [u64; 2]) -> u64 {
     u64::from(answers[0].count_ones() + answers[1].count_ones())
 }
 
-/// 2⁶⁴ over the golden ratio, odd.
-const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+/// From Steele and Vigna, "Computationally easy, spectrally good multipliers" (2021), table 6.
+const MULTIPLIER: u64 = 0xd134_2543_de82_ef95;
