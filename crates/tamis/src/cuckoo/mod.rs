@@ -1,158 +1,291 @@
-//! PROTO
-#![allow(missing_docs, dead_code)]
+//! The cuckoo filter: fingerprints in one of two buckets each, so that items can be deleted and counted.
+//!
+//! The rules are in `table`, the room for new items in `search`, the sizes in `plan`.
+
 mod lanes;
+pub(crate) mod plan;
 mod search;
 mod table;
 
 #[cfg(test)]
-mod proto {
-    use super::search::Search;
-    use super::table::Table;
-    use std::time::Instant;
+mod proto;
 
-    fn next(x: &mut u64) -> u64 {
-        *x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (*x ^ *x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
+use crate::bits::{Bitmap, Bits, BitsMut, OutOfMemory};
+use crate::filter::{InsertError, NoRoom, Removed, Step, in_batches};
+use crate::hash::Hasher;
+use search::Search;
+pub(crate) use table::Table;
+use table::{Added, Full, Key};
+
+/// A cuckoo filter over bits `B`: items can be deleted, and an item counted up to four times or more.
+///
+/// It takes about log₂(1/rate) + 2.5 bits an item. An item may be in several times; each copy takes a
+/// slot. A filter of buckets of two counts to four: an item inserted so often stays for good. Both
+/// [`contains`](crate::Filter::contains) and delete read two cache lines.
+///
+/// The order of inserts and deletes decides where an entry lies, and so the bytes; answers depend on
+/// it only where the filter is full.
+#[derive(Clone, Debug)]
+pub struct Cuckoo<B = Bitmap> {
+    table: Table,
+    hasher: Hasher,
+    bits: B,
+    /// The slots taken, once they have been counted.
+    items: Option<u64>,
+    search: Search,
+}
+
+/// Smaller tables lie in the second cache: asking ahead would cost more than it saves.
+const PREFETCH_FROM_WORDS: u64 = (512 << 10) / 8;
+
+#[allow(dead_code)] // Until the plan knows this kind.
+impl Cuckoo<Bitmap> {
+    /// Makes an empty filter of this geometry.
+    ///
+    /// # Errors
+    ///
+    /// [`OutOfMemory`] if the system has no such memory.
+    pub(crate) fn empty(table: Table, hasher: Hasher) -> Result<Self, OutOfMemory> {
+        let bits = Bitmap::zeroed(table.len_words().saturating_mul(64))?;
+        Ok(Self { table, hasher, bits, items: Some(0), search: Search::default() })
+    }
+}
+
+#[allow(dead_code)] // Until the plan knows this kind.
+impl<B: Bits<Word = u64>> Cuckoo<B> {
+    /// Uses words that are there, such as those of a file; `None` if they are not as many as the table
+    /// has. Their contents are not looked at: see [`is_valid`](Self::is_valid).
+    pub(crate) fn over(table: Table, hasher: Hasher, bits: B) -> Option<Self> {
+        let fits = bits.words().len() as u64 == table.len_words();
+        fits.then(|| Self { table, hasher, bits, items: None, search: Search::default() })
     }
 
-    #[test]
-    fn proto_load() {
-        for b in [2, 3] {
-            for width in [5, 6, 8, 12] {
-                for half in [500_000, 5_000_000] {
-                        let t = Table::new(b, width, half);
-                        let (mut low, mut sum) = (1.0_f64, 0.0);
-                        let runs = if half < 10_000 { 500_000 / half } else if half < 1_000_000 { 3 } else { 1 };
-                        for seed in 0..runs {
-                            let mut words = vec![0; t.len_words() as usize];
-                            let mut q = Search::default();
-                            let mut x = seed * 1_000_003;
-                            let mut n = 0;
-                            loop { match t.insert(&mut words, &mut q, t.key(next(&mut x))) { Err(_) => break, Ok(super::table::Added::Saturated) => {}, _ => n += 1 } }
-                            let load = n as f64 / t.slots() as f64;
-                            low = low.min(load);
-                            sum += load;
-                        }
-                        println!("b {b} width {width} half {half}: mean {:.4} low {low:.4}", sum / runs as f64);
+    /// Tells whether the words are those of a filter, every slot empty or an entry. Reads all of them.
+    ///
+    /// Words that are not give wrong answers, and nothing worse.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.table.is_valid(self.bits.words())
+    }
+
+    /// Returns the geometry.
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Returns the hash function.
+    pub(crate) fn hasher(&self) -> Hasher {
+        self.hasher
+    }
+
+    /// Returns the storage.
+    pub(crate) fn bits(&self) -> &B {
+        &self.bits
+    }
+
+    /// Returns how many items are in, each as often as it is counted: the slots taken. Reads all of
+    /// them if the words came from elsewhere and have not changed since.
+    pub(crate) fn items(&self) -> u64 {
+        self.items.unwrap_or_else(|| self.table.items(self.bits.words()))
+    }
+
+    /// Returns the chance that an absent item is taken for present, from the number of items.
+    pub(crate) fn estimate_rate(&self) -> f64 {
+        plan::rate_at(&self.table, self.items())
+    }
+
+    /// Tells whether an item with this hash may be in.
+    #[inline]
+    pub(crate) fn contains_hash(&self, hash: u64) -> bool {
+        self.table.contains(self.bits.words(), hash)
+    }
+
+    /// Tells so of many hashes into a mask.
+    ///
+    /// # Panics
+    ///
+    /// If `answers` has not one word for each 64 hashes.
+    pub(crate) fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
+        // Copied, so that it stays in registers: the mask might overlap what is behind a reference.
+        let (table, words) = (self.table, self.bits.words());
+        let is_large = self.is_large();
+        in_batches(hashes, answers, |step, hash| match step {
+            Step::Ask => {
+                if is_large {
+                    table.prefetch(words, hash);
                 }
+                false
             }
+            Step::Answer => table.contains(words, hash),
+        });
+    }
+
+    /// Returns how often an item with this hash is in, at most; counting ends at
+    /// [`max_count`](Self::max_count).
+    #[inline]
+    pub(crate) fn count_hash(&self, hash: u64) -> u64 {
+        self.table.count(self.bits.words(), hash)
+    }
+
+    /// Returns the number at which counting ends.
+    pub(crate) fn max_count(&self) -> u64 {
+        self.table.most_copies()
+    }
+
+    /// Asks for the memory that an item with this hash will touch.
+    #[inline]
+    pub(crate) fn prefetch_hash(&self, hash: u64) {
+        self.table.prefetch(self.bits.words(), hash);
+    }
+
+    fn is_large(&self) -> bool {
+        self.table.len_words() >= PREFETCH_FROM_WORDS
+    }
+}
+
+#[allow(dead_code)] // Until the plan knows this kind.
+impl<B: BitsMut> Cuckoo<B> {
+    /// Returns the words for writing, such as to read them from a file.
+    pub(crate) fn words_mut(&mut self) -> &mut [u64] {
+        self.items = None;
+        self.bits.words_mut()
+    }
+
+    /// Inserts an item by its hash; true if the item is new to the filter.
+    ///
+    /// # Errors
+    ///
+    /// [`InsertError`] if there is no room for it; nothing has changed then.
+    #[inline]
+    pub(crate) fn insert_hash(&mut self, hash: u64) -> Result<bool, InsertError> {
+        let added = self.table.insert(self.bits.words_mut(), &mut self.search, self.table.key(hash));
+        match added {
+            Ok(added) => {
+                if added != Added::Saturated {
+                    self.items = self.items.map(|items| items + 1);
+                }
+                Ok(added == Added::New)
+            }
+            Err(Full) => Err(self.full(0)),
         }
     }
 
-    #[test]
-    fn proto_decile() {
-        for (b, n, load) in [(2, 1_000_000_u64, 0.95), (3, 1_000_000, 0.97)] {
-            let t = Table::new(b, 12, (n as f64 / load / 2.0) as u64);
-            let mut x = 7;
-            let mut words = vec![0; t.len_words() as usize];
-            let mut q = Search::default();
-            let hashes: Vec<u64> = (0..n).map(|_| next(&mut x)).collect();
-            let mut best = [f64::MAX; 10];
-            let mut exp = [0.0; 10];
-            for _ in 0..5 {
-                words.fill(0);
-                for d in 0..10 {
-                    
-                    let m = n as usize / 10;
-                    let at = Instant::now();
-                    for &h in &hashes[d * m..(d + 1) * m] { t.insert(&mut words, &mut q, t.key(h)).unwrap(); }
-                    best[d] = best[d].min(at.elapsed().as_secs_f64() * 1e9 / m as f64);
-                    
+    /// Inserts many hashes in order; the mask tells which were new.
+    ///
+    /// # Errors
+    ///
+    /// [`InsertError`] at the first for which there is no room: those before it are in, and the mask
+    /// tells of them.
+    ///
+    /// # Panics
+    ///
+    /// If `answers` has not one word for each 64 hashes.
+    pub(crate) fn insert_hashes(
+        &mut self,
+        hashes: &[u64],
+        answers: &mut [u64],
+    ) -> Result<(), InsertError> {
+        let (table, is_large) = (self.table, self.is_large());
+        let (words, search) = (self.bits.words_mut(), &mut self.search);
+        let (mut inserted, mut copies, mut is_full) = (0, 0, false);
+        in_batches(hashes, answers, |step, hash| match step {
+            Step::Ask => {
+                if is_large {
+                    table.prefetch_write(words, hash);
                 }
+                false
             }
-            println!("b {b} mean {:.1} {:?} {:?}", best.iter().sum::<f64>() / 10.0, best.map(|x| x.round()), exp);
-        }
+            Step::Answer if is_full => false,
+            Step::Answer => match table.insert(words, search, table.key(hash)) {
+                Ok(added) => {
+                    inserted += 1;
+                    copies += u64::from(added != Added::Saturated);
+                    added == Added::New
+                }
+                Err(Full) => {
+                    is_full = true;
+                    false
+                }
+            },
+        });
+        self.items = self.items.map(|items| items + copies);
+        if is_full { Err(self.full(inserted)) } else { Ok(()) }
     }
 
-    #[test]
-    fn proto_bloom() {
-        use crate::{Bloom, Filter as _, Insert as _};
-        for n in [10_000_u64, 1_000_000] {
-            let mut x = 7;
-            let hashes: Vec<u64> = (0..n).map(|_| next(&mut x)).collect();
-            let t = Table::new(2, 12, (n as f64 / 0.95 / 2.0) as u64);
-            let mut q = Search::default();
-            let mut words = vec![0; t.len_words() as usize];
-            for &h in &hashes { t.insert(&mut words, &mut q, t.key(h)).unwrap(); }
-            let mut bloom: Bloom = Bloom::for_items(n, 0.001).unwrap();
-            let mut answers = vec![0; n.div_ceil(64) as usize];
-            let mut best = [f64::MAX; 5];
-            let mut c = 0;
-            for _ in 0..(if n < 100_000 { 500 } else { 7 }) {
-                let mut k = 0;
-                let mut time = |f: &mut dyn FnMut()| { let at = Instant::now(); f(); best[k] = best[k].min(at.elapsed().as_secs_f64() * 1e9 / n as f64); k += 1; };
-                time(&mut || for &h in &hashes { bloom.insert_hash(h); });
-                time(&mut || for &h in &hashes { c += u64::from(bloom.contains_hash(h)); });
-                time(&mut || bloom.contains_hashes(&hashes, &mut answers));
-                time(&mut || for &h in &hashes { c += u64::from(t.contains(&words, h)); });
-                time(&mut || for &h in &hashes { c += t.key(h).starts[1]; });
-            }
-            println!("b n {n} bloom insert {:.2} contains {:.2} batch {:.2} cuckoo contains {:.2} key {:.2} {c}", best[0], best[1], best[2], best[3], best[4]);
-        }
+    #[cold]
+    fn full(&self, inserted: usize) -> InsertError {
+        InsertError { inserted, reason: NoRoom::Full { items: self.items() } }
     }
 
-    #[test]
-    fn proto_tiny() {
-        for b in [2, 3, 4] {
-            for width in [8, 12] {
-                for half in [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256, 512, 1024, 5000] {
-                    let t = Table::new(b, width, half);
-                    let runs = (4_000_000 / (half + 8)).max(2000);
-                    let mut words = vec![0; t.len_words() as usize];
-                    let mut q = Search::default();
-                    let mut x = 0;
-                    let mut fails: Vec<u64> = (0..runs).map(|_| {
-                        words.fill(0);
-                        let mut n = 0;
-                        // Distinct items, saturated ones count as in.
-                        while n < 4 * t.slots() && t.insert(&mut words, &mut q, t.key(next(&mut x))).is_ok() { n += 1 }
-                        n
-                    }).collect();
-                    fails.sort();
-                    let mean = fails.iter().sum::<u64>() as f64 / runs as f64;
-                    let sd = (fails.iter().map(|&n| (n as f64 - mean).powi(2)).sum::<f64>() / runs as f64).sqrt();
-                    let q = |d: f64| fails[(runs as f64 * d) as usize];
-                    println!("b {b} width {width} starts {half} slots {} runs {runs}: min {} 1e-4 {} 1e-3 {} 1e-2 {} mean {mean:.2} sd {sd:.2} sd/sqrt {:.3}", t.slots(), fails[0], q(1e-4), q(1e-3), q(1e-2), sd / mean.sqrt());
-                }
-            }
+    /// Deletes an item by its hash, once if it was inserted several times.
+    #[inline]
+    pub(crate) fn remove_hash(&mut self, hash: u64) -> Removed {
+        let removed = self.table.remove(self.bits.words_mut(), hash);
+        if removed == Removed::Yes {
+            self.items = self.items.map(|items| items.saturating_sub(1));
         }
+        removed
     }
 
-    #[test]
-    fn proto_speed() {
-        let mut x = 1;
-        for (b, width) in [(2, 8), (2, 12), (2, 16), (2, 32), (3, 12), (4, 12)] {
-            for n in [10_000_u64, 1_000_000, 10_000_000] {
-                let load = if b == 2 { 0.95 } else { 0.98 };
-                let t = Table::new(b, width, (n as f64 / load / 2.0) as u64);
-                let hashes: Vec<u64> = (0..n).map(|_| next(&mut x)).collect();
-                let absent: Vec<u64> = (0..n).map(|_| next(&mut x)).collect();
-                let mut q = Search::default();
-                let mut words = vec![0; t.len_words() as usize];
-                let (mut ins, mut hit, mut miss) = (f64::MAX, f64::MAX, f64::MAX);
-                let mut fp = 0;
-                for _ in 0..3 {
-                    words.fill(0);
-                    
-                    let at = Instant::now();
-                    for &h in &hashes { t.insert(&mut words, &mut q, t.key(h)).unwrap(); }
-                    ins = ins.min(at.elapsed().as_secs_f64() * 1e9 / n as f64);
-                    let at = Instant::now();
-                    let mut c = 0;
-                    for &h in &hashes { c += u64::from(t.contains(&words, h)); }
-                    assert_eq!(c, n);
-                    hit = hit.min(at.elapsed().as_secs_f64() * 1e9 / n as f64);
-                    let at = Instant::now();
-                    fp = 0;
-                    for &h in &absent { fp += u64::from(t.contains(&words, h)); }
-                    miss = miss.min(at.elapsed().as_secs_f64() * 1e9 / n as f64);
+    /// Deletes many hashes in order; the mask tells which are [`Removed::Yes`].
+    ///
+    /// # Panics
+    ///
+    /// If `answers` has not one word for each 64 hashes.
+    pub(crate) fn remove_hashes(&mut self, hashes: &[u64], answers: &mut [u64]) {
+        let (table, is_large) = (self.table, self.is_large());
+        let words = self.bits.words_mut();
+        let mut removed = 0;
+        in_batches(hashes, answers, |step, hash| match step {
+            Step::Ask => {
+                if is_large {
+                    table.prefetch_write(words, hash);
                 }
-                println!("b {b} width {width} n {n}: insert {ins:.1} hit {hit:.2} miss {miss:.2} ns; rate {:.6} bits/item {:.3} = log2 + {:.3}",
-                    fp as f64 / n as f64,
-                    words.len() as f64 * 64.0 / n as f64, words.len() as f64 * 64.0 / n as f64 + (fp as f64 / n as f64).log2());
+                false
             }
+            Step::Answer => {
+                let is_gone = table.remove(words, hash) == Removed::Yes;
+                removed += u64::from(is_gone);
+                is_gone
+            }
+        });
+        self.items = self.items.map(|items| items.saturating_sub(removed));
+    }
+
+    /// Takes in the items of another filter of this geometry and hash function, as if each were inserted
+    /// as often as it is there. The caller has compared the layouts.
+    ///
+    /// # Errors
+    ///
+    /// [`NoRoom`] if they do not all fit, or if there is no memory for the copy of this filter that
+    /// keeps it as it is then.
+    pub(crate) fn merge_same(&mut self, other: &Cuckoo<impl Bits<Word = u64>>) -> Result<(), NoRoom> {
+        let mut copy = Bitmap::zeroed(self.bits.len_bits()).map_err(NoRoom::Memory)?;
+        copy.words_mut().copy_from_slice(self.bits.words());
+        let keys = self.table.keys(other.bits.words());
+        match insert_all(&self.table, copy.words_mut(), &mut self.search, keys) {
+            Ok(copies) => {
+                self.bits.words_mut().copy_from_slice(copy.words());
+                self.items = self.items.map(|items| items + copies);
+                Ok(())
+            }
+            Err(Full) => Err(NoRoom::Full { items: self.table.slots() }),
         }
     }
 }
+
+/// Inserts keys; returns how many slots they took.
+fn insert_all(
+    table: &Table,
+    words: &mut [u64],
+    search: &mut Search,
+    keys: impl Iterator<Item = Key>,
+) -> Result<u64, Full> {
+    let mut copies = 0;
+    for key in keys {
+        copies += u64::from(table.insert(words, search, key)? != Added::Saturated);
+    }
+    Ok(copies)
+}
+
+#[cfg(test)]
+mod tests;

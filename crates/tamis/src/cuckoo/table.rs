@@ -39,7 +39,11 @@
 use super::lanes::Lanes;
 use super::search::Search;
 use crate::arch::{prefetch_index, prefetch_write};
+use crate::filter::Removed;
 use crate::strategy::scale;
+
+/// The most slots of a table. Searches have 16 bits of a word for other things.
+pub(crate) const MAX_SLOTS: u64 = 1 << 48;
 
 /// The geometry of a table: pure rules, without storage.
 ///
@@ -77,23 +81,53 @@ pub(crate) enum Added {
     Saturated,
 }
 
-/// What became of an item that was to be removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
-    /// It is in once less.
-    Yes,
-    /// It was not in. Nothing has changed.
-    Absent,
-    /// It may be in more often than its slots can count, so none may go. Nothing has changed.
-    Saturated,
-}
-
 impl Table {
     /// Returns the table of buckets of 2 to 4 slots of 4 to 32 bits, with `starts` buckets in a half.
     pub(crate) fn new(bucket: u32, slot_bits: u32, starts: u64) -> Self {
         let lanes = Lanes::new(bucket, slot_bits);
         let right = starts + u64::from(bucket) - 1;
         Self { lanes, starts, right, fingerprints: lanes.fingerprints() }
+    }
+
+    /// Returns the table of this number of slots, as [`slots`](Self::slots) counts them; `None` if there
+    /// is none, or if a number is out of its range.
+    pub(crate) fn from_slots(bucket: u32, slot_bits: u32, slots: u64) -> Option<Self> {
+        let in_range = (2..=4).contains(&bucket)
+            && (4..=32).contains(&slot_bits)
+            && slots.is_multiple_of(2)
+            && slots <= MAX_SLOTS;
+        let starts = (slots / 2).checked_sub(u64::from(bucket) - 1).filter(|&starts| starts > 0)?;
+        in_range.then(|| Self::new(bucket, slot_bits, starts))
+    }
+
+    /// Returns the slots of a bucket.
+    pub(crate) const fn bucket(&self) -> u32 {
+        self.lanes.bucket() as u32
+    }
+
+    /// Returns the bits of a slot.
+    pub(crate) const fn slot_bits(&self) -> u32 {
+        self.lanes.width()
+    }
+
+    /// Returns how many fingerprints there are.
+    pub(crate) const fn fingerprints(&self) -> u64 {
+        self.fingerprints
+    }
+
+    /// Returns the bits of all slots, without the spare word.
+    pub(crate) const fn len_bits(&self) -> u64 {
+        self.lanes.bit(self.slots())
+    }
+
+    /// Returns how many buckets start in a half.
+    pub(crate) const fn starts(&self) -> u64 {
+        self.starts
+    }
+
+    /// Returns the number of keys: how many items can be told apart.
+    pub(crate) fn keys_in_all(&self) -> f64 {
+        self.starts as f64 * self.fingerprints as f64
     }
 
     /// Returns the number of slots.
@@ -224,21 +258,21 @@ impl Table {
 
     /// Removes an entry of an item: any, since they are interchangeable.
     #[inline]
-    pub(crate) fn remove(&self, words: &mut [u64], hash: u64) -> Taken {
+    pub(crate) fn remove(&self, words: &mut [u64], hash: u64) -> Removed {
         let key = self.key(hash);
         let holding = self.holding(words, key);
         let copies = ones(holding);
         if copies == 0 {
-            return Taken::Absent;
+            return Removed::Absent;
         }
         if copies == self.most_copies() {
-            return Taken::Saturated;
+            return Removed::Saturated;
         }
         let half = usize::from(holding[0] == 0);
         let offset = self.lanes.offset(holding[half]);
         // The exclusive or of a value with itself: the slot is empty.
         self.fill(words, key, half, offset);
-        Taken::Yes
+        Removed::Yes
     }
 
     /// Writes a key to an empty slot, or empties the slot that holds it.
@@ -246,6 +280,11 @@ impl Table {
     pub(super) fn fill(&self, words: &mut [u64], key: Key, half: usize, offset: u64) {
         let value = self.lanes.value(key.fingerprint, offset);
         self.lanes.flip(words, key.starts[half] + offset, value);
+    }
+
+    /// Returns the keys of all entries, in the order of their slots.
+    pub(crate) fn keys(&self, words: &[u64]) -> impl Iterator<Item = Key> {
+        (0..self.slots()).filter_map(|slot| self.entry(words, slot).map(|(key, _)| key))
     }
 
     /// Counts the slots that are not empty. Reads all of them.
