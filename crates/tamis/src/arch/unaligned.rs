@@ -10,7 +10,7 @@
 pub(crate) fn bits_at(words: &[u64], bit: u64) -> u64 {
     let byte = (bit / 8) as usize;
     // Words of memory: eight times their number does not overflow.
-    assert!(byte <= (words.len() * 8).wrapping_sub(8) && !words.is_empty(), "bits past the end");
+    assert!(byte < (words.len() * 8).saturating_sub(7), "bits past the end");
     #[cfg(target_endian = "little")]
     {
         // One load, not two with shifts of both: a fifth off the lookup of a cuckoo filter.

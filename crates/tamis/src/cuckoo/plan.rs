@@ -51,7 +51,7 @@ pub(crate) fn fits(table: &Table, items: u64) -> bool {
     }
     let (n, slots) = (items as f64, table.slots() as f64);
     let room = match bucket {
-        2 => 0.9635 * slots - 18.0 - n.sqrt(),
+        2 => 0.964 * slots - 18.0 - n.sqrt(),
         _ => 0.99 * slots - 12.0 - 0.5 * n.sqrt(),
     };
     n <= room && n <= load_limit(bucket) * slots && crowded(table, n) <= 1e-6

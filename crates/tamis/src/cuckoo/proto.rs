@@ -61,6 +61,44 @@
     }
 
     #[test]
+    fn proto_batch() {
+        use super::Cuckoo;
+        for (b, width, n, load) in [(2, 8, 1_000_000_u64, 0.95), (2, 12, 1_000_000, 0.95), (2, 12, 10_000, 0.95), (2, 16, 1_000_000, 0.95), (3, 12, 1_000_000, 0.98)] {
+            let t = Table::new(b, width, (n as f64 / load / 2.0) as u64);
+            let mut x = 7;
+            let hashes: Vec<u64> = (0..n).map(|_| next(&mut x)).collect();
+            let mut answers = vec![0; n.div_ceil(64) as usize];
+            let mut c = Cuckoo::empty(t, crate::Hasher::default()).unwrap();
+            let mut best = [f64::MAX; 13];
+            let reps = if n < 100_000 { 200 } else { 10 };
+            for _ in 0..reps {
+                let mut k = 0;
+                let m = n as usize / 640 * 64;
+                c.words_mut().fill(0);
+                c.items = Some(0);
+                for d in 0..10 {
+                    let hs = &hashes[d * m..(d + 1) * m];
+                    let at = Instant::now();
+                    c.insert_hashes(hs, &mut answers[..m / 64]).unwrap();
+                    best[k] = best[k].min(at.elapsed().as_secs_f64() * 1e9 / m as f64); k += 1;
+                }
+                let at = Instant::now();
+                c.contains_hashes(&hashes, &mut answers);
+                best[k] = best[k].min(at.elapsed().as_secs_f64() * 1e9 / n as f64); k += 1;
+                let at = Instant::now();
+                let mut h = 0;
+                for &x in &hashes { h += u64::from(c.contains_hash(x)); }
+                assert!(h > 9 * n / 10);
+                best[k] = best[k].min(at.elapsed().as_secs_f64() * 1e9 / n as f64); k += 1;
+                let at = Instant::now();
+                c.remove_hashes(&hashes, &mut answers);
+                best[k] = best[k].min(at.elapsed().as_secs_f64() * 1e9 / n as f64);
+            }
+            println!("b {b} width {width} n {n}: insert {:.1} {:?} contains batch {:.2} single {:.2} remove {:.2}", best[..10].iter().sum::<f64>() / 10.0, best[..10].iter().map(|x| x.round()).collect::<Vec<_>>(), best[10], best[11], best[12]);
+        }
+    }
+
+    #[test]
     fn proto_bloom() {
         use crate::{Bloom, Filter as _, Insert as _};
         for n in [10_000_u64, 1_000_000] {

@@ -35,9 +35,8 @@ const MAX_SEEN: usize = 1 << 15;
 impl Search {
     /// Puts an entry into one of its slots, which are all taken, by moving others.
     ///
-    /// Breadth first: buckets are looked at in the order of how many moves they are away, and a slot is
-    /// expanded once. So the slots of the way found are distinct: had one been met twice, its end
-    /// would have been found at the first meeting.
+    /// Breadth first: buckets are looked at in the order of how many moves they are away. A slot is
+    /// looked at once, so the slots of a way are distinct.
     pub(super) fn make_room(
         &mut self,
         table: &Table,
@@ -60,24 +59,23 @@ impl Search {
                 if !self.seen.insert(slot) {
                     continue;
                 }
-                let Some((entry, half)) = table.entry(words, slot) else { continue };
+                let Some(entry) = table.entry(words, slot) else { continue };
                 let from = From((at as u32) << 2 | offset as u32);
-                // Its other bucket, and its own where that is not the bucket at hand.
-                let (other, own) = (entry.starts[1 - half], entry.starts[half]);
-                let empty = lanes.empty(words, other);
-                if empty != 0 {
-                    self.shift(table, words, key, from, other + lanes.offset(empty));
+                let empty_other = lanes.empty(words, entry.other);
+                let empty_own = lanes.empty(words, entry.own);
+                if empty_other | empty_own != 0 {
+                    let empty = match empty_other {
+                        0 => entry.own + lanes.offset(empty_own),
+                        _ => entry.other + lanes.offset(empty_other),
+                    };
+                    self.shift(table, words, key, from, empty);
                     return Ok(());
                 }
-                self.nodes.push(Node { start: other, from });
-                if own != bucket {
-                    let empty = lanes.empty(words, own);
-                    if empty != 0 {
-                        self.shift(table, words, key, from, own + lanes.offset(empty));
-                        return Ok(());
-                    }
-                    self.nodes.push(Node { start: own, from });
-                }
+                self.nodes.push(Node { start: entry.other, from });
+                // Where its own bucket is the one at hand, none of its slots is new. No branch: it would
+                // go wrong half the time.
+                self.nodes.push(Node { start: entry.own, from });
+                self.nodes.truncate(self.nodes.len() - usize::from(entry.own == bucket));
             }
             at += 1;
         }
@@ -85,20 +83,24 @@ impl Search {
     }
 
     /// Moves the entries of a way, the last first, each to the slot that the one before has left.
+    #[inline(never)]
     fn shift(&self, table: &Table, words: &mut [u64], key: Key, from: From, empty: u64) {
         let (mut from, mut empty) = (from, empty);
-        let reaches = |start: u64, slot: u64| slot.wrapping_sub(start) < table.lanes().bucket();
+        // Which of two buckets a slot lies in: they share none.
+        let bucket_of = |slot: u64, one: u64, other: u64| {
+            if slot.wrapping_sub(one) < table.lanes().bucket() { one } else { other }
+        };
         while from != From::OUTSIDE {
             let Node { start, from: before } = self.nodes[(from.0 >> 2) as usize];
             let slot = start + u64::from(from.0 & 3);
-            let (entry, half) = table.entry(words, slot).expect("an entry, by the search");
-            table.fill(words, entry, half, slot - entry.starts[half]);
-            let half = usize::from(!reaches(entry.starts[0], empty));
-            table.fill(words, entry, half, empty - entry.starts[half]);
+            let entry = table.entry(words, slot).expect("an entry, by the search");
+            table.flip(words, slot, entry.fingerprint, entry.own);
+            let start = bucket_of(empty, entry.own, entry.other);
+            table.flip(words, empty, entry.fingerprint, start);
             (from, empty) = (before, slot);
         }
-        let half = usize::from(!reaches(key.starts[0], empty));
-        table.fill(words, key, half, empty - key.starts[half]);
+        let [left, right] = key.starts;
+        table.flip(words, empty, key.fingerprint, bucket_of(empty, left, right));
     }
 }
 

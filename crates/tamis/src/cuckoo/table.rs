@@ -66,6 +66,23 @@ pub(crate) struct Key {
     pub(super) starts: [u64; 2],
 }
 
+/// What a slot holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) fingerprint: u64,
+    /// The first slot of the bucket that it lies in.
+    pub(super) own: u64,
+    /// The first slot of its other bucket.
+    pub(super) other: u64,
+}
+
+impl Entry {
+    fn key(self) -> Key {
+        let (left, right) = (self.own.min(self.other), self.own.max(self.other));
+        Key { fingerprint: self.fingerprint, starts: [left, right] }
+    }
+}
+
 /// There is no slot for an entry, nor a way to make one free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
@@ -172,24 +189,22 @@ impl Table {
         start.wrapping_add(if is_negative { self.starts } else { 0 })
     }
 
-    /// Returns the key of the entry in a slot, and which of its buckets holds it; `None` if the slot
-    /// is empty, or holds what this code never writes.
+    /// Returns the entry in a slot; `None` if the slot is empty, or holds what this code never writes.
     #[inline(always)]
-    pub(super) fn entry(&self, words: &[u64], slot: u64) -> Option<(Key, usize)> {
+    pub(super) fn entry(&self, words: &[u64], slot: u64) -> Option<Entry> {
         let value = self.lanes.get(words, slot);
         if value == 0 {
             return None;
         }
         let (fingerprint, offset) = self.lanes.parts(value);
-        let (half, first) = if slot < self.right { (0, 0) } else { (1, self.right) };
-        let start = (slot - first).wrapping_sub(offset);
+        let first = if slot < self.right { 0 } else { self.right };
         // Below zero is far above all starts.
+        let start = (slot - first).wrapping_sub(offset);
         if start >= self.starts || fingerprint >= self.fingerprints {
             return None;
         }
-        let other = self.reflect(fingerprint, start);
-        let starts = if half == 0 { [start, self.right + other] } else { [other, first + start] };
-        Some((Key { fingerprint, starts }, half))
+        let other = self.right - first + self.reflect(fingerprint, start);
+        Some(Entry { fingerprint, own: first + start, other })
     }
 
     /// Tells whether an item with this hash may be in.
@@ -202,7 +217,9 @@ impl Table {
     /// Returns the slots in each bucket that hold a key.
     #[inline(always)]
     fn holding(&self, words: &[u64], key: Key) -> [u64; 2] {
-        key.starts.map(|start| self.lanes.holding(words, start, key.fingerprint))
+        let [left, right] = key.starts;
+        let holding = |start| self.lanes.holding(words, start, key.fingerprint);
+        [holding(left), holding(right)]
     }
 
     /// Counts the entries of an item: how often it was inserted, or more; no bound if it is
@@ -244,14 +261,18 @@ impl Table {
         if copies == self.most_copies() {
             return Ok(Added::Saturated);
         }
-        let empty = key.starts.map(|start| self.lanes.empty(words, start));
-        if empty == [0, 0] {
+        let [left, right] = key.starts;
+        let empty = [self.lanes.empty(words, left), self.lanes.empty(words, right)];
+        if empty[0] | empty[1] == 0 {
             search.make_room(self, words, key)?;
         } else {
-            // The emptier bucket; of equals either, so that both halves fill alike.
+            // The emptier bucket; of equals either, so that both halves fill alike. By a mask, since a
+            // branch would go wrong half the time, and the next item wait for it.
             let tie = (key.fingerprint & 1) as u32;
-            let half = usize::from(2 * empty[1].count_ones() + tie > 2 * empty[0].count_ones());
-            self.fill(words, key, half, self.lanes.offset(empty[half]));
+            let is_right = 2 * empty[1].count_ones() + tie > 2 * empty[0].count_ones();
+            let start = select(is_right, left, right);
+            let offset = self.lanes.offset(select(is_right, empty[0], empty[1]));
+            self.flip(words, start + offset, key.fingerprint, start);
         }
         Ok(if copies == 0 { Added::New } else { Added::Again })
     }
@@ -268,23 +289,23 @@ impl Table {
         if copies == self.most_copies() {
             return Removed::Saturated;
         }
-        let half = usize::from(holding[0] == 0);
-        let offset = self.lanes.offset(holding[half]);
-        // The exclusive or of a value with itself: the slot is empty.
-        self.fill(words, key, half, offset);
+        let is_right = holding[0] == 0;
+        let start = select(is_right, key.starts[0], key.starts[1]);
+        let offset = self.lanes.offset(select(is_right, holding[0], holding[1]));
+        self.flip(words, start + offset, key.fingerprint, start);
         Removed::Yes
     }
 
-    /// Writes a key to an empty slot, or empties the slot that holds it.
+    /// Fills an empty slot with the entry of a fingerprint in the bucket from `start` on, or empties the
+    /// slot that holds it.
     #[inline(always)]
-    pub(super) fn fill(&self, words: &mut [u64], key: Key, half: usize, offset: u64) {
-        let value = self.lanes.value(key.fingerprint, offset);
-        self.lanes.flip(words, key.starts[half] + offset, value);
+    pub(super) fn flip(&self, words: &mut [u64], slot: u64, fingerprint: u64, start: u64) {
+        self.lanes.flip(words, slot, self.lanes.value(fingerprint, slot - start));
     }
 
     /// Returns the keys of all entries, in the order of their slots.
     pub(crate) fn keys(&self, words: &[u64]) -> impl Iterator<Item = Key> {
-        (0..self.slots()).filter_map(|slot| self.entry(words, slot).map(|(key, _)| key))
+        (0..self.slots()).filter_map(|slot| self.entry(words, slot).map(Entry::key))
     }
 
     /// Counts the slots that are not empty. Reads all of them.
@@ -304,6 +325,12 @@ impl Table {
                 self.lanes.get(words, slot) == 0 || self.entry(words, slot).is_some()
             })
     }
+}
+
+/// Returns `yes` if `condition` holds, and else `no`, without a branch.
+#[inline(always)]
+fn select(condition: bool, no: u64, yes: u64) -> u64 {
+    no ^ ((no ^ yes) & u64::from(condition).wrapping_neg())
 }
 
 /// How many slots are meant in both buckets.
