@@ -25,6 +25,8 @@ pub(super) struct Lanes {
     ones: u64,
     /// The highest bit of every slot.
     highs: u64,
+    /// The answer that means every slot.
+    all: u64,
     /// From the number of an answer's bit to the slot it stands for, times 2¹⁶.
     reciprocal: u32,
 }
@@ -43,6 +45,8 @@ impl Lanes {
             true => (0..bucket).map(|j| of(j) << (j * width)).sum::<u64>(),
             false => 0,
         };
+        let highs = sum(&|_| 1 << (width - 1));
+        let wide = (0..bucket).map(|j| 1 << (j * WIDE_ANSWER)).sum();
         Self {
             width,
             bucket,
@@ -50,7 +54,8 @@ impl Lanes {
             spread: sum(&|_| u64::from(bucket)),
             offsets: sum(&|j| u64::from(j) + 1),
             ones: sum(&|_| 1),
-            highs: sum(&|_| 1 << (width - 1)),
+            highs,
+            all: if is_narrow { highs } else { wide },
             reciprocal: (1 << 16) / (if is_narrow { width } else { WIDE_ANSWER }) + 1,
         }
     }
@@ -123,6 +128,12 @@ impl Lanes {
         } else {
             self.wide(|j| self.get(words, start + j) == 0)
         }
+    }
+
+    /// Returns the answer that means every slot of a bucket.
+    #[inline(always)]
+    pub(super) const fn all(&self) -> u64 {
+        self.all
     }
 
     /// Returns the offset of the first slot in an answer that has one.

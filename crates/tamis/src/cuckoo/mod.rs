@@ -7,9 +7,6 @@ pub(crate) mod plan;
 mod search;
 mod table;
 
-#[cfg(test)]
-mod proto;
-
 use crate::bits::{Bitmap, Bits, BitsMut, OutOfMemory};
 use crate::filter::{InsertError, NoRoom, Removed, Step, in_batches};
 use crate::hash::Hasher;
@@ -35,8 +32,9 @@ pub struct Cuckoo<B = Bitmap> {
     search: Search,
 }
 
-/// Smaller tables lie in the second cache: asking ahead would cost more than it saves.
-const PREFETCH_FROM_WORDS: u64 = (512 << 10) / 8;
+/// Of smaller tables much lies in the second cache: to find the buckets twice, first to ask for them,
+/// costs more than it saves.
+const PREFETCH_FROM_WORDS: u64 = (2 << 20) / 8;
 
 #[allow(dead_code)] // Until the plan knows this kind.
 impl Cuckoo<Bitmap> {
@@ -157,7 +155,8 @@ impl<B: BitsMut> Cuckoo<B> {
     /// [`InsertError`] if there is no room for it; nothing has changed then.
     #[inline]
     pub(crate) fn insert_hash(&mut self, hash: u64) -> Result<bool, InsertError> {
-        let added = self.table.insert(self.bits.words_mut(), &mut self.search, self.table.key(hash));
+        let added =
+            self.table.insert(self.bits.words_mut(), &mut self.search, self.table.key(hash));
         match added {
             Ok(added) => {
                 if added != Added::Saturated {
@@ -258,7 +257,10 @@ impl<B: BitsMut> Cuckoo<B> {
     ///
     /// [`NoRoom`] if they do not all fit, or if there is no memory for the copy of this filter that
     /// keeps it as it is then.
-    pub(crate) fn merge_same(&mut self, other: &Cuckoo<impl Bits<Word = u64>>) -> Result<(), NoRoom> {
+    pub(crate) fn merge_same(
+        &mut self,
+        other: &Cuckoo<impl Bits<Word = u64>>,
+    ) -> Result<(), NoRoom> {
         let mut copy = Bitmap::zeroed(self.bits.len_bits()).map_err(NoRoom::Memory)?;
         copy.words_mut().copy_from_slice(self.bits.words());
         let keys = self.table.keys(other.bits.words());

@@ -17,19 +17,20 @@ pub(crate) struct Search {
 struct Node {
     start: u64,
     /// The slot whose entry would move here.
-    from: From,
+    from: Origin,
 }
 
 /// A slot of a node: the node's number, and the offset in its two lowest bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct From(u32);
+struct Origin(u32);
 
-impl From {
+impl Origin {
     /// Where the new entry comes from.
-    const OUTSIDE: From = From(u32::MAX);
+    const OUTSIDE: Origin = Origin(u32::MAX);
 }
 
-/// How many slots a search looks at before it gives up: with 2¹⁴, buckets of two reach 95.5 % at 10⁷ slots.
+/// How many slots a search looks at before it gives up: buckets of two then reach 96.1 % at 10⁷ slots.
+/// With 2¹² it is 94.6 % at 10⁶.
 const MAX_SEEN: usize = 1 << 15;
 
 impl Search {
@@ -46,7 +47,7 @@ impl Search {
         self.nodes.clear();
         self.seen.clear();
         for start in key.starts {
-            self.nodes.push(Node { start, from: From::OUTSIDE });
+            self.nodes.push(Node { start, from: Origin::OUTSIDE });
         }
         let lanes = *table.lanes();
         let mut at = 0;
@@ -60,7 +61,7 @@ impl Search {
                     continue;
                 }
                 let Some(entry) = table.entry(words, slot) else { continue };
-                let from = From((at as u32) << 2 | offset as u32);
+                let from = Origin((at as u32) << 2 | offset as u32);
                 let empty_other = lanes.empty(words, entry.other);
                 let empty_own = lanes.empty(words, entry.own);
                 if empty_other | empty_own != 0 {
@@ -84,13 +85,13 @@ impl Search {
 
     /// Moves the entries of a way, the last first, each to the slot that the one before has left.
     #[inline(never)]
-    fn shift(&self, table: &Table, words: &mut [u64], key: Key, from: From, empty: u64) {
+    fn shift(&self, table: &Table, words: &mut [u64], key: Key, from: Origin, empty: u64) {
         let (mut from, mut empty) = (from, empty);
         // Which of two buckets a slot lies in: they share none.
         let bucket_of = |slot: u64, one: u64, other: u64| {
             if slot.wrapping_sub(one) < table.lanes().bucket() { one } else { other }
         };
-        while from != From::OUTSIDE {
+        while from != Origin::OUTSIDE {
             let Node { start, from: before } = self.nodes[(from.0 >> 2) as usize];
             let slot = start + u64::from(from.0 & 3);
             let entry = table.entry(words, slot).expect("an entry, by the search");

@@ -226,15 +226,22 @@ impl Table {
     /// [`most_copies`](Self::most_copies).
     #[inline]
     pub(crate) fn count(&self, words: &[u64], hash: u64) -> u64 {
-        ones(self.holding(words, self.key(hash)))
+        let holding = self.holding(words, self.key(hash));
+        u64::from(holding[0].count_ones() + holding[1].count_ones())
     }
 
     /// Asks for the memory that a lookup will touch.
     #[inline(always)]
     pub(crate) fn prefetch(&self, words: &[u64], hash: u64) {
         for start in self.key(hash).starts {
-            prefetch_index(words, (self.lanes.bit(start) / 64) as usize);
+            self.prefetch_start(words, start);
         }
+    }
+
+    /// Asks for the memory of a bucket.
+    #[inline(always)]
+    pub(super) fn prefetch_start(&self, words: &[u64], start: u64) {
+        prefetch_index(words, (self.lanes.bit(start) / 64) as usize);
     }
 
     /// Asks for the memory that an insert or a removal will touch.
@@ -257,8 +264,10 @@ impl Table {
         search: &mut Search,
         key: Key,
     ) -> Result<Added, Full> {
-        let copies = ones(self.holding(words, key));
-        if copies == self.most_copies() {
+        // No bits are counted: machines without an instruction for it would take as long for that as
+        // for all else.
+        let holding = self.holding(words, key);
+        if holding[0] & holding[1] == self.lanes.all() {
             return Ok(Added::Saturated);
         }
         let [left, right] = key.starts;
@@ -266,15 +275,14 @@ impl Table {
         if empty[0] | empty[1] == 0 {
             search.make_room(self, words, key)?;
         } else {
-            // The emptier bucket; of equals either, so that both halves fill alike. By a mask, since a
-            // branch would go wrong half the time, and the next item wait for it.
-            let tie = (key.fingerprint & 1) as u32;
-            let is_right = 2 * empty[1].count_ones() + tie > 2 * empty[0].count_ones();
+            // The left bucket first: searches are no longer than with the emptier one first. By a mask,
+            // since a branch would go wrong often, and the next item wait for it.
+            let is_right = empty[0] == 0;
             let start = select(is_right, left, right);
             let offset = self.lanes.offset(select(is_right, empty[0], empty[1]));
             self.flip(words, start + offset, key.fingerprint, start);
         }
-        Ok(if copies == 0 { Added::New } else { Added::Again })
+        Ok(if holding[0] | holding[1] == 0 { Added::New } else { Added::Again })
     }
 
     /// Removes an entry of an item: any, since they are interchangeable.
@@ -282,11 +290,10 @@ impl Table {
     pub(crate) fn remove(&self, words: &mut [u64], hash: u64) -> Removed {
         let key = self.key(hash);
         let holding = self.holding(words, key);
-        let copies = ones(holding);
-        if copies == 0 {
+        if holding[0] | holding[1] == 0 {
             return Removed::Absent;
         }
-        if copies == self.most_copies() {
+        if holding[0] & holding[1] == self.lanes.all() {
             return Removed::Saturated;
         }
         let is_right = holding[0] == 0;
@@ -321,9 +328,8 @@ impl Table {
         words.len() as u64 == self.len_words()
             && words[full] >> rest == 0
             && words[full + 1..].iter().all(|&word| word == 0)
-            && (0..self.slots()).all(|slot| {
-                self.lanes.get(words, slot) == 0 || self.entry(words, slot).is_some()
-            })
+            && (0..self.slots())
+                .all(|slot| self.lanes.get(words, slot) == 0 || self.entry(words, slot).is_some())
     }
 }
 
@@ -331,12 +337,6 @@ impl Table {
 #[inline(always)]
 fn select(condition: bool, no: u64, yes: u64) -> u64 {
     no ^ ((no ^ yes) & u64::from(condition).wrapping_neg())
-}
-
-/// How many slots are meant in both buckets.
-#[inline(always)]
-fn ones(answers: [u64; 2]) -> u64 {
-    u64::from(answers[0].count_ones() + answers[1].count_ones())
 }
 
 /// From Steele and Vigna, "Computationally easy, spectrally good multipliers" (2021), table 6.
