@@ -28,6 +28,7 @@ mod bins;
 mod bitmap;
 mod bits;
 mod bloom;
+#[allow(dead_code)] // Until the plan knows this kind.
 mod cuckoo;
 mod digest_set;
 mod filter;

@@ -139,7 +139,7 @@ impl Lanes {
     /// Returns the offset of the first slot in an answer that has one.
     #[inline(always)]
     pub(super) fn offset(&self, answer: u64) -> u64 {
-        u64::from(answer.trailing_zeros() * self.reciprocal >> 16)
+        u64::from((answer.trailing_zeros() * self.reciprocal) >> 16)
     }
 
     /// Returns what a fingerprint is at an offset of its bucket.

@@ -36,7 +36,6 @@ pub struct Cuckoo<B = Bitmap> {
 /// costs more than it saves.
 const PREFETCH_FROM_WORDS: u64 = (2 << 20) / 8;
 
-#[allow(dead_code)] // Until the plan knows this kind.
 impl Cuckoo<Bitmap> {
     /// Makes an empty filter of this geometry.
     ///
@@ -49,7 +48,6 @@ impl Cuckoo<Bitmap> {
     }
 }
 
-#[allow(dead_code)] // Until the plan knows this kind.
 impl<B: Bits<Word = u64>> Cuckoo<B> {
     /// Uses words that are there, such as those of a file; `None` if they are not as many as the table
     /// has. Their contents are not looked at: see [`is_valid`](Self::is_valid).
@@ -140,7 +138,6 @@ impl<B: Bits<Word = u64>> Cuckoo<B> {
     }
 }
 
-#[allow(dead_code)] // Until the plan knows this kind.
 impl<B: BitsMut> Cuckoo<B> {
     /// Returns the words for writing, such as to read them from a file.
     pub(crate) fn words_mut(&mut self) -> &mut [u64] {
