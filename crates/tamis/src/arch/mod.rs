@@ -18,12 +18,14 @@ pub(crate) mod memory;
 pub(crate) mod partition;
 pub(crate) mod scalar;
 pub(crate) mod select;
+mod unaligned;
 
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 use std::sync::atomic::{AtomicU8, Ordering};
 
 pub use memory::prefetch;
 pub(crate) use memory::{prefetch_index, prefetch_write};
+pub(crate) use unaligned::bits_at;
 
 use crate::bits::Word;
 use crate::strategy::SplitBlock;

@@ -1,0 +1,261 @@
+//! The slots of a bucket, compared all at once.
+
+use crate::arch::bits_at;
+
+/// How slots lie in words, and how a bucket of them is asked.
+///
+/// Slot `i` is the bits from `i * width` on. Zero is an empty slot; fingerprint `f` at offset `j` of
+/// its bucket is `f * bucket + j + 1`. Each is below 2^width: there are ⌊(2^width − 1) / bucket⌋
+/// fingerprints.
+///
+/// Answers about a bucket are words with a bit for each slot that is meant: [`offset`](Self::offset)
+/// finds the first, `count_ones` says how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lanes {
+    width: u32,
+    bucket: u32,
+    /// The bits of one slot.
+    slot: u64,
+    /// The lowest bit of every slot of a bucket, `bucket` times: times a fingerprint, it is the
+    /// fingerprint's lowest value in every slot.
+    spread: u64,
+    /// What the offset of each slot adds to it.
+    offsets: u64,
+    /// The lowest bit of every slot.
+    ones: u64,
+    /// The highest bit of every slot.
+    highs: u64,
+    /// The answer that means every slot.
+    all: u64,
+    /// From the number of an answer's bit to the slot it stands for, times 2¹⁶.
+    reciprocal: u32,
+}
+
+/// The bits that one read at any bit gives for certain.
+const READ_BITS: u32 = 57;
+
+/// The distance of an answer's bits where a bucket is too wide for one read.
+const WIDE_ANSWER: u32 = 16;
+
+impl Lanes {
+    /// Returns the lanes of buckets of 2 to 4 slots, each of 4 to 32 bits.
+    pub(super) fn new(bucket: u32, width: u32) -> Self {
+        let is_narrow = bucket * width <= READ_BITS;
+        let sum = |of: &dyn Fn(u32) -> u64| match is_narrow {
+            true => (0..bucket).map(|j| of(j) << (j * width)).sum::<u64>(),
+            false => 0,
+        };
+        let highs = sum(&|_| 1 << (width - 1));
+        let wide = (0..bucket).map(|j| 1 << (j * WIDE_ANSWER)).sum();
+        Self {
+            width,
+            bucket,
+            slot: (1 << width) - 1,
+            spread: sum(&|_| u64::from(bucket)),
+            offsets: sum(&|j| u64::from(j) + 1),
+            ones: sum(&|_| 1),
+            highs,
+            all: if is_narrow { highs } else { wide },
+            reciprocal: (1 << 16) / (if is_narrow { width } else { WIDE_ANSWER }) + 1,
+        }
+    }
+
+    /// Returns the bits of a slot.
+    pub(super) const fn width(&self) -> u32 {
+        self.width
+    }
+
+    /// Returns the slots of a bucket.
+    #[inline(always)]
+    pub(super) const fn bucket(&self) -> u64 {
+        self.bucket as u64
+    }
+
+    /// Returns how many fingerprints there are.
+    pub(super) const fn fingerprints(&self) -> u64 {
+        self.slot / self.bucket as u64
+    }
+
+    /// Returns the first bit of a slot.
+    #[inline(always)]
+    pub(super) const fn bit(&self, slot: u64) -> u64 {
+        slot * self.width as u64
+    }
+
+    /// Tells whether a bucket fits one read.
+    #[inline(always)]
+    const fn is_narrow(&self) -> bool {
+        self.ones != 0
+    }
+
+    /// Tells whether one of two buckets, given by their first slots, holds a fingerprint.
+    #[inline(always)]
+    pub(super) fn either_holds(&self, words: &[u64], starts: [u64; 2], fingerprint: u64) -> bool {
+        if !self.is_narrow() {
+            return self.either_holds_wide(words, starts, fingerprint);
+        }
+        let pattern = fingerprint.wrapping_mul(self.spread).wrapping_add(self.offsets);
+        // A borrow comes only from a slot of zero: whether there is one is told exactly, though not
+        // which. What lies above the bucket borrows from nothing below.
+        let zero = |start: u64| {
+            let lanes = bits_at(words, self.bit(start)) ^ pattern;
+            lanes.wrapping_sub(self.ones) & !lanes
+        };
+        (zero(starts[0]) | zero(starts[1])) & self.highs != 0
+    }
+
+    #[inline(never)]
+    fn either_holds_wide(&self, words: &[u64], starts: [u64; 2], fingerprint: u64) -> bool {
+        starts.iter().fold(0, |found, &start| found | self.holding(words, start, fingerprint)) != 0
+    }
+
+    /// Returns the slots of a bucket that hold a fingerprint.
+    #[inline(always)]
+    pub(super) fn holding(&self, words: &[u64], start: u64, fingerprint: u64) -> u64 {
+        if self.is_narrow() {
+            let pattern = fingerprint.wrapping_mul(self.spread).wrapping_add(self.offsets);
+            self.zeros(bits_at(words, self.bit(start)) ^ pattern)
+        } else {
+            self.wide(|j| self.get(words, start + j) == self.value(fingerprint, j))
+        }
+    }
+
+    /// Returns the empty slots of a bucket.
+    #[inline(always)]
+    pub(super) fn empty(&self, words: &[u64], start: u64) -> u64 {
+        if self.is_narrow() {
+            self.zeros(bits_at(words, self.bit(start)))
+        } else {
+            self.wide(|j| self.get(words, start + j) == 0)
+        }
+    }
+
+    /// Returns the answer that means every slot of a bucket.
+    #[inline(always)]
+    pub(super) const fn all(&self) -> u64 {
+        self.all
+    }
+
+    /// Returns the offset of the first slot in an answer that has one.
+    #[inline(always)]
+    pub(super) fn offset(&self, answer: u64) -> u64 {
+        u64::from((answer.trailing_zeros() * self.reciprocal) >> 16)
+    }
+
+    /// Returns what a fingerprint is at an offset of its bucket.
+    #[inline(always)]
+    pub(super) fn value(&self, fingerprint: u64, offset: u64) -> u64 {
+        fingerprint * self.bucket() + offset + 1
+    }
+
+    /// Returns the fingerprint and the offset that a value other than zero stands for.
+    #[inline(always)]
+    pub(super) fn parts(&self, value: u64) -> (u64, u64) {
+        let x = value - 1;
+        // By constants: a division takes longer than all else here.
+        let fingerprint = match self.bucket {
+            2 => x / 2,
+            3 => x / 3,
+            _ => x / 4,
+        };
+        (fingerprint, x - fingerprint * self.bucket())
+    }
+
+    /// Reads a slot.
+    #[inline(always)]
+    pub(super) fn get(&self, words: &[u64], slot: u64) -> u64 {
+        bits_at(words, self.bit(slot)) & self.slot
+    }
+
+    /// Changes a slot by exclusive or: fills an empty one with a value, empties one that holds it.
+    #[inline(always)]
+    pub(super) fn flip(&self, words: &mut [u64], slot: u64, value: u64) {
+        let bit = self.bit(slot);
+        let (index, shift) = ((bit / 64) as usize, bit % 64);
+        let pair = &mut words[index..index + 2];
+        pair[0] ^= value << shift;
+        pair[1] ^= value >> 1 >> (63 - shift);
+    }
+
+    /// Returns the highest bits of the slots that are zero.
+    #[inline(always)]
+    fn zeros(&self, lanes: u64) -> u64 {
+        // All bits of every slot but the highest.
+        let lows = self.highs - self.ones;
+        // No carry leaves a slot: the sum's high bit is set if a low one was.
+        !(((lanes & lows) + lows) | lanes) & self.highs
+    }
+
+    /// Returns the slots, of a bucket too wide for one read, for which this holds.
+    #[inline(never)]
+    fn wide(&self, holds: impl Fn(u64) -> bool) -> u64 {
+        (0..self.bucket()).map(|j| u64::from(holds(j)) << (j * u64::from(WIDE_ANSWER))).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every bucket size and width.
+    pub(super) fn all() -> impl Iterator<Item = Lanes> {
+        (2..=4).flat_map(|bucket| (4..=32).map(move |width| Lanes::new(bucket, width)))
+    }
+
+    #[test]
+    fn every_value_has_its_parts_and_fits_its_slot() {
+        for lanes in all() {
+            let last = lanes.fingerprints() - 1;
+            for fingerprint in [0, 1, last / 2, last] {
+                for offset in 0..lanes.bucket() {
+                    let value = lanes.value(fingerprint, offset);
+                    assert!(value > 0 && value <= lanes.slot, "{lanes:?}");
+                    assert_eq!(lanes.parts(value), (fingerprint, offset), "{lanes:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn buckets_answer_as_their_slots_one_by_one() {
+        for lanes in all() {
+            let mut words = vec![0; 40];
+            let slots = 38 * 64 / u64::from(lanes.width);
+            let mut random = 1_u64;
+            for slot in 0..slots {
+                random = random.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1);
+                // Few values, so that many slots agree, and many that differ by one bit.
+                let offset = random >> 60 & 3;
+                let fingerprint = (random >> 50 & 1) * (lanes.fingerprints() - 1);
+                if offset < lanes.bucket() {
+                    lanes.flip(&mut words, slot, lanes.value(fingerprint, offset));
+                    assert_eq!(lanes.get(&words, slot), lanes.value(fingerprint, offset));
+                }
+            }
+            let offsets = |answer: u64| {
+                let mut answer = answer;
+                let mut offsets = Vec::new();
+                while answer != 0 {
+                    offsets.push(lanes.offset(answer));
+                    answer &= answer - 1;
+                }
+                offsets
+            };
+            for start in 0..=slots - lanes.bucket() {
+                let filter = |holds: &dyn Fn(u64) -> bool| -> Vec<u64> {
+                    (0..lanes.bucket()).filter(|&j| holds(j)).collect()
+                };
+                let empty = filter(&|j| lanes.get(&words, start + j) == 0);
+                assert_eq!(offsets(lanes.empty(&words, start)), empty, "{lanes:?} at {start}");
+                for fingerprint in [0, 1, lanes.fingerprints() - 1] {
+                    let value = |j| lanes.value(fingerprint, j);
+                    let holding = filter(&|j| lanes.get(&words, start + j) == value(j));
+                    let found = offsets(lanes.holding(&words, start, fingerprint));
+                    assert_eq!(found, holding, "{lanes:?} at {start}");
+                    let either = lanes.either_holds(&words, [start, start], fingerprint);
+                    assert_eq!(either, !holding.is_empty(), "{lanes:?} at {start}");
+                }
+            }
+        }
+    }
+}

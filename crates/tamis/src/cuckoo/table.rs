@@ -1,0 +1,343 @@
+//! Where an item may lie, and what it is there: the rules of the cuckoo filter, over words that the
+//! caller holds.
+//!
+//! ```text
+//!            left half                                right half
+//! slots    |0|1|2|3|4|5|6|7|8|9|                    |10|11|12|13|14|15|16|17|18|19|
+//! buckets    ╰─2─╯   ╰─4─╯                                ╰─13─╯ ╰─15─╯
+//!              start ∈ 0..9     fingerprint f ◀──▶        start ∈ 10..19
+//! ```
+//!
+//! A bucket is `bucket` neighbouring slots and starts at any slot: neighbouring buckets overlap, which
+//! lets a table of buckets of two be filled to 96.5 % (Lehman and Panigrahy, "3.5-way Cuckoo Hashing
+//! for the Price of 2-and-a-Bit", 2009), where separate ones end at 89.7 %. Schmitz, Zentgraf and
+//! Rahmann, "Smaller and More Flexible Cuckoo Filters" (2025), make filters of them; two things differ
+//! here:
+//!
+//! * An item has one bucket in each half. The halves share no slot, so the buckets of an item are
+//!   never the same and never overlap: it has `2 * bucket` slots, whatever the table's size.
+//! * The way to the other bucket is a reflection, `left + right ≡ sum(fingerprint)` modulo the number
+//!   of starts in a half: any number will do, and the way back is the same.
+//!
+//! A slot holds the fingerprint and the offset of the slot in its bucket, so that an entry knows both
+//! of its buckets. A **key** is the fingerprint with both buckets; the left start says all of it.
+//!
+//! Invariants, of tables that only this code has written:
+//!
+//! * An entry with fingerprint `f` and left start `l` lies in one of the two buckets of `(f, l)`, with
+//!   its offset there. So a lookup of a key finds the entries of that key, all of them and no others:
+//!   they are interchangeable, and to remove one is to remove any one.
+//! * A key never has more entries than items were inserted with it, less those removed, and has as many
+//!   unless it has `2 * bucket`: then nothing removes one. So no item is ever missed.
+//!
+//! Two items are taken for one another if they share the key, of which each is one of
+//! `fingerprints * starts`, exactly uniform: that is the rate (`plan.rs`), and it is not the number of
+//! slots that counts.
+//!
+//! Bytes from elsewhere may break the invariants, and then answers are wrong; nothing panics.
+
+use super::lanes::Lanes;
+use super::search::Search;
+use crate::arch::{prefetch_index, prefetch_write};
+use crate::filter::Removed;
+use crate::strategy::scale;
+
+/// The most slots of a table. Searches have 16 bits of a word for other things.
+pub(crate) const MAX_SLOTS: u64 = 1 << 48;
+
+/// The geometry of a table: pure rules, without storage.
+///
+/// Words given to its methods are [`len_words`](Self::len_words) many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Table {
+    lanes: Lanes,
+    /// How many buckets start in a half.
+    starts: u64,
+    /// The first slot of the right half.
+    right: u64,
+    fingerprints: u64,
+}
+
+/// What items must share to be taken for one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(super) fingerprint: u64,
+    /// The first slots of the buckets.
+    pub(super) starts: [u64; 2],
+}
+
+/// What a slot holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) fingerprint: u64,
+    /// The first slot of the bucket that it lies in.
+    pub(super) own: u64,
+    /// The first slot of its other bucket.
+    pub(super) other: u64,
+}
+
+impl Entry {
+    fn key(self) -> Key {
+        let (left, right) = (self.own.min(self.other), self.own.max(self.other));
+        Key { fingerprint: self.fingerprint, starts: [left, right] }
+    }
+}
+
+/// There is no slot for an entry, nor a way to make one free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full;
+
+/// What became of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Added {
+    /// It is in, once.
+    New,
+    /// It is in once more.
+    Again,
+    /// Its slots all hold it already: the count is not exact any more, and nothing has changed.
+    Saturated,
+}
+
+impl Table {
+    /// Returns the table of buckets of 2 to 4 slots of 4 to 32 bits, with `starts` buckets in a half.
+    pub(crate) fn new(bucket: u32, slot_bits: u32, starts: u64) -> Self {
+        let lanes = Lanes::new(bucket, slot_bits);
+        let right = starts + u64::from(bucket) - 1;
+        Self { lanes, starts, right, fingerprints: lanes.fingerprints() }
+    }
+
+    /// Returns the table of this number of slots, as [`slots`](Self::slots) counts them; `None` if there
+    /// is none, or if a number is out of its range.
+    pub(crate) fn from_slots(bucket: u32, slot_bits: u32, slots: u64) -> Option<Self> {
+        let in_range = (2..=4).contains(&bucket)
+            && (4..=32).contains(&slot_bits)
+            && slots.is_multiple_of(2)
+            && slots <= MAX_SLOTS;
+        let starts = (slots / 2).checked_sub(u64::from(bucket) - 1).filter(|&starts| starts > 0)?;
+        in_range.then(|| Self::new(bucket, slot_bits, starts))
+    }
+
+    /// Returns the slots of a bucket.
+    pub(crate) const fn bucket(&self) -> u32 {
+        self.lanes.bucket() as u32
+    }
+
+    /// Returns the bits of a slot.
+    pub(crate) const fn slot_bits(&self) -> u32 {
+        self.lanes.width()
+    }
+
+    /// Returns how many fingerprints there are.
+    pub(crate) const fn fingerprints(&self) -> u64 {
+        self.fingerprints
+    }
+
+    /// Returns the bits of all slots, without the spare word.
+    pub(crate) const fn len_bits(&self) -> u64 {
+        self.lanes.bit(self.slots())
+    }
+
+    /// Returns how many buckets start in a half.
+    pub(crate) const fn starts(&self) -> u64 {
+        self.starts
+    }
+
+    /// Returns the number of keys: how many items can be told apart.
+    pub(crate) fn keys_in_all(&self) -> f64 {
+        self.starts as f64 * self.fingerprints as f64
+    }
+
+    /// Returns the number of slots.
+    pub(crate) const fn slots(&self) -> u64 {
+        2 * self.right
+    }
+
+    /// Returns the number of words: a spare one follows the slots, which reads may touch.
+    pub(crate) const fn len_words(&self) -> u64 {
+        self.lanes.bit(self.slots()).div_ceil(64) + 1
+    }
+
+    /// Returns how many entries a key can have.
+    #[inline(always)]
+    pub(crate) const fn most_copies(&self) -> u64 {
+        2 * self.lanes.bucket()
+    }
+
+    #[inline(always)]
+    pub(super) const fn lanes(&self) -> &Lanes {
+        &self.lanes
+    }
+
+    /// Returns the key of an item. Left starts and fingerprints are the two leading digits of `hash` as
+    /// a fraction, and so uniform together, up to 2⁶⁴ keys.
+    #[inline(always)]
+    pub(crate) fn key(&self, hash: u64) -> Key {
+        let product = u128::from(hash) * u128::from(self.starts);
+        let (start, rest) = ((product >> 64) as u64, product as u64);
+        let fingerprint = scale(rest, self.fingerprints);
+        Key { fingerprint, starts: [start, self.right + self.reflect(fingerprint, start)] }
+    }
+
+    /// Returns the start, counted in the other half, of the other bucket of a fingerprint.
+    #[inline(always)]
+    fn reflect(&self, fingerprint: u64, start: u64) -> u64 {
+        // Mixed well: by plain multiples of the golden ratio, a table of 10⁶ slots of 6 bits was full at
+        // 94.6 %, and is at 96 %. The ways between buckets closed into too many short circles.
+        let x = (fingerprint + 1).wrapping_mul(MULTIPLIER);
+        let sum = scale((x ^ x >> 32).wrapping_mul(MULTIPLIER), self.starts);
+        let (start, is_negative) = sum.overflowing_sub(start);
+        start.wrapping_add(if is_negative { self.starts } else { 0 })
+    }
+
+    /// Returns the entry in a slot; `None` if the slot is empty, or holds what this code never writes.
+    #[inline(always)]
+    pub(super) fn entry(&self, words: &[u64], slot: u64) -> Option<Entry> {
+        let value = self.lanes.get(words, slot);
+        if value == 0 {
+            return None;
+        }
+        let (fingerprint, offset) = self.lanes.parts(value);
+        let first = if slot < self.right { 0 } else { self.right };
+        // Below zero is far above all starts.
+        let start = (slot - first).wrapping_sub(offset);
+        if start >= self.starts || fingerprint >= self.fingerprints {
+            return None;
+        }
+        let other = self.right - first + self.reflect(fingerprint, start);
+        Some(Entry { fingerprint, own: first + start, other })
+    }
+
+    /// Tells whether an item with this hash may be in.
+    #[inline(always)]
+    pub(crate) fn contains(&self, words: &[u64], hash: u64) -> bool {
+        let key = self.key(hash);
+        self.lanes.either_holds(words, key.starts, key.fingerprint)
+    }
+
+    /// Returns the slots in each bucket that hold a key.
+    #[inline(always)]
+    fn holding(&self, words: &[u64], key: Key) -> [u64; 2] {
+        let [left, right] = key.starts;
+        let holding = |start| self.lanes.holding(words, start, key.fingerprint);
+        [holding(left), holding(right)]
+    }
+
+    /// Counts the entries of an item: how often it was inserted, or more; no bound if it is
+    /// [`most_copies`](Self::most_copies).
+    #[inline]
+    pub(crate) fn count(&self, words: &[u64], hash: u64) -> u64 {
+        let holding = self.holding(words, self.key(hash));
+        u64::from(holding[0].count_ones() + holding[1].count_ones())
+    }
+
+    /// Asks for the memory that a lookup will touch.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, words: &[u64], hash: u64) {
+        for start in self.key(hash).starts {
+            self.prefetch_start(words, start);
+        }
+    }
+
+    /// Asks for the memory of a bucket.
+    #[inline(always)]
+    pub(super) fn prefetch_start(&self, words: &[u64], start: u64) {
+        prefetch_index(words, (self.lanes.bit(start) / 64) as usize);
+    }
+
+    /// Asks for the memory that an insert or a removal will touch.
+    #[inline(always)]
+    pub(crate) fn prefetch_write(&self, words: &[u64], hash: u64) {
+        for start in self.key(hash).starts {
+            prefetch_write(words, (self.lanes.bit(start) / 64) as usize);
+        }
+    }
+
+    /// Puts an entry in, moving others to their other slots if need be.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if that takes too long; nothing has changed then.
+    #[inline]
+    pub(crate) fn insert(
+        &self,
+        words: &mut [u64],
+        search: &mut Search,
+        key: Key,
+    ) -> Result<Added, Full> {
+        // No bits are counted: machines without an instruction for it would take as long for that as
+        // for all else.
+        let holding = self.holding(words, key);
+        if holding[0] & holding[1] == self.lanes.all() {
+            return Ok(Added::Saturated);
+        }
+        let [left, right] = key.starts;
+        let empty = [self.lanes.empty(words, left), self.lanes.empty(words, right)];
+        if empty[0] | empty[1] == 0 {
+            search.make_room(self, words, key)?;
+        } else {
+            // The left bucket first: searches are no longer than with the emptier one first. By a mask,
+            // since a branch would go wrong often, and the next item wait for it.
+            let is_right = empty[0] == 0;
+            let start = select(is_right, left, right);
+            let offset = self.lanes.offset(select(is_right, empty[0], empty[1]));
+            self.flip(words, start + offset, key.fingerprint, start);
+        }
+        Ok(if holding[0] | holding[1] == 0 { Added::New } else { Added::Again })
+    }
+
+    /// Removes an entry of an item: any, since they are interchangeable.
+    #[inline]
+    pub(crate) fn remove(&self, words: &mut [u64], hash: u64) -> Removed {
+        let key = self.key(hash);
+        let holding = self.holding(words, key);
+        if holding[0] | holding[1] == 0 {
+            return Removed::Absent;
+        }
+        if holding[0] & holding[1] == self.lanes.all() {
+            return Removed::Saturated;
+        }
+        let is_right = holding[0] == 0;
+        let start = select(is_right, key.starts[0], key.starts[1]);
+        let offset = self.lanes.offset(select(is_right, holding[0], holding[1]));
+        self.flip(words, start + offset, key.fingerprint, start);
+        Removed::Yes
+    }
+
+    /// Fills an empty slot with the entry of a fingerprint in the bucket from `start` on, or empties the
+    /// slot that holds it.
+    #[inline(always)]
+    pub(super) fn flip(&self, words: &mut [u64], slot: u64, fingerprint: u64, start: u64) {
+        self.lanes.flip(words, slot, self.lanes.value(fingerprint, slot - start));
+    }
+
+    /// Returns the keys of all entries, in the order of their slots.
+    pub(crate) fn keys(&self, words: &[u64]) -> impl Iterator<Item = Key> {
+        (0..self.slots()).filter_map(|slot| self.entry(words, slot).map(Entry::key))
+    }
+
+    /// Counts the slots that are not empty. Reads all of them.
+    pub(crate) fn items(&self, words: &[u64]) -> u64 {
+        (0..self.slots()).map(|slot| u64::from(self.lanes.get(words, slot) != 0)).sum()
+    }
+
+    /// Tells whether every slot is empty or holds an entry, and every other bit is zero: bytes that are
+    /// not a table of this geometry fail at once. Reads all of them.
+    pub(crate) fn is_valid(&self, words: &[u64]) -> bool {
+        let end = self.lanes.bit(self.slots());
+        let (full, rest) = ((end / 64) as usize, end % 64);
+        words.len() as u64 == self.len_words()
+            && words[full] >> rest == 0
+            && words[full + 1..].iter().all(|&word| word == 0)
+            && (0..self.slots())
+                .all(|slot| self.lanes.get(words, slot) == 0 || self.entry(words, slot).is_some())
+    }
+}
+
+/// Returns `yes` if `condition` holds, and else `no`, without a branch.
+#[inline(always)]
+fn select(condition: bool, no: u64, yes: u64) -> u64 {
+    no ^ ((no ^ yes) & u64::from(condition).wrapping_neg())
+}
+
+/// From Steele and Vigna, "Computationally easy, spectrally good multipliers" (2021), table 6.
+const MULTIPLIER: u64 = 0xd134_2543_de82_ef95;
