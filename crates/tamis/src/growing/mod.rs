@@ -1,10 +1,290 @@
 //! Filters that grow with what they hold.
+//!
+//! [`Growing`] is ours, a table of hash prefixes whose pages split (`prefixes/`); `redis` has the layers of
+//! RedisBloom.
 
-#[allow(dead_code)]
 pub(crate) mod prefixes;
 pub(crate) mod redis;
 
+use crate::bits::{BitView, Bitmap, Bits, BitsMut, OutOfMemory};
+use crate::filter::{Filter, InsertError, Merge, MergeError, NoRoom, TryInsert};
+use crate::hash::Hasher;
+use crate::plan::{Plan, PlanError};
+use crate::strategy::Kind;
+use prefixes::{FlatPages, GrowError, Growth, OwnedPages, Table, WordsError};
 pub use redis::{
     RedisBloom, RedisBloomError, RedisBloomOptions, RedisChunkError, RedisHeaderError,
     RedisHeaderErrorKind, RedisInsertError, RedisLayer,
 };
+
+/// A filter for any number of items: it starts with a few hundred bytes, grows without the items, and keeps
+/// its rate for ever.
+///
+/// It takes some 15 bits an item at 1 %, flat from ten thousand items to hundreds of millions, and two or three
+/// more beyond; a lookup reads the directory and one or two lines. Where the number of items is known,
+/// [`Bloom`](crate::Bloom) is smaller and faster.
+///
+/// # Examples
+///
+/// ```
+/// use tamis::{Filter, Growing, Hasher, TryInsert};
+///
+/// let mut seen = Growing::new(0.01, Hasher::default())?;
+/// for item in 0..100_000_u64 {
+///     seen.try_insert(&item)?;
+/// }
+/// assert!((0..100_000_u64).all(|item| seen.contains(&item)));
+/// assert!(seen.estimate_rate() < 0.01);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Growing<B = Bitmap> {
+    plan: Plan,
+    hasher: Hasher,
+    held: Held<B>,
+}
+
+/// Where the prefixes are.
+#[derive(Clone, Debug)]
+enum Held<B> {
+    /// In pages of their own, which grow.
+    Pages(Table<OwnedPages>),
+    /// In words, as a file has them. The first insert copies them into pages.
+    Words(Table<FlatPages<B>>),
+}
+
+/// Runs an expression on whichever table it is.
+macro_rules! with_table {
+    ($filter:expr, $table:ident => $body:expr) => {
+        match &$filter.held {
+            Held::Pages($table) => $body,
+            Held::Words($table) => $body,
+        }
+    };
+}
+
+impl Growing {
+    /// Makes an empty filter that keeps `rate`, a probability, whatever comes.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::Rate`] unless `0.0 < rate && rate < 1.0`; [`PlanError::TooLarge`] if not even a small
+    /// filter of 64-bit hashes keeps it; [`PlanError::Memory`].
+    pub fn new(rate: f64, hasher: Hasher) -> Result<Self, PlanError> {
+        Self::by_plan(&Plan::for_kind(Kind::Growing, 1, rate)?, hasher)
+    }
+
+    /// Makes an empty filter by a plan: its rate counts, its number of items is what you expect.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`].
+    pub fn by_plan(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
+        let table = Table::new(growth_of(plan)?)?;
+        Ok(Self { plan: *plan, hasher, held: Held::Pages(table) })
+    }
+}
+
+/// The rule of growth follows from the rate.
+fn growth_of(plan: &Plan) -> Result<Growth, PlanError> {
+    if plan.kind() != Kind::Growing {
+        return Err(PlanError::OtherKind { expected: Kind::Growing, found: plan.kind() });
+    }
+    let (kind, items, rate) = (plan.kind(), plan.items(), plan.rate());
+    Growth::for_rate(rate).ok_or(PlanError::TooLarge { kind, items, rate })
+}
+
+impl<'a> Growing<BitView<'a>> {
+    /// Uses words that lie elsewhere, such as in a mapped file, without a copy. Reads all of them once.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Words`] unless a filter of this
+    /// plan wrote them, or could have.
+    pub fn view(plan: &Plan, hasher: Hasher, words: &'a [u64]) -> Result<Self, PlanError> {
+        Self::restore(plan, hasher, BitView::new(words))
+    }
+}
+
+impl<B: Bits<Word = u64>> Growing<B> {
+    /// Uses words that hold a filter of this plan; errors as for [`view`](Growing::view).
+    pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
+        let table = Table::view(growth_of(plan)?, bits).map_err(|error| PlanError::Words {
+            kind: Kind::Growing,
+            reason: match error {
+                WordsError::Head => "the head does not fit the pages",
+                WordsError::Page(_) => "a page is not as pages are written",
+            },
+        })?;
+        Ok(Self { plan: *plan, hasher, held: Held::Words(table) })
+    }
+
+    /// Borrows the filter as one whose words are elsewhere; `None` once it has grown, since it is no longer in
+    /// one run of words then. Constant time.
+    pub fn as_view(&self) -> Option<Growing<BitView<'_>>> {
+        match &self.held {
+            Held::Pages(_) => None,
+            Held::Words(table) => {
+                let held = Held::Words(table.as_view());
+                Some(Growing { plan: self.plan, hasher: self.hasher, held })
+            }
+        }
+    }
+
+    /// Returns how many items were new when they came.
+    pub fn items(&self) -> u64 {
+        with_table!(self, table => table.counts().items)
+    }
+
+    /// Returns the memory of the filter now: all allocations, the spare words in them included.
+    pub fn memory_bytes(&self) -> u64 {
+        match &self.held {
+            Held::Pages(table) => table.memory_bytes(),
+            Held::Words(table) => table.len_words() * 8,
+        }
+    }
+
+    /// Returns how many words [`each_words`](Self::each_words) hands on.
+    pub(crate) fn len_words(&self) -> u64 {
+        with_table!(self, table => table.len_words())
+    }
+
+    /// Hands on the words of a file in order.
+    ///
+    /// # Errors
+    ///
+    /// Those of `each`.
+    pub(crate) fn each_words<E>(
+        &self,
+        each: impl FnMut(&[u64]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        with_table!(self, table => table.write_words(each))
+    }
+
+    /// Copies the table into pages.
+    fn to_pages(&self) -> Result<Table, OutOfMemory> {
+        with_table!(self, table => table.to_owned())
+    }
+
+    /// Returns the table to be changed, in pages.
+    fn pages_mut(&mut self) -> Result<&mut Table, NoRoom> {
+        if let Held::Words(table) = &self.held {
+            self.held = Held::Pages(table.to_owned().map_err(NoRoom::Memory)?);
+        }
+        match &mut self.held {
+            Held::Pages(table) => Ok(table),
+            Held::Words(_) => unreachable!("just copied into pages"),
+        }
+    }
+}
+
+impl<B: Bits<Word = u64>, C: Bits<Word = u64>> PartialEq<Growing<C>> for Growing<B> {
+    fn eq(&self, other: &Growing<C>) -> bool {
+        let words = |each: &mut dyn FnMut(&[u64])| {
+            let Ok(()) = other.each_words(|words| {
+                each(words);
+                Ok::<(), std::convert::Infallible>(())
+            });
+        };
+        if (self.plan, self.hasher, self.len_words())
+            != (other.plan, other.hasher, other.len_words())
+        {
+            return false;
+        }
+        let (mut one, mut two) = (Vec::new(), Vec::new());
+        words(&mut |words| two.extend_from_slice(words));
+        let Ok(()) = self.each_words(|words| {
+            one.extend_from_slice(words);
+            Ok::<(), std::convert::Infallible>(())
+        });
+        one == two
+    }
+}
+
+impl<B: Bits<Word = u64>> Filter for Growing<B> {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    #[inline]
+    fn hasher(&self) -> Hasher {
+        self.hasher
+    }
+
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        with_table!(self, table => table.contains(hash))
+    }
+
+    #[inline]
+    fn prefetch_hash(&self, hash: u64) {
+        with_table!(self, table => table.prefetch(hash));
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
+        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+        with_table!(self, table => table.contains_each(hashes, answers));
+    }
+
+    /// Returns the number of items that were new, with those that were taken for present: about exact.
+    fn estimate_items(&self) -> f64 {
+        // Of the absent ones that came, a share of the present rate was not stored, half of it on the way.
+        let rate = self.estimate_rate().min(0.999);
+        self.items() as f64 * (1.0 + rate / (1.0 - rate) / 2.0)
+    }
+
+    /// Returns the present rate, exactly.
+    fn estimate_rate(&self) -> f64 {
+        with_table!(self, table => table.rate()).min(1.0)
+    }
+
+    /// Returns the share of the rate that is used up.
+    fn fill(&self) -> f64 {
+        (self.estimate_rate() / self.plan.rate()).min(1.0)
+    }
+}
+
+impl<B: BitsMut> TryInsert for Growing<B> {
+    #[inline]
+    fn try_insert_hash(&mut self, hash: u64) -> Result<bool, InsertError> {
+        let table = self.pages_mut().map_err(|reason| InsertError { inserted: 0, reason })?;
+        let items = table.counts().items;
+        table.insert(hash).map_err(|error| InsertError { inserted: 0, reason: no_room(error, items) })
+    }
+
+    fn try_insert_hashes(
+        &mut self,
+        hashes: &[u64],
+        answers: &mut [u64],
+    ) -> Result<(), InsertError> {
+        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+        let table = self.pages_mut().map_err(|reason| InsertError { inserted: 0, reason })?;
+        table.insert_each(hashes, answers).map_err(|(inserted, error)| {
+            InsertError { inserted, reason: no_room(error, table.counts().items) }
+        })
+    }
+}
+
+fn no_room(error: GrowError, items: u64) -> NoRoom {
+    match error {
+        GrowError::Full => NoRoom::Full { items },
+        GrowError::Memory(memory) => NoRoom::Memory(memory),
+    }
+}
+
+impl<B: BitsMut, C: Bits<Word = u64>> Merge<Growing<C>> for Growing<B> {
+    /// Takes in the prefixes of the other: the rate is at most the sum of both, and may be above the one asked
+    /// for then, which [`is_over_rate`](Filter::is_over_rate) tells. Time in proportion to both.
+    fn merge(&mut self, other: &Growing<C>) -> Result<(), MergeError> {
+        let (expected, found) = (self.layout(), other.layout());
+        if expected != found {
+            return Err(MergeError::Layout { expected, found });
+        }
+        // Into a copy, since a merge that fails half way must leave this filter as it was.
+        let mut table = self.to_pages().map_err(|memory| MergeError::NoRoom(NoRoom::Memory(memory)))?;
+        let merged = with_table!(other, other => table.merge(other));
+        merged.map_err(|error| MergeError::NoRoom(no_room(error, table.counts().items)))?;
+        self.held = Held::Pages(table);
+        Ok(())
+    }
+}

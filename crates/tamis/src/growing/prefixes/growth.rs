@@ -1,6 +1,6 @@
 //! How the filter grows: which remainders at which depth, and when pages split, for a rate for ever.
 
-use super::page::{ENTRY_BITS_MAX, QUOTIENT_BITS, QUOTIENTS};
+use super::page::{BLOCKS, ENTRY_BITS_MAX, QUOTIENT_BITS, QUOTIENTS};
 
 /// The rule by which a filter grows; follows from the rate alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,9 @@ const SPLIT_STRETCH: u64 = 8;
 /// Pages split between these numbers of entries: fewer waste the code of the quotients, more make runs
 /// long.
 const SPLIT_AT: (u32, u32) = (640, 1280);
+
+/// Words of a page beside its blocks: its head, and its place in the directory.
+const EMPTY_HEAD_WORDS: f64 = 6.0;
 
 /// The directory stays below 2⁴¹ pages, far above any memory.
 const MAX_DEPTH: u32 = 40;
@@ -77,6 +80,38 @@ impl Growth {
                 per_page * grown * (-f64::from(self.remainder_bits(depth))).exp2()
             })
             .sum()
+    }
+
+    /// Computes the rate of a filter that holds so many items: that of all depths until then.
+    pub(crate) fn rate_at(self, items: u64) -> f64 {
+        let (mut rate, mut before) = (0.0, 0.0);
+        for depth in 0..=self.max_depth {
+            // While the shallowest pages have this depth.
+            let last = f64::from(self.split_at) * (1.0 + 1.0 / SPLIT_STRETCH as f64)
+                * f64::from(depth).exp2();
+            let here = (items as f64).min(last) - before;
+            if here <= 0.0 {
+                break;
+            }
+            let pages = f64::from(depth).exp2();
+            rate += here / (pages * QUOTIENTS as f64) * (-f64::from(self.remainder_bits(depth))).exp2();
+            before = last;
+        }
+        rate.min(1.0)
+    }
+
+    /// Computes about how many bits a filter of so many items takes, directory and spare words included.
+    pub(crate) fn bits_at(self, items: u64) -> u64 {
+        let n = (items as f64).max(1.0);
+        let depth = (n / f64::from(self.split_at)).log2().ceil().clamp(0.0, f64::from(self.max_depth));
+        let entry_bits = f64::from(self.remainder_bits(depth as u32)) + 1.0;
+        // Between the sizes at which the pages of a depth have all split: as many as that takes.
+        let pages = (n / f64::from(self.split_at)).max(1.0).min(depth.exp2()).max(depth.exp2() / 2.0);
+        // Of a page: head and directory, a mark for each quotient, half a word of each block, spare words.
+        let of_page = 64.0 * EMPTY_HEAD_WORDS + QUOTIENTS as f64 + 32.0 * BLOCKS as f64 + 128.0;
+        let bits = n * (entry_bits + 1.0) + pages * of_page;
+        // In f64, so that nothing overflows; whole words.
+        (bits / 64.0).ceil().min(2_f64.powi(50)) as u64 * 64
     }
 
     /// Returns at how many entries the next page splits, when `split` of the 2^`depth` are already;

@@ -17,36 +17,42 @@
 
 use super::{Counts, Growth, OwnedPages, Pages, Table, check, page, prefix, write};
 use crate::arch::prefetch_index;
-use crate::bits::OutOfMemory;
+use crate::bits::{BitView, Bits, OutOfMemory};
 
 /// Pages in words that something else owns.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FlatPages<'a> {
-    words: &'a [u64],
+pub(crate) struct FlatPages<B> {
+    bits: B,
     unsplit: usize,
     len: usize,
 }
 
-impl<'a> FlatPages<'a> {
+impl<B: Bits<Word = u64>> FlatPages<B> {
     /// Takes words for pages, whatever they are: answers are total.
-    pub(super) fn unchecked(words: &'a [u64], unsplit: u64, len: u64) -> Self {
-        Self { words, unsplit: unsplit as usize, len: len as usize }
+    pub(super) fn unchecked(bits: B, unsplit: u64, len: u64) -> Self {
+        Self { bits, unsplit: unsplit as usize, len: len as usize }
+    }
+
+    /// Borrows the words.
+    pub(crate) fn as_view(&self) -> FlatPages<BitView<'_>> {
+        let Self { bits, unsplit, len } = self;
+        FlatPages { bits: BitView::new(bits.words()), unsplit: *unsplit, len: *len }
     }
 
     #[inline(always)]
     fn end(&self, number: usize) -> usize {
-        self.words.get(HEAD_WORDS + number).copied().unwrap_or(0) as usize
+        self.bits.words().get(HEAD_WORDS + number).copied().unwrap_or(0) as usize
     }
 
     /// Returns a page: the unsplit are numbered before the split.
     #[inline(always)]
     fn page(&self, number: usize) -> &[u64] {
         let start = if number == 0 { HEAD_WORDS + self.len } else { self.end(number - 1) };
-        self.words.get(start..self.end(number)).unwrap_or_default()
+        self.bits.words().get(start..self.end(number)).unwrap_or_default()
     }
 }
 
-impl Pages for FlatPages<'_> {
+impl<B: Bits<Word = u64>> Pages for FlatPages<B> {
     #[inline(always)]
     fn len_unsplit(&self) -> usize {
         self.unsplit
@@ -65,7 +71,7 @@ impl Pages for FlatPages<'_> {
     #[inline(always)]
     fn prefetch_entry(&self, is_split: bool, number: usize) {
         let number = if is_split { self.unsplit + number } else { number };
-        prefetch_index(self.words, HEAD_WORDS + number);
+        prefetch_index(self.bits.words(), HEAD_WORDS + number);
     }
 }
 
@@ -139,13 +145,20 @@ impl<P: Pages> Table<P> {
     }
 }
 
-impl<'a> Table<FlatPages<'a>> {
+impl<B: Bits<Word = u64>> Table<FlatPages<B>> {
+    /// Borrows the table. Constant time.
+    pub(crate) fn as_view(&self) -> Table<FlatPages<BitView<'_>>> {
+        let pages = self.pages.as_view();
+        Table::with_pages(self.growth, self.depth, self.flip != 0, pages, self.counts)
+    }
+
     /// Uses words as they lie, once all of them are known to be a table's. Reads all of them.
     ///
     /// # Errors
     ///
     /// [`WordsError`] unless a table with this rule of growth wrote the words, or could have.
-    pub(crate) fn view(growth: Growth, words: &'a [u64]) -> Result<Self, WordsError> {
+    pub(crate) fn view(growth: Growth, bits: B) -> Result<Self, WordsError> {
+        let words = bits.words();
         let &[order, items, unsplit, ..] = words else { return Err(WordsError::Head) };
         let depth = (order & 0xff) as u32;
         if order & !(0xff | FLIP_BIT) != 0 || depth > growth.max_depth() {
@@ -160,13 +173,13 @@ impl<'a> Table<FlatPages<'a>> {
         if len > (words.len() - HEAD_WORDS) as u64 {
             return Err(WordsError::Head);
         }
-        let pages = FlatPages::unchecked(words, unsplit, len);
         let ends = &words[HEAD_WORDS..HEAD_WORDS + len as usize];
         let first = HEAD_WORDS as u64 + len;
         if !ends.is_sorted() || ends[0] < first || ends.last() != Some(&(words.len() as u64)) {
             return Err(WordsError::Head);
         }
         let is_flipped = order & FLIP_BIT != 0;
+        let pages = FlatPages::unchecked(bits, unsplit, len);
         let mut table = Self::with_pages(growth, depth, is_flipped, pages, Counts::default());
         table.counts = table.check(items)?;
         Ok(table)
