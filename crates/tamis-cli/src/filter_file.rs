@@ -75,7 +75,8 @@ impl Source {
                 TamisFile::view(bytes).map_err(|error| of_file(&self.name, error))
             }
             Place::Copied(file) => {
-                let mut view = TamisFile::new(file.filter.as_view());
+                let filter = file.filter.as_view().expect("a filter that was read has not grown");
+                let mut view = TamisFile::new(filter);
                 view.added = file.added;
                 view.metadata = file.metadata.clone();
                 Ok(view)

@@ -133,9 +133,11 @@ impl Head {
         Ok(Self { plan, hasher, added, metadata, len, checksum })
     }
 
-    /// Returns the bytes of a head and its checksum.
+    /// Returns the bytes of a head and its checksum. `bits` are those of the words: a filter that grows has
+    /// others than its plan.
     pub(crate) fn encode(
         plan: &Plan,
+        bits: u64,
         hasher: Hasher,
         added: u64,
         metadata: &Metadata,
@@ -148,7 +150,7 @@ impl Head {
         head.push(plan.kind() as u8);
         head.push(hash);
         head.extend_from_slice(&plan.shape().to_number().to_le_bytes());
-        head.extend_from_slice(&plan.bits().to_le_bytes());
+        head.extend_from_slice(&bits.to_le_bytes());
         head.extend_from_slice(&seed);
         head.extend_from_slice(&plan.items().to_le_bytes());
         head.extend_from_slice(&plan.rate().to_bits().to_le_bytes());

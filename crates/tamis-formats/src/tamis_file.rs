@@ -193,7 +193,11 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
     /// What `out` says; whatever was written until then is no filter to any reader.
     pub fn write_to(&self, mut out: impl Write) -> io::Result<()> {
         let (plan, hasher) = (self.filter.plan(), self.filter.hasher());
-        let (head, seed) = Head::encode(plan, hasher, self.added, &self.metadata);
+        let bits = match plan.kind().grows() {
+            true => self.filter.len_words() * 64,
+            false => plan.bits(),
+        };
+        let (head, seed) = Head::encode(plan, bits, hasher, self.added, &self.metadata);
         out.write_all(&head)?;
         let mut checksum = Xxh3::with_seed(seed);
         let mut swapped = Vec::new();

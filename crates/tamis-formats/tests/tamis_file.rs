@@ -51,7 +51,7 @@ fn decode(bytes: &[u8]) -> Result<TamisFile, DecodeErrorKind> {
     match (&decoded, viewed) {
         (Ok(decoded), Ok(viewed)) => {
             assert!(verified.is_ok());
-            assert_eq!(decoded.filter.as_view(), viewed.filter);
+            assert_eq!(decoded.filter.as_view().unwrap(), viewed.filter);
             assert_eq!(decoded.filter.layout(), viewed.filter.layout());
             assert_eq!(decoded.metadata, viewed.metadata);
         }

@@ -3,7 +3,9 @@
 use crate::answers::Answers;
 use crate::bits::{BitView, Bitmap, Bits, BitsMut};
 use crate::bloom::{Bloom, Counting};
+use crate::cuckoo::Cuckoo;
 use crate::filter::{Count, Filter, InsertError, Merge, MergeError, Remove, Removed, TryInsert};
+use crate::growing::Growing;
 use crate::hash::Hasher;
 use crate::item::Item;
 use crate::plan::{Plan, PlanError};
@@ -34,6 +36,10 @@ pub enum AnyFilter<B = Bitmap> {
     Classic(Bloom<Classic, B>),
     /// Counters for bits: items can be deleted.
     Counting(Counting<B>),
+    /// Fingerprints: items can be deleted, in few bits.
+    Cuckoo(Cuckoo<B>),
+    /// Any number of items.
+    Growing(Growing<B>),
     /// Items are forgotten.
     Window(Window<B>),
 }
@@ -46,6 +52,8 @@ macro_rules! with_filter {
             AnyFilter::Parquet($filter) => $body,
             AnyFilter::Classic($filter) => $body,
             AnyFilter::Counting($filter) => $body,
+            AnyFilter::Cuckoo($filter) => $body,
+            AnyFilter::Growing($filter) => $body,
             AnyFilter::Window($filter) => $body,
         }
     };
@@ -63,6 +71,8 @@ impl AnyFilter<Bitmap> {
             Kind::Parquet => AnyFilter::Parquet(Bloom::new(plan, hasher)?),
             Kind::Classic => AnyFilter::Classic(Bloom::new(plan, hasher)?),
             Kind::Counting => AnyFilter::Counting(Counting::new(plan, hasher)?),
+            Kind::Cuckoo => AnyFilter::Cuckoo(Cuckoo::new(plan, hasher)?),
+            Kind::Growing => AnyFilter::Growing(Growing::by_plan(plan, hasher)?),
             Kind::Window => {
                 AnyFilter::Window(Window::new(plan, hasher, Span::Items(plan.items()))?)
             }
@@ -89,15 +99,13 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
     /// [`PlanError::Geometry`] if the plan has not as many bits; [`PlanError::Words`] if they are not those
     /// of such a filter.
     pub fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
-        if bits.words().len() as u64 != plan.bits().div_ceil(64) {
-            let (kind, bits, shape) = (plan.kind(), bits.len_bits(), plan.shape());
-            return Err(PlanError::Geometry { kind, bits, shape });
-        }
         Ok(match plan.kind() {
             Kind::SplitBlock => AnyFilter::SplitBlock(Bloom::restore(plan, hasher, bits)?),
             Kind::Parquet => AnyFilter::Parquet(Bloom::restore(plan, hasher, bits)?),
             Kind::Classic => AnyFilter::Classic(Bloom::restore(plan, hasher, bits)?),
             Kind::Counting => AnyFilter::Counting(Counting::restore(plan, hasher, bits)?),
+            Kind::Cuckoo => AnyFilter::Cuckoo(Cuckoo::restore(plan, hasher, bits)?),
+            Kind::Growing => AnyFilter::Growing(Growing::restore(plan, hasher, bits)?),
             Kind::Window => AnyFilter::Window(Window::restore(plan, hasher, bits)?),
         })
     }
@@ -114,24 +122,32 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
             AnyFilter::Parquet(filter) => each(filter.bits().words()),
             AnyFilter::Classic(filter) => each(filter.bits().words()),
             AnyFilter::Counting(filter) => each(filter.bits().words()),
+            AnyFilter::Cuckoo(filter) => each(filter.bits().words()),
+            AnyFilter::Growing(filter) => filter.each_words(each),
             AnyFilter::Window(filter) => filter.each_words(each),
         }
     }
 
     /// Returns how many words [`each_words`](Self::each_words) hands on.
     pub fn len_words(&self) -> u64 {
-        self.plan().bits().div_ceil(64)
+        match self {
+            AnyFilter::Growing(filter) => filter.len_words(),
+            _ => self.plan().bits().div_ceil(64),
+        }
     }
 
-    /// Borrows the filter as one whose storage is elsewhere. Constant time.
-    pub fn as_view(&self) -> AnyFilter<BitView<'_>> {
-        match self {
+    /// Borrows the filter as one whose storage is elsewhere; `None` of a growing one that has grown, since it is
+    /// no longer in one run of words then. Constant time.
+    pub fn as_view(&self) -> Option<AnyFilter<BitView<'_>>> {
+        Some(match self {
             AnyFilter::SplitBlock(filter) => AnyFilter::SplitBlock(filter.as_view()),
             AnyFilter::Parquet(filter) => AnyFilter::Parquet(filter.as_view()),
             AnyFilter::Classic(filter) => AnyFilter::Classic(filter.as_view()),
             AnyFilter::Counting(filter) => AnyFilter::Counting(filter.as_view()),
+            AnyFilter::Cuckoo(filter) => AnyFilter::Cuckoo(filter.as_view()),
+            AnyFilter::Growing(filter) => AnyFilter::Growing(filter.as_view()?),
             AnyFilter::Window(filter) => AnyFilter::Window(filter.as_view()),
-        }
+        })
     }
 
     /// Tells the filter what time it is, if it is one that forgets: see [`Window::advance`].
@@ -146,6 +162,17 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
     pub fn count_hash(&self, hash: u64) -> Option<u64> {
         match self {
             AnyFilter::Counting(filter) => Some(filter.count_hash(hash)),
+            AnyFilter::Cuckoo(filter) => Some(filter.count_hash(hash)),
+            _ => None,
+        }
+    }
+
+    /// Returns the number at which counting ends, as [`Count::max_count`] does; `None` if this kind does not
+    /// count.
+    pub fn max_count(&self) -> Option<u64> {
+        match self {
+            AnyFilter::Counting(filter) => Some(filter.max_count()),
+            AnyFilter::Cuckoo(filter) => Some(filter.max_count()),
             _ => None,
         }
     }
@@ -156,6 +183,7 @@ impl<B: BitsMut> AnyFilter<B> {
     pub fn remove_hash(&mut self, hash: u64) -> Option<Removed> {
         match self {
             AnyFilter::Counting(filter) => Some(filter.remove_hash(hash)),
+            AnyFilter::Cuckoo(filter) => Some(filter.remove_hash(hash)),
             _ => None,
         }
     }
@@ -168,6 +196,8 @@ impl<B: Bits<Word = u64> + PartialEq> PartialEq for AnyFilter<B> {
             (AnyFilter::Parquet(one), AnyFilter::Parquet(two)) => one == two,
             (AnyFilter::Classic(one), AnyFilter::Classic(two)) => one == two,
             (AnyFilter::Counting(one), AnyFilter::Counting(two)) => one == two,
+            (AnyFilter::Cuckoo(one), AnyFilter::Cuckoo(two)) => one == two,
+            (AnyFilter::Growing(one), AnyFilter::Growing(two)) => one == two,
             (AnyFilter::Window(one), AnyFilter::Window(two)) => one == two,
             _ => false,
         }
@@ -241,6 +271,8 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<AnyFilter<C>> for AnyFilter<B> {
             (AnyFilter::Parquet(one), AnyFilter::Parquet(two)) => one.merge(two),
             (AnyFilter::Classic(one), AnyFilter::Classic(two)) => one.merge(two),
             (AnyFilter::Counting(one), AnyFilter::Counting(two)) => one.merge(two),
+            (AnyFilter::Cuckoo(one), AnyFilter::Cuckoo(two)) => one.merge(two),
+            (AnyFilter::Growing(one), AnyFilter::Growing(two)) => one.merge(two),
             (AnyFilter::Window(one), AnyFilter::Window(two)) => one.merge(two),
             _ => Err(MergeError::Layout { expected: self.layout(), found: other.layout() }),
         }

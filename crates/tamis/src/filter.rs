@@ -23,7 +23,9 @@ pub trait Filter {
     /// Returns what another filter must share to be merged with this one.
     fn layout(&self) -> Layout {
         let plan = self.plan();
-        Layout { kind: plan.kind(), bits: plan.bits(), shape: plan.shape(), hasher: self.hasher() }
+        // A growing filter has no size of its own: those of equal rate merge, however much they hold.
+        let bits = if plan.kind().grows() { 0 } else { plan.bits() };
+        Layout { kind: plan.kind(), bits, shape: plan.shape(), hasher: self.hasher() }
     }
 
     /// Tells whether an item with this hash may have been inserted.

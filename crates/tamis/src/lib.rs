@@ -51,13 +51,13 @@ pub use bitmap::{
 };
 pub use bits::{AtomicBitmap, BitView, Bitmap, Bits, BitsMut, OutOfMemory};
 pub use bloom::{Bloom, Counting};
-pub use cuckoo::{RedisCuckoo, RedisCuckooError, RedisCuckooOptions};
+pub use cuckoo::{Cuckoo, RedisCuckoo, RedisCuckooError, RedisCuckooOptions};
 pub use digest_set::{Digest, DigestSet, expected_collisions};
 pub use filter::{
     Count, Filter, Insert, InsertError, Merge, MergeError, NoRoom, Remove, Removed, TryInsert,
 };
 pub use growing::{
-    RedisBloom, RedisBloomError, RedisBloomOptions, RedisChunkError, RedisHeaderError,
+    Growing, RedisBloom, RedisBloomError, RedisBloomOptions, RedisChunkError, RedisHeaderError,
     RedisHeaderErrorKind, RedisInsertError, RedisLayer,
 };
 pub use hash::{HashFunction, Hasher};

@@ -7,6 +7,7 @@ mod error;
 mod rates;
 pub(crate) mod sizes;
 
+use crate::cuckoo;
 use crate::shape::Shape;
 use crate::strategy::Kind;
 pub use error::PlanError;
@@ -104,6 +105,16 @@ impl Plan {
         Plan::for_shape(Kind::Window, Shape::Slices(slices), items, rate)
     }
 
+    /// Plans a cuckoo filter with buckets of 2 to 4 slots. Buckets of two, the usual, take the fewest bits and
+    /// count to 4; larger ones count to twice their slots, and fill up further.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](Self::new), and [`PlanError::Geometry`] for other buckets.
+    pub fn cuckoo(items: u64, rate: f64, bucket: u32) -> Result<Plan, PlanError> {
+        Plan::for_shape(Kind::Cuckoo, Shape::Slots { bits: 8, bucket }, items, rate)
+    }
+
     fn for_shape(kind: Kind, shape: Shape, items: u64, rate: f64) -> Result<Plan, PlanError> {
         if !(rate > 0.0 && rate < 1.0) {
             return Err(PlanError::Rate { rate });
@@ -131,10 +142,14 @@ impl Plan {
             return Err(PlanError::Rate { rate });
         }
         let too_small = PlanError::TooSmall { kind, max_bytes };
+        if let Some((table, items)) = sizes::largest_cuckoo(kind, max_bytes, rate) {
+            let (bits, shape) = sizes::geometry_of(&table);
+            return Ok(Plan { kind, items, rate, bits, shape });
+        }
         // The shape of a window hardly depends on its size.
         let shape = sizes::usual_shape(kind, max_bytes.max(1), rate);
         let bits = sizes::usable_bits(kind, shape, max_bytes).ok_or(too_small.clone())?;
-        let fits = |items: u64| sizes::best(kind, shape, items, bits).0 <= rate;
+        let fits = |items: u64| sizes::best(kind, shape, items, bits).rate <= rate;
         // The smallest number of items that is too many, less one.
         let items = match smallest(1, bits.saturating_mul(2), |items| !fits(items)) {
             Some(over) => over - 1,
@@ -143,7 +158,8 @@ impl Plan {
         if items == 0 {
             return Err(too_small);
         }
-        Ok(Plan { kind, items, rate, bits, shape: sizes::best(kind, shape, items, bits).1 })
+        let best = sizes::best(kind, shape, items, bits);
+        Ok(Plan { kind, items, rate, bits: best.bits, shape: best.shape })
     }
 
     /// Plans the best filter of this kind for `items` within `max_bytes`: its rate follows.
@@ -159,7 +175,7 @@ impl Plan {
         for _ in 0..2 {
             shape = sizes::usual_shape(kind, items, rate.clamp(f64::MIN_POSITIVE, 0.9));
             bits = sizes::usable_bits(kind, shape, max_bytes).ok_or(too_small.clone())?;
-            (rate, shape) = sizes::best(kind, shape, items, bits);
+            sizes::Best { rate, shape, bits } = sizes::best(kind, shape, items, bits);
         }
         if rate >= 1.0 {
             return Err(too_small);
@@ -232,6 +248,8 @@ impl Plan {
         match self.shape {
             Shape::Probes(probes) => probes,
             Shape::Counters(_) | Shape::Slices(_) => LANES,
+            Shape::Slots { .. } => 2,
+            Shape::Prefixes { .. } => 1,
         }
     }
 
@@ -250,6 +268,10 @@ impl Plan {
             // A block lies on so many neighbouring lines.
             (_, Shape::Counters(bits)) => bits,
             (_, Shape::Slices(slices)) => slices + 1,
+            // A bucket lies on one line, mostly.
+            (_, Shape::Slots { .. }) => 2,
+            // The directory, the page's head, and mostly one of a block.
+            (_, Shape::Prefixes { .. }) => 3,
         }
     }
 
@@ -262,6 +284,9 @@ impl Plan {
     /// Computes how many items this filter may hold before its rate passes `rate`.
     #[must_use]
     pub fn items_at(&self, rate: f64) -> u64 {
+        if let Some(table) = sizes::cuckoo_table(self.shape, self.bits) {
+            return cuckoo::plan::items_at(&table, rate).min(cuckoo::plan::room(&table));
+        }
         // At 64 items a bit every kind is full.
         smallest(1, self.bits.saturating_mul(64), |items| self.rate_at(items) > rate)
             .map_or(u64::MAX, |over| over - 1)
@@ -285,6 +310,10 @@ impl Plan {
     /// ```
     #[must_use]
     pub fn rate_limit(&self) -> f64 {
+        // These know their rate exactly.
+        if let Shape::Slots { .. } | Shape::Prefixes { .. } = self.shape {
+            return self.rate_at(self.items).max(self.rate);
+        }
         // Of a window each slice is a filter of its own.
         let slices = if let Shape::Slices(slices) = self.shape { f64::from(slices) } else { 1.0 };
         let (n, k) = (self.items as f64 / slices, f64::from(self.probes()));
@@ -321,7 +350,7 @@ impl Plan {
     /// The bits of the blocks, of one slice and as if each counter were a bit.
     fn plain_bits(&self) -> u64 {
         match self.shape {
-            Shape::Probes(_) => self.bits,
+            Shape::Probes(_) | Shape::Slots { .. } | Shape::Prefixes { .. } => self.bits,
             Shape::Counters(counter_bits) => self.bits / u64::from(counter_bits),
             Shape::Slices(slices) => {
                 (self.bits - sizes::WINDOW_HEAD_BITS) / (u64::from(slices) + 1)
@@ -421,14 +450,16 @@ mod tests {
         );
     }
 
-    /// By how many bits filters of this plan's kind differ.
-    fn step_bits(plan: &Plan) -> u64 {
-        match plan.shape {
+    /// By how many bits filters of this plan's kind differ, where that is what limits the rate.
+    fn step_bits(plan: &Plan) -> Option<u64> {
+        Some(match plan.shape {
+            // Room limits these, and whole bits of an entry.
+            Shape::Slots { .. } | Shape::Prefixes { .. } => return None,
             Shape::Counters(counter_bits) => 512 * u64::from(counter_bits),
             Shape::Slices(slices) => sizes::slice_block_bits(slices),
             Shape::Probes(_) if plan.kind == Kind::Classic => 1,
             Shape::Probes(_) => 8 * lane_bits(plan.kind),
-        }
+        })
     }
 
     #[test]
@@ -438,9 +469,11 @@ mod tests {
                 for rate in [0.5, 0.1, 0.01, 0.001] {
                     let plan = Plan::for_kind(kind, items, rate).unwrap();
                     assert!(plan.rate_at(items) <= rate, "{kind} {items} {rate}");
-                    let step = step_bits(&plan);
-                    if sizes::is_valid(kind, plan.shape, plan.bits - step) {
-                        let smaller = Plan { bits: plan.bits - step, ..plan };
+                    let smaller = step_bits(&plan).map(|step| plan.bits - step);
+                    if let Some(bits) =
+                        smaller.filter(|&bits| sizes::is_valid(kind, plan.shape, bits))
+                    {
+                        let smaller = Plan { bits, ..plan };
                         assert!(
                             smaller.rate_at(items) > rate,
                             "{kind} {items} {rate} is too large"
@@ -457,9 +490,11 @@ mod tests {
         for kind in Kind::ALL {
             let plan = Plan::for_kind(kind, 50_000, 0.01).unwrap();
             let back = Plan::for_memory(kind, plan.bytes(), 0.01).unwrap();
-            assert!(back.items() >= 50_000 && back.items() < 50_200, "{kind}: {}", back.items());
+            assert!(back.items() >= 50_000 && back.items() < 50_400, "{kind}: {}", back.items());
             let rate = Plan::for_items_in(kind, 50_000, plan.bytes()).unwrap().rate();
-            assert!(rate <= 0.01 && rate > 0.0098, "{kind}: rate {rate}");
+            // Those with whole bits of an entry have no rates between.
+            let least = if step_bits(&plan).is_some() { 0.0098 } else { 0.0 };
+            assert!(rate <= 0.01 && rate > least, "{kind}: rate {rate}");
         }
     }
 

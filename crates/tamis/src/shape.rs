@@ -25,6 +25,20 @@ pub enum Shape {
     Probes(u32),
     /// Counting filters: the bits of a counter, 4, 8 or 16, of which an item counts up eight.
     Counters(u32),
+    /// Cuckoo filters: the bits of a slot, 4 to 32, and the slots of a bucket, 2 to 4.
+    Slots {
+        /// Bits of a slot: a fingerprint and its place in its bucket.
+        bits: u32,
+        /// Slots of a bucket.
+        bucket: u32,
+    },
+    /// Growing filters: the rule of growth, which follows from the rate.
+    Prefixes {
+        /// Bits of a fresh remainder where most filters live.
+        bits: u32,
+        /// Entries of a page, on average, when the pages of a depth begin to split.
+        split_at: u32,
+    },
     /// Window filters: the slices that a window's span is divided into; one more is in memory.
     Slices(u32),
 }
@@ -35,6 +49,8 @@ impl Shape {
     pub const fn to_number(self) -> u32 {
         match self {
             Shape::Probes(number) | Shape::Counters(number) | Shape::Slices(number) => number,
+            Shape::Slots { bits, bucket } => bits | bucket << 8,
+            Shape::Prefixes { bits, split_at } => bits | split_at << 8,
         }
     }
 
@@ -45,6 +61,16 @@ impl Shape {
             Kind::SplitBlock | Kind::Parquet => (number == 8).then_some(Shape::Probes(8)),
             Kind::Classic => (1..=255).contains(&number).then_some(Shape::Probes(number)),
             Kind::Counting => matches!(number, 4 | 8 | 16).then_some(Shape::Counters(number)),
+            Kind::Cuckoo => {
+                let (bits, bucket) = (number & 0xff, number >> 8);
+                let is_known = (4..=32).contains(&bits) && (2..=4).contains(&bucket);
+                is_known.then_some(Shape::Slots { bits, bucket })
+            }
+            Kind::Growing => {
+                let (bits, split_at) = (number & 0xff, number >> 8);
+                let is_known = (1..=64).contains(&bits) && (1..=1 << 16).contains(&split_at);
+                is_known.then_some(Shape::Prefixes { bits, split_at })
+            }
             Kind::Window => (1..=255).contains(&number).then_some(Shape::Slices(number)),
         }
     }
@@ -56,6 +82,8 @@ impl fmt::Display for Shape {
             Shape::Probes(1) => f.write_str("1 probe"),
             Shape::Probes(probes) => write!(f, "{probes} probes"),
             Shape::Counters(bits) => write!(f, "counters of {bits} bits"),
+            Shape::Slots { bits, bucket } => write!(f, "slots of {bits} bits, {bucket} a bucket"),
+            Shape::Prefixes { bits, .. } => write!(f, "remainders of {bits} bits"),
             Shape::Slices(slices) => write!(f, "{slices} slices and one"),
         }
     }

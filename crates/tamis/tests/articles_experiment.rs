@@ -60,10 +60,16 @@ fn our_filters_repeat_the_articles_experiment() {
             assert_eq!(answers.count_ones(), present.len(), "{kind}: none is lost");
             filter.contains_each(&absent, &mut answers);
             let found = answers.count_ones();
-            assert!(near(found, 9_900.0, rate), "{kind}: {found} of 9900");
+            // Those with whole bits of an entry know a rate of their own, below the one asked for.
+            let own = match kind {
+                Kind::Cuckoo | Kind::Growing => filter.estimate_rate(),
+                _ => rate,
+            };
+            assert!(own <= rate);
+            assert!(near(found, 9_900.0, own), "{kind}: {found} of 9900");
             filter.contains_each(&more, &mut answers);
             let found = answers.count_ones();
-            assert!(near(found, 990_100.0, rate), "{kind}: {found} of 990100");
+            assert!(near(found, 990_100.0, own), "{kind}: {found} of 990100");
         }
     }
 }

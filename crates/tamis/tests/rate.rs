@@ -4,7 +4,10 @@
 //! items; the count must lie below the binomial bound of the rate asked for, and around the rate that
 //! the plan computes.
 
-use tamis::{Answers, AnyFilter, Filter, Hasher, Kind, Plan, TryInsert};
+use tamis::{Answers, AnyFilter, Filter, Hasher, Kind, Plan, Shape, TryInsert};
+
+/// The kinds that take any number of items, and whose bits alone tell how many.
+const BITS_ALONE: [Kind; 4] = [Kind::SplitBlock, Kind::Parquet, Kind::Classic, Kind::Counting];
 
 /// How many standard deviations count as noise.
 const SIGMAS: f64 = 4.0;
@@ -85,6 +88,67 @@ fn classic_keeps_its_rate_at_every_size() {
 }
 
 #[test]
+fn counting_keeps_its_rate_at_every_size() {
+    check_sizes(Kind::Counting, &SIZES);
+}
+
+#[test]
+fn cuckoo_keeps_its_rate_at_every_size() {
+    check_sizes(Kind::Cuckoo, &SIZES);
+    check(Kind::Cuckoo, 10_000_000, 0.01);
+}
+
+/// Its rate is a bound for all sizes, and that of one size is below it.
+#[test]
+fn growing_keeps_its_rate_at_every_size() {
+    for rate in [0.1, 0.01, 0.001] {
+        let plan = Plan::for_kind(Kind::Growing, 1, rate).unwrap();
+        let mut filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
+        let mut answers = Answers::new();
+        let absent: Vec<u64> = (1 << 40..(1 << 40) + 500_000).collect();
+        let mut len = 0_u64;
+        for size in [1, 2, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 3_000_000] {
+            filter.try_insert_each(&(len..size).collect::<Vec<_>>(), &mut answers).unwrap();
+            len = size;
+            filter.contains_each(&absent, &mut answers);
+            let (asked, found) = (absent.len() as f64, answers.count_ones() as f64);
+            let exact = filter.estimate_rate();
+            let noise = SIGMAS * (asked * exact * (1.0 - exact)).sqrt() + 1.0;
+            assert!((found - asked * exact).abs() <= noise, "{size} at {rate}: {found}, not {exact}");
+            assert!(exact <= rate, "{size} at {rate}: {exact}");
+            assert!(!filter.is_over_rate());
+        }
+    }
+}
+
+/// With every slice as full as it may be, which is its worst moment.
+#[test]
+fn window_keeps_its_rate_at_every_size() {
+    for items in [1_u64, 2, 10, 100, 1_000, 10_000, 1_000_000] {
+        for rate in [0.1, 0.01, 0.001] {
+            let plan = Plan::for_kind(Kind::Window, items, rate).unwrap();
+            let Shape::Slices(slices) = plan.shape() else { unreachable!("a window has slices") };
+            let inserted = items.div_ceil(u64::from(slices)) * (3 * u64::from(slices) + 1);
+            let filters = (500_000 / (items + 200)).clamp(1, 1000);
+            let asked_each = (4_000_000 / filters).clamp(500, 1_000_000);
+            let mut found = 0;
+            let mut answers = Answers::new();
+            for seed in 0..filters {
+                let mut filter = AnyFilter::new(&plan, Hasher::xxh3(seed)).unwrap();
+                filter.try_insert_each(&(0..inserted).collect::<Vec<_>>(), &mut answers).unwrap();
+                let absent: Vec<u64> = (1 << 40..(1 << 40) + asked_each).collect();
+                filter.contains_each(&absent, &mut answers);
+                found += answers.count_ones() as u64;
+            }
+            let asked = (filters * asked_each) as f64;
+            let of_filters = asked * asked / filters as f64 * rate * rate / items as f64;
+            let upper = asked * rate + SIGMAS * (asked * rate + of_filters).sqrt();
+            assert!(found as f64 <= upper, "{items} at {rate}: {found} of {asked}, at most {upper}");
+        }
+    }
+}
+
+#[test]
 fn the_recommended_plan_keeps_low_rates() {
     for rate in [1e-4, 1e-5] {
         let plan = Plan::new(100_000, rate).unwrap();
@@ -108,7 +172,7 @@ fn other_hash_functions_keep_the_rate() {
 
 #[test]
 fn estimates_follow_the_bits() {
-    for kind in Kind::ALL.into_iter().filter(|kind| !kind.forgets()) {
+    for kind in BITS_ALONE {
         for (items, inserted) in [(1_000_u64, 500_u64), (100_000, 100_000), (100_000, 300_000)] {
             let plan = Plan::for_kind(kind, items, 0.01).unwrap();
             let mut filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
@@ -125,7 +189,7 @@ fn estimates_follow_the_bits() {
 
 #[test]
 fn a_full_filter_says_that_it_is_full() {
-    for kind in Kind::ALL.into_iter().filter(|kind| !kind.forgets()) {
+    for kind in BITS_ALONE {
         let mut filter =
             AnyFilter::new(&Plan::for_kind(kind, 1, 0.01).unwrap(), Hasher::default()).unwrap();
         filter

@@ -8,9 +8,15 @@ mod redis;
 mod search;
 mod table;
 
-use crate::bits::{Bitmap, Bits, BitsMut, OutOfMemory};
-use crate::filter::{InsertError, NoRoom, Removed, Step, in_batches};
+use crate::bits::{BitView, Bitmap, Bits, BitsMut};
+use crate::filter::{
+    Count, Filter, InsertError, Merge, MergeError, NoRoom, Remove, Removed, Step, TryInsert,
+    in_batches,
+};
 use crate::hash::Hasher;
+use crate::plan::sizes::cuckoo_table;
+use crate::plan::{Plan, PlanError};
+use crate::strategy::Kind;
 pub use redis::{RedisCuckoo, RedisCuckooError, RedisCuckooOptions};
 use search::Search;
 pub(crate) use table::Table;
@@ -24,8 +30,25 @@ use table::{Added, Full, Key};
 ///
 /// The order of inserts and deletes decides where an entry lies, and so the bytes; answers depend on
 /// it only where the filter is full.
+///
+/// # Examples
+///
+/// ```
+/// use tamis::{Count, Cuckoo, Filter, Remove, Removed, TryInsert};
+///
+/// let mut seen = Cuckoo::for_items(1_000, 0.01)?;
+/// assert!(seen.try_insert("tamis")?, "new");
+/// assert!(!seen.try_insert("tamis")?, "there once more");
+/// assert_eq!(seen.count("tamis"), 2);
+/// assert_eq!(seen.remove("tamis"), Removed::Yes);
+/// assert_eq!(seen.remove("tamis"), Removed::Yes);
+/// assert!(!seen.contains("tamis"));
+/// assert_eq!(seen.remove("tamis"), Removed::Absent);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Cuckoo<B = Bitmap> {
+    plan: Plan,
     table: Table,
     hasher: Hasher,
     bits: B,
@@ -38,71 +61,120 @@ pub struct Cuckoo<B = Bitmap> {
 /// costs more than it saves.
 const PREFETCH_FROM_WORDS: u64 = (2 << 20) / 8;
 
-impl Cuckoo<Bitmap> {
-    /// Makes an empty filter of this geometry.
+impl Cuckoo {
+    /// Makes an empty filter that has room for `items` items, each copy counted, and keeps `rate` until then.
     ///
     /// # Errors
     ///
-    /// [`OutOfMemory`] if the system has no such memory.
-    pub(crate) fn empty(table: Table, hasher: Hasher) -> Result<Self, OutOfMemory> {
-        let bits = Bitmap::zeroed(table.len_words().saturating_mul(64))?;
-        Ok(Self { table, hasher, bits, items: Some(0), search: Search::default() })
+    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough of it.
+    pub fn for_items(items: u64, rate: f64) -> Result<Self, PlanError> {
+        Self::new(&Plan::for_kind(Kind::Cuckoo, items, rate)?, Hasher::default())
+    }
+
+    /// Makes an empty filter by a plan, such as one of [`Plan::cuckoo`].
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`].
+    pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
+        let table = table_of(plan)?;
+        let bits = Bitmap::zeroed(plan.bits())?;
+        Ok(Self { plan: *plan, table, hasher, bits, items: Some(0), search: Search::default() })
+    }
+}
+
+#[cfg(test)]
+impl Cuckoo {
+    /// Makes an empty filter of this geometry, for tests of it.
+    fn empty(table: Table, hasher: Hasher) -> Result<Self, PlanError> {
+        let (bits, shape) = crate::plan::sizes::geometry_of(&table);
+        Self::new(&Plan::from_parts(Kind::Cuckoo, table.slots(), 0.5, bits, shape)?, hasher)
+    }
+}
+
+fn table_of(plan: &Plan) -> Result<Table, PlanError> {
+    cuckoo_table(plan.shape(), plan.bits())
+        .ok_or(PlanError::OtherKind { expected: Kind::Cuckoo, found: plan.kind() })
+}
+
+impl<'a> Cuckoo<BitView<'a>> {
+    /// Uses words that lie elsewhere, such as in a mapped file, without a copy. Reads all of them once.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Geometry`] if it has not as
+    /// many bits as `words`; [`PlanError::Words`] if a slot is none.
+    pub fn view(plan: &Plan, hasher: Hasher, words: &'a [u64]) -> Result<Self, PlanError> {
+        Self::restore(plan, hasher, BitView::new(words))
     }
 }
 
 impl<B: Bits<Word = u64>> Cuckoo<B> {
-    /// Uses words that are there, such as those of a file; `None` if they are not as many as the table
-    /// has. Their contents are not looked at: see [`is_valid`](Self::is_valid).
-    pub(crate) fn over(table: Table, hasher: Hasher, bits: B) -> Option<Self> {
-        let fits = bits.words().len() as u64 == table.len_words();
-        fits.then(|| Self { table, hasher, bits, items: None, search: Search::default() })
+    /// Uses words that hold a filter of this plan; errors as for [`view`](Cuckoo::view).
+    pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
+        let table = table_of(plan)?;
+        plan.check_len(bits.words().len())?;
+        if !table.is_valid(bits.words()) {
+            let reason = "a slot holds what no slot can hold";
+            return Err(PlanError::Words { kind: Kind::Cuckoo, reason });
+        }
+        Ok(Self::over(plan, table, hasher, bits, None))
     }
 
-    /// Tells whether the words are those of a filter, every slot empty or an entry. Reads all of them.
-    ///
-    /// Words that are not give wrong answers, and nothing worse.
-    pub(crate) fn is_valid(&self) -> bool {
-        self.table.is_valid(self.bits.words())
+    fn over(plan: &Plan, table: Table, hasher: Hasher, bits: B, items: Option<u64>) -> Self {
+        Self { plan: *plan, table, hasher, bits, items, search: Search::default() }
     }
 
-    /// Returns the geometry.
-    pub(crate) fn table(&self) -> &Table {
-        &self.table
-    }
-
-    /// Returns the hash function.
-    pub(crate) fn hasher(&self) -> Hasher {
-        self.hasher
+    /// Borrows the filter as one whose words are elsewhere. Constant time.
+    pub fn as_view(&self) -> Cuckoo<BitView<'_>> {
+        let bits = BitView::new(self.bits.words());
+        Cuckoo::over(&self.plan, self.table, self.hasher, bits, self.items)
     }
 
     /// Returns the storage.
-    pub(crate) fn bits(&self) -> &B {
+    pub fn bits(&self) -> &B {
         &self.bits
     }
 
     /// Returns how many items are in, each as often as it is counted: the slots taken. Reads all of
-    /// them if the words came from elsewhere and have not changed since.
-    pub(crate) fn items(&self) -> u64 {
+    /// them if the words came from elsewhere.
+    pub fn items(&self) -> u64 {
         self.items.unwrap_or_else(|| self.table.items(self.bits.words()))
     }
 
-    /// Returns the chance that an absent item is taken for present, from the number of items.
-    pub(crate) fn estimate_rate(&self) -> f64 {
-        plan::rate_at(&self.table, self.items())
+    fn is_large(&self) -> bool {
+        self.table.len_words() >= PREFETCH_FROM_WORDS
+    }
+}
+
+impl<B: Bits<Word = u64>, C: Bits<Word = u64>> PartialEq<Cuckoo<C>> for Cuckoo<B> {
+    fn eq(&self, other: &Cuckoo<C>) -> bool {
+        (self.plan, self.hasher) == (other.plan, other.hasher)
+            && self.bits.words() == other.bits.words()
+    }
+}
+
+impl<B: Bits<Word = u64>> Filter for Cuckoo<B> {
+    fn plan(&self) -> &Plan {
+        &self.plan
     }
 
-    /// Tells whether an item with this hash may be in.
     #[inline]
-    pub(crate) fn contains_hash(&self, hash: u64) -> bool {
+    fn hasher(&self) -> Hasher {
+        self.hasher
+    }
+
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
         self.table.contains(self.bits.words(), hash)
     }
 
-    /// Tells so of many hashes into a mask.
-    ///
-    /// # Panics
-    ///
-    /// If `answers` has not one word for each 64 hashes.
-    pub(crate) fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
+    #[inline]
+    fn prefetch_hash(&self, hash: u64) {
+        self.table.prefetch(self.bits.words(), hash);
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
         // Copied, so that it stays in registers: the mask might overlap what is behind a reference.
         let (table, words) = (self.table, self.bits.words());
         let is_large = self.is_large();
@@ -117,43 +189,36 @@ impl<B: Bits<Word = u64>> Cuckoo<B> {
         });
     }
 
-    /// Returns how often an item with this hash is in, at most; counting ends at
-    /// [`max_count`](Self::max_count).
-    #[inline]
-    pub(crate) fn count_hash(&self, hash: u64) -> u64 {
-        self.table.count(self.bits.words(), hash)
+    /// Returns how many items are in, each as often as it is counted: exact but for copies that were too many
+    /// to count.
+    fn estimate_items(&self) -> f64 {
+        self.items() as f64
     }
 
-    /// Returns the number at which counting ends.
-    pub(crate) fn max_count(&self) -> u64 {
-        self.table.most_copies()
+    fn estimate_rate(&self) -> f64 {
+        plan::rate_at(&self.table, self.items())
     }
 
-    /// Asks for the memory that an item with this hash will touch.
-    #[inline]
-    pub(crate) fn prefetch_hash(&self, hash: u64) {
-        self.table.prefetch(self.bits.words(), hash);
-    }
-
-    fn is_large(&self) -> bool {
-        self.table.len_words() >= PREFETCH_FROM_WORDS
+    /// Returns the share of slots that are taken.
+    fn fill(&self) -> f64 {
+        self.items() as f64 / self.table.slots() as f64
     }
 }
 
-impl<B: BitsMut> Cuckoo<B> {
-    /// Returns the words for writing, such as to read them from a file.
-    pub(crate) fn words_mut(&mut self) -> &mut [u64] {
-        self.items = None;
-        self.bits.words_mut()
+impl<B: Bits<Word = u64>> Count for Cuckoo<B> {
+    #[inline]
+    fn count_hash(&self, hash: u64) -> u64 {
+        self.table.count(self.bits.words(), hash)
     }
 
-    /// Inserts an item by its hash; true if the item is new to the filter.
-    ///
-    /// # Errors
-    ///
-    /// [`InsertError`] if there is no room for it; nothing has changed then.
+    fn max_count(&self) -> u64 {
+        self.table.most_copies()
+    }
+}
+
+impl<B: BitsMut> TryInsert for Cuckoo<B> {
     #[inline]
-    pub(crate) fn insert_hash(&mut self, hash: u64) -> Result<bool, InsertError> {
+    fn try_insert_hash(&mut self, hash: u64) -> Result<bool, InsertError> {
         let added =
             self.table.insert(self.bits.words_mut(), &mut self.search, self.table.key(hash));
         match added {
@@ -167,17 +232,7 @@ impl<B: BitsMut> Cuckoo<B> {
         }
     }
 
-    /// Inserts many hashes in order; the mask tells which were new.
-    ///
-    /// # Errors
-    ///
-    /// [`InsertError`] at the first for which there is no room: those before it are in, and the mask
-    /// tells of them.
-    ///
-    /// # Panics
-    ///
-    /// If `answers` has not one word for each 64 hashes.
-    pub(crate) fn insert_hashes(
+    fn try_insert_hashes(
         &mut self,
         hashes: &[u64],
         answers: &mut [u64],
@@ -208,15 +263,18 @@ impl<B: BitsMut> Cuckoo<B> {
         self.items = self.items.map(|items| items + copies);
         if is_full { Err(self.full(inserted)) } else { Ok(()) }
     }
+}
 
+impl<B: Bits<Word = u64>> Cuckoo<B> {
     #[cold]
     fn full(&self, inserted: usize) -> InsertError {
         InsertError { inserted, reason: NoRoom::Full { items: self.items() } }
     }
+}
 
-    /// Deletes an item by its hash, once if it was inserted several times.
+impl<B: BitsMut> Remove for Cuckoo<B> {
     #[inline]
-    pub(crate) fn remove_hash(&mut self, hash: u64) -> Removed {
+    fn remove_hash(&mut self, hash: u64) -> Removed {
         let removed = self.table.remove(self.bits.words_mut(), hash);
         if removed == Removed::Yes {
             self.items = self.items.map(|items| items.saturating_sub(1));
@@ -224,12 +282,7 @@ impl<B: BitsMut> Cuckoo<B> {
         removed
     }
 
-    /// Deletes many hashes in order; the mask tells which are [`Removed::Yes`].
-    ///
-    /// # Panics
-    ///
-    /// If `answers` has not one word for each 64 hashes.
-    pub(crate) fn remove_hashes(&mut self, hashes: &[u64], answers: &mut [u64]) {
+    fn remove_hashes(&mut self, hashes: &[u64], answers: &mut [u64]) {
         let (table, is_large) = (self.table, self.is_large());
         let words = self.bits.words_mut();
         let mut removed = 0;
@@ -248,19 +301,18 @@ impl<B: BitsMut> Cuckoo<B> {
         });
         self.items = self.items.map(|items| items.saturating_sub(removed));
     }
+}
 
-    /// Takes in the items of another filter of this geometry and hash function, as if each were inserted
-    /// as often as it is there. The caller has compared the layouts.
-    ///
-    /// # Errors
-    ///
-    /// [`NoRoom`] if they do not all fit, or if there is no memory for the copy of this filter that
-    /// keeps it as it is then.
-    pub(crate) fn merge_same(
-        &mut self,
-        other: &Cuckoo<impl Bits<Word = u64>>,
-    ) -> Result<(), NoRoom> {
-        let mut copy = Bitmap::zeroed(self.bits.len_bits()).map_err(NoRoom::Memory)?;
+impl<B: BitsMut, C: Bits<Word = u64>> Merge<Cuckoo<C>> for Cuckoo<B> {
+    /// Takes in the items of the other as if each were inserted as often as it is there.
+    fn merge(&mut self, other: &Cuckoo<C>) -> Result<(), MergeError> {
+        let (expected, found) = (self.layout(), other.layout());
+        if expected != found {
+            return Err(MergeError::Layout { expected, found });
+        }
+        // Into a copy, since a merge that fails half way must leave this filter as it was.
+        let copy = Bitmap::zeroed(self.bits.len_bits());
+        let mut copy = copy.map_err(|memory| MergeError::NoRoom(NoRoom::Memory(memory)))?;
         copy.words_mut().copy_from_slice(self.bits.words());
         let keys = self.table.keys(other.bits.words());
         match insert_all(&self.table, copy.words_mut(), &mut self.search, keys) {
@@ -269,7 +321,7 @@ impl<B: BitsMut> Cuckoo<B> {
                 self.items = self.items.map(|items| items + copies);
                 Ok(())
             }
-            Err(Full) => Err(NoRoom::Full { items: self.table.slots() }),
+            Err(Full) => Err(MergeError::NoRoom(NoRoom::Full { items: self.plan.items() })),
         }
     }
 }

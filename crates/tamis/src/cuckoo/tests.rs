@@ -6,7 +6,6 @@ use proptest::prelude::*;
 
 use super::plan::{load_limit, plan, rate_at};
 use super::*;
-use crate::bits::BitView;
 
 /// Hashes as uniform as a hash function's: SplitMix64 of `seed` and on.
 fn hashes(seed: u64) -> impl Iterator<Item = u64> {
@@ -25,7 +24,7 @@ fn empty(table: Table) -> Cuckoo {
 /// Fills a filter up to the first item without room; returns it with its items.
 fn filled(table: Table, seed: u64) -> (Cuckoo, Vec<u64>) {
     let mut filter = empty(table);
-    let items = hashes(seed).take_while(|&hash| filter.insert_hash(hash).is_ok()).collect();
+    let items = hashes(seed).take_while(|&hash| filter.try_insert_hash(hash).is_ok()).collect();
     (filter, items)
 }
 
@@ -67,7 +66,7 @@ proptest! {
                     let hash = universe[item];
                     let count = copies.entry(key(&table, hash)).or_default();
                     let before = filter.bits().words().to_vec();
-                    match filter.insert_hash(hash) {
+                    match filter.try_insert_hash(hash) {
                         Ok(new) => {
                             prop_assert_eq!(new, *count == 0);
                             *count = (*count + 1).min(most);
@@ -106,7 +105,7 @@ proptest! {
         }
         prop_assert_eq!(filter.items(), copies.values().sum::<u64>());
         prop_assert_eq!(filter.items(), table.items(filter.bits().words()));
-        prop_assert!(filter.is_valid());
+        prop_assert!(filter.table.is_valid(filter.bits().words()));
     }
 
     #[test]
@@ -114,10 +113,10 @@ proptest! {
         let all: Vec<u64> = hashes(seed).take(len).chain(hashes(seed).take(len / 2)).collect();
         let (mut one, mut each) = (empty(table), empty(table));
         let mut answers = vec![u64::MAX; all.len().div_ceil(64)];
-        let result = each.insert_hashes(&all, &mut answers);
+        let result = each.try_insert_hashes(&all, &mut answers);
         let mut inserted = 0;
         for &hash in &all {
-            let Ok(new) = one.insert_hash(hash) else { break };
+            let Ok(new) = one.try_insert_hash(hash) else { break };
             prop_assert_eq!(answers[inserted / 64] >> (inserted % 64) & 1 == 1, new);
             inserted += 1;
         }
@@ -147,18 +146,19 @@ proptest! {
         let words: Vec<u64> = random.iter().copied().cycle().take(len_words).collect();
         let mut bits = Bitmap::zeroed(table.len_words() * 64).unwrap();
         bits.words_mut().copy_from_slice(&words);
-        let mut filter = Cuckoo::over(table, Hasher::default(), bits).unwrap();
+        let plan = *empty(table).plan();
+        let mut filter = Cuckoo::over(&plan, table, Hasher::default(), bits, None);
         let mut other = empty(table);
         for hash in hashes(seed).take(100) {
             let _ = filter.remove_hash(hash);
-            let _ = filter.insert_hash(hash);
+            let _ = filter.try_insert_hash(hash);
             filter.contains_hash(hash);
             filter.count_hash(hash);
         }
-        let _ = other.merge_same(&filter);
-        let _ = filter.merge_same(&other);
+        let _ = other.merge(&filter);
+        let _ = filter.merge(&other);
         prop_assert!(filter.items() <= table.slots());
-        prop_assert!(Cuckoo::over(table, Hasher::default(), BitView::new(&words[1..])).is_none());
+        prop_assert!(Cuckoo::view(&plan, Hasher::default(), &words[1..]).is_err());
     }
 }
 
@@ -199,10 +199,10 @@ fn an_item_inserted_too_often_stays() {
         assert_eq!(most, 2 * u64::from(bucket));
         for count in 0..most {
             assert_eq!(filter.count_hash(42), count);
-            assert_eq!(filter.insert_hash(42), Ok(count == 0));
+            assert_eq!(filter.try_insert_hash(42), Ok(count == 0));
         }
         for _ in 0..20 {
-            assert_eq!(filter.insert_hash(42), Ok(false));
+            assert_eq!(filter.try_insert_hash(42), Ok(false));
             assert_eq!(filter.remove_hash(42), Removed::Saturated);
             assert_eq!((filter.count_hash(42), filter.items()), (most, most));
         }
@@ -213,7 +213,7 @@ fn an_item_inserted_too_often_stays() {
 fn an_item_inserted_fewer_times_goes_with_its_last_copy() {
     let mut filter = empty(Table::new(2, 12, 50));
     for _ in 0..3 {
-        filter.insert_hash(42).unwrap();
+        filter.try_insert_hash(42).unwrap();
     }
     for left in [2, 1, 0] {
         assert_eq!(filter.remove_hash(42), Removed::Yes);
@@ -229,26 +229,26 @@ fn merge_adds_the_counts_or_changes_nothing() {
     let (mut left, mut right) = (empty(table), empty(table));
     let all: Vec<u64> = hashes(1).take(1800).collect();
     for &hash in &all[..900] {
-        left.insert_hash(hash).unwrap();
+        left.try_insert_hash(hash).unwrap();
     }
     for &hash in &all[800..1700] {
-        right.insert_hash(hash).unwrap();
+        right.try_insert_hash(hash).unwrap();
     }
     let mut both = left.clone();
-    both.merge_same(&right).unwrap();
+    both.merge(&right).unwrap();
     assert_eq!(both.items(), 1800);
     assert!(all[..1700].iter().all(|&hash| both.contains_hash(hash)));
     assert!(all[800..900].iter().all(|&hash| both.count_hash(hash) >= 2));
     let before = both.bits().clone();
-    assert!(matches!(both.merge_same(&right), Err(NoRoom::Full { .. })));
+    assert!(matches!(both.merge(&right), Err(MergeError::NoRoom(NoRoom::Full { .. }))));
     assert_eq!((both.bits(), both.items()), (&before, 1800));
     // Counts that end: as if each copy had been inserted.
     let (mut left, mut right) = (empty(table), empty(table));
     for _ in 0..3 {
-        left.insert_hash(7).unwrap();
-        right.insert_hash(7).unwrap();
+        left.try_insert_hash(7).unwrap();
+        right.try_insert_hash(7).unwrap();
     }
-    left.merge_same(&right).unwrap();
+    left.merge(&right).unwrap();
     assert_eq!((left.count_hash(7), left.remove_hash(7)), (4, Removed::Saturated));
 }
 
@@ -259,11 +259,11 @@ fn equal_inserts_give_equal_bytes_whatever_was_searched_before() {
     let mut again = empty(table);
     again.search = used.search;
     for hash in hashes(2).take(5700) {
-        again.insert_hash(hash).unwrap();
+        again.try_insert_hash(hash).unwrap();
     }
     let mut fresh = empty(table);
     for hash in hashes(2).take(5700) {
-        fresh.insert_hash(hash).unwrap();
+        fresh.try_insert_hash(hash).unwrap();
         fresh.search = Search::default();
     }
     assert_eq!(again.bits(), fresh.bits());
@@ -282,7 +282,7 @@ fn check_rate(bucket: u32, items: u64, rate: f64) {
         let mut filter = empty(table);
         let mut all = hashes(seed);
         for hash in all.by_ref().take(items as usize) {
-            filter.insert_hash(hash).unwrap();
+            filter.try_insert_hash(hash).unwrap();
         }
         assert!((filter.estimate_rate() / computed - 1.0).abs() < 0.35);
         found += all.take(asked_each as usize).filter(|&hash| filter.contains_hash(hash)).count();
@@ -322,11 +322,14 @@ fn planned_items_fit() {
         for items in (1..60).chain([100, 300, 1000, 3000, 10_000]) {
             for rate in [0.1, 0.01, 1e-4] {
                 let table = plan(bucket, items, rate).unwrap();
-                assert!(items as f64 <= load_limit(bucket) * table.slots() as f64 || items <= 8);
+                assert!(
+                    items as f64 <= load_limit(bucket, table.slot_bits()) * table.slots() as f64
+                        || items <= 8
+                );
                 for seed in 0..(3000 / items).clamp(2, 100) {
                     let mut filter = empty(table);
                     for hash in hashes(seed).take(items as usize) {
-                        filter.insert_hash(hash).expect("room for what was planned");
+                        filter.try_insert_hash(hash).expect("room for what was planned");
                     }
                 }
             }

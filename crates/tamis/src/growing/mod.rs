@@ -85,13 +85,9 @@ impl Growing {
     }
 }
 
-/// The rule of growth follows from the rate.
 fn growth_of(plan: &Plan) -> Result<Growth, PlanError> {
-    if plan.kind() != Kind::Growing {
-        return Err(PlanError::OtherKind { expected: Kind::Growing, found: plan.kind() });
-    }
-    let (kind, items, rate) = (plan.kind(), plan.items(), plan.rate());
-    Growth::for_rate(rate).ok_or(PlanError::TooLarge { kind, items, rate })
+    Growth::of_shape(plan.shape())
+        .ok_or(PlanError::OtherKind { expected: Kind::Growing, found: plan.kind() })
 }
 
 impl<'a> Growing<BitView<'a>> {
@@ -154,10 +150,7 @@ impl<B: Bits<Word = u64>> Growing<B> {
     /// # Errors
     ///
     /// Those of `each`.
-    pub(crate) fn each_words<E>(
-        &self,
-        each: impl FnMut(&[u64]) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub(crate) fn each_words<E>(&self, each: impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
         with_table!(self, table => table.write_words(each))
     }
 
@@ -249,7 +242,9 @@ impl<B: BitsMut> TryInsert for Growing<B> {
     fn try_insert_hash(&mut self, hash: u64) -> Result<bool, InsertError> {
         let table = self.pages_mut().map_err(|reason| InsertError { inserted: 0, reason })?;
         let items = table.counts().items;
-        table.insert(hash).map_err(|error| InsertError { inserted: 0, reason: no_room(error, items) })
+        table
+            .insert(hash)
+            .map_err(|error| InsertError { inserted: 0, reason: no_room(error, items) })
     }
 
     fn try_insert_hashes(
@@ -259,8 +254,9 @@ impl<B: BitsMut> TryInsert for Growing<B> {
     ) -> Result<(), InsertError> {
         assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
         let table = self.pages_mut().map_err(|reason| InsertError { inserted: 0, reason })?;
-        table.insert_each(hashes, answers).map_err(|(inserted, error)| {
-            InsertError { inserted, reason: no_room(error, table.counts().items) }
+        table.insert_each(hashes, answers).map_err(|(inserted, error)| InsertError {
+            inserted,
+            reason: no_room(error, table.counts().items),
         })
     }
 }
@@ -281,7 +277,8 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Growing<C>> for Growing<B> {
             return Err(MergeError::Layout { expected, found });
         }
         // Into a copy, since a merge that fails half way must leave this filter as it was.
-        let mut table = self.to_pages().map_err(|memory| MergeError::NoRoom(NoRoom::Memory(memory)))?;
+        let mut table =
+            self.to_pages().map_err(|memory| MergeError::NoRoom(NoRoom::Memory(memory)))?;
         let merged = with_table!(other, other => table.merge(other));
         merged.map_err(|error| MergeError::NoRoom(no_room(error, table.counts().items)))?;
         self.held = Held::Pages(table);

@@ -2,6 +2,8 @@
 
 use super::rates::{blocks_rate, classic_rate};
 use super::{LANES, MAX_BITS, smallest};
+use crate::cuckoo::{Table, plan as cuckoo};
+use crate::growing::prefixes::Growth;
 use crate::shape::Shape;
 use crate::strategy::Kind;
 
@@ -18,6 +20,9 @@ pub(super) fn usual_shape(kind: Kind, items: u64, rate: f64) -> Shape {
         Kind::SplitBlock | Kind::Parquet => Shape::Probes(LANES),
         Kind::Classic => Shape::Probes((-rate.log2()).floor().clamp(1.0, 255.0) as u32),
         Kind::Counting => Shape::Counters(4),
+        // The bits follow with the size.
+        Kind::Cuckoo => Shape::Slots { bits: 8, bucket: 2 },
+        Kind::Growing => growing_shape(rate).unwrap_or(Shape::Prefixes { bits: 64, split_at: 1 }),
         Kind::Window => Shape::Slices(best_slices(items, rate)),
     }
 }
@@ -26,6 +31,14 @@ pub(super) fn usual_shape(kind: Kind, items: u64, rate: f64) -> Shape {
 pub(super) fn fewest(kind: Kind, shape: Shape, items: u64, rate: f64) -> Option<(u64, Shape)> {
     let bits = match (kind, shape) {
         (Kind::Classic, _) => return best_classic(items, rate),
+        (_, Shape::Slots { bucket, .. }) => {
+            return cuckoo::plan(bucket, items, rate).as_ref().map(geometry_of);
+        }
+        (_, Shape::Prefixes { .. }) => {
+            let growth = Growth::for_rate(rate)?;
+            return (items <= growth.max_entries())
+                .then_some((growth.bits_at(items), growth.shape()));
+        }
         (_, Shape::Counters(counter_bits)) => {
             fewest_blocks(Kind::SplitBlock, items, rate)? * 512 * u64::from(counter_bits)
         }
@@ -45,7 +58,9 @@ pub(super) fn usable_bits(kind: Kind, shape: Shape, max_bytes: u64) -> Option<u6
         (max_bytes / (block_bits / 8)).min(max_blocks) * block_bits
     };
     let bits = match (kind, shape) {
-        (Kind::Classic, _) => (max_bytes / 8).saturating_mul(64).min(MAX_BITS),
+        (Kind::Classic, _) | (_, Shape::Slots { .. } | Shape::Prefixes { .. }) => {
+            (max_bytes / 8).saturating_mul(64).min(MAX_BITS)
+        }
         (_, Shape::Counters(counter_bits)) => {
             let block_bits = 512 * u64::from(counter_bits);
             blocks_of(block_bits, max_bytes, MAX_BITS / block_bits)
@@ -63,16 +78,54 @@ pub(super) fn usable_bits(kind: Kind, shape: Shape, max_bytes: u64) -> Option<u6
     (bits > 0).then_some(bits)
 }
 
-/// Returns the lowest rate of `items` in `bits`, and the shape that reaches it.
-pub(super) fn best(kind: Kind, shape: Shape, items: u64, bits: u64) -> (f64, Shape) {
-    if kind != Kind::Classic {
-        return (rate_of(kind, shape, bits, items), shape);
+/// What is the best of `bits` for some items.
+pub(super) struct Best {
+    pub rate: f64,
+    pub shape: Shape,
+    /// Not all of them, if a kind has no filter of just so many.
+    pub bits: u64,
+}
+
+/// Returns the lowest rate of `items` in `bits`, and how it is reached.
+pub(super) fn best(kind: Kind, shape: Shape, items: u64, bits: u64) -> Best {
+    match (kind, shape) {
+        (Kind::Classic, _) => best_classic_in(items, bits),
+        (_, Shape::Slots { bucket, .. }) => {
+            match cuckoo::plan_items_in(bucket, items, bits.saturating_sub(64)) {
+                Some(table) => {
+                    let (bits, shape) = geometry_of(&table);
+                    Best { rate: cuckoo::rate_at(&table, items), shape, bits }
+                }
+                None => Best { rate: 1.0, shape, bits },
+            }
+        }
+        (_, Shape::Prefixes { .. }) => {
+            // A rule for every half of a half: finer steps would not be seen in the bits.
+            let fits = |&rate: &f64| {
+                Growth::for_rate(rate).is_some_and(|growth| growth.bits_at(items) <= bits)
+            };
+            let rates = (1..60).map(|power| 0.5_f64.powi(power));
+            match rates.take_while(fits).last() {
+                Some(rate) => {
+                    let shape = growing_shape(rate).unwrap_or(shape);
+                    Best { rate, shape, bits }
+                }
+                None => Best { rate: 1.0, shape, bits },
+            }
+        }
+        _ => Best { rate: rate_of(kind, shape, bits, items), shape, bits },
     }
+}
+
+fn best_classic_in(items: u64, bits: u64) -> Best {
     let ideal = bits as f64 / items as f64 * std::f64::consts::LN_2;
     let low = (ideal.floor() as u32).clamp(1, MAX_PROBES);
     (low..=(low + 1).min(MAX_PROBES))
-        .map(|probes| (classic_rate(items, bits, probes), Shape::Probes(probes)))
-        .min_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|probes| {
+            let rate = classic_rate(items, bits, probes);
+            Best { rate, shape: Shape::Probes(probes), bits }
+        })
+        .min_by(|a, b| a.rate.total_cmp(&b.rate))
         .expect("at least one number of probes")
 }
 
@@ -80,6 +133,10 @@ pub(super) fn best(kind: Kind, shape: Shape, items: u64, bits: u64) -> (f64, Sha
 pub(super) fn rate_of(kind: Kind, shape: Shape, bits: u64, items: u64) -> f64 {
     match (kind, shape) {
         (Kind::Classic, shape) => classic_rate(items, bits, shape.to_number()),
+        (_, Shape::Slots { .. }) => {
+            cuckoo_table(shape, bits).map_or(1.0, |table| cuckoo::rate_at(&table, items))
+        }
+        (_, Shape::Prefixes { .. }) => Growth::of_shape(shape).map_or(1.0, |it| it.rate_at(items)),
         (_, Shape::Counters(counter_bits)) => {
             blocks_rate(items, bits / (512 * u64::from(counter_bits)), 64)
         }
@@ -101,6 +158,8 @@ pub(super) fn is_valid(kind: Kind, shape: Shape, bits: u64) -> bool {
     }
     match (kind, shape) {
         (Kind::Classic, _) => true,
+        (_, Shape::Slots { .. }) => cuckoo_table(shape, bits).is_some(),
+        (_, Shape::Prefixes { .. }) => bits.is_multiple_of(64) && Growth::of_shape(shape).is_some(),
         (_, Shape::Counters(counter_bits)) => bits.is_multiple_of(512 * u64::from(counter_bits)),
         (_, Shape::Slices(slices)) => {
             bits > WINDOW_HEAD_BITS
@@ -110,6 +169,34 @@ pub(super) fn is_valid(kind: Kind, shape: Shape, bits: u64) -> bool {
             bits.is_multiple_of(block_bits(kind)) && bits / block_bits(kind) <= max_blocks(kind)
         }
     }
+}
+
+/// The bits of a cuckoo filter, those of its slots and a spare word, which reads may touch; and its shape.
+pub(crate) fn geometry_of(table: &Table) -> (u64, Shape) {
+    let shape = Shape::Slots { bits: table.slot_bits(), bucket: table.bucket() };
+    (table.len_bits() + 64, shape)
+}
+
+/// Returns the largest cuckoo filter within `max_bytes` and its items, if it is one that is asked for.
+pub(super) fn largest_cuckoo(kind: Kind, max_bytes: u64, rate: f64) -> Option<(Table, u64)> {
+    let usual = matches!(kind, Kind::Cuckoo).then(|| usual_shape(kind, 1, rate))?;
+    let Shape::Slots { bucket, .. } = usual else { return None };
+    let max_bits = (max_bytes / 8).saturating_mul(64).checked_sub(64)?;
+    cuckoo::plan_in(bucket, max_bits, rate)
+}
+
+/// Returns the table of a cuckoo filter of this shape and so many bits, if there is one.
+pub(crate) fn cuckoo_table(shape: Shape, bits: u64) -> Option<Table> {
+    let Shape::Slots { bits: slot_bits, bucket } = shape else { return None };
+    let slots_bits = bits.checked_sub(64)?;
+    if !slots_bits.is_multiple_of(u64::from(slot_bits)) {
+        return None;
+    }
+    Table::from_slots(bucket, slot_bits, slots_bits / u64::from(slot_bits))
+}
+
+fn growing_shape(rate: f64) -> Option<Shape> {
+    Growth::for_rate(rate).map(Growth::shape)
 }
 
 /// Bits of a block of a filter that sets one bit in each of eight lanes.

@@ -30,14 +30,25 @@ pub enum Kind {
     Classic = 3,
     /// The split-block filter with counters for bits: items can be deleted.
     Counting = 4,
+    /// Fingerprints in one of two buckets: items can be deleted and counted, in few bits.
+    Cuckoo = 5,
+    /// Prefixes of hashes in pages that split: any number of items.
+    Growing = 6,
     /// A ring of split-block filters: items are forgotten once they are out of the window.
     Window = 7,
 }
 
 impl Kind {
     /// Every kind, in the order of their numbers.
-    pub const ALL: [Kind; 5] =
-        [Kind::SplitBlock, Kind::Parquet, Kind::Classic, Kind::Counting, Kind::Window];
+    pub const ALL: [Kind; 7] = [
+        Kind::SplitBlock,
+        Kind::Parquet,
+        Kind::Classic,
+        Kind::Counting,
+        Kind::Cuckoo,
+        Kind::Growing,
+        Kind::Window,
+    ];
 
     /// Returns the name used on command lines, in files and in messages.
     #[must_use]
@@ -47,6 +58,8 @@ impl Kind {
             Kind::Parquet => "parquet",
             Kind::Classic => "classic",
             Kind::Counting => "counting",
+            Kind::Cuckoo => "cuckoo",
+            Kind::Growing => "growing",
             Kind::Window => "window",
         }
     }
@@ -58,7 +71,11 @@ impl Kind {
             Kind::SplitBlock => "one cache line a lookup; the fastest at rates of 0.3 % and above",
             Kind::Parquet => "the same in the layout of Parquet's column filters",
             Kind::Classic => "the fewest bits, one cache line a probe",
-            Kind::Counting => "items can be deleted and counted; four times the bits",
+            Kind::Counting => {
+                "items can be deleted, and counted to 15 or more; four times the bits"
+            }
+            Kind::Cuckoo => "items can be deleted, and counted to 4; two cache lines a lookup",
+            Kind::Growing => "any number of items, never over its rate",
             Kind::Window => "items are forgotten after a time, or after so many others",
         }
     }
@@ -66,13 +83,19 @@ impl Kind {
     /// Tells whether items can be deleted from filters of this kind, and counted.
     #[must_use]
     pub const fn can_remove(self) -> bool {
-        matches!(self, Kind::Counting)
+        matches!(self, Kind::Counting | Kind::Cuckoo)
     }
 
     /// Tells whether filters of this kind forget items by themselves.
     #[must_use]
     pub const fn forgets(self) -> bool {
         matches!(self, Kind::Window)
+    }
+
+    /// Tells whether filters of this kind grow with what they hold, so that none is ever full.
+    #[must_use]
+    pub const fn grows(self) -> bool {
+        matches!(self, Kind::Growing)
     }
 
     /// Finds a kind by its number in files.

@@ -1,5 +1,7 @@
 //! How the filter grows: which remainders at which depth, and when pages split, for a rate for ever.
 
+use crate::shape::Shape;
+
 use super::page::{BLOCKS, ENTRY_BITS_MAX, QUOTIENT_BITS, QUOTIENTS};
 
 /// The rule by which a filter grows; follows from the rate alone.
@@ -41,6 +43,20 @@ impl Growth {
             let split_at = (split_at * (1.0 - 1e-12)).min(f64::from(most)) as u32;
             (split_at >= least && rule(split_at).max_depth >= 8).then(|| rule(split_at))
         })
+    }
+
+    /// Returns what files and layouts keep of the rule.
+    pub(crate) fn shape(self) -> Shape {
+        Shape::Prefixes { bits: self.base_bits, split_at: self.split_at }
+    }
+
+    /// Restores a rule, if it is one that [`for_rate`](Self::for_rate) could have found.
+    pub(crate) fn of_shape(shape: Shape) -> Option<Self> {
+        let Shape::Prefixes { bits: base_bits, split_at } = shape else { return None };
+        let is_known = (1..ENTRY_BITS_MAX - 4).contains(&base_bits)
+            && (SPLIT_AT.0..=SPLIT_AT.1).contains(&split_at);
+        let growth = Self { base_bits, split_at, max_depth: 0 }.with_max_depth();
+        (is_known && growth.max_depth >= 8).then_some(growth)
     }
 
     fn with_max_depth(self) -> Self {
@@ -87,14 +103,16 @@ impl Growth {
         let (mut rate, mut before) = (0.0, 0.0);
         for depth in 0..=self.max_depth {
             // While the shallowest pages have this depth.
-            let last = f64::from(self.split_at) * (1.0 + 1.0 / SPLIT_STRETCH as f64)
+            let last = f64::from(self.split_at)
+                * (1.0 + 1.0 / SPLIT_STRETCH as f64)
                 * f64::from(depth).exp2();
             let here = (items as f64).min(last) - before;
             if here <= 0.0 {
                 break;
             }
             let pages = f64::from(depth).exp2();
-            rate += here / (pages * QUOTIENTS as f64) * (-f64::from(self.remainder_bits(depth))).exp2();
+            rate +=
+                here / (pages * QUOTIENTS as f64) * (-f64::from(self.remainder_bits(depth))).exp2();
             before = last;
         }
         rate.min(1.0)
@@ -103,10 +121,12 @@ impl Growth {
     /// Computes about how many bits a filter of so many items takes, directory and spare words included.
     pub(crate) fn bits_at(self, items: u64) -> u64 {
         let n = (items as f64).max(1.0);
-        let depth = (n / f64::from(self.split_at)).log2().ceil().clamp(0.0, f64::from(self.max_depth));
+        let depth =
+            (n / f64::from(self.split_at)).log2().ceil().clamp(0.0, f64::from(self.max_depth));
         let entry_bits = f64::from(self.remainder_bits(depth as u32)) + 1.0;
         // Between the sizes at which the pages of a depth have all split: as many as that takes.
-        let pages = (n / f64::from(self.split_at)).max(1.0).min(depth.exp2()).max(depth.exp2() / 2.0);
+        let pages =
+            (n / f64::from(self.split_at)).max(1.0).min(depth.exp2()).max(depth.exp2() / 2.0);
         // Of a page: head and directory, a mark for each quotient, half a word of each block, spare words.
         let of_page = 64.0 * EMPTY_HEAD_WORDS + QUOTIENTS as f64 + 32.0 * BLOCKS as f64 + 128.0;
         let bits = n * (entry_bits + 1.0) + pages * of_page;

@@ -3,6 +3,7 @@ use std::collections::HashSet;
 use proptest::prelude::*;
 
 use super::*;
+use crate::bits::BitView;
 use crate::hash::Hasher;
 
 fn hashes(items: std::ops::Range<u64>) -> impl Iterator<Item = u64> {
@@ -117,7 +118,7 @@ proptest! {
         let mut table = table(0.01);
         before.iter().for_each(|&hash| _ = table.insert(hash).unwrap());
         let flat = words(&table);
-        let view = Table::view(table.growth, &flat).unwrap();
+        let view = Table::view(table.growth, BitView::new(&flat)).unwrap();
         check(&view);
         prop_assert_eq!(view.counts(), table.counts());
         for &hash in before.iter().chain(&after) {
@@ -228,15 +229,17 @@ fn hostile_words_are_an_error_or_a_usable_table() {
         let table = filled(0.01, 0..len);
         let good = words(&table);
         for cut in 0..good.len().min(100) {
-            assert!(Table::view(table.growth, &good[..cut]).is_err());
-            assert!(Table::view(table.growth, &good[..good.len() - cut - 1]).is_err());
+            assert!(Table::view(table.growth, BitView::new(&good[..cut])).is_err());
+            assert!(
+                Table::view(table.growth, BitView::new(&good[..good.len() - cut - 1])).is_err()
+            );
         }
         let mut usable = 0;
         for at in 0..good.len() {
             for flip in [1, 1 << 7, 1 << 16, 1 << (at % 64), u64::MAX, 1 << 63] {
                 let mut bad = good.clone();
                 bad[at] ^= flip;
-                let Ok(view) = Table::view(table.growth, &bad) else { continue };
+                let Ok(view) = Table::view(table.growth, BitView::new(&bad)) else { continue };
                 usable += 1;
                 check(&view);
                 let mut copy = view.to_owned().unwrap();
@@ -259,7 +262,7 @@ fn hostile_words_are_an_error_or_a_usable_table() {
             for word in &mut bad[3..] {
                 *word ^= hashes(seed..seed + 1).next().unwrap() & *word;
             }
-            let pages = FlatPages::unchecked(&bad, unsplit, (2 << order) - unsplit);
+            let pages = FlatPages::unchecked(BitView::new(&bad), unsplit, (2 << order) - unsplit);
             let view =
                 Table::with_pages(table.growth, order as u32, false, pages, Counts::default());
             hashes(0..100).for_each(|hash| _ = view.contains(hash));
