@@ -114,7 +114,10 @@ fn growing_keeps_its_rate_at_every_size() {
             let (asked, found) = (absent.len() as f64, answers.count_ones() as f64);
             let exact = filter.estimate_rate();
             let noise = SIGMAS * (asked * exact * (1.0 - exact)).sqrt() + 1.0;
-            assert!((found - asked * exact).abs() <= noise, "{size} at {rate}: {found}, not {exact}");
+            assert!(
+                (found - asked * exact).abs() <= noise,
+                "{size} at {rate}: {found}, not {exact}"
+            );
             assert!(exact <= rate, "{size} at {rate}: {exact}");
             assert!(!filter.is_over_rate());
         }
@@ -143,7 +146,10 @@ fn window_keeps_its_rate_at_every_size() {
             let asked = (filters * asked_each) as f64;
             let of_filters = asked * asked / filters as f64 * rate * rate / items as f64;
             let upper = asked * rate + SIGMAS * (asked * rate + of_filters).sqrt();
-            assert!(found as f64 <= upper, "{items} at {rate}: {found} of {asked}, at most {upper}");
+            assert!(
+                found as f64 <= upper,
+                "{items} at {rate}: {found} of {asked}, at most {upper}"
+            );
         }
     }
 }

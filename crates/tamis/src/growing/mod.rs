@@ -105,14 +105,19 @@ impl<'a> Growing<BitView<'a>> {
 impl<B: Bits<Word = u64>> Growing<B> {
     /// Uses words that hold a filter of this plan; errors as for [`view`](Growing::view).
     pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
-        let table = Table::view(growth_of(plan)?, bits).map_err(|error| PlanError::Words {
-            kind: Kind::Growing,
-            reason: match error {
+        let refused = |reason| PlanError::Words { kind: Kind::Growing, reason };
+        // As it was planned: a file's number of bits is that of its words.
+        let planned = Plan::for_kind(plan.kind(), plan.items(), plan.rate())?;
+        if planned.shape() != plan.shape() {
+            return Err(refused("the rule of growth is not that of the rate"));
+        }
+        let table = Table::view(growth_of(plan)?, bits).map_err(|error| {
+            refused(match error {
                 WordsError::Head => "the head does not fit the pages",
                 WordsError::Page(_) => "a page is not as pages are written",
-            },
+            })
         })?;
-        Ok(Self { plan: *plan, hasher, held: Held::Words(table) })
+        Ok(Self { plan: planned, hasher, held: Held::Words(table) })
     }
 
     /// Borrows the filter as one whose words are elsewhere; `None` once it has grown, since it is no longer in

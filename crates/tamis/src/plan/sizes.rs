@@ -10,6 +10,9 @@ use crate::strategy::Kind;
 /// The most probes of a classic filter.
 const MAX_PROBES: u32 = 255;
 
+/// Slots of a cuckoo filter's bucket: two take the fewest bits.
+const USUAL_BUCKET: u32 = 2;
+
 /// Bits before the blocks of a window filter: one line of clock (`window/mod.rs`).
 pub(crate) const WINDOW_HEAD_BITS: u64 = 512;
 
@@ -21,7 +24,7 @@ pub(super) fn usual_shape(kind: Kind, items: u64, rate: f64) -> Shape {
         Kind::Classic => Shape::Probes((-rate.log2()).floor().clamp(1.0, 255.0) as u32),
         Kind::Counting => Shape::Counters(4),
         // The bits follow with the size.
-        Kind::Cuckoo => Shape::Slots { bits: 8, bucket: 2 },
+        Kind::Cuckoo => Shape::Slots { bits: 8, bucket: USUAL_BUCKET },
         Kind::Growing => growing_shape(rate).unwrap_or(Shape::Prefixes { bits: 64, split_at: 1 }),
         Kind::Window => Shape::Slices(best_slices(items, rate)),
     }
@@ -100,12 +103,14 @@ pub(super) fn best(kind: Kind, shape: Shape, items: u64, bits: u64) -> Best {
             }
         }
         (_, Shape::Prefixes { .. }) => {
-            // A rule for every half of a half: finer steps would not be seen in the bits.
-            let fits = |&rate: &f64| {
-                Growth::for_rate(rate).is_some_and(|growth| growth.bits_at(items) <= bits)
+            // In steps of an eighth of a bit.
+            let rate_of = |step: u64| (-(step as f64) / 8.0).exp2();
+            let fits = |step: u64| {
+                Growth::for_rate(rate_of(step)).is_some_and(|growth| growth.bits_at(items) <= bits)
             };
-            let rates = (1..60).map(|power| 0.5_f64.powi(power));
-            match rates.take_while(fits).last() {
+            // The first step that is too low a rate, less one.
+            let lowest = smallest(1, 8 * 60, |step| !fits(step)).map_or(8 * 60, |step| step - 1);
+            match (lowest > 0).then(|| rate_of(lowest)) {
                 Some(rate) => {
                     let shape = growing_shape(rate).unwrap_or(shape);
                     Best { rate, shape, bits }
@@ -177,12 +182,22 @@ pub(crate) fn geometry_of(table: &Table) -> (u64, Shape) {
     (table.len_bits() + 64, shape)
 }
 
-/// Returns the largest cuckoo filter within `max_bytes` and its items, if it is one that is asked for.
-pub(super) fn largest_cuckoo(kind: Kind, max_bytes: u64, rate: f64) -> Option<(Table, u64)> {
-    let usual = matches!(kind, Kind::Cuckoo).then(|| usual_shape(kind, 1, rate))?;
-    let Shape::Slots { bucket, .. } = usual else { return None };
-    let max_bits = (max_bytes / 8).saturating_mul(64).checked_sub(64)?;
-    cuckoo::plan_in(bucket, max_bits, rate)
+/// Returns the largest cuckoo filter of usual buckets within `max_bytes`, and its items.
+pub(super) fn largest_cuckoo(max_bytes: u64, rate: f64) -> Option<(Table, u64)> {
+    let max_bits = (max_bytes / 8).saturating_mul(64).min(MAX_BITS).checked_sub(64)?;
+    cuckoo::plan_in(USUAL_BUCKET, max_bits, rate)
+}
+
+/// Returns how many items a growing filter takes before it passes `max_bytes`.
+pub(super) fn most_growing(max_bytes: u64, rate: f64) -> Option<u64> {
+    let growth = Growth::for_rate(rate)?;
+    let max_bits = max_bytes.saturating_mul(8);
+    let too_many = |items: u64| growth.bits_at(items) > max_bits;
+    let most = match smallest(1, growth.max_entries(), too_many) {
+        Some(over) => over - 1,
+        None => growth.max_entries(),
+    };
+    (most > 0).then_some(most)
 }
 
 /// Returns the table of a cuckoo filter of this shape and so many bits, if there is one.
