@@ -100,7 +100,8 @@ pub struct Args {
         conflicts_with_all = ["full", "count", "unique"], help_heading = "How exact, how large")]
     approx: Option<f64>,
 
-    /// Plan --approx for N distinct lines (such as 10M), with --window for so many in a window
+    /// Plan --approx for N distinct lines (such as 10M); with --window for so many in a window, if they
+    /// come evenly
     #[arg(long, value_name = "N", requires = "approx", help_heading = "How exact, how large")]
     items: Option<Count>,
 
@@ -472,7 +473,7 @@ impl Args {
         }
         if is_over {
             let advice = match self.window.is_some() {
-                true => "more lines came than planned; give a larger --items",
+                true => "more lines came at a time than planned; give a larger --items",
                 false => "give more --memory, or a larger --items",
             };
             eprintln!(

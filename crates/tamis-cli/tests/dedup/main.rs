@@ -7,3 +7,4 @@ mod modes;
 mod program;
 mod state;
 mod threads;
+mod window;
