@@ -270,17 +270,23 @@ fn help_teaches_windows() {
 /// What a window of `slices` seconds prints, by the obvious program: a map from names to the slice in which
 /// they were last printed, or occurred if `refreshes`.
 fn model(text: &str, slices: u64, refreshes: bool) -> String {
-    let (mut printed, mut at, mut latest) = (String::new(), HashMap::new(), 0);
+    let (mut printed, mut at, mut latest) = (String::new(), HashMap::new(), None);
     for line in text.split_inclusive('\n') {
         let (time, name) = line.trim_end().split_once(' ').unwrap();
-        let time = time.parse::<f64>().map_or(0, |seconds| seconds as u64);
-        latest = latest.max(time);
-        let is_new = at.get(name).is_none_or(|slice| latest - slice > slices);
+        if let Ok(seconds) = time.parse::<f64>() {
+            if latest.is_none() {
+                // What came before the first time came with it.
+                at.values_mut().for_each(|slice| *slice = seconds as u64);
+            }
+            latest = latest.max(Some(seconds as u64));
+        }
+        let now = latest.unwrap_or(0);
+        let is_new = at.get(name).is_none_or(|slice| now - slice > slices);
         if is_new {
             printed.push_str(line);
         }
         if is_new || refreshes {
-            at.insert(name.to_owned(), latest);
+            at.insert(name.to_owned(), now);
         }
     }
     printed
