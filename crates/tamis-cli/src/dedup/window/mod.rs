@@ -30,13 +30,15 @@ use crate::exit::Failure;
 use crate::key::KeyArgs;
 use crate::span::SpanArg;
 
+/// Not that of all arguments that follow: the options of a command go on behind these.
+const HEADING: &str = "What is forgotten";
+
 /// The options of a window.
 #[derive(clap::Args)]
-#[command(next_help_heading = "What is forgotten")]
 pub struct WindowArgs {
     /// Drop a line only if it was printed within SPAN: a time such as 500ms, 30s, 15m, 24h, 7d, 2w, or a
     /// number of lines such as 1M-lines
-    #[arg(long, value_name = "SPAN",
+    #[arg(long, value_name = "SPAN", help_heading = HEADING,
         conflicts_with_all = ["unique", "count", "full", "state", "suspects", "rate"])]
     window: Option<SpanArg>,
 
@@ -46,21 +48,22 @@ pub struct WindowArgs {
     /// date such as 2026-11-21T10:00:00Z, 2026-11-21 10:00:00.123 +02:00 or 2026-11-21 (UTC unless it says
     /// otherwise). Time never goes back: a line of an earlier time counts as of the latest one before it,
     /// and so does a line without a time.
-    #[arg(long, value_name = "N", requires = "window", conflicts_with = "time_json",
-        value_parser = crate::count::at_least_one)]
+    #[arg(long, value_name = "N", help_heading = HEADING, requires = "window",
+        conflicts_with = "time_json", value_parser = crate::count::at_least_one)]
     time_field: Option<NonZeroUsize>,
 
     /// Lines are JSON: the time of a line is the value at this pointer, such as /time
-    #[arg(long, value_name = "POINTER", requires = "window", value_parser = crate::key::pointer)]
+    #[arg(long, value_name = "POINTER", help_heading = HEADING, requires = "window",
+        value_parser = crate::key::pointer)]
     time_json: Option<String>,
 
     /// Forget in N steps: a line is remembered for at least SPAN and at most 1/N of it longer
-    #[arg(long, value_name = "N", requires = "window", default_value_t = 4,
+    #[arg(long, value_name = "N", help_heading = HEADING, requires = "window", default_value_t = 4,
         value_parser = clap::value_parser!(u32).range(1..=255))]
     slices: u32,
 
     /// Let a dropped line start its window anew: it comes back only after a whole window without it
-    #[arg(long, requires = "window")]
+    #[arg(long, requires = "window", help_heading = HEADING)]
     refresh: bool,
 }
 
