@@ -94,7 +94,7 @@ fn check(filter: &AnyFilter, oracle: &Oracle, now: u64) -> Result<(), TestCaseEr
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
     fn no_order_of_steps_makes_a_false_negative(
