@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tamis::Filter as _;
 
-use crate::build::judge;
+use crate::build::{full, judge};
 use crate::clock::now_millis;
 use crate::exit::{Failure, Outcome};
 use crate::filter_file::{read, save};
@@ -56,6 +56,7 @@ pub fn run(args: &Args) -> Outcome {
     let delimiter = args.items_from.records.delimiter();
     let tally = hash_all(&paths, &rule, delimiter, hasher, |hashes| {
         insert_all(&mut file.filter, hashes, args.once, &mut answers)
+            .map_err(|error| full(&args.filter, &error))
     })?;
     file.added = file.added.saturating_add(tally.items);
     tally.warn();

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use tamis::{
-    Answers, AnyFilter, DigestSet, Filter as _, Hasher, Kind, Plan, Span, TryInsert as _, Window,
+    Answers, AnyFilter, DigestSet, Filter as _, Hasher, InsertError, Kind, NoRoom, Plan, Span,
+    TryInsert as _, Window,
 };
 use tamis_formats::TamisFile;
 
@@ -61,7 +62,8 @@ pub struct Args {
     #[arg(long, value_name = "SPAN")]
     window: Option<SpanArg>,
 
-    /// With --window: forget at the latest 1/N of the span after it [default: by the rate, often 4]
+    /// With --window: forget at the latest 1/N of the span after it. A time of more than one slice keeps its
+    /// rate only if items come evenly [default: 1 for a time; for items by the rate, often 4]
     #[arg(long, value_name = "N", requires = "window", value_parser = clap::value_parser!(u8).range(1..))]
     slices: Option<u8>,
 
@@ -211,6 +213,10 @@ impl Args {
             (Some(Kind::Window), _, Some(slices)) => {
                 Plan::window(items, self.rate, u32::from(slices))
             }
+            // All of them may come at once.
+            (Some(Kind::Window), ..) if matches!(self.window, Some(SpanArg(Span::Millis(_)))) => {
+                Plan::window(items, self.rate, 1)
+            }
             (Some(kind), ..) => Plan::for_kind(kind, items, self.rate),
             (None, ..) => Plan::new(items, self.rate),
         };
@@ -240,8 +246,13 @@ impl Args {
         let tally =
             hash_all(paths, &rule, self.items_from.records.delimiter(), hasher, |hashes| {
                 insert_all(&mut filter, hashes, self.once, &mut answers)
+                    .map_err(|error| self.full(&error))
             })?;
         Ok((filter, tally))
+    }
+
+    fn full(&self, error: &InsertError) -> Failure {
+        full(&self.output, error)
     }
 
     /// Keeps the distinct hashes until all are known, then builds the filter that they need.
@@ -271,7 +282,12 @@ impl Args {
             }
             Ok(())
         })?;
-        let plan = self.plan(distinct.len())?;
+        // In a cuckoo filter each copy takes a place, as long as it can count them.
+        if self.kind() == Some(Kind::Cuckoo) {
+            keep_copies(&mut repeats);
+        }
+        let copies = if self.kind() == Some(Kind::Cuckoo) { repeats.len() as u64 } else { 0 };
+        let plan = self.plan(distinct.len() + copies)?;
         let mut filter = self.empty(&plan, hasher)?;
         let mut answers = Vec::new();
         // The set gives its memory back on the way, and hands out hashes in the order of the blocks.
@@ -282,9 +298,36 @@ impl Args {
                 inserted = filter.try_insert_hashes(hashes, &mut answers);
             }
         });
-        inserted.map_err(Failure::new)?;
-        insert_all(&mut filter, &repeats, false, &mut answers)?;
+        inserted.map_err(|error| self.full(&error))?;
+        insert_all(&mut filter, &repeats, false, &mut answers)
+            .map_err(|error| self.full(&error))?;
         Ok((filter, tally))
+    }
+}
+
+/// Leaves of the repeats of each item as many as a cuckoo filter with buckets of two can count, beside the first.
+fn keep_copies(repeats: &mut Vec<u64>) {
+    repeats.sort_unstable();
+    let (mut last, mut times) = (None, 0);
+    repeats.retain(|&hash| {
+        times = if last == Some(hash) { times + 1 } else { 1 };
+        last = Some(hash);
+        times <= MOST_COPIES - 1
+    });
+}
+
+/// What a cuckoo filter with buckets of two counts to.
+const MOST_COPIES: u64 = 4;
+
+/// Says that a filter takes no more items, and that its file is as it was.
+pub fn full(path: &Path, error: &InsertError) -> Failure {
+    let name = input::name(path);
+    match error.reason {
+        NoRoom::Full { items } => Failure::new(format!(
+            "{name}: full with {} items; nothing was written: build one for more with --items N",
+            Count(items)
+        )),
+        _ => Failure::new(format!("{name}: {error}; nothing was written")),
     }
 }
 

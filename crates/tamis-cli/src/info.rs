@@ -5,7 +5,7 @@ mod chart;
 use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
-use tamis::{BitView, Filter as _};
+use tamis::{AnyFilter, BitView, Count as _, Filter as _, Span};
 use tamis_formats::TamisFile;
 
 use crate::clock::now_millis;
@@ -14,6 +14,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::filter_file::{Source, Trust};
 use crate::output::{Output, is_same_file};
 use crate::size::Size;
+use crate::span::SpanArg;
 use crate::table::{align, plain};
 
 /// Shows what filters are, how full they are and how much room is left
@@ -107,25 +108,94 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// How many more items keep the rate.
-    fn headroom_items(&self) -> u64 {
+    /// How many more items keep the rate; `None` if any number does.
+    fn headroom_items(&self) -> Option<u64> {
         let plan = self.file.filter.plan();
         // A filter can hold more than planned where its size was rounded up.
         let most = plan.items_at(plan.rate()).max(plan.items()) as f64;
-        (most - self.items).max(0.0) as u64
+        let is_endless = plan.kind().grows() && !self.is_over_rate;
+        (!is_endless).then_some((most - self.items).max(0.0) as u64)
     }
 
     fn headroom(&self) -> String {
         let plan = self.file.filter.plan();
         match self.headroom_items() {
-            0 if self.is_over_rate => format!(
+            None => "any number of items: it grows".into(),
+            Some(0) if self.is_over_rate && plan.kind().forgets() => {
+                "none: more items came in a slice of the window than its share; build with --slices 1, or \
+                 for more items"
+                    .into()
+            }
+            Some(_) if plan.kind().forgets() => {
+                "as items are forgotten, others take their place".into()
+            }
+            Some(0) if self.is_over_rate => format!(
                 "none, it holds about {} times its capacity; build one for {} items",
                 format_factor(self.items / plan.items() as f64),
                 About(self.items)
             ),
-            0 => "none".into(),
-            items => format!("about {} items until its rate is passed", About(items as f64)),
+            Some(0) => "none".into(),
+            Some(items) => format!("about {} items until its rate is passed", About(items as f64)),
         }
+    }
+
+    /// The words of the filter; one that grows has others than it was planned with.
+    fn bits(&self) -> u64 {
+        let (plan, filter) = (self.file.filter.plan(), &self.file.filter);
+        if plan.kind().grows() { filter.len_words() * 64 } else { plan.bits() }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bits().div_ceil(64) * 8
+    }
+
+    fn capacity(&self) -> String {
+        let plan = self.file.filter.plan();
+        let items = Count(plan.items());
+        match &self.file.filter {
+            AnyFilter::Growing(_) => "any number of items".into(),
+            AnyFilter::Window(_) => format!("{items} items in a window"),
+            AnyFilter::Cuckoo(_) => format!("{items} items, each copy counted"),
+            _ => format!("{items} items"),
+        }
+    }
+
+    /// What there is to say of this kind alone.
+    fn of_kind(&self) -> Vec<(&'static str, String)> {
+        match &self.file.filter {
+            AnyFilter::Window(window) => {
+                let slices = u64::from(window.slices());
+                let most = |span: u64| span + span.div_ceil(slices);
+                let (least, most) = match window.span() {
+                    Span::Millis(span) => (Span::Millis(span), Span::Millis(most(span))),
+                    Span::Items(span) => (Span::Items(span), Span::Items(most(span))),
+                };
+                let (least, most) = (SpanArg(least), SpanArg(most));
+                let again = if window.refreshes() { "a repeat is" } else { "an item is" };
+                vec![("remembers", format!("{again} remembered at least {least}, at most {most}"))]
+            }
+            AnyFilter::Counting(counting) => match counting.saturated_counters() {
+                0 => Vec::new(),
+                stuck => vec![(
+                    "stuck",
+                    format!(
+                        "{} counters: items added over {} times cannot be deleted",
+                        Count(stuck),
+                        counting.max_count() - 1
+                    ),
+                )],
+            },
+            _ => Vec::new(),
+        }
+    }
+
+    fn window_json(&self) -> Option<Value> {
+        let AnyFilter::Window(window) = &self.file.filter else { return None };
+        let (unit, span) = match window.span() {
+            Span::Millis(span) => ("span_millis", span),
+            Span::Items(span) => ("span_items", span),
+        };
+        Some(json!({ unit: span, "slices": window.slices(), "refreshes": window.refreshes() }))
     }
 
     fn text(&self, text: &mut String) {
@@ -141,13 +211,13 @@ impl<'a> Facts<'a> {
                 "size",
                 format!(
                     "{} ({} bits, {})",
-                    Size { bytes: plan.bytes() },
-                    Count(plan.bits()),
+                    Size { bytes: self.bytes() },
+                    Count(self.bits()),
                     plan.shape()
                 ),
             ),
             row("hash", layout.hasher.to_string()),
-            row("capacity", format!("{} items", Count(plan.items()))),
+            row("capacity", self.capacity()),
             row("added", format!("{}, repeats included", Count(self.file.added))),
             row("items", format!("about {}", About(self.items))),
             row("fill", format!("{:.1} %", self.fill * 100.0)),
@@ -155,6 +225,7 @@ impl<'a> Facts<'a> {
             row("rate now", Rate(self.rate).to_string()),
             row("headroom", self.headroom()),
         ];
+        rows.extend(self.of_kind().into_iter().map(|(name, value)| row(name, value)));
         for (key, value) in self.file.metadata.iter() {
             rows.push(row(&format!("meta {}", plain(key)), plain(value)));
         }
@@ -170,8 +241,9 @@ impl<'a> Facts<'a> {
         json!({
             "name": self.name,
             "kind": plan.kind().name(),
-            "bits": plan.bits(),
-            "bytes": plan.bytes(),
+            "bits": self.bits(),
+            "bytes": self.bytes(),
+            "shape": plan.shape().to_string(),
             "probes": plan.probes(),
             "cache_lines": plan.cache_lines(),
             "hash": self.file.filter.hasher().to_string(),
@@ -182,8 +254,14 @@ impl<'a> Facts<'a> {
             "fill": self.fill,
             "rate_planned": plan.rate(),
             "rate_now": self.rate,
+            // Null if any number of items keeps the rate.
             "headroom_items": self.headroom_items(),
             "over_rate": self.is_over_rate,
+            "window": self.window_json(),
+            "saturated_counters": match &self.file.filter {
+                AnyFilter::Counting(counting) => Some(counting.saturated_counters()),
+                _ => None,
+            },
             "metadata": metadata,
         })
     }

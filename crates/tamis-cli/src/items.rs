@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tamis::{AnyFilter, Filter as _, Hasher, TryInsert as _};
+use tamis::{AnyFilter, Filter as _, Hasher, InsertError, TryInsert as _};
 
 use crate::exit::Failure;
 use crate::input::{self, Input};
@@ -94,17 +94,17 @@ pub fn insert_all(
     hashes: &[u64],
     once: bool,
     answers: &mut Vec<u64>,
-) -> Result<(), Failure> {
+) -> Result<(), InsertError> {
     if once {
         for &hash in hashes {
             if !filter.contains_hash(hash) {
-                filter.try_insert_hash(hash).map_err(Failure::new)?;
+                filter.try_insert_hash(hash)?;
             }
         }
         return Ok(());
     }
     answers.resize(hashes.len().div_ceil(64), 0);
-    filter.try_insert_hashes(hashes, answers).map_err(Failure::new)
+    filter.try_insert_hashes(hashes, answers)
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> Failure {

@@ -225,7 +225,9 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
     /// its bits; one whose inserts were not counted is judged by its bits alone.
     #[must_use]
     pub fn is_over_rate(&self) -> bool {
-        let counted_within = self.added > 0 && self.added <= self.filter.plan().items();
+        let plan = self.filter.plan();
+        // Of a window no number says how unevenly its items came.
+        let counted_within = self.added > 0 && self.added <= plan.items() && !plan.kind().forgets();
         !counted_within && self.filter.is_over_rate()
     }
 

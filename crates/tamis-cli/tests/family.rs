@@ -1,0 +1,257 @@
+//! Filters that delete, count, grow and forget, from the shell.
+
+mod program;
+
+use program::{Ended, Folder};
+
+fn numbers(from: u64, to: u64) -> String {
+    (from..to).map(|n| format!("{n}\n")).collect()
+}
+
+/// A folder with the numbers below a thousand.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("n.txt", numbers(0, 1000));
+    folder
+}
+
+fn failed(ended: &Ended, words: &[&str]) {
+    assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{ended:?}");
+    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+    for word in words {
+        assert!(ended.stderr.contains(word), "no '{word}' in {ended:?}");
+    }
+}
+
+#[test]
+fn what_was_added_can_be_removed() {
+    for kind in ["counting", "cuckoo"] {
+        let folder = folder();
+        folder.ok(&format!("build --kind {kind} n.txt -o f.tamis"));
+        assert_eq!(folder.ok("check -c f.tamis n.txt"), "1000\n");
+        folder.write("gone.txt", numbers(0, 600));
+        assert_eq!(folder.ok("remove f.tamis gone.txt"), "");
+        let left: u64 = folder.ok("check -c f.tamis n.txt").trim().parse().unwrap();
+        assert!((400..430).contains(&left), "{kind}: {left}");
+        folder.write("stay.txt", numbers(600, 1000));
+        assert_eq!(folder.ok("check -c f.tamis stay.txt"), "400\n");
+        assert!(folder.ok("info f.tamis").contains("added         400,"), "{kind}");
+    }
+}
+
+#[test]
+fn what_is_not_there_is_refused_and_changes_nothing() {
+    for kind in ["counting", "cuckoo"] {
+        let folder = folder();
+        folder.ok(&format!("build --kind {kind} --rate 1e-6 n.txt -o f.tamis"));
+        let before = folder.read("f.tamis");
+        let ended = folder.feed("remove f.tamis", "never\nadded\n");
+        assert_eq!((ended.status, ended.stdout.as_str()), (1, ""));
+        assert!(ended.stderr.contains("f.tamis: 2 lines not in it"), "{}", ended.stderr);
+        assert!(folder.read("f.tamis") == before);
+        // Of several, those that are there go.
+        let ended = folder.feed("remove f.tamis", "never\n7\n");
+        assert_eq!(ended.status, 1);
+        assert_eq!(folder.ok("check -c f.tamis n.txt"), "999\n");
+    }
+}
+
+#[test]
+fn filters_that_cannot_delete_say_which_can() {
+    let folder = folder();
+    for kind in ["split-block", "parquet", "classic", "growing"] {
+        folder.ok(&format!("build --kind {kind} n.txt -o f.tamis"));
+        let before = folder.read("f.tamis");
+        failed(
+            &folder.feed("remove f.tamis n.txt", ""),
+            &[kind, "--kind counting or --kind cuckoo"],
+        );
+        assert!(folder.read("f.tamis") == before);
+    }
+    failed(&folder.feed("remove - n.txt", ""), &["must be a file"]);
+    failed(&folder.feed("remove missing.tamis n.txt", ""), &["missing.tamis"]);
+    failed(&folder.feed("remove n.txt n.txt", ""), &["n.txt", "not a Tamis filter"]);
+}
+
+#[test]
+fn copies_are_counted() {
+    for kind in ["counting", "cuckoo"] {
+        let folder = Folder::new();
+        let lines = "one\ntwo\ntwo\nthree\nthree\nthree\n";
+        for build in ["", "--items 100"] {
+            let ended = folder.feed(&format!("build --kind {kind} {build} -o f.tamis"), lines);
+            assert_eq!(ended.status, 0, "{ended:?}");
+            let ended = folder.feed("check --copies f.tamis", "one\ntwo\nthree\nfour\n");
+            assert_eq!(ended.stdout, "      1 one\n      2 two\n      3 three\n", "{kind} {build}");
+            folder.feed("remove f.tamis", "two\n");
+            folder.feed("add f.tamis", "one\n");
+            let ended = folder.feed("check --copies f.tamis", "one\ntwo\n");
+            assert_eq!(ended.stdout, "      2 one\n      1 two\n");
+            folder.feed("add --once f.tamis", "one\nnew\n");
+            let ended = folder.feed("check --copies f.tamis", "one\nnew\n");
+            assert_eq!(ended.stdout, "      2 one\n      1 new\n");
+            folder.feed(&format!("build --once --kind {kind} {build} -o f.tamis"), lines);
+            let ended = folder.feed("check --copies f.tamis", "two\nthree\n");
+            assert_eq!(ended.stdout, "      1 two\n      1 three\n");
+        }
+    }
+    let folder = folder();
+    folder.ok("build n.txt -o f.tamis");
+    failed(&folder.feed("check --copies f.tamis n.txt", ""), &["does not count"]);
+}
+
+#[test]
+fn what_was_added_too_often_stays_and_is_told() {
+    for (kind, times) in [("counting", 15), ("cuckoo", 4)] {
+        let folder = Folder::new();
+        let lines = "often\n".repeat(times);
+        folder.feed(&format!("build --kind {kind} --items 100 -o f.tamis"), lines);
+        let ended = folder.feed("remove f.tamis", "often\n");
+        assert_eq!(ended.status, 1);
+        assert!(ended.stderr.contains("1 line stayed"), "{}", ended.stderr);
+        assert_eq!(folder.feed("check f.tamis", "often\n").stdout, "often\n");
+    }
+    let folder = Folder::new();
+    folder.feed("build --kind counting --counter-bits 8 --items 9 -o f.tamis", "x\n".repeat(254));
+    assert_eq!(folder.feed("remove f.tamis", "x\n").status, 0);
+    assert_eq!(folder.feed("check --copies f.tamis", "x\n").stdout, "    253 x\n");
+}
+
+#[test]
+fn a_full_filter_is_left_as_it_was() {
+    let folder = folder();
+    folder.ok("build --kind cuckoo n.txt -o f.tamis");
+    let before = folder.read("f.tamis");
+    folder.write("more.txt", numbers(1000, 3000));
+    let words = ["f.tamis: full with", "nothing was written", "--items"];
+    failed(&folder.feed("add f.tamis more.txt", ""), &words);
+    assert!(folder.read("f.tamis") == before);
+    failed(
+        &folder.feed("build --kind cuckoo --items 10 n.txt -o g.tamis", ""),
+        &["g.tamis: full with"],
+    );
+    assert!(!folder.names().contains(&"g.tamis".to_owned()));
+}
+
+#[test]
+fn a_growing_filter_takes_any_number_of_items() {
+    let folder = Folder::new();
+    folder.ok("build --kind growing /dev/null -o f.tamis");
+    let mut from = 0;
+    for to in [10, 1000, 50_000, 200_000] {
+        folder.write("n.txt", numbers(from, to));
+        folder.ok("add f.tamis n.txt");
+        assert_eq!(folder.ok("check -c f.tamis n.txt"), format!("{}\n", to - from));
+        from = to;
+    }
+    folder.write("all.txt", numbers(0, 200_000));
+    assert_eq!(folder.ok("check -c f.tamis all.txt"), "200000\n");
+    let info = folder.ok("info f.tamis");
+    assert!(info.contains("any number of items: it grows"), "{info}");
+    folder.write("absent.txt", numbers(1_000_000, 1_100_000));
+    let wrong: u64 = folder.feed("check -c f.tamis absent.txt", "").stdout.trim().parse().unwrap();
+    assert!(wrong < 1000, "{wrong} of 100000 at 1 %");
+    // A pipe is read as a file is mapped.
+    let bytes = folder.read("f.tamis");
+    assert_eq!(folder.feed("info -", bytes).status, 0);
+}
+
+#[test]
+fn growing_filters_merge_whatever_their_sizes() {
+    let folder = folder();
+    folder.write("more.txt", numbers(1000, 9000));
+    folder.ok("build --kind growing n.txt -o a.tamis");
+    folder.ok("build --kind growing more.txt -o b.tamis");
+    folder.ok("merge a.tamis b.tamis -o both.tamis");
+    folder.write("all.txt", numbers(0, 9000));
+    assert_eq!(folder.ok("check -c both.tamis all.txt"), "9000\n");
+    folder.ok("build --kind growing --rate 1e-3 n.txt -o c.tamis");
+    failed(&folder.feed("merge a.tamis c.tamis -o x.tamis", ""), &["does not merge"]);
+}
+
+#[test]
+fn a_window_of_items_forgets_the_oldest() {
+    let folder = folder();
+    folder.ok("build --window 100-items --rate 1e-6 n.txt -o f.tamis");
+    let found = folder.ok("check f.tamis n.txt");
+    let found: Vec<u64> = found.lines().map(|line| line.parse().unwrap()).collect();
+    assert!((100..=135).contains(&found.len()), "{}", found.len());
+    assert!(found.iter().all(|&n| n >= 860) && found.contains(&999), "{found:?}");
+    let info = folder.ok("info f.tamis");
+    assert!(info.contains("remembered at least 100 "), "{info}");
+}
+
+#[test]
+fn a_window_of_time_forgets_by_the_clock() {
+    let folder = folder();
+    let run = |line: &str, seconds: u64| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tamis"));
+        command.args(line.split_whitespace()).current_dir(folder.path("."));
+        let output = command.env("SOURCE_DATE_EPOCH", seconds.to_string()).output().unwrap();
+        assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let start = 1_700_000_000;
+    run("build --window 1h --items 1000 --rate 1e-6 n.txt -o f.tamis", start);
+    assert_eq!(run("check -c f.tamis n.txt", start + 3600), "1000\n");
+    assert_eq!(run("check -c f.tamis n.txt", start + 7200 + 3600), "0\n");
+    folder.write("late.txt", "late\n");
+    run("add f.tamis late.txt", start + 3500);
+    assert_eq!(run("check -c f.tamis n.txt", start + 3600), "1000\n");
+    assert_eq!(run("check f.tamis late.txt", start + 7000), "late\n");
+    // All of them came at once, and the rate holds.
+    assert!(run("info f.tamis", start + 3600).contains("at least 1h, at most 2h"));
+    // Equal items at an equal time give equal bytes.
+    let bytes = folder.read("f.tamis");
+    run("build --window 1h --items 1000 --rate 1e-6 n.txt -o f.tamis", start);
+    run("add f.tamis late.txt", start + 3500);
+    assert!(folder.read("f.tamis") == bytes);
+}
+
+#[test]
+fn an_uneven_window_says_that_it_is_over_its_rate() {
+    let folder = folder();
+    let ended = folder.feed("build --window 1h --slices 6 --items 1000 n.txt -o f.tamis", "");
+    failed(&ended, &["f.tamis", "nothing was written", "--force"]);
+    let ended =
+        folder.feed("build --force --window 1h --slices 6 --items 1000 n.txt -o f.tamis", "");
+    assert_eq!(ended.status, 3);
+    assert_eq!(folder.feed("info f.tamis", "").status, 3);
+}
+
+#[test]
+fn options_of_one_kind_are_refused_with_another() {
+    let folder = folder();
+    for (line, word) in [
+        ("build --kind cuckoo --counter-bits 8 n.txt -o f", "--kind counting"),
+        ("build --kind counting --counter-bits 5 n.txt -o f", "5"),
+        ("build --kind window n.txt -o f", "--window 24h"),
+        ("build --window 24h n.txt -o f", "--items"),
+        ("build --kind cuckoo --window 24h --items 5 n.txt -o f", "--kind window"),
+        ("build --window 24 --items 5 n.txt -o f", "24h"),
+        ("build --window 0h --items 5 n.txt -o f", "0h"),
+        ("build --window 1h --slices 0 --items 5 n.txt -o f", "0"),
+        ("build --slices 3 n.txt -o f", "--window"),
+        ("build --kind parquet --keyed n.txt -o f", "--keyed"),
+        ("build --kind unknown n.txt -o f", "unknown"),
+    ] {
+        failed(&folder.feed(line, ""), &[word]);
+    }
+    assert_eq!(folder.names(), ["n.txt"]);
+}
+
+#[test]
+fn every_kind_is_described() {
+    let folder = folder();
+    for kind in ["counting", "cuckoo", "growing"] {
+        folder.ok(&format!("build --keyed --kind {kind} n.txt -o f.tamis"));
+        let json: serde_json::Value =
+            serde_json::from_str(&folder.ok("info --json f.tamis")).unwrap();
+        assert_eq!(json[0]["kind"], kind);
+        assert!(json[0]["rate_now"].as_f64().unwrap() <= 0.0105, "{kind}: {}", json[0]);
+        let items = json[0]["items"].as_f64().unwrap();
+        assert!((items - 1000.0).abs() < 60.0, "{kind}: {items}");
+        folder.ok("info f.tamis --svg f.svg");
+        assert!(String::from_utf8(folder.read("f.svg")).unwrap().contains("rate by items"));
+    }
+}
