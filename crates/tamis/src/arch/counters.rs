@@ -182,87 +182,9 @@ const fn plain<const P: usize>() -> CounterKernels {
 /// code plain, and masks that are stored word by word are not there yet when a whole register loads them.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 mod avx2 {
-    use std::arch::x86_64::*;
-
     use super::{CounterKernels, Removed, ask};
-    use crate::strategy::{SplitBlock, scale};
-
-    /// The words of a slice: eight lanes.
-    #[derive(Clone, Copy)]
-    struct Slice(__m256i, __m256i);
-
-    impl Slice {
-        /// The bit of `hash` in each lane.
-        #[inline]
-        #[target_feature(enable = "avx2")]
-        fn mask(hash: u64) -> Self {
-            let spread = _mm256_set1_epi64x(SplitBlock::spread(hash) as i64);
-            let [a, b, c, d, e, f, g, h] = SplitBlock::SHIFTS.map(|shift| shift as i64);
-            let (six, one) = (_mm256_set1_epi64x(63), _mm256_set1_epi64x(1));
-            let bits = |shifts| {
-                let numbers = _mm256_and_si256(_mm256_srlv_epi64(spread, shifts), six);
-                _mm256_sllv_epi64(one, numbers)
-            };
-            Slice(bits(_mm256_setr_epi64x(a, b, c, d)), bits(_mm256_setr_epi64x(e, f, g, h)))
-        }
-
-        #[inline]
-        #[target_feature(enable = "avx2")]
-        fn zip(self, other: Self, join: impl Fn(__m256i, __m256i) -> __m256i) -> Self {
-            Slice(join(self.0, other.0), join(self.1, other.1))
-        }
-
-        #[inline]
-        #[target_feature(enable = "avx2")]
-        fn and(self, other: Self) -> Self {
-            self.zip(other, |a, b| _mm256_and_si256(a, b))
-        }
-
-        #[inline]
-        #[target_feature(enable = "avx2")]
-        fn or(self, other: Self) -> Self {
-            self.zip(other, |a, b| _mm256_or_si256(a, b))
-        }
-
-        #[inline]
-        #[target_feature(enable = "avx2")]
-        fn xor(self, other: Self) -> Self {
-            self.zip(other, |a, b| _mm256_xor_si256(a, b))
-        }
-
-        /// What is in `self` and not in `other`.
-        #[inline]
-        #[target_feature(enable = "avx2")]
-        fn without(self, other: Self) -> Self {
-            self.zip(other, |a, b| _mm256_andnot_si256(b, a))
-        }
-
-        #[inline]
-        #[target_feature(enable = "avx2")]
-        fn is_zero(self) -> bool {
-            let all = _mm256_or_si256(self.0, self.1);
-            _mm256_testz_si256(all, all) == 1
-        }
-
-        #[inline]
-        #[target_feature(enable = "avx2")]
-        fn load(words: &[u64; 8]) -> Self {
-            let start = words.as_ptr().cast::<__m256i>();
-            // SAFETY: 64 readable bytes, and `loadu` asks for no alignment.
-            unsafe { Slice(_mm256_loadu_si256(start), _mm256_loadu_si256(start.add(1))) }
-        }
-
-        #[inline]
-        #[target_feature(enable = "avx2")]
-        fn store(self, words: &mut [u64; 8]) {
-            let start = words.as_mut_ptr().cast::<__m256i>();
-            // SAFETY: 64 writable bytes, and `storeu` asks for no alignment.
-            unsafe {
-                _mm256_storeu_si256(start, self.0);
-                _mm256_storeu_si256(start.add(1), self.1);
-            }
-        }
-    }
+    use crate::arch::avx2::Slice;
+    use crate::strategy::scale;
 
     /// Returns the bits with a counter above zero, and those of `mask` whose counter sticks.
     #[inline]
@@ -316,14 +238,18 @@ mod avx2 {
         scale(hash, (len_slices / P) as u64) as usize * P
     }
 
+    /// Smaller filters lie in the second cache, whose latency the CPU hides by itself.
+    const PREFETCH_FROM_WORDS: usize = (1 << 18) / 8;
+
     /// As `in_batches`, whose closures would not be compiled for AVX2.
     macro_rules! each {
         ($P:ident, $words:expr, $hashes:ident, $answers:ident, |$hash:ident| $answer:expr) => {
             assert_eq!($answers.len(), $hashes.len().div_ceil(64), "a word for each 64 hashes");
+            let is_large = $words.len() >= PREFETCH_FROM_WORDS && $hashes.len() > 1;
             for (word, hashes) in $answers.iter_mut().zip($hashes.chunks(64)) {
                 let mut mask = 0;
                 for (i, &$hash) in hashes.iter().enumerate() {
-                    if i % 16 == 0 && hashes.len() > 1 {
+                    if is_large && i % 16 == 0 {
                         hashes[i..].iter().take(16).for_each(|&hash| ask::<$P>($words, hash));
                     }
                     mask |= u64::from($answer) << i;

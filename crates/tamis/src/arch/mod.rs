@@ -16,6 +16,7 @@ pub(crate) mod counters;
 pub(crate) mod digests;
 pub(crate) mod memory;
 pub(crate) mod partition;
+pub(crate) mod places;
 pub(crate) mod scalar;
 pub(crate) mod select;
 mod unaligned;

@@ -112,10 +112,10 @@ impl Clock {
         }
     }
 
-    /// Tells whether the next item to be stored belongs to the next slice, because items are counted.
+    /// Returns how many items may still be stored in the present slice.
     #[inline(always)]
-    pub(super) fn is_slice_full(&self) -> bool {
-        self.stored >= self.full_at
+    pub(super) fn room(&self) -> u64 {
+        self.full_at - self.stored
     }
 
     pub(super) fn next_slice(&mut self) {
@@ -123,11 +123,13 @@ impl Clock {
         self.present = self.present.wrapping_add(1);
     }
 
-    /// Counts an item that was stored in the present slice, or was not because it was in.
+    /// Counts items that were stored in the present slice.
     #[inline(always)]
-    pub(super) fn count(&mut self, is_stored: bool) {
+    pub(super) fn count(&mut self, stored: u64) {
         // Where the time is told nothing is counted.
-        self.stored += u64::from(is_stored & (self.full_at != u64::MAX));
+        if self.full_at != u64::MAX {
+            self.stored += stored;
+        }
     }
 
     /// Makes the memory ready for the present slice: returns the slots to be cleared, modulo all of them.

@@ -22,13 +22,14 @@
 
 mod clock;
 
+use crate::arch::places::{self, Places};
 use crate::arch::{self, prefetch_index};
 use crate::bits::{BitView, Bitmap, Bits, BitsMut};
 use crate::filter::{Filter, Insert, Merge, MergeError, Step, in_batches};
 use crate::hash::Hasher;
 use crate::plan::{Plan, PlanError};
 use crate::shape::Shape;
-use crate::strategy::{Kind, SplitBlock, lanes_rate, scale};
+use crate::strategy::{Kind, SplitBlock, lanes_rate};
 use clock::Clock;
 pub use clock::Span;
 
@@ -66,8 +67,7 @@ pub struct Window<B = Bitmap> {
     // What the first line of the words says, and what was told since.
     clock: Clock,
     level: arch::Level,
-    // Places of `slots` blocks.
-    places: u64,
+    places: Places,
     // Invariant: room for the clock's line, which only files need, then the places.
     bits: B,
 }
@@ -123,8 +123,9 @@ impl Window {
 
 impl<B: Bits<Word = u64>> Window<B> {
     fn of(plan: &Plan, hasher: Hasher, clock: Clock, bits: B) -> Self {
-        let place = clock.slots() * SplitBlock::WORDS;
-        let places = ((bits.words().len() - Clock::WORDS) / place) as u64;
+        let slots = clock.slots();
+        let len = (bits.words().len() - Clock::WORDS) / (slots * SplitBlock::WORDS);
+        let places = Places { len: len as u64, slots };
         Self { plan: *plan, hasher, clock, level: arch::level(), places, bits }
     }
 
@@ -183,16 +184,15 @@ impl<B: Bits<Word = u64>> Window<B> {
         each(&self.bits.words()[Clock::WORDS..])
     }
 
-    /// Returns the place of `hash`: its first word and how many words it has, a block for each slice.
+    /// Returns the place of `hash`, a block for each slice.
     #[inline(always)]
-    fn place(&self, hash: u64) -> (usize, usize) {
-        let len = self.clock.slots() * SplitBlock::WORDS;
-        (Clock::WORDS + scale(hash, self.places) as usize * len, len)
+    fn place(&self, hash: u64) -> &[u64] {
+        let first = Clock::WORDS + self.places.first_word(hash);
+        &self.bits.words()[first..first + self.places.len_words()]
     }
 
     fn places(&self) -> std::slice::ChunksExact<'_, u64> {
-        let len = self.clock.slots() * SplitBlock::WORDS;
-        self.bits.words()[Clock::WORDS..].chunks_exact(len)
+        self.bits.words()[Clock::WORDS..].chunks_exact(self.places.len_words())
     }
 
     /// Counts the bits that are set in each slot.
@@ -233,22 +233,13 @@ impl<B: BitsMut> Window<B> {
         }
     }
 
-    /// Stores `hash` unless it is remembered; the clock is up to date.
-    #[inline(always)]
-    fn insert_now(&mut self, hash: u64) -> bool {
-        let seen = self.contains_hash(hash);
-        if seen && !self.clock.refreshes {
-            return false;
-        }
-        if self.clock.is_slice_full() {
-            self.clock.next_slice();
-            self.turn();
-        }
-        let (first, _) = self.place(hash);
-        let first = first + self.clock.slot() * SplitBlock::WORDS;
-        let block = &mut self.bits.words_mut()[first..first + SplitBlock::WORDS];
-        self.clock.count(arch::insert_one_512(self.level, block, hash));
-        !seen
+    /// Stores hashes in order, those that are not remembered or all; no more than the present slice has room for
+    /// where items are counted. The clock is up to date.
+    fn insert_now(&mut self, hashes: &[u64], answers: &mut [u64]) {
+        let how = (self.clock.slot(), self.clock.refreshes);
+        let words = &mut self.bits.words_mut()[Clock::WORDS..];
+        let stored = places::insert_each(self.level, words, self.places, how, hashes, answers);
+        self.clock.count(stored);
     }
 }
 
@@ -271,8 +262,7 @@ impl<B: Bits<Word = u64>> Filter for Window<B> {
 
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        let (first, len) = self.place(hash);
-        let place = &self.bits.words()[first..first + len];
+        let place = self.place(hash);
         if self.clock.all_live() {
             return arch::contains_any_512(self.level, place, hash);
         }
@@ -284,13 +274,19 @@ impl<B: Bits<Word = u64>> Filter for Window<B> {
 
     #[inline]
     fn prefetch_hash(&self, hash: u64) {
-        let (first, len) = self.place(hash);
-        for word in (first..first + len).step_by(SplitBlock::WORDS) {
-            prefetch_index(self.bits.words(), word);
+        let first = Clock::WORDS + self.places.first_word(hash);
+        for slot in 0..self.places.slots {
+            prefetch_index(self.bits.words(), first + slot * SplitBlock::WORDS);
         }
     }
 
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
+        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+        if self.clock.all_live() {
+            let words = &self.bits.words()[Clock::WORDS..];
+            places::contains_each(self.level, words, self.places, hashes, answers);
+            return;
+        }
         in_batches(hashes, answers, |step, hash| match step {
             Step::Ask => {
                 self.prefetch_hash(hash);
@@ -328,21 +324,53 @@ impl<B: Bits<Word = u64>> Filter for Window<B> {
 
 impl<B: BitsMut> Insert for Window<B> {
     /// Stores an item at the latest time told; true if the filter did not remember it.
-    #[inline]
     fn insert_hash(&mut self, hash: u64) -> bool {
-        self.turn();
-        self.insert_now(hash)
+        let mut answer = [0];
+        self.insert_hashes(&[hash], &mut answer);
+        answer[0] != 0
     }
 
     fn insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64]) {
+        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
         self.turn();
-        in_batches(hashes, answers, |step, hash| match step {
-            Step::Ask => {
-                self.prefetch_hash(hash);
-                false
+        let (mut rest, mut words) = (hashes, answers);
+        // As many as the present slice has room for are stored without a look at the clock.
+        loop {
+            let room = usize::try_from(self.clock.room()).unwrap_or(usize::MAX);
+            if room >= rest.len() {
+                return self.insert_now(rest, words);
             }
-            Step::Answer => self.insert_now(hash),
-        });
+            let whole = room & !63;
+            if whole > 0 {
+                let (now, later) = rest.split_at(whole);
+                let (now_words, later_words) = words.split_at_mut(whole / 64);
+                self.insert_now(now, now_words);
+                (rest, words) = (later, later_words);
+                continue;
+            }
+            // Close to its end, one by one to the end of a word of answers.
+            let len = rest.len().min(64);
+            words[0] = 0;
+            for (i, hash) in rest[..len].iter().enumerate() {
+                words[0] |= self.insert_one(*hash) << i;
+            }
+            (rest, words) = (&rest[len..], &mut words[1..]);
+        }
+    }
+}
+
+impl<B: BitsMut> Window<B> {
+    /// Stores one item, in the next slice if the present one is full; 1 if it was not remembered.
+    fn insert_one(&mut self, hash: u64) -> u64 {
+        if self.clock.room() == 0 && (self.clock.refreshes || !self.contains_hash(hash)) {
+            self.clock.next_slice();
+            self.turn();
+        }
+        let mut answer = [0];
+        if self.clock.room() > 0 {
+            self.insert_now(&[hash], &mut answer);
+        }
+        answer[0]
     }
 }
 
@@ -356,7 +384,7 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Window<C>> for Window<B> {
         }
         let pairs = self.clock.merge(&other.clock).ok_or(MergeError::Span)?;
         self.turn();
-        let len = self.clock.slots() * SplitBlock::WORDS;
+        let len = self.places.len_words();
         let words = &mut self.bits.words_mut()[Clock::WORDS..];
         for (place, other) in words.chunks_exact_mut(len).zip(other.places()) {
             for &(to, from) in &pairs {

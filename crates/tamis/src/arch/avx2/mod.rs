@@ -2,9 +2,11 @@
 
 mod hash;
 mod parquet;
+mod slice;
 mod split_block;
 
 pub(super) use parquet::contains_one_256;
+pub(super) use slice::Slice;
 pub(super) use split_block::{
     contains_any_512, contains_one_512, insert_512_shared, insert_one_512,
 };
