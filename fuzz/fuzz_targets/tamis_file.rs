@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tamis::{Bits as _, Filter as _};
+use tamis::{Filter as _, Merge as _, TryInsert as _};
 use tamis_formats::{FORMATS, TamisFile};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -35,12 +35,13 @@ fn read_every_way(bytes: &[u8]) {
             assert!(streamed.is_ok_and(|streamed| streamed == file));
             // A view needs words where words can lie; then it is the same filter.
             if let Ok(view) = view {
-                assert_eq!(view.filter.bits().words(), file.filter.bits().words());
+                assert_eq!(view.filter, file.filter.as_view().expect("what was read has not grown"));
             }
             // Whatever the bits are, questions have answers.
             let (items, rate) = (file.filter.estimate_items(), file.filter.estimate_rate());
             assert!(items >= 0.0 && (0.0..=1.0).contains(&rate), "{items} items, rate {rate}");
             let _ = file.filter.contains("tamis");
+            change(file);
         }
         Err(error) => {
             assert!(!error.to_string().contains('\n'), "an error is one line");
@@ -50,6 +51,27 @@ fn read_every_way(bytes: &[u8]) {
                 let _ = (view.filter.contains("tamis"), view.filter.estimate_rate());
             }
         }
+    }
+}
+
+/// What is a filter can be changed in every way, and holds what it took.
+fn change(file: TamisFile) {
+    let mut filter = file.filter;
+    let copy = filter.clone();
+    filter.advance(1_700_000_000_000);
+    for item in 0..40_u64 {
+        if filter.try_insert(&item).is_ok() {
+            assert!(filter.contains(&item), "a false negative");
+        }
+    }
+    for item in 0..20_u64 {
+        let hash = filter.hasher().hash_item(&item);
+        let _ = (filter.count_hash(hash), filter.remove_hash(hash));
+    }
+    if filter.merge(&copy).is_ok() {
+        let mut back = Vec::new();
+        TamisFile::new(filter).write_to(&mut back).expect("a vector can be written");
+        assert!(TamisFile::decode(&back).is_ok(), "what was changed is a file again");
     }
 }
 

@@ -7,6 +7,10 @@
 //! | Is this item in a set I built? | [`Bloom`] with the [`SplitBlock`] strategy, the default |
 //! | The same, in a layout of another program | [`Bloom`] with [`Parquet`] or [`Classic`] |
 //! | What would a Redis server's filter answer? | [`RedisBloom`], [`RedisCuckoo`], with their dumps |
+//! | The same, and items are deleted or counted | [`Cuckoo`], [`Counting`] |
+//! | The same, for a number of items that nobody knows | [`Growing`] |
+//! | Have I seen this lately? | [`Window`] |
+//! | The same, in a layout of Redis | [`RedisBloom`], [`RedisCuckoo`] |
 //! | Have I seen exactly this one? | [`DigestSet`], by hashes of 64 or 128 bits |
 //! | Is this integer in, exactly? Which of them, how many, the n-th? | [`DenseSet`], [`CompressedSet`] |
 //! | Which of billions of integers occur twice? | [`RepeatFinder`] |
