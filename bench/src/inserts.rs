@@ -47,7 +47,7 @@ fn each_block(size: u64, block: &mut Vec<u64>, mut take: impl FnMut(&[u64])) {
     }
 }
 
-fn streamed<C: Contender<Integers> + 'static>(size: u64) -> Entry<'static> {
+pub fn streamed<C: Contender<Integers> + 'static>(size: u64) -> Entry<'static> {
     let mut block = Vec::new();
     let bits = {
         let mut set = C::empty(size, 0.01);

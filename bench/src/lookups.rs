@@ -9,7 +9,7 @@ use crate::run::{Bench, Entry, time};
 
 /// How the questions are put.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mode {
+pub enum Mode {
     Single,
     Batch,
 }
@@ -116,14 +116,14 @@ fn random_lines(bits: u64, count: u64) -> Entry<'static> {
 }
 
 /// A filled set of whatever type, to be asked in loops of its own.
-trait Ask<S: Source> {
+pub trait Ask<S: Source> {
     fn bits(&self) -> u64;
 
     /// Makes an entry that asks all of `source`, `inside` of which are members.
     fn entry<'a>(&'a self, mode: Mode, source: &'a S, inside: u64) -> Entry<'a>;
 }
 
-struct Filled<C> {
+pub struct Filled<C> {
     set: C,
     size: u64,
     rate: f64,
@@ -131,7 +131,7 @@ struct Filled<C> {
 }
 
 impl<C: 'static> Filled<C> {
-    fn ask_box<S: Source + 'static>(size: u64, rate: f64) -> Box<dyn Ask<S>>
+    pub fn ask_box<S: Source + 'static>(size: u64, rate: f64) -> Box<dyn Ask<S>>
     where
         C: Contender<S>,
     {

@@ -5,6 +5,7 @@
 mod builds;
 mod chart;
 mod contender;
+mod family;
 mod floor;
 mod inserts;
 mod items;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
     inserts::run(&mut bench);
     builds::run(&mut bench);
     shared::run(&mut bench);
+    family::run(&mut bench);
     repeats::run(&mut bench);
     println!();
     for verdict in targets::verdicts(&bench.rows) {

@@ -87,8 +87,8 @@ fn filters(rows: &[Row]) -> String {
     let lines = rows.iter().map(|row| {
         [
             row.name.clone(),
-            format!("{:.2}", row.median()),
-            format!("{:.2}", row.min()),
+            optional((!row.rounds.is_empty()).then(|| format!("{:.2}", row.median()))),
+            optional((!row.rounds.is_empty()).then(|| format!("{:.2}", row.min()))),
             optional(row.bits_per_item.map(|bits| format!("{bits:.2}"))),
             optional(row.rate.map(|rate| format!("{rate:.5}"))),
         ]

@@ -141,7 +141,10 @@ impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unit = if self.lines.is_some() { "s" } else { "ns" };
         let (median, min) = (self.median(), self.min());
-        write!(f, "  {:<28} {median:>9.2} {unit:<2} (min {min:>8.2})", self.name)?;
+        match self.rounds.is_empty() {
+            true => write!(f, "  {:<44}", self.name)?,
+            false => write!(f, "  {:<28} {median:>9.2} {unit:<2} (min {min:>8.2})", self.name)?,
+        }
         if let Some(bits) = self.bits_per_item {
             write!(f, "  {bits:>7.2} bits/item")?;
         }
