@@ -282,12 +282,13 @@ impl Args {
             }
             Ok(())
         })?;
+        let mut places = distinct.len();
         // In a cuckoo filter each copy takes a place, as long as it can count them.
         if self.kind() == Some(Kind::Cuckoo) {
             keep_copies(&mut repeats);
+            places += repeats.len() as u64;
         }
-        let copies = if self.kind() == Some(Kind::Cuckoo) { repeats.len() as u64 } else { 0 };
-        let plan = self.plan(distinct.len() + copies)?;
+        let plan = self.plan(places)?;
         let mut filter = self.empty(&plan, hasher)?;
         let mut answers = Vec::new();
         // The set gives its memory back on the way, and hands out hashes in the order of the blocks.

@@ -50,7 +50,7 @@ pub enum Side {
 
 /// Something drawn inside the frame.
 pub enum Layer {
-    /// A curve with its name at the end; `class` is 1 to 4.
+    /// A curve with its name at the end; `class` is 1 to 7.
     Line { name: String, class: u8, points: Vec<(f64, f64)> },
     /// Bars from the lower axis, each from one value to another.
     Bars { bars: Vec<(f64, f64, f64)> },
@@ -88,12 +88,16 @@ text{font:13px system-ui,'Noto Sans CJK SC',sans-serif;fill:#1f2430}
 .paper{fill:#fff}.grid{stroke:#e3e6ec}.frame{stroke:#8b94a3;fill:none}
 .line{fill:none;stroke-width:2.25}.dash{stroke:#8b94a3;stroke-dasharray:5 4}
 .s1{stroke:#0b6bcb}.s2{stroke:#b4540a}.s3{stroke:#2f7d32}.s4{stroke:#8e3aa8}
+.s5{stroke:#00818a}.s6{stroke:#a0184f}.s7{stroke:#6b6f00}
+.t5{fill:#00818a}.t6{fill:#a0184f}.t7{fill:#6b6f00}
 .t1{fill:#0b6bcb}.t2{fill:#b4540a}.t3{fill:#2f7d32}.t4{fill:#8e3aa8}
 .bar{fill:#0b6bcb;fill-opacity:.75}.mark{fill:#c2185b;stroke:#fff;stroke-width:2}
 @media (prefers-color-scheme:dark){
 text{fill:#e8eaf0}.tick,.note{fill:#9aa3b2}
 .paper{fill:#12151c}.grid{stroke:#2c3340}
 .s1{stroke:#6cb2ff}.s2{stroke:#ffab66}.s3{stroke:#7fd083}.s4{stroke:#d99bf0}
+.s5{stroke:#4fd1d9}.s6{stroke:#ff8fb8}.s7{stroke:#d6d94f}
+.t5{fill:#4fd1d9}.t6{fill:#ff8fb8}.t7{fill:#d6d94f}
 .t1{fill:#6cb2ff}.t2{fill:#ffab66}.t3{fill:#7fd083}.t4{fill:#d99bf0}
 .bar{fill:#6cb2ff}.mark{fill:#ff6f9f;stroke:#12151c}
 }

@@ -11,6 +11,10 @@ fn golden() -> Vec<(&'static str, TamisFile)> {
         ("split-block.tamis", Kind::SplitBlock, Hasher::xxh3(0), 100, 0.01),
         ("parquet.tamis", Kind::Parquet, Hasher::xxh64(0), 100, 0.01),
         ("classic.tamis", Kind::Classic, Hasher::sip13([1, 2]), 100, 0.001),
+        ("counting.tamis", Kind::Counting, Hasher::xxh3(0), 100, 0.01),
+        ("cuckoo.tamis", Kind::Cuckoo, Hasher::xxh3(0), 100, 0.01),
+        ("growing.tamis", Kind::Growing, Hasher::xxh3(0), 100, 0.01),
+        ("window.tamis", Kind::Window, Hasher::xxh3(0), 100, 0.01),
     ]
     .map(|(name, kind, hasher, items, rate)| {
         let plan = Plan::for_kind(kind, items, rate).unwrap();
