@@ -8,7 +8,7 @@ use tamis::Filter as _;
 use crate::build::{full, judge};
 use crate::clock::now_millis;
 use crate::exit::{Failure, Outcome};
-use crate::filter_file::{read, save};
+use crate::filter_file::{check_clock, read, save};
 use crate::input;
 use crate::items::{ItemArgs, hash_all, insert_all};
 use crate::metadata::expect_same_items;
@@ -49,12 +49,20 @@ pub fn run(args: &Args) -> Outcome {
     // Held until the end: without it, of two that add at once one would lose its items.
     let _lock = lock(&args.filter)?;
     let mut file = read(&args.filter)?;
+    if args.once && !file.filter.plan().kind().can_remove() {
+        let (name, kind) = (input::name(&args.filter), file.filter.plan().kind());
+        return Err(Failure::new(format!(
+            "{name}: --once is for filters that count, not for a {kind} one"
+        )));
+    }
     let rule = args.items_from.key.rule();
     expect_same_items(&file.metadata, &rule, &input::name(&args.filter))?;
-    file.filter.advance(now_millis());
+    check_clock(&file.filter, now_millis(), &input::name(&args.filter))?;
     let (hasher, mut answers) = (file.filter.hasher(), Vec::new());
     let delimiter = args.items_from.records.delimiter();
     let tally = hash_all(&paths, &rule, delimiter, hasher, |hashes| {
+        // What comes late comes at its own time.
+        file.filter.advance(now_millis());
         insert_all(&mut file.filter, hashes, args.once, &mut answers)
             .map_err(|error| full(&args.filter, &error))
     })?;

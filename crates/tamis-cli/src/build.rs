@@ -24,10 +24,12 @@ use crate::span::SpanArg;
 /// Builds a filter from items and writes it to a file
 ///
 /// Without --items the distinct items are counted first, so that the filter has just the right size:
-/// files and pipes alike are read once, and 11 to 22 bytes are kept for each distinct item. With --items
+/// files and pipes alike are read once, and 11 to 22 bytes are kept for each distinct item (and eight for each repeat
+/// that a counting or cuckoo filter counts). With --items
 /// the filter alone is in memory, and `tamis add` finds the room that was planned.
 ///
-/// Equal items and options give equal bytes, whatever the order.
+/// Equal items in equal order, with equal options, give equal bytes; the order matters only to cuckoo, growing and
+/// window filters, and the time (that of SOURCE_DATE_EPOCH, if it is set) only to windows.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -63,12 +65,12 @@ pub struct Args {
     window: Option<SpanArg>,
 
     /// With --window: forget at the latest 1/N of the span after it. A time of more than one slice keeps its
-    /// rate only if items come evenly [default: 1 for a time; for items by the rate, often 4]
-    #[arg(long, value_name = "N", requires = "window", value_parser = clap::value_parser!(u8).range(1..))]
+    /// rate only if items come evenly [default: 1 for a time; for items by the rate, 3 to 5]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     slices: Option<u8>,
 
     /// With --window: a repeat is remembered anew
-    #[arg(long, requires = "window")]
+    #[arg(long)]
     refresh: bool,
 
     /// Seed of the hash; filters of one seed merge and share their false positives
@@ -164,6 +166,21 @@ impl Args {
             (Some(Kind::Window) | None, Some(_)) | (_, None) => Ok(()),
             (Some(_), Some(_)) => wrong("--window", Kind::Window),
         }?;
+        if kind != Some(Kind::Window) && (self.slices.is_some() || self.refresh) {
+            let option = if self.refresh { "--refresh" } else { "--slices" };
+            return Err(Failure::new(format!("{option} is for a window: add --window SPAN")));
+        }
+        if let (Some(SpanArg(Span::Items(items))), Some(slices)) = (self.window, self.slices)
+            && u64::from(slices) > items
+        {
+            let message = "--slices: a window has no more slices than items";
+            return Err(Failure::new(message));
+        }
+        if self.once && !kind.is_some_and(Kind::can_remove) {
+            return Err(Failure::new(
+                "--once is for --kind counting or cuckoo: other kinds do not count",
+            ));
+        }
         if self.keyed && kind == Some(Kind::Parquet) {
             return Err(Failure::new("--keyed: Parquet's readers know no keys; leave out --kind"));
         }
@@ -245,10 +262,23 @@ impl Args {
         let rule = self.items_from.key.rule();
         let tally =
             hash_all(paths, &rule, self.items_from.records.delimiter(), hasher, |hashes| {
+                // What comes late comes at its own time.
+                filter.advance(now_millis());
                 insert_all(&mut filter, hashes, self.once, &mut answers)
                     .map_err(|error| self.full(&error))
             })?;
         Ok((filter, tally))
+    }
+
+    /// How often an item counts, the first time included.
+    fn most_copies(&self) -> u64 {
+        match (self.kind(), self.counter_bits.as_deref()) {
+            (Some(Kind::Counting), Some("8")) => 255,
+            (Some(Kind::Counting), Some("16")) => 65_535,
+            (Some(Kind::Counting), _) => 15,
+            // With buckets of two.
+            _ => 4,
+        }
     }
 
     fn full(&self, error: &InsertError) -> Failure {
@@ -268,7 +298,7 @@ impl Args {
         let mut answers = Answers::new();
         // A filter that counts takes each repeat too.
         let counts = self.kind().is_some_and(Kind::can_remove) && !self.once;
-        let mut repeats = Vec::new();
+        let mut repeats = Repeats::new(self.most_copies());
         let tally = hash_all(paths, &rule, delimiter, hasher, |hashes| {
             distinct.insert_each(hashes, &mut answers).map_err(|_| {
                 Failure::new(format!(
@@ -278,15 +308,15 @@ impl Args {
                 ))
             })?;
             if counts {
-                repeats.extend(answers.zeros().map(|i| hashes[i]));
+                let left_bytes = max_bytes.saturating_sub(distinct.memory_bytes());
+                repeats.add(answers.zeros().map(|i| hashes[i]), left_bytes)?;
             }
             Ok(())
         })?;
         let mut places = distinct.len();
         // In a cuckoo filter each copy takes a place, as long as it can count them.
         if self.kind() == Some(Kind::Cuckoo) {
-            keep_copies(&mut repeats);
-            places += repeats.len() as u64;
+            places += repeats.finish().len() as u64;
         }
         let plan = self.plan(places)?;
         let mut filter = self.empty(&plan, hasher)?;
@@ -300,25 +330,59 @@ impl Args {
             }
         });
         inserted.map_err(|error| self.full(&error))?;
-        insert_all(&mut filter, &repeats, false, &mut answers)
+        insert_all(&mut filter, repeats.finish(), false, &mut answers)
             .map_err(|error| self.full(&error))?;
         Ok((filter, tally))
     }
 }
 
-/// Leaves of the repeats of each item as many as a cuckoo filter with buckets of two can count, beside the first.
-fn keep_copies(repeats: &mut Vec<u64>) {
-    repeats.sort_unstable();
-    let (mut last, mut times) = (None, 0);
-    repeats.retain(|&hash| {
-        times = if last == Some(hash) { times + 1 } else { 1 };
-        last = Some(hash);
-        times <= MOST_COPIES - 1
-    });
+/// The hashes of items that occurred again, each as often as a filter can count it.
+struct Repeats {
+    hashes: Vec<u64>,
+    most_copies: u64,
+    // When so many wait, those that are too many are thrown out.
+    thin_at: usize,
 }
 
-/// What a cuckoo filter with buckets of two counts to.
-const MOST_COPIES: u64 = 4;
+impl Repeats {
+    fn new(most_copies: u64) -> Self {
+        Self { hashes: Vec::new(), most_copies, thin_at: 1 << 16 }
+    }
+
+    fn add(&mut self, hashes: impl Iterator<Item = u64>, max_bytes: u64) -> Result<(), Failure> {
+        self.hashes.extend(hashes);
+        let needed_bytes = |hashes: &Vec<u64>| hashes.capacity() as u64 * 8;
+        if self.hashes.len() < self.thin_at && needed_bytes(&self.hashes) <= max_bytes {
+            return Ok(());
+        }
+        self.thin();
+        self.thin_at = (2 * self.hashes.len()).max(1 << 16);
+        self.hashes.shrink_to(self.thin_at);
+        if self.hashes.len() as u64 * 8 > max_bytes {
+            return Err(Failure::new(
+                "counting repeated items takes more memory than there may be: say how many items there are with \
+                 --items N, or count each once with --once",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Leaves of each item as many as count, beside the first.
+    fn thin(&mut self) {
+        self.hashes.sort_unstable();
+        let (mut last, mut times) = (None, 0);
+        self.hashes.retain(|&hash| {
+            times = if last == Some(hash) { times + 1 } else { 1 };
+            last = Some(hash);
+            times < self.most_copies
+        });
+    }
+
+    fn finish(&mut self) -> &[u64] {
+        self.thin();
+        &self.hashes
+    }
+}
 
 /// Says that a filter takes no more items, and that its file is as it was.
 pub fn full(path: &Path, error: &InsertError) -> Failure {

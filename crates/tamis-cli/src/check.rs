@@ -59,7 +59,7 @@ pub struct Args {
     #[arg(long)]
     no_name: bool,
 
-    /// Print before each line how often it is in the filter, at most (counting and cuckoo filters)
+    /// Print before each line how often it is in the filter, at most; 15+ is 15 or more (counting and cuckoo filters)
     #[arg(long, conflicts_with_all = ["invert", "count", "quiet"])]
     copies: bool,
 
@@ -155,12 +155,13 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// How often the key of a record is in the filter, at most.
-    fn copies(&self, rule: &KeyRule, record: &[u8]) -> u64 {
+    /// How often the key of a record is in the filter, at most; with a plus where counting ends.
+    fn copies(&self, rule: &KeyRule, record: &[u8]) -> String {
         let mut scratch = Vec::new();
-        rule.of(record, &mut scratch)
-            .and_then(|item| self.filter.count_hash(self.filter.hasher().hash(item)))
-            .unwrap_or(0)
+        let item = rule.of(record, &mut scratch);
+        let count = item.and_then(|item| self.filter.count_hash(self.filter.hasher().hash(item)));
+        let is_most = count == self.filter.max_count();
+        format!("{}{}", count.unwrap_or(0), if is_most { "+" } else { "" })
     }
 }
 
@@ -207,7 +208,8 @@ impl Check<'_> {
         let mut keyless = Vec::new();
         let mut hashed_by = None;
         self.answers.resize(self.asked.len(), Vec::new());
-        for (asked, answers) in self.asked.iter().zip(&mut self.answers) {
+        for (asked, answers) in self.asked.iter_mut().zip(&mut self.answers) {
+            asked.filter.advance(now_millis());
             let hasher = asked.filter.hasher();
             if hashed_by != Some(hasher) {
                 hash(block, delimiter, &self.rule, hasher, &mut self.hashes, &mut keyless);
@@ -260,7 +262,7 @@ impl Check<'_> {
                     }
                     if copies {
                         let copies = asked.copies(&self.rule, record);
-                        self.output.write(format!("{copies:7} ").as_bytes())?;
+                        self.output.write(format!("{copies:>7} ").as_bytes())?;
                     }
                     self.output.write(record)?;
                     self.output.write(&[delimiter])?;

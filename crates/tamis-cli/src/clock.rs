@@ -2,8 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Returns the milliseconds since 1970, or those of `SOURCE_DATE_EPOCH` (seconds), by which builds are
-/// repeated to the byte.
+/// Returns the milliseconds since 1970, or those of `SOURCE_DATE_EPOCH` (whole seconds), by which builds are
+/// repeated to the byte; anything else in that variable counts as unset, as elsewhere.
 pub fn now_millis() -> u64 {
     let fixed = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse::<u64>().ok());
     match fixed {

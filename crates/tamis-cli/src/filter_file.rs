@@ -5,13 +5,14 @@ use std::io::{self, Read as _, Write};
 use std::path::Path;
 
 use memmap2::Mmap;
-use tamis::{BitView, Bits, Filter as _, HashFunction};
+use tamis::{AnyFilter, BitView, Bits, Filter as _, HashFunction, Span};
 use tamis_formats::{DecodeErrorKind, Format, ReadError, TamisFile};
 
 use crate::exit::Failure;
 use crate::input::{self, Input};
 use crate::map::map;
 use crate::output::Output;
+use crate::span::SpanArg;
 
 /// A filter to be read: mapped where it is a plain file, otherwise a copy (from a pipe, unpacked from
 /// gzip or zstd).
@@ -151,6 +152,30 @@ pub fn save<B: Bits<Word = u64>>(path: &Path, file: &TamisFile<B>) -> Result<u64
     }
     sink.output.finish()?;
     Ok(file.len_bytes())
+}
+
+/// Refuses a window whose clock is ahead of `now_millis` by more than one slice: it would forget at once what is
+/// added or merged, for it lies before its time.
+///
+/// # Errors
+///
+/// If it is.
+pub fn check_clock<B: Bits<Word = u64>>(
+    filter: &AnyFilter<B>,
+    now_millis: u64,
+    name: &str,
+) -> Result<(), Failure> {
+    let AnyFilter::Window(window) = filter else { return Ok(()) };
+    let Some(began) = window.began_millis() else { return Ok(()) };
+    let ahead_millis = began.saturating_sub(now_millis);
+    if ahead_millis == 0 {
+        return Ok(());
+    }
+    let ahead = SpanArg(Span::Millis(ahead_millis));
+    Err(Failure::new(format!(
+        "{name}: its clock is {ahead} ahead of this machine's, and all before it is forgotten; set the clock \
+         right, or build the filter anew"
+    )))
 }
 
 /// An [`Output`] for code that knows only [`Write`]; keeps the failure that names the file.

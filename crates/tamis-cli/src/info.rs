@@ -11,7 +11,7 @@ use tamis_formats::TamisFile;
 use crate::clock::now_millis;
 use crate::count::{About, Count, Rate};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::filter_file::{Source, Trust};
+use crate::filter_file::{Source, Trust, check_clock};
 use crate::output::{Output, is_same_file};
 use crate::size::Size;
 use crate::span::SpanArg;
@@ -58,6 +58,11 @@ pub fn run(args: &Args) -> Outcome {
     for (i, path) in args.files.iter().enumerate() {
         let source = Source::open(path, Trust::Verify)?;
         let mut file = source.file()?;
+        if let Err(Failure::Message(message)) =
+            check_clock(&file.filter, now_millis(), source.name())
+        {
+            eprintln!("tamis: {message}");
+        }
         file.filter.advance(now_millis());
         let facts = Facts::of(source.name(), &file);
         if facts.is_over_rate {
@@ -113,21 +118,28 @@ impl<'a> Facts<'a> {
         let plan = self.file.filter.plan();
         // A filter can hold more than planned where its size was rounded up.
         let most = plan.items_at(plan.rate()).max(plan.items()) as f64;
-        let is_endless = plan.kind().grows() && !self.is_over_rate;
+        let is_endless = (plan.kind().grows() || plan.kind().forgets()) && !self.is_over_rate;
         (!is_endless).then_some((most - self.items).max(0.0) as u64)
     }
 
     fn headroom(&self) -> String {
         let plan = self.file.filter.plan();
         match self.headroom_items() {
+            None if plan.kind().forgets() => {
+                "as items are forgotten, others take their place".into()
+            }
             None => "any number of items: it grows".into(),
-            Some(0) if self.is_over_rate && plan.kind().forgets() => {
-                "none: more items came in a slice of the window than its share; build with --slices 1, or \
-                 for more items"
-                    .into()
+            Some(_) if plan.kind().grows() => {
+                "none: it is merged of several, whose rates add up".into()
             }
             Some(_) if plan.kind().forgets() => {
-                "as items are forgotten, others take their place".into()
+                let more = match &self.file.filter {
+                    AnyFilter::Window(window) if window.slices() > 1 => "build with --slices 1, or",
+                    _ => "build",
+                };
+                format!(
+                    "more items came in a slice of the window than it has room for; {more} for more items"
+                )
             }
             Some(0) if self.is_over_rate => format!(
                 "none, it holds about {} times its capacity; build one for {} items",
@@ -165,12 +177,13 @@ impl<'a> Facts<'a> {
         match &self.file.filter {
             AnyFilter::Window(window) => {
                 let slices = u64::from(window.slices());
-                let most = |span: u64| span + span.div_ceil(slices);
+                let most = |span: u64| (slices + 1) * span.div_ceil(slices);
                 let (least, most) = match window.span() {
                     Span::Millis(span) => (Span::Millis(span), Span::Millis(most(span))),
                     Span::Items(span) => (Span::Items(span), Span::Items(most(span))),
                 };
-                let (least, most) = (SpanArg(least), SpanArg(most));
+                let shown = |span| SpanArg(span).to_string().replace("lines", "items");
+                let (least, most) = (shown(least), shown(most));
                 let again = if window.refreshes() { "a repeat is" } else { "an item is" };
                 vec![("remembers", format!("{again} remembered at least {least}, at most {most}"))]
             }

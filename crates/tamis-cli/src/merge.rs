@@ -7,7 +7,7 @@ use tamis::{Filter as _, Layout, Merge as _};
 use crate::build::judge;
 use crate::clock::now_millis;
 use crate::exit::{Failure, Outcome};
-use crate::filter_file::{Source, Trust, read, save};
+use crate::filter_file::{Source, Trust, check_clock, read, save};
 use crate::input;
 use crate::metadata::{MetadataArgs, common};
 
@@ -45,6 +45,7 @@ pub fn run(args: &Args) -> Outcome {
     let (first, others) = args.filters.split_first().expect("clap requires one");
     let now = now_millis();
     let mut merged = read(first)?;
+    check_clock(&merged.filter, now, &input::name(first))?;
     merged.filter.advance(now);
     let mut metadata = merged.metadata.clone();
     for path in others {
@@ -61,7 +62,10 @@ pub fn run(args: &Args) -> Outcome {
             )));
         }
         metadata = common(&metadata, &other.metadata, source.name())?;
-        merged.filter.merge(&other.filter).map_err(Failure::new)?;
+        check_clock(&other.filter, now, source.name())?;
+        merged.filter.merge(&other.filter).map_err(|error| {
+            Failure::new(format!("{}: {error}; nothing was written", source.name()))
+        })?;
         merged.added = merged.added.saturating_add(other.added);
     }
     args.metadata.add_to(&mut metadata, &args.filters)?;

@@ -56,6 +56,7 @@ impl fmt::Display for SpanArg {
     /// Writes a time in its longest whole unit up to days, a number in groups of three.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
+            Span::Items(1) => f.write_str("1 line"),
             Span::Items(items) => write!(f, "{} lines", Count(items)),
             Span::Millis(millis) => {
                 let whole = UNITS[1..].iter().find(|(_, unit)| millis.is_multiple_of(*unit));

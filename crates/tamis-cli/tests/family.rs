@@ -209,6 +209,36 @@ fn a_window_of_time_forgets_by_the_clock() {
 }
 
 #[test]
+fn a_window_from_the_future_is_refused() {
+    let folder = folder();
+    let run = |line: &str, seconds: u64| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tamis"));
+        command.args(line.split_whitespace()).current_dir(folder.path("."));
+        let output = command.env("SOURCE_DATE_EPOCH", seconds.to_string()).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (now, future) = (1_700_000_000, 1_900_000_000);
+    assert_eq!(run("build --window 1h --items 2000 n.txt -o now.tamis", now).0, 0);
+    assert_eq!(run("build --window 1h --items 2000 n.txt -o future.tamis", future).0, 0);
+    for line in ["add future.tamis n.txt", "merge now.tamis future.tamis -o x.tamis"] {
+        let (status, stderr) = run(line, now);
+        assert_eq!(status, 2, "{line}");
+        assert!(stderr.contains("future.tamis: its clock is"), "{stderr}");
+    }
+    assert!(run("info future.tamis", now).1.contains("its clock is"));
+    assert_eq!(run("check -c now.tamis n.txt", now).0, 0);
+}
+
+#[test]
+fn repeats_are_kept_within_memory() {
+    let folder = Folder::new();
+    let ended =
+        folder.feed("build --kind counting --memory 1M -o f.tamis", "same\n".repeat(300_000));
+    assert_eq!(ended.status, 0, "{ended:?}");
+    assert_eq!(folder.feed("check --copies f.tamis", "same\n").stdout, "    15+ same\n");
+}
+
+#[test]
 fn an_uneven_window_says_that_it_is_over_its_rate() {
     let folder = folder();
     let ended = folder.feed("build --window 1h --slices 6 --items 1000 n.txt -o f.tamis", "");
@@ -232,6 +262,9 @@ fn options_of_one_kind_are_refused_with_another() {
         ("build --window 0h --items 5 n.txt -o f", "0h"),
         ("build --window 1h --slices 0 --items 5 n.txt -o f", "0"),
         ("build --slices 3 n.txt -o f", "--window"),
+        ("build --refresh --kind window n.txt -o f", "--window 24h"),
+        ("build --window 3-items --slices 4 n.txt -o f", "no more slices than items"),
+        ("build --once n.txt -o f", "--once is for --kind counting or cuckoo"),
         ("build --kind parquet --keyed n.txt -o f", "--keyed"),
         ("build --kind unknown n.txt -o f", "unknown"),
     ] {

@@ -226,8 +226,9 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
     #[must_use]
     pub fn is_over_rate(&self) -> bool {
         let plan = self.filter.plan();
-        // Of a window no number says how unevenly its items came.
-        let counted_within = self.added > 0 && self.added <= plan.items() && !plan.kind().forgets();
+        // Of a window no number says how unevenly its items came; one that grows knows its rate.
+        let is_told = !plan.kind().forgets() && !plan.kind().grows();
+        let counted_within = is_told && self.added > 0 && self.added <= plan.items();
         !counted_within && self.filter.is_over_rate()
     }
 

@@ -312,7 +312,7 @@ pub enum MergeError {
         /// The layout of the filter merged from.
         found: Layout,
     },
-    /// The windows are not of one span and one way to measure it.
+    /// The windows are not of one span, in one unit, or only one of them refreshes.
     Span,
     /// There is no room for the items of both.
     NoRoom(NoRoom),
@@ -324,7 +324,9 @@ impl fmt::Display for MergeError {
             MergeError::Layout { expected, found } => {
                 write!(f, "filters of different layout do not merge: {expected} against {found}")
             }
-            MergeError::Span => f.write_str("windows of different span do not merge"),
+            MergeError::Span => f.write_str(
+                "windows that differ in span, in its unit or in refreshing do not merge",
+            ),
             MergeError::NoRoom(NoRoom::Full { items }) => {
                 write!(f, "the items of both do not fit: there is room for about {items}")
             }

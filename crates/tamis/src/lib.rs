@@ -10,7 +10,6 @@
 //! | The same, and items are deleted or counted | [`Cuckoo`], [`Counting`] |
 //! | The same, for a number of items that nobody knows | [`Growing`] |
 //! | Have I seen this lately? | [`Window`] |
-//! | The same, in a layout of Redis | [`RedisBloom`], [`RedisCuckoo`] |
 //! | Have I seen exactly this one? | [`DigestSet`], by hashes of 64 or 128 bits |
 //! | Is this integer in, exactly? Which of them, how many, the n-th? | [`DenseSet`], [`CompressedSet`] |
 //! | Which of billions of integers occur twice? | [`RepeatFinder`] |

@@ -4,7 +4,7 @@ use memchr::memchr_iter;
 use tamis::Hasher;
 
 use super::digest::Width;
-use super::window::{Mark, Timer};
+use super::window::{Mark, Odd, Timer};
 use crate::key::KeyRule;
 use crate::records::Block;
 
@@ -51,8 +51,8 @@ pub struct Cut<D> {
     delimiter: u8,
     /// How many records have no key and are compared as a whole.
     pub keyless: u64,
-    /// How many records have no time and lie in the latest slice.
-    pub timeless: u64,
+    /// How many records lie in the latest slice though their time does not say so.
+    pub odd: Odd,
     /// Where the records end.
     pub end: Place,
     /// How many bytes of all inputs, still packed, have been read.
@@ -88,7 +88,7 @@ impl<D: Width> Cut<D> {
 
     /// Computes the digests of the records found, and tells their slices.
     pub fn digest(&mut self, rule: &mut Rule, scratch: &mut Vec<u8>) {
-        (self.keyless, self.timeless) = (0, 0);
+        (self.keyless, self.odd) = (0, Odd::default());
         self.digests.clear();
         self.keys.bytes.clear();
         self.keys.ends.clear();
@@ -97,7 +97,7 @@ impl<D: Width> Cut<D> {
             record.strip_suffix(&[rule.delimiter]).unwrap_or(record)
         });
         if let Some(timer) = &mut rule.timer {
-            self.timeless = timer.mark(records.clone(), &mut self.marks);
+            self.odd = timer.mark(records.clone(), &mut self.marks);
         } else if self.marks.is_empty() {
             self.marks.push(Mark::default());
         }

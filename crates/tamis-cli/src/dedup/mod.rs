@@ -449,10 +449,25 @@ impl Args {
         if let Some(form) = self.stats {
             eprintln!("{}", stats.show(form));
         }
-        if stats.timeless > 0 && self.stats.is_none() {
+        if stats.timeless > 0 && (self.stats.is_none() || stats.timeless == stats.records) {
             let timeless = stats::grouped(stats.timeless);
+            let lines = if stats.timeless == 1 { "line" } else { "lines" };
             eprintln!(
-                "tamis: {timeless} lines had no time and count as of the latest one before them"
+                "tamis: {timeless} {lines} without a time: taken as of the latest one before"
+            );
+            if stats.timeless == stats.records {
+                return Err(Failure::new(
+                    "no line had a time that can be read: is the field right? Unix seconds, milliseconds and \
+                     2026-11-21T10:00:00Z are",
+                ));
+            }
+        }
+        if stats.late > 0 && self.stats.is_none() {
+            let late = stats::grouped(stats.late);
+            let lines = if stats.late == 1 { "line" } else { "lines" };
+            eprintln!(
+                "tamis: {late} {lines} more than a window older than one before: taken as of the latest; was one \
+                 time far ahead?"
             );
         }
         let lost = shown(stats.expected_lost);

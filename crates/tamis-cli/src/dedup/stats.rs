@@ -38,6 +38,8 @@ pub struct Stats {
     pub keyless: u64,
     /// Records without the time asked for, counted as of the latest time before them.
     pub timeless: u64,
+    /// Records of a time more than a window before the latest.
+    pub late: u64,
     /// How records were compared.
     pub method: String,
     /// How many new records are expected to have been taken for seen.
@@ -60,7 +62,8 @@ impl Stats {
         self.records += cut.len() as u64;
         self.bytes_read += cut.block.len() as u64;
         self.keyless += cut.keyless;
-        self.timeless += cut.timeless;
+        self.timeless += cut.odd.timeless;
+        self.late += cut.odd.late;
     }
 
     /// Takes over what the set says of itself.
@@ -97,6 +100,7 @@ impl Default for Stats {
             bytes_written: 0,
             keyless: 0,
             timeless: 0,
+            late: 0,
             method: String::new(),
             expected_lost: 0.0,
             rate: None,
@@ -124,6 +128,9 @@ impl fmt::Display for Stats {
         }
         if self.timeless > 0 {
             line("without time", self.timeless, format_args!("counted as of the latest time"))?;
+        }
+        if self.late > 0 {
+            line("late", self.late, format_args!("over a window older than one before them"))?;
         }
         if self.keyless > 0 {
             line("without key", self.keyless, format_args!("compared as whole records"))?;

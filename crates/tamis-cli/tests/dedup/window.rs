@@ -101,7 +101,12 @@ fn a_line_without_a_time_counts_as_of_the_latest() {
     assert_eq!(run.stdout, b"title\n1 a\nat a\n5 a\n6 b\nno b\n1 c\n10 c\ntitle\n");
     assert_eq!(
         (run.status, run.stderr.as_str()),
-        (0, "tamis: 5 lines had no time and count as of the latest one before them\n",)
+        (
+            0,
+            "tamis: 5 lines without a time: taken as of the latest one before\n\
+         tamis: 1 line more than a window older than one before: taken as of the latest; was one \
+         time far ahead?\n",
+        )
     );
     let run = dedup(args.iter().copied().chain(["--stats"]), text.as_bytes());
     assert!(
@@ -340,4 +345,11 @@ proptest! {
             known = Some(found);
         }
     }
+}
+
+#[test]
+fn times_that_cannot_be_read_at_all_are_an_error() {
+    let run = dedup(["--window=1h", "--time-field=1", "-d,"], b"10/Oct/2026,a\n11/Oct/2026,a\n");
+    assert_eq!(run.status, 2);
+    assert!(run.stderr.contains("no line had a time that can be read"), "{}", run.stderr);
 }

@@ -106,12 +106,15 @@ impl<B: Bits<Word = u64>> Growing<B> {
     /// Uses words that hold a filter of this plan; errors as for [`view`](Growing::view).
     pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
         let refused = |reason| PlanError::Words { kind: Kind::Growing, reason };
-        // As it was planned: a file's number of bits is that of its words.
-        let planned = Plan::for_kind(plan.kind(), plan.items(), plan.rate())?;
-        if planned.shape() != plan.shape() {
+        let growth = growth_of(plan)?;
+        if Growth::for_rate(plan.rate()) != Some(growth) {
             return Err(refused("the rule of growth is not that of the rate"));
         }
-        let table = Table::view(growth_of(plan)?, bits).map_err(|error| {
+        // As it was planned: a file's number of bits is that of its words.
+        let (bits_planned, shape) = (growth.bits_at(plan.items()), plan.shape());
+        let planned =
+            Plan::from_parts(plan.kind(), plan.items(), plan.rate(), bits_planned, shape)?;
+        let table = Table::view(growth, bits).map_err(|error| {
             refused(match error {
                 WordsError::Head => "the head does not fit the pages",
                 WordsError::Page(_) => "a page is not as pages are written",

@@ -75,7 +75,7 @@ impl Kind {
                 "items can be deleted, and counted to 15 or more; four times the bits"
             }
             Kind::Cuckoo => "items can be deleted, and counted to 4; two cache lines a lookup",
-            Kind::Growing => "any number of items, never over its rate",
+            Kind::Growing => "any number of items at one rate, for ever",
             Kind::Window => "items are forgotten after a time, or after so many others",
         }
     }

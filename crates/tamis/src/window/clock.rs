@@ -14,6 +14,9 @@ pub enum Span {
     Items(u64),
 }
 
+/// The highest number of a slice: so that numbers can be added up.
+const LATEST: u64 = u64::MAX / 2;
+
 /// The state of a window, kept in the first line of its words:
 ///
 /// ```text
@@ -71,6 +74,9 @@ impl Clock {
         }
         let span = if is_time { Span::Millis(*span) } else { Span::Items(*span) };
         let clock = Self { refreshes: flags & 2 == 2, ..Self::new(slices, span) };
+        if *present > LATEST {
+            return Err(refused("the clock is far beyond all time"));
+        }
         if *stored > clock.full_at {
             return Err(refused("the present slice holds more than its share"));
         }
@@ -108,7 +114,7 @@ impl Clock {
 
     pub(super) fn advance(&mut self, now_millis: u64) {
         if let Span::Millis(_) = self.span {
-            self.present = self.present.max(now_millis / self.slice_span());
+            self.present = self.present.max((now_millis / self.slice_span()).min(LATEST));
         }
     }
 
@@ -164,26 +170,31 @@ impl Clock {
             return None;
         }
         let slots = self.slots() as u64;
-        // By how many slices the other's numbers are ahead of those of the same time here.
-        let ahead = match self.span {
-            Span::Millis(_) => {
-                self.present = self.present.max(other.present);
-                0
-            }
-            Span::Items(_) => {
-                self.stored = self.stored.saturating_add(other.stored).min(self.full_at);
-                other.present.wrapping_sub(self.present)
-            }
-        };
+        match self.span {
+            Span::Millis(_) => self.present = self.present.max(other.present),
+            // The present slice lasts as long as either's would: cut short, it would cut short how long the other's
+            // items are remembered.
+            Span::Items(_) => self.stored = self.stored.min(other.stored),
+        }
         let mut pairs = Vec::new();
-        for age in 0..slots {
+        for back in 0..slots {
             // Slices before number 0 have never been.
-            let Some(number) = other.memory.checked_sub(age) else { break };
-            let here = number.wrapping_sub(ahead);
-            if self.present.wrapping_sub(here) < slots {
-                pairs.push(((here % slots) as usize, (number % slots) as usize));
+            let Some(number) = other.memory.checked_sub(back) else { break };
+            // How many slices before the present one these items are here.
+            let age = match self.span {
+                Span::Millis(_) => self.present - number,
+                Span::Items(_) => back,
+            };
+            if age < slots {
+                let here = (self.present % slots + slots - age) % slots;
+                pairs.push((here as usize, (number % slots) as usize));
             }
         }
         Some(pairs)
+    }
+
+    /// Returns when the present slice began, where time is told.
+    pub(super) fn began_millis(&self) -> Option<u64> {
+        matches!(self.span, Span::Millis(_)).then(|| self.present.saturating_mul(self.slice_span()))
     }
 }

@@ -40,7 +40,7 @@ pub use clock::Span;
 /// item that is taken for a remembered one, at the filter's rate: insert answers false then. So what is
 /// promised of a span holds for every item that was answered new, and with refreshing for every item.
 ///
-/// Where items are counted the rate holds for ever. Where time is told it holds while no slice gets more than its
+/// Where items are counted the rate holds for ever, without merges. Where time is told it holds while no slice gets more than its
 /// share of the planned items: plan one slice ([`Plan::window`]) for items that may all come at once; it
 /// takes a third more memory than four, and an item is forgotten within two spans.
 ///
@@ -121,6 +121,18 @@ impl Window {
     }
 }
 
+impl<'a> Window<BitView<'a>> {
+    /// Uses words that lie elsewhere, such as in a mapped file, without a copy. Constant time.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Geometry`] if it has not as many
+    /// bits as `words`; [`PlanError::Words`] if their clock is none.
+    pub fn view(plan: &Plan, hasher: Hasher, words: &'a [u64]) -> Result<Self, PlanError> {
+        Self::restore(plan, hasher, BitView::new(words))
+    }
+}
+
 impl<B: Bits<Word = u64>> Window<B> {
     fn of(plan: &Plan, hasher: Hasher, clock: Clock, bits: B) -> Self {
         let slots = clock.slots();
@@ -145,6 +157,12 @@ impl<B: Bits<Word = u64>> Window<B> {
     /// Borrows the filter as one whose bits are elsewhere. Constant time.
     pub fn as_view(&self) -> Window<BitView<'_>> {
         Window::of(&self.plan, self.hasher, self.clock, BitView::new(self.bits.words()))
+    }
+
+    /// Returns the beginning of the latest slice, in milliseconds of the time that was told; `None` where items are
+    /// counted.
+    pub fn began_millis(&self) -> Option<u64> {
+        self.clock.began_millis()
     }
 
     /// Returns how many slices the span has.
@@ -375,8 +393,9 @@ impl<B: BitsMut> Window<B> {
 }
 
 impl<B: BitsMut, C: Bits<Word = u64>> Merge<Window<C>> for Window<B> {
-    /// Remembers what either remembers, each item as long as its own filter would: slices of one time go
-    /// together, or where items are counted those of one age.
+    /// Remembers what either remembers, each item at least as long as its own filter would: slices of one time go
+    /// together, or where items are counted those of one age. The later of two clocks counts: what is out of the
+    /// window by it is forgotten. Slices hold the items of both, so the rate may be above the planned one.
     fn merge(&mut self, other: &Window<C>) -> Result<(), MergeError> {
         let (expected, found) = (self.layout(), other.layout());
         if expected != found {
@@ -499,6 +518,43 @@ mod tests {
     }
 
     #[test]
+    fn merges_of_any_ages_forget_nothing_too_early() {
+        for slices in 1..=16_u32 {
+            let span = 12 * u64::from(slices);
+            let plan = Plan::window(span, 1e-9, slices).unwrap();
+            let window = || Window::new(&plan, Hasher::default(), Span::Items(span)).unwrap();
+            for (before, peer) in
+                [(0, span), (span, 0), (3, 5 * span), (7 * span + 5, span / 2), (1, 1)]
+            {
+                let (mut one, mut other) = (window(), window());
+                (0..before).for_each(|item| assert!(one.insert(&item)));
+                (1_000_000..1_000_000 + peer).for_each(|item| assert!(other.insert(&item)));
+                let items = (0..before).rev().take(span as usize).collect::<Vec<_>>();
+                let peers =
+                    (1_000_000..1_000_000 + peer).rev().take(span as usize).collect::<Vec<_>>();
+                // Again and again, as when files are merged every hour.
+                for round in 0..4 {
+                    one.merge(&other).unwrap();
+                    assert!(one.insert(&(2_000_000 + round)));
+                }
+                for stored in 4..span {
+                    let kept = |items: &[u64]| {
+                        let len = items.len() as u64;
+                        items[..len.min(span - stored) as usize]
+                            .iter()
+                            .all(|item| one.contains(item))
+                    };
+                    assert!(
+                        kept(&items) && kept(&peers),
+                        "{slices} slices, {before}, {peer}, {stored}"
+                    );
+                    assert!(one.insert(&(3_000_000 + stored)));
+                }
+            }
+        }
+    }
+
+    #[test]
     fn hostile_clocks_are_refused() {
         let plan = Plan::window(100, 0.01, 4).unwrap();
         let words = vec![0; plan.bits() as usize / 64];
@@ -508,7 +564,7 @@ mod tests {
             words[place] = value;
             Window::restore(&plan, Hasher::default(), crate::BitView::new(&words)).is_ok()
         };
-        assert!(with(0, 0) && with(0, u64::MAX) && with(2, 3) && with(3, 25));
+        assert!(with(0, 0) && with(0, 1 << 62) && !with(0, u64::MAX) && with(2, 3) && with(3, 25));
         assert!(!with(1, 0) && !with(2, 4) && !with(3, 26) && !with(4, 1) && !with(7, 1));
     }
 }

@@ -20,7 +20,7 @@ use std::num::NonZeroUsize;
 use tamis::Span;
 
 pub use self::recent::{Recent, WindowStats};
-pub use self::timer::{Mark, Timer};
+pub use self::timer::{Mark, Odd, Timer};
 
 use self::recent::WindowShape;
 use self::timer::Times;
@@ -113,7 +113,7 @@ impl WindowArgs {
         };
         let (Span::Millis(len) | Span::Items(len)) = span;
         // Rounded up, so that all slices are no less than the window.
-        Some(Timer::new(times, len.div_ceil(self.slices.into())))
+        Some(Timer::new(times, len.div_ceil(self.slices.into()), self.slices))
     }
 
     /// Makes an empty window in so much memory; approximate, if there is a rate, for so many `items`.

@@ -16,8 +16,9 @@ pub enum Times {
 /// Numbers the slices that records lie in.
 pub struct Timer {
     times: Times,
-    // The time or the records of a slice.
+    // The time or the records of a slice, and the slices of a window.
     slice_span: u64,
+    slices: u64,
     // The latest slice, if there was a time.
     latest: Option<u64>,
     records: u64,
@@ -35,18 +36,19 @@ pub struct Mark {
 
 impl Timer {
     /// Numbers slices of this length, in milliseconds or records.
-    pub fn new(times: Times, slice_span: u64) -> Self {
-        Self { times, slice_span: slice_span.max(1), latest: None, records: 0, scratch: Vec::new() }
+    pub fn new(times: Times, slice_span: u64, slices: u32) -> Self {
+        let (slice_span, slices) = (slice_span.max(1), u64::from(slices));
+        Self { times, slice_span, slices, latest: None, records: 0, scratch: Vec::new() }
     }
 
     /// Puts into `marks` where slices begin among the next records, the first record in any case; returns how
-    /// many of them had no time. Slices never go back: a record of an earlier time lies in the latest.
+    /// many of them are odd. Slices never go back: a record of an earlier time lies in the latest.
     pub fn mark<'a>(
         &mut self,
         records: impl ExactSizeIterator<Item = &'a [u8]>,
         marks: &mut Vec<Mark>,
-    ) -> u64 {
-        let mut timeless = 0;
+    ) -> Odd {
+        let mut odd = Odd::default();
         marks.clear();
         match &self.times {
             Times::Arrival => {
@@ -67,7 +69,7 @@ impl Timer {
                 for (from, record) in records.enumerate() {
                     let text = rule.of(record, &mut self.scratch);
                     let Some(time) = text.and_then(when::read) else {
-                        timeless += 1;
+                        odd.timeless += 1;
                         continue;
                     };
                     let slice = Some(time / self.slice_span);
@@ -75,12 +77,23 @@ impl Timer {
                         self.latest = slice;
                         marks.pop_if(|mark| mark.from == from);
                         marks.push(Mark { from, slice });
+                    } else if slice < self.latest.map(|latest| latest.saturating_sub(self.slices)) {
+                        odd.late += 1;
                     }
                 }
             }
         }
-        timeless
+        odd
     }
+}
+
+/// Records whose time is not what decides where they lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Odd {
+    /// Those without one.
+    pub timeless: u64,
+    /// Those more than a window before the latest.
+    pub late: u64,
 }
 
 #[cfg(test)]
@@ -92,14 +105,15 @@ mod tests {
 
     fn marks(timer: &mut Timer, records: &[&str]) -> (Vec<(usize, Option<u64>)>, u64) {
         let mut marks = Vec::new();
-        let timeless = timer.mark(records.iter().map(|record| record.as_bytes()), &mut marks);
-        (marks.iter().map(|mark| (mark.from, mark.slice)).collect(), timeless)
+        let odd = timer.mark(records.iter().map(|record| record.as_bytes()), &mut marks);
+        assert_eq!(odd.late, 0);
+        (marks.iter().map(|mark| (mark.from, mark.slice)).collect(), odd.timeless)
     }
 
     #[test]
     fn records_are_marked_where_their_slice_changes() {
         let rule = KeyArgs::default().rule_of(NonZeroUsize::new(1), None);
-        let mut timer = Timer::new(Times::Records(Box::new(rule)), 1000);
+        let mut timer = Timer::new(Times::Records(Box::new(rule)), 1000, 4);
         let unix = when::read(b"0").unwrap() / 1000;
         let (found, timeless) =
             marks(&mut timer, &["title", "7\ta", "7.9\tb", "9\tc", "8\td", "-"]);
@@ -112,7 +126,7 @@ mod tests {
 
     #[test]
     fn counted_records_are_marked_wherever_they_are_cut() {
-        let mut timer = Timer::new(Times::Count, 3);
+        let mut timer = Timer::new(Times::Count, 3, 4);
         assert_eq!(marks(&mut timer, &["a"; 2]).0, [(0, Some(0))]);
         assert_eq!(marks(&mut timer, &["a"; 5]).0, [(0, Some(0)), (1, Some(1)), (4, Some(2))]);
         assert_eq!(marks(&mut timer, &["a"; 2]).0, [(0, Some(2))]);
@@ -121,7 +135,7 @@ mod tests {
 
     #[test]
     fn what_comes_together_came_at_one_time() {
-        let mut timer = Timer::new(Times::Arrival, 1);
+        let mut timer = Timer::new(Times::Arrival, 1, 4);
         let (first, timeless) = marks(&mut timer, &["a"; 5]);
         let (second, _) = marks(&mut timer, &["a"; 5]);
         assert_eq!((first.len(), timeless), (1, 0));
