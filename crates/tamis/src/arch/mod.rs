@@ -13,6 +13,7 @@ mod avx512;
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 mod batch;
 pub(crate) mod counters;
+pub(crate) mod cuckoo;
 pub(crate) mod digests;
 pub(crate) mod memory;
 pub(crate) mod partition;

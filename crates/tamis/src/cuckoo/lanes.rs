@@ -1,6 +1,7 @@
 //! The slots of a bucket, compared all at once.
 
 use crate::arch::bits_at;
+use crate::arch::cuckoo::Pairs;
 
 /// How slots lie in words, and how a bucket of them is asked.
 ///
@@ -84,8 +85,16 @@ impl Lanes {
 
     /// Tells whether a bucket fits one read.
     #[inline(always)]
-    const fn is_narrow(&self) -> bool {
+    pub(super) const fn is_narrow(&self) -> bool {
         self.ones != 0
+    }
+
+    /// Returns what the kernels know of lanes, if a bucket of them is one read.
+    pub(super) fn pairs(&self) -> Option<Pairs> {
+        let &Self { spread, offsets, ones, highs, .. } = self;
+        let width = u64::from(self.width);
+        let pairs = Pairs { width, spread, offsets, ones, highs, ..Pairs::default() };
+        self.is_narrow().then_some(pairs)
     }
 
     /// Tells whether one of two buckets, given by their first slots, holds a fingerprint.

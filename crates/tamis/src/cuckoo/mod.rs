@@ -177,6 +177,10 @@ impl<B: Bits<Word = u64>> Filter for Cuckoo<B> {
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
         // Copied, so that it stays in registers: the mask might overlap what is behind a reference.
         let (table, words) = (self.table, self.bits.words());
+        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+        if table.contains_each(words, hashes, answers) {
+            return;
+        }
         let is_large = self.is_large();
         in_batches(hashes, answers, |step, hash| match step {
             Step::Ask => {

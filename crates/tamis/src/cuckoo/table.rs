@@ -38,6 +38,7 @@
 
 use super::lanes::Lanes;
 use super::search::Search;
+use crate::arch::cuckoo::{Pairs, contains_pairs};
 use crate::arch::{prefetch_index, prefetch_write};
 use crate::filter::Removed;
 use crate::strategy::scale;
@@ -212,6 +213,19 @@ impl Table {
     pub(crate) fn contains(&self, words: &[u64], hash: u64) -> bool {
         let key = self.key(hash);
         self.lanes.either_holds(words, key.starts, key.fingerprint)
+    }
+
+    /// Returns what the kernels know of the table; `None` if it is none for them.
+    fn pairs(&self) -> Option<Pairs> {
+        let &Self { starts, right, fingerprints, .. } = self;
+        let pairs = self.lanes.pairs().filter(|_| right < 1 << 31)?;
+        Some(Pairs { starts, right, fingerprints, multiplier: MULTIPLIER, ..pairs })
+    }
+
+    /// Tells which items may be in: bit `i` for hash `i`; false, and nothing done, if there is no kernel
+    /// for it.
+    pub(crate) fn contains_each(&self, words: &[u64], hashes: &[u64], answers: &mut [u64]) -> bool {
+        self.pairs().is_some_and(|pairs| contains_pairs(words, &pairs, hashes, answers))
     }
 
     /// Returns the slots in each bucket that hold a key.

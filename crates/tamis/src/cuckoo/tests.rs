@@ -162,6 +162,31 @@ proptest! {
     }
 }
 
+#[test]
+fn every_kernel_answers_as_the_rules_do() {
+    for bucket in 2..=4 {
+        for slot_bits in 4..=32 {
+            for starts in [1, 2, 63, 64, 1000, 40_000] {
+                let table = Table::new(bucket, slot_bits, starts);
+                let (filter, items) = filled(table, starts);
+                let extremes = [0, 1, u64::MAX, 1 << 63, u64::from(u32::MAX), !0 << 32];
+                let absent = hashes(77).take(300 + starts as usize % 64);
+                let all: Vec<u64> =
+                    items.into_iter().rev().take(700).chain(absent).chain(extremes).collect();
+                let mut answers = vec![u64::MAX; all.len().div_ceil(64)];
+                filter.contains_hashes(&all, &mut answers);
+                for (i, &hash) in all.iter().enumerate() {
+                    let found = answers[i / 64] >> (i % 64) & 1 == 1;
+                    let expected = table.contains(filter.bits().words(), hash);
+                    assert_eq!(found, expected, "{table:?}, {hash:x}");
+                }
+                let beyond = answers[all.len() / 64] & (!0 << (all.len() % 64));
+                assert!(all.len() % 64 == 0 || beyond == 0, "{table:?}");
+            }
+        }
+    }
+}
+
 fn key(table: &Table, hash: u64) -> u64 {
     let key = table.key(hash);
     key.starts[0] << 32 | key.fingerprint

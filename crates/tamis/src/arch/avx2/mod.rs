@@ -1,10 +1,12 @@
 //! Kernels for AVX2: a block of the default filter is two registers, a Parquet block is one.
 
+mod cuckoo;
 mod hash;
 mod parquet;
 mod slice;
 mod split_block;
 
+pub(super) use cuckoo::contains_pairs;
 pub(super) use parquet::contains_one_256;
 pub(super) use slice::Slice;
 pub(super) use split_block::{

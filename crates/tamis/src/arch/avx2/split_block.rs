@@ -366,7 +366,7 @@ fn locate_one(len_blocks: usize, hash: u64, i: usize, located: &mut Located) {
 /// The products of the low halves of each lane.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn multiply_32(a: __m256i, b: __m256i) -> __m256i {
+pub(super) fn multiply_32(a: __m256i, b: __m256i) -> __m256i {
     let product;
     // The intrinsic becomes a mask and a 64-bit multiplication, which is three instead of one.
     // SAFETY: registers only.
@@ -384,7 +384,7 @@ fn multiply_32(a: __m256i, b: __m256i) -> __m256i {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn load_4(words: &[u64]) -> __m256i {
+pub(super) fn load_4(words: &[u64]) -> __m256i {
     let words = &words[..4];
     // SAFETY: 32 readable bytes, and `loadu` asks for no alignment.
     unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
@@ -392,7 +392,7 @@ fn load_4(words: &[u64]) -> __m256i {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn store_4(words: &mut [u64], value: __m256i) {
+pub(super) fn store_4(words: &mut [u64], value: __m256i) {
     let words = &mut words[..4];
     // SAFETY: 32 writable bytes, and `storeu` asks for no alignment.
     unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), value) };

@@ -1,0 +1,205 @@
+//! The cuckoo filter: four items a register, except for the reads of their buckets.
+
+use std::arch::x86_64::*;
+
+use super::split_block::{load_4, multiply_32, store_4};
+use super::{BATCH, PREFETCH_FROM_BYTES};
+use crate::arch::cuckoo::Pairs;
+use crate::arch::memory::prefetch_address;
+
+/// What a batch knows of its items before it touches their buckets.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Located {
+    /// The bytes at which the reads of the left and right buckets start, and the bits in them.
+    bytes: [[u64; BATCH]; 2],
+    shifts: [[u64; BATCH]; 2],
+    /// What a bucket full of the item holds.
+    patterns: [u64; BATCH],
+}
+
+const NONE: Located =
+    Located { bytes: [[0; BATCH]; 2], shifts: [[0; BATCH]; 2], patterns: [0; BATCH] };
+
+/// Tells which items are in one of their buckets.
+#[target_feature(enable = "avx2")]
+pub(in crate::arch) fn contains_pairs(
+    words: &[u64],
+    pairs: &Pairs,
+    hashes: &[u64],
+    answers: &mut [u64],
+) {
+    let rule = Rule::new(pairs, words.len());
+    let is_large = size_of_val(words) > PREFETCH_FROM_BYTES;
+    let words = words.as_ptr().cast::<u8>();
+    let mut ring = [NONE; 2];
+    let mut batches = hashes.chunks(BATCH).zip(answers).enumerate().peekable();
+    if let Some((_, (first, _))) = batches.peek() {
+        rule.locate(first, &mut ring[0]);
+        if is_large {
+            (0..BATCH).step_by(4).for_each(|i| prefetch_4(words, &ring[0], i));
+        }
+    }
+    while let Some((i, (batch, word))) = batches.next() {
+        let next = batches.peek().map(|(_, (next, _))| *next);
+        if let Some(next) = next {
+            rule.locate(next, &mut ring[(i + 1) % 2]);
+        }
+        let (located, coming) = (&ring[i % 2], &ring[(i + 1) % 2]);
+        let mut mask = 0;
+        for i in (0..BATCH).step_by(4) {
+            if is_large && next.is_some() {
+                prefetch_4(words, coming, i);
+            }
+            // SAFETY: `locate` put only bytes here from which on eight are in `words`, by `Rule::new`; what
+            // lies behind the batch is of one before, or zero.
+            mask |= unsafe { rule.contains_4(words, located, i) } << i;
+        }
+        *word = if batch.len() == BATCH { mask } else { mask & ((1 << batch.len()) - 1) };
+    }
+}
+
+#[inline(always)]
+fn prefetch_4(words: *const u8, located: &Located, i: usize) {
+    for bytes in &located.bytes {
+        for &byte in &bytes[i..i + 4] {
+            prefetch_address(words.wrapping_add(byte as usize));
+        }
+    }
+}
+
+/// The numbers of a table, each in every lane.
+#[derive(Clone, Copy)]
+struct Rule {
+    starts: __m256i,
+    right: __m256i,
+    fingerprints: __m256i,
+    multiplier: __m256i,
+    multiplier_high: __m256i,
+    width: __m256i,
+    spread: __m256i,
+    spread_high: __m256i,
+    offsets: __m256i,
+    ones: __m256i,
+    highs: __m256i,
+}
+
+impl Rule {
+    /// # Panics
+    ///
+    /// If a read of the last bucket would end behind so many words.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn new(pairs: &Pairs, len_words: usize) -> Self {
+        let last = (pairs.right + pairs.starts - 1) * pairs.width / 8;
+        assert!(pairs.starts <= pairs.right && pairs.right < 1 << 31 && pairs.width <= 32);
+        assert!(last + 8 <= len_words as u64 * 8, "buckets past the end");
+        let all = |number: u64| _mm256_set1_epi64x(number as i64);
+        Self {
+            starts: all(pairs.starts),
+            right: all(pairs.right),
+            fingerprints: all(pairs.fingerprints),
+            multiplier: all(pairs.multiplier),
+            multiplier_high: all(pairs.multiplier >> 32),
+            width: all(pairs.width),
+            spread: all(pairs.spread),
+            spread_high: all(pairs.spread >> 32),
+            offsets: all(pairs.offsets),
+            ones: all(pairs.ones),
+            highs: all(pairs.highs),
+        }
+    }
+
+    /// Finds the buckets of up to [`BATCH`] hashes.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn locate(&self, hashes: &[u64], located: &mut Located) {
+        let mut rest = [0; 4];
+        let (hashes_4, last) = hashes.as_chunks::<4>();
+        for (i, hashes) in hashes_4.iter().enumerate() {
+            self.locate_4(hashes, i * 4, located);
+        }
+        if !last.is_empty() {
+            rest[..last.len()].copy_from_slice(last);
+            self.locate_4(&rest, hashes_4.len() * 4, located);
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn locate_4(&self, hashes: &[u64; 4], i: usize, located: &mut Located) {
+        let (fingerprint, left, right) = self.keys(load_4(hashes));
+        let seven = _mm256_set1_epi64x(7);
+        for (half, start) in [left, right].into_iter().enumerate() {
+            let bit = multiply_32(start, self.width);
+            store_4(&mut located.bytes[half][i..], _mm256_srli_epi64::<3>(bit));
+            store_4(&mut located.shifts[half][i..], _mm256_and_si256(bit, seven));
+        }
+        let low = multiply_32(fingerprint, self.spread);
+        let high = _mm256_slli_epi64::<32>(multiply_32(fingerprint, self.spread_high));
+        let pattern = _mm256_add_epi64(_mm256_add_epi64(low, high), self.offsets);
+        store_4(&mut located.patterns[i..], pattern);
+    }
+
+    /// Returns the fingerprints and the left and right buckets of hashes, as `Table::key` does.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn keys(&self, hash: __m256i) -> (__m256i, __m256i, __m256i) {
+        let (left, rest) = product(hash, self.starts);
+        let (fingerprint, _) = product(rest, self.fingerprints);
+        let x = _mm256_add_epi64(fingerprint, _mm256_set1_epi64x(1));
+        // Below 2³²: it has no high half to multiply.
+        let high = _mm256_slli_epi64::<32>(multiply_32(x, self.multiplier_high));
+        let x = _mm256_add_epi64(multiply_32(x, self.multiplier), high);
+        let upper = _mm256_srli_epi64::<32>(x);
+        let x = _mm256_xor_si256(x, upper);
+        let high = _mm256_add_epi64(
+            multiply_32(x, self.multiplier_high),
+            multiply_32(upper, self.multiplier),
+        );
+        let low = multiply_32(x, self.multiplier);
+        let x = _mm256_add_epi64(low, _mm256_slli_epi64::<32>(high));
+        let (sum, _) = product(x, self.starts);
+        let start = _mm256_sub_epi64(sum, left);
+        let is_negative = _mm256_cmpgt_epi64(_mm256_setzero_si256(), start);
+        let start = _mm256_add_epi64(start, _mm256_and_si256(is_negative, self.starts));
+        (fingerprint, left, _mm256_add_epi64(start, self.right))
+    }
+
+    /// Tells which of the items from `i` on are in.
+    ///
+    /// # Safety
+    ///
+    /// From each byte of these items on, eight can be read.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn contains_4(&self, words: *const u8, located: &Located, i: usize) -> u64 {
+        let pattern = load_4(&located.patterns[i..]);
+        let zero = |half: usize| {
+            let bytes = &located.bytes[half][i..i + 4];
+            // SAFETY: by the caller.
+            let read = |j: usize| unsafe {
+                words.add(bytes[j] as usize).cast::<i64>().read_unaligned()
+            };
+            let lanes = _mm256_set_epi64x(read(3), read(2), read(1), read(0));
+            let lanes = _mm256_srlv_epi64(lanes, load_4(&located.shifts[half][i..]));
+            let lanes = _mm256_xor_si256(lanes, pattern);
+            // As `Lanes::either_holds`: a borrow comes only from a slot of zero.
+            _mm256_andnot_si256(lanes, _mm256_sub_epi64(lanes, self.ones))
+        };
+        let found = _mm256_and_si256(_mm256_or_si256(zero(0), zero(1)), self.highs);
+        let absent = _mm256_cmpeq_epi64(found, _mm256_setzero_si256());
+        u64::from(!_mm256_movemask_pd(_mm256_castsi256_pd(absent)) as u32 & 15)
+    }
+}
+
+/// The high and the low half of the product of 64 bits and of numbers below 2³², in two steps.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn product(a: __m256i, b: __m256i) -> (__m256i, __m256i) {
+    let low = multiply_32(a, b);
+    let high = multiply_32(_mm256_srli_epi64::<32>(a), b);
+    let upper = _mm256_add_epi64(high, _mm256_srli_epi64::<32>(low));
+    let lower = _mm256_add_epi64(low, _mm256_slli_epi64::<32>(high));
+    (_mm256_srli_epi64::<32>(upper), lower)
+}
