@@ -26,6 +26,35 @@ pub(crate) struct Pairs {
     pub highs: u64,
 }
 
+/// How many items a batch of keys has.
+pub(crate) const BATCH: usize = 64;
+
+/// The keys of a batch: what `Table::key` returns, item by item.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct Keys {
+    pub fingerprints: [u64; BATCH],
+    /// The first slots of the left and of the right buckets.
+    pub starts: [[u64; BATCH]; 2],
+}
+
+impl Keys {
+    pub(crate) const NONE: Self = Self { fingerprints: [0; BATCH], starts: [[0; BATCH]; 2] };
+}
+
+/// Finds the keys of at most [`BATCH`] hashes; false, and nothing done, if this CPU has no kernel for it.
+#[inline]
+pub(crate) fn keys(pairs: &Pairs, hashes: &[u64], keys: &mut Keys) -> bool {
+    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+    if level() >= Level::Avx2 {
+        // SAFETY: this level or a better one was detected.
+        unsafe { avx2::keys(pairs, hashes, keys) };
+        return true;
+    }
+    let _ = (pairs, hashes, keys);
+    false
+}
+
 /// Tells which items are in one of their buckets, as `Table::contains` does; false, and nothing done, if this
 /// CPU has no kernel for it.
 pub(crate) fn contains_pairs(

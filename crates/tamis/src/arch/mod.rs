@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 pub use memory::prefetch;
 pub(crate) use memory::{prefetch_index, prefetch_write};
-pub(crate) use unaligned::bits_at;
+pub(crate) use unaligned::{bits_at, flip_bits_at};
 
 use crate::bits::Word;
 use crate::strategy::SplitBlock;

@@ -1,7 +1,7 @@
 //! The slots of a bucket, compared all at once.
 
-use crate::arch::bits_at;
 use crate::arch::cuckoo::Pairs;
+use crate::arch::{bits_at, flip_bits_at};
 
 /// How slots lie in words, and how a bucket of them is asked.
 ///
@@ -103,7 +103,7 @@ impl Lanes {
         if !self.is_narrow() {
             return self.either_holds_wide(words, starts, fingerprint);
         }
-        let pattern = fingerprint.wrapping_mul(self.spread).wrapping_add(self.offsets);
+        let pattern = self.pattern(fingerprint);
         // A borrow comes only from a slot of zero: whether there is one is told exactly, though not
         // which. What lies above the bucket borrows from nothing below.
         let zero = |start: u64| {
@@ -122,7 +122,7 @@ impl Lanes {
     #[inline(always)]
     pub(super) fn holding(&self, words: &[u64], start: u64, fingerprint: u64) -> u64 {
         if self.is_narrow() {
-            let pattern = fingerprint.wrapping_mul(self.spread).wrapping_add(self.offsets);
+            let pattern = self.pattern(fingerprint);
             self.zeros(bits_at(words, self.bit(start)) ^ pattern)
         } else {
             self.wide(|j| self.get(words, start + j) == self.value(fingerprint, j))
@@ -179,11 +179,28 @@ impl Lanes {
     /// Changes a slot by exclusive or: fills an empty one with a value, empties one that holds it.
     #[inline(always)]
     pub(super) fn flip(&self, words: &mut [u64], slot: u64, value: u64) {
-        let bit = self.bit(slot);
-        let (index, shift) = ((bit / 64) as usize, bit % 64);
-        let pair = &mut words[index..index + 2];
-        pair[0] ^= value << shift;
-        pair[1] ^= value >> 1 >> (63 - shift);
+        flip_bits_at(words, self.bit(slot), value);
+    }
+
+    /// Changes the first slot of an answer about the bucket from `start` on, which has one: fills an empty
+    /// one with a fingerprint, empties one that holds it.
+    #[inline(always)]
+    pub(super) fn flip_first(&self, words: &mut [u64], start: u64, answer: u64, fingerprint: u64) {
+        if self.is_narrow() {
+            // The pattern has the fingerprint in every slot, with the offset of each: one is kept.
+            let high = answer & answer.wrapping_neg();
+            let slot = (high << 1).wrapping_sub(high >> (self.width - 1));
+            flip_bits_at(words, self.bit(start), self.pattern(fingerprint) & slot);
+        } else {
+            let offset = self.offset(answer);
+            self.flip(words, start + offset, self.value(fingerprint, offset));
+        }
+    }
+
+    /// Returns what a bucket holds whose slots all hold a fingerprint, if it is one read.
+    #[inline(always)]
+    fn pattern(&self, fingerprint: u64) -> u64 {
+        fingerprint.wrapping_mul(self.spread).wrapping_add(self.offsets)
     }
 
     /// Returns the highest bits of the slots that are zero.

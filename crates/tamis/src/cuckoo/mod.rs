@@ -1,7 +1,8 @@
 //! The cuckoo filter: fingerprints in one of two buckets each, so that items can be deleted and counted.
 //!
-//! The rules are in `table`, the room for new items in `search`, the sizes in `plan`.
+//! The rules are in `table`, batches in `batch`, the room for new items in `search`, the sizes in `plan`.
 
+mod batch;
 mod lanes;
 pub(crate) mod plan;
 mod redis;
@@ -10,8 +11,7 @@ mod table;
 
 use crate::bits::{BitView, Bitmap, Bits, BitsMut};
 use crate::filter::{
-    Count, Filter, InsertError, Merge, MergeError, NoRoom, Remove, Removed, Step, TryInsert,
-    in_batches,
+    Count, Filter, InsertError, Merge, MergeError, NoRoom, Remove, Removed, TryInsert,
 };
 use crate::hash::Hasher;
 use crate::plan::sizes::cuckoo_table;
@@ -56,10 +56,6 @@ pub struct Cuckoo<B = Bitmap> {
     items: Option<u64>,
     search: Search,
 }
-
-/// Of smaller tables much lies in the second cache: to find the buckets twice, first to ask for them,
-/// costs more than it saves.
-const PREFETCH_FROM_WORDS: u64 = (2 << 20) / 8;
 
 impl Cuckoo {
     /// Makes an empty filter that has room for `items` items, each copy counted, and keeps `rate` until then.
@@ -141,10 +137,6 @@ impl<B: Bits<Word = u64>> Cuckoo<B> {
     pub fn items(&self) -> u64 {
         self.items.unwrap_or_else(|| self.table.items(self.bits.words()))
     }
-
-    fn is_large(&self) -> bool {
-        self.table.len_words() >= PREFETCH_FROM_WORDS
-    }
 }
 
 impl<B: Bits<Word = u64>, C: Bits<Word = u64>> PartialEq<Cuckoo<C>> for Cuckoo<B> {
@@ -175,22 +167,7 @@ impl<B: Bits<Word = u64>> Filter for Cuckoo<B> {
     }
 
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
-        // Copied, so that it stays in registers: the mask might overlap what is behind a reference.
-        let (table, words) = (self.table, self.bits.words());
-        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
-        if table.contains_each(words, hashes, answers) {
-            return;
-        }
-        let is_large = self.is_large();
-        in_batches(hashes, answers, |step, hash| match step {
-            Step::Ask => {
-                if is_large {
-                    table.prefetch(words, hash);
-                }
-                false
-            }
-            Step::Answer => table.contains(words, hash),
-        });
+        self.table.contains_each(self.bits.words(), hashes, answers);
     }
 
     /// Returns how many items are in, each as often as it is counted: exact but for copies that were too many
@@ -241,18 +218,13 @@ impl<B: BitsMut> TryInsert for Cuckoo<B> {
         hashes: &[u64],
         answers: &mut [u64],
     ) -> Result<(), InsertError> {
-        let (table, is_large) = (self.table, self.is_large());
-        let (words, search) = (self.bits.words_mut(), &mut self.search);
+        let (table, search) = (self.table, &mut self.search);
         let (mut inserted, mut copies, mut is_full) = (0, 0, false);
-        in_batches(hashes, answers, |step, hash| match step {
-            Step::Ask => {
-                if is_large {
-                    table.prefetch_write(words, hash);
-                }
-                false
+        table.change_each(self.bits.words_mut(), hashes, answers, |words, key| {
+            if is_full {
+                return false;
             }
-            Step::Answer if is_full => false,
-            Step::Answer => match table.insert(words, search, table.key(hash)) {
+            match table.insert(words, search, key) {
                 Ok(added) => {
                     inserted += 1;
                     copies += u64::from(added != Added::Saturated);
@@ -262,7 +234,7 @@ impl<B: BitsMut> TryInsert for Cuckoo<B> {
                     is_full = true;
                     false
                 }
-            },
+            }
         });
         self.items = self.items.map(|items| items + copies);
         if is_full { Err(self.full(inserted)) } else { Ok(()) }
@@ -279,7 +251,7 @@ impl<B: Bits<Word = u64>> Cuckoo<B> {
 impl<B: BitsMut> Remove for Cuckoo<B> {
     #[inline]
     fn remove_hash(&mut self, hash: u64) -> Removed {
-        let removed = self.table.remove(self.bits.words_mut(), hash);
+        let removed = self.table.remove(self.bits.words_mut(), self.table.key(hash));
         if removed == Removed::Yes {
             self.items = self.items.map(|items| items.saturating_sub(1));
         }
@@ -287,21 +259,12 @@ impl<B: BitsMut> Remove for Cuckoo<B> {
     }
 
     fn remove_hashes(&mut self, hashes: &[u64], answers: &mut [u64]) {
-        let (table, is_large) = (self.table, self.is_large());
-        let words = self.bits.words_mut();
+        let table = self.table;
         let mut removed = 0;
-        in_batches(hashes, answers, |step, hash| match step {
-            Step::Ask => {
-                if is_large {
-                    table.prefetch_write(words, hash);
-                }
-                false
-            }
-            Step::Answer => {
-                let is_gone = table.remove(words, hash) == Removed::Yes;
-                removed += u64::from(is_gone);
-                is_gone
-            }
+        table.change_each(self.bits.words_mut(), hashes, answers, |words, key| {
+            let is_gone = table.remove(words, key) == Removed::Yes;
+            removed += u64::from(is_gone);
+            is_gone
         });
         self.items = self.items.map(|items| items.saturating_sub(removed));
     }

@@ -1,6 +1,7 @@
 //! Making room: the shortest row of moves that ends in an empty slot, planned before the first move.
 
-use super::table::{Full, Key, Table};
+use super::lanes::Lanes;
+use super::table::{Entry, Full, Key, Table};
 
 /// The memory of a search, kept from one to the next. What a search finds depends on the table alone.
 ///
@@ -38,7 +39,33 @@ impl Search {
     ///
     /// Breadth first: buckets are looked at in the order of how many moves they are away. A slot is
     /// looked at once, so the slots of a way are distinct.
+    #[inline(never)]
     pub(super) fn make_room(
+        &mut self,
+        table: &Table,
+        words: &mut [u64],
+        key: Key,
+    ) -> Result<(), Full> {
+        let lanes = *table.lanes();
+        // Most searches end after one move, and that needs no memory.
+        for bucket in key.starts {
+            for slot in bucket..bucket + lanes.bucket() {
+                let Some(entry) = table.entry(words, slot) else { continue };
+                if let Some(empty) = place(&lanes, words, entry) {
+                    table.flip(words, slot, entry.fingerprint, entry.own);
+                    let start = bucket_of(&lanes, empty, entry.own, entry.other);
+                    table.flip(words, empty, entry.fingerprint, start);
+                    table.flip(words, slot, key.fingerprint, bucket);
+                    return Ok(());
+                }
+            }
+        }
+        self.make_room_further(table, words, key)
+    }
+
+    /// As [`make_room`](Self::make_room), where one move is not enough.
+    #[inline(never)]
+    fn make_room_further(
         &mut self,
         table: &Table,
         words: &mut [u64],
@@ -62,13 +89,9 @@ impl Search {
                 }
                 let Some(entry) = table.entry(words, slot) else { continue };
                 let from = Origin((at as u32) << 2 | offset as u32);
-                let empty_other = lanes.empty(words, entry.other);
-                let empty_own = lanes.empty(words, entry.own);
-                if empty_other | empty_own != 0 {
-                    let empty = match empty_other {
-                        0 => entry.own + lanes.offset(empty_own),
-                        _ => entry.other + lanes.offset(empty_other),
-                    };
+                if at >= key.starts.len()
+                    && let Some(empty) = place(&lanes, words, entry)
+                {
                     self.shift(table, words, key, from, empty);
                     return Ok(());
                 }
@@ -87,22 +110,39 @@ impl Search {
     #[inline(never)]
     fn shift(&self, table: &Table, words: &mut [u64], key: Key, from: Origin, empty: u64) {
         let (mut from, mut empty) = (from, empty);
-        // Which of two buckets a slot lies in: they share none.
-        let bucket_of = |slot: u64, one: u64, other: u64| {
-            if slot.wrapping_sub(one) < table.lanes().bucket() { one } else { other }
-        };
+        let lanes = table.lanes();
         while from != Origin::OUTSIDE {
             let Node { start, from: before } = self.nodes[(from.0 >> 2) as usize];
             let slot = start + u64::from(from.0 & 3);
             let entry = table.entry(words, slot).expect("an entry, by the search");
             table.flip(words, slot, entry.fingerprint, entry.own);
-            let start = bucket_of(empty, entry.own, entry.other);
+            let start = bucket_of(lanes, empty, entry.own, entry.other);
             table.flip(words, empty, entry.fingerprint, start);
             (from, empty) = (before, slot);
         }
         let [left, right] = key.starts;
-        table.flip(words, empty, key.fingerprint, bucket_of(empty, left, right));
+        table.flip(words, empty, key.fingerprint, bucket_of(lanes, empty, left, right));
     }
+}
+
+/// Returns an empty slot that an entry may move to.
+#[inline(always)]
+fn place(lanes: &Lanes, words: &[u64], entry: Entry) -> Option<u64> {
+    let empty_other = lanes.empty(words, entry.other);
+    let empty_own = lanes.empty(words, entry.own);
+    if empty_other | empty_own == 0 {
+        return None;
+    }
+    Some(match empty_other {
+        0 => entry.own + lanes.offset(empty_own),
+        _ => entry.other + lanes.offset(empty_other),
+    })
+}
+
+/// Returns which of two buckets, which share no slot, a slot lies in.
+#[inline(always)]
+fn bucket_of(lanes: &Lanes, slot: u64, one: u64, other: u64) -> u64 {
+    if slot.wrapping_sub(one) < lanes.bucket() { one } else { other }
 }
 
 /// The slots that a search has met: a hash table that is emptied by counting on.

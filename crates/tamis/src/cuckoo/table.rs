@@ -38,8 +38,7 @@
 
 use super::lanes::Lanes;
 use super::search::Search;
-use crate::arch::cuckoo::{Pairs, contains_pairs};
-use crate::arch::{prefetch_index, prefetch_write};
+use crate::arch::prefetch_index;
 use crate::filter::Removed;
 use crate::strategy::scale;
 
@@ -53,10 +52,10 @@ pub(crate) const MAX_SLOTS: u64 = 1 << 48;
 pub(crate) struct Table {
     lanes: Lanes,
     /// How many buckets start in a half.
-    starts: u64,
+    pub(super) starts: u64,
     /// The first slot of the right half.
-    right: u64,
-    fingerprints: u64,
+    pub(super) right: u64,
+    pub(super) fingerprints: u64,
 }
 
 /// What items must share to be taken for one another.
@@ -215,19 +214,6 @@ impl Table {
         self.lanes.either_holds(words, key.starts, key.fingerprint)
     }
 
-    /// Returns what the kernels know of the table; `None` if it is none for them.
-    fn pairs(&self) -> Option<Pairs> {
-        let &Self { starts, right, fingerprints, .. } = self;
-        let pairs = self.lanes.pairs().filter(|_| right < 1 << 31)?;
-        Some(Pairs { starts, right, fingerprints, multiplier: MULTIPLIER, ..pairs })
-    }
-
-    /// Tells which items may be in: bit `i` for hash `i`; false, and nothing done, if there is no kernel
-    /// for it.
-    pub(crate) fn contains_each(&self, words: &[u64], hashes: &[u64], answers: &mut [u64]) -> bool {
-        self.pairs().is_some_and(|pairs| contains_pairs(words, &pairs, hashes, answers))
-    }
-
     /// Returns the slots in each bucket that hold a key.
     #[inline(always)]
     fn holding(&self, words: &[u64], key: Key) -> [u64; 2] {
@@ -258,14 +244,6 @@ impl Table {
         prefetch_index(words, (self.lanes.bit(start) / 64) as usize);
     }
 
-    /// Asks for the memory that an insert or a removal will touch.
-    #[inline(always)]
-    pub(crate) fn prefetch_write(&self, words: &[u64], hash: u64) {
-        for start in self.key(hash).starts {
-            prefetch_write(words, (self.lanes.bit(start) / 64) as usize);
-        }
-    }
-
     /// Puts an entry in, moving others to their other slots if need be.
     ///
     /// # Errors
@@ -293,16 +271,15 @@ impl Table {
             // since a branch would go wrong often, and the next item wait for it.
             let is_right = empty[0] == 0;
             let start = select(is_right, left, right);
-            let offset = self.lanes.offset(select(is_right, empty[0], empty[1]));
-            self.flip(words, start + offset, key.fingerprint, start);
+            let empty = select(is_right, empty[0], empty[1]);
+            self.lanes.flip_first(words, start, empty, key.fingerprint);
         }
         Ok(if holding[0] | holding[1] == 0 { Added::New } else { Added::Again })
     }
 
     /// Removes an entry of an item: any, since they are interchangeable.
     #[inline]
-    pub(crate) fn remove(&self, words: &mut [u64], hash: u64) -> Removed {
-        let key = self.key(hash);
+    pub(crate) fn remove(&self, words: &mut [u64], key: Key) -> Removed {
         let holding = self.holding(words, key);
         if holding[0] | holding[1] == 0 {
             return Removed::Absent;
@@ -312,8 +289,8 @@ impl Table {
         }
         let is_right = holding[0] == 0;
         let start = select(is_right, key.starts[0], key.starts[1]);
-        let offset = self.lanes.offset(select(is_right, holding[0], holding[1]));
-        self.flip(words, start + offset, key.fingerprint, start);
+        let holding = select(is_right, holding[0], holding[1]);
+        self.lanes.flip_first(words, start, holding, key.fingerprint);
         Removed::Yes
     }
 
@@ -354,4 +331,4 @@ fn select(condition: bool, no: u64, yes: u64) -> u64 {
 }
 
 /// From Steele and Vigna, "Computationally easy, spectrally good multipliers" (2021), table 6.
-const MULTIPLIER: u64 = 0xd134_2543_de82_ef95;
+pub(super) const MULTIPLIER: u64 = 0xd134_2543_de82_ef95;

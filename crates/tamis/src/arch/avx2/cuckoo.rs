@@ -2,9 +2,9 @@
 
 use std::arch::x86_64::*;
 
+use super::PREFETCH_FROM_BYTES;
 use super::split_block::{load_4, multiply_32, store_4};
-use super::{BATCH, PREFETCH_FROM_BYTES};
-use crate::arch::cuckoo::Pairs;
+use crate::arch::cuckoo::{BATCH, Keys, Pairs};
 use crate::arch::memory::prefetch_address;
 
 /// What a batch knows of its items before it touches their buckets.
@@ -29,7 +29,9 @@ pub(in crate::arch) fn contains_pairs(
     hashes: &[u64],
     answers: &mut [u64],
 ) {
-    let rule = Rule::new(pairs, words.len());
+    let last = (pairs.right + pairs.starts - 1) * pairs.width / 8;
+    assert!(last + 8 <= words.len() as u64 * 8, "buckets past the end");
+    let rule = Rule::new(pairs);
     let is_large = size_of_val(words) > PREFETCH_FROM_BYTES;
     let words = words.as_ptr().cast::<u8>();
     let mut ring = [NONE; 2];
@@ -51,11 +53,38 @@ pub(in crate::arch) fn contains_pairs(
             if is_large && next.is_some() {
                 prefetch_4(words, coming, i);
             }
-            // SAFETY: `locate` put only bytes here from which on eight are in `words`, by `Rule::new`; what
+            // SAFETY: `locate` put only bytes here from which on eight are in `words`, as asserted; what
             // lies behind the batch is of one before, or zero.
             mask |= unsafe { rule.contains_4(words, located, i) } << i;
         }
         *word = if batch.len() == BATCH { mask } else { mask & ((1 << batch.len()) - 1) };
+    }
+}
+
+/// Finds the keys of hashes, as `Table::key` does.
+#[target_feature(enable = "avx2")]
+pub(in crate::arch) fn keys(pairs: &Pairs, hashes: &[u64], keys: &mut Keys) {
+    let rule = Rule::new(pairs);
+    each_4(hashes, |i, hashes| {
+        let (fingerprint, left, right) = rule.keys(hashes);
+        store_4(&mut keys.fingerprints[i..], fingerprint);
+        store_4(&mut keys.starts[0][i..], left);
+        store_4(&mut keys.starts[1][i..], right);
+    });
+}
+
+/// Calls `each` with four hashes at a time, and the number of the first: the last ones followed by zeros.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn each_4(hashes: &[u64], mut each: impl FnMut(usize, __m256i)) {
+    let (hashes_4, last) = hashes.as_chunks::<4>();
+    for (i, hashes) in hashes_4.iter().enumerate() {
+        each(i * 4, load_4(hashes));
+    }
+    if !last.is_empty() {
+        let mut rest = [0; 4];
+        rest[..last.len()].copy_from_slice(last);
+        each(hashes_4.len() * 4, load_4(&rest));
     }
 }
 
@@ -87,13 +116,11 @@ struct Rule {
 impl Rule {
     /// # Panics
     ///
-    /// If a read of the last bucket would end behind so many words.
+    /// If its slots are not counted in 31 bits.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn new(pairs: &Pairs, len_words: usize) -> Self {
-        let last = (pairs.right + pairs.starts - 1) * pairs.width / 8;
+    fn new(pairs: &Pairs) -> Self {
         assert!(pairs.starts <= pairs.right && pairs.right < 1 << 31 && pairs.width <= 32);
-        assert!(last + 8 <= len_words as u64 * 8, "buckets past the end");
         let all = |number: u64| _mm256_set1_epi64x(number as i64);
         Self {
             starts: all(pairs.starts),
@@ -114,31 +141,19 @@ impl Rule {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn locate(&self, hashes: &[u64], located: &mut Located) {
-        let mut rest = [0; 4];
-        let (hashes_4, last) = hashes.as_chunks::<4>();
-        for (i, hashes) in hashes_4.iter().enumerate() {
-            self.locate_4(hashes, i * 4, located);
-        }
-        if !last.is_empty() {
-            rest[..last.len()].copy_from_slice(last);
-            self.locate_4(&rest, hashes_4.len() * 4, located);
-        }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn locate_4(&self, hashes: &[u64; 4], i: usize, located: &mut Located) {
-        let (fingerprint, left, right) = self.keys(load_4(hashes));
         let seven = _mm256_set1_epi64x(7);
-        for (half, start) in [left, right].into_iter().enumerate() {
-            let bit = multiply_32(start, self.width);
-            store_4(&mut located.bytes[half][i..], _mm256_srli_epi64::<3>(bit));
-            store_4(&mut located.shifts[half][i..], _mm256_and_si256(bit, seven));
-        }
-        let low = multiply_32(fingerprint, self.spread);
-        let high = _mm256_slli_epi64::<32>(multiply_32(fingerprint, self.spread_high));
-        let pattern = _mm256_add_epi64(_mm256_add_epi64(low, high), self.offsets);
-        store_4(&mut located.patterns[i..], pattern);
+        each_4(hashes, |i, hashes| {
+            let (fingerprint, left, right) = self.keys(hashes);
+            for (half, start) in [left, right].into_iter().enumerate() {
+                let bit = multiply_32(start, self.width);
+                store_4(&mut located.bytes[half][i..], _mm256_srli_epi64::<3>(bit));
+                store_4(&mut located.shifts[half][i..], _mm256_and_si256(bit, seven));
+            }
+            let low = multiply_32(fingerprint, self.spread);
+            let high = _mm256_slli_epi64::<32>(multiply_32(fingerprint, self.spread_high));
+            let pattern = _mm256_add_epi64(_mm256_add_epi64(low, high), self.offsets);
+            store_4(&mut located.patterns[i..], pattern);
+        });
     }
 
     /// Returns the fingerprints and the left and right buckets of hashes, as `Table::key` does.
@@ -178,9 +193,8 @@ impl Rule {
         let zero = |half: usize| {
             let bytes = &located.bytes[half][i..i + 4];
             // SAFETY: by the caller.
-            let read = |j: usize| unsafe {
-                words.add(bytes[j] as usize).cast::<i64>().read_unaligned()
-            };
+            let read =
+                |j: usize| unsafe { words.add(bytes[j] as usize).cast::<i64>().read_unaligned() };
             let lanes = _mm256_set_epi64x(read(3), read(2), read(1), read(0));
             let lanes = _mm256_srlv_epi64(lanes, load_4(&located.shifts[half][i..]));
             let lanes = _mm256_xor_si256(lanes, pattern);

@@ -6,7 +6,7 @@ mod parquet;
 mod slice;
 mod split_block;
 
-pub(super) use cuckoo::contains_pairs;
+pub(super) use cuckoo::{contains_pairs, keys};
 pub(super) use parquet::contains_one_256;
 pub(super) use slice::Slice;
 pub(super) use split_block::{

@@ -1,0 +1,111 @@
+//! Batches: keys are found several at a time, and their memory asked for before it is touched.
+
+use super::table::{Key, MULTIPLIER, Table};
+use crate::arch::cuckoo::{BATCH, Keys, Pairs, contains_pairs, keys};
+use crate::arch::prefetch_write;
+use crate::filter::{Step, in_batches};
+
+impl Table {
+    /// Returns what the kernels know of the table; `None` if it is none for them.
+    fn pairs(&self) -> Option<Pairs> {
+        let &Self { starts, right, fingerprints, .. } = self;
+        let pairs = self.lanes().pairs().filter(|_| right < 1 << 31)?;
+        Some(Pairs { starts, right, fingerprints, multiplier: MULTIPLIER, ..pairs })
+    }
+
+    /// Tells which items may be in: bit `i` for hash `i`.
+    ///
+    /// # Panics
+    ///
+    /// If `answers` has not one word for each 64 hashes.
+    pub(crate) fn contains_each(&self, words: &[u64], hashes: &[u64], answers: &mut [u64]) {
+        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+        if self.pairs().is_some_and(|pairs| contains_pairs(words, &pairs, hashes, answers)) {
+            return;
+        }
+        // Copied, so that it stays in registers: the mask might overlap what is behind a reference.
+        let table = *self;
+        in_batches(hashes, answers, |step, hash| match step {
+            Step::Ask => {
+                if table.is_large() {
+                    table.prefetch(words, hash);
+                }
+                false
+            }
+            Step::Answer => table.contains(words, hash),
+        });
+    }
+
+    /// Changes the words for each hash in order, by its key; answer `i` is bit `i`. The memory of the keys
+    /// to come is asked for meanwhile.
+    ///
+    /// # Panics
+    ///
+    /// If `answers` has not one word for each 64 hashes.
+    #[inline(always)]
+    pub(crate) fn change_each(
+        &self,
+        words: &mut [u64],
+        hashes: &[u64],
+        answers: &mut [u64],
+        mut change: impl FnMut(&mut [u64], Key) -> bool,
+    ) {
+        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+        let pairs = self.pairs();
+        let is_large = self.is_large();
+        let mut ring = [Keys::NONE; 2];
+        let mut batches = hashes.chunks(BATCH).zip(answers).enumerate().peekable();
+        if let Some((_, (first, _))) = batches.peek() {
+            self.locate(pairs.as_ref(), first, &mut ring[0]);
+            for i in 0..if is_large { first.len() } else { 0 } {
+                self.prefetch_key(words, &ring[0], i);
+            }
+        }
+        while let Some((at, (batch, word))) = batches.next() {
+            let next = batches.peek().map_or(&[][..], |(_, (next, _))| next);
+            self.locate(pairs.as_ref(), next, &mut ring[(at + 1) % 2]);
+            let (keys, coming) = (&ring[at % 2], &ring[(at + 1) % 2]);
+            let len_coming = if is_large { next.len() } else { 0 };
+            let mut mask = 0;
+            for i in 0..batch.len() {
+                if i < len_coming {
+                    self.prefetch_key(words, coming, i);
+                }
+                let starts = [keys.starts[0][i], keys.starts[1][i]];
+                let key = Key { fingerprint: keys.fingerprints[i], starts };
+                mask |= u64::from(change(words, key)) << i;
+            }
+            *word = mask;
+        }
+    }
+
+    /// Tells whether to ask for memory pays.
+    #[inline(always)]
+    const fn is_large(&self) -> bool {
+        self.len_words() >= PREFETCH_FROM_WORDS
+    }
+
+    /// Finds the keys of a batch.
+    #[inline(always)]
+    fn locate(&self, pairs: Option<&Pairs>, hashes: &[u64], located: &mut Keys) {
+        if pairs.is_some_and(|pairs| keys(pairs, hashes, located)) {
+            return;
+        }
+        for (i, &hash) in hashes.iter().enumerate() {
+            let Key { fingerprint, starts } = self.key(hash);
+            located.fingerprints[i] = fingerprint;
+            (located.starts[0][i], located.starts[1][i]) = (starts[0], starts[1]);
+        }
+    }
+
+    /// Asks for the memory that an insert or a removal of the key with this number will touch.
+    #[inline(always)]
+    fn prefetch_key(&self, words: &[u64], keys: &Keys, i: usize) {
+        for starts in &keys.starts {
+            prefetch_write(words, (self.lanes().bit(starts[i]) / 64) as usize);
+        }
+    }
+}
+
+/// Smaller tables lie in the second cache, whose latency the CPU hides by itself.
+const PREFETCH_FROM_WORDS: u64 = (1 << 18) / 8;
