@@ -18,6 +18,7 @@ pub(crate) mod memory;
 pub(crate) mod partition;
 pub(crate) mod scalar;
 pub(crate) mod select;
+pub(crate) mod shift;
 mod unaligned;
 
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]

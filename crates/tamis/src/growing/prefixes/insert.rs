@@ -1,9 +1,8 @@
 //! Inserting an entry into a page: its block shifts by an entry, and now and then the page by a word.
 
-use super::page::{
-    BLOCK_QUOTIENTS, BLOCKS, Form, HEAD_WORDS, Run, code_bits, entry, used_words, window,
-};
+use super::page::{BLOCK_QUOTIENTS, BLOCKS, Form, Run, code_bits, entry, used_words, window};
 use crate::arch::select::Select;
+use crate::arch::shift::insert_bits;
 
 /// Inserts an entry into its run, if there is room.
 ///
@@ -30,7 +29,8 @@ pub(super) fn insert(
     // Entries that stay where they are: those before the run, and the smaller ones in it.
     let number = run.first + smaller(page, end, form, run, new_entry);
     insert_zero(&mut page[run.start..end], run.code_at, code_bits);
-    insert_bits(page, end, entries * f, number * f, f, new_entry);
+    let high = end * 64 - number * f;
+    insert_bits(page, end * 64 - (entries + 1) * f, high, f, new_entry);
     true
 }
 
@@ -42,15 +42,7 @@ fn smaller(page: &[u64], end: usize, form: &Form, run: &Run, new_entry: u64) -> 
         let entry = |i: &usize| entry(page, end, run.first + i, form);
         return (0..run.len).take_while(|i| entry(i) < new_entry).count();
     }
-    // All lanes, whatever the length: a loop that ends at random costs more.
-    let mut window = window(page, end, run.first, form).unwrap_or(0);
-    let mut count = 0;
-    for lane in 0..lanes {
-        let is_smaller = window >> (64 - form.entry_bits) < new_entry;
-        count += usize::from(is_smaller & (lane < run.len));
-        window <<= form.entry_bits;
-    }
-    count
+    form.count_smaller(window(page, end, run.first, form).unwrap_or(0), run.len as u32, new_entry)
 }
 
 /// Moves all that follows bit `at` of the page up by a word: the entries of this block, and the blocks
@@ -95,32 +87,4 @@ fn insert_zero(block: &mut [u64], at: usize, end: usize) {
         carry = moved >> 63;
         kept = 0;
     }
-}
-
-/// Inserts `width` bits of entries, less than a word, so that `before` bits lie between them and the end
-/// of their block, word `end`; the bits up to `len` from the end move down, into free ones.
-#[inline(always)]
-fn insert_bits(page: &mut [u64], end: usize, len: usize, before: usize, width: usize, bits: u64) {
-    let (low, high) = (end * 64 - len - width, end * 64 - before);
-    // From the top down, four words at a time: a loop that ends a word earlier or later at random costs
-    // more than words that are moved and put back. There are some: a head comes before the blocks.
-    let first = low / 64;
-    let words = &mut page[first - (HEAD_WORDS - 1)..=(high - 1) / 64];
-    let [saved @ .., kept] = *words.first_chunk::<HEAD_WORDS>().expect("a head before blocks");
-    let [lower @ .., top] = words else { return };
-    let top_bits = (high - 1) % 64 + 1;
-    let stays = (u64::MAX << 1) << (top_bits - 1);
-    let moved = u128::from(bits) << top_bits | u128::from(*top & !stays);
-    *top = *top & stays | (moved >> width) as u64;
-    let mut out = moved as u64;
-    for four in lower.rchunks_exact_mut(HEAD_WORDS) {
-        for word in four.iter_mut().rev() {
-            let next = *word;
-            *word = next >> width | out << (64 - width);
-            out = next;
-        }
-    }
-    let below = (1_u64 << (low % 64)) - 1;
-    words[..HEAD_WORDS - 1].copy_from_slice(&saved);
-    words[HEAD_WORDS - 1] = words[HEAD_WORDS - 1] & !below | kept & below;
 }

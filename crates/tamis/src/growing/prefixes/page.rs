@@ -103,6 +103,17 @@ impl Form {
         // The lowest lane that does not differ has its highest bit set here, and none has if all do.
         differs.wrapping_sub(self.lows) & !differs & self.highs != 0
     }
+
+    /// Counts the first `len` entries of a window that are smaller than `entry`.
+    #[inline(always)]
+    pub fn count_smaller(&self, window: u64, len: u32, entry: u64) -> usize {
+        let others = u64::MAX >> (len * self.entry_bits);
+        let entries = entry.wrapping_mul(self.lows);
+        // Without their highest bits, lanes subtract without borrowing; those are compared by themselves.
+        let not_smaller = (window | self.highs).wrapping_sub(entries & !self.highs);
+        let is_smaller = (!window & entries) | (!(window ^ entries) & !not_smaller);
+        (is_smaller & self.highs & !others).count_ones() as usize
+    }
 }
 
 /// The item's place in its page: the hash without the address, and the entry that is compared.
@@ -297,13 +308,30 @@ pub(super) fn entry(page: &[u64], end: usize, number: usize, form: &Form) -> u64
 /// Returns how many bits the code of a block has: 33 and one for each entry.
 #[inline(always)]
 pub(super) fn code_bits(block: &[u64], select: Select) -> usize {
-    let mut before = 0;
-    for (i, &word) in block.iter().enumerate() {
-        let ones = select.count_ones(word);
-        if before + ones > BLOCK_QUOTIENTS as u32 {
-            return i * 64 + select.select(word, BLOCK_QUOTIENTS as u32 - before) as usize + 1;
+    if let &[zeroth, first, ..] = block {
+        let k = BLOCK_QUOTIENTS as u32;
+        let ones = select.count_ones(zeroth);
+        // Which word it is cannot be predicted.
+        let is_later = k >= ones;
+        let this = select_unpredictable(is_later, first, zeroth);
+        let at = select.select(this, k - select_unpredictable(is_later, ones, 0));
+        if at < 64 {
+            return select_unpredictable(is_later, 65, 1) + at as usize;
         }
-        before += ones;
+    }
+    code_bits_far(block)
+}
+
+#[cold]
+fn code_bits_far(block: &[u64]) -> usize {
+    let mut left = BLOCK_QUOTIENTS as u32 + 1;
+    for (i, &word) in block.iter().enumerate() {
+        let ones = word.count_ones();
+        if ones >= left {
+            let last = (0..left - 1).fold(word, |word, _| word & (word - 1));
+            return i * 64 + last.trailing_zeros() as usize + 1;
+        }
+        left -= ones;
     }
     block.len() * 64
 }
