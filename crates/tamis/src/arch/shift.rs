@@ -1,31 +1,8 @@
 //! Bits inserted among others, which move down.
 //!
 //! A run of a few words is moved whole, eight words at a time, by vectors; what lies in the first and the
-//! last word outside the run is put back. No branch depends on where in a word the run begins or ends.
-
-/// Inserts the lowest `width` bits of `bits` so that they end before bit `high` of `words`, numbered from
-/// the lowest of the first word; the bits from `low + width` on move down by `width`, to `low`. All others
-/// stay. The bits of `bits` above `width` are zero.
-///
-/// # Panics
-///
-/// If the range is not one of the words, shorter than `width`, or if `width` is not in 1..=63, or there are
-/// fewer than nine words.
-#[inline]
-pub(crate) fn insert_bits(words: &mut [u64], low: usize, high: usize, width: usize, bits: u64) {
-    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
-    if super::level() != super::Level::Scalar {
-        // SAFETY: every level above scalar was detected with AVX2.
-        return unsafe { insert_bits_avx2(words, low, high, width, bits) };
-    }
-    insert_bits_scalar(words, low, high, width, bits);
-}
-
-#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
-#[target_feature(enable = "avx2")]
-fn insert_bits_avx2(words: &mut [u64], low: usize, high: usize, width: usize, bits: u64) {
-    insert_bits_scalar(words, low, high, width, bits);
-}
+//! last word outside the run is put back. The compiler makes vectors of the loop where the caller's caller is
+//! [`run_wide`](super::run_wide). No branch depends on where in a word the run begins or ends.
 
 /// Words that are moved at once.
 const STEP: usize = 8;
@@ -46,9 +23,16 @@ fn first(n: usize) -> &'static [u64; STEP] {
     FIRST[STEP - n..].first_chunk().expect("at most a step")
 }
 
-/// The twin of the kernel, and its source: the compiler makes vectors of it.
+/// Inserts the lowest `width` bits of `bits` so that they end before bit `high` of `words`, numbered from
+/// the lowest of the first word; the bits from `low + width` on move down by `width`, to `low`. All others
+/// stay. The bits of `bits` above `width` are zero.
+///
+/// # Panics
+///
+/// If the range is not one of the words, shorter than `width`, or if `width` is not in 1..=63, or there are
+/// fewer than nine words.
 #[inline(always)]
-fn insert_bits_scalar(words: &mut [u64], low: usize, high: usize, width: usize, bits: u64) {
+pub(crate) fn insert_bits(words: &mut [u64], low: usize, high: usize, width: usize, bits: u64) {
     assert!((1..64).contains(&width) && low + width <= high && high <= words.len() * 64);
     assert!(words.len() > STEP);
     let (bottom, top) = (low / 64, (high - 1) / 64);
@@ -87,6 +71,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::arch::run_wide;
 
     /// Bit by bit.
     fn expected(words: &[u64], low: usize, high: usize, width: usize, bits: u64) -> Vec<u64> {
@@ -120,8 +105,8 @@ mod tests {
                 insert_bits(&mut new, low, high, width, bits);
                 prop_assert_eq!(&new, &expected, "{} {} {}", low, high, width);
                 let mut new = words.clone();
-                insert_bits_scalar(&mut new, low, high, width, bits);
-                prop_assert_eq!(&new, &expected, "the twin");
+                run_wide(|| insert_bits(&mut new, low, high, width, bits));
+                prop_assert_eq!(&new, &expected, "by vectors");
             }
         }
     }

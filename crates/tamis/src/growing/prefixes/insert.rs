@@ -7,6 +7,7 @@ use crate::arch::shift::insert_bits;
 /// Inserts an entry into its run, if there is room.
 ///
 /// False if the page has no spare word and the block needs one; nothing has changed then.
+#[inline(always)]
 pub(super) fn insert(
     page: &mut [u64],
     form: &Form,
@@ -47,6 +48,7 @@ fn smaller(page: &[u64], end: usize, form: &Form, run: &Run, new_entry: u64) -> 
 
 /// Moves all that follows bit `at` of the page up by a word: the entries of this block, and the blocks
 /// behind it.
+#[inline(never)]
 fn open_word(page: &mut [u64], block: usize, at: usize) {
     let (word, used) = (at / 64, used_words(page));
     page.copy_within(word..used, word + 1);

@@ -53,7 +53,7 @@ impl Table {
         let remainder = rest << page::QUOTIENT_BITS >> (64 - form.entry_bits);
         let entry = remainder | 1 << (form.entry_bits - 1 - known);
         let run = page::run(page, self.select, quotient);
-        let stored = |run: &Run, i: usize| page::entry(page, run.end, run.first + i, &form);
+        let stored = |run: &Run, i: usize| page::entry(page.words, run.end, run.first + i, &form);
         if (0..run.len).any(|i| page::covers(stored(&run, i), entry)) {
             return Ok(false);
         }
@@ -78,7 +78,8 @@ impl Table {
     ) -> Result<(), GrowError> {
         let form = self.forms[usize::from(is_split)];
         let depth = self.depth + u32::from(is_split);
-        let old = self.pages.page_mut(is_split, number);
+        let page = self.pages.page_mut(is_split, number);
+        let old = page.words();
         let mut entries = write::reserved(page::count_entries(old, self.select) as usize)?;
         let mut dropped = Vec::new();
         let read = check::each_entry(old, &form, |of, stored| {
@@ -96,7 +97,7 @@ impl Table {
         read.expect("pages of a table are sound");
         let new = write::write(&form, &entries)?;
         let len_words = new.len();
-        let freed = std::mem::replace(old, new).len();
+        let freed = page.change(|words| std::mem::replace(words, new)).len();
         self.pages.len_words = self.pages.len_words + len_words - freed;
         let hashes = |entry: u64| {
             let known = form.entry_bits - 1 - entry.trailing_zeros();

@@ -19,6 +19,7 @@
 
 use std::hint::select_unpredictable;
 
+use super::pages::PageRef;
 use crate::arch::prefetch_index;
 use crate::arch::select::Select;
 
@@ -39,6 +40,9 @@ const QUOTIENT_IN_BLOCK_BITS: u32 = 5;
 
 /// Words before the first block.
 pub(super) const HEAD_WORDS: usize = BLOCKS / 4;
+
+/// The words that tell where blocks start.
+pub(super) type Head = [u64; HEAD_WORDS];
 
 /// The words of a page without entries.
 pub(super) const EMPTY_WORDS: usize = HEAD_WORDS + BLOCKS;
@@ -79,6 +83,12 @@ impl Form {
     pub fn run_window(&self, page: &[u64], end: usize, first: usize, len: usize) -> Option<u64> {
         let others = u64::MAX.checked_shr(len as u32 * self.entry_bits)?;
         (len <= self.lanes as usize).then(|| window(page, end, first, self).unwrap_or(0) & !others)
+    }
+
+    /// Returns the highest bit of each lane.
+    #[inline(always)]
+    pub fn highs(&self) -> u64 {
+        self.highs
     }
 
     /// Takes the highest bit away from each of `len` entries of a window, and tells how many had it set;
@@ -149,12 +159,17 @@ pub(super) struct Run {
 
 /// Returns the words of a block: start and end.
 #[inline(always)]
-pub(super) fn block_bounds(page: &[u64], block: usize) -> (usize, usize) {
-    let Some(head) = page.first_chunk::<HEAD_WORDS>() else { return (0, 0) };
+pub(super) fn bounds(head: &Head, block: usize) -> (usize, usize) {
     let slot = |block: usize| (head[block / 4 % HEAD_WORDS] >> (block % 4 * 16) & 0xffff) as usize;
     // Not branches: blocks are drawn at random.
     let start = select_unpredictable(block == 0, HEAD_WORDS, slot(block));
     (start, slot((block + 1) % BLOCKS))
+}
+
+/// As [`bounds`], by the head in the page.
+#[inline(always)]
+pub(super) fn block_bounds(page: &[u64], block: usize) -> (usize, usize) {
+    page.first_chunk().map_or((0, 0), |head| bounds(head, block))
 }
 
 /// Returns how many words of a page are in use.
@@ -172,16 +187,17 @@ pub(super) fn prefetch_head(page: &[u64]) {
 
 /// Asks for the block of a quotient.
 #[inline(always)]
-pub(super) fn prefetch_block(page: &[u64], quotient: usize) {
-    let (start, end) = block_bounds(page, quotient / BLOCK_QUOTIENTS);
-    prefetch_index(page, start);
-    prefetch_index(page, end.wrapping_sub(1));
+pub(super) fn prefetch_block(page: PageRef<'_>, quotient: usize) {
+    let (start, end) = bounds(page.head, quotient / BLOCK_QUOTIENTS);
+    prefetch_index(page.words, start);
+    prefetch_index(page.words, end.wrapping_sub(1));
 }
 
 /// Tells whether an entry of the page covers a fresh one. Total: any words give an answer.
 #[inline(always)]
-pub(super) fn contains(page: &[u64], form: &Form, select: Select, place: Place) -> bool {
-    let (start, end) = block_bounds(page, place.quotient / BLOCK_QUOTIENTS);
+pub(super) fn contains(page: PageRef<'_>, form: &Form, select: Select, place: Place) -> bool {
+    let (start, end) = bounds(page.head, place.quotient / BLOCK_QUOTIENTS);
+    let page = page.words;
     if let Some((code_at, len)) = run_in_two_words(page, start, select, place.quotient)
         && len <= form.lanes as usize
         && let Some(window) =
@@ -272,8 +288,9 @@ fn contains_far(page: &[u64], start: usize, end: usize, form: &Form, place: Plac
 
 /// Returns the run of a quotient. The page is sound, such as one this module made.
 #[inline(always)]
-pub(super) fn run(page: &[u64], select: Select, quotient: usize) -> Run {
-    let (start, end) = block_bounds(page, quotient / BLOCK_QUOTIENTS);
+pub(super) fn run(page: PageRef<'_>, select: Select, quotient: usize) -> Run {
+    let (start, end) = bounds(page.head, quotient / BLOCK_QUOTIENTS);
+    let page = page.words;
     let (code_at, len) = run_in_two_words(page, start, select, quotient)
         .or_else(|| run_in_words(&page[start..end], quotient))
         .expect("a whole code in a sound page");
