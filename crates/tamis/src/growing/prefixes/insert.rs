@@ -1,12 +1,23 @@
 //! Inserting an entry into a page: its block shifts by an entry, and now and then the page by a word.
 
-use super::page::{BLOCK_QUOTIENTS, BLOCKS, Form, Run, code_bits, entry, used_words, window};
+use std::hint::select_unpredictable;
+
+use super::page::{BLOCK_QUOTIENTS, Form, Run, code_bits, entry, lengthen, used_words, window};
 use crate::arch::select::Select;
 use crate::arch::shift::insert_bits;
 
+/// What inserting an entry did to the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Inserted {
+    /// Its blocks are where they were.
+    InPlace,
+    /// Its blocks have moved, and its head with them.
+    Moved,
+    /// Nothing: the page has no spare word and the block needs one.
+    NoRoom,
+}
+
 /// Inserts an entry into its run, if there is room.
-///
-/// False if the page has no spare word and the block needs one; nothing has changed then.
 #[inline(always)]
 pub(super) fn insert(
     page: &mut [u64],
@@ -15,24 +26,26 @@ pub(super) fn insert(
     quotient: usize,
     run: &Run,
     new_entry: u64,
-) -> bool {
+) -> Inserted {
     let f = form.entry_bits as usize;
     let mut end = run.end;
+    let mut inserted = Inserted::InPlace;
     let code_bits = code_bits(&page[run.start..end], select);
     let entries = code_bits - (BLOCK_QUOTIENTS + 1);
     if (end - run.start) * 64 < code_bits + 1 + (entries + 1) * f {
         if used_words(page) >= page.len() {
-            return false;
+            return Inserted::NoRoom;
         }
         open_word(page, quotient / BLOCK_QUOTIENTS, run.start * 64 + code_bits);
         end += 1;
+        inserted = Inserted::Moved;
     }
     // Entries that stay where they are: those before the run, and the smaller ones in it.
     let number = run.first + smaller(page, end, form, run, new_entry);
-    insert_zero(&mut page[run.start..end], run.code_at, code_bits);
+    insert_zero(&mut page[run.start..end], select, run.code_at, code_bits);
     let high = end * 64 - number * f;
     insert_bits(page, end * 64 - (entries + 1) * f, high, f, new_entry);
-    true
+    inserted
 }
 
 /// Counts the entries of a run that are smaller than a new one.
@@ -55,28 +68,27 @@ fn open_word(page: &mut [u64], block: usize, at: usize) {
     let code = (1 << (at % 64)) - 1;
     page[word] &= code;
     page[word + 1] &= !code;
-    // One more in slot 0 and in those of later blocks. None runs over: `used` was below `MAX_WORDS`.
-    page[0] += 1;
-    for (first, word) in (0..BLOCKS).step_by(4).zip(page) {
-        let before = (block + 1).clamp(first, first + 4) - first;
-        let later =
-            0x0001_0001_0001_0001_u64 & u64::MAX.checked_shl(before as u32 * 16).unwrap_or(0);
-        *word += later;
-    }
+    lengthen(page.first_chunk_mut().expect("pages have a head"), block);
 }
 
 /// Inserts a zero at bit `at` of a code that ends before bit `end`, which is free.
 #[inline(always)]
-fn insert_zero(block: &mut [u64], at: usize, end: usize) {
-    let below = |bit: usize| (1_u128 << bit) - 1;
+fn insert_zero(block: &mut [u64], select: Select, at: usize, end: usize) {
     if end < 127
         && let Some(code) = block.first_chunk_mut::<2>()
     {
-        let whole = u128::from(code[0]) | u128::from(code[1]) << 64;
-        let moved = whole & below(end) & !below(at);
+        // All ones but for the place of the new bit; none below it, if it is in the other word.
+        let hole = |word: usize| !(u64::from(at / 64 == word) << (at % 64));
         // What lies behind the code may be entries.
-        let whole = whole - moved + (moved << 1);
-        *code = [whole as u64, (whole >> 64) as u64];
+        let behind = |word: usize| {
+            u64::MAX.checked_shl((end + 1).saturating_sub(word * 64) as u32).unwrap_or(0)
+        };
+        let [zeroth, first] = *code;
+        let carry = select_unpredictable(at < 64, zeroth >> 63, 0);
+        let low = select.deposit(zeroth, hole(0));
+        let moved = select_unpredictable(at < 64, first << 1, select.deposit(first, hole(1)));
+        let kept = [behind(0), behind(1)];
+        *code = [low & !kept[0] | zeroth & kept[0], (moved | carry) & !kept[1] | first & kept[1]];
         return;
     }
     let mut kept = (1_u64 << (at % 64)) - 1;

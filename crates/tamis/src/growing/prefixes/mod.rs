@@ -51,9 +51,10 @@ use crate::arch::run_wide;
 use crate::arch::select::Select;
 use crate::bits::OutOfMemory;
 pub(crate) use growth::Growth;
+use insert::Inserted;
 use page::{Form, Place, Run};
+use pages::OwnedPage;
 pub(crate) use pages::{OwnedPages, Pages};
-use pages::{OwnedPage, PageRef};
 #[cfg_attr(not(test), allow(unused_imports))]
 pub(crate) use words::FlatPages;
 #[allow(unused_imports)]
@@ -115,13 +116,18 @@ impl From<OutOfMemory> for GrowError {
 /// Where an item is looked for.
 #[derive(Clone, Copy)]
 struct Found<'a> {
-    page: PageRef<'a>,
+    page: &'a [u64],
+    /// The words of its block: start and end.
+    block: (usize, usize),
     /// One if the page is split, and so of the second form.
     is_split: bool,
     number: usize,
     /// The hash past the address.
     rest: u64,
 }
+
+const NOTHING_FOUND: Found<'_> =
+    Found { page: &[], block: (0, 0), is_split: false, number: 0, rest: 0 };
 
 /// How many items have their memory asked for before the first of them is looked for.
 const BATCH: usize = 32;
@@ -157,8 +163,10 @@ impl<P: Pages> Table<P> {
     #[inline(always)]
     fn find(&self, hash: u64) -> Found<'_> {
         let (is_split, number) = self.place(hash);
+        let rest = hash << u32::from(is_split) << self.depth;
         let page = self.pages.page(is_split, number);
-        Found { page, is_split, number, rest: hash << u32::from(is_split) << self.depth }
+        let block = page::bounds(page.head, page::block_of(rest));
+        Found { page: page.words, block, is_split, number, rest }
     }
 
     /// Returns the directory of a hash's page, and the page's number in it.
@@ -194,7 +202,7 @@ impl<P: Pages> Table<P> {
     #[inline(always)]
     fn covers(&self, found: &Found<'_>) -> bool {
         let form = self.form(found.is_split);
-        page::contains(found.page, form, self.select, Place::of(found.rest, form))
+        page::contains(found.page, found.block, form, self.select, Place::of(found.rest, form))
     }
 
     /// Asks for the directory's entry of a hash, the first that a question reads.
@@ -210,14 +218,15 @@ impl<P: Pages> Table<P> {
         if self.depth >= PREFETCH_DIRECTORY_FROM_DEPTH {
             hashes.iter().for_each(|&hash| self.prefetch(hash));
         }
-        for (found, &hash) in found.iter_mut().zip(hashes) {
-            *found = self.find(hash);
-            if !P::HEAD_APART {
-                page::prefetch_head(found.page.words);
+        if !P::HEAD_APART {
+            for &hash in hashes {
+                let (is_split, number) = self.place(hash);
+                page::prefetch_head(self.pages.page(is_split, number).words);
             }
         }
-        for found in &*found {
-            page::prefetch_block(found.page, (found.rest >> (64 - page::QUOTIENT_BITS)) as usize);
+        for (found, &hash) in found.iter_mut().zip(hashes) {
+            *found = self.find(hash);
+            page::prefetch_block(found.page, found.block);
         }
     }
 
@@ -237,14 +246,13 @@ impl<P: Pages> Table<P> {
     fn contains_each_here(&self, hashes: &[u64], answers: &mut [u64]) {
         if !self.is_large() {
             for (word, hashes) in answers.iter_mut().zip(hashes.chunks(64)) {
-                *word = hashes
-                    .iter()
-                    .enumerate()
-                    .fold(0, |mask, (i, &hash)| mask | u64::from(self.covers(&self.find(hash))) << i);
+                *word = hashes.iter().enumerate().fold(0, |mask, (i, &hash)| {
+                    mask | u64::from(self.covers(&self.find(hash))) << i
+                });
             }
             return;
         }
-        let mut found = [Found { page: PageRef::default(), is_split: false, number: 0, rest: 0 }; BATCH];
+        let mut found = [NOTHING_FOUND; BATCH];
         for (word, hashes) in answers.iter_mut().zip(hashes.chunks(64)) {
             let mut mask = 0;
             for (batch, hashes) in hashes.chunks(BATCH).enumerate() {
@@ -352,11 +360,11 @@ impl Table {
     fn insert_here(&mut self, hash: u64) -> Result<bool, GrowError> {
         let mut is_split_done = false;
         let (is_split, number, place, run) = loop {
-            let Found { page, is_split, number, rest } = self.find(hash);
+            let Found { page, block, is_split, number, rest } = self.find(hash);
             let form = self.form(is_split);
             let place = Place::of(rest, form);
-            let run = page::run(page, self.select, place.quotient);
-            if page::run_covers(page.words, form, &run, place.entry) {
+            let run = page::run(page, block, self.select, place.quotient);
+            if page::run_covers(page, form, &run, place.entry) {
                 return Ok(false);
             }
             // Before the item comes: a split that fails leaves everything as it was.
@@ -388,14 +396,16 @@ impl Table {
     ) -> Result<(), GrowError> {
         let form = &self.forms[usize::from(is_split)];
         let page = self.pages.page_mut(is_split, number);
-        self.pages.len_words += page.change(#[inline(always)] |page| {
-            if insert::insert(page, form, self.select, quotient, run, entry) {
-                return Ok(0);
+        let mut grown = 0;
+        loop {
+            match insert::insert(page.words_mut(), form, self.select, quotient, run, entry) {
+                Inserted::InPlace => return Ok(()),
+                Inserted::Moved => break,
+                Inserted::NoRoom => grown = write::grow(page.words_mut())?,
             }
-            let grown = write::grow(page)?;
-            insert::insert(page, form, self.select, quotient, run, entry);
-            Ok::<_, WriteError>(grown)
-        })?;
+        }
+        page.move_head(quotient / page::BLOCK_QUOTIENTS);
+        self.pages.len_words += grown;
         Ok(())
     }
 
@@ -424,7 +434,7 @@ impl Table {
         answers.fill(0);
         for (batch, hashes) in hashes.chunks(BATCH).enumerate() {
             if self.is_large() {
-                let mut found = [Found { page: PageRef::default(), is_split: false, number: 0, rest: 0 }; BATCH];
+                let mut found = [NOTHING_FOUND; BATCH];
                 self.prefetch_each(hashes, &mut found[..hashes.len()]);
             }
             for (i, &hash) in hashes.iter().enumerate() {

@@ -19,7 +19,6 @@
 
 use std::hint::select_unpredictable;
 
-use super::pages::PageRef;
 use crate::arch::prefetch_index;
 use crate::arch::select::Select;
 
@@ -157,6 +156,12 @@ pub(super) struct Run {
     pub len: usize,
 }
 
+/// Returns the number of the block of a hash that is shifted past the address.
+#[inline(always)]
+pub(super) fn block_of(rest: u64) -> usize {
+    (rest >> (64 - BLOCK_NUMBER_BITS)) as usize
+}
+
 /// Returns the words of a block: start and end.
 #[inline(always)]
 pub(super) fn bounds(head: &Head, block: usize) -> (usize, usize) {
@@ -172,6 +177,20 @@ pub(super) fn block_bounds(page: &[u64], block: usize) -> (usize, usize) {
     page.first_chunk().map_or((0, 0), |head| bounds(head, block))
 }
 
+/// Makes a block a word longer in a head: it ends a word later, and so do those behind it. None runs over if
+/// fewer than [`MAX_WORDS`] were in use.
+#[inline(always)]
+pub(super) fn lengthen(head: &mut Head, block: usize) {
+    // One more in slot 0, the end of the last block, and in those of later blocks.
+    head[0] += 1;
+    for (first, word) in (0..BLOCKS).step_by(4).zip(head) {
+        let before = (block + 1).clamp(first, first + 4) - first;
+        let later =
+            0x0001_0001_0001_0001_u64 & u64::MAX.checked_shl(before as u32 * 16).unwrap_or(0);
+        *word += later;
+    }
+}
+
 /// Returns how many words of a page are in use.
 #[inline(always)]
 pub(super) fn used_words(page: &[u64]) -> usize {
@@ -185,27 +204,43 @@ pub(super) fn prefetch_head(page: &[u64]) {
     prefetch_index(page, HEAD_WORDS - 1);
 }
 
-/// Asks for the block of a quotient.
+/// Asks for a block.
 #[inline(always)]
-pub(super) fn prefetch_block(page: PageRef<'_>, quotient: usize) {
-    let (start, end) = bounds(page.head, quotient / BLOCK_QUOTIENTS);
-    prefetch_index(page.words, start);
-    prefetch_index(page.words, end.wrapping_sub(1));
+pub(super) fn prefetch_block(page: &[u64], (start, end): (usize, usize)) {
+    prefetch_index(page, start);
+    prefetch_index(page, end.wrapping_sub(1));
 }
 
-/// Tells whether an entry of the page covers a fresh one. Total: any words give an answer.
+/// Tells whether an entry of the block covers a fresh one. Total: any words give an answer.
 #[inline(always)]
-pub(super) fn contains(page: PageRef<'_>, form: &Form, select: Select, place: Place) -> bool {
-    let (start, end) = bounds(page.head, place.quotient / BLOCK_QUOTIENTS);
-    let page = page.words;
-    if let Some((code_at, len)) = run_in_two_words(page, start, select, place.quotient)
-        && len <= form.lanes as usize
-        && let Some(window) =
-            window(page, end, code_at - place.quotient % BLOCK_QUOTIENTS - 1, form)
-    {
-        return form.any_covers(window, len as u32, place.entry);
+pub(super) fn contains(
+    page: &[u64],
+    (start, end): (usize, usize),
+    form: &Form,
+    select: Select,
+    place: Place,
+) -> bool {
+    if let Some((window, len)) = near_window(page, start, end, form, select, place.quotient) {
+        return form.any_covers(window, len, place.entry);
     }
     contains_far(page, start, end, form, place)
+}
+
+/// Returns the entries of a quotient, from the highest bit of a word down, and how many they are; `None` if
+/// its run is long or far into the code.
+#[inline(always)]
+fn near_window(
+    page: &[u64],
+    start: usize,
+    end: usize,
+    form: &Form,
+    select: Select,
+    quotient: usize,
+) -> Option<(u64, u32)> {
+    let (code_at, len) = run_in_two_words(page, start, select, quotient)?;
+    let first = code_at - quotient % BLOCK_QUOTIENTS - 1;
+    let window = window(page, end, first, form)?;
+    (len <= form.lanes as usize).then_some((window, len as u32))
 }
 
 /// The entries from number `first` on, of a block that ends at word `end`, the first in the highest bits.
@@ -286,11 +321,14 @@ fn contains_far(page: &[u64], start: usize, end: usize, form: &Form, place: Plac
     false
 }
 
-/// Returns the run of a quotient. The page is sound, such as one this module made.
+/// Returns the run of a quotient, given its block. The page is sound, such as one this module made.
 #[inline(always)]
-pub(super) fn run(page: PageRef<'_>, select: Select, quotient: usize) -> Run {
-    let (start, end) = bounds(page.head, quotient / BLOCK_QUOTIENTS);
-    let page = page.words;
+pub(super) fn run(
+    page: &[u64],
+    (start, end): (usize, usize),
+    select: Select,
+    quotient: usize,
+) -> Run {
     let (code_at, len) = run_in_two_words(page, start, select, quotient)
         .or_else(|| run_in_words(&page[start..end], quotient))
         .expect("a whole code in a sound page");

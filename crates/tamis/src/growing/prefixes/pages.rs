@@ -2,7 +2,7 @@
 
 use std::hint::select_unpredictable;
 
-use super::page::{HEAD_WORDS, Head};
+use super::page::{HEAD_WORDS, Head, lengthen};
 use crate::arch::prefetch_index;
 
 /// A page, and its head where it is nearest: beside the page's address, if pages are owned.
@@ -67,12 +67,21 @@ impl OwnedPage {
         &self.words
     }
 
-    /// Changes the words by a function, and then the head as they tell.
+    /// Returns the words to be changed. Where blocks have moved, the head must be changed likewise.
     #[inline(always)]
-    pub(super) fn change<R>(&mut self, change: impl FnOnce(&mut Box<[u64]>) -> R) -> R {
-        let result = change(&mut self.words);
+    pub(super) fn words_mut(&mut self) -> &mut Box<[u64]> {
+        &mut self.words
+    }
+
+    /// Makes a block a word longer in the head, as it is in the words: reading them, just written, would wait.
+    #[inline(always)]
+    pub(super) fn move_head(&mut self, block: usize) {
+        lengthen(&mut self.head, block);
+    }
+
+    /// Reads the head from the words.
+    pub(super) fn read_head(&mut self) {
         self.head = *self.words.first_chunk().expect("pages have a head");
-        result
     }
 
     #[inline(always)]

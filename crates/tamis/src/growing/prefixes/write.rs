@@ -180,7 +180,8 @@ fn split_block(
     let same_form = *form == writer.form;
     let (mut bit, mut first) = (1, 0);
     for _ in 0..2 {
-        let whole = if same_form { split_half(page, block, end, form, bit, first, writer) } else { None };
+        let whole =
+            if same_form { split_half(page, block, end, form, bit, first, writer) } else { None };
         if let Some(len) = whole {
             bit += len + BLOCK_QUOTIENTS / 2;
             first += len;
@@ -227,7 +228,8 @@ fn split_half(
         let now = (len - done).min(form.lanes as usize);
         let window = form.run_window(page, end, first + done, now)?;
         let (moved, _) = form.halve(window, now)?;
-        firsts = firsts << now | select.extract(window, form.highs()) >> (form.lanes as usize - now);
+        firsts =
+            firsts << now | select.extract(window, form.highs()) >> (form.lanes as usize - now);
         writer.push_entries(moved, now);
         done += now;
     }
@@ -243,7 +245,8 @@ fn split_half(
         (select.extract(starts | select.deposit(marks, !EVEN), kept), select.count_ones(kept))
     };
     let ((low, low_bits), (high, high_bits)) = (half(0), half(32));
-    writer.set_code(u128::from(low) | u128::from(high) << low_bits, (low_bits + high_bits) as usize);
+    writer
+        .set_code(u128::from(low) | u128::from(high) << low_bits, (low_bits + high_bits) as usize);
     Some(len)
 }
 
@@ -283,7 +286,11 @@ fn split_run(
 #[inline(always)]
 fn zeros_from(block: &[u64], bit: usize) -> usize {
     let zeros = word_at(block, bit).trailing_zeros() as usize;
-    if zeros < 64 || bit / 64 + 2 >= block.len() { zeros } else { zeros + zeros_far(block, bit + zeros) }
+    if zeros < 64 || bit / 64 + 2 >= block.len() {
+        zeros
+    } else {
+        zeros + zeros_far(block, bit + zeros)
+    }
 }
 
 /// Returns the 64 bits from a bit on, zeros behind the last.
