@@ -1,4 +1,4 @@
-//! Finding the k-th one of a word.
+//! Finding the k-th one of a word, and moving bits to and from the places of ones.
 //!
 //! With BMI2 it takes two instructions, which inline into callers compiled for any x86-64.
 

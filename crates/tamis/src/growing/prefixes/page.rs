@@ -13,6 +13,9 @@
 //! Entry `i` ends `i` entries before the block's last bit, so where entries lie does not depend on how
 //! many there are; between code and entries are fewer than 64 zeros.
 //!
+//! The directory of a table in memory keeps a copy of each page's starts, so that a lookup goes from there to
+//! the block, without waiting for the page's head in between (`pages.rs`); words of a file have the page's.
+//!
 //! An entry of F bits is the remainder, then a one, then zeros: remainders that came when the filter was
 //! smaller, and have lost bits to the address since, are shorter (Dayan, Bercea, Reviriego, Pagh,
 //! "InfiniFilter", 2023, §4). Entries of a quotient ascend.
