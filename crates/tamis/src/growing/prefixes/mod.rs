@@ -132,7 +132,7 @@ const NOTHING_FOUND: Found<'_> =
 /// How many items have their memory asked for before the first of them is looked for.
 const BATCH: usize = 32;
 
-/// Tables of fewer pages lie in the second cache, where asking ahead costs more than it saves.
+/// Tables of fewer pages lie in the second cache, where asking ahead of inserts costs more than it saves.
 const PREFETCH_FROM_DEPTH: u32 = 8;
 
 /// As much of the directories alone.
@@ -244,14 +244,7 @@ impl<P: Pages> Table<P> {
 
     #[inline(always)]
     fn contains_each_here(&self, hashes: &[u64], answers: &mut [u64]) {
-        if !self.is_large() {
-            for (word, hashes) in answers.iter_mut().zip(hashes.chunks(64)) {
-                *word = hashes.iter().enumerate().fold(0, |mask, (i, &hash)| {
-                    mask | u64::from(self.covers(&self.find(hash))) << i
-                });
-            }
-            return;
-        }
+        // In small tables too: steps of many items overlap, where those of one wait for each other.
         let mut found = [NOTHING_FOUND; BATCH];
         for (word, hashes) in answers.iter_mut().zip(hashes.chunks(64)) {
             let mut mask = 0;
