@@ -20,6 +20,7 @@ pub(crate) mod partition;
 pub(crate) mod places;
 pub(crate) mod scalar;
 pub(crate) mod select;
+pub(crate) mod shift;
 mod unaligned;
 
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
@@ -144,6 +145,24 @@ pub(crate) fn available() -> Vec<Level> {
         }
     }
     levels
+}
+
+/// Runs a loop compiled for what the CPU has: what inlines into `run` may use the shifts of BMI2 and vectors
+/// of AVX2, where the rest of the crate is compiled for any x86-64.
+#[inline(always)]
+pub(crate) fn run_wide<R>(run: impl FnOnce() -> R) -> R {
+    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+    {
+        #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+        fn wide<R>(run: impl FnOnce() -> R) -> R {
+            run()
+        }
+        if level() != Level::Scalar {
+            // SAFETY: every level above scalar was detected with these features.
+            return unsafe { wide(run) };
+        }
+    }
+    run()
 }
 
 /// Returns the kernels of this CPU that hash and write.

@@ -1,4 +1,4 @@
-//! Finding the k-th one of a word.
+//! Finding the k-th one of a word, and moving bits to and from the places of ones.
 //!
 //! With BMI2 it takes two instructions, which inline into callers compiled for any x86-64.
 
@@ -38,6 +38,58 @@ impl Select {
             return place as u32;
         }
         select_by_bytes(word, k)
+    }
+
+    /// Takes the bits of `word` that `mask` has ones for, as the lowest of the result.
+    #[inline(always)]
+    pub(crate) fn extract(self, word: u64, mask: u64) -> u64 {
+        #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+        if self.level != Level::Scalar {
+            let bits: u64;
+            // SAFETY: the levels above scalar were detected with BMI2.
+            unsafe {
+                std::arch::asm!(
+                    "pext {bits}, {word}, {mask}",
+                    word = in(reg) word,
+                    mask = in(reg) mask,
+                    bits = lateout(reg) bits,
+                    options(pure, nomem, nostack),
+                );
+            }
+            return bits;
+        }
+        let (mut bits, mut left) = (0, mask);
+        for i in 0..mask.count_ones() {
+            bits |= (word >> left.trailing_zeros() & 1) << i;
+            left &= left - 1;
+        }
+        bits
+    }
+
+    /// Puts the lowest bits of `word` where `mask` has ones; all others are zero.
+    #[inline(always)]
+    pub(crate) fn deposit(self, word: u64, mask: u64) -> u64 {
+        #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+        if self.level != Level::Scalar {
+            let bits: u64;
+            // SAFETY: the levels above scalar were detected with BMI2.
+            unsafe {
+                std::arch::asm!(
+                    "pdep {bits}, {word}, {mask}",
+                    word = in(reg) word,
+                    mask = in(reg) mask,
+                    bits = lateout(reg) bits,
+                    options(pure, nomem, nostack),
+                );
+            }
+            return bits;
+        }
+        let (mut bits, mut left) = (0, mask);
+        for i in 0..mask.count_ones() {
+            bits |= (word >> i & 1) << left.trailing_zeros();
+            left &= left - 1;
+        }
+        bits
     }
 
     /// Counts the ones of `word`.
@@ -94,6 +146,20 @@ mod tests {
     use crate::arch::available;
 
     proptest! {
+        #[test]
+        fn every_level_moves_the_same_bits(word: u64, a: u64, b: u64) {
+            for mask in [a, a & b, a | b, 0, u64::MAX] {
+                let places: Vec<u32> = (0..64).filter(|i| mask >> i & 1 == 1).collect();
+                let bits = (0..).zip(&places).map(|(i, at)| (word >> at & 1) << i).sum::<u64>();
+                let moved = (0..).zip(&places).map(|(i, at)| (word >> i & 1) << at).sum::<u64>();
+                for level in available() {
+                    let select = Select { level };
+                    prop_assert_eq!(select.extract(word, mask), bits, "{:?}", level);
+                    prop_assert_eq!(select.deposit(word, mask), moved, "{:?}", level);
+                }
+            }
+        }
+
         #[test]
         fn every_level_finds_the_same_one(a: u64, b: u64, c: u64) {
             // Full, half full, sparse and empty words.

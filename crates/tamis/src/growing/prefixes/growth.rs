@@ -22,8 +22,8 @@ const SPLIT_STRETCH: u64 = 8;
 /// long.
 const SPLIT_AT: (u32, u32) = (640, 1280);
 
-/// Words of a page beside its blocks: its head, and its place in the directory.
-const EMPTY_HEAD_WORDS: f64 = 6.0;
+/// Words of a page beside its blocks: its head, and in the directory its place and the head's copy.
+const EMPTY_HEAD_WORDS: f64 = 10.0;
 
 /// The directory stays below 2⁴¹ pages, far above any memory.
 const MAX_DEPTH: u32 = 40;

@@ -1,13 +1,24 @@
 //! Inserting an entry into a page: its block shifts by an entry, and now and then the page by a word.
 
-use super::page::{
-    BLOCK_QUOTIENTS, BLOCKS, Form, HEAD_WORDS, Run, code_bits, entry, used_words, window,
-};
+use std::hint::select_unpredictable;
+
+use super::page::{BLOCK_QUOTIENTS, Form, Run, code_bits, entry, lengthen, used_words, window};
 use crate::arch::select::Select;
+use crate::arch::shift::insert_bits;
+
+/// What inserting an entry did to the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Inserted {
+    /// Its blocks are where they were.
+    InPlace,
+    /// Its blocks have moved, and its head with them.
+    Moved,
+    /// Nothing: the page has no spare word and the block needs one.
+    NoRoom,
+}
 
 /// Inserts an entry into its run, if there is room.
-///
-/// False if the page has no spare word and the block needs one; nothing has changed then.
+#[inline(always)]
 pub(super) fn insert(
     page: &mut [u64],
     form: &Form,
@@ -15,23 +26,26 @@ pub(super) fn insert(
     quotient: usize,
     run: &Run,
     new_entry: u64,
-) -> bool {
+) -> Inserted {
     let f = form.entry_bits as usize;
     let mut end = run.end;
+    let mut inserted = Inserted::InPlace;
     let code_bits = code_bits(&page[run.start..end], select);
     let entries = code_bits - (BLOCK_QUOTIENTS + 1);
     if (end - run.start) * 64 < code_bits + 1 + (entries + 1) * f {
         if used_words(page) >= page.len() {
-            return false;
+            return Inserted::NoRoom;
         }
         open_word(page, quotient / BLOCK_QUOTIENTS, run.start * 64 + code_bits);
         end += 1;
+        inserted = Inserted::Moved;
     }
     // Entries that stay where they are: those before the run, and the smaller ones in it.
     let number = run.first + smaller(page, end, form, run, new_entry);
-    insert_zero(&mut page[run.start..end], run.code_at, code_bits);
-    insert_bits(page, end, entries * f, number * f, f, new_entry);
-    true
+    insert_zero(&mut page[run.start..end], select, run.code_at, code_bits);
+    let high = end * 64 - number * f;
+    insert_bits(page, end * 64 - (entries + 1) * f, high, f, new_entry);
+    inserted
 }
 
 /// Counts the entries of a run that are smaller than a new one.
@@ -42,47 +56,39 @@ fn smaller(page: &[u64], end: usize, form: &Form, run: &Run, new_entry: u64) -> 
         let entry = |i: &usize| entry(page, end, run.first + i, form);
         return (0..run.len).take_while(|i| entry(i) < new_entry).count();
     }
-    // All lanes, whatever the length: a loop that ends at random costs more.
-    let mut window = window(page, end, run.first, form).unwrap_or(0);
-    let mut count = 0;
-    for lane in 0..lanes {
-        let is_smaller = window >> (64 - form.entry_bits) < new_entry;
-        count += usize::from(is_smaller & (lane < run.len));
-        window <<= form.entry_bits;
-    }
-    count
+    form.count_smaller(window(page, end, run.first, form).unwrap_or(0), run.len as u32, new_entry)
 }
 
 /// Moves all that follows bit `at` of the page up by a word: the entries of this block, and the blocks
 /// behind it.
+#[inline(never)]
 fn open_word(page: &mut [u64], block: usize, at: usize) {
     let (word, used) = (at / 64, used_words(page));
     page.copy_within(word..used, word + 1);
     let code = (1 << (at % 64)) - 1;
     page[word] &= code;
     page[word + 1] &= !code;
-    // One more in slot 0 and in those of later blocks. None runs over: `used` was below `MAX_WORDS`.
-    page[0] += 1;
-    for (first, word) in (0..BLOCKS).step_by(4).zip(page) {
-        let before = (block + 1).clamp(first, first + 4) - first;
-        let later =
-            0x0001_0001_0001_0001_u64 & u64::MAX.checked_shl(before as u32 * 16).unwrap_or(0);
-        *word += later;
-    }
+    lengthen(page.first_chunk_mut().expect("pages have a head"), block);
 }
 
 /// Inserts a zero at bit `at` of a code that ends before bit `end`, which is free.
 #[inline(always)]
-fn insert_zero(block: &mut [u64], at: usize, end: usize) {
-    let below = |bit: usize| (1_u128 << bit) - 1;
+fn insert_zero(block: &mut [u64], select: Select, at: usize, end: usize) {
     if end < 127
         && let Some(code) = block.first_chunk_mut::<2>()
     {
-        let whole = u128::from(code[0]) | u128::from(code[1]) << 64;
-        let moved = whole & below(end) & !below(at);
+        // All ones but for the place of the new bit; none below it, if it is in the other word.
+        let hole = |word: usize| !(u64::from(at / 64 == word) << (at % 64));
         // What lies behind the code may be entries.
-        let whole = whole - moved + (moved << 1);
-        *code = [whole as u64, (whole >> 64) as u64];
+        let behind = |word: usize| {
+            u64::MAX.checked_shl((end + 1).saturating_sub(word * 64) as u32).unwrap_or(0)
+        };
+        let [zeroth, first] = *code;
+        let carry = select_unpredictable(at < 64, zeroth >> 63, 0);
+        let low = select.deposit(zeroth, hole(0));
+        let moved = select_unpredictable(at < 64, first << 1, select.deposit(first, hole(1)));
+        let kept = [behind(0), behind(1)];
+        *code = [low & !kept[0] | zeroth & kept[0], (moved | carry) & !kept[1] | first & kept[1]];
         return;
     }
     let mut kept = (1_u64 << (at % 64)) - 1;
@@ -95,32 +101,4 @@ fn insert_zero(block: &mut [u64], at: usize, end: usize) {
         carry = moved >> 63;
         kept = 0;
     }
-}
-
-/// Inserts `width` bits of entries, less than a word, so that `before` bits lie between them and the end
-/// of their block, word `end`; the bits up to `len` from the end move down, into free ones.
-#[inline(always)]
-fn insert_bits(page: &mut [u64], end: usize, len: usize, before: usize, width: usize, bits: u64) {
-    let (low, high) = (end * 64 - len - width, end * 64 - before);
-    // From the top down, four words at a time: a loop that ends a word earlier or later at random costs
-    // more than words that are moved and put back. There are some: a head comes before the blocks.
-    let first = low / 64;
-    let words = &mut page[first - (HEAD_WORDS - 1)..=(high - 1) / 64];
-    let [saved @ .., kept] = *words.first_chunk::<HEAD_WORDS>().expect("a head before blocks");
-    let [lower @ .., top] = words else { return };
-    let top_bits = (high - 1) % 64 + 1;
-    let stays = (u64::MAX << 1) << (top_bits - 1);
-    let moved = u128::from(bits) << top_bits | u128::from(*top & !stays);
-    *top = *top & stays | (moved >> width) as u64;
-    let mut out = moved as u64;
-    for four in lower.rchunks_exact_mut(HEAD_WORDS) {
-        for word in four.iter_mut().rev() {
-            let next = *word;
-            *word = next >> width | out << (64 - width);
-            out = next;
-        }
-    }
-    let below = (1_u64 << (low % 64)) - 1;
-    words[..HEAD_WORDS - 1].copy_from_slice(&saved);
-    words[HEAD_WORDS - 1] = words[HEAD_WORDS - 1] & !below | kept & below;
 }

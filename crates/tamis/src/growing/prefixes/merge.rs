@@ -40,7 +40,7 @@ impl Table {
 
     /// Inserts a prefix, the highest `len` bits of a word; true if not all of it was covered.
     fn insert_prefix(&mut self, bits: u64, len: u32) -> Result<bool, GrowError> {
-        let Found { page, is_split, number, rest } = self.find(bits);
+        let Found { page, block, is_split, number, rest } = self.find(bits);
         let form = self.forms[usize::from(is_split)];
         let depth = self.depth + u32::from(is_split);
         let Some(known) = len.checked_sub(depth + page::QUOTIENT_BITS) else {
@@ -52,7 +52,7 @@ impl Table {
         let quotient = (rest >> (64 - page::QUOTIENT_BITS)) as usize;
         let remainder = rest << page::QUOTIENT_BITS >> (64 - form.entry_bits);
         let entry = remainder | 1 << (form.entry_bits - 1 - known);
-        let run = page::run(page, self.select, quotient);
+        let run = page::run(page, block, self.select, quotient);
         let stored = |run: &Run, i: usize| page::entry(page, run.end, run.first + i, &form);
         if (0..run.len).any(|i| page::covers(stored(&run, i), entry)) {
             return Ok(false);
@@ -78,7 +78,8 @@ impl Table {
     ) -> Result<(), GrowError> {
         let form = self.forms[usize::from(is_split)];
         let depth = self.depth + u32::from(is_split);
-        let old = self.pages.page_mut(is_split, number);
+        let page = self.pages.page_mut(is_split, number);
+        let old = page.words();
         let mut entries = write::reserved(page::count_entries(old, self.select) as usize)?;
         let mut dropped = Vec::new();
         let read = check::each_entry(old, &form, |of, stored| {
@@ -96,7 +97,8 @@ impl Table {
         read.expect("pages of a table are sound");
         let new = write::write(&form, &entries)?;
         let len_words = new.len();
-        let freed = std::mem::replace(old, new).len();
+        let freed = std::mem::replace(page.words_mut(), new).len();
+        page.read_head();
         self.pages.len_words = self.pages.len_words + len_words - freed;
         let hashes = |entry: u64| {
             let known = form.entry_bits - 1 - entry.trailing_zeros();

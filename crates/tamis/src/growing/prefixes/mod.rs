@@ -45,10 +45,15 @@ mod measure;
 #[cfg(test)]
 mod tests;
 
+use std::hint::select_unpredictable;
+
+use crate::arch::run_wide;
 use crate::arch::select::Select;
 use crate::bits::OutOfMemory;
 pub(crate) use growth::Growth;
+use insert::Inserted;
 use page::{Form, Place, Run};
+use pages::OwnedPage;
 pub(crate) use pages::{OwnedPages, Pages};
 #[cfg_attr(not(test), allow(unused_imports))]
 pub(crate) use words::FlatPages;
@@ -112,6 +117,8 @@ impl From<OutOfMemory> for GrowError {
 #[derive(Clone, Copy)]
 struct Found<'a> {
     page: &'a [u64],
+    /// The words of its block: start and end.
+    block: (usize, usize),
     /// One if the page is split, and so of the second form.
     is_split: bool,
     number: usize,
@@ -119,10 +126,13 @@ struct Found<'a> {
     rest: u64,
 }
 
+const NOTHING_FOUND: Found<'_> =
+    Found { page: &[], block: (0, 0), is_split: false, number: 0, rest: 0 };
+
 /// How many items have their memory asked for before the first of them is looked for.
 const BATCH: usize = 32;
 
-/// Tables of fewer pages lie in the second cache, where asking ahead costs more than it saves.
+/// Tables of fewer pages lie in the second cache, where asking ahead of inserts costs more than it saves.
 const PREFETCH_FROM_DEPTH: u32 = 8;
 
 /// As much of the directories alone.
@@ -152,14 +162,20 @@ impl<P: Pages> Table<P> {
 
     #[inline(always)]
     fn find(&self, hash: u64) -> Found<'_> {
-        let number = self.unsplit_number(hash);
-        if let Some(page) = self.pages.unsplit(number) {
-            Found { page, is_split: false, number, rest: hash << self.depth }
-        } else {
-            let number = self.split_number(hash);
-            let page = self.pages.split(number);
-            Found { page, is_split: true, number, rest: hash << 1 << self.depth }
-        }
+        let (is_split, number) = self.place(hash);
+        let rest = hash << u32::from(is_split) << self.depth;
+        let page = self.pages.page(is_split, number);
+        let block = page::bounds(page.head, page::block_of(rest));
+        Found { page: page.words, block, is_split, number, rest }
+    }
+
+    /// Returns the directory of a hash's page, and the page's number in it.
+    #[inline(always)]
+    fn place(&self, hash: u64) -> (bool, usize) {
+        let unsplit = self.unsplit_number(hash);
+        let is_split = unsplit >= self.pages.len_unsplit();
+        // While pages split, which it is cannot be predicted.
+        (is_split, select_unpredictable(is_split, self.split_number(hash), unsplit))
     }
 
     #[inline(always)]
@@ -186,18 +202,14 @@ impl<P: Pages> Table<P> {
     #[inline(always)]
     fn covers(&self, found: &Found<'_>) -> bool {
         let form = self.form(found.is_split);
-        page::contains(found.page, form, self.select, Place::of(found.rest, form))
+        page::contains(found.page, found.block, form, self.select, Place::of(found.rest, form))
     }
 
     /// Asks for the directory's entry of a hash, the first that a question reads.
     #[inline]
     pub(crate) fn prefetch(&self, hash: u64) {
-        let number = self.unsplit_number(hash);
-        if number < self.pages.len_unsplit() {
-            self.pages.prefetch_entry(false, number);
-        } else {
-            self.pages.prefetch_entry(true, self.split_number(hash));
-        }
+        let (is_split, number) = self.place(hash);
+        self.pages.prefetch_entry(is_split, number);
     }
 
     /// Asks for all that a batch will read: a step for all hashes before the next for any.
@@ -206,12 +218,15 @@ impl<P: Pages> Table<P> {
         if self.depth >= PREFETCH_DIRECTORY_FROM_DEPTH {
             hashes.iter().for_each(|&hash| self.prefetch(hash));
         }
+        if !P::HEAD_APART {
+            for &hash in hashes {
+                let (is_split, number) = self.place(hash);
+                page::prefetch_head(self.pages.page(is_split, number).words);
+            }
+        }
         for (found, &hash) in found.iter_mut().zip(hashes) {
             *found = self.find(hash);
-            page::prefetch_head(found.page);
-        }
-        for found in &*found {
-            page::prefetch_block(found.page, (found.rest >> (64 - page::QUOTIENT_BITS)) as usize);
+            page::prefetch_block(found.page, found.block);
         }
     }
 
@@ -221,16 +236,16 @@ impl<P: Pages> Table<P> {
 
     /// Tells so of many hashes: hash `i` is bit `i % 64` of word `i / 64`.
     pub(crate) fn contains_each(&self, hashes: &[u64], answers: &mut [u64]) {
-        if !self.is_large() {
-            for (word, hashes) in answers.iter_mut().zip(hashes.chunks(64)) {
-                *word = hashes
-                    .iter()
-                    .enumerate()
-                    .fold(0, |mask, (i, &hash)| mask | u64::from(self.contains(hash)) << i);
-            }
-            return;
-        }
-        let mut found = [Found { page: &[], is_split: false, number: 0, rest: 0 }; BATCH];
+        run_wide(
+            #[inline(always)]
+            || self.contains_each_here(hashes, answers),
+        );
+    }
+
+    #[inline(always)]
+    fn contains_each_here(&self, hashes: &[u64], answers: &mut [u64]) {
+        // In small tables too: steps of many items overlap, where those of one wait for each other.
+        let mut found = [NOTHING_FOUND; BATCH];
         for (word, hashes) in answers.iter_mut().zip(hashes.chunks(64)) {
             let mut mask = 0;
             for (batch, hashes) in hashes.chunks(BATCH).enumerate() {
@@ -266,12 +281,11 @@ impl<P: Pages> Table<P> {
         let unsplit = self.pages.len_unsplit() as u64;
         for number in 0..unsplit {
             let address = number ^ self.flip & ((1 << self.depth) - 1);
-            let page = self.pages.unsplit(number as usize).unwrap_or_default();
-            each(page, self.depth, address)?;
+            each(self.pages.page(false, number as usize).words, self.depth, address)?;
         }
         for number in 0..self.len_pages() - unsplit {
             let address = number ^ !self.flip & ((2 << self.depth) - 1);
-            each(self.pages.split(number as usize), self.depth + 1, address)?;
+            each(self.pages.page(true, number as usize).words, self.depth + 1, address)?;
         }
         Ok(())
     }
@@ -310,7 +324,7 @@ impl Table {
         page::clear(&mut first);
         let len_words = first.len();
         let mut unsplit = write::reserved(1)?;
-        unsplit.push(first.into_boxed_slice());
+        unsplit.push(OwnedPage::new(first.into_boxed_slice()));
         let pages = OwnedPages { unsplit, split: Vec::new(), len_words };
         Ok(Self::with_pages(growth, 0, false, pages, Counts::default()))
     }
@@ -319,7 +333,7 @@ impl Table {
     pub(crate) fn memory_bytes(&self) -> u64 {
         let pages = &self.pages;
         let directory =
-            (pages.unsplit.capacity() + pages.split.capacity()) * size_of::<Box<[u64]>>();
+            (pages.unsplit.capacity() + pages.split.capacity()) * size_of::<OwnedPage>();
         (size_of::<Self>() + directory + pages.len_words * 8) as u64
     }
 
@@ -328,14 +342,21 @@ impl Table {
     /// # Errors
     ///
     /// [`GrowError`]; the answers of the table are as they were.
-    #[inline]
     pub(crate) fn insert(&mut self, hash: u64) -> Result<bool, GrowError> {
+        run_wide(
+            #[inline(always)]
+            || self.insert_here(hash),
+        )
+    }
+
+    #[inline(always)]
+    fn insert_here(&mut self, hash: u64) -> Result<bool, GrowError> {
         let mut is_split_done = false;
         let (is_split, number, place, run) = loop {
-            let Found { page, is_split, number, rest } = self.find(hash);
+            let Found { page, block, is_split, number, rest } = self.find(hash);
             let form = self.form(is_split);
             let place = Place::of(rest, form);
-            let run = page::run(page, self.select, place.quotient);
+            let run = page::run(page, block, self.select, place.quotient);
             if page::run_covers(page, form, &run, place.entry) {
                 return Ok(false);
             }
@@ -368,11 +389,16 @@ impl Table {
     ) -> Result<(), GrowError> {
         let form = &self.forms[usize::from(is_split)];
         let page = self.pages.page_mut(is_split, number);
-        if !insert::insert(page, form, self.select, quotient, run, entry) {
-            let grown = write::grow(page)?;
-            insert::insert(page, form, self.select, quotient, run, entry);
-            self.pages.len_words += grown;
+        let mut grown = 0;
+        loop {
+            match insert::insert(page.words_mut(), form, self.select, quotient, run, entry) {
+                Inserted::InPlace => return Ok(()),
+                Inserted::Moved => break,
+                Inserted::NoRoom => grown = write::grow(page.words_mut())?,
+            }
         }
+        page.move_head(quotient / page::BLOCK_QUOTIENTS);
+        self.pages.len_words += grown;
         Ok(())
     }
 
@@ -386,15 +412,27 @@ impl Table {
         hashes: &[u64],
         answers: &mut [u64],
     ) -> Result<(), (usize, GrowError)> {
+        run_wide(
+            #[inline(always)]
+            || self.insert_each_here(hashes, answers),
+        )
+    }
+
+    #[inline(always)]
+    fn insert_each_here(
+        &mut self,
+        hashes: &[u64],
+        answers: &mut [u64],
+    ) -> Result<(), (usize, GrowError)> {
         answers.fill(0);
         for (batch, hashes) in hashes.chunks(BATCH).enumerate() {
             if self.is_large() {
-                let mut found = [Found { page: &[], is_split: false, number: 0, rest: 0 }; BATCH];
+                let mut found = [NOTHING_FOUND; BATCH];
                 self.prefetch_each(hashes, &mut found[..hashes.len()]);
             }
             for (i, &hash) in hashes.iter().enumerate() {
                 let at = batch * BATCH + i;
-                let is_new = self.insert(hash).map_err(|error| (at, error))?;
+                let is_new = self.insert_here(hash).map_err(|error| (at, error))?;
                 answers[at / 64] |= u64::from(is_new) << (at % 64);
             }
         }
@@ -409,9 +447,9 @@ impl Table {
             return Err(GrowError::Full);
         }
         let pages = &mut self.pages;
-        let wanted = size_of::<Box<[u64]>>() * 2 * (pages.split.len() + 2);
+        let wanted = size_of::<OwnedPage>() * 2 * (pages.split.len() + 2);
         pages.split.try_reserve(2).map_err(|_| OutOfMemory { bytes: wanted as u64 })?;
-        let parent = pages.unsplit.last().expect("an unsplit page, or the depth had grown");
+        let parent = pages.unsplit.last().expect("an unsplit page, or the depth had grown").words();
         let [first, second] = write::split(parent, &self.forms[0], &self.forms[1])?;
         // Entries that are in both halves.
         let entries = |page: &[u64]| page::count_entries(page, self.select);
@@ -421,8 +459,8 @@ impl Table {
         pages.unsplit.pop();
         // Numbered by the inverted address: the last page is numbered first.
         let [first, second] = if self.flip == 0 { [second, first] } else { [first, second] };
-        pages.split.push(first);
-        pages.split.push(second);
+        pages.split.push(OwnedPage::new(first));
+        pages.split.push(OwnedPage::new(second));
         if pages.unsplit.is_empty() {
             pages.unsplit = std::mem::take(&mut pages.split);
             self.depth += 1;

@@ -13,6 +13,9 @@
 //! Entry `i` ends `i` entries before the block's last bit, so where entries lie does not depend on how
 //! many there are; between code and entries are fewer than 64 zeros.
 //!
+//! The directory of a table in memory keeps a copy of each page's starts, so that a lookup goes from there to
+//! the block, without waiting for the page's head in between (`pages.rs`); words of a file have the page's.
+//!
 //! An entry of F bits is the remainder, then a one, then zeros: remainders that came when the filter was
 //! smaller, and have lost bits to the address since, are shorter (Dayan, Bercea, Reviriego, Pagh,
 //! "InfiniFilter", 2023, §4). Entries of a quotient ascend.
@@ -39,6 +42,9 @@ const QUOTIENT_IN_BLOCK_BITS: u32 = 5;
 
 /// Words before the first block.
 pub(super) const HEAD_WORDS: usize = BLOCKS / 4;
+
+/// The words that tell where blocks start.
+pub(super) type Head = [u64; HEAD_WORDS];
 
 /// The words of a page without entries.
 pub(super) const EMPTY_WORDS: usize = HEAD_WORDS + BLOCKS;
@@ -81,6 +87,12 @@ impl Form {
         (len <= self.lanes as usize).then(|| window(page, end, first, self).unwrap_or(0) & !others)
     }
 
+    /// Returns the highest bit of each lane.
+    #[inline(always)]
+    pub fn highs(&self) -> u64 {
+        self.highs
+    }
+
     /// Takes the highest bit away from each of `len` entries of a window, and tells how many had it set;
     /// `None` if nothing is left of one.
     #[inline(always)]
@@ -102,6 +114,17 @@ impl Form {
         let differs = (entries ^ query.wrapping_mul(self.lows)) & !after_remainder | others;
         // The lowest lane that does not differ has its highest bit set here, and none has if all do.
         differs.wrapping_sub(self.lows) & !differs & self.highs != 0
+    }
+
+    /// Counts the first `len` entries of a window that are smaller than `entry`.
+    #[inline(always)]
+    pub fn count_smaller(&self, window: u64, len: u32, entry: u64) -> usize {
+        let others = u64::MAX >> (len * self.entry_bits);
+        let entries = entry.wrapping_mul(self.lows);
+        // Without their highest bits, lanes subtract without borrowing; those are compared by themselves.
+        let not_smaller = (window | self.highs).wrapping_sub(entries & !self.highs);
+        let is_smaller = (!window & entries) | (!(window ^ entries) & !not_smaller);
+        (is_smaller & self.highs & !others).count_ones() as usize
     }
 }
 
@@ -136,14 +159,39 @@ pub(super) struct Run {
     pub len: usize,
 }
 
+/// Returns the number of the block of a hash that is shifted past the address.
+#[inline(always)]
+pub(super) fn block_of(rest: u64) -> usize {
+    (rest >> (64 - BLOCK_NUMBER_BITS)) as usize
+}
+
 /// Returns the words of a block: start and end.
 #[inline(always)]
-pub(super) fn block_bounds(page: &[u64], block: usize) -> (usize, usize) {
-    let Some(head) = page.first_chunk::<HEAD_WORDS>() else { return (0, 0) };
+pub(super) fn bounds(head: &Head, block: usize) -> (usize, usize) {
     let slot = |block: usize| (head[block / 4 % HEAD_WORDS] >> (block % 4 * 16) & 0xffff) as usize;
     // Not branches: blocks are drawn at random.
     let start = select_unpredictable(block == 0, HEAD_WORDS, slot(block));
     (start, slot((block + 1) % BLOCKS))
+}
+
+/// As [`bounds`], by the head in the page.
+#[inline(always)]
+pub(super) fn block_bounds(page: &[u64], block: usize) -> (usize, usize) {
+    page.first_chunk().map_or((0, 0), |head| bounds(head, block))
+}
+
+/// Makes a block a word longer in a head: it ends a word later, and so do those behind it. None runs over if
+/// fewer than [`MAX_WORDS`] were in use.
+#[inline(always)]
+pub(super) fn lengthen(head: &mut Head, block: usize) {
+    // One more in slot 0, the end of the last block, and in those of later blocks.
+    head[0] += 1;
+    for (first, word) in (0..BLOCKS).step_by(4).zip(head) {
+        let before = (block + 1).clamp(first, first + 4) - first;
+        let later =
+            0x0001_0001_0001_0001_u64 & u64::MAX.checked_shl(before as u32 * 16).unwrap_or(0);
+        *word += later;
+    }
 }
 
 /// Returns how many words of a page are in use.
@@ -159,26 +207,43 @@ pub(super) fn prefetch_head(page: &[u64]) {
     prefetch_index(page, HEAD_WORDS - 1);
 }
 
-/// Asks for the block of a quotient.
+/// Asks for a block.
 #[inline(always)]
-pub(super) fn prefetch_block(page: &[u64], quotient: usize) {
-    let (start, end) = block_bounds(page, quotient / BLOCK_QUOTIENTS);
+pub(super) fn prefetch_block(page: &[u64], (start, end): (usize, usize)) {
     prefetch_index(page, start);
     prefetch_index(page, end.wrapping_sub(1));
 }
 
-/// Tells whether an entry of the page covers a fresh one. Total: any words give an answer.
+/// Tells whether an entry of the block covers a fresh one. Total: any words give an answer.
 #[inline(always)]
-pub(super) fn contains(page: &[u64], form: &Form, select: Select, place: Place) -> bool {
-    let (start, end) = block_bounds(page, place.quotient / BLOCK_QUOTIENTS);
-    if let Some((code_at, len)) = run_in_two_words(page, start, select, place.quotient)
-        && len <= form.lanes as usize
-        && let Some(window) =
-            window(page, end, code_at - place.quotient % BLOCK_QUOTIENTS - 1, form)
-    {
-        return form.any_covers(window, len as u32, place.entry);
+pub(super) fn contains(
+    page: &[u64],
+    (start, end): (usize, usize),
+    form: &Form,
+    select: Select,
+    place: Place,
+) -> bool {
+    if let Some((window, len)) = near_window(page, start, end, form, select, place.quotient) {
+        return form.any_covers(window, len, place.entry);
     }
     contains_far(page, start, end, form, place)
+}
+
+/// Returns the entries of a quotient, from the highest bit of a word down, and how many they are; `None` if
+/// its run is long or far into the code.
+#[inline(always)]
+fn near_window(
+    page: &[u64],
+    start: usize,
+    end: usize,
+    form: &Form,
+    select: Select,
+    quotient: usize,
+) -> Option<(u64, u32)> {
+    let (code_at, len) = run_in_two_words(page, start, select, quotient)?;
+    let first = code_at - quotient % BLOCK_QUOTIENTS - 1;
+    let window = window(page, end, first, form)?;
+    (len <= form.lanes as usize).then_some((window, len as u32))
 }
 
 /// The entries from number `first` on, of a block that ends at word `end`, the first in the highest bits.
@@ -259,10 +324,14 @@ fn contains_far(page: &[u64], start: usize, end: usize, form: &Form, place: Plac
     false
 }
 
-/// Returns the run of a quotient. The page is sound, such as one this module made.
+/// Returns the run of a quotient, given its block. The page is sound, such as one this module made.
 #[inline(always)]
-pub(super) fn run(page: &[u64], select: Select, quotient: usize) -> Run {
-    let (start, end) = block_bounds(page, quotient / BLOCK_QUOTIENTS);
+pub(super) fn run(
+    page: &[u64],
+    (start, end): (usize, usize),
+    select: Select,
+    quotient: usize,
+) -> Run {
     let (code_at, len) = run_in_two_words(page, start, select, quotient)
         .or_else(|| run_in_words(&page[start..end], quotient))
         .expect("a whole code in a sound page");
@@ -297,13 +366,30 @@ pub(super) fn entry(page: &[u64], end: usize, number: usize, form: &Form) -> u64
 /// Returns how many bits the code of a block has: 33 and one for each entry.
 #[inline(always)]
 pub(super) fn code_bits(block: &[u64], select: Select) -> usize {
-    let mut before = 0;
-    for (i, &word) in block.iter().enumerate() {
-        let ones = select.count_ones(word);
-        if before + ones > BLOCK_QUOTIENTS as u32 {
-            return i * 64 + select.select(word, BLOCK_QUOTIENTS as u32 - before) as usize + 1;
+    if let &[zeroth, first, ..] = block {
+        let k = BLOCK_QUOTIENTS as u32;
+        let ones = select.count_ones(zeroth);
+        // Which word it is cannot be predicted.
+        let is_later = k >= ones;
+        let this = select_unpredictable(is_later, first, zeroth);
+        let at = select.select(this, k - select_unpredictable(is_later, ones, 0));
+        if at < 64 {
+            return select_unpredictable(is_later, 65, 1) + at as usize;
         }
-        before += ones;
+    }
+    code_bits_far(block)
+}
+
+#[cold]
+fn code_bits_far(block: &[u64]) -> usize {
+    let mut left = BLOCK_QUOTIENTS as u32 + 1;
+    for (i, &word) in block.iter().enumerate() {
+        let ones = word.count_ones();
+        if ones >= left {
+            let last = (0..left - 1).fold(word, |word, _| word & (word - 1));
+            return i * 64 + last.trailing_zeros() as usize + 1;
+        }
+        left -= ones;
     }
     block.len() * 64
 }

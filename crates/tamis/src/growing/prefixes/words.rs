@@ -15,6 +15,7 @@
 //!
 //! The rule of growth is not written: it follows from the rate of the plan.
 
+use super::pages::{OwnedPage, PageRef};
 use super::{Counts, Growth, OwnedPages, Pages, Table, check, page, prefix, write};
 use crate::arch::prefetch_index;
 use crate::bits::{BitView, Bits, OutOfMemory};
@@ -46,26 +47,24 @@ impl<B: Bits<Word = u64>> FlatPages<B> {
 
     /// Returns a page: the unsplit are numbered before the split.
     #[inline(always)]
-    fn page(&self, number: usize) -> &[u64] {
+    fn page_of(&self, number: usize) -> &[u64] {
         let start = if number == 0 { HEAD_WORDS + self.len } else { self.end(number - 1) };
         self.bits.words().get(start..self.end(number)).unwrap_or_default()
     }
 }
 
 impl<B: Bits<Word = u64>> Pages for FlatPages<B> {
+    const HEAD_APART: bool = false;
+
     #[inline(always)]
     fn len_unsplit(&self) -> usize {
         self.unsplit
     }
 
     #[inline(always)]
-    fn unsplit(&self, number: usize) -> Option<&[u64]> {
-        (number < self.unsplit).then(|| self.page(number))
-    }
-
-    #[inline(always)]
-    fn split(&self, number: usize) -> &[u64] {
-        self.page(self.unsplit + number)
+    fn page(&self, is_split: bool, number: usize) -> PageRef<'_> {
+        let first = if is_split { self.unsplit } else { 0 };
+        PageRef::of(self.page_of(first + number))
     }
 
     #[inline(always)]
@@ -134,6 +133,7 @@ impl<P: Pages> Table<P> {
         self.each_page(|page, depth, _| -> Result<(), OutOfMemory> {
             let page = write::boxed(&page[..page::used_words(page)])?;
             pages.len_words += page.len();
+            let page = OwnedPage::new(page);
             if depth == self.depth {
                 pages.unsplit.push(page);
             } else {

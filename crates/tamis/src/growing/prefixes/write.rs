@@ -4,11 +4,14 @@ use super::page::{
     BLOCK_QUOTIENTS, BLOCKS, Form, HEAD_WORDS, MAX_WORDS, QUOTIENTS, block_bounds, set_block_end,
     used_words,
 };
+use crate::arch::run_wide;
+use crate::arch::select::Select;
 use crate::bits::OutOfMemory;
 
 /// Takes the entries of a page in order and lays them out.
 pub(super) struct PageWriter {
     form: Form,
+    select: Select,
     /// The page so far: head and whole blocks.
     page: Vec<u64>,
     block: usize,
@@ -23,12 +26,13 @@ impl PageWriter {
     /// Makes a writer of pages with at most so many entries, which then asks for no more memory.
     pub fn new(form: Form, max_entries: usize) -> Result<Self, OutOfMemory> {
         let f = form.entry_bits as usize;
-        let code_words = (max_entries + BLOCK_QUOTIENTS + 1) / 64 + 2;
+        let code_words = (max_entries + BLOCK_QUOTIENTS + 1) / 64 + 3;
         // A run is appended as a word of which a part counts: one word more than that part.
         let entries_words = max_entries * f / 64 + 3;
         let page_words = HEAD_WORDS + BLOCKS * 2 + (max_entries * (f + 1) + QUOTIENTS) / 64;
         let mut writer = Self {
             form,
+            select: Select::new(),
             page: reserved(page_words)?,
             block: 0,
             code: reserved(code_words)?,
@@ -49,6 +53,7 @@ impl PageWriter {
         self.start_block();
     }
 
+    #[inline(always)]
     fn start_block(&mut self) {
         self.code[0] = 1;
         self.code_bits = 1;
@@ -67,7 +72,6 @@ impl PageWriter {
     }
 
     /// Ends the code of a quotient, after `len` zeros.
-    #[inline(always)]
     fn push_mark(&mut self, len: usize) {
         let at = self.code_bits + len;
         let last = (self.code_bits - 1) / 64;
@@ -79,7 +83,16 @@ impl PageWriter {
         self.code_bits = at + 1;
     }
 
+    /// Sets the code of a block at once: that behind the first one, in so many bits.
+    #[inline(always)]
+    fn set_code(&mut self, code: u128, bits: usize) {
+        let code = code << 1 | 1;
+        self.code[..2].copy_from_slice(&[code as u64, (code >> 64) as u64]);
+        self.code_bits = bits + 1;
+    }
+
     /// Ends a block, whose quotients have all been appended. `None` if the page is too long.
+    #[inline(always)]
     fn end_block(&mut self) -> Option<()> {
         let start = self.page.len();
         let end = start + (self.code_bits + self.entries_bits).div_ceil(64);
@@ -133,16 +146,29 @@ pub(super) fn split(
     // Twice, for entries that are in both halves.
     let mut writer = PageWriter::new(*child_form, max_entries * 2)?;
     let children = [0, BLOCKS / 2].map(|first_block| -> Result<_, WriteError> {
-        for block in first_block..first_block + BLOCKS / 2 {
-            let (start, end) = block_bounds(page, block);
-            split_block(page, start, end, form, &mut writer).ok_or(WriteError::Crowded)?;
-        }
+        run_wide(
+            #[inline(always)]
+            || split_blocks(page, first_block, form, &mut writer),
+        )
+        .ok_or(WriteError::Crowded)?;
         Ok(writer.end_page()?)
     });
     let [first, second] = children;
     Ok([first?, second?])
 }
 
+/// Splits so many blocks from one on as make a page.
+#[inline(always)]
+fn split_blocks(page: &[u64], first: usize, form: &Form, writer: &mut PageWriter) -> Option<()> {
+    // A loop, since what an iterator calls is not always compiled with it.
+    for block in first..first + BLOCKS / 2 {
+        let (start, end) = block_bounds(page, block);
+        split_block(page, start, end, form, writer)?;
+    }
+    Some(())
+}
+
+#[inline(always)]
 fn split_block(
     page: &[u64],
     start: usize,
@@ -153,29 +179,80 @@ fn split_block(
     let block = &page[start..end];
     let same_form = *form == writer.form;
     let (mut bit, mut first) = (1, 0);
-    for quotient in 0..BLOCK_QUOTIENTS {
-        let len = zeros_from(block, bit);
-        bit += len + 1;
-        let window = form.run_window(page, end, first, len);
-        match window.filter(|_| same_form).and_then(|window| form.halve(window, len)) {
-            // The usual case, without a branch an entry: all entries move up by a bit.
-            Some((moved, in_second)) => {
-                writer.push_entries(moved, len);
-                writer.push_mark(len - in_second);
-                writer.push_mark(in_second);
+    for _ in 0..2 {
+        let whole =
+            if same_form { split_half(page, block, end, form, bit, first, writer) } else { None };
+        if let Some(len) = whole {
+            bit += len + BLOCK_QUOTIENTS / 2;
+            first += len;
+        } else {
+            writer.start_block();
+            for _ in 0..BLOCK_QUOTIENTS / 2 {
+                let len = zeros_from(block, bit);
+                split_run(page, end, form, first..first + len, writer);
+                bit += len + 1;
+                first += len;
             }
-            None => split_run(page, end, form, first..first + len, writer),
         }
-        first += len;
-        if quotient % (BLOCK_QUOTIENTS / 2) == BLOCK_QUOTIENTS / 2 - 1 {
-            writer.end_block()?;
-        }
+        writer.end_block()?;
     }
     Some(())
 }
 
+/// Splits half a block, which makes a whole one, with no step for a quotient: all entries move up by a bit,
+/// and in the code a mark is added to each run before the entries of its second half.
+///
+/// Returns how many entries there are; `None`, with the writer's block unfinished, if the code is not in one
+/// word or if nothing is left of an entry.
+#[inline(always)]
+fn split_half(
+    page: &[u64],
+    block: &[u64],
+    end: usize,
+    form: &Form,
+    bit: usize,
+    first: usize,
+    writer: &mut PageWriter,
+) -> Option<usize> {
+    let select = writer.select;
+    let last = select.select(word_at(block, bit), BLOCK_QUOTIENTS as u32 / 2 - 1);
+    if last == 64 {
+        return None;
+    }
+    let all = u64::MAX >> (63 - last);
+    let marks = word_at(block, bit) & all;
+    let len = last as usize + 1 - BLOCK_QUOTIENTS / 2;
+    // The first bits of all entries, that of the first entry highest.
+    let (mut firsts, mut done) = (0, 0);
+    while done < len {
+        let now = (len - done).min(form.lanes as usize);
+        let window = form.run_window(page, end, first + done, now)?;
+        let (moved, _) = form.halve(window, now)?;
+        firsts =
+            firsts << now | select.extract(window, form.highs()) >> (form.lanes as usize - now);
+        writer.push_entries(moved, now);
+        done += now;
+    }
+    let firsts = firsts.reverse_bits() >> 1 >> (63 - len);
+    // Ones for marks and for entries of second halves: in each run they are its last bits.
+    let ones = marks | select.deposit(firsts, all & !marks);
+    let starts = ones & (marks << 1 | 1 | !(ones << 1));
+    // A mark goes before each start: every bit becomes two, of which the first is kept if it is a start.
+    let half = |from: u32| {
+        let [marks, starts, all] = [marks, starts, all].map(|bits| bits >> from & 0xffff_ffff);
+        let starts = select.deposit(starts, EVEN);
+        let kept = starts | select.deposit(all, !EVEN);
+        (select.extract(starts | select.deposit(marks, !EVEN), kept), select.count_ones(kept))
+    };
+    let ((low, low_bits), (high, high_bits)) = (half(0), half(32));
+    writer
+        .set_code(u128::from(low) | u128::from(high) << low_bits, (low_bits + high_bits) as usize);
+    Some(len)
+}
+
+const EVEN: u64 = 0x5555_5555_5555_5555;
+
 /// Splits one quotient's run entry by entry.
-#[cold]
 fn split_run(
     page: &[u64],
     end: usize,
@@ -208,10 +285,19 @@ fn split_run(
 /// Counts the zeros of a sound code from a bit on.
 #[inline(always)]
 fn zeros_from(block: &[u64], bit: usize) -> usize {
+    let zeros = word_at(block, bit).trailing_zeros() as usize;
+    if zeros < 64 || bit / 64 + 2 >= block.len() {
+        zeros
+    } else {
+        zeros + zeros_far(block, bit + zeros)
+    }
+}
+
+/// Returns the 64 bits from a bit on, zeros behind the last.
+#[inline(always)]
+fn word_at(block: &[u64], bit: usize) -> u64 {
     let word = |i: usize| block.get(i).copied().unwrap_or(0);
-    let (at, shift) = (bit / 64, bit % 64);
-    let zeros = (word(at) >> shift | word(at + 1) << 1 << (63 - shift)).trailing_zeros() as usize;
-    if zeros < 64 || at + 2 >= block.len() { zeros } else { zeros + zeros_far(block, bit + zeros) }
+    word(bit / 64) >> (bit % 64) | word(bit / 64 + 1) << 1 << (63 - bit % 64)
 }
 
 #[cold]

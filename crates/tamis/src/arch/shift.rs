@@ -1,0 +1,113 @@
+//! Bits inserted among others, which move down.
+//!
+//! A run of a few words is moved whole, eight words at a time, by vectors; what lies in the first and the
+//! last word outside the run is put back. The compiler makes vectors of the loop where the caller's caller is
+//! [`run_wide`](super::run_wide). No branch depends on where in a word the run begins or ends.
+
+/// Words that are moved at once.
+const STEP: usize = 8;
+
+/// Ones for the first words, then zeros: from `STEP - n` on, the mask of the first `n` words of a step.
+static FIRST: [u64; 2 * STEP] = {
+    let mut masks = [0; 2 * STEP];
+    let mut i = 0;
+    while i < STEP {
+        masks[i] = u64::MAX;
+        i += 1;
+    }
+    masks
+};
+
+#[inline(always)]
+fn first(n: usize) -> &'static [u64; STEP] {
+    FIRST[STEP - n..].first_chunk().expect("at most a step")
+}
+
+/// Inserts the lowest `width` bits of `bits` so that they end before bit `high` of `words`, numbered from
+/// the lowest of the first word; the bits from `low + width` on move down by `width`, to `low`. All others
+/// stay. The bits of `bits` above `width` are zero.
+///
+/// # Panics
+///
+/// If the range is not one of the words, shorter than `width`, or if `width` is not in 1..=63, or there are
+/// fewer than nine words.
+#[inline(always)]
+pub(crate) fn insert_bits(words: &mut [u64], low: usize, high: usize, width: usize, bits: u64) {
+    assert!((1..64).contains(&width) && low + width <= high && high <= words.len() * 64);
+    assert!(words.len() > STEP);
+    let (bottom, top) = (low / 64, (high - 1) / 64);
+    let used = (high - 1) % 64 + 1;
+    let stays = u64::MAX << 1 << (used - 1);
+    let old_bottom = words[bottom];
+    let old_top = words[top];
+    // With the new bits above what moves, a shift of two words does both.
+    let moved = u128::from(bits) << used | u128::from(old_top & !stays);
+    let new_top = old_top & stays | (moved >> width) as u64;
+    let next = words[top.saturating_sub(1)] >> width | (moved as u64) << (64 - width);
+    // From the bottom up: what a step reads is not written before.
+    let mut from = bottom;
+    while from < top {
+        let start = from.min(words.len() - STEP - 1);
+        let step: &mut [u64; STEP + 1] = words[start..].first_chunk_mut().expect("nine words");
+        let (below, above) = (first(from - start), first((top - start).min(STEP)));
+        let old = *step;
+        for i in 0..STEP {
+            let shifted = old[i] >> width | old[i + 1] << (64 - width);
+            let mask = above[i] & !below[i];
+            step[i] = old[i] ^ (old[i] ^ shifted) & mask;
+        }
+        from = start + STEP;
+    }
+    if bottom < top {
+        words[top - 1] = next;
+    }
+    words[top] = new_top;
+    let kept = (1_u64 << (low % 64)) - 1;
+    words[bottom] = words[bottom] & !kept | old_bottom & kept;
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::arch::run_wide;
+
+    /// Bit by bit.
+    fn expected(words: &[u64], low: usize, high: usize, width: usize, bits: u64) -> Vec<u64> {
+        let mut new = words.to_vec();
+        let mut set = |at: usize, bit: u64| {
+            new[at / 64] = new[at / 64] & !(1 << (at % 64)) | bit << (at % 64);
+        };
+        for at in low + width..high {
+            set(at - width, words[at / 64] >> (at % 64) & 1);
+        }
+        for i in 0..width {
+            set(high - width + i, bits >> i & 1);
+        }
+        new
+    }
+
+    proptest! {
+        #[test]
+        fn bits_are_inserted_anywhere(
+            words in prop::collection::vec(any::<u64>(), 9..60),
+            places in prop::collection::vec((any::<usize>(), any::<usize>(), 1_usize..64, any::<u64>()), 20),
+        ) {
+            for (a, b, width, bits) in places {
+                let len = words.len() * 64;
+                let low = a % (len - width + 1);
+                let room = len - low - width;
+                let high = low + width + b % (room + 1);
+                let bits = bits >> (64 - width);
+                let expected = expected(&words, low, high, width, bits);
+                let mut new = words.clone();
+                insert_bits(&mut new, low, high, width, bits);
+                prop_assert_eq!(&new, &expected, "{} {} {}", low, high, width);
+                let mut new = words.clone();
+                run_wide(|| insert_bits(&mut new, low, high, width, bits));
+                prop_assert_eq!(&new, &expected, "by vectors");
+            }
+        }
+    }
+}
