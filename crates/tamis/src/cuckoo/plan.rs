@@ -42,7 +42,7 @@ pub(crate) const fn load_limit(bucket: u32, slot_bits: u32) -> f64 {
 /// ones one in ten thousand refuses an item a little before its capacity, and says so. A millionth would
 /// cost them a bit an item.
 fn most_crowded(items: f64) -> f64 {
-    if items < 1e6 { 1e-6 } else { 1e-4 }
+    1e-6 * (items / 1e5).clamp(1.0, 100.0)
 }
 
 /// Tells whether `items` distinct items find room in a table, but for about one table in a million, or of
