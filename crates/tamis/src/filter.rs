@@ -350,7 +350,7 @@ pub(crate) enum Step {
     Answer,
 }
 
-/// Answers each hash in order into a mask, a group's memory asked for before its first is answered.
+/// Answers each hash in order into a mask, a group's memory asked for while the group before is answered.
 ///
 /// # Panics
 ///
@@ -362,11 +362,14 @@ pub(crate) fn in_batches(
     mut step: impl FnMut(Step, u64) -> bool,
 ) {
     assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
-    for (word, hashes) in answers.iter_mut().zip(hashes.chunks(64)) {
+    for &hash in hashes.iter().take(GROUP) {
+        step(Step::Ask, hash);
+    }
+    for (word, first) in answers.iter_mut().zip((0..hashes.len()).step_by(64)) {
         let mut mask = 0;
-        for (i, &hash) in hashes.iter().enumerate() {
+        for (i, &hash) in hashes[first..].iter().take(64).enumerate() {
             if i % GROUP == 0 {
-                for &hash in hashes[i..].iter().take(GROUP) {
+                for &hash in coming(hashes, first + i) {
                     step(Step::Ask, hash);
                 }
             }
@@ -376,5 +379,13 @@ pub(crate) fn in_batches(
     }
 }
 
-/// How many items have their memory asked for before the first of them is answered.
-const GROUP: usize = 32;
+/// How many items have their memory asked for at a time: few enough for a core to keep under way together with
+/// those that are being answered.
+pub(crate) const GROUP: usize = 16;
+
+/// Returns the group after the one that begins at `at`.
+#[inline(always)]
+pub(crate) fn coming(hashes: &[u64], at: usize) -> &[u64] {
+    let from = hashes.len().min(at + GROUP);
+    &hashes[from..hashes.len().min(from + GROUP)]
+}

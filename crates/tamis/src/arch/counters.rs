@@ -184,6 +184,7 @@ const fn plain<const P: usize>() -> CounterKernels {
 mod avx2 {
     use super::{CounterKernels, Removed, ask};
     use crate::arch::avx2::Slice;
+    use crate::filter::{GROUP, coming};
     use crate::strategy::scale;
 
     /// Returns the bits with a counter above zero, and those of `mask` whose counter sticks.
@@ -202,12 +203,20 @@ mod avx2 {
     #[target_feature(enable = "avx2")]
     fn count_up(block: &mut [[u64; 8]], hash: u64) -> bool {
         let mask = Slice::mask(hash);
-        let (any, full) = held(block, mask);
-        let mut carry = mask.without(full);
-        for slice in block {
+        let mut any = Slice::load(&block[0]);
+        any.xor(mask).store(&mut block[0]);
+        let mut carry = mask.and(any);
+        for slice in &mut block[1..] {
             let bits = Slice::load(slice);
             bits.xor(carry).store(slice);
-            carry = carry.and(bits);
+            (any, carry) = (any.or(bits), carry.and(bits));
+        }
+        // Counters that were at their highest value are zero now: they stick, and get it back. Rare, so that a
+        // look at all slices beforehand would cost more.
+        if !carry.is_zero() {
+            for slice in block {
+                Slice::load(slice).or(carry).store(slice);
+            }
         }
         !mask.without(any).is_zero()
     }
@@ -246,11 +255,15 @@ mod avx2 {
         ($P:ident, $words:expr, $hashes:ident, $answers:ident, |$hash:ident| $answer:expr) => {
             assert_eq!($answers.len(), $hashes.len().div_ceil(64), "a word for each 64 hashes");
             let is_large = $words.len() >= PREFETCH_FROM_WORDS && $hashes.len() > 1;
-            for (word, hashes) in $answers.iter_mut().zip($hashes.chunks(64)) {
+            if is_large {
+                $hashes.iter().take(GROUP).for_each(|&hash| ask::<$P>($words, hash));
+            }
+            for (word, first) in $answers.iter_mut().zip((0..$hashes.len()).step_by(64)) {
                 let mut mask = 0;
-                for (i, &$hash) in hashes.iter().enumerate() {
-                    if is_large && i % 16 == 0 {
-                        hashes[i..].iter().take(16).for_each(|&hash| ask::<$P>($words, hash));
+                for (i, &$hash) in $hashes[first..].iter().take(64).enumerate() {
+                    if is_large && i % GROUP == 0 {
+                        let coming = coming($hashes, first + i);
+                        coming.iter().for_each(|&hash| ask::<$P>($words, hash));
                     }
                     mask |= u64::from($answer) << i;
                 }

@@ -101,17 +101,19 @@ pub(crate) fn insert_each(
 mod avx2 {
     use super::Places;
     use crate::arch::avx2::Slice;
+    use crate::filter::{GROUP, coming};
 
     /// Smaller filters lie in the second cache, whose latency the CPU hides by itself.
     const PREFETCH_FROM_WORDS: usize = (1 << 18) / 8;
 
-    /// How many items have their places asked for before the first of them is answered.
-    const GROUP: usize = 16;
-
+    /// Asks for the places of the group to come, where one begins; before the first item for that of the first too.
     #[inline(always)]
-    fn ask(words: &[u64], places: Places, hashes: &[u64], i: usize, is_large: bool) {
-        if is_large && i.is_multiple_of(GROUP) {
-            hashes[i..].iter().take(GROUP).for_each(|&hash| places.prefetch(words, hash));
+    fn ask(words: &[u64], places: Places, hashes: &[u64], at: usize) {
+        if at == 0 {
+            hashes.iter().take(GROUP).for_each(|&hash| places.prefetch(words, hash));
+        }
+        if at.is_multiple_of(GROUP) {
+            coming(hashes, at).iter().for_each(|&hash| places.prefetch(words, hash));
         }
     }
 
@@ -123,10 +125,12 @@ mod avx2 {
         answers: &mut [u64],
     ) {
         let is_large = words.len() >= PREFETCH_FROM_WORDS;
-        for (word, hashes) in answers.iter_mut().zip(hashes.chunks(64)) {
+        for (word, first) in answers.iter_mut().zip((0..hashes.len()).step_by(64)) {
             let mut answer = 0;
-            for (i, &hash) in hashes.iter().enumerate() {
-                ask(words, places, hashes, i, is_large);
+            for (i, &hash) in hashes[first..].iter().take(64).enumerate() {
+                if is_large {
+                    ask(words, places, hashes, first + i);
+                }
                 let first = places.first_word(hash);
                 let place = words[first..first + places.len_words()].as_chunks::<8>().0;
                 let numbers = Slice::numbers(hash);
@@ -150,10 +154,12 @@ mod avx2 {
     ) -> u64 {
         let is_large = words.len() >= PREFETCH_FROM_WORDS;
         let mut stored = 0;
-        for (word, hashes) in answers.iter_mut().zip(hashes.chunks(64)) {
+        for (word, first) in answers.iter_mut().zip((0..hashes.len()).step_by(64)) {
             let mut answer = 0;
-            for (i, &hash) in hashes.iter().enumerate() {
-                ask(words, places, hashes, i, is_large);
+            for (i, &hash) in hashes[first..].iter().take(64).enumerate() {
+                if is_large {
+                    ask(words, places, hashes, first + i);
+                }
                 let first = places.first_word(hash);
                 let place = words[first..first + places.len_words()].as_chunks_mut::<8>().0;
                 let numbers = Slice::numbers(hash);
