@@ -15,6 +15,9 @@ pub trait Contender<S: Source>: Sized {
     /// Whether it never answers yes to an absent item.
     const EXACT: bool = false;
 
+    /// Whether it is told nothing of the size, so that only a filled one has its memory.
+    const GROWS: bool = Self::EXACT;
+
     /// Makes an empty set for `items` items at `rate`.
     fn empty(items: u64, rate: f64) -> Self;
 

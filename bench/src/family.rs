@@ -17,6 +17,7 @@ macro_rules! ours {
     ($filter:ty, $name:literal, $kind:expr, $new:expr, $bits:expr) => {
         impl<S: Source> Contender<S> for $filter {
             const NAME: &'static str = $name;
+            const GROWS: bool = $kind.grows();
 
             fn empty(items: u64, rate: f64) -> Self {
                 let plan = Plan::for_kind($kind, items, rate).expect("a sound plan");
@@ -116,6 +117,7 @@ where
     S::Key: Hash,
 {
     const NAME: &'static str = "growable-bloom";
+    const GROWS: bool = true;
 
     fn empty(_: u64, rate: f64) -> Self {
         Self(growable_bloom_filter::GrowableBloom::new(rate, 100))

@@ -51,7 +51,7 @@ pub fn streamed<C: Contender<Integers> + 'static>(size: u64) -> Entry<'static> {
     let mut block = Vec::new();
     let bits = {
         let mut set = C::empty(size, 0.01);
-        if C::EXACT {
+        if C::GROWS {
             each_block(size, &mut block, |items| set.add_each(items));
         }
         set.memory_bits()
