@@ -29,7 +29,8 @@ fuzz_target!(|data: (u64, u64, u64, u32)| {
             assert!((0.0..1.0).contains(&plan.rate()), "{plan:?}");
         }
         let shape = Shape::from_number(kind, shape);
-        if let Some(Ok(plan)) = shape.map(|shape| Plan::from_parts(kind, items, rate, bits, shape)) {
+        if let Some(Ok(plan)) = shape.map(|shape| Plan::from_parts(kind, items, rate, bits, shape))
+        {
             assert!((0.0..=1.0).contains(&plan.rate_at(items)), "{plan:?}");
             let _ = (plan.items_at(rate), plan.why(), plan.bits_per_item());
         }

@@ -35,7 +35,10 @@ fn read_every_way(bytes: &[u8]) {
             assert!(streamed.is_ok_and(|streamed| streamed == file));
             // A view needs words where words can lie; then it is the same filter.
             if let Ok(view) = view {
-                assert_eq!(view.filter, file.filter.as_view().expect("what was read has not grown"));
+                assert_eq!(
+                    view.filter,
+                    file.filter.as_view().expect("what was read has not grown")
+                );
             }
             // Whatever the bits are, questions have answers.
             let (items, rate) = (file.filter.estimate_items(), file.filter.estimate_rate());
