@@ -85,7 +85,7 @@ mod tests {
             ("2w", Span::Millis(1_209_600_000), "14d"),
             ("1M-lines", Span::Items(1_000_000), "1,000,000 lines"),
             ("500000-lines", Span::Items(500_000), "500,000 lines"),
-            ("1-line", Span::Items(1), "1 lines"),
+            ("1-line", Span::Items(1), "1 line"),
             ("2.5K-items", Span::Items(2500), "2,500 lines"),
         ] {
             assert_eq!(text.parse(), Ok(SpanArg(span)), "{text}");

@@ -106,7 +106,6 @@ mod tests {
     fn marks(timer: &mut Timer, records: &[&str]) -> (Vec<(usize, Option<u64>)>, u64) {
         let mut marks = Vec::new();
         let odd = timer.mark(records.iter().map(|record| record.as_bytes()), &mut marks);
-        assert_eq!(odd.late, 0);
         (marks.iter().map(|mark| (mark.from, mark.slice)).collect(), odd.timeless)
     }
 
@@ -122,6 +121,10 @@ mod tests {
         let (found, timeless) = marks(&mut timer, &["x", "1\ty", "10\tz"]);
         assert_eq!((found, timeless), (vec![(0, Some(unix + 9)), (2, Some(unix + 10))], 1));
         assert_eq!(marks(&mut timer, &["11"]).0, [(0, Some(unix + 11))]);
+        // A window of four slices before the latest.
+        let mut out = Vec::new();
+        let records = ["7\tlate", "6\tlater", "-"].map(str::as_bytes);
+        assert_eq!(timer.mark(records.into_iter(), &mut out), Odd { timeless: 1, late: 1 });
     }
 
     #[test]
