@@ -198,7 +198,9 @@ impl Args {
             Some(SpanArg(Span::Items(items))) => Some(items),
             _ => None,
         };
-        self.items.map(|Count(items)| items).or(of_window)
+        // A growing filter needs no number.
+        let of_growing = (self.kind() == Some(Kind::Growing)).then_some(1);
+        self.items.map(|Count(items)| items).or(of_window).or(of_growing)
     }
 
     /// Makes the filter of this plan, with nothing in it.

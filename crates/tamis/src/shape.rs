@@ -84,6 +84,7 @@ impl fmt::Display for Shape {
             Shape::Counters(bits) => write!(f, "counters of {bits} bits"),
             Shape::Slots { bits, bucket } => write!(f, "slots of {bits} bits, {bucket} a bucket"),
             Shape::Prefixes { bits, .. } => write!(f, "remainders of {bits} bits"),
+            Shape::Slices(1) => f.write_str("1 slice and one"),
             Shape::Slices(slices) => write!(f, "{slices} slices and one"),
         }
     }

@@ -73,7 +73,8 @@ fn check_filter(body: impl Fn(Arc<Shared>) + Send + Sync + 'static) {
     // Eight lanes twice over have too many interleavings; most bugs need two switches or fewer.
     model.preemption_bound = Some(2);
     model.check(move || {
-        let plan = Plan::from_parts(Kind::SplitBlock, 1, 0.5, 512, 8).unwrap();
+        let plan =
+            Plan::from_parts(Kind::SplitBlock, 1, 0.5, 512, tamis::Shape::Probes(8)).unwrap();
         body(Arc::new(Shared::shared(&plan, Hasher::default()).unwrap()));
     });
 }

@@ -7,6 +7,10 @@ use super::{Level, avx2, level};
 
 /// The numbers of a table in which every bucket is one read, and slots are counted in 32 bits.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(
+    not(all(target_arch = "x86_64", not(miri), not(loom))),
+    expect(dead_code, reason = "only kernels read them")
+)]
 pub(crate) struct Pairs {
     /// How many buckets start in a half.
     pub starts: u64,

@@ -320,7 +320,8 @@ impl<B: Bits<Word = u64>> Filter for Window<B> {
         let items = |ones: u64| -(bits / 8.0) * (-(ones as f64) / bits).ln_1p();
         let live =
             self.ones().into_iter().enumerate().filter(|&(slot, _)| self.clock.is_live(slot));
-        live.map(|(_, ones)| items(ones)).sum()
+        // From zero on: the sum of nothing is below it.
+        live.fold(0.0, |all, (_, ones)| all + items(ones))
     }
 
     fn estimate_rate(&self) -> f64 {
@@ -335,8 +336,8 @@ impl<B: Bits<Word = u64>> Filter for Window<B> {
     fn fill(&self) -> f64 {
         let live =
             self.ones().into_iter().enumerate().filter(|&(slot, _)| self.clock.is_live(slot));
-        live.map(|(_, ones)| ones as f64).sum::<f64>()
-            / (self.slot_bits() * self.clock.slots() as f64)
+        let ones: u64 = live.map(|(_, ones)| ones).sum();
+        ones as f64 / (self.slot_bits() * self.clock.slots() as f64)
     }
 }
 
