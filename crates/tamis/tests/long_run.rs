@@ -1,6 +1,8 @@
 //! A thousand million questions to members of every kind of filter while it is filled, emptied and grown: none is
 //! answered no. `cargo xtask soak` runs it.
 
+use std::collections::VecDeque;
+
 use tamis::{Answers, AnyFilter, Filter, Hasher, Kind, Plan, Removed, TryInsert};
 
 /// Members that are asked for, over all kinds.
@@ -21,40 +23,61 @@ fn a_thousand_million_members_are_found() {
 fn long_run(kind: Kind, checks: u64) {
     let plan = Plan::for_kind(kind, MEMBERS + BLOCK, 0.01).unwrap();
     let mut filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
-    let (mut first, mut end, mut checked) = (0_u64, 0_u64, 0_u64);
+    // The members, a block for each time that items came.
+    let mut members: VecDeque<Vec<u64>> = VecDeque::new();
+    let (mut end, mut checked) = (0_u64, 0_u64);
     let mut answers = Answers::new();
     while checked < checks {
-        let block: Vec<u64> = (end..end + BLOCK).collect();
+        let mut block: Vec<u64> = (end..end + BLOCK).collect();
         filter.try_insert_each(&block, &mut answers).unwrap();
         end += BLOCK;
-        if end - first > MEMBERS {
-            for item in first..first + BLOCK {
-                let removed = filter.remove_hash(filter.hasher().hash_item(&item));
-                let is_sound = matches!(removed, None | Some(Removed::Yes | Removed::Saturated));
-                assert!(is_sound, "{kind}: member {item} cannot be deleted");
-            }
-            first += BLOCK;
-            if !kind.can_remove() && !kind.forgets() && !grows(kind) && end > 3 * MEMBERS {
-                // As full as it may be, and more: it starts anew.
-                filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
-                filter.try_insert_each(&(first..end).collect::<Vec<_>>(), &mut answers).unwrap();
-            }
+        if kind.forgets() {
+            // What it took for remembered it has not stored, and said so.
+            block = answers.ones().map(|i| block[i]).collect();
+        }
+        members.push_back(block);
+        if members.len() as u64 * BLOCK > MEMBERS {
+            leave(&mut filter, &plan, &mut members);
         }
         // All members now and then, the latest ones always.
-        let from =
-            if end % (16 * BLOCK) == 0 { first } else { end.saturating_sub(4 * BLOCK).max(first) };
-        let members: Vec<u64> = (from..end).collect();
-        for _ in 0..8 {
-            filter.contains_each(&members, &mut answers);
-            assert_eq!(answers.count_ones(), members.len(), "{kind}: a false negative");
-            checked += members.len() as u64;
+        let latest = if end % (16 * BLOCK) == 0 { members.len() } else { 4.min(members.len()) };
+        for block in members.iter().rev().take(latest) {
+            for _ in 0..8 {
+                filter.contains_each(block, &mut answers);
+                assert_eq!(answers.count_ones(), block.len(), "{kind}: a false negative");
+                checked += block.len() as u64;
+            }
+        }
+    }
+}
+
+/// Lets the oldest block go, by whatever way this kind has.
+fn leave(filter: &mut AnyFilter, plan: &Plan, members: &mut VecDeque<Vec<u64>>) {
+    let kind = plan.kind();
+    if kind.grows() {
+        // Up to ten times as many: all of them stay.
+        if members.len() as u64 * BLOCK < 10 * MEMBERS {
+            return;
+        }
+        members.clear();
+        *filter = AnyFilter::new(plan, Hasher::default()).unwrap();
+        return;
+    }
+    let gone = members.pop_front().expect("there are blocks");
+    if kind.can_remove() {
+        for item in gone {
+            let removed = filter.remove_hash(filter.hasher().hash_item(&item));
+            let is_sound = matches!(removed, Some(Removed::Yes | Removed::Saturated));
+            assert!(is_sound, "{kind}: member {item} cannot be deleted");
+        }
+    } else if !kind.forgets() && filter.estimate_items() > 3.0 * MEMBERS as f64 {
+        // As full as it may be, and more: it starts anew.
+        *filter = AnyFilter::new(plan, Hasher::default()).unwrap();
+        for block in &*members {
+            filter.try_insert_each(block, &mut Answers::new()).unwrap();
         }
     }
 }
 
 /// Items that come and go at a time.
 const BLOCK: u64 = 10_000;
-
-fn grows(kind: Kind) -> bool {
-    kind == Kind::Growing
-}
