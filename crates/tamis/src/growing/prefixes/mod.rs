@@ -41,8 +41,6 @@ mod words;
 mod write;
 
 #[cfg(test)]
-mod measure;
-#[cfg(test)]
 mod tests;
 
 use std::hint::select_unpredictable;
@@ -55,10 +53,7 @@ use insert::Inserted;
 use page::{Form, Place, Run};
 use pages::OwnedPage;
 pub(crate) use pages::{OwnedPages, Pages};
-#[cfg_attr(not(test), allow(unused_imports))]
-pub(crate) use words::FlatPages;
-#[allow(unused_imports)]
-pub(crate) use words::WordsError;
+pub(crate) use words::{FlatPages, WordsError};
 use write::WriteError;
 
 /// The prefixes, over pages that are owned or lie in words elsewhere.
