@@ -10,6 +10,22 @@ pub(crate) struct Select {
     level: Level,
 }
 
+/// Runs `pext` or `pdep`: words and masks in, a word out. The caller knows that the CPU has it.
+#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+macro_rules! gather {
+    ($instruction:literal, $word:expr, $mask:expr) => {{
+        let bits: u64;
+        std::arch::asm!(
+            concat!($instruction, " {bits}, {word}, {mask}"),
+            word = in(reg) $word,
+            mask = in(reg) $mask,
+            bits = lateout(reg) bits,
+            options(pure, nomem, nostack),
+        );
+        bits
+    }};
+}
+
 impl Select {
     /// Returns the best way of this CPU.
     pub(crate) fn new() -> Self {
@@ -45,18 +61,8 @@ impl Select {
     pub(crate) fn extract(self, word: u64, mask: u64) -> u64 {
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         if self.level != Level::Scalar {
-            let bits: u64;
             // SAFETY: the levels above scalar were detected with BMI2.
-            unsafe {
-                std::arch::asm!(
-                    "pext {bits}, {word}, {mask}",
-                    word = in(reg) word,
-                    mask = in(reg) mask,
-                    bits = lateout(reg) bits,
-                    options(pure, nomem, nostack),
-                );
-            }
-            return bits;
+            return unsafe { gather!("pext", word, mask) };
         }
         let (mut bits, mut left) = (0, mask);
         for i in 0..mask.count_ones() {
@@ -71,18 +77,8 @@ impl Select {
     pub(crate) fn deposit(self, word: u64, mask: u64) -> u64 {
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         if self.level != Level::Scalar {
-            let bits: u64;
             // SAFETY: the levels above scalar were detected with BMI2.
-            unsafe {
-                std::arch::asm!(
-                    "pdep {bits}, {word}, {mask}",
-                    word = in(reg) word,
-                    mask = in(reg) mask,
-                    bits = lateout(reg) bits,
-                    options(pure, nomem, nostack),
-                );
-            }
-            return bits;
+            return unsafe { gather!("pdep", word, mask) };
         }
         let (mut bits, mut left) = (0, mask);
         for i in 0..mask.count_ones() {
