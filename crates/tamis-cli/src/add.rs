@@ -1,14 +1,13 @@
 //! `tamis add`: more items into a filter that exists.
 
-use std::fs::{File, TryLockError};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tamis::Filter as _;
 
 use crate::build::{full, judge};
 use crate::clock::now_millis;
 use crate::exit::{Failure, Outcome};
-use crate::filter_file::{check_clock, read, save};
+use crate::filter_file::{check_clock, open_to_change, save};
 use crate::input;
 use crate::items::{ItemArgs, hash_all, insert_all};
 use crate::metadata::expect_same_items;
@@ -42,13 +41,8 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    if input::is_stdin(&args.filter) {
-        return Err(Failure::new("the filter to change must be a file, not standard input"));
-    }
     let paths = input::checked(&args.items_from.files)?;
-    // Held until the end: without it, of two that add at once one would lose its items.
-    let _lock = lock(&args.filter)?;
-    let mut file = read(&args.filter)?;
+    let (_lock, mut file) = open_to_change(&args.filter)?;
     if args.once && !file.filter.plan().kind().can_remove() {
         let (name, kind) = (input::name(&args.filter), file.filter.plan().kind());
         return Err(Failure::new(format!(
@@ -71,43 +65,4 @@ pub fn run(args: &Args) -> Outcome {
     let exit = judge(&file, &args.filter, args.force)?;
     save(&args.filter, &file)?;
     Ok(exit)
-}
-
-/// Locks the file at `path` against other processes that would change it, until the file is closed.
-///
-/// # Errors
-///
-/// If it cannot be opened, or another process has locked it.
-pub fn lock(path: &Path) -> Result<File, Failure> {
-    let failure = |error: &std::io::Error| Failure::io(input::name(path), error);
-    loop {
-        let file = File::open(path).map_err(|error| failure(&error))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(Failure::new(format!(
-                    "{}: another process is changing it; try again later",
-                    path.display()
-                )));
-            }
-            // Some network file systems know no locks.
-            Err(TryLockError::Error(_)) => return Ok(file),
-        }
-        // Whoever held the lock may have put another file in its place meanwhile.
-        if is_still_at(&file, path).map_err(|error| failure(&error))? {
-            return Ok(file);
-        }
-    }
-}
-
-#[cfg(unix)]
-fn is_still_at(file: &File, path: &Path) -> std::io::Result<bool> {
-    use std::os::unix::fs::MetadataExt;
-    let (held, there) = (file.metadata()?, path.metadata()?);
-    Ok((held.dev(), held.ino()) == (there.dev(), there.ino()))
-}
-
-#[cfg(not(unix))]
-fn is_still_at(_: &File, _: &Path) -> std::io::Result<bool> {
-    Ok(true)
 }

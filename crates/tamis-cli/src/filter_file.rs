@@ -1,6 +1,6 @@
 //! Filters in files: opened in place, and replaced all or nothing.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Write};
 use std::path::Path;
 
@@ -95,6 +95,58 @@ pub fn read(path: &Path) -> Result<TamisFile, Failure> {
     let name = input::name(path);
     let stream = Input::open(path)?;
     TamisFile::read_from(stream, u64::MAX).map_err(|error| of_stream(&name, error))
+}
+
+/// Opens the filter at `path` to be changed in place: returns it with a lock, to be held until the changed one is
+/// saved. Without it, of two processes that change a filter at once one would lose its items.
+///
+/// # Errors
+///
+/// As for [`Source::open`]; standard input, and a filter that another process is changing.
+pub fn open_to_change(path: &Path) -> Result<(File, TamisFile), Failure> {
+    if input::is_stdin(path) {
+        return Err(Failure::new("the filter to change must be a file, not standard input"));
+    }
+    Ok((lock(path)?, read(path)?))
+}
+
+/// Locks the file at `path` against other processes that would change it, until the file is closed.
+///
+/// # Errors
+///
+/// If it cannot be opened, or another process has locked it.
+fn lock(path: &Path) -> Result<File, Failure> {
+    let failure = |error: &std::io::Error| Failure::io(input::name(path), error);
+    loop {
+        let file = File::open(path).map_err(|error| failure(&error))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(Failure::new(format!(
+                    "{}: another process is changing it; try again later",
+                    path.display()
+                )));
+            }
+            // Some network file systems know no locks.
+            Err(TryLockError::Error(_)) => return Ok(file),
+        }
+        // Whoever held the lock may have put another file in its place meanwhile.
+        if is_still_at(&file, path).map_err(|error| failure(&error))? {
+            return Ok(file);
+        }
+    }
+}
+
+#[cfg(unix)]
+fn is_still_at(file: &File, path: &Path) -> std::io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let (held, there) = (file.metadata()?, path.metadata()?);
+    Ok((held.dev(), held.ino()) == (there.dev(), there.ino()))
+}
+
+#[cfg(not(unix))]
+fn is_still_at(_: &File, _: &Path) -> std::io::Result<bool> {
+    Ok(true)
 }
 
 fn copied(path: &Path, name: &str) -> Result<Place, Failure> {

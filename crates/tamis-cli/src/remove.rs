@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use tamis::{Filter as _, Kind, Removed};
 
-use crate::add::lock;
 use crate::count::Count;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::filter_file::{read, save};
+use crate::filter_file::{open_to_change, save};
 use crate::input;
 use crate::items::{ItemArgs, hash_all};
 use crate::metadata::expect_same_items;
@@ -38,12 +37,8 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    if input::is_stdin(&args.filter) {
-        return Err(Failure::new("the filter to change must be a file, not standard input"));
-    }
     let paths = input::checked(&args.items_from.files)?;
-    let _lock = lock(&args.filter)?;
-    let mut file = read(&args.filter)?;
+    let (_lock, mut file) = open_to_change(&args.filter)?;
     let name = input::name(&args.filter);
     let kind = file.filter.plan().kind();
     if !kind.can_remove() {
