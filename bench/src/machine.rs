@@ -44,6 +44,8 @@ pub fn rivals() -> String {
         "fastbloom",
         "bloomfilter",
         "hashbrown",
+        "cuckoofilter",
+        "growable-bloom-filter",
         "foldhash",
     ];
     let version = |name: &str| {

@@ -107,6 +107,9 @@ pub fn open_to_change(path: &Path) -> Result<(File, TamisFile), Failure> {
     if input::is_stdin(path) {
         return Err(Failure::new("the filter to change must be a file, not standard input"));
     }
+    if path.is_dir() {
+        return Err(Failure::new(format!("{}: is a directory, not a filter", input::name(path))));
+    }
     Ok((lock(path)?, read(path)?))
 }
 

@@ -70,6 +70,7 @@ fn filters_that_cannot_delete_say_which_can() {
     }
     failed(&folder.feed("remove - n.txt", ""), &["must be a file"]);
     failed(&folder.feed("remove missing.tamis n.txt", ""), &["missing.tamis"]);
+    failed(&folder.feed("remove . n.txt", ""), &["is a directory, not a filter"]);
     failed(&folder.feed("remove n.txt n.txt", ""), &["n.txt", "not a Tamis filter"]);
 }
 
