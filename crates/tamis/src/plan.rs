@@ -494,6 +494,15 @@ mod tests {
     }
 
     #[test]
+    fn the_rate_of_a_window_keeps_its_digits() {
+        let (items, rate) = (34_359_738_634, 4.656681724250834e-10);
+        let plan = Plan::for_kind(Kind::Window, items, rate).unwrap();
+        assert!(plan.rate_at(items) <= rate, "{plan:?}");
+        let smaller = Plan { bits: plan.bits - sizes::slice_block_bits(3) * 1000, ..plan };
+        assert!(smaller.rate_at(items) > rate, "{plan:?}");
+    }
+
+    #[test]
     fn memory_plans_invert_item_plans() {
         for kind in Kind::ALL {
             let plan = Plan::for_kind(kind, 50_000, 0.01).unwrap();

@@ -47,8 +47,8 @@ pub(super) fn fewest(kind: Kind, shape: Shape, items: u64, rate: f64) -> Option<
             bits.checked_mul(u64::from(counter_bits))?
         }
         (_, Shape::Slices(slices)) => {
-            let in_slice = items.div_ceil(u64::from(slices));
-            let blocks = fewest_blocks(Kind::SplitBlock, in_slice, slice_rate(slices, rate))?;
+            let enough = |blocks: u64| slices_rate(slices, items, blocks) <= rate;
+            let blocks = smallest(1, max_blocks(kind), enough)?;
             blocks.checked_mul(slice_block_bits(slices))?.checked_add(WINDOW_HEAD_BITS)?
         }
         (kind, Shape::Probes(_)) => fewest_blocks(kind, items, rate)? * block_bits(kind),
@@ -150,8 +150,7 @@ pub(super) fn rate_of(kind: Kind, shape: Shape, bits: u64, items: u64) -> f64 {
         }
         (_, Shape::Slices(slices)) => {
             let blocks = (bits - WINDOW_HEAD_BITS) / slice_block_bits(slices);
-            let of_slice = blocks_rate(items.div_ceil(u64::from(slices)), blocks, 64);
-            1.0 - (1.0 - of_slice).powi(slices as i32 + 1)
+            slices_rate(slices, items, blocks)
         }
         (kind, Shape::Probes(_)) => {
             blocks_rate(items, bits / block_bits(kind), block_bits(kind) / u64::from(LANES))
@@ -243,9 +242,11 @@ fn fewest_blocks(kind: Kind, items: u64, rate: f64) -> Option<u64> {
     smallest(1, max_blocks(kind), |blocks| blocks_rate(items, blocks, lane_bits) <= rate)
 }
 
-/// The rate of one slice of which `slices` and one more together keep `rate`.
-fn slice_rate(slices: u32, rate: f64) -> f64 {
-    -((-rate).ln_1p() / (f64::from(slices) + 1.0)).exp_m1()
+/// The rate of a window of `slices` and one more, each of `blocks`, that all hold their share of `items`.
+fn slices_rate(slices: u32, items: u64, blocks: u64) -> f64 {
+    let of_slice = blocks_rate(items.div_ceil(u64::from(slices)), blocks, 64);
+    // 1 − (1 − r)ⁿ, which would lose the digits of a low rate.
+    -((f64::from(slices) + 1.0) * (-of_slice).ln_1p()).exp_m1()
 }
 
 /// Returns the number of slices for a window: fewer slices hold more of what is already forgotten,
