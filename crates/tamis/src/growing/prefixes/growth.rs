@@ -102,15 +102,14 @@ impl Growth {
     pub(crate) fn rate_at(self, items: u64) -> f64 {
         let (mut rate, mut before) = (0.0, 0.0);
         for depth in 0..=self.max_depth {
-            // While the shallowest pages have this depth.
-            let last = f64::from(self.split_at)
-                * (1.0 + 1.0 / SPLIT_STRETCH as f64)
-                * f64::from(depth).exp2();
+            // While the shallowest pages have this depth: until the last of them splits.
+            let pages = f64::from(depth).exp2();
+            let stretch = SPLIT_STRETCH as f64;
+            let last = f64::from(self.split_at) * ((stretch + 1.0) * pages - 1.0) / stretch;
             let here = (items as f64).min(last) - before;
             if here <= 0.0 {
                 break;
             }
-            let pages = f64::from(depth).exp2();
             rate +=
                 here / (pages * QUOTIENTS as f64) * (-f64::from(self.remainder_bits(depth))).exp2();
             before = last;
@@ -161,6 +160,15 @@ mod tests {
         let growth = Growth::for_rate(0.01).unwrap();
         assert_eq!(growth.remainder_bits(10), 11);
         assert!(growth.split_at > 900 && growth.max_depth >= 35, "{growth:?}");
+    }
+
+    #[test]
+    fn the_rate_of_all_there_is_room_for_is_kept() {
+        for rate in [0.1, 0.01, 0.000_425, 3.051_757_812_5e-5] {
+            let growth = Growth::for_rate(rate).unwrap();
+            assert!(growth.rate_at(growth.max_entries()) <= rate, "{rate}");
+            assert!(growth.rate_at(u64::MAX) <= rate, "{rate}");
+        }
     }
 
     #[test]
