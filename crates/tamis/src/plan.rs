@@ -85,10 +85,11 @@ impl Plan {
     /// # Examples
     ///
     /// ```
-    /// use tamis::{Kind, Plan};
+    /// use tamis::Plan;
     ///
-    /// let plain = Plan::for_kind(Kind::SplitBlock, 1_000, 0.01)?;
-    /// assert_eq!(Plan::counting(1_000, 0.01, 4)?.bits(), 4 * plain.bits());
+    /// let (four, eight) = (Plan::counting(1_000, 0.01, 4)?, Plan::counting(1_000, 0.01, 8)?);
+    /// assert_eq!((four.cache_lines(), eight.cache_lines()), (1, 2));
+    /// assert_eq!(eight.bits(), 2 * four.bits());
     /// # Ok::<(), tamis::PlanError>(())
     /// ```
     pub fn counting(items: u64, rate: f64, counter_bits: u32) -> Result<Plan, PlanError> {
@@ -273,9 +274,10 @@ impl Plan {
         match (self.kind, self.shape) {
             (Kind::Classic, Shape::Probes(probes)) => probes,
             (_, Shape::Probes(_)) => 1,
-            // A block lies on so many neighbouring lines.
-            (_, Shape::Counters(bits)) => bits,
-            (_, Shape::Slices(slices)) => slices + 1,
+            // What lies at a place is that many neighbouring lines, and some more where it is no power of two.
+            (kind, Shape::Counters(_) | Shape::Slices(_)) => {
+                sizes::place_bits(kind, self.shape).div_ceil(LINE_BITS) as u32
+            }
             // A bucket lies on one line, mostly.
             (_, Shape::Slots { .. }) => 2,
             // The directory, the page's head, and mostly one of a block.
@@ -329,7 +331,7 @@ impl Plan {
         // a deviation of √(m(eᵗ − t − 1)) draws. The lanes of blocks are each drawn from once.
         let (m, draws) = match self.kind {
             Kind::Classic => (self.bits as f64, n * k),
-            _ => (self.plain_bits() as f64 / f64::from(LANES), n),
+            _ => ((self.places() * self.lane_bits()) as f64, n),
         };
         let t = draws / m;
         let deviation = n * (m * (t.exp_m1() - t)).sqrt() / draws;
@@ -337,10 +339,9 @@ impl Plan {
         let items = slices * n + (4.0 * deviation * slices.sqrt()).max(slices);
         let uneven = match self.kind {
             Kind::Classic => 0.0,
-            kind => {
-                let lane_bits = lane_bits(kind);
-                let blocks = self.plain_bits() / (8 * lane_bits);
-                (slices + 1.0).sqrt() * blocks_deviation(n.ceil() as u64, blocks, lane_bits)
+            _ => {
+                let deviation = blocks_deviation(n.ceil() as u64, self.places(), self.lane_bits());
+                (slices + 1.0).sqrt() * deviation
             }
         };
         (self.rate_at(items.ceil() as u64) + 4.0 * uneven).max(self.rate)
@@ -355,15 +356,14 @@ impl Plan {
         Err(PlanError::Geometry { kind, bits, shape })
     }
 
-    /// The bits of the blocks, of one slice and as if each counter were a bit.
-    fn plain_bits(&self) -> u64 {
-        match self.shape {
-            Shape::Probes(_) | Shape::Slots { .. } | Shape::Prefixes { .. } => self.bits,
-            Shape::Counters(counter_bits) => self.bits / u64::from(counter_bits),
-            Shape::Slices(slices) => {
-                (self.bits - sizes::WINDOW_HEAD_BITS) / (u64::from(slices) + 1)
-            }
-        }
+    /// How many blocks there are, those of all slices or of all bits of counters taken for one.
+    pub(crate) fn places(&self) -> u64 {
+        sizes::places(self.kind, self.shape, self.bits)
+    }
+
+    /// The bits of a lane of a block.
+    pub(crate) fn lane_bits(&self) -> u64 {
+        sizes::lane_bits(self.kind, self.shape)
     }
 
     /// Says why [`new`](Self::new) takes this kind, in a line.
@@ -397,12 +397,8 @@ impl Plan {
 /// Lanes in a block, and so probes of a blocked filter.
 const LANES: u32 = 8;
 
-const fn lane_bits(kind: Kind) -> u64 {
-    match kind {
-        Kind::Parquet => 32,
-        _ => 64,
-    }
-}
+/// Bits of a cache line.
+const LINE_BITS: u64 = 512;
 
 /// Finds the smallest number in `low..=high` for which `enough` holds, where more is never worse.
 fn smallest(low: u64, high: u64, enough: impl Fn(u64) -> bool) -> Option<u64> {
@@ -463,10 +459,8 @@ mod tests {
         Some(match plan.shape {
             // Room limits these, and whole bits of an entry.
             Shape::Slots { .. } | Shape::Prefixes { .. } => return None,
-            Shape::Counters(counter_bits) => 512 * u64::from(counter_bits),
-            Shape::Slices(slices) => sizes::slice_block_bits(slices),
             Shape::Probes(_) if plan.kind == Kind::Classic => 1,
-            Shape::Probes(_) => 8 * lane_bits(plan.kind),
+            shape => sizes::place_bits(plan.kind, shape),
         })
     }
 
@@ -498,7 +492,8 @@ mod tests {
         let (items, rate) = (34_359_738_634, 4.656681724250834e-10);
         let plan = Plan::for_kind(Kind::Window, items, rate).unwrap();
         assert!(plan.rate_at(items) <= rate, "{plan:?}");
-        let smaller = Plan { bits: plan.bits - sizes::slice_block_bits(3) * 1000, ..plan };
+        let place_bits = sizes::place_bits(plan.kind, plan.shape);
+        let smaller = Plan { bits: plan.bits - place_bits * 1000, ..plan };
         assert!(smaller.rate_at(items) > rate, "{plan:?}");
     }
 

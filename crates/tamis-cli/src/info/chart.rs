@@ -38,8 +38,7 @@ fn pieces(filter: &AnyFilter<BitView<'_>>) -> Option<Pieces> {
         AnyFilter::Parquet(bloom) => of("blocks of 256 bits", bloom.bits().words(), 4),
         AnyFilter::Classic(bloom) => of("pieces of 512 bits", bloom.bits().words(), 8),
         AnyFilter::Counting(counting) => {
-            let bloom = counting.to_bloom().ok()?;
-            of("blocks of 512 counters", bloom.bits().words(), 8)
+            Some(Pieces { name: "blocks of 128 counters", fills: counting.fill_by_block() })
         }
         _ => None,
     }

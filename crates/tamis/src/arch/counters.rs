@@ -1,41 +1,43 @@
 //! Counters in slices of bits, for counting filters.
 //!
 //! ```text
-//! block, 4-bit counters: | ones: 8 words | twos | fours | eights |    a cache line each
-//! counter of bit b in lane i: bit b of word i of each
+//! block, 4-bit counters: | ones: 2 words | twos | fours | eights |    a cache line
+//! counter of bit b of a narrow block: bit b of each
 //! ```
 //!
-//! Bit p of all counters of a block is one line, so that counting up is the ripple of a carry through whole
+//! Bit p of all counters of a block is a register, so that counting up is the ripple of a carry through whole
 //! registers: eight counters at once, in some forty instructions, where counters side by side in words
 //! took over a hundred.
 
+use std::ops::Range;
+
 use crate::filter::{Removed, Step, in_batches};
-use crate::strategy::{SplitBlock, scale};
+use crate::strategy::{Narrow, scale};
 
-use super::{Level, prefetch_index};
+use super::{Level, prefetch_lines};
 
-/// Words in a slice of a block, and lanes.
-pub(crate) const LANES: usize = SplitBlock::WORDS;
+/// Words in a slice of a block.
+pub(crate) const SLICE_WORDS: usize = Narrow::WORDS;
 
-type Lanes = [u64; LANES];
+type Slice = [u64; SLICE_WORDS];
 
 /// Words with `P` bits a counter.
-struct Block<'a, const P: usize>(&'a mut [Lanes]);
+struct Block<'a, const P: usize>(&'a mut [Slice]);
 
 /// What the counters of one item are.
 struct Held {
     /// The bits whose counters are zero.
-    missing: Lanes,
+    missing: Slice,
     /// The bits whose counters stick.
-    full: Lanes,
+    full: Slice,
 }
 
 impl Held {
     #[inline(always)]
-    fn of<const P: usize>(slices: &[Lanes], mask: &Lanes) -> Self {
-        let (mut any, mut full) = ([0; LANES], *mask);
+    fn of<const P: usize>(slices: &[Slice], mask: &Slice) -> Self {
+        let (mut any, mut full) = ([0; SLICE_WORDS], *mask);
         for slice in &slices[..P] {
-            for i in 0..LANES {
+            for i in 0..SLICE_WORDS {
                 any[i] |= slice[i];
                 full[i] &= slice[i];
             }
@@ -50,18 +52,18 @@ impl Held {
 
     /// Tells whether all eight counters stick.
     #[inline(always)]
-    fn is_full(&self, mask: &Lanes) -> bool {
-        (0..LANES).fold(0, |all, i| all | (self.full[i] ^ mask[i])) == 0
+    fn is_full(&self, mask: &Slice) -> bool {
+        (0..SLICE_WORDS).fold(0, |all, i| all | (self.full[i] ^ mask[i])) == 0
     }
 }
 
 impl<const P: usize> Block<'_, P> {
     #[inline(always)]
-    fn count_up(&mut self, mask: &Lanes) -> bool {
+    fn count_up(&mut self, mask: &Slice) -> bool {
         let held = Held::of::<P>(self.0, mask);
-        let mut carry: Lanes = std::array::from_fn(|i| mask[i] & !held.full[i]);
+        let mut carry: Slice = std::array::from_fn(|i| mask[i] & !held.full[i]);
         for slice in &mut self.0[..P] {
-            for i in 0..LANES {
+            for i in 0..SLICE_WORDS {
                 let bits = slice[i];
                 slice[i] = bits ^ carry[i];
                 carry[i] &= bits;
@@ -71,7 +73,7 @@ impl<const P: usize> Block<'_, P> {
     }
 
     #[inline(always)]
-    fn count_down(&mut self, mask: &Lanes) -> Removed {
+    fn count_down(&mut self, mask: &Slice) -> Removed {
         let held = Held::of::<P>(self.0, mask);
         if held.is_missing() {
             return Removed::Absent;
@@ -79,9 +81,9 @@ impl<const P: usize> Block<'_, P> {
         if held.is_full(mask) {
             return Removed::Saturated;
         }
-        let mut borrow: Lanes = std::array::from_fn(|i| mask[i] & !held.full[i]);
+        let mut borrow: Slice = std::array::from_fn(|i| mask[i] & !held.full[i]);
         for slice in &mut self.0[..P] {
-            for i in 0..LANES {
+            for i in 0..SLICE_WORDS {
                 let bits = slice[i];
                 slice[i] = bits ^ borrow[i];
                 borrow[i] &= !bits;
@@ -91,27 +93,24 @@ impl<const P: usize> Block<'_, P> {
     }
 }
 
-/// The slices of the block of `hash`, and the bits of the item in each.
+/// The first slice of the block of `hash` among so many words.
 #[inline(always)]
-fn locate<const P: usize>(words: &[u64], hash: u64) -> (usize, Lanes) {
-    let blocks = words.len() / (LANES * P);
-    let (block, mask) = SplitBlock::locate(hash, blocks);
-    (block * P, mask)
+fn first_slice<const P: usize>(len_words: usize, hash: u64) -> usize {
+    scale(hash, (len_words / (SLICE_WORDS * P)) as u64) as usize * P
 }
 
+/// The words of the block of `hash` among so many.
 #[inline(always)]
-fn ask<const P: usize>(words: &[u64], hash: u64) {
-    let block = scale(hash, (words.len() / (LANES * P)) as u64) as usize;
-    for slice in 0..P {
-        prefetch_index(words, (block * P + slice) * LANES);
-    }
+fn place<const P: usize>(len_words: usize, hash: u64) -> Range<usize> {
+    let first = first_slice::<P>(len_words, hash) * SLICE_WORDS;
+    first..first + P * SLICE_WORDS
 }
 
 #[inline(always)]
 fn contains_each<const P: usize>(words: &[u64], hashes: &[u64], answers: &mut [u64]) {
     in_batches(hashes, answers, |step, hash| match step {
         Step::Ask => {
-            ask::<P>(words, hash);
+            prefetch_lines(words, place::<P>(words.len(), hash));
             false
         }
         Step::Answer => contains::<P>(words, hash),
@@ -120,29 +119,32 @@ fn contains_each<const P: usize>(words: &[u64], hashes: &[u64], answers: &mut [u
 
 #[inline(always)]
 fn contains<const P: usize>(words: &[u64], hash: u64) -> bool {
-    let (first, mask) = locate::<P>(words, hash);
-    !Held::of::<P>(&words.as_chunks().0[first..first + P], &mask).is_missing()
+    let first = first_slice::<P>(words.len(), hash);
+    !Held::of::<P>(&words.as_chunks().0[first..first + P], &Narrow::mask(hash)).is_missing()
 }
 
 #[inline(always)]
 fn insert_each<const P: usize>(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
     in_batches(hashes, answers, |step, hash| match step {
         Step::Ask => {
-            ask::<P>(words, hash);
+            prefetch_lines(words, place::<P>(words.len(), hash));
             false
         }
-        Step::Answer => {
-            let (first, mask) = locate::<P>(words, hash);
-            Block::<P>(&mut words.as_chunks_mut().0[first..first + P]).count_up(&mask)
-        }
+        Step::Answer => insert::<P>(words, hash),
     });
+}
+
+#[inline(always)]
+fn insert<const P: usize>(words: &mut [u64], hash: u64) -> bool {
+    let first = first_slice::<P>(words.len(), hash);
+    Block::<P>(&mut words.as_chunks_mut().0[first..first + P]).count_up(&Narrow::mask(hash))
 }
 
 #[inline(always)]
 fn remove_each<const P: usize>(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
     in_batches(hashes, answers, |step, hash| match step {
         Step::Ask => {
-            ask::<P>(words, hash);
+            prefetch_lines(words, place::<P>(words.len(), hash));
             false
         }
         Step::Answer => remove::<P>(words, hash) == Removed::Yes,
@@ -151,8 +153,8 @@ fn remove_each<const P: usize>(words: &mut [u64], hashes: &[u64], answers: &mut 
 
 #[inline(always)]
 fn remove<const P: usize>(words: &mut [u64], hash: u64) -> Removed {
-    let (first, mask) = locate::<P>(words, hash);
-    Block::<P>(&mut words.as_chunks_mut().0[first..first + P]).count_down(&mask)
+    let first = first_slice::<P>(words.len(), hash);
+    Block::<P>(&mut words.as_chunks_mut().0[first..first + P]).count_down(&Narrow::mask(hash))
 }
 
 /// The kernels for counters of one size.
@@ -164,6 +166,10 @@ pub(crate) struct CounterKernels {
     pub insert_each: fn(words: &mut [u64], hashes: &[u64], answers: &mut [u64]),
     /// Counts items down: bit set if it was there and does not stick.
     pub remove_each: fn(words: &mut [u64], hashes: &[u64], answers: &mut [u64]),
+    /// Tests one item.
+    pub contains: fn(words: &[u64], hash: u64) -> bool,
+    /// Counts one item up; true if it is new.
+    pub insert: fn(words: &mut [u64], hash: u64) -> bool,
     /// Counts one item down.
     pub remove: fn(words: &mut [u64], hash: u64) -> Removed,
 }
@@ -174,40 +180,27 @@ const fn plain<const P: usize>() -> CounterKernels {
         contains_each: contains_each::<P>,
         insert_each: insert_each::<P>,
         remove_each: remove_each::<P>,
+        contains: contains::<P>,
+        insert: insert::<P>,
         remove: remove::<P>,
     }
 }
 
-/// The same with a lane's half in a register of AVX2. Written out: the compiler keeps closures of plain
-/// code plain, and masks that are stored word by word are not there yet when a whole register loads them.
+/// The same with a slice in a register. Written out: the compiler keeps closures of plain code plain.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 mod avx2 {
-    use super::{CounterKernels, Removed, ask};
-    use crate::arch::avx2::Slice;
-    use crate::filter::{GROUP, coming};
-    use crate::strategy::scale;
-
-    /// Returns the bits with a counter above zero, and those of `mask` whose counter sticks.
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn held(block: &[[u64; 8]], mask: Slice) -> (Slice, Slice) {
-        let (mut any, mut full) = (Slice::load(&block[0]), Slice::load(&block[0]).and(mask));
-        for slice in &block[1..] {
-            let slice = Slice::load(slice);
-            (any, full) = (any.or(slice), full.and(slice));
-        }
-        (any, full)
-    }
+    use super::{CounterKernels, Removed, Slice, first_slice, place};
+    use crate::arch::avx2::{Narrow, each_ahead};
 
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn count_up(block: &mut [[u64; 8]], hash: u64) -> bool {
-        let mask = Slice::mask(hash);
-        let mut any = Slice::load(&block[0]);
+    fn count_up(block: &mut [Slice], hash: u64) -> bool {
+        let mask = Narrow::mask(hash);
+        let mut any = Narrow::load(&block[0]);
         any.xor(mask).store(&mut block[0]);
         let mut carry = mask.and(any);
         for slice in &mut block[1..] {
-            let bits = Slice::load(slice);
+            let bits = Narrow::load(slice);
             bits.xor(carry).store(slice);
             (any, carry) = (any.or(bits), carry.and(bits));
         }
@@ -215,18 +208,22 @@ mod avx2 {
         // look at all slices beforehand would cost more.
         if !carry.is_zero() {
             for slice in block {
-                Slice::load(slice).or(carry).store(slice);
+                Narrow::load(slice).or(carry).store(slice);
             }
         }
-        !mask.without(any).is_zero()
+        !any.holds(mask)
     }
 
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn count_down(block: &mut [[u64; 8]], hash: u64) -> Removed {
-        let mask = Slice::mask(hash);
-        let (any, full) = held(block, mask);
-        if !mask.without(any).is_zero() {
+    fn count_down(block: &mut [Slice], hash: u64) -> Removed {
+        let mask = Narrow::mask(hash);
+        let (mut any, mut full) = (Narrow::load(&block[0]), Narrow::load(&block[0]).and(mask));
+        for slice in &block[1..] {
+            let bits = Narrow::load(slice);
+            (any, full) = (any.or(bits), full.and(bits));
+        }
+        if !any.holds(mask) {
             return Removed::Absent;
         }
         let mut borrow = mask.without(full);
@@ -234,74 +231,57 @@ mod avx2 {
             return Removed::Saturated;
         }
         for slice in block {
-            let bits = Slice::load(slice);
+            let bits = Narrow::load(slice);
             bits.xor(borrow).store(slice);
             borrow = borrow.without(bits);
         }
         Removed::Yes
     }
 
-    /// The slices of the block of `hash`.
-    #[inline(always)]
-    fn first_slice<const P: usize>(len_slices: usize, hash: u64) -> usize {
-        scale(hash, (len_slices / P) as u64) as usize * P
-    }
-
-    /// Smaller filters lie in the second cache, whose latency the CPU hides by itself.
-    const PREFETCH_FROM_WORDS: usize = (1 << 18) / 8;
-
-    /// As `in_batches`, whose closures would not be compiled for AVX2.
-    macro_rules! each {
-        ($P:ident, $words:expr, $hashes:ident, $answers:ident, |$hash:ident| $answer:expr) => {
-            assert_eq!($answers.len(), $hashes.len().div_ceil(64), "a word for each 64 hashes");
-            let is_large = $words.len() >= PREFETCH_FROM_WORDS && $hashes.len() > 1;
-            if is_large {
-                $hashes.iter().take(GROUP).for_each(|&hash| ask::<$P>($words, hash));
-            }
-            for (word, first) in $answers.iter_mut().zip((0..$hashes.len()).step_by(64)) {
-                let mut mask = 0;
-                for (i, &$hash) in $hashes[first..].iter().take(64).enumerate() {
-                    if is_large && i % GROUP == 0 {
-                        let coming = coming($hashes, first + i);
-                        coming.iter().for_each(|&hash| ask::<$P>($words, hash));
-                    }
-                    mask |= u64::from($answer) << i;
-                }
-                *word = mask;
-            }
-        };
-    }
-
+    #[inline]
     #[target_feature(enable = "avx2")]
-    fn contains_each<const P: usize>(words: &[u64], hashes: &[u64], answers: &mut [u64]) {
-        let slices = words.as_chunks::<8>().0;
-        each!(P, words, hashes, answers, |hash| {
-            let first = first_slice::<P>(slices.len(), hash);
-            let mask = Slice::mask(hash);
-            mask.without(held(&slices[first..first + P], mask).0).is_zero()
-        });
+    fn contains<const P: usize>(words: &[u64], hash: u64) -> bool {
+        let first = first_slice::<P>(words.len(), hash);
+        let block = &words.as_chunks().0[first..first + P];
+        let mut any = Narrow::load(&block[0]);
+        for slice in &block[1..] {
+            any = any.or(Narrow::load(slice));
+        }
+        any.holds(Narrow::mask(hash))
     }
 
+    #[inline]
     #[target_feature(enable = "avx2")]
-    fn insert_each<const P: usize>(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
-        each!(P, words, hashes, answers, |hash| {
-            let slices = words.as_chunks_mut::<8>().0;
-            let first = first_slice::<P>(slices.len(), hash);
-            count_up(&mut slices[first..first + P], hash)
-        });
-    }
-
-    #[target_feature(enable = "avx2")]
-    fn remove_each<const P: usize>(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
-        each!(P, words, hashes, answers, |hash| remove::<P>(words, hash) == Removed::Yes);
+    fn insert<const P: usize>(words: &mut [u64], hash: u64) -> bool {
+        let first = first_slice::<P>(words.len(), hash);
+        count_up(&mut words.as_chunks_mut().0[first..first + P], hash)
     }
 
     #[inline]
     #[target_feature(enable = "avx2")]
     fn remove<const P: usize>(words: &mut [u64], hash: u64) -> Removed {
-        let slices = words.as_chunks_mut::<8>().0;
-        let first = first_slice::<P>(slices.len(), hash);
-        count_down(&mut slices[first..first + P], hash)
+        let first = first_slice::<P>(words.len(), hash);
+        count_down(&mut words.as_chunks_mut().0[first..first + P], hash)
+    }
+
+    #[target_feature(enable = "avx2")]
+    fn contains_each<const P: usize>(words: &[u64], hashes: &[u64], answers: &mut [u64]) {
+        let place = |hash| place::<P>(words.len(), hash);
+        each_ahead(words, place, hashes, answers, |hash| contains::<P>(words, hash));
+    }
+
+    #[target_feature(enable = "avx2")]
+    fn insert_each<const P: usize>(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
+        let all: *const [u64] = words;
+        let place = |hash| place::<P>(all.len(), hash);
+        each_ahead(all, place, hashes, answers, |hash| insert::<P>(words, hash));
+    }
+
+    #[target_feature(enable = "avx2")]
+    fn remove_each<const P: usize>(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
+        let all: *const [u64] = words;
+        let place = |hash| place::<P>(all.len(), hash);
+        each_ahead(all, place, hashes, answers, |hash| remove::<P>(words, hash) == Removed::Yes);
     }
 
     pub(super) const fn kernels<const P: usize>() -> CounterKernels {
@@ -318,6 +298,10 @@ mod avx2 {
             remove_each: |words, hashes, answers| unsafe {
                 remove_each::<P>(words, hashes, answers);
             },
+            // SAFETY: this table is used only after the level was detected.
+            contains: |words, hash| unsafe { contains::<P>(words, hash) },
+            // SAFETY: this table is used only after the level was detected.
+            insert: |words, hash| unsafe { insert::<P>(words, hash) },
             // SAFETY: this table is used only after the level was detected.
             remove: |words, hash| unsafe { remove::<P>(words, hash) },
         }
@@ -356,7 +340,7 @@ mod tests {
             blocks in 1_usize..20,
             hashes in prop::collection::vec(any::<u64>(), 0..300),
         ) {
-            let mut words = vec![0; blocks * LANES * counter_bits as usize];
+            let mut words = vec![0; blocks * SLICE_WORDS * counter_bits as usize];
             let mut expected = words.clone();
             let (mut one, mut other) = (vec![0; hashes.len().div_ceil(64)], vec![0; hashes.len().div_ceil(64)]);
             let scalar = kernels(Level::Scalar, counter_bits);

@@ -2,6 +2,7 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::ptr::NonNull;
 #[cfg(not(loom))]
 use std::sync::atomic::AtomicU64;
@@ -268,6 +269,15 @@ pub fn prefetch<T>(slice: &[T], index: usize) {
 #[inline(always)]
 pub(crate) fn prefetch_index<T>(slice: &[T], index: usize) {
     prefetch_address(slice.as_ptr().wrapping_add(index));
+}
+
+/// Asks for every cache line of a range of `words`, the first of which starts a line.
+#[inline(always)]
+pub(crate) fn prefetch_lines(words: *const [u64], range: Range<usize>) {
+    const LINE_WORDS: usize = LINE_BYTES / size_of::<u64>();
+    for first in (range.start & !(LINE_WORDS - 1)..range.end).step_by(LINE_WORDS) {
+        prefetch_address(words.cast::<u64>().wrapping_add(first));
+    }
 }
 
 /// Asks for the cache line of `slice[index]`, to be written soon: other cores lose it at once, and not

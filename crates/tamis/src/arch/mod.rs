@@ -27,7 +27,7 @@ mod unaligned;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 pub use memory::prefetch;
-pub(crate) use memory::{prefetch_index, prefetch_write};
+pub(crate) use memory::{prefetch_index, prefetch_lines, prefetch_write};
 pub(crate) use unaligned::{bits_at, flip_bits_at};
 
 use crate::bits::Word;
@@ -196,22 +196,6 @@ fn contains_one_512_by_call<W: Word>(words: &[W], hash: u64) -> bool {
     scalar::contains_one_512(words, hash)
 }
 
-/// Tests one item in every 512-bit block of `place`, which is whole blocks and at least one: true if one
-/// of them holds it.
-#[inline(always)]
-pub(crate) fn contains_any_512(level: Level, place: &[u64], hash: u64) -> bool {
-    debug_assert!(!place.is_empty() && place.len().is_multiple_of(SplitBlock::WORDS));
-    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
-    if level == Level::Avx2 {
-        // SAFETY: the level was detected, and the place is whole blocks.
-        return unsafe { avx2::contains_any_512(place, hash) };
-    }
-    // No branch on an answer: a misprediction costs more than all blocks.
-    place
-        .chunks_exact(SplitBlock::WORDS)
-        .fold(false, |found, block| found | contains_one_512(level, block, hash))
-}
-
 /// Tests one item in 256-bit blocks by Parquet's rule.
 #[inline(never)]
 pub(crate) fn contains_one_256<W: Word>(words: &[W], hash: u64) -> bool {
@@ -367,14 +351,6 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(&one, &each);
-                for &hash in &hashes {
-                    for hash in [hash, !hash] {
-                        let expected = one.chunks(8).any(|block| {
-                            scalar::contains_one_512(block, hash)
-                        });
-                        prop_assert_eq!(contains_any_512(level, &one, hash), expected);
-                    }
-                }
             }
         }
     }

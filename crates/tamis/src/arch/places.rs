@@ -1,9 +1,11 @@
 //! Places of several blocks, for window filters: an item's bits are the same in each block of its place.
 
-use crate::filter::{Step, in_batches};
-use crate::strategy::{SplitBlock, scale};
+use std::ops::Range;
 
-use super::{Level, contains_any_512, insert_one_512, prefetch_index};
+use crate::filter::{Step, in_batches};
+use crate::strategy::{Narrow, Parquet, scale};
+
+use super::{Level, prefetch_lines};
 
 /// Where the blocks of a window filter are: words that are whole places of `slots` blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,27 +14,53 @@ pub(crate) struct Places {
     pub len: u64,
     /// Blocks in a place.
     pub slots: usize,
+    /// Words in a block: those of a narrow one, or of Parquet's.
+    pub block_words: usize,
 }
 
 impl Places {
-    /// Returns the first word of the place of `hash`.
+    /// Returns the words of the place of `hash`.
     #[inline(always)]
-    pub(crate) fn first_word(self, hash: u64) -> usize {
-        scale(hash, self.len) as usize * self.len_words()
+    pub(crate) fn words(self, hash: u64) -> Range<usize> {
+        let first = scale(hash, self.len) as usize * self.len_words();
+        first..first + self.len_words()
     }
 
-    /// Returns the words of a place.
+    /// Returns the words of block `slot` in its place.
+    #[inline(always)]
+    pub(crate) const fn block(self, slot: usize) -> Range<usize> {
+        slot * self.block_words..(slot + 1) * self.block_words
+    }
+
+    /// Returns how many words a place has.
     #[inline(always)]
     pub(crate) const fn len_words(self) -> usize {
-        self.slots * SplitBlock::WORDS
+        self.slots * self.block_words
     }
 
     #[inline(always)]
-    fn prefetch(self, words: &[u64], hash: u64) {
-        let first = self.first_word(hash);
-        for slot in 0..self.slots {
-            prefetch_index(words, first + slot * SplitBlock::WORDS);
-        }
+    const fn is_narrow(self) -> bool {
+        self.block_words == Narrow::WORDS
+    }
+}
+
+/// Tests one item in some neighbouring blocks of its place: true if one of them holds it.
+#[inline]
+pub(crate) fn contains(level: Level, blocks: &[u64], places: Places, hash: u64) -> bool {
+    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+    if level >= Level::Avx2 {
+        // SAFETY: this level or a better one was detected.
+        return unsafe {
+            match places.is_narrow() {
+                true => avx2::narrow::contains(blocks, hash),
+                false => avx2::wide::contains(blocks, hash),
+            }
+        };
+    }
+    let _ = level;
+    match places.is_narrow() {
+        true => scalar::contains(blocks, Narrow::mask(hash)),
+        false => scalar::contains(blocks, Parquet::mask(hash)),
     }
 }
 
@@ -45,19 +73,21 @@ pub(crate) fn contains_each(
     answers: &mut [u64],
 ) {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
-    if level == Level::Avx2 {
-        // SAFETY: the level was detected.
-        return unsafe { avx2::contains_each(words, places, hashes, answers) };
+    if level >= Level::Avx2 {
+        // SAFETY: this level or a better one was detected.
+        return unsafe {
+            match places.is_narrow() {
+                true => avx2::narrow::contains_each(words, places, hashes, answers),
+                false => avx2::wide::contains_each(words, places, hashes, answers),
+            }
+        };
     }
     in_batches(hashes, answers, |step, hash| match step {
         Step::Ask => {
-            places.prefetch(words, hash);
+            prefetch_lines(words, places.words(hash));
             false
         }
-        Step::Answer => {
-            let first = places.first_word(hash);
-            contains_any_512(level, &words[first..first + places.len_words()], hash)
-        }
+        Step::Answer => contains(level, &words[places.words(hash)], places, hash),
     });
 }
 
@@ -67,117 +97,134 @@ pub(crate) fn insert_each(
     level: Level,
     words: &mut [u64],
     places: Places,
-    (slot, always): (usize, bool),
+    how: (usize, bool),
     hashes: &[u64],
     answers: &mut [u64],
 ) -> u64 {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
-    if level == Level::Avx2 {
-        // SAFETY: the level was detected.
-        return unsafe { avx2::insert_each(words, places, (slot, always), hashes, answers) };
+    if level >= Level::Avx2 {
+        // SAFETY: this level or a better one was detected.
+        return unsafe {
+            match places.is_narrow() {
+                true => avx2::narrow::insert_each(words, places, how, hashes, answers),
+                false => avx2::wide::insert_each(words, places, how, hashes, answers),
+            }
+        };
     }
+    let _ = level;
     let mut stored = 0;
     in_batches(hashes, answers, |step, hash| match step {
         Step::Ask => {
-            places.prefetch(words, hash);
+            prefetch_lines(words, places.words(hash));
             false
         }
         Step::Answer => {
-            let first = places.first_word(hash);
-            let place = &mut words[first..first + places.len_words()];
-            let is_new = !contains_any_512(level, place, hash);
-            if is_new || always {
-                let first = slot * SplitBlock::WORDS;
-                let block = &mut place[first..first + SplitBlock::WORDS];
-                stored += u64::from(insert_one_512(level, block, hash));
+            let place = &mut words[places.words(hash)];
+            match places.is_narrow() {
+                true => scalar::insert(place, how, Narrow::mask(hash), &mut stored),
+                false => scalar::insert(place, how, Parquet::mask(hash), &mut stored),
             }
-            is_new
         }
     });
     stored
 }
 
+/// One item at a time, in plain Rust.
+mod scalar {
+    #[inline]
+    pub(super) fn contains<const N: usize>(blocks: &[u64], mask: [u64; N]) -> bool {
+        // No branch on an answer: a misprediction costs more than all blocks.
+        blocks.as_chunks().0.iter().fold(false, |found, block| found | holds(block, &mask))
+    }
+
+    #[inline]
+    pub(super) fn insert<const N: usize>(
+        place: &mut [u64],
+        (slot, always): (usize, bool),
+        mask: [u64; N],
+        stored: &mut u64,
+    ) -> bool {
+        let is_new = !contains(place, mask);
+        if is_new || always {
+            let block = &mut place.as_chunks_mut::<N>().0[slot];
+            *stored += u64::from(!holds(block, &mask));
+            block.iter_mut().zip(mask).for_each(|(word, mask)| *word |= mask);
+        }
+        is_new
+    }
+
+    #[inline]
+    fn holds<const N: usize>(block: &[u64; N], mask: &[u64; N]) -> bool {
+        (0..N).fold(0, |missing, i| missing | (mask[i] & !block[i])) == 0
+    }
+}
+
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 mod avx2 {
-    use super::Places;
-    use crate::arch::avx2::Slice;
-    use crate::filter::{GROUP, coming};
+    /// The kernels for blocks that are a `$block`.
+    macro_rules! kernels {
+        ($name:ident, $block:ident) => {
+            pub(super) mod $name {
+                use crate::arch::avx2::{$block, each_ahead};
+                use crate::arch::places::Places;
 
-    /// Smaller filters lie in the second cache, whose latency the CPU hides by itself.
-    const PREFETCH_FROM_WORDS: usize = (1 << 18) / 8;
-
-    /// Asks for the places of the group to come, where one begins; before the first item for that of the first too.
-    #[inline(always)]
-    fn ask(words: &[u64], places: Places, hashes: &[u64], at: usize) {
-        if at == 0 {
-            hashes.iter().take(GROUP).for_each(|&hash| places.prefetch(words, hash));
-        }
-        if at.is_multiple_of(GROUP) {
-            coming(hashes, at).iter().for_each(|&hash| places.prefetch(words, hash));
-        }
-    }
-
-    #[target_feature(enable = "avx2")]
-    pub(super) fn contains_each(
-        words: &[u64],
-        places: Places,
-        hashes: &[u64],
-        answers: &mut [u64],
-    ) {
-        let is_large = words.len() >= PREFETCH_FROM_WORDS;
-        for (word, first) in answers.iter_mut().zip((0..hashes.len()).step_by(64)) {
-            let mut answer = 0;
-            for (i, &hash) in hashes[first..].iter().take(64).enumerate() {
-                if is_large {
-                    ask(words, places, hashes, first + i);
+                #[target_feature(enable = "avx2")]
+                pub(in super::super) fn contains(blocks: &[u64], hash: u64) -> bool {
+                    any_holds(blocks, $block::mask(hash))
                 }
-                let first = places.first_word(hash);
-                let place = words[first..first + places.len_words()].as_chunks::<8>().0;
-                let numbers = Slice::numbers(hash);
-                let mut found = false;
-                for block in place {
-                    found |= Slice::load(block).holds(numbers);
+
+                #[target_feature(enable = "avx2")]
+                pub(in super::super) fn contains_each(
+                    words: &[u64],
+                    places: Places,
+                    hashes: &[u64],
+                    answers: &mut [u64],
+                ) {
+                    each_ahead(words, |hash| places.words(hash), hashes, answers, |hash| {
+                        any_holds(&words[places.words(hash)], $block::mask(hash))
+                    });
                 }
-                answer |= u64::from(found) << i;
+
+                #[target_feature(enable = "avx2")]
+                pub(in super::super) fn insert_each(
+                    words: &mut [u64],
+                    places: Places,
+                    (slot, always): (usize, bool),
+                    hashes: &[u64],
+                    answers: &mut [u64],
+                ) -> u64 {
+                    let mut stored = 0;
+                    let all: *const [u64] = words;
+                    each_ahead(all, |hash| places.words(hash), hashes, answers, |hash| {
+                        let place = &mut words[places.words(hash)];
+                        let mask = $block::mask(hash);
+                        let found = any_holds(place, mask);
+                        // No branch on the answer: what is not to be stored is nothing.
+                        let mask = mask.masked(!found | always);
+                        let words = &mut place.as_chunks_mut().0[slot];
+                        let block = $block::load(words);
+                        stored += u64::from(!block.holds(mask));
+                        block.or(mask).store(words);
+                        !found
+                    });
+                    stored
+                }
+
+                #[inline]
+                #[target_feature(enable = "avx2")]
+                fn any_holds(blocks: &[u64], mask: $block) -> bool {
+                    let mut found = false;
+                    for block in blocks.as_chunks().0 {
+                        found |= $block::load(block).holds(mask);
+                    }
+                    found
+                }
             }
-            *word = answer;
-        }
+        };
     }
 
-    #[target_feature(enable = "avx2")]
-    pub(super) fn insert_each(
-        words: &mut [u64],
-        places: Places,
-        (slot, always): (usize, bool),
-        hashes: &[u64],
-        answers: &mut [u64],
-    ) -> u64 {
-        let is_large = words.len() >= PREFETCH_FROM_WORDS;
-        let mut stored = 0;
-        for (word, first) in answers.iter_mut().zip((0..hashes.len()).step_by(64)) {
-            let mut answer = 0;
-            for (i, &hash) in hashes[first..].iter().take(64).enumerate() {
-                if is_large {
-                    ask(words, places, hashes, first + i);
-                }
-                let first = places.first_word(hash);
-                let place = words[first..first + places.len_words()].as_chunks_mut::<8>().0;
-                let numbers = Slice::numbers(hash);
-                let mut found = false;
-                for block in &*place {
-                    found |= Slice::load(block).holds(numbers);
-                }
-                // No branch on the answer: what is not to be stored is nothing.
-                let mask = numbers.bits().masked(!found | always);
-                let block = Slice::load(&place[slot]);
-                stored += u64::from(!mask.without(block).is_zero());
-                block.or(mask).store(&mut place[slot]);
-                answer |= u64::from(!found) << i;
-            }
-            *word = answer;
-        }
-        stored
-    }
+    kernels!(narrow, Narrow);
+    kernels!(wide, Wide);
 }
 
 #[cfg(test)]
@@ -193,10 +240,11 @@ mod tests {
             len in 1_u64..40,
             slots in 2_usize..7,
             slot in 0_usize..7,
+            block_words in prop::sample::select(vec![Narrow::WORDS, Parquet::WORDS]),
             always: bool,
             hashes in prop::collection::vec(any::<u64>(), 0..400),
         ) {
-            let places = Places { len, slots };
+            let places = Places { len, slots, block_words };
             let slot = slot % slots;
             let mut expected = vec![0; len as usize * places.len_words()];
             let mut words = expected.clone();
@@ -212,6 +260,10 @@ mod tests {
                 contains_each(level, &words, places, &asked, &mut one);
                 contains_each(Level::Scalar, &expected, places, &asked, &mut other);
                 prop_assert_eq!(&one, &other);
+                for (i, &hash) in asked.iter().enumerate() {
+                    let found = contains(level, &words[places.words(hash)], places, hash);
+                    prop_assert_eq!(found, one[i / 64] >> (i % 64) & 1 == 1);
+                }
             }
         }
     }

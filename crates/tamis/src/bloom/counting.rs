@@ -1,37 +1,37 @@
-//! The counting Bloom filter: a counter where the split-block filter has a bit, so that items can be
-//! deleted and counted.
+//! The counting Bloom filter: a counter where a plain filter has a bit, so that items can be deleted and
+//! counted.
 //!
 //! ```text
-//! block of the split-block filter:  | lane 0: 64 bits | lane 1 | ... | lane 7 |       one cache line
-//! the same with 4-bit counters:     | ones of all lanes | twos | fours | eights |     four lines
+//! narrow block of a plain filter:  | lane 0: 16 bits | lane 1 | ... | lane 7 |       a fourth of a cache line
+//! the same with 4-bit counters:    | ones of all lanes | twos | fours | eights |     one line
 //! ```
 //!
 //! An item counts up one counter in each of eight lanes; it is in at most as often as the lowest of them
-//! says. Where all eight are above zero the item may be in, so answers are bit for bit those of the plain
-//! filter with the same blocks.
+//! says. Where all eight are above zero the item may be in, so answers are those of a plain filter with the
+//! same blocks. They are narrow, so that all counters of a block are one line: those of the default
+//! filter's blocks would take an eighth fewer bits, and four lines.
 //!
 //! A counter that reaches its highest value sticks: nobody knows how often it would have gone on, so it is
 //! never counted down again, and never lies about an item that is in. An item is deleted only if all its
 //! counters are above zero, so none can go below.
 //!
 //! Source: Fan, Cao, Almeida, Broder, "Summary Cache" (2000), §5; the blocks are those of
-//! [`SplitBlock`](crate::SplitBlock).
+//! `strategy/narrow.rs`.
 
 use std::fmt;
 
-use crate::arch::counters::{CounterKernels, LANES, kernels};
-use crate::arch::{self, prefetch_index};
+use crate::arch::counters::{CounterKernels, SLICE_WORDS, kernels};
+use crate::arch::{self, prefetch_lines};
 use crate::bits::{BitView, Bitmap, Bits, BitsMut};
-use crate::bloom::Bloom;
 use crate::filter::{Count, Filter, Insert, Merge, MergeError, Remove, Removed};
 use crate::hash::Hasher;
 use crate::plan::{Plan, PlanError};
 use crate::shape::Shape;
-use crate::strategy::{Kind, SplitBlock, lanes_items, lanes_rate, scale};
+use crate::strategy::{Kind, Narrow, lanes_items, lanes_rate, scale};
 
 /// A Bloom filter that counts: items can be deleted, and asked how often they are in.
 ///
-/// Four times the memory of the plain filter, or more with wider counters. `B` may be [`Bitmap`] (owned) or
+/// Four and a half times the memory of the default filter, or more with wider counters. `B` may be [`Bitmap`] (owned) or
 /// [`BitView`] (mapped from a file).
 ///
 /// # Examples
@@ -55,7 +55,7 @@ pub struct Counting<B = Bitmap> {
     hasher: Hasher,
     counter_bits: u32,
     kernels: CounterKernels,
-    // Invariant: whole blocks, `counter_bits` slices of eight words each (`arch/counters.rs`).
+    // Invariant: whole blocks, `counter_bits` slices of two words each (`arch/counters.rs`).
     counters: B,
 }
 
@@ -145,44 +145,41 @@ impl<B: Bits<Word = u64>> Counting<B> {
         self.lanes(|all, slice| all & slice).map(|lane| u64::from(lane.count_ones())).sum()
     }
 
-    /// Returns the plain filter of the same items, a fourth of the size or less. It answers alike.
-    ///
-    /// # Errors
-    ///
-    /// [`PlanError::Memory`].
-    pub fn to_bloom(&self) -> Result<Bloom, PlanError> {
-        let bits = self.plan.bits() / u64::from(self.counter_bits);
-        let (items, rate) = (self.plan.items(), self.plan.rate());
-        let plan = Plan::from_parts(Kind::SplitBlock, items, rate, bits, Shape::Probes(8))?;
-        let mut bloom = Bloom::new(&plan, self.hasher)?;
-        for (word, lane) in bloom.words_mut().iter_mut().zip(self.lanes(|any, slice| any | slice)) {
-            *word = lane;
-        }
-        Ok(bloom)
+    /// Returns the share of counters above zero in each block, in order. Reads all.
+    pub fn fill_by_block(&self) -> Vec<f64> {
+        let fill = |block: &[u64]| {
+            let ones: u32 = block.iter().map(|lanes| lanes.count_ones()).sum();
+            f64::from(ones) / (SLICE_WORDS as f64 * 64.0)
+        };
+        self.projected().chunks_exact(SLICE_WORDS).map(fill).collect()
     }
 
-    /// Joins the slices of each lane, in the order of the plain filter's words.
+    /// Joins the slices of each block, into the words that a plain filter of the same blocks has.
     fn lanes(&self, join: impl Fn(u64, u64) -> u64) -> impl Iterator<Item = u64> {
-        let blocks = self.counters.words().chunks_exact(LANES * self.counter_bits as usize);
+        let blocks = self.counters.words().chunks_exact(self.block_words());
         blocks.flat_map(move |block| {
-            let mut lanes = [0; LANES];
-            lanes.copy_from_slice(&block[..LANES]);
-            for slice in block[LANES..].chunks_exact(LANES) {
-                lanes.iter_mut().zip(slice).for_each(|(lane, &bits)| *lane = join(*lane, bits));
-            }
-            lanes
+            let (slices, _) = block.as_chunks::<SLICE_WORDS>();
+            let both = |one: [u64; SLICE_WORDS], other: &[u64; SLICE_WORDS]| {
+                std::array::from_fn(|i| join(one[i], other[i]))
+            };
+            slices[1..].iter().fold(slices[0], both)
         })
     }
 
-    /// The bits of the plain filter.
+    /// The bits of a plain filter of the same items.
     fn projected(&self) -> Vec<u64> {
         self.lanes(|any, slice| any | slice).collect()
+    }
+
+    #[inline(always)]
+    fn block_words(&self) -> usize {
+        SLICE_WORDS * self.counter_bits as usize
     }
 
     /// The first word of the block of `hash`.
     #[inline(always)]
     fn first_word(&self, hash: u64) -> usize {
-        let block_words = LANES * self.counter_bits as usize;
+        let block_words = self.block_words();
         scale(hash, (self.counters.words().len() / block_words) as u64) as usize * block_words
     }
 }
@@ -199,17 +196,13 @@ impl<B: Bits<Word = u64>> Filter for Counting<B> {
 
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        let mut answer = [0];
-        (self.kernels.contains_each)(self.counters.words(), &[hash], &mut answer);
-        answer[0] != 0
+        (self.kernels.contains)(self.counters.words(), hash)
     }
 
     #[inline]
     fn prefetch_hash(&self, hash: u64) {
-        let (words, first) = (self.counters.words(), self.first_word(hash));
-        for slice in 0..self.counter_bits as usize {
-            prefetch_index(words, first + slice * LANES);
-        }
+        let first = self.first_word(hash);
+        prefetch_lines(self.counters.words(), first..first + self.block_words());
     }
 
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
@@ -221,7 +214,7 @@ impl<B: Bits<Word = u64>> Filter for Counting<B> {
     }
 
     fn estimate_rate(&self) -> f64 {
-        lanes_rate(&self.projected(), SplitBlock::WORDS, 64)
+        lanes_rate(&self.projected(), SLICE_WORDS, Narrow::LANE_BITS)
     }
 
     /// Returns the share of counters above zero.
@@ -234,12 +227,12 @@ impl<B: Bits<Word = u64>> Filter for Counting<B> {
 impl<B: Bits<Word = u64>> Count for Counting<B> {
     fn count_hash(&self, hash: u64) -> u64 {
         let block = &self.counters.words()[self.first_word(hash)..];
-        let (_, mut lowest) = SplitBlock::locate(hash, 1);
+        let mut lowest = Narrow::mask(hash);
         // From the highest bit down: of the counters that may be the lowest, those without it.
         let mut count = 0;
-        for slice in block.chunks_exact(LANES).take(self.counter_bits as usize).rev() {
-            let without: [u64; LANES] = std::array::from_fn(|i| lowest[i] & !slice[i]);
-            let has_all = without == [0; LANES];
+        for slice in block.chunks_exact(SLICE_WORDS).take(self.counter_bits as usize).rev() {
+            let without: [u64; SLICE_WORDS] = std::array::from_fn(|i| lowest[i] & !slice[i]);
+            let has_all = without == [0; SLICE_WORDS];
             count = count << 1 | u64::from(has_all);
             if !has_all {
                 lowest = without;
@@ -255,9 +248,7 @@ impl<B: Bits<Word = u64>> Count for Counting<B> {
 
 impl<B: BitsMut> Insert for Counting<B> {
     fn insert_hash(&mut self, hash: u64) -> bool {
-        let mut answer = [0];
-        (self.kernels.insert_each)(self.counters.words_mut(), &[hash], &mut answer);
-        answer[0] != 0
+        (self.kernels.insert)(self.counters.words_mut(), hash)
     }
 
     fn insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64]) {
@@ -282,11 +273,11 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Counting<C>> for Counting<B> {
         if expected != found {
             return Err(MergeError::Layout { expected, found });
         }
-        let block_words = LANES * self.counter_bits as usize;
+        let block_words = self.block_words();
         let blocks = self.counters.words_mut().chunks_exact_mut(block_words);
         for (block, other) in blocks.zip(other.counters.words().chunks_exact(block_words)) {
-            for lane in 0..LANES {
-                let slices = (lane..block_words).step_by(LANES);
+            for word in 0..SLICE_WORDS {
+                let slices = (word..block_words).step_by(SLICE_WORDS);
                 let mut carry = 0;
                 for i in slices.clone() {
                     let (one, two) = (block[i], other[i]);
@@ -350,21 +341,33 @@ mod tests {
     }
 
     #[test]
-    fn it_answers_as_the_plain_filter_of_its_blocks() {
+    fn it_answers_as_a_plain_filter_of_its_blocks() {
         for counter_bits in [4, 8, 16] {
             let mut counting = small(counter_bits);
-            let mut bloom =
-                Bloom::<SplitBlock>::new(counting.to_bloom().unwrap().plan(), Hasher::default())
-                    .unwrap();
+            let blocks = counting.bits().words().len() / counting.block_words();
+            let mut plain = vec![[0; SLICE_WORDS]; blocks];
+            let locate = |item: u64| {
+                let hash = Hasher::default().hash_item(&item);
+                (scale(hash, blocks as u64) as usize, Narrow::mask(hash))
+            };
+            let holds = |block: &[u64; SLICE_WORDS], mask: [u64; SLICE_WORDS]| {
+                block.iter().zip(mask).all(|(word, mask)| word & mask == mask)
+            };
             for item in 0..150_u64 {
-                assert_eq!(counting.insert(&item), bloom.insert(&item));
+                let (block, mask) = locate(item);
+                assert_eq!(counting.insert(&item), !holds(&plain[block], mask));
+                plain[block].iter_mut().zip(mask).for_each(|(word, mask)| *word |= mask);
             }
-            assert_eq!(counting.to_bloom().unwrap(), bloom);
-            assert_eq!(counting.estimate_rate(), bloom.estimate_rate());
-            assert_eq!(counting.estimate_items(), bloom.estimate_items());
-            assert_eq!(counting.fill(), bloom.fill());
+            let words = plain.concat();
+            assert_eq!(counting.projected(), words);
+            let ones: u32 = words.iter().map(|word| word.count_ones()).sum();
+            let fill = f64::from(ones) / (words.len() as f64 * 64.0);
+            assert!((counting.fill() - fill).abs() < 1e-12);
+            let fills = counting.fill_by_block();
+            assert!((fills.iter().sum::<f64>() / fills.len() as f64 - fill).abs() < 1e-12);
             for item in 0..10_000_u64 {
-                assert_eq!(counting.contains(&item), bloom.contains(&item));
+                let (block, mask) = locate(item);
+                assert_eq!(counting.contains(&item), holds(&plain[block], mask));
             }
         }
     }

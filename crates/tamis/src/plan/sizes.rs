@@ -14,7 +14,7 @@ const MAX_PROBES: u32 = 255;
 const USUAL_BUCKET: u32 = 2;
 
 /// Bits before the blocks of a window filter: one line of clock (`window/mod.rs`).
-pub(crate) const WINDOW_HEAD_BITS: u64 = 512;
+const WINDOW_HEAD_BITS: u64 = 512;
 
 /// Returns the shape in which this kind is planned unless another is asked for. That of a classic
 /// filter and of a window depends on the rate.
@@ -42,42 +42,29 @@ pub(super) fn fewest(kind: Kind, shape: Shape, items: u64, rate: f64) -> Option<
             return (items <= growth.max_entries())
                 .then_some((growth.bits_at(items), growth.shape()));
         }
-        (_, Shape::Counters(counter_bits)) => {
-            let bits = fewest_blocks(Kind::SplitBlock, items, rate)? * 512;
-            bits.checked_mul(u64::from(counter_bits))?
+        (_, Shape::Probes(_) | Shape::Counters(_) | Shape::Slices(_)) => {
+            let enough = |places: u64| places_rate(kind, shape, items, places) <= rate;
+            let places = smallest(1, max_places(kind, shape), enough)?;
+            head_bits(shape) + places * place_bits(kind, shape)
         }
-        (_, Shape::Slices(slices)) => {
-            let enough = |blocks: u64| slices_rate(slices, items, blocks) <= rate;
-            let blocks = smallest(1, max_blocks(kind), enough)?;
-            blocks.checked_mul(slice_block_bits(slices))?.checked_add(WINDOW_HEAD_BITS)?
-        }
-        (kind, Shape::Probes(_)) => fewest_blocks(kind, items, rate)? * block_bits(kind),
     };
     (bits <= MAX_BITS).then_some((bits, shape))
 }
 
 /// Returns the bits of the largest filter of this kind and shape within `max_bytes`.
 pub(super) fn usable_bits(kind: Kind, shape: Shape, max_bytes: u64) -> Option<u64> {
-    let blocks_of = |block_bits: u64, max_bytes: u64, max_blocks: u64| {
-        (max_bytes / (block_bits / 8)).min(max_blocks) * block_bits
-    };
     let bits = match (kind, shape) {
         (Kind::Classic, _) | (_, Shape::Slots { .. } | Shape::Prefixes { .. }) => {
             (max_bytes / 8).saturating_mul(64).min(MAX_BITS)
         }
-        (_, Shape::Counters(counter_bits)) => {
-            let block_bits = 512 * u64::from(counter_bits);
-            blocks_of(block_bits, max_bytes, MAX_BITS / block_bits)
-        }
-        (_, Shape::Slices(slices)) => {
-            let block_bits = slice_block_bits(slices);
-            let left = max_bytes.saturating_sub(WINDOW_HEAD_BITS / 8);
-            match blocks_of(block_bits, left, MAX_BITS / block_bits - 1) {
+        (_, Shape::Probes(_) | Shape::Counters(_) | Shape::Slices(_)) => {
+            let place_bits = place_bits(kind, shape);
+            let left = max_bytes.saturating_sub(head_bits(shape) / 8);
+            match (left / (place_bits / 8)).min(max_places(kind, shape)) {
                 0 => 0,
-                bits => WINDOW_HEAD_BITS + bits,
+                places => head_bits(shape) + places * place_bits,
             }
         }
-        (kind, Shape::Probes(_)) => blocks_of(block_bits(kind), max_bytes, max_blocks(kind)),
     };
     (bits > 0).then_some(bits)
 }
@@ -145,15 +132,8 @@ pub(super) fn rate_of(kind: Kind, shape: Shape, bits: u64, items: u64) -> f64 {
             cuckoo_table(shape, bits).map_or(1.0, |table| cuckoo::rate_at(&table, items))
         }
         (_, Shape::Prefixes { .. }) => Growth::of_shape(shape).map_or(1.0, |it| it.rate_at(items)),
-        (_, Shape::Counters(counter_bits)) => {
-            blocks_rate(items, bits / (512 * u64::from(counter_bits)), 64)
-        }
-        (_, Shape::Slices(slices)) => {
-            let blocks = (bits - WINDOW_HEAD_BITS) / slice_block_bits(slices);
-            slices_rate(slices, items, blocks)
-        }
-        (kind, Shape::Probes(_)) => {
-            blocks_rate(items, bits / block_bits(kind), block_bits(kind) / u64::from(LANES))
+        (_, Shape::Probes(_) | Shape::Counters(_) | Shape::Slices(_)) => {
+            places_rate(kind, shape, items, places(kind, shape, bits))
         }
     }
 }
@@ -167,13 +147,10 @@ pub(super) fn is_valid(kind: Kind, shape: Shape, bits: u64) -> bool {
         (Kind::Classic, _) => true,
         (_, Shape::Slots { .. }) => cuckoo_table(shape, bits).is_some(),
         (_, Shape::Prefixes { .. }) => bits.is_multiple_of(64) && Growth::of_shape(shape).is_some(),
-        (_, Shape::Counters(counter_bits)) => bits.is_multiple_of(512 * u64::from(counter_bits)),
-        (_, Shape::Slices(slices)) => {
-            bits > WINDOW_HEAD_BITS
-                && (bits - WINDOW_HEAD_BITS).is_multiple_of(slice_block_bits(slices))
-        }
-        (kind, Shape::Probes(_)) => {
-            bits.is_multiple_of(block_bits(kind)) && bits / block_bits(kind) <= max_blocks(kind)
+        (_, Shape::Probes(_) | Shape::Counters(_) | Shape::Slices(_)) => {
+            let places_bits = bits.saturating_sub(head_bits(shape));
+            places_bits.is_multiple_of(place_bits(kind, shape))
+                && (1..=max_places(kind, shape)).contains(&places(kind, shape, bits))
         }
     }
 }
@@ -216,48 +193,65 @@ fn growing_shape(rate: f64) -> Option<Shape> {
     Growth::for_rate(rate).map(Growth::shape)
 }
 
-/// Bits of a block of a filter that sets one bit in each of eight lanes.
-const fn block_bits(kind: Kind) -> u64 {
-    match kind {
-        Kind::Parquet => 256,
-        _ => 512,
+/// Bits of a lane: an item sets one in each of the eight of a block.
+///
+/// A block of a counting filter has several bits a counter, and a window has one for each slice: they are so narrow that all of
+/// it is one cache line, where it can be.
+pub(super) const fn lane_bits(kind: Kind, shape: Shape) -> u64 {
+    match (kind, shape) {
+        (Kind::Parquet, _) | (_, Shape::Slices(1)) => 32,
+        (_, Shape::Counters(_) | Shape::Slices(_)) => 16,
+        _ => 64,
     }
 }
 
-/// Bits of the blocks that a window filter has at one place: a block of each slice.
-pub(crate) const fn slice_block_bits(slices: u32) -> u64 {
-    512 * (slices as u64 + 1)
+/// Bits of all that lies at the place of an item: a block, with all bits of its counters, or of each slice.
+pub(super) const fn place_bits(kind: Kind, shape: Shape) -> u64 {
+    let layers = match shape {
+        Shape::Counters(counter_bits) => counter_bits as u64,
+        Shape::Slices(slices) => slices as u64 + 1,
+        _ => 1,
+    };
+    LANES as u64 * lane_bits(kind, shape) * layers
 }
 
-const fn max_blocks(kind: Kind) -> u64 {
+/// Bits before the places.
+const fn head_bits(shape: Shape) -> u64 {
+    match shape {
+        Shape::Slices(_) => WINDOW_HEAD_BITS,
+        _ => 0,
+    }
+}
+
+/// How many places so many bits are.
+pub(super) const fn places(kind: Kind, shape: Shape, bits: u64) -> u64 {
+    bits.saturating_sub(head_bits(shape)) / place_bits(kind, shape)
+}
+
+const fn max_places(kind: Kind, shape: Shape) -> u64 {
     match kind {
         // Its rule takes the block from 32 bits of the hash; 2³¹ − 1 bytes is what its files can say.
         Kind::Parquet => (1 << 31) / 32 - 1,
-        _ => MAX_BITS / 512,
+        _ => places(kind, shape, MAX_BITS),
     }
 }
 
-fn fewest_blocks(kind: Kind, items: u64, rate: f64) -> Option<u64> {
-    let lane_bits = block_bits(kind) / u64::from(LANES);
-    smallest(1, max_blocks(kind), |blocks| blocks_rate(items, blocks, lane_bits) <= rate)
-}
-
-/// The rate of a window of `slices` and one more, each of `blocks`, that all hold their share of `items`.
-fn slices_rate(slices: u32, items: u64, blocks: u64) -> f64 {
-    let of_slice = blocks_rate(items.div_ceil(u64::from(slices)), blocks, 64);
+/// The rate of so many places; all slices of a window, and one more, hold their share of `items`.
+fn places_rate(kind: Kind, shape: Shape, items: u64, places: u64) -> f64 {
+    let lane_bits = lane_bits(kind, shape);
+    let Shape::Slices(slices) = shape else { return blocks_rate(items, places, lane_bits) };
+    let of_slice = blocks_rate(items.div_ceil(u64::from(slices)), places, lane_bits);
     // 1 − (1 − r)ⁿ, which would lose the digits of a low rate.
     -((f64::from(slices) + 1.0) * (-of_slice).ln_1p()).exp_m1()
 }
 
-/// Returns the number of slices for a window: fewer slices hold more of what is already forgotten,
-/// more slices share the rate among them and are a line more a lookup each. At 1 % the memory is lowest
-/// at six, and three take 3 % more; at 0.1 % it takes four.
+/// Returns the number of slices for a window: one or three, with which a place is just one cache line, whichever
+/// takes fewer bits. At 1 % three take a seventh less, and as many as six or eight would; from 10⁻⁵ on one does.
 fn best_slices(items: u64, rate: f64) -> u32 {
-    let bits = |slices: u32| {
-        fewest(Kind::Window, Shape::Slices(slices), items, rate).map_or(u64::MAX, |(bits, _)| bits)
+    let bits = |slices: &u32| {
+        fewest(Kind::Window, Shape::Slices(*slices), items, rate).map_or(u64::MAX, |(bits, _)| bits)
     };
-    let least = (1..=8).map(bits).min().expect("eight numbers of slices");
-    (1..=8).find(|&slices| bits(slices) <= least.saturating_add(least / 32)).unwrap_or(4)
+    [3, 1].into_iter().min_by_key(bits).expect("two numbers of slices")
 }
 
 /// Returns the fewest bits, with their probes, that keep `rate` at `items`.

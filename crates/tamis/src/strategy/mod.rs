@@ -2,6 +2,7 @@
 
 mod by_stripe;
 mod classic;
+mod narrow;
 mod parquet;
 pub(crate) mod redis;
 mod split_block;
@@ -10,6 +11,7 @@ use std::fmt;
 use std::ops::Range;
 
 pub use classic::Classic;
+pub(crate) use narrow::Narrow;
 pub use parquet::Parquet;
 pub use redis::RedisHash;
 pub use split_block::SplitBlock;

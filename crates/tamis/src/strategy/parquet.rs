@@ -39,12 +39,17 @@ impl Parquet {
         (((hash >> 32) * blocks as u64) >> 32) as usize
     }
 
+    /// Returns the bit of `hash` in each lane.
+    #[inline(always)]
+    pub(crate) fn mask(hash: u64) -> [u64; 4] {
+        let bit = |lane: usize| 1_u64 << ((hash as u32).wrapping_mul(Self::SALTS[lane]) >> 27);
+        [0, 2, 4, 6].map(|lane| bit(lane) | bit(lane + 1) << 32)
+    }
+
     /// Returns the block of `hash` and its bit in each lane.
     #[inline(always)]
     pub(crate) fn locate(hash: u64, blocks: usize) -> (usize, [u64; 4]) {
-        let bit = |lane: usize| 1_u64 << ((hash as u32).wrapping_mul(Self::SALTS[lane]) >> 27);
-        let mask = [0, 2, 4, 6].map(|lane| bit(lane) | bit(lane + 1) << 32);
-        (Self::block(hash, blocks), mask)
+        (Self::block(hash, blocks), Self::mask(hash))
     }
 }
 

@@ -1,21 +1,23 @@
 //! The window filter: it forgets items after a time, or after so many others.
 //!
 //! ```text
-//! span W = l slices          one place of the filter, l + 1 = 5 neighbouring lines
-//!                            ┌────────┬────────┬────────┬────────┬────────┐
-//!  items come ─▶ slice 7     │ 5      │ 6      │ 7 now  │ 3      │ 4      │   slice g in block g mod 5
-//!                            └────────┴────────┴────────┴────────┴────────┘
-//!                                                  ▲ when slice 8 begins, 3 is cleared and becomes 8
+//! span W = l slices          one place of the filter, l + 1 = 4 neighbouring blocks
+//!                            ┌────────┬────────┬────────┬────────┐
+//!  items come ─▶ slice 6     │ 4      │ 5      │ 6 now  │ 3      │   slice g in block g mod 4
+//!                            └────────┴────────┴────────┴────────┘
+//!                                                  ▲ when slice 7 begins, 3 is cleared and becomes 7
 //! ```
 //!
-//! A ring of l + 1 split-block filters, the slices. Items go into the present one; when a slice has lasted its
+//! A ring of l + 1 filters of blocks, the slices. Items go into the present one; when a slice has lasted its
 //! share W/l of the span, the oldest is cleared and becomes the present one. So an item is remembered while l
 //! full slices follow its own, at least W, and is forgotten with its slice, at most W·(1 + 1/l) after it came.
-//! The blocks of all slices at one place are neighbours, so that a lookup tests neighbouring lines.
+//! The blocks of all slices at one place are neighbours, and so narrow that those of three slices and one are
+//! a cache line: eight lanes of 16 bits (`strategy/narrow.rs`). Those of one slice and one are a line too with
+//! lanes of 32, whose bits are Parquet's.
 //!
 //! Against the age-partitioned Bloom filter (Shtul, Baquero, Almeida, "Age-Partitioned Bloom Filters", 2020),
 //! which sets k bits in k of its k + l slices and needs 35 bits an item at 1 % and l = 7: whole slices
-//! of one filter each need 17, because only one item in l + 1 is stored past its time, and test l + 1 lines
+//! of one filter each need 21, because only one item in l + 1 is stored past its time, and test one line
 //! instead of up to k + l bits all over the memory.
 //!
 //! There is no clock in here: [`Window::advance`] is told the time.
@@ -23,13 +25,13 @@
 mod clock;
 
 use crate::arch::places::{self, Places};
-use crate::arch::{self, prefetch_index};
+use crate::arch::{self, prefetch_lines};
 use crate::bits::{BitView, Bitmap, Bits, BitsMut};
 use crate::filter::{Filter, Insert, Merge, MergeError, Step, in_batches};
 use crate::hash::Hasher;
 use crate::plan::{Plan, PlanError};
 use crate::shape::Shape;
-use crate::strategy::{Kind, SplitBlock, lanes_rate};
+use crate::strategy::{Kind, lanes_rate};
 use clock::Clock;
 pub use clock::Span;
 
@@ -42,7 +44,7 @@ pub use clock::Span;
 ///
 /// Where items are counted the rate holds for ever, without merges. Where time is told it holds while no slice gets more than its
 /// share of the planned items: plan one slice ([`Plan::window`]) for items that may all come at once; it
-/// takes a third more memory than four, and an item is forgotten within two spans.
+/// takes a sixth more memory than three, and an item is forgotten within two spans.
 ///
 /// # Examples
 ///
@@ -135,9 +137,9 @@ impl<'a> Window<BitView<'a>> {
 
 impl<B: Bits<Word = u64>> Window<B> {
     fn of(plan: &Plan, hasher: Hasher, clock: Clock, bits: B) -> Self {
-        let slots = clock.slots();
-        let len = (bits.words().len() - Clock::WORDS) / (slots * SplitBlock::WORDS);
-        let places = Places { len: len as u64, slots };
+        // A block has eight lanes.
+        let block_words = plan.lane_bits() as usize * 8 / 64;
+        let places = Places { len: plan.places(), slots: clock.slots(), block_words };
         Self { plan: *plan, hasher, clock, level: arch::level(), places, bits }
     }
 
@@ -199,25 +201,24 @@ impl<B: Bits<Word = u64>> Window<B> {
         mut each: impl FnMut(&[u64]) -> Result<(), E>,
     ) -> Result<(), E> {
         each(&self.clock.to_words())?;
-        each(&self.bits.words()[Clock::WORDS..])
+        each(self.words())
     }
 
-    /// Returns the place of `hash`, a block for each slice.
+    /// The words of all places.
     #[inline(always)]
-    fn place(&self, hash: u64) -> &[u64] {
-        let first = Clock::WORDS + self.places.first_word(hash);
-        &self.bits.words()[first..first + self.places.len_words()]
+    fn words(&self) -> &[u64] {
+        &self.bits.words()[Clock::WORDS..]
     }
 
     fn places(&self) -> std::slice::ChunksExact<'_, u64> {
-        self.bits.words()[Clock::WORDS..].chunks_exact(self.places.len_words())
+        self.words().chunks_exact(self.places.len_words())
     }
 
     /// Counts the bits that are set in each slot.
     fn ones(&self) -> Vec<u64> {
         let mut ones = vec![0; self.clock.slots()];
         for place in self.places() {
-            for (ones, block) in ones.iter_mut().zip(place.chunks_exact(SplitBlock::WORDS)) {
+            for (ones, block) in ones.iter_mut().zip(place.chunks_exact(self.places.block_words)) {
                 *ones += block.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
             }
         }
@@ -225,7 +226,7 @@ impl<B: Bits<Word = u64>> Window<B> {
     }
 
     fn slot_bits(&self) -> f64 {
-        self.places().len() as f64 * SplitBlock::WORDS as f64 * 64.0
+        self.places().len() as f64 * self.places.block_words as f64 * 64.0
     }
 }
 
@@ -237,15 +238,14 @@ impl<B: BitsMut> Window<B> {
             return;
         }
         let cleared = self.clock.turn();
-        let len = slots * SplitBlock::WORDS;
+        let places = self.places;
         let words = &mut self.bits.words_mut()[Clock::WORDS..];
         if cleared.len() == slots {
             words.fill(0);
         } else {
-            for place in words.chunks_exact_mut(len) {
+            for place in words.chunks_exact_mut(places.len_words()) {
                 for slot in cleared.clone() {
-                    let first = slot % slots * SplitBlock::WORDS;
-                    place[first..first + SplitBlock::WORDS].fill(0);
+                    place[places.block(slot % slots)].fill(0);
                 }
             }
         }
@@ -280,29 +280,24 @@ impl<B: Bits<Word = u64>> Filter for Window<B> {
 
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        let place = self.place(hash);
+        let place = &self.words()[self.places.words(hash)];
+        let holds = |blocks: &[u64]| places::contains(self.level, blocks, self.places, hash);
         if self.clock.all_live() {
-            return arch::contains_any_512(self.level, place, hash);
+            return holds(place);
         }
-        let blocks = place.chunks_exact(SplitBlock::WORDS);
-        blocks.enumerate().any(|(slot, block)| {
-            self.clock.is_live(slot) && arch::contains_one_512(self.level, block, hash)
-        })
+        let blocks = place.chunks_exact(self.places.block_words);
+        blocks.enumerate().any(|(slot, block)| self.clock.is_live(slot) && holds(block))
     }
 
     #[inline]
     fn prefetch_hash(&self, hash: u64) {
-        let first = Clock::WORDS + self.places.first_word(hash);
-        for slot in 0..self.places.slots {
-            prefetch_index(self.bits.words(), first + slot * SplitBlock::WORDS);
-        }
+        prefetch_lines(self.words(), self.places.words(hash));
     }
 
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
         assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
         if self.clock.all_live() {
-            let words = &self.bits.words()[Clock::WORDS..];
-            places::contains_each(self.level, words, self.places, hashes, answers);
+            places::contains_each(self.level, self.words(), self.places, hashes, answers);
             return;
         }
         in_batches(hashes, answers, |step, hash| match step {
@@ -325,10 +320,12 @@ impl<B: Bits<Word = u64>> Filter for Window<B> {
     }
 
     fn estimate_rate(&self) -> f64 {
+        let (block_words, lane_bits) = (self.places.block_words, self.plan.lane_bits() as u32);
         let of_place = |place: &[u64]| {
-            let blocks = place.chunks_exact(SplitBlock::WORDS).enumerate();
+            let blocks = place.chunks_exact(block_words).enumerate();
             let live = blocks.filter(|&(slot, _)| self.clock.is_live(slot));
-            1.0 - live.map(|(_, block)| 1.0 - lanes_rate(block, 8, 64)).product::<f64>()
+            let passes = |block| 1.0 - lanes_rate(block, block_words, lane_bits);
+            1.0 - live.map(|(_, block)| passes(block)).product::<f64>()
         };
         self.places().map(of_place).sum::<f64>() / self.places().len() as f64
     }
@@ -404,14 +401,12 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Window<C>> for Window<B> {
         }
         let pairs = self.clock.merge(&other.clock).ok_or(MergeError::Span)?;
         self.turn();
-        let len = self.places.len_words();
+        let places = self.places;
         let words = &mut self.bits.words_mut()[Clock::WORDS..];
-        for (place, other) in words.chunks_exact_mut(len).zip(other.places()) {
+        for (place, other) in words.chunks_exact_mut(places.len_words()).zip(other.places()) {
             for &(to, from) in &pairs {
-                let (to, from) = (to * SplitBlock::WORDS, from * SplitBlock::WORDS);
-                for i in 0..SplitBlock::WORDS {
-                    place[to + i] |= other[from + i];
-                }
+                let block = place[places.block(to)].iter_mut();
+                block.zip(&other[places.block(from)]).for_each(|(to, from)| *to |= from);
             }
         }
         Ok(())

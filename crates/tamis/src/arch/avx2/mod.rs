@@ -1,17 +1,15 @@
 //! Kernels for AVX2: a block of the default filter is two registers, a Parquet block is one.
 
+mod blocks;
 mod cuckoo;
 mod hash;
 mod parquet;
-mod slice;
 mod split_block;
 
+pub(super) use blocks::{Narrow, Wide, each_ahead};
 pub(super) use cuckoo::{contains_pairs, keys};
 pub(super) use parquet::contains_one_256;
-pub(super) use slice::Slice;
-pub(super) use split_block::{
-    contains_any_512, contains_one_512, insert_512_shared, insert_one_512,
-};
+pub(super) use split_block::{contains_one_512, insert_512_shared, insert_one_512};
 
 use super::batch::{BATCH, Located};
 use super::memory::prefetch_address;

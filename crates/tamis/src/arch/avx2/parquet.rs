@@ -73,7 +73,7 @@ fn locate(len_words: usize, hashes: &[u64], located: &mut Located) {
 /// The bits of `hash`, one in each 32-bit lane.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn bits(hash: u64) -> __m256i {
+pub(super) fn bits(hash: u64) -> __m256i {
     // SAFETY: 32 readable bytes.
     let salts = unsafe { _mm256_loadu_si256(Parquet::SALTS.as_ptr().cast()) };
     let product = _mm256_mullo_epi32(_mm256_set1_epi32(hash as i32), salts);

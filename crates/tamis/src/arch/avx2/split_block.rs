@@ -71,54 +71,6 @@ pub(in crate::arch) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) 
     flag != 0
 }
 
-/// Tests one item in each block of `place`: true if one of them holds it. As [`contains_one_512`], it
-/// inlines; the numbers of the item's bits are computed once.
-///
-/// # Safety
-///
-/// The CPU has AVX2; `place` is one block or more, and nothing else.
-#[inline(always)]
-pub(in crate::arch) unsafe fn contains_any_512(place: &[u64], hash: u64) -> bool {
-    let holding: u64;
-    let blocks = place.as_ptr_range();
-    // SAFETY: every block is 64 readable bytes. `vzeroupper`: as in `contains_one_512`.
-    unsafe {
-        asm!(
-            "vmovq xmm0, {spread}",
-            "vpbroadcastq ymm0, xmm0",
-            "vmovdqa ymm4, ymmword ptr [rip + {lanes} + 96]",
-            "vpsrlvq ymm1, ymm0, ymmword ptr [rip + {lanes}]",
-            "vpsrlvq ymm0, ymm0, ymmword ptr [rip + {lanes} + 32]",
-            "vpand ymm1, ymm1, ymmword ptr [rip + {lanes} + 64]",
-            "vpand ymm0, ymm0, ymmword ptr [rip + {lanes} + 64]",
-            "xor {holding:e}, {holding:e}",
-            "2:",
-            "vmovdqu ymm2, ymmword ptr [{block}]",
-            "vmovdqu ymm3, ymmword ptr [{block} + 32]",
-            "vpsrlvq ymm2, ymm2, ymm1",
-            "vpsrlvq ymm3, ymm3, ymm0",
-            "vpand ymm2, ymm2, ymm3",
-            "vptest ymm2, ymm4",
-            "adc {holding}, 0",
-            "add {block}, 64",
-            "cmp {block}, {end}",
-            "jb 2b",
-            "vzeroupper",
-            spread = in(reg) SplitBlock::spread(hash),
-            lanes = sym LANES,
-            block = inout(reg) blocks.start => _,
-            end = in(reg) blocks.end,
-            holding = out(reg) holding,
-            out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _,
-            out("ymm4") _, out("ymm5") _, out("ymm6") _, out("ymm7") _,
-            out("ymm8") _, out("ymm9") _, out("ymm10") _, out("ymm11") _,
-            out("ymm12") _, out("ymm13") _, out("ymm14") _, out("ymm15") _,
-            options(readonly, nostack),
-        );
-    }
-    holding != 0
-}
-
 /// Sets one item's bits; true if one of them was not set. As [`contains_one_512`], it inlines.
 ///
 /// # Safety

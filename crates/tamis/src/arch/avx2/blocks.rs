@@ -1,0 +1,176 @@
+//! Blocks that are a register, for filters that lay several side by side.
+
+use std::arch::x86_64::*;
+use std::ops::Range;
+
+use super::parquet;
+use crate::arch::prefetch_lines;
+use crate::filter::GROUP;
+
+/// A narrow block or what is to be done with it: eight lanes of 16 bits.
+#[derive(Clone, Copy)]
+pub(in crate::arch) struct Narrow(__m128i);
+
+/// A block of Parquet's rule: eight lanes of 32 bits.
+#[derive(Clone, Copy)]
+pub(in crate::arch) struct Wide(__m256i);
+
+impl Narrow {
+    /// The bit of `hash` in each lane. Without shifts a lane, which there are none of for 16 bits: the bit is looked
+    /// up byte by byte.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::arch) fn mask(hash: u64) -> Self {
+        let low = _mm_cvtsi32_si128(hash as i32);
+        // Number i in bytes 2i and 2i + 1.
+        let numbers = _mm_unpacklo_epi8(low, _mm_srli_epi32::<4>(low));
+        let numbers = _mm_and_si128(numbers, _mm_set1_epi8(15));
+        let numbers = _mm_unpacklo_epi8(numbers, numbers);
+        // The upper byte of a lane has the bits 8 to 15.
+        let numbers = _mm_xor_si128(numbers, _mm_set1_epi16(0x0800));
+        let bits = _mm_setr_epi8(1, 2, 4, 8, 16, 32, 64, -128, 0, 0, 0, 0, 0, 0, 0, 0);
+        Narrow(_mm_shuffle_epi8(bits, numbers))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::arch) fn load(words: &[u64; 2]) -> Self {
+        // SAFETY: 16 readable bytes, and `loadu` asks for no alignment.
+        Narrow(unsafe { _mm_loadu_si128(words.as_ptr().cast()) })
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::arch) fn store(self, words: &mut [u64; 2]) {
+        // SAFETY: 16 writable bytes, and `storeu` asks for no alignment.
+        unsafe { _mm_storeu_si128(words.as_mut_ptr().cast(), self.0) };
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::arch) fn and(self, other: Self) -> Self {
+        Narrow(_mm_and_si128(self.0, other.0))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::arch) fn or(self, other: Self) -> Self {
+        Narrow(_mm_or_si128(self.0, other.0))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::arch) fn xor(self, other: Self) -> Self {
+        Narrow(_mm_xor_si128(self.0, other.0))
+    }
+
+    /// What is in `self` and not in `other`.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::arch) fn without(self, other: Self) -> Self {
+        Narrow(_mm_andnot_si128(other.0, self.0))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::arch) fn is_zero(self) -> bool {
+        _mm_testz_si128(self.0, self.0) == 1
+    }
+
+    /// Tells whether all of `other` is in `self`.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::arch) fn holds(self, other: Self) -> bool {
+        _mm_testc_si128(self.0, other.0) == 1
+    }
+
+    /// All of it, or nothing.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::arch) fn masked(self, is_kept: bool) -> Self {
+        self.and(Narrow(_mm_set1_epi64x(-i64::from(is_kept))))
+    }
+}
+
+impl Wide {
+    /// The bit of `hash` in each lane.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::arch) fn mask(hash: u64) -> Self {
+        Wide(parquet::bits(hash))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::arch) fn load(words: &[u64; 4]) -> Self {
+        // SAFETY: 32 readable bytes, and `loadu` asks for no alignment.
+        Wide(unsafe { _mm256_loadu_si256(words.as_ptr().cast()) })
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::arch) fn store(self, words: &mut [u64; 4]) {
+        // SAFETY: 32 writable bytes, and `storeu` asks for no alignment.
+        unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), self.0) };
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::arch) fn or(self, other: Self) -> Self {
+        Wide(_mm256_or_si256(self.0, other.0))
+    }
+
+    /// Tells whether all of `other` is in `self`.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::arch) fn holds(self, other: Self) -> bool {
+        _mm256_testc_si256(self.0, other.0) == 1
+    }
+
+    /// All of it, or nothing.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::arch) fn masked(self, is_kept: bool) -> Self {
+        Wide(_mm256_and_si256(self.0, _mm256_set1_epi64x(-i64::from(is_kept))))
+    }
+}
+
+/// Smaller filters lie in the second cache, whose latency the CPU hides by itself.
+const PREFETCH_FROM_WORDS: usize = (1 << 18) / 8;
+
+/// How many items ahead the memory is asked for.
+const AHEAD: usize = 2 * GROUP;
+
+/// As `in_batches`, which is not compiled for AVX2: answers each hash in order into a mask, and asks for the words at
+/// the `place` of a later one, unless there are few.
+///
+/// # Panics
+///
+/// If `answers` has not one word for each 64 hashes.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(in crate::arch) fn each_ahead(
+    words: *const [u64],
+    place: impl Fn(u64) -> Range<usize>,
+    hashes: &[u64],
+    answers: &mut [u64],
+    mut answer: impl FnMut(u64) -> bool,
+) {
+    assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+    let is_large = words.len() >= PREFETCH_FROM_WORDS && hashes.len() > 1;
+    if is_large {
+        for &hash in hashes.iter().take(AHEAD) {
+            prefetch_lines(words, place(hash));
+        }
+    }
+    for (word, first) in answers.iter_mut().zip((0..hashes.len()).step_by(64)) {
+        let mut mask = 0;
+        for (i, &hash) in hashes[first..].iter().take(64).enumerate() {
+            if is_large && let Some(&hash) = hashes.get(first + i + AHEAD) {
+                prefetch_lines(words, place(hash));
+            }
+            mask |= u64::from(answer(hash)) << i;
+        }
+        *word = mask;
+    }
+}

@@ -1,0 +1,43 @@
+//! The narrow block, of which several fit a cache line: 128 bits, eight lanes of 16.
+//!
+//! ```text
+//! low 32 bits of the hash: four from bit 0  4  8  12 16 20 24 28
+//!                                        │  │  │  │  │  │  │  │   a number below 16 each
+//!                                 lane   0  1  2  3  4  5  6  7   ▼ one bit in each
+//!                                      |16|16|16|16|16|16|16|16|
+//! ```
+//!
+//! Counting filters and windows have more than a bit for what the default filter has a bit, and lay all of it side by
+//! side. The block comes from the top bits of the hash and is theirs to find; the low 32 name the bits as they are.
+//! The narrower a block the less evenly blocks fill: at 1 % that takes an eighth more bits than the default's.
+
+/// Blocks of 128 bits.
+pub(crate) struct Narrow;
+
+impl Narrow {
+    /// Words in a block.
+    pub(crate) const WORDS: usize = 2;
+
+    /// Bits in a lane.
+    pub(crate) const LANE_BITS: u32 = 16;
+
+    /// Returns the bit of `hash` in each lane.
+    #[inline(always)]
+    pub(crate) fn mask(hash: u64) -> [u64; Self::WORDS] {
+        let bit = |lane: u64| 1_u64 << (hash >> (4 * lane) & 15) << (lane % 4 * 16);
+        [0, 4].map(|first| (first..first + 4).fold(0, |mask, lane| mask | bit(lane)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_digit_is_the_bit_of_a_lane() {
+        let lane = |digit: u64| 1_u64 << digit;
+        let of = |digits: [u64; 4]| (0..4).fold(0, |mask, i| mask | lane(digits[i]) << (16 * i));
+        let hash = 0xffff_ffff_fedc_3210;
+        assert_eq!(Narrow::mask(hash), [of([0, 1, 2, 3]), of([12, 13, 14, 15])]);
+    }
+}
