@@ -16,6 +16,8 @@ pub(in crate::arch) struct Narrow(__m128i);
 pub(in crate::arch) struct Wide(__m256i);
 
 impl Narrow {
+    pub(in crate::arch) const WORDS: usize = 2;
+
     /// The bit of `hash` in each lane. Without shifts a lane, which there are none of for 16 bits: the bit is looked
     /// up byte by byte.
     #[inline]
@@ -93,6 +95,8 @@ impl Narrow {
 }
 
 impl Wide {
+    pub(in crate::arch) const WORDS: usize = 4;
+
     /// The bit of `hash` in each lane.
     #[inline]
     #[target_feature(enable = "avx2")]
