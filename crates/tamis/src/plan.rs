@@ -274,7 +274,7 @@ impl Plan {
         match (self.kind, self.shape) {
             (Kind::Classic, Shape::Probes(probes)) => probes,
             (_, Shape::Probes(_)) => 1,
-            // What lies at a place is that many neighbouring lines, and some more where it is no power of two.
+            // Neighbours: where they are not whole lines, or half a line, some places reach into one more.
             (kind, Shape::Counters(_) | Shape::Slices(_)) => {
                 sizes::place_bits(kind, self.shape).div_ceil(LINE_BITS) as u32
             }
@@ -488,6 +488,18 @@ mod tests {
     }
 
     #[test]
+    fn usual_windows_and_counters_lie_in_one_line() {
+        for (rate, slices) in [(0.1, 3), (0.01, 3), (1e-3, 3), (1e-4, 3), (1e-5, 1), (1e-9, 1)] {
+            let plan = |kind| Plan::for_kind(kind, 1_000_000, rate).unwrap();
+            assert_eq!(plan(Kind::Window).shape(), Shape::Slices(slices), "{rate}");
+            assert_eq!(plan(Kind::Window).cache_lines(), 1);
+            assert_eq!(plan(Kind::Counting).cache_lines(), 1);
+        }
+        let lines = |slices| Plan::window(1000, 0.01, slices).unwrap().cache_lines();
+        assert_eq!([1, 2, 3, 4, 7, 8].map(lines), [1, 1, 1, 2, 2, 3]);
+    }
+
+    #[test]
     fn the_rate_of_a_window_keeps_its_digits() {
         let (items, rate) = (34_359_738_634, 4.656681724250834e-10);
         let plan = Plan::for_kind(Kind::Window, items, rate).unwrap();
@@ -536,6 +548,10 @@ mod tests {
         near(plan(Kind::SplitBlock, 0.01).bits_per_item(), 10.1);
         near(plan(Kind::SplitBlock, 0.001).bits_per_item(), 15.7);
         near(plan(Kind::Parquet, 0.01).bits_per_item(), 10.5);
+        near(plan(Kind::Counting, 0.01).bits_per_item(), 45.7);
+        near(Plan::counting(10_000_000, 0.01, 8).unwrap().bits_per_item(), 91.4);
+        near(plan(Kind::Window, 0.01).bits_per_item(), 21.0);
+        near(Plan::window(10_000_000, 0.01, 1).unwrap().bits_per_item(), 24.4);
         let low = Plan::new(10_000_000, 1e-5).unwrap();
         assert_eq!(low.kind(), Kind::Classic);
         near(low.bits_per_item(), 24.0);

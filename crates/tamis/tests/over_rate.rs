@@ -32,11 +32,14 @@ fn a_filter_at_capacity_is_not_over_its_rate() {
 #[test]
 fn a_filter_well_past_capacity_is_over_its_rate() {
     for kind in [Kind::SplitBlock, Kind::Parquet, Kind::Classic, Kind::Counting] {
-        for (items, excess) in [(1_000, 1.25), (30_000, 1.06), (300_000, 1.02)] {
+        // Narrow blocks fill less evenly, and tell less.
+        let more = if kind == Kind::Counting { 2.0 } else { 1.0 };
+        for (items, excess) in [(1_000, 0.25), (30_000, 0.06), (300_000, 0.02)] {
+            let inserted = (items as f64 * (1.0 + more * excess)) as u64;
             for rate in [0.3, 0.01, 0.0001] {
                 let plan = Plan::for_kind(kind, items, rate).unwrap();
                 for seed in 0..5 {
-                    let filter = filled(&plan, seed, (items as f64 * excess) as u64);
+                    let filter = filled(&plan, seed, inserted);
                     assert!(filter.is_over_rate(), "{kind}, {items} items at {rate}, seed {seed}");
                 }
             }

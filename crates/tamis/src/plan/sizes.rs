@@ -246,7 +246,7 @@ fn places_rate(kind: Kind, shape: Shape, items: u64, places: u64) -> f64 {
 }
 
 /// Returns the number of slices for a window: one or three, with which a place is just one cache line, whichever
-/// takes fewer bits. At 1 % three take a seventh less, and as many as six or eight would; from 10⁻⁵ on one does.
+/// takes fewer bits: three, a seventh less at 1 %, and from about 10⁻⁵ on one, for its wider lanes.
 fn best_slices(items: u64, rate: f64) -> u32 {
     let bits = |slices: &u32| {
         fewest(Kind::Window, Shape::Slices(*slices), items, rate).map_or(u64::MAX, |(bits, _)| bits)

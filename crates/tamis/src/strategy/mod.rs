@@ -30,13 +30,13 @@ pub enum Kind {
     Parquet = 2,
     /// The Bloom filter of 1970: any number of bits and probes.
     Classic = 3,
-    /// The split-block filter with counters for bits: items can be deleted.
+    /// Blocks of 128 counters, eight lanes of 16: items can be deleted.
     Counting = 4,
     /// Fingerprints in one of two buckets: items can be deleted and counted, in few bits.
     Cuckoo = 5,
     /// Prefixes of hashes in pages that split: any number of items.
     Growing = 6,
-    /// A ring of split-block filters: items are forgotten once they are out of the window.
+    /// A ring of filters of small blocks: items are forgotten once they are out of the window.
     Window = 7,
 }
 
@@ -74,7 +74,7 @@ impl Kind {
             Kind::Parquet => "the same in the layout of Parquet's column filters",
             Kind::Classic => "the fewest bits, one cache line a probe",
             Kind::Counting => {
-                "items can be deleted, and counted to 15 or more; four times the bits"
+                "items can be deleted, and counted to 15 or more; over four times the bits"
             }
             Kind::Cuckoo => "items can be deleted, and counted to 4; two cache lines a lookup",
             Kind::Growing => "any number of items at one rate, for ever",
