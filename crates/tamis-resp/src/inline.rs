@@ -1,0 +1,195 @@
+//! Inline commands: a line of words, as a person types them into a terminal.
+//!
+//! Words are parted by spaces, tabs and carriage returns. A word may hold parts in quotes: in double ones
+//! `\n`, `\r`, `\t`, `\b`, `\a` and `\xff` are bytes and any other escaped character is itself; in single
+//! ones only `\'` is an escape. What follows a closing quote must be white space. Vertical tabs and form
+//! feeds are white space there and before a word, but part of a word once it has begun. This is what Redis does;
+//! only a zero byte, at which Redis stops reading, is a byte like any other.
+
+use crate::Span;
+
+/// Tells whether words of the line may differ from its bytes.
+pub(crate) fn has_quotes(line: &[u8]) -> bool {
+    line.iter().any(|&byte| matches!(byte, b'"' | b'\''))
+}
+
+/// Appends where the words of a line without quotes are, which starts at the input's first byte.
+pub(crate) fn push_spans(line: &[u8], words: &mut Vec<Span>) {
+    let mut at = 0;
+    while let Some(skipped) = line[at..].iter().position(|&byte| !is_space(byte)) {
+        let start = at + skipped;
+        let len = line[start..].iter().position(|&byte| ends_word(byte));
+        at = len.map_or(line.len(), |len| start + len);
+        words.push(Span { start, end: at });
+    }
+}
+
+/// Returns the words of a line, or nothing if its quotes are not in order.
+pub(crate) fn unquote(line: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut words = Vec::new();
+    let mut rest = line;
+    loop {
+        while let [byte, behind @ ..] = rest
+            && is_space(*byte)
+        {
+            rest = behind;
+        }
+        if rest.is_empty() {
+            return Some(words);
+        }
+        words.push(word(&mut rest)?);
+    }
+}
+
+/// Takes a word off a line that starts with one.
+fn word(rest: &mut &[u8]) -> Option<Vec<u8>> {
+    let mut word = Vec::new();
+    while let [byte, behind @ ..] = *rest {
+        if ends_word(*byte) {
+            break;
+        }
+        *rest = behind;
+        match byte {
+            b'"' => double_quoted(rest, &mut word)?,
+            b'\'' => single_quoted(rest, &mut word)?,
+            _ => {
+                word.push(*byte);
+                continue;
+            }
+        }
+        return rest.first().is_none_or(|&byte| is_space(byte)).then_some(word);
+    }
+    Some(word)
+}
+
+/// Takes the bytes up to the closing double quote, and it, off a line.
+fn double_quoted(rest: &mut &[u8], word: &mut Vec<u8>) -> Option<()> {
+    loop {
+        let (byte, behind) = match *rest {
+            [b'"', behind @ ..] => {
+                *rest = behind;
+                return Some(());
+            }
+            [b'\\', b'x', high, low, behind @ ..]
+                if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
+            {
+                (nibble(*high) << 4 | nibble(*low), behind)
+            }
+            [b'\\', escaped, behind @ ..] => (unescape(*escaped), behind),
+            [byte, behind @ ..] => (*byte, behind),
+            [] => return None,
+        };
+        word.push(byte);
+        *rest = behind;
+    }
+}
+
+/// Takes the bytes up to the closing single quote, and it, off a line.
+fn single_quoted(rest: &mut &[u8], word: &mut Vec<u8>) -> Option<()> {
+    loop {
+        let (byte, behind) = match *rest {
+            [b'\'', behind @ ..] => {
+                *rest = behind;
+                return Some(());
+            }
+            [b'\\', b'\'', behind @ ..] => (b'\'', behind),
+            [byte, behind @ ..] => (*byte, behind),
+            [] => return None,
+        };
+        word.push(byte);
+        *rest = behind;
+    }
+}
+
+/// Returns the byte that an escaped character stands for in double quotes.
+fn unescape(escaped: u8) -> u8 {
+    match escaped {
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'b' => 0x08,
+        b'a' => 0x07,
+        other => other,
+    }
+}
+
+/// Returns the value of a hexadecimal digit.
+fn nibble(digit: u8) -> u8 {
+    match digit {
+        b'0'..=b'9' => digit - b'0',
+        _ => (digit | 0x20) - b'a' + 10,
+    }
+}
+
+/// White space before a word and behind a closing quote.
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
+}
+
+/// What ends a word outside quotes.
+fn ends_word(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn words_are_parted_and_unquoted_as_redis_does() {
+        let cases: &[(&[u8], &[&[u8]])] = &[
+            (b"", &[]),
+            (b" \t ", &[]),
+            (b"PING", &[b"PING"]),
+            (b"  GET  key\t", &[b"GET", b"key"]),
+            (b"a\rb", &[b"a", b"b"]),
+            (b"a\x0bb \x0bc", &[b"a\x0bb", b"c"]),
+            (b"a\0b", &[b"a\0b"]),
+            (b"set \"a b\" 'c d'", &[b"set", b"a b", b"c d"]),
+            (b"\"\" ''", &[b"", b""]),
+            (b"ab\"c d\"", &[b"abc d"]),
+            (b"\"\\n\\r\\t\\b\\a\\q\\\\\\\"\"", &[b"\n\r\t\x08\x07q\\\""]),
+            (b"\"\\xff\\x0A\\xg1\\x\"", &[b"\xff\nxg1x"]),
+            (b"'\\n\\'\\x41'", &[b"\\n'\\x41"]),
+            (b"a\\n", &[b"a\\n"]),
+            (b"\"a\"\x0bb", &[b"a", b"b"]),
+        ];
+        for (line, words) in cases {
+            assert_eq!(unquote(line).unwrap(), *words, "{:?}", line.escape_ascii().to_string());
+        }
+    }
+
+    #[test]
+    fn open_quotes_and_text_behind_closed_ones_are_refused() {
+        for line in
+            ["\"", "'", "a \"b", "a 'b", "\"a\"b", "'a'b", "\"a\"\"b\"", "\"\\\"", "'\\'", "\"a\\"]
+        {
+            assert_eq!(unquote(line.as_bytes()), None, "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_line_without_quotes_has_the_same_words_both_ways(
+            line in prop::collection::vec(prop::sample::select(&b"ab \t\r\x0b\x0c\\x\0\xff"[..]), 0..40)
+        ) {
+            let mut spans = Vec::new();
+            push_spans(&line, &mut spans);
+            let words: Vec<_> = spans.iter().map(|span| span.of(&line).to_vec()).collect();
+            prop_assert!(!has_quotes(&line));
+            prop_assert_eq!(Some(words), unquote(&line));
+        }
+
+        #[test]
+        fn any_words_can_be_quoted(words in prop::collection::vec(any::<Vec<u8>>(), 0..6)) {
+            let quoted = words.iter().map(|word| {
+                let escaped: String = word.iter().map(|byte| format!("\\x{byte:02x}")).collect();
+                format!("\"{escaped}\"")
+            });
+            let line = quoted.collect::<Vec<_>>().join(" ");
+            prop_assert_eq!(unquote(line.as_bytes()), Some(words));
+        }
+    }
+}

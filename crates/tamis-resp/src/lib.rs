@@ -1,0 +1,40 @@
+//! RESP2 and RESP3, the protocols of Redis, as values and bytes.
+//!
+//! | direction | type |
+//! | --- | --- |
+//! | bytes of a client → words of commands | [`RequestDecoder`] |
+//! | a reply → bytes | [`Reply::encode`] |
+//! | bytes of a server → a reply | [`Reply::decode`] |
+//!
+//! There is no I/O here and no command: bytes come from the caller and go to the caller. They may be
+//! anyone's: nothing panics, and a length that the input states allocates nothing before its bytes came.
+//!
+//! ```
+//! use tamis_resp::{Limits, Protocol, Reply, Request, RequestDecoder};
+//!
+//! let input = b"*2\r\n$4\r\nECHO\r\n$2\r\nhi\r\nPING\r\n";
+//! let mut decoder = RequestDecoder::new(Limits::default());
+//! let mut words = Vec::new();
+//! let first = decoder.next(input, &mut words)?;
+//! assert_eq!(first, Some(Request::Words { consumed: 22 }));
+//! assert_eq!((words[0].of(input), words[1].of(input)), (&b"ECHO"[..], &b"hi"[..]));
+//!
+//! let mut output = Vec::new();
+//! Reply::bulk(words[1].of(input)).encode(Protocol::Resp2, &mut output);
+//! assert_eq!(output, b"$2\r\nhi\r\n");
+//! # Ok::<(), tamis_resp::ProtocolError>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod decode;
+mod double;
+mod encode;
+mod error;
+mod inline;
+mod integer;
+mod reply;
+mod request;
+
+pub use error::ProtocolError;
+pub use reply::{Protocol, Reply};
+pub use request::{Limits, Request, RequestDecoder, Span};

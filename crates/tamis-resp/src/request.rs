@@ -1,0 +1,352 @@
+//! Requests: commands as words, out of bytes that come in pieces.
+
+mod progress;
+
+use progress::Progress;
+
+use crate::ProtocolError;
+
+/// Where a word of a command is in the input.
+///
+/// ```
+/// use tamis_resp::Span;
+///
+/// assert_eq!(Span { start: 5, end: 8 }.of(b"ECHO one"), b"one");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The first byte.
+    pub start: usize,
+    /// The byte behind the last.
+    pub end: usize,
+}
+
+impl Span {
+    /// Returns the word.
+    ///
+    /// ```
+    /// # use tamis_resp::Span;
+    /// assert_eq!(Span { start: 0, end: 4 }.of(b"ECHO one"), b"ECHO");
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If it is not within `input`, which is then not the input that it was found in.
+    #[inline]
+    pub fn of(self, input: &[u8]) -> &[u8] {
+        &input[self.start..self.end]
+    }
+}
+
+/// What a client may ask for at once. The default is what a client may that has authenticated.
+///
+/// What a whole command takes is not limited here: whoever holds the bytes does that.
+///
+/// ```
+/// use tamis_resp::{Limits, ProtocolError, RequestDecoder};
+///
+/// let mut decoder = RequestDecoder::new(Limits { authenticated: false, ..Limits::default() });
+/// let error = decoder.next(b"*11\r\n", &mut Vec::new()).unwrap_err();
+/// assert_eq!(error, ProtocolError::UnauthenticatedCount);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Words of a command: 16,777,216 unless told otherwise.
+    pub max_words: usize,
+    /// Bytes of a word: 512 MiB unless told otherwise.
+    pub max_word_bytes: usize,
+    /// Whether the client has shown who it is. Others may send 10 words of 16,384 bytes.
+    pub authenticated: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_words: 16 * 1024 * 1024, max_word_bytes: 512 * 1024 * 1024, authenticated: true }
+    }
+}
+
+/// What the first bytes of an input are. They are `consumed`: the next request starts behind them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// A command. Its words, one or more, are spans.
+    Words {
+        /// Bytes of the command.
+        consumed: usize,
+    },
+    /// A command in one line with quotes, whose words are not found in the input as they are meant.
+    Quoted {
+        /// Bytes of the line.
+        consumed: usize,
+        /// The words, one or more.
+        words: Vec<Vec<u8>>,
+    },
+    /// No command: an empty line, or an array of no words. It has no reply.
+    Nothing {
+        /// Bytes to skip.
+        consumed: usize,
+    },
+}
+
+/// Reads requests from bytes that come in pieces.
+///
+/// An unfinished command is not read again when more of it has come, so one of a million words may come in as many
+/// pieces as it likes. Memory: a [`Span`] for each word that came.
+///
+/// ```
+/// use tamis_resp::{Limits, Request, RequestDecoder};
+///
+/// let mut decoder = RequestDecoder::new(Limits::default());
+/// let mut words = Vec::new();
+/// let mut input = b"*2\r\n$3\r\nGET\r\n$3\r\nk".to_vec();
+/// assert_eq!(decoder.next(&input, &mut words)?, None);
+/// input.extend_from_slice(b"ey\r\nSET 'a b' c\r\n");
+/// assert_eq!(decoder.next(&input, &mut words)?, Some(Request::Words { consumed: 22 }));
+/// assert_eq!(words[1].of(&input), b"key");
+///
+/// input.drain(..22);
+/// let set = vec![b"SET".to_vec(), b"a b".to_vec(), b"c".to_vec()];
+/// assert_eq!(
+///     decoder.next(&input, &mut words)?,
+///     Some(Request::Quoted { consumed: 13, words: set })
+/// );
+/// # Ok::<(), tamis_resp::ProtocolError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct RequestDecoder {
+    limits: Limits,
+    progress: Progress,
+    /// The words of the unfinished command that are there.
+    found: Vec<Span>,
+}
+
+impl RequestDecoder {
+    /// Returns a decoder at the beginning of a connection.
+    ///
+    /// ```
+    /// use tamis_resp::{Limits, RequestDecoder};
+    ///
+    /// let mut decoder = RequestDecoder::new(Limits::default());
+    /// assert_eq!(decoder.next(b"", &mut Vec::new()), Ok(None));
+    /// ```
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, progress: Progress::default(), found: Vec::new() }
+    }
+
+    /// Sets other limits, for what is read from now on.
+    ///
+    /// ```
+    /// use tamis_resp::{Limits, RequestDecoder};
+    ///
+    /// let mut decoder = RequestDecoder::new(Limits { authenticated: false, ..Limits::default() });
+    /// decoder.set_limits(Limits::default());
+    /// assert_eq!(decoder.next(b"*11\r\n", &mut Vec::new()), Ok(None));
+    /// ```
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
+    /// Reads the request that `input` starts with, and sets `words` to where its words are in `input`.
+    ///
+    /// Nothing means that it is not complete: call again with the same bytes and more behind them. The two
+    /// bytes behind a word are skipped, whatever they are, as Redis does. `words` keeps the room that it has
+    /// grown to: replace it after a command of a million words.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes are no request, or one above the limits. The connection cannot go on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_resp::{Limits, Request, RequestDecoder};
+    ///
+    /// let (mut decoder, mut words) = (RequestDecoder::new(Limits::default()), Vec::new());
+    /// let mut input = &b"\r\nPING\r\n*2\r\n$4\r\nECHO\r\n$2\r\nhi\r\n"[..];
+    /// let mut commands = Vec::new();
+    /// while let Some(request) = decoder.next(input, &mut words)? {
+    ///     let consumed = match request {
+    ///         Request::Words { consumed } => {
+    ///             commands.push(words[0].of(input));
+    ///             consumed
+    ///         }
+    ///         Request::Quoted { consumed, .. } | Request::Nothing { consumed } => consumed,
+    ///     };
+    ///     input = &input[consumed..];
+    /// }
+    /// assert_eq!(commands, [b"PING", b"ECHO"]);
+    /// # Ok::<(), tamis_resp::ProtocolError>(())
+    /// ```
+    #[inline]
+    pub fn next(
+        &mut self,
+        input: &[u8],
+        words: &mut Vec<Span>,
+    ) -> Result<Option<Request>, ProtocolError> {
+        words.clear();
+        let mut progress = self.progress;
+        if !self.found.is_empty() {
+            self.lend(words);
+        }
+        let read = match input.first() {
+            Some(b'*') => progress.array(input, &self.limits, words),
+            Some(_) => progress.inline(input, words),
+            None => Ok(None),
+        };
+        if let Ok(Some(_)) = read {
+            self.progress = Progress::default();
+        } else {
+            self.progress = progress;
+            self.keep(words);
+        }
+        read
+    }
+
+    /// Keeps the words of an unfinished command. The caller may come with another vector the next time.
+    ///
+    /// The vector may have room for a million words of an earlier command, perhaps of another connection. A
+    /// connection must not hold on to that for a few bytes.
+    fn keep(&mut self, words: &mut Vec<Span>) {
+        if words.len() <= FEW {
+            self.found.append(words);
+        } else {
+            self.found = std::mem::take(words);
+            self.found.shrink_to(2 * self.found.len());
+        }
+    }
+
+    /// Puts the words that were kept into the caller's empty vector.
+    fn lend(&mut self, words: &mut Vec<Span>) {
+        if self.found.len() <= FEW {
+            words.append(&mut self.found);
+        } else {
+            *words = std::mem::take(&mut self.found);
+        }
+    }
+}
+
+/// Words that are copied rather than moved with the memory they are in.
+const FEW: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::progress::MAX_LINE;
+    use super::*;
+
+    fn error_of(input: &[u8], limits: Limits) -> String {
+        let mut decoder = RequestDecoder::new(limits);
+        let mut words = Vec::new();
+        let error = decoder.next(input, &mut words).unwrap_err();
+        assert_eq!(decoder.next(input, &mut words), Err(error), "it stays one");
+        error.to_string()
+    }
+
+    #[test]
+    fn errors_say_what_redis_says() {
+        let authenticated = Limits::default();
+        let stranger = Limits { authenticated: false, ..authenticated };
+        let long = |prefix: &str| [prefix.as_bytes(), &[b'1'; MAX_LINE]].concat();
+        let cases: &[(&[u8], Limits, &str)] = &[
+            (&long("*"), authenticated, "too big mbulk count string"),
+            (b"*x\r\n", authenticated, "invalid multibulk length"),
+            (b"*\r\n", authenticated, "invalid multibulk length"),
+            (b"*+1\r\n", authenticated, "invalid multibulk length"),
+            (b"*01\r\n", authenticated, "invalid multibulk length"),
+            (b"* 1\r\n", authenticated, "invalid multibulk length"),
+            (b"*16777217\r\n", authenticated, "invalid multibulk length"),
+            (b"*99999999999999999999\r\n", authenticated, "invalid multibulk length"),
+            (b"*11\r\n", stranger, "unauthenticated multibulk length"),
+            (b"*16777217\r\n", stranger, "invalid multibulk length"),
+            (b"*1\r\n+PING\r\n", authenticated, "expected '$', got '+'"),
+            (b"*1\r\n:4\r\nPING\r\n", authenticated, "expected '$', got ':'"),
+            (b"*1\r\n\r\n", authenticated, "expected '$', got '\r'"),
+            (&long("*1\r\n$"), authenticated, "too big bulk count string"),
+            (b"*1\r\n$-1\r\n", authenticated, "invalid bulk length"),
+            (b"*1\r\n$x\r\n", authenticated, "invalid bulk length"),
+            (b"*1\r\n$536870913\r\n", authenticated, "invalid bulk length"),
+            (b"*1\r\n$9223372036854775807\r\n", authenticated, "invalid bulk length"),
+            (b"*1\r\n$16385\r\n", stranger, "unauthenticated bulk length"),
+            (&long("G"), authenticated, "too big inline request"),
+            (b"GET \"key\n", authenticated, "unbalanced quotes in request"),
+            (b"GET 'key'x\r\n", authenticated, "unbalanced quotes in request"),
+        ];
+        for (input, limits, text) in cases {
+            let shown = input[..input.len().min(40)].escape_ascii().to_string();
+            assert_eq!(error_of(input, *limits), format!("Protocol error: {text}"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn what_is_at_a_limit_is_waited_for() {
+        let stranger = Limits { authenticated: false, ..Limits::default() };
+        let line = vec![b'G'; MAX_LINE];
+        let cases: &[(&[u8], Limits)] = &[
+            (b"*16777216\r\n", Limits::default()),
+            (b"*1\r\n$536870912\r\n", Limits::default()),
+            (b"*10\r\n$16384\r\n", stranger),
+            (b"*1\r\n$4", stranger),
+            (b"*1\r\n$4\r", stranger),
+            (b"*1\r\n$4\r\nPING\r", stranger),
+            (&line, stranger),
+        ];
+        for (input, limits) in cases {
+            let mut words = Vec::new();
+            assert_eq!(RequestDecoder::new(*limits).next(input, &mut words), Ok(None));
+            assert!(words.capacity() < 10, "nothing is allocated for what is only announced");
+        }
+    }
+
+    #[test]
+    fn a_connection_keeps_no_room_of_an_earlier_command() {
+        let mut words = Vec::with_capacity(1_000_000);
+        let mut input = b"*1000\r\n".to_vec();
+        for count in 1..500 {
+            input.extend_from_slice(b"$1\r\na\r\n");
+            let mut decoder = RequestDecoder::new(Limits::default());
+            words.reserve(1_000_000);
+            assert_eq!(decoder.next(&input, &mut words), Ok(None));
+            assert_eq!(decoder.found.len(), count);
+            assert!(decoder.found.capacity() <= 2 * count.max(4), "{count}");
+        }
+    }
+
+    #[test]
+    fn lengths_without_a_limit_overflow_nothing() {
+        let limits =
+            Limits { max_words: usize::MAX, max_word_bytes: usize::MAX, authenticated: true };
+        let largest = isize::MAX;
+        let input = format!("*{largest}\r\n${largest}\r\nPING\r\n").into_bytes();
+        let mut decoder = RequestDecoder::new(limits);
+        assert_eq!(decoder.next(&input, &mut Vec::new()), Ok(None));
+        assert_eq!(decoder.next(&input, &mut Vec::new()), Ok(None));
+    }
+
+    #[test]
+    fn bytes_behind_a_word_are_skipped_unseen() {
+        let input = b"*2\rx$4\ryPINGab$0\r\ncd";
+        let mut words = Vec::new();
+        let request = RequestDecoder::new(Limits::default()).next(input, &mut words);
+        assert_eq!(request, Ok(Some(Request::Words { consumed: input.len() })));
+        assert_eq!(
+            words.iter().map(|word| word.of(input)).collect::<Vec<_>>(),
+            [&b"PING"[..], b""]
+        );
+    }
+
+    #[test]
+    fn empty_requests_are_consumed_one_by_one() {
+        for input in [&b"\r\n"[..], b"\n", b"  \t\r\n", b"*0\r\n", b"*-1\r\n", b"*-9\r\n"] {
+            let mut words = vec![Span { start: 1, end: 2 }];
+            let request = RequestDecoder::new(Limits::default()).next(input, &mut words);
+            assert_eq!(request, Ok(Some(Request::Nothing { consumed: input.len() })));
+            assert!(words.is_empty());
+        }
+    }
+
+    #[test]
+    fn an_input_that_shrinks_is_waited_for() {
+        let mut decoder = RequestDecoder::new(Limits::default());
+        for input in [&b"*2\r\n$4\r\nPING\r\n"[..], b"*2", b"*2\r\n$4\r\nPING\r\n", b"", b"GET"] {
+            assert_eq!(decoder.next(input, &mut Vec::new()), Ok(None));
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Reading a request from where the last piece ended.
+//!
+//! ```text
+//! *2\r\n $4\r\n ECHO\r\n $5\r\n hel      the next piece starts here
+//!                               ^ at: the word has `word_bytes` 5, 1 word is `missing`
+//! *2\r\n $4\r\n ECHO\r\n $1            or here
+//!                        ^ at: no end of the line in the 2 bytes `searched`
+//! ```
+//!
+//! Nearly every line is a few digits that are all there: [`short_number`] reads those. What it does not understand
+//! at once is left to [`Progress::line`], which knows every rule and where to go on.
+
+use super::{Limits, Request, Span};
+use crate::{ProtocolError, inline, integer};
+
+/// How far an unfinished request was read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Progress {
+    /// Bytes that are understood: up to the start of a line or of a word.
+    at: usize,
+    /// Bytes behind those in which the end of the line is not.
+    searched: usize,
+    /// Words still to come, once the first line is read.
+    missing: usize,
+    /// Bytes of the word that starts `at`, if its length is read.
+    word_bytes: Option<usize>,
+}
+
+impl Progress {
+    /// Reads on in a command that is an array of words.
+    pub(super) fn array(
+        &mut self,
+        input: &[u8],
+        limits: &Limits,
+        words: &mut Vec<Span>,
+    ) -> Result<Option<Request>, ProtocolError> {
+        if self.at == 0 {
+            let Some((count, line_bytes)) = self.count(input, limits)? else { return Ok(None) };
+            if count == 0 {
+                return Ok(Some(Request::Nothing { consumed: line_bytes }));
+            }
+            (self.at, self.searched, self.missing) = (line_bytes, 0, count);
+        }
+        while self.missing > 0 {
+            let word_bytes = match self.word_bytes {
+                Some(bytes) => bytes,
+                None => {
+                    let length = self.word_length(input, limits)?;
+                    let Some((bytes, line_bytes)) = length else { return Ok(None) };
+                    (self.at, self.searched) = (self.at + line_bytes, 0);
+                    bytes
+                }
+            };
+            // Two more bytes end the word.
+            let there = input.len().saturating_sub(self.at);
+            if there < 2 || there - 2 < word_bytes {
+                self.word_bytes = Some(word_bytes);
+                return Ok(None);
+            }
+            let end = self.at + word_bytes;
+            words.push(Span { start: self.at, end });
+            (self.at, self.missing, self.word_bytes) = (end + 2, self.missing - 1, None);
+        }
+        Ok(Some(Request::Words { consumed: self.at }))
+    }
+
+    /// Returns the number of words that the first line states, and the bytes of the line.
+    #[inline]
+    fn count(
+        &mut self,
+        input: &[u8],
+        limits: &Limits,
+    ) -> Result<Option<(usize, usize)>, ProtocolError> {
+        let (count, line_bytes) = match short_number(input) {
+            Some(short) => short,
+            None => {
+                let Some(line) = self.line(input, ProtocolError::LongCount)? else {
+                    return Ok(None);
+                };
+                let count = integer::parse(&line[1..]).ok_or(ProtocolError::Count)?;
+                // An array that is not there is an empty one.
+                (usize::try_from(count.max(0)).unwrap_or(usize::MAX), line.len() + 2)
+            }
+        };
+        if count > limits.max_words {
+            return Err(ProtocolError::Count);
+        }
+        if count > UNAUTHENTICATED_WORDS && !limits.authenticated {
+            return Err(ProtocolError::UnauthenticatedCount);
+        }
+        Ok(Some((count, line_bytes)))
+    }
+
+    /// Returns the bytes that the word has whose line comes next, and the bytes of the line.
+    #[inline]
+    fn word_length(
+        &mut self,
+        input: &[u8],
+        limits: &Limits,
+    ) -> Result<Option<(usize, usize)>, ProtocolError> {
+        let rest = input.get(self.at..).unwrap_or_default();
+        let (bytes, line_bytes) = match short_number(rest) {
+            Some(short) if rest[0] == b'$' => short,
+            _ => {
+                let Some(line) = self.line(rest, ProtocolError::LongBulkLength)? else {
+                    return Ok(None);
+                };
+                if rest[0] != b'$' {
+                    return Err(ProtocolError::ExpectedBulk { found: rest[0] });
+                }
+                let bytes = integer::parse(&line[1..]).and_then(|bytes| bytes.try_into().ok());
+                (bytes.ok_or(ProtocolError::BulkLength)?, line.len() + 2)
+            }
+        };
+        if bytes > limits.max_word_bytes {
+            return Err(ProtocolError::BulkLength);
+        }
+        if bytes > UNAUTHENTICATED_WORD_BYTES && !limits.authenticated {
+            return Err(ProtocolError::UnauthenticatedBulkLength);
+        }
+        Ok(Some((bytes, line_bytes)))
+    }
+
+    /// Returns the line that `rest` starts with, without its end, once a byte behind its carriage return is there.
+    #[cold]
+    fn line<'a>(
+        &mut self,
+        rest: &'a [u8],
+        long: ProtocolError,
+    ) -> Result<Option<&'a [u8]>, ProtocolError> {
+        match self.find(b'\r', rest, long)? {
+            Some(end) if end + 1 < rest.len() => Ok(Some(&rest[..end])),
+            // The carriage return is looked at again: it is where the search ended.
+            Some(end) => {
+                self.searched = end;
+                Ok(None)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Reads an inline command.
+    #[cold]
+    pub(super) fn inline(
+        &mut self,
+        input: &[u8],
+        words: &mut Vec<Span>,
+    ) -> Result<Option<Request>, ProtocolError> {
+        let Some(end) = self.find(b'\n', input, ProtocolError::LongInline)? else {
+            return Ok(None);
+        };
+        let (line, consumed) = (&input[..end], end + 1);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if inline::has_quotes(line) {
+            // A quote belongs to a word, so there is one.
+            let words = inline::unquote(line).ok_or(ProtocolError::Quotes)?;
+            return Ok(Some(Request::Quoted { consumed, words }));
+        }
+        inline::push_spans(line, words);
+        Ok(Some(if words.is_empty() {
+            Request::Nothing { consumed }
+        } else {
+            Request::Words { consumed }
+        }))
+    }
+
+    /// Returns where a line ends, without looking twice at a byte in which it does not.
+    fn find(
+        &mut self,
+        end: u8,
+        rest: &[u8],
+        long: ProtocolError,
+    ) -> Result<Option<usize>, ProtocolError> {
+        // One byte more than a line may have: whether it is too long must not depend on how its bytes come.
+        let line = &rest[..rest.len().min(MAX_LINE + 1)];
+        let unseen = line.get(self.searched..).unwrap_or_default();
+        match unseen.iter().position(|&byte| byte == end) {
+            Some(more) => Ok(Some(self.searched + more)),
+            None if line.len() > MAX_LINE => Err(long),
+            None => {
+                self.searched = line.len();
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Returns the number behind the first byte of a line and the bytes of the line, if the number has few digits, is
+/// written as it must be, and is all there.
+///
+/// Nothing says only that [`Progress::line`] must look.
+#[inline]
+fn short_number(line: &[u8]) -> Option<(usize, usize)> {
+    let digits = line.get(1..)?;
+    let mut value = 0;
+    for (i, &byte) in digits.iter().take(SHORT_DIGITS + 1).enumerate() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit < 10 {
+            value = value * 10 + usize::from(digit);
+            continue;
+        }
+        let one_way = i == 1 || i > 1 && digits[0] != b'0';
+        return (byte == b'\r' && one_way && i + 1 < digits.len()).then_some((value, i + 3));
+    }
+    None
+}
+
+/// Bytes that a line may have: an inline command, or the length of what follows.
+pub(super) const MAX_LINE: usize = 64 * 1024;
+
+/// Digits of a number that fits any `usize`.
+const SHORT_DIGITS: usize = 8;
+
+/// Words that a client may send before it has authenticated.
+const UNAUTHENTICATED_WORDS: usize = 10;
+
+/// Bytes that a word may have before the client has authenticated.
+const UNAUTHENTICATED_WORD_BYTES: usize = 16_384;
