@@ -1,0 +1,230 @@
+//! Neighbours on one key as one batch: the hot path of pipelines.
+
+use tamis::{Answers, AnyFilter, Filter as _, Hasher, Kind, TryInsert as _};
+use tamis_resp::Reply;
+
+use crate::run::Env;
+use crate::value::Value;
+use crate::words::Words;
+
+/// What a command does with items, if it may run in a batch with its neighbours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Items {
+    /// Whose filters it is about. Others hold none of its items.
+    pub family: Family,
+    /// True if it adds items, false if it asks for them.
+    pub inserts: bool,
+    /// True if it takes one item and answers with its answer alone.
+    pub is_one: bool,
+}
+
+/// Whose filters a command is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// `BF.*`: all but cuckoo filters of RedisBloom.
+    Bloom,
+    /// `CF.*`: filters from which items can be deleted.
+    Cuckoo,
+    /// `TM.*`: all filters.
+    Tamis,
+}
+
+/// Commands on one key that run as one.
+///
+/// The host gathers neighbours whose rows have the same kind of [`Items`] and whose keys are equal, and lends
+/// the value shared.
+#[derive(Debug, Default)]
+pub struct Batch<'w> {
+    items: Vec<&'w [u8]>,
+    answers: Answers,
+}
+
+impl<'w> Batch<'w> {
+    /// Adds a command, whose words are name, key and items.
+    pub fn push(&mut self, words: Words<'w>) {
+        self.items.extend_from_slice(words.get(2..).unwrap_or_default());
+    }
+
+    /// Returns how many items the commands have.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Tells whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// Returns the hashes of those items that were new to the Bloom filter the commands ran on last.
+    #[must_use]
+    pub fn new_hashes(&self) -> Vec<u64> {
+        let hasher = Hasher::default();
+        self.answers.ones().map(|i| hasher.hash(self.items[i])).collect()
+    }
+
+    /// Forgets the commands.
+    pub fn clear(&mut self) {
+        self.items.clear();
+    }
+
+    /// Runs the commands at this time, in milliseconds since 1970; `None` if the value must be lent exclusively, for each by itself, and nothing has
+    /// changed.
+    pub fn run(
+        &mut self,
+        items: Items,
+        value: Option<&Value>,
+        now_millis: u64,
+    ) -> Option<BatchAnswers<'_>> {
+        if items.inserts {
+            let Some(Value::Bloom(filter)) = value else { return None };
+            if !filter.insert_each_shared(&self.items, &mut self.answers) {
+                return None;
+            }
+        } else {
+            match value {
+                Some(value) => {
+                    value.contains_each(items.family, &self.items, &mut self.answers, now_millis);
+                }
+                None => _ = self.answers.reset(self.items.len()),
+            }
+        }
+        Some(BatchAnswers { answers: &self.answers, next: 0 })
+    }
+
+    /// Runs commands that insert, where [`run`](Self::run) did not, with the value lent exclusively; `None` if
+    /// each must run by itself, and nothing has changed.
+    pub fn run_alone(
+        &mut self,
+        value: &mut Option<Value>,
+        now_millis: u64,
+    ) -> Option<BatchAnswers<'_>> {
+        let Some(Value::Filter(file)) = value else { return None };
+        // What may refuse an item answers each command by itself.
+        if may_refuse(&file.filter) {
+            return None;
+        }
+        file.filter.advance(now_millis);
+        let done = file.filter.try_insert_each(&self.items, &mut self.answers);
+        debug_assert!(done.is_ok(), "these kinds refuse nothing");
+        file.added = file.added.saturating_add(self.items.len() as u64);
+        Some(BatchAnswers { answers: &self.answers, next: 0 })
+    }
+}
+
+/// The answers of a batch, taken command by command in the order in which they were pushed.
+#[derive(Debug)]
+pub struct BatchAnswers<'a> {
+    answers: &'a Answers,
+    next: usize,
+}
+
+impl BatchAnswers<'_> {
+    /// Returns the reply to the next command, which has so many words.
+    pub fn next_reply(&mut self, items: Items, words: usize) -> Reply {
+        let first = self.next;
+        if items.is_one {
+            self.next += 1;
+            return Reply::Bool(self.answers.get(first));
+        }
+        let len = words - 2;
+        self.next += len;
+        Reply::Bools { mask: bits(self.answers.words(), first, len), len }
+    }
+
+    /// Returns how many items were answered yes, or were new.
+    #[must_use]
+    pub fn count_ones(&self) -> usize {
+        self.answers.count_ones()
+    }
+}
+
+/// Tells whether there may be no room for an item.
+pub(crate) fn may_refuse(filter: &AnyFilter) -> bool {
+    let kind = filter.plan().kind();
+    kind == Kind::Cuckoo || kind.grows()
+}
+
+/// Copies `len` bits from a bit on.
+fn bits(words: &[u64], first: usize, len: usize) -> Vec<u64> {
+    let word = |i: usize| words.get(i).copied().unwrap_or(0);
+    let (start, shift) = (first / 64, first % 64);
+    let mut copy: Vec<u64> = (0..len.div_ceil(64))
+        .map(|i| word(start + i) >> shift | word(start + i + 1) << 1 << (63 - shift))
+        .collect();
+    if let Some(last) = copy.last_mut().filter(|_| !len.is_multiple_of(64)) {
+        *last &= (1 << (len % 64)) - 1;
+    }
+    copy
+}
+
+impl Value {
+    /// Tells which items may be in; none are in what is no filter of this family.
+    pub(crate) fn contains_each(
+        &self,
+        family: Family,
+        items: &[&[u8]],
+        answers: &mut Answers,
+        now_millis: u64,
+    ) {
+        match self {
+            Value::Bloom(filter) if family != Family::Cuckoo => {
+                filter.contains_each(items, answers);
+            }
+            Value::RedisBloom(filter) if family != Family::Cuckoo => {
+                filter.contains_each(items, answers);
+            }
+            Value::RedisCuckoo(filter) if family != Family::Bloom => {
+                filter.contains_each(items, answers);
+            }
+            Value::Filter(file)
+                if family != Family::Cuckoo || file.filter.plan().kind().can_remove() =>
+            {
+                match &file.filter {
+                    // A view has a clock of its own: it is told the time under shared access.
+                    AnyFilter::Window(window) => {
+                        let mut window = window.as_view();
+                        window.advance(now_millis);
+                        window.contains_each(items, answers);
+                    }
+                    filter => filter.contains_each(items, answers),
+                }
+            }
+            _ => _ = answers.reset(items.len()),
+        }
+    }
+}
+
+/// Answers a command that asks for items, by itself.
+pub(crate) fn contains(
+    items: Items,
+    value: Option<&Value>,
+    words: Words<'_>,
+    env: &Env<'_>,
+) -> Reply {
+    let mut batch = Batch::default();
+    batch.push(words);
+    let mut answers =
+        batch.run(items, value, env.now_millis).expect("asking needs no exclusive access");
+    answers.next_reply(items, words.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn bits_are_copied_from_anywhere(words in prop::collection::vec(any::<u64>(), 1..5), first in 0_usize..100, len in 0_usize..150) {
+            let bit = |words: &[u64], i: usize| words.get(i / 64).is_some_and(|word| word >> (i % 64) & 1 == 1);
+            let copy = bits(&words, first, len);
+            prop_assert_eq!(copy.len(), len.div_ceil(64));
+            for i in 0..copy.len() * 64 {
+                prop_assert_eq!(bit(&copy, i), i < len && bit(&words, first + i));
+            }
+        }
+    }
+}

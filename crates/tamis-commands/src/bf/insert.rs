@@ -1,0 +1,166 @@
+//! `BF.ADD`, `BF.MADD`, `BF.INSERT`.
+
+use tamis::{Answers, Hasher, RedisInsertError};
+use tamis_resp::Reply;
+
+use super::reserve::{Options, parse_rate};
+use crate::expandable::ExpandError;
+use crate::run::{Change, Env, Outcome};
+use crate::settings::{MAX_CAPACITY, MAX_EXPANSION};
+use crate::text::{self, Text, bf};
+use crate::tm::insert_filter;
+use crate::value::Value;
+use crate::words::{Words, parse_integer};
+
+/// `BF.ADD key item`
+pub(crate) fn add(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
+    add_each(value, words, env).of_one()
+}
+
+/// `BF.MADD key item [item ...]`
+pub(crate) fn add_each(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
+    let is_made = value.is_none();
+    let value = match value {
+        Some(value) => value,
+        None => match Options::unasked(env.settings).build(env.settings, false) {
+            Ok(made) => value.insert(made),
+            Err(text) => return text.into(),
+        },
+    };
+    insert_items(value, &words[2..], is_made, env)
+}
+
+/// `BF.INSERT key [CAPACITY n] [ERROR e] [EXPANSION n] [NOCREATE] [NONSCALING] ITEMS item [item ...]`
+pub(crate) fn insert(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
+    let asked = match parse(words, Options::unasked(env.settings)) {
+        Ok(Some(asked)) => asked,
+        Ok(None) => return Outcome::unchanged(text::wrong_arity("bf.insert")),
+        Err(text) => return text.into(),
+    };
+    let is_made = value.is_none();
+    let value = match value {
+        Some(value) => value,
+        None if asked.is_nocreate => return text::NOT_FOUND.into(),
+        None => match asked.options.build(env.settings, asked.is_reserved) {
+            Ok(made) => value.insert(made),
+            Err(text) => return text.into(),
+        },
+    };
+    insert_items(value, asked.items, is_made, env)
+}
+
+struct Asked<'w> {
+    options: Options,
+    /// Whether a capacity was named.
+    is_reserved: bool,
+    is_nocreate: bool,
+    items: Words<'w>,
+}
+
+/// Reads the arguments by their first letters, as RedisBloom does; `None` if there are too few.
+fn parse<'w>(words: Words<'w>, mut options: Options) -> Result<Option<Asked<'w>>, Text> {
+    let (mut is_reserved, mut is_nocreate) = (false, false);
+    let mut at = 2;
+    while let Some(word) = words.get(at) {
+        let letter = |i: usize| word.get(i).map(u8::to_ascii_lowercase);
+        let value = words.get(at + 1);
+        match letter(0) {
+            Some(b'i') => {
+                let items = &words[at + 1..];
+                let asked = Asked { options, is_reserved, is_nocreate, items };
+                return Ok((!items.is_empty()).then_some(asked));
+            }
+            Some(b'n') => {
+                if letter(2) == Some(b'c') {
+                    is_nocreate = true;
+                } else {
+                    options.is_scaling = false;
+                }
+                at += 1;
+                continue;
+            }
+            Some(b'c' | b'e') if value.is_none() => return Ok(None),
+            Some(b'c') => {
+                let capacity = value.and_then(|word| parse_integer(word));
+                let capacity = capacity.filter(|n| (1..=MAX_CAPACITY).contains(n));
+                options.capacity = capacity.ok_or(bf::INSERT_CAPACITY)? as u64;
+                is_reserved = true;
+            }
+            Some(b'e') if letter(1) == Some(b'r') => {
+                let rate = value.and_then(|word| parse_rate(word).ok().flatten());
+                options.rate = rate.ok_or(bf::INSERT_RATE)?;
+            }
+            Some(b'e') => {
+                let expansion = value.and_then(|word| parse_integer(word));
+                let expansion = expansion.filter(|n| (0..=MAX_EXPANSION).contains(n));
+                options.expansion = expansion.ok_or(bf::INSERT_EXPANSION)? as u32;
+                options.is_scaling &= options.expansion != 0;
+            }
+            _ => return Err(bf::UNKNOWN_ARGUMENT),
+        }
+        at += 2;
+    }
+    Ok(None)
+}
+
+/// Inserts items in order, up to the first that finds a filter full that may not grow. `is_made` tells that the
+/// command has made the filter.
+pub(crate) fn insert_items(
+    value: &mut Value,
+    items: &[&[u8]],
+    is_made: bool,
+    env: &Env<'_>,
+) -> Outcome {
+    match value {
+        Value::Bloom(filter) => {
+            let mut answers = Answers::new();
+            let inserted = filter.insert_each(items, &mut answers);
+            let hasher = Hasher::default();
+            let mut hashes: Vec<u64> = answers.ones().map(|i| hasher.hash(items[i])).collect();
+            let reply = match inserted {
+                Ok(_) => Reply::Bools { mask: answers.words().to_vec(), len: items.len() },
+                Err((done, error)) => {
+                    let mut replies: Vec<Reply> =
+                        answers.iter().take(done).map(Reply::Bool).collect();
+                    if error == ExpandError::Full {
+                        replies.push(Reply::error(bf::FULL));
+                    } else {
+                        // Those behind it may be in already, or find room.
+                        replies.extend(items[done..].iter().map(|item| {
+                            let hash = hasher.hash(item);
+                            filter.insert_hash(hash).map_or_else(
+                                |_| Reply::error(bf::NOT_INSERTED),
+                                |is_new| {
+                                    hashes.extend(is_new.then_some(hash));
+                                    Reply::Bool(is_new)
+                                },
+                            )
+                        }));
+                    }
+                    Reply::Array(replies)
+                }
+            };
+            let change = match (is_made, hashes.is_empty()) {
+                (true, _) => Change::Words,
+                (false, true) => Change::None,
+                (false, false) => Change::Inserted(hashes),
+            };
+            Outcome { reply, change, is_replaced: false }
+        }
+        Value::Filter(file) => insert_filter(file, items, env, bf::FULL),
+        Value::RedisBloom(filter) => {
+            let mut replies = Vec::with_capacity(items.len());
+            filter.insert_each(items, |inserted| {
+                let is_full = matches!(inserted, Err(RedisInsertError::Full { .. }));
+                replies.push(match inserted {
+                    Ok(is_new) => Reply::Bool(is_new),
+                    Err(RedisInsertError::Full { .. }) => Reply::error(bf::FULL),
+                    Err(_) => Reply::error(bf::NOT_INSERTED),
+                });
+                !is_full
+            });
+            Outcome::changed(Reply::Array(replies))
+        }
+        Value::RedisCuckoo(_) | Value::Bytes(_) => text::WRONG_TYPE.into(),
+    }
+}

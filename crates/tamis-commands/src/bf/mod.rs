@@ -1,0 +1,29 @@
+//! `BF.*`: Bloom filters, as RedisBloom answers.
+
+mod dump;
+mod info;
+mod insert;
+mod reserve;
+
+use tamis_resp::Reply;
+
+use crate::run::{Env, error};
+use crate::text;
+use crate::tm::items_of;
+use crate::value::Value;
+use crate::words::Words;
+pub(crate) use dump::{load_chunk, scan_dump};
+pub(crate) use info::{debug, info};
+pub(crate) use insert::{add, add_each, insert, insert_items};
+pub(crate) use reserve::reserve;
+
+/// `BF.CARD key`
+pub(crate) fn card(value: Option<&Value>, _: Words<'_>, env: &Env<'_>) -> Reply {
+    match value {
+        None => Reply::Integer(0),
+        Some(Value::Bloom(filter)) => Reply::Integer(filter.items() as i64),
+        Some(Value::RedisBloom(filter)) => Reply::Integer(filter.items() as i64),
+        Some(Value::Filter(file)) => Reply::Integer(items_of(file, env.now_millis) as i64),
+        Some(_) => error(text::WRONG_TYPE),
+    }
+}

@@ -1,0 +1,127 @@
+//! `BF.RESERVE`, and the making of Bloom filters.
+
+use tamis::{PlanError, RedisBloom, RedisBloomError, RedisBloomOptions};
+use tamis_resp::Reply;
+
+use crate::expandable::Expandable;
+use crate::run::{Env, Outcome};
+use crate::settings::{BloomLayout, MAX_CAPACITY, MAX_EXPANSION, MAX_RATE, Settings};
+use crate::text::{self, Text, bf};
+use crate::value::Value;
+use crate::words::{Words, parse_double, parse_integer, position};
+
+/// What a new Bloom filter is made by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Options {
+    pub rate: f64,
+    pub capacity: u64,
+    /// 0 for a filter that does not grow.
+    pub expansion: u32,
+    pub is_scaling: bool,
+}
+
+impl Options {
+    /// Returns what a filter is made by unasked.
+    pub fn unasked(settings: &Settings) -> Self {
+        Self {
+            rate: settings.bf_rate,
+            capacity: settings.bf_capacity,
+            expansion: settings.bf_expansion,
+            is_scaling: settings.bf_expansion != 0,
+        }
+    }
+
+    /// Makes an empty filter in the layout of the settings. `is_reserved` tells whether somebody asked for the
+    /// capacity: if not, a filter of Tamis' layout has no memory ahead.
+    pub fn build(self, settings: &Settings, is_reserved: bool) -> Result<Value, Text> {
+        let Self { rate, capacity, expansion, is_scaling } = self;
+        // Of a classic filter; others differ by less than the memory that a host needs for itself.
+        let bytes = capacity as f64 * -rate.ln() / std::f64::consts::LN_2.powi(2) / 8.0;
+        if bytes > settings.max_filter_bytes as f64 {
+            return Err(text::NO_MEMORY_FOR_FILTER);
+        }
+        match settings.bf_layout {
+            BloomLayout::Tamis => {
+                let made = match (is_scaling, is_reserved) {
+                    (true, false) => Expandable::growing(capacity, rate, expansion),
+                    (true, true) => Expandable::reserve(capacity, rate, Some(expansion)),
+                    (false, _) => Expandable::reserve(capacity, rate, None),
+                };
+                made.map(|filter| Value::Bloom(Box::new(filter))).map_err(|error| match error {
+                    PlanError::Memory(_) | PlanError::TooLarge { .. } => text::NO_MEMORY_FOR_FILTER,
+                    _ => bf::NO_FILTER,
+                })
+            }
+            BloomLayout::RedisBloom => {
+                let options = RedisBloomOptions { capacity, rate, expansion, is_scaling };
+                let made = RedisBloom::new(&options);
+                made.map(|filter| Value::RedisBloom(Box::new(filter))).map_err(
+                    |error| match error {
+                        RedisBloomError::Memory(_) => text::NO_MEMORY_FOR_FILTER,
+                        _ => bf::NO_FILTER,
+                    },
+                )
+            }
+        }
+    }
+}
+
+/// Reads a rate between 0 and 1; those above 0.25 are 0.25. `None` outside, an error if it is no number.
+pub(super) fn parse_rate(word: &[u8]) -> Result<Option<f64>, ()> {
+    let rate = parse_double(word).ok_or(())?;
+    Ok((rate > 0.0 && rate < 1.0).then(|| rate.min(MAX_RATE)))
+}
+
+/// `BF.RESERVE key error capacity [EXPANSION n] [NONSCALING]`
+pub(crate) fn reserve(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
+    if words.len() > 7 {
+        return Outcome::unchanged(text::wrong_arity("bf.reserve"));
+    }
+    let options = match parse(words, env.settings) {
+        Ok(options) => options,
+        Err(text) => return text.into(),
+    };
+    match value {
+        None => {}
+        Some(Value::Bloom(_) | Value::RedisBloom(_) | Value::Filter(_)) => {
+            return text::ITEM_EXISTS.into();
+        }
+        Some(_) => return text::WRONG_TYPE.into(),
+    }
+    match options.build(env.settings, true) {
+        Ok(made) => {
+            *value = Some(made);
+            Outcome::changed(Reply::ok())
+        }
+        Err(text) => text.into(),
+    }
+}
+
+/// Reads the arguments. The options are looked for among all words, the key included, and others are
+/// ignored: so does RedisBloom.
+fn parse(words: Words<'_>, settings: &Settings) -> Result<Options, Text> {
+    let rate = parse_rate(words[2]).map_err(|()| bf::BAD_RATE)?.ok_or(bf::RATE_RANGE)?;
+    let capacity = parse_integer(words[3]).ok_or(bf::BAD_CAPACITY)?;
+    if !(1..=MAX_CAPACITY).contains(&capacity) {
+        return Err(bf::CAPACITY_RANGE);
+    }
+    let mut expansion = i64::from(settings.bf_expansion);
+    let mut is_scaling = expansion != 0;
+    let asked = position(words, "EXPANSION");
+    if let Some(at) = asked {
+        let word = words.get(at + 1).ok_or(bf::NO_EXPANSION)?;
+        expansion = parse_integer(word).ok_or(bf::BAD_EXPANSION)?;
+        if !(0..=MAX_EXPANSION).contains(&expansion) {
+            return Err(bf::EXPANSION_RANGE);
+        }
+        is_scaling = expansion != 0;
+    }
+    if position(words, "NONSCALING").is_some() {
+        if asked.is_some() && expansion != 0 {
+            return Err(bf::NONSCALING_EXPANDS);
+        }
+        is_scaling = false;
+    }
+    // Not reached by the two words above: no setting grows, and EXPANSION is not asked to.
+    Ok(Options { rate, capacity: capacity as u64, expansion: expansion as u32, is_scaling })
+}

@@ -1,0 +1,61 @@
+//! `SETBIT` and `GETBIT`, and the offsets of bits.
+
+use tamis_resp::Reply;
+
+use crate::run::{Env, Outcome, error};
+use crate::text::{self, Text};
+use crate::value::{Value, bytes, bytes_or_new};
+use crate::words::{Words, parse_integer};
+
+/// Bits of the longest string, of 512 MiB.
+const MAX_BITS: u64 = 1 << 32;
+
+/// `GETBIT key offset`
+pub(crate) fn get_bit(value: Option<&Value>, words: Words<'_>, _: &Env<'_>) -> Reply {
+    let read = || {
+        let offset = parse_offset(words[2])?;
+        let byte = bytes(value)?.map_or(0, |bytes| bytes.byte((offset / 8) as usize));
+        Ok(byte & mask(offset) != 0)
+    };
+    read().map_or_else(error, |bit| Reply::Integer(i64::from(bit)))
+}
+
+/// `SETBIT key offset value`
+pub(crate) fn set_bit(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_>) -> Outcome {
+    let mut write = || {
+        let offset = parse_offset(words[2])?;
+        let bit = match words[3] {
+            b"0" => false,
+            b"1" => true,
+            _ => return Err(text::bitmap::BIT_VALUE),
+        };
+        let bytes = bytes_or_new(value)?;
+        let at = (offset / 8) as usize;
+        let byte = bytes.byte(at);
+        let changed = if bit { byte | mask(offset) } else { byte & !mask(offset) };
+        bytes.write(at, &[changed]);
+        Ok(byte & mask(offset) != 0)
+    };
+    match write() {
+        Ok(before) => Outcome::changed(Reply::Integer(i64::from(before))),
+        Err(text) => text.into(),
+    }
+}
+
+/// Reads the offset of a bit.
+pub(super) fn parse_offset(word: &[u8]) -> Result<u64, Text> {
+    parse_integer(word)
+        .and_then(|offset| u64::try_from(offset).ok())
+        .and_then(in_string)
+        .ok_or(text::bitmap::BIT_OFFSET)
+}
+
+/// Returns the offset if a string may be so long.
+pub(super) fn in_string(offset: u64) -> Option<u64> {
+    (offset < MAX_BITS).then_some(offset)
+}
+
+/// The bit of its byte.
+fn mask(offset: u64) -> u8 {
+    0x80 >> (offset % 8)
+}

@@ -1,0 +1,228 @@
+//! `BITFIELD`: integers of any width at any bit.
+//!
+//! Two answers are not those of Redis 7.0, whose arithmetic overflows there: `SET` of a number near the least of 64 bits
+//! saturates to a signed field's least value, not to its greatest; and an offset behind `#` that does not fit
+//! 64 bits once multiplied is refused.
+
+use tamis_resp::Reply;
+
+use super::SparseBytes;
+use super::bit::{in_string, parse_offset};
+use crate::run::{Env, Outcome, error};
+use crate::text::{self, Text};
+use crate::value::{Value, bytes, bytes_or_new};
+use crate::words::{Words, is, parse_integer};
+
+/// `BITFIELD key [GET type offset | [OVERFLOW WRAP | SAT | FAIL] SET type offset value | INCRBY type offset n ...]`
+pub(crate) fn bitfield(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_>) -> Outcome {
+    let steps = match parse(&words[2..]) {
+        Ok(steps) => steps,
+        Err(text) => return text.into(),
+    };
+    let Some(end) = steps.iter().filter(|it| it.writes()).map(|it| it.field.end()).max() else {
+        return Outcome::unchanged(read(value.as_ref(), &steps));
+    };
+    let bytes = match bytes_or_new(value) {
+        Ok(bytes) => bytes,
+        Err(text) => return text.into(),
+    };
+    // Even if a number then overflows and is not written.
+    bytes.grow(end);
+    let replies = steps.iter().map(|step| step.run(bytes).map_or(Reply::Null, Reply::Integer));
+    Outcome::changed(Reply::Array(replies.collect()))
+}
+
+/// `BITFIELD_RO key [GET type offset ...]`
+pub(crate) fn bitfield_read_only(value: Option<&Value>, words: Words<'_>, _: &Env<'_>) -> Reply {
+    match parse(&words[2..]) {
+        Err(text) => error(text),
+        Ok(steps) if steps.iter().any(Step::writes) => error(text::bitmap::READ_ONLY),
+        Ok(steps) => read(value, &steps),
+    }
+}
+
+fn read(value: Option<&Value>, steps: &[Step]) -> Reply {
+    let empty = SparseBytes::default();
+    match bytes(value) {
+        Err(text) => error(text),
+        Ok(bytes) => {
+            let get = |step: &Step| Reply::Integer(step.field.get(bytes.unwrap_or(&empty)) as i64);
+            Reply::Array(steps.iter().map(get).collect())
+        }
+    }
+}
+
+/// An integer of a bitmap.
+#[derive(Clone, Copy, Debug)]
+struct Field {
+    is_signed: bool,
+    /// 1 to 64, or 63 without a sign.
+    bits: u32,
+    /// Its first bit, the highest.
+    at: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    field: Field,
+    action: Action,
+    overflow: Overflow,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    Get,
+    Set(i64),
+    Add(i64),
+}
+
+/// What becomes of a number too large for its field.
+#[derive(Clone, Copy, Debug)]
+enum Overflow {
+    Wrap,
+    Saturate,
+    Fail,
+}
+
+fn parse(words: Words<'_>) -> Result<Vec<Step>, Text> {
+    let mut steps = Vec::new();
+    let mut overflow = Overflow::Wrap;
+    let mut rest = words;
+    while let [name, behind @ ..] = rest {
+        if let ([rule, behind @ ..], true) = (behind, is(name, "OVERFLOW")) {
+            overflow = Overflow::parse(rule)?;
+            rest = behind;
+            continue;
+        }
+        let is_get = is(name, "GET");
+        let (field, number, behind) = match behind {
+            [kind, offset, behind @ ..] if is_get => (Field::parse(kind, offset)?, 0, behind),
+            [kind, offset, number, behind @ ..] if is(name, "SET") || is(name, "INCRBY") => {
+                let field = Field::parse(kind, offset)?;
+                (field, parse_integer(number).ok_or(text::NO_INTEGER)?, behind)
+            }
+            _ => return Err(text::SYNTAX),
+        };
+        let action = match name {
+            _ if is_get => Action::Get,
+            _ if is(name, "SET") => Action::Set(number),
+            _ => Action::Add(number),
+        };
+        steps.push(Step { field, action, overflow });
+        rest = behind;
+    }
+    Ok(steps)
+}
+
+impl Overflow {
+    fn parse(word: &[u8]) -> Result<Self, Text> {
+        match word {
+            _ if is(word, "WRAP") => Ok(Overflow::Wrap),
+            _ if is(word, "SAT") => Ok(Overflow::Saturate),
+            _ if is(word, "FAIL") => Ok(Overflow::Fail),
+            _ => Err(text::bitmap::OVERFLOW_RULE),
+        }
+    }
+}
+
+impl Step {
+    fn writes(&self) -> bool {
+        !matches!(self.action, Action::Get)
+    }
+
+    /// Does it and returns the answer; `None` if the number would overflow and must not.
+    fn run(&self, bytes: &mut SparseBytes) -> Option<i64> {
+        let before = self.field.get(bytes);
+        let (wanted, is_set) = match self.action {
+            Action::Get => return Some(before as i64),
+            Action::Set(number) => (self.field.unsign(number), true),
+            Action::Add(number) => (before + i128::from(number), false),
+        };
+        let after = self.field.fit(wanted, self.overflow)?;
+        self.field.set(bytes, after);
+        Some(if is_set { before } else { after } as i64)
+    }
+}
+
+impl Field {
+    /// Reads a type, such as `u8` or `i16`, and an offset, in bits or behind `#` in fields.
+    fn parse(kind: &[u8], offset: &[u8]) -> Result<Self, Text> {
+        let (is_signed, most) = match kind.first() {
+            Some(b'i') => (true, 64),
+            Some(b'u') => (false, 63),
+            _ => return Err(text::bitmap::FIELD_TYPE),
+        };
+        let bits = parse_integer(&kind[1..])
+            .and_then(|bits| u32::try_from(bits).ok())
+            .filter(|bits| (1..=most).contains(bits))
+            .ok_or(text::bitmap::FIELD_TYPE)?;
+        let at = match offset.strip_prefix(b"#") {
+            None => parse_offset(offset)?,
+            Some(number) => parse_integer(number)
+                .and_then(|number| u64::try_from(number).ok()?.checked_mul(u64::from(bits)))
+                .and_then(in_string)
+                .ok_or(text::bitmap::BIT_OFFSET)?,
+        };
+        Ok(Self { is_signed, bits, at })
+    }
+
+    /// The length of the shortest string that has the field, in bytes.
+    fn end(self) -> usize {
+        (self.at + u64::from(self.bits)).div_ceil(8) as usize
+    }
+
+    /// How far the field is from the low end of the 16 bytes in which it begins.
+    fn shift(self) -> u32 {
+        128 - (self.at % 8) as u32 - self.bits
+    }
+
+    fn window(self, bytes: &SparseBytes) -> u128 {
+        let start = (self.at / 8) as usize;
+        let mut window = [0; 16];
+        bytes.read(start, &mut window[..self.end() - start]);
+        u128::from_be_bytes(window)
+    }
+
+    fn get(self, bytes: &SparseBytes) -> i128 {
+        self.wrap((self.window(bytes) >> self.shift()) as i128)
+    }
+
+    fn set(self, bytes: &mut SparseBytes, number: i128) {
+        let mask = (1 << self.bits) - 1;
+        let others = self.window(bytes) & !(mask << self.shift());
+        let window = others | (number as u128 & mask) << self.shift();
+        let start = (self.at / 8) as usize;
+        bytes.write(start, &window.to_be_bytes()[..self.end() - start]);
+    }
+
+    /// The number that `SET` gives a field: without a sign, one below zero is a very large one.
+    fn unsign(self, number: i64) -> i128 {
+        if self.is_signed { i128::from(number) } else { i128::from(number as u64) }
+    }
+
+    /// The low bits of a number.
+    fn wrap(self, number: i128) -> i128 {
+        let spare = 128 - self.bits;
+        if self.is_signed {
+            number << spare >> spare
+        } else {
+            ((number as u128) << spare >> spare) as i128
+        }
+    }
+
+    /// Makes a number fit.
+    fn fit(self, number: i128, overflow: Overflow) -> Option<i128> {
+        let wrapped = self.wrap(number);
+        if wrapped == number {
+            return Some(number);
+        }
+        let value_bits = self.bits - u32::from(self.is_signed);
+        match overflow {
+            Overflow::Wrap => Some(wrapped),
+            Overflow::Fail => None,
+            Overflow::Saturate if number > 0 => Some((1 << value_bits) - 1),
+            Overflow::Saturate if self.is_signed => Some(-(1 << value_bits)),
+            Overflow::Saturate => Some(0),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! `BITOP`, as far as it is about values: the host knows the keys.
+
+use tamis_resp::Reply;
+
+use super::SparseBytes;
+use crate::run::error;
+use crate::text;
+use crate::value::{Value, bytes};
+use crate::words::{Words, is};
+
+/// A `BITOP` under way: the host hands it the value of each source key, then puts what comes out under the
+/// destination.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_commands::{BitOp, Value};
+///
+/// let words: [&[u8]; 5] = [b"BITOP", b"OR", b"to", b"a", b"b"];
+/// let mut operation = BitOp::new(&words)?;
+/// operation.take(Some(&Value::Bytes(b"A".to_vec().into())))?;
+/// operation.take(None)?;
+/// let (value, len) = operation.finish();
+/// assert_eq!((value.is_some(), len), (true, 1));
+/// # Ok::<(), tamis_resp::Reply>(())
+/// ```
+#[derive(Debug)]
+pub struct BitOp {
+    kind: Kind,
+    /// What came of the values so far.
+    result: Option<SparseBytes>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    And,
+    Or,
+    Xor,
+    Not,
+}
+
+impl BitOp {
+    /// Begins what `BITOP operation destination key [key ...]` says.
+    ///
+    /// # Errors
+    ///
+    /// The reply if there is no such operation, or not of so many keys.
+    pub fn new(words: Words<'_>) -> Result<Self, Reply> {
+        let kind = match words[1] {
+            word if is(word, "AND") => Kind::And,
+            word if is(word, "OR") => Kind::Or,
+            word if is(word, "XOR") => Kind::Xor,
+            word if is(word, "NOT") => Kind::Not,
+            _ => return Err(error(text::SYNTAX)),
+        };
+        if matches!(kind, Kind::Not) && words.len() != 4 {
+            return Err(error(text::bitmap::NOT_OF_SEVERAL));
+        }
+        Ok(Self { kind, result: None })
+    }
+
+    /// Takes the value of the next source key; no value is an empty string.
+    ///
+    /// # Errors
+    ///
+    /// The reply if the value is no string.
+    pub fn take(&mut self, value: Option<&Value>) -> Result<(), Reply> {
+        let empty = SparseBytes::default();
+        let next = bytes(value).map_err(error)?.unwrap_or(&empty);
+        match (&mut self.result, self.kind) {
+            (Some(result), Kind::And) => result.and(next),
+            (Some(result), Kind::Or) => result.or(next),
+            (Some(result), Kind::Xor) => result.xor(next),
+            (Some(_), Kind::Not) => unreachable!("it has one key"),
+            (result @ None, kind) => {
+                let result = result.insert(next.clone());
+                if matches!(kind, Kind::Not) {
+                    result.invert();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns what the destination shall hold, nothing if that is empty, and its length in bytes.
+    #[must_use]
+    pub fn finish(self) -> (Option<Value>, usize) {
+        let result = self.result.unwrap_or_default();
+        let len = result.len();
+        ((len > 0).then_some(Value::Bytes(result)), len)
+    }
+}

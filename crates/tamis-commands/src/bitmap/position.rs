@@ -1,0 +1,79 @@
+//! `BITPOS`.
+
+use std::ops::Range;
+
+use tamis_resp::Reply;
+
+use super::SparseBytes;
+use super::range::Unit;
+use crate::run::{Env, error};
+use crate::text::{self, Text};
+use crate::value::{Value, bytes};
+use crate::words::{Words, parse_integer};
+
+/// `BITPOS key bit [start [end [BYTE | BIT]]]`
+pub(crate) fn position(value: Option<&Value>, words: Words<'_>, _: &Env<'_>) -> Reply {
+    let position = || {
+        let bit = match integer(words[2])? {
+            0 => false,
+            1 => true,
+            _ => return Err(text::bitmap::SOUGHT_BIT),
+        };
+        // As in Redis, other words are not looked at if there is no key.
+        let Some(bytes) = bytes(value)? else { return Ok(if bit { -1 } else { 0 }) };
+        find(bytes, bit, &words[3..])
+    };
+    position().map_or_else(error, Reply::Integer)
+}
+
+fn find(bytes: &SparseBytes, bit: bool, words: Words<'_>) -> Result<i64, Text> {
+    let (start, end, unit) = match *words {
+        [] => (0, -1, Unit::Byte),
+        [start] => (integer(start)?, -1, Unit::Byte),
+        [start, end] => (integer(start)?, integer(end)?, Unit::Byte),
+        [start, end, unit] => {
+            let (start, unit) = (integer(start)?, Unit::parse(unit)?);
+            (start, integer(end)?, unit)
+        }
+        _ => return Err(text::SYNTAX),
+    };
+    let Some(range) = unit.range(start, end, bytes.len()) else { return Ok(-1) };
+    let has_end = words.len() > 1;
+    Ok(match first(bytes, bit, range) {
+        Some(at) => at as i64,
+        // Without an end, zeros follow the string.
+        None if !bit && !has_end => bytes.len() as i64 * 8,
+        None => -1,
+    })
+}
+
+fn integer(word: &[u8]) -> Result<i64, Text> {
+    parse_integer(word).ok_or(text::NO_INTEGER)
+}
+
+/// Finds the first of these bits that is so.
+fn first(bytes: &SparseBytes, bit: bool, range: Range<u64>) -> Option<u64> {
+    // Turned over if a zero is sought, so that it is always a one.
+    let turn = if bit { 0 } else { 0xff };
+    let whole = (range.start / 8) as usize..range.end.div_ceil(8) as usize;
+    let head = (bytes.byte(whole.start) ^ turn) & (0xff >> (range.start % 8));
+    let at = if head == 0 {
+        let mut pieces = bytes.pieces(whole.start + 1..whole.end);
+        pieces.find_map(|(start, piece)| match piece {
+            None => (!bit).then_some(start as u64 * 8),
+            Some(piece) => first_one(piece, turn).map(|at| start as u64 * 8 + at),
+        })?
+    } else {
+        whole.start as u64 * 8 + u64::from(head.leading_zeros())
+    };
+    (at < range.end).then_some(at)
+}
+
+/// Finds the first one among bytes turned over by `turn`.
+fn first_one(bytes: &[u8], turn: u8) -> Option<u64> {
+    // Whole words first: most hold nothing.
+    let (words, _) = bytes.as_chunks::<8>();
+    let skipped = words.iter().take_while(|word| **word == [turn; 8]).count() * 8;
+    let at = skipped + bytes[skipped..].iter().position(|byte| *byte != turn)?;
+    Some(at as u64 * 8 + u64::from((bytes[at] ^ turn).leading_zeros()))
+}

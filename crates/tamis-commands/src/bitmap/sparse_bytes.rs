@@ -1,0 +1,437 @@
+//! A string that takes memory only where it is not zero.
+
+use std::fmt;
+use std::ops::Range;
+
+/// A string of bytes, kept in pages; a page of zeros is absent.
+///
+/// One bit far out in an empty string takes a page, and eight bytes for every page before it. A string of up to a
+/// page lies in one piece. Reading behind the end gives zeros, writing there makes the string longer; strings never
+/// become shorter.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_commands::SparseBytes;
+///
+/// let mut bytes = SparseBytes::default();
+/// bytes.write((1 << 29) - 1, b"x");
+/// assert_eq!((bytes.len(), bytes.byte((1 << 29) - 1), bytes.byte(0)), (1 << 29, b'x', 0));
+/// assert!(bytes.memory_bytes() < (1 << 29) / 400);
+/// ```
+#[derive(Clone)]
+pub struct SparseBytes {
+    pieces: Pieces,
+    /// Bytes behind it in the last page are zeros.
+    len: usize,
+}
+
+#[derive(Clone)]
+enum Pieces {
+    /// All of a string of up to a page.
+    Short(Vec<u8>),
+    /// The pages of a longer one, and how many of them are there.
+    Pages { table: Vec<Option<Page>>, present: usize },
+}
+
+type Page = Box<[u8; PAGE_BYTES]>;
+
+/// Bytes of a page.
+const PAGE_BYTES: usize = 4096;
+
+impl SparseBytes {
+    /// Returns the length of the string, in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Tells whether the string has no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns the memory of the string, in bytes. Constant time.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let bytes = match &self.pieces {
+            Pieces::Short(bytes) => bytes.capacity(),
+            Pieces::Pages { table, present } => {
+                table.capacity() * size_of::<Option<Page>>() + present * PAGE_BYTES
+            }
+        };
+        bytes as u64
+    }
+
+    /// Returns the whole string if it is no longer than a page.
+    #[must_use]
+    pub fn as_short(&self) -> Option<&[u8]> {
+        match &self.pieces {
+            Pieces::Short(bytes) => Some(bytes),
+            Pieces::Pages { .. } => None,
+        }
+    }
+
+    /// Returns a byte, zero behind the end.
+    #[must_use]
+    pub fn byte(&self, at: usize) -> u8 {
+        match &self.pieces {
+            Pieces::Short(bytes) => bytes.get(at).copied().unwrap_or(0),
+            Pieces::Pages { table, .. } => match table.get(at / PAGE_BYTES) {
+                Some(Some(page)) => page[at % PAGE_BYTES],
+                _ => 0,
+            },
+        }
+    }
+
+    /// Fills `out` with the bytes from `at` on, zeros behind the end.
+    pub fn read(&self, at: usize, out: &mut [u8]) {
+        out.fill(0);
+        let end = at.saturating_add(out.len());
+        for (start, bytes) in self.pieces(at..end) {
+            if let Some(bytes) = bytes {
+                out[start - at..][..bytes.len()].copy_from_slice(bytes);
+            }
+        }
+    }
+
+    /// Returns the bytes of a range, as far as they are in the string.
+    #[must_use]
+    pub fn to_vec(&self, range: Range<usize>) -> Vec<u8> {
+        let end = range.end.min(self.len);
+        let start = range.start.min(end);
+        let mut bytes = vec![0; end - start];
+        self.read(start, &mut bytes);
+        bytes
+    }
+
+    /// Makes the string so long, with zeros; nothing if it is that long already.
+    pub fn grow(&mut self, len: usize) {
+        if len <= self.len {
+            return;
+        }
+        self.len = len;
+        match &mut self.pieces {
+            Pieces::Short(bytes) if len <= PAGE_BYTES => bytes.resize(len, 0),
+            Pieces::Short(bytes) => {
+                let first = page_of(bytes);
+                let present = usize::from(first.is_some());
+                let mut table = Vec::with_capacity(len.div_ceil(PAGE_BYTES));
+                table.push(first);
+                table.resize_with(len.div_ceil(PAGE_BYTES), || None);
+                self.pieces = Pieces::Pages { table, present };
+            }
+            Pieces::Pages { table, .. } => table.resize_with(len.div_ceil(PAGE_BYTES), || None),
+        }
+    }
+
+    /// Writes bytes from `at` on, making the string longer if it must.
+    ///
+    /// # Panics
+    ///
+    /// If the string would be longer than a `usize` can say.
+    pub fn write(&mut self, at: usize, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.grow(at.checked_add(bytes.len()).expect("lengths fit"));
+        let (table, present) = match &mut self.pieces {
+            Pieces::Short(all) => return all[at..][..bytes.len()].copy_from_slice(bytes),
+            Pieces::Pages { table, present } => (table, present),
+        };
+        let (mut at, mut rest) = (at, bytes);
+        while !rest.is_empty() {
+            let inside = at % PAGE_BYTES;
+            let (now, later) = rest.split_at(rest.len().min(PAGE_BYTES - inside));
+            let slot = &mut table[at / PAGE_BYTES];
+            if slot.is_none() && !is_zero(now) {
+                *slot = Some(Box::new([0; PAGE_BYTES]));
+                *present += 1;
+            }
+            if let Some(page) = slot {
+                page[inside..][..now.len()].copy_from_slice(now);
+            }
+            at += now.len();
+            rest = later;
+        }
+    }
+
+    /// Hands out a range, as far as it is in the string, in pieces: where each starts, and its bytes if they are not
+    /// all absent.
+    pub(crate) fn pieces(
+        &self,
+        range: Range<usize>,
+    ) -> impl Iterator<Item = (usize, Option<&[u8]>)> {
+        let end = range.end.min(self.len);
+        let range = if range.start < end { range.start..end } else { 0..0 };
+        let pages = range.start / PAGE_BYTES..range.end.div_ceil(PAGE_BYTES);
+        pages.map(move |number| {
+            let page = number * PAGE_BYTES;
+            let (start, end) = (range.start.max(page), range.end.min(page + PAGE_BYTES));
+            (start, self.page(number).map(|bytes| &bytes[start - page..end - page]))
+        })
+    }
+
+    /// Returns a page; it ends with the string only if that is short.
+    fn page(&self, number: usize) -> Option<&[u8]> {
+        match &self.pieces {
+            Pieces::Short(bytes) => (number == 0).then_some(bytes.as_slice()),
+            Pieces::Pages { table, .. } => table.get(number)?.as_ref().map(|page| &page[..]),
+        }
+    }
+
+    /// Leaves the bits that both strings have.
+    pub(crate) fn and(&mut self, other: &SparseBytes) {
+        self.combine(other, |page, theirs| {
+            let Some((ours, theirs)) = page.as_mut().zip(theirs) else { return *page = None };
+            let (both, behind) = ours.split_at_mut(theirs.len());
+            both.iter_mut().zip(theirs).for_each(|(ours, theirs)| *ours &= theirs);
+            behind.fill(0);
+        });
+    }
+
+    /// Adds the bits of another string.
+    pub(crate) fn or(&mut self, other: &SparseBytes) {
+        self.combine(other, |page, theirs| match (page.as_mut(), theirs) {
+            (Some(ours), Some(theirs)) => {
+                ours.iter_mut().zip(theirs).for_each(|(ours, theirs)| *ours |= theirs);
+            }
+            (None, Some(theirs)) => *page = page_of(theirs),
+            (_, None) => {}
+        });
+    }
+
+    /// Leaves the bits that one string has and not the other.
+    pub(crate) fn xor(&mut self, other: &SparseBytes) {
+        self.combine(other, |page, theirs| match (page.as_mut(), theirs) {
+            (Some(ours), Some(theirs)) => {
+                ours.iter_mut().zip(theirs).for_each(|(ours, theirs)| *ours ^= theirs);
+            }
+            (None, Some(theirs)) => *page = page_of(theirs),
+            (_, None) => {}
+        });
+    }
+
+    /// Changes every page into what `change` makes of it and the page of another string, which may be cut short; the
+    /// string becomes as long as the longer one.
+    fn combine(&mut self, other: &SparseBytes, change: impl Fn(&mut Option<Page>, Option<&[u8]>)) {
+        self.grow(other.len);
+        let (table, present) = match &mut self.pieces {
+            Pieces::Short(bytes) => {
+                let mut page = page_of(bytes);
+                change(&mut page, other.page(0));
+                match page {
+                    Some(page) => bytes.copy_from_slice(&page[..self.len]),
+                    None => bytes.fill(0),
+                }
+                return;
+            }
+            Pieces::Pages { table, present } => (table, present),
+        };
+        *present = 0;
+        for (number, page) in table.iter_mut().enumerate() {
+            change(page, other.page(number));
+            if page.as_ref().is_some_and(|page| is_zero(&page[..])) {
+                *page = None;
+            }
+            *present += usize::from(page.is_some());
+        }
+    }
+
+    /// Turns every bit of the string over.
+    pub(crate) fn invert(&mut self) {
+        let (table, present) = match &mut self.pieces {
+            Pieces::Short(bytes) => return bytes.iter_mut().for_each(|byte| *byte = !*byte),
+            Pieces::Pages { table, present } => (table, present),
+        };
+        *present = 0;
+        for (number, page) in table.iter_mut().enumerate() {
+            let len = (self.len - number * PAGE_BYTES).min(PAGE_BYTES);
+            let bytes = page.get_or_insert_with(|| Box::new([0; PAGE_BYTES]));
+            bytes[..len].iter_mut().for_each(|byte| *byte = !*byte);
+            if is_zero(&bytes[..]) {
+                *page = None;
+            }
+            *present += usize::from(page.is_some());
+        }
+    }
+}
+
+impl Default for SparseBytes {
+    fn default() -> Self {
+        Self { pieces: Pieces::Short(Vec::new()), len: 0 }
+    }
+}
+
+impl From<Vec<u8>> for SparseBytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        if bytes.len() <= PAGE_BYTES {
+            return Self { len: bytes.len(), pieces: Pieces::Short(bytes) };
+        }
+        let mut sparse = Self::default();
+        sparse.write(0, &bytes);
+        sparse
+    }
+}
+
+impl fmt::Debug for SparseBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SparseBytes")
+            .field("len", &self.len)
+            .field("memory_bytes", &self.memory_bytes())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Makes a page that begins with these bytes; none of zeros.
+fn page_of(bytes: &[u8]) -> Option<Page> {
+    if is_zero(bytes) {
+        return None;
+    }
+    let mut page = Box::new([0; PAGE_BYTES]);
+    page[..bytes.len()].copy_from_slice(bytes);
+    Some(page)
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    // By 64 bytes at a time, without a branch inside.
+    bytes.chunks(64).all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What is done to a string and to its slow twin.
+    #[derive(Clone, Debug)]
+    enum Step {
+        Write(usize, Vec<u8>),
+        Grow(usize),
+        And(Vec<(usize, u8)>, usize),
+        Or(Vec<(usize, u8)>, usize),
+        Xor(Vec<(usize, u8)>, usize),
+        Invert,
+    }
+
+    const END: usize = 5 * PAGE_BYTES;
+
+    fn len() -> impl Strategy<Value = usize> {
+        prop_oneof![0..40usize, 0..END, Just(PAGE_BYTES), Just(PAGE_BYTES + 1)]
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let ones = || prop::collection::vec((0..END, any::<u8>()), 0..8);
+        prop_oneof![
+            4 => (len(), prop::collection::vec(prop_oneof![Just(0), any::<u8>()], 0..20))
+                .prop_map(|(at, bytes)| Step::Write(at, bytes)),
+            1 => (len(), len()).prop_map(|(at, zeros)| Step::Write(at, vec![0; zeros])),
+            1 => (len(), len()).prop_map(|(at, ones)| Step::Write(at, vec![1; ones])),
+            2 => len().prop_map(Step::Grow),
+            1 => (ones(), len()).prop_map(|(ones, len)| Step::And(ones, len)),
+            1 => (ones(), len()).prop_map(|(ones, len)| Step::Or(ones, len)),
+            1 => (ones(), len()).prop_map(|(ones, len)| Step::Xor(ones, len)),
+            1 => Just(Step::Invert),
+        ]
+    }
+
+    fn dense(ones: &[(usize, u8)], len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        for &(at, byte) in ones.iter().filter(|(at, _)| *at < len) {
+            bytes[at] = byte;
+        }
+        bytes
+    }
+
+    fn grow(twin: &mut Vec<u8>, len: usize) {
+        twin.resize(twin.len().max(len), 0);
+    }
+
+    /// Changes both by a string of these bytes.
+    fn combine(
+        sparse: &mut SparseBytes,
+        twin: &mut Vec<u8>,
+        mut other: Vec<u8>,
+        fast: fn(&mut SparseBytes, &SparseBytes),
+        slow: fn(u8, u8) -> u8,
+    ) {
+        fast(sparse, &SparseBytes::from(other.clone()));
+        grow(twin, other.len());
+        grow(&mut other, twin.len());
+        twin.iter_mut().zip(other).for_each(|(ours, theirs)| *ours = slow(*ours, theirs));
+    }
+
+    fn run(sparse: &mut SparseBytes, twin: &mut Vec<u8>, step: Step) {
+        match step {
+            Step::Write(at, bytes) => {
+                sparse.write(at, &bytes);
+                if !bytes.is_empty() {
+                    grow(twin, at + bytes.len());
+                    twin[at..][..bytes.len()].copy_from_slice(&bytes);
+                }
+            }
+            Step::Grow(len) => {
+                sparse.grow(len);
+                grow(twin, len);
+            }
+            Step::And(ones, len) => {
+                combine(sparse, twin, dense(&ones, len), SparseBytes::and, |a, b| a & b);
+            }
+            Step::Or(ones, len) => {
+                combine(sparse, twin, dense(&ones, len), SparseBytes::or, |a, b| a | b);
+            }
+            Step::Xor(ones, len) => {
+                combine(sparse, twin, dense(&ones, len), SparseBytes::xor, |a, b| a ^ b);
+            }
+            Step::Invert => {
+                sparse.invert();
+                twin.iter_mut().for_each(|byte| *byte = !*byte);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_sparse_string_is_the_dense_one(
+            first in prop_oneof![prop::collection::vec(any::<u8>(), 0..50), len().prop_map(|len| vec![7; len])],
+            steps in prop::collection::vec(step(), 0..12),
+            start in len(),
+            end in len(),
+        ) {
+            let mut sparse = SparseBytes::from(first.clone());
+            let mut twin = first;
+            for step in steps {
+                run(&mut sparse, &mut twin, step);
+                prop_assert_eq!(sparse.len(), twin.len());
+                prop_assert!(sparse.to_vec(0..usize::MAX) == twin);
+                prop_assert_eq!(sparse.as_short(), (twin.len() <= PAGE_BYTES).then_some(&twin[..]));
+                if let Pieces::Pages { table, present } = &sparse.pieces {
+                    prop_assert_eq!(table.iter().flatten().count(), *present);
+                }
+            }
+            prop_assert_eq!(sparse.byte(start), twin.get(start).copied().unwrap_or(0));
+            let cut_end = end.min(twin.len());
+            prop_assert!(sparse.to_vec(start..end) == twin[start.min(cut_end)..cut_end]);
+            let mut read = vec![9; 100];
+            sparse.read(start, &mut read);
+            grow(&mut twin, start + 100);
+            prop_assert!(read == twin[start..start + 100]);
+        }
+    }
+
+    #[test]
+    fn zeros_take_no_page() {
+        let mut bytes = SparseBytes::from(vec![0; 100 * PAGE_BYTES]);
+        let empty = bytes.memory_bytes();
+        assert!(empty < 1000);
+        bytes.write(0, &[0; 2 * PAGE_BYTES]);
+        assert_eq!(bytes.memory_bytes(), empty);
+        bytes.write(50 * PAGE_BYTES, b"x");
+        assert_eq!(bytes.memory_bytes(), empty + PAGE_BYTES as u64);
+        let other = bytes.clone();
+        bytes.xor(&other);
+        assert_eq!(bytes.memory_bytes(), empty);
+    }
+}

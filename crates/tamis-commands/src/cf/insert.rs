@@ -1,0 +1,140 @@
+//! `CF.ADD`, `CF.ADDNX`, `CF.INSERT`, `CF.INSERTNX`.
+
+use tamis::{RedisCuckoo, RedisInsertError};
+use tamis_resp::{Protocol, Reply};
+
+use super::reserve::{build, unasked};
+use crate::run::{Env, Outcome, error};
+use crate::settings::MAX_CAPACITY;
+use crate::text::{self, Text, cf};
+use crate::value::Value;
+use crate::words::{Words, parse_integer};
+
+/// `CF.ADD key item`
+pub(crate) fn add(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
+    add_one(value, words[2], env, |filter, item| filter.insert(item).map(|()| true))
+}
+
+/// `CF.ADDNX key item`
+pub(crate) fn add_absent(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
+    add_one(value, words[2], env, RedisCuckoo::insert_absent)
+}
+
+fn add_one(
+    value: &mut Option<Value>,
+    item: &[u8],
+    env: &Env<'_>,
+    insert: fn(&mut RedisCuckoo, &[u8]) -> Result<bool, RedisInsertError>,
+) -> Outcome {
+    let filter = match filter_of(value, env, None) {
+        Ok(filter) => filter,
+        Err(text) => return text.into(),
+    };
+    match insert(filter, item) {
+        Ok(true) => Outcome::changed(Reply::Bool(true)),
+        Ok(false) => Outcome::unchanged(Reply::Bool(false)),
+        Err(RedisInsertError::Memory(_)) => cf::NO_MEMORY.into(),
+        Err(_) => cf::FULL.into(),
+    }
+}
+
+/// `CF.INSERT key [CAPACITY n] [NOCREATE] ITEMS item [item ...]`
+pub(crate) fn insert(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
+    let asked = match parse(words, env) {
+        Ok(Some(asked)) => asked,
+        Ok(None) => return Outcome::unchanged(text::wrong_arity("cf.insert")),
+        Err(text) => return text.into(),
+    };
+    insert_items(value, &asked, env, |filter, item| match filter.insert(item) {
+        Ok(()) => Reply::Bool(true),
+        Err(_) if env.protocol == Protocol::Resp3 => Reply::Bool(false),
+        Err(_) => Reply::Integer(-1),
+    })
+}
+
+/// `CF.INSERTNX key [CAPACITY n] [NOCREATE] ITEMS item [item ...]`
+pub(crate) fn insert_absent(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
+    let asked = match parse(words, env) {
+        Ok(Some(asked)) => asked,
+        Ok(None) => return Outcome::unchanged(text::wrong_arity("cf.insertnx")),
+        Err(text) => return text.into(),
+    };
+    // Integers in both protocols.
+    insert_items(value, &asked, env, |filter, item| {
+        Reply::Integer(filter.insert_absent(item).map_or(-1, i64::from))
+    })
+}
+
+struct Asked<'w> {
+    capacity: Option<u64>,
+    is_nocreate: bool,
+    items: Words<'w>,
+}
+
+/// Reads the arguments by their first letters, as RedisBloom does; `None` if there are too few.
+fn parse<'w>(words: Words<'w>, env: &Env<'_>) -> Result<Option<Asked<'w>>, Text> {
+    let (mut capacity, mut is_nocreate) = (None, false);
+    let mut at = 2;
+    while let Some(word) = words.get(at) {
+        match word.first().map(u8::to_ascii_lowercase) {
+            Some(b'i') => {
+                let items = &words[at + 1..];
+                return Ok((!items.is_empty()).then_some(Asked { capacity, is_nocreate, items }));
+            }
+            Some(b'n') => is_nocreate = true,
+            Some(b'c') => {
+                at += 1;
+                let Some(word) = words.get(at) else { return Ok(None) };
+                let asked = parse_integer(word).ok_or(cf::BAD_CAPACITY)?;
+                let least = 2 * i64::from(env.settings.cf_bucket_size);
+                if !(least..=MAX_CAPACITY).contains(&asked) {
+                    return Err(cf::INSERT_CAPACITY_RANGE);
+                }
+                capacity = Some(asked as u64);
+            }
+            _ => return Err(cf::UNKNOWN_ARGUMENT),
+        }
+        at += 1;
+    }
+    Ok(None)
+}
+
+fn insert_items(
+    value: &mut Option<Value>,
+    asked: &Asked<'_>,
+    env: &Env<'_>,
+    insert: impl Fn(&mut RedisCuckoo, &[u8]) -> Reply,
+) -> Outcome {
+    if value.is_none() && asked.is_nocreate {
+        return text::NOT_FOUND.into();
+    }
+    match filter_of(value, env, asked.capacity) {
+        Ok(filter) => {
+            let replies = asked.items.iter().map(|item| insert(filter, item)).collect();
+            Outcome::changed(Reply::Array(replies))
+        }
+        Err(text) => Outcome::unchanged(error(text)),
+    }
+}
+
+/// Returns the filter of a key, a new one if there is none, as long as it may still grow.
+fn filter_of<'v>(
+    value: &'v mut Option<Value>,
+    env: &Env<'_>,
+    capacity: Option<u64>,
+) -> Result<&'v mut RedisCuckoo, Text> {
+    if value.is_none() {
+        let mut options = unasked(env.settings);
+        options.capacity = capacity.unwrap_or(options.capacity);
+        *value = Some(build(options, env.settings)?);
+    }
+    match value {
+        Some(Value::RedisCuckoo(filter)) => {
+            if filter.sub_filters() >= env.settings.cf_max_expansions as usize {
+                return Err(cf::MAX_EXPANSIONS);
+            }
+            Ok(filter)
+        }
+        _ => Err(text::WRONG_TYPE),
+    }
+}

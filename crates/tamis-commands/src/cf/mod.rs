@@ -1,0 +1,58 @@
+//! `CF.*`: cuckoo filters, as RedisBloom answers.
+
+mod dump;
+mod info;
+mod insert;
+mod reserve;
+
+use tamis::Filter as _;
+use tamis_resp::Reply;
+
+use crate::run::{Env, Outcome};
+use crate::text::{self, cf};
+use crate::tm::remove_each;
+use crate::value::Value;
+use crate::words::Words;
+pub(crate) use dump::{load_chunk, scan_dump};
+pub(crate) use info::{debug, info};
+pub(crate) use insert::{add, add_absent, insert, insert_absent};
+pub(crate) use reserve::reserve;
+
+/// `CF.COUNT key item`
+pub(crate) fn count(value: Option<&Value>, words: Words<'_>, _: &Env<'_>) -> Reply {
+    match value {
+        Some(Value::RedisCuckoo(filter)) => Reply::Integer(filter.count(words[2]) as i64),
+        Some(Value::Filter(file)) => {
+            let count = file.filter.count_hash(file.filter.hasher().hash_item(words[2]));
+            Reply::Integer(count.unwrap_or(0) as i64)
+        }
+        _ => Reply::Integer(0),
+    }
+}
+
+/// `CF.DEL key item`
+pub(crate) fn delete(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_>) -> Outcome {
+    match value {
+        Some(Value::RedisCuckoo(filter)) => {
+            let is_removed = filter.remove(words[2]);
+            let reply = Reply::Bool(is_removed);
+            if is_removed { Outcome::changed(reply) } else { Outcome::unchanged(reply) }
+        }
+        Some(Value::Filter(file)) => match remove_each(file, &words[2..]) {
+            Some(outcome) => outcome.of_one(),
+            None => text::WRONG_TYPE.into(),
+        },
+        _ => cf::NOT_FOUND.into(),
+    }
+}
+
+/// `CF.COMPACT key`
+pub(crate) fn compact(value: &mut Option<Value>, _: Words<'_>, _: &Env<'_>) -> Outcome {
+    match value {
+        Some(Value::RedisCuckoo(filter)) => {
+            filter.compact();
+            Outcome::changed(Reply::ok())
+        }
+        _ => cf::COMPACT_NOT_FOUND.into(),
+    }
+}

@@ -1,0 +1,85 @@
+//! `CF.RESERVE`, and the making of cuckoo filters.
+
+use tamis::{RedisCuckoo, RedisCuckooError, RedisCuckooOptions};
+use tamis_resp::Reply;
+
+use crate::run::{Env, Outcome};
+use crate::settings::{MAX_CAPACITY, MAX_EXPANSION, Settings};
+use crate::text::{self, Text, cf};
+use crate::value::Value;
+use crate::words::{Words, parse_integer, position};
+
+/// Returns what a filter is made by unasked.
+pub(super) fn unasked(settings: &Settings) -> RedisCuckooOptions {
+    RedisCuckooOptions {
+        capacity: settings.cf_capacity,
+        bucket_size: settings.cf_bucket_size,
+        max_iterations: settings.cf_max_iterations,
+        expansion: settings.cf_expansion,
+    }
+}
+
+/// Makes an empty filter.
+pub(super) fn build(options: RedisCuckooOptions, settings: &Settings) -> Result<Value, Text> {
+    // A byte a slot, of buckets to the next power of two.
+    let bucket = u64::from(options.bucket_size.max(1));
+    let slots = (options.capacity / bucket).next_power_of_two().saturating_mul(bucket);
+    if slots > settings.max_filter_bytes {
+        return Err(text::NO_MEMORY_FOR_FILTER);
+    }
+    match RedisCuckoo::new(&options) {
+        Ok(filter) => Ok(Value::RedisCuckoo(Box::new(filter))),
+        Err(RedisCuckooError::Memory(_)) => Err(text::NO_MEMORY_FOR_FILTER),
+        Err(_) => Err(cf::NO_FILTER),
+    }
+}
+
+/// `CF.RESERVE key capacity [BUCKETSIZE n] [MAXITERATIONS n] [EXPANSION n]`
+pub(crate) fn reserve(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
+    if words.len().is_multiple_of(2) {
+        return Outcome::unchanged(text::wrong_arity("cf.reserve"));
+    }
+    let options = match parse(words, env.settings) {
+        Ok(options) => options,
+        Err(text) => return text.into(),
+    };
+    match value {
+        None => {}
+        Some(Value::RedisCuckoo(_)) => return text::ITEM_EXISTS.into(),
+        Some(_) => return text::WRONG_TYPE.into(),
+    }
+    match build(options, env.settings) {
+        Ok(made) => {
+            *value = Some(made);
+            Outcome::changed(Reply::ok())
+        }
+        Err(text) => text.into(),
+    }
+}
+
+/// Reads the arguments; words that are no option are ignored, in pairs.
+fn parse(words: Words<'_>, settings: &Settings) -> Result<RedisCuckooOptions, Text> {
+    let capacity = parse_integer(words[2]).ok_or(cf::BAD_CAPACITY)?;
+    let mut options = unasked(settings);
+    let number = |name, bad: Text, range: std::ops::RangeInclusive<i64>, outside: Text| {
+        // From the options on, unlike BF.RESERVE.
+        let Some(at) = position(&words[3..], name) else { return Ok(None) };
+        let number = words.get(3 + at + 1).and_then(|word| parse_integer(word)).ok_or(bad)?;
+        if range.contains(&number) { Ok(Some(number)) } else { Err(outside) }
+    };
+    if let Some(n) = number("MAXITERATIONS", cf::BAD_ITERATIONS, 1..=65_535, cf::ITERATIONS_RANGE)?
+    {
+        options.max_iterations = n as u16;
+    }
+    if let Some(n) = number("BUCKETSIZE", cf::BAD_BUCKET_SIZE, 1..=255, cf::BUCKET_SIZE_RANGE)? {
+        options.bucket_size = n as u16;
+    }
+    if let Some(n) = number("EXPANSION", cf::BAD_EXPANSION, 0..=MAX_EXPANSION, cf::EXPANSION_RANGE)?
+    {
+        options.expansion = n as u16;
+    }
+    if !(2 * i64::from(options.bucket_size)..=MAX_CAPACITY).contains(&capacity) {
+        return Err(cf::CAPACITY_RANGE);
+    }
+    Ok(RedisCuckooOptions { capacity: capacity as u64, ..options })
+}

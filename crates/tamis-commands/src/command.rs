@@ -1,0 +1,233 @@
+//! A row of the table: what a host and its users must know of a command.
+
+use crate::batch::Items;
+use crate::run::Run;
+use crate::words::Words;
+
+/// A command.
+#[derive(Debug)]
+pub struct Command {
+    /// The name, in capitals.
+    pub name: &'static str,
+    /// How many words it takes, the name included.
+    pub arity: Arity,
+    /// What it does to keys and to the host.
+    pub flags: &'static [Flag],
+    /// The access categories, without those that follow from the flags.
+    pub categories: &'static [Category],
+    /// Which words are keys.
+    pub keys: Keys,
+    /// The arguments, as help shows them.
+    pub syntax: &'static str,
+    /// What it does, in a line.
+    pub summary: &'static str,
+    /// The cost.
+    pub complexity: &'static str,
+    /// Since which version there is such a command, here or in what is answered for.
+    pub since: &'static str,
+    /// If neighbours on one key run as a batch: which of their words are items.
+    pub items: Option<Items>,
+    /// What runs it.
+    pub run: Run,
+}
+
+/// How many words a command takes, its name included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arity {
+    /// So many.
+    Exactly(usize),
+    /// So many or more.
+    AtLeast(usize),
+}
+
+impl Arity {
+    /// Tells whether so many words are a command.
+    #[must_use]
+    pub const fn takes(self, words: usize) -> bool {
+        match self {
+            Arity::Exactly(len) => words == len,
+            Arity::AtLeast(len) => words >= len,
+        }
+    }
+
+    /// Returns the number that `COMMAND INFO` gives: negative for at least.
+    #[must_use]
+    pub const fn number(self) -> i64 {
+        match self {
+            Arity::Exactly(len) => len as i64,
+            Arity::AtLeast(len) => -(len as i64),
+        }
+    }
+}
+
+/// What a command does to keys and to the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Flag {
+    /// May change a key.
+    Write,
+    /// Never changes a key.
+    ReadOnly,
+    /// Is refused when memory is at its limit.
+    DenyOom,
+    /// Takes constant time, or about so.
+    Fast,
+    /// Changes the host, not keys.
+    Admin,
+    /// Is allowed before a password was given.
+    NoAuth,
+    /// Is answered while the data is being loaded.
+    Loading,
+    /// Cannot be part of a transaction.
+    NoMulti,
+    /// Came with a module.
+    Module,
+}
+
+impl Flag {
+    /// Returns the name that `COMMAND INFO` gives.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Flag::Write => "write",
+            Flag::ReadOnly => "readonly",
+            Flag::DenyOom => "denyoom",
+            Flag::Fast => "fast",
+            Flag::Admin => "admin",
+            Flag::NoAuth => "no_auth",
+            Flag::Loading => "loading",
+            Flag::NoMulti => "no_multi",
+            Flag::Module => "module",
+        }
+    }
+}
+
+/// A group of commands that a user may be allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Category {
+    /// Changes keys.
+    Write,
+    /// Reads keys.
+    Read,
+    /// Takes constant time, or about so.
+    Fast,
+    /// May take long.
+    Slow,
+    /// Handles keys whatever they hold.
+    Keyspace,
+    /// Handles the connection.
+    Connection,
+    /// For operators.
+    Admin,
+    /// Can do harm.
+    Dangerous,
+    /// Handles strings.
+    String,
+    /// Handles bitmaps.
+    Bitmap,
+    /// Transactions.
+    Transaction,
+    /// `BF.*`.
+    Bloom,
+    /// `CF.*`.
+    Cuckoo,
+    /// `TM.*`.
+    Tamis,
+}
+
+impl Category {
+    /// Every category.
+    pub const ALL: [Category; 14] = [
+        Category::Write,
+        Category::Read,
+        Category::Fast,
+        Category::Slow,
+        Category::Keyspace,
+        Category::Connection,
+        Category::Admin,
+        Category::Dangerous,
+        Category::String,
+        Category::Bitmap,
+        Category::Transaction,
+        Category::Bloom,
+        Category::Cuckoo,
+        Category::Tamis,
+    ];
+
+    /// Returns the name, without the `@` before it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Category::Write => "write",
+            Category::Read => "read",
+            Category::Fast => "fast",
+            Category::Slow => "slow",
+            Category::Keyspace => "keyspace",
+            Category::Connection => "connection",
+            Category::Admin => "admin",
+            Category::Dangerous => "dangerous",
+            Category::String => "string",
+            Category::Bitmap => "bitmap",
+            Category::Transaction => "transaction",
+            Category::Bloom => "bloom",
+            Category::Cuckoo => "cuckoo",
+            Category::Tamis => "tamis",
+        }
+    }
+}
+
+/// Which words of a command are keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keys {
+    /// The first; 0 if there is none.
+    pub first: usize,
+    /// The last, counted from the end if negative.
+    pub last: i64,
+    /// From one key to the next.
+    pub step: usize,
+}
+
+impl Keys {
+    /// No word is a key.
+    pub const NONE: Keys = Keys { first: 0, last: 0, step: 0 };
+    /// The first argument is the key.
+    pub const ONE: Keys = Keys { first: 1, last: 1, step: 1 };
+    /// The first two arguments are keys.
+    pub const TWO: Keys = Keys { first: 1, last: 2, step: 1 };
+    /// All arguments are keys.
+    pub const ALL: Keys = Keys { first: 1, last: -1, step: 1 };
+
+    /// Returns the keys among these words.
+    pub fn of<'w>(self, words: Words<'w>) -> impl Iterator<Item = &'w [u8]> {
+        let last = if self.last < 0 {
+            words.len().saturating_sub(self.last.unsigned_abs() as usize)
+        } else {
+            (self.last as usize).min(words.len().saturating_sub(1))
+        };
+        let range = if self.first == 0 || self.first > last { 0..0 } else { self.first..last + 1 };
+        words[range].iter().step_by(self.step.max(1)).copied()
+    }
+}
+
+impl Command {
+    /// Tells whether the command has this flag.
+    #[must_use]
+    pub fn has(&self, flag: Flag) -> bool {
+        self.flags.contains(&flag)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_found_where_the_row_says() {
+        let words: [&[u8]; 4] = [b"DEL", b"a", b"b", b"c"];
+        let of = |keys: Keys, len: usize| -> Vec<&[u8]> { keys.of(&words[..len]).collect() };
+        assert_eq!(of(Keys::ALL, 4), [b"a", b"b", b"c"]);
+        assert_eq!(of(Keys::ONE, 4), [b"a"]);
+        assert_eq!(of(Keys::TWO, 4), [b"a", b"b"]);
+        assert!(of(Keys::NONE, 4).is_empty());
+        assert!(of(Keys::ALL, 1).is_empty() && of(Keys::ONE, 1).is_empty());
+    }
+}

@@ -1,0 +1,393 @@
+//! The Bloom filter of a key: reserved for so many items, and growing beyond them unless told not to.
+//!
+//! ```text
+//! capacity items │ all later ones
+//! reserved       │ overflow
+//! one line each, │ a growing filter, which
+//! set by threads │ one thread at a time changes
+//! ```
+//!
+//! What is reserved has its memory from the start and is shared: inserts set bits under shared access, from any
+//! number of threads. Four fifths of the rate are its share, a fifth is the overflow's, so that both
+//! together keep the rate for ever; a filter that may not grow has all of it. A filter made unasked reserves
+//! nothing and grows from its first item.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tamis::{
+    Answers, AnyFilter, AtomicBitmap, Bits as _, Bloom, Classic, Filter, Growing, Hasher, Insert,
+    Kind, Layout, Plan, PlanError, SplitBlock, TryInsert,
+};
+use tamis_formats::TamisFile;
+
+use crate::image::{ImageError, Reader, Writer};
+
+/// A Bloom filter that is reserved for so many items, shared between threads, and grows beyond them.
+///
+/// # Examples
+///
+/// ```
+/// use tamis::Answers;
+/// use tamis_commands::Expandable;
+///
+/// let mut seen = Expandable::reserve(2, 0.01, Some(2))?;
+/// let mut answers = Answers::new();
+/// assert_eq!(seen.insert_each(&[b"a".as_slice(), b"b", b"c", b"a"], &mut answers), Ok(4));
+/// assert_eq!(answers.iter().collect::<Vec<_>>(), [true, true, true, false]);
+/// assert_eq!((seen.items(), seen.parts(), seen.capacity()), (3, 2, 6));
+/// # Ok::<(), tamis::PlanError>(())
+/// ```
+#[derive(Debug)]
+pub struct Expandable {
+    /// The rate asked for.
+    rate: f64,
+    /// Items until the reserved part is full, and the first capacity that is told.
+    capacity: u64,
+    /// By how much the capacity that is told grows; `None` if the filter does not.
+    expansion: Option<u32>,
+    reserved: Option<Reserved>,
+    /// Made when the reserved part is full. A growing filter, as a file holds it.
+    overflow: Option<Box<TamisFile>>,
+}
+
+#[derive(Debug)]
+struct Reserved {
+    bloom: Shared,
+    /// Items that were new when they came.
+    items: AtomicU64,
+}
+
+/// The kinds that [`Plan::new`] chooses from.
+#[derive(Debug)]
+enum Shared {
+    SplitBlock(Bloom<SplitBlock, AtomicBitmap>),
+    Classic(Bloom<Classic, AtomicBitmap>),
+}
+
+/// Runs an expression for the filter, whichever it is.
+macro_rules! shared {
+    ($shared:expr, $bloom:ident => $answer:expr) => {
+        match $shared {
+            Shared::SplitBlock($bloom) => $answer,
+            Shared::Classic($bloom) => $answer,
+        }
+    };
+}
+
+/// Why an item was not inserted. It is not in, and the items before it are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExpandError {
+    /// The filter is full and was made not to grow.
+    Full,
+    /// The filter could not grow: there is no memory, or no prefix long enough.
+    NoRoom,
+}
+
+/// The share of the rate that the reserved part of a growing filter keeps.
+const RESERVED_SHARE: f64 = 0.8;
+
+impl Expandable {
+    /// Makes an empty filter with memory for `capacity` items at `rate`.
+    ///
+    /// `expansion` tells whether, and in how large steps of [`capacity`](Self::capacity), it grows.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError`] if there is no such filter, or not enough memory.
+    pub fn reserve(capacity: u64, rate: f64, expansion: Option<u32>) -> Result<Self, PlanError> {
+        let own_rate = if expansion.is_some() { rate * RESERVED_SHARE } else { rate };
+        let reserved = Some(Reserved::new(&Plan::new(capacity, own_rate)?)?);
+        Ok(Self { rate, capacity, expansion, reserved, overflow: None })
+    }
+
+    /// Makes an empty filter that grows from its first item; `capacity` is only told.
+    ///
+    /// # Errors
+    ///
+    /// As for [`reserve`](Self::reserve).
+    pub fn growing(capacity: u64, rate: f64, expansion: u32) -> Result<Self, PlanError> {
+        let overflow = Some(growing(rate)?);
+        Ok(Self { rate, capacity, expansion: Some(expansion), reserved: None, overflow })
+    }
+
+    /// Makes an empty filter of the same reservation, rate and expansion.
+    ///
+    /// # Errors
+    ///
+    /// As for [`reserve`](Self::reserve).
+    pub fn emptied(&self) -> Result<Self, PlanError> {
+        match (&self.reserved, self.expansion) {
+            (None, Some(expansion)) => Self::growing(self.capacity, self.rate, expansion),
+            (_, expansion) => Self::reserve(self.capacity, self.rate, expansion),
+        }
+    }
+
+    /// Tells which items may be in; certain of those that are not.
+    pub fn contains_each(&self, items: &[&[u8]], answers: &mut Answers) {
+        match (&self.reserved, &self.overflow) {
+            (Some(reserved), None) => reserved.contains_each(items, answers),
+            (None, Some(overflow)) => overflow.filter.contains_each(items, answers),
+            (Some(reserved), Some(overflow)) => {
+                overflow.filter.contains_each(items, answers);
+                let mut in_reserved = Answers::new();
+                reserved.contains_each(items, &mut in_reserved);
+                let words: Vec<u64> =
+                    answers.words().iter().zip(in_reserved.words()).map(|(a, b)| a | b).collect();
+                answers.reset(items.len()).copy_from_slice(&words);
+            }
+            (None, None) => {
+                answers.reset(items.len());
+            }
+        }
+    }
+
+    /// Inserts items under shared access, if all of them find room in the reserved part; `answers` tells which
+    /// were new. Otherwise nothing changes, and `false` asks for [`insert_each`](Self::insert_each).
+    #[must_use]
+    pub fn insert_each_shared(&self, items: &[&[u8]], answers: &mut Answers) -> bool {
+        let (Some(reserved), None) = (&self.reserved, &self.overflow) else { return false };
+        // Taken ahead, so that threads together do not pass the capacity either.
+        let len = items.len() as u64;
+        let before = reserved.items.fetch_add(len, Ordering::Relaxed);
+        if before.saturating_add(len) > self.capacity {
+            reserved.items.fetch_sub(len, Ordering::Relaxed);
+            return false;
+        }
+        reserved.insert_each(items, answers);
+        reserved.items.fetch_sub(len - answers.count_ones() as u64, Ordering::Relaxed);
+        true
+    }
+
+    /// Inserts items in order; `answers` tells which were new.
+    ///
+    /// Returns how many items were inserted, or were in already: all of them, unless one finds no room.
+    ///
+    /// # Errors
+    ///
+    /// [`ExpandError`] with the number of items before the one that finds no room.
+    pub fn insert_each(
+        &mut self,
+        items: &[&[u8]],
+        answers: &mut Answers,
+    ) -> Result<usize, (usize, ExpandError)> {
+        if self.insert_each_shared(items, answers) {
+            return Ok(items.len());
+        }
+        let mut words = vec![0_u64; items.len().div_ceil(64)];
+        let mut done = Ok(items.len());
+        let hasher = Hasher::default();
+        for (i, item) in items.iter().enumerate() {
+            match self.insert_hash(hasher.hash(item)) {
+                Ok(is_new) => words[i / 64] |= u64::from(is_new) << (i % 64),
+                Err(error) => {
+                    done = Err((i, error));
+                    break;
+                }
+            }
+        }
+        answers.reset(items.len()).copy_from_slice(&words);
+        done
+    }
+
+    /// Inserts an item by its hash; true if it is new.
+    ///
+    /// # Errors
+    ///
+    /// [`ExpandError`] if it finds no room.
+    pub fn insert_hash(&mut self, hash: u64) -> Result<bool, ExpandError> {
+        if let Some(reserved) = &self.reserved {
+            if reserved.items.load(Ordering::Relaxed) < self.capacity && self.overflow.is_none() {
+                return Ok(reserved.insert_hash(hash));
+            }
+            if reserved.contains_hash(hash) {
+                return Ok(false);
+            }
+            if self.expansion.is_none() {
+                return Err(ExpandError::Full);
+            }
+        }
+        let overflow = match &mut self.overflow {
+            Some(overflow) => overflow,
+            none => {
+                let rate = self.rate * (1.0 - RESERVED_SHARE);
+                none.insert(growing(rate).map_err(|_| ExpandError::NoRoom)?)
+            }
+        };
+        overflow.filter.try_insert_hash(hash).map_err(|_| ExpandError::NoRoom)
+    }
+
+    /// Returns how many items were new when they came.
+    #[must_use]
+    pub fn items(&self) -> u64 {
+        let reserved = self.reserved.as_ref().map_or(0, |it| it.items.load(Ordering::Relaxed));
+        reserved + self.overflow.as_deref().and_then(grown).map_or(0, Growing::items)
+    }
+
+    /// Returns how many items there is room for: the capacity it was made with, and once that is full the sums
+    /// that filters in layers, each `expansion` times the last, would have.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        let Some(expansion) = self.expansion else { return self.capacity };
+        let (mut layer, mut sum) = (self.capacity, self.capacity);
+        while sum < self.items() {
+            layer = layer.saturating_mul(u64::from(expansion.max(1)));
+            sum = sum.saturating_add(layer);
+        }
+        sum
+    }
+
+    /// Returns the number of filters that a lookup asks: one or two.
+    #[must_use]
+    pub fn parts(&self) -> u64 {
+        u64::from(self.reserved.is_some()) + u64::from(self.overflow.is_some())
+    }
+
+    /// Returns by how much the capacity grows; `None` if the filter does not.
+    #[must_use]
+    pub fn expansion(&self) -> Option<u32> {
+        self.expansion
+    }
+
+    /// Returns the rate asked for, a probability.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// Estimates the present false positive rate, a probability; reads all bits.
+    #[must_use]
+    pub fn estimate_rate(&self) -> f64 {
+        let reserved = self
+            .reserved
+            .as_ref()
+            .map_or(0.0, |it| shared!(&it.bloom, bloom => bloom.estimate_rate()));
+        let overflow = self.overflow.as_ref().map_or(0.0, |it| it.filter.estimate_rate());
+        1.0 - (1.0 - reserved) * (1.0 - overflow)
+    }
+
+    /// Returns the share of the reserved part's bits that are set, or of the rate that a filter without one has
+    /// used up; reads all bits.
+    #[must_use]
+    pub fn fill(&self) -> f64 {
+        match (&self.reserved, &self.overflow) {
+            (Some(reserved), _) => shared!(&reserved.bloom, bloom => bloom.fill()),
+            (None, Some(overflow)) => overflow.filter.fill(),
+            (None, None) => 0.0,
+        }
+    }
+
+    /// Returns the layouts of its parts: of the reserved one, and of the growing one behind it.
+    #[must_use]
+    pub fn layouts(&self) -> (Option<Layout>, Option<Layout>) {
+        let reserved = self.reserved.as_ref().map(|it| shared!(&it.bloom, bloom => bloom.layout()));
+        (reserved, self.overflow.as_ref().map(|it| it.filter.layout()))
+    }
+
+    /// Returns the memory of both parts, in bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let reserved = self
+            .reserved
+            .as_ref()
+            .map_or(0, |it| shared!(&it.bloom, bloom => bloom.plan().bytes()));
+        reserved + self.overflow.as_deref().and_then(grown).map_or(0, Growing::memory_bytes)
+    }
+
+    /// Writes the filter for a snapshot. Bits that others set meanwhile may be in it or not.
+    pub(crate) fn write_image(&self, out: &mut Writer<'_>) -> std::io::Result<()> {
+        out.f64(self.rate)?;
+        out.u64(self.capacity)?;
+        out.u64(self.expansion.map_or(0, |expansion| u64::from(expansion) + 1))?;
+        out.u64(u64::from(self.reserved.is_some()) | u64::from(self.overflow.is_some()) << 1)?;
+        if let Some(reserved) = &self.reserved {
+            reserved.write_image(out)?;
+        }
+        match &self.overflow {
+            Some(overflow) => overflow.write_to(out),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads what [`write_image`](Self::write_image) wrote, all that is left of it.
+    pub(crate) fn read_image(from: &mut Reader<'_>) -> Result<Self, ImageError> {
+        let (rate, capacity) = (from.f64()?, from.u64()?);
+        let expansion = match from.u64()? {
+            0 => None,
+            one_more => Some(u32::try_from(one_more - 1).map_err(|_| ImageError::Value)?),
+        };
+        let parts = from.u64()?;
+        let reserved = if parts & 1 == 1 { Some(Reserved::read_image(from)?) } else { None };
+        let overflow = if parts & 2 == 2 { Some(Box::new(from.filter()?)) } else { None };
+        let is_sound = rate > 0.0
+            && rate < 1.0
+            && parts != 0
+            && overflow.as_deref().is_none_or(|overflow| grown(overflow).is_some());
+        if is_sound {
+            Ok(Self { rate, capacity, expansion, reserved, overflow })
+        } else {
+            Err(ImageError::Value)
+        }
+    }
+}
+
+fn growing(rate: f64) -> Result<Box<TamisFile>, PlanError> {
+    Ok(Box::new(TamisFile::new(AnyFilter::Growing(Growing::new(rate, Hasher::default())?))))
+}
+
+fn grown(file: &TamisFile) -> Option<&Growing> {
+    if let AnyFilter::Growing(filter) = &file.filter { Some(filter) } else { None }
+}
+
+impl Reserved {
+    fn new(plan: &Plan) -> Result<Self, PlanError> {
+        let bloom = match plan.kind() {
+            Kind::SplitBlock => Shared::SplitBlock(Bloom::shared(plan, Hasher::default())?),
+            _ => Shared::Classic(Bloom::shared(plan, Hasher::default())?),
+        };
+        Ok(Self { bloom, items: AtomicU64::new(0) })
+    }
+
+    fn contains_hash(&self, hash: u64) -> bool {
+        shared!(&self.bloom, bloom => bloom.contains_hash(hash))
+    }
+
+    fn contains_each(&self, items: &[&[u8]], answers: &mut Answers) {
+        shared!(&self.bloom, bloom => bloom.contains_each(items, answers));
+    }
+
+    fn insert_each(&self, items: &[&[u8]], answers: &mut Answers) {
+        shared!(&self.bloom, bloom => { let mut bloom = bloom; bloom.insert_each(items, answers) });
+    }
+
+    /// Inserts an item that there is room for.
+    fn insert_hash(&self, hash: u64) -> bool {
+        let is_new =
+            shared!(&self.bloom, bloom => { let mut bloom = bloom; bloom.insert_hash(hash) });
+        self.items.fetch_add(u64::from(is_new), Ordering::Relaxed);
+        is_new
+    }
+
+    fn write_image(&self, out: &mut Writer<'_>) -> std::io::Result<()> {
+        let plan = shared!(&self.bloom, bloom => *bloom.plan());
+        out.plan(&plan)?;
+        out.u64(self.items.load(Ordering::Relaxed))?;
+        let words = shared!(&self.bloom, bloom => bloom.bits().words());
+        out.words(words.iter().map(|word| word.load(Ordering::Relaxed)))
+    }
+
+    fn read_image(from: &mut Reader<'_>) -> Result<Self, ImageError> {
+        let plan = from.plan()?;
+        if !matches!(plan.kind(), Kind::SplitBlock | Kind::Classic) {
+            return Err(ImageError::Value);
+        }
+        let items = from.u64()?;
+        from.expect_bytes(plan.bytes())?;
+        let reserved = Self::new(&plan).map_err(|_| ImageError::Memory)?;
+        let words = shared!(&reserved.bloom, bloom => bloom.bits().words());
+        for word in words {
+            word.store(from.u64()?, Ordering::Relaxed);
+        }
+        reserved.items.store(items, Ordering::Relaxed);
+        Ok(reserved)
+    }
+}

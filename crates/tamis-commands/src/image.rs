@@ -1,0 +1,354 @@
+//! A value as bytes, for snapshots and the log, and back.
+//!
+//! ```text
+//! | tag: u64 | what the kind has of numbers, u64 or f64, little-endian | its bits to the end |
+//! ```
+//!
+//! Filters that a file can hold are such files (`tamis-formats`), RedisBloom's are header and chunks as it dumps them.
+//! Whoever keeps an image keeps its length and checksum: an image knows neither.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+
+use tamis::{Plan, RedisBloom, RedisCuckoo, Shape};
+use tamis_formats::TamisFile;
+
+use crate::bitmap::SparseBytes;
+use crate::expandable::Expandable;
+use crate::value::Value;
+
+/// Why bytes are no image of a value.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ImageError {
+    /// They cannot be read, or end too early.
+    Io(io::Error),
+    /// They say what no server writes.
+    Value,
+    /// There is not enough memory for the value.
+    Memory,
+}
+
+impl fmt::Display for ImageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ImageError::Io(error) => error.fmt(f),
+            ImageError::Value => f.write_str("this is no value that a server writes"),
+            ImageError::Memory => f.write_str("there is not enough memory for it"),
+        }
+    }
+}
+
+impl std::error::Error for ImageError {}
+
+impl From<io::Error> for ImageError {
+    fn from(error: io::Error) -> Self {
+        ImageError::Io(error)
+    }
+}
+
+/// Writes numbers.
+pub(crate) struct Writer<'a>(&'a mut dyn Write);
+
+impl Write for Writer<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Writer<'_> {
+    pub fn u64(&mut self, number: u64) -> io::Result<()> {
+        self.0.write_all(&number.to_le_bytes())
+    }
+
+    pub fn f64(&mut self, number: f64) -> io::Result<()> {
+        self.u64(number.to_bits())
+    }
+
+    pub fn plan(&mut self, plan: &Plan) -> io::Result<()> {
+        self.u64(plan.kind() as u64)?;
+        self.u64(plan.items())?;
+        self.f64(plan.rate())?;
+        self.u64(plan.bits())?;
+        self.u64(u64::from(plan.shape().to_number()))
+    }
+
+    /// Writes bytes behind their length.
+    fn sized(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.u64(bytes.len() as u64)?;
+        self.0.write_all(bytes)
+    }
+
+    /// Writes what RedisBloom's SCANDUMP gives: the header, then each chunk behind its position.
+    fn dump(
+        &mut self,
+        header: &[u8],
+        chunk: impl Fn(i64) -> Option<(i64, Vec<u8>)>,
+    ) -> io::Result<()> {
+        self.sized(header)?;
+        let mut position = 1;
+        while let Some((next, bytes)) = chunk(position) {
+            self.u64(next as u64)?;
+            self.sized(&bytes)?;
+            position = next;
+        }
+        Ok(())
+    }
+
+    pub fn words(&mut self, words: impl Iterator<Item = u64>) -> io::Result<()> {
+        let mut bytes = Vec::with_capacity(CHUNK_BYTES);
+        for word in words {
+            bytes.extend_from_slice(&word.to_le_bytes());
+            if bytes.len() == CHUNK_BYTES {
+                self.0.write_all(&bytes)?;
+                bytes.clear();
+            }
+        }
+        self.0.write_all(&bytes)
+    }
+}
+
+/// How many bytes are handed on at once.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// Reads numbers, of an image of known length.
+pub(crate) struct Reader<'a> {
+    bytes: &'a mut dyn Read,
+    /// Bytes to the end of the image.
+    left: u64,
+}
+
+impl Read for Reader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let read = self.bytes.read(&mut buffer[..len])?;
+        self.left -= read as u64;
+        Ok(read)
+    }
+}
+
+impl Reader<'_> {
+    pub fn u64(&mut self) -> Result<u64, ImageError> {
+        let mut bytes = [0; 8];
+        self.read_exact(&mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    pub fn f64(&mut self) -> Result<f64, ImageError> {
+        Ok(f64::from_bits(self.u64()?))
+    }
+
+    pub fn plan(&mut self) -> Result<Plan, ImageError> {
+        let kind = u8::try_from(self.u64()?).ok().and_then(tamis::Kind::from_number);
+        let (items, rate, bits) = (self.u64()?, self.f64()?, self.u64()?);
+        let shape = u32::try_from(self.u64()?).ok();
+        let kind = kind.ok_or(ImageError::Value)?;
+        let shape = shape.and_then(|number| Shape::from_number(kind, number));
+        Plan::from_parts(kind, items, rate, bits, shape.ok_or(ImageError::Value)?)
+            .map_err(|_| ImageError::Value)
+    }
+
+    /// Refuses what says it is longer than there are bytes, before there is memory for it.
+    pub fn expect_bytes(&self, bytes: u64) -> Result<(), ImageError> {
+        if bytes <= self.left { Ok(()) } else { Err(ImageError::Value) }
+    }
+
+    /// Reads so many bytes.
+    fn exactly(&mut self, len: u64) -> Result<Vec<u8>, ImageError> {
+        self.expect_bytes(len)?;
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(len as usize).map_err(|_| ImageError::Memory)?;
+        self.take(len).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 == len { Ok(bytes) } else { Err(ImageError::Value) }
+    }
+
+    fn sized(&mut self) -> Result<Vec<u8>, ImageError> {
+        let len = self.u64()?;
+        self.exactly(len)
+    }
+
+    /// Reads chunks to the end, each behind its position.
+    fn chunks(&mut self, mut load: impl FnMut(i64, &[u8]) -> bool) -> Result<(), ImageError> {
+        while self.left > 0 {
+            let position = self.u64()? as i64;
+            if !load(position, &self.sized()?) {
+                return Err(ImageError::Value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a filter file, which is all that is left.
+    pub fn filter(&mut self) -> Result<TamisFile, ImageError> {
+        let left = self.left;
+        TamisFile::read_from(self, left).map_err(|error| match error {
+            tamis_formats::ReadError::Io(error) => ImageError::Io(error),
+            tamis_formats::ReadError::Decode(_) => ImageError::Value,
+        })
+    }
+}
+
+/// The longest string that a command writes.
+const MAX_STRING_BYTES: usize = 512 << 20;
+
+/// What kind of value an image is of. Numbers are kept for ever.
+mod tag {
+    pub const BLOOM: u64 = 1;
+    pub const REDIS_BLOOM: u64 = 2;
+    pub const REDIS_CUCKOO: u64 = 3;
+    pub const FILTER: u64 = 4;
+    pub const BYTES: u64 = 5;
+}
+
+impl Value {
+    /// Writes the value as bytes. Of a Bloom filter that others insert into meanwhile, what they set may be in them
+    /// or not.
+    ///
+    /// # Errors
+    ///
+    /// What `out` says.
+    pub fn write_image(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut out = Writer(out);
+        match self {
+            Value::Bloom(filter) => {
+                out.u64(tag::BLOOM)?;
+                filter.write_image(&mut out)
+            }
+            Value::RedisBloom(filter) => {
+                out.u64(tag::REDIS_BLOOM)?;
+                out.dump(&filter.header(), |position| filter.chunk(position))
+            }
+            Value::RedisCuckoo(filter) => {
+                out.u64(tag::REDIS_CUCKOO)?;
+                out.dump(&filter.header(), |position| filter.chunk(position))
+            }
+            Value::Filter(filter) => {
+                out.u64(tag::FILTER)?;
+                filter.write_to(&mut out)
+            }
+            Value::Bytes(bytes) => {
+                out.u64(tag::BYTES)?;
+                out.u64(bytes.len() as u64)?;
+                for (start, piece) in bytes.pieces(0..bytes.len()) {
+                    if let Some(piece) = piece {
+                        out.u64(start as u64)?;
+                        out.sized(piece)?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads a value from the `len` bytes of its image.
+    ///
+    /// # Errors
+    ///
+    /// [`ImageError`] if they are none. No memory is reserved beyond a few times `len`.
+    pub fn read_image(bytes: &mut dyn Read, len: u64) -> Result<Self, ImageError> {
+        let mut from = Reader { bytes, left: len };
+        let value = match from.u64()? {
+            tag::BLOOM => Value::Bloom(Box::new(Expandable::read_image(&mut from)?)),
+            tag::REDIS_BLOOM => {
+                let header = from.sized()?;
+                let mut filter = RedisBloom::from_header(&header).map_err(|_| ImageError::Value)?;
+                from.chunks(|position, bytes| filter.load_chunk(position, bytes).is_ok())?;
+                Value::RedisBloom(Box::new(filter))
+            }
+            tag::REDIS_CUCKOO => {
+                let header = from.sized()?;
+                let mut filter =
+                    RedisCuckoo::from_header(&header).map_err(|_| ImageError::Value)?;
+                from.chunks(|position, bytes| filter.load_chunk(position, bytes).is_ok())?;
+                Value::RedisCuckoo(Box::new(filter))
+            }
+            tag::FILTER => Value::Filter(Box::new(from.filter()?)),
+            tag::BYTES => {
+                let len = usize::try_from(from.u64()?).ok().filter(|&len| len <= MAX_STRING_BYTES);
+                let len = len.ok_or(ImageError::Value)?;
+                let mut bytes = SparseBytes::default();
+                bytes.grow(len);
+                from.chunks(|start, piece| {
+                    let start = usize::try_from(start).ok().filter(|&start| start <= len);
+                    let fits = start.filter(|start| piece.len() <= len - start);
+                    fits.map(|start| bytes.write(start, piece)).is_some()
+                })?;
+                Value::Bytes(bytes)
+            }
+            _ => return Err(ImageError::Value),
+        };
+        if from.left == 0 { Ok(value) } else { Err(ImageError::Value) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis::{Answers, RedisBloomOptions, RedisCuckooOptions};
+
+    use super::*;
+
+    fn image(value: &Value) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        value.write_image(&mut bytes).unwrap();
+        bytes
+    }
+
+    fn values() -> Vec<Value> {
+        let items: Vec<Vec<u8>> = (0..500).map(|i| format!("item:{i}").into_bytes()).collect();
+        let items: Vec<&[u8]> = items.iter().map(Vec::as_slice).collect();
+        let mut answers = Answers::new();
+        let mut expandable = |mut filter: Expandable| {
+            filter.insert_each(&items, &mut answers).unwrap();
+            Value::Bloom(Box::new(filter))
+        };
+        let mut bloom = RedisBloom::new(&RedisBloomOptions::default()).unwrap();
+        let mut cuckoo = RedisCuckoo::new(&RedisCuckooOptions::default()).unwrap();
+        for item in &items {
+            bloom.insert(*item).unwrap();
+            cuckoo.insert(*item).unwrap();
+        }
+        let mut sparse = SparseBytes::default();
+        sparse.write(1 << 20, b"far");
+        vec![
+            expandable(Expandable::reserve(1000, 0.01, Some(2)).unwrap()),
+            expandable(Expandable::reserve(100, 0.01, Some(2)).unwrap()),
+            expandable(Expandable::reserve(1000, 1e-7, None).unwrap()),
+            expandable(Expandable::growing(100, 0.01, 2).unwrap()),
+            Value::RedisBloom(Box::new(bloom)),
+            Value::RedisCuckoo(Box::new(cuckoo)),
+            Value::RedisCuckoo(Box::new(RedisCuckoo::new(&RedisCuckooOptions::default()).unwrap())),
+            Value::Bytes(b"text".to_vec().into()),
+            Value::Bytes(b"text".repeat(5000).into()),
+            Value::Bytes(sparse),
+        ]
+    }
+
+    #[test]
+    fn every_value_comes_back_from_its_image() {
+        for value in values() {
+            let bytes = image(&value);
+            let back = Value::read_image(&mut &bytes[..], bytes.len() as u64).unwrap();
+            assert_eq!(image(&back), bytes);
+        }
+    }
+
+    #[test]
+    fn a_cut_or_longer_image_is_refused() {
+        for value in values() {
+            let mut bytes = image(&value);
+            for len in (0..bytes.len()).step_by(97).filter(|&len| len != bytes.len()) {
+                // Pieces may be absent, so a string that is cut between two of them is another.
+                let is_text = matches!(value, Value::Bytes(_)) && len >= 16;
+                let read = Value::read_image(&mut &bytes[..len], len as u64);
+                assert!(read.is_err() || is_text || len > bytes.len() - 8, "{value:?} at {len}");
+            }
+            bytes.extend([1; 9]);
+            let read = Value::read_image(&mut &bytes[..], bytes.len() as u64);
+            assert!(read.is_err());
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The commands, once, for every host.
+//!
+//! ```text
+//! words ──▶ row of the table ──▶ function of value and words ──▶ reply, and whether the value changed
+//!            name, arity, keys,    a filter, a bitmap, nothing     as RESP2 or RESP3
+//!            flags, categories
+//! ```
+//!
+//! A command is a row of one static [table](COMMANDS) and a function that knows neither socket nor file nor
+//! lock: the host looks the key up, lends the value shared or exclusively as the row says, and writes the
+//! reply. Arguments are checked before the first change. What hosts must know of a command, help, access
+//! rights and documentation are all read from the row.
+//!
+//! `BF.*` and `CF.*` answer as RedisBloom does, bitmaps and strings as Redis 7.0, to the letter, because clients
+//! match on their texts; these are in [`text`]. `TM.*` are our own, about every kind of filter; their errors say what to do.
+
+mod batch;
+mod bf;
+mod bitmap;
+mod cf;
+mod command;
+mod expandable;
+mod image;
+mod run;
+mod settings;
+mod string;
+mod table;
+pub mod text;
+mod tm;
+mod value;
+mod words;
+
+pub use batch::{Batch, BatchAnswers, Family, Items};
+pub use bitmap::{BitOp, SparseBytes};
+pub use command::{Arity, Category, Command, Flag, Keys};
+pub use expandable::{ExpandError, Expandable};
+pub use image::ImageError;
+pub use run::{Change, Env, Outcome, Run};
+pub use settings::{BloomLayout, Setting, SettingError, Settings};
+pub use table::{COMMANDS, find};
+pub use tm::merge;
+pub use value::Value;
+pub use words::{Words, parse_double, parse_integer};

@@ -1,0 +1,112 @@
+//! How a command runs: the functions behind the rows.
+
+use std::fmt;
+
+use tamis_resp::{Protocol, Reply};
+
+use crate::settings::Settings;
+use crate::value::Value;
+use crate::words::Words;
+
+/// What a command may know besides its words and value.
+#[derive(Clone, Copy, Debug)]
+pub struct Env<'a> {
+    /// The settings of new filters.
+    pub settings: &'a Settings,
+    /// How the reply will be written: a few replies differ by more than their form.
+    pub protocol: Protocol,
+    /// Milliseconds since 1970.
+    pub now_millis: u64,
+}
+
+/// What runs a command.
+#[derive(Clone, Copy)]
+pub enum Run {
+    /// Answers from the value of its key, lent shared; `None` if there is none.
+    Read(fn(Option<&Value>, Words<'_>, &Env<'_>) -> Reply),
+    /// May make, change or take away the value of its key, lent exclusively.
+    Write(fn(&mut Option<Value>, Words<'_>, &Env<'_>) -> Outcome),
+    /// Answers from its words alone: it is about no key.
+    Answer(fn(Words<'_>, &Env<'_>) -> Reply),
+    /// Is about several keys, the connection or the host, which runs it by its name.
+    Host,
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Run::Read(_) => "Read",
+            Run::Write(_) => "Write",
+            Run::Answer(_) => "Answer",
+            Run::Host => "Host",
+        })
+    }
+}
+
+/// What came of a command that may change a value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The answer.
+    pub reply: Reply,
+    /// What it did to the value.
+    pub change: Change,
+    /// True if the value is another, which has not the time that was set for the one before.
+    pub is_replaced: bool,
+}
+
+/// What a command did to a value, for whoever must do it again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing.
+    None,
+    /// What its words say.
+    Words,
+    /// It inserted items of these hashes into the Bloom filter that was there.
+    Inserted(Vec<u64>),
+}
+
+impl Outcome {
+    /// A reply after a change.
+    pub(crate) fn changed(reply: Reply) -> Self {
+        Self { reply, change: Change::Words, is_replaced: false }
+    }
+
+    /// A reply, after a change or without one.
+    pub(crate) fn after(reply: Reply, has_changed: bool) -> Self {
+        if has_changed { Self::changed(reply) } else { Self::unchanged(reply) }
+    }
+
+    /// Makes of the outcome for several items, of which there was one, that for one.
+    pub(crate) fn of_one(mut self) -> Self {
+        self.reply = match self.reply {
+            Reply::Bools { mask, .. } => {
+                Reply::Bool(mask.first().is_some_and(|word| word & 1 == 1))
+            }
+            Reply::Array(mut one) => one.pop().unwrap_or(Reply::Null),
+            other => other,
+        };
+        self
+    }
+
+    /// A reply after the value was replaced.
+    pub(crate) fn replaced(reply: Reply) -> Self {
+        Self { reply, change: Change::Words, is_replaced: true }
+    }
+
+    /// A reply without one.
+    pub(crate) fn unchanged(reply: Reply) -> Self {
+        Self { reply, change: Change::None, is_replaced: false }
+    }
+}
+
+/// The error texts that stop a command before its first change.
+impl From<&'static str> for Outcome {
+    fn from(text: &'static str) -> Self {
+        Outcome::unchanged(error(text))
+    }
+}
+
+/// Makes an error reply of a text.
+pub(crate) fn error(text: &'static str) -> Reply {
+    Reply::Error(text.into())
+}

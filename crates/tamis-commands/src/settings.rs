@@ -1,0 +1,267 @@
+//! The settings of new filters, by RedisBloom's names and ranges.
+
+use std::fmt;
+
+use crate::words::{parse_double, parse_integer};
+
+/// Rates above this are stored as this, as RedisBloom does.
+pub(crate) const MAX_RATE: f64 = 0.25;
+
+/// The most items that any capacity may ask for.
+pub(crate) const MAX_CAPACITY: i64 = 1 << 30;
+
+/// The largest expansion.
+pub(crate) const MAX_EXPANSION: i64 = 1 << 15;
+
+/// What `BF.RESERVE` and the like build.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BloomLayout {
+    /// Tamis' own: one cache line an item up to the capacity, a growing filter behind it.
+    #[default]
+    Tamis,
+    /// RedisBloom's: the same bits, and the same false positives.
+    RedisBloom,
+}
+
+impl BloomLayout {
+    /// Returns the name, as the setting is written.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            BloomLayout::Tamis => "tamis",
+            BloomLayout::RedisBloom => "redisbloom",
+        }
+    }
+}
+
+/// What new filters are made by when a command does not say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// `bf-layout`.
+    pub bf_layout: BloomLayout,
+    /// `bf-error-rate`, a probability.
+    pub bf_rate: f64,
+    /// `bf-initial-size`, items.
+    pub bf_capacity: u64,
+    /// `bf-expansion-factor`; 0 makes filters that do not grow.
+    pub bf_expansion: u32,
+    /// `cf-bucket-size`, slots.
+    pub cf_bucket_size: u16,
+    /// `cf-initial-size`, slots.
+    pub cf_capacity: u64,
+    /// `cf-max-iterations`.
+    pub cf_max_iterations: u16,
+    /// `cf-expansion-factor`.
+    pub cf_expansion: u16,
+    /// `cf-max-expansions`: filters of so many sub-filters take no more items.
+    pub cf_max_expansions: u32,
+    /// The most bytes that a new filter may reserve: the host's memory. Memory is handed out before it is there, so
+    /// asking for it proves nothing. No setting by name.
+    pub max_filter_bytes: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            bf_layout: BloomLayout::Tamis,
+            bf_rate: 0.01,
+            bf_capacity: 100,
+            bf_expansion: 2,
+            cf_bucket_size: 2,
+            cf_capacity: 1024,
+            cf_max_iterations: 20,
+            cf_expansion: 1,
+            cf_max_expansions: 32,
+            max_filter_bytes: u64::MAX,
+        }
+    }
+}
+
+/// One of the settings, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The name, as in `CONFIG GET`.
+    pub name: &'static str,
+    /// What it means, in a line.
+    pub summary: &'static str,
+}
+
+/// Why a setting does not take a value. The text is the one behind `CONFIG SET failed`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SettingError {
+    /// There is no setting of this name.
+    Unknown,
+    /// The value is none of this setting's type.
+    Invalid {
+        /// The setting.
+        name: &'static str,
+    },
+    /// The value is out of range.
+    Range {
+        /// The setting.
+        name: &'static str,
+        /// The range, with its brackets.
+        range: String,
+    },
+}
+
+impl fmt::Display for SettingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SettingError::Unknown => f.write_str("there is no such setting"),
+            // With the space at the end, as RedisBloom has it.
+            SettingError::Invalid { name } => write!(f, "Invalid value for `{name}` "),
+            SettingError::Range { name, range } => {
+                write!(f, "Value for `{name}` must be in the range {range}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SettingError {}
+
+impl Settings {
+    /// Every setting, in the order of the documentation.
+    pub const ALL: [Setting; 9] = [
+        Setting { name: "bf-layout", summary: "What new Bloom filters are: tamis or redisbloom" },
+        Setting { name: "bf-error-rate", summary: "The rate of a Bloom filter made unasked" },
+        Setting { name: "bf-initial-size", summary: "The capacity of a Bloom filter made unasked" },
+        Setting { name: "bf-expansion-factor", summary: "How Bloom filters grow; 0: not at all" },
+        Setting { name: "cf-bucket-size", summary: "Slots of a cuckoo filter's bucket" },
+        Setting { name: "cf-initial-size", summary: "The slots of a cuckoo filter made unasked" },
+        Setting { name: "cf-max-iterations", summary: "Moves before a cuckoo filter grows" },
+        Setting { name: "cf-expansion-factor", summary: "How cuckoo filters grow; 0: not at all" },
+        Setting {
+            name: "cf-max-expansions",
+            summary: "Sub-filters before a cuckoo filter is full",
+        },
+    ];
+
+    /// Returns the value of a setting as text; `None` if there is none of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<String> {
+        Some(match name {
+            "bf-layout" => self.bf_layout.name().to_owned(),
+            "bf-error-rate" => self.bf_rate.to_string(),
+            "bf-initial-size" => self.bf_capacity.to_string(),
+            "bf-expansion-factor" => self.bf_expansion.to_string(),
+            "cf-bucket-size" => self.cf_bucket_size.to_string(),
+            "cf-initial-size" => self.cf_capacity.to_string(),
+            "cf-max-iterations" => self.cf_max_iterations.to_string(),
+            "cf-expansion-factor" => self.cf_expansion.to_string(),
+            "cf-max-expansions" => self.cf_max_expansions.to_string(),
+            _ => return None,
+        })
+    }
+
+    /// Changes a setting.
+    ///
+    /// # Errors
+    ///
+    /// [`SettingError`], and nothing has changed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_commands::Settings;
+    ///
+    /// let mut settings = Settings::default();
+    /// settings.set("bf-error-rate", b"0.5")?;
+    /// assert_eq!(settings.get("bf-error-rate").as_deref(), Some("0.25"));
+    /// assert!(settings.set("bf-initial-size", b"0").is_err());
+    /// # Ok::<(), tamis_commands::SettingError>(())
+    /// ```
+    pub fn set(&mut self, name: &str, value: &[u8]) -> Result<(), SettingError> {
+        let setting = Self::ALL.iter().find(|it| it.name == name).ok_or(SettingError::Unknown)?;
+        let name = setting.name;
+        let integer = |least: i64, most: i64| -> Result<i64, SettingError> {
+            let number = parse_integer(value).ok_or(SettingError::Invalid { name })?;
+            if (least..=most).contains(&number) {
+                Ok(number)
+            } else {
+                Err(SettingError::Range { name, range: format!("[{least}, {most}]") })
+            }
+        };
+        match name {
+            "bf-layout" => {
+                self.bf_layout = [BloomLayout::Tamis, BloomLayout::RedisBloom]
+                    .into_iter()
+                    .find(|layout| value.eq_ignore_ascii_case(layout.name().as_bytes()))
+                    .ok_or(SettingError::Invalid { name })?;
+            }
+            "bf-error-rate" => {
+                let rate = parse_double(value).ok_or(SettingError::Invalid { name })?;
+                if !(rate > 0.0 && rate < 1.0) {
+                    let range = format!("({:.6}, {:.6})", 0.0, 1.0);
+                    return Err(SettingError::Range { name, range });
+                }
+                self.bf_rate = rate.min(MAX_RATE);
+            }
+            "bf-initial-size" => self.bf_capacity = integer(1, MAX_CAPACITY)? as u64,
+            "bf-expansion-factor" => self.bf_expansion = integer(0, MAX_EXPANSION)? as u32,
+            "cf-bucket-size" => {
+                let most = 255.min(self.cf_capacity as i64 / 2);
+                self.cf_bucket_size = integer(1, most)? as u16;
+            }
+            "cf-initial-size" => {
+                let least = 2 * i64::from(self.cf_bucket_size);
+                self.cf_capacity = integer(least, MAX_CAPACITY)? as u64;
+            }
+            "cf-max-iterations" => self.cf_max_iterations = integer(1, 65_535)? as u16,
+            "cf-expansion-factor" => self.cf_expansion = integer(0, MAX_EXPANSION)? as u16,
+            _ => self.cf_max_expansions = integer(1, 65_536)? as u32,
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_has_a_value_that_sets_it() {
+        let mut settings = Settings::default();
+        for setting in Settings::ALL {
+            let value = settings.get(setting.name).unwrap();
+            settings.set(setting.name, value.as_bytes()).unwrap();
+        }
+        assert_eq!(settings, Settings::default());
+        assert_eq!(
+            (settings.get("bf"), settings.set("", b"1")),
+            (None, Err(SettingError::Unknown))
+        );
+    }
+
+    #[test]
+    fn bad_values_are_refused_with_redisblooms_texts() {
+        let mut settings = Settings::default();
+        let mut refused =
+            |name, value: &str| settings.set(name, value.as_bytes()).unwrap_err().to_string();
+        for value in ["0", "1", "-1", "inf"] {
+            assert_eq!(
+                refused("bf-error-rate", value),
+                "Value for `bf-error-rate` must be in the range (0.000000, 1.000000)"
+            );
+        }
+        assert_eq!(refused("bf-error-rate", "x"), "Invalid value for `bf-error-rate` ");
+        assert_eq!(
+            refused("bf-initial-size", "1073741825"),
+            "Value for `bf-initial-size` must be in the range [1, 1073741824]"
+        );
+        assert_eq!(refused("cf-max-iterations", "1.5"), "Invalid value for `cf-max-iterations` ");
+        assert!(refused("cf-expansion-factor", "32769").ends_with("[0, 32768]"));
+        assert!(refused("cf-max-expansions", "0").ends_with("[1, 65536]"));
+        assert!(refused("bf-layout", "guava").starts_with("Invalid"));
+        assert_eq!(settings, Settings::default());
+    }
+
+    #[test]
+    fn bucket_and_initial_size_limit_each_other() {
+        let mut settings = Settings::default();
+        settings.set("cf-initial-size", b"10").unwrap();
+        assert!(settings.set("cf-bucket-size", b"6").is_err());
+        settings.set("cf-bucket-size", b"5").unwrap();
+        assert!(settings.set("cf-initial-size", b"9").is_err());
+    }
+}

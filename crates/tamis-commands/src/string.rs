@@ -1,0 +1,95 @@
+//! `GET`, `SET`, `INCR`, as much of them as tools use to see whether a server is there; parts of strings, as filters
+//! over bitmaps use them; and `TYPE`.
+
+use tamis_resp::Reply;
+
+use crate::bitmap::{SparseBytes, is_backwards, places};
+use crate::run::{Env, Outcome, error};
+use crate::text;
+use crate::value::{Value, bytes, bytes_or_new};
+use crate::words::{Words, parse_integer};
+
+/// Bytes of the longest string that a command writes.
+const MAX_BYTES: u64 = 512 << 20;
+
+/// `GET key`
+pub(crate) fn get(value: Option<&Value>, _: Words<'_>, _: &Env<'_>) -> Reply {
+    match bytes(value) {
+        Ok(None) => Reply::Null,
+        Ok(Some(bytes)) => Reply::Bulk(bytes.to_vec(0..bytes.len())),
+        Err(text) => error(text),
+    }
+}
+
+/// `GETRANGE key start end`
+pub(crate) fn get_range(value: Option<&Value>, words: Words<'_>, _: &Env<'_>) -> Reply {
+    let (Some(start), Some(end)) = (parse_integer(words[2]), parse_integer(words[3])) else {
+        return error(text::NO_INTEGER);
+    };
+    let part = |bytes: &SparseBytes| {
+        let places =
+            places(start, end, bytes.len() as u64).filter(|_| !is_backwards(start, end))?;
+        Some(bytes.to_vec(places.start as usize..places.end as usize))
+    };
+    match bytes(value) {
+        Ok(bytes) => Reply::Bulk(bytes.and_then(part).unwrap_or_default()),
+        Err(text) => error(text),
+    }
+}
+
+/// `SETRANGE key offset value`
+pub(crate) fn set_range(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_>) -> Outcome {
+    let Some(offset) = parse_integer(words[2]) else { return text::NO_INTEGER.into() };
+    let Ok(offset) = u64::try_from(offset) else { return text::bitmap::OFFSET.into() };
+    let part = words[3];
+    let len = match bytes(value.as_ref()) {
+        Ok(bytes) => bytes.map_or(0, SparseBytes::len),
+        Err(text) => return text.into(),
+    };
+    if part.is_empty() {
+        return Outcome::unchanged(Reply::Integer(len as i64));
+    }
+    if offset.saturating_add(part.len() as u64) > MAX_BYTES {
+        return text::bitmap::TOO_LONG.into();
+    }
+    let bytes = bytes_or_new(value).expect("its type was seen");
+    bytes.write(offset as usize, part);
+    Outcome::changed(Reply::Integer(bytes.len() as i64))
+}
+
+/// `STRLEN key`
+pub(crate) fn len(value: Option<&Value>, _: Words<'_>, _: &Env<'_>) -> Reply {
+    match bytes(value) {
+        Ok(bytes) => Reply::Integer(bytes.map_or(0, SparseBytes::len) as i64),
+        Err(text) => error(text),
+    }
+}
+
+/// `SET key value`
+pub(crate) fn set(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_>) -> Outcome {
+    if words.len() > 3 {
+        return text::SET_OPTION.into();
+    }
+    *value = Some(Value::Bytes(words[2].to_vec().into()));
+    Outcome::replaced(Reply::ok())
+}
+
+/// `INCR key`
+pub(crate) fn increment(value: &mut Option<Value>, _: Words<'_>, _: &Env<'_>) -> Outcome {
+    let number = match value {
+        None => 0,
+        Some(Value::Bytes(bytes)) => match bytes.as_short().and_then(parse_integer) {
+            Some(number) => number,
+            None => return text::NO_INTEGER.into(),
+        },
+        Some(_) => return text::WRONG_TYPE.into(),
+    };
+    let Some(number) = number.checked_add(1) else { return text::OVERFLOW.into() };
+    *value = Some(Value::Bytes(number.to_string().into_bytes().into()));
+    Outcome::changed(Reply::Integer(number))
+}
+
+/// `TYPE key`
+pub(crate) fn type_of(value: Option<&Value>, _: Words<'_>, _: &Env<'_>) -> Reply {
+    Reply::simple(value.map_or("none", Value::type_name))
+}

@@ -1,0 +1,326 @@
+//! Every error text of the commands. Clients match on them, so those of RedisBloom are RedisBloom's to the letter,
+//! with and without `ERR`, and never change.
+
+use std::borrow::Cow;
+
+use tamis_resp::Reply;
+
+/// An error text, as it follows the `-` of the reply.
+pub type Text = &'static str;
+
+/// The key holds a value of another type.
+pub const WRONG_TYPE: Text = "WRONGTYPE Operation against a key holding the wrong kind of value";
+/// The key holds nothing.
+pub const NOT_FOUND: Text = "ERR not found";
+/// The key already holds a filter.
+pub const ITEM_EXISTS: Text = "ERR item exists";
+/// There is not enough memory for a filter.
+pub const NO_MEMORY_FOR_FILTER: Text = "ERR Insufficient memory to create filter";
+/// The word, or the text of a key, is no integer.
+pub const NO_INTEGER: Text = "ERR value is not an integer or out of range";
+/// A number would not fit 64 bits.
+pub const OVERFLOW: Text = "ERR increment or decrement would overflow";
+/// `SET` with an option.
+pub const SET_OPTION: Text =
+    "ERR this server keeps filters: SET takes a key and a value, use EXPIRE for a time";
+/// The words make no sense together.
+pub const SYNTAX: Text = "ERR syntax error";
+
+/// Texts of bitmaps and of ranges of strings.
+pub mod bitmap {
+    use super::Text;
+
+    /// The offset of a bit is no integer, negative or beyond the longest string.
+    pub const BIT_OFFSET: Text = "ERR bit offset is not an integer or out of range";
+    /// `SETBIT`: the bit is neither 0 nor 1.
+    pub const BIT_VALUE: Text = "ERR bit is not an integer or out of range";
+    /// `BITPOS`: the bit is neither 0 nor 1.
+    pub const SOUGHT_BIT: Text = "ERR The bit argument must be 1 or 0.";
+    /// `BITOP NOT` of several keys.
+    pub const NOT_OF_SEVERAL: Text = "ERR BITOP NOT must be called with a single source key.";
+    /// `BITFIELD`: there is no such type.
+    pub const FIELD_TYPE: Text = "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.";
+    /// `BITFIELD`: there is no such rule for numbers that are too large.
+    pub const OVERFLOW_RULE: Text = "ERR Invalid OVERFLOW type specified";
+    /// `BITFIELD_RO` with `SET` or `INCRBY`.
+    pub const READ_ONLY: Text = "ERR BITFIELD_RO only supports the GET subcommand";
+    /// `SETRANGE`: the offset is negative.
+    pub const OFFSET: Text = "ERR offset is out of range";
+    /// The string would be longer than 512 MiB.
+    pub const TOO_LONG: Text = "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
+}
+
+/// Texts of `BF.*`.
+pub mod bf {
+    use super::Text;
+
+    /// `BF.RESERVE`: the rate is no number.
+    pub const BAD_RATE: Text = "ERR bad error rate";
+    /// `BF.RESERVE`: the rate is not between 0 and 1.
+    pub const RATE_RANGE: Text = "ERR error rate must be in the range (0.000000, 1.000000)";
+    /// `BF.RESERVE`: the capacity is no integer.
+    pub const BAD_CAPACITY: Text = "ERR bad capacity";
+    /// `BF.RESERVE`: the capacity is too small or too large.
+    pub const CAPACITY_RANGE: Text = "ERR capacity must be in the range [1, 1073741824]";
+    /// `BF.RESERVE`: `EXPANSION` is the last word.
+    pub const NO_EXPANSION: Text = "ERR no expansion";
+    /// `BF.RESERVE`: the expansion is no integer.
+    pub const BAD_EXPANSION: Text = "ERR bad expansion";
+    /// `BF.RESERVE`: the expansion is too large or negative.
+    pub const EXPANSION_RANGE: Text = "ERR expansion must be in the range [0, 32768]";
+    /// `BF.RESERVE`: both `NONSCALING` and `EXPANSION`.
+    pub const NONSCALING_EXPANDS: Text = "Nonscaling filters cannot expand";
+    /// There is no filter of so low a rate.
+    pub const NO_FILTER: Text = "ERR could not create filter";
+    /// The filter may not grow and is full.
+    pub const FULL: Text = "ERR non scaling filter is full";
+    /// The filter could not grow.
+    pub const NOT_INSERTED: Text = "ERR problem inserting into filter";
+    /// `BF.INSERT`: a word that is no option.
+    pub const UNKNOWN_ARGUMENT: Text = "Unknown argument received";
+    /// `BF.INSERT`: the capacity is no integer or out of range.
+    pub const INSERT_CAPACITY: Text = "Bad capacity";
+    /// `BF.INSERT`: the rate is no number or out of range.
+    pub const INSERT_RATE: Text = "Bad error rate";
+    /// `BF.INSERT`: the expansion is no integer or out of range.
+    pub const INSERT_EXPANSION: Text = "Bad expansion";
+    /// `BF.INFO`: there is no such field.
+    pub const UNKNOWN_FIELD: Text = "Invalid information value";
+    /// `BF.SCANDUMP`: the position is no integer.
+    pub const POSITION: Text = "Second argument must be numeric";
+    /// `BF.LOADCHUNK`: the position is no integer.
+    pub const LOAD_POSITION: Text = "ERR Second argument must be numeric";
+    /// `BF.LOADCHUNK`: no header, or a chunk at an impossible position.
+    pub const BAD_DATA: Text = "ERR received bad data";
+    /// `BF.LOADCHUNK`: the chunk begins outside the filter.
+    pub const OUTSIDE: Text = "ERR invalid offset - no link found";
+    /// `BF.LOADCHUNK`: the chunk runs over the end of its layer.
+    pub const TOO_LONG: Text = "ERR invalid chunk - Too big for current filter";
+}
+
+/// Texts of `CF.*`.
+pub mod cf {
+    use super::Text;
+
+    /// The capacity is no integer.
+    pub const BAD_CAPACITY: Text = "Bad capacity";
+    /// `CF.RESERVE`: the capacity is out of range.
+    pub const CAPACITY_RANGE: Text = "Capacity must be in the range [2 * BUCKETSIZE, 1073741824]";
+    /// `CF.INSERT`: the capacity is out of range.
+    pub const INSERT_CAPACITY_RANGE: Text =
+        "Capacity must be in the range [cf-bucket-size * 2, 1073741824]";
+    /// The number of moves is no integer.
+    pub const BAD_ITERATIONS: Text = "Couldn't parse MAXITERATIONS";
+    /// The number of moves is out of range.
+    pub const ITERATIONS_RANGE: Text = "MAXITERATIONS: value must be in the range [1, 65535]";
+    /// The bucket size is no integer.
+    pub const BAD_BUCKET_SIZE: Text = "Couldn't parse BUCKETSIZE";
+    /// The bucket size is out of range.
+    pub const BUCKET_SIZE_RANGE: Text = "BUCKETSIZE: value must be in the range [1, 255]";
+    /// The expansion is no integer.
+    pub const BAD_EXPANSION: Text = "Couldn't parse EXPANSION";
+    /// The expansion is out of range.
+    pub const EXPANSION_RANGE: Text = "EXPANSION: value must be in the range [0, 32768]";
+    /// There is no such filter for another reason than memory.
+    pub const NO_FILTER: Text = "ERR Could not create filter";
+    /// The filter may not grow and is full.
+    pub const FULL: Text = "Filter is full";
+    /// There is no memory to grow.
+    pub const NO_MEMORY: Text = "ERR Insufficient memory";
+    /// The filter has grown as often as it may.
+    pub const MAX_EXPANSIONS: Text = "Maximum expansions reached";
+    /// `CF.INSERT`: a word that is no option.
+    pub const UNKNOWN_ARGUMENT: Text = "Unknown argument received";
+    /// `CF.DEL`: there is no such filter.
+    pub const NOT_FOUND: Text = "Not found";
+    /// `CF.COMPACT`: there is no such filter.
+    pub const COMPACT_NOT_FOUND: Text = "Cuckoo filter was not found";
+    /// The position of a chunk is no integer, negative or zero.
+    pub const POSITION: Text = "Invalid position";
+    /// `CF.LOADCHUNK`: the header has another length.
+    pub const HEADER: Text = "Invalid header";
+    /// `CF.LOADCHUNK`: no filter has this header.
+    pub const BAD_HEADER: Text = "Couldn't create filter!";
+    /// `CF.LOADCHUNK`: the chunk does not lie in the filter.
+    pub const BAD_CHUNK: Text = "Couldn't load chunk!";
+}
+
+/// Texts of `TM.*`: what is wrong, and what to do.
+pub mod tm {
+    use std::fmt::Display;
+
+    use tamis::{Kind, Layout};
+    use tamis_resp::Reply;
+
+    use super::Text;
+
+    /// There is no filter, and the command makes none.
+    pub const NOT_FOUND: Text = "ERR no such filter: make one with TM.RESERVE first";
+    /// `TM.RESERVE`: the key holds something.
+    pub const EXISTS: Text = "ERR the key exists: DEL it first, or take another";
+    /// `TM.LOAD`: the key holds something.
+    pub const LOAD_EXISTS: Text = "ERR the key exists: say REPLACE behind the data to load over it";
+    /// `TM.LOAD`: a word behind the data.
+    pub const LOAD_OPTION: Text =
+        "ERR TM.LOAD takes a key, data and REPLACE: what is behind the data?";
+    /// A filter of a fixed size is full.
+    pub const FULL: Text =
+        "ERR the filter is full: TM.RESERVE one for more items, or of KIND growing";
+    /// A filter cannot grow.
+    pub const NO_MEMORY: Text = "ERR the filter cannot grow: there is not enough memory";
+    /// `TM.DUMP`: the file is too large.
+    pub const NO_MEMORY_TO_DUMP: Text = "ERR the file does not fit in memory beside its filter";
+    /// `TM.DEL`: the item was added more often than is counted.
+    pub const STUCK: Text = "ERR the item was added more often than the filter counts, so it stays: \
+                             TM.RESERVE one with a larger COUNTER or BUCKET";
+    /// `TM.RESERVE`: no `KIND`.
+    pub const NO_KIND: Text =
+        "ERR KIND is missing: split-block, classic, growing, cuckoo, counting or window";
+    /// More than two of three.
+    pub const THREE: Text = "ERR ITEMS, RATE and MEMORY: give two, and the third follows from them";
+    /// `TM.RESERVE`: neither items nor memory.
+    pub const NO_SIZE: Text =
+        "ERR the size is missing: give ITEMS, MEMORY or both, such as ITEMS 1000000";
+    /// `TM.PLAN`: fewer than two of three.
+    pub const PLAN_TWO: Text =
+        "ERR give two of ITEMS, RATE and MEMORY, such as ITEMS 1000000 RATE 0.01";
+    /// The rate is no probability.
+    pub const RATE: Text = "ERR RATE takes a probability between 0 and 1, such as 0.01";
+    /// `COUNTER` of no such size.
+    pub const COUNTER: Text =
+        "ERR COUNTER takes 4, 8 or 16 bits: counting ends at 15, 255 or 65535";
+    /// `BUCKET` of no such size.
+    pub const BUCKET: Text = "ERR BUCKET takes 2, 3 or 4 slots: counting ends at twice as many";
+    /// `SLICES` out of range.
+    pub const SLICES: Text =
+        "ERR SLICES takes 1 to 255, and no more than the items of WINDOW n ITEMS";
+    /// A window without a span.
+    pub const NO_WINDOW: Text = "ERR WINDOW is missing: after what items are forgotten, such as WINDOW 60000 \
+                                 (milliseconds) or WINDOW 1000000 ITEMS";
+    /// A window of items that is told its items twice.
+    pub const WINDOW_ITEMS: Text =
+        "ERR WINDOW n ITEMS says how many items the filter is for: leave out ITEMS n";
+    /// A window whose time is yet to come.
+    pub const CLOCK_AHEAD: Text = "ERR the window's clock is ahead of this server's, and all before it is \
+                                   forgotten: set the clock right, or build the filter anew";
+    /// `TM.MERGE`: windows of different spans.
+    pub const SPAN: Text =
+        "ERR windows that differ in span, in its unit or in REFRESH do not merge";
+
+    /// Says that a kind is none that can be made.
+    #[must_use]
+    pub fn unknown_kind(word: &[u8]) -> Reply {
+        let word = shown(word);
+        Reply::error(format!(
+            "ERR unknown KIND '{word}': split-block, classic, growing, cuckoo, counting or window"
+        ))
+    }
+
+    /// Says that a word is none of a command's options.
+    #[must_use]
+    pub fn unknown_option(word: &[u8], options: &str) -> Reply {
+        Reply::error(format!("ERR unknown option '{}': there are {options}", shown(word)))
+    }
+
+    /// Says that an option came twice.
+    #[must_use]
+    pub fn twice(option: &str) -> Reply {
+        Reply::error(format!("ERR {option} is given twice"))
+    }
+
+    /// Says that an option takes a number from 1 on.
+    #[must_use]
+    pub fn no_number(option: &str) -> Reply {
+        Reply::error(format!("ERR {option} takes a whole number of at least 1"))
+    }
+
+    /// Says that an option is about another kind.
+    #[must_use]
+    pub fn other_kind(option: &str, kind: Kind) -> Reply {
+        Reply::error(format!("ERR {option} is for KIND {kind}"))
+    }
+
+    /// Says that items cannot be deleted, or counted.
+    #[must_use]
+    pub fn cannot(what: &str, kind: &str) -> Reply {
+        Reply::error(format!(
+            "ERR a filter of kind {kind} cannot {what} items: TM.RESERVE one of KIND cuckoo or counting"
+        ))
+    }
+
+    /// Says why there is no such filter, or why data is none.
+    #[must_use]
+    pub fn because(reason: impl Display) -> Reply {
+        Reply::error(format!("ERR {reason}"))
+    }
+
+    /// Says that no file holds such a filter.
+    #[must_use]
+    pub fn no_file(kind: &str) -> Reply {
+        Reply::error(format!(
+            "ERR no file holds a filter of kind {kind}: TM.DUMP is for what TM.RESERVE and TM.LOAD make"
+        ))
+    }
+
+    /// `TM.MERGE`: says that there is no filter at a key.
+    #[must_use]
+    pub fn no_source(key: &[u8]) -> Reply {
+        Reply::error(format!("ERR no such filter: '{}'", shown(key)))
+    }
+
+    /// `TM.MERGE`: says that what a key holds does not merge.
+    #[must_use]
+    pub fn no_merge(key: &[u8], kind: &str) -> Reply {
+        Reply::error(format!(
+            "ERR '{}' is of kind {kind}: TM.MERGE is for what TM.RESERVE and TM.LOAD make",
+            shown(key)
+        ))
+    }
+
+    /// `TM.MERGE`: says how two filters differ.
+    #[must_use]
+    pub fn layouts(one: (&[u8], Layout), other: (&[u8], Layout)) -> Reply {
+        Reply::error(format!(
+            "ERR filters of different layout do not merge: '{}' is {}, '{}' is {}",
+            shown(one.0),
+            one.1,
+            shown(other.0),
+            other.1
+        ))
+    }
+
+    /// What a client sent, cut as Redis cuts it.
+    fn shown(word: &[u8]) -> String {
+        String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned()
+    }
+}
+
+/// Tells whether this error, at the end of the reply to several items, says that no further one was tried.
+#[must_use]
+pub fn ends_items(reply: &Reply) -> bool {
+    matches!(reply, Reply::Error(text) if [bf::FULL, tm::FULL, tm::NO_MEMORY].contains(&&**text))
+}
+
+/// Makes the reply to a wrong number of words; the name as the table writes it.
+#[must_use]
+pub fn wrong_arity(name: &str) -> Reply {
+    let name = name.to_ascii_lowercase();
+    Reply::Error(Cow::Owned(format!("ERR wrong number of arguments for '{name}' command")))
+}
+
+/// Makes the reply to a command that there is none of: its name and the first words, cut as Redis cuts them.
+#[must_use]
+pub fn unknown_command(words: &[&[u8]]) -> Reply {
+    let shown = |word: &[u8]| String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned();
+    let name = words.first().map_or_else(String::new, |word| shown(word));
+    let mut arguments = String::new();
+    for word in &words[words.len().min(1)..] {
+        if arguments.len() >= 128 {
+            break;
+        }
+        arguments += &format!("'{}' ", shown(word));
+    }
+    Reply::Error(Cow::Owned(format!(
+        "ERR unknown command '{name}', with args beginning with: {arguments}"
+    )))
+}

@@ -1,0 +1,73 @@
+//! `TM.DEL`, `TM.COUNT`.
+
+use tamis::{Filter as _, Removed};
+use tamis_formats::TamisFile;
+use tamis_resp::Reply;
+
+use crate::run::{Env, Outcome, error};
+use crate::text::{self, tm};
+use crate::value::Value;
+use crate::words::Words;
+
+/// `TM.DEL key item [item ...]`
+pub(crate) fn delete(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_>) -> Outcome {
+    let items = &words[2..];
+    match value {
+        None => Outcome::unchanged(Reply::Bools { mask: Vec::new(), len: items.len() }),
+        Some(Value::Bytes(_)) => text::WRONG_TYPE.into(),
+        Some(Value::RedisCuckoo(filter)) => {
+            let removed: Vec<bool> = items.iter().map(|item| filter.remove(*item)).collect();
+            let has_changed = removed.contains(&true);
+            let replies = removed.into_iter().map(Reply::Bool).collect();
+            Outcome::after(Reply::Array(replies), has_changed)
+        }
+        Some(Value::Filter(file)) => match remove_each(file, items) {
+            Some(outcome) => outcome,
+            None => Outcome::unchanged(tm::cannot("delete", file.filter.plan().kind().name())),
+        },
+        Some(value) => Outcome::unchanged(tm::cannot("delete", value.kind_name())),
+    }
+}
+
+/// Deletes items in order, once each; `None` if none can be.
+pub(crate) fn remove_each(file: &mut TamisFile, items: &[&[u8]]) -> Option<Outcome> {
+    let hasher = file.filter.hasher();
+    let mut removed = 0;
+    let mut replies = Vec::with_capacity(items.len());
+    for item in items {
+        replies.push(match file.filter.remove_hash(hasher.hash_item(*item))? {
+            Removed::Yes => {
+                removed += 1;
+                Reply::Bool(true)
+            }
+            Removed::Absent => Reply::Bool(false),
+            Removed::Saturated => error(tm::STUCK),
+        });
+    }
+    file.added = file.added.saturating_sub(removed);
+    Some(Outcome::after(Reply::Array(replies), removed > 0))
+}
+
+/// `TM.COUNT key item [item ...]`
+pub(crate) fn count(value: Option<&Value>, words: Words<'_>, _: &Env<'_>) -> Reply {
+    let items = &words[2..];
+    let counts: Option<Vec<u64>> = match value {
+        None => Some(vec![0; items.len()]),
+        Some(Value::Bytes(_)) => return error(text::WRONG_TYPE),
+        Some(Value::RedisCuckoo(filter)) => {
+            Some(items.iter().map(|item| filter.count(*item)).collect())
+        }
+        Some(Value::Filter(file)) => {
+            let hasher = file.filter.hasher();
+            let count = |item: &&[u8]| file.filter.count_hash(hasher.hash_item(*item));
+            items.iter().map(count).collect()
+        }
+        Some(Value::Bloom(_) | Value::RedisBloom(_)) => None,
+    };
+    match (counts, value) {
+        (Some(counts), _) => {
+            Reply::Array(counts.into_iter().map(|count| Reply::Integer(count as i64)).collect())
+        }
+        (None, value) => tm::cannot("count", value.map_or("", Value::kind_name)),
+    }
+}

@@ -1,0 +1,85 @@
+//! `TM.ADD`, `TM.MADD`.
+
+use tamis::{Answers, InsertError, NoRoom, RedisCuckoo, RedisInsertError, TryInsert as _};
+use tamis_formats::TamisFile;
+use tamis_resp::Reply;
+
+use crate::bf;
+use crate::run::{Env, Outcome, error};
+use crate::text::{Text, tm};
+use crate::value::Value;
+use crate::words::Words;
+
+/// `TM.ADD key item`
+pub(crate) fn add(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
+    add_each(value, words, env).of_one()
+}
+
+/// `TM.MADD key item [item ...]`
+pub(crate) fn add_each(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
+    let items = &words[2..];
+    match value {
+        None => tm::NOT_FOUND.into(),
+        Some(Value::Filter(file)) => insert_filter(file, items, env, tm::FULL),
+        Some(Value::RedisCuckoo(filter)) => insert_redis_cuckoo(filter, items, env),
+        Some(value) => bf::insert_items(value, items, false, env),
+    }
+}
+
+/// Inserts items in order, up to the first for which there is no room: `full` is what is said of it.
+pub(crate) fn insert_filter(
+    file: &mut TamisFile,
+    items: &[&[u8]],
+    env: &Env<'_>,
+    full: Text,
+) -> Outcome {
+    file.filter.advance(env.now_millis);
+    let mut answers = Answers::new();
+    let done = file.filter.try_insert_each(items, &mut answers);
+    let inserted = done.map_or_else(|error| error.inserted, |()| items.len());
+    file.added = file.added.saturating_add(inserted as u64);
+    let reply = match done {
+        Ok(()) => Reply::Bools { mask: answers.words().to_vec(), len: items.len() },
+        Err(InsertError { reason, .. }) => {
+            let why = match reason {
+                NoRoom::Memory(_) => tm::NO_MEMORY,
+                _ => full,
+            };
+            cut(answers.iter().take(inserted).map(Reply::Bool).collect(), why)
+        }
+    };
+    Outcome::after(reply, inserted > 0)
+}
+
+/// Inserts each item once more, as Tamis' own cuckoo filters do.
+fn insert_redis_cuckoo(filter: &mut RedisCuckoo, items: &[&[u8]], env: &Env<'_>) -> Outcome {
+    let mut answers = Vec::with_capacity(items.len());
+    let mut failed = None;
+    for item in items {
+        if filter.sub_filters() >= env.settings.cf_max_expansions as usize {
+            failed = Some(tm::FULL);
+            break;
+        }
+        let is_new = !filter.contains(*item);
+        match filter.insert(*item) {
+            Ok(()) => answers.push(Reply::Bool(is_new)),
+            Err(RedisInsertError::Memory(_)) => failed = Some(tm::NO_MEMORY),
+            Err(_) => failed = Some(tm::FULL),
+        }
+        if failed.is_some() {
+            break;
+        }
+    }
+    let has_changed = !answers.is_empty();
+    let reply = match failed {
+        Some(why) => cut(answers, why),
+        None => Reply::Array(answers),
+    };
+    Outcome::after(reply, has_changed)
+}
+
+/// Ends the answers with the error of the first item that has none.
+fn cut(mut answers: Vec<Reply>, why: Text) -> Reply {
+    answers.push(error(why));
+    Reply::Array(answers)
+}

@@ -1,0 +1,122 @@
+//! `TM.MERGE`: about several keys, which the host lends.
+
+use tamis::{
+    AnyFilter, Bitmap, BitsMut as _, Filter as _, Merge as _, MergeError, NoRoom, Plan, PlanError,
+};
+use tamis_formats::TamisFile;
+use tamis_resp::Reply;
+
+use crate::batch::may_refuse;
+use crate::run::{Env, Outcome, error};
+use crate::text::{self, tm};
+use crate::value::Value;
+
+/// Adds all items of the sources to what the first key holds, or to a copy of the first source if it holds
+/// nothing: `TM.MERGE destination source [source ...]`.
+///
+/// The sources come with their keys, without the destination's own. All or nothing is merged.
+pub fn merge(
+    key: &[u8],
+    value: &mut Option<Value>,
+    sources: &[(&[u8], Option<&Value>)],
+    env: &Env<'_>,
+) -> Outcome {
+    match merged(key, value, sources, env) {
+        Ok(()) => Outcome::changed(Reply::ok()),
+        Err(reply) => Outcome::unchanged(reply),
+    }
+}
+
+fn merged(
+    key: &[u8],
+    value: &mut Option<Value>,
+    sources: &[(&[u8], Option<&Value>)],
+    env: &Env<'_>,
+) -> Result<(), Reply> {
+    let mut files = Vec::with_capacity(sources.len());
+    for &(key, value) in sources {
+        files.push((key, file_of(key, value)?));
+    }
+    // What all the others must be like.
+    let (first_key, first) = match (&*value, files.first()) {
+        (Some(held), _) => (key, file_of(key, Some(held))?),
+        (None, Some(&(key, file))) => (key, file),
+        (None, None) => return Err(tm::no_source(key)),
+    };
+    for &(other_key, other) in &files {
+        let (one, two) = (first.filter.layout(), other.filter.layout());
+        if one != two {
+            return Err(tm::layouts((first_key, one), (other_key, two)));
+        }
+        if !is_of_one_span(&first.filter, &other.filter) {
+            return Err(error(tm::SPAN));
+        }
+    }
+    // Of those that can refuse, a copy is merged into, so that nothing has changed if one does.
+    let can_refuse = may_refuse(&first.filter);
+    let copied = match value {
+        Some(_) if !can_refuse || files.len() <= 1 => None,
+        _ => Some(copy(first).map_err(tm::because)?),
+    };
+    let others = if value.is_none() { &files[1..] } else { &files };
+    match (copied, &mut *value) {
+        (Some(mut file), value) => {
+            add_all(&mut file, others, env)?;
+            *value = Some(Value::Filter(Box::new(file)));
+            Ok(())
+        }
+        (None, Some(Value::Filter(file))) => add_all(file, others, env),
+        (None, _) => unreachable!("it was looked at above"),
+    }
+}
+
+fn add_all(
+    file: &mut TamisFile,
+    others: &[(&[u8], &TamisFile)],
+    env: &Env<'_>,
+) -> Result<(), Reply> {
+    file.filter.advance(env.now_millis);
+    for (_, other) in others {
+        file.filter.merge(&other.filter).map_err(|reason| match reason {
+            MergeError::NoRoom(NoRoom::Full { .. }) => error(tm::FULL),
+            MergeError::NoRoom(_) => error(tm::NO_MEMORY),
+            reason => tm::because(reason),
+        })?;
+        file.added = file.added.saturating_add(other.added);
+    }
+    Ok(())
+}
+
+fn file_of<'v>(key: &[u8], value: Option<&'v Value>) -> Result<&'v TamisFile, Reply> {
+    match value {
+        None => Err(tm::no_source(key)),
+        Some(Value::Filter(file)) => Ok(file),
+        Some(Value::Bytes(_)) => Err(error(text::WRONG_TYPE)),
+        Some(value) => Err(tm::no_merge(key, value.kind_name())),
+    }
+}
+
+fn is_of_one_span(one: &AnyFilter, other: &AnyFilter) -> bool {
+    match (one, other) {
+        (AnyFilter::Window(one), AnyFilter::Window(other)) => {
+            (one.span(), one.refreshes()) == (other.span(), other.refreshes())
+        }
+        _ => true,
+    }
+}
+
+/// Copies a filter, where `clone` would end the program if there is no memory.
+fn copy(file: &TamisFile) -> Result<TamisFile, PlanError> {
+    let (filter, plan) = (&file.filter, file.filter.plan());
+    let bits = if plan.kind().grows() { filter.len_words() * 64 } else { plan.bits() };
+    let plan = Plan::from_parts(plan.kind(), plan.items(), plan.rate(), bits, plan.shape())?;
+    let mut words = Bitmap::zeroed(bits)?;
+    let mut at = 0;
+    let Ok(()) = filter.each_words(|part| {
+        words.words_mut()[at..at + part.len()].copy_from_slice(part);
+        at += part.len();
+        Ok::<(), std::convert::Infallible>(())
+    });
+    let filter = AnyFilter::restore(&plan, filter.hasher(), words)?;
+    Ok(TamisFile { filter, added: file.added, metadata: file.metadata.clone() })
+}

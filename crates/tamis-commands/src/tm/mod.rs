@@ -1,0 +1,20 @@
+//! `TM.*`: our own commands, about every kind of filter.
+
+mod clear;
+mod delete;
+mod file;
+mod info;
+mod insert;
+mod merge;
+mod options;
+mod plan;
+mod reserve;
+
+pub(crate) use clear::clear;
+pub(crate) use delete::{count, delete, remove_each};
+pub(crate) use file::{dump, load};
+pub(crate) use info::{info, items_of};
+pub(crate) use insert::{add, add_each, insert_filter};
+pub use merge::merge;
+pub(crate) use plan::plan;
+pub(crate) use reserve::reserve;

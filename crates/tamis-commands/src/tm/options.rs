@@ -1,0 +1,281 @@
+//! The words behind `TM.RESERVE key` and `TM.PLAN`: what a filter is planned by.
+
+use tamis::{Kind, Plan, PlanError, Span};
+use tamis_resp::Reply;
+
+use crate::run::error;
+use crate::text::tm;
+use crate::words::{Words, is, parse_double, parse_integer};
+
+/// The kinds that can be asked for, in the order in which they are shown.
+pub(super) const KINDS: [Kind; 6] =
+    [Kind::SplitBlock, Kind::Classic, Kind::Growing, Kind::Cuckoo, Kind::Counting, Kind::Window];
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Options {
+    pub kind: Option<Kind>,
+    pub items: Option<u64>,
+    pub rate: Option<f64>,
+    pub memory_bytes: Option<u64>,
+    pub counter_bits: Option<u32>,
+    pub bucket: Option<u32>,
+    pub window: Option<Span>,
+    pub slices: Option<u32>,
+    pub refreshes: bool,
+}
+
+/// Two of items, rate and memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Question {
+    Memory { items: u64, rate: f64 },
+    Items { max_bytes: u64, rate: f64 },
+    Rate { items: u64, max_bytes: u64 },
+}
+
+/// The options of a plan alone.
+const PLAN_OPTIONS: &str = "KIND, ITEMS, RATE and MEMORY";
+/// All options.
+const ALL_OPTIONS: &str = "KIND, ITEMS, RATE, MEMORY, COUNTER, BUCKET, WINDOW, SLICES and REFRESH";
+
+impl Options {
+    /// Reads the options of `TM.PLAN`.
+    pub fn of_plan(words: Words<'_>) -> Result<Self, Reply> {
+        Self::parse(words, true)
+    }
+
+    /// Reads the options of `TM.RESERVE`.
+    pub fn of_filter(words: Words<'_>) -> Result<Self, Reply> {
+        let mut options = Self::parse(words, false)?;
+        let Some(kind) = options.kind else { return Err(error(tm::NO_KIND)) };
+        for (is_given, name, its_kind) in [
+            (options.counter_bits.is_some(), "COUNTER", Kind::Counting),
+            (options.bucket.is_some(), "BUCKET", Kind::Cuckoo),
+            (options.window.is_some(), "WINDOW", Kind::Window),
+            (options.slices.is_some(), "SLICES", Kind::Window),
+            (options.refreshes, "REFRESH", Kind::Window),
+        ] {
+            if is_given && kind != its_kind {
+                return Err(tm::other_kind(name, its_kind));
+            }
+        }
+        if kind == Kind::Window {
+            match options.window {
+                None => return Err(error(tm::NO_WINDOW)),
+                Some(Span::Items(_)) if options.items.is_some() => {
+                    return Err(error(tm::WINDOW_ITEMS));
+                }
+                Some(Span::Items(items)) => {
+                    if options.slices.is_some_and(|slices| u64::from(slices) > items) {
+                        return Err(error(tm::SLICES));
+                    }
+                    options.items = Some(items);
+                }
+                // Nothing says that items come evenly, and one slice has room for all of them.
+                Some(Span::Millis(_)) => options.slices = options.slices.or(Some(1)),
+            }
+        }
+        Ok(options)
+    }
+
+    fn parse(words: Words<'_>, is_plan: bool) -> Result<Self, Reply> {
+        let mut options = Self::default();
+        let mut rest = words;
+        while let [word, behind @ ..] = rest {
+            rest = behind;
+            let mut next = || {
+                let (value, behind) = rest.split_first()?;
+                rest = behind;
+                Some(*value)
+            };
+            if is(word, "KIND") {
+                let word = next().ok_or_else(|| error(tm::NO_KIND))?;
+                let kind = KINDS.into_iter().find(|kind| is(word, kind.name()));
+                set(&mut options.kind, kind.ok_or_else(|| tm::unknown_kind(word))?, "KIND")?;
+            } else if is(word, "ITEMS") {
+                set(&mut options.items, number(next(), "ITEMS")?, "ITEMS")?;
+            } else if is(word, "RATE") {
+                let rate = next().and_then(parse_double).filter(|&rate| rate > 0.0 && rate < 1.0);
+                set(&mut options.rate, rate.ok_or_else(|| error(tm::RATE))?, "RATE")?;
+            } else if is(word, "MEMORY") {
+                set(&mut options.memory_bytes, number(next(), "MEMORY")?, "MEMORY")?;
+            } else if is_plan {
+                return Err(tm::unknown_option(word, PLAN_OPTIONS));
+            } else if is(word, "COUNTER") {
+                let bits = small(next(), |bits| matches!(bits, 4 | 8 | 16));
+                set(&mut options.counter_bits, bits.ok_or_else(|| error(tm::COUNTER))?, "COUNTER")?;
+            } else if is(word, "BUCKET") {
+                let slots = small(next(), |slots| (2..=4).contains(&slots));
+                set(&mut options.bucket, slots.ok_or_else(|| error(tm::BUCKET))?, "BUCKET")?;
+            } else if is(word, "WINDOW") {
+                let span = number(next(), "WINDOW")?;
+                // Before a number the word is the option of that name.
+                let is_items = rest.first().is_some_and(|word| is(word, "ITEMS"))
+                    && rest.get(1).is_none_or(|word| parse_integer(word).is_none());
+                let span = if is_items { Span::Items(span) } else { Span::Millis(span) };
+                rest = &rest[usize::from(is_items)..];
+                set(&mut options.window, span, "WINDOW")?;
+            } else if is(word, "SLICES") {
+                let slices = small(next(), |slices| (1..=255).contains(&slices));
+                set(&mut options.slices, slices.ok_or_else(|| error(tm::SLICES))?, "SLICES")?;
+            } else if is(word, "REFRESH") {
+                options.refreshes = true;
+            } else {
+                return Err(tm::unknown_option(word, ALL_OPTIONS));
+            }
+        }
+        Ok(options)
+    }
+
+    /// Returns the two numbers that were asked by; `None` if they are fewer.
+    pub fn question(&self) -> Result<Option<Question>, Reply> {
+        Ok(match (self.items, self.rate, self.memory_bytes) {
+            (Some(_), Some(_), Some(_)) => return Err(error(tm::THREE)),
+            (Some(items), Some(rate), None) => Some(Question::Memory { items, rate }),
+            (None, Some(rate), Some(max_bytes)) => Some(Question::Items { max_bytes, rate }),
+            (Some(items), None, Some(max_bytes)) => Some(Question::Rate { items, max_bytes }),
+            _ => None,
+        })
+    }
+
+    /// Plans a filter of the kind, with the counters, buckets or slices that were asked for.
+    pub fn plan(&self, kind: Kind, question: Question) -> Result<Plan, PlanError> {
+        match (self.counter_bits, self.bucket, self.slices) {
+            (Some(bits), ..) => {
+                question.plan_by(kind, |items, rate| Plan::counting(items, rate, bits))
+            }
+            (_, Some(slots), _) => {
+                question.plan_by(kind, |items, rate| Plan::cuckoo(items, rate, slots))
+            }
+            (.., Some(slices)) => {
+                question.plan_by(kind, |items, rate| Plan::window(items, rate, slices))
+            }
+            _ => question.plan(kind),
+        }
+    }
+}
+
+impl Question {
+    /// Plans a filter of the usual shape.
+    pub fn plan(self, kind: Kind) -> Result<Plan, PlanError> {
+        match self {
+            Question::Memory { items, rate } => Plan::for_kind(kind, items, rate),
+            Question::Items { max_bytes, rate } => Plan::for_memory(kind, max_bytes, rate),
+            Question::Rate { items, max_bytes } => Plan::for_items_in(kind, items, max_bytes),
+        }
+    }
+
+    /// Plans a filter by a function of items and rate: what fits the memory is searched for.
+    fn plan_by(
+        self,
+        kind: Kind,
+        plan: impl Fn(u64, f64) -> Result<Plan, PlanError>,
+    ) -> Result<Plan, PlanError> {
+        let fits = |found: Result<Plan, PlanError>, max_bytes| {
+            found.ok().filter(|plan| plan.bytes() <= max_bytes)
+        };
+        match self {
+            Question::Memory { items, rate } => plan(items, rate),
+            Question::Items { max_bytes, rate } => {
+                let too_small = PlanError::TooSmall { kind, max_bytes };
+                let mut best = fits(plan(1, rate), max_bytes).ok_or(too_small)?;
+                // Invariant: `least` fits and `most` does not, since each item has a bit at least.
+                let (mut least, mut most) = (1, max_bytes.saturating_mul(64));
+                while most - least > 1 {
+                    let middle = least + (most - least) / 2;
+                    match fits(plan(middle, rate), max_bytes) {
+                        Some(plan) => (best, least) = (plan, middle),
+                        None => most = middle,
+                    }
+                }
+                Ok(best)
+            }
+            Question::Rate { items, max_bytes } => {
+                let too_small = PlanError::TooSmall { kind, max_bytes };
+                // Of logarithms, so that low rates are found as exactly as high ones.
+                let (mut low, mut high) = (f64::MIN_POSITIVE.ln(), LEAST_USEFUL_RATE.ln());
+                let mut best = fits(plan(items, high.exp()), max_bytes).ok_or(too_small)?;
+                while high - low > RATE_STEP {
+                    let middle = f64::midpoint(low, high);
+                    match fits(plan(items, middle.exp()), max_bytes) {
+                        Some(plan) => (best, high) = (plan, middle),
+                        None => low = middle,
+                    }
+                }
+                Ok(best)
+            }
+        }
+    }
+}
+
+/// A filter of a higher rate answers almost nothing.
+const LEAST_USEFUL_RATE: f64 = 0.99;
+
+/// Rates are found to this part of themselves.
+const RATE_STEP: f64 = 1e-4;
+
+fn set<T>(slot: &mut Option<T>, value: T, name: &str) -> Result<(), Reply> {
+    match slot.replace(value) {
+        Some(_) => Err(tm::twice(name)),
+        None => Ok(()),
+    }
+}
+
+fn number(word: Option<&[u8]>, name: &str) -> Result<u64, Reply> {
+    let number = word.and_then(parse_integer).filter(|&number| number >= 1);
+    number.map(|number| number as u64).ok_or_else(|| tm::no_number(name))
+}
+
+fn small(word: Option<&[u8]>, is_one: impl Fn(i64) -> bool) -> Option<u32> {
+    word.and_then(parse_integer).filter(|&number| is_one(number)).map(|number| number as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Options, Reply> {
+        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        Options::of_filter(&words)
+    }
+
+    #[test]
+    fn items_behind_a_window_are_its_unit_or_the_option() {
+        let by_time = parsed("KIND window WINDOW 1000 ITEMS 500").unwrap();
+        assert_eq!((by_time.window, by_time.items), (Some(Span::Millis(1000)), Some(500)));
+        assert_eq!(by_time.slices, Some(1));
+        for line in ["KIND window WINDOW 1000 ITEMS", "kind WINDOW window 1000 items RATE 0.1"] {
+            let by_items = parsed(line).unwrap();
+            assert_eq!((by_items.window, by_items.items), (Some(Span::Items(1000)), Some(1000)));
+            assert_eq!(by_items.slices, None);
+        }
+        assert_eq!(parsed("KIND window WINDOW 9 ITEMS ITEMS 5"), Err(error(tm::WINDOW_ITEMS)));
+    }
+
+    #[test]
+    fn what_fits_the_memory_is_found_for_every_shape() {
+        for line in [
+            "KIND counting COUNTER 8",
+            "KIND cuckoo BUCKET 4",
+            "KIND window WINDOW 1000",
+            "KIND window WINDOW 1000 SLICES 9",
+        ] {
+            let options = parsed(line).unwrap();
+            let kind = options.kind.unwrap();
+            for max_bytes in [4096, 100_000, 10_000_000] {
+                let question = Question::Items { max_bytes, rate: 0.01 };
+                let plan = options.plan(kind, question).unwrap();
+                assert!(
+                    plan.bytes() <= max_bytes && plan.bytes() * 2 > max_bytes,
+                    "{line}: {plan:?}"
+                );
+                let question = Question::Rate { items: plan.items(), max_bytes };
+                let back = options.plan(kind, question).unwrap();
+                assert!(back.bytes() <= max_bytes && back.rate() < 0.0102, "{line}: {back:?}");
+                assert_eq!(back.shape().to_number() >> 8, plan.shape().to_number() >> 8);
+            }
+            assert!(options.plan(kind, Question::Rate { items: 1_000_000, max_bytes: 8 }).is_err());
+            assert!(options.plan(kind, Question::Items { max_bytes: 8, rate: 0.1 }).is_err());
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! `TM.PLAN`.
+
+use tamis::{Kind, Plan};
+use tamis_resp::Reply;
+
+use super::options::{KINDS, Options, Question};
+use crate::run::{Env, error};
+use crate::text::tm;
+use crate::words::Words;
+
+/// `TM.PLAN [KIND kind] [ITEMS n] [RATE p] [MEMORY bytes]`
+pub(crate) fn plan(words: Words<'_>, _: &Env<'_>) -> Reply {
+    let asked = Options::of_plan(&words[1..]).and_then(|options| {
+        let question = options.question()?.ok_or_else(|| error(tm::PLAN_TWO))?;
+        Ok((options.kind, question))
+    });
+    let (kind, question) = match asked {
+        Ok(asked) => asked,
+        Err(reply) => return reply,
+    };
+    let plans: Vec<Plan> = match kind {
+        Some(kind) => match question.plan(kind) {
+            Ok(plan) => vec![plan],
+            Err(reason) => return tm::because(reason),
+        },
+        None => KINDS.into_iter().filter_map(|kind| question.plan(kind).ok()).collect(),
+    };
+    if plans.is_empty() {
+        // Why the most frugal kind cannot either.
+        return question.plan(Kind::Classic).map_or_else(tm::because, |_| Reply::Array(Vec::new()));
+    }
+    let default = default_kind(question);
+    Reply::Array(plans.iter().map(|plan| row(plan, default)).collect())
+}
+
+/// Returns the kind that [`Plan::new`] takes.
+fn default_kind(question: Question) -> Kind {
+    let blocked = question.plan(Kind::SplitBlock);
+    let best = blocked.and_then(|plan| Plan::new(plan.items(), plan.rate()));
+    best.map_or(Kind::Classic, |plan| plan.kind())
+}
+
+fn row(plan: &Plan, default: Kind) -> Reply {
+    let kind = plan.kind();
+    let why = if kind == default { plan.why() } else { kind.summary().to_owned() };
+    let fields = [
+        ("kind", Reply::bulk(kind.name())),
+        ("items", Reply::Integer(i64::try_from(plan.items()).unwrap_or(i64::MAX))),
+        ("rate", Reply::Double(plan.rate())),
+        ("bytes", Reply::Integer(plan.bytes() as i64)),
+        ("bits_per_item", Reply::Double(plan.bits_per_item())),
+        ("probes", Reply::Integer(i64::from(plan.probes()))),
+        ("cache_lines", Reply::Integer(i64::from(plan.cache_lines()))),
+        ("why", Reply::bulk(why)),
+    ];
+    Reply::Map(fields.map(|(name, value)| (Reply::simple(name), value)).into())
+}

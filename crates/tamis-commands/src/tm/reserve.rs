@@ -1,0 +1,64 @@
+//! `TM.RESERVE`.
+
+use tamis::{AnyFilter, Hasher, Kind, Plan, PlanError, Span, Window};
+use tamis_formats::TamisFile;
+use tamis_resp::Reply;
+
+use super::options::{Options, Question};
+use crate::run::{Env, Outcome, error};
+use crate::text::{self, tm};
+use crate::value::Value;
+use crate::words::Words;
+
+/// `TM.RESERVE key KIND kind [ITEMS n] [RATE p] [MEMORY bytes] [COUNTER bits] [BUCKET slots]
+/// [WINDOW millis | WINDOW n ITEMS] [SLICES n] [REFRESH]`
+pub(crate) fn reserve(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
+    let made = Options::of_filter(&words[2..]).and_then(|options| {
+        let plan = planned(&options, env)?;
+        if plan.bytes() > env.settings.max_filter_bytes {
+            return Err(error(text::NO_MEMORY_FOR_FILTER));
+        }
+        if value.is_some() {
+            return Err(error(tm::EXISTS));
+        }
+        empty(&plan, Hasher::default(), options.window, options.refreshes, env.now_millis)
+            .map_err(tm::because)
+    });
+    match made {
+        Ok(filter) => {
+            *value = Some(Value::Filter(Box::new(TamisFile::new(filter))));
+            Outcome::changed(Reply::ok())
+        }
+        Err(reply) => Outcome::unchanged(reply),
+    }
+}
+
+/// Plans the filter: a rate that nobody gave is that of the settings.
+fn planned(options: &Options, env: &Env<'_>) -> Result<Plan, Reply> {
+    let kind = options.kind.ok_or_else(|| error(tm::NO_KIND))?;
+    let rate = options.rate.unwrap_or(env.settings.bf_rate);
+    let question = match (options.question()?, options.items, options.memory_bytes) {
+        (Some(question), ..) => question,
+        (None, Some(items), _) => Question::Memory { items, rate },
+        (None, None, Some(max_bytes)) => Question::Items { max_bytes, rate },
+        // It needs no number.
+        (None, None, None) if kind == Kind::Growing => Question::Memory { items: 1, rate },
+        (None, None, None) => return Err(error(tm::NO_SIZE)),
+    };
+    options.plan(kind, question).map_err(tm::because)
+}
+
+/// Makes an empty filter; a window has a span.
+pub(super) fn empty(
+    plan: &Plan,
+    hasher: Hasher,
+    window: Option<Span>,
+    refreshes: bool,
+    now_millis: u64,
+) -> Result<AnyFilter, PlanError> {
+    let Some(span) = window else { return AnyFilter::new(plan, hasher) };
+    let window = Window::new(plan, hasher, span)?;
+    let mut window = if refreshes { window.refreshing() } else { window };
+    window.advance(now_millis);
+    Ok(AnyFilter::Window(window))
+}

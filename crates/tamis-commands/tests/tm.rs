@@ -1,0 +1,340 @@
+//! `TM.*` against the slow and obvious: windows with a clock of the test's, files, merges, hostile words.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use proptest::prelude::*;
+use tamis_commands::{Env, Run, Settings, Value, find, merge};
+use tamis_resp::{Protocol, Reply};
+
+/// Keys in memory, and a clock that goes as it is told.
+#[derive(Default)]
+struct Host {
+    settings: Settings,
+    now_millis: u64,
+    values: HashMap<Vec<u8>, Value>,
+}
+
+impl Host {
+    fn say<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Reply {
+        let words: Vec<&[u8]> = words.iter().map(AsRef::as_ref).collect();
+        let command = find(words[0]).expect("a command");
+        assert!(command.arity.takes(words.len()), "{}", command.name);
+        let env = Env {
+            settings: &self.settings,
+            protocol: Protocol::Resp3,
+            now_millis: self.now_millis,
+        };
+        match command.run {
+            Run::Answer(run) => run(&words, &env),
+            Run::Read(run) => run(self.values.get(words[1]), &words, &env),
+            Run::Write(run) => {
+                let mut value = self.values.remove(words[1]);
+                let outcome = run(&mut value, &words, &env);
+                self.values.extend(value.map(|value| (words[1].to_vec(), value)));
+                outcome.reply
+            }
+            Run::Host => {
+                let mut value = self.values.remove(words[1]);
+                let sources: Vec<_> =
+                    words[2..].iter().map(|key| (*key, self.values.get(*key))).collect();
+                let outcome = merge(words[1], &mut value, &sources, &env);
+                self.values.extend(value.map(|value| (words[1].to_vec(), value)));
+                outcome.reply
+            }
+        }
+    }
+
+    fn line(&mut self, line: &str) -> Reply {
+        self.say(&line.split(' ').collect::<Vec<_>>())
+    }
+
+    fn dump(&mut self, key: &str) -> Vec<u8> {
+        match self.say(&["TM.DUMP", key]) {
+            Reply::Bulk(bytes) => bytes,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn field(&mut self, key: &str, field: &str) -> Reply {
+        let Reply::Map(fields) = self.say(&["TM.INFO", key]) else { panic!("no map") };
+        let found = fields.into_iter().find(|(name, _)| *name == Reply::simple(field.to_owned()));
+        found.unwrap_or_else(|| panic!("no {field}")).1
+    }
+}
+
+/// One of every kind, as it is reserved.
+const KINDS: [&str; 9] = [
+    "KIND split-block ITEMS 500",
+    "KIND classic ITEMS 500 RATE 0.001",
+    "KIND growing RATE 0.01",
+    "KIND cuckoo ITEMS 800",
+    "KIND cuckoo MEMORY 4000 BUCKET 3",
+    "KIND counting ITEMS 500 COUNTER 8",
+    "KIND window WINDOW 1000 ITEMS 500",
+    "KIND window WINDOW 600 ITEMS",
+    "KIND window WINDOW 600 ITEMS 500 SLICES 3 REFRESH",
+];
+
+fn words(name: &str, key: &str, items: impl IntoIterator<Item = u32>) -> Vec<String> {
+    let items = items.into_iter().map(|item| item.to_string());
+    [name.to_owned(), key.to_owned()].into_iter().chain(items).collect()
+}
+
+fn yes(reply: &Reply) -> Vec<bool> {
+    match reply {
+        Reply::Bools { mask, len } => (0..*len)
+            .map(|i| mask.get(i / 64).is_some_and(|word| word >> (i % 64) & 1 == 1))
+            .collect(),
+        Reply::Array(replies) => replies.iter().map(|reply| *reply == Reply::Bool(true)).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn all_in(host: &mut Host, key: &str, items: &[u32]) -> bool {
+    items.is_empty()
+        || yes(&host.say(&words("TM.MEXISTS", key, items.iter().copied()))).iter().all(|it| *it)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_window_remembers_for_its_span_whoever_looks(
+        steps in prop::collection::vec((0_u64..700, 0_u32..30, any::<bool>()), 1..60),
+        slices in 1_u64..6,
+        refreshes in any::<bool>(),
+    ) {
+        let mut host = Host { now_millis: 1_000_000, ..Host::default() };
+        let refresh = if refreshes { "REFRESH" } else { "SLICES" };
+        let slices_word = format!("SLICES {slices}");
+        let tail = if refreshes { format!("{slices_word} {refresh}") } else { slices_word };
+        let line = format!("TM.RESERVE k KIND window WINDOW 1000 ITEMS 1000 RATE 0.000000001 {tail}");
+        prop_assert_eq!(host.line(&line), Reply::ok());
+        // When an item was last stored.
+        let mut stored: BTreeMap<u32, u64> = BTreeMap::new();
+        let most = 1000 + 1000_u64.div_ceil(slices) + slices;
+        for (later, item, is_added) in steps {
+            host.now_millis += later;
+            let now = host.now_millis;
+            let item_word = item.to_string();
+            if is_added {
+                let is_new = host.say(&["TM.ADD", "k", &item_word]) == Reply::Bool(true);
+                if is_new || refreshes {
+                    stored.insert(item, now);
+                }
+            }
+            for (item, at) in &stored {
+                let found = host.say(&["BF.EXISTS", "k", &item.to_string()]) == Reply::Bool(true);
+                prop_assert!(found || now - at > 1000, "{item} of {at} forgotten at {now}");
+                prop_assert!(!found || now - at < most, "{item} of {at} remembered at {now}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_dump_loads_as_it_was(
+        kind in 0..KINDS.len(),
+        items in prop::collection::vec(0_u32..1000, 0..400),
+        more in prop::collection::vec(0_u32..1000, 0..100),
+    ) {
+        let mut host = Host { now_millis: 5_000, ..Host::default() };
+        prop_assert_eq!(host.line(&format!("TM.RESERVE k {}", KINDS[kind])), Reply::ok());
+        if !items.is_empty() {
+            host.say(&words("TM.MADD", "k", items.iter().copied()));
+        }
+        let bytes = host.dump("k");
+        prop_assert_eq!(host.say(&[&b"TM.LOAD"[..], b"copy", &bytes]), Reply::ok());
+        prop_assert_eq!(host.dump("copy"), bytes.clone());
+        for name in ["TM.MEXISTS", "TM.MADD", "TM.MEXISTS"] {
+            let ask = |key| words(name, key, items.iter().chain(&more).copied().chain([1]));
+            let (one, two) = (host.say(&ask("k")), host.say(&ask("copy")));
+            prop_assert_eq!(yes(&one), yes(&two));
+        }
+        prop_assert_eq!(host.dump("k"), host.dump("copy"));
+        prop_assert_eq!(host.say(&[&b"TM.LOAD"[..], b"copy", &bytes, b"replace"]), Reply::ok());
+        prop_assert_eq!(host.dump("copy"), bytes);
+    }
+
+    #[test]
+    fn damaged_bytes_are_refused_and_change_nothing(
+        kind in 0..KINDS.len(),
+        at in any::<prop::sample::Index>(),
+        change in 1_u8..,
+        is_cut in any::<bool>(),
+        noise in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
+        let mut host = Host::default();
+        prop_assert_eq!(host.line(&format!("TM.RESERVE k {}", KINDS[kind])), Reply::ok());
+        host.say(&words("TM.MADD", "k", 0..50));
+        let bytes = host.dump("k");
+        let mut damaged = bytes.clone();
+        let at = at.index(bytes.len());
+        if is_cut { damaged.truncate(at) } else { damaged[at] ^= change }
+        for data in [damaged, noise] {
+            for words in [&[&b"TM.LOAD"[..], b"k", &data, b"REPLACE"][..], &[b"TM.LOAD", b"new", &data]] {
+                let Reply::Error(text) = host.say(words) else { panic!("it was taken") };
+                prop_assert!(text.starts_with("ERR ") && !text.contains('\n'), "{text}");
+            }
+        }
+        prop_assert_eq!(host.dump("k"), bytes);
+        prop_assert!(!host.values.contains_key(&b"new"[..]));
+    }
+
+    #[test]
+    fn a_merge_holds_all_or_changes_nothing(
+        kinds in prop::collection::vec(0..KINDS.len(), 1..3),
+        sets in prop::collection::vec(prop::collection::vec(0_u32..500, 0..100), 1..4),
+        has_destination in any::<bool>(),
+    ) {
+        let mut host = Host { now_millis: 5_000, ..Host::default() };
+        let mut names = Vec::new();
+        for (i, set) in sets.iter().enumerate() {
+            let key = if has_destination && i == 0 { "d".to_owned() } else { i.to_string() };
+            let kind = KINDS[kinds[i % kinds.len()]];
+            prop_assert_eq!(host.line(&format!("TM.RESERVE {key} {kind}")), Reply::ok());
+            if !set.is_empty() {
+                host.say(&words("TM.MADD", &key, set.iter().copied()));
+            }
+            names.push(key);
+        }
+        let sources: Vec<&String> = names.iter().filter(|name| *name != "d").collect();
+        prop_assume!(!sources.is_empty());
+        let before: Vec<Vec<u8>> = names.iter().map(|name| host.dump(name)).collect();
+        let line = ["TM.MERGE", "d"].into_iter().chain(sources.iter().map(|name| name.as_str()));
+        let reply = host.say(&line.collect::<Vec<_>>());
+        let held: Vec<u32> = sets.iter().flatten().copied().collect();
+        if reply == Reply::ok() {
+            prop_assert!(all_in(&mut host, "d", &held));
+        }
+        for (name, before) in names.iter().zip(before) {
+            if name != "d" || reply != Reply::ok() {
+                prop_assert_eq!(host.dump(name), before);
+            }
+        }
+        let is_alike = (0..sets.len()).all(|i| kinds[i % kinds.len()] == kinds[0]);
+        prop_assert_eq!(reply == Reply::ok(), is_alike, "{:?}", reply);
+    }
+
+    #[test]
+    fn what_is_counted_is_there_until_it_is_deleted_as_often(
+        kind in prop::sample::select(vec![KINDS[3], KINDS[4], KINDS[5]]),
+        steps in prop::collection::vec((0_u32..12, any::<bool>()), 1..150),
+    ) {
+        let mut host = Host::default();
+        prop_assert_eq!(host.line(&format!("TM.RESERVE k {kind} RATE 0.000001").replace("MEMORY 4000", "ITEMS 800")), Reply::ok());
+        let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
+        for (item, is_added) in steps {
+            let count = counts.entry(item).or_default();
+            // Both kinds count so far exactly.
+            if is_added && *count < 3 {
+                prop_assert_eq!(host.say(&words("TM.ADD", "k", [item])), Reply::Bool(*count == 0));
+                *count += 1;
+            } else if !is_added {
+                prop_assert_eq!(yes(&host.say(&words("TM.DEL", "k", [item]))), [*count > 0]);
+                *count = count.saturating_sub(1);
+            }
+            let expected = counts.values().map(|&count| Reply::Integer(count as i64)).collect();
+            prop_assert_eq!(
+                host.say(&words("TM.COUNT", "k", counts.keys().copied())),
+                Reply::Array(expected)
+            );
+        }
+    }
+
+    #[test]
+    fn no_words_do_harm(
+        name in prop::sample::select(vec!["TM.RESERVE", "TM.PLAN"]),
+        tail in prop::collection::vec(prop::sample::select(vec![
+            "KIND", "classic", "window", "cuckoo", "counting", "growing", "ITEMS", "RATE", "MEMORY",
+            "WINDOW", "SLICES", "REFRESH", "BUCKET", "COUNTER", "4", "1000", "0.01", "1e-300", "0.999", "",
+            "9223372036854775807", "-1", "inf", "nan", "\u{0}",
+        ]), 3..9),
+    ) {
+        let mut host = Host::default();
+        let key = if name == "TM.RESERVE" { vec!["k"] } else { vec![] };
+        let reply = host.say(&[vec![name], key, tail].concat());
+        let is_error = matches!(&reply, Reply::Error(text) if text.starts_with("ERR "));
+        prop_assert_eq!(is_error || name == "TM.PLAN", host.values.is_empty() );
+    }
+}
+
+#[test]
+fn clearing_keeps_kind_and_plan() {
+    for kind in KINDS {
+        let mut host = Host { now_millis: 5_000, ..Host::default() };
+        assert_eq!(host.line(&format!("TM.RESERVE k {kind}")), Reply::ok());
+        let empty = host.dump("k");
+        host.say(&words("TM.MADD", "k", 0..100));
+        assert!(all_in(&mut host, "k", &(0..100).collect::<Vec<_>>()), "{kind}");
+        assert_eq!(host.say(&["TM.CLEAR", "k"]), Reply::ok());
+        assert_eq!(host.dump("k"), empty, "{kind}");
+    }
+}
+
+#[test]
+fn a_full_cuckoo_filter_cuts_the_answers() {
+    let mut host = Host::default();
+    host.line("TM.RESERVE k KIND cuckoo ITEMS 100");
+    let Reply::Array(answers) = host.say(&words("TM.MADD", "k", 0..1000)) else { panic!() };
+    let (last, answered) = answers.split_last().unwrap();
+    assert_eq!(*last, Reply::error(tamis_commands::text::tm::FULL));
+    assert!(answered.len() >= 100 && tamis_commands::text::ends_items(last));
+    assert!(all_in(&mut host, "k", &(0..answered.len() as u32).collect::<Vec<_>>()));
+    let absent =
+        (1000..).find(|&item| host.say(&words("TM.EXISTS", "k", [item])) == Reply::Bool(false));
+    let full = Reply::error(tamis_commands::text::bf::FULL);
+    assert_eq!(host.say(&words("BF.ADD", "k", absent)), full);
+}
+
+#[test]
+fn a_window_from_the_future_is_refused() {
+    let mut host = Host { now_millis: 1_000_000, ..Host::default() };
+    host.line("TM.RESERVE k KIND window WINDOW 1000 ITEMS 100");
+    host.say(&words("TM.ADD", "k", [1]));
+    let bytes = host.dump("k");
+    host.now_millis = 10;
+    let text = tamis_commands::text::tm::CLOCK_AHEAD;
+    assert_eq!(host.say(&[&b"TM.LOAD"[..], b"new", &bytes]), Reply::error(text));
+    assert_eq!(host.say(&words("TM.EXISTS", "k", [1])), Reply::Bool(true), "time never goes back");
+}
+
+#[test]
+fn info_tells_of_every_kind_how_much_room_is_left() {
+    let mut names = HashSet::new();
+    for kind in KINDS {
+        let mut host = Host { now_millis: 5_000, ..Host::default() };
+        host.line(&format!("TM.RESERVE k {kind}"));
+        // No more than a slice has room for.
+        host.say(&words("TM.MADD", "k", 0..150));
+        let Reply::Integer(items) = host.field("k", "items") else { panic!() };
+        assert!((145..=155).contains(&items), "{kind}: {items}");
+        assert_eq!(host.field("k", "over_rate"), Reply::Bool(false), "{kind}");
+        let is_endless = kind.contains("growing") || kind.contains("window");
+        assert_eq!(host.field("k", "headroom_items") == Reply::Null, is_endless, "{kind}");
+        let Reply::Double(rate) = host.field("k", "rate_now") else { panic!() };
+        assert!(rate > 0.0 && rate < 0.011, "{kind}: {rate}");
+        if let Reply::Bulk(name) = host.field("k", "kind") {
+            names.insert(name);
+        }
+    }
+    assert_eq!(names.len(), 6);
+
+    let mut host = Host::default();
+    host.line("TM.RESERVE k KIND split-block ITEMS 1000");
+    host.say(&words("TM.MADD", "k", 0..5000));
+    assert_eq!(host.field("k", "over_rate"), Reply::Bool(true));
+    assert_eq!(host.field("k", "headroom_items"), Reply::Integer(0));
+}
+
+#[test]
+fn a_plan_shows_all_kinds_side_by_side() {
+    let mut host = Host::default();
+    for line in [
+        "TM.PLAN ITEMS 1000000 RATE 0.01",
+        "TM.PLAN MEMORY 1000000 RATE 0.01",
+        "TM.PLAN ITEMS 1000000 MEMORY 4000000",
+    ] {
+        let Reply::Array(plans) = host.line(line) else { panic!("{line}") };
+        assert_eq!(plans.len(), 6, "{line}");
+    }
+}
