@@ -1,0 +1,101 @@
+//! Who is connected.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+/// The connections of a server.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    last_id: AtomicU64,
+    all: Mutex<BTreeMap<u64, Arc<Client>>>,
+}
+
+/// A connection, as others see it.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub id: u64,
+    pub peer: SocketAddr,
+    pub local: SocketAddr,
+    pub connected_millis: u64,
+    pub last_millis: AtomicU64,
+    pub about: Mutex<About>,
+    /// Told when the connection shall end.
+    pub killed: Notify,
+}
+
+/// What a client says of itself, and what it did last.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct About {
+    pub name: String,
+    pub library: String,
+    pub library_version: String,
+    pub last_command: &'static str,
+    pub resp: u8,
+    pub queued: Option<usize>,
+}
+
+impl Clients {
+    pub fn add(&self, peer: SocketAddr, local: SocketAddr, now_millis: u64) -> Arc<Client> {
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let client = Arc::new(Client {
+            id,
+            peer,
+            local,
+            connected_millis: now_millis,
+            last_millis: AtomicU64::new(now_millis),
+            about: Mutex::new(About { resp: 2, ..About::default() }),
+            killed: Notify::new(),
+        });
+        self.all.lock().insert(id, client.clone());
+        client
+    }
+
+    pub fn remove(&self, id: u64) {
+        self.all.lock().remove(&id);
+    }
+
+    pub fn len(&self) -> usize {
+        self.all.lock().len()
+    }
+
+    /// Returns all, oldest first.
+    pub fn all(&self) -> Vec<Arc<Client>> {
+        self.all.lock().values().cloned().collect()
+    }
+
+    /// Returns how many connections there have been.
+    pub fn ever(&self) -> u64 {
+        self.last_id.load(Ordering::Relaxed)
+    }
+}
+
+impl Client {
+    /// Returns the line of `CLIENT LIST`.
+    pub fn line(&self, now_millis: u64) -> String {
+        let about = self.about.lock();
+        let seconds = |since: u64| now_millis.saturating_sub(since) / 1000;
+        let command = if about.last_command.is_empty() { "NULL" } else { about.last_command };
+        format!(
+            "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={} db=0 sub=0 psub=0 ssub=0 \
+             multi={} watch=0 qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 \
+             omem=0 tot-mem=0 events=r cmd={} user=default redir=-1 resp={} lib-name={} lib-ver={}\n",
+            self.id,
+            self.peer,
+            self.local,
+            about.name,
+            seconds(self.connected_millis),
+            seconds(self.last_millis.load(Ordering::Relaxed)),
+            if about.queued.is_some() { "x" } else { "N" },
+            about.queued.map_or(-1, |queued| queued as i64),
+            command.to_ascii_lowercase().replacen(' ', "|", 1),
+            about.resp,
+            about.library,
+            about.library_version,
+        )
+    }
+}

@@ -1,0 +1,397 @@
+//! What a server is told, by Redis's names: in a file, the environment, flags and `CONFIG SET` alike.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use tamis_commands::{SettingError, Settings, parse_integer};
+
+use crate::durability::Sync;
+
+/// What a server is told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// `bind`: the addresses to listen on.
+    pub bind: Vec<IpAddr>,
+    /// `port`; 0 takes any that is free.
+    pub port: u16,
+    /// `requirepass`: the password; empty for none.
+    pub password: String,
+    /// `protected-mode`: whether to refuse listening off loopback without a password.
+    pub protected_mode: bool,
+    /// `io-threads`: how many threads answer; 0 for one a core.
+    pub threads: usize,
+    /// `maxclients`: how many connections there may be.
+    pub max_clients: usize,
+    /// `maxmemory`, in bytes: above it nothing is added; 0 for no limit.
+    pub max_memory_bytes: u64,
+    /// `timeout`, in seconds: idle connections are closed after it; 0 for never.
+    pub timeout_seconds: u64,
+    /// `appendonly`: whether changes are kept in a log; if not, all is gone when the server ends.
+    pub append_only: bool,
+    /// `dir`: the folder of the log and the snapshots.
+    pub dir: PathBuf,
+    /// `appendfsync`: when the log is synced to the disk.
+    pub sync: Sync,
+    /// `auto-aof-rewrite-min-size`, in bytes: a log twice as long as its snapshot is replaced by a new snapshot from
+    /// this length on.
+    pub rewrite_bytes: u64,
+    /// `bf-*` and `cf-*`.
+    pub filters: Settings,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            bind: vec![IpAddr::from([127, 0, 0, 1])],
+            port: 6379,
+            password: String::new(),
+            protected_mode: true,
+            threads: 0,
+            max_clients: 10_000,
+            max_memory_bytes: 0,
+            timeout_seconds: 0,
+            append_only: true,
+            dir: "tamis-data".into(),
+            sync: Sync::EverySecond,
+            rewrite_bytes: 64 << 20,
+            filters: Settings::default(),
+        }
+    }
+}
+
+/// Why an option does not take a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// There is no option of this name.
+    Unknown {
+        /// The name asked for.
+        name: String,
+    },
+    /// The value is none of this option's.
+    Invalid {
+        /// The option.
+        name: &'static str,
+        /// What it takes.
+        expected: &'static str,
+    },
+    /// The option cannot change while the server runs.
+    Fixed {
+        /// The option.
+        name: &'static str,
+    },
+    /// A setting of filters does not take the value.
+    Filters(SettingError),
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConfigError::Unknown { name } => write!(f, "there is no option {name:?}"),
+            ConfigError::Invalid { name, expected } => {
+                write!(f, "argument must be {expected} for '{name}'")
+            }
+            ConfigError::Fixed { name } => write!(f, "can't set immutable config '{name}'"),
+            ConfigError::Filters(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// An option of the server itself.
+struct Entry {
+    name: &'static str,
+    /// Whether `CONFIG SET` may change it.
+    is_live: bool,
+    expected: &'static str,
+    get: fn(&Config) -> String,
+    set: fn(&mut Config, &str) -> Option<()>,
+}
+
+/// Reads a number of bytes, with a unit of 1000 (`k`, `m`, `g`) or 1024 (`kb`, `mb`, `gb`) as Redis has them.
+fn parse_bytes(text: &str) -> Option<u64> {
+    let text = text.to_ascii_lowercase();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit: u64 = match &text[digits.len()..] {
+        "" | "b" => 1,
+        "k" => 1000,
+        "kb" => 1 << 10,
+        "m" => 1_000_000,
+        "mb" => 1 << 20,
+        "g" => 1_000_000_000,
+        "gb" => 1 << 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+fn parse_yes(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "yes" => Some(true),
+        "no" => Some(false),
+        _ => None,
+    }
+}
+
+fn yes(is_yes: bool) -> String {
+    if is_yes { "yes" } else { "no" }.to_owned()
+}
+
+const ENTRIES: [Entry; 14] = [
+    Entry {
+        name: "appendfsync",
+        is_live: true,
+        expected: "'always', 'everysec' or 'no'",
+        get: |config| {
+            match config.sync {
+                Sync::Always => "always",
+                Sync::EverySecond => "everysec",
+                Sync::Never => "no",
+            }
+            .to_owned()
+        },
+        set: |config, text| {
+            config.sync = match text.to_ascii_lowercase().as_str() {
+                "always" => Sync::Always,
+                "everysec" => Sync::EverySecond,
+                "no" => Sync::Never,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Entry {
+        name: "appendonly",
+        is_live: false,
+        expected: "'yes' or 'no'",
+        get: |config| yes(config.append_only),
+        set: |config, text| {
+            config.append_only = parse_yes(text)?;
+            Some(())
+        },
+    },
+    Entry {
+        name: "auto-aof-rewrite-min-size",
+        is_live: true,
+        expected: "a memory value",
+        get: |config| config.rewrite_bytes.to_string(),
+        set: |config, text| {
+            config.rewrite_bytes = parse_bytes(text)?;
+            Some(())
+        },
+    },
+    Entry {
+        name: "bind",
+        is_live: false,
+        expected: "IP addresses",
+        get: |config| config.bind.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+        set: |config, text| {
+            let parsed: Result<Vec<IpAddr>, _> = text
+                .split([' ', ','])
+                .filter(|part| !part.is_empty())
+                .map(|part| part.trim_start_matches('-').parse())
+                .collect();
+            config.bind = parsed.ok().filter(|all| !all.is_empty())?;
+            Some(())
+        },
+    },
+    Entry {
+        name: "dir",
+        is_live: false,
+        expected: "a folder",
+        get: |config| config.dir.display().to_string(),
+        set: |config, text| {
+            config.dir = PathBuf::from(Some(text).filter(|text| !text.is_empty())?);
+            Some(())
+        },
+    },
+    Entry {
+        name: "io-threads",
+        is_live: false,
+        expected: "0 to 1024",
+        get: |config| config.threads.to_string(),
+        set: |config, text| {
+            config.threads = text.parse().ok().filter(|&n| n <= 1024)?;
+            Some(())
+        },
+    },
+    Entry {
+        name: "maxclients",
+        is_live: true,
+        expected: "1 to 4294967295",
+        get: |config| config.max_clients.to_string(),
+        set: |config, text| {
+            config.max_clients = text.parse::<u32>().ok().filter(|&n| n > 0)? as usize;
+            Some(())
+        },
+    },
+    Entry {
+        name: "maxmemory",
+        is_live: true,
+        expected: "a memory value",
+        get: |config| config.max_memory_bytes.to_string(),
+        set: |config, text| {
+            config.max_memory_bytes = parse_bytes(text)?;
+            Some(())
+        },
+    },
+    Entry {
+        name: "maxmemory-policy",
+        is_live: false,
+        expected: "noeviction: a filter without some of its items would lie",
+        get: |_| "noeviction".to_owned(),
+        set: |_, text| (text == "noeviction").then_some(()),
+    },
+    Entry {
+        name: "port",
+        is_live: false,
+        expected: "0 to 65535",
+        get: |config| config.port.to_string(),
+        set: |config, text| {
+            config.port = text.parse().ok()?;
+            Some(())
+        },
+    },
+    Entry {
+        name: "protected-mode",
+        is_live: false,
+        expected: "'yes' or 'no'",
+        get: |config| yes(config.protected_mode),
+        set: |config, text| {
+            config.protected_mode = parse_yes(text)?;
+            Some(())
+        },
+    },
+    Entry {
+        name: "requirepass",
+        is_live: true,
+        expected: "text",
+        get: |config| config.password.clone(),
+        set: |config, text| {
+            config.password = text.to_owned();
+            Some(())
+        },
+    },
+    Entry {
+        name: "save",
+        is_live: false,
+        expected: "empty: the log says when a snapshot is due",
+        get: |_| String::new(),
+        set: |_, text| text.is_empty().then_some(()),
+    },
+    Entry {
+        name: "timeout",
+        is_live: true,
+        expected: "a number of seconds",
+        get: |config| config.timeout_seconds.to_string(),
+        set: |config, text| {
+            config.timeout_seconds =
+                parse_integer(text.as_bytes()).and_then(|n| n.try_into().ok())?;
+            Some(())
+        },
+    },
+];
+
+impl Config {
+    /// Returns every option and its value, in order.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
+        let filters = Settings::ALL
+            .iter()
+            .filter_map(|setting| Some((setting.name, self.filters.get(setting.name)?)));
+        ENTRIES.iter().map(|entry| (entry.name, (entry.get)(self))).chain(filters)
+    }
+
+    /// Sets an option before the server starts.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`], and nothing has changed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_server::Config;
+    ///
+    /// let mut config = Config::default();
+    /// config.set("maxmemory", "2gb")?;
+    /// assert_eq!(config.max_memory_bytes, 2 << 30);
+    /// assert!(config.set("port", "x").is_err() && config.set("colour", "red").is_err());
+    /// # Ok::<(), tamis_server::ConfigError>(())
+    /// ```
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), ConfigError> {
+        let name = name.to_ascii_lowercase();
+        match ENTRIES.iter().find(|entry| entry.name == name) {
+            Some(entry) => (entry.set)(self, value)
+                .ok_or(ConfigError::Invalid { name: entry.name, expected: entry.expected }),
+            None => self.filters.set(&name, value.as_bytes()).map_err(|error| match error {
+                SettingError::Unknown => ConfigError::Unknown { name },
+                error => ConfigError::Filters(error),
+            }),
+        }
+    }
+
+    /// Sets an option of a server that runs.
+    ///
+    /// # Errors
+    ///
+    /// As for [`set`](Self::set), and [`ConfigError::Fixed`].
+    pub fn set_live(&mut self, name: &str, value: &str) -> Result<(), ConfigError> {
+        let opens = name.eq_ignore_ascii_case("requirepass") && value.is_empty();
+        if opens && self.protected_mode && self.bind.iter().any(|address| !address.is_loopback()) {
+            return Err(ConfigError::Invalid {
+                name: "requirepass",
+                expected: "a password, since the server listens off loopback",
+            });
+        }
+        match ENTRIES.iter().find(|entry| entry.name.eq_ignore_ascii_case(name)) {
+            Some(entry) if !entry.is_live => Err(ConfigError::Fixed { name: entry.name }),
+            _ => self.set(name, value),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_option_has_a_value_that_sets_it() {
+        let mut config = Config::default();
+        let all: Vec<_> = config.all().collect();
+        for (name, value) in all {
+            config.set(name, &value).unwrap();
+        }
+        assert_eq!(config, Config::default());
+    }
+
+    #[test]
+    fn values_have_units_and_ranges() {
+        let mut config = Config::default();
+        for (text, bytes) in [("100", 100), ("1k", 1000), ("2KB", 2048), ("3g", 3_000_000_000)] {
+            config.set("maxmemory", text).unwrap();
+            assert_eq!(config.max_memory_bytes, bytes);
+        }
+        for (name, value) in [
+            ("maxmemory", "-1"),
+            ("maxmemory", "1x"),
+            ("maxmemory", "99999999999999999gb"),
+            ("port", "65536"),
+            ("bind", ""),
+            ("bind", "localhost"),
+            ("maxclients", "0"),
+            ("protected-mode", "maybe"),
+            ("timeout", "-1"),
+            ("bf-error-rate", "2"),
+            ("nothing", "1"),
+        ] {
+            let before = config.clone();
+            assert!(config.set(name, value).is_err(), "{name} {value}");
+            assert_eq!(config, before);
+        }
+        assert_eq!(config.set_live("PORT", "1"), Err(ConfigError::Fixed { name: "port" }));
+        config.set_live("bf-initial-size", "7").unwrap();
+        assert_eq!(config.filters.bf_capacity, 7);
+    }
+}

@@ -1,0 +1,190 @@
+//! A connection: reads what the socket has, runs all complete commands, writes once.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tamis_resp::{Limits, Reply, Request, RequestDecoder, Span};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::server::Shared;
+use crate::session::Session;
+use crate::stats::now_millis;
+
+/// Room that a connection has for what comes next.
+const READ_BYTES: usize = 16 << 10;
+
+/// A buffer that grew for a large command is given back above this.
+const KEEP_BYTES: usize = 256 << 10;
+
+/// The most bytes of a command that is not complete.
+const MAX_COMMAND_BYTES: usize = 1 << 30;
+
+/// Runs a connection to its end.
+pub(crate) async fn run(shared: Arc<Shared>, stream: TcpStream) {
+    let (Ok(peer), Ok(local)) = (stream.peer_addr(), stream.local_addr()) else { return };
+    let client = shared.clients.add(peer, local, now_millis());
+    tracing::debug!(%peer, id = client.id, "connected");
+    let id = client.id;
+    let mut connection = Connection {
+        session: Session::new(shared.clone(), client.clone()),
+        stream,
+        decoder: RequestDecoder::new(Limits::default()),
+        input: Vec::with_capacity(READ_BYTES),
+        output: Vec::new(),
+    };
+    let ended = tokio::select! {
+        ended = connection.serve() => ended,
+        () = client.killed.notified() => Ok(()),
+        () = shared.stopping() => Ok(()),
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%peer, id, %error, "the connection broke");
+    }
+    shared.clients.remove(id);
+    tracing::debug!(%peer, id, "disconnected");
+}
+
+struct Connection {
+    session: Session,
+    stream: TcpStream,
+    decoder: RequestDecoder,
+    input: Vec<u8>,
+    output: Vec<u8>,
+}
+
+/// A command among those that were read: its words in the input, or by themselves.
+enum Words {
+    Spans(std::ops::Range<usize>),
+    Quoted(Vec<Vec<u8>>),
+}
+
+impl Connection {
+    async fn serve(&mut self) -> io::Result<()> {
+        while !self.session.is_closing {
+            if self.read().await? == 0 {
+                return Ok(());
+            }
+            self.session.client.last_millis.store(now_millis(), Ordering::Relaxed);
+            while self.run().await? && !self.session.is_closing {}
+        }
+        Ok(())
+    }
+
+    async fn read(&mut self) -> io::Result<usize> {
+        // Twice what is there for a command that goes on; one that has not shown who it is gets no more.
+        let is_long = self.input.len() >= READ_BYTES && self.session.is_authenticated;
+        let room = if is_long { self.input.len() } else { READ_BYTES };
+        self.input.reserve(room.min(4 << 20));
+        let timeout = self.session.server.config().timeout_seconds;
+        let read = if timeout == 0 {
+            self.stream.read_buf(&mut self.input).await?
+        } else {
+            let read = self.stream.read_buf(&mut self.input);
+            match tokio::time::timeout(Duration::from_secs(timeout), read).await {
+                Ok(read) => read?,
+                Err(_) => 0,
+            }
+        };
+        self.session.server.stats.bytes_in.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+
+    /// Runs the complete commands of the input and writes their replies; true if there may be more of them.
+    async fn run(&mut self) -> io::Result<bool> {
+        let input = std::mem::take(&mut self.input);
+        let (mut spans, mut commands) = (Vec::<Span>::new(), Vec::<Words>::new());
+        let mut found = Vec::new();
+        let (mut consumed, mut failed) = (0, None);
+        // A client that has not shown who it is may say little, and only its first commands are read with that.
+        self.decoder.set_limits(Limits {
+            authenticated: self.session.is_authenticated,
+            ..Limits::default()
+        });
+        loop {
+            match self.decoder.next(&input[consumed..], &mut found) {
+                Ok(Some(Request::Words { consumed: bytes })) => {
+                    let first = spans.len();
+                    spans.extend(found.iter().map(|span| Span {
+                        start: span.start + consumed,
+                        end: span.end + consumed,
+                    }));
+                    commands.push(Words::Spans(first..spans.len()));
+                    consumed += bytes;
+                }
+                Ok(Some(Request::Quoted { consumed: bytes, words })) => {
+                    commands.push(Words::Quoted(words));
+                    consumed += bytes;
+                }
+                Ok(Some(Request::Nothing { consumed: bytes })) => consumed += bytes,
+                Ok(None) => break,
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
+            }
+            if !self.session.is_authenticated {
+                // Its next command may be read with other limits.
+                break;
+            }
+        }
+        let words: Vec<&[u8]> = spans.iter().map(|span| span.of(&input)).collect();
+        let quoted: Vec<Vec<&[u8]>> = commands
+            .iter()
+            .map(|command| match command {
+                Words::Spans(_) => Vec::new(),
+                Words::Quoted(words) => words.iter().map(Vec::as_slice).collect(),
+            })
+            .collect();
+        let commands: Vec<&[&[u8]]> = commands
+            .iter()
+            .zip(&quoted)
+            .map(|(command, quoted)| match command {
+                Words::Spans(range) => &words[range.clone()],
+                Words::Quoted(_) => quoted.as_slice(),
+            })
+            .collect();
+        let mut rest = &commands[..];
+        while !rest.is_empty() && !self.session.is_closing {
+            let ran = self.session.run(rest, &mut self.output).await;
+            rest = &rest[ran..];
+            if !rest.is_empty() {
+                self.write().await?;
+            }
+        }
+        if let Some(error) = failed {
+            Reply::error(format!("ERR {error}")).encode(self.session.protocol, &mut self.output);
+            self.session.is_closing = true;
+        }
+        self.input = input;
+        self.input.drain(..consumed);
+        if self.input.capacity() > KEEP_BYTES && self.input.len() < READ_BYTES {
+            self.input.shrink_to(READ_BYTES);
+        }
+        if self.input.len() > MAX_COMMAND_BYTES {
+            Reply::error("ERR Protocol error: command too large")
+                .encode(self.session.protocol, &mut self.output);
+            self.session.is_closing = true;
+        }
+        self.write().await?;
+        Ok(consumed > 0 && !self.input.is_empty())
+    }
+
+    /// Writes the replies, once what they answer is as safe as it must be.
+    async fn write(&mut self) -> io::Result<()> {
+        if let Some(durable) = &self.session.server.durable {
+            // Without an answer: whoever waits for it does not know whether the change will last, and nor do we.
+            durable.log.settle().await.map_err(io::Error::other)?;
+        }
+        let bytes = self.output.len() as u64;
+        self.session.server.stats.bytes_out.fetch_add(bytes, Ordering::Relaxed);
+        self.stream.write_all(&self.output).await?;
+        self.output.clear();
+        if self.output.capacity() > KEEP_BYTES {
+            self.output.shrink_to(0);
+        }
+        Ok(())
+    }
+}

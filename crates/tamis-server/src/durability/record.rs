@@ -1,0 +1,141 @@
+//! A change, as the log has it.
+
+use super::frame::{get_bytes, get_u64, put_bytes, put_u64};
+
+/// A change, as the log has it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Record<'a> {
+    /// A command that changed what its words say, at a time.
+    Command { now_millis: u64, words: Vec<&'a [u8]> },
+    /// Items that were new to a Bloom filter, by their hashes: inserting them again does nothing.
+    Inserted { now_millis: u64, key: &'a [u8], hashes: Vec<u64> },
+    /// A setting that later commands depend on.
+    Setting { name: &'a [u8], value: &'a [u8] },
+    /// A key's value, whole, with its time.
+    Image { key: &'a [u8], expires_millis: Option<u64>, image: &'a [u8] },
+    /// Commands that took effect together.
+    All(Vec<Record<'a>>),
+}
+
+/// What a record starts with. Numbers are kept for ever.
+mod tag {
+    pub const COMMAND: u8 = 1;
+    pub const INSERTED: u8 = 2;
+    pub const SETTING: u8 = 3;
+    pub const IMAGE: u8 = 4;
+    pub const ALL: u8 = 5;
+}
+
+impl<'a> Record<'a> {
+    /// Appends the record's bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Record::Command { now_millis, words } => {
+                out.push(tag::COMMAND);
+                put_u64(out, *now_millis);
+                put_u64(out, words.len() as u64);
+                words.iter().for_each(|word| put_bytes(out, word));
+            }
+            Record::Inserted { now_millis, key, hashes } => {
+                out.push(tag::INSERTED);
+                put_u64(out, *now_millis);
+                put_bytes(out, key);
+                put_u64(out, hashes.len() as u64);
+                hashes.iter().for_each(|hash| out.extend_from_slice(&hash.to_le_bytes()));
+            }
+            Record::Setting { name, value } => {
+                out.push(tag::SETTING);
+                put_bytes(out, name);
+                put_bytes(out, value);
+            }
+            Record::Image { key, expires_millis, image } => {
+                out.push(tag::IMAGE);
+                put_bytes(out, key);
+                put_u64(out, expires_millis.map_or(0, |at| at.saturating_add(1)));
+                put_bytes(out, image);
+            }
+            Record::All(records) => {
+                out.push(tag::ALL);
+                put_u64(out, records.len() as u64);
+                records.iter().for_each(|record| record.encode(out));
+            }
+        }
+    }
+
+    /// Takes a record off the front of some bytes; `None` if they do not start with one.
+    pub fn decode(bytes: &mut &'a [u8]) -> Option<Self> {
+        Self::decode_within(bytes, 1)
+    }
+
+    fn decode_within(bytes: &mut &'a [u8], depth: u32) -> Option<Self> {
+        let (&kind, rest) = bytes.split_first()?;
+        *bytes = rest;
+        Some(match kind {
+            tag::COMMAND => {
+                let now_millis = get_u64(bytes)?;
+                let len = get_u64(bytes)?;
+                // A word takes a byte at least.
+                let fits = usize::try_from(len).ok().filter(|&len| len > 0 && len <= bytes.len());
+                let mut words = Vec::with_capacity(fits?);
+                for _ in 0..len {
+                    words.push(get_bytes(bytes)?);
+                }
+                Record::Command { now_millis, words }
+            }
+            tag::INSERTED => {
+                let (now_millis, key) = (get_u64(bytes)?, get_bytes(bytes)?);
+                let len = usize::try_from(get_u64(bytes)?).ok()?.checked_mul(8)?;
+                let (hashes, rest) = bytes.split_at_checked(len)?;
+                *bytes = rest;
+                let (hashes, _) = hashes.as_chunks::<8>();
+                let hashes = hashes.iter().map(|hash| u64::from_le_bytes(*hash)).collect();
+                Record::Inserted { now_millis, key, hashes }
+            }
+            tag::SETTING => Record::Setting { name: get_bytes(bytes)?, value: get_bytes(bytes)? },
+            tag::IMAGE => {
+                let (key, expires) = (get_bytes(bytes)?, get_u64(bytes)?);
+                let image = get_bytes(bytes)?;
+                Record::Image { key, expires_millis: expires.checked_sub(1), image }
+            }
+            tag::ALL if depth > 0 => {
+                let len = get_u64(bytes)?;
+                let mut records = Vec::new();
+                for _ in 0..len {
+                    records.push(Self::decode_within(bytes, depth - 1)?);
+                }
+                Record::All(records)
+            }
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_back_and_cut_ones_do_not() {
+        let command = Record::Command { now_millis: 7, words: vec![b"BF.ADD", b"k", b""] };
+        let records = [
+            command.clone(),
+            Record::Inserted { now_millis: 1 << 60, key: b"", hashes: vec![1, u64::MAX] },
+            Record::Setting { name: b"bf-error-rate", value: b"0.1" },
+            Record::Image { key: b"k", expires_millis: Some(5), image: &[9; 300] },
+            Record::Image { key: b"k", expires_millis: None, image: b"" },
+            Record::All(vec![command.clone(), command]),
+        ];
+        for record in records {
+            let mut bytes = Vec::new();
+            record.encode(&mut bytes);
+            let mut rest = &bytes[..];
+            assert_eq!(Record::decode(&mut rest), Some(record));
+            assert!(rest.is_empty());
+            for len in 0..bytes.len() {
+                assert_eq!(Record::decode(&mut &bytes[..len]), None);
+            }
+        }
+        // No number of nested groups recurses.
+        assert_eq!(Record::decode(&mut &[tag::ALL, 1].repeat(10_000)[..]), None);
+    }
+}

@@ -1,0 +1,140 @@
+//! A server's folder: its log, and the snapshots that replace what the log has grown to.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::config::Config;
+use crate::durability::{DurabilityError, Log, NOT_BEGUN, create, forget, recover, save};
+use crate::keyspace::Keyspace;
+use crate::server::Shared;
+use crate::stats::now_millis;
+
+/// What a server keeps over its end.
+#[derive(Debug)]
+pub(crate) struct Durable {
+    pub log: Log,
+    dir: PathBuf,
+    /// The number of the present log. Locked while a snapshot is made.
+    number: Mutex<u64>,
+    /// True while keys are written to a snapshot one after the other: a key that moves meanwhile must not be missed.
+    is_saving: AtomicBool,
+    /// Where the present log began, and what the snapshot before it takes.
+    began: AtomicU64,
+    snapshot_bytes: AtomicU64,
+    pub last_save_millis: AtomicU64,
+    /// Held as long as the folder is used.
+    lock: Mutex<Option<File>>,
+}
+
+impl Durable {
+    /// Opens the folder and fills the keyspace with what it has.
+    pub fn open(config: &Config, keyspace: &Keyspace) -> Result<Self, DurabilityError> {
+        let started = std::time::Instant::now();
+        let found = recover(&config.dir, keyspace)?;
+        if found.cut_bytes > 0 {
+            tracing::warn!(
+                bytes = found.cut_bytes,
+                "the log ended within a change: it was cut there, and nothing that was synced is lost"
+            );
+        }
+        let keys = keyspace.shared().len();
+        if keys > 0 || found.changes > 0 {
+            let seconds = started.elapsed().as_secs_f64();
+            tracing::info!(keys, changes = found.changes, seconds, "recovered");
+        }
+        let log = Log::start(&config.dir, found.file, found.end, config.sync);
+        let log = log.map_err(DurabilityError::io(&config.dir))?;
+        Ok(Self {
+            log,
+            dir: config.dir.clone(),
+            number: Mutex::new(found.number),
+            is_saving: AtomicBool::new(false),
+            began: AtomicU64::new(found.began),
+            snapshot_bytes: AtomicU64::new(keyspace.memory_bytes()),
+            last_save_millis: AtomicU64::new(now_millis()),
+            lock: Mutex::new(Some(found.lock)),
+        })
+    }
+
+    /// Tells whether a snapshot is being written.
+    pub fn is_saving(&self) -> bool {
+        self.is_saving.load(Ordering::Acquire)
+    }
+
+    /// Writes a snapshot and begins a new log; waits for one that is being written.
+    pub fn save(&self, keyspace: &Keyspace) -> Result<(), DurabilityError> {
+        let mut number = self.number.lock();
+        self.is_saving.store(true, Ordering::Release);
+        if let Some(why) = self.log.must_stay() {
+            self.is_saving.store(false, Ordering::Release);
+            let error = std::io::Error::other(why);
+            return Err(DurabilityError::Io { path: self.dir.clone(), error });
+        }
+        let next = *number + 1;
+        let made = create(&self.dir, next, NOT_BEGUN);
+        let saved = made.and_then(|file| {
+            let position = {
+                // No command is half done where one log ends and the next begins.
+                let _alone = keyspace.exclusive();
+                self.log.rotate(file)
+            };
+            *number = next;
+            self.began.store(position, Ordering::Relaxed);
+            save(keyspace, &self.log, &self.dir, next, position)
+        });
+        self.is_saving.store(false, Ordering::Release);
+        saved?;
+        self.snapshot_bytes.store(keyspace.memory_bytes(), Ordering::Relaxed);
+        self.last_save_millis.store(now_millis(), Ordering::Relaxed);
+        forget(&self.dir, next)
+    }
+
+    /// Writes what is left, gives a snapshot up that is being written, and leaves the folder to others.
+    ///
+    /// # Errors
+    ///
+    /// Why something was not kept.
+    pub fn finish(&self) -> Result<(), String> {
+        let kept = self.log.finish();
+        drop(self.number.lock());
+        self.lock.lock().take();
+        kept
+    }
+
+    /// Returns how long the present log is.
+    pub fn log_bytes(&self) -> u64 {
+        self.log.end().saturating_sub(self.began.load(Ordering::Relaxed))
+    }
+}
+
+/// Starts a snapshot beside the commands; false if one is being written.
+pub(crate) fn save_beside(shared: &Arc<Shared>) -> bool {
+    let Some(durable) = &shared.durable else { return false };
+    if durable.is_saving() {
+        return false;
+    }
+    let shared = shared.clone();
+    let thread = std::thread::Builder::new().name("tamis-save".to_owned());
+    let spawned = thread.spawn(move || {
+        let durable = shared.durable.as_ref().expect("just seen");
+        match durable.save(&shared.keyspace) {
+            Ok(()) => tracing::info!("a snapshot was saved"),
+            Err(error) => tracing::error!(%error, "no snapshot was saved; the logs are kept"),
+        }
+    });
+    spawned.is_ok()
+}
+
+/// Starts a snapshot if the log has grown to twice the last one.
+pub(crate) fn save_if_due(shared: &Arc<Shared>) {
+    let Some(durable) = &shared.durable else { return };
+    let least = shared.config().rewrite_bytes;
+    let twice = durable.snapshot_bytes.load(Ordering::Relaxed).saturating_mul(2);
+    if least > 0 && durable.log_bytes() > least.max(twice) && durable.log.failed().is_none() {
+        save_beside(shared);
+    }
+}

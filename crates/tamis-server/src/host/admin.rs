@@ -1,0 +1,114 @@
+//! The server: its options, its end.
+
+use std::sync::atomic::Ordering;
+
+use tamis_commands::Words;
+use tamis_resp::Reply;
+
+use super::client::map;
+use super::pattern::matches;
+use super::unknown_subcommand;
+use crate::config::ConfigError;
+use crate::durable::save_beside;
+use crate::session::Session;
+use crate::stats::since_1970;
+
+/// What `MODULE LIST` says of `bf`: major * 10000 + minor * 100 + patch of the RedisBloom that is answered for.
+pub(super) const MODULE_VERSION: i64 = 81_000;
+
+pub(super) fn module(words: Words<'_>) -> Reply {
+    if !words[1].eq_ignore_ascii_case(b"LIST") {
+        return unknown_subcommand("MODULE", words[1]);
+    }
+    Reply::Array(vec![map([
+        ("name", Reply::bulk("bf")),
+        ("ver", Reply::Integer(MODULE_VERSION)),
+        ("path", Reply::bulk("")),
+        ("args", Reply::Array(Vec::new())),
+    ])])
+}
+
+pub(super) fn time() -> Reply {
+    let now = since_1970();
+    Reply::Array(vec![
+        Reply::bulk(now.as_secs().to_string()),
+        Reply::bulk(now.subsec_micros().to_string()),
+    ])
+}
+
+pub(super) fn shutdown(session: &mut Session) -> Reply {
+    session.is_closing = true;
+    session.server.stop();
+    // Redis closes the connection without an answer, and clients know that.
+    Reply::ok()
+}
+
+/// `SAVE`, `BGSAVE`, `BGREWRITEAOF`, `LASTSAVE`: here a snapshot and a new log are one thing.
+pub(super) fn save(session: &Session, name: &str) -> Reply {
+    let server = &session.server;
+    let Some(durable) = &server.durable else {
+        return Reply::error("ERR nothing is saved: start the server with appendonly yes");
+    };
+    let in_progress = || Reply::error("ERR Background save already in progress");
+    match name {
+        "LASTSAVE" => {
+            Reply::Integer((durable.last_save_millis.load(Ordering::Relaxed) / 1000) as i64)
+        }
+        "SAVE" if durable.is_saving() => in_progress(),
+        "SAVE" => match durable.save(&server.keyspace) {
+            Ok(()) => Reply::ok(),
+            Err(error) => Reply::error(format!("ERR {error}")),
+        },
+        _ if !save_beside(server) => in_progress(),
+        "BGSAVE" => Reply::simple("Background saving started"),
+        _ => Reply::simple("Background append only file rewriting started"),
+    }
+}
+
+pub(super) fn config(session: &mut Session, words: Words<'_>) -> Reply {
+    match words[1].to_ascii_uppercase().as_slice() {
+        b"GET" if words.len() > 2 => {
+            let config = session.server.config();
+            let is_asked = |name: &str| {
+                words[2..].iter().any(|word| matches(&word.to_ascii_lowercase(), name.as_bytes()))
+            };
+            let found = config.all().filter(|(name, _)| is_asked(name));
+            Reply::Map(found.map(|(name, value)| (Reply::bulk(name), Reply::bulk(value))).collect())
+        }
+        b"SET" if words.len() > 2 && words.len().is_multiple_of(2) => set(session, &words[2..]),
+        b"RESETSTAT" if words.len() == 2 => {
+            let stats = &session.server.stats;
+            for number in [&stats.commands, &stats.bytes_in, &stats.bytes_out, &stats.rejected] {
+                number.store(0, Ordering::Relaxed);
+            }
+            Reply::ok()
+        }
+        b"GET" | b"SET" | b"RESETSTAT" => {
+            let name = String::from_utf8_lossy(words[1]).to_ascii_lowercase();
+            tamis_commands::text::wrong_arity(&format!("config|{name}"))
+        }
+        _ => unknown_subcommand("CONFIG", words[1]),
+    }
+}
+
+/// Sets all options or none.
+fn set(session: &mut Session, pairs: Words<'_>) -> Reply {
+    session.server.change_config(|config| {
+        for pair in pairs.chunks(2) {
+            let name = String::from_utf8_lossy(pair[0]).into_owned();
+            let value = String::from_utf8_lossy(pair[1]);
+            match config.set_live(&name, &value) {
+                Ok(()) => {}
+                Err(ConfigError::Unknown { .. }) => {
+                    let text = "ERR Unknown option or number of arguments for CONFIG SET - ";
+                    return Err(Reply::error(format!("{text}'{name}'")));
+                }
+                Err(error) => {
+                    let text = "ERR CONFIG SET failed (possibly related to argument ";
+                    return Err(Reply::error(format!("{text}'{name}') - {error}")));
+                }
+            }
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,28 @@
+//! `BITOP`: bitmaps combined into another.
+
+use tamis_commands::{BitOp, Env, Words};
+use tamis_resp::Reply;
+
+use crate::session::Keys;
+
+pub(super) fn bitop(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
+    let Keys::Exclusive(keys) = keys else { unreachable!("it runs alone") };
+    let (destination, sources) = (words[2], &words[3..]);
+    let combine = || {
+        let mut operation = BitOp::new(words)?;
+        for key in sources {
+            keys.read(key, env.now_millis, |value| operation.take(value))?;
+        }
+        Ok(operation.finish())
+    };
+    let (value, len) = match combine() {
+        Ok(combined) => combined,
+        Err(refusal) => return refusal,
+    };
+    // With its time, whatever it was.
+    keys.remove(destination, env.now_millis);
+    if value.is_some() {
+        keys.write(destination, env.now_millis, |slot| *slot = value);
+    }
+    Reply::Integer(len as i64)
+}

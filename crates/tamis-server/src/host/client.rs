@@ -1,0 +1,317 @@
+//! The connection: who it is, what it speaks, when it ends.
+
+use std::sync::atomic::Ordering;
+
+use tamis_commands::{Env, Words, parse_integer};
+use tamis_resp::{Protocol, Reply};
+
+use super::{syntax_error, transaction, unknown_subcommand};
+use crate::clients::Client;
+use crate::session::Session;
+
+pub(super) fn ping(words: Words<'_>) -> Reply {
+    match words {
+        [_] => Reply::simple("PONG"),
+        [_, message] => Reply::bulk(*message),
+        _ => tamis_commands::text::wrong_arity("ping"),
+    }
+}
+
+pub(super) fn quit(session: &mut Session) -> Reply {
+    session.is_closing = true;
+    Reply::ok()
+}
+
+pub(super) fn select(words: Words<'_>) -> Reply {
+    match parse_integer(words[1]) {
+        Some(0) => Reply::ok(),
+        Some(_) => Reply::error("ERR DB index is out of range"),
+        None => Reply::error(tamis_commands::text::NO_INTEGER),
+    }
+}
+
+pub(super) fn reset(session: &mut Session) -> Reply {
+    transaction::end(session);
+    session.protocol = Protocol::Resp2;
+    session.is_authenticated = session.server.config().password.is_empty();
+    *session.client.about.lock() = crate::clients::About { resp: 2, ..Default::default() };
+    Reply::simple("RESET")
+}
+
+/// Compares in a time that does not tell where the difference is.
+fn is_equal(one: &[u8], other: &[u8]) -> bool {
+    let differs = one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b));
+    std::hint::black_box(differs) == 0 && one.len() == other.len()
+}
+
+const WRONG_PASSWORD: &str = "WRONGPASS invalid username-password pair or user is disabled.";
+
+/// Shows who the client is; the error if it is not.
+fn authenticate(session: &mut Session, user: &[u8], password: &[u8]) -> Result<(), Reply> {
+    let expected = session.server.config().password.clone();
+    // There is one user. Without a password any will do, as in Redis.
+    if user == b"default" && (expected.is_empty() || is_equal(password, expected.as_bytes())) {
+        session.is_authenticated = true;
+        return Ok(());
+    }
+    tracing::warn!(peer = %session.client.peer, "a wrong password");
+    Err(Reply::error(WRONG_PASSWORD))
+}
+
+pub(super) fn auth(session: &mut Session, words: Words<'_>) -> Reply {
+    let (user, password) = match words {
+        [_, password] => {
+            if session.server.config().password.is_empty() {
+                return Reply::error(
+                    "ERR AUTH <password> called without any password configured for the default \
+                     user. Are you sure your configuration is correct?",
+                );
+            }
+            (&b"default"[..], *password)
+        }
+        [_, user, password] => (*user, *password),
+        _ => return syntax_error(),
+    };
+    match authenticate(session, user, password) {
+        Ok(()) => Reply::ok(),
+        Err(refusal) => refusal,
+    }
+}
+
+/// Checks a name as Redis does: what is shown in a list must be one word.
+fn name_of(word: &[u8]) -> Option<String> {
+    let is_plain = word.iter().all(|c| (b'!'..=b'~').contains(c));
+    is_plain.then(|| String::from_utf8_lossy(word).into_owned())
+}
+
+pub(super) fn hello(session: &mut Session, words: Words<'_>) -> Reply {
+    let mut protocol = session.protocol;
+    if let Some(version) = words.get(1) {
+        protocol = match parse_integer(version) {
+            Some(2) => Protocol::Resp2,
+            Some(3) => Protocol::Resp3,
+            Some(_) => return Reply::error("NOPROTO unsupported protocol version"),
+            None => {
+                return Reply::error("ERR Protocol version is not an integer or out of range");
+            }
+        };
+    }
+    let mut name = None;
+    let mut credentials = None;
+    let mut rest = words.get(2..).unwrap_or_default();
+    while let [option, behind @ ..] = rest {
+        rest = match (option.to_ascii_uppercase().as_slice(), behind) {
+            (b"AUTH", [user, password, rest @ ..]) => {
+                credentials = Some((*user, *password));
+                rest
+            }
+            (b"SETNAME", [word, rest @ ..]) => {
+                name = Some(match name_of(word) {
+                    Some(name) => name,
+                    None => return Reply::error(BAD_NAME),
+                });
+                rest
+            }
+            _ => {
+                let option = String::from_utf8_lossy(&option[..option.len().min(128)]).into_owned();
+                return Reply::error(format!("ERR Syntax error in HELLO option '{option}'"));
+            }
+        };
+    }
+    if let Some((user, password)) = credentials
+        && let Err(refusal) = authenticate(session, user, password)
+    {
+        return refusal;
+    }
+    if !session.is_authenticated {
+        return Reply::error(
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
+             HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
+             select the RESP protocol version at the same time",
+        );
+    }
+    session.protocol = protocol;
+    let version = if protocol == Protocol::Resp3 { 3 } else { 2 };
+    {
+        let mut about = session.client.about.lock();
+        about.resp = version;
+        if let Some(name) = name {
+            about.name = name;
+        }
+    }
+    let module = [
+        ("name", Reply::bulk("bf")),
+        ("ver", Reply::Integer(super::admin::MODULE_VERSION)),
+        ("path", Reply::bulk("")),
+        ("args", Reply::Array(Vec::new())),
+    ];
+    let fields = [
+        ("server", Reply::bulk("redis")),
+        ("version", Reply::bulk(super::info::REDIS_VERSION)),
+        ("proto", Reply::Integer(i64::from(version))),
+        ("id", Reply::Integer(session.client.id as i64)),
+        ("mode", Reply::bulk("standalone")),
+        ("role", Reply::bulk("master")),
+        ("modules", Reply::Array(vec![map(module)])),
+    ];
+    map(fields)
+}
+
+pub(super) fn map<const N: usize>(fields: [(&'static str, Reply); N]) -> Reply {
+    Reply::Map(fields.map(|(name, value)| (Reply::bulk(name), value)).into())
+}
+
+const BAD_NAME: &str = "ERR Client names cannot contain spaces, newlines or special characters.";
+
+pub(super) fn client(session: &mut Session, words: Words<'_>, env: &Env<'_>) -> Reply {
+    let arguments = &words[2..];
+    match (words[1].to_ascii_uppercase().as_slice(), arguments) {
+        (b"ID", []) => Reply::Integer(session.client.id as i64),
+        (b"GETNAME", []) => match session.client.about.lock().name.as_str() {
+            "" => Reply::Null,
+            name => Reply::bulk(name),
+        },
+        (b"SETNAME", [name]) => match name_of(name) {
+            Some(name) => {
+                session.client.about.lock().name = name;
+                Reply::ok()
+            }
+            None => Reply::error(BAD_NAME),
+        },
+        (b"SETINFO", [field, text]) => {
+            let Some(text) = name_of(text) else {
+                return Reply::error(
+                    "ERR lib-name and lib-ver cannot contain spaces, newlines or special characters.",
+                );
+            };
+            let mut about = session.client.about.lock();
+            match field.to_ascii_uppercase().as_slice() {
+                b"LIB-NAME" => about.library = text,
+                b"LIB-VER" => about.library_version = text,
+                _ => {
+                    let field = String::from_utf8_lossy(&field[..field.len().min(128)]);
+                    return Reply::error(format!("ERR Unrecognized option '{field}'"));
+                }
+            }
+            Reply::ok()
+        }
+        (b"INFO", []) => verbatim(session.client.line(env.now_millis)),
+        (b"LIST", arguments) => list(session, arguments, env),
+        (b"KILL", arguments) if !arguments.is_empty() => kill(session, arguments),
+        (b"NO-EVICT" | b"NO-TOUCH", [word])
+            if word.eq_ignore_ascii_case(b"ON") || word.eq_ignore_ascii_case(b"OFF") =>
+        {
+            // Nothing is evicted here, and nothing remembers when it was touched.
+            Reply::ok()
+        }
+        (b"REPLY", [word]) if word.eq_ignore_ascii_case(b"ON") => Reply::ok(),
+        (b"NO-EVICT" | b"NO-TOUCH" | b"REPLY", _) => syntax_error(),
+        (b"HELP", []) => Reply::Array(
+            [
+                "ID",
+                "GETNAME",
+                "SETNAME name",
+                "SETINFO LIB-NAME|LIB-VER text",
+                "INFO",
+                "LIST",
+                "KILL ID id",
+            ]
+            .map(|line| Reply::simple(format!("CLIENT {line}")))
+            .into(),
+        ),
+        _ => unknown_subcommand("CLIENT", words[1]),
+    }
+}
+
+fn verbatim(text: String) -> Reply {
+    Reply::Verbatim { format: *b"txt", text: text.into_bytes() }
+}
+
+fn list(session: &Session, arguments: Words<'_>, env: &Env<'_>) -> Reply {
+    let ids: Option<Vec<u64>> = match arguments {
+        [] => None,
+        [option, kind] if option.eq_ignore_ascii_case(b"TYPE") => {
+            if !kind.eq_ignore_ascii_case(b"normal") {
+                return verbatim(String::new());
+            }
+            None
+        }
+        [option, ids @ ..] if option.eq_ignore_ascii_case(b"ID") && !ids.is_empty() => {
+            let ids = ids.iter().map(|id| parse_integer(id).map(|id| id as u64)).collect();
+            match ids {
+                Some(ids) => Some(ids),
+                None => return Reply::error("ERR Invalid client ID"),
+            }
+        }
+        _ => return syntax_error(),
+    };
+    let is_asked = |client: &Client| ids.as_ref().is_none_or(|ids| ids.contains(&client.id));
+    let clients = session.server.clients.all();
+    verbatim(clients.iter().filter(|it| is_asked(it)).map(|it| it.line(env.now_millis)).collect())
+}
+
+fn kill(session: &mut Session, arguments: Words<'_>) -> Reply {
+    let all = session.server.clients.all();
+    // The old form names an address, and is told whether there was one.
+    if let [address] = arguments {
+        let found = all.iter().find(|it| it.peer.to_string().as_bytes() == *address);
+        return match found {
+            Some(client) => {
+                end(session, client);
+                Reply::ok()
+            }
+            None => Reply::error("ERR No such client"),
+        };
+    }
+    let mut skip_me = true;
+    let (mut ids, mut peer, mut local) = (None, None, None);
+    for pair in arguments.chunks(2) {
+        let &[option, value] = pair else { return syntax_error() };
+        match option.to_ascii_uppercase().as_slice() {
+            b"ID" => match parse_integer(value) {
+                Some(id) if id > 0 => ids = Some(id as u64),
+                _ => return Reply::error("ERR client-id should be greater than 0"),
+            },
+            b"ADDR" => peer = Some(value),
+            b"LADDR" => local = Some(value),
+            b"SKIPME" if value.eq_ignore_ascii_case(b"YES") => skip_me = true,
+            b"SKIPME" if value.eq_ignore_ascii_case(b"NO") => skip_me = false,
+            b"TYPE" if value.eq_ignore_ascii_case(b"NORMAL") => {}
+            b"USER" if value == b"default" => {}
+            _ => return syntax_error(),
+        }
+    }
+    let own = session.client.id;
+    let is_meant = |client: &Client| {
+        !(skip_me && client.id == own)
+            && ids.is_none_or(|id| client.id == id)
+            && peer.is_none_or(|peer| client.peer.to_string().as_bytes() == peer)
+            && local.is_none_or(|local| client.local.to_string().as_bytes() == local)
+    };
+    let meant: Vec<_> = all.iter().filter(|it| is_meant(it)).collect();
+    for client in &meant {
+        end(session, client);
+    }
+    Reply::Integer(meant.len() as i64)
+}
+
+fn end(session: &mut Session, client: &Client) {
+    if client.id == session.client.id {
+        session.is_closing = true;
+    }
+    client.last_millis.store(0, Ordering::Relaxed);
+    client.killed.notify_one();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_compared_whole() {
+        assert!(is_equal(b"secret", b"secret") && is_equal(b"", b""));
+        for other in ["secreT", "secre", "secrets", ""] {
+            assert!(!is_equal(b"secret", other.as_bytes()));
+        }
+    }
+}

@@ -1,0 +1,392 @@
+//! Keys, whatever they hold.
+
+use tamis_commands::{Env, Value, Words, parse_integer, text};
+use tamis_resp::Reply;
+
+use super::pattern::matches;
+use super::{syntax_error, unknown_subcommand};
+use crate::durability::Record;
+use crate::durable::Durable;
+use crate::server::Shared as Server;
+use crate::session::{Keys, with_keys};
+
+/// Commands that must see several keys at once,
+/// or that change a key without running a function of its value: what is logged of them is in the order in which
+/// they ran.
+const ALONE: [&str; 13] = [
+    "BITOP",
+    "DEL",
+    "EXPIRE",
+    "EXPIREAT",
+    "FLUSHALL",
+    "FLUSHDB",
+    "PERSIST",
+    "PEXPIRE",
+    "PEXPIREAT",
+    "RENAME",
+    "RENAMENX",
+    "TM.MERGE",
+    "UNLINK",
+];
+
+/// Commands about keys.
+#[cfg(test)]
+const KNOWN: [&str; 23] = [
+    "BITOP",
+    "DBSIZE",
+    "DEL",
+    "EXISTS",
+    "EXPIRE",
+    "EXPIREAT",
+    "EXPIRETIME",
+    "FLUSHALL",
+    "FLUSHDB",
+    "KEYS",
+    "MEMORY",
+    "OBJECT",
+    "PERSIST",
+    "PEXPIRE",
+    "PEXPIREAT",
+    "PEXPIRETIME",
+    "PTTL",
+    "RANDOMKEY",
+    "RENAME",
+    "RENAMENX",
+    "SCAN",
+    "TM.MERGE",
+    "TTL",
+];
+
+pub(super) fn is_alone(name: &str) -> bool {
+    ALONE.contains(&name)
+}
+
+#[cfg(test)]
+pub(super) fn knows(name: &str) -> bool {
+    KNOWN.contains(&name) || name == "UNLINK"
+}
+
+/// Runs a command about keys; `None` if it is none.
+pub(super) fn run(
+    name: &str,
+    words: Words<'_>,
+    env: &Env<'_>,
+    keys: Keys<'_, '_>,
+) -> Option<Reply> {
+    let now = env.now_millis;
+    Some(match name {
+        "BITOP" => super::bitop::bitop(words, env, keys),
+        "DBSIZE" => Reply::Integer(with_keys!(keys, keys => keys.len()) as i64),
+        "DEL" | "UNLINK" => count(words, |key| with_keys!(keys, keys => keys.remove(key, now))),
+        "EXISTS" => count(
+            words,
+            |key| with_keys!(keys, keys => keys.read(key, now, |value| value.is_some())),
+        ),
+        "EXPIRE" | "EXPIREAT" | "PEXPIRE" | "PEXPIREAT" => expire(name, words, env, keys),
+        "TTL" | "PTTL" | "EXPIRETIME" | "PEXPIRETIME" => time_left(name, words[1], env, keys),
+        "PERSIST" => Reply::Integer(i64::from(
+            with_keys!(keys, keys => keys.expiry(words[1], now, |at| at.take().is_some()))
+                .unwrap_or(false),
+        )),
+        "FLUSHALL" | "FLUSHDB" if !is_flush(words) => syntax_error(),
+        "FLUSHALL" | "FLUSHDB" => match keys {
+            Keys::Exclusive(keys) => {
+                keys.clear();
+                Reply::ok()
+            }
+            Keys::Shared(_) => unreachable!("it runs alone"),
+        },
+        "KEYS" if words[1].len() > MAX_PATTERN_BYTES => pattern_too_long(),
+        "KEYS" => {
+            let mut found = Vec::new();
+            each_key(keys, now, |key, _| {
+                if matches(words[1], key) {
+                    found.push(Reply::bulk(key));
+                }
+            });
+            Reply::Array(found)
+        }
+        "MEMORY" => memory(words, env, keys),
+        "OBJECT" => object(words, env, keys),
+        "RANDOMKEY" => random_key(env, keys),
+        "RENAME" | "RENAMENX" => rename(name, words, env, keys),
+        "SCAN" => scan(words, env, keys),
+        "TM.MERGE" => merge(words, env, keys),
+        _ => return None,
+    })
+}
+
+/// The longest pattern that keys are compared with: the time is its length times theirs.
+const MAX_PATTERN_BYTES: usize = 1024;
+
+fn pattern_too_long() -> Reply {
+    Reply::error("ERR the pattern is too long: give at most 1024 bytes")
+}
+
+fn is_flush(words: Words<'_>) -> bool {
+    match words {
+        [_] => true,
+        [_, how] => how.eq_ignore_ascii_case(b"ASYNC") || how.eq_ignore_ascii_case(b"SYNC"),
+        _ => false,
+    }
+}
+
+/// Keeps what a command did, which still is alone with the keys.
+pub(super) fn log(
+    server: &Server,
+    name: &'static str,
+    words: Words<'_>,
+    env: &Env<'_>,
+    keys: Keys<'_, '_>,
+    reply: &Reply,
+) {
+    let Some(durable) = &server.durable else { return };
+    // BITOP with nothing to combine takes the destination out, and answers with its length.
+    let has_changed = !matches!(reply, Reply::Error(_))
+        && (name == "BITOP" || !matches!(reply, Reply::Integer(0)));
+    if !is_alone(name) || !has_changed {
+        return;
+    }
+    match name {
+        "RENAME" | "RENAMENX" if words[1] == words[2] => {}
+        // A key each, since a snapshot may already have some of them.
+        "DEL" | "UNLINK" => {
+            words[1..].iter().for_each(|key| durable.log.append_command(&[b"DEL", key], env));
+        }
+        "RENAME" | "RENAMENX" if durable.is_saving() => {
+            // The snapshot may have passed one place and not come to the other.
+            log_image(durable, words[2], env, keys);
+            durable.log.append_command(&[b"DEL", words[1]], env);
+        }
+        "BITOP" if durable.is_saving() => log_image(durable, words[2], env, keys),
+        // Or have one filter from before and the other from after.
+        "TM.MERGE" if durable.is_saving() => log_image(durable, words[1], env, keys),
+        _ => durable.log.append_command(words, env),
+    }
+}
+
+/// Keeps the whole value of a key.
+fn log_image(durable: &Durable, key: &[u8], env: &Env<'_>, keys: Keys<'_, '_>) {
+    let Keys::Exclusive(keys) = keys else { unreachable!("it runs alone") };
+    let expires_millis = keys.expires_millis(key, env.now_millis).flatten();
+    let mut image = Vec::new();
+    let is_there = keys.read(key, env.now_millis, |value| {
+        value.map(|value| value.write_image(&mut image).expect("memory takes all")).is_some()
+    });
+    if !is_there {
+        return durable.log.append_command(&[b"DEL", key], env);
+    }
+    durable.log.append(&Record::Image { key, expires_millis, image: &image });
+}
+
+fn count(words: Words<'_>, is_one: impl Fn(&[u8]) -> bool) -> Reply {
+    Reply::Integer(words[1..].iter().filter(|key| is_one(key)).count() as i64)
+}
+
+fn each_key(keys: Keys<'_, '_>, now_millis: u64, mut each: impl FnMut(&[u8], &Value)) {
+    with_keys!(keys, keys => {
+        for part in 0..keys.parts() {
+            keys.each_key(part, now_millis, &mut each);
+        }
+    });
+}
+
+fn expire(name: &str, words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
+    let invalid = || {
+        let name = name.to_ascii_lowercase();
+        Reply::error(format!("ERR invalid expire time in '{name}' command"))
+    };
+    let Some(number) = parse_integer(words[2]) else { return Reply::error(text::NO_INTEGER) };
+    let millis = if name.starts_with('P') { Some(number) } else { number.checked_mul(1000) };
+    let start = if name.ends_with("AT") { 0 } else { env.now_millis as i64 };
+    let Some(at) = millis.and_then(|millis| millis.checked_add(start)) else { return invalid() };
+    let at = at.max(0) as u64;
+    let mut rules = [false; 4];
+    for word in &words[3..] {
+        match ["NX", "XX", "GT", "LT"]
+            .iter()
+            .position(|rule| word.eq_ignore_ascii_case(rule.as_bytes()))
+        {
+            Some(rule) => rules[rule] = true,
+            None => {
+                let word = String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned();
+                return Reply::error(format!("ERR Unsupported option {word}"));
+            }
+        }
+    }
+    let [nx, xx, gt, lt] = rules;
+    if nx && (xx || gt || lt) {
+        return Reply::error("ERR NX and XX, GT or LT options at the same time are not compatible");
+    }
+    if gt && lt {
+        return Reply::error("ERR GT and LT options at the same time are not compatible");
+    }
+    let set = |expires: &mut Option<u64>| {
+        let allowed = match *expires {
+            // No time is later than any.
+            None => !xx && !gt,
+            Some(before) => !(nx || gt && at <= before || lt && at >= before),
+        };
+        if allowed {
+            *expires = Some(at);
+        }
+        allowed
+    };
+    let is_set = with_keys!(keys, keys => keys.expiry(words[1], env.now_millis, set));
+    Reply::Integer(i64::from(is_set.unwrap_or(false)))
+}
+
+fn time_left(name: &str, key: &[u8], env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
+    let found = with_keys!(keys, keys => keys.expires_millis(key, env.now_millis));
+    Reply::Integer(match found {
+        None => -2,
+        Some(None) => -1,
+        Some(Some(at)) => match name {
+            "TTL" => ((at.saturating_sub(env.now_millis) + 500) / 1000) as i64,
+            "PTTL" => at.saturating_sub(env.now_millis) as i64,
+            "EXPIRETIME" => (at / 1000) as i64,
+            _ => at as i64,
+        },
+    })
+}
+
+/// The largest value that is renamed while a snapshot is saved: its bytes go into the log.
+const MAX_IMAGE_BYTES: u64 = 1 << 30;
+
+/// Tells why a command must wait for the snapshot that is being saved, if so.
+pub(super) fn must_wait(
+    server: &Server,
+    name: &str,
+    words: Words<'_>,
+    env: &Env<'_>,
+    keys: Keys<'_, '_>,
+) -> Option<Reply> {
+    let is_saving = server.durable.as_ref().is_some_and(Durable::is_saving);
+    if !is_saving || !(name.starts_with("RENAME") || name == "TM.MERGE") {
+        return None;
+    }
+    let bytes_of = |key: &&[u8]| {
+        with_keys!(keys, keys => {
+            keys.read(key, env.now_millis, |value| value.map_or(0, Value::memory_bytes))
+        })
+    };
+    words[1..]
+        .iter()
+        .any(|key| bytes_of(key) > MAX_IMAGE_BYTES)
+        .then(|| Reply::error("ERR a snapshot is being saved: move so large a value after it"))
+}
+
+fn rename(name: &str, words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
+    let Keys::Exclusive(keys) = keys else { unreachable!("it runs alone") };
+    let (from, to, now) = (words[1], words[2], env.now_millis);
+    let is_there = |key| keys.read(key, now, |value| value.is_some());
+    if !is_there(from) {
+        return Reply::error("ERR no such key");
+    }
+    if name == "RENAMENX" {
+        if is_there(to) {
+            return Reply::Integer(0);
+        }
+        return Reply::Integer(i64::from(keys.rename(from, to, now)));
+    }
+    keys.rename(from, to, now);
+    Reply::ok()
+}
+
+fn merge(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
+    let Keys::Exclusive(keys) = keys else { unreachable!("it runs alone") };
+    let destination = words[1];
+    // What is merged into itself stays as it is.
+    let sources: Vec<&[u8]> =
+        words[2..].iter().copied().filter(|source| *source != destination).collect();
+    keys.write_by(destination, &sources, env.now_millis, |value, found| {
+        let sources: Vec<_> = sources.iter().copied().zip(found.iter().copied()).collect();
+        tamis_commands::merge(destination, value, &sources, env).reply
+    })
+}
+
+fn memory(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
+    if !words[1].eq_ignore_ascii_case(b"USAGE") || words.len() < 3 {
+        return unknown_subcommand("MEMORY", words[1]);
+    }
+    // The key, its place in the map and its locks.
+    let overhead = words[2].len() as u64 + 120;
+    let bytes = with_keys!(keys, keys => {
+        keys.read(words[2], env.now_millis, |value| value.map(Value::memory_bytes))
+    });
+    bytes.map_or(Reply::Null, |bytes| Reply::Integer((bytes + overhead) as i64))
+}
+
+fn object(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
+    let Some(key) = words.get(2) else { return unknown_subcommand("OBJECT", words[1]) };
+    let answer = match words[1].to_ascii_uppercase().as_slice() {
+        b"ENCODING" => {
+            with_keys!(keys, keys => keys.read(key, env.now_millis, |value| {
+                value.map(|value| Reply::bulk(value.encoding()))
+            }))
+        }
+        b"REFCOUNT" | b"IDLETIME" | b"FREQ" => {
+            let is_there =
+                with_keys!(keys, keys => keys.read(key, env.now_millis, |it| it.is_some()));
+            is_there
+                .then_some(Reply::Integer(i64::from(words[1].eq_ignore_ascii_case(b"REFCOUNT"))))
+        }
+        _ => return unknown_subcommand("OBJECT", words[1]),
+    };
+    answer.unwrap_or(Reply::Null)
+}
+
+fn random_key(env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
+    with_keys!(keys, keys => {
+        // From a part that the time picks, since any key will do.
+        let first = env.now_millis as usize % keys.parts();
+        for part in (first..keys.parts()).chain(0..first) {
+            let mut found = None;
+            keys.each_key(part, env.now_millis, |key, _| found = Some(Reply::bulk(key)));
+            if let Some(key) = found {
+                return key;
+            }
+        }
+    });
+    Reply::Null
+}
+
+/// Answers with whole parts of the keyspace until there are enough keys: a key that is there all the time is
+/// in exactly one of them. The cursor is the next part.
+fn scan(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
+    let Some(mut part) = parse_integer(words[1]).and_then(|n| usize::try_from(n).ok()) else {
+        return Reply::error("ERR invalid cursor");
+    };
+    let (mut pattern, mut enough, mut kind) = (None, 10, None);
+    for pair in words[2..].chunks(2) {
+        let &[name, value] = pair else { return syntax_error() };
+        match name.to_ascii_uppercase().as_slice() {
+            b"MATCH" if value.len() > MAX_PATTERN_BYTES => return pattern_too_long(),
+            b"MATCH" => pattern = Some(value),
+            b"TYPE" => kind = Some(value),
+            b"COUNT" => match parse_integer(value) {
+                Some(count) if count >= 1 => enough = count as usize,
+                Some(_) => return syntax_error(),
+                None => return Reply::error(text::NO_INTEGER),
+            },
+            _ => return syntax_error(),
+        }
+    }
+    let (mut found, mut seen) = (Vec::new(), 0);
+    with_keys!(keys, keys => {
+        while part < keys.parts() && seen < enough {
+            keys.each_key(part, env.now_millis, |key, value| {
+                seen += 1;
+                let is_kind = kind.is_none_or(|kind| {
+                    kind.eq_ignore_ascii_case(value.type_name().as_bytes())
+                });
+                if is_kind && pattern.is_none_or(|pattern| matches(pattern, key)) {
+                    found.push(Reply::bulk(key));
+                }
+            });
+            part += 1;
+        }
+        let next = if part < keys.parts() { part } else { 0 };
+        Reply::Array(vec![Reply::bulk(next.to_string()), Reply::Array(found)])
+    })
+}

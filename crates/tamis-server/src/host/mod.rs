@@ -1,0 +1,119 @@
+//! The commands about the server, the connection and several keys: those that are no function of one value.
+
+mod admin;
+mod bitop;
+mod client;
+mod describe;
+mod info;
+mod keys;
+mod pattern;
+mod transaction;
+
+use tamis_commands::{Command, Env, Words};
+use tamis_resp::Reply;
+
+use crate::session::{Keys, Session};
+
+/// Tells whether a command runs at once inside a transaction.
+pub(crate) fn ends_transaction(command: &Command) -> bool {
+    matches!(command.name, "EXEC" | "DISCARD" | "MULTI" | "QUIT" | "RESET" | "UNWATCH" | "WATCH")
+}
+
+/// Runs a command of the host.
+pub(crate) async fn run(
+    session: &mut Session,
+    command: &Command,
+    words: Words<'_>,
+    env: &Env<'_>,
+) -> Reply {
+    match command.name {
+        "DISCARD" => transaction::discard(session),
+        "EXEC" => transaction::exec(session, env),
+        "MULTI" => transaction::multi(session),
+        // It is alone with the keys for a moment itself.
+        "SAVE" => admin::save(session, command.name),
+        "UNWATCH" => transaction::unwatch(session),
+        "WATCH" => transaction::watch(session, words, env),
+        name if keys::is_alone(name) => {
+            let server = session.server.clone();
+            let alone = server.keyspace.exclusive();
+            run_with(session, command, words, env, Keys::Exclusive(&alone))
+        }
+        _ => {
+            let server = session.server.clone();
+            let shared = server.keyspace.shared();
+            run_with(session, command, words, env, Keys::Shared(&shared))
+        }
+    }
+}
+
+/// Runs a command of the host on keys that somebody holds already.
+pub(crate) fn run_with(
+    session: &mut Session,
+    command: &Command,
+    words: Words<'_>,
+    env: &Env<'_>,
+    keys: Keys<'_, '_>,
+) -> Reply {
+    match command.name {
+        "AUTH" => client::auth(session, words),
+        "CLIENT" => client::client(session, words, env),
+        "COMMAND" => describe::command(words),
+        "CONFIG" => admin::config(session, words),
+        "ECHO" => Reply::bulk(words[1]),
+        "HELLO" => client::hello(session, words),
+        "INFO" => info::info(session, words, env, keys),
+        "MODULE" => admin::module(words),
+        "PING" => client::ping(words),
+        "QUIT" => client::quit(session),
+        "RESET" => client::reset(session),
+        "SELECT" => client::select(words),
+        "SHUTDOWN" => admin::shutdown(session),
+        "TIME" => admin::time(),
+        "BGREWRITEAOF" | "BGSAVE" | "LASTSAVE" => admin::save(session, command.name),
+        _ => {
+            if let Some(refusal) = keys::must_wait(&session.server, command.name, words, env, keys)
+            {
+                return refusal;
+            }
+            let reply = keys::run(command.name, words, env, keys)
+                .unwrap_or_else(|| unreachable!("nobody runs {}", command.name));
+            keys::log(&session.server, command.name, words, env, keys, &reply);
+            reply
+        }
+    }
+}
+
+/// Does again what a command about keys did, from the log; `None` if it is no such command.
+pub(crate) fn redo(
+    name: &str,
+    words: Words<'_>,
+    env: &Env<'_>,
+    keys: Keys<'_, '_>,
+) -> Option<Reply> {
+    keys::is_alone(name).then(|| keys::run(name, words, env, keys)).flatten()
+}
+
+/// Replies to a subcommand that there is none of.
+fn unknown_subcommand(command: &str, word: &[u8]) -> Reply {
+    let word = String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned();
+    Reply::error(format!("ERR unknown subcommand '{word}'. Try {command} HELP."))
+}
+
+fn syntax_error() -> Reply {
+    Reply::error(tamis_commands::text::SYNTAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_commands::{COMMANDS, Run};
+
+    #[test]
+    fn somebody_runs_every_command() {
+        let source = include_str!("mod.rs");
+        for command in COMMANDS.iter().filter(|it| matches!(it.run, Run::Host)) {
+            let is_here = source.contains(&format!("\"{}\"", command.name));
+            assert!(is_here || super::keys::knows(command.name), "{}", command.name);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! `MULTI`, `EXEC`, `DISCARD`, `WATCH`, `UNWATCH`.
+
+use tamis_commands::{Env, Run, Words, find};
+use tamis_resp::Reply;
+
+use crate::session::{Keys, Session};
+use crate::transaction::Transaction;
+
+pub(super) fn multi(session: &mut Session) -> Reply {
+    if session.transaction.is_some() {
+        return Reply::error("ERR MULTI calls can not be nested");
+    }
+    session.transaction = Some(Transaction::default());
+    session.client.about.lock().queued = Some(0);
+    Reply::ok()
+}
+
+pub(super) fn discard(session: &mut Session) -> Reply {
+    if session.transaction.is_none() {
+        return Reply::error("ERR DISCARD without MULTI");
+    }
+    end(session);
+    Reply::ok()
+}
+
+/// Ends the transaction, and forgets the watched keys.
+pub(super) fn end(session: &mut Session) -> Option<Transaction> {
+    session.client.about.lock().queued = None;
+    session.watched.clear();
+    session.transaction.take()
+}
+
+/// Runs what waits, with no other command in between.
+pub(super) fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
+    if session.transaction.is_none() {
+        return Reply::error("ERR EXEC without MULTI");
+    }
+    let watched = std::mem::take(&mut session.watched);
+    let transaction = end(session).expect("just seen");
+    if transaction.is_broken {
+        return Reply::error("EXECABORT Transaction discarded because of previous errors.");
+    }
+    let config = session.server.config();
+    for words in &transaction.queued {
+        let command = find(&words[0]).expect("it was found when it was queued");
+        if let Err(why) = session.check_change(command, &config) {
+            return Reply::error(format!("EXECABORT Transaction discarded because of: {why}"));
+        }
+    }
+    let server = session.server.clone();
+    let alone = server.keyspace.exclusive();
+    let is_as_watched =
+        watched.iter().all(|(key, version)| alone.version(key, env.now_millis) == *version);
+    if !is_as_watched {
+        return Reply::NullArray;
+    }
+    if let Some(durable) = &server.durable {
+        durable.log.begin_group();
+    }
+    let replies = transaction.queued.iter().map(|words| {
+        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        let command = find(words[0]).expect("it was found when it was queued");
+        let keys = Keys::Exclusive(&alone);
+        match command.run {
+            Run::Host => super::run_with(session, command, &words, env, keys),
+            _ => session.run_one(command, &words, keys, env),
+        }
+    });
+    let replies = Reply::Array(replies.collect());
+    if let Some(durable) = &server.durable {
+        durable.log.end_group();
+    }
+    replies
+}
+
+pub(super) fn watch(session: &mut Session, words: Words<'_>, env: &Env<'_>) -> Reply {
+    if session.transaction.is_some() {
+        return Reply::error("ERR WATCH inside MULTI is not allowed");
+    }
+    let server = session.server.clone();
+    let keys = server.keyspace.shared();
+    for key in &words[1..] {
+        let version = || keys.version(key, env.now_millis);
+        session.watched.entry(key.to_vec()).or_insert_with(version);
+    }
+    Reply::ok()
+}
+
+pub(super) fn unwatch(session: &mut Session) -> Reply {
+    session.watched.clear();
+    Reply::ok()
+}

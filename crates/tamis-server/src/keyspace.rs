@@ -1,0 +1,556 @@
+//! Keys and their values, shared between threads.
+//!
+//! ```text
+//! gate ──▶ shard of the key ──▶ cell ──▶ value
+//! shared    map, locked for      locked shared by readers and by inserts that only set bits,
+//!           a lookup             exclusively by everything else
+//! ```
+//!
+//! Locks are always taken in this order, and none is held across an await. Whoever must see several keys at once
+//! (a transaction, `RENAME`, `FLUSHALL`) takes the [gate](Keyspace::exclusive) exclusively, so no other command
+//! runs meanwhile.
+
+use std::collections::HashMap;
+use std::hash::BuildHasher as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use foldhash::fast::RandomState;
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tamis_commands::{Change, Outcome, Value};
+
+/// All keys of a server.
+#[derive(Debug)]
+pub struct Keyspace {
+    gate: RwLock<()>,
+    shards: Box<[Shard]>,
+    hasher: RandomState,
+    /// Memory of the values, in bytes.
+    memory_bytes: AtomicI64,
+    /// Counts changes, so that watched keys are told apart from changed ones.
+    changes: AtomicU64,
+}
+
+type Shard = RwLock<HashMap<Box<[u8]>, Arc<Cell>, RandomState>>;
+
+/// A key's value, which outlives its place in the map while somebody still holds it.
+#[derive(Debug)]
+struct Cell {
+    state: RwLock<State>,
+    /// The number of the last change.
+    version: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    value: Option<Value>,
+    /// Milliseconds since 1970.
+    expires_millis: Option<u64>,
+    /// Taken out of the map: whoever finds it so looks the key up again.
+    is_removed: bool,
+}
+
+impl State {
+    fn is_expired(&self, now_millis: u64) -> bool {
+        self.expires_millis.is_some_and(|at| at <= now_millis)
+    }
+
+    /// The value, unless its time has come.
+    fn value(&self, now_millis: u64) -> Option<&Value> {
+        if self.is_expired(now_millis) { None } else { self.value.as_ref() }
+    }
+}
+
+/// Shared access to the keyspace, for a command or a batch of them.
+#[derive(Debug)]
+pub struct Shared<'k>(&'k Keyspace, #[expect(dead_code, reason = "held")] RwLockReadGuard<'k, ()>);
+
+/// The keyspace alone: no other command runs meanwhile.
+#[derive(Debug)]
+pub struct Exclusive<'k>(
+    &'k Keyspace,
+    #[expect(dead_code, reason = "held")] RwLockWriteGuard<'k, ()>,
+);
+
+/// How many parts the keys are in, each locked by itself: a lookup rarely waits for another, and `SCAN` answers
+/// with whole parts.
+const SHARDS: usize = 1024;
+
+impl Keyspace {
+    /// Makes an empty one.
+    #[must_use]
+    pub fn new() -> Self {
+        let hasher = RandomState::default();
+        let shards = (0..SHARDS).map(|_| RwLock::new(HashMap::with_hasher(hasher.clone())));
+        Self {
+            gate: RwLock::new(()),
+            shards: shards.collect(),
+            hasher: hasher.clone(),
+            memory_bytes: AtomicI64::new(0),
+            changes: AtomicU64::new(1),
+        }
+    }
+
+    /// Waits until no one is alone with the keys.
+    #[must_use]
+    pub fn shared(&self) -> Shared<'_> {
+        Shared(self, self.gate.read())
+    }
+
+    /// Waits until all others are done.
+    #[must_use]
+    pub fn exclusive(&self) -> Exclusive<'_> {
+        Exclusive(self, self.gate.write())
+    }
+
+    /// Returns the memory of all values, in bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory_bytes.load(Ordering::Relaxed).max(0) as u64
+    }
+
+    fn shard(&self, key: &[u8]) -> &Shard {
+        // The high bits: the map takes the low ones.
+        &self.shards[(self.hasher.hash_one(key) >> 54) as usize % SHARDS]
+    }
+
+    fn cell(&self, key: &[u8]) -> Option<Arc<Cell>> {
+        self.shard(key).read().get(key).cloned()
+    }
+
+    fn cell_or_new(&self, key: &[u8]) -> Arc<Cell> {
+        if let Some(cell) = self.cell(key) {
+            return cell;
+        }
+        let mut shard = self.shard(key).write();
+        let make = || Arc::new(Cell { state: RwLock::default(), version: AtomicU64::new(0) });
+        shard.entry(key.into()).or_insert_with(make).clone()
+    }
+
+    fn note_change(&self, cell: &Cell) {
+        cell.version.store(self.changes.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Lends the value of a key shared.
+    fn read<R>(&self, key: &[u8], now_millis: u64, run: impl FnOnce(Option<&Value>) -> R) -> R {
+        match self.cell(key) {
+            Some(cell) => run(cell.state.read().value(now_millis)),
+            None => run(None),
+        }
+    }
+
+    /// Lends the value of a key, and its time, exclusively; the key is taken out if no value is left.
+    fn write<R>(
+        &self,
+        key: &[u8],
+        now_millis: u64,
+        run: impl FnOnce(&mut Option<Value>, &mut Option<u64>) -> R,
+    ) -> R {
+        self.write_if(key, now_millis, |value, expires| (run(value, expires), true))
+    }
+
+    /// Does so for what tells whether it has changed anything.
+    fn write_if<R>(
+        &self,
+        key: &[u8],
+        now_millis: u64,
+        run: impl FnOnce(&mut Option<Value>, &mut Option<u64>) -> (R, bool),
+    ) -> R {
+        loop {
+            let cell = self.cell_or_new(key);
+            let mut state = cell.state.write();
+            if state.is_removed {
+                continue;
+            }
+            let memory =
+                |value: &Option<Value>| value.as_ref().map_or(0, Value::memory_bytes) as i64;
+            let before = memory(&state.value);
+            if state.is_expired(now_millis) {
+                *state = State::default();
+            }
+            let State { value, expires_millis, .. } = &mut *state;
+            let (result, has_changed) = run(value, expires_millis);
+            self.memory_bytes.fetch_add(memory(value) - before, Ordering::Relaxed);
+            if has_changed {
+                self.note_change(&cell);
+            }
+            if state.value.is_none() {
+                state.is_removed = true;
+                // The order of the locks: shard before cell.
+                drop(state);
+                let mut shard = self.shard(key).write();
+                if shard.get(key).is_some_and(|found| Arc::ptr_eq(found, &cell)) {
+                    shard.remove(key);
+                }
+            }
+            return result;
+        }
+    }
+}
+
+impl Default for Keyspace {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What both kinds of access can do.
+macro_rules! one_key {
+    ($access:ident) => {
+        impl $access<'_> {
+            /// Lends the value of a key shared; `None` if there is none.
+            pub fn read<R>(
+                &self,
+                key: &[u8],
+                now_millis: u64,
+                run: impl FnOnce(Option<&Value>) -> R,
+            ) -> R {
+                self.0.read(key, now_millis, run)
+            }
+
+            /// Lends the value of a key shared to what sets bits in it, if `run` says so by `true`.
+            pub fn insert(
+                &self,
+                key: &[u8],
+                now_millis: u64,
+                run: impl FnOnce(Option<&Value>) -> bool,
+            ) -> bool {
+                let Some(cell) = self.0.cell(key) else { return run(None) };
+                let has_changed = run(cell.state.read().value(now_millis));
+                if has_changed {
+                    self.0.note_change(&cell);
+                }
+                has_changed
+            }
+
+            /// Lends the value of a key exclusively; without a value the key is gone.
+            pub fn write<R>(
+                &self,
+                key: &[u8],
+                now_millis: u64,
+                run: impl FnOnce(&mut Option<Value>) -> R,
+            ) -> R {
+                self.0.write(key, now_millis, |value, expires| {
+                    let result = run(value);
+                    if value.is_none() {
+                        *expires = None;
+                    }
+                    result
+                })
+            }
+
+            /// Runs a command about one key on its value, lent exclusively.
+            pub(crate) fn change(
+                &self,
+                key: &[u8],
+                now_millis: u64,
+                run: impl FnOnce(&mut Option<Value>) -> Outcome,
+            ) -> Outcome {
+                self.0.write_if(key, now_millis, |value, expires| {
+                    let outcome = run(value);
+                    if outcome.is_replaced || value.is_none() {
+                        *expires = None;
+                    }
+                    let has_changed = outcome.change != Change::None;
+                    (outcome, has_changed)
+                })
+            }
+
+            /// Lends the time at which a key that exists expires, in milliseconds since 1970.
+            pub fn expiry<R>(
+                &self,
+                key: &[u8],
+                now_millis: u64,
+                run: impl FnOnce(&mut Option<u64>) -> R,
+            ) -> Option<R> {
+                self.0.cell(key)?;
+                self.0
+                    .write(key, now_millis, |value, expires| value.is_some().then(|| run(expires)))
+            }
+
+            /// Tells when a key that exists expires, if it does.
+            #[must_use]
+            pub fn expires_millis(&self, key: &[u8], now_millis: u64) -> Option<Option<u64>> {
+                let cell = self.0.cell(key)?;
+                let state = cell.state.read();
+                state.value(now_millis).map(|_| state.expires_millis)
+            }
+
+            /// Returns a number that changes with the key.
+            #[must_use]
+            pub fn version(&self, key: &[u8], now_millis: u64) -> u64 {
+                let Some(cell) = self.0.cell(key) else { return 0 };
+                let is_there = cell.state.read().value(now_millis).is_some();
+                if is_there { cell.version.load(Ordering::Relaxed) } else { 0 }
+            }
+
+            /// Takes a key out; true if there was one.
+            pub fn remove(&self, key: &[u8], now_millis: u64) -> bool {
+                self.0.cell(key).is_some()
+                    && self.0.write(key, now_millis, |value, expires| {
+                        *expires = None;
+                        value.take().is_some()
+                    })
+            }
+
+            /// Returns the number of keys, expired ones included until they are swept.
+            #[must_use]
+            pub fn len(&self) -> usize {
+                self.0.shards.iter().map(|shard| shard.read().len()).sum()
+            }
+
+            /// Tells whether there is no key.
+            #[must_use]
+            pub fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+
+            /// Hands out the keys of one part, with the types of their values.
+            pub fn each_key(
+                &self,
+                part: usize,
+                now_millis: u64,
+                mut each: impl FnMut(&[u8], &Value),
+            ) {
+                let cells: Vec<(Box<[u8]>, Arc<Cell>)> = self.0.shards[part]
+                    .read()
+                    .iter()
+                    .map(|(key, cell)| (key.clone(), cell.clone()))
+                    .collect();
+                for (key, cell) in cells {
+                    if let Some(value) = cell.state.read().value(now_millis) {
+                        each(&key, value);
+                    }
+                }
+            }
+
+            /// Returns how many parts there are.
+            #[must_use]
+            pub fn parts(&self) -> usize {
+                SHARDS
+            }
+        }
+    };
+}
+
+one_key!(Shared);
+one_key!(Exclusive);
+
+impl Exclusive<'_> {
+    /// Takes all keys out.
+    pub fn clear(&self) {
+        for shard in &self.0.shards {
+            for (_, cell) in shard.write().drain() {
+                let mut state = cell.state.write();
+                *state = State { is_removed: true, ..State::default() };
+            }
+        }
+        self.0.memory_bytes.store(0, Ordering::Relaxed);
+    }
+
+    /// Lends the value of a key exclusively and those of others shared; these are other keys.
+    pub fn write_by<R>(
+        &self,
+        key: &[u8],
+        others: &[&[u8]],
+        now_millis: u64,
+        run: impl FnOnce(&mut Option<Value>, &[Option<&Value>]) -> R,
+    ) -> R {
+        debug_assert!(!others.contains(&key), "a value is not lent twice");
+        let cells: Vec<Option<Arc<Cell>>> = others.iter().map(|key| self.0.cell(key)).collect();
+        // Several cells at once, in any order: nobody else holds one.
+        let states: Vec<_> = cells
+            .iter()
+            .map(|cell| cell.as_ref().map(|cell| cell.state.read_recursive()))
+            .collect();
+        let values: Vec<Option<&Value>> =
+            states.iter().map(|state| state.as_ref()?.value(now_millis)).collect();
+        self.write(key, now_millis, |value| run(value, &values))
+    }
+
+    /// Gives a value another key, over whatever that held; false if there is none.
+    pub fn rename(&self, from: &[u8], to: &[u8], now_millis: u64) -> bool {
+        let taken = self.0.cell(from).is_some().then(|| {
+            self.0.write(from, now_millis, |value, expires| (value.take(), expires.take()))
+        });
+        let Some((Some(value), expires)) = taken else { return false };
+        self.0.write(to, now_millis, |slot, at| {
+            *slot = Some(value);
+            *at = expires;
+        });
+        true
+    }
+}
+
+impl Exclusive<'_> {
+    /// Takes all keys out but these.
+    pub(crate) fn clear_but(&self, kept: &[Vec<u8>]) {
+        for shard in &self.0.shards {
+            let keys: Vec<Box<[u8]>> = shard.read().keys().cloned().collect();
+            for key in keys.iter().filter(|key| !kept.iter().any(|kept| **kept == ***key)) {
+                self.remove(key, 0);
+            }
+        }
+    }
+}
+
+impl Keyspace {
+    /// Returns how many parts there are.
+    pub(crate) fn parts(&self) -> usize {
+        SHARDS
+    }
+
+    /// Lends the entries of one part shared, one after the other: key, value and time, each at a moment that
+    /// `is_settled` agrees to. Keys that come or go meanwhile may be among them or not.
+    pub(crate) fn each_entry<E>(
+        &self,
+        part: usize,
+        is_settled: impl Fn() -> bool,
+        mut each: impl FnMut(&[u8], &Value, Option<u64>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let cells: Vec<(Box<[u8]>, Arc<Cell>)> = self.shards[part]
+            .read()
+            .iter()
+            .map(|(key, cell)| (key.clone(), cell.clone()))
+            .collect();
+        for (key, cell) in cells {
+            loop {
+                let state = cell.state.read();
+                if !is_settled() {
+                    drop(state);
+                    std::thread::sleep(Duration::from_micros(50));
+                    continue;
+                }
+                if let Some(value) = &state.value {
+                    each(&key, value, state.expires_millis)?;
+                }
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes out what has expired, in one part; returns how many keys.
+    pub fn sweep(&self, part: usize, now_millis: u64) -> usize {
+        let keys = self.shared();
+        let expired: Vec<Box<[u8]>> = {
+            let shard = self.shards[part % SHARDS].read();
+            // One that somebody has alone can wait for the next round.
+            let is_expired =
+                |cell: &Cell| cell.state.try_read().is_some_and(|it| it.is_expired(now_millis));
+            shard.iter().filter(|(_, cell)| is_expired(cell)).map(|(key, _)| key.clone()).collect()
+        };
+        for key in &expired {
+            // Writing finds it expired.
+            keys.write(key, now_millis, |_| ());
+        }
+        expired.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(keys: &Shared<'_>, key: &[u8], text: &str) {
+        keys.write(key, 0, |value| *value = Some(Value::Bytes(text.as_bytes().to_vec().into())));
+    }
+
+    fn get(keys: &Shared<'_>, key: &[u8], now: u64) -> Option<String> {
+        keys.read(key, now, |value| match value {
+            Some(Value::Bytes(text)) => {
+                Some(String::from_utf8(text.to_vec(0..text.len())).unwrap())
+            }
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn values_are_lent_kept_and_taken_out() {
+        let keyspace = Keyspace::new();
+        let keys = keyspace.shared();
+        assert_eq!((get(&keys, b"a", 0), keys.len()), (None, 0));
+        set(&keys, b"a", "one");
+        assert_eq!((get(&keys, b"a", 0).as_deref(), keys.len()), (Some("one"), 1));
+        assert!(keys.remove(b"a", 0) && !keys.remove(b"a", 0));
+        assert_eq!((get(&keys, b"a", 0), keys.len(), keyspace.memory_bytes()), (None, 0, 0));
+    }
+
+    #[test]
+    fn keys_expire_and_are_swept() {
+        let keyspace = Keyspace::new();
+        {
+            let keys = keyspace.shared();
+            set(&keys, b"a", "one");
+            assert_eq!(keys.expiry(b"a", 0, |at| *at = Some(10)), Some(()));
+            assert_eq!(keys.expires_millis(b"a", 9), Some(Some(10)));
+            assert_eq!((get(&keys, b"a", 9).is_some(), get(&keys, b"a", 10)), (true, None));
+            assert_eq!(keys.expiry(b"none", 0, |_| ()), None);
+        }
+        assert_eq!((0..SHARDS).map(|part| keyspace.sweep(part, 10)).sum::<usize>(), 1);
+        assert!(keyspace.shared().is_empty());
+        // A value set anew has no time.
+        let keys = keyspace.shared();
+        set(&keys, b"a", "two");
+        assert_eq!(keys.expires_millis(b"a", 99), Some(None));
+    }
+
+    #[test]
+    fn a_changed_key_has_another_version() {
+        let keyspace = Keyspace::new();
+        let keys = keyspace.shared();
+        let mut versions = vec![keys.version(b"a", 0)];
+        set(&keys, b"a", "one");
+        versions.push(keys.version(b"a", 0));
+        set(&keys, b"a", "one");
+        versions.push(keys.version(b"a", 0));
+        versions.dedup();
+        assert_eq!(versions.len(), 3);
+    }
+
+    #[test]
+    fn a_value_moves_with_its_time() {
+        let keyspace = Keyspace::new();
+        set(&keyspace.shared(), b"a", "one");
+        keyspace.shared().expiry(b"a", 0, |at| *at = Some(10));
+        let keys = keyspace.exclusive();
+        assert!(keys.rename(b"a", b"b", 0) && !keys.rename(b"a", b"b", 0));
+        assert_eq!(keys.expires_millis(b"b", 0), Some(Some(10)));
+        assert!(keys.rename(b"b", b"b", 0), "a key may be renamed to itself");
+        keys.clear();
+        assert!(keys.is_empty());
+    }
+
+    #[test]
+    fn no_write_is_lost_while_keys_come_and_go() {
+        let keyspace = Keyspace::new();
+        let added = AtomicU64::new(0);
+        std::thread::scope(|threads| {
+            for _ in 0..2 {
+                threads.spawn(|| {
+                    for _ in 0..20_000 {
+                        keyspace.shared().write(b"k", 0, |value| match value {
+                            Some(Value::Bytes(text)) => text.write(text.len(), b"x"),
+                            _ => *value = Some(Value::Bytes(b"x".to_vec().into())),
+                        });
+                    }
+                });
+            }
+            threads.spawn(|| {
+                for _ in 0..20_000 {
+                    keyspace.shared().write(b"k", 0, |value| {
+                        if let Some(Value::Bytes(text)) = value.take() {
+                            added.fetch_add(text.len() as u64, Ordering::Relaxed);
+                        }
+                    });
+                }
+            });
+        });
+        let left = keyspace.shared().read(b"k", 0, |value| match value {
+            Some(Value::Bytes(text)) => text.len() as u64,
+            _ => 0,
+        });
+        assert_eq!(added.into_inner() + left, 40_000);
+    }
+}

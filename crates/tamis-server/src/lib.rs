@@ -1,0 +1,25 @@
+//! The Tamis server: a keyspace on sockets, for any Redis client.
+//!
+//! ```text
+//! socket ──▶ words of all complete commands ──▶ neighbours on one key as one batch ──▶ replies, written once
+//!            tamis-resp                          tamis-commands, on a keyspace of ours
+//! ```
+//!
+//! Each thread runs its own connections; they share the [keyspace](keyspace::Keyspace), whose locks are held for
+//! a batch at most.
+
+mod clients;
+mod config;
+mod connection;
+mod durability;
+mod durable;
+mod host;
+pub mod keyspace;
+mod server;
+mod session;
+mod stats;
+mod transaction;
+
+pub use config::{Config, ConfigError};
+pub use durability::{DurabilityError, Sync};
+pub use server::{Server, ServerError, Stopper};

@@ -1,0 +1,435 @@
+//! The server: listening, threads, the end.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::RwLock;
+use tamis_commands::{Env, Words};
+use tamis_resp::Reply;
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::LocalSet;
+
+use crate::clients::Clients;
+use crate::config::Config;
+use crate::connection;
+use crate::durability::{DurabilityError, Record};
+use crate::durable::{self, Durable};
+use crate::keyspace::Keyspace;
+use crate::stats::{Stats, now_millis};
+
+/// A server that runs, until it is [stopped](Self::stop) or dropped.
+///
+/// # Examples
+///
+/// ```
+/// use std::io::{Read, Write};
+/// use tamis_server::{Config, Server};
+///
+/// let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
+/// let server = Server::start(config)?;
+/// let mut client = std::net::TcpStream::connect(server.addresses()[0])?;
+/// client.write_all(b"BF.ADD seen tamis\r\nBF.EXISTS seen tamis\r\n")?;
+/// let mut replies = [0; 8];
+/// client.read_exact(&mut replies)?;
+/// assert_eq!(&replies, b":1\r\n:1\r\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Server {
+    shared: Arc<Shared>,
+    addresses: Vec<SocketAddr>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What all connections share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub keyspace: Keyspace,
+    pub clients: Clients,
+    pub stats: Stats,
+    pub started_millis: u64,
+    /// What is kept over the server's end, if anything is.
+    pub durable: Option<Durable>,
+    config: RwLock<Arc<Config>>,
+    port: u16,
+    threads: usize,
+    is_stopping: AtomicBool,
+    stopped: Notify,
+}
+
+/// Why a server does not start.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// It cannot listen on an address.
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        error: io::Error,
+    },
+    /// It would listen for the whole network without a password.
+    Unprotected {
+        /// The address.
+        address: IpAddr,
+    },
+    /// There is no thread to run on.
+    Thread(io::Error),
+    /// The last changes before the end could not be written.
+    NotKept {
+        /// Why.
+        error: String,
+    },
+    /// The files of an earlier run cannot be used.
+    Durability(DurabilityError),
+}
+
+impl fmt::Display for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ServerError::Listen { address, error } if error.kind() == io::ErrorKind::AddrInUse => {
+                write!(
+                    f,
+                    "cannot listen on {address}: another server does; stop it or choose another --port"
+                )
+            }
+            ServerError::Listen { address, error } => {
+                write!(f, "cannot listen on {address}: {error}")
+            }
+            ServerError::Unprotected { address } => write!(
+                f,
+                "listening on {address} without a password would let the whole network in: set \
+                 --requirepass, or say --protected-mode no"
+            ),
+            ServerError::Thread(error) => write!(f, "cannot start a thread: {error}"),
+            ServerError::NotKept { error } => {
+                write!(f, "the last changes are lost, the log could not be written: {error}")
+            }
+            ServerError::Durability(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ServerError {}
+
+impl Server {
+    /// Starts a server, which has its sockets open when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerError`] if it cannot listen, or should not.
+    pub fn start(mut config: Config) -> Result<Self, ServerError> {
+        if let Some(bytes) = memory_of_machine() {
+            config.filters.max_filter_bytes = bytes;
+        }
+        let mut listeners = Vec::new();
+        let mut port = config.port;
+        for &address in &config.bind {
+            if config.protected_mode && config.password.is_empty() && !address.is_loopback() {
+                return Err(ServerError::Unprotected { address });
+            }
+            let address = SocketAddr::new(address, port);
+            let fail = |error| ServerError::Listen { address, error };
+            let listener = TcpListener::bind(address).map_err(fail)?;
+            listener.set_nonblocking(true).map_err(fail)?;
+            // The first one picks the port of all.
+            port = listener.local_addr().map_err(fail)?.port();
+            listeners.push(listener);
+        }
+        let addresses = listeners.iter().filter_map(|it| it.local_addr().ok()).collect();
+        let threads = match config.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads => threads,
+        };
+        let keyspace = Keyspace::new();
+        let durable = config.append_only.then(|| Durable::open(&config, &keyspace));
+        let durable = durable.transpose().map_err(ServerError::Durability)?;
+        let shared = Arc::new(Shared {
+            keyspace,
+            durable,
+            clients: Clients::default(),
+            stats: Stats::default(),
+            started_millis: now_millis(),
+            config: RwLock::new(Arc::new(config)),
+            port,
+            threads,
+            is_stopping: AtomicBool::new(false),
+            stopped: Notify::new(),
+        });
+        let mut server = Self { shared, addresses, threads: Vec::new() };
+        let mut doors = Vec::new();
+        for number in 0..threads {
+            let (door, arrivals) = mpsc::unbounded_channel();
+            doors.push(door);
+            let shared = server.shared.clone();
+            server.spawn(&format!("tamis-{number}"), move || serve(&shared, arrivals))?;
+        }
+        let shared = server.shared.clone();
+        server.spawn("tamis-door", move || admit(&shared, listeners, &doors))?;
+        Ok(server)
+    }
+
+    fn spawn(
+        &mut self,
+        name: &str,
+        run: impl FnOnce() + Send + 'static,
+    ) -> Result<(), ServerError> {
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
+        match thread {
+            Ok(thread) => {
+                self.threads.push(thread);
+                Ok(())
+            }
+            Err(error) => {
+                self.stop();
+                Err(ServerError::Thread(error))
+            }
+        }
+    }
+
+    /// Returns where the server listens.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Ends the server: connections are closed after the commands that they run.
+    pub fn stop(&self) {
+        self.shared.stop();
+    }
+
+    /// Returns what ends the server from another thread.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        Stopper(self.shared.clone())
+    }
+
+    /// Waits until the server has ended.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerError::NotKept`] if its last changes could not be written.
+    pub fn wait(mut self) -> Result<(), ServerError> {
+        self.join()
+    }
+
+    fn join(&mut self) -> Result<(), ServerError> {
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the server ended in a panic");
+            }
+        }
+        // A snapshot that is still being written is given up: what the log has must not wait for it.
+        match &self.shared.durable {
+            Some(durable) => durable.finish().map_err(|error| ServerError::NotKept { error }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Ends a server from another thread.
+#[derive(Clone, Debug)]
+pub struct Stopper(Arc<Shared>);
+
+impl Stopper {
+    /// Ends the server, as [`Server::stop`] does.
+    pub fn stop(&self) {
+        self.0.stop();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop();
+        if let Err(error) = self.join() {
+            tracing::error!(%error, "the server has ended");
+        }
+    }
+}
+
+impl Shared {
+    pub fn config(&self) -> Arc<Config> {
+        self.config.read().clone()
+    }
+
+    /// Changes the options, all or none.
+    pub fn change_config(&self, change: impl FnOnce(&mut Config) -> Result<(), Reply>) -> Reply {
+        let mut current = self.config.write();
+        let mut changed = (**current).clone();
+        match change(&mut changed) {
+            Ok(()) => {
+                if let Some(durable) = &self.durable {
+                    durable.log.set_sync(changed.sync);
+                }
+                *current = Arc::new(changed);
+                Reply::ok()
+            }
+            Err(refusal) => refusal,
+        }
+    }
+
+    /// Keeps a command that changed a value. The lock of its key is held.
+    pub fn log_command(&self, words: Words<'_>, env: &Env<'_>) {
+        if let Some(durable) = &self.durable {
+            durable.log.append_command(words, env);
+        }
+    }
+
+    /// Keeps items that were new to a Bloom filter. The lock of its key is held.
+    pub fn log_inserted(&self, key: &[u8], hashes: Vec<u64>, now_millis: u64) {
+        if let Some(durable) = &self.durable {
+            durable.log.append(&Record::Inserted { now_millis, key, hashes });
+        }
+    }
+
+    /// Says why changes cannot be kept at the moment, if so.
+    pub fn log_failure(&self) -> Option<String> {
+        self.durable.as_ref()?.log.failed()
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    pub fn stop(&self) {
+        self.is_stopping.store(true, Ordering::Release);
+        self.stopped.notify_waiters();
+    }
+
+    /// Waits until the server is told to end.
+    pub async fn stopping(&self) {
+        let mut told = std::pin::pin!(self.stopped.notified());
+        // From here on it is told; before, the flag says so.
+        told.as_mut().enable();
+        if !self.is_stopping.load(Ordering::Acquire) {
+            told.await;
+        }
+    }
+}
+
+/// Returns the memory of the machine, where the system tells.
+fn memory_of_machine() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("the system gives a thread its event queue")
+}
+
+/// Runs the connections that come through this thread's door.
+fn serve(shared: &Arc<Shared>, mut arrivals: mpsc::UnboundedReceiver<std::net::TcpStream>) {
+    let local = LocalSet::new();
+    local.block_on(&runtime(), async {
+        loop {
+            let stream = tokio::select! {
+                stream = arrivals.recv() => stream,
+                () = shared.stopping() => break,
+            };
+            let Some(stream) = stream else { break };
+            match TcpStream::from_std(stream) {
+                Ok(stream) => {
+                    tokio::task::spawn_local(connection::run(shared.clone(), stream));
+                }
+                Err(error) => tracing::warn!(%error, "a connection was lost at the door"),
+            }
+        }
+    });
+    // Connections see that the server stops, and end.
+    runtime().block_on(async {
+        _ = tokio::time::timeout(GRACE, local).await;
+    });
+}
+
+/// How long connections have to end when the server stops.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Accepts connections and hands them to the threads in turn; sweeps expired keys in between.
+fn admit(
+    shared: &Arc<Shared>,
+    listeners: Vec<TcpListener>,
+    doors: &[mpsc::UnboundedSender<std::net::TcpStream>],
+) {
+    let local = LocalSet::new();
+    local.block_on(&runtime(), async {
+        let next = std::rc::Rc::new(std::cell::Cell::new(0));
+        for listener in listeners {
+            let listener = match tokio::net::TcpListener::from_std(listener) {
+                Ok(listener) => listener,
+                Err(error) => {
+                    tracing::error!(%error, "cannot accept connections");
+                    continue;
+                }
+            };
+            let (shared, doors, next) = (shared.clone(), doors.to_vec(), next.clone());
+            tokio::task::spawn_local(
+                async move { accept(&shared, &listener, &doors, &next).await },
+            );
+        }
+        let (sweeping, saving, ended) = (shared.clone(), shared.clone(), shared.clone());
+        tokio::task::spawn_local(async move { sweep(&sweeping).await });
+        tokio::task::spawn_local(async move {
+            loop {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                durable::save_if_due(&saving);
+            }
+        });
+        ended.stopping().await;
+    });
+}
+
+async fn accept(
+    shared: &Shared,
+    listener: &tokio::net::TcpListener,
+    doors: &[mpsc::UnboundedSender<std::net::TcpStream>],
+    next: &std::cell::Cell<usize>,
+) {
+    loop {
+        match listener.accept().await {
+            Ok((mut stream, _)) => {
+                if shared.clients.len() >= shared.config().max_clients {
+                    shared.stats.rejected.fetch_add(1, Ordering::Relaxed);
+                    let text = b"-ERR max number of clients reached\r\n";
+                    _ = tokio::io::AsyncWriteExt::write_all(&mut stream, text).await;
+                    continue;
+                }
+                _ = stream.set_nodelay(true);
+                let door = &doors[next.get() % doors.len()];
+                next.set(next.get().wrapping_add(1));
+                if let Ok(stream) = stream.into_std() {
+                    _ = door.send(stream);
+                }
+            }
+            Err(error) => {
+                // Out of files, mostly: some connection has to end first.
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+/// Takes expired keys out, a part at a time, all of them within some ten seconds.
+async fn sweep(shared: &Shared) {
+    let mut part = 0;
+    loop {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let swept = shared.keyspace.sweep(part, now_millis());
+        shared.stats.expired_keys.fetch_add(swept as u64, Ordering::Relaxed);
+        part += 1;
+    }
+}

@@ -1,0 +1,433 @@
+//! A client's commands, run in order: checked, gathered into batches, answered.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tamis_commands::{Batch, Change, Command, Env, Flag, Items, Outcome, Run, Words, find, text};
+use tamis_resp::{Protocol, Reply};
+
+use crate::clients::Client;
+use crate::config::Config;
+use crate::host;
+use crate::keyspace::{Exclusive, Shared};
+use crate::server::Shared as Server;
+use crate::stats::now_millis;
+use crate::transaction::Transaction;
+
+/// A connection's state between commands.
+pub(crate) struct Session {
+    pub server: Arc<Server>,
+    pub client: Arc<Client>,
+    pub protocol: Protocol,
+    pub is_authenticated: bool,
+    pub transaction: Option<Transaction>,
+    /// Keys with the versions they had.
+    pub watched: HashMap<Vec<u8>, u64>,
+    /// The connection ends once the replies are written.
+    pub is_closing: bool,
+}
+
+/// Items of one command that run at a time: others wait for so many at most.
+const SLICE_ITEMS: usize = 4096;
+
+/// Replies are written when there are so many bytes of them, so that a long pipeline does not gather in memory.
+const WRITE_BYTES: usize = 256 << 10;
+
+/// The same of a command whose items may take a million times as long as a lookup: those that move others to make room.
+const SLICE_ITEMS_ALONE: usize = 64;
+
+/// The keys, as a command may have them: one of many, or alone.
+#[derive(Clone, Copy)]
+pub(crate) enum Keys<'a, 'k> {
+    Shared(&'a Shared<'k>),
+    Exclusive(&'a Exclusive<'k>),
+}
+
+/// Calls a method that both kinds of access have.
+macro_rules! with_keys {
+    ($access:expr, $keys:ident => $call:expr) => {
+        match $access {
+            $crate::session::Keys::Shared($keys) => $call,
+            $crate::session::Keys::Exclusive($keys) => $call,
+        }
+    };
+}
+pub(crate) use with_keys;
+
+impl Session {
+    pub fn new(server: Arc<Server>, client: Arc<Client>) -> Self {
+        let is_authenticated = server.config().password.is_empty();
+        Self {
+            server,
+            client,
+            protocol: Protocol::Resp2,
+            is_authenticated,
+            transaction: None,
+            watched: HashMap::new(),
+            is_closing: false,
+        }
+    }
+
+    /// Runs commands in order and appends their replies, until these are many bytes; returns how many ran.
+    pub async fn run(&mut self, commands: &[Words<'_>], out: &mut Vec<u8>) -> usize {
+        let server = self.server.clone();
+        let config = server.config();
+        let now = now_millis();
+        let mut batch = Batch::default();
+        let mut known: Option<&'static Command> = None;
+        let mut at = 0;
+        while at < commands.len() && !self.is_closing && out.len() < WRITE_BYTES {
+            let words = commands[at];
+            at += 1;
+            let command = match known.filter(|it| it.name.as_bytes() == words[0]) {
+                Some(command) => command,
+                None => match find(words[0]) {
+                    Some(command) => command,
+                    None => {
+                        self.refuse(&text::unknown_command(words), out);
+                        continue;
+                    }
+                },
+            };
+            known = Some(command);
+            if let Err(refusal) = self.check(command, words, &config) {
+                self.refuse(&refusal, out);
+                continue;
+            }
+            self.client.about.lock().last_command = command.name;
+            if self.transaction.is_some() && !host::ends_transaction(command) {
+                self.queue(words).encode(self.protocol, out);
+                continue;
+            }
+            let env = Env { settings: &config.filters, protocol: self.protocol, now_millis: now };
+            if let Some(items) = command.items {
+                // The neighbours of the same name, key and kind.
+                batch.clear();
+                batch.push(words);
+                let first = at - 1;
+                while let Some(next) = commands.get(at) {
+                    let is_alike = next[0].eq_ignore_ascii_case(words[0])
+                        && command.arity.takes(next.len())
+                        && next[1] == words[1]
+                        && batch.len() + next.len() <= SLICE_ITEMS;
+                    if !is_alike {
+                        break;
+                    }
+                    batch.push(next);
+                    at += 1;
+                }
+                if batch.len() > SLICE_ITEMS {
+                    self.run_in_slices(command, items, words, &env)
+                        .await
+                        .encode(self.protocol, out);
+                    continue;
+                }
+                let keys = server.keyspace.shared();
+                if !self.run_batch(items, &mut batch, &commands[first..at], &keys, &env, out) {
+                    for words in &commands[first..at] {
+                        self.run_one(command, words, Keys::Shared(&keys), &env)
+                            .encode(self.protocol, out);
+                    }
+                }
+                continue;
+            }
+            if let Some(first) = first_item(command, words)
+                && words.len() - first > SLICE_ITEMS_ALONE
+            {
+                self.run_alone_in_slices(command, words, first, &env)
+                    .await
+                    .encode(self.protocol, out);
+                continue;
+            }
+            let reply = match command.run {
+                Run::Host => host::run(self, command, words, &env).await,
+                _ => self.run_one(command, words, Keys::Shared(&server.keyspace.shared()), &env),
+            };
+            // Redis ends the connection without an answer, and clients take one for a failure.
+            if command.name != "SHUTDOWN" {
+                reply.encode(self.protocol, out);
+            }
+        }
+        server.stats.commands.fetch_add(at as u64, Ordering::Relaxed);
+        at
+    }
+
+    /// Runs neighbours on one key at once; false if each must run by itself, and nothing has changed.
+    fn run_batch(
+        &self,
+        items: Items,
+        batch: &mut Batch<'_>,
+        commands: &[Words<'_>],
+        keys: &Shared<'_>,
+        env: &Env<'_>,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let now_millis = env.now_millis;
+        let mut has_run = false;
+        let key = commands[0][1];
+        let run = |value: Option<&tamis_commands::Value>| {
+            let Some(mut answers) = batch.run(items, value, now_millis) else { return false };
+            has_run = true;
+            for words in commands {
+                answers.next_reply(items, words.len()).encode(self.protocol, out);
+            }
+            let has_changed = items.inserts && answers.count_ones() > 0;
+            if has_changed {
+                self.server.log_inserted(key, batch.new_hashes(), now_millis);
+            }
+            has_changed
+        };
+        if !items.inserts {
+            keys.read(key, now_millis, run);
+            return has_run;
+        }
+        keys.insert(key, now_millis, run);
+        if !has_run {
+            keys.write(key, now_millis, |value| {
+                let Some(mut answers) = batch.run_alone(value, now_millis) else { return };
+                has_run = true;
+                for words in commands {
+                    answers.next_reply(items, words.len()).encode(self.protocol, out);
+                    self.server.log_command(words, env);
+                }
+            });
+        }
+        has_run
+    }
+
+    /// Runs a command about one key, or none.
+    pub fn run_one(
+        &self,
+        command: &Command,
+        words: Words<'_>,
+        keys: Keys<'_, '_>,
+        env: &Env<'_>,
+    ) -> Reply {
+        let key = words.get(command.keys.first).copied().unwrap_or_default();
+        match command.run {
+            Run::Read(run) => with_keys!(keys, keys => {
+                keys.read(key, env.now_millis, |value| run(value, words, env))
+            }),
+            Run::Write(run) => {
+                let outcome: Outcome = with_keys!(keys, keys => {
+                    keys.change(key, env.now_millis, |value| {
+                        let outcome = run(value, words, env);
+                        match &outcome.change {
+                            Change::None => {}
+                            Change::Words => self.server.log_command(words, env),
+                            Change::Inserted(hashes) => {
+                                self.server.log_inserted(key, hashes.clone(), env.now_millis);
+                            }
+                        }
+                        outcome
+                    })
+                });
+                debug_assert!(
+                    outcome.change == Change::None
+                        || command.has(Flag::Write)
+                        || command.name == "CF.COMPACT"
+                );
+                outcome.reply
+            }
+            Run::Answer(run) => run(words, env),
+            Run::Host => unreachable!("the host runs {}", command.name),
+        }
+    }
+
+    /// Runs a command of very many items in slices, between which others have their turn.
+    async fn run_in_slices(
+        &self,
+        command: &Command,
+        items: Items,
+        words: Words<'_>,
+        env: &Env<'_>,
+    ) -> Reply {
+        let mut replies = Replies::default();
+        for slice in words[2..].chunks(SLICE_ITEMS) {
+            let mut slice_words = Vec::with_capacity(slice.len() + 2);
+            slice_words.extend_from_slice(&words[..2]);
+            slice_words.extend_from_slice(slice);
+            let goes_on = {
+                let keys = self.server.keyspace.shared();
+                let mut batch = Batch::default();
+                batch.push(&slice_words);
+                let mut reply = None;
+                let run = |value: Option<&tamis_commands::Value>| {
+                    let Some(mut answers) = batch.run(items, value, env.now_millis) else {
+                        return false;
+                    };
+                    reply = Some(answers.next_reply(items, slice_words.len()));
+                    let has_changed = items.inserts && answers.count_ones() > 0;
+                    if has_changed {
+                        self.server.log_inserted(words[1], batch.new_hashes(), env.now_millis);
+                    }
+                    has_changed
+                };
+                if items.inserts {
+                    keys.insert(words[1], env.now_millis, run);
+                } else {
+                    keys.read(words[1], env.now_millis, run);
+                }
+                let reply = reply.unwrap_or_else(|| {
+                    self.run_one(command, &slice_words, Keys::Shared(&keys), env)
+                });
+                replies.push(reply, slice.len())
+            };
+            if !goes_on {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        replies.into_reply()
+    }
+
+    /// Runs a command that has its value alone, and very many items, in slices.
+    async fn run_alone_in_slices(
+        &self,
+        command: &Command,
+        words: Words<'_>,
+        first: usize,
+        env: &Env<'_>,
+    ) -> Reply {
+        let mut replies = Vec::new();
+        for slice in words[first..].chunks(SLICE_ITEMS_ALONE) {
+            let slice_words: Vec<&[u8]> = words[..first].iter().chain(slice).copied().collect();
+            let keys = self.server.keyspace.shared();
+            let reply = self.run_one(command, &slice_words, Keys::Shared(&keys), env);
+            drop(keys);
+            let before = replies.len();
+            match reply {
+                Reply::Bools { mask, len } => replies.extend(bools(&mask, len)),
+                Reply::Array(more) => replies.extend(more),
+                other => return other,
+            }
+            // Cut short: the filter takes no more.
+            let is_full = replies.last().is_some_and(text::ends_items);
+            if is_full || replies.len() - before < slice.len() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        Reply::Array(replies)
+    }
+
+    /// Tells whether a command may run now.
+    fn check(&self, command: &Command, words: Words<'_>, config: &Config) -> Result<(), Reply> {
+        if !command.arity.takes(words.len()) {
+            return Err(text::wrong_arity(command.name));
+        }
+        let needs_password = !self.is_authenticated && !config.password.is_empty();
+        if needs_password && !command.has(Flag::NoAuth) {
+            return Err(Reply::error("NOAUTH Authentication required."));
+        }
+        self.check_change(command, config).map_err(Reply::error)?;
+        if self.transaction.is_some() && command.has(Flag::NoMulti) {
+            return Err(Reply::error("ERR Command not allowed inside a transaction"));
+        }
+        Ok(())
+    }
+
+    /// Tells why a command may not change anything now, if so.
+    pub fn check_change(&self, command: &Command, config: &Config) -> Result<(), String> {
+        if command.has(Flag::DenyOom)
+            && config.max_memory_bytes != 0
+            && self.server.keyspace.memory_bytes() > config.max_memory_bytes
+        {
+            return Err("OOM command not allowed when used memory > 'maxmemory'.".to_owned());
+        }
+        let failure = command.has(Flag::Write).then(|| self.server.log_failure()).flatten();
+        match failure {
+            Some(error) => {
+                Err(format!("MISCONF the log cannot be written, so nothing is changed: {error}"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn refuse(&mut self, refusal: &Reply, out: &mut Vec<u8>) {
+        self.server.stats.errors.fetch_add(1, Ordering::Relaxed);
+        if let Some(transaction) = &mut self.transaction {
+            transaction.is_broken = true;
+        }
+        refusal.encode(self.protocol, out);
+    }
+
+    fn queue(&mut self, words: Words<'_>) -> Reply {
+        let transaction = self.transaction.as_mut().expect("only inside one");
+        let is_kept = transaction.push(words);
+        self.client.about.lock().queued = Some(transaction.queued.len());
+        if is_kept {
+            Reply::simple("QUEUED")
+        } else {
+            Reply::error("ERR the transaction is too large: send its items in several")
+        }
+    }
+}
+
+/// Returns where the items of a command begin that has its value alone while it goes through them.
+fn first_item(command: &Command, words: Words<'_>) -> Option<usize> {
+    match command.name {
+        "BF.INSERT" | "CF.INSERT" | "CF.INSERTNX" => {
+            // The options are known by their first letters, and their values are numbers.
+            let is_items =
+                |word: &&[u8]| word.first().is_some_and(|c| c.eq_ignore_ascii_case(&b'i'));
+            Some(words.iter().skip(2).position(is_items)? + 3)
+        }
+        "TM.DEL" | "TM.COUNT" => Some(2),
+        _ => None,
+    }
+}
+
+/// The replies to the slices of one command, joined.
+#[derive(Default)]
+struct Replies {
+    mask: Vec<u64>,
+    len: usize,
+    /// From the first slice on that was not answered by yes and no alone.
+    others: Option<Vec<Reply>>,
+    failed: Option<Reply>,
+}
+
+impl Replies {
+    /// Adds the reply to a slice; false if the next ones shall not run.
+    fn push(&mut self, reply: Reply, slice_items: usize) -> bool {
+        match reply {
+            Reply::Bools { mask, len } if self.others.is_none() => {
+                debug_assert!(self.len.is_multiple_of(64), "slices are whole words");
+                self.mask.extend(mask);
+                self.len += len;
+                true
+            }
+            Reply::Bools { mask, len } => {
+                self.others.get_or_insert_default().extend(bools(&mask, len));
+                true
+            }
+            Reply::Array(replies) => {
+                // Cut short: there is no room for more.
+                let is_cut = replies.last().is_some_and(text::ends_items);
+                let goes_on = replies.len() == slice_items && !is_cut;
+                let Self { mask, len, others, .. } = self;
+                others.get_or_insert_with(|| bools(mask, *len).collect()).extend(replies);
+                goes_on
+            }
+            other => {
+                self.failed = Some(other);
+                false
+            }
+        }
+    }
+
+    fn into_reply(self) -> Reply {
+        match self {
+            // An error of the whole command can only be that of its first slice, unless the key was replaced.
+            Replies { failed: Some(reply), .. } => reply,
+            Replies { others: Some(replies), .. } => Reply::Array(replies),
+            Replies { mask, len, .. } => Reply::Bools { mask, len },
+        }
+    }
+}
+
+fn bools(mask: &[u64], len: usize) -> impl Iterator<Item = Reply> + '_ {
+    (0..len).map(|i| Reply::Bool(mask[i / 64] >> (i % 64) & 1 == 1))
+}

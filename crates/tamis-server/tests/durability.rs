@@ -1,0 +1,483 @@
+//! What a server holds is there again after its end, however it ended.
+
+#[path = "../../../tests/exchanges/client.rs"]
+mod client;
+
+use std::path::Path;
+
+use client::Client;
+use tamis_resp::Reply;
+use tamis_server::{Config, Server, Sync};
+
+fn config(dir: &Path) -> Config {
+    Config { port: 0, threads: 2, dir: dir.to_owned(), rewrite_bytes: 0, ..Config::default() }
+}
+
+fn start(dir: &Path) -> (Server, Client) {
+    let server = Server::start(config(dir)).unwrap();
+    let client = Client::connect(server.addresses()[0]);
+    (server, client)
+}
+
+fn words(text: &str) -> Vec<&str> {
+    text.split(' ').collect()
+}
+
+/// What is asked of every key, before and after.
+const QUESTIONS: [&str; 16] = [
+    "BF.CARD made",
+    "BF.CARD grown",
+    "BF.MEXISTS grown a b c d e f",
+    "BF.DEBUG reserved",
+    "BF.MEXISTS reserved a b c d",
+    "BF.DEBUG redisbloom",
+    "BF.SCANDUMP redisbloom 1",
+    "CF.DEBUG cuckoo",
+    "CF.SCANDUMP cuckoo 1",
+    "GET text",
+    "PEXPIRETIME text",
+    "GET number",
+    "GET moved",
+    "EXISTS away text old",
+    "BF.CARD transacted",
+    "DBSIZE",
+];
+
+const CHANGES: [&str; 29] = [
+    "BF.MADD made a b c",
+    "BF.RESERVE grown 0.01 2",
+    "BF.MADD grown a b c d",
+    "BF.ADD grown e",
+    "BF.RESERVE reserved 0.001 1000 NONSCALING",
+    "BF.MADD reserved a b",
+    "BF.ADD reserved c",
+    "CONFIG SET bf-layout redisbloom",
+    "CONFIG SET bf-initial-size 3",
+    "BF.MADD redisbloom a b c d e f g h",
+    "CONFIG SET bf-layout tamis",
+    "CF.RESERVE cuckoo 8",
+    "CF.INSERT cuckoo ITEMS a b c d e f g h i j k l m n o p",
+    "CF.DEL cuckoo a",
+    "CF.DEL cuckoo b",
+    "SET away gone",
+    "DEL away none",
+    "SET text hello",
+    "PEXPIREAT text 4102444800000",
+    "INCR number",
+    "INCR number",
+    "SET old name",
+    "RENAME old moved",
+    "MULTI",
+    "BF.ADD transacted a",
+    "BF.ADD transacted b",
+    "EXEC",
+    "BF.ADD made a",
+    "BF.ADD none",
+];
+
+fn ask(client: &mut Client) -> Vec<Reply> {
+    QUESTIONS.iter().map(|question| client.say(&words(question))).collect()
+}
+
+fn change(client: &mut Client) {
+    for change in CHANGES {
+        client.say(&words(change));
+    }
+}
+
+#[test]
+fn everything_is_there_after_a_start() {
+    for (save_first, save_last) in [(false, false), (true, false), (false, true), (true, true)] {
+        let dir = tempfile::tempdir().unwrap();
+        let (server, mut client) = start(dir.path());
+        if save_first {
+            client.say(&["BF.ADD", "early", "a"]);
+            client.say(&["SAVE"]);
+            client.say(&["DEL", "early"]);
+        }
+        change(&mut client);
+        if save_last {
+            assert_eq!(client.say(&["SAVE"]), Reply::ok());
+        }
+        let before = ask(&mut client);
+        drop(server);
+        for _ in 0..3 {
+            let (server, mut client) = start(dir.path());
+            assert_eq!(ask(&mut client), before);
+            drop(server);
+        }
+    }
+}
+
+#[test]
+fn a_flush_is_kept_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(dir.path());
+    change(&mut client);
+    client.say(&["FLUSHALL"]);
+    client.say(&["SET", "after", "1"]);
+    drop(server);
+    let (_server, mut client) = start(dir.path());
+    assert_eq!(client.say(&["DBSIZE"]), Reply::Integer(1));
+}
+
+#[test]
+fn expired_keys_stay_away() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(dir.path());
+    for key in ["one", "two"] {
+        client.say(&["SET", key, "1"]);
+        client.say(&["PEXPIRE", key, "30"]);
+    }
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    client.say(&["INCR", "two"]);
+    drop(server);
+    let (_server, mut client) = start(dir.path());
+    assert_eq!(client.say(&["EXISTS", "one"]), Reply::Integer(0));
+    assert_eq!(client.say(&["GET", "two"]), Reply::bulk("1"));
+    assert_eq!(client.say(&["TTL", "two"]), Reply::Integer(-1));
+}
+
+#[test]
+fn snapshots_while_others_write_lose_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(dir.path());
+    client.say(&["BF.RESERVE", "reserved", "0.001", "200000"]);
+    let address = server.addresses()[0];
+    let is_done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        let writers: Vec<_> = (0..2)
+            .map(|thread| {
+                threads.spawn(move || {
+                    let mut client = Client::connect(address);
+                    for first in (0..10_000).step_by(50) {
+                        for key in ["reserved", "grown"] {
+                            let mut words = vec!["BF.MADD".to_owned(), key.to_owned()];
+                            words.extend((first..first + 50).map(|i| format!("{thread}:{i}")));
+                            client.say(&words);
+                        }
+                        client.say(&["CF.ADD", "cuckoo", &format!("{thread}:{first}")]);
+                        client.say(&["INCR", "number"]);
+                        // A key that is always somewhere.
+                        let (from, to) =
+                            (format!("{thread}:k{first}"), format!("{thread}:k{}", first + 50));
+                        if first == 0 {
+                            client.say(&["SET", &from, "moving"]);
+                        }
+                        client.say(&["RENAME", &from, &to]);
+                    }
+                })
+            })
+            .collect();
+        threads.spawn(|| {
+            let mut client = Client::connect(address);
+            while !is_done.load(std::sync::atomic::Ordering::Relaxed) {
+                assert_eq!(client.say(&["SAVE"]), Reply::ok());
+            }
+        });
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        is_done.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    let questions: [&[&str]; 6] = [
+        &["BF.CARD", "grown"],
+        &["CF.DEBUG", "cuckoo"],
+        &["CF.SCANDUMP", "cuckoo", "1"],
+        &["GET", "number"],
+        &["GET", "0:k10000"],
+        &["DBSIZE"],
+    ];
+    let before: Vec<Reply> = questions.iter().map(|words| client.say(words)).collect();
+    assert_eq!(before[3], Reply::bulk("400"));
+    drop(server);
+    let (_server, mut client) = start(dir.path());
+    let after: Vec<Reply> = questions.iter().map(|words| client.say(words)).collect();
+    assert_eq!(after, before);
+    for thread in 0..2 {
+        for key in ["reserved", "grown"] {
+            let mut words = vec!["BF.MEXISTS".to_owned(), key.to_owned()];
+            words.extend((0..10_000).map(|i| format!("{thread}:{i}")));
+            let Reply::Array(found) = client.say(&words) else { panic!() };
+            assert!(found.iter().all(|one| *one == Reply::Integer(1)), "{key}");
+        }
+    }
+}
+
+fn only_log(dir: &Path) -> std::path::PathBuf {
+    let logs: Vec<_> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("log-"))
+        .collect();
+    assert_eq!(logs.len(), 1);
+    logs[0].clone()
+}
+
+#[test]
+fn a_torn_end_is_cut_wherever_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(dir.path());
+    for i in 0..20 {
+        client.say(&["INCR", "number"]);
+        client.say(&["BF.ADD", "seen", &i.to_string()]);
+    }
+    drop(server);
+    let log = only_log(dir.path());
+    let whole = std::fs::read(&log).unwrap();
+    let mut last = 20;
+    for len in (20..whole.len()).rev().step_by(7) {
+        std::fs::write(&log, &whole[..len]).unwrap();
+        let (server, mut client) = start(dir.path());
+        let number = match client.say(&["GET", "number"]) {
+            Reply::Bulk(text) => String::from_utf8(text).unwrap().parse().unwrap(),
+            _ => 0,
+        };
+        assert!(number <= last, "{number} after {last}");
+        last = number;
+        // What is added to a log that was cut is there the next time.
+        client.say(&["SET", "after", "cut"]);
+        drop(server);
+        let (_server, mut client) = start(dir.path());
+        assert_eq!(client.say(&["GET", "after"]), Reply::bulk("cut"));
+    }
+    assert_eq!(last, 0);
+}
+
+#[test]
+fn damage_in_the_middle_is_refused_and_nothing_is_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(dir.path());
+    for i in 0..20 {
+        client.say(&["BF.ADD", "seen", &i.to_string()]);
+    }
+    client.say(&["SET", "other", "key"]);
+    client.say(&["SAVE"]);
+    for i in 20..40 {
+        client.say(&["BF.ADD", "seen", &i.to_string()]);
+    }
+    drop(server);
+    let log = only_log(dir.path());
+    let snapshot =
+        dir.path().join(log.file_name().unwrap().to_str().unwrap().replace("log", "snapshot"));
+    for (path, places) in [(&log, 24..300), (&snapshot, 20..400)] {
+        let whole = std::fs::read(path).unwrap();
+        for at in places.step_by(5) {
+            let mut flipped = whole.clone();
+            flipped[at] ^= 0x10;
+            std::fs::write(path, &flipped).unwrap();
+            let refused = Server::start(config(dir.path())).unwrap_err().to_string();
+            assert!(
+                refused.contains("damaged at byte") && refused.contains("backup"),
+                "{at}: {refused}"
+            );
+            assert_eq!(std::fs::read(path).unwrap(), flipped, "left as it is");
+        }
+        std::fs::write(path, &whole).unwrap();
+    }
+    for (path, text) in [(&log, "version"), (&snapshot, "version")] {
+        let whole = std::fs::read(path).unwrap();
+        std::fs::write(path, [b"NOTATAMISFILE-----------", &whole[..]].concat()).unwrap();
+        let refused = Server::start(config(dir.path())).unwrap_err().to_string();
+        assert!(refused.contains(text), "{refused}");
+        std::fs::write(path, &whole).unwrap();
+    }
+    std::fs::remove_file(&log).unwrap();
+    let refused = Server::start(config(dir.path())).unwrap_err().to_string();
+    assert!(refused.contains("missing"), "{refused}");
+}
+
+#[test]
+fn a_folder_has_one_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_server, _) = start(dir.path());
+    let refused = Server::start(config(dir.path())).unwrap_err().to_string();
+    assert!(refused.contains("another server") && refused.contains("--dir"), "{refused}");
+}
+
+#[test]
+fn a_folder_that_cannot_be_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let refused = Server::start(config(&file.join("below"))).unwrap_err().to_string();
+    assert!(refused.contains("below"), "{refused}");
+}
+
+#[test]
+fn a_log_that_grew_is_replaced_by_a_snapshot() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(Config { rewrite_bytes: 100_000, ..config(dir.path()) }).unwrap();
+    let mut client = Client::connect(server.addresses()[0]);
+    let size = |dir: &Path| std::fs::metadata(only_log(dir)).map_or(0, |it| it.len());
+    for _ in 0..2000 {
+        client.say(&["SET", "key", &"x".repeat(100)]);
+    }
+    let started = std::time::Instant::now();
+    loop {
+        let is_replaced = matches!(
+            client.say(&["INFO", "persistence"]),
+            Reply::Bulk(text) if String::from_utf8_lossy(&text).contains("aof_current_size:0")
+        );
+        if is_replaced {
+            break;
+        }
+        assert!(started.elapsed().as_secs() < 20, "no snapshot was made");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    drop(server);
+    assert!(size(dir.path()) < 1000);
+    let (_server, mut client) = start(dir.path());
+    assert_eq!(client.say(&["GET", "key"]), Reply::bulk("x".repeat(100)));
+}
+
+#[test]
+fn always_answers_when_it_is_on_the_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(Config { sync: Sync::Always, ..config(dir.path()) }).unwrap();
+    let mut client = Client::connect(server.addresses()[0]);
+    for i in 0..50 {
+        assert_eq!(client.say(&["BF.ADD", "seen", &i.to_string()]), Reply::Integer(1));
+        // What is on the disk now is enough to answer the same.
+        let copy = tempfile::tempdir().unwrap();
+        for entry in std::fs::read_dir(dir.path()).unwrap() {
+            let entry = entry.unwrap();
+            if entry.file_name() != "lock" {
+                std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+            }
+        }
+        let (_server, mut other) = start(copy.path());
+        assert_eq!(other.say(&["BF.EXISTS", "seen", &i.to_string()]), Reply::Integer(1));
+    }
+}
+
+#[test]
+fn a_transaction_is_kept_whole_or_not_at_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(dir.path());
+    client.say(&["SET", "before", "1"]);
+    client.say(&["MULTI"]);
+    for _ in 0..10 {
+        client.say(&["INCR", "one"]);
+        client.say(&["INCR", "other"]);
+    }
+    client.say(&["EXEC"]);
+    drop(server);
+    let log = only_log(dir.path());
+    let whole = std::fs::read(&log).unwrap();
+    let mut seen = Vec::new();
+    for len in (40..=whole.len()).rev() {
+        std::fs::write(&log, &whole[..len]).unwrap();
+        let (_server, mut client) = start(dir.path());
+        let found = [client.say(&["GET", "one"]), client.say(&["GET", "other"])];
+        assert!(
+            found == [Reply::bulk("10"), Reply::bulk("10")] || found == [Reply::Null, Reply::Null]
+        );
+        seen.extend((seen.last() != Some(&found)).then_some(found));
+    }
+    assert_eq!(seen.len(), 2, "both were seen");
+}
+
+#[test]
+fn damage_before_large_changes_is_no_torn_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(dir.path());
+    for i in 0..20 {
+        client.say(&["SET", &format!("key{i}"), &"x".repeat(100_000)]);
+    }
+    drop(server);
+    let log = only_log(dir.path());
+    let whole = std::fs::read(&log).unwrap();
+    for at in [30, 50_000, 100_500, 150_000, 1_000_000] {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 1;
+        std::fs::write(&log, &flipped).unwrap();
+        let refused = Server::start(config(dir.path())).unwrap_err().to_string();
+        assert!(refused.contains("damaged at byte"), "{at}: {refused}");
+        assert_eq!(std::fs::read(&log).unwrap().len(), whole.len());
+    }
+}
+
+#[test]
+fn a_missing_file_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(dir.path());
+    client.say(&["SET", "a", "1"]);
+    client.say(&["SAVE"]);
+    client.say(&["SET", "b", "1"]);
+    drop(server);
+    let log = only_log(dir.path());
+    let snapshot =
+        dir.path().join(log.file_name().unwrap().to_str().unwrap().replace("log", "snapshot"));
+    let bytes = std::fs::read(&snapshot).unwrap();
+    std::fs::remove_file(&snapshot).unwrap();
+    let refused = Server::start(config(dir.path())).unwrap_err().to_string();
+    assert!(refused.contains("does not go on"), "{refused}");
+    std::fs::write(&snapshot, bytes).unwrap();
+    let far = dir.path().join("log-9.tamis");
+    std::fs::copy(&log, &far).unwrap();
+    let refused = Server::start(config(dir.path())).unwrap_err().to_string();
+    assert!(refused.contains("missing"), "{refused}");
+    std::fs::remove_file(&far).unwrap();
+    let (_server, mut client) = start(dir.path());
+    assert_eq!(client.say(&["EXISTS", "a", "b"]), Reply::Integer(2));
+}
+
+#[test]
+fn a_log_that_was_made_and_not_begun_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(dir.path());
+    for _ in 0..9 {
+        client.say(&["INCR", "number"]);
+    }
+    drop(server);
+    let log = only_log(dir.path());
+    // The end of a power loss while a snapshot began: the log before is torn, the next one is there.
+    let whole = std::fs::read(&log).unwrap();
+    std::fs::write(&log, &whole[..whole.len() - 3]).unwrap();
+    let head = [&b"TAMISLOG"[..], &1_u32.to_le_bytes(), &u64::MAX.to_le_bytes()].concat();
+    for made in [&head[..], &head[..10], b""] {
+        std::fs::write(dir.path().join("log-1.tamis"), made).unwrap();
+        let (server, mut client) = start(dir.path());
+        assert_eq!(client.say(&["GET", "number"]), Reply::bulk("8"));
+        drop(server);
+        std::fs::remove_file(dir.path().join("log-1.tamis")).unwrap();
+        std::fs::write(&log, &whole[..whole.len() - 3]).unwrap();
+    }
+}
+
+#[test]
+fn settings_are_told_again_in_any_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(dir.path());
+    for change in [
+        "CONFIG SET cf-initial-size 4",
+        "CF.ADD one x",
+        "CONFIG SET cf-initial-size 1024",
+        "CONFIG SET cf-bucket-size 255",
+        "CF.ADD two x",
+        "CONFIG SET cf-bucket-size 2",
+        "CONFIG SET cf-initial-size 4",
+        "CF.ADD three x",
+    ] {
+        client.say(&words(change));
+    }
+    let questions = ["CF.DEBUG one", "CF.DEBUG two", "CF.DEBUG three"];
+    let before: Vec<Reply> = questions.iter().map(|it| client.say(&words(it))).collect();
+    drop(server);
+    let (_server, mut client) = start(dir.path());
+    let after: Vec<Reply> = questions.iter().map(|it| client.say(&words(it))).collect();
+    assert_eq!(after, before);
+}
+
+#[test]
+fn a_key_that_is_renamed_to_itself_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(dir.path());
+    // Large, so that the snapshot takes a while.
+    client.say(&["BF.RESERVE", "large", "0.01", "100000000"]);
+    client.say(&["SET", "me", "1"]);
+    client.say(&["BGSAVE"]);
+    assert_eq!(client.say(&["RENAME", "me", "me"]), Reply::ok());
+    drop(server);
+    let (_server, mut client) = start(dir.path());
+    assert_eq!(client.say(&["GET", "me"]), Reply::bulk("1"));
+}

@@ -1,0 +1,288 @@
+//! The exchange lists, run on a server over TCP.
+
+#[path = "../../../tests/exchanges/exchanges.rs"]
+mod exchanges;
+
+#[path = "../../../tests/exchanges/client.rs"]
+mod client;
+
+use std::io::{Read, Write};
+
+use client::Client;
+use exchanges::{scenes, shown};
+use tamis_resp::{Protocol, Reply};
+use tamis_server::{Config, Server};
+
+/// A server that keeps nothing.
+fn config(threads: usize) -> Config {
+    Config { port: 0, threads, append_only: false, ..Config::default() }
+}
+
+fn start(threads: usize) -> Server {
+    Server::start(config(threads)).unwrap()
+}
+
+fn connect(server: &Server) -> Client {
+    Client::connect(server.addresses()[0])
+}
+
+const LISTS: [(&str, &str); 8] = [
+    ("bf.txt", include_str!("../../../tests/exchanges/bf.txt")),
+    ("bf_tamis.txt", include_str!("../../../tests/exchanges/bf_tamis.txt")),
+    ("bitmaps.txt", include_str!("../../../tests/exchanges/bitmaps.txt")),
+    ("bitop.txt", include_str!("../../../tests/exchanges/bitop.txt")),
+    ("cf.txt", include_str!("../../../tests/exchanges/cf.txt")),
+    ("connection.txt", include_str!("../../../tests/exchanges/connection.txt")),
+    ("keys.txt", include_str!("../../../tests/exchanges/keys.txt")),
+    ("tm.txt", include_str!("../../../tests/exchanges/tm.txt")),
+];
+
+/// Runs a list, waiting for each reply or sending each scene at once.
+fn run(name: &str, list: &str, protocol: Protocol, is_pipelined: bool) {
+    let server = start(2);
+    for scene in scenes(list) {
+        let mut client = connect(&server);
+        client.say(&["FLUSHALL"]);
+        for (name, value) in &scene.settings {
+            assert_eq!(client.say(&["CONFIG", "SET", name, value]), Reply::ok());
+        }
+        if protocol == Protocol::Resp3 {
+            client.say(&["HELLO", "3"]);
+        }
+        if is_pipelined {
+            scene.exchanges.iter().for_each(|exchange| client.send(&exchange.words));
+        }
+        for exchange in &scene.exchanges {
+            if !is_pipelined {
+                client.send(&exchange.words);
+            }
+            assert_eq!(
+                shown(&client.receive()),
+                exchange.expected(protocol),
+                "{name}, line {}, {protocol:?}, pipelined: {is_pipelined}",
+                exchange.line
+            );
+        }
+    }
+}
+
+#[test]
+fn the_lists_hold_over_tcp() {
+    for (name, list) in LISTS {
+        for protocol in [Protocol::Resp2, Protocol::Resp3] {
+            for is_pipelined in [false, true] {
+                run(name, list, protocol, is_pipelined);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_password_is_asked_for() {
+    let password = "secret".to_owned();
+    let server = Server::start(Config { password, ..config(1) }).unwrap();
+    let mut client = connect(&server);
+    for words in [&["PING"][..], &["BF.ADD", "k", "a"], &["CONFIG", "GET", "*"], &["FLUSHALL"]] {
+        assert_eq!(client.say(words), Reply::error("NOAUTH Authentication required."));
+    }
+    let wrong = Reply::error("WRONGPASS invalid username-password pair or user is disabled.");
+    assert_eq!(client.say(&["AUTH", "secre"]), wrong);
+    assert_eq!(client.say(&["AUTH", "someone", "secret"]), wrong);
+    assert_eq!(client.say(&["AUTH", "secret"]), Reply::ok());
+    assert_eq!(client.say(&["PING"]), Reply::simple("PONG"));
+
+    // A pipeline that shows who it is first is read to its end.
+    let mut client = connect(&server);
+    client.send(&["HELLO", "2", "AUTH", "default", "secret"]);
+    client.send(&[&b"BF.ADD"[..], b"k", &[b'x'; 20_000]]);
+    assert!(matches!(client.receive(), Reply::Array(_)));
+    assert_eq!(client.receive(), Reply::Integer(1));
+
+    // One that does not may not say much.
+    let mut client = connect(&server);
+    client.send(&[&b"BF.ADD"[..], b"k", &[b'x'; 20_000]]);
+    assert_eq!(client.receive(), Reply::error("ERR Protocol error: unauthenticated bulk length"));
+}
+
+#[test]
+fn a_million_items_in_one_command_are_answered() {
+    let server = start(1);
+    let mut client = connect(&server);
+    let items: Vec<String> = (0..1_000_000).map(|i| format!("item:{i}")).collect();
+    for (key, reserve) in [("grown", false), ("reserved", true)] {
+        if reserve {
+            client.say(&["BF.RESERVE", key, "0.001", "1000000"]);
+        }
+        let command = |name| {
+            [name, key].into_iter().chain(items.iter().map(String::as_str)).collect::<Vec<_>>()
+        };
+        let Reply::Array(added) = client.say(&command("BF.MADD")) else { panic!() };
+        assert_eq!(added.len(), items.len());
+        let Reply::Array(found) = client.say(&command("BF.MEXISTS")) else { panic!() };
+        assert!(found.iter().all(|one| *one == Reply::Integer(1)));
+        let Reply::Integer(items) = client.say(&["BF.CARD", key]) else { panic!() };
+        assert!((995_000..=1_000_000).contains(&items), "{key}: {items}");
+    }
+}
+
+#[test]
+fn a_filter_that_is_full_cuts_the_answers_to_a_long_command() {
+    let server = start(1);
+    let mut client = connect(&server);
+    client.say(&["TM.RESERVE", "k", "KIND", "cuckoo", "ITEMS", "9000"]);
+    let mut words = vec!["TM.MADD".to_owned(), "k".to_owned()];
+    words.extend((0..100_000).map(|i| format!("item:{i}")));
+    let Reply::Array(added) = client.say(&words) else { panic!() };
+    let (last, added) = added.split_last().unwrap();
+    assert_eq!(*last, Reply::error(tamis_commands::text::tm::FULL));
+    assert!((9000..20_000).contains(&added.len()), "{}", added.len());
+    words.truncate(2 + added.len());
+    words[0] = "TM.MEXISTS".to_owned();
+    let Reply::Array(found) = client.say(&words) else { panic!() };
+    assert!(found.iter().all(|one| *one == Reply::Integer(1)));
+}
+
+#[test]
+fn threads_share_a_filter_and_lose_nothing() {
+    let server = start(2);
+    let mut setup = connect(&server);
+    setup.say(&["BF.RESERVE", "reserved", "0.01", "200000"]);
+    std::thread::scope(|threads| {
+        for thread in 0..4 {
+            let server = &server;
+            threads.spawn(move || {
+                let mut client = connect(server);
+                for first in (0..20_000).step_by(100) {
+                    for key in ["reserved", "grown"] {
+                        let mut words = vec!["BF.MADD".to_owned(), key.to_owned()];
+                        words.extend((first..first + 100).map(|i| format!("{thread}:{i}")));
+                        assert!(matches!(client.say(&words), Reply::Array(_)));
+                        words[0] = "BF.MEXISTS".to_owned();
+                        let Reply::Array(found) = client.say(&words) else { panic!() };
+                        assert!(found.iter().all(|one| *one == Reply::Integer(1)));
+                    }
+                }
+            });
+        }
+    });
+    for thread in 0..4 {
+        for key in ["reserved", "grown"] {
+            let mut words = vec!["BF.MEXISTS".to_owned(), key.to_owned()];
+            words.extend((0..20_000).map(|i| format!("{thread}:{i}")));
+            let Reply::Array(found) = setup.say(&words) else { panic!() };
+            assert!(found.iter().all(|one| *one == Reply::Integer(1)));
+        }
+    }
+}
+
+#[test]
+fn what_is_no_request_ends_the_connection_with_an_error() {
+    let server = start(1);
+    for (bytes, text) in [
+        (&b"*x\r\n"[..], "ERR Protocol error: invalid multibulk length"),
+        (b"*1\r\n+PING\r\n", "ERR Protocol error: expected '$', got '+'"),
+        (b"*1\r\n$-1\r\n", "ERR Protocol error: invalid bulk length"),
+        (b"*1\r\n$2147483648\r\n", "ERR Protocol error: invalid bulk length"),
+        (b"*2147483647\r\n", "ERR Protocol error: invalid multibulk length"),
+        (b"GET \"a\r\n", "ERR Protocol error: unbalanced quotes in request"),
+    ] {
+        let mut client = connect(&server);
+        client.stream.write_all(bytes).unwrap();
+        assert_eq!(client.receive(), Reply::error(text));
+        assert_eq!(client.stream.read(&mut [0; 1]).unwrap(), 0, "closed");
+    }
+    let mut client = connect(&server);
+    client.stream.write_all(&b"*0\r\n".repeat(1_000_000)).unwrap();
+    assert_eq!(client.say(&["PING"]), Reply::simple("PONG"));
+}
+
+#[test]
+fn a_client_that_does_not_read_holds_up_nobody() {
+    let server = start(1);
+    let mut slow = connect(&server);
+    slow.stream.set_nonblocking(true).unwrap();
+    let pipeline = b"*2\r\n$4\r\nECHO\r\n$1024\r\n".to_vec();
+    let pipeline = [pipeline, vec![b'x'; 1024], b"\r\n".to_vec()].concat().repeat(100);
+    // Until neither the server reads nor the system's buffers take more.
+    let mut stuck = 0;
+    while stuck < 10 {
+        match slow.stream.write(&pipeline) {
+            Ok(written) => stuck = if written > 0 { 0 } else { stuck + 1 },
+            Err(_) => {
+                stuck += 1;
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+        }
+    }
+    let mut other = connect(&server);
+    assert_eq!(other.say(&["PING"]), Reply::simple("PONG"));
+}
+
+#[test]
+fn connections_are_limited_and_ended() {
+    let server = Server::start(Config { max_clients: 2, ..config(2) }).unwrap();
+    let (mut one, mut two) = (connect(&server), connect(&server));
+    let Reply::Integer(id) = one.say(&["CLIENT", "ID"]) else { panic!() };
+    two.say(&["PING"]);
+    let mut three = connect(&server);
+    assert_eq!(three.receive(), Reply::error("ERR max number of clients reached"));
+    assert_eq!(two.say(&["CLIENT", "KILL", "ID", &id.to_string()]), Reply::Integer(1));
+    assert_eq!(one.stream.read(&mut [0; 1]).unwrap(), 0, "closed");
+    two.send(&["SHUTDOWN"]);
+    assert_eq!(two.try_receive(), None, "closed without an answer");
+    server.wait().unwrap();
+}
+
+#[test]
+fn a_server_is_not_opened_to_the_network_without_a_password() {
+    let bind = vec!["0.0.0.0".parse().unwrap()];
+    let open = Config { bind, ..config(1) };
+    let refused = Server::start(open.clone()).unwrap_err().to_string();
+    assert!(refused.contains("--requirepass"), "{refused}");
+    drop(Server::start(Config { protected_mode: false, ..open }).unwrap());
+
+    let taken = start(1);
+    let port = taken.addresses()[0].port();
+    let refused = Server::start(Config { port, ..config(1) }).unwrap_err().to_string();
+    assert!(refused.contains("another server") && refused.contains("--port"), "{refused}");
+}
+
+#[test]
+fn commands_of_many_items_are_cut_without_a_trace() {
+    let server = start(1);
+    let mut client = connect(&server);
+    let items: Vec<String> = (0..1000).map(|i| format!("item:{i}")).collect();
+    let command = |start: &[&str]| -> Vec<String> {
+        start.iter().map(|word| (*word).to_owned()).chain(items.iter().cloned()).collect()
+    };
+    for start in [
+        &["BF.INSERT", "bloom", "CAPACITY", "2000", "ERROR", "0.0001", "ITEMS"][..],
+        &["CF.INSERT", "cuckoo", "items"],
+        &["CF.INSERTNX", "nx", "CAPACITY", "4000", "ITEMS"],
+    ] {
+        let Reply::Array(replies) = client.say(&command(start)) else { panic!("{start:?}") };
+        assert_eq!(replies.len(), 1000);
+        assert!(replies.iter().filter(|it| **it == Reply::Integer(1)).count() > 950, "{start:?}");
+    }
+    let full = ["BF.INSERT", "full", "CAPACITY", "100", "NONSCALING", "ITEMS"];
+    let Reply::Array(replies) = client.say(&command(&full)) else { panic!() };
+    assert!((101..120).contains(&replies.len()), "{}", replies.len());
+    assert_eq!(replies.last(), Some(&Reply::error("ERR non scaling filter is full")));
+    client.say(&["TM.RESERVE", "counts", "KIND", "counting", "ITEMS", "2000"]);
+    client.say(&command(&["TM.MADD", "counts"]));
+    let Reply::Array(replies) = client.say(&command(&["TM.DEL", "counts"])) else { panic!() };
+    assert!(replies.len() == 1000 && replies.iter().all(|it| *it == Reply::Integer(1)));
+}
+
+#[test]
+fn a_transaction_is_refused_when_memory_is_at_its_limit() {
+    let server = start(1);
+    let (mut one, mut other) = (connect(&server), connect(&server));
+    one.say(&["MULTI"]);
+    one.say(&["SET", "late", "1"]);
+    other.say(&["SET", "large", &"x".repeat(100_000)]);
+    other.say(&["CONFIG", "SET", "maxmemory", "1000"]);
+    let Reply::Error(refusal) = one.say(&["EXEC"]) else { panic!() };
+    assert!(refusal.starts_with("EXECABORT") && refusal.contains("OOM"), "{refusal}");
+    assert_eq!(one.say(&["EXISTS", "late"]), Reply::Integer(0));
+}
