@@ -7,7 +7,8 @@ use crate::root;
 use crate::setup::cargo;
 
 /// Every target in `fuzz/fuzz_targets`.
-pub const TARGETS: [&str; 5] = ["tamis_file", "records", "key", "integers", "plan"];
+pub const TARGETS: [&str; 7] =
+    ["tamis_file", "records", "key", "integers", "plan", "resp", "commands"];
 
 /// Counts edges, and tells libFuzzer what comparisons compared.
 const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module \

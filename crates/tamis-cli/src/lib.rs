@@ -27,6 +27,7 @@ mod progress;
 mod read_ahead;
 pub mod records;
 mod remove;
+mod serve;
 mod shell;
 mod size;
 mod span;
@@ -60,6 +61,7 @@ enum Command {
     Merge(merge::Args),
     Plan(plan::Args),
     Ints(ints::Args),
+    Serve(serve::Args),
     Completions(shell::CompletionsArgs),
     Man(shell::ManArgs),
 }
@@ -86,6 +88,7 @@ pub fn main() -> ExitCode {
         Command::Merge(args) => merge::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Ints(args) => ints::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
     };

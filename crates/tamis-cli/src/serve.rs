@@ -1,0 +1,212 @@
+//! `tamis serve`: the filter server.
+
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+
+use tamis_server::{Config, Server, ServerError};
+
+use crate::exit::{Exit, Failure, Outcome};
+
+/// Serves filters to any Redis client.
+///
+/// Speaks RESP2 and RESP3, and answers BF.* and CF.* as RedisBloom does. Options have Redis's names, and are taken from
+/// flags, then from the environment, then from a file.
+///
+/// Changes are kept in a log in the folder --dir, synced once a second: a crash of the machine may lose the last second,
+/// a crash of the server nothing that was answered more than some milliseconds before.
+#[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  tamis serve
+  tamis serve --port 7000 --requirepass secret --bind 0.0.0.0
+  redis-cli BF.RESERVE seen 0.01 1000000
+  redis-cli BF.ADD seen user:1
+  redis-cli BF.EXISTS seen user:2
+
+Ends with Ctrl-C, a TERM signal or the command SHUTDOWN.")]
+pub struct Args {
+    /// Reads options from a TOML file, such as port = 6379 and maxmemory = \"2gb\"
+    #[arg(long, value_name = "FILE", env = "TAMIS_CONFIG")]
+    config: Option<PathBuf>,
+
+    /// Listens on this port; 0 takes any that is free [default: 6379]
+    #[arg(long, value_name = "PORT", env = "TAMIS_PORT")]
+    port: Option<String>,
+
+    /// Listens on these addresses, separated by spaces or commas [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESSES", env = "TAMIS_BIND")]
+    bind: Option<String>,
+
+    /// Asks clients for this password; in the environment other users cannot read it
+    #[arg(long, value_name = "PASSWORD", env = "TAMIS_REQUIREPASS", hide_env_values = true)]
+    requirepass: Option<String>,
+
+    /// Refuses to listen off loopback without a password [default: yes]
+    #[arg(long, value_name = "YES|NO", env = "TAMIS_PROTECTED_MODE")]
+    protected_mode: Option<String>,
+
+    /// Answers with so many threads; 0 is one a core [default: 0]
+    #[arg(long, value_name = "N", env = "TAMIS_IO_THREADS")]
+    io_threads: Option<String>,
+
+    /// Takes so many connections at most [default: 10000]
+    #[arg(long, value_name = "N", env = "TAMIS_MAXCLIENTS")]
+    maxclients: Option<String>,
+
+    /// Adds nothing when filters take more memory, such as 2gb; 0 is no limit [default: 0]
+    #[arg(long, value_name = "SIZE", env = "TAMIS_MAXMEMORY")]
+    maxmemory: Option<String>,
+
+    /// Keeps changes in a log; with no, all is gone when the server ends [default: yes]
+    #[arg(long, value_name = "YES|NO", env = "TAMIS_APPENDONLY")]
+    appendonly: Option<String>,
+
+    /// Keeps the log and its snapshots in this folder, which is made [default: tamis-data]
+    #[arg(long, value_name = "DIR", env = "TAMIS_DIR")]
+    dir: Option<String>,
+
+    /// Syncs the log to the disk: always (before each answer), everysec or no [default: everysec]
+    #[arg(long, value_name = "WHEN", env = "TAMIS_APPENDFSYNC")]
+    appendfsync: Option<String>,
+
+    /// Closes connections that are idle for so many seconds; 0 keeps them [default: 0]
+    #[arg(long, value_name = "SECONDS", env = "TAMIS_TIMEOUT")]
+    timeout: Option<String>,
+
+    /// What new Bloom filters are: tamis (faster and smaller) or redisbloom (the same bits) [default: tamis]
+    #[arg(long, value_name = "LAYOUT", env = "TAMIS_BF_LAYOUT")]
+    bf_layout: Option<String>,
+
+    /// Sets another option, such as bf-error-rate=0.001; may be repeated
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    others: Vec<String>,
+
+    /// Says more or less on stderr: error, warn, info, debug
+    #[arg(long, value_name = "LEVEL", default_value = "info", env = "TAMIS_LOGLEVEL")]
+    loglevel: tracing::Level,
+}
+
+impl Args {
+    /// The options given as flags or in the environment.
+    fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        [
+            ("port", &self.port),
+            ("bind", &self.bind),
+            ("requirepass", &self.requirepass),
+            ("protected-mode", &self.protected_mode),
+            ("io-threads", &self.io_threads),
+            ("maxclients", &self.maxclients),
+            ("maxmemory", &self.maxmemory),
+            ("appendonly", &self.appendonly),
+            ("dir", &self.dir),
+            ("appendfsync", &self.appendfsync),
+            ("timeout", &self.timeout),
+            ("bf-layout", &self.bf_layout),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value.as_deref()?)))
+    }
+}
+
+pub fn run(args: &Args) -> Outcome {
+    let config = configure(args)?;
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_max_level(args.loglevel)
+        .with_target(false)
+        .init();
+    let is_kept = config.append_only;
+    let dir = config.dir.display().to_string();
+    let server = Server::start(config).map_err(|error| match error {
+        ServerError::Durability(error) => Failure::new(format!("--dir {dir}: {error}")),
+        error => Failure::new(error),
+    })?;
+    for address in server.addresses() {
+        tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "tamis is ready for Redis clients");
+    }
+    if !is_kept {
+        tracing::warn!("filters are in memory only: they are gone when the server ends");
+    }
+    tell_systemd();
+    stop_on_signals(&server)?;
+    server.wait().map_err(Failure::new)?;
+    tracing::info!("the server has ended");
+    Ok(Exit::Yes)
+}
+
+fn configure(args: &Args) -> Result<Config, Failure> {
+    let mut config = Config::default();
+    if let Some(path) = &args.config {
+        read(path, &mut config)?;
+    }
+    for (name, value) in args.given() {
+        config
+            .set(name, value)
+            .map_err(|error| Failure::new(format!("--{name} {value}: {error}")))?;
+    }
+    for option in &args.others {
+        let (name, value) = option.split_once('=').ok_or_else(|| {
+            Failure::new(format!("--set {option}: give NAME=VALUE, such as bf-error-rate=0.001"))
+        })?;
+        config
+            .set(name, value)
+            .map_err(|error| Failure::new(format!("--set {option}: {error}")))?;
+    }
+    Ok(config)
+}
+
+fn read(path: &Path, config: &mut Config) -> Result<(), Failure> {
+    let fail = |error: &dyn std::fmt::Display| Failure::new(format!("{}: {error}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| fail(&error))?;
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+        let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+        fail(&format_args!("line {line}: {}", error.message()))
+    })?;
+    for (name, value) in table {
+        let value = match value {
+            toml::Value::String(text) => text,
+            toml::Value::Boolean(is_on) => if is_on { "yes" } else { "no" }.to_owned(),
+            toml::Value::Array(all) => {
+                all.iter().filter_map(toml::Value::as_str).collect::<Vec<_>>().join(" ")
+            }
+            other => other.to_string(),
+        };
+        config.set(&name, &value).map_err(|error| fail(&format_args!("{name}: {error}")))?;
+    }
+    Ok(())
+}
+
+/// Tells systemd that the server is ready, if that started it (`Type=notify`).
+#[cfg(unix)]
+fn tell_systemd() {
+    let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let told = std::os::unix::net::UnixDatagram::unbound()
+        .and_then(|datagram| datagram.send_to(b"READY=1", Path::new(&socket)));
+    if let Err(error) = told {
+        tracing::warn!(%error, "cannot tell systemd that the server is ready");
+    }
+}
+
+#[cfg(not(unix))]
+fn tell_systemd() {}
+
+#[cfg(unix)]
+fn stop_on_signals(server: &Server) -> Result<(), Failure> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
+        .map_err(|error| Failure::new(format!("cannot wait for signals: {error}")))?;
+    let stopper = server.stopper();
+    std::thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            stopper.stop();
+        }
+    });
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn stop_on_signals(_: &Server) -> Result<(), Failure> {
+    Ok(())
+}

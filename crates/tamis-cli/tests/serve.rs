@@ -1,0 +1,201 @@
+//! `tamis serve` as a program: options, signals, and the end by `kill -9`.
+
+#[path = "../../../tests/exchanges/client.rs"]
+mod client;
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use client::Client;
+use tamis_resp::Reply;
+
+struct Program {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+    address: SocketAddr,
+}
+
+impl Program {
+    fn start(dir: &Path, arguments: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
+            .args(["serve", "--port", "0", "--dir"])
+            .arg(dir)
+            .args(arguments)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("ready") {
+            line.clear();
+            assert!(stderr.read_line(&mut line).unwrap() > 0, "the server did not start");
+        }
+        let address = line.split("address=").nth(1).unwrap().split(' ').next().unwrap();
+        Self { child, stderr, address: address.trim().parse().unwrap() }
+    }
+
+    fn client(&self) -> Client {
+        Client::connect(self.address)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+fn refused(arguments: &[&str]) -> String {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_tamis")).arg("serve").args(arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    text
+}
+
+#[test]
+fn wrong_options_are_refused_in_one_line() {
+    for (arguments, told) in [
+        (&["--port", "x"][..], "--port x"),
+        (&["--bind", "localhost"], "IP addresses"),
+        (&["--bind", "0.0.0.0"], "--requirepass"),
+        (&["--maxmemory", "1x"], "memory value"),
+        (&["--appendfsync", "sometimes"], "everysec"),
+        (&["--set", "colour=red"], "colour"),
+        (&["--set", "bf-error-rate"], "NAME=VALUE"),
+        (&["--set", "bf-error-rate=2"], "range (0.000000, 1.000000)"),
+        (&["--config", "/nonexistent.toml"], "/nonexistent.toml"),
+        (&["--dir", "/dev/null/x"], "/dev/null/x"),
+    ] {
+        let text = refused(arguments);
+        assert!(text.starts_with("tamis: ") && text.contains(told), "{arguments:?}: {text}");
+    }
+}
+
+#[test]
+fn options_come_from_a_file_the_environment_and_flags() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("tamis.toml");
+    std::fs::write(&file, "maxclients = 7\nbf-error-rate = 0.02\nappendonly = false\n").unwrap();
+    let program =
+        Program::start(dir.path(), &["--config", file.to_str().unwrap(), "--maxclients", "9"]);
+    let mut client = program.client();
+    for (name, value) in [("maxclients", "9"), ("bf-error-rate", "0.02"), ("appendonly", "no")] {
+        let pair = Reply::Array(vec![Reply::bulk(name), Reply::bulk(value)]);
+        assert_eq!(client.say(&["CONFIG", "GET", name]), pair);
+    }
+    std::fs::write(&file, "maxclients = 7\nport = {}\n").unwrap();
+    let text = refused(&["--config", file.to_str().unwrap()]);
+    assert!(text.contains("tamis.toml: port"), "{text}");
+    std::fs::write(&file, "maxclients = 7\nport 6\n").unwrap();
+    let text = refused(&["--config", file.to_str().unwrap()]);
+    assert!(text.contains("tamis.toml: line 2"), "{text}");
+}
+
+#[test]
+fn a_signal_ends_it_and_everything_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    for signal in ["TERM", "INT"] {
+        let mut program = Program::start(dir.path(), &["--appendfsync", "no"]);
+        program.client().say(&["BF.ADD", "seen", signal]);
+        let id = program.child.id().to_string();
+        assert!(
+            Command::new("kill").args([&format!("-{signal}"), &id]).status().unwrap().success()
+        );
+        assert!(program.child.wait().unwrap().success());
+        let mut rest = String::new();
+        program.stderr.read_to_string(&mut rest).unwrap();
+        assert!(rest.contains("has ended"), "{rest}");
+    }
+    let program = Program::start(dir.path(), &[]);
+    let found = program.client().say(&["BF.MEXISTS", "seen", "TERM", "INT", "HUP"]);
+    assert_eq!(found, Reply::Array(vec![Reply::Integer(1), Reply::Integer(1), Reply::Integer(0)]));
+}
+
+/// Kills servers under load; what was answered `age` before the kill must be there.
+fn kill_rounds(rounds: u32, sync: &str, age: Duration) {
+    let dir = tempfile::tempdir().unwrap();
+    // Per writer, how many items were answered, and when.
+    let mut safe = [0_u64; 2];
+    let mut next = [0_u64; 2];
+    for round in 0..rounds {
+        let mut program = Program::start(dir.path(), &["--appendfsync", sync]);
+        let mut client = program.client();
+        for (writer, &safe) in safe.iter().enumerate() {
+            for key in ["grown", "reserved", "cuckoo"] {
+                let command = if key == "cuckoo" { "CF.MEXISTS" } else { "BF.MEXISTS" };
+                for first in (0..safe).step_by(5000) {
+                    let mut words = vec![command.to_owned(), key.to_owned()];
+                    words.extend((first..safe.min(first + 5000)).map(|i| format!("{writer}:{i}")));
+                    let Reply::Array(found) = client.say(&words) else { panic!() };
+                    let lost = found.iter().position(|one| *one != Reply::Integer(1));
+                    assert_eq!(lost, None, "{key}, round {round}, {sync}, from {first} of {safe}");
+                }
+            }
+        }
+        client.say(&["BF.RESERVE", "reserved", "0.001", "1000000"]);
+        let address = program.address;
+        let answered: [AtomicU64; 2] = std::array::from_fn(|i| AtomicU64::new(next[i]));
+        let lasting = Duration::from_millis(30 + u64::from(round) * 37 % 170);
+        let killed = Instant::now() + lasting + age;
+        std::thread::scope(|threads| {
+            for (writer, answered) in answered.iter().enumerate() {
+                let first = next[writer];
+                threads.spawn(move || {
+                    let mut client = Client::connect(address);
+                    for i in first.. {
+                        let item = format!("{writer}:{i}");
+                        let commands =
+                            [["BF.ADD", "grown"], ["BF.ADD", "reserved"], ["CF.ADDNX", "cuckoo"]];
+                        for [command, key] in commands {
+                            if client.try_send(&[command, key, &item]).is_err()
+                                || client.try_receive().is_none()
+                            {
+                                return;
+                            }
+                        }
+                        answered.store(i + 1, Ordering::Release);
+                    }
+                });
+            }
+            if round % 3 == 0 {
+                client.say(&["BGSAVE"]);
+            }
+            std::thread::sleep((killed - age).saturating_duration_since(Instant::now()));
+            for (writer, answered) in answered.iter().enumerate() {
+                safe[writer] = answered.load(Ordering::Acquire);
+            }
+            std::thread::sleep(killed.saturating_duration_since(Instant::now()));
+            program.child.kill().unwrap();
+            program.child.wait().unwrap();
+        });
+        for (writer, answered) in answered.iter().enumerate() {
+            if age.is_zero() {
+                safe[writer] = answered.load(Ordering::Acquire);
+            }
+            // Whatever may have been lost is added again.
+            next[writer] = safe[writer];
+        }
+    }
+    assert!(safe.iter().sum::<u64>() > 0, "nothing was answered");
+}
+
+#[test]
+fn what_was_answered_survives_a_kill() {
+    kill_rounds(6, "always", Duration::ZERO);
+    // The system keeps what was written, whatever becomes of the program.
+    kill_rounds(3, "everysec", Duration::from_millis(1500));
+}
+
+#[test]
+#[ignore = "minutes: cargo xtask soak"]
+fn what_was_answered_survives_hundreds_of_kills() {
+    kill_rounds(300, "always", Duration::ZERO);
+    kill_rounds(60, "everysec", Duration::from_millis(1500));
+}

@@ -1,0 +1,62 @@
+//! Any words to any command are a reply, and every value comes back from its image.
+#![no_main]
+
+use std::collections::HashMap;
+
+use libfuzzer_sys::fuzz_target;
+use tamis_commands::{Batch, BloomLayout, Env, Run, Settings, Value, find};
+use tamis_resp::{Protocol, Reply};
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&first, data)) = data.split_first() else { return };
+    let bf_layout = if first & 1 == 1 { BloomLayout::RedisBloom } else { BloomLayout::Tamis };
+    let protocol = if first & 2 == 2 { Protocol::Resp3 } else { Protocol::Resp2 };
+    let settings = Settings { bf_layout, max_filter_bytes: 1 << 16, ..Settings::default() };
+    let mut values: HashMap<Vec<u8>, Value> = HashMap::new();
+    for (now_millis, line) in data.split(|&byte| byte == b'\n').enumerate() {
+        let words: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
+        let Some(command) = find(words[0]) else { continue };
+        if !command.arity.takes(words.len()) {
+            continue;
+        }
+        let env = Env { settings: &settings, protocol, now_millis: now_millis as u64 };
+        let key = words.get(1).copied().unwrap_or_default();
+        let mut batch = Batch::default();
+        batch.push(&words);
+        if let Some(items) = command.items
+            && let Some(mut answers) = batch.run(items, values.get(key), now_millis as u64)
+        {
+            check(&answers.next_reply(items, words.len()), protocol);
+            continue;
+        }
+        let reply = match command.run {
+            Run::Read(run) => run(values.get(key), &words, &env),
+            Run::Write(run) => {
+                let mut value = values.remove(key);
+                let outcome = run(&mut value, &words, &env);
+                values.extend(value.map(|value| (key.to_vec(), value)));
+                outcome.reply
+            }
+            Run::Answer(run) => run(&words, &env),
+            Run::Host => continue,
+        };
+        check(&reply, protocol);
+    }
+    for value in values.values().filter(|value| value.memory_bytes() < 1 << 20) {
+        let image = |value: &Value| {
+            let mut bytes = Vec::new();
+            value.write_image(&mut bytes).unwrap();
+            bytes
+        };
+        let bytes = image(value);
+        let back = Value::read_image(&mut &bytes[..], bytes.len() as u64).unwrap();
+        assert_eq!(image(&back), bytes);
+    }
+});
+
+fn check(reply: &Reply, protocol: Protocol) {
+    let mut bytes = Vec::new();
+    reply.encode(protocol, &mut bytes);
+    let (_, len) = Reply::decode(&bytes).unwrap().unwrap();
+    assert_eq!(len, bytes.len());
+}
