@@ -286,3 +286,43 @@ fn a_transaction_is_refused_when_memory_is_at_its_limit() {
     assert!(refusal.starts_with("EXECABORT") && refusal.contains("OOM"), "{refusal}");
     assert_eq!(one.say(&["EXISTS", "late"]), Reply::Integer(0));
 }
+
+#[test]
+fn recorded_payloads_are_restored_and_dumped() {
+    let server = start(1);
+    let mut client = connect(&server);
+    client.say(&["CONFIG", "SET", "bf-layout", "redisbloom"]);
+    client.say(&["BF.MADD", "bloom", "a", "b", "c"]);
+    client.say(&["CF.ADD", "cuckoo", "a"]);
+    client.say(&["SETBIT", "bits", "70000", "1"]);
+    for (key, question) in [
+        ("bloom", ["BF.SCANDUMP", "1"]),
+        ("cuckoo", ["CF.SCANDUMP", "1"]),
+        ("bits", ["GETBIT", "70000"]),
+    ] {
+        let Reply::Bulk(payload) = client.say(&["DUMP", key]) else { panic!("{key}") };
+        let restore = |to: &str, options: &[&str]| -> Vec<Vec<u8>> {
+            let mut words = vec![b"RESTORE".to_vec(), to.into(), b"0".to_vec(), payload.clone()];
+            words.extend(options.iter().map(|word| word.as_bytes().to_vec()));
+            words
+        };
+        assert_eq!(client.say(&restore("copy", &["REPLACE"])), Reply::ok());
+        let ask = |key| [question[0], key, question[1]];
+        assert_eq!(client.say(&ask("copy")), client.say(&ask(key)));
+        let busy = Reply::error("BUSYKEY Target key name already exists.");
+        assert_eq!(client.say(&restore("copy", &[])), busy);
+        assert_eq!(client.say(&restore("copy", &["FOO"])), Reply::error("ERR syntax error"));
+        let mut damaged = restore("damaged", &[]);
+        damaged[3][5] ^= 1;
+        let refused = Reply::error("ERR DUMP payload version or checksum are wrong");
+        assert_eq!(client.say(&damaged), refused);
+    }
+    let mut ours = vec!["RESTORE", "timed", "100000"];
+    let Reply::Bulk(payload) = client.say(&["DUMP", "bits"]) else { panic!() };
+    let mut words: Vec<Vec<u8>> = ours.drain(..).map(|word| word.as_bytes().to_vec()).collect();
+    words.push(payload);
+    assert_eq!(client.say(&words), Reply::ok());
+    let Reply::Integer(left) = client.say(&["PTTL", "timed"]) else { panic!() };
+    assert!((90_000..=100_000).contains(&left));
+    assert_eq!(client.say(&["DUMP", "none"]), Reply::Null);
+}

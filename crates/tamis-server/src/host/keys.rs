@@ -13,7 +13,7 @@ use crate::session::{Keys, with_keys};
 /// Commands that must see several keys at once,
 /// or that change a key without running a function of its value: what is logged of them is in the order in which
 /// they ran.
-const ALONE: [&str; 13] = [
+const ALONE: [&str; 14] = [
     "BITOP",
     "DEL",
     "EXPIRE",
@@ -25,13 +25,14 @@ const ALONE: [&str; 13] = [
     "PEXPIREAT",
     "RENAME",
     "RENAMENX",
+    "RESTORE",
     "TM.MERGE",
     "UNLINK",
 ];
 
 /// Commands about keys.
 #[cfg(test)]
-const KNOWN: [&str; 23] = [
+const KNOWN: [&str; 25] = [
     "BITOP",
     "DBSIZE",
     "DEL",
@@ -51,7 +52,9 @@ const KNOWN: [&str; 23] = [
     "PTTL",
     "RANDOMKEY",
     "RENAME",
+    "DUMP",
     "RENAMENX",
+    "RESTORE",
     "SCAN",
     "TM.MERGE",
     "TTL",
@@ -78,6 +81,7 @@ pub(super) fn run(
         "BITOP" => super::bitop::bitop(words, env, keys),
         "DBSIZE" => Reply::Integer(with_keys!(keys, keys => keys.len()) as i64),
         "DEL" | "UNLINK" => count(words, |key| with_keys!(keys, keys => keys.remove(key, now))),
+        "DUMP" => super::dump::dump(words, env, keys),
         "EXISTS" => count(
             words,
             |key| with_keys!(keys, keys => keys.read(key, now, |value| value.is_some())),
@@ -110,6 +114,7 @@ pub(super) fn run(
         "OBJECT" => object(words, env, keys),
         "RANDOMKEY" => random_key(env, keys),
         "RENAME" | "RENAMENX" => rename(name, words, env, keys),
+        "RESTORE" => super::dump::restore(words, env, keys),
         "SCAN" => scan(words, env, keys),
         "TM.MERGE" => merge(words, env, keys),
         _ => return None,

@@ -4,6 +4,7 @@ mod admin;
 mod bitop;
 mod client;
 mod describe;
+mod dump;
 mod info;
 mod keys;
 mod pattern;

@@ -1,0 +1,289 @@
+//! What `DUMP` gives of a filter of RedisBloom, or of a string, and `RESTORE` takes.
+//!
+//! ```text
+//! | 7 | module id | opcode, value | opcode, value | ... | 0 | RDB version: u16 | CRC-64: u64 |
+//!       0x81 and 8 bytes, big-endian      2: number, 4: double, 5: string
+//! ```
+//!
+//! Numbers and the lengths of strings are written as an RDB file has them; strings may be compressed with LZF.
+
+mod crc64;
+mod rdb;
+
+use std::fmt;
+
+use tamis::{RedisBloom, RedisCuckoo};
+
+use crc64::crc64;
+use rdb::{Reader, Writer};
+
+/// A value of Redis, as far as it is about filters.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RedisValue {
+    /// A scaling Bloom filter.
+    Bloom(RedisBloom),
+    /// A cuckoo filter.
+    Cuckoo(RedisCuckoo),
+    /// A string, such as a bitmap.
+    String(Vec<u8>),
+}
+
+/// Why bytes are not the payload of a filter or a string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PayloadError {
+    /// The checksum is wrong, or that of a newer server: the bytes were changed or cut.
+    Checksum,
+    /// The value is whole, but of another type.
+    OtherType,
+    /// The value is none that a server writes.
+    Value,
+}
+
+impl fmt::Display for PayloadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PayloadError::Checksum => "the payload was changed or cut: its checksum is wrong",
+            PayloadError::OtherType => "the payload is no filter of RedisBloom and no string",
+            PayloadError::Value => "the payload has a filter that no server writes",
+        })
+    }
+}
+
+impl std::error::Error for PayloadError {}
+
+/// The type byte of a string.
+const STRING: u8 = 0;
+
+/// The type byte of a module's value, and the numbers that `MBbloom--` and `MBbloomCF`, both version 4, make of their
+/// names. The lowest ten bits are the version.
+const MODULE_VALUE: u8 = 7;
+const BLOOM_ID: u64 = 0x3016_e5a2_89be_f804;
+const CUCKOO_ID: u64 = 0x3016_e5a2_8982_1404;
+const VERSION: u64 = 4;
+
+/// The version of RDB that is written, and the newest that is read.
+const RDB_VERSION: u16 = 12;
+
+impl RedisValue {
+    /// Reads a payload.
+    ///
+    /// # Errors
+    ///
+    /// [`PayloadError`] unless `payload` is one, as a server writes it. No more memory is taken than a few times what the
+    /// payload says it has, uncompressed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis::{RedisBloom, RedisBloomOptions};
+    /// use tamis_formats::RedisValue;
+    ///
+    /// let mut seen = RedisBloom::new(&RedisBloomOptions::default())?;
+    /// seen.insert("tamis")?;
+    /// let filter = RedisValue::Bloom(seen);
+    /// assert_eq!(RedisValue::from_payload(&filter.to_payload())?, filter);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn from_payload(payload: &[u8]) -> Result<Self, PayloadError> {
+        let (summed, checksum) = payload.split_last_chunk().ok_or(PayloadError::Checksum)?;
+        let (body, version) = summed.split_last_chunk().ok_or(PayloadError::Checksum)?;
+        let (version, checksum) = (u16::from_le_bytes(*version), u64::from_le_bytes(*checksum));
+        // Zero means that none was computed.
+        let is_sound = checksum == 0 || checksum == crc64(summed);
+        if version > RDB_VERSION || !is_sound {
+            return Err(PayloadError::Checksum);
+        }
+        let (&kind, value) = body.split_first().ok_or(PayloadError::OtherType)?;
+        let mut from = Reader::new(value);
+        if kind == STRING {
+            let bytes = from.bytes().filter(|_| from.is_empty());
+            return bytes.map(RedisValue::String).ok_or(PayloadError::Value);
+        }
+        if kind != MODULE_VALUE {
+            return Err(PayloadError::OtherType);
+        }
+        let id = from.length().ok_or(PayloadError::Value)?;
+        let version = id & 0x3ff;
+        let filter = match id >> 10 {
+            name if name == BLOOM_ID >> 10 => read_bloom(&mut from, version),
+            name if name == CUCKOO_ID >> 10 => read_cuckoo(&mut from, version),
+            _ => return Err(PayloadError::OtherType),
+        };
+        let is_whole = from.end();
+        filter.filter(|_| is_whole).ok_or(PayloadError::Value)
+    }
+
+    /// Writes a payload, without compression.
+    #[must_use]
+    pub fn to_payload(&self) -> Vec<u8> {
+        let mut payload = match self {
+            RedisValue::Bloom(filter) => {
+                let mut to = Writer::new(MODULE_VALUE);
+                to.length(BLOOM_ID);
+                write_bloom(&mut to, filter);
+                to.end()
+            }
+            RedisValue::Cuckoo(filter) => {
+                let mut to = Writer::new(MODULE_VALUE);
+                to.length(CUCKOO_ID);
+                write_cuckoo(&mut to, filter);
+                to.end()
+            }
+            RedisValue::String(bytes) => {
+                let mut to = Writer::new(STRING);
+                to.bytes(bytes);
+                to.into_bytes()
+            }
+        };
+        payload.extend(RDB_VERSION.to_le_bytes());
+        payload.extend(crc64(&payload).to_le_bytes());
+        payload
+    }
+}
+
+/// Reads a Bloom filter as the header and chunks that `BF.SCANDUMP` would have given.
+fn read_bloom(from: &mut Reader<'_>, version: u64) -> Option<RedisValue> {
+    if version != VERSION {
+        return None;
+    }
+    let (items, layers, options, expansion) =
+        (from.number()?, from.number()?, from.number()?, from.number()?);
+    let mut header = items.to_le_bytes().to_vec();
+    for number in [layers, options, expansion] {
+        header.extend(u32::try_from(number).ok()?.to_le_bytes());
+    }
+    let mut chunks = Vec::new();
+    for _ in 0..layers {
+        let (capacity, rate, probes, bits_per_item, bits, log2_bits) = (
+            from.number()?,
+            from.double()?,
+            from.number()?,
+            from.double()?,
+            from.number()?,
+            from.number()?,
+        );
+        let bytes = from.string()?;
+        let items = from.number()?;
+        // The array may be longer than its bits.
+        let len = usize::try_from(bits.div_ceil(8)).ok()?;
+        chunks.push(bytes.get(..len)?.to_vec());
+        for number in [len as u64, bits, items, rate.to_bits(), bits_per_item.to_bits()] {
+            header.extend(number.to_le_bytes());
+        }
+        header.extend(u32::try_from(probes).ok()?.to_le_bytes());
+        header.extend(capacity.to_le_bytes());
+        header.push(u8::try_from(log2_bits).ok()?);
+    }
+    let mut filter = RedisBloom::from_header(&header).ok()?;
+    load(&chunks, |position, chunk| filter.load_chunk(position, chunk).is_ok())?;
+    Some(RedisValue::Bloom(filter))
+}
+
+/// Hands out parts that lie end to end in pieces of at most a chunk, as they are loaded.
+fn load(parts: &[Vec<u8>], mut load: impl FnMut(i64, &[u8]) -> bool) -> Option<()> {
+    let mut position = 1;
+    for part in parts {
+        for chunk in part.chunks(MAX_CHUNK_BYTES) {
+            position += chunk.len() as i64;
+            load(position, chunk).then_some(())?;
+        }
+    }
+    Some(())
+}
+
+const MAX_CHUNK_BYTES: usize = 16 << 20;
+
+fn write_bloom(to: &mut Writer, filter: &RedisBloom) {
+    // Of the header: options and expansion, which only it tells as they are kept.
+    let header = filter.header();
+    let number = |at: usize| {
+        u64::from(u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes")))
+    };
+    to.number(filter.items());
+    to.number(filter.layers().len() as u64);
+    to.number(number(12));
+    to.number(number(16));
+    let mut position = 1;
+    for layer in filter.layers() {
+        to.number(layer.capacity);
+        to.double(layer.rate);
+        to.number(u64::from(layer.probes));
+        to.double(layer.bits_per_item);
+        to.number(layer.bits);
+        to.number(u64::from(layer.log2_bits));
+        let (bytes, next) = part(position, layer.bytes, |position| filter.chunk(position));
+        to.string(&bytes);
+        to.number(layer.items);
+        position = next;
+    }
+}
+
+/// Joins the chunks of a part of so many bytes; returns it, and the position behind it.
+fn part(
+    mut position: i64,
+    len: u64,
+    chunk: impl Fn(i64) -> Option<(i64, Vec<u8>)>,
+) -> (Vec<u8>, i64) {
+    let mut bytes = Vec::with_capacity(len as usize);
+    while (bytes.len() as u64) < len {
+        let Some((next, more)) = chunk(position) else {
+            // A cuckoo filter without items gives none: all its slots are empty.
+            bytes.resize(len as usize, 0);
+            break;
+        };
+        bytes.extend(more);
+        position = next;
+    }
+    (bytes, position)
+}
+
+fn read_cuckoo(from: &mut Reader<'_>, version: u64) -> Option<RedisValue> {
+    if version != VERSION {
+        return None;
+    }
+    let (sub_filters, buckets, items, deletes) =
+        (from.number()?, from.number()?, from.number()?, from.number()?);
+    let (bucket_size, max_iterations, expansion) = (from.number()?, from.number()?, from.number()?);
+    let mut header = Vec::new();
+    for number in [items, buckets, deletes, sub_filters] {
+        header.extend(number.to_le_bytes());
+    }
+    for number in [bucket_size, max_iterations, expansion] {
+        header.extend(u16::try_from(number).ok()?.to_le_bytes());
+    }
+    let (mut chunks, mut expected) = (Vec::new(), buckets);
+    for _ in 0..sub_filters {
+        let buckets = from.number()?;
+        let slots = from.string()?;
+        let is_whole = buckets.checked_mul(bucket_size) == Some(slots.len() as u64);
+        // What the header asks memory for is what is there.
+        (is_whole && buckets == expected).then_some(())?;
+        chunks.push(slots);
+        expected = expected.saturating_mul(expansion.max(1));
+    }
+    let mut filter = RedisCuckoo::from_header(&header).ok()?;
+    load(&chunks, |position, chunk| filter.load_chunk(position, chunk).is_ok())?;
+    Some(RedisValue::Cuckoo(filter))
+}
+
+fn write_cuckoo(to: &mut Writer, filter: &RedisCuckoo) {
+    let (sub_filters, expansion) = (filter.sub_filters() as u64, u64::from(filter.expansion()));
+    to.number(sub_filters);
+    for number in [filter.buckets(), filter.items(), filter.removed()] {
+        to.number(number);
+    }
+    to.number(u64::from(filter.bucket_size()));
+    to.number(u64::from(filter.max_iterations()));
+    to.number(expansion);
+    let (mut position, mut buckets) = (1, filter.buckets());
+    for _ in 0..sub_filters {
+        to.number(buckets);
+        let len = buckets * u64::from(filter.bucket_size());
+        let (slots, next) = part(position, len, |position| filter.chunk(position));
+        to.string(&slots);
+        position = next;
+        // Without growth there is no second one.
+        buckets = buckets.saturating_mul(expansion.max(1));
+    }
+}

@@ -1,0 +1,219 @@
+//! Numbers, doubles and strings as an RDB file has them.
+
+/// What stands before a value of a module.
+mod opcode {
+    pub const END: u64 = 0;
+    pub const NUMBER: u64 = 2;
+    pub const DOUBLE: u64 = 4;
+    pub const STRING: u64 = 5;
+}
+
+/// Reads a module's values; nothing where they are not as expected.
+pub(super) struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    /// Reads a number as lengths are written: in 6, 14, 32 or 64 bits.
+    pub fn length(&mut self) -> Option<u64> {
+        let first = self.take(1)?[0];
+        let rest =
+            |bytes: &[u8]| bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte));
+        Some(match (first >> 6, first) {
+            (0, low) => u64::from(low),
+            (1, high) => u64::from(high & 0x3f) << 8 | u64::from(self.take(1)?[0]),
+            (2, 0x80) => rest(self.take(4)?),
+            (2, 0x81) => rest(self.take(8)?),
+            _ => return None,
+        })
+    }
+
+    fn opcode(&mut self, expected: u64) -> Option<()> {
+        (self.length()? == expected).then_some(())
+    }
+
+    pub fn number(&mut self) -> Option<u64> {
+        self.opcode(opcode::NUMBER)?;
+        self.length()
+    }
+
+    pub fn double(&mut self) -> Option<f64> {
+        self.opcode(opcode::DOUBLE)?;
+        Some(f64::from_le_bytes(*self.take(8)?.first_chunk()?))
+    }
+
+    pub fn string(&mut self) -> Option<Vec<u8>> {
+        self.opcode(opcode::STRING)?;
+        self.bytes()
+    }
+
+    /// Reads a string without an opcode before it.
+    pub fn bytes(&mut self) -> Option<Vec<u8>> {
+        match *self.0.first()? {
+            COMPRESSED => {
+                self.take(1)?;
+                let (packed, len) = (self.length()?, self.length()?);
+                let packed = self.take(usize::try_from(packed).ok()?)?;
+                expand(packed, usize::try_from(len).ok()?)
+            }
+            // Small numbers that were written as text.
+            kind @ 0xc0..=0xc2 => {
+                self.take(1)?;
+                let bytes = self.take(1 << (kind & 3))?;
+                let number = match bytes {
+                    &[a] => i32::from(a as i8),
+                    &[a, b] => i32::from(i16::from_le_bytes([a, b])),
+                    bytes => i32::from_le_bytes(*bytes.first_chunk()?),
+                };
+                Some(number.to_string().into_bytes())
+            }
+            _ => {
+                let len = usize::try_from(self.length()?).ok()?;
+                self.take(len).map(<[u8]>::to_vec)
+            }
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Tells whether the values end here, and the bytes with them.
+    pub fn end(mut self) -> bool {
+        self.opcode(opcode::END).is_some() && self.0.is_empty()
+    }
+}
+
+/// What a compressed string starts with.
+const COMPRESSED: u8 = 0xc3;
+
+/// Undoes LZF: runs of bytes, and copies of what came before. `None` unless just `len` bytes come out.
+fn expand(packed: &[u8], len: usize) -> Option<Vec<u8>> {
+    // A copy of 264 bytes takes three: what says it becomes more was forged.
+    if len / 264 > packed.len() {
+        return None;
+    }
+    let mut out = Vec::new();
+    out.try_reserve_exact(len).ok()?;
+    let mut bytes = packed.iter().copied();
+    while let Some(control) = bytes.next() {
+        if control < 32 {
+            for _ in 0..=control {
+                out.push(bytes.next()?);
+            }
+        } else {
+            let mut copied = usize::from(control >> 5);
+            if copied == 7 {
+                copied += usize::from(bytes.next()?);
+            }
+            let distance = usize::from(control & 0x1f) << 8 | usize::from(bytes.next()?);
+            let start = out.len().checked_sub(distance + 1)?;
+            // It may reach into what it writes.
+            for i in start..start + copied + 2 {
+                out.push(out[i]);
+            }
+        }
+        if out.len() > len {
+            return None;
+        }
+    }
+    (out.len() == len).then_some(out)
+}
+
+/// Writes a module's values.
+pub(super) struct Writer(Vec<u8>);
+
+impl Writer {
+    /// Begins with a type byte.
+    pub fn new(kind: u8) -> Self {
+        Self(vec![kind])
+    }
+
+    pub fn length(&mut self, number: u64) {
+        match number {
+            0..0x40 => self.0.push(number as u8),
+            0x40..0x4000 => self.0.extend([0x40 | (number >> 8) as u8, number as u8]),
+            0x4000..=0xffff_ffff => {
+                self.0.push(0x80);
+                self.0.extend((number as u32).to_be_bytes());
+            }
+            _ => {
+                self.0.push(0x81);
+                self.0.extend(number.to_be_bytes());
+            }
+        }
+    }
+
+    pub fn number(&mut self, number: u64) {
+        self.length(opcode::NUMBER);
+        self.length(number);
+    }
+
+    pub fn double(&mut self, number: f64) {
+        self.length(opcode::DOUBLE);
+        self.0.extend(number.to_le_bytes());
+    }
+
+    pub fn string(&mut self, bytes: &[u8]) {
+        self.length(opcode::STRING);
+        self.bytes(bytes);
+    }
+
+    /// Writes a string without an opcode before it.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.length(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
+    pub fn end(mut self) -> Vec<u8> {
+        self.length(opcode::END);
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back_in_every_width() {
+        for number in [0, 63, 64, 16_383, 16_384, u64::from(u32::MAX), 1 << 32, u64::MAX] {
+            let mut to = Writer::new(7);
+            to.number(number);
+            let bytes = to.end();
+            let mut from = Reader::new(&bytes[1..]);
+            assert_eq!(from.number(), Some(number));
+            assert!(from.end());
+        }
+    }
+
+    #[test]
+    fn compressed_strings_are_expanded() {
+        assert_eq!(expand(&[2, b'a', b'b', b'c'], 3).as_deref(), Some(&b"abc"[..]));
+        // Three, then a copy of four from three back, which reaches into itself.
+        assert_eq!(expand(&[2, b'a', b'b', b'c', 2 << 5, 2], 7).as_deref(), Some(&b"abcabca"[..]));
+        assert_eq!(expand(&[0, 0, 7 << 5, 255, 0], 265), Some(vec![0; 265]));
+        for (packed, len) in [
+            (&[2, b'a'][..], 3),
+            (&[1 << 5, 0], 3),
+            (&[0, b'a'], 2),
+            (&[0, b'a', 0, b'b'], 1),
+            (&[7 << 5], 9),
+            (&[0], usize::MAX),
+        ] {
+            assert_eq!(expand(packed, len), None, "{packed:?}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Payloads recorded from a live server hold the filters that its chunks hold.
+
+use serde_json::Value as Json;
+use tamis::{RedisBloom, RedisCuckoo};
+use tamis_formats::{PayloadError, RedisValue};
+
+fn golden() -> Json {
+    let path =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/redisbloom/redisbloom.json");
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+fn base64(json: &Json) -> Vec<u8> {
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let (mut bytes, mut bits, mut len) = (Vec::new(), 0_u32, 0);
+    for c in json.as_str().unwrap().trim_end_matches('=').bytes() {
+        let digit = DIGITS.iter().position(|&it| it == c).expect("base64") as u32;
+        (bits, len) = (bits << 6 | digit, len + 6);
+        if len >= 8 {
+            len -= 8;
+            bytes.push((bits >> len) as u8);
+        }
+    }
+    bytes
+}
+
+/// The filter of the recorded chunks.
+fn from_chunks(filter: &Json) -> RedisValue {
+    let chunks = filter["chunks"].as_array().unwrap();
+    let (header, rest) = chunks.split_first().unwrap();
+    let header = base64(&header["data"]);
+    let positions =
+        rest.iter().map(|chunk| (chunk["iter"].as_i64().unwrap(), base64(&chunk["data"])));
+    if filter["family"] == "BF" {
+        let mut bloom = RedisBloom::from_header(&header).unwrap();
+        positions.for_each(|(position, data)| bloom.load_chunk(position, &data).unwrap());
+        RedisValue::Bloom(bloom)
+    } else {
+        let mut cuckoo = RedisCuckoo::from_header(&header).unwrap();
+        positions.for_each(|(position, data)| cuckoo.load_chunk(position, &data).unwrap());
+        RedisValue::Cuckoo(cuckoo)
+    }
+}
+
+#[test]
+fn recorded_payloads_are_read() {
+    for filter in golden()["filters"].as_array().unwrap() {
+        let name = &filter["name"];
+        let payload = base64(&filter["dump_payload"]);
+        let read =
+            RedisValue::from_payload(&payload).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(read, from_chunks(filter), "{name}");
+        assert_eq!(RedisValue::from_payload(&read.to_payload()).unwrap(), read, "{name}");
+    }
+}
+
+#[test]
+fn cut_and_changed_payloads_are_refused() {
+    for filter in golden()["filters"].as_array().unwrap() {
+        let payload = base64(&filter["dump_payload"]);
+        for len in 0..payload.len() {
+            assert!(RedisValue::from_payload(&payload[..len]).is_err());
+        }
+        for at in 0..payload.len() {
+            let mut changed = payload.clone();
+            changed[at] ^= 1 << (at % 8);
+            assert_eq!(RedisValue::from_payload(&changed), Err(PayloadError::Checksum), "{at}");
+            // Without a checksum the bytes speak for themselves: an answer or an error.
+            let checksum = changed.len() - 8;
+            changed[checksum..].fill(0);
+            _ = RedisValue::from_payload(&changed);
+        }
+    }
+}

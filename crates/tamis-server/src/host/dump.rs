@@ -1,0 +1,76 @@
+//! `DUMP` and `RESTORE`: values as Redis and RedisBloom exchange them.
+
+use tamis_commands::{Env, Value, Words, parse_integer, text};
+use tamis_formats::{PayloadError, RedisValue};
+use tamis_resp::Reply;
+
+use super::syntax_error;
+use crate::session::{Keys, with_keys};
+
+pub(super) fn dump(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
+    with_keys!(keys, keys => keys.read(words[1], env.now_millis, |value| {
+        let value = match value {
+            None => return Reply::Null,
+            Some(Value::RedisBloom(filter)) => RedisValue::Bloom((**filter).clone()),
+            Some(Value::RedisCuckoo(filter)) => RedisValue::Cuckoo((**filter).clone()),
+            Some(Value::Bytes(bytes)) => RedisValue::String(bytes.to_vec(0..bytes.len())),
+            Some(_) => {
+                return Reply::error(
+                    "ERR only filters of RedisBloom's layout can be dumped: see bf-layout, and TM.DUMP for others",
+                );
+            }
+        };
+        Reply::Bulk(value.to_payload())
+    }))
+}
+
+/// `RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`
+pub(super) fn restore(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
+    let Keys::Exclusive(keys) = keys else { unreachable!("it runs alone") };
+    let (mut replaces, mut is_absolute) = (false, false);
+    let mut rest = &words[4..];
+    while let [option, behind @ ..] = rest {
+        rest = match (option.to_ascii_uppercase().as_slice(), behind) {
+            (b"REPLACE", rest) => {
+                replaces = true;
+                rest
+            }
+            (b"ABSTTL", rest) => {
+                is_absolute = true;
+                rest
+            }
+            // Nothing here remembers when it was touched.
+            (b"IDLETIME" | b"FREQ", [number, rest @ ..]) if parse_integer(number).is_some() => rest,
+            _ => return syntax_error(),
+        };
+    }
+    let (key, now) = (words[1], env.now_millis);
+    if !replaces && keys.read(key, now, |value| value.is_some()) {
+        return Reply::error("BUSYKEY Target key name already exists.");
+    }
+    let Some(ttl) = parse_integer(words[2]) else { return Reply::error(text::NO_INTEGER) };
+    let Ok(ttl) = u64::try_from(ttl) else {
+        return Reply::error("ERR Invalid TTL value, must be >= 0");
+    };
+    let value = match RedisValue::from_payload(words[3]) {
+        Ok(RedisValue::Bloom(filter)) => Value::RedisBloom(Box::new(filter)),
+        Ok(RedisValue::Cuckoo(filter)) => Value::RedisCuckoo(Box::new(filter)),
+        Ok(RedisValue::String(bytes)) => Value::Bytes(bytes.into()),
+        Err(PayloadError::Checksum) => {
+            return Reply::error("ERR DUMP payload version or checksum are wrong");
+        }
+        Err(_) => return Reply::error("ERR Bad data format"),
+    };
+    let expires = match (ttl, is_absolute) {
+        (0, _) => None,
+        (at, true) => Some(at),
+        (ttl, false) => Some(now.saturating_add(ttl)),
+    };
+    keys.remove(key, now);
+    // What is over already is not kept.
+    if expires.is_none_or(|at| at > now) {
+        keys.write(key, now, |slot| *slot = Some(value));
+        keys.expiry(key, now, |at| *at = expires);
+    }
+    Reply::ok()
+}
