@@ -1,4 +1,4 @@
-//! `GET`, `SET`, `INCR`, as much of them as tools use to see whether a server is there; parts of strings, as filters
+//! `GET`, `SET`, `INCR` and its kin, as much of them as tools use to see whether a server is there; parts of strings, as filters
 //! over bitmaps use them; and `TYPE`.
 
 use tamis_resp::Reply;
@@ -76,6 +76,33 @@ pub(crate) fn set(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_>) -> O
 
 /// `INCR key`
 pub(crate) fn increment(value: &mut Option<Value>, _: Words<'_>, _: &Env<'_>) -> Outcome {
+    add(value, 1)
+}
+
+/// `INCRBY key increment`
+pub(crate) fn increment_by(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_>) -> Outcome {
+    match parse_integer(words[2]) {
+        Some(number) => add(value, number),
+        None => text::NO_INTEGER.into(),
+    }
+}
+
+/// `DECR key`
+pub(crate) fn decrement(value: &mut Option<Value>, _: Words<'_>, _: &Env<'_>) -> Outcome {
+    add(value, -1)
+}
+
+/// `DECRBY key decrement`
+pub(crate) fn decrement_by(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_>) -> Outcome {
+    match parse_integer(words[2]) {
+        Some(i64::MIN) => text::DECREMENT_OVERFLOW.into(),
+        Some(number) => add(value, -number),
+        None => text::NO_INTEGER.into(),
+    }
+}
+
+/// Adds to the number of a key.
+fn add(value: &mut Option<Value>, number_added: i64) -> Outcome {
     let number = match value {
         None => 0,
         Some(Value::Bytes(bytes)) => match bytes.as_short().and_then(parse_integer) {
@@ -84,7 +111,7 @@ pub(crate) fn increment(value: &mut Option<Value>, _: Words<'_>, _: &Env<'_>) ->
         },
         Some(_) => return text::WRONG_TYPE.into(),
     };
-    let Some(number) = number.checked_add(1) else { return text::OVERFLOW.into() };
+    let Some(number) = number.checked_add(number_added) else { return text::OVERFLOW.into() };
     *value = Some(Value::Bytes(number.to_string().into_bytes().into()));
     Outcome::changed(Reply::Integer(number))
 }

@@ -20,6 +20,8 @@ pub const NO_MEMORY_FOR_FILTER: Text = "ERR Insufficient memory to create filter
 pub const NO_INTEGER: Text = "ERR value is not an integer or out of range";
 /// A number would not fit 64 bits.
 pub const OVERFLOW: Text = "ERR increment or decrement would overflow";
+/// `DECRBY` with a number that has no negative.
+pub const DECREMENT_OVERFLOW: Text = "ERR decrement would overflow";
 /// `SET` with an option.
 pub const SET_OPTION: Text =
     "ERR this server keeps filters: SET takes a key and a value, use EXPIRE for a time";
