@@ -25,7 +25,7 @@ Examples:
 
 Ends with Ctrl-C, a TERM signal or the command SHUTDOWN.")]
 pub struct Args {
-    /// Reads options from a TOML file, such as port = 6379 and maxmemory = \"2gb\"
+    /// Reads options from a TOML file, such as port = 6379 and maxmemory = "2gb"
     #[arg(long, value_name = "FILE", env = "TAMIS_CONFIG")]
     config: Option<PathBuf>,
 
@@ -117,9 +117,8 @@ pub fn run(args: &Args) -> Outcome {
         .with_target(false)
         .init();
     let is_kept = config.append_only;
-    let dir = config.dir.display().to_string();
     let server = Server::start(config).map_err(|error| match error {
-        ServerError::Durability(error) => Failure::new(format!("--dir {dir}: {error}")),
+        ServerError::Durability(error) => Failure::new(format!("--dir: {error}")),
         error => Failure::new(error),
     })?;
     for address in server.addresses() {

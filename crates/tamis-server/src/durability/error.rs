@@ -45,7 +45,12 @@ impl DurabilityError {
 impl fmt::Display for DurabilityError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DurabilityError::Io { path, error } => write!(f, "{}: {error}", path.display()),
+            DurabilityError::Io { path, error } => {
+                // Without Rust's "(os error 2)".
+                let text = error.to_string();
+                let text = text.split(" (os error").next().unwrap_or(&text);
+                write!(f, "{}: {text}", path.display())
+            }
             DurabilityError::Locked { path } => write!(
                 f,
                 "{}: another server uses this folder; stop it or choose another --dir",
