@@ -62,8 +62,10 @@ const BLOOM_ID: u64 = 0x3016_e5a2_89be_f804;
 const CUCKOO_ID: u64 = 0x3016_e5a2_8982_1404;
 const VERSION: u64 = 4;
 
-/// The version of RDB that is written, and the newest that is read.
+/// The newest version of RDB that is read, and the one that is written: servers refuse newer ones than their own, and what
+/// is written here has not changed since Redis 5.
 const RDB_VERSION: u16 = 12;
+const WRITTEN_RDB_VERSION: u16 = 9;
 
 impl RedisValue {
     /// Reads a payload.
@@ -136,7 +138,7 @@ impl RedisValue {
                 to.into_bytes()
             }
         };
-        payload.extend(RDB_VERSION.to_le_bytes());
+        payload.extend(WRITTEN_RDB_VERSION.to_le_bytes());
         payload.extend(crc64(&payload).to_le_bytes());
         payload
     }
