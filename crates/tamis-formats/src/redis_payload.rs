@@ -68,12 +68,12 @@ const RDB_VERSION: u16 = 12;
 const WRITTEN_RDB_VERSION: u16 = 9;
 
 impl RedisValue {
-    /// Reads a payload.
+    /// Reads a payload whose strings take no more than `max_bytes` together once they are expanded.
     ///
     /// # Errors
     ///
-    /// [`PayloadError`] unless `payload` is one, as a server writes it. No more memory is taken than a few times what the
-    /// payload says it has, uncompressed.
+    /// [`PayloadError`] unless `payload` is one, as a server writes it. Compression makes one byte of up to 88, so the
+    /// length of a payload limits nothing: memory stays within a few times `max_bytes`.
     ///
     /// # Examples
     ///
@@ -84,10 +84,10 @@ impl RedisValue {
     /// let mut seen = RedisBloom::new(&RedisBloomOptions::default())?;
     /// seen.insert("tamis")?;
     /// let filter = RedisValue::Bloom(seen);
-    /// assert_eq!(RedisValue::from_payload(&filter.to_payload())?, filter);
+    /// assert_eq!(RedisValue::from_payload(&filter.to_payload(), 1 << 20)?, filter);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn from_payload(payload: &[u8]) -> Result<Self, PayloadError> {
+    pub fn from_payload(payload: &[u8], max_bytes: u64) -> Result<Self, PayloadError> {
         let (summed, checksum) = payload.split_last_chunk().ok_or(PayloadError::Checksum)?;
         let (body, version) = summed.split_last_chunk().ok_or(PayloadError::Checksum)?;
         let (version, checksum) = (u16::from_le_bytes(*version), u64::from_le_bytes(*checksum));
@@ -97,7 +97,7 @@ impl RedisValue {
             return Err(PayloadError::Checksum);
         }
         let (&kind, value) = body.split_first().ok_or(PayloadError::OtherType)?;
-        let mut from = Reader::new(value);
+        let mut from = Reader::new(value, max_bytes);
         if kind == STRING {
             let bytes = from.bytes().filter(|_| from.is_empty());
             return bytes.map(RedisValue::String).ok_or(PayloadError::Value);

@@ -4,6 +4,9 @@ use serde_json::Value as Json;
 use tamis::{RedisBloom, RedisCuckoo};
 use tamis_formats::{PayloadError, RedisValue};
 
+/// More than any recorded filter has.
+const MAX_BYTES: u64 = 1 << 20;
+
 fn golden() -> Json {
     let path =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/redisbloom/redisbloom.json");
@@ -47,10 +50,14 @@ fn recorded_payloads_are_read() {
     for filter in golden()["filters"].as_array().unwrap() {
         let name = &filter["name"];
         let payload = base64(&filter["dump_payload"]);
-        let read =
-            RedisValue::from_payload(&payload).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let read = RedisValue::from_payload(&payload, MAX_BYTES)
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(read, from_chunks(filter), "{name}");
-        assert_eq!(RedisValue::from_payload(&read.to_payload()).unwrap(), read, "{name}");
+        assert_eq!(
+            RedisValue::from_payload(&read.to_payload(), MAX_BYTES).unwrap(),
+            read,
+            "{name}"
+        );
     }
 }
 
@@ -59,16 +66,39 @@ fn cut_and_changed_payloads_are_refused() {
     for filter in golden()["filters"].as_array().unwrap() {
         let payload = base64(&filter["dump_payload"]);
         for len in 0..payload.len() {
-            assert!(RedisValue::from_payload(&payload[..len]).is_err());
+            assert!(RedisValue::from_payload(&payload[..len], MAX_BYTES).is_err());
         }
         for at in 0..payload.len() {
             let mut changed = payload.clone();
             changed[at] ^= 1 << (at % 8);
-            assert_eq!(RedisValue::from_payload(&changed), Err(PayloadError::Checksum), "{at}");
+            assert_eq!(
+                RedisValue::from_payload(&changed, MAX_BYTES),
+                Err(PayloadError::Checksum),
+                "{at}"
+            );
             // Without a checksum the bytes speak for themselves: an answer or an error.
             let checksum = changed.len() - 8;
             changed[checksum..].fill(0);
-            _ = RedisValue::from_payload(&changed);
+            _ = RedisValue::from_payload(&changed, MAX_BYTES);
         }
     }
+}
+
+#[test]
+fn a_payload_takes_no_more_memory_than_allowed() {
+    for filter in golden()["filters"].as_array().unwrap() {
+        let payload = base64(&filter["dump_payload"]);
+        let bytes = match RedisValue::from_payload(&payload, MAX_BYTES).unwrap() {
+            RedisValue::Bloom(bloom) => bloom.layers().map(|layer| layer.bytes).sum(),
+            RedisValue::Cuckoo(cuckoo) => {
+                cuckoo.size_bytes() - 40 - 16 * cuckoo.sub_filters() as u64
+            }
+            RedisValue::String(bytes) => bytes.len() as u64,
+        };
+        assert!(RedisValue::from_payload(&payload, bytes).is_ok());
+        assert_eq!(RedisValue::from_payload(&payload, bytes - 1), Err(PayloadError::Value));
+    }
+    let long = RedisValue::String(vec![0; 1000]).to_payload();
+    assert!(RedisValue::from_payload(&long, 1000).is_ok());
+    assert_eq!(RedisValue::from_payload(&long, 999), Err(PayloadError::Value));
 }

@@ -9,16 +9,20 @@ mod opcode {
 }
 
 /// Reads a module's values; nothing where they are not as expected.
-pub(super) struct Reader<'a>(&'a [u8]);
+pub(super) struct Reader<'a> {
+    bytes: &'a [u8],
+    /// What strings may still take.
+    left_bytes: u64,
+}
 
 impl<'a> Reader<'a> {
-    pub fn new(bytes: &'a [u8]) -> Self {
-        Self(bytes)
+    pub fn new(bytes: &'a [u8], max_bytes: u64) -> Self {
+        Self { bytes, left_bytes: max_bytes }
     }
 
     fn take(&mut self, len: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(len)?;
-        self.0 = rest;
+        let (taken, rest) = self.bytes.split_at_checked(len)?;
+        self.bytes = rest;
         Some(taken)
     }
 
@@ -57,11 +61,12 @@ impl<'a> Reader<'a> {
 
     /// Reads a string without an opcode before it.
     pub fn bytes(&mut self) -> Option<Vec<u8>> {
-        match *self.0.first()? {
+        match *self.bytes.first()? {
             COMPRESSED => {
                 self.take(1)?;
                 let (packed, len) = (self.length()?, self.length()?);
                 let packed = self.take(usize::try_from(packed).ok()?)?;
+                self.left_bytes = self.left_bytes.checked_sub(len)?;
                 expand(packed, usize::try_from(len).ok()?)
             }
             // Small numbers that were written as text.
@@ -76,19 +81,20 @@ impl<'a> Reader<'a> {
                 Some(number.to_string().into_bytes())
             }
             _ => {
-                let len = usize::try_from(self.length()?).ok()?;
-                self.take(len).map(<[u8]>::to_vec)
+                let len = self.length()?;
+                self.left_bytes = self.left_bytes.checked_sub(len)?;
+                self.take(usize::try_from(len).ok()?).map(<[u8]>::to_vec)
             }
         }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.bytes.is_empty()
     }
 
     /// Tells whether the values end here, and the bytes with them.
     pub fn end(mut self) -> bool {
-        self.opcode(opcode::END).is_some() && self.0.is_empty()
+        self.opcode(opcode::END).is_some() && self.is_empty()
     }
 }
 
@@ -193,7 +199,7 @@ mod tests {
             let mut to = Writer::new(7);
             to.number(number);
             let bytes = to.end();
-            let mut from = Reader::new(&bytes[1..]);
+            let mut from = Reader::new(&bytes[1..], 0);
             assert_eq!(from.number(), Some(number));
             assert!(from.end());
         }

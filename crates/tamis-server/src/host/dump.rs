@@ -52,7 +52,7 @@ pub(super) fn restore(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Re
     let Ok(ttl) = u64::try_from(ttl) else {
         return Reply::error("ERR Invalid TTL value, must be >= 0");
     };
-    let value = match RedisValue::from_payload(words[3]) {
+    let value = match RedisValue::from_payload(words[3], env.settings.max_filter_bytes) {
         Ok(RedisValue::Bloom(filter)) => Value::RedisBloom(Box::new(filter)),
         Ok(RedisValue::Cuckoo(filter)) => Value::RedisCuckoo(Box::new(filter)),
         Ok(RedisValue::String(bytes)) => Value::Bytes(bytes.into()),
