@@ -140,7 +140,7 @@ impl Log {
 
     /// Appends a change. Whoever holds the lock of the key it is about calls this before letting go of it.
     pub fn append(&self, record: &Record<'_>) {
-        self.push(&mut self.shared.state.lock(), record);
+        self.push(&mut self.shared.state.lock(), [record]);
     }
 
     /// Appends a command in the same way, behind the settings that it depends on if they have changed.
@@ -148,7 +148,7 @@ impl Log {
         let command = Record::Command { now_millis: env.now_millis, words: words.to_vec() };
         let mut state = self.shared.state.lock();
         if state.settings.as_ref() == Some(env.settings) {
-            return self.push(&mut state, &command);
+            return self.push(&mut state, [command]);
         }
         let told: Vec<(&str, String)> = Settings::ALL
             .iter()
@@ -158,7 +158,7 @@ impl Log {
             name: name.as_bytes(),
             value: value.as_bytes(),
         });
-        self.push(&mut state, &Record::All(settings.chain([command]).collect()));
+        self.push(&mut state, settings.chain([command]));
         state.settings = Some(env.settings.clone());
     }
 
@@ -191,13 +191,22 @@ impl Log {
         self.shared.state.lock().open.is_some()
     }
 
-    fn push(&self, state: &mut State, record: &Record<'_>) {
-        if state.open.is_some() {
-            return record.encode(&mut state.waiting);
+    /// Appends records that take effect together: a frame of their own, or more of the open one.
+    fn push<'r>(
+        &self,
+        state: &mut State,
+        records: impl IntoIterator<Item = impl std::borrow::Borrow<Record<'r>>>,
+    ) {
+        let start = match state.open {
+            Some(_) => None,
+            None => Some(frame::begin(&mut state.waiting)),
+        };
+        for record in records {
+            record.borrow().encode(&mut state.waiting);
         }
-        let start = frame::begin(&mut state.waiting);
-        record.encode(&mut state.waiting);
-        self.end_frame(state, start);
+        if let Some(start) = start {
+            self.end_frame(state, start);
+        }
     }
 
     fn end_frame(&self, state: &mut State, start: usize) {

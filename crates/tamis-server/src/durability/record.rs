@@ -13,8 +13,6 @@ pub(crate) enum Record<'a> {
     Setting { name: &'a [u8], value: &'a [u8] },
     /// A key's value, whole, with its time.
     Image { key: &'a [u8], expires_millis: Option<u64>, image: &'a [u8] },
-    /// Commands that took effect together.
-    All(Vec<Record<'a>>),
 }
 
 /// What a record starts with. Numbers are kept for ever.
@@ -23,7 +21,6 @@ mod tag {
     pub const INSERTED: u8 = 2;
     pub const SETTING: u8 = 3;
     pub const IMAGE: u8 = 4;
-    pub const ALL: u8 = 5;
 }
 
 impl<'a> Record<'a> {
@@ -54,20 +51,11 @@ impl<'a> Record<'a> {
                 put_u64(out, expires_millis.map_or(0, |at| at.saturating_add(1)));
                 put_bytes(out, image);
             }
-            Record::All(records) => {
-                out.push(tag::ALL);
-                put_u64(out, records.len() as u64);
-                records.iter().for_each(|record| record.encode(out));
-            }
         }
     }
 
     /// Takes a record off the front of some bytes; `None` if they do not start with one.
     pub fn decode(bytes: &mut &'a [u8]) -> Option<Self> {
-        Self::decode_within(bytes, 1)
-    }
-
-    fn decode_within(bytes: &mut &'a [u8], depth: u32) -> Option<Self> {
         let (&kind, rest) = bytes.split_first()?;
         *bytes = rest;
         Some(match kind {
@@ -97,14 +85,6 @@ impl<'a> Record<'a> {
                 let image = get_bytes(bytes)?;
                 Record::Image { key, expires_millis: expires.checked_sub(1), image }
             }
-            tag::ALL if depth > 0 => {
-                let len = get_u64(bytes)?;
-                let mut records = Vec::new();
-                for _ in 0..len {
-                    records.push(Self::decode_within(bytes, depth - 1)?);
-                }
-                Record::All(records)
-            }
             _ => return None,
         })
     }
@@ -116,14 +96,12 @@ mod tests {
 
     #[test]
     fn records_come_back_and_cut_ones_do_not() {
-        let command = Record::Command { now_millis: 7, words: vec![b"BF.ADD", b"k", b""] };
         let records = [
-            command.clone(),
+            Record::Command { now_millis: 7, words: vec![b"BF.ADD", b"k", b""] },
             Record::Inserted { now_millis: 1 << 60, key: b"", hashes: vec![1, u64::MAX] },
             Record::Setting { name: b"bf-error-rate", value: b"0.1" },
             Record::Image { key: b"k", expires_millis: Some(5), image: &[9; 300] },
             Record::Image { key: b"k", expires_millis: None, image: b"" },
-            Record::All(vec![command.clone(), command]),
         ];
         for record in records {
             let mut bytes = Vec::new();
@@ -135,7 +113,5 @@ mod tests {
                 assert_eq!(Record::decode(&mut &bytes[..len]), None);
             }
         }
-        // No number of nested groups recurses.
-        assert_eq!(Record::decode(&mut &[tag::ALL, 1].repeat(10_000)[..]), None);
     }
 }

@@ -276,9 +276,6 @@ impl Replay<'_> {
         self.changes += 1;
         let is_done = |key: &[u8]| self.applied.get(key).is_some_and(|&applied| position < applied);
         match record {
-            Record::All(records) => {
-                records.iter().try_for_each(|record| self.apply(position, record))
-            }
             Record::Setting { name, value } => {
                 let name = std::str::from_utf8(name).map_err(|_| "a setting has no name")?;
                 if name == Settings::ALL[0].name {
