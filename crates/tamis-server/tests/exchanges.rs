@@ -10,6 +10,7 @@ use std::io::{Read, Write};
 
 use client::Client;
 use exchanges::{scenes, shown};
+use tamis_commands::COMMANDS;
 use tamis_resp::{Protocol, Reply};
 use tamis_server::{Config, Server};
 
@@ -325,4 +326,29 @@ fn recorded_payloads_are_restored_and_dumped() {
     let Reply::Integer(left) = client.say(&["PTTL", "timed"]) else { panic!() };
     assert!((90_000..=100_000).contains(&left));
     assert_eq!(client.say(&["DUMP", "none"]), Reply::Null);
+}
+
+#[test]
+fn every_command_of_the_table_is_answered() {
+    let server = start(1);
+    for command in COMMANDS {
+        // These two end the connection: the one without, the other with an answer.
+        if ["SHUTDOWN", "QUIT"].contains(&command.name) {
+            continue;
+        }
+        let least = command.arity.number().unsigned_abs() as usize;
+        for extra in 0..3 {
+            let mut words = vec![command.name];
+            words.resize(least + extra, "1");
+            let mut client = connect(&server);
+            assert!(
+                {
+                    client.send(&words);
+                    client.try_receive().is_some()
+                },
+                "{words:?}: the connection broke"
+            );
+            assert_eq!(client.say(&["RESET"]), Reply::simple("RESET"), "{words:?}");
+        }
+    }
 }

@@ -340,7 +340,7 @@ impl Replay<'_> {
                     Run::Read(_) | Run::Answer(_) => return Err("a command changes nothing"),
                     Run::Host => {
                         let alone = self.keyspace.exclusive();
-                        host::redo(command.name, words, &env, Keys::Exclusive(&alone))
+                        host::redo(command, words, &env, Keys::Exclusive(&alone))
                             .ok_or("a command changes nothing")?;
                     }
                 }

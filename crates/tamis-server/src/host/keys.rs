@@ -1,6 +1,6 @@
 //! Keys, whatever they hold.
 
-use tamis_commands::{Env, Value, Words, parse_integer, text};
+use tamis_commands::{Command, Env, Flag, Value, Words, parse_integer, text};
 use tamis_resp::Reply;
 
 use super::pattern::matches;
@@ -9,65 +9,6 @@ use crate::durability::Record;
 use crate::durable::Durable;
 use crate::server::Shared as Server;
 use crate::session::{Keys, with_keys};
-
-/// Commands that must see several keys at once,
-/// or that change a key without running a function of its value: what is logged of them is in the order in which
-/// they ran.
-const ALONE: [&str; 14] = [
-    "BITOP",
-    "DEL",
-    "EXPIRE",
-    "EXPIREAT",
-    "FLUSHALL",
-    "FLUSHDB",
-    "PERSIST",
-    "PEXPIRE",
-    "PEXPIREAT",
-    "RENAME",
-    "RENAMENX",
-    "RESTORE",
-    "TM.MERGE",
-    "UNLINK",
-];
-
-/// Commands about keys.
-#[cfg(test)]
-const KNOWN: [&str; 25] = [
-    "BITOP",
-    "DBSIZE",
-    "DEL",
-    "EXISTS",
-    "EXPIRE",
-    "EXPIREAT",
-    "EXPIRETIME",
-    "FLUSHALL",
-    "FLUSHDB",
-    "KEYS",
-    "MEMORY",
-    "OBJECT",
-    "PERSIST",
-    "PEXPIRE",
-    "PEXPIREAT",
-    "PEXPIRETIME",
-    "PTTL",
-    "RANDOMKEY",
-    "RENAME",
-    "DUMP",
-    "RENAMENX",
-    "RESTORE",
-    "SCAN",
-    "TM.MERGE",
-    "TTL",
-];
-
-pub(super) fn is_alone(name: &str) -> bool {
-    ALONE.contains(&name)
-}
-
-#[cfg(test)]
-pub(super) fn knows(name: &str) -> bool {
-    KNOWN.contains(&name) || name == "UNLINK"
-}
 
 /// Runs a command about keys; `None` if it is none.
 pub(super) fn run(
@@ -139,7 +80,7 @@ fn is_flush(words: Words<'_>) -> bool {
 /// Keeps what a command did, which still is alone with the keys.
 pub(super) fn log(
     server: &Server,
-    name: &'static str,
+    command: &Command,
     words: Words<'_>,
     env: &Env<'_>,
     keys: Keys<'_, '_>,
@@ -148,11 +89,11 @@ pub(super) fn log(
     let Some(durable) = &server.durable else { return };
     // BITOP with nothing to combine takes the destination out, and answers with its length.
     let has_changed = !matches!(reply, Reply::Error(_))
-        && (name == "BITOP" || !matches!(reply, Reply::Integer(0)));
-    if !is_alone(name) || !has_changed {
+        && (command.name == "BITOP" || !matches!(reply, Reply::Integer(0)));
+    if !command.has(Flag::Write) || !has_changed {
         return;
     }
-    match name {
+    match command.name {
         "RENAME" | "RENAMENX" if words[1] == words[2] => {}
         // A key each, since a snapshot may already have some of them.
         "DEL" | "UNLINK" => {
