@@ -1,0 +1,173 @@
+//! Plans are exact, tight and keep their word.
+
+use super::*;
+
+#[test]
+fn zero_items_plan_as_one() {
+    assert_eq!(Plan::new(0, 0.01), Plan::new(1, 0.01));
+}
+
+#[test]
+fn rates_outside_zero_and_one_are_refused() {
+    for rate in [0.0, 1.0, -0.1, 2.0, f64::NAN, f64::INFINITY] {
+        for kind in Kind::ALL {
+            assert!(matches!(Plan::for_kind(kind, 10, rate), Err(PlanError::Rate { .. })));
+            assert!(matches!(Plan::for_memory(kind, 999, rate), Err(PlanError::Rate { .. })));
+        }
+    }
+}
+
+#[test]
+fn the_default_needs_as_few_bits_as_promised() {
+    assert!(Plan::for_kind(Kind::SplitBlock, 10_000_000, 0.01).unwrap().bits_per_item() < 10.15);
+    assert!(Plan::for_kind(Kind::SplitBlock, 10_000_000, 0.001).unwrap().bits_per_item() < 15.8);
+}
+
+/// By how many bits filters of this plan's kind differ, where that is what limits the rate.
+fn step_bits(plan: &Plan) -> Option<u64> {
+    Some(match plan.shape {
+        // Room limits these, and whole bits of an entry.
+        Shape::Slots { .. } | Shape::Prefixes { .. } => return None,
+        Shape::Probes(_) if plan.kind == Kind::Classic => 1,
+        shape => sizes::place_bits(plan.kind, shape),
+    })
+}
+
+#[test]
+fn plans_are_tight() {
+    for kind in Kind::ALL {
+        for items in [1, 2, 10, 1000, 1_000_000] {
+            for rate in [0.5, 0.1, 0.01, 0.001] {
+                let plan = Plan::for_kind(kind, items, rate).unwrap();
+                assert!(plan.rate_at(items) <= rate, "{kind} {items} {rate}");
+                let smaller = step_bits(&plan).map(|step| plan.bits - step);
+                if let Some(bits) = smaller.filter(|&bits| sizes::is_valid(kind, plan.shape, bits))
+                {
+                    let smaller = Plan { bits, ..plan };
+                    assert!(smaller.rate_at(items) > rate, "{kind} {items} {rate} is too large");
+                }
+                assert!(plan.items_at(rate) >= items, "{kind} {items} {rate}");
+            }
+        }
+    }
+}
+
+#[test]
+fn usual_windows_and_counters_lie_in_one_line() {
+    for (rate, slices) in [(0.1, 3), (0.01, 3), (1e-3, 3), (1e-4, 3), (1e-5, 1), (1e-9, 1)] {
+        let plan = |kind| Plan::for_kind(kind, 1_000_000, rate).unwrap();
+        assert_eq!(plan(Kind::Window).shape(), Shape::Slices(slices), "{rate}");
+        assert_eq!(plan(Kind::Window).cache_lines(), 1);
+        assert_eq!(plan(Kind::Counting).cache_lines(), 1);
+    }
+    let lines = |slices| Plan::window(1000, 0.01, slices).unwrap().cache_lines();
+    assert_eq!([1, 2, 3, 4, 7, 8].map(lines), [1, 1, 1, 2, 2, 3]);
+}
+
+#[test]
+fn the_rate_of_a_window_keeps_its_digits() {
+    let (items, rate) = (34_359_738_634, 4.656681724250834e-10);
+    let plan = Plan::for_kind(Kind::Window, items, rate).unwrap();
+    assert!(plan.rate_at(items) <= rate, "{plan:?}");
+    let place_bits = sizes::place_bits(plan.kind, plan.shape);
+    let smaller = Plan { bits: plan.bits - place_bits * 1000, ..plan };
+    assert!(smaller.rate_at(items) > rate, "{plan:?}");
+}
+
+#[test]
+fn memory_plans_invert_item_plans() {
+    for kind in Kind::ALL {
+        let plan = Plan::for_kind(kind, 50_000, 0.01).unwrap();
+        let back = Plan::for_memory(kind, plan.bytes(), 0.01).unwrap();
+        assert!(back.items() >= 50_000 && back.items() < 50_400, "{kind}: {}", back.items());
+        let rate = Plan::for_items_in(kind, 50_000, plan.bytes()).unwrap().rate();
+        // Those with whole bits of an entry have no rates between.
+        let (least, most) = match step_bits(&plan) {
+            Some(_) => (0.0098, 0.01),
+            None => (0.005, 0.0105),
+        };
+        assert!(rate <= most && rate > least, "{kind}: rate {rate}");
+    }
+}
+
+#[test]
+fn too_little_memory_is_refused() {
+    assert!(matches!(
+        Plan::for_memory(Kind::SplitBlock, 63, 0.01),
+        Err(PlanError::TooSmall { max_bytes: 63, .. })
+    ));
+    assert!(Plan::for_items_in(Kind::Classic, 5, 0).is_err());
+    assert!(Plan::for_items_in(Kind::SplitBlock, u64::MAX, 64).is_err());
+}
+
+#[test]
+fn absurd_sizes_are_refused() {
+    assert!(matches!(Plan::new(u64::MAX, 1e-300), Err(PlanError::TooLarge { .. })));
+    assert!(Plan::for_kind(Kind::Parquet, 1 << 40, 0.01).is_err());
+}
+
+#[test]
+fn the_numbers_of_the_filters_page_hold() {
+    let plan = |kind, rate| Plan::for_kind(kind, 10_000_000, rate).unwrap();
+    let near = |found: f64, page: f64| assert!((found - page).abs() <= 0.05, "{found} {page}");
+    near(plan(Kind::SplitBlock, 0.01).bits_per_item(), 10.1);
+    near(plan(Kind::SplitBlock, 0.001).bits_per_item(), 15.7);
+    near(plan(Kind::Parquet, 0.01).bits_per_item(), 10.5);
+    near(plan(Kind::Counting, 0.01).bits_per_item(), 45.7);
+    near(Plan::counting(10_000_000, 0.01, 8).unwrap().bits_per_item(), 91.4);
+    near(plan(Kind::Window, 0.01).bits_per_item(), 21.0);
+    near(Plan::window(10_000_000, 0.01, 1).unwrap().bits_per_item(), 24.4);
+    let low = Plan::new(10_000_000, 1e-5).unwrap();
+    assert_eq!(low.kind(), Kind::Classic);
+    near(low.bits_per_item(), 24.0);
+    for (rate, percent) in [(0.01, 5.0), (0.001, 9.0)] {
+        let (blocked, classic) = (plan(Kind::SplitBlock, rate), plan(Kind::Classic, rate));
+        let more = (blocked.bits() as f64 / classic.bits() as f64 - 1.0) * 100.0;
+        assert_eq!(more.round(), percent);
+    }
+    let overfull = plan(Kind::SplitBlock, 0.01);
+    assert_eq!((overfull.rate_at(20_000_000) * 100.0).round(), 17.0);
+    assert!(overfull.rate_at(100_000_000) > 0.99);
+}
+
+#[test]
+fn extreme_numbers_are_answered_at_once() {
+    let start = std::time::Instant::now();
+    let mut plans = Vec::new();
+    for kind in Kind::ALL {
+        for items in [0, 1, 20, 1 << 20, 1 << 40, u64::MAX] {
+            for rate in [f64::MIN_POSITIVE, 1e-30, 1e-9, 0.5, 1.0 - f64::EPSILON] {
+                plans.extend(Plan::for_kind(kind, items, rate));
+                for shape in [1, 4, 8, 255].iter().flat_map(|&n| Shape::from_number(kind, n)) {
+                    for bits in [1, 512, 3072, MAX_BITS] {
+                        plans.extend(Plan::from_parts(kind, items, rate, bits, shape));
+                    }
+                }
+            }
+            for bytes in [0, 8, 64, 1 << 40, u64::MAX] {
+                plans.extend(Plan::for_items_in(kind, items, bytes));
+                plans.extend(Plan::for_memory(kind, bytes, 1e-9));
+            }
+        }
+    }
+    let len = plans.len() as u32;
+    for plan in plans {
+        for rate in [plan.rate_at(0), plan.rate_at(u64::MAX), plan.rate_limit()] {
+            assert!((0.0..=1.0).contains(&rate), "{plan:?}: {rate}");
+        }
+        assert!(plan.items_at(0.5) <= plan.items_at(1.0), "{plan:?}");
+    }
+    // Far above what it takes, far below a loop that does not end.
+    assert!(start.elapsed() < len * std::time::Duration::from_millis(100));
+}
+
+#[test]
+fn low_rates_leave_the_blocked_filter() {
+    assert_eq!(Plan::new(1_000_000, 0.001).unwrap().kind(), Kind::SplitBlock);
+    let plan = Plan::new(1_000_000, 1e-6).unwrap();
+    assert_eq!(plan.kind(), Kind::Classic);
+    assert!(plan.why().contains("more memory"), "{}", plan.why());
+    let tiny = Plan::new(3, 1e-6).unwrap();
+    assert_eq!(tiny.kind(), Kind::SplitBlock);
+    assert!(tiny.why().contains("so few items"), "{}", tiny.why());
+}
