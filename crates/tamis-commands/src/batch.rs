@@ -191,6 +191,11 @@ impl Value {
                     filter => filter.contains_each(items, answers),
                 }
             }
+            // What has not come yet may be in.
+            Value::Arriving(_) => {
+                let words = answers.reset(items.len());
+                (0..items.len()).for_each(|i| words[i / 64] |= 1 << (i % 64));
+            }
             _ => _ = answers.reset(items.len()),
         }
     }

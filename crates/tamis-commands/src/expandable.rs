@@ -371,8 +371,7 @@ impl Reserved {
         let plan = shared!(&self.bloom, bloom => *bloom.plan());
         out.plan(&plan)?;
         out.u64(self.items.load(Ordering::Relaxed))?;
-        let words = shared!(&self.bloom, bloom => bloom.bits().words());
-        out.words(words.iter().map(|word| word.load(Ordering::Relaxed)))
+        out.words(shared!(&self.bloom, bloom => bloom.bits().words()))
     }
 
     fn read_image(from: &mut Reader<'_>) -> Result<Self, ImageError> {

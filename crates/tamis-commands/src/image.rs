@@ -9,10 +9,12 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tamis::{Plan, RedisBloom, RedisCuckoo, Shape};
 use tamis_formats::TamisFile;
 
+use crate::arriving::Arriving;
 use crate::bitmap::SparseBytes;
 use crate::expandable::Expandable;
 use crate::value::Value;
@@ -47,22 +49,40 @@ impl From<io::Error> for ImageError {
     }
 }
 
-/// Writes numbers.
-pub(crate) struct Writer<'a>(&'a mut dyn Write);
+/// Writes an image, or a part of it.
+pub(crate) struct Writer<'a> {
+    out: &'a mut dyn Write,
+    /// Bytes that are left out before the part, and those of it that are still to come.
+    skipped: u64,
+    left: u64,
+}
 
 impl Write for Writer<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
+        let skipped = self.skipped.min(bytes.len() as u64);
+        self.skipped -= skipped;
+        let part = &bytes[skipped as usize..];
+        let part = &part[..part.len().min(usize::try_from(self.left).unwrap_or(usize::MAX))];
+        self.out.write_all(part)?;
+        self.left -= part.len() as u64;
+        if self.left == 0 {
+            return Err(io::Error::other("the part is whole"));
+        }
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        self.out.flush()
     }
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    fn whole(out: &'a mut dyn Write) -> Self {
+        Self { out, skipped: 0, left: u64::MAX }
+    }
+
     pub fn u64(&mut self, number: u64) -> io::Result<()> {
-        self.0.write_all(&number.to_le_bytes())
+        self.write_all(&number.to_le_bytes())
     }
 
     pub fn f64(&mut self, number: f64) -> io::Result<()> {
@@ -80,7 +100,7 @@ impl Writer<'_> {
     /// Writes bytes behind their length.
     fn sized(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.u64(bytes.len() as u64)?;
-        self.0.write_all(bytes)
+        self.write_all(bytes)
     }
 
     /// Writes what RedisBloom's SCANDUMP gives: the header, then each chunk behind its position.
@@ -99,16 +119,19 @@ impl Writer<'_> {
         Ok(())
     }
 
-    pub fn words(&mut self, words: impl Iterator<Item = u64>) -> io::Result<()> {
+    /// Writes bits as they are at the moment; those before the part are not looked at.
+    pub fn words(&mut self, words: &[AtomicU64]) -> io::Result<()> {
+        let skipped = (self.skipped / 8).min(words.len() as u64);
+        self.skipped -= skipped * 8;
         let mut bytes = Vec::with_capacity(CHUNK_BYTES);
-        for word in words {
-            bytes.extend_from_slice(&word.to_le_bytes());
-            if bytes.len() == CHUNK_BYTES {
-                self.0.write_all(&bytes)?;
-                bytes.clear();
+        for chunk in words[skipped as usize..].chunks(CHUNK_BYTES / 8) {
+            bytes.clear();
+            for word in chunk {
+                bytes.extend_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
             }
+            self.write_all(&bytes)?;
         }
-        self.0.write_all(&bytes)
+        Ok(())
     }
 }
 
@@ -202,6 +225,7 @@ mod tag {
     pub const REDIS_CUCKOO: u64 = 3;
     pub const FILTER: u64 = 4;
     pub const BYTES: u64 = 5;
+    pub const ARRIVING: u64 = 6;
 }
 
 impl Value {
@@ -212,11 +236,30 @@ impl Value {
     ///
     /// What `out` says.
     pub fn write_image(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut out = Writer(out);
+        self.write_to(&mut Writer::whole(out))
+    }
+
+    /// Returns the length of the image, in bytes. Constant time for a Bloom filter that has not grown.
+    pub(crate) fn image_bytes(&self) -> u64 {
+        let mut nothing = io::sink();
+        let mut out = Writer { out: &mut nothing, skipped: u64::MAX, left: u64::MAX };
+        self.write_to(&mut out).expect("nothing is written");
+        u64::MAX - out.skipped
+    }
+
+    /// Returns the part of the image from a byte on, at most so many bytes; empty behind its end.
+    pub(crate) fn image_part(&self, start: u64, max_bytes: usize) -> Vec<u8> {
+        let mut part = Vec::new();
+        // It ends with an error once the part is whole.
+        _ = self.write_to(&mut Writer { out: &mut part, skipped: start, left: max_bytes as u64 });
+        part
+    }
+
+    fn write_to(&self, mut out: &mut Writer<'_>) -> io::Result<()> {
         match self {
             Value::Bloom(filter) => {
                 out.u64(tag::BLOOM)?;
-                filter.write_image(&mut out)
+                filter.write_image(out)
             }
             Value::RedisBloom(filter) => {
                 out.u64(tag::REDIS_BLOOM)?;
@@ -240,6 +283,11 @@ impl Value {
                     }
                 }
                 Ok(())
+            }
+            Value::Arriving(part) => {
+                out.u64(tag::ARRIVING)?;
+                out.u64(part.len_bytes())?;
+                out.write_all(part.bytes())
             }
         }
     }
@@ -278,6 +326,12 @@ impl Value {
                     fits.map(|start| bytes.write(start, piece)).is_some()
                 })?;
                 Value::Bytes(bytes)
+            }
+            tag::ARRIVING => {
+                let len_bytes = from.u64()?;
+                let bytes = from.exactly(from.left)?;
+                let part = Arriving::from_parts(len_bytes, bytes).ok_or(ImageError::Value)?;
+                Value::Arriving(Box::new(part))
             }
             _ => return Err(ImageError::Value),
         };
@@ -324,6 +378,7 @@ mod tests {
             Value::Bytes(b"text".to_vec().into()),
             Value::Bytes(b"text".repeat(5000).into()),
             Value::Bytes(sparse),
+            Value::Arriving(Box::new(Arriving::from_parts(10, b"part".to_vec()).unwrap())),
         ]
     }
 
@@ -337,12 +392,32 @@ mod tests {
     }
 
     #[test]
+    fn an_image_is_the_sum_of_its_parts() {
+        for value in values() {
+            let whole = image(&value);
+            assert_eq!(value.image_bytes(), whole.len() as u64);
+            for max_bytes in [1000, 4097, whole.len(), whole.len() + 1] {
+                let mut joined = Vec::new();
+                loop {
+                    let part = value.image_part(joined.len() as u64, max_bytes);
+                    assert!(part.len() <= max_bytes);
+                    if part.is_empty() {
+                        break;
+                    }
+                    joined.extend(part);
+                }
+                assert_eq!(joined, whole);
+            }
+        }
+    }
+
+    #[test]
     fn a_cut_or_longer_image_is_refused() {
         for value in values() {
             let mut bytes = image(&value);
             for len in (0..bytes.len()).step_by(97).filter(|&len| len != bytes.len()) {
                 // Pieces may be absent, so a string that is cut between two of them is another.
-                let is_text = matches!(value, Value::Bytes(_)) && len >= 16;
+                let is_text = matches!(value, Value::Bytes(_) | Value::Arriving(_)) && len >= 16;
                 let read = Value::read_image(&mut &bytes[..len], len as u64);
                 assert!(read.is_err() || is_text || len > bytes.len() - 8, "{value:?} at {len}");
             }

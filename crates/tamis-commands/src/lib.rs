@@ -14,6 +14,7 @@
 //! `BF.*` and `CF.*` answer as RedisBloom does, bitmaps and strings as Redis 7.0, to the letter, because clients
 //! match on their texts; these are in [`text`]. `TM.*` are our own, about every kind of filter; their errors say what to do.
 
+mod arriving;
 mod batch;
 mod bf;
 mod bitmap;
@@ -30,12 +31,13 @@ mod tm;
 mod value;
 mod words;
 
+pub use arriving::Arriving;
 pub use batch::{Batch, BatchAnswers, Family, Items};
 pub use bitmap::{BitOp, SparseBytes};
 pub use command::{Arity, Category, Command, Flag, Keys};
 pub use expandable::{ExpandError, Expandable};
 pub use image::ImageError;
-pub use run::{Change, Env, Outcome, Run};
+pub use run::{Change, Env, Expiry, Outcome, Run};
 pub use settings::{BloomLayout, Setting, SettingError, Settings};
 pub use table::{COMMANDS, find};
 pub use tm::merge;

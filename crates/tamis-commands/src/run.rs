@@ -50,8 +50,20 @@ pub struct Outcome {
     pub reply: Reply,
     /// What it did to the value.
     pub change: Change,
-    /// True if the value is another, which has not the time that was set for the one before.
-    pub is_replaced: bool,
+    /// When the key expires from now on.
+    pub expiry: Expiry,
+}
+
+/// What becomes of the time at which a key expires.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Expiry {
+    /// It stays as it is.
+    #[default]
+    Kept,
+    /// There is none any more: the value is another.
+    Never,
+    /// It is this one, in milliseconds since 1970.
+    At(u64),
 }
 
 /// What a command did to a value, for whoever must do it again.
@@ -68,7 +80,7 @@ pub enum Change {
 impl Outcome {
     /// A reply after a change.
     pub(crate) fn changed(reply: Reply) -> Self {
-        Self { reply, change: Change::Words, is_replaced: false }
+        Self { reply, change: Change::Words, expiry: Expiry::Kept }
     }
 
     /// A reply, after a change or without one.
@@ -88,14 +100,9 @@ impl Outcome {
         self
     }
 
-    /// A reply after the value was replaced.
-    pub(crate) fn replaced(reply: Reply) -> Self {
-        Self { reply, change: Change::Words, is_replaced: true }
-    }
-
     /// A reply without one.
     pub(crate) fn unchanged(reply: Reply) -> Self {
-        Self { reply, change: Change::None, is_replaced: false }
+        Self { reply, change: Change::None, expiry: Expiry::Kept }
     }
 }
 

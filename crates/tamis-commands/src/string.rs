@@ -4,7 +4,7 @@
 use tamis_resp::Reply;
 
 use crate::bitmap::{SparseBytes, is_backwards, places};
-use crate::run::{Env, Outcome, error};
+use crate::run::{Env, Expiry, Outcome, error};
 use crate::text;
 use crate::value::{Value, bytes, bytes_or_new};
 use crate::words::{Words, parse_integer};
@@ -65,13 +65,57 @@ pub(crate) fn len(value: Option<&Value>, _: Words<'_>, _: &Env<'_>) -> Reply {
     }
 }
 
-/// `SET key value`
-pub(crate) fn set(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_>) -> Outcome {
-    if words.len() > 3 {
-        return text::SET_OPTION.into();
+/// `SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT time | PXAT time | KEEPTTL]`
+pub(crate) fn set(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
+    let SetOptions { exists, gets, expiry } = match set_options(&words[3..], env.now_millis) {
+        Ok(options) => options,
+        Err(text) => return text.into(),
+    };
+    let before = match bytes(value.as_ref()) {
+        Err(text) if gets => return text.into(),
+        Ok(Some(bytes)) if gets => Reply::Bulk(bytes.to_vec(0..bytes.len())),
+        _ => Reply::Null,
+    };
+    if exists.is_some_and(|exists| exists != value.is_some()) {
+        return Outcome::unchanged(before);
     }
     *value = Some(Value::Bytes(words[2].to_vec().into()));
-    Outcome::replaced(Reply::ok())
+    let reply = if gets { before } else { Reply::ok() };
+    Outcome { expiry, ..Outcome::changed(reply) }
+}
+
+/// What `SET` is told besides key and value.
+struct SetOptions {
+    /// Whether there must be a value already, or must be none.
+    exists: Option<bool>,
+    /// Whether the value that was there is the answer.
+    gets: bool,
+    expiry: Expiry,
+}
+
+fn set_options(mut rest: Words<'_>, now_millis: u64) -> Result<SetOptions, text::Text> {
+    let (mut exists, mut gets, mut expiry) = (None, false, None);
+    while let [option, behind @ ..] = rest {
+        rest = behind;
+        match option.to_ascii_uppercase().as_slice() {
+            b"NX" if exists != Some(true) => exists = Some(false),
+            b"XX" if exists != Some(false) => exists = Some(true),
+            b"GET" => gets = true,
+            b"KEEPTTL" if expiry.is_none() => expiry = Some(Expiry::Kept),
+            name @ (b"EX" | b"PX" | b"EXAT" | b"PXAT") if expiry.is_none() => {
+                let [number, behind @ ..] = rest else { return Err(text::SYNTAX) };
+                rest = behind;
+                let number = parse_integer(number).ok_or(text::NO_INTEGER)?;
+                let unit = if name[0] == b'P' { 1 } else { 1000 };
+                let start = if name.ends_with(b"AT") { 0 } else { now_millis as i64 };
+                let at = number.checked_mul(unit).and_then(|millis| millis.checked_add(start));
+                let at = at.filter(|_| number > 0).ok_or(text::SET_EXPIRY)?;
+                expiry = Some(Expiry::At(at as u64));
+            }
+            _ => return Err(text::SYNTAX),
+        }
+    }
+    Ok(SetOptions { exists, gets, expiry: expiry.unwrap_or(Expiry::Never) })
 }
 
 /// `INCR key`

@@ -22,9 +22,8 @@ pub const NO_INTEGER: Text = "ERR value is not an integer or out of range";
 pub const OVERFLOW: Text = "ERR increment or decrement would overflow";
 /// `DECRBY` with a number that has no negative.
 pub const DECREMENT_OVERFLOW: Text = "ERR decrement would overflow";
-/// `SET` with an option.
-pub const SET_OPTION: Text =
-    "ERR this server keeps filters: SET takes a key and a value, use EXPIRE for a time";
+/// `SET` with a time that is none.
+pub const SET_EXPIRY: Text = "ERR invalid expire time in 'set' command";
 /// The words make no sense together.
 pub const SYNTAX: Text = "ERR syntax error";
 
@@ -96,6 +95,13 @@ pub mod bf {
     pub const BAD_DATA: Text = "ERR received bad data";
     /// `BF.LOADCHUNK`: the chunk begins outside the filter.
     pub const OUTSIDE: Text = "ERR invalid offset - no link found";
+    /// Not all chunks of the filter have come.
+    pub const ARRIVING: Text =
+        "ERR the filter is still being loaded: send its other chunks with BF.LOADCHUNK, or DEL it";
+    /// `BF.LOADCHUNK`: another chunk of a filter of Tamis is next.
+    pub const GAP: Text = "ERR the chunk does not go on where the last one ended: send what BF.SCANDUMP gave, in order";
+    /// `BF.LOADCHUNK`: all chunks of a filter of Tamis make none.
+    pub const TORN: Text = "ERR the chunks make no filter, so it is gone: it changed while it was dumped, dump it again";
     /// `BF.LOADCHUNK`: the chunk runs over the end of its layer.
     pub const TOO_LONG: Text = "ERR invalid chunk - Too big for current filter";
 }

@@ -3,6 +3,7 @@
 use tamis::{AnyFilter, Filter as _, RedisBloom, RedisCuckoo};
 use tamis_formats::TamisFile;
 
+use crate::arriving::Arriving;
 use crate::bitmap::SparseBytes;
 use crate::expandable::Expandable;
 use crate::text::{self, Text};
@@ -21,6 +22,8 @@ pub enum Value {
     Filter(Box<TamisFile>),
     /// A string: text, a number or a bitmap.
     Bytes(SparseBytes),
+    /// What `BF.LOADCHUNK` has brought so far.
+    Arriving(Box<Arriving>),
 }
 
 impl Value {
@@ -29,7 +32,7 @@ impl Value {
     pub fn type_name(&self) -> &'static str {
         match self {
             // As RedisBloom names its types: clients look for it.
-            Value::Bloom(_) | Value::RedisBloom(_) => "MBbloom--",
+            Value::Bloom(_) | Value::RedisBloom(_) | Value::Arriving(_) => "MBbloom--",
             Value::RedisCuckoo(_) => "MBbloomCF",
             Value::Filter(_) => "tamis-flt",
             Value::Bytes(_) => "string",
@@ -45,6 +48,7 @@ impl Value {
             Value::RedisCuckoo(_) => "rediscuckoo",
             Value::Filter(file) => file.filter.plan().kind().name(),
             Value::Bytes(_) => "string",
+            Value::Arriving(_) => "arriving",
         }
     }
 
@@ -66,6 +70,7 @@ impl Value {
                 filter => filter.len_words() * 8,
             },
             Value::Bytes(bytes) => bytes.memory_bytes(),
+            Value::Arriving(part) => part.bytes().len() as u64,
         }
     }
 }

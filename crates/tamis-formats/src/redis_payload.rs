@@ -1,4 +1,4 @@
-//! What `DUMP` gives of a filter of RedisBloom, or of a string, and `RESTORE` takes.
+//! What `DUMP` gives of a filter of RedisBloom, of a string, or of a filter of Tamis, and `RESTORE` takes.
 //!
 //! ```text
 //! | 7 | module id | opcode, value | opcode, value | ... | 0 | RDB version: u16 | CRC-64: u64 |
@@ -26,6 +26,8 @@ pub enum RedisValue {
     Cuckoo(RedisCuckoo),
     /// A string, such as a bitmap.
     String(Vec<u8>),
+    /// A value of a Tamis server, as bytes that only it reads.
+    Tamis(Vec<u8>),
 }
 
 /// Why bytes are not the payload of a filter or a string.
@@ -60,6 +62,8 @@ const STRING: u8 = 0;
 const MODULE_VALUE: u8 = 7;
 const BLOOM_ID: u64 = 0x3016_e5a2_89be_f804;
 const CUCKOO_ID: u64 = 0x3016_e5a2_8982_1404;
+/// What `tamis-flt`, version 1, makes of its name.
+const TAMIS_ID: u64 = 0xb5a9_a2b3_e7e5_b401;
 const VERSION: u64 = 4;
 
 /// The newest version of RDB that is read, and the one that is written: servers refuse newer ones than their own, and what
@@ -110,6 +114,7 @@ impl RedisValue {
         let filter = match id >> 10 {
             name if name == BLOOM_ID >> 10 => read_bloom(&mut from, version),
             name if name == CUCKOO_ID >> 10 => read_cuckoo(&mut from, version),
+            _ if id == TAMIS_ID => from.string().map(RedisValue::Tamis),
             _ => return Err(PayloadError::OtherType),
         };
         let is_whole = from.end();
@@ -130,6 +135,12 @@ impl RedisValue {
                 let mut to = Writer::new(MODULE_VALUE);
                 to.length(CUCKOO_ID);
                 write_cuckoo(&mut to, filter);
+                to.end()
+            }
+            RedisValue::Tamis(image) => {
+                let mut to = Writer::new(MODULE_VALUE);
+                to.length(TAMIS_ID);
+                to.string(image);
                 to.end()
             }
             RedisValue::String(bytes) => {

@@ -93,7 +93,7 @@ fn a_payload_takes_no_more_memory_than_allowed() {
             RedisValue::Cuckoo(cuckoo) => {
                 cuckoo.size_bytes() - 40 - 16 * cuckoo.sub_filters() as u64
             }
-            RedisValue::String(bytes) => bytes.len() as u64,
+            RedisValue::String(bytes) | RedisValue::Tamis(bytes) => bytes.len() as u64,
         };
         assert!(RedisValue::from_payload(&payload, bytes).is_ok());
         assert_eq!(RedisValue::from_payload(&payload, bytes - 1), Err(PayloadError::Value));

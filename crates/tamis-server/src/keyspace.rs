@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use foldhash::fast::RandomState;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-use tamis_commands::{Change, Outcome, Value};
+use tamis_commands::{Change, Expiry, Outcome, Value};
 
 /// All keys of a server.
 #[derive(Debug)]
@@ -249,8 +249,11 @@ macro_rules! one_key {
             ) -> Outcome {
                 self.0.write_if(key, now_millis, |value, expires| {
                     let outcome = run(value);
-                    if outcome.is_replaced || value.is_none() {
-                        *expires = None;
+                    match outcome.expiry {
+                        _ if value.is_none() => *expires = None,
+                        Expiry::Kept => {}
+                        Expiry::Never => *expires = None,
+                        Expiry::At(millis) => *expires = Some(millis),
                     }
                     let has_changed = outcome.change != Change::None;
                     (outcome, has_changed)

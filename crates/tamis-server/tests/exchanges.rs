@@ -329,6 +329,88 @@ fn recorded_payloads_are_restored_and_dumped() {
 }
 
 #[test]
+fn filters_of_ours_are_dumped_in_chunks_and_as_payloads() {
+    let server = start(1);
+    let mut client = connect(&server);
+    let items: Vec<String> = (0..3000).map(|i| format!("item:{i}")).collect();
+    let add = |client: &mut Client, key: &str| {
+        let words: Vec<&str> =
+            ["BF.MADD", key].into_iter().chain(items.iter().map(String::as_str)).collect();
+        client.say(&words);
+    };
+    // Of 40 MB, so of three chunks; one that has grown; one that grew from the start; one of TM.
+    client.say(&["BF.RESERVE", "large", "0.001", "20000000"]);
+    client.say(&["BF.RESERVE", "grown", "0.01", "1000"]);
+    client.say(&["TM.RESERVE", "window", "KIND", "window", "WINDOW", "5000", "ITEMS"]);
+    for key in ["large", "grown", "unasked", "window"] {
+        add(&mut client, key);
+        let ask: Vec<&str> = items.iter().map(String::as_str).chain(["a", "b", "c"]).collect();
+        let ask =
+            |key| -> Vec<&str> { ["BF.MEXISTS", key].into_iter().chain(ask.clone()).collect() };
+        let expected = client.say(&ask(key));
+
+        let mut iterator = 0;
+        let mut chunks = 0;
+        loop {
+            let Reply::Array(pair) = client.say(&["BF.SCANDUMP", key, &iterator.to_string()])
+            else {
+                panic!("{key}")
+            };
+            let [Reply::Integer(next), Reply::Bulk(data)] = &pair[..] else { panic!("{pair:?}") };
+            if *next == 0 {
+                assert!(data.is_empty());
+                break;
+            }
+            let load = |iterator: i64| {
+                let iterator = iterator.to_string().into_bytes();
+                vec![b"BF.LOADCHUNK".to_vec(), b"copy".to_vec(), iterator, data.clone()]
+            };
+            if chunks > 0 {
+                // What is on its way may hold anything, and says so.
+                assert_eq!(client.say(&["BF.EXISTS", "copy", "none"]), Reply::Integer(1));
+                let Reply::Error(text) = client.say(&["BF.ADD", "copy", "x"]) else { panic!() };
+                assert!(text.contains("still being loaded"), "{text}");
+                let Reply::Error(text) = client.say(&load(next + 1)) else { panic!() };
+                assert!(text.contains("in order"), "{text}");
+            }
+            assert_eq!(client.say(&load(*next)), Reply::ok(), "{key} {iterator}");
+            iterator = *next;
+            chunks += 1;
+        }
+        assert_eq!(chunks, if key == "large" { 4 } else { 2 });
+        assert_eq!(client.say(&ask("copy")), expected);
+        assert_eq!(client.say(&["BF.CARD", "copy"]), client.say(&["BF.CARD", key]));
+
+        let Reply::Bulk(payload) = client.say(&["DUMP", key]) else { panic!("{key}") };
+        let words = vec![b"RESTORE".to_vec(), b"restored".to_vec(), b"0".to_vec(), payload];
+        assert_eq!(client.say(&words), Reply::ok());
+        assert_eq!(client.say(&ask("restored")), expected);
+        assert_eq!(client.say(&["DEL", "copy", "restored"]), Reply::Integer(2));
+    }
+}
+
+#[test]
+fn chunks_that_make_no_filter_leave_none() {
+    let server = start(1);
+    let mut client = connect(&server);
+    let header = |len: u64| [b"TAMISDMP".to_vec(), len.to_le_bytes().to_vec()].concat();
+    let load = |iterator: &str, data: &[u8]| {
+        vec![b"BF.LOADCHUNK".to_vec(), b"k".to_vec(), iterator.into(), data.to_vec()]
+    };
+    for len in [0, u64::MAX, 1 << 60] {
+        let reply = client.say(&load("1", &header(len)));
+        assert_eq!(reply, Reply::error("ERR received bad data"), "{len}");
+    }
+    assert_eq!(client.say(&load("1", &header(8))), Reply::ok());
+    assert!(matches!(client.say(&load("10", b"nine byte")), Reply::Error(_)));
+    assert!(matches!(client.say(&load("1", b"")), Reply::Error(_)));
+    assert!(matches!(client.say(&["BF.SCANDUMP", "k", "0"]), Reply::Error(_)));
+    let Reply::Error(text) = client.say(&load("9", b"no value")) else { panic!() };
+    assert!(text.contains("make no filter"), "{text}");
+    assert_eq!(client.say(&["EXISTS", "k"]), Reply::Integer(0));
+}
+
+#[test]
 fn every_command_of_the_table_is_answered() {
     let server = start(1);
     for command in COMMANDS {

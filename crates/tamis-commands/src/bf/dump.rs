@@ -3,6 +3,7 @@
 use tamis::{RedisBloom, RedisChunkError};
 use tamis_resp::Reply;
 
+use crate::arriving::{Arriving, JoinError, chunk};
 use crate::run::{Env, Outcome, error};
 use crate::text::{self, bf};
 use crate::value::Value;
@@ -10,36 +11,63 @@ use crate::words::{Words, parse_integer};
 
 /// `BF.SCANDUMP key iterator`
 pub(crate) fn scan_dump(value: Option<&Value>, words: Words<'_>, _: &Env<'_>) -> Reply {
-    let filter = match value {
+    let value = match value {
         None => return error(text::NOT_FOUND),
-        Some(Value::RedisBloom(filter)) => filter,
+        Some(value @ (Value::RedisBloom(_) | Value::Bloom(_) | Value::Filter(_))) => value,
+        Some(Value::Arriving(_)) => return error(bf::ARRIVING),
         Some(_) => return error(text::WRONG_TYPE),
     };
     let Some(position) = parse_integer(words[2]) else { return error(bf::POSITION) };
-    let (next, bytes) = match position {
-        0 => (1, filter.header()),
-        _ => filter.chunk(position).unwrap_or((0, Vec::new())),
+    let chunk = match value {
+        Value::RedisBloom(filter) if position == 0 => Some((1, filter.header())),
+        Value::RedisBloom(filter) => filter.chunk(position),
+        value => chunk(value, position),
     };
+    let (next, bytes) = chunk.unwrap_or((0, Vec::new()));
     Reply::Array(vec![Reply::Integer(next), Reply::Bulk(bytes)])
 }
 
 /// `BF.LOADCHUNK key iterator data`
-pub(crate) fn load_chunk(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_>) -> Outcome {
+pub(crate) fn load_chunk(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
     let Some(position) = parse_integer(words[2]) else { return bf::LOAD_POSITION.into() };
     match value {
-        None if position == 1 => match RedisBloom::from_header(words[3]) {
-            Ok(filter) => {
-                *value = Some(Value::RedisBloom(Box::new(filter)));
-                Outcome::changed(Reply::ok())
+        None if position == 1 => {
+            let max_bytes = env.settings.max_filter_bytes;
+            let arriving = Arriving::from_header(words[3], max_bytes);
+            let begun = match arriving {
+                Some(arriving) => Some(Value::Arriving(Box::new(arriving))),
+                None => RedisBloom::from_header(words[3])
+                    .ok()
+                    .map(|filter| Value::RedisBloom(Box::new(filter))),
+            };
+            match begun {
+                Some(begun) => {
+                    *value = Some(begun);
+                    Outcome::changed(Reply::ok())
+                }
+                None => bf::BAD_DATA.into(),
             }
-            Err(_) => bf::BAD_DATA.into(),
-        },
+        }
         None => text::NOT_FOUND.into(),
         Some(Value::RedisBloom(filter)) => match filter.load_chunk(position, words[3]) {
             Ok(()) => Outcome::changed(Reply::ok()),
             Err(RedisChunkError::Outside) => bf::OUTSIDE.into(),
             Err(RedisChunkError::TooLong) => bf::TOO_LONG.into(),
             Err(_) => bf::BAD_DATA.into(),
+        },
+        Some(Value::Arriving(arriving)) => match arriving.join(position, words[3]) {
+            Ok(None) => Outcome::changed(Reply::ok()),
+            Ok(whole) => {
+                *value = whole;
+                Outcome::changed(Reply::ok())
+            }
+            Err(JoinError::Gap) => bf::GAP.into(),
+            Err(JoinError::Memory) => text::NO_MEMORY_FOR_FILTER.into(),
+            Err(JoinError::Value) => {
+                // No further chunk could mend it.
+                *value = None;
+                Outcome::changed(error(bf::TORN))
+            }
         },
         Some(_) => text::WRONG_TYPE.into(),
     }

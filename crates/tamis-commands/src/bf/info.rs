@@ -46,6 +46,7 @@ pub(crate) fn info(value: Option<&Value>, words: Words<'_>, env: &Env<'_>) -> Re
             Some(items_of(file, env.now_millis)),
             None,
         ],
+        Value::Arriving(_) => return error(bf::ARRIVING),
         Value::RedisCuckoo(_) | Value::Bytes(_) => return error(text::WRONG_TYPE),
     };
     let number = |i: usize| {

@@ -5,7 +5,7 @@ use tamis_resp::Reply;
 
 use super::reserve::{Options, parse_rate};
 use crate::expandable::ExpandError;
-use crate::run::{Change, Env, Outcome};
+use crate::run::{Change, Env, Expiry, Outcome};
 use crate::settings::{MAX_CAPACITY, MAX_EXPANSION};
 use crate::text::{self, Text, bf};
 use crate::tm::insert_filter;
@@ -145,7 +145,7 @@ pub(crate) fn insert_items(
                 (false, true) => Change::None,
                 (false, false) => Change::Inserted(hashes),
             };
-            Outcome { reply, change, is_replaced: false }
+            Outcome { reply, change, expiry: Expiry::Kept }
         }
         Value::Filter(file) => insert_filter(file, items, env, bf::FULL),
         Value::RedisBloom(filter) => {
@@ -161,6 +161,7 @@ pub(crate) fn insert_items(
             });
             Outcome::changed(Reply::Array(replies))
         }
+        Value::Arriving(_) => bf::ARRIVING.into(),
         Value::RedisCuckoo(_) | Value::Bytes(_) => text::WRONG_TYPE.into(),
     }
 }

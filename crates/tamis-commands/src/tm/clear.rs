@@ -17,6 +17,7 @@ pub(crate) fn clear(value: &mut Option<Value>, _: Words<'_>, env: &Env<'_>) -> O
     let cleared = match value {
         None => return tm::NOT_FOUND.into(),
         Some(Value::Bytes(_)) => return text::WRONG_TYPE.into(),
+        Some(Value::Arriving(_)) => return text::bf::ARRIVING.into(),
         Some(Value::Bloom(filter)) => {
             filter.emptied().map(|empty| **filter = empty).map_err(tm::because)
         }

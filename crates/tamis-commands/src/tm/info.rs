@@ -35,6 +35,7 @@ pub(crate) fn info(value: Option<&Value>, _: Words<'_>, env: &Env<'_>) -> Reply 
     let bytes = value.memory_bytes();
     let facts = match value {
         Value::Bytes(_) => return error(text::WRONG_TYPE),
+        Value::Arriving(_) => return error(text::bf::ARRIVING),
         Value::Bloom(filter) => of_expandable(filter),
         Value::RedisBloom(filter) => of_redis_bloom(filter),
         Value::RedisCuckoo(filter) => of_redis_cuckoo(filter),

@@ -14,10 +14,10 @@ pub(super) fn dump(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply
             Some(Value::RedisBloom(filter)) => RedisValue::Bloom((**filter).clone()),
             Some(Value::RedisCuckoo(filter)) => RedisValue::Cuckoo((**filter).clone()),
             Some(Value::Bytes(bytes)) => RedisValue::String(bytes.to_vec(0..bytes.len())),
-            Some(_) => {
-                return Reply::error(
-                    "ERR only filters of RedisBloom's layout can be dumped: see bf-layout, and TM.DUMP for others",
-                );
+            Some(value) => {
+                let mut image = Vec::new();
+                value.write_image(&mut image).expect("memory takes all");
+                RedisValue::Tamis(image)
             }
         };
         Reply::Bulk(value.to_payload())
@@ -56,6 +56,12 @@ pub(super) fn restore(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Re
         Ok(RedisValue::Bloom(filter)) => Value::RedisBloom(Box::new(filter)),
         Ok(RedisValue::Cuckoo(filter)) => Value::RedisCuckoo(Box::new(filter)),
         Ok(RedisValue::String(bytes)) => Value::Bytes(bytes.into()),
+        Ok(RedisValue::Tamis(image)) => {
+            match Value::read_image(&mut &image[..], image.len() as u64) {
+                Ok(value) => value,
+                Err(_) => return Reply::error("ERR Bad data format"),
+            }
+        }
         Err(PayloadError::Checksum) => {
             return Reply::error("ERR DUMP payload version or checksum are wrong");
         }

@@ -20,6 +20,7 @@ pub(super) fn run(
     let now = env.now_millis;
     Some(match name {
         "BITOP" => super::bitop::bitop(words, env, keys),
+        "COPY" => copy(words, env, keys),
         "DBSIZE" => Reply::Integer(with_keys!(keys, keys => keys.len()) as i64),
         "DEL" | "UNLINK" => count(words, |key| with_keys!(keys, keys => keys.remove(key, now))),
         "DUMP" => super::dump::dump(words, env, keys),
@@ -104,6 +105,8 @@ pub(super) fn log(
             log_image(durable, words[2], env, keys);
             durable.log.append_command(&[b"DEL", words[1]], env);
         }
+        // Or have the copy, or what it is of, from another moment.
+        "COPY" if durable.is_saving() => log_image(durable, words[2], env, keys),
         "BITOP" if durable.is_saving() => log_image(durable, words[2], env, keys),
         // Or have one filter from before and the other from after.
         "TM.MERGE" if durable.is_saving() => log_image(durable, words[1], env, keys),
@@ -208,7 +211,7 @@ pub(super) fn must_wait(
     keys: Keys<'_, '_>,
 ) -> Option<Reply> {
     let is_saving = server.durable.as_ref().is_some_and(Durable::is_saving);
-    if !is_saving || !(name.starts_with("RENAME") || name == "TM.MERGE") {
+    if !is_saving || !(name.starts_with("RENAME") || name == "TM.MERGE" || name == "COPY") {
         return None;
     }
     let bytes_of = |key: &&[u8]| {
@@ -216,10 +219,9 @@ pub(super) fn must_wait(
             keys.read(key, env.now_millis, |value| value.map_or(0, Value::memory_bytes))
         })
     };
-    words[1..]
-        .iter()
-        .any(|key| bytes_of(key) > MAX_IMAGE_BYTES)
-        .then(|| Reply::error("ERR a snapshot is being saved: move so large a value after it"))
+    words[1..].iter().any(|key| bytes_of(key) > MAX_IMAGE_BYTES).then(|| {
+        Reply::error("ERR a snapshot is being saved: move or copy so large a value after it")
+    })
 }
 
 fn rename(name: &str, words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
@@ -237,6 +239,46 @@ fn rename(name: &str, words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Re
     }
     keys.rename(from, to, now);
     Reply::ok()
+}
+
+/// `COPY source destination [DB 0] [REPLACE]`
+fn copy(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
+    let Keys::Exclusive(keys) = keys else { unreachable!("it runs alone") };
+    let (from, to, now) = (words[1], words[2], env.now_millis);
+    let mut replaces = false;
+    let mut rest = &words[3..];
+    while let [option, behind @ ..] = rest {
+        rest = match (option.to_ascii_uppercase().as_slice(), behind) {
+            (b"REPLACE", rest) => {
+                replaces = true;
+                rest
+            }
+            (b"DB", [number, rest @ ..]) => match parse_integer(number) {
+                Some(0) => rest,
+                Some(_) => return Reply::error("ERR DB index is out of range"),
+                None => return Reply::error(text::NO_INTEGER),
+            },
+            _ => return syntax_error(),
+        };
+    }
+    if from == to {
+        return Reply::error("ERR source and destination objects are the same");
+    }
+    let is_there = |key| keys.read(key, now, |value| value.is_some());
+    if !is_there(from) || is_there(to) && !replaces {
+        return Reply::Integer(0);
+    }
+    let mut image = Vec::new();
+    keys.read(from, now, |value| {
+        value.expect("just seen").write_image(&mut image).expect("memory takes all");
+    });
+    let Ok(value) = Value::read_image(&mut &image[..], image.len() as u64) else {
+        return Reply::error(text::NO_MEMORY_FOR_FILTER);
+    };
+    let expires = keys.expires_millis(from, now).flatten();
+    keys.write(to, now, |slot| *slot = Some(value));
+    keys.expiry(to, now, |at| *at = expires);
+    Reply::Integer(1)
 }
 
 fn merge(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {

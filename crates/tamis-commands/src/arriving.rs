@@ -1,0 +1,93 @@
+//! A filter of ours on its way: `BF.SCANDUMP` gives its image in chunks, which `BF.LOADCHUNK` joins.
+//!
+//! ```text
+//! header   | "TAMISDMP" | length of the image: u64 |
+//! chunks   | image, 16 MiB at a time |
+//! ```
+//!
+//! RedisBloom's header begins with the number of items, which never is as large as our name.
+
+use crate::image::ImageError;
+use crate::value::Value;
+
+/// A filter of which only the first chunks have come. Every item may be in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arriving {
+    len_bytes: u64,
+    bytes: Vec<u8>,
+}
+
+const MAGIC: &[u8; 8] = b"TAMISDMP";
+
+/// The longest chunk, as RedisBloom's.
+const MAX_CHUNK_BYTES: usize = 16 << 20;
+
+/// Why a chunk cannot be joined to those that came before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JoinError {
+    /// It does not begin where they end.
+    Gap,
+    /// All have come, and are no filter: it was changed while it was dumped, or a chunk was.
+    Value,
+    /// There is not enough memory.
+    Memory,
+}
+
+impl Arriving {
+    /// Begins with a header; `None` if it is none of ours, or of more than `max_bytes`.
+    pub(crate) fn from_header(header: &[u8], max_bytes: u64) -> Option<Self> {
+        let len = header.strip_prefix(MAGIC)?.try_into().ok().map(u64::from_le_bytes)?;
+        // An image is little longer than what it is of.
+        (1..=max_bytes.saturating_add(1 << 20))
+            .contains(&len)
+            .then(|| Self { len_bytes: len, bytes: Vec::new() })
+    }
+
+    /// Joins what another has; `None` if that is too much.
+    pub(crate) fn from_parts(len_bytes: u64, bytes: Vec<u8>) -> Option<Self> {
+        ((bytes.len() as u64) < len_bytes).then_some(Self { len_bytes, bytes })
+    }
+
+    /// Returns how many bytes the whole image has.
+    #[must_use]
+    pub fn len_bytes(&self) -> u64 {
+        self.len_bytes
+    }
+
+    /// Returns the bytes that have come.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Joins the chunk that ends before byte `position`, counted from 1; returns the value once it is whole.
+    pub(crate) fn join(&mut self, position: i64, chunk: &[u8]) -> Result<Option<Value>, JoinError> {
+        let end = (self.bytes.len() + chunk.len()) as u64;
+        if chunk.is_empty() || u64::try_from(position) != Ok(end + 1) || end > self.len_bytes {
+            return Err(JoinError::Gap);
+        }
+        self.bytes.try_reserve(chunk.len()).map_err(|_| JoinError::Memory)?;
+        self.bytes.extend_from_slice(chunk);
+        if end < self.len_bytes {
+            return Ok(None);
+        }
+        match Value::read_image(&mut &self.bytes[..], end) {
+            Ok(Value::Arriving(_)) => Err(JoinError::Value),
+            Ok(value) => Ok(Some(value)),
+            Err(ImageError::Memory) => Err(JoinError::Memory),
+            Err(_) => Err(JoinError::Value),
+        }
+    }
+}
+
+/// Returns what `BF.SCANDUMP` gives of a filter of ours at a position, and the next one; `None` behind the end.
+pub(crate) fn chunk(value: &Value, position: i64) -> Option<(i64, Vec<u8>)> {
+    if position == 0 {
+        let mut header = MAGIC.to_vec();
+        header.extend(value.image_bytes().to_le_bytes());
+        return Some((1, header));
+    }
+    let start = u64::try_from(position).ok()?.checked_sub(1)?;
+    let part = value.image_part(start, MAX_CHUNK_BYTES);
+    if part.is_empty() { None } else { Some((position + part.len() as i64, part)) }
+}
