@@ -137,7 +137,7 @@ pub fn run(args: &Args) -> Outcome {
 fn configure(args: &Args) -> Result<Config, Failure> {
     let mut config = Config::default();
     if let Some(path) = &args.config {
-        read(path, &mut config)?;
+        config.read_file(path).map_err(Failure::new)?;
     }
     for (name, value) in args.given() {
         config
@@ -153,27 +153,6 @@ fn configure(args: &Args) -> Result<Config, Failure> {
             .map_err(|error| Failure::new(format!("--set {option}: {error}")))?;
     }
     Ok(config)
-}
-
-fn read(path: &Path, config: &mut Config) -> Result<(), Failure> {
-    let fail = |error: &dyn std::fmt::Display| Failure::new(format!("{}: {error}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| fail(&error))?;
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
-        let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
-        fail(&format_args!("line {line}: {}", error.message()))
-    })?;
-    for (name, value) in table {
-        let value = match value {
-            toml::Value::String(text) => text,
-            toml::Value::Boolean(is_on) => if is_on { "yes" } else { "no" }.to_owned(),
-            toml::Value::Array(all) => {
-                all.iter().filter_map(toml::Value::as_str).collect::<Vec<_>>().join(" ")
-            }
-            other => other.to_string(),
-        };
-        config.set(&name, &value).map_err(|error| fail(&format_args!("{name}: {error}")))?;
-    }
-    Ok(())
 }
 
 /// Tells systemd that the server is ready, if that started it (`Type=notify`).

@@ -90,6 +90,13 @@ fn options_come_from_a_file_the_environment_and_flags() {
         let pair = Reply::Array(vec![Reply::bulk(name), Reply::bulk(value)]);
         assert_eq!(client.say(&["CONFIG", "GET", name]), pair);
     }
+    assert_eq!(client.say(&["CONFIG", "SET", "bf-error-rate", "0.03"]), Reply::ok());
+    assert_eq!(client.say(&["CONFIG", "REWRITE"]), Reply::ok());
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        text.starts_with("maxclients = 9\nbf-error-rate = 0.03\nappendonly = false\n"),
+        "{text}"
+    );
     std::fs::write(&file, "maxclients = 7\nport = {}\n").unwrap();
     let text = refused(&["--config", file.to_str().unwrap()]);
     assert!(text.contains("tamis.toml: port"), "{text}");

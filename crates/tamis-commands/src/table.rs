@@ -493,7 +493,7 @@ pub static COMMANDS: &[Command] = &[
         flags: &[Admin, Loading],
         categories: &[AdminGroup, Dangerous],
         keys: Keys::NONE,
-        syntax: "GET pattern [pattern ...] | SET name value [name value ...] | RESETSTAT",
+        syntax: "GET pattern [pattern ...] | SET name value [name value ...] | REWRITE | RESETSTAT",
         summary: "Reads and changes the server's options",
         complexity: "O(n), n the number of options",
         since: "2.0.0",

@@ -38,6 +38,8 @@ pub struct Config {
     pub rewrite_bytes: u64,
     /// `bf-*` and `cf-*`.
     pub filters: Settings,
+    /// The file that options were [read](Self::read_file) from, which `CONFIG REWRITE` writes.
+    pub file: Option<PathBuf>,
 }
 
 impl Default for Config {
@@ -56,6 +58,7 @@ impl Default for Config {
             sync: Sync::EverySecond,
             rewrite_bytes: 64 << 20,
             filters: Settings::default(),
+            file: None,
         }
     }
 }

@@ -10,6 +10,7 @@
 
 mod clients;
 mod config;
+mod config_file;
 mod connection;
 mod durability;
 mod durable;

@@ -83,7 +83,11 @@ pub(super) fn config(session: &mut Session, words: Words<'_>) -> Reply {
             }
             Reply::ok()
         }
-        b"GET" | b"SET" | b"RESETSTAT" => {
+        b"REWRITE" if words.len() == 2 => match session.server.config().rewrite_file() {
+            Ok(()) => Reply::ok(),
+            Err(error) => Reply::error(format!("ERR the config file is as it was: {error}")),
+        },
+        b"GET" | b"SET" | b"RESETSTAT" | b"REWRITE" => {
             let name = String::from_utf8_lossy(words[1]).to_ascii_lowercase();
             tamis_commands::text::wrong_arity(&format!("config|{name}"))
         }

@@ -1,0 +1,167 @@
+//! The options in a TOML file: read at the start, and written back by `CONFIG REWRITE`.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use toml_edit::{DocumentMut, Item, Value};
+
+use crate::config::Config;
+
+impl Config {
+    /// Reads options from a TOML file, such as `port = 7000` and `maxmemory = "2gb"`, over those that are set; the
+    /// file is what `CONFIG REWRITE` writes to.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, where in the file.
+    pub fn read_file(&mut self, path: &Path) -> Result<(), String> {
+        let fail = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        let text = fs::read_to_string(path).map_err(|error| fail(&error))?;
+        let line_of = |start: usize| text.bytes().take(start).filter(|&c| c == b'\n').count() + 1;
+        let document = toml_edit::Document::parse(&*text).map_err(|error| {
+            let line = error.span().map_or(1, |span| line_of(span.start));
+            fail(&format_args!("line {line}: {}", error.message()))
+        })?;
+        for (name, item) in document.iter() {
+            let value = text_of(item).ok_or_else(|| {
+                fail(&format_args!("{name}: an option takes a text, a number, true or false"))
+            })?;
+            self.set(name, &value).map_err(|error| fail(&format_args!("{name}: {error}")))?;
+        }
+        self.file = Some(path.to_owned());
+        Ok(())
+    }
+
+    /// Writes the options that differ from the file it was read from, or from the defaults, into that file, whose
+    /// comments and order stay; the file is replaced whole or not at all.
+    ///
+    /// # Errors
+    ///
+    /// Why it could not.
+    pub fn rewrite_file(&self) -> io::Result<()> {
+        let Some(path) = &self.file else {
+            return Err(io::Error::other("the server was started without --config"));
+        };
+        // What a link names is replaced, not the link.
+        let path = fs::canonicalize(path)?;
+        let text = fs::read_to_string(&path)?;
+        let mut document: DocumentMut = text.parse().map_err(io::Error::other)?;
+        let defaults: Vec<(&str, String)> = Config::default().all().collect();
+        for ((name, value), (_, default)) in self.all().zip(defaults) {
+            let told = document.get(name).and_then(text_of);
+            let is_told = told.is_some_and(|told| {
+                let mut config = Config::default();
+                config.set(name, &told).is_ok()
+                    && config.all().any(|(other, its)| (other, &its) == (name, &value))
+            });
+            if is_told || document.get(name).is_none() && value == default {
+                continue;
+            }
+            let mut new = Item::from(match (value.parse::<i64>(), value.as_str()) {
+                (Ok(number), _) => Value::from(number),
+                (_, "yes") => true.into(),
+                (_, "no") => false.into(),
+                _ => match value.parse::<f64>() {
+                    Ok(number) if number.is_finite() => number.into(),
+                    _ => value.into(),
+                },
+            });
+            // The comment behind the value is about the option.
+            if let (Some(old), Some(new)) =
+                (document.get(name).and_then(Item::as_value), new.as_value_mut())
+            {
+                *new.decor_mut() = old.decor().clone();
+            }
+            document[name] = new;
+        }
+        replace(&path, document.to_string().as_bytes())
+    }
+}
+
+/// Returns an option's value as a flag would have it.
+fn text_of(item: &Item) -> Option<String> {
+    Some(match item.as_value()? {
+        Value::String(text) => text.value().clone(),
+        Value::Boolean(is_on) => if *is_on.value() { "yes" } else { "no" }.to_owned(),
+        Value::Array(all) => {
+            let all: Option<Vec<&str>> = all.iter().map(Value::as_str).collect();
+            all?.join(" ")
+        }
+        Value::Integer(number) => number.value().to_string(),
+        Value::Float(number) => number.value().to_string(),
+        _ => return None,
+    })
+}
+
+/// Writes a file that is there under its name whole or not at all, with the rights of the one before.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let beside = path.with_extension("toml.part");
+    let write = || {
+        let mut file = File::create(&beside)?;
+        file.set_permissions(fs::metadata(path)?.permissions())?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&beside, path)
+    };
+    write().inspect_err(|_| _ = fs::remove_file(&beside))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_written_back_with_its_comments() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tamis.toml");
+        let text = "# ours\nport = 7000 # not 6379\nmaxmemory = \"2gb\"\nappendonly = false\n";
+        fs::write(&path, text).unwrap();
+        let mut config = Config::default();
+        config.read_file(&path).unwrap();
+        assert_eq!((config.port, config.max_memory_bytes), (7000, 2 << 30));
+        config.rewrite_file().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), text, "nothing has changed");
+
+        for (name, value) in [
+            ("maxmemory", "3gb"),
+            ("timeout", "60"),
+            ("port", "7001"),
+            ("requirepass", "a\"b\n# c"),
+        ] {
+            config.set(name, value).unwrap();
+        }
+        config.rewrite_file().unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(
+            text.starts_with("# ours\nport = 7001 # not 6379\nmaxmemory = 3221225472\n"),
+            "{text}"
+        );
+        let mut again = Config::default();
+        again.read_file(&path).unwrap();
+        assert_eq!(again, config);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tamis.toml");
+        for (text, told) in [
+            ("port = 7000\nport = 7001\n", "line 2: "),
+            ("port = \n", "line 1: "),
+            ("colour = \"red\"\n", "colour: there is no option"),
+            ("port = 70000\n", "port: argument must be 0 to 65535"),
+            ("[server]\nport = 1\n", "server: an option takes a text"),
+            ("bind = [1]\n", "bind: an option takes a text"),
+        ] {
+            fs::write(&path, text).unwrap();
+            let error = Config::default().read_file(&path).unwrap_err();
+            assert!(error.starts_with(&path.display().to_string()), "{error}");
+            assert!(error.contains(told), "{text:?}: {error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+        }
+        assert!(Config::default().rewrite_file().is_err(), "there is no file");
+        assert!(Config::default().read_file(dir.path()).is_err(), "a folder");
+    }
+}
