@@ -19,6 +19,7 @@ use std::time::Duration;
 use foldhash::fast::RandomState;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tamis_commands::{Change, Expiry, Outcome, Value};
+use tokio::sync::watch;
 
 /// All keys of a server.
 #[derive(Debug)]
@@ -30,6 +31,9 @@ pub struct Keyspace {
     memory_bytes: AtomicI64,
     /// Counts changes, so that watched keys are told apart from changed ones.
     changes: AtomicU64,
+    /// The key whose value somebody reads for long. It is told while nobody has the keys, so whoever has them and is
+    /// about to take that value exclusively sees it, and can [wait](Self::until_free) without holding up others.
+    lent: watch::Sender<Option<Box<[u8]>>>,
 }
 
 type Shard = RwLock<HashMap<Box<[u8]>, Arc<Cell>, RandomState>>;
@@ -89,6 +93,7 @@ impl Keyspace {
             hasher: hasher.clone(),
             memory_bytes: AtomicI64::new(0),
             changes: AtomicU64::new(1),
+            lent: watch::Sender::new(None),
         }
     }
 
@@ -102,6 +107,39 @@ impl Keyspace {
     #[must_use]
     pub fn exclusive(&self) -> Exclusive<'_> {
         Exclusive(self, self.gate.write())
+    }
+
+    /// Waits until none of these keys is lent for long. It may be again by then: see [`Shared::is_lent`].
+    pub(crate) async fn until_free(&self, is_meant: impl Fn(&[u8]) -> bool) {
+        let mut lent = self.lent.subscribe();
+        _ = lent.wait_for(|lent| !lent.as_deref().is_some_and(&is_meant)).await;
+    }
+
+    /// Waits until no one is alone with the keys, nor reads the value of this one for long.
+    pub(crate) async fn shared_to_change(&self, key: &[u8]) -> Shared<'_> {
+        loop {
+            let keys = self.shared();
+            if !keys.is_lent(key) {
+                return keys;
+            }
+            drop(keys);
+            self.until_free(|lent| lent == key).await;
+        }
+    }
+
+    /// Waits until all others are done, and no one reads the value of one of these keys for long.
+    pub(crate) async fn exclusive_to_change(
+        &self,
+        is_meant: impl Fn(&[u8]) -> bool,
+    ) -> Exclusive<'_> {
+        loop {
+            let keys = self.exclusive();
+            if !self.lent.borrow().as_deref().is_some_and(&is_meant) {
+                return keys;
+            }
+            drop(keys);
+            self.until_free(&is_meant).await;
+        }
     }
 
     /// Returns the memory of all values, in bytes.
@@ -199,6 +237,13 @@ impl Default for Keyspace {
 macro_rules! one_key {
     ($access:ident) => {
         impl $access<'_> {
+            /// Tells whether somebody reads the value of a key for long: whoever takes it exclusively would wait, and
+            /// everyone behind. As long as the keys are held it does not become so.
+            #[must_use]
+            pub fn is_lent(&self, key: &[u8]) -> bool {
+                self.0.lent.borrow().as_deref() == Some(key)
+            }
+
             /// Lends the value of a key shared; `None` if there is none.
             pub fn read<R>(
                 &self,
@@ -404,34 +449,15 @@ impl Keyspace {
         SHARDS
     }
 
-    /// Lends the entries of one part shared, one after the other: key, value and time, each at a moment that
-    /// `is_settled` agrees to. Keys that come or go meanwhile may be among them or not.
-    pub(crate) fn each_entry<E>(
-        &self,
-        part: usize,
-        is_settled: impl Fn() -> bool,
-        mut each: impl FnMut(&[u8], &Value, Option<u64>) -> Result<(), E>,
-    ) -> Result<(), E> {
+    /// Returns the keys of one part, to read their values one after the other. Keys that come or go meanwhile may be
+    /// among them or not.
+    pub(crate) fn entries(&self, part: usize) -> impl Iterator<Item = Entry<'_>> {
         let cells: Vec<(Box<[u8]>, Arc<Cell>)> = self.shards[part]
             .read()
             .iter()
             .map(|(key, cell)| (key.clone(), cell.clone()))
             .collect();
-        for (key, cell) in cells {
-            loop {
-                let state = cell.state.read();
-                if !is_settled() {
-                    drop(state);
-                    std::thread::sleep(Duration::from_micros(50));
-                    continue;
-                }
-                if let Some(value) = &state.value {
-                    each(&key, value, state.expires_millis)?;
-                }
-                break;
-            }
-        }
-        Ok(())
+        cells.into_iter().map(|(key, cell)| Entry { keyspace: self, key, cell })
     }
 
     /// Takes out what has expired, in one part; returns how many keys.
@@ -444,11 +470,66 @@ impl Keyspace {
                 |cell: &Cell| cell.state.try_read().is_some_and(|it| it.is_expired(now_millis));
             shard.iter().filter(|(_, cell)| is_expired(cell)).map(|(key, _)| key.clone()).collect()
         };
-        for key in &expired {
+        for key in expired.iter().filter(|key| !keys.is_lent(key)) {
             // Writing finds it expired.
             keys.write(key, now_millis, |_| ());
         }
         expired.len()
+    }
+}
+
+/// A key that was there when the keys of its part were read.
+pub(crate) struct Entry<'k> {
+    keyspace: &'k Keyspace,
+    pub key: Box<[u8]>,
+    cell: Arc<Cell>,
+}
+
+/// Values above this are lent for long: reading them takes more than a moment.
+const LARGE_BYTES: u64 = 256 << 10;
+
+impl Entry<'_> {
+    /// Lends the value shared, and its time, at a moment that `is_settled` agrees to; `None` if there is none. If it is
+    /// large, those who are about to change it are told so, and need not stand in the way of others.
+    pub fn read<R>(
+        &self,
+        is_settled: impl Fn() -> bool,
+        run: impl FnOnce(&Value, Option<u64>) -> R,
+    ) -> Option<R> {
+        let is_large =
+            |state: &State| state.value.as_ref().is_some_and(|it| it.memory_bytes() > LARGE_BYTES);
+        loop {
+            if is_large(&self.cell.state.read()) {
+                // Nobody has a value while this is told, so the lock is free.
+                let alone = self.keyspace.exclusive();
+                self.keyspace.lent.send_replace(Some(self.key.clone()));
+                let lent = Lent(self.keyspace);
+                let state = self.cell.state.read();
+                drop(alone);
+                if is_settled() {
+                    let result = state.value.as_ref().map(|it| run(it, state.expires_millis));
+                    // Whoever waits for the key finds its lock free.
+                    drop(state);
+                    drop(lent);
+                    return result;
+                }
+            } else {
+                let state = self.cell.state.read();
+                if is_settled() && !is_large(&state) {
+                    return state.value.as_ref().map(|value| run(value, state.expires_millis));
+                }
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+}
+
+/// A key is lent for long, until this is gone.
+struct Lent<'k>(&'k Keyspace);
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.0.lent.send_replace(None);
     }
 }
 
@@ -523,6 +604,51 @@ mod tests {
         assert!(keys.rename(b"b", b"b", 0), "a key may be renamed to itself");
         keys.clear();
         assert!(keys.is_empty());
+    }
+
+    #[test]
+    fn a_large_value_that_is_read_for_long_holds_up_nobody_else() {
+        let keyspace = Keyspace::new();
+        set(&keyspace.shared(), b"large", &"x".repeat(1 << 20));
+        set(&keyspace.shared(), b"small", "x");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        let (go_on, may_go_on) = std::sync::mpsc::channel();
+        std::thread::scope(|threads| {
+            let keyspace = &keyspace;
+            threads.spawn(move || {
+                let mut entries = (0..SHARDS).flat_map(|part| keyspace.entries(part));
+                let large = entries.find(|entry| *entry.key == *b"large").unwrap();
+                let len = large.read(
+                    || true,
+                    |value, _| {
+                        begun.send(()).unwrap();
+                        may_go_on.recv().unwrap();
+                        value.memory_bytes()
+                    },
+                );
+                assert!(len.unwrap() >= 1 << 20);
+            });
+            has_begun.recv().unwrap();
+            // Others read it, and change others.
+            assert!(get(&keyspace.shared(), b"large", 0).is_some());
+            set(&keyspace.shared(), b"small", "y");
+            drop(runtime.block_on(keyspace.shared_to_change(b"small")));
+            drop(runtime.block_on(keyspace.exclusive_to_change(|key| key == b"small")));
+            assert!(keyspace.shared().is_lent(b"large") && !keyspace.shared().is_lent(b"small"));
+            // Whoever wants to change it waits, without the keys.
+            runtime.block_on(async {
+                let soon = Duration::from_millis(20);
+                let change = keyspace.shared_to_change(b"large");
+                assert!(tokio::time::timeout(soon, change).await.is_err());
+                let change = keyspace.exclusive_to_change(|key| key == b"large");
+                assert!(tokio::time::timeout(soon, change).await.is_err());
+            });
+            go_on.send(()).unwrap();
+            let keys = runtime.block_on(keyspace.shared_to_change(b"large"));
+            set(&keys, b"large", "z");
+        });
+        assert!(!keyspace.shared().is_lent(b"large"));
     }
 
     #[test]

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tamis_commands::{Batch, Change, Command, Env, Flag, Items, Outcome, Run, Words, find, text};
+use tamis_commands::{
+    Batch, BatchAnswers, Change, Command, Env, Flag, Items, Outcome, Run, Words, find, text,
+};
 use tamis_resp::{Protocol, Reply};
 
 use crate::clients::Client;
@@ -123,9 +125,18 @@ impl Session {
                         .encode(self.protocol, out);
                     continue;
                 }
-                let keys = server.keyspace.shared();
-                if !self.run_batch(items, &mut batch, &commands[first..at], &keys, &env, out) {
-                    for words in &commands[first..at] {
+                let alike = &commands[first..at];
+                let has_run = self.run_shared(items, &mut batch, words[1], &env, |mut answers| {
+                    for words in alike {
+                        answers.next_reply(items, words.len()).encode(self.protocol, out);
+                    }
+                });
+                if has_run {
+                    continue;
+                }
+                let keys = server.keyspace.shared_to_change(words[1]).await;
+                if !self.run_alone(items, &mut batch, alike, &keys, &env, out) {
+                    for words in alike {
                         self.run_one(command, words, Keys::Shared(&keys), &env)
                             .encode(self.protocol, out);
                     }
@@ -142,6 +153,11 @@ impl Session {
             }
             let reply = match command.run {
                 Run::Host => host::run(self, command, words, &env).await,
+                Run::Write(_) => {
+                    let key = key_of(command, words);
+                    let keys = server.keyspace.shared_to_change(key).await;
+                    self.run_one(command, words, Keys::Shared(&keys), &env)
+                }
                 _ => self.run_one(command, words, Keys::Shared(&server.keyspace.shared()), &env),
             };
             // Redis ends the connection without an answer, and clients take one for a failure.
@@ -153,8 +169,39 @@ impl Session {
         at
     }
 
-    /// Runs neighbours on one key at once; false if each must run by itself, and nothing has changed.
-    fn run_batch(
+    /// Runs a batch beside others and hands out its answers; false if it must have the value alone, and nothing has changed.
+    fn run_shared(
+        &self,
+        items: Items,
+        batch: &mut Batch<'_>,
+        key: &[u8],
+        env: &Env<'_>,
+        take: impl FnOnce(BatchAnswers<'_>),
+    ) -> bool {
+        let now_millis = env.now_millis;
+        let mut has_run = false;
+        let run = |value: Option<&tamis_commands::Value>| {
+            let Some(answers) = batch.run(items, value, now_millis) else { return false };
+            has_run = true;
+            let has_changed = items.inserts && answers.count_ones() > 0;
+            take(answers);
+            if has_changed {
+                self.server.log_inserted(key, batch.new_hashes(), now_millis);
+            }
+            has_changed
+        };
+        let keys = self.server.keyspace.shared();
+        if items.inserts {
+            keys.insert(key, now_millis, run);
+        } else {
+            keys.read(key, now_millis, run);
+        }
+        has_run
+    }
+
+    /// Runs neighbours that insert, with the value to themselves; false if each must run by itself, and nothing has
+    /// changed.
+    fn run_alone(
         &self,
         items: Items,
         batch: &mut Batch<'_>,
@@ -163,36 +210,15 @@ impl Session {
         env: &Env<'_>,
         out: &mut Vec<u8>,
     ) -> bool {
-        let now_millis = env.now_millis;
         let mut has_run = false;
-        let key = commands[0][1];
-        let run = |value: Option<&tamis_commands::Value>| {
-            let Some(mut answers) = batch.run(items, value, now_millis) else { return false };
+        keys.write(commands[0][1], env.now_millis, |value| {
+            let Some(mut answers) = batch.run_alone(value, env.now_millis) else { return };
             has_run = true;
             for words in commands {
                 answers.next_reply(items, words.len()).encode(self.protocol, out);
+                self.server.log_command(words, env);
             }
-            let has_changed = items.inserts && answers.count_ones() > 0;
-            if has_changed {
-                self.server.log_inserted(key, batch.new_hashes(), now_millis);
-            }
-            has_changed
-        };
-        if !items.inserts {
-            keys.read(key, now_millis, run);
-            return has_run;
-        }
-        keys.insert(key, now_millis, run);
-        if !has_run {
-            keys.write(key, now_millis, |value| {
-                let Some(mut answers) = batch.run_alone(value, now_millis) else { return };
-                has_run = true;
-                for words in commands {
-                    answers.next_reply(items, words.len()).encode(self.protocol, out);
-                    self.server.log_command(words, env);
-                }
-            });
-        }
+        });
         has_run
     }
 
@@ -204,7 +230,7 @@ impl Session {
         keys: Keys<'_, '_>,
         env: &Env<'_>,
     ) -> Reply {
-        let key = words.get(command.keys.first).copied().unwrap_or_default();
+        let key = key_of(command, words);
         match command.run {
             Run::Read(run) => with_keys!(keys, keys => {
                 keys.read(key, env.now_millis, |value| run(value, words, env))
@@ -248,32 +274,20 @@ impl Session {
             let mut slice_words = Vec::with_capacity(slice.len() + 2);
             slice_words.extend_from_slice(&words[..2]);
             slice_words.extend_from_slice(slice);
-            let goes_on = {
-                let keys = self.server.keyspace.shared();
-                let mut batch = Batch::default();
-                batch.push(&slice_words);
-                let mut reply = None;
-                let run = |value: Option<&tamis_commands::Value>| {
-                    let Some(mut answers) = batch.run(items, value, env.now_millis) else {
-                        return false;
-                    };
-                    reply = Some(answers.next_reply(items, slice_words.len()));
-                    let has_changed = items.inserts && answers.count_ones() > 0;
-                    if has_changed {
-                        self.server.log_inserted(words[1], batch.new_hashes(), env.now_millis);
-                    }
-                    has_changed
-                };
-                if items.inserts {
-                    keys.insert(words[1], env.now_millis, run);
-                } else {
-                    keys.read(words[1], env.now_millis, run);
-                }
-                let reply = reply.unwrap_or_else(|| {
+            let mut batch = Batch::default();
+            batch.push(&slice_words);
+            let mut reply = None;
+            self.run_shared(items, &mut batch, words[1], env, |mut answers| {
+                reply = Some(answers.next_reply(items, slice_words.len()));
+            });
+            let reply = match reply {
+                Some(reply) => reply,
+                None => {
+                    let keys = self.server.keyspace.shared_to_change(words[1]).await;
                     self.run_one(command, &slice_words, Keys::Shared(&keys), env)
-                });
-                replies.push(reply, slice.len())
+                }
             };
+            let goes_on = replies.push(reply, slice.len());
             if !goes_on {
                 break;
             }
@@ -293,7 +307,7 @@ impl Session {
         let mut replies = Vec::new();
         for slice in words[first..].chunks(SLICE_ITEMS_ALONE) {
             let slice_words: Vec<&[u8]> = words[..first].iter().chain(slice).copied().collect();
-            let keys = self.server.keyspace.shared();
+            let keys = self.server.keyspace.shared_to_change(words[1]).await;
             let reply = self.run_one(command, &slice_words, Keys::Shared(&keys), env);
             drop(keys);
             let before = replies.len();
@@ -363,6 +377,11 @@ impl Session {
             Reply::error("ERR the transaction is too large: send its items in several")
         }
     }
+}
+
+/// Returns the key of a command that is about one; the few that may lack it refuse that themselves.
+fn key_of<'w>(command: &Command, words: Words<'w>) -> &'w [u8] {
+    words.get(command.keys.first).copied().unwrap_or_default()
 }
 
 /// Returns where the items of a command begin that has its value alone while it goes through them.

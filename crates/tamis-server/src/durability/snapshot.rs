@@ -7,7 +7,7 @@
 //! ```
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek as _, SeekFrom, Write};
+use std::io::{self, BufReader, BufWriter, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use tamis_commands::Value;
@@ -52,15 +52,28 @@ pub(crate) fn save(
         for part in 0..keyspace.parts() {
             // A transaction has no position before it ends: a value is read before one or after it.
             let is_settled = || !log.has_group();
-            keyspace.each_entry(part, is_settled, |key, value, expires_millis| {
-                // What comes later is in the log behind this, whether or not it is in the image.
-                let applied = log.end();
+            for entry in keyspace.entries(part) {
                 if log.is_ending() {
                     return Err(io::Error::other("the server ends"));
                 }
-                keys += 1;
-                write_entry(&mut out, key, value, expires_millis, applied)
-            })?;
+                let written = entry.read(is_settled, |value, expires_millis| {
+                    // What comes later is in the log behind this, whether or not it is in the image.
+                    let applied = log.end();
+                    let write = |out: &mut dyn Out| {
+                        write_entry(out, &entry.key, value, expires_millis, applied)
+                    };
+                    if value.memory_bytes() > SMALL_BYTES {
+                        return write(&mut out).map(|()| Vec::new());
+                    }
+                    let mut copy = Cursor::new(Vec::new());
+                    write(&mut copy).map(|()| copy.into_inner())
+                });
+                if let Some(copy) = written.transpose()? {
+                    keys += 1;
+                    // The disk may take its time now.
+                    out.write_all(&copy)?;
+                }
+            }
         }
         out.write_all(&END.to_le_bytes())?;
         out.write_all(&keys.to_le_bytes())?;
@@ -78,8 +91,16 @@ pub(crate) fn save(
     })
 }
 
+/// Values up to this are copied in memory before they are written, so that nobody waits for the disk who waits for them.
+const SMALL_BYTES: u64 = 256 << 10;
+
+/// What an entry is written to.
+trait Out: Write + Seek {}
+
+impl<W: Write + Seek> Out for W {}
+
 fn write_entry(
-    out: &mut BufWriter<File>,
+    out: &mut dyn Out,
     key: &[u8],
     value: &Value,
     expires_millis: Option<u64>,

@@ -43,25 +43,37 @@ pub(super) fn shutdown(session: &mut Session) -> Reply {
     Reply::ok()
 }
 
-/// `SAVE`, `BGSAVE`, `BGREWRITEAOF`, `LASTSAVE`: here a snapshot and a new log are one thing.
+const NOTHING_SAVED: &str = "ERR nothing is saved: start the server with appendonly yes";
+const IN_PROGRESS: &str = "ERR Background save already in progress";
+
+/// `BGSAVE`, `BGREWRITEAOF`, `LASTSAVE`: here a snapshot and a new log are one thing.
 pub(super) fn save(session: &Session, name: &str) -> Reply {
     let server = &session.server;
-    let Some(durable) = &server.durable else {
-        return Reply::error("ERR nothing is saved: start the server with appendonly yes");
-    };
-    let in_progress = || Reply::error("ERR Background save already in progress");
+    let Some(durable) = &server.durable else { return Reply::error(NOTHING_SAVED) };
     match name {
         "LASTSAVE" => {
             Reply::Integer((durable.last_save_millis.load(Ordering::Relaxed) / 1000) as i64)
         }
-        "SAVE" if durable.is_saving() => in_progress(),
-        "SAVE" => match durable.save(&server.keyspace) {
-            Ok(()) => Reply::ok(),
-            Err(error) => Reply::error(format!("ERR {error}")),
-        },
-        _ if !save_beside(server) => in_progress(),
+        _ if !save_beside(server) => Reply::error(IN_PROGRESS),
         "BGSAVE" => Reply::simple("Background saving started"),
         _ => Reply::simple("Background append only file rewriting started"),
+    }
+}
+
+/// `SAVE`: as `BGSAVE`, and answered when it is done; only this client waits.
+pub(super) async fn save_now(session: &Session) -> Reply {
+    let server = session.server.clone();
+    let saved = tokio::task::spawn_blocking(move || {
+        let durable = server.durable.as_ref().ok_or(NOTHING_SAVED.to_owned())?;
+        if durable.is_saving() {
+            return Err(IN_PROGRESS.to_owned());
+        }
+        durable.save(&server.keyspace).map_err(|error| format!("ERR {error}"))
+    });
+    match saved.await {
+        Ok(Ok(())) => Reply::ok(),
+        Ok(Err(text)) => Reply::error(text),
+        Err(_) => Reply::error("ERR the snapshot was given up"),
     }
 }
 

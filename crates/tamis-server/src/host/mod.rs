@@ -29,16 +29,19 @@ pub(crate) async fn run(
 ) -> Reply {
     match command.name {
         "DISCARD" => transaction::discard(session),
-        "EXEC" => transaction::exec(session, env),
+        "EXEC" => transaction::exec(session, env).await,
         "MULTI" => transaction::multi(session),
-        // It is alone with the keys for a moment itself.
-        "SAVE" => admin::save(session, command.name),
+        // It is alone with the keys for moments itself.
+        "SAVE" => admin::save_now(session).await,
         "UNWATCH" => transaction::unwatch(session),
         "WATCH" => transaction::watch(session, words, env),
         // What is logged of it is in the order in which it ran, with nothing of the same keys in between.
         _ if command.has(Flag::Write) => {
             let server = session.server.clone();
-            let alone = server.keyspace.exclusive();
+            let is_meant = |lent: &[u8]| {
+                command.keys.first == 0 || command.keys.of(words).any(|key| key == lent)
+            };
+            let alone = server.keyspace.exclusive_to_change(is_meant).await;
             run_with(session, command, words, env, Keys::Exclusive(&alone))
         }
         _ => {

@@ -1,6 +1,6 @@
 //! `MULTI`, `EXEC`, `DISCARD`, `WATCH`, `UNWATCH`.
 
-use tamis_commands::{Env, Run, Words, find};
+use tamis_commands::{Env, Flag, Run, Words, find};
 use tamis_resp::Reply;
 
 use crate::session::{Keys, Session};
@@ -31,7 +31,7 @@ pub(super) fn end(session: &mut Session) -> Option<Transaction> {
 }
 
 /// Runs what waits, with no other command in between.
-pub(super) fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
+pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
     if session.transaction.is_none() {
         return Reply::error("ERR EXEC without MULTI");
     }
@@ -48,7 +48,15 @@ pub(super) fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
         }
     }
     let server = session.server.clone();
-    let alone = server.keyspace.exclusive();
+    let is_meant = |lent: &[u8]| {
+        transaction.queued.iter().any(|words| {
+            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+            let command = find(words[0]).expect("it was found when it was queued");
+            let mut keys = command.keys.of(&words);
+            command.has(Flag::Write) && (command.keys.first == 0 || keys.any(|key| key == lent))
+        })
+    };
+    let alone = server.keyspace.exclusive_to_change(is_meant).await;
     let is_as_watched =
         watched.iter().all(|(key, version)| alone.version(key, env.now_millis) == *version);
     if !is_as_watched {
