@@ -216,6 +216,39 @@ impl Expandable {
         overflow.filter.try_insert_hash(hash).map_err(|_| ExpandError::NoRoom)
     }
 
+    /// Inserts an item again that was in, by its hash: a filter that may not grow takes it even if it counts as full.
+    ///
+    /// A snapshot may count items of a batch that is being inserted, without having their bits.
+    ///
+    /// # Errors
+    ///
+    /// [`ExpandError::NoRoom`] if there is not enough memory.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis::{Answers, Hasher};
+    /// use tamis_commands::Expandable;
+    ///
+    /// let mut seen = Expandable::reserve(1, 0.01, None)?;
+    /// let (a, b) = (Hasher::default().hash(b"a"), Hasher::default().hash(b"b"));
+    /// assert_eq!(seen.insert_hash(a), Ok(true));
+    /// assert!(seen.insert_hash(b).is_err() && seen.restore_hash(b).is_ok());
+    /// let mut answers = Answers::new();
+    /// seen.contains_each(&[b"a".as_slice(), b"b"], &mut answers);
+    /// assert_eq!(answers.count_ones(), 2);
+    /// # Ok::<(), tamis::PlanError>(())
+    /// ```
+    pub fn restore_hash(&mut self, hash: u64) -> Result<(), ExpandError> {
+        match (self.insert_hash(hash), &self.reserved) {
+            (Err(ExpandError::Full), Some(reserved)) => {
+                reserved.insert_hash(hash);
+                Ok(())
+            }
+            (inserted, _) => inserted.map(|_| ()),
+        }
+    }
+
     /// Returns how many items were new when they came.
     #[must_use]
     pub fn items(&self) -> u64 {

@@ -286,15 +286,16 @@ impl Replay<'_> {
                 self.settings.set(name, value).map_err(|_| "a setting has no such value")
             }
             Record::Inserted { now_millis, key, hashes } => {
-                if !is_done(key) {
-                    self.keyspace.shared().write(key, *now_millis, |value| {
-                        // Without a filter there: it was taken away, as comes later in the log.
-                        if let Some(Value::Bloom(filter)) = value {
-                            hashes.iter().for_each(|&hash| _ = filter.insert_hash(hash));
-                        }
-                    });
+                if is_done(key) {
+                    return Ok(());
                 }
-                Ok(())
+                self.keyspace.shared().write(key, *now_millis, |value| {
+                    // Without a filter there: it was taken away, as comes later in the log.
+                    let Some(Value::Bloom(filter)) = value else { return Ok(()) };
+                    hashes.iter().try_for_each(|&hash| {
+                        filter.restore_hash(hash).map_err(|_| "there is not enough memory for it")
+                    })
+                })
             }
             Record::Image { key, expires_millis, image } => {
                 if !is_done(key) {
