@@ -15,6 +15,7 @@ mod programs;
 mod repeats;
 mod report;
 mod run;
+mod server;
 mod shared;
 mod targets;
 
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
     shared::run(&mut bench);
     family::run(&mut bench);
     repeats::run(&mut bench);
+    server::run(&mut bench);
     println!();
     for verdict in targets::verdicts(&bench.rows) {
         let mark = if verdict.reached { "✓" } else { "✗" };

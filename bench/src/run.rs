@@ -151,8 +151,11 @@ impl fmt::Display for Row {
         if let Some(rate) = self.rate {
             write!(f, "  rate {rate:.5}")?;
         }
-        if let (Some(peak), Some(lines)) = (self.peak_mib, self.lines) {
-            write!(f, "  {peak:>7.1} MiB  {lines} lines")?;
+        if let Some(peak) = self.peak_mib {
+            write!(f, "  {peak:>7.1} MiB")?;
+        }
+        if let Some(lines) = self.lines {
+            write!(f, "  {lines} lines")?;
         }
         Ok(())
     }

@@ -1,6 +1,9 @@
 //! What Tamis has to reach: ratios within one run, never absolute times.
 
 use crate::run::Row;
+use crate::server::{
+    HOT, HUNDRED, LARGE, LOG, LONG, MEMORY, PIPELINE_1, PIPELINE_16, PIPELINE_64, RECOVERY, SAVED,
+};
 
 /// A demand on one row.
 pub struct Target {
@@ -20,9 +23,13 @@ enum Demand {
     Rate(f64),
     /// At most so many MiB.
     Peak(f64),
+    /// At most so many nanoseconds.
+    Nanos(f64),
+    /// At most so many nanoseconds more than another row of the case.
+    Added(&'static str, f64),
 }
 
-use Demand::{Above, Bits, Peak, Rate, Time};
+use Demand::{Above, Added, Bits, Nanos, Peak, Rate, Time};
 
 const fn target(case: &'static str, ours: &'static str, demand: Demand) -> Target {
     Target { case, ours, demand }
@@ -121,6 +128,29 @@ const TARGETS: &[Target] = &[
     target("ints of 100 M u32 as text", "tamis ints uniq", Peak(530.0)),
     target("ints of 100 M u32 as text", "tamis ints dups", Time("cat", 6.0)),
     target("ints of 100 M u32 as text", "tamis ints dups", Peak(1075.0)),
+    target(PIPELINE_1, "tamis BF.ADD", Time("redis GET", 1.0)),
+    target(PIPELINE_1, "tamis BF.EXISTS", Time("redis GET", 1.0)),
+    target(PIPELINE_16, "tamis BF.ADD", Time("redis GET", 1.0 / 1.6)),
+    target(PIPELINE_16, "tamis BF.EXISTS", Time("redis GET", 1.0 / 1.6)),
+    target(PIPELINE_64, "tamis BF.ADD", Time("redis GET", 0.25)),
+    target(PIPELINE_64, "tamis BF.EXISTS", Time("redis GET", 0.25)),
+    target(HUNDRED, "tamis BF.MEXISTS", Time("redis GET, pipeline 64", 1.09 / 20.0)),
+    target(HUNDRED, "tamis BF.MADD", Time("redis GET, pipeline 64", 1.09 / 12.0)),
+    target(LARGE, "1 GiB, BF.ADD", Time("small, BF.ADD", 1.0 / 0.7)),
+    target(LARGE, "1 GiB, BF.EXISTS", Time("small, BF.EXISTS", 1.0 / 0.7)),
+    target(HOT, "tamis BF.ADD, 2 threads", Time("tamis BF.ADD, 1 thread", 1.0 / 1.8)),
+    target(HOT, "tamis BF.EXISTS, 2 threads", Time("tamis BF.EXISTS, 1 thread", 1.0 / 1.8)),
+    target(LOG, "everysec, BF.ADD", Time("no log, BF.ADD", 1.0 / 0.85)),
+    target(LONG, "beside BF.MADD seen", Nanos(5e6)),
+    target(LONG, "beside BF.MEXISTS seen", Nanos(5e6)),
+    target(LONG, "beside CF.INSERT cuckoo ITEMS", Nanos(5e6)),
+    target(LONG, "beside BF.MADD grown", Nanos(5e6)),
+    target(SAVED, "BF.ADD while it is saved", Added("BF.ADD", 2e6)),
+    target(SAVED, "BF.ADD while it is saved", Peak(51.0)),
+    target(RECOVERY, "tamis", Nanos(50.0)),
+    target(MEMORY, "tamis, reserved", Bits(10.8)),
+    target(MEMORY, "tamis, grown, average", Bits(16.0)),
+    target(MEMORY, "tamis, grown, worst moment", Bits(24.0)),
 ];
 
 /// A target that this run measured.
@@ -160,6 +190,19 @@ pub fn verdicts(rows: &[Row]) -> Vec<Verdict> {
                     format!("{rate:.5}"),
                     rate <= at_most,
                 )
+            }
+            Nanos(at_most) => {
+                let nanos = ours.min();
+                (
+                    format!("{name}: at most {at_most} ns"),
+                    format!("{nanos:.0} ns"),
+                    nanos <= at_most,
+                )
+            }
+            Added(other, at_most) => {
+                let nanos = ours.min() - row(target.case, other)?.min();
+                let what = format!("{name}: at most {at_most} ns more than {other}");
+                (what, format!("{nanos:.0} ns"), nanos <= at_most)
             }
             Peak(at_most) => {
                 let peak = ours.peak_mib?;

@@ -1,0 +1,71 @@
+//! One hot filter in the keyspace, without sockets: what threads gain.
+
+use tamis_commands::{Batch, Expandable, Value, find};
+use tamis_server::keyspace::Keyspace;
+
+use super::ITEMS;
+use crate::run::{Bench, Entry, Sample, time};
+
+pub const CASE: &str = "server in process, one hot filter, batches of 64";
+
+/// Commands of a thread in a run.
+const COMMANDS: usize = 1 << 20;
+
+/// Runs the case.
+pub fn run(bench: &mut Bench) {
+    if !bench.wants(CASE) {
+        return;
+    }
+    let keyspace = Keyspace::new();
+    keyspace.shared().write(b"seen", 0, |value| {
+        let filter = Expandable::reserve(ITEMS, 0.01, Some(2)).expect("a sound plan");
+        *value = Some(Value::Bloom(Box::new(filter)));
+    });
+    let items: Vec<String> =
+        (0..2 * COMMANDS as u64).map(|i| format!("{:012}", i * 7_919 % ITEMS)).collect();
+    let mut entries = Vec::new();
+    for name in ["BF.ADD", "BF.EXISTS"] {
+        for threads in [1, 2] {
+            let (keyspace, items) = (&keyspace, &items);
+            let work = move || -> Sample {
+                time(|| {
+                    std::thread::scope(|scope| {
+                        for part in items.chunks(COMMANDS).take(threads) {
+                            scope.spawn(move || commands(keyspace, name, part));
+                        }
+                    });
+                    0
+                })
+            };
+            let plural = if threads == 1 { "" } else { "s" };
+            entries.push(Entry {
+                name: format!("tamis {name}, {threads} thread{plural}"),
+                items: (COMMANDS * threads) as u64,
+                bits_per_item: None,
+                rate: None,
+                expect: 0..=0,
+                work: Box::new(work),
+            });
+        }
+    }
+    bench.case(CASE, entries);
+}
+
+/// Runs a command for each item, sixty-four at a time, as a session does.
+fn commands(keyspace: &Keyspace, name: &str, items: &[String]) {
+    let command = find(name.as_bytes()).and_then(|command| command.items);
+    let command = command.expect("a command about items");
+    let words: Vec<[&[u8]; 3]> =
+        items.iter().map(|item| [name.as_bytes(), b"seen", item.as_bytes()]).collect();
+    let mut batch = Batch::default();
+    for words in words.chunks(64) {
+        batch.clear();
+        words.iter().for_each(|words| batch.push(words));
+        let keys = keyspace.shared();
+        if command.inserts {
+            keys.insert(b"seen", 0, |value| batch.run(command, value, 0).is_some());
+        } else {
+            keys.read(b"seen", 0, |value| batch.run(command, value, 0).is_some());
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What is sent to a server: by `redis-benchmark` to measure, by ourselves to fill.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::Command;
+
+/// A command that `redis-benchmark` sends again and again, on fifty connections.
+#[derive(Clone, Copy)]
+pub struct Load<'a> {
+    pub words: &'a [&'a str],
+    /// Commands in flight on each connection.
+    pub pipeline: u32,
+    /// How many numbers `__rand_int__` is one of.
+    pub range: u64,
+    /// Items of a command.
+    pub items: u64,
+}
+
+/// What `redis-benchmark` says.
+pub struct Said {
+    /// Nanoseconds an item, all connections together.
+    pub nanos: f64,
+    pub p99_millis: f64,
+}
+
+impl<'a> Load<'a> {
+    pub fn of(words: &'a [&'a str]) -> Self {
+        Self { words, pipeline: 1, range: 1, items: 1 }
+    }
+
+    /// Sends for about a second.
+    pub fn run(&self, port: u16, is_quick: bool) -> Result<Said, String> {
+        let a_second = match (self.pipeline, self.items) {
+            (_, 100..) => 60_000,
+            (1, _) => 60_000,
+            (2..=16, _) => 600_000,
+            _ => 1_500_000,
+        };
+        self.send(port, if is_quick { a_second / 10 } else { a_second })
+    }
+
+    /// Sends so many commands.
+    pub fn send(&self, port: u16, commands: u64) -> Result<Said, String> {
+        let output = Command::new("taskset")
+            .args(["-c", "1", "redis-benchmark", "--csv", "-c", "50"])
+            .args(["-p", &port.to_string(), "-n", &commands.to_string()])
+            .args(["-P", &self.pipeline.to_string(), "-r", &self.range.to_string()])
+            .args(self.words)
+            .output()
+            .map_err(|error| format!("redis-benchmark: {error}"))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        // "test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms","p95_latency_ms","p99_latency_ms","max_latency_ms"
+        let line = text.lines().last().unwrap_or_default();
+        let fields: Vec<f64> =
+            line.rsplit("\",\"").filter_map(|it| it.trim_matches('"').parse().ok()).collect();
+        let &[_max, p99_millis, _, _, _, _, per_second, ..] = &fields[..] else {
+            let why = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("redis-benchmark {:?}: {line} {why}", self.words));
+        };
+        Ok(Said { nanos: 1e9 / (per_second * self.items as f64), p99_millis })
+    }
+}
+
+/// Sends one command and returns its reply, as it stands on the wire, up to the first line's end.
+pub fn ask(port: u16, words: &[&str]) -> Result<String, String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(|error| error.to_string())?;
+    stream.write_all(&encode(words)).map_err(|error| error.to_string())?;
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).map_err(|error| error.to_string())?;
+    match line.starts_with('-') || line.is_empty() {
+        true => Err(format!("{}: {}", words[0], line.trim_end())),
+        false => Ok(line.trim_end().to_owned()),
+    }
+}
+
+pub fn encode(words: &[impl AsRef<str>]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        let word = word.as_ref();
+        bytes.extend(format!("${}\r\n{word}\r\n", word.len()).bytes());
+    }
+    bytes
+}
+
+/// Adds so many numbers, as `redis-benchmark` writes them.
+pub fn fill(port: u16, key: &str, items: u64) -> Result<(), String> {
+    numbers(port, key, 0..items)
+}
+
+/// Adds these numbers.
+pub fn numbers(port: u16, key: &str, range: std::ops::Range<u64>) -> Result<(), String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(|error| error.to_string())?;
+    let mut at = range.start;
+    let mut reply = vec![0; 1 << 20];
+    while at < range.end {
+        let end = range.end.min(at + 10_000);
+        let mut words = vec!["BF.MADD".to_owned(), key.to_owned()];
+        words.extend((at..end).map(|item| format!("{item:012}")));
+        stream.write_all(&encode(&words)).map_err(|error| error.to_string())?;
+        // ":0\r\n" an item, behind "*n\r\n".
+        let mut left = (end - at) as usize * 4 + format!("*{}\r\n", end - at).len();
+        while left > 0 {
+            let read = stream.read(&mut reply).map_err(|error| error.to_string())?;
+            if read == 0 || reply[0] == b'-' {
+                return Err("the server did not take the items".to_owned());
+            }
+            left = left.saturating_sub(read);
+        }
+        at = end;
+    }
+    Ok(())
+}

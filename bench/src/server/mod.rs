@@ -1,0 +1,217 @@
+//! `tamis serve` beside Debian's Redis: each alone on core 0, `redis-benchmark` on core 1, fifty connections.
+//!
+//! RedisBloom is in no registry, so Redis's `GET` of random keys stands for it: the targets are its measured ratios to
+//! that. Times are nanoseconds a command, or an item.
+
+mod hot;
+mod load;
+mod program;
+mod waits;
+
+pub use hot::CASE as HOT;
+use load::{Load, ask, fill, numbers};
+use program::{Program, is_here};
+pub use waits::{LONG, RECOVERY, SAVED};
+
+use crate::run::{Bench, Row};
+
+/// Items that the filters are for.
+const ITEMS: u64 = 10_000_000;
+
+/// Runs the cases of the server.
+pub fn run(bench: &mut Bench) {
+    hot::run(bench);
+    if !CASES.iter().any(|case| bench.wants(case)) {
+        return;
+    }
+    for name in ["redis-server", "redis-benchmark", "taskset"] {
+        if !is_here(name) {
+            println!("  {name} is not installed: the cases of the server are left out");
+            return;
+        }
+    }
+    let outcome = throughput(bench)
+        .and_then(|()| logged(bench))
+        .and_then(|()| large(bench))
+        .and_then(|()| memory(bench))
+        .and_then(|()| waits::run(bench));
+    if let Err(why) = outcome {
+        bench.wrong.push(format!("server: {why}"));
+    }
+}
+
+pub const PIPELINE_1: &str = "server, one core, pipeline 1";
+pub const PIPELINE_16: &str = "server, one core, pipeline 16";
+pub const PIPELINE_64: &str = "server, one core, pipeline 64";
+pub const HUNDRED: &str = "server, one core, 100 items a command";
+pub const LOG: &str = "server, one core, BF.ADD at pipeline 64 with a log";
+pub const LARGE: &str = "server, one core, 1 GiB filter at pipeline 64";
+pub const MEMORY: &str = "server, memory at 10 M items, 1 %";
+
+const CASES: [&str; 10] =
+    [PIPELINE_1, PIPELINE_16, PIPELINE_64, HUNDRED, LOG, LARGE, MEMORY, LONG, SAVED, RECOVERY];
+
+/// What is measured of a case: a name, the server, and what is sent.
+type Contender<'a> = (&'a str, &'a Program, Load<'a>);
+
+/// Lets the contenders take turns, round after round.
+fn race(bench: &mut Bench, case: &str, contenders: &[Contender<'_>]) -> Result<(), String> {
+    println!("\n{case}");
+    let mut rows: Vec<Row> = contenders.iter().map(|(name, ..)| row(case, name)).collect();
+    for _ in 0..bench.rounds {
+        for ((_, program, load), row) in contenders.iter().zip(&mut rows) {
+            row.rounds.push(load.run(program.port, bench.quick)?.nanos);
+        }
+    }
+    keep(bench, rows);
+    Ok(())
+}
+
+fn keep(bench: &mut Bench, rows: Vec<Row>) {
+    for row in rows {
+        println!("{row}");
+        bench.rows.push(row);
+    }
+}
+
+fn row(case: &str, name: &str) -> Row {
+    Row {
+        case: case.to_owned(),
+        name: name.to_owned(),
+        bits_per_item: None,
+        rate: None,
+        peak_mib: None,
+        lines: None,
+        rounds: Vec::new(),
+    }
+}
+
+const ADD: &[&str] = &["BF.ADD", "seen", "__rand_int__"];
+const EXISTS: &[&str] = &["BF.EXISTS", "seen", "__rand_int__"];
+const GET: &[&str] = &["GET", "key:__rand_int__"];
+
+/// Single commands in pipelines, and a hundred items a command.
+fn throughput(bench: &mut Bench) -> Result<(), String> {
+    let mut wanted = vec![(1, PIPELINE_1), (16, PIPELINE_16), (64, PIPELINE_64)];
+    wanted.retain(|(_, case)| bench.wants(case));
+    if wanted.is_empty() && !bench.wants(HUNDRED) {
+        return Ok(());
+    }
+    let redis = Program::redis()?;
+    let tamis = Program::tamis(&["--appendonly", "no"])?;
+    Load { pipeline: 64, range: 1_000_000, ..Load::of(&["SET", "key:__rand_int__", "xxx"]) }
+        .send(redis.port, 3_000_000)?;
+    ask(tamis.port, &["BF.RESERVE", "seen", "0.01", &ITEMS.to_string()])?;
+    fill(tamis.port, "seen", ITEMS)?;
+    for (pipeline, case) in wanted {
+        let of = |words| Load { pipeline, range: ITEMS, ..Load::of(words) };
+        let contenders = [
+            ("redis PING", &redis, of(&["PING"])),
+            ("redis GET", &redis, Load { range: 1_000_000, ..of(GET) }),
+            ("tamis PING", &tamis, of(&["PING"])),
+            ("tamis GET", &tamis, Load { range: 1_000_000, ..of(GET) }),
+            ("tamis BF.ADD", &tamis, of(ADD)),
+            ("tamis BF.EXISTS", &tamis, of(EXISTS)),
+        ];
+        race(bench, case, &contenders)?;
+    }
+    if bench.wants(HUNDRED) {
+        let many = |name| -> Vec<&str> {
+            [name, "seen"].into_iter().chain(std::iter::repeat_n("__rand_int__", 100)).collect()
+        };
+        let (exists, add) = (many("BF.MEXISTS"), many("BF.MADD"));
+        let of = |words| Load { pipeline: 1, range: ITEMS, items: 100, ..Load::of(words) };
+        let get = Load { pipeline: 64, range: 1_000_000, ..Load::of(GET) };
+        let contenders = [
+            ("redis GET, pipeline 64", &redis, get),
+            ("tamis BF.MEXISTS", &tamis, of(&exists)),
+            ("tamis BF.MADD", &tamis, of(&add)),
+        ];
+        race(bench, HUNDRED, &contenders)?;
+    }
+    Ok(())
+}
+
+/// What the log costs.
+fn logged(bench: &mut Bench) -> Result<(), String> {
+    if !bench.wants(LOG) {
+        return Ok(());
+    }
+    let without = Program::tamis(&["--appendonly", "no"])?;
+    let with = Program::tamis(&["--appendfsync", "everysec"])?;
+    for program in [&without, &with] {
+        // Most adds are new, and logged, and the filter never is full.
+        ask(program.port, &["BF.RESERVE", "seen", "0.01", "100000000"])?;
+        fill(program.port, "seen", ITEMS)?;
+    }
+    let load = Load { pipeline: 64, range: 1_000_000_000, ..Load::of(ADD) };
+    race(bench, LOG, &[("no log, BF.ADD", &without, load), ("everysec, BF.ADD", &with, load)])
+}
+
+/// A filter that is in no cache.
+fn large(bench: &mut Bench) -> Result<(), String> {
+    if !bench.wants(LARGE) {
+        return Ok(());
+    }
+    let tamis = Program::tamis(&["--appendonly", "no"])?;
+    // 10.1 bits an item.
+    let items = (8_u64 << 30) * 10 / 101;
+    ask(tamis.port, &["BF.RESERVE", "seen", "0.01", &items.to_string()])?;
+    ask(tamis.port, &["BF.RESERVE", "small", "0.01", &ITEMS.to_string()])?;
+    fill(tamis.port, "small", ITEMS)?;
+    // Touches every page once.
+    fill(tamis.port, "seen", items / 20)?;
+    let of = |words, range| Load { pipeline: 64, range, ..Load::of(words) };
+    let contenders = [
+        ("small, BF.ADD", &tamis, of(&["BF.ADD", "small", "__rand_int__"], ITEMS)),
+        ("small, BF.EXISTS", &tamis, of(&["BF.EXISTS", "small", "__rand_int__"], ITEMS)),
+        ("1 GiB, BF.ADD", &tamis, of(ADD, items)),
+        ("1 GiB, BF.EXISTS", &tamis, of(EXISTS, items)),
+    ];
+    race(bench, LARGE, &contenders)
+}
+
+/// Memory of a reserved filter, and of one on its way from nothing: what `MEMORY USAGE` says, beside what the program takes
+/// of the machine.
+fn memory(bench: &mut Bench) -> Result<(), String> {
+    if !bench.wants(MEMORY) {
+        return Ok(());
+    }
+    println!("\n{MEMORY}");
+    let bits = |bytes: u64, items: u64| bytes as f64 * 8.0 / items as f64;
+    let usage = |program: &Program| -> Result<u64, String> {
+        let reply = ask(program.port, &["MEMORY", "USAGE", "seen"])?;
+        reply.trim_start_matches(':').parse().map_err(|_| format!("MEMORY USAGE: {reply}"))
+    };
+    let reserved = Program::tamis(&["--appendonly", "no"])?;
+    let empty = reserved.resident_bytes()?;
+    ask(reserved.port, &["BF.RESERVE", "seen", "0.01", &ITEMS.to_string()])?;
+    fill(reserved.port, "seen", ITEMS)?;
+    let resident = reserved.resident_bytes()?.saturating_sub(empty);
+    let of = |name, bits| Row { bits_per_item: Some(bits), ..row(MEMORY, name) };
+    let mut rows = vec![
+        of("tamis, reserved", bits(usage(&reserved)?, ITEMS)),
+        of("tamis, reserved, resident", bits(resident, ITEMS)),
+    ];
+    let grown = Program::tamis(&["--appendonly", "no"])?;
+    let (mut sum, mut worst, mut steps) = (0.0, 0.0_f64, 0);
+    let mut items = 0;
+    while items < ITEMS {
+        // Every twentieth of what there is.
+        let more = (items / 20).max(5000);
+        numbers(grown.port, "seen", items..items + more)?;
+        items += more;
+        if items >= 100_000 {
+            let bits = bits(usage(&grown)?, items);
+            sum += bits;
+            worst = worst.max(bits);
+            steps += 1;
+        }
+    }
+    let resident = grown.resident_bytes()?.saturating_sub(empty);
+    rows.push(of("tamis, grown, average", sum / f64::from(steps)));
+    rows.push(of("tamis, grown, worst moment", worst));
+    rows.push(of("tamis, grown, resident", bits(resident, items)));
+    keep(bench, rows);
+    Ok(())
+}

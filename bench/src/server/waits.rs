@@ -1,0 +1,150 @@
+//! How long others wait: beside a command of a million items, and beside a snapshot of a large filter. And how long
+//! everyone waits after a crash.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::load::{Load, ask, encode, fill};
+use super::program::Program;
+use super::{ADD, keep, row};
+use crate::run::Bench;
+
+pub const LONG: &str = "server, one core, longest PING beside a million items";
+pub const SAVED: &str = "server, one core, 1 GiB filter saved, p99";
+pub const RECOVERY: &str = "server, one core, start with a log of 20 M items";
+
+/// Runs the cases.
+pub fn run(bench: &mut Bench) -> Result<(), String> {
+    long_commands(bench)?;
+    snapshot(bench)?;
+    recovery(bench)
+}
+
+fn long_commands(bench: &mut Bench) -> Result<(), String> {
+    if !bench.wants(LONG) {
+        return Ok(());
+    }
+    println!("\n{LONG}");
+    let tamis = Program::tamis(&["--appendonly", "no"])?;
+    ask(tamis.port, &["BF.RESERVE", "seen", "0.01", "100000000"])?;
+    ask(tamis.port, &["CF.RESERVE", "cuckoo", "100000000"])?;
+    let mut rows = vec![row(LONG, "alone")];
+    let names = ["BF.MADD seen", "BF.MEXISTS seen", "CF.INSERT cuckoo ITEMS", "BF.MADD grown"];
+    rows.extend(names.map(|name| row(LONG, &format!("beside {name}"))));
+    for round in 0..bench.rounds {
+        rows[0].rounds.push(longest_ping(tamis.port, || {
+            std::thread::sleep(Duration::from_millis(300));
+            Ok(())
+        })?);
+        for (name, row) in names.iter().zip(&mut rows[1..]) {
+            let mut words: Vec<String> = name.split(' ').map(str::to_owned).collect();
+            words.extend((0..1_000_000).map(|i| format!("{}", i + round * 1_000_000)));
+            let bytes = encode(&words);
+            let longest = longest_ping(tamis.port, || {
+                let fail = |error: std::io::Error| error.to_string();
+                let mut stream = TcpStream::connect(("127.0.0.1", tamis.port)).map_err(fail)?;
+                stream.write_all(&bytes).map_err(fail)?;
+                // ":1\r\n" for each.
+                let (mut left, mut reply) = (4_000_000, vec![0; 1 << 16]);
+                while left > 0 {
+                    let read = stream.read(&mut reply).map_err(fail)?;
+                    if read == 0 {
+                        return Err("the server ended".to_owned());
+                    }
+                    left -= read.min(left);
+                }
+                Ok(())
+            })?;
+            row.rounds.push(longest);
+        }
+    }
+    keep(bench, rows);
+    Ok(())
+}
+
+/// Pings a server while something is done; returns the longest time for an answer, in nanoseconds.
+fn longest_ping(port: u16, work: impl FnOnce() -> Result<(), String>) -> Result<f64, String> {
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        let pings = threads.spawn(|| -> std::io::Result<Duration> {
+            let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+            stream.set_nodelay(true)?;
+            let (mut longest, mut reply) = (Duration::ZERO, [0; 7]);
+            while !is_done.load(Ordering::Relaxed) {
+                let begun = Instant::now();
+                stream.write_all(b"*1\r\n$4\r\nPING\r\n")?;
+                stream.read_exact(&mut reply)?;
+                longest = longest.max(begun.elapsed());
+                std::thread::sleep(Duration::from_micros(100));
+            }
+            Ok(longest)
+        });
+        let worked = work();
+        is_done.store(true, Ordering::Relaxed);
+        let longest = pings.join().expect("it does not panic").map_err(|error| error.to_string());
+        worked.and(longest.map(|longest| longest.as_nanos() as f64))
+    })
+}
+
+fn snapshot(bench: &mut Bench) -> Result<(), String> {
+    if !bench.wants(SAVED) {
+        return Ok(());
+    }
+    println!("\n{SAVED}");
+    // The snapshot's thread is not one of commands: both cores, as a server has them.
+    let tamis = Program::tamis_on("0,1", &["--io-threads", "1"])?;
+    let items = (8_u64 << 30) * 10 / 101;
+    ask(tamis.port, &["BF.RESERVE", "seen", "0.01", &items.to_string()])?;
+    fill(tamis.port, "seen", items / 20)?;
+    let load = Load { pipeline: 1, range: items, ..Load::of(ADD) };
+    let mut rows = [row(SAVED, "BF.ADD"), row(SAVED, "BF.ADD while it is saved")];
+    let mut added_mib = 0.0_f64;
+    for _ in 0..bench.rounds.min(3) {
+        rows[0].rounds.push(load.send(tamis.port, 60_000)?.p99_millis * 1e6);
+        let before = tamis.resident_bytes()?;
+        ask(tamis.port, &["BGSAVE"])?;
+        rows[1].rounds.push(load.send(tamis.port, 60_000)?.p99_millis * 1e6);
+        let added = tamis.resident_bytes()?.saturating_sub(before);
+        added_mib = added_mib.max(added as f64 / (1 << 20) as f64);
+        let begun = Instant::now();
+        while ask(tamis.port, &["SAVE"]).is_err() {
+            if begun.elapsed() > Duration::from_secs(120) {
+                return Err("a snapshot took over two minutes".to_owned());
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+    rows[1].peak_mib = Some(added_mib);
+    keep(bench, rows.into());
+    Ok(())
+}
+
+fn recovery(bench: &mut Bench) -> Result<(), String> {
+    if !bench.wants(RECOVERY) {
+        return Ok(());
+    }
+    println!("\n{RECOVERY}");
+    // A rewritten log would have nothing to replay.
+    let options = ["--appendfsync", "no", "--set", "auto-aof-rewrite-min-size=0"];
+    let mut tamis = Program::tamis(&options)?;
+    let items = 20_000_000;
+    ask(tamis.port, &["BF.RESERVE", "seen", "0.01", "20000000"])?;
+    let empty = tamis.restart(&options)?;
+    fill(tamis.port, "seen", items)?;
+    std::thread::sleep(Duration::from_secs(1));
+    let mut rows = vec![row(RECOVERY, "tamis")];
+    for _ in 0..bench.rounds.min(3) {
+        let took = tamis.restart(&options)?.saturating_sub(empty);
+        rows[0].rounds.push(took.as_nanos() as f64 / items as f64);
+        let held = ask(tamis.port, &["BF.CARD", "seen"])?;
+        let held: u64 = held.trim_start_matches(':').parse().unwrap_or(0);
+        // Those that are seen before they come are not counted.
+        if held < items * 98 / 100 {
+            bench.wrong.push(format!("{RECOVERY}: {held} items came back"));
+        }
+    }
+    keep(bench, rows);
+    Ok(())
+}
