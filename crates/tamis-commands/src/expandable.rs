@@ -216,7 +216,8 @@ impl Expandable {
         overflow.filter.try_insert_hash(hash).map_err(|_| ExpandError::NoRoom)
     }
 
-    /// Inserts an item again that was in, by its hash: a filter that may not grow takes it even if it counts as full.
+    /// Inserts items again that were in, by their hashes: a filter that may not grow takes them even if it counts as
+    /// full.
     ///
     /// A snapshot may count items of a batch that is being inserted, without having their bits.
     ///
@@ -231,22 +232,24 @@ impl Expandable {
     /// use tamis_commands::Expandable;
     ///
     /// let mut seen = Expandable::reserve(1, 0.01, None)?;
-    /// let (a, b) = (Hasher::default().hash(b"a"), Hasher::default().hash(b"b"));
-    /// assert_eq!(seen.insert_hash(a), Ok(true));
-    /// assert!(seen.insert_hash(b).is_err() && seen.restore_hash(b).is_ok());
+    /// let hashes = [b"a", b"b"].map(|item| Hasher::default().hash(item));
+    /// assert_eq!(seen.insert_hash(hashes[0]), Ok(true));
+    /// assert!(seen.insert_hash(hashes[1]).is_err() && seen.restore_hashes(&hashes).is_ok());
     /// let mut answers = Answers::new();
     /// seen.contains_each(&[b"a".as_slice(), b"b"], &mut answers);
     /// assert_eq!(answers.count_ones(), 2);
     /// # Ok::<(), tamis::PlanError>(())
     /// ```
-    pub fn restore_hash(&mut self, hash: u64) -> Result<(), ExpandError> {
-        match (self.insert_hash(hash), &self.reserved) {
-            (Err(ExpandError::Full), Some(reserved)) => {
-                reserved.insert_hash(hash);
-                Ok(())
+    pub fn restore_hashes(&mut self, hashes: &[u64]) -> Result<(), ExpandError> {
+        if let (Some(reserved), None) = (&self.reserved, &self.overflow) {
+            let items = reserved.items.load(Ordering::Relaxed);
+            let has_room = items.saturating_add(hashes.len() as u64) <= self.capacity;
+            if has_room || self.expansion.is_none() {
+                reserved.insert_hashes(hashes);
+                return Ok(());
             }
-            (inserted, _) => inserted.map(|_| ()),
         }
+        hashes.iter().try_for_each(|&hash| self.insert_hash(hash).map(|_| ()))
     }
 
     /// Returns how many items were new when they came.
@@ -398,6 +401,17 @@ impl Reserved {
             shared!(&self.bloom, bloom => { let mut bloom = bloom; bloom.insert_hash(hash) });
         self.items.fetch_add(u64::from(is_new), Ordering::Relaxed);
         is_new
+    }
+
+    /// Inserts items as a batch, whether or not there is room.
+    fn insert_hashes(&self, hashes: &[u64]) {
+        let mut answers = vec![0; hashes.len().div_ceil(64)];
+        shared!(&self.bloom, bloom => {
+            let mut bloom = bloom;
+            bloom.insert_hashes(hashes, &mut answers);
+        });
+        let new: u32 = answers.iter().map(|word| word.count_ones()).sum();
+        self.items.fetch_add(u64::from(new), Ordering::Relaxed);
     }
 
     fn write_image(&self, out: &mut Writer<'_>) -> std::io::Result<()> {

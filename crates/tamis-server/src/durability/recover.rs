@@ -292,9 +292,7 @@ impl Replay<'_> {
                 self.keyspace.shared().write(key, *now_millis, |value| {
                     // Without a filter there: it was taken away, as comes later in the log.
                     let Some(Value::Bloom(filter)) = value else { return Ok(()) };
-                    hashes.iter().try_for_each(|&hash| {
-                        filter.restore_hash(hash).map_err(|_| "there is not enough memory for it")
-                    })
+                    filter.restore_hashes(hashes).map_err(|_| "there is not enough memory for it")
                 })
             }
             Record::Image { key, expires_millis, image } => {
