@@ -13,7 +13,7 @@ pub struct Command {
     pub arity: Arity,
     /// What it does to keys and to the host.
     pub flags: &'static [Flag],
-    /// The access categories, without those that follow from the flags.
+    /// The access categories; every command is either fast or slow.
     pub categories: &'static [Category],
     /// Which words are keys.
     pub keys: Keys,

@@ -14,6 +14,8 @@
 //! `BF.*` and `CF.*` answer as RedisBloom does, bitmaps and strings as Redis 7.0, to the letter, because clients
 //! match on their texts; these are in [`text`]. `TM.*` are our own, about every kind of filter; their errors say what to do.
 
+mod access;
+mod action;
 mod arriving;
 mod batch;
 mod bf;
@@ -25,12 +27,15 @@ mod image;
 mod run;
 mod settings;
 mod string;
+mod subcommands;
 mod table;
 pub mod text;
 mod tm;
 mod value;
 mod words;
 
+pub use access::Access;
+pub use action::Action;
 pub use arriving::Arriving;
 pub use batch::{Batch, BatchAnswers, Family, Items};
 pub use bitmap::{BitOp, SparseBytes};
@@ -39,6 +44,7 @@ pub use expandable::{ExpandError, Expandable};
 pub use image::ImageError;
 pub use run::{Change, Env, Expiry, Outcome, Run};
 pub use settings::{BloomLayout, Setting, SettingError, Settings};
+pub use subcommands::{SUBCOMMANDS, Subcommand};
 pub use table::{COMMANDS, find};
 pub use tm::merge;
 pub use value::Value;

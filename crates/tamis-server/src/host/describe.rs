@@ -35,26 +35,17 @@ fn keys(words: Words<'_>) -> Reply {
     if !command.arity.takes(words.len()) {
         return Reply::error("ERR Invalid number of arguments specified for command");
     }
-    let keys: Vec<Reply> = command.keys.of(words).map(Reply::bulk).collect();
+    let keys: Vec<Reply> = command.keys_of(words).map(|(key, _)| Reply::bulk(key)).collect();
     if keys.is_empty() {
         return Reply::error("ERR The command has no key arguments");
     }
     Reply::Array(keys)
 }
 
-/// The groups of access rights, with those that follow from the flags.
-fn categories(command: &Command) -> Vec<&'static str> {
-    let mut all: Vec<Category> = command.categories.to_vec();
-    if !all.contains(&Category::Fast) && !all.contains(&Category::Slow) {
-        all.push(if command.has(Flag::Fast) { Category::Fast } else { Category::Slow });
-    }
-    all.into_iter().map(Category::name).collect()
-}
-
 fn row(command: &Command) -> Reply {
     let texts = |texts: Vec<String>| Reply::Set(texts.into_iter().map(Reply::simple).collect());
     let flags = command.flags.iter().map(|flag| flag.name().to_owned()).collect();
-    let categories = categories(command).into_iter().map(|name| format!("@{name}")).collect();
+    let categories = command.categories.iter().map(|it| format!("@{}", it.name())).collect();
     Reply::Array(vec![
         Reply::bulk(command.name.to_ascii_lowercase()),
         Reply::Integer(command.arity.number()),

@@ -1,0 +1,114 @@
+//! Which keys a command touches, and whether it learns from them or changes them.
+
+use crate::action::Action;
+use crate::command::{Command, Flag, Keys};
+use crate::words::Words;
+
+/// What a command does with a key. One that does neither tells only that the key is there, until when, of which type
+/// and how long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// What the key holds can be told from the reply, or goes to another key.
+    pub reads: bool,
+    /// What the key holds may be another afterwards.
+    pub writes: bool,
+}
+
+impl Access {
+    /// Neither.
+    pub const ABOUT: Access = Access { reads: false, writes: false };
+    /// Reads only.
+    pub const READ: Access = Access { reads: true, writes: false };
+    /// Writes only.
+    pub const WRITE: Access = Access { reads: false, writes: true };
+    /// Both.
+    pub const BOTH: Access = Access { reads: true, writes: true };
+}
+
+impl Command {
+    /// Returns the keys among a command's words, each with what is done to it.
+    ///
+    /// An insert into a filter is a write: its reply tells whether the item was new, as that of `SADD` does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_commands::{Access, find};
+    ///
+    /// let words: [&[u8]; 4] = [b"TM.MERGE", b"all", b"one", b"two"];
+    /// let keys: Vec<_> = find(words[0]).unwrap().keys_of(&words).collect();
+    /// assert_eq!(keys[0], (&b"all"[..], Access::WRITE));
+    /// assert_eq!(keys[2], (&b"two"[..], Access::READ));
+    /// ```
+    pub fn keys_of<'w>(
+        &'static self,
+        words: Words<'w>,
+    ) -> impl Iterator<Item = (&'w [u8], Access)> {
+        let keys = match self.keys {
+            Keys::NONE => {
+                Action::of(self, words).subcommand.map_or(Keys::NONE, |subcommand| subcommand.keys)
+            }
+            keys => keys,
+        };
+        let (first, others) = self.access(words);
+        keys.of(words).enumerate().map(move |(i, key)| (key, if i == 0 { first } else { others }))
+    }
+
+    /// What is done to the first key, and to the others.
+    fn access(&self, words: Words<'_>) -> (Access, Access) {
+        let alike = |access| (access, access);
+        match self.name {
+            // It answers with what was there.
+            "SET" if words.iter().skip(3).any(|word| word.eq_ignore_ascii_case(b"GET")) => {
+                alike(Access::BOTH)
+            }
+            "BITOP" | "TM.MERGE" => (Access::WRITE, Access::READ),
+            "COPY" => (Access::READ, Access::WRITE),
+            "RENAME" | "RENAMENX" => (Access::BOTH, Access::WRITE),
+            "BITFIELD" | "DECR" | "DECRBY" | "INCR" | "INCRBY" | "SETBIT" => alike(Access::BOTH),
+            "DEL" | "UNLINK" => alike(Access::WRITE),
+            "EXISTS" | "EXPIRETIME" | "MEMORY" | "OBJECT" | "PEXPIRETIME" | "PTTL" | "STRLEN"
+            | "TTL" | "TYPE" | "WATCH" => alike(Access::ABOUT),
+            _ if self.has(Flag::ReadOnly) => alike(Access::READ),
+            _ if self.has(Flag::Write) && self.keys == Keys::ONE => alike(Access::WRITE),
+            // Nobody has said more of it.
+            _ => alike(Access::BOTH),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::{COMMANDS, find};
+
+    #[test]
+    fn what_changes_keys_writes_and_what_does_not_never_does() {
+        for command in COMMANDS {
+            let (first, others) = command.access(&[]);
+            if command.has(Flag::Write) && command.keys != Keys::NONE {
+                assert!(first.writes || others.writes, "{}", command.name);
+            }
+            if command.has(Flag::ReadOnly) {
+                assert!(!first.writes && !others.writes, "{}", command.name);
+            }
+        }
+    }
+
+    #[test]
+    fn keys_of_subcommands_are_found() {
+        let keys = |words: Words<'_>| find(words[0]).unwrap().keys_of(words).count();
+        assert_eq!(keys(&[b"MEMORY", b"usage", b"k"]), 1);
+        assert_eq!(keys(&[b"MEMORY", b"usage"]), 0);
+        assert_eq!(keys(&[b"MEMORY", b"nothing", b"k"]), 0);
+        assert_eq!(keys(&[b"OBJECT", b"ENCODING", b"k"]), 1);
+        assert_eq!(keys(&[b"CLIENT", b"SETNAME", b"k"]), 0);
+        let access = |words: Words<'_>| find(words[0]).unwrap().keys_of(words).next().unwrap().1;
+        assert_eq!(access(&[b"SET", b"get", b"get"]), Access::WRITE);
+        assert_eq!(access(&[b"SET", b"k", b"v", b"NX", b"get"]), Access::BOTH);
+        let words: [&[u8]; 5] = [b"BITOP", b"AND", b"to", b"a", b"b"];
+        let found: Vec<_> = find(words[0]).unwrap().keys_of(&words).collect();
+        assert_eq!(found.len(), 3);
+        assert_eq!((found[0], found[2].1), ((&b"to"[..], Access::WRITE), Access::READ));
+    }
+}

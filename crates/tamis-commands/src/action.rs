@@ -1,0 +1,126 @@
+//! What a user may be allowed: a command, or one of its subcommands by itself.
+
+use crate::command::{Category, Command};
+use crate::subcommands::{SUBCOMMANDS, Subcommand};
+use crate::table::{COMMANDS, find};
+use crate::words::Words;
+
+/// A command as far as users are allowed it.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_commands::Action;
+///
+/// assert_eq!(Action::find(b"Config|Set").unwrap().name(), "config|set");
+/// assert!(Action::find(b"bf.add").is_some() && Action::find(b"bf.add|x").is_none());
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Action {
+    /// The command.
+    pub command: &'static Command,
+    /// The subcommand; `None` for the command by itself, and for a word that is no subcommand.
+    pub subcommand: Option<&'static Subcommand>,
+}
+
+impl Action {
+    /// How many there are.
+    #[must_use]
+    pub fn count() -> usize {
+        COMMANDS.len() + SUBCOMMANDS.len()
+    }
+
+    /// Returns all of them: each command, and behind it its subcommands.
+    pub fn all() -> impl Iterator<Item = Action> {
+        COMMANDS.iter().flat_map(Action::of_command)
+    }
+
+    /// Returns a command and its subcommands.
+    pub fn of_command(command: &'static Command) -> impl Iterator<Item = Action> {
+        let subcommands = command.subcommands().iter().map(Some);
+        [None].into_iter().chain(subcommands).map(move |subcommand| Action { command, subcommand })
+    }
+
+    /// Returns what these words do.
+    #[must_use]
+    pub fn of(command: &'static Command, words: Words<'_>) -> Action {
+        let subcommand = words.get(1).and_then(|word| {
+            let is_named = |it: &&Subcommand| word.eq_ignore_ascii_case(it.name.as_bytes());
+            command.subcommands().iter().find(is_named)
+        });
+        Action { command, subcommand }
+    }
+
+    /// Finds a command or a subcommand by a name such as `config|set`, whatever its case.
+    #[must_use]
+    pub fn find(name: &[u8]) -> Option<Action> {
+        match name.iter().position(|c| *c == b'|') {
+            None => Some(Action { command: find(name)?, subcommand: None }),
+            Some(at) => {
+                let command = find(&name[..at])?;
+                let action = Action::of(command, &[name, &name[at + 1..]]);
+                action.subcommand.is_some().then_some(action)
+            }
+        }
+    }
+
+    /// Returns its number, from 0 to [`count`](Self::count).
+    #[must_use]
+    pub fn index(self) -> usize {
+        match self.subcommand {
+            None => place(COMMANDS, self.command),
+            Some(subcommand) => COMMANDS.len() + place(SUBCOMMANDS, subcommand),
+        }
+    }
+
+    /// Returns the name as users' rules have it, such as `config|set`.
+    #[must_use]
+    pub fn name(self) -> String {
+        let command = self.command.name.to_ascii_lowercase();
+        match self.subcommand {
+            None => command,
+            Some(subcommand) => format!("{command}|{}", subcommand.name.to_ascii_lowercase()),
+        }
+    }
+
+    /// Tells whether it is in a category.
+    #[must_use]
+    pub fn is_in(self, category: Category) -> bool {
+        self.subcommand.map_or(self.command.categories, |it| it.categories).contains(&category)
+    }
+}
+
+/// Returns where a row lies in its table: a subtraction, where a search would compare names for each command that runs.
+fn place<T>(table: &'static [T], row: &'static T) -> usize {
+    let at = std::ptr::from_ref(row).addr().wrapping_sub(table.as_ptr().addr()) / size_of::<T>();
+    debug_assert!(table.get(at).is_some_and(|it| std::ptr::eq(it, row)), "a row of the table");
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn actions_are_numbered_without_gaps() {
+        let mut numbers: Vec<usize> = Action::all().map(Action::index).collect();
+        numbers.sort_unstable();
+        assert!(numbers.into_iter().eq(0..Action::count()));
+        for action in Action::all() {
+            let found = Action::find(action.name().as_bytes()).unwrap();
+            assert_eq!(found.index(), action.index(), "{}", action.name());
+        }
+    }
+
+    #[test]
+    fn words_are_the_command_they_name() {
+        let of = |words: Words<'_>| Action::of(find(words[0]).unwrap(), words).name();
+        assert_eq!(of(&[b"CONFIG", b"set", b"port"]), "config|set");
+        assert_eq!(of(&[b"CONFIG", b"nothing"]), "config");
+        assert_eq!(of(&[b"COMMAND"]), "command");
+        assert_eq!(of(&[b"BF.ADD", b"set"]), "bf.add");
+        for name in ["", "|", "config|", "|set", "config|set|x", "config|nothing", "nothing|set"] {
+            assert!(Action::find(name.as_bytes()).is_none(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The access categories are those that Redis documents: rules that were written for it mean the same here.
+
+use tamis_commands::{Action, Category, Flag};
+
+fn members(category: Category) -> Vec<String> {
+    let mut names: Vec<String> =
+        Action::all().filter(|it| it.is_in(category)).map(Action::name).collect();
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn categories_have_the_commands_that_redis_has_there() {
+    for (category, names) in [
+        (
+            Category::Admin,
+            "\
+             bgrewriteaof bgsave client|kill client|list client|no-evict config config|get config|resetstat config|rewrite \
+             config|set lastsave module module|list save shutdown",
+        ),
+        (
+            Category::Dangerous,
+            "\
+             bgrewriteaof bgsave client|kill client|list client|no-evict config config|get config|resetstat config|rewrite \
+             config|set flushall flushdb info keys lastsave module module|list restore save shutdown",
+        ),
+        (
+            Category::Keyspace,
+            "copy dbsize del dump exists expire expireat expiretime flushall flushdb keys object object|encoding \
+             object|freq object|idletime object|refcount persist pexpire pexpireat pexpiretime pttl randomkey \
+             rename renamenx restore scan ttl type unlink",
+        ),
+        (Category::Bitmap, "bitcount bitfield bitfield_ro bitop bitpos getbit setbit"),
+        (Category::String, "decr decrby get getrange incr incrby set setrange strlen"),
+        (
+            Category::Connection,
+            "auth client client|getname client|help client|id client|info client|kill client|list \
+             client|no-evict client|no-touch client|reply client|setinfo client|setname command \
+             command|count command|docs command|getkeys command|info command|list echo hello ping quit \
+             reset select",
+        ),
+        (Category::Transaction, "discard exec multi unwatch watch"),
+    ] {
+        let expected: Vec<&str> = names.split_whitespace().collect();
+        assert_eq!(members(category), expected, "@{}", category.name());
+    }
+    for (category, prefix) in
+        [(Category::Bloom, "bf."), (Category::Cuckoo, "cf."), (Category::Tamis, "tm.")]
+    {
+        let named: Vec<String> =
+            Action::all().map(Action::name).filter(|name| name.starts_with(prefix)).collect();
+        assert_eq!(members(category), named);
+    }
+}
+
+#[test]
+fn what_is_fast_in_redis_is_fast_here() {
+    let fast = members(Category::Fast);
+    for name in "auth bf.card bf.info bf.reserve bitfield_ro cf.info cf.reserve dbsize decr decrby discard echo \
+                 exists expire expireat expiretime get getbit hello incr incrby lastsave multi persist pexpire \
+                 pexpireat pexpiretime ping pttl quit renamenx reset select strlen time ttl type unlink unwatch watch"
+        .split_whitespace()
+    {
+        assert!(fast.iter().any(|it| it == name), "{name}");
+    }
+    let slow = members(Category::Slow);
+    for name in "bf.add bf.exists bf.insert bf.loadchunk bf.madd bf.mexists bf.scandump bgsave bitcount bitfield \
+                 bitop bitpos cf.add cf.count cf.exists cf.mexists client command config del dump exec flushall \
+                 getrange info keys memory module object randomkey rename restore save scan set setbit setrange \
+                 shutdown"
+        .split_whitespace()
+    {
+        assert!(slow.iter().any(|it| it == name), "{name}");
+    }
+}
+
+#[test]
+fn categories_follow_from_what_a_command_does_to_keys() {
+    for action in Action::all().filter(|it| it.subcommand.is_none()) {
+        let command = action.command;
+        assert_eq!(action.is_in(Category::Write), command.has(Flag::Write), "{}", command.name);
+        if command.has(Flag::ReadOnly) && command.subcommands().is_empty() {
+            assert!(action.is_in(Category::Read), "{}", command.name);
+        }
+    }
+}
