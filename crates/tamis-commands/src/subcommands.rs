@@ -36,11 +36,25 @@ const fn of_key(
 
 const OPERATORS: &[Category] = &[Admin, Slow, Dangerous];
 const OPERATORS_CONNECTION: &[Category] = &[Admin, Slow, Dangerous, Connection];
+const ANYONE: &[Category] = &[Slow];
 const ANYONE_CONNECTION: &[Category] = &[Slow, Connection];
 const READS_KEY: &[Category] = &[KeyspaceGroup, Read, Slow];
 
 /// Every subcommand, in alphabetical order.
 pub static SUBCOMMANDS: &[Subcommand] = &[
+    row("ACL", "CAT", ANYONE),
+    row("ACL", "DELUSER", OPERATORS),
+    row("ACL", "DRYRUN", OPERATORS),
+    row("ACL", "GENPASS", ANYONE),
+    row("ACL", "GETUSER", OPERATORS),
+    row("ACL", "HELP", ANYONE),
+    row("ACL", "LIST", OPERATORS),
+    row("ACL", "LOAD", OPERATORS),
+    row("ACL", "LOG", OPERATORS),
+    row("ACL", "SAVE", OPERATORS),
+    row("ACL", "SETUSER", OPERATORS),
+    row("ACL", "USERS", OPERATORS),
+    row("ACL", "WHOAMI", ANYONE),
     row("CLIENT", "GETNAME", ANYONE_CONNECTION),
     row("CLIENT", "HELP", ANYONE_CONNECTION),
     row("CLIENT", "ID", ANYONE_CONNECTION),

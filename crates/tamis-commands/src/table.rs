@@ -33,6 +33,19 @@ const TM_MEXISTS: Items = Items { family: Family::Tamis, inserts: false, is_one:
 /// Every command.
 pub static COMMANDS: &[Command] = &[
     Command {
+        name: "ACL",
+        arity: AtLeast(2),
+        flags: &[Loading],
+        categories: &[Slow],
+        keys: Keys::NONE,
+        syntax: "CAT [category] | DELUSER name [name ...] | DRYRUN name command [word ...] | GENPASS [bits] | GETUSER name | LIST | LOAD | LOG [count | RESET] | SAVE | SETUSER name [rule ...] | USERS | WHOAMI",
+        summary: "Says who may do what: users, their passwords, commands and keys",
+        complexity: "O(n), n the number of users or rules",
+        since: "6.0.0",
+        items: None,
+        run: Run::Host,
+    },
+    Command {
         name: "AUTH",
         arity: AtLeast(2),
         flags: &[NoAuth, Fast, Loading, NoMulti],

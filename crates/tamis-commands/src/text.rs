@@ -303,6 +303,127 @@ pub mod tm {
     }
 }
 
+/// Texts of users and of what they may not do.
+pub mod acl {
+    use tamis_resp::Reply;
+
+    use super::Text;
+
+    /// Nobody has shown who it is.
+    pub const NO_AUTH: Text = "NOAUTH Authentication required.";
+    /// `HELLO` before that.
+    pub const NO_AUTH_HELLO: Text = "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
+                                     HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
+                                     select the RESP protocol version at the same time";
+    /// There is no such user, it has another password, or it is off.
+    pub const WRONG_PASSWORD: Text =
+        "WRONGPASS invalid username-password pair or user is disabled.";
+    /// `AUTH` with a password, where none is asked for.
+    pub const NO_PASSWORD: Text = "ERR AUTH <password> called without any password configured for the default \
+                                   user. Are you sure your configuration is correct?";
+    /// The user may not touch one of the keys.
+    pub const NO_KEY: Text = "NOPERM No permissions to access a key";
+    /// The user was deleted or turned off since it came in.
+    pub const GONE: Text = "NOAUTH the user of this connection was deleted or turned off";
+    /// The name of a user has a space or a zero byte.
+    pub const NAME: Text = "ERR Usernames can't contain spaces or null characters";
+    /// The default user cannot be deleted.
+    pub const DEFAULT_STAYS: Text = "ERR The 'default' user cannot be removed";
+    /// The default user would be open to the network.
+    pub const MUST_ASK: Text =
+        "ERR the server listens off loopback: the default user must have a password or be off";
+    /// `ACL LOAD` or `ACL SAVE` without a file.
+    pub const NO_FILE: Text =
+        "ERR this server has no file of users: start it with the option aclfile";
+    /// `ACL GENPASS` of so many bits.
+    pub const GENPASS: Text = "ERR ACL GENPASS argument must be the number of bits for the output password, a \
+                               positive number up to 4096";
+    /// The system gives no random numbers.
+    pub const NO_RANDOM: Text = "ERR the system gives no random numbers";
+
+    // Behind "Error in ACL SETUSER modifier '...': ".
+    /// There is no such rule.
+    pub const SYNTAX: Text = "Syntax error";
+    /// There is no such command or category.
+    pub const UNKNOWN_COMMAND: Text = "Unknown command or category name in ACL";
+    /// A pattern can add nothing to all keys.
+    pub const PATTERN_AFTER_ALL_KEYS: Text = "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid \
+                                              and does not have any effect. Try 'resetkeys' to start with an empty list \
+                                              of patterns";
+    /// A pattern can add nothing to all channels.
+    pub const PATTERN_AFTER_ALL_CHANNELS: Text = "Adding a pattern after the * pattern (or the 'allchannels' flag) is \
+                                                  not valid and does not have any effect. Try 'resetchannels' to start \
+                                                  with an empty list of channels";
+    /// A pattern would take long to compare.
+    pub const PATTERN_TOO_LONG: Text = "The pattern is longer than 1024 bytes";
+    /// What is no digest.
+    pub const HASH: Text = "The password hash must be exactly 64 characters and contain only lowercase hexadecimal \
+                            characters";
+    /// The user has no such password.
+    pub const NO_SUCH_PASSWORD: Text =
+        "The password you are trying to remove from the user does not exist";
+
+    /// Says that a user may not run a command.
+    #[must_use]
+    pub fn no_command(user: &[u8], command: &str) -> Reply {
+        let user = shown(user);
+        Reply::error(format!(
+            "NOPERM User {user} has no permissions to run the '{command}' command"
+        ))
+    }
+
+    /// `EXEC`: says that a command was allowed when it was queued and is not any more.
+    #[must_use]
+    pub fn no_longer(is_key: bool) -> Reply {
+        let why = if is_key {
+            "no permission to access one of the keys used as arguments"
+        } else {
+            "no permission to execute the command or subcommand"
+        };
+        Reply::error(format!(
+            "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This \
+             command is no longer allowed for the following reason: {why}"
+        ))
+    }
+
+    /// `ACL SETUSER`: says what is wrong with a rule.
+    #[must_use]
+    pub fn bad_rule(rule: &[u8], why: Text) -> Reply {
+        let rule = shown(rule);
+        Reply::error(format!("ERR Error in ACL SETUSER modifier '{rule}': {why}"))
+    }
+
+    /// `ACL SETUSER`: says that a selector does not end.
+    #[must_use]
+    pub fn unmatched(selector: &[u8]) -> Reply {
+        let selector = shown(selector);
+        Reply::error(format!("ERR Unmatched parenthesis in acl selector starting at '{selector}'."))
+    }
+
+    /// Says that there is no such user.
+    #[must_use]
+    pub fn no_user(name: &[u8]) -> Reply {
+        Reply::error(format!("ERR User '{}' not found", shown(name)))
+    }
+
+    /// Says that there is no such command.
+    #[must_use]
+    pub fn no_such_command(name: &[u8]) -> Reply {
+        Reply::error(format!("ERR Command '{}' not found", shown(name)))
+    }
+
+    /// Says that there is no such category.
+    #[must_use]
+    pub fn no_category(name: &[u8]) -> Reply {
+        Reply::error(format!("ERR Unknown category '{}'", shown(name)))
+    }
+
+    /// What a client sent, cut as Redis cuts it.
+    fn shown(word: &[u8]) -> String {
+        String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned()
+    }
+}
+
 /// Tells whether this error, at the end of the reply to several items, says that no further one was tried.
 #[must_use]
 pub fn ends_items(reply: &Reply) -> bool {

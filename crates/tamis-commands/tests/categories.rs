@@ -14,13 +14,13 @@ fn categories_have_the_commands_that_redis_has_there() {
     for (category, names) in [
         (
             Category::Admin,
-            "\
+            "acl|deluser acl|dryrun acl|getuser acl|list acl|load acl|log acl|save acl|setuser acl|users \
              bgrewriteaof bgsave client|kill client|list client|no-evict config config|get config|resetstat config|rewrite \
              config|set lastsave module module|list save shutdown",
         ),
         (
             Category::Dangerous,
-            "\
+            "acl|deluser acl|dryrun acl|getuser acl|list acl|load acl|log acl|save acl|setuser acl|users \
              bgrewriteaof bgsave client|kill client|list client|no-evict config config|get config|resetstat config|rewrite \
              config|set flushall flushdb info keys lastsave module module|list restore save shutdown",
         ),

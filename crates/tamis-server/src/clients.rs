@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use crate::users::DEFAULT;
+
 /// The connections of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
@@ -32,6 +34,8 @@ pub(crate) struct Client {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct About {
     pub name: String,
+    /// Who it has shown to be, or is without; `None` before that.
+    pub user: Option<Vec<u8>>,
     pub library: String,
     pub library_version: String,
     pub last_command: &'static str,
@@ -74,6 +78,13 @@ impl Clients {
     }
 }
 
+impl About {
+    /// Returns the user's name.
+    pub fn user(&self) -> &[u8] {
+        self.user.as_deref().unwrap_or(DEFAULT)
+    }
+}
+
 impl Client {
     /// Returns the line of `CLIENT LIST`.
     pub fn line(&self, now_millis: u64) -> String {
@@ -83,7 +94,7 @@ impl Client {
         format!(
             "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={} db=0 sub=0 psub=0 ssub=0 \
              multi={} watch=0 qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 \
-             omem=0 tot-mem=0 events=r cmd={} user=default redir=-1 resp={} lib-name={} lib-ver={}\n",
+             omem=0 tot-mem=0 events=r cmd={} user={} redir=-1 resp={} lib-name={} lib-ver={}\n",
             self.id,
             self.peer,
             self.local,
@@ -93,6 +104,7 @@ impl Client {
             if about.queued.is_some() { "x" } else { "N" },
             about.queued.map_or(-1, |queued| queued as i64),
             command.to_ascii_lowercase().replacen(' ', "|", 1),
+            String::from_utf8_lossy(about.user()),
             about.resp,
             about.library,
             about.library_version,

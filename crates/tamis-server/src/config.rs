@@ -36,6 +36,10 @@ pub struct Config {
     /// `auto-aof-rewrite-min-size`, in bytes: a log twice as long as its snapshot is replaced by a new snapshot from
     /// this length on.
     pub rewrite_bytes: u64,
+    /// `aclfile`: the file of users.
+    pub users_file: Option<PathBuf>,
+    /// `acllog-max-len`: how many refusals `ACL LOG` keeps.
+    pub max_refusals: usize,
     /// `bf-*` and `cf-*`.
     pub filters: Settings,
     /// The file that options were [read](Self::read_file) from, which `CONFIG REWRITE` writes.
@@ -57,6 +61,8 @@ impl Default for Config {
             dir: "tamis-data".into(),
             sync: Sync::EverySecond,
             rewrite_bytes: 64 << 20,
+            users_file: None,
+            max_refusals: 128,
             filters: Settings::default(),
             file: None,
         }
@@ -142,7 +148,29 @@ fn yes(is_yes: bool) -> String {
     if is_yes { "yes" } else { "no" }.to_owned()
 }
 
-const ENTRIES: [Entry; 14] = [
+const ENTRIES: [Entry; 16] = [
+    Entry {
+        name: "aclfile",
+        is_live: false,
+        expected: "a file, or empty for none",
+        get: |config| {
+            config.users_file.as_ref().map(|it| it.display().to_string()).unwrap_or_default()
+        },
+        set: |config, text| {
+            config.users_file = Some(text).filter(|text| !text.is_empty()).map(PathBuf::from);
+            Some(())
+        },
+    },
+    Entry {
+        name: "acllog-max-len",
+        is_live: true,
+        expected: "0 to 1000000",
+        get: |config| config.max_refusals.to_string(),
+        set: |config, text| {
+            config.max_refusals = text.parse().ok().filter(|&n| n <= 1_000_000)?;
+            Some(())
+        },
+    },
     Entry {
         name: "appendfsync",
         is_live: true,
@@ -335,6 +363,12 @@ impl Config {
         }
     }
 
+    /// Returns an address for the network, where not everybody may be let in; `None` if there is none.
+    pub(crate) fn guarded_address(&self) -> Option<IpAddr> {
+        let outside = self.bind.iter().copied().find(|address| !address.is_loopback());
+        outside.filter(|_| self.protected_mode)
+    }
+
     /// Sets an option of a server that runs.
     ///
     /// # Errors
@@ -342,7 +376,7 @@ impl Config {
     /// As for [`set`](Self::set), and [`ConfigError::Fixed`].
     pub fn set_live(&mut self, name: &str, value: &str) -> Result<(), ConfigError> {
         let opens = name.eq_ignore_ascii_case("requirepass") && value.is_empty();
-        if opens && self.protected_mode && self.bind.iter().any(|address| !address.is_loopback()) {
+        if opens && self.guarded_address().is_some() {
             return Err(ConfigError::Invalid {
                 name: "requirepass",
                 expected: "a password, since the server listens off loopback",

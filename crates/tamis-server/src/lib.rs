@@ -16,11 +16,14 @@ mod durability;
 mod durable;
 mod host;
 pub mod keyspace;
+mod pattern;
 mod server;
 mod session;
 mod stats;
 mod transaction;
+mod users;
 
 pub use config::{Config, ConfigError};
 pub use durability::{DurabilityError, Sync};
 pub use server::{Server, ServerError, Stopper};
+pub use users::UsersError;

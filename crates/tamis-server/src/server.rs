@@ -22,6 +22,7 @@ use crate::durability::{DurabilityError, Record};
 use crate::durable::{self, Durable};
 use crate::keyspace::Keyspace;
 use crate::stats::{Stats, now_millis};
+use crate::users::{User, Users, UsersError};
 
 /// A server that runs, until it is [stopped](Self::stop) or dropped.
 ///
@@ -54,6 +55,7 @@ pub(crate) struct Shared {
     pub clients: Clients,
     pub stats: Stats,
     pub started_millis: u64,
+    pub users: Users,
     /// What is kept over the server's end, if anything is.
     pub durable: Option<Durable>,
     config: RwLock<Arc<Config>>,
@@ -79,6 +81,8 @@ pub enum ServerError {
         /// The address.
         address: IpAddr,
     },
+    /// The file of users cannot be used.
+    Users(UsersError),
     /// There is no thread to run on.
     Thread(io::Error),
     /// The last changes before the end could not be written.
@@ -105,8 +109,9 @@ impl fmt::Display for ServerError {
             ServerError::Unprotected { address } => write!(
                 f,
                 "listening on {address} without a password would let the whole network in: set \
-                 --requirepass, or say --protected-mode no"
+                 --requirepass, turn the default user off in --aclfile, or say --protected-mode no"
             ),
+            ServerError::Users(error) => write!(f, "aclfile: {error}"),
             ServerError::Thread(error) => write!(f, "cannot start a thread: {error}"),
             ServerError::NotKept { error } => {
                 write!(f, "the last changes are lost, the log could not be written: {error}")
@@ -128,12 +133,13 @@ impl Server {
         if let Some(bytes) = memory_of_machine() {
             config.filters.max_filter_bytes = bytes;
         }
+        let users = Users::open(&config).map_err(ServerError::Users)?;
+        if let Some(address) = config.guarded_address().filter(|_| users.default_user().is_open()) {
+            return Err(ServerError::Unprotected { address });
+        }
         let mut listeners = Vec::new();
         let mut port = config.port;
         for &address in &config.bind {
-            if config.protected_mode && config.password.is_empty() && !address.is_loopback() {
-                return Err(ServerError::Unprotected { address });
-            }
             let address = SocketAddr::new(address, port);
             let fail = |error| ServerError::Listen { address, error };
             let listener = TcpListener::bind(address).map_err(fail)?;
@@ -152,6 +158,7 @@ impl Server {
         let durable = durable.transpose().map_err(ServerError::Durability)?;
         let shared = Arc::new(Shared {
             keyspace,
+            users,
             durable,
             clients: Clients::default(),
             stats: Stats::default(),
@@ -267,11 +274,20 @@ impl Shared {
                 if let Some(durable) = &self.durable {
                     durable.log.set_sync(changed.sync);
                 }
+                if changed.password != current.password {
+                    self.users.set_default_password(&changed.password);
+                }
                 *current = Arc::new(changed);
                 Reply::ok()
             }
             Err(refusal) => refusal,
         }
+    }
+
+    /// Returns the user who comes in with this password, if any does. The comparison takes a constant time.
+    #[allow(dead_code, reason = "asked by what is no connection of a client")]
+    pub fn authenticate(&self, user: &[u8], password: &[u8]) -> Option<Arc<User>> {
+        self.users.authenticate(user, password)
     }
 
     /// Keeps a command that changed a value. The lock of its key is held.

@@ -16,6 +16,7 @@ use crate::keyspace::{Exclusive, Shared};
 use crate::server::Shared as Server;
 use crate::stats::now_millis;
 use crate::transaction::Transaction;
+use crate::users::{Refusal, Refused, User};
 
 /// A connection's state between commands.
 pub(crate) struct Session {
@@ -23,6 +24,10 @@ pub(crate) struct Session {
     pub client: Arc<Client>,
     pub protocol: Protocol,
     pub is_authenticated: bool,
+    /// Who runs the commands: the default user until another has shown to be there.
+    pub user: Arc<User>,
+    /// What the users were when this one was looked up.
+    users_version: u64,
     pub transaction: Option<Transaction>,
     /// Keys with the versions they had.
     pub watched: HashMap<Vec<u8>, u64>,
@@ -59,15 +64,64 @@ pub(crate) use with_keys;
 
 impl Session {
     pub fn new(server: Arc<Server>, client: Arc<Client>) -> Self {
-        let is_authenticated = server.config().password.is_empty();
-        Self {
+        let users_version = server.users.version();
+        let user = server.users.default_user();
+        let mut session = Self {
             server,
             client,
             protocol: Protocol::Resp2,
-            is_authenticated,
+            is_authenticated: false,
+            user,
+            users_version,
             transaction: None,
             watched: HashMap::new(),
             is_closing: false,
+        };
+        session.log_out();
+        session
+    }
+
+    /// Makes the connection that of a user who has shown to be there.
+    pub fn log_in(&mut self, user: Arc<User>) {
+        self.client.about.lock().user = Some(user.name.clone());
+        self.is_authenticated = true;
+        self.user = user;
+    }
+
+    /// Makes the connection that of nobody, which is the default user if that needs no password.
+    pub fn log_out(&mut self) {
+        let user = self.server.users.default_user();
+        self.is_authenticated = false;
+        self.client.about.lock().user = None;
+        if user.is_open() {
+            self.log_in(user);
+        } else {
+            self.user = user;
+        }
+    }
+
+    /// Looks the user up again if users have changed; an error if it is gone.
+    pub fn refresh_user(&mut self) -> Result<(), Reply> {
+        let version = self.server.users.version();
+        if version == self.users_version {
+            return Ok(());
+        }
+        // Before the user: a change in between is seen the next time.
+        self.users_version = version;
+        if !self.is_authenticated {
+            self.log_out();
+            return Ok(());
+        }
+        let user = self.server.users.get(&self.user.name);
+        match user.filter(|user| user.number == self.user.number && user.is_on) {
+            Some(user) => {
+                self.user = user;
+                Ok(())
+            }
+            None => {
+                self.is_closing = true;
+                Err(Reply::error(text::acl::GONE))
+            }
         }
     }
 
@@ -327,19 +381,57 @@ impl Session {
     }
 
     /// Tells whether a command may run now.
-    fn check(&self, command: &Command, words: Words<'_>, config: &Config) -> Result<(), Reply> {
+    fn check(
+        &mut self,
+        command: &'static Command,
+        words: Words<'_>,
+        config: &Config,
+    ) -> Result<(), Reply> {
+        self.refresh_user()?;
         if !command.arity.takes(words.len()) {
             return Err(text::wrong_arity(command.name));
         }
-        let needs_password = !self.is_authenticated && !config.password.is_empty();
-        if needs_password && !command.has(Flag::NoAuth) {
-            return Err(Reply::error("NOAUTH Authentication required."));
+        if !self.is_authenticated && !command.has(Flag::NoAuth) {
+            return Err(Reply::error(text::acl::NO_AUTH));
+        }
+        if let Err(refusal) = self.user.check(command, words) {
+            self.log_refusal(&refusal);
+            return Err(match refusal {
+                Refusal::Command(name) => text::acl::no_command(&self.user.name, &name),
+                Refusal::Key(_) => Reply::error(text::acl::NO_KEY),
+            });
         }
         self.check_change(command, config).map_err(Reply::error)?;
         if self.transaction.is_some() && command.has(Flag::NoMulti) {
             return Err(Reply::error("ERR Command not allowed inside a transaction"));
         }
         Ok(())
+    }
+
+    /// Keeps for operators what the user may not do.
+    pub fn log_refusal(&self, refusal: &Refusal) {
+        let (reason, object) = match refusal {
+            Refusal::Command(name) => ("command", name.as_bytes()),
+            Refusal::Key(key) => ("key", key.as_slice()),
+        };
+        self.log_refused(reason, object, &self.user.name);
+    }
+
+    /// Keeps for operators what was refused: why, what and to whom.
+    pub fn log_refused(&self, reason: &'static str, object: &[u8], user: &[u8]) {
+        let now = now_millis();
+        let refused = Refused {
+            number: 0,
+            count: 0,
+            reason,
+            context: if self.transaction.is_some() { "multi" } else { "toplevel" },
+            object: object[..object.len().min(Refused::KEPT_BYTES)].to_vec(),
+            user: user[..user.len().min(Refused::KEPT_BYTES)].to_vec(),
+            client: self.client.line(now).trim_end().to_owned(),
+            created_millis: now,
+            updated_millis: now,
+        };
+        self.server.users.refusals.push(refused, self.server.config().max_refusals);
     }
 
     /// Tells why a command may not change anything now, if so.

@@ -27,7 +27,7 @@ fn connect(server: &Server) -> Client {
     Client::connect(server.addresses()[0])
 }
 
-const LISTS: [(&str, &str); 8] = [
+const LISTS: [(&str, &str); 9] = [
     ("bf.txt", include_str!("../../../tests/exchanges/bf.txt")),
     ("bf_tamis.txt", include_str!("../../../tests/exchanges/bf_tamis.txt")),
     ("bitmaps.txt", include_str!("../../../tests/exchanges/bitmaps.txt")),
@@ -36,6 +36,7 @@ const LISTS: [(&str, &str); 8] = [
     ("connection.txt", include_str!("../../../tests/exchanges/connection.txt")),
     ("keys.txt", include_str!("../../../tests/exchanges/keys.txt")),
     ("tm.txt", include_str!("../../../tests/exchanges/tm.txt")),
+    ("users.txt", include_str!("../../../tests/exchanges/users.txt")),
 ];
 
 /// Runs a list, waiting for each reply or sending each scene at once.

@@ -6,10 +6,10 @@ use tamis_commands::Words;
 use tamis_resp::Reply;
 
 use super::client::map;
-use super::pattern::matches;
 use super::unknown_subcommand;
 use crate::config::ConfigError;
 use crate::durable::save_beside;
+use crate::pattern::matches;
 use crate::session::Session;
 use crate::stats::since_1970;
 

@@ -2,12 +2,14 @@
 
 use std::sync::atomic::Ordering;
 
+use tamis_commands::text::acl;
 use tamis_commands::{Env, Words, parse_integer};
 use tamis_resp::{Protocol, Reply};
 
 use super::{syntax_error, transaction, unknown_subcommand};
 use crate::clients::Client;
 use crate::session::Session;
+use crate::users::DEFAULT;
 
 pub(super) fn ping(words: Words<'_>) -> Reply {
     match words {
@@ -33,41 +35,29 @@ pub(super) fn select(words: Words<'_>) -> Reply {
 pub(super) fn reset(session: &mut Session) -> Reply {
     transaction::end(session);
     session.protocol = Protocol::Resp2;
-    session.is_authenticated = session.server.config().password.is_empty();
     *session.client.about.lock() = crate::clients::About { resp: 2, ..Default::default() };
+    session.log_out();
     Reply::simple("RESET")
 }
 
-/// Compares in a time that does not tell where the difference is.
-fn is_equal(one: &[u8], other: &[u8]) -> bool {
-    let differs = one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b));
-    std::hint::black_box(differs) == 0 && one.len() == other.len()
-}
-
-const WRONG_PASSWORD: &str = "WRONGPASS invalid username-password pair or user is disabled.";
-
 /// Shows who the client is; the error if it is not.
 fn authenticate(session: &mut Session, user: &[u8], password: &[u8]) -> Result<(), Reply> {
-    let expected = session.server.config().password.clone();
-    // There is one user. Without a password any will do, as in Redis.
-    if user == b"default" && (expected.is_empty() || is_equal(password, expected.as_bytes())) {
-        session.is_authenticated = true;
+    if let Some(user) = session.server.authenticate(user, password) {
+        session.log_in(user);
         return Ok(());
     }
+    session.log_refused("auth", b"AUTH", user);
     tracing::warn!(peer = %session.client.peer, "a wrong password");
-    Err(Reply::error(WRONG_PASSWORD))
+    Err(Reply::error(acl::WRONG_PASSWORD))
 }
 
 pub(super) fn auth(session: &mut Session, words: Words<'_>) -> Reply {
     let (user, password) = match words {
         [_, password] => {
-            if session.server.config().password.is_empty() {
-                return Reply::error(
-                    "ERR AUTH <password> called without any password configured for the default \
-                     user. Are you sure your configuration is correct?",
-                );
+            if session.server.users.default_user().takes_any {
+                return Reply::error(acl::NO_PASSWORD);
             }
-            (&b"default"[..], *password)
+            (DEFAULT, *password)
         }
         [_, user, password] => (*user, *password),
         _ => return syntax_error(),
@@ -124,11 +114,7 @@ pub(super) fn hello(session: &mut Session, words: Words<'_>) -> Reply {
         return refusal;
     }
     if !session.is_authenticated {
-        return Reply::error(
-            "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
-             HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
-             select the RESP protocol version at the same time",
-        );
+        return Reply::error(acl::NO_AUTH_HELLO);
     }
     session.protocol = protocol;
     let version = if protocol == Protocol::Resp3 { 3 } else { 2 };
@@ -264,7 +250,7 @@ fn kill(session: &mut Session, arguments: Words<'_>) -> Reply {
         };
     }
     let mut skip_me = true;
-    let (mut ids, mut peer, mut local) = (None, None, None);
+    let (mut ids, mut peer, mut local, mut user) = (None, None, None, None);
     for pair in arguments.chunks(2) {
         let &[option, value] = pair else { return syntax_error() };
         match option.to_ascii_uppercase().as_slice() {
@@ -277,7 +263,13 @@ fn kill(session: &mut Session, arguments: Words<'_>) -> Reply {
             b"SKIPME" if value.eq_ignore_ascii_case(b"YES") => skip_me = true,
             b"SKIPME" if value.eq_ignore_ascii_case(b"NO") => skip_me = false,
             b"TYPE" if value.eq_ignore_ascii_case(b"NORMAL") => {}
-            b"USER" if value == b"default" => {}
+            b"USER" => match session.server.users.get(value) {
+                Some(_) => user = Some(value),
+                None => {
+                    let name = String::from_utf8_lossy(&value[..value.len().min(128)]).into_owned();
+                    return Reply::error(format!("ERR No such user '{name}'"));
+                }
+            },
             _ => return syntax_error(),
         }
     }
@@ -287,6 +279,7 @@ fn kill(session: &mut Session, arguments: Words<'_>) -> Reply {
             && ids.is_none_or(|id| client.id == id)
             && peer.is_none_or(|peer| client.peer.to_string().as_bytes() == peer)
             && local.is_none_or(|local| client.local.to_string().as_bytes() == local)
+            && user.is_none_or(|user| client.about.lock().user() == user)
     };
     let meant: Vec<_> = all.iter().filter(|it| is_meant(it)).collect();
     for client in &meant {
@@ -295,23 +288,20 @@ fn kill(session: &mut Session, arguments: Words<'_>) -> Reply {
     Reply::Integer(meant.len() as i64)
 }
 
+/// Ends the connections of users that are gone or off.
+pub(super) fn end_those_of(session: &mut Session, is_gone: impl Fn(&[u8]) -> bool) {
+    for client in session.server.clients.all() {
+        let is_meant = client.about.lock().user.as_deref().is_some_and(&is_gone);
+        if is_meant {
+            end(session, &client);
+        }
+    }
+}
+
 fn end(session: &mut Session, client: &Client) {
     if client.id == session.client.id {
         session.is_closing = true;
     }
     client.last_millis.store(0, Ordering::Relaxed);
     client.killed.notify_one();
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn passwords_are_compared_whole() {
-        assert!(is_equal(b"secret", b"secret") && is_equal(b"", b""));
-        for other in ["secreT", "secre", "secrets", ""] {
-            assert!(!is_equal(b"secret", other.as_bytes()));
-        }
-    }
 }

@@ -3,10 +3,10 @@
 use tamis_commands::{Command, Env, Flag, Value, Words, parse_integer, text};
 use tamis_resp::Reply;
 
-use super::pattern::matches;
 use super::{syntax_error, unknown_subcommand};
 use crate::durability::Record;
 use crate::durable::Durable;
+use crate::pattern::matches;
 use crate::server::Shared as Server;
 use crate::session::{Keys, with_keys};
 

@@ -1,5 +1,6 @@
 //! The commands about the server, the connection and several keys: those that are no function of one value.
 
+mod acl;
 mod admin;
 mod bitop;
 mod client;
@@ -7,7 +8,6 @@ mod describe;
 mod dump;
 mod info;
 mod keys;
-mod pattern;
 mod transaction;
 
 use tamis_commands::{Command, Env, Flag, Words};
@@ -61,6 +61,7 @@ pub(crate) fn run_with(
     keys: Keys<'_, '_>,
 ) -> Reply {
     match command.name {
+        "ACL" => acl::acl(session, words, env),
         "AUTH" => client::auth(session, words),
         "CLIENT" => client::client(session, words, env),
         "COMMAND" => describe::command(words),

@@ -1,10 +1,11 @@
 //! `MULTI`, `EXEC`, `DISCARD`, `WATCH`, `UNWATCH`.
 
-use tamis_commands::{Env, Flag, Run, Words, find};
+use tamis_commands::{Command, Env, Flag, Run, Words, find, text};
 use tamis_resp::Reply;
 
 use crate::session::{Keys, Session};
 use crate::transaction::Transaction;
+use crate::users::Refusal;
 
 pub(super) fn multi(session: &mut Session) -> Reply {
     if session.transaction.is_some() {
@@ -68,6 +69,9 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
     let replies = transaction.queued.iter().map(|words| {
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
         let command = find(words[0]).expect("it was found when it was queued");
+        if let Err(refusal) = check(session, command, &words) {
+            return refusal;
+        }
         let keys = Keys::Exclusive(&alone);
         match command.run {
             Run::Host => super::run_with(session, command, &words, env, keys),
@@ -79,6 +83,15 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
         durable.log.end_group();
     }
     replies
+}
+
+/// Tells whether the user still may run what was queued: an operator, or a command before it, may have said otherwise.
+fn check(session: &mut Session, command: &'static Command, words: Words<'_>) -> Result<(), Reply> {
+    session.refresh_user()?;
+    session.user.check(command, words).map_err(|refusal| {
+        session.log_refusal(&refusal);
+        text::acl::no_longer(matches!(refusal, Refusal::Key(_)))
+    })
 }
 
 pub(super) fn watch(session: &mut Session, words: Words<'_>, env: &Env<'_>) -> Reply {

@@ -1,7 +1,7 @@
 //! Patterns of keys and options: `*`, `?`, `[a-z]`, `[^a]` and `\`, as Redis matches them.
 
 /// Tells whether a text matches a pattern. Takes at most the product of their lengths.
-pub(super) fn matches(pattern: &[u8], text: &[u8]) -> bool {
+pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     // Where to go on when what follows the last star does not match: one character later.
     let mut retry: Option<(usize, usize)> = None;

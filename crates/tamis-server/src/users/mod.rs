@@ -1,0 +1,256 @@
+//! Users: who may come in, and what they may do.
+//!
+//! ```text
+//! words ──▶ row of the table ──▶ may the user? ──▶ runs
+//!                                 a bit a command, patterns of keys
+//! ```
+//!
+//! A connection holds its user and looks it up again only when the version of all users has changed. A user that may do
+//! everything is asked two flags a command, any other one a bit and the patterns that its keys match.
+
+mod file;
+mod password;
+mod permissions;
+mod refusals;
+mod user;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::RwLock;
+use tamis_commands::Words;
+use tamis_commands::text::acl;
+use tamis_resp::Reply;
+
+use crate::config::Config;
+
+pub use file::UsersError;
+pub(crate) use permissions::{Permissions, Refusal};
+pub(crate) use refusals::{Refusals, Refused};
+pub(crate) use user::{DEFAULT, User};
+
+/// All users. There always is the default one.
+#[derive(Debug)]
+pub(crate) struct Users {
+    all: RwLock<BTreeMap<Vec<u8>, Arc<User>>>,
+    /// Changes with every change, after it.
+    version: AtomicU64,
+    last_number: AtomicU64,
+    /// The default user must have a password, or be off: the server listens for the network.
+    must_ask: bool,
+    pub refusals: Refusals,
+}
+
+impl Users {
+    /// Makes the users that a server begins with.
+    ///
+    /// # Errors
+    ///
+    /// [`UsersError`] if their file cannot be used.
+    pub fn open(config: &Config) -> Result<Self, UsersError> {
+        let users = Self {
+            all: RwLock::default(),
+            version: AtomicU64::new(0),
+            last_number: AtomicU64::new(0),
+            must_ask: config.guarded_address().is_some(),
+            refusals: Refusals::default(),
+        };
+        let default = User::default_with(users.next_number(), &config.password);
+        users.all.write().insert(DEFAULT.to_vec(), Arc::new(default));
+        if let Some(path) = &config.users_file {
+            let read = file::read(path, || users.next_number())?;
+            let read = read.into_iter().map(|user| (user.name.clone(), Arc::new(user)));
+            users.all.write().extend(read);
+        }
+        Ok(users)
+    }
+
+    fn next_number(&self) -> u64 {
+        self.last_number.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Returns what differs when any user does.
+    pub fn version(&self) -> u64 {
+        // Acquire: whoever sees a version sees the users of it.
+        self.version.load(Ordering::Acquire)
+    }
+
+    pub fn get(&self, name: &[u8]) -> Option<Arc<User>> {
+        self.all.read().get(name).cloned()
+    }
+
+    pub fn default_user(&self) -> Arc<User> {
+        self.get(DEFAULT).expect("it is never deleted")
+    }
+
+    /// Returns all, by name.
+    pub fn all(&self) -> Vec<Arc<User>> {
+        self.all.read().values().cloned().collect()
+    }
+
+    /// Returns the user who comes in with this password, if any does.
+    pub fn authenticate(&self, name: &[u8], password: &[u8]) -> Option<Arc<User>> {
+        let user = self.get(name);
+        if User::lets_in(user.as_deref(), password) { user } else { None }
+    }
+
+    /// Makes a user or changes it: all rules or none.
+    ///
+    /// # Errors
+    ///
+    /// The reply, and nothing has changed.
+    pub fn set(&self, name: &[u8], rules: Words<'_>) -> Result<Arc<User>, Reply> {
+        if name.is_empty() || name.iter().any(|c| permissions::is_space(*c)) {
+            return Err(Reply::error(acl::NAME));
+        }
+        let rules = user::join_selectors(rules).map_err(|open| acl::unmatched(&open))?;
+        let mut all = self.all.write();
+        let mut user = match all.get(name) {
+            Some(user) => (**user).clone(),
+            None => User::new(self.next_number(), name),
+        };
+        for rule in rules {
+            user.apply(&rule).map_err(|why| acl::bad_rule(&rule, why))?;
+        }
+        if self.must_ask && name == DEFAULT && user.is_open() {
+            return Err(Reply::error(acl::MUST_ASK));
+        }
+        let user = Arc::new(user);
+        all.insert(name.to_vec(), user.clone());
+        self.changed();
+        Ok(user)
+    }
+
+    /// Gives the default user this password only; none, if it is empty.
+    pub fn set_default_password(&self, password: &str) {
+        let mut all = self.all.write();
+        let mut user = (**all.get(DEFAULT).expect("it is never deleted")).clone();
+        user.set_only_password(password);
+        all.insert(DEFAULT.to_vec(), Arc::new(user));
+        self.changed();
+    }
+
+    /// Takes a user out; false if there is none.
+    pub fn delete(&self, name: &[u8]) -> bool {
+        let is_deleted = self.all.write().remove(name).is_some();
+        self.changed();
+        is_deleted
+    }
+
+    /// Reads the users from their file anew: all or none.
+    ///
+    /// # Errors
+    ///
+    /// Why not, and nothing has changed.
+    pub fn load(&self, path: &Path, default_password: &str) -> Result<(), String> {
+        let read = file::read(path, || self.next_number()).map_err(|error| error.to_string())?;
+        let mut next: BTreeMap<Vec<u8>, Arc<User>> = BTreeMap::new();
+        let mut all = self.all.write();
+        let default = User::default_with(self.next_number(), default_password);
+        for mut user in std::iter::once(default).chain(read) {
+            if let Some(before) = all.get(&user.name) {
+                user.number = before.number;
+            }
+            next.insert(user.name.clone(), Arc::new(user));
+        }
+        if self.must_ask && next[DEFAULT].is_open() {
+            return Err(acl::MUST_ASK.trim_start_matches("ERR ").to_owned());
+        }
+        *all = next;
+        self.changed();
+        Ok(())
+    }
+
+    /// Writes the users to their file.
+    ///
+    /// # Errors
+    ///
+    /// [`UsersError`], and the file is as it was.
+    pub fn save(&self, path: &Path) -> Result<(), UsersError> {
+        // Held: two that save at once would write the same file beside it.
+        let all = self.all.write();
+        file::write(path, all.values().map(|user| &**user))
+    }
+
+    fn changed(&self) {
+        self.version.fetch_add(1, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn users() -> Users {
+        Users::open(&Config::default()).unwrap()
+    }
+
+    #[test]
+    fn a_refused_rule_changes_nothing() {
+        let users = users();
+        let version = users.version();
+        assert!(users.set(b"a", &[b"on", b"+get", b"+nothing"]).is_err());
+        assert!(users.get(b"a").is_none() && users.version() == version);
+        for name in [&b""[..], b"a b", b"a\n", b"\0", b"a\tb"] {
+            assert!(users.set(name, &[b"on"]).is_err(), "{name:?}");
+        }
+        users.set("ключ\u{1f511}".as_bytes(), &[b"on"]).unwrap();
+        users.set(&[0xff; 3], &[b"on"]).unwrap();
+        assert_eq!(users.all().len(), 3);
+    }
+
+    #[test]
+    fn a_user_that_comes_again_is_another() {
+        let users = users();
+        let first = users.set(b"a", &[b"on"]).unwrap();
+        assert_eq!(users.set(b"a", &[b"off"]).unwrap().number, first.number);
+        assert!(users.delete(b"a") && !users.delete(b"a"));
+        assert_ne!(users.set(b"a", &[b"on"]).unwrap().number, first.number);
+    }
+
+    #[test]
+    fn ten_thousand_users_are_no_burden() {
+        let users = users();
+        for i in 0..10_000 {
+            let (name, password) = (format!("user:{i}"), format!(">{i}"));
+            let pattern = format!("~{i}:*");
+            users
+                .set(name.as_bytes(), &[b"on", password.as_bytes(), pattern.as_bytes(), b"+@bloom"])
+                .unwrap();
+        }
+        for i in (0..10_000).step_by(1000) {
+            let name = format!("user:{i}");
+            let password = i.to_string();
+            assert!(users.authenticate(name.as_bytes(), password.as_bytes()).is_some());
+            assert!(users.authenticate(name.as_bytes(), b"x").is_none());
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("users.acl");
+        users.save(&path).unwrap();
+        users.load(&path, "").unwrap();
+        assert_eq!(users.all().len(), 10_001);
+    }
+
+    #[test]
+    fn a_server_for_the_network_keeps_its_default_user_closed() {
+        let config = Config {
+            bind: vec!["0.0.0.0".parse().unwrap()],
+            password: "secret".to_owned(),
+            ..Config::default()
+        };
+        let users = Users::open(&config).unwrap();
+        assert!(users.set(DEFAULT, &[b"nopass"]).is_err());
+        users.set(DEFAULT, &[b"off", b"nopass"]).unwrap();
+        assert!(users.set(DEFAULT, &[b"on"]).is_err());
+        assert!(users.set(b"other", &[b"on", b"nopass"]).is_ok());
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("users.acl");
+        std::fs::write(&path, "user default on nopass +@all").unwrap();
+        assert!(users.load(&path, "secret").is_err());
+        std::fs::write(&path, "user a on").unwrap();
+        users.load(&path, "secret").unwrap();
+        assert!(!users.default_user().is_open() && users.default_user().is_on);
+    }
+}

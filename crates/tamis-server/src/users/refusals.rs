@@ -1,0 +1,120 @@
+//! What was refused lately, for `ACL LOG`.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+/// The last refusals, the newest first.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals {
+    entries: Mutex<VecDeque<Refused>>,
+    ever: AtomicU64,
+}
+
+/// Something that was refused, once or repeatedly.
+#[derive(Clone, Debug)]
+pub(crate) struct Refused {
+    pub number: u64,
+    pub count: u64,
+    /// `auth`, `command` or `key`.
+    pub reason: &'static str,
+    /// `toplevel` or `multi`.
+    pub context: &'static str,
+    /// The command or the key.
+    pub object: Vec<u8>,
+    pub user: Vec<u8>,
+    /// The line of the client in `CLIENT LIST`.
+    pub client: String,
+    pub created_millis: u64,
+    pub updated_millis: u64,
+}
+
+/// The same within so long is counted, not listed again.
+const SAME_MILLIS: u64 = 60_000;
+
+impl Refused {
+    /// As much of a key or name as is kept.
+    pub const KEPT_BYTES: usize = 128;
+}
+
+impl Refusals {
+    /// Keeps a refusal, and no more than `most` of them; the number and the count are given here.
+    pub fn push(&self, mut refused: Refused, most: usize) {
+        refused.object.truncate(Refused::KEPT_BYTES);
+        refused.user.truncate(Refused::KEPT_BYTES);
+        let mut entries = self.entries.lock();
+        let is_same = |it: &Refused| {
+            it.reason == refused.reason
+                && it.context == refused.context
+                && it.object == refused.object
+                && it.user == refused.user
+                && refused.updated_millis.saturating_sub(it.created_millis) < SAME_MILLIS
+        };
+        let same = entries.iter().position(is_same).and_then(|at| entries.remove(at));
+        match same {
+            Some(same) => {
+                refused.number = same.number;
+                refused.count = same.count + 1;
+                refused.created_millis = same.created_millis;
+            }
+            None => {
+                refused.number = self.ever.fetch_add(1, Ordering::Relaxed);
+                refused.count = 1;
+            }
+        }
+        entries.push_front(refused);
+        entries.truncate(most);
+    }
+
+    /// Returns so many, the newest first.
+    pub fn newest(&self, most: usize) -> Vec<Refused> {
+        self.entries.lock().iter().take(most).cloned().collect()
+    }
+
+    pub fn clear(&self) {
+        self.entries.lock().clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_is_counted_and_no_more_than_so_many_are_kept() {
+        let refusals = Refusals::default();
+        let push = |object: &str, at: u64| {
+            let refused = Refused {
+                number: 0,
+                count: 0,
+                reason: "key",
+                context: "toplevel",
+                object: object.into(),
+                user: b"u".to_vec(),
+                client: String::new(),
+                created_millis: at,
+                updated_millis: at,
+            };
+            refusals.push(refused, 3);
+        };
+        for at in 0..10 {
+            push("a", at);
+        }
+        push("b", 10);
+        push("a", 11);
+        let shown = |entries: Vec<Refused>| -> Vec<(Vec<u8>, u64)> {
+            entries.into_iter().map(|it| (it.object, it.count)).collect()
+        };
+        assert_eq!(shown(refusals.newest(10)), [(b"a".to_vec(), 11), (b"b".to_vec(), 1)]);
+        push("a", 100_000);
+        assert_eq!(refusals.newest(1)[0].count, 1);
+        for i in 0..100 {
+            push(&format!("{i}{}", "x".repeat(1000)), 0);
+        }
+        let newest = refusals.newest(usize::MAX);
+        assert_eq!((newest.len(), newest[0].object.len()), (3, 128));
+        refusals.clear();
+        assert!(refusals.newest(1).is_empty());
+    }
+}

@@ -1,0 +1,248 @@
+//! A user: who may come in, and what it may do then.
+
+use tamis_commands::text::{Text, acl};
+use tamis_commands::{Action, Command, Flag, Words};
+
+use super::password::Digest;
+use super::permissions::{Permissions, Refusal, is_space};
+
+/// A user. Changes make another of the same name and number.
+#[derive(Clone, Debug)]
+pub(crate) struct User {
+    /// Of no other user, even one of the same name that comes after it was deleted.
+    pub number: u64,
+    pub name: Vec<u8>,
+    pub is_on: bool,
+    /// Any password will do.
+    pub takes_any: bool,
+    pub passwords: Vec<Digest>,
+    pub permissions: Permissions,
+    /// Other permissions, each by itself: a command must be allowed by one of them as a whole.
+    pub selectors: Vec<Permissions>,
+}
+
+/// Who a connection is before it says so.
+pub(crate) const DEFAULT: &[u8] = b"default";
+
+impl User {
+    /// Makes a user that may do nothing and cannot come in.
+    pub fn new(number: u64, name: &[u8]) -> Self {
+        Self {
+            number,
+            name: name.to_vec(),
+            is_on: false,
+            takes_any: false,
+            passwords: Vec::new(),
+            permissions: Permissions::none(),
+            selectors: Vec::new(),
+        }
+    }
+
+    /// Makes the user that everybody is at first; without a password everybody may do everything.
+    pub fn default_with(number: u64, password: &str) -> Self {
+        let mut user = Self::new(number, DEFAULT);
+        (user.is_on, user.permissions) = (true, Permissions::all());
+        user.set_only_password(password);
+        user
+    }
+
+    /// Makes this the only password; none, if it is empty.
+    pub fn set_only_password(&mut self, password: &str) {
+        self.takes_any = password.is_empty();
+        self.passwords.clear();
+        if !password.is_empty() {
+            self.passwords.push(Digest::of(password.as_bytes()));
+        }
+    }
+
+    /// Tells whether connections are this user without a password.
+    pub fn is_open(&self) -> bool {
+        self.is_on && self.takes_any
+    }
+
+    /// Tells whether a user may come in with this password, in a time that does not tell why not.
+    pub fn lets_in(user: Option<&User>, password: &[u8]) -> bool {
+        let given = Digest::of(password);
+        let known = user.map_or(&[Digest::NONE][..], |user| &user.passwords);
+        let is_known = known.iter().fold(false, |found, known| found | known.is(&given));
+        user.is_some_and(|user| user.is_on && (user.takes_any || is_known))
+    }
+
+    /// Tells whether a command may run with these words. What is for those who have not shown who they are is for all.
+    pub fn check(&self, command: &'static Command, words: Words<'_>) -> Result<(), Refusal> {
+        if self.permissions.is_all() || command.has(Flag::NoAuth) {
+            return Ok(());
+        }
+        let mut refusal = match self.permissions.check(command, words) {
+            Ok(()) => return Ok(()),
+            Err(refusal) => refusal,
+        };
+        for selector in &self.selectors {
+            match selector.check(command, words) {
+                Ok(()) => return Ok(()),
+                // It came further: the command was allowed.
+                Err(Refusal::Key(key)) => refusal = Refusal::Key(key),
+                Err(Refusal::Command(_)) => {}
+            }
+        }
+        Err(refusal)
+    }
+
+    /// Tells whether a command of the table may run if it is about allowed keys; by a name such as `info` or
+    /// `config|get`.
+    #[allow(dead_code, reason = "asked by what is no connection of a client")]
+    pub fn may_run(&self, name: &str) -> bool {
+        Action::find(name.as_bytes()).is_some_and(|action| {
+            std::iter::once(&self.permissions).chain(&self.selectors).any(|it| it.allows(action))
+        })
+    }
+
+    /// Applies a rule, which is a word of `ACL SETUSER`, or a selector in parentheses.
+    pub fn apply(&mut self, rule: &[u8]) -> Result<(), Text> {
+        match rule.to_ascii_lowercase().as_slice() {
+            b"on" => self.is_on = true,
+            b"off" => self.is_on = false,
+            b"nopass" => {
+                self.takes_any = true;
+                self.passwords.clear();
+            }
+            b"resetpass" => {
+                self.takes_any = false;
+                self.passwords.clear();
+            }
+            b"reset" => *self = Self::new(self.number, &self.name),
+            b"clearselectors" => self.selectors.clear(),
+            // Payloads are always looked through.
+            b"sanitize-payload" | b"skip-sanitize-payload" => {}
+            _ => match rule {
+                [b'>', password @ ..] => self.add(Digest::of(password)),
+                [b'#', hex @ ..] => self.add(Digest::from_hex(hex).ok_or(acl::HASH)?),
+                [b'<', password @ ..] => self.remove(&Digest::of(password))?,
+                [b'!', hex @ ..] => self.remove(&Digest::from_hex(hex).ok_or(acl::HASH)?)?,
+                [b'(', rules @ .., b')'] => {
+                    let mut selector = Permissions::none();
+                    for rule in rules.split(|c| is_space(*c)).filter(|rule| !rule.is_empty()) {
+                        selector.apply(rule)?;
+                    }
+                    self.selectors.push(selector);
+                }
+                _ => self.permissions.apply(rule)?,
+            },
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, password: Digest) {
+        self.takes_any = false;
+        if !self.passwords.iter().any(|it| it.is(&password)) {
+            self.passwords.push(password);
+        }
+    }
+
+    fn remove(&mut self, password: &Digest) -> Result<(), Text> {
+        let before = self.passwords.len();
+        self.passwords.retain(|it| !it.is(password));
+        if self.passwords.len() == before { Err(acl::NO_SUCH_PASSWORD) } else { Ok(()) }
+    }
+
+    /// Returns the rules that lead here from nothing, as files and `ACL LIST` have them.
+    pub fn line(&self) -> Vec<u8> {
+        let mut parts = vec![b"user".to_vec(), self.name.clone()];
+        parts.push(if self.is_on { b"on".to_vec() } else { b"off".to_vec() });
+        if self.takes_any {
+            parts.push(b"nopass".to_vec());
+        }
+        parts.extend(self.passwords.iter().map(|it| format!("#{it}").into_bytes()));
+        parts.push(self.permissions.line());
+        parts.extend(self.selectors.iter().map(|it| [b"(", &it.line()[..], b")"].concat()));
+        parts.join(&b' ')
+    }
+}
+
+/// Joins the words of each selector, which may come as several: `(+get`, `~a)`.
+pub(crate) fn join_selectors(words: Words<'_>) -> Result<Vec<Vec<u8>>, Vec<u8>> {
+    let mut rules: Vec<Vec<u8>> = Vec::new();
+    let mut is_within = false;
+    for word in words {
+        match rules.last_mut() {
+            Some(selector) if is_within => {
+                selector.push(b' ');
+                selector.extend_from_slice(word);
+            }
+            _ => rules.push(word.to_vec()),
+        }
+        is_within = (is_within || word.starts_with(b"(")) && !word.ends_with(b")");
+    }
+    if is_within { Err(rules.pop().unwrap_or_default()) } else { Ok(rules) }
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_commands::find;
+
+    use super::*;
+
+    fn after(rules: &[&str]) -> User {
+        let mut user = User::new(1, b"someone");
+        for rule in rules {
+            user.apply(rule.as_bytes()).unwrap();
+        }
+        user
+    }
+
+    #[test]
+    fn passwords_are_added_and_taken_away() {
+        let user = after(&["on", ">one", ">two", ">two"]);
+        let lets_in = |user: &User, password: &str| User::lets_in(Some(user), password.as_bytes());
+        assert_eq!(user.passwords.len(), 2);
+        assert!(lets_in(&user, "one") && lets_in(&user, "two"));
+        for other in ["", "on", "onee", "One", &"x".repeat(10_000), &user.passwords[0].to_string()]
+        {
+            assert!(!lets_in(&user, other), "{other}");
+        }
+        assert!(!lets_in(&after(&[">one"]), "one"), "off");
+        assert!(!lets_in(&after(&["on"]), ""), "no password at all");
+        assert!(lets_in(&after(&["on", "nopass"]), "anything"));
+        assert!(!lets_in(&after(&["on", "nopass", ">one"]), "anything"));
+        assert!(!lets_in(&after(&["on", ">one", "<one"]), "one"));
+        assert!(!lets_in(&after(&["on", ">one", "resetpass"]), "one"));
+        assert!(!User::lets_in(None, b"") && !User::lets_in(None, b"one"));
+        let mut user = after(&["on", ">one"]);
+        assert_eq!(user.apply(b"<two"), Err(acl::NO_SUCH_PASSWORD));
+        assert_eq!(user.apply(b"#12"), Err(acl::HASH));
+    }
+
+    #[test]
+    fn a_selector_allows_by_itself() {
+        let user = after(&["on", "nopass", "+get", "~a", "(+set ~b)", "(%R~c +@read)"]);
+        let may = |line: &str| {
+            let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+            user.check(find(words[0]).unwrap(), &words)
+        };
+        for line in ["GET a", "SET b x", "GET c", "BF.EXISTS c x"] {
+            assert_eq!(may(line), Ok(()), "{line}");
+        }
+        assert_eq!(may("SET a x"), Err(Refusal::Key(b"a".to_vec())));
+        assert_eq!(may("GET b"), Err(Refusal::Key(b"b".to_vec())));
+        assert_eq!(may("DEL a"), Err(Refusal::Command("del".to_owned())));
+        assert!(user.may_run("set") && !user.may_run("del") && !user.may_run("nothing"));
+        let line = String::from_utf8(user.line()).unwrap();
+        assert_eq!(
+            line,
+            "user someone on nopass ~a resetchannels -@all +get (~b resetchannels -@all +set) \
+             (%R~c resetchannels -@all +@read)"
+        );
+        assert!(after(&["(+get)", "clearselectors"]).selectors.is_empty());
+        for rule in ["()(", "(+get", "(>x)", "((+get))", "(on)"] {
+            assert!(after(&[]).apply(rule.as_bytes()).is_err(), "{rule}");
+        }
+    }
+
+    #[test]
+    fn selectors_come_as_one_word_or_several() {
+        let words: [&[u8]; 6] = [b"on", b"(", b"+get", b"~a)", b"(+set)", b"+del"];
+        let joined = join_selectors(&words).unwrap();
+        assert_eq!(joined, [&b"on"[..], b"( +get ~a)", b"(+set)", b"+del"]);
+        assert_eq!(join_selectors(&[b"(+get", b"~a"]), Err(b"(+get ~a".to_vec()));
+    }
+}
