@@ -29,7 +29,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", env = "TAMIS_CONFIG")]
     config: Option<PathBuf>,
 
-    /// Listens on this port; 0 takes any that is free [default: 6379]
+    /// Listens on this port; 0 takes any that is free, no turns it off beside --tls-port [default: 6379]
     #[arg(long, value_name = "PORT", env = "TAMIS_PORT")]
     port: Option<String>,
 
@@ -40,6 +40,30 @@ pub struct Args {
     /// Asks clients for this password; in the environment other users cannot read it
     #[arg(long, value_name = "PASSWORD", env = "TAMIS_REQUIREPASS", hide_env_values = true)]
     requirepass: Option<String>,
+
+    /// Reads users and their rights from this file, a line "user name rule ..." each
+    #[arg(long, value_name = "FILE", env = "TAMIS_ACLFILE")]
+    aclfile: Option<String>,
+
+    /// Listens on this port for TLS [default: no]
+    #[arg(long, value_name = "PORT", env = "TAMIS_TLS_PORT")]
+    tls_port: Option<String>,
+
+    /// Shows clients this certificate, and those up to its root, in PEM
+    #[arg(long, value_name = "FILE", env = "TAMIS_TLS_CERT_FILE")]
+    tls_cert_file: Option<String>,
+
+    /// The private key of the certificate, in PEM
+    #[arg(long, value_name = "FILE", env = "TAMIS_TLS_KEY_FILE")]
+    tls_key_file: Option<String>,
+
+    /// Takes certificates of clients that these have signed, in PEM
+    #[arg(long, value_name = "FILE", env = "TAMIS_TLS_CA_CERT_FILE")]
+    tls_ca_cert_file: Option<String>,
+
+    /// Asks clients for certificates: yes, no or optional [default: yes]
+    #[arg(long, value_name = "WHETHER", env = "TAMIS_TLS_AUTH_CLIENTS")]
+    tls_auth_clients: Option<String>,
 
     /// Refuses to listen off loopback without a password [default: yes]
     #[arg(long, value_name = "YES|NO", env = "TAMIS_PROTECTED_MODE")]
@@ -93,6 +117,12 @@ impl Args {
             ("port", &self.port),
             ("bind", &self.bind),
             ("requirepass", &self.requirepass),
+            ("aclfile", &self.aclfile),
+            ("tls-port", &self.tls_port),
+            ("tls-cert-file", &self.tls_cert_file),
+            ("tls-key-file", &self.tls_key_file),
+            ("tls-ca-cert-file", &self.tls_ca_cert_file),
+            ("tls-auth-clients", &self.tls_auth_clients),
             ("protected-mode", &self.protected_mode),
             ("io-threads", &self.io_threads),
             ("maxclients", &self.maxclients),
@@ -123,6 +153,9 @@ pub fn run(args: &Args) -> Outcome {
     })?;
     for address in server.addresses() {
         tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "tamis is ready for Redis clients");
+    }
+    for address in server.tls_addresses() {
+        tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "tamis is ready for Redis clients over TLS");
     }
     if !is_kept {
         tracing::warn!("filters are in memory only: they are gone when the server ends");

@@ -72,6 +72,13 @@ fn wrong_options_are_refused_in_one_line() {
         (&["--set", "bf-error-rate=2"], "range (0.000000, 1.000000)"),
         (&["--config", "/nonexistent.toml"], "/nonexistent.toml"),
         (&["--dir", "/dev/null/x"], "/dev/null/x"),
+        (&["--aclfile", "/nonexistent.acl"], "/nonexistent.acl: cannot be read"),
+        (&["--tls-port", "0"], "tls-cert-file: missing"),
+        (
+            &["--tls-port", "0", "--tls-cert-file", "/x.pem", "--tls-key-file", "/x.key"],
+            "/x.pem: cannot be read",
+        ),
+        (&["--port", "no"], "--tls-port"),
     ] {
         let text = refused(arguments);
         assert!(text.starts_with("tamis: ") && text.contains(told), "{arguments:?}: {text}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -15,6 +15,18 @@ use crate::users::DEFAULT;
 pub(crate) struct Clients {
     last_id: AtomicU64,
     all: Mutex<BTreeMap<u64, Arc<Client>>>,
+    /// Those that are no clients yet: TLS has not begun.
+    greeted: Arc<AtomicUsize>,
+}
+
+/// A connection that is no client yet, as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Greeted(Arc<AtomicUsize>);
+
+impl Drop for Greeted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// A connection, as others see it.
@@ -65,6 +77,17 @@ impl Clients {
 
     pub fn len(&self) -> usize {
         self.all.lock().len()
+    }
+
+    /// Counts a connection that is no client yet.
+    pub fn greet(&self) -> Greeted {
+        self.greeted.fetch_add(1, Ordering::Relaxed);
+        Greeted(self.greeted.clone())
+    }
+
+    /// Returns how many connections there are, those included that are no clients yet.
+    pub fn connections(&self) -> usize {
+        self.len() + self.greeted.load(Ordering::Relaxed)
     }
 
     /// Returns all, oldest first.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use tamis_commands::{SettingError, Settings, parse_integer};
 
 use crate::durability::Sync;
+use crate::tls::ClientCertificates;
 
 /// What a server is told.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +16,18 @@ pub struct Config {
     pub bind: Vec<IpAddr>,
     /// `port`; 0 takes any that is free.
     pub port: u16,
+    /// `port no` turns this off: nothing is answered without TLS.
+    pub listens_plain: bool,
+    /// `tls-port`: where to speak TLS; 0 takes any that is free, `None` is for nowhere.
+    pub tls_port: Option<u16>,
+    /// `tls-cert-file`: the server's certificate and those up to a root, in PEM.
+    pub tls_cert_file: Option<PathBuf>,
+    /// `tls-key-file`: its private key, in PEM.
+    pub tls_key_file: Option<PathBuf>,
+    /// `tls-ca-cert-file`: the roots of clients' certificates, in PEM.
+    pub tls_ca_cert_file: Option<PathBuf>,
+    /// `tls-auth-clients`: whether clients show certificates.
+    pub tls_auth_clients: ClientCertificates,
     /// `requirepass`: the password; empty for none.
     pub password: String,
     /// `protected-mode`: whether to refuse listening off loopback without a password.
@@ -51,6 +64,12 @@ impl Default for Config {
         Self {
             bind: vec![IpAddr::from([127, 0, 0, 1])],
             port: 6379,
+            listens_plain: true,
+            tls_port: None,
+            tls_cert_file: None,
+            tls_key_file: None,
+            tls_ca_cert_file: None,
+            tls_auth_clients: ClientCertificates::default(),
             password: String::new(),
             protected_mode: true,
             threads: 0,
@@ -144,20 +163,35 @@ fn parse_yes(text: &str) -> Option<bool> {
     }
 }
 
+/// Reads a port; `Some(None)` is for no port.
+fn parse_port(text: &str) -> Option<Option<u16>> {
+    if text.eq_ignore_ascii_case("no") { Some(None) } else { text.parse().ok().map(Some) }
+}
+
+fn shown_port(port: Option<u16>) -> String {
+    port.map_or_else(|| "no".to_owned(), |port| port.to_string())
+}
+
+fn parse_path(text: &str) -> Option<PathBuf> {
+    Some(text).filter(|text| !text.is_empty()).map(PathBuf::from)
+}
+
+fn shown_path(path: Option<&PathBuf>) -> String {
+    path.map(|path| path.display().to_string()).unwrap_or_default()
+}
+
 fn yes(is_yes: bool) -> String {
     if is_yes { "yes" } else { "no" }.to_owned()
 }
 
-const ENTRIES: [Entry; 16] = [
+const ENTRIES: [Entry; 21] = [
     Entry {
         name: "aclfile",
         is_live: false,
         expected: "a file, or empty for none",
-        get: |config| {
-            config.users_file.as_ref().map(|it| it.display().to_string()).unwrap_or_default()
-        },
+        get: |config| shown_path(config.users_file.as_ref()),
         set: |config, text| {
-            config.users_file = Some(text).filter(|text| !text.is_empty()).map(PathBuf::from);
+            config.users_file = parse_path(text);
             Some(())
         },
     },
@@ -278,10 +312,12 @@ const ENTRIES: [Entry; 16] = [
     Entry {
         name: "port",
         is_live: false,
-        expected: "0 to 65535",
-        get: |config| config.port.to_string(),
+        expected: "0 to 65535, or no",
+        get: |config| shown_port(config.listens_plain.then_some(config.port)),
         set: |config, text| {
-            config.port = text.parse().ok()?;
+            let port = parse_port(text)?;
+            config.listens_plain = port.is_some();
+            config.port = port.unwrap_or(config.port);
             Some(())
         },
     },
@@ -320,6 +356,68 @@ const ENTRIES: [Entry; 16] = [
         set: |config, text| {
             config.timeout_seconds =
                 parse_integer(text.as_bytes()).and_then(|n| n.try_into().ok())?;
+            Some(())
+        },
+    },
+    Entry {
+        name: "tls-auth-clients",
+        is_live: true,
+        expected: "'yes', 'no' or 'optional'",
+        get: |config| {
+            match config.tls_auth_clients {
+                ClientCertificates::Required => "yes",
+                ClientCertificates::Optional => "optional",
+                ClientCertificates::Unasked => "no",
+            }
+            .to_owned()
+        },
+        set: |config, text| {
+            config.tls_auth_clients = match text.to_ascii_lowercase().as_str() {
+                "yes" => ClientCertificates::Required,
+                "optional" => ClientCertificates::Optional,
+                "no" => ClientCertificates::Unasked,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Entry {
+        name: "tls-ca-cert-file",
+        is_live: true,
+        expected: "a file, or empty for none",
+        get: |config| shown_path(config.tls_ca_cert_file.as_ref()),
+        set: |config, text| {
+            config.tls_ca_cert_file = parse_path(text);
+            Some(())
+        },
+    },
+    Entry {
+        name: "tls-cert-file",
+        is_live: true,
+        expected: "a file, or empty for none",
+        get: |config| shown_path(config.tls_cert_file.as_ref()),
+        set: |config, text| {
+            config.tls_cert_file = parse_path(text);
+            Some(())
+        },
+    },
+    Entry {
+        name: "tls-key-file",
+        is_live: true,
+        expected: "a file, or empty for none",
+        get: |config| shown_path(config.tls_key_file.as_ref()),
+        set: |config, text| {
+            config.tls_key_file = parse_path(text);
+            Some(())
+        },
+    },
+    Entry {
+        name: "tls-port",
+        is_live: false,
+        expected: "0 to 65535, or no",
+        get: |config| shown_port(config.tls_port),
+        set: |config, text| {
+            config.tls_port = parse_port(text)?;
             Some(())
         },
     },
@@ -415,6 +513,9 @@ mod tests {
             ("maxmemory", "1x"),
             ("maxmemory", "99999999999999999gb"),
             ("port", "65536"),
+            ("tls-port", "-1"),
+            ("tls-port", "yes"),
+            ("tls-auth-clients", "maybe"),
             ("bind", ""),
             ("bind", "localhost"),
             ("maxclients", "0"),

@@ -1,14 +1,18 @@
 //! A connection: reads what the socket has, runs all complete commands, writes once.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tamis_resp::{Limits, Reply, Request, RequestDecoder, Span};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
 
+use crate::clients::Greeted;
 use crate::server::Shared;
 use crate::session::Session;
 use crate::stats::now_millis;
@@ -22,9 +26,47 @@ const KEEP_BYTES: usize = 256 << 10;
 /// The most bytes of a command that is not complete.
 const MAX_COMMAND_BYTES: usize = 1 << 30;
 
+/// How long a client has to agree on TLS.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+
+/// How long the end of TLS may take, which tells a client that nothing was cut off.
+const FAREWELL: Duration = Duration::from_secs(1);
+
 /// Runs a connection to its end.
 pub(crate) async fn run(shared: Arc<Shared>, stream: TcpStream) {
     let (Ok(peer), Ok(local)) = (stream.peer_addr(), stream.local_addr()) else { return };
+    talk(shared, stream, peer, local).await;
+}
+
+/// Runs a connection to its end, over TLS.
+pub(crate) async fn run_tls(
+    shared: Arc<Shared>,
+    stream: TcpStream,
+    tls: Arc<ServerConfig>,
+    greeted: Greeted,
+) {
+    let (Ok(peer), Ok(local)) = (stream.peer_addr(), stream.local_addr()) else { return };
+    let accepted = tokio::select! {
+        accepted = tokio::time::timeout(HANDSHAKE, TlsAcceptor::from(tls).accept(stream)) => accepted,
+        () = shared.stopping() => return,
+    };
+    match accepted {
+        Ok(Ok(mut stream)) => {
+            drop(greeted);
+            talk(shared, &mut stream, peer, local).await;
+            _ = tokio::time::timeout(FAREWELL, stream.shutdown()).await;
+        }
+        Ok(Err(error)) => tracing::info!(%peer, %error, "a client does not agree on TLS"),
+        Err(_) => tracing::info!(%peer, "a client was too slow to agree on TLS"),
+    }
+}
+
+async fn talk<S: AsyncRead + AsyncWrite + Unpin>(
+    shared: Arc<Shared>,
+    stream: S,
+    peer: SocketAddr,
+    local: SocketAddr,
+) {
     let client = shared.clients.add(peer, local, now_millis());
     tracing::debug!(%peer, id = client.id, "connected");
     let id = client.id;
@@ -47,9 +89,9 @@ pub(crate) async fn run(shared: Arc<Shared>, stream: TcpStream) {
     tracing::debug!(%peer, id, "disconnected");
 }
 
-struct Connection {
+struct Connection<S> {
     session: Session,
-    stream: TcpStream,
+    stream: S,
     decoder: RequestDecoder,
     input: Vec<u8>,
     output: Vec<u8>,
@@ -61,7 +103,7 @@ enum Words {
     Quoted(Vec<Vec<u8>>),
 }
 
-impl Connection {
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn serve(&mut self) -> io::Result<()> {
         while !self.session.is_closing {
             if self.read().await? == 0 {
@@ -181,6 +223,8 @@ impl Connection {
         let bytes = self.output.len() as u64;
         self.session.server.stats.bytes_out.fetch_add(bytes, Ordering::Relaxed);
         self.stream.write_all(&self.output).await?;
+        // TLS keeps what the socket does not take at once.
+        self.stream.flush().await?;
         self.output.clear();
         if self.output.capacity() > KEEP_BYTES {
             self.output.shrink_to(0);

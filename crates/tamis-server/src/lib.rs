@@ -20,10 +20,12 @@ mod pattern;
 mod server;
 mod session;
 mod stats;
+mod tls;
 mod transaction;
 mod users;
 
 pub use config::{Config, ConfigError};
 pub use durability::{DurabilityError, Sync};
 pub use server::{Server, ServerError, Stopper};
+pub use tls::{ClientCertificates, TlsError};
 pub use users::UsersError;

@@ -14,14 +14,16 @@ use tamis_resp::Reply;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::LocalSet;
+use tokio_rustls::rustls::ServerConfig;
 
-use crate::clients::Clients;
+use crate::clients::{Clients, Greeted};
 use crate::config::Config;
 use crate::connection;
 use crate::durability::{DurabilityError, Record};
 use crate::durable::{self, Durable};
 use crate::keyspace::Keyspace;
 use crate::stats::{Stats, now_millis};
+use crate::tls::{self, TlsError};
 use crate::users::{User, Users, UsersError};
 
 /// A server that runs, until it is [stopped](Self::stop) or dropped.
@@ -45,6 +47,7 @@ use crate::users::{User, Users, UsersError};
 pub struct Server {
     shared: Arc<Shared>,
     addresses: Vec<SocketAddr>,
+    tls_addresses: Vec<SocketAddr>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -59,6 +62,8 @@ pub(crate) struct Shared {
     /// What is kept over the server's end, if anything is.
     pub durable: Option<Durable>,
     config: RwLock<Arc<Config>>,
+    /// What greets clients over TLS, if anything does.
+    tls: Option<RwLock<Arc<ServerConfig>>>,
     port: u16,
     threads: usize,
     is_stopping: AtomicBool,
@@ -81,6 +86,13 @@ pub enum ServerError {
         /// The address.
         address: IpAddr,
     },
+    /// It has nowhere to listen, or one place for two things.
+    Ports {
+        /// What to do.
+        why: &'static str,
+    },
+    /// The files of TLS cannot be used.
+    Tls(TlsError),
     /// The file of users cannot be used.
     Users(UsersError),
     /// There is no thread to run on.
@@ -111,6 +123,8 @@ impl fmt::Display for ServerError {
                 "listening on {address} without a password would let the whole network in: set \
                  --requirepass, turn the default user off in --aclfile, or say --protected-mode no"
             ),
+            ServerError::Ports { why } => f.write_str(why),
+            ServerError::Tls(error) => error.fmt(f),
             ServerError::Users(error) => write!(f, "aclfile: {error}"),
             ServerError::Thread(error) => write!(f, "cannot start a thread: {error}"),
             ServerError::NotKept { error } => {
@@ -137,18 +151,28 @@ impl Server {
         if let Some(address) = config.guarded_address().filter(|_| users.default_user().is_open()) {
             return Err(ServerError::Unprotected { address });
         }
-        let mut listeners = Vec::new();
-        let mut port = config.port;
-        for &address in &config.bind {
-            let address = SocketAddr::new(address, port);
-            let fail = |error| ServerError::Listen { address, error };
-            let listener = TcpListener::bind(address).map_err(fail)?;
-            listener.set_nonblocking(true).map_err(fail)?;
-            // The first one picks the port of all.
-            port = listener.local_addr().map_err(fail)?.port();
-            listeners.push(listener);
+        let why = match config.tls_port {
+            None if !config.listens_plain => {
+                "there is nowhere to listen: give --port or --tls-port"
+            }
+            Some(port) if config.listens_plain && port == config.port && port != 0 => {
+                "--port and --tls-port are the same: give another one, or say --port no"
+            }
+            _ => "",
+        };
+        if !why.is_empty() {
+            return Err(ServerError::Ports { why });
         }
-        let addresses = listeners.iter().filter_map(|it| it.local_addr().ok()).collect();
+        let tls = config.tls_port.map(|_| tls::read(&config)).transpose();
+        let tls = tls.map_err(ServerError::Tls)?.map(RwLock::new);
+        let plain = config.listens_plain.then_some(config.port);
+        let plain = listen(&config.bind, plain)?;
+        let over_tls = listen(&config.bind, config.tls_port)?;
+        let addresses_of = |listeners: &[TcpListener]| -> Vec<SocketAddr> {
+            listeners.iter().filter_map(|it| it.local_addr().ok()).collect()
+        };
+        let (addresses, tls_addresses) = (addresses_of(&plain), addresses_of(&over_tls));
+        let port = addresses.first().map_or(0, SocketAddr::port);
         let threads = match config.threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
@@ -164,12 +188,13 @@ impl Server {
             stats: Stats::default(),
             started_millis: now_millis(),
             config: RwLock::new(Arc::new(config)),
+            tls,
             port,
             threads,
             is_stopping: AtomicBool::new(false),
             stopped: Notify::new(),
         });
-        let mut server = Self { shared, addresses, threads: Vec::new() };
+        let mut server = Self { shared, addresses, tls_addresses, threads: Vec::new() };
         let mut doors = Vec::new();
         for number in 0..threads {
             let (door, arrivals) = mpsc::unbounded_channel();
@@ -178,6 +203,9 @@ impl Server {
             server.spawn(&format!("tamis-{number}"), move || serve(&shared, arrivals))?;
         }
         let shared = server.shared.clone();
+        let plain = plain.into_iter().map(|listener| (listener, false));
+        let listeners =
+            plain.chain(over_tls.into_iter().map(|listener| (listener, true))).collect();
         server.spawn("tamis-door", move || admit(&shared, listeners, &doors))?;
         Ok(server)
     }
@@ -200,10 +228,16 @@ impl Server {
         }
     }
 
-    /// Returns where the server listens.
+    /// Returns where the server listens, without TLS.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// Returns where the server listens for TLS.
+    #[must_use]
+    pub fn tls_addresses(&self) -> &[SocketAddr] {
+        &self.tls_addresses
     }
 
     /// Ends the server: connections are closed after the commands that they run.
@@ -265,12 +299,24 @@ impl Shared {
         self.config.read().clone()
     }
 
-    /// Changes the options, all or none.
-    pub fn change_config(&self, change: impl FnOnce(&mut Config) -> Result<(), Reply>) -> Reply {
+    /// Changes the options, all or none; reads the files of TLS anew if it is about them.
+    pub fn change_config(
+        &self,
+        is_about_tls: bool,
+        change: impl FnOnce(&mut Config) -> Result<(), Reply>,
+    ) -> Reply {
         let mut current = self.config.write();
         let mut changed = (**current).clone();
         match change(&mut changed) {
             Ok(()) => {
+                if let Some(tls) = self.tls.as_ref().filter(|_| is_about_tls) {
+                    match tls::read(&changed) {
+                        Ok(read) => *tls.write() = read,
+                        Err(error) => {
+                            return Reply::error(format!("ERR CONFIG SET failed - {error}"));
+                        }
+                    }
+                }
                 if let Some(durable) = &self.durable {
                     durable.log.set_sync(changed.sync);
                 }
@@ -333,6 +379,28 @@ impl Shared {
     }
 }
 
+/// A connection on its way to a thread; with what greets it, if it is to speak TLS.
+struct Arrival {
+    stream: std::net::TcpStream,
+    tls: Option<(Arc<ServerConfig>, Greeted)>,
+}
+
+/// Opens a port on all addresses, if any.
+fn listen(addresses: &[IpAddr], port: Option<u16>) -> Result<Vec<TcpListener>, ServerError> {
+    let mut listeners = Vec::new();
+    let Some(mut port) = port else { return Ok(listeners) };
+    for &address in addresses {
+        let address = SocketAddr::new(address, port);
+        let fail = |error| ServerError::Listen { address, error };
+        let listener = TcpListener::bind(address).map_err(fail)?;
+        listener.set_nonblocking(true).map_err(fail)?;
+        // The first one picks the port of all.
+        port = listener.local_addr().map_err(fail)?.port();
+        listeners.push(listener);
+    }
+    Ok(listeners)
+}
+
 /// Returns the memory of the machine, where the system tells.
 fn memory_of_machine() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
@@ -348,20 +416,25 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 /// Runs the connections that come through this thread's door.
-fn serve(shared: &Arc<Shared>, mut arrivals: mpsc::UnboundedReceiver<std::net::TcpStream>) {
+fn serve(shared: &Arc<Shared>, mut arrivals: mpsc::UnboundedReceiver<Arrival>) {
     let local = LocalSet::new();
     local.block_on(&runtime(), async {
         loop {
-            let stream = tokio::select! {
-                stream = arrivals.recv() => stream,
+            let arrival = tokio::select! {
+                arrival = arrivals.recv() => arrival,
                 () = shared.stopping() => break,
             };
-            let Some(stream) = stream else { break };
-            match TcpStream::from_std(stream) {
-                Ok(stream) => {
-                    tokio::task::spawn_local(connection::run(shared.clone(), stream));
+            let Some(Arrival { stream, tls }) = arrival else { break };
+            let shared = shared.clone();
+            match (TcpStream::from_std(stream), tls) {
+                (Ok(stream), None) => {
+                    tokio::task::spawn_local(connection::run(shared, stream));
                 }
-                Err(error) => tracing::warn!(%error, "a connection was lost at the door"),
+                (Ok(stream), Some((tls, greeted))) => {
+                    let run = connection::run_tls(shared, stream, tls, greeted);
+                    tokio::task::spawn_local(run);
+                }
+                (Err(error), _) => tracing::warn!(%error, "a connection was lost at the door"),
             }
         }
     });
@@ -377,13 +450,13 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Accepts connections and hands them to the threads in turn; sweeps expired keys in between.
 fn admit(
     shared: &Arc<Shared>,
-    listeners: Vec<TcpListener>,
-    doors: &[mpsc::UnboundedSender<std::net::TcpStream>],
+    listeners: Vec<(TcpListener, bool)>,
+    doors: &[mpsc::UnboundedSender<Arrival>],
 ) {
     let local = LocalSet::new();
     local.block_on(&runtime(), async {
         let next = std::rc::Rc::new(std::cell::Cell::new(0));
-        for listener in listeners {
+        for (listener, is_tls) in listeners {
             let listener = match tokio::net::TcpListener::from_std(listener) {
                 Ok(listener) => listener,
                 Err(error) => {
@@ -392,9 +465,9 @@ fn admit(
                 }
             };
             let (shared, doors, next) = (shared.clone(), doors.to_vec(), next.clone());
-            tokio::task::spawn_local(
-                async move { accept(&shared, &listener, &doors, &next).await },
-            );
+            tokio::task::spawn_local(async move {
+                accept(&shared, &listener, is_tls, &doors, &next).await;
+            });
         }
         let (sweeping, saving, ended) = (shared.clone(), shared.clone(), shared.clone());
         tokio::task::spawn_local(async move { sweep(&sweeping).await });
@@ -411,14 +484,19 @@ fn admit(
 async fn accept(
     shared: &Shared,
     listener: &tokio::net::TcpListener,
-    doors: &[mpsc::UnboundedSender<std::net::TcpStream>],
+    is_tls: bool,
+    doors: &[mpsc::UnboundedSender<Arrival>],
     next: &std::cell::Cell<usize>,
 ) {
     loop {
         match listener.accept().await {
             Ok((mut stream, _)) => {
-                if shared.clients.len() >= shared.config().max_clients {
+                if shared.clients.connections() >= shared.config().max_clients {
                     shared.stats.rejected.fetch_add(1, Ordering::Relaxed);
+                    if is_tls {
+                        // It would not understand.
+                        continue;
+                    }
                     let text = b"-ERR max number of clients reached\r\n";
                     _ = tokio::io::AsyncWriteExt::write_all(&mut stream, text).await;
                     continue;
@@ -426,8 +504,10 @@ async fn accept(
                 _ = stream.set_nodelay(true);
                 let door = &doors[next.get() % doors.len()];
                 next.set(next.get().wrapping_add(1));
+                let tls = shared.tls.as_ref().filter(|_| is_tls).map(|it| it.read().clone());
+                let tls = tls.map(|tls| (tls, shared.clients.greet()));
                 if let Ok(stream) = stream.into_std() {
-                    _ = door.send(stream);
+                    _ = door.send(Arrival { stream, tls });
                 }
             }
             Err(error) => {

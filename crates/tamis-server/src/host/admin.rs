@@ -109,7 +109,9 @@ pub(super) fn config(session: &mut Session, words: Words<'_>) -> Reply {
 
 /// Sets all options or none.
 fn set(session: &mut Session, pairs: Words<'_>) -> Reply {
-    session.server.change_config(|config| {
+    let is_about_tls =
+        pairs.chunks(2).any(|pair| pair[0].to_ascii_lowercase().starts_with(b"tls-"));
+    session.server.change_config(is_about_tls, |config| {
         for pair in pairs.chunks(2) {
             let name = String::from_utf8_lossy(pair[0]).into_owned();
             let value = String::from_utf8_lossy(pair[1]);

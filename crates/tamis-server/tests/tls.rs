@@ -1,0 +1,330 @@
+//! TLS: who comes in, who does not, and what goes on meanwhile.
+
+#[path = "../../../tests/exchanges/client.rs"]
+mod client;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use client::Client;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    date_time_ymd,
+};
+use tamis_resp::Reply;
+use tamis_server::{ClientCertificates, Config, Server};
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+/// A folder of certificates that one authority has signed, and others that it has not.
+struct Files(tempfile::TempDir);
+
+type Authority = CertifiedIssuer<'static, KeyPair>;
+
+fn authority() -> Authority {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    Authority::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+impl Files {
+    fn new() -> Self {
+        let files = Self(tempfile::tempdir().unwrap());
+        let own = authority();
+        std::fs::write(files.path("ca.pem"), own.pem()).unwrap();
+        files.sign("server", &own, ExtendedKeyUsagePurpose::ServerAuth, (2020, 2090));
+        files.sign("client", &own, ExtendedKeyUsagePurpose::ClientAuth, (2020, 2090));
+        files.sign("renewed", &own, ExtendedKeyUsagePurpose::ServerAuth, (2020, 2090));
+        files.sign("expired", &own, ExtendedKeyUsagePurpose::ServerAuth, (2020, 2021));
+        files.sign("early", &own, ExtendedKeyUsagePurpose::ServerAuth, (2080, 2090));
+        files.sign("late client", &own, ExtendedKeyUsagePurpose::ClientAuth, (2020, 2021));
+        files.sign("stranger", &authority(), ExtendedKeyUsagePurpose::ClientAuth, (2020, 2090));
+        files
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn sign(
+        &self,
+        name: &str,
+        by: &Authority,
+        usage: ExtendedKeyUsagePurpose,
+        (from, to): (i32, i32),
+    ) {
+        let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let mut params = CertificateParams::new(names).unwrap();
+        params.extended_key_usages = vec![usage];
+        (params.not_before, params.not_after) =
+            (date_time_ymd(from, 1, 1), date_time_ymd(to, 1, 1));
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, by).unwrap();
+        std::fs::write(self.path(&format!("{name}.pem")), certificate.pem()).unwrap();
+        std::fs::write(self.path(&format!("{name}.key")), key.serialize_pem()).unwrap();
+    }
+
+    /// A server that speaks TLS only.
+    fn config(&self, clients: ClientCertificates) -> Config {
+        Config {
+            listens_plain: false,
+            threads: 1,
+            append_only: false,
+            tls_port: Some(0),
+            tls_cert_file: Some(self.path("server.pem")),
+            tls_key_file: Some(self.path("server.key")),
+            tls_ca_cert_file: Some(self.path("ca.pem")),
+            tls_auth_clients: clients,
+            ..Config::default()
+        }
+    }
+
+    fn connect(&self, address: SocketAddr, certificate: Option<&str>) -> TlsClient {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_file(self.path("ca.pem")).unwrap()).unwrap();
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots);
+        let config = match certificate {
+            Some(name) => {
+                let chain = CertificateDer::from_pem_file(self.path(&format!("{name}.pem")));
+                let key = PrivateKeyDer::from_pem_file(self.path(&format!("{name}.key")));
+                builder.with_client_auth_cert(vec![chain.unwrap()], key.unwrap()).unwrap()
+            }
+            None => builder.with_no_client_auth(),
+        };
+        let name = "localhost".try_into().unwrap();
+        let connection = ClientConnection::new(Arc::new(config), name).unwrap();
+        let stream = TcpStream::connect(address).unwrap();
+        TlsClient { stream: StreamOwned::new(connection, stream), input: Vec::new() }
+    }
+}
+
+struct TlsClient {
+    stream: StreamOwned<ClientConnection, TcpStream>,
+    input: Vec<u8>,
+}
+
+impl TlsClient {
+    fn say(&mut self, line: &str) -> std::io::Result<Reply> {
+        self.stream.write_all(line.as_bytes())?;
+        self.stream.write_all(b"\r\n")?;
+        self.receive()
+    }
+
+    fn receive(&mut self) -> std::io::Result<Reply> {
+        loop {
+            if let Some((reply, len)) = Reply::decode(&self.input).unwrap() {
+                self.input.drain(..len);
+                return Ok(reply);
+            }
+            let mut piece = vec![0; 1 << 16];
+            let len = self.stream.read(&mut piece)?;
+            if len == 0 {
+                return Err(std::io::ErrorKind::UnexpectedEof.into());
+            }
+            self.input.extend(&piece[..len]);
+        }
+    }
+}
+
+#[test]
+fn clients_speak_over_tls_as_without() {
+    let files = Files::new();
+    let config =
+        Config { listens_plain: true, port: 0, ..files.config(ClientCertificates::Unasked) };
+    let server = Server::start(config).unwrap();
+    let mut client = files.connect(server.tls_addresses()[0], None);
+    assert_eq!(client.say("BF.ADD seen a").unwrap(), Reply::Integer(1));
+    let mut plain = Client::connect(server.addresses()[0]);
+    assert_eq!(plain.say(&["BF.EXISTS", "seen", "a"]), Reply::Integer(1));
+
+    // A long command, and replies longer than what TLS takes at once.
+    let mut command = format!("*{}\r\n$7\r\nBF.MADD\r\n$4\r\nmany\r\n", 200_002);
+    for i in 0..200_000 {
+        let item = format!("item:{i}");
+        command += &format!("${}\r\n{item}\r\n", item.len());
+    }
+    client.stream.write_all(command.as_bytes()).unwrap();
+    let Reply::Array(added) = client.receive().unwrap() else { panic!() };
+    assert_eq!(added.len(), 200_000);
+    let value = "x".repeat(3 << 20);
+    plain.say(&["SET", "large", &value]);
+    assert_eq!(client.say("GET large").unwrap(), Reply::bulk(value));
+
+    // The end is told, so that nothing can be taken for cut off.
+    assert_eq!(client.say("QUIT").unwrap(), Reply::ok());
+    assert_eq!(client.stream.read(&mut [0; 1]).unwrap(), 0);
+    let mut client = files.connect(server.tls_addresses()[0], None);
+    client.say("PING").unwrap();
+    plain.say(&["CLIENT", "KILL", "SKIPME", "yes"]);
+    assert_eq!(client.stream.read(&mut [0; 1]).unwrap(), 0);
+}
+
+#[test]
+fn certificates_of_clients_are_asked_for_as_told() {
+    let files = Files::new();
+    for (clients, without, wrong) in [
+        (ClientCertificates::Required, false, false),
+        (ClientCertificates::Optional, true, false),
+        (ClientCertificates::Unasked, true, true),
+    ] {
+        let server = Server::start(files.config(clients)).unwrap();
+        assert!(server.addresses().is_empty());
+        let address = server.tls_addresses()[0];
+        for (certificate, is_in) in [
+            (Some("client"), true),
+            (None, without),
+            (Some("stranger"), wrong),
+            (Some("late client"), wrong),
+            (Some("server"), wrong),
+        ] {
+            let reply = files.connect(address, certificate).say("PING");
+            assert_eq!(reply.is_ok(), is_in, "{clients:?} {certificate:?}: {reply:?}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_used_is_said_in_a_line() {
+    let files = Files::new();
+    std::fs::write(files.path("garbage"), [0xff; 1000]).unwrap();
+    std::fs::write(files.path("empty"), "").unwrap();
+    let bad = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    std::fs::write(files.path("bad.pem"), bad).unwrap();
+    let cut = std::fs::read_to_string(files.path("server.pem")).unwrap();
+    std::fs::write(files.path("cut.pem"), &cut[..cut.len() / 2]).unwrap();
+    type Change = fn(&mut Config, &Path);
+    let cases: [(Change, &[&str]); 15] = [
+        (|it, _| it.tls_cert_file = None, &["tls-cert-file: missing"]),
+        (|it, _| it.tls_key_file = None, &["tls-key-file: missing"]),
+        (|it, _| it.tls_ca_cert_file = None, &["tls-ca-cert-file: missing", "tls-auth-clients no"]),
+        (
+            |it, dir| it.tls_cert_file = Some(dir.join("none")),
+            &["tls-cert-file", "none: cannot be read"],
+        ),
+        (|it, dir| it.tls_cert_file = Some(dir.to_owned()), &["tls-cert-file", "cannot be read"]),
+        (|it, dir| it.tls_cert_file = Some(dir.join("garbage")), &["tls-cert-file", "garbage"]),
+        (|it, dir| it.tls_cert_file = Some(dir.join("empty")), &["empty: there is no certificate"]),
+        (|it, dir| it.tls_cert_file = Some(dir.join("bad.pem")), &["bad.pem: not a certificate"]),
+        (|it, dir| it.tls_cert_file = Some(dir.join("cut.pem")), &["cut.pem"]),
+        (|it, dir| it.tls_cert_file = Some(dir.join("expired.pem")), &["expired.pem", "renew it"]),
+        (|it, dir| it.tls_cert_file = Some(dir.join("early.pem")), &["early.pem", "not valid yet"]),
+        (
+            |it, dir| it.tls_key_file = Some(dir.join("client.key")),
+            &["client.key", "not the key of"],
+        ),
+        (
+            |it, dir| it.tls_key_file = Some(dir.join("server.pem")),
+            &["server.pem: there is no private"],
+        ),
+        (|it, dir| it.tls_ca_cert_file = Some(dir.join("empty")), &["tls-ca-cert-file", "empty"]),
+        (|it, _| it.tls_port = None, &["nowhere to listen"]),
+    ];
+    for (change, expected) in cases {
+        let mut config = files.config(ClientCertificates::Required);
+        change(&mut config, files.0.path());
+        let refused = Server::start(config).unwrap_err().to_string();
+        for part in expected {
+            assert!(refused.contains(part), "{part:?} is not in: {refused}");
+        }
+        assert!(!refused.contains('\n') && !refused.contains("PRIVATE"), "{refused}");
+    }
+    let same = Config {
+        listens_plain: true,
+        port: 7777,
+        tls_port: Some(7777),
+        ..files.config(ClientCertificates::Required)
+    };
+    assert!(Server::start(same).unwrap_err().to_string().contains("the same"));
+    let outside = Config {
+        bind: vec!["0.0.0.0".parse().unwrap()],
+        ..files.config(ClientCertificates::Required)
+    };
+    assert!(Server::start(outside).unwrap_err().to_string().contains("--requirepass"));
+}
+
+#[test]
+fn a_renewed_certificate_is_read_while_the_server_runs() {
+    let files = Files::new();
+    let server = Server::start(files.config(ClientCertificates::Required)).unwrap();
+    let address = server.tls_addresses()[0];
+    let mut client = files.connect(address, Some("client"));
+    client.say("PING").unwrap();
+    let seen = |client: &TlsClient| client.stream.conn.peer_certificates().unwrap()[0].clone();
+    let set = |client: &mut TlsClient, name: &str| {
+        let [cert, key] = ["pem", "key"].map(|end| files.path(&format!("{name}.{end}")));
+        let (cert, key) = (cert.display(), key.display());
+        client.say(&format!("CONFIG SET tls-cert-file \"{cert}\" tls-key-file \"{key}\"")).unwrap()
+    };
+    assert!(matches!(set(&mut client, "expired"), Reply::Error(_)));
+    assert!(matches!(set(&mut client, "none"), Reply::Error(_)));
+    let mut after = files.connect(address, Some("client"));
+    after.say("PING").unwrap();
+    assert_eq!(seen(&after), seen(&client), "as before");
+    assert_eq!(set(&mut client, "renewed"), Reply::ok());
+    let mut after = files.connect(address, Some("client"));
+    after.say("PING").unwrap();
+    assert_ne!(seen(&after), seen(&client));
+    // A file that was replaced in its place is read when it is named again.
+    for end in ["pem", "key"] {
+        let [from, to] = ["server", "renewed"].map(|name| files.path(&format!("{name}.{end}")));
+        std::fs::copy(from, to).unwrap();
+    }
+    assert_eq!(set(&mut client, "renewed"), Reply::ok());
+    let mut after = files.connect(address, Some("client"));
+    after.say("PING").unwrap();
+    assert_eq!(seen(&after), seen(&client));
+    assert_eq!(client.say("CONFIG SET tls-auth-clients no").unwrap(), Reply::ok());
+    assert!(files.connect(address, None).say("PING").is_ok());
+}
+
+#[test]
+fn who_does_not_speak_tls_harms_nobody() {
+    let files = Files::new();
+    let config = Config { max_clients: 40, ..files.config(ClientCertificates::Required) };
+    let server = Server::start(config).unwrap();
+    let address = server.tls_addresses()[0];
+    let mut well = files.connect(address, Some("client"));
+    well.say("PING").unwrap();
+    for bytes in [
+        &b"PING\r\n"[..],
+        b"*1\r\n$4\r\nPING\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        &[0x16, 3, 1, 0xff, 0xff],
+        &[0xff; 10_000],
+        &[0; 10_000],
+    ] {
+        let mut stream = TcpStream::connect(address).unwrap();
+        _ = stream.write_all(bytes);
+        _ = stream.shutdown(std::net::Shutdown::Write);
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        // An alert, perhaps; the end, surely; never an answer.
+        let mut answer = Vec::new();
+        _ = stream.read_to_end(&mut answer);
+        assert!(!answer.windows(4).any(|it| it == b"PONG"), "{answer:?}");
+    }
+    // Connections that begin and go no further are counted, and end.
+    let started = Instant::now();
+    let mut idle: Vec<TcpStream> = (0..60).map(|_| TcpStream::connect(address).unwrap()).collect();
+    idle.iter_mut().for_each(|it| _ = it.write_all(&[0x16, 3, 1, 0, 200, 1]));
+    well.say("PING").unwrap();
+    assert!(started.elapsed() < Duration::from_secs(3), "nobody waits for them");
+    let list = well.say("INFO stats").unwrap();
+    let Reply::Bulk(text) = list else { panic!("{list:?}") };
+    assert!(String::from_utf8(text).unwrap().contains("rejected_connections:2"));
+    for mut stream in idle {
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut answer = Vec::new();
+        let ended = stream.read_to_end(&mut answer);
+        assert!(ended.is_ok() || started.elapsed() < Duration::from_secs(20));
+    }
+    assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
+    assert!(files.connect(address, Some("client")).say("PING").is_ok(), "there is room again");
+}
