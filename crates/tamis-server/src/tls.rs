@@ -154,6 +154,7 @@ fn fail(option: &'static str, path: &Path) -> impl Fn(String) -> TlsError {
 fn unreadable(error: &pem::Error) -> String {
     match error {
         pem::Error::Io(error) => format!("cannot be read: {error}"),
-        error => format!("not in PEM: {error:?}"),
+        // What else is known of it has bytes of the file, which may be another one that is secret.
+        _ => "not in PEM".to_owned(),
     }
 }

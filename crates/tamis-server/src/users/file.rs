@@ -92,6 +92,8 @@ pub(super) fn write<'u>(
 }
 
 fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    // What a link names is replaced, not the link.
+    let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}.tmp", std::process::id()));
     let beside = PathBuf::from(beside);
