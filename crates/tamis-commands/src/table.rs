@@ -826,6 +826,19 @@ pub static COMMANDS: &[Command] = &[
         run: Run::Host,
     },
     Command {
+        name: "LATENCY",
+        arity: AtLeast(2),
+        flags: &[Admin, Loading],
+        categories: &[AdminGroup, Slow, Dangerous],
+        keys: Keys::NONE,
+        syntax: "HISTOGRAM [command ...] | LATEST | HISTORY event | RESET [event ...] | DOCTOR | HELP",
+        summary: "Tells how long the calls of commands took",
+        complexity: "O(n), n the number of commands",
+        since: "2.8.13",
+        items: None,
+        run: Run::Host,
+    },
+    Command {
         name: "MEMORY",
         arity: AtLeast(2),
         flags: &[ReadOnly],
@@ -1125,6 +1138,19 @@ pub static COMMANDS: &[Command] = &[
         run: Run::Host,
     },
     Command {
+        name: "SLOWLOG",
+        arity: AtLeast(2),
+        flags: &[Admin, Loading],
+        categories: &[AdminGroup, Slow, Dangerous],
+        keys: Keys::NONE,
+        syntax: "GET [count] | LEN | RESET | HELP",
+        summary: "Lists the latest commands that took long",
+        complexity: "O(n), n the number of entries",
+        since: "2.2.12",
+        items: None,
+        run: Run::Host,
+    },
+    Command {
         name: "STRLEN",
         arity: Exactly(2),
         flags: &[ReadOnly, Fast],
@@ -1397,6 +1423,27 @@ pub fn find(name: &[u8]) -> Option<&'static Command> {
     let capitals: &[u8] = capitals;
     let at = COMMANDS.binary_search_by(|row| row.name.as_bytes().cmp(capitals)).ok()?;
     Some(&COMMANDS[at])
+}
+
+impl Command {
+    /// Returns the number of the row in [`COMMANDS`]. Constant time.
+    ///
+    /// # Panics
+    ///
+    /// If the command is no row of them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_commands::{COMMANDS, find};
+    ///
+    /// let command = find(b"ping").unwrap();
+    /// assert_eq!(COMMANDS[command.index()].name, "PING");
+    /// ```
+    #[must_use]
+    pub fn index(&self) -> usize {
+        COMMANDS.element_offset(self).expect("a command is a row of the table")
+    }
 }
 
 #[cfg(test)]

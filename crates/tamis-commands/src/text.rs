@@ -24,6 +24,8 @@ pub const OVERFLOW: Text = "ERR increment or decrement would overflow";
 pub const DECREMENT_OVERFLOW: Text = "ERR decrement would overflow";
 /// `SET` with a time that is none.
 pub const SET_EXPIRY: Text = "ERR invalid expire time in 'set' command";
+/// `SLOWLOG GET`: the number of entries is no integer, or below -1.
+pub const SLOW_COUNT: Text = "ERR count should be greater than or equal to -1";
 /// The words make no sense together.
 pub const SYNTAX: Text = "ERR syntax error";
 

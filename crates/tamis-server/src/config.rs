@@ -53,6 +53,12 @@ pub struct Config {
     pub users_file: Option<PathBuf>,
     /// `acllog-max-len`: how many refusals `ACL LOG` keeps.
     pub max_refusals: usize,
+    /// `slowlog-log-slower-than`, in microseconds: commands that take longer are listed; negative for none.
+    pub slow_micros: i64,
+    /// `slowlog-max-len`: how many of them are kept.
+    pub slow_entries: usize,
+    /// `metrics-max-filters`: how many filters have metrics of their own, those nearest to their limits.
+    pub metrics_max_filters: usize,
     /// `bf-*` and `cf-*`.
     pub filters: Settings,
     /// The file that options were [read](Self::read_file) from, which `CONFIG REWRITE` writes.
@@ -82,6 +88,9 @@ impl Default for Config {
             rewrite_bytes: 64 << 20,
             users_file: None,
             max_refusals: 128,
+            slow_micros: 10_000,
+            slow_entries: 128,
+            metrics_max_filters: 100,
             filters: Settings::default(),
             file: None,
         }
@@ -184,7 +193,7 @@ fn yes(is_yes: bool) -> String {
     if is_yes { "yes" } else { "no" }.to_owned()
 }
 
-const ENTRIES: [Entry; 21] = [
+const ENTRIES: [Entry; 24] = [
     Entry {
         name: "aclfile",
         is_live: false,
@@ -310,6 +319,16 @@ const ENTRIES: [Entry; 21] = [
         set: |_, text| (text == "noeviction").then_some(()),
     },
     Entry {
+        name: "metrics-max-filters",
+        is_live: true,
+        expected: "0 to 100000",
+        get: |config| config.metrics_max_filters.to_string(),
+        set: |config, text| {
+            config.metrics_max_filters = text.parse().ok().filter(|&n| n <= 100_000)?;
+            Some(())
+        },
+    },
+    Entry {
         name: "port",
         is_live: false,
         expected: "0 to 65535, or no",
@@ -347,6 +366,26 @@ const ENTRIES: [Entry; 21] = [
         expected: "empty: the log says when a snapshot is due",
         get: |_| String::new(),
         set: |_, text| text.is_empty().then_some(()),
+    },
+    Entry {
+        name: "slowlog-log-slower-than",
+        is_live: true,
+        expected: "a number of microseconds",
+        get: |config| config.slow_micros.to_string(),
+        set: |config, text| {
+            config.slow_micros = parse_integer(text.as_bytes())?;
+            Some(())
+        },
+    },
+    Entry {
+        name: "slowlog-max-len",
+        is_live: true,
+        expected: "0 to 1000000",
+        get: |config| config.slow_entries.to_string(),
+        set: |config, text| {
+            config.slow_entries = text.parse().ok().filter(|&n| n <= 1_000_000)?;
+            Some(())
+        },
     },
     Entry {
         name: "timeout",

@@ -29,6 +29,8 @@ pub struct Keyspace {
     hasher: RandomState,
     /// Memory of the values, in bytes.
     memory_bytes: AtomicI64,
+    /// Keys with a time.
+    expiring: AtomicI64,
     /// Counts changes, so that watched keys are told apart from changed ones.
     changes: AtomicU64,
     /// The key whose value somebody reads for long. It is told while nobody has the keys, so whoever has them and is
@@ -58,6 +60,10 @@ struct State {
 impl State {
     fn is_expired(&self, now_millis: u64) -> bool {
         self.expires_millis.is_some_and(|at| at <= now_millis)
+    }
+
+    fn has_time(&self) -> bool {
+        self.value.is_some() && self.expires_millis.is_some()
     }
 
     /// The value, unless its time has come.
@@ -92,6 +98,7 @@ impl Keyspace {
             shards: shards.collect(),
             hasher: hasher.clone(),
             memory_bytes: AtomicI64::new(0),
+            expiring: AtomicI64::new(0),
             changes: AtomicU64::new(1),
             lent: watch::Sender::new(None),
         }
@@ -146,6 +153,12 @@ impl Keyspace {
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.memory_bytes.load(Ordering::Relaxed).max(0) as u64
+    }
+
+    /// Returns how many keys have a time, expired ones included until they are swept.
+    #[must_use]
+    pub fn expiring(&self) -> u64 {
+        self.expiring.load(Ordering::Relaxed).max(0) as u64
     }
 
     fn shard(&self, key: &[u8]) -> &Shard {
@@ -204,12 +217,18 @@ impl Keyspace {
             let memory =
                 |value: &Option<Value>| value.as_ref().map_or(0, Value::memory_bytes) as i64;
             let before = memory(&state.value);
+            let had_time = state.has_time();
             if state.is_expired(now_millis) {
                 *state = State::default();
             }
             let State { value, expires_millis, .. } = &mut *state;
             let (result, has_changed) = run(value, expires_millis);
             self.memory_bytes.fetch_add(memory(value) - before, Ordering::Relaxed);
+            match (had_time, state.has_time()) {
+                (false, true) => _ = self.expiring.fetch_add(1, Ordering::Relaxed),
+                (true, false) => _ = self.expiring.fetch_sub(1, Ordering::Relaxed),
+                _ => {}
+            }
             if has_changed {
                 self.note_change(&cell);
             }
@@ -395,6 +414,7 @@ impl Exclusive<'_> {
             }
         }
         self.0.memory_bytes.store(0, Ordering::Relaxed);
+        self.0.expiring.store(0, Ordering::Relaxed);
     }
 
     /// Lends the value of a key exclusively and those of others shared; these are other keys.
@@ -578,6 +598,32 @@ mod tests {
         let keys = keyspace.shared();
         set(&keys, b"a", "two");
         assert_eq!(keys.expires_millis(b"a", 99), Some(None));
+    }
+
+    #[test]
+    fn keys_with_a_time_are_counted() {
+        let keyspace = Keyspace::new();
+        let keys = keyspace.shared();
+        for key in [&b"a"[..], b"b", b"c", b"d"] {
+            set(&keys, key, "one");
+            keys.expiry(key, 0, |at| *at = Some(10));
+            keys.expiry(key, 0, |at| *at = Some(20));
+        }
+        assert_eq!(keyspace.expiring(), 4);
+        keys.expiry(b"a", 0, Option::take);
+        keys.expiry(b"none", 0, |at| *at = Some(1));
+        keys.remove(b"b", 0);
+        set(&keys, b"c", "two");
+        assert_eq!(keyspace.expiring(), 2, "a time stays unless the value is another");
+        drop(keys);
+        assert!(keyspace.exclusive().rename(b"c", b"d", 0));
+        assert_eq!(keyspace.expiring(), 1);
+        (0..SHARDS).for_each(|part| _ = keyspace.sweep(part, 99));
+        assert_eq!(keyspace.expiring(), 0);
+        set(&keyspace.shared(), b"e", "one");
+        keyspace.shared().expiry(b"e", 0, |at| *at = Some(10));
+        keyspace.exclusive().clear();
+        assert_eq!(keyspace.expiring(), 0);
     }
 
     #[test]

@@ -185,7 +185,7 @@ impl Server {
             users,
             durable,
             clients: Clients::default(),
-            stats: Stats::default(),
+            stats: Stats::new(threads),
             started_millis: now_millis(),
             config: RwLock::new(Arc::new(config)),
             tls,
@@ -475,6 +475,7 @@ fn admit(
             loop {
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 durable::save_if_due(&saving);
+                saving.stats.sample();
             }
         });
         ended.stopping().await;

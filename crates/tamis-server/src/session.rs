@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use tamis_commands::{
     Batch, BatchAnswers, Change, Command, Env, Flag, Items, Outcome, Run, Words, find, text,
@@ -133,6 +134,7 @@ impl Session {
         let mut batch = Batch::default();
         let mut known: Option<&'static Command> = None;
         let mut at = 0;
+        let mut began = Instant::now();
         while at < commands.len() && !self.is_closing && out.len() < WRITE_BYTES {
             let words = commands[at];
             at += 1;
@@ -141,19 +143,22 @@ impl Session {
                 None => match find(words[0]) {
                     Some(command) => command,
                     None => {
-                        self.refuse(&text::unknown_command(words), out);
+                        self.refuse(None, &text::unknown_command(words), out);
+                        began = Instant::now();
                         continue;
                     }
                 },
             };
             known = Some(command);
             if let Err(refusal) = self.check(command, words, &config) {
-                self.refuse(&refusal, out);
+                self.refuse(Some(command), &refusal, out);
+                began = Instant::now();
                 continue;
             }
             self.client.about.lock().last_command = command.name;
             if self.transaction.is_some() && !host::ends_transaction(command) {
                 self.queue(words).encode(self.protocol, out);
+                began = Instant::now();
                 continue;
             }
             let env = Env { settings: &config.filters, protocol: self.protocol, now_millis: now };
@@ -174,9 +179,9 @@ impl Session {
                     at += 1;
                 }
                 if batch.len() > SLICE_ITEMS {
-                    self.run_in_slices(command, items, words, &env)
-                        .await
-                        .encode(self.protocol, out);
+                    let reply = self.run_in_slices(command, items, words, &env).await;
+                    self.answer(command, &reply, out);
+                    began = self.count(command, &commands[at - 1..at], began, &config);
                     continue;
                 }
                 let alike = &commands[first..at];
@@ -185,24 +190,24 @@ impl Session {
                         answers.next_reply(items, words.len()).encode(self.protocol, out);
                     }
                 });
-                if has_run {
-                    continue;
-                }
-                let keys = server.keyspace.shared_to_change(words[1]).await;
-                if !self.run_alone(items, &mut batch, alike, &keys, &env, out) {
-                    for words in alike {
-                        self.run_one(command, words, Keys::Shared(&keys), &env)
-                            .encode(self.protocol, out);
+                if !has_run {
+                    let keys = server.keyspace.shared_to_change(words[1]).await;
+                    if !self.run_alone(items, &mut batch, alike, &keys, &env, out) {
+                        for words in alike {
+                            let reply = self.run_one(command, words, Keys::Shared(&keys), &env);
+                            self.answer(command, &reply, out);
+                        }
                     }
                 }
+                began = self.count(command, &commands[first..at], began, &config);
                 continue;
             }
             if let Some(first) = first_item(command, words)
                 && words.len() - first > SLICE_ITEMS_ALONE
             {
-                self.run_alone_in_slices(command, words, first, &env)
-                    .await
-                    .encode(self.protocol, out);
+                let reply = self.run_alone_in_slices(command, words, first, &env).await;
+                self.answer(command, &reply, out);
+                began = self.count(command, &commands[at - 1..at], began, &config);
                 continue;
             }
             let reply = match command.run {
@@ -216,8 +221,9 @@ impl Session {
             };
             // Redis ends the connection without an answer, and clients take one for a failure.
             if command.name != "SHUTDOWN" {
-                reply.encode(self.protocol, out);
+                self.answer(command, &reply, out);
             }
+            began = self.count(command, &commands[at - 1..at], began, &config);
         }
         server.stats.commands.fetch_add(at as u64, Ordering::Relaxed);
         at
@@ -451,8 +457,44 @@ impl Session {
         }
     }
 
-    fn refuse(&mut self, refusal: &Reply, out: &mut Vec<u8>) {
-        self.server.stats.errors.fetch_add(1, Ordering::Relaxed);
+    /// Appends the reply to a command that ran.
+    fn answer(&self, command: &Command, reply: &Reply, out: &mut Vec<u8>) {
+        self.count_failure(command, reply);
+        reply.encode(self.protocol, out);
+    }
+
+    /// Counts the reply to a command if it is an error.
+    pub fn count_failure(&self, command: &Command, reply: &Reply) {
+        if let Reply::Error(error) = reply {
+            self.server.stats.count_failed(command, error);
+        }
+    }
+
+    /// Counts neighbours that ran since then, each with its share of the time; returns the present.
+    pub fn count(
+        &self,
+        command: &Command,
+        commands: &[Words<'_>],
+        began: Instant,
+        config: &Config,
+    ) -> Instant {
+        let ended = Instant::now();
+        let stats = &self.server.stats;
+        let each = ended.duration_since(began) / commands.len() as u32;
+        stats.calls.count(command.index(), commands.len() as u64, each);
+        let is_slow = u64::try_from(config.slow_micros)
+            .is_ok_and(|limit| each >= Duration::from_micros(limit));
+        // Of a transaction each command counts by itself.
+        if is_slow && command.name != "EXEC" {
+            stats.slow.push(&self.client, commands, each, config.slow_entries);
+        }
+        ended
+    }
+
+    fn refuse(&mut self, command: Option<&Command>, refusal: &Reply, out: &mut Vec<u8>) {
+        if let Reply::Error(error) = refusal {
+            self.server.stats.count_rejected(command, error);
+        }
         if let Some(transaction) = &mut self.transaction {
             transaction.is_broken = true;
         }

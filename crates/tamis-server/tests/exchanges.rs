@@ -27,7 +27,7 @@ fn connect(server: &Server) -> Client {
     Client::connect(server.addresses()[0])
 }
 
-const LISTS: [(&str, &str); 9] = [
+const LISTS: [(&str, &str); 10] = [
     ("bf.txt", include_str!("../../../tests/exchanges/bf.txt")),
     ("bf_tamis.txt", include_str!("../../../tests/exchanges/bf_tamis.txt")),
     ("bitmaps.txt", include_str!("../../../tests/exchanges/bitmaps.txt")),
@@ -37,6 +37,7 @@ const LISTS: [(&str, &str); 9] = [
     ("keys.txt", include_str!("../../../tests/exchanges/keys.txt")),
     ("tm.txt", include_str!("../../../tests/exchanges/tm.txt")),
     ("users.txt", include_str!("../../../tests/exchanges/users.txt")),
+    ("watching.txt", include_str!("../../../tests/exchanges/watching.txt")),
 ];
 
 /// Runs a list, waiting for each reply or sending each scene at once.

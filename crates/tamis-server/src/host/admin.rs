@@ -89,10 +89,7 @@ pub(super) fn config(session: &mut Session, words: Words<'_>) -> Reply {
         }
         b"SET" if words.len() > 2 && words.len().is_multiple_of(2) => set(session, &words[2..]),
         b"RESETSTAT" if words.len() == 2 => {
-            let stats = &session.server.stats;
-            for number in [&stats.commands, &stats.bytes_in, &stats.bytes_out, &stats.rejected] {
-                number.store(0, Ordering::Relaxed);
-            }
+            session.server.stats.reset();
             Reply::ok()
         }
         b"REWRITE" if words.len() == 2 => match session.server.config().rewrite_file() {

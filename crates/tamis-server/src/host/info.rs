@@ -3,16 +3,30 @@
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
-use tamis_commands::{Env, Value, Words};
+use tamis_commands::{COMMANDS, Env, Value, Words};
 use tamis_resp::Reply;
 
 use crate::session::{Keys, Session, with_keys};
+use crate::stats::{Called, Stats};
 
 /// The Redis whose commands are answered: clients look at it to see what they may ask.
 pub(super) const REDIS_VERSION: &str = "7.4.0";
 
-const SECTIONS: [&str; 8] =
-    ["server", "clients", "memory", "persistence", "stats", "replication", "modules", "keyspace"];
+/// The sections, and whether each is told unasked.
+const SECTIONS: [(&str, bool); 12] = [
+    ("server", true),
+    ("clients", true),
+    ("memory", true),
+    ("persistence", true),
+    ("stats", true),
+    ("replication", true),
+    ("modules", true),
+    ("commandstats", false),
+    ("errorstats", true),
+    ("latencystats", false),
+    ("keyspace", true),
+    ("filters", true),
+];
 
 pub(super) fn info(
     session: &Session,
@@ -22,11 +36,12 @@ pub(super) fn info(
 ) -> Reply {
     let asked: Vec<String> =
         words[1..].iter().map(|word| String::from_utf8_lossy(word).to_ascii_lowercase()).collect();
-    let is_all = asked.is_empty()
-        || asked.iter().any(|name| matches!(name.as_str(), "all" | "everything" | "default"));
+    let is_all = asked.iter().any(|name| matches!(name.as_str(), "all" | "everything"));
+    let is_usual = asked.is_empty() || asked.iter().any(|name| name == "default");
     let mut text = String::new();
-    for section in SECTIONS.into_iter().chain(["filters"]) {
-        if is_all || asked.iter().any(|name| name == section) {
+    for (section, is_told_unasked) in SECTIONS {
+        let is_asked = asked.iter().any(|name| name == section);
+        if is_all || is_asked || (is_usual && is_told_unasked) {
             if !text.is_empty() {
                 text += "\r\n";
             }
@@ -74,6 +89,10 @@ fn write_section(
             let bytes = server.keyspace.memory_bytes();
             line("used_memory", &bytes)?;
             line("used_memory_human", &human(bytes))?;
+            if let Some(resident) = memory_of_process() {
+                line("used_memory_rss", &resident)?;
+                line("used_memory_rss_human", &human(resident))?;
+            }
             line("maxmemory", &server.config().max_memory_bytes)?;
             line("maxmemory_human", &human(server.config().max_memory_bytes))?;
             line("maxmemory_policy", &"noeviction")
@@ -91,8 +110,12 @@ fn write_section(
         "stats" => {
             line("total_connections_received", &server.clients.ever())?;
             line("total_commands_processed", &count(&stats.commands))?;
+            let [commands, bytes_in, bytes_out] = stats.rates.per_second();
+            line("instantaneous_ops_per_sec", &(commands.round() as u64))?;
             line("total_net_input_bytes", &count(&stats.bytes_in))?;
             line("total_net_output_bytes", &count(&stats.bytes_out))?;
+            line("instantaneous_input_kbps", &format_args!("{:.2}", bytes_in / 1024.0))?;
+            line("instantaneous_output_kbps", &format_args!("{:.2}", bytes_out / 1024.0))?;
             line("rejected_connections", &count(&stats.rejected))?;
             line("expired_keys", &count(&stats.expired_keys))?;
             line("evicted_keys", &0)?;
@@ -109,10 +132,37 @@ fn write_section(
                 super::admin::MODULE_VERSION
             ),
         ),
+        "commandstats" => each_called(stats, |name, called| {
+            let (calls, micros) = (called.calls(), called.nanos / 1000);
+            let each = if calls == 0 { 0.0 } else { called.nanos as f64 / 1000.0 / calls as f64 };
+            let (rejected, failed) = (called.rejected, called.failed);
+            line(
+                &format!("cmdstat_{name}"),
+                &format_args!(
+                    "calls={calls},usec={micros},usec_per_call={each:.2},rejected_calls={rejected},\
+                     failed_calls={failed}"
+                ),
+            )
+        }),
+        "errorstats" => stats.errors_by_code().iter().try_for_each(|(code, count)| {
+            line(&format!("errorstat_{code}"), &format_args!("count={count}"))
+        }),
+        "latencystats" => each_called(stats, |name, called| {
+            if called.calls() == 0 {
+                return Ok(());
+            }
+            let [middle, most, nearly_all] =
+                [0.5, 0.99, 0.999].map(|share| called.percentile_micros(share));
+            line(
+                &format!("latency_percentiles_usec_{name}"),
+                &format_args!("p50={middle:.3},p99={most:.3},p99.9={nearly_all:.3}"),
+            )
+        }),
         "keyspace" => {
             let len = with_keys!(keys, keys => keys.len());
             if len > 0 {
-                line("db0", &format_args!("keys={len},expires=0,avg_ttl=0"))?;
+                let expiring = server.keyspace.expiring();
+                line("db0", &format_args!("keys={len},expires={expiring},avg_ttl=0"))?;
             }
             Ok(())
         }
@@ -135,6 +185,20 @@ fn write_section(
     }
 }
 
+/// Hands out the commands that were called or refused, by their names in small letters.
+fn each_called(
+    stats: &Stats,
+    mut each: impl FnMut(&str, &Called) -> std::fmt::Result,
+) -> std::fmt::Result {
+    COMMANDS.iter().try_for_each(|command| {
+        let called = stats.calls.of(command.index());
+        if called.calls() + called.rejected == 0 {
+            return Ok(());
+        }
+        each(&command.name.to_ascii_lowercase(), &called)
+    })
+}
+
 /// How many items a filter counts; `None` if it is none.
 fn items_of(value: &Value) -> Option<u64> {
     match value {
@@ -143,6 +207,13 @@ fn items_of(value: &Value) -> Option<u64> {
         Value::RedisCuckoo(filter) => Some(filter.items()),
         _ => None,
     }
+}
+
+/// Returns the memory of the process that is in use, where the system tells.
+pub(crate) fn memory_of_process() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 fn human(bytes: u64) -> String {

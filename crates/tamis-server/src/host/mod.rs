@@ -8,6 +8,8 @@ mod describe;
 mod dump;
 mod info;
 mod keys;
+mod latency;
+mod slow_log;
 mod transaction;
 
 use tamis_commands::{Command, Env, Flag, Words};
@@ -69,12 +71,14 @@ pub(crate) fn run_with(
         "ECHO" => Reply::bulk(words[1]),
         "HELLO" => client::hello(session, words),
         "INFO" => info::info(session, words, env, keys),
+        "LATENCY" => latency::latency(session, words),
         "MODULE" => admin::module(words),
         "PING" => client::ping(words),
         "QUIT" => client::quit(session),
         "RESET" => client::reset(session),
         "SELECT" => client::select(words),
         "SHUTDOWN" => admin::shutdown(session),
+        "SLOWLOG" => slow_log::slow_log(session, words),
         "TIME" => admin::time(),
         "BGREWRITEAOF" | "BGSAVE" | "LASTSAVE" => admin::save(session, command.name),
         _ => {
@@ -104,6 +108,11 @@ pub(crate) fn redo(
 fn unknown_subcommand(command: &str, word: &[u8]) -> Reply {
     let word = String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned();
     Reply::error(format!("ERR unknown subcommand '{word}'. Try {command} HELP."))
+}
+
+/// Replies to `HELP`, a line each.
+fn help(lines: &[&'static str]) -> Reply {
+    Reply::Array(lines.iter().map(|line| Reply::simple(*line)).collect())
 }
 
 fn syntax_error() -> Reply {

@@ -1,5 +1,7 @@
 //! `MULTI`, `EXEC`, `DISCARD`, `WATCH`, `UNWATCH`.
 
+use std::time::Instant;
+
 use tamis_commands::{Command, Env, Flag, Run, Words, find, text};
 use tamis_resp::Reply;
 
@@ -73,10 +75,14 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
             return refusal;
         }
         let keys = Keys::Exclusive(&alone);
-        match command.run {
+        let began = Instant::now();
+        let reply = match command.run {
             Run::Host => super::run_with(session, command, &words, env, keys),
             _ => session.run_one(command, &words, keys, env),
-        }
+        };
+        session.count_failure(command, &reply);
+        session.count(command, &[&words], began, &config);
+        reply
     });
     let replies = Reply::Array(replies.collect());
     if let Some(durable) = &server.durable {

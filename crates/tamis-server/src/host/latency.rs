@@ -1,0 +1,76 @@
+//! `LATENCY`: how long the calls of commands took.
+
+use tamis_commands::{COMMANDS, Command, Words, find, text};
+use tamis_resp::Reply;
+
+use super::{help, unknown_subcommand};
+use crate::session::Session;
+use crate::stats::{Called, bound_nanos};
+
+pub(super) fn latency(session: &Session, words: Words<'_>) -> Reply {
+    match (words[1].to_ascii_uppercase().as_slice(), &words[2..]) {
+        (b"HISTOGRAM", names) => histogram(session, names),
+        // Of events, such as a slow disk, nothing is kept: SLOWLOG and the metrics tell.
+        (b"LATEST", []) | (b"HISTORY", [_]) => Reply::Array(Vec::new()),
+        (b"RESET", _) => Reply::Integer(0),
+        (b"DOCTOR", []) => Reply::Verbatim {
+            format: *b"txt",
+            text:
+                b"No latency events are kept. LATENCY HISTOGRAM tells how long commands took, and \
+                    SLOWLOG GET which took long.\n"
+                    .to_vec(),
+        },
+        (b"GRAPH", [event]) => {
+            let event = String::from_utf8_lossy(&event[..event.len().min(128)]).into_owned();
+            Reply::error(format!("ERR No samples available for event '{event}'"))
+        }
+        (b"HELP", []) => help(&[
+            "LATENCY HISTOGRAM [command ...]: of each its calls, and how many took no more than so many microseconds",
+            "LATENCY LATEST, HISTORY event, RESET [event ...]: for tools that ask; no events are kept",
+            "LATENCY DOCTOR: where else to look",
+        ]),
+        (b"LATEST" | b"HISTORY" | b"DOCTOR" | b"GRAPH" | b"HELP", _) => {
+            let name = String::from_utf8_lossy(words[1]).to_ascii_lowercase();
+            text::wrong_arity(&format!("latency|{name}"))
+        }
+        _ => unknown_subcommand("LATENCY", words[1]),
+    }
+}
+
+fn histogram(session: &Session, names: Words<'_>) -> Reply {
+    let commands: Vec<&Command> = match names {
+        [] => COMMANDS.iter().collect(),
+        names => names.iter().filter_map(|name| find(name)).collect(),
+    };
+    let mut told: Vec<(Reply, Reply)> = Vec::new();
+    for command in commands {
+        let called = session.server.stats.calls.of(command.index());
+        let name = Reply::bulk(command.name.to_ascii_lowercase());
+        // A name that is given twice is told once: the reply is a map.
+        if called.calls() > 0 && told.iter().all(|(other, _)| *other != name) {
+            told.push((name, of_command(&called)));
+        }
+    }
+    Reply::Map(told)
+}
+
+fn of_command(called: &Called) -> Reply {
+    let mut counts: Vec<(Reply, Reply)> = Vec::new();
+    let (mut sum, mut last) = (0, -1);
+    for (bucket, &calls) in called.buckets.iter().enumerate().filter(|(_, calls)| **calls > 0) {
+        sum += calls;
+        let below = bound_nanos(bucket).or(bound_nanos(bucket - 1).map(|most| 2.0 * most));
+        // Below a microsecond no integer tells more.
+        let micros = (below.unwrap_or(0.0) / 1000.0).max(1.0) as i64;
+        if micros == last {
+            counts.pop();
+        }
+        counts.push((Reply::Integer(micros), Reply::Integer(sum as i64)));
+        last = micros;
+    }
+    let fields = [
+        (Reply::bulk("calls"), Reply::Integer(sum as i64)),
+        (Reply::bulk("histogram_usec"), Reply::Map(counts)),
+    ];
+    Reply::Map(fields.into())
+}

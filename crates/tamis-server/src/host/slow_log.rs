@@ -1,0 +1,52 @@
+//! `SLOWLOG`: the latest commands that took long.
+
+use tamis_commands::{Words, parse_integer, text};
+use tamis_resp::Reply;
+
+use super::{help, unknown_subcommand};
+use crate::session::Session;
+
+pub(super) fn slow_log(session: &Session, words: Words<'_>) -> Reply {
+    let slow = &session.server.stats.slow;
+    let most = session.server.config().slow_entries;
+    match (words[1].to_ascii_uppercase().as_slice(), &words[2..]) {
+        (b"GET", []) => get(session, 10),
+        (b"GET", [count]) => match parse_integer(count) {
+            Some(-1) => get(session, usize::MAX),
+            Some(count) if count >= 0 => get(session, usize::try_from(count).unwrap_or(usize::MAX)),
+            _ => Reply::error(text::SLOW_COUNT),
+        },
+        (b"LEN", []) => Reply::Integer(slow.len(most) as i64),
+        (b"RESET", []) => {
+            slow.reset();
+            Reply::ok()
+        }
+        (b"HELP", []) => help(&[
+            "SLOWLOG GET [count]: the latest, 10 or so many, -1 for all. Of each its number, time, microseconds, \
+             words, and the client's address and name",
+            "SLOWLOG LEN: how many are kept",
+            "SLOWLOG RESET: forgets them",
+        ]),
+        (b"GET" | b"LEN" | b"RESET" | b"HELP", _) => {
+            let name = String::from_utf8_lossy(words[1]).to_ascii_lowercase();
+            text::wrong_arity(&format!("slowlog|{name}"))
+        }
+        _ => unknown_subcommand("SLOWLOG", words[1]),
+    }
+}
+
+fn get(session: &Session, count: usize) -> Reply {
+    let most = session.server.config().slow_entries;
+    let entries = session.server.stats.slow.latest(count, most);
+    let reply = entries.into_iter().map(|entry| {
+        Reply::Array(vec![
+            Reply::Integer(entry.id as i64),
+            Reply::Integer(entry.seconds as i64),
+            Reply::Integer(i64::try_from(entry.micros).unwrap_or(i64::MAX)),
+            Reply::Array(entry.words.into_iter().map(Reply::Bulk).collect()),
+            Reply::bulk(entry.address),
+            Reply::bulk(entry.client),
+        ])
+    });
+    Reply::Array(reply.collect())
+}

@@ -1,0 +1,203 @@
+//! How often each command ran, and how long it took.
+//!
+//! ```text
+//! thread ──▶ stripe of its own ──▶ row of the command ──▶ bucket of the time
+//! ```
+//!
+//! A batch of neighbours costs two additions, on lines that no other thread writes. Readers add the stripes up.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tamis_commands::COMMANDS;
+
+/// The calls of all commands.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    stripes: Box<[Stripe]>,
+}
+
+type Stripe = Box<[Row]>;
+
+/// What a thread counts of a command. On lines of its own, so that threads do not take them from each other.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Row {
+    /// Calls by how long they took: see [`bound_nanos`].
+    buckets: [AtomicU64; BUCKETS],
+    nanos: AtomicU64,
+    failed: AtomicU64,
+    rejected: AtomicU64,
+}
+
+/// What there is to tell of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Called {
+    /// Calls that took no longer than the bucket's [bound](bound_nanos), and longer than the one before.
+    pub buckets: [u64; BUCKETS],
+    /// The time of all calls.
+    pub nanos: u64,
+    /// Calls that were answered by an error.
+    pub failed: u64,
+    /// Calls that were refused before they ran: these are in no bucket.
+    pub rejected: u64,
+}
+
+/// How many buckets there are; the last one takes all that is longer.
+const BUCKETS: usize = 32;
+
+/// More threads than that share stripes.
+const MAX_STRIPES: usize = 16;
+
+/// Returns the longest time of a bucket in nanoseconds, a power of two in 1/32 µs; `None` for the last bucket, which
+/// has none.
+pub(crate) fn bound_nanos(bucket: usize) -> Option<f64> {
+    (bucket < BUCKETS - 1).then(|| (1_u64 << bucket) as f64 * UNIT_NANOS)
+}
+
+/// A 32nd of a microsecond, so that powers of two microseconds are bounds.
+const UNIT_NANOS: f64 = 31.25;
+
+fn bucket_of(nanos: u64) -> usize {
+    // A time that is a bound belongs to the bucket below it.
+    let units = nanos.saturating_sub(1).min(u64::MAX / 4) * 4 / 125;
+    ((u64::BITS - units.leading_zeros()) as usize).min(BUCKETS - 1)
+}
+
+/// Returns the number of the thread that asks, which it keeps.
+fn number_of_thread() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static NUMBER: usize = NEXT.fetch_add(1, Ordering::Relaxed);
+    }
+    NUMBER.with(|number| *number)
+}
+
+impl Calls {
+    /// Begins to count what so many threads do.
+    pub fn new(threads: usize) -> Self {
+        let stripe = || COMMANDS.iter().map(|_| Row::default()).collect();
+        let stripes = threads.next_power_of_two().min(MAX_STRIPES);
+        Self { stripes: (0..stripes).map(|_| stripe()).collect() }
+    }
+
+    fn row(&self, command: usize) -> &Row {
+        &self.stripes[number_of_thread() & (self.stripes.len() - 1)][command]
+    }
+
+    /// Counts calls of a command that took so long each.
+    pub fn count(&self, command: usize, calls: u64, each: Duration) {
+        let nanos = u64::try_from(each.as_nanos()).unwrap_or(u64::MAX);
+        let row = self.row(command);
+        // Relaxed, here and below: numbers that are only ever added up.
+        row.buckets[bucket_of(nanos)].fetch_add(calls, Ordering::Relaxed);
+        row.nanos.fetch_add(nanos.saturating_mul(calls), Ordering::Relaxed);
+    }
+
+    pub fn count_failed(&self, command: usize) {
+        self.row(command).failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn count_rejected(&self, command: usize) {
+        self.row(command).rejected.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns what was counted of a command.
+    pub fn of(&self, command: usize) -> Called {
+        let sum = |number: fn(&Row) -> &AtomicU64| {
+            let numbers = self.stripes.iter().map(|stripe| number(&stripe[command]));
+            numbers.map(|number| number.load(Ordering::Relaxed)).sum()
+        };
+        let mut buckets = [0; BUCKETS];
+        for row in self.stripes.iter().map(|stripe| &stripe[command]) {
+            for (sum, bucket) in buckets.iter_mut().zip(&row.buckets) {
+                *sum += bucket.load(Ordering::Relaxed);
+            }
+        }
+        Called {
+            buckets,
+            nanos: sum(|row| &row.nanos),
+            failed: sum(|row| &row.failed),
+            rejected: sum(|row| &row.rejected),
+        }
+    }
+
+    /// Forgets all calls.
+    pub fn reset(&self) {
+        for row in self.stripes.iter().flat_map(|stripe| stripe.iter()) {
+            let others = [&row.nanos, &row.failed, &row.rejected];
+            for number in row.buckets.iter().chain(others) {
+                number.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+impl Called {
+    /// Returns how often the command ran.
+    pub fn calls(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// Returns the time within which a share of the calls ended, in microseconds. Within a bucket calls are taken to
+    /// lie evenly.
+    pub fn percentile_micros(&self, share: f64) -> f64 {
+        let wanted = self.calls() as f64 * share;
+        let mut before = 0.0;
+        for (bucket, &calls) in self.buckets.iter().enumerate().filter(|(_, calls)| **calls > 0) {
+            let calls = calls as f64;
+            if before + calls >= wanted {
+                let low = bucket.checked_sub(1).and_then(bound_nanos).unwrap_or(0.0);
+                let high = bound_nanos(bucket).unwrap_or(low * 2.0);
+                return (low + (high - low) * (wanted - before) / calls) / 1000.0;
+            }
+            before += calls;
+        }
+        0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_in_the_bucket_whose_bound_it_does_not_pass() {
+        let mut times: Vec<u64> =
+            (0..40).flat_map(|i| [1_u64 << i, (1 << i) * 1000 / 32]).collect();
+        times.extend([0, 125, 126, 1000, 1001, 2000, 2001, u64::MAX]);
+        for nanos in times {
+            let bucket = bucket_of(nanos);
+            // A nanosecond is the least that a clock tells.
+            assert!(bound_nanos(bucket).is_none_or(|most| nanos as f64 <= most + 1.0), "{nanos}");
+            let before = bucket.checked_sub(1).map(|it| bound_nanos(it).unwrap());
+            assert!(before.is_none_or(|least| nanos as f64 > least), "{nanos}");
+        }
+        assert_eq!((bucket_of(1000), bound_nanos(5)), (5, Some(1000.0)));
+        assert_eq!((bucket_of(1001), bucket_of(1_000_000)), (6, 15));
+    }
+
+    #[test]
+    fn threads_count_together() {
+        let calls = Calls::new(2);
+        std::thread::scope(|threads| {
+            for _ in 0..4 {
+                threads.spawn(|| {
+                    for _ in 0..1000 {
+                        calls.count(3, 2, Duration::from_micros(3));
+                    }
+                    calls.count_failed(3);
+                });
+            }
+        });
+        let called = calls.of(3);
+        assert_eq!((called.calls(), called.failed, called.nanos), (8000, 4, 24_000_000));
+        assert_eq!(called.buckets[7], 8000);
+        let middle = called.percentile_micros(0.5);
+        assert!((2.0..=4.0).contains(&middle), "{middle}");
+        assert_eq!(calls.of(2).calls(), 0);
+        calls.count(3, u64::MAX / 2, Duration::MAX);
+        calls.reset();
+        assert_eq!((calls.of(3).calls(), calls.of(3).percentile_micros(0.99)), (0, 0.0));
+    }
+}

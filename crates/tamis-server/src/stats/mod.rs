@@ -1,0 +1,142 @@
+//! What a server counts of its work.
+
+mod calls;
+mod rates;
+mod slow;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use calls::Calls;
+pub(crate) use calls::{Called, bound_nanos};
+use parking_lot::Mutex;
+use rates::Rates;
+pub(crate) use slow::SlowLog;
+use tamis_commands::Command;
+
+/// Numbers that grow until they are reset.
+#[derive(Debug)]
+pub(crate) struct Stats {
+    pub commands: AtomicU64,
+    pub bytes_in: AtomicU64,
+    pub bytes_out: AtomicU64,
+    pub rejected: AtomicU64,
+    pub expired_keys: AtomicU64,
+    pub errors: AtomicU64,
+    /// Of each command by itself.
+    pub calls: Calls,
+    /// Of commands and bytes, in the last second.
+    pub rates: Rates,
+    pub slow: SlowLog,
+    errors_by_code: Mutex<BTreeMap<String, u64>>,
+}
+
+/// Codes of errors that are counted, each by itself: there are some twenty.
+const MAX_CODES: usize = 64;
+
+impl Stats {
+    /// Begins to count what so many threads do.
+    pub fn new(threads: usize) -> Self {
+        Self {
+            commands: AtomicU64::new(0),
+            bytes_in: AtomicU64::new(0),
+            bytes_out: AtomicU64::new(0),
+            rejected: AtomicU64::new(0),
+            expired_keys: AtomicU64::new(0),
+            errors: AtomicU64::new(0),
+            calls: Calls::new(threads),
+            rates: Rates::new(),
+            slow: SlowLog::default(),
+            errors_by_code: Mutex::default(),
+        }
+    }
+
+    /// Counts a command that was not run, and why.
+    pub fn count_rejected(&self, command: Option<&Command>, error: &str) {
+        if let Some(command) = command {
+            self.calls.count_rejected(command.index());
+        }
+        self.count_error(error);
+    }
+
+    /// Counts a command that ran and was answered by an error.
+    pub fn count_failed(&self, command: &Command, error: &str) {
+        self.calls.count_failed(command.index());
+        self.count_error(error);
+    }
+
+    fn count_error(&self, error: &str) {
+        self.errors.fetch_add(1, Ordering::Relaxed);
+        // Some of RedisBloom's texts have no code.
+        let word = error.split(' ').next().unwrap_or_default();
+        let is_code = !word.is_empty() && word.bytes().all(|c| c.is_ascii_uppercase());
+        let code = if is_code { word } else { "ERR" };
+        let mut errors = self.errors_by_code.lock();
+        if let Some(count) = errors.get_mut(code) {
+            *count += 1;
+        } else if errors.len() < MAX_CODES {
+            errors.insert(code.to_owned(), 1);
+        }
+    }
+
+    /// Returns how many errors there were of each code.
+    pub fn errors_by_code(&self) -> Vec<(String, u64)> {
+        self.errors_by_code.lock().iter().map(|(code, count)| (code.clone(), *count)).collect()
+    }
+
+    /// Takes the numbers of which there are [rates](Self::rates).
+    pub fn sample(&self) {
+        let totals = [&self.commands, &self.bytes_in, &self.bytes_out];
+        self.rates.sample(totals.map(|total| total.load(Ordering::Relaxed)));
+    }
+
+    /// Begins anew, as `CONFIG RESETSTAT` asks for. What is slow stays listed.
+    pub fn reset(&self) {
+        for number in [
+            &self.commands,
+            &self.bytes_in,
+            &self.bytes_out,
+            &self.rejected,
+            &self.expired_keys,
+            &self.errors,
+        ] {
+            number.store(0, Ordering::Relaxed);
+        }
+        self.calls.reset();
+        self.errors_by_code.lock().clear();
+    }
+}
+
+/// Returns the time since 1970.
+pub(crate) fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// Returns the milliseconds since 1970.
+pub(crate) fn now_millis() -> u64 {
+    since_1970().as_millis() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_counted_by_their_codes() {
+        let stats = Stats::new(1);
+        for error in ["ERR a", "WRONGTYPE b", "ERR c", "Bad capacity", "", "ERR", "a"] {
+            stats.count_rejected(None, error);
+        }
+        let expected = [("ERR".to_owned(), 6), ("WRONGTYPE".to_owned(), 1)];
+        assert_eq!(stats.errors_by_code(), expected);
+        for code in 0..1000 {
+            let code: String = format!("{code:03}").bytes().map(|c| (c + 17) as char).collect();
+            stats.count_rejected(None, &code);
+        }
+        assert_eq!(stats.errors_by_code().len(), MAX_CODES);
+        assert_eq!(stats.errors.load(Ordering::Relaxed), 1007);
+        stats.reset();
+        assert!(stats.errors_by_code().is_empty());
+    }
+}

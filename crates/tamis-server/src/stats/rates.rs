@@ -1,0 +1,58 @@
+//! How much a second.
+
+use std::time::Instant;
+
+use parking_lot::Mutex;
+
+/// What numbers grew by in a second, between the last two times that somebody looked.
+#[derive(Debug)]
+pub(crate) struct Rates(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    at: Instant,
+    totals: [u64; 3],
+    per_second: [f64; 3],
+}
+
+impl Rates {
+    pub fn new() -> Self {
+        Self(Mutex::new(State { at: Instant::now(), totals: [0; 3], per_second: [0.0; 3] }))
+    }
+
+    /// Looks at the numbers.
+    pub fn sample(&self, totals: [u64; 3]) {
+        let mut state = self.0.lock();
+        let now = Instant::now();
+        let seconds = now.duration_since(state.at).as_secs_f64();
+        if seconds > 0.0 {
+            // Fewer than before after they were reset.
+            let grown = std::array::from_fn(|i| totals[i].saturating_sub(state.totals[i]) as f64);
+            *state = State { at: now, totals, per_second: grown.map(|grown| grown / seconds) };
+        }
+    }
+
+    /// Returns what they grew by: commands, bytes that came, bytes that went.
+    pub fn per_second(&self) -> [f64; 3] {
+        self.0.lock().per_second
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn growth_is_told_by_the_second() {
+        let rates = Rates::new();
+        std::thread::sleep(Duration::from_millis(20));
+        rates.sample([100, 0, 7]);
+        let [commands, none, bytes] = rates.per_second();
+        assert!((1.0..=5000.0).contains(&commands) && none == 0.0 && bytes > 0.0, "{commands}");
+        std::thread::sleep(Duration::from_millis(1));
+        rates.sample([0, 0, 7]);
+        assert_eq!(rates.per_second(), [0.0; 3]);
+    }
+}

@@ -1,0 +1,193 @@
+//! The commands that took long, the latest ones.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tamis_commands::Words;
+
+use super::since_1970;
+use crate::clients::Client;
+
+/// What `SLOWLOG` shows.
+#[derive(Debug, Default)]
+pub(crate) struct SlowLog(Mutex<Entries>);
+
+#[derive(Debug, Default)]
+struct Entries {
+    /// The latest last.
+    entries: VecDeque<Entry>,
+    next_id: u64,
+}
+
+/// A command that took long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub id: u64,
+    /// When it ended, since 1970.
+    pub seconds: u64,
+    pub micros: u64,
+    /// Cut, and without passwords.
+    pub words: Vec<Vec<u8>>,
+    pub address: String,
+    pub client: String,
+}
+
+impl SlowLog {
+    /// Keeps neighbours that took so long each, of which the last `most` stay.
+    pub fn push(&self, client: &Client, commands: &[Words<'_>], each: Duration, most: usize) {
+        let (address, name) = (client.peer.to_string(), client.about.lock().name.clone());
+        let mut log = self.0.lock();
+        // Those before would not stay.
+        let skipped = commands.len().saturating_sub(most);
+        log.next_id += skipped as u64;
+        for words in &commands[skipped..] {
+            let entry = Entry {
+                id: log.next_id,
+                seconds: since_1970().as_secs(),
+                micros: u64::try_from(each.as_micros()).unwrap_or(u64::MAX),
+                words: shown(words),
+                address: address.clone(),
+                client: name.clone(),
+            };
+            log.next_id += 1;
+            log.entries.push_back(entry);
+        }
+        log.cut(most);
+    }
+
+    /// Returns the latest ones, the last first, of those of which `most` stay.
+    pub fn latest(&self, count: usize, most: usize) -> Vec<Entry> {
+        let mut log = self.0.lock();
+        log.cut(most);
+        log.entries.iter().rev().take(count).cloned().collect()
+    }
+
+    /// Returns how many there are, of those of which `most` stay.
+    pub fn len(&self, most: usize) -> usize {
+        let mut log = self.0.lock();
+        log.cut(most);
+        log.entries.len()
+    }
+
+    /// Forgets all.
+    pub fn reset(&self) {
+        self.0.lock().entries.clear();
+    }
+}
+
+impl Entries {
+    fn cut(&mut self, most: usize) {
+        self.entries.drain(..self.entries.len().saturating_sub(most));
+    }
+}
+
+/// Words that an entry has at most; what is left out is told in the last one.
+const MAX_WORDS: usize = 32;
+
+/// Bytes of a word that an entry has at most.
+const MAX_WORD_BYTES: usize = 128;
+
+/// Cuts the words of a command as Redis does, and hides what must not be seen.
+fn shown(words: Words<'_>) -> Vec<Vec<u8>> {
+    let is_secret = secrets(words);
+    let kept = if words.len() > MAX_WORDS { MAX_WORDS - 1 } else { words.len() };
+    let show = |(i, word): (usize, &&[u8])| {
+        if is_secret(i) {
+            return b"(redacted)".to_vec();
+        }
+        let (start, rest) = word.split_at(word.len().min(MAX_WORD_BYTES));
+        let mut start = start.to_vec();
+        if !rest.is_empty() {
+            start.extend_from_slice(format!("... ({} more bytes)", rest.len()).as_bytes());
+        }
+        start
+    };
+    let mut shown: Vec<Vec<u8>> = words[..kept].iter().enumerate().map(show).collect();
+    if kept < words.len() {
+        shown.push(format!("... ({} more arguments)", words.len() - kept).into_bytes());
+    }
+    shown
+}
+
+/// Tells which words of a command are passwords, or may say who may do what.
+fn secrets(words: Words<'_>) -> impl Fn(usize) -> bool + '_ {
+    let is = |i: usize, name: &str| {
+        words.get(i).is_some_and(|word| word.eq_ignore_ascii_case(name.as_bytes()))
+    };
+    let auth_of_hello =
+        if is(0, "HELLO") { (1..words.len()).find(|&i| is(i, "AUTH")) } else { None };
+    move |i| {
+        let is_rule = is(0, "ACL") && (is(1, "SETUSER") || is(1, "DRYRUN"));
+        let is_password = is(0, "CONFIG") && is(1, "SET") && i > 2 && is(i - 1, "requirepass");
+        (is(0, "AUTH") && i > 0)
+            || auth_of_hello.is_some_and(|at| i > at && i <= at + 2)
+            || (is_rule && i > 1)
+            || is_password
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clients::Clients;
+
+    fn texts(words: &[&[u8]]) -> Vec<String> {
+        let text = |word: Vec<u8>| String::from_utf8(word).unwrap();
+        shown(words).into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn words_are_cut_and_secrets_hidden() {
+        let long = [b'x'; 200];
+        let mut words: Vec<&[u8]> = vec![b"BF.MADD", &long];
+        words.resize(32, b"a");
+        let all = texts(&words);
+        assert_eq!(
+            (all.len(), &all[1][..]),
+            (32, &*format!("{}... (72 more bytes)", "x".repeat(128)))
+        );
+        words.resize(40, b"a");
+        let cut = texts(&words);
+        assert_eq!((cut.len(), &cut[31][..]), (32, "... (9 more arguments)"));
+        for (words, expected) in [
+            ("auth pw", "auth (redacted)"),
+            ("AUTH user pw more", "AUTH (redacted) (redacted) (redacted)"),
+            ("AUTH", "AUTH"),
+            ("hello 3 auth a b setname c", "hello 3 auth (redacted) (redacted) setname c"),
+            ("HELLO 3 AUTH pw", "HELLO 3 AUTH (redacted)"),
+            ("HELLO AUTH AUTH AUTH", "HELLO AUTH (redacted) (redacted)"),
+            ("ACL SETUSER a >pw on", "ACL SETUSER (redacted) (redacted) (redacted)"),
+            ("acl whoami", "acl whoami"),
+            (
+                "CONFIG SET maxclients 3 RequirePass pw port 1",
+                "CONFIG SET maxclients 3 RequirePass (redacted) port 1",
+            ),
+            ("CONFIG GET requirepass", "CONFIG GET requirepass"),
+            ("CONFIG SET requirepass", "CONFIG SET requirepass"),
+        ] {
+            let words: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
+            assert_eq!(texts(&words).join(" "), expected);
+        }
+    }
+
+    #[test]
+    fn the_latest_stay_and_numbers_go_on() {
+        let (log, clients) = (SlowLog::default(), Clients::default());
+        let address = "127.0.0.1:1".parse().unwrap();
+        let client = clients.add(address, address, 0);
+        let ids = |count, most| -> Vec<u64> {
+            log.latest(count, most).iter().map(|entry| entry.id).collect()
+        };
+        let commands: Vec<Words<'_>> = vec![&[b"PING"]; 10];
+        log.push(&client, &commands, Duration::from_micros(5), 4);
+        assert_eq!(ids(10, 4), [9, 8, 7, 6]);
+        log.push(&client, &commands[..1], Duration::from_micros(5), 4);
+        assert_eq!((ids(2, 4), ids(9, 1)), (vec![10, 9], vec![10]));
+        log.reset();
+        log.push(&client, &commands[..1], Duration::from_micros(5), 4);
+        assert_eq!(ids(9, 4), [11]);
+        log.push(&client, &commands, Duration::MAX, 0);
+        assert_eq!(ids(9, 4), [0; 0]);
+    }
+}

@@ -1,0 +1,216 @@
+//! What a server tells of itself: counts, times and slow commands.
+
+#[path = "../../../tests/exchanges/client.rs"]
+mod client;
+
+use std::collections::HashMap;
+
+use client::Client;
+use tamis_resp::Reply;
+use tamis_server::{Config, Server};
+
+fn start(threads: usize) -> Server {
+    let config = Config { port: 0, threads, append_only: false, ..Config::default() };
+    Server::start(config).unwrap()
+}
+
+fn connect(server: &Server) -> Client {
+    Client::connect(server.addresses()[0])
+}
+
+/// The lines of `INFO`, by name.
+fn info(client: &mut Client, sections: &[&str]) -> HashMap<String, String> {
+    let words: Vec<&str> = ["INFO"].into_iter().chain(sections.iter().copied()).collect();
+    let Reply::Bulk(text) = client.say(&words) else { panic!("no text") };
+    let text = String::from_utf8(text).unwrap();
+    let lines = text.lines().filter_map(|line| line.split_once(':'));
+    lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// A field of a line such as `calls=1,usec=2`.
+fn field(line: &str, name: &str) -> f64 {
+    let found = line.split(',').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+    found.unwrap_or_else(|| panic!("no {name} in {line}")).parse().unwrap()
+}
+
+fn array(reply: Reply) -> Vec<Reply> {
+    let Reply::Array(replies) = reply else { panic!("no array: {reply:?}") };
+    replies
+}
+
+fn text(reply: &Reply) -> String {
+    let Reply::Bulk(bytes) = reply else { panic!("no text: {reply:?}") };
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn calls_failures_and_refusals_are_counted_by_command() {
+    let server = start(2);
+    let mut client = connect(&server);
+    client.say(&["BF.RESERVE", "k", "0.01", "1000"]);
+    client.say(&["CONFIG", "RESETSTAT"]);
+    // Neighbours that run as a batch, and those that do not.
+    for i in 0..300 {
+        client.send(&["BF.ADD", "k", &i.to_string()]);
+    }
+    (0..300).for_each(|_| _ = client.receive());
+    let long: Vec<String> = (0..10_000).map(|i| i.to_string()).collect();
+    let words = ["BF.MEXISTS", "k"].into_iter().chain(long.iter().map(String::as_str));
+    client.say(&words.collect::<Vec<_>>());
+    client.say(&["BF.RESERVE", "k", "0.01", "1000"]);
+    client.say(&["BF.RESERVE", "k"]);
+    client.say(&["SET", "text", "a"]);
+    client.say(&["TM.ADD", "text", "a"]);
+    client.say(&["FOO"]);
+    for words in [&["MULTI"][..], &["BF.ADD", "k", "a"], &["TM.ADD", "text", "a"], &["EXEC"]] {
+        client.say(words);
+    }
+    let all = info(&mut client, &["all"]);
+    for (command, calls, failed, rejected) in [
+        ("bf.add", 301.0, 0.0, 0.0),
+        ("bf.mexists", 1.0, 0.0, 0.0),
+        ("bf.reserve", 1.0, 1.0, 1.0),
+        ("tm.add", 2.0, 2.0, 0.0),
+        ("exec", 1.0, 0.0, 0.0),
+    ] {
+        let line = &all[&format!("cmdstat_{command}")];
+        assert_eq!(field(line, "calls"), calls, "{command}: {line}");
+        assert_eq!(field(line, "failed_calls"), failed, "{command}: {line}");
+        assert_eq!(field(line, "rejected_calls"), rejected, "{command}: {line}");
+        let times = &all[&format!("latency_percentiles_usec_{command}")];
+        let (middle, most) = (field(times, "p50"), field(times, "p99.9"));
+        assert!(0.0 < middle && middle <= most && most < 10e6, "{command}: {times}");
+    }
+    assert!(!all.contains_key("cmdstat_bf.info"), "it was never called");
+    assert_eq!(field(&all["errorstat_ERR"], "count"), 3.0);
+    assert_eq!(field(&all["errorstat_WRONGTYPE"], "count"), 2.0);
+    assert_eq!(all["total_error_replies"], "5");
+
+    let usual = info(&mut client, &[]);
+    assert!(usual.contains_key("errorstat_ERR") && usual.contains_key("used_memory"));
+    assert!(!usual.keys().any(|name| name.starts_with("cmdstat") || name.starts_with("latency")));
+    let asked = info(&mut client, &["CommandStats"]);
+    assert!(asked.keys().all(|name| name.starts_with("cmdstat")) && asked.len() > 5);
+
+    client.say(&["CONFIG", "RESETSTAT"]);
+    let all = info(&mut client, &["everything"]);
+    let counted: Vec<_> = all.keys().filter(|name| name.starts_with("cmdstat")).collect();
+    assert_eq!(counted, ["cmdstat_config"], "by itself");
+    assert!(!all.contains_key("errorstat_ERR"));
+    assert_eq!(all["total_error_replies"], "0");
+}
+
+#[test]
+fn connections_on_all_threads_count_together() {
+    let server = start(4);
+    std::thread::scope(|threads| {
+        for _ in 0..8 {
+            threads.spawn(|| {
+                let mut client = connect(&server);
+                (0..500).for_each(|_| client.send(&["PING"]));
+                (0..500).for_each(|_| _ = client.receive());
+            });
+        }
+    });
+    let all = info(&mut connect(&server), &["commandstats"]);
+    assert_eq!(field(&all["cmdstat_ping"], "calls"), 4000.0);
+}
+
+#[test]
+fn histograms_add_up_to_the_calls() {
+    let server = start(1);
+    let mut client = connect(&server);
+    for i in 0..200 {
+        client.say(&["BF.ADD", "k", &i.to_string()]);
+    }
+    client.say(&["SET", "a", "b"]);
+    let told = array(client.say(&["LATENCY", "HISTOGRAM", "BF.ADD", "bf.add", "none", "get"]));
+    assert_eq!((told.len(), text(&told[0])), (2, "bf.add".to_owned()));
+    let fields = array(told[1].clone());
+    assert_eq!((text(&fields[0]), &fields[1]), ("calls".to_owned(), &Reply::Integer(200)));
+    let counts: Vec<i64> = array(fields[3].clone())
+        .into_iter()
+        .map(|number| if let Reply::Integer(number) = number { number } else { panic!() })
+        .collect();
+    let (micros, sums): (Vec<i64>, Vec<i64>) =
+        counts.chunks(2).map(|pair| (pair[0], pair[1])).unzip();
+    assert!(micros.iter().all(|micros| micros.count_ones() == 1), "{micros:?}");
+    assert!(micros.is_sorted_by(|a, b| a < b) && sums.is_sorted_by(|a, b| a < b));
+    assert_eq!(sums.last(), Some(&200));
+    let all = array(client.say(&["LATENCY", "HISTOGRAM"]));
+    assert!(all.contains(&Reply::bulk("set")) && all.contains(&Reply::bulk("latency")));
+}
+
+#[test]
+fn slow_commands_are_listed_without_passwords() {
+    let server = start(1);
+    let mut client = connect(&server);
+    client.say(&["CLIENT", "SETNAME", "tests"]);
+    client.say(&["CONFIG", "SET", "slowlog-log-slower-than", "0", "slowlog-max-len", "5"]);
+    client.say(&["SLOWLOG", "RESET"]);
+    let items: Vec<String> = (0..50).map(|i| i.to_string()).collect();
+    let words = ["BF.MADD", "k"].into_iter().chain(items.iter().map(String::as_str));
+    client.say(&words.collect::<Vec<_>>());
+    client.say(&["AUTH", "secret"]);
+    client.say(&["HELLO", "2", "AUTH", "default", "secret"]);
+    let list = array(client.say(&["SLOWLOG", "GET", "2"]));
+    let entries: Vec<Vec<Reply>> = list.into_iter().map(array).collect();
+    assert_eq!(entries.len(), 2, "no more than asked for");
+    let words =
+        |entry: &[Reply]| -> Vec<String> { array(entry[3].clone()).iter().map(text).collect() };
+    assert_eq!(words(&entries[0]), ["HELLO", "2", "AUTH", "(redacted)", "(redacted)"]);
+    assert_eq!(words(&entries[1]), ["AUTH", "(redacted)"]);
+    assert_eq!(entries[0].len(), 6);
+    let Reply::Integer(seconds) = entries[0][1] else { panic!() };
+    assert!(seconds > 1_600_000_000);
+    assert_eq!(text(&entries[0][4]), client.stream.local_addr().unwrap().to_string());
+    assert_eq!(text(&entries[0][5]), "tests");
+    let all = array(client.say(&["SLOWLOG", "GET"]));
+    let madd = all.into_iter().map(array).find(|entry| words(entry)[0] == "BF.MADD").unwrap();
+    assert_eq!((words(&madd).len(), &*words(&madd)[31]), (32, "... (21 more arguments)"));
+
+    // Neighbours are listed one by one, and commands of a transaction too.
+    for i in 0..20 {
+        client.send(&["BF.ADD", "k", &i.to_string()]);
+    }
+    (0..20).for_each(|_| _ = client.receive());
+    assert_eq!(client.say(&["SLOWLOG", "LEN"]), Reply::Integer(5));
+    client.say(&["CONFIG", "SET", "slowlog-max-len", "100"]);
+    client.say(&["SLOWLOG", "RESET"]);
+    for words in [&["MULTI"][..], &["BF.ADD", "k", "a"], &["PING"], &["EXEC"]] {
+        client.say(words);
+    }
+    let list = array(client.say(&["SLOWLOG", "GET", "-1"]));
+    let names: Vec<String> =
+        list.into_iter().map(|entry| words(&array(entry))[0].clone()).collect();
+    assert_eq!(names, ["PING", "BF.ADD", "MULTI", "SLOWLOG"]);
+    client.say(&["CONFIG", "SET", "slowlog-log-slower-than", "-1"]);
+    client.say(&["SLOWLOG", "RESET"]);
+    client.say(&["PING"]);
+    assert_eq!(client.say(&["SLOWLOG", "LEN"]), Reply::Integer(0));
+}
+
+#[test]
+fn keys_with_a_time_and_the_commands_of_a_second_are_told() {
+    let server = start(1);
+    let mut client = connect(&server);
+    for key in ["a", "b", "c"] {
+        client.say(&["SET", key, "1"]);
+    }
+    client.say(&["EXPIRE", "a", "1000"]);
+    client.say(&["EXPIRE", "b", "1000"]);
+    client.say(&["PERSIST", "b"]);
+    let told = info(&mut client, &["keyspace"]);
+    assert_eq!(told["db0"], "keys=3,expires=1,avg_ttl=0");
+    let started = std::time::Instant::now();
+    loop {
+        client.say(&["PING"]);
+        let stats = info(&mut client, &["stats"]);
+        let commands: u64 = stats["instantaneous_ops_per_sec"].parse().unwrap();
+        let bytes: f64 = stats["instantaneous_input_kbps"].parse().unwrap();
+        if commands > 0 && bytes > 0.0 {
+            break;
+        }
+        assert!(started.elapsed().as_secs() < 30, "no rate is told");
+    }
+}
