@@ -57,6 +57,16 @@ struct Reserved {
     items: AtomicU64,
 }
 
+/// What there is to tell of a part.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    pub items: u64,
+    pub capacity: Option<u64>,
+    pub fill: f64,
+    pub rate: f64,
+    pub bytes: u64,
+}
+
 /// The kinds that [`Plan::new`] chooses from.
 #[derive(Debug)]
 enum Shared {
@@ -310,6 +320,32 @@ impl Expandable {
             (None, Some(overflow)) => overflow.filter.fill(),
             (None, None) => 0.0,
         }
+    }
+
+    /// Tells what its parts are expected to be, with so many items: of the reserved one, and of the growing one behind
+    /// it. Reads no bits.
+    pub(crate) fn expected(&self) -> (Option<Part>, Option<Part>) {
+        let reserved = self.reserved.as_ref().map(|reserved| {
+            let items = reserved.items.load(Ordering::Relaxed);
+            let plan = shared!(&reserved.bloom, bloom => *bloom.plan());
+            let draws = items as f64 * f64::from(plan.probes());
+            Part {
+                items,
+                capacity: Some(self.capacity),
+                // As many bits as items set, on average.
+                fill: -(-draws / plan.bits() as f64).exp_m1(),
+                rate: plan.rate_at(items),
+                bytes: plan.bytes(),
+            }
+        });
+        let overflow = self.overflow.as_deref().and_then(grown).map(|overflow| Part {
+            items: overflow.items(),
+            capacity: None,
+            fill: overflow.fill(),
+            rate: overflow.estimate_rate(),
+            bytes: overflow.memory_bytes(),
+        });
+        (reserved, overflow)
     }
 
     /// Returns the layouts of its parts: of the reserved one, and of the growing one behind it.

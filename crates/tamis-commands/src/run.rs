@@ -17,6 +17,8 @@ pub struct Env<'a> {
     pub protocol: Protocol,
     /// Milliseconds since 1970.
     pub now_millis: u64,
+    /// How many new items a second the value of the command's key has taken of late, if the host knows.
+    pub items_per_second: Option<f64>,
 }
 
 /// What runs a command.

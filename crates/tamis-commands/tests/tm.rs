@@ -23,6 +23,7 @@ impl Host {
             settings: &self.settings,
             protocol: Protocol::Resp3,
             now_millis: self.now_millis,
+            items_per_second: None,
         };
         match command.run {
             Run::Answer(run) => run(&words, &env),

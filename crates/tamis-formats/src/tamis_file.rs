@@ -225,11 +225,16 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
     /// its bits; one whose inserts were not counted is judged by its bits alone.
     #[must_use]
     pub fn is_over_rate(&self) -> bool {
+        !self.is_counted_within() && self.filter.is_over_rate()
+    }
+
+    /// Tells whether it is known without a look at the bits that no more items were added than the filter is for.
+    #[must_use]
+    pub fn is_counted_within(&self) -> bool {
         let plan = self.filter.plan();
         // Of a window no number says how unevenly its items came; one that grows knows its rate.
         let is_told = !plan.kind().forgets() && !plan.kind().grows();
-        let counted_within = is_told && self.added > 0 && self.added <= plan.items();
-        !counted_within && self.filter.is_over_rate()
+        is_told && self.added > 0 && self.added <= plan.items()
     }
 
     /// Returns how many bytes [`write_to`](Self::write_to) writes.

@@ -161,7 +161,12 @@ impl Session {
                 began = Instant::now();
                 continue;
             }
-            let env = Env { settings: &config.filters, protocol: self.protocol, now_millis: now };
+            let env = Env {
+                settings: &config.filters,
+                protocol: self.protocol,
+                now_millis: now,
+                items_per_second: None,
+            };
             if let Some(items) = command.items {
                 // The neighbours of the same name, key and kind.
                 batch.clear();

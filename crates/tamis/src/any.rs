@@ -150,6 +150,38 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
         })
     }
 
+    /// Copies the first `max_bytes` of the filter as one of their own, which holds its share of the items: see
+    /// [`Plan::part`]. Its estimates say of a large filter, in little time, what reading all bits would.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Filter, Hasher, Kind, Plan, TryInsert};
+    ///
+    /// let plan = Plan::for_kind(Kind::SplitBlock, 1_000_000, 0.01)?;
+    /// let mut seen = AnyFilter::new(&plan, Hasher::default())?;
+    /// (0..500_000_u64).for_each(|item| _ = seen.try_insert(&item));
+    /// let part = seen.sample(64 << 10).expect("it is larger");
+    /// let share = part.plan().bits() as f64 / plan.bits() as f64;
+    /// let items = part.estimate_items() / share;
+    /// assert!((490_000.0..510_000.0).contains(&items));
+    /// # Ok::<(), tamis::PlanError>(())
+    /// ```
+    #[must_use]
+    pub fn sample(&self, max_bytes: u64) -> Option<AnyFilter> {
+        let plan = self.plan().part(max_bytes)?;
+        let mut bits = Bitmap::zeroed(plan.bits()).ok()?;
+        let mut rest = bits.words_mut();
+        _ = self.each_words(|words| {
+            let len = words.len().min(rest.len());
+            let (now, later) = std::mem::take(&mut rest).split_at_mut(len);
+            now.copy_from_slice(&words[..len]);
+            rest = later;
+            if rest.is_empty() { Err(()) } else { Ok(()) }
+        });
+        AnyFilter::restore(&plan, self.hasher(), bits).ok()
+    }
+
     /// Tells the filter what time it is, if it is one that forgets: see [`Window::advance`].
     pub fn advance(&mut self, now_millis: u64) {
         if let AnyFilter::Window(filter) = self {

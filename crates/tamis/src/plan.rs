@@ -350,6 +350,24 @@ impl Plan {
         (self.rate_at(items.ceil() as u64) + 4.0 * uneven).max(self.rate)
     }
 
+    /// Plans what the first `max_bytes` of this filter are as a filter of their own, which holds its share of the
+    /// items, since a hash chooses its place evenly: what is told of the part is told of all. `None` if the filter is
+    /// no larger, or of a kind that knows its items without counting bits.
+    #[must_use]
+    pub fn part(&self, max_bytes: u64) -> Option<Plan> {
+        let max_bits = (max_bytes / 8).checked_mul(64)?;
+        if max_bits >= self.bits {
+            return None;
+        }
+        let bits = match self.shape {
+            Shape::Slots { .. } | Shape::Prefixes { .. } => return None,
+            _ if self.kind == Kind::Classic => max_bits,
+            _ => sizes::whole_places(self.kind, self.shape, max_bits),
+        };
+        let items = (self.items as f64 * bits as f64 / self.bits as f64) as u64;
+        Plan::from_parts(self.kind, items, self.rate, bits, self.shape).ok()
+    }
+
     /// Checks that there are as many words as this plan's bits take.
     pub(crate) fn check_len(&self, len_words: usize) -> Result<(), PlanError> {
         if len_words as u64 == self.bits.div_ceil(64) {

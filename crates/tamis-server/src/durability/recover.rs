@@ -315,6 +315,7 @@ impl Replay<'_> {
                     settings: &self.settings,
                     protocol: Protocol::Resp2,
                     now_millis: *now_millis,
+                    items_per_second: None,
                 };
                 if command.name == "FLUSHALL" || command.name == "FLUSHDB" {
                     // Keys that the snapshot has from after it stay.

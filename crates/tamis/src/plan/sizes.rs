@@ -228,6 +228,14 @@ pub(super) const fn places(kind: Kind, shape: Shape, bits: u64) -> u64 {
     bits.saturating_sub(head_bits(shape)) / place_bits(kind, shape)
 }
 
+/// Returns the most bits of whole places, up to so many; 0 if there is no room for one.
+pub(super) const fn whole_places(kind: Kind, shape: Shape, max_bits: u64) -> u64 {
+    match places(kind, shape, max_bits) {
+        0 => 0,
+        places => head_bits(shape) + places * place_bits(kind, shape),
+    }
+}
+
 const fn max_places(kind: Kind, shape: Shape) -> u64 {
     match kind {
         // Its rule takes the block from 32 bits of the hash; 2³¹ − 1 bytes is what its files can say.
