@@ -21,6 +21,8 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tamis_commands::{Change, Expiry, Outcome, Value};
 use tokio::sync::watch;
 
+use crate::gauge::Gauge;
+
 /// All keys of a server.
 #[derive(Debug)]
 pub struct Keyspace {
@@ -41,11 +43,21 @@ pub struct Keyspace {
 type Shard = RwLock<HashMap<Box<[u8]>, Arc<Cell>, RandomState>>;
 
 /// A key's value, which outlives its place in the map while somebody still holds it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Cell {
     state: RwLock<State>,
     /// The number of the last change.
     version: AtomicU64,
+    gauge: Gauge,
+}
+
+impl Cell {
+    fn measure(&self, now_millis: u64) {
+        // One that somebody has alone can wait for the next round.
+        let Some(state) = self.state.try_read() else { return };
+        let Some(value) = state.value(now_millis) else { return };
+        self.gauge.note(value.strain(now_millis), now_millis);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -175,7 +187,7 @@ impl Keyspace {
             return cell;
         }
         let mut shard = self.shard(key).write();
-        let make = || Arc::new(Cell { state: RwLock::default(), version: AtomicU64::new(0) });
+        let make = || Arc::new(Cell::default());
         shard.entry(key.into()).or_insert_with(make).clone()
     }
 
@@ -271,6 +283,19 @@ macro_rules! one_key {
                 run: impl FnOnce(Option<&Value>) -> R,
             ) -> R {
                 self.0.read(key, now_millis, run)
+            }
+
+            /// Lends the value of a key shared, and tells how many more items a second it had of late.
+            pub fn read_measured<R>(
+                &self,
+                key: &[u8],
+                now_millis: u64,
+                run: impl FnOnce(Option<&Value>, Option<f64>) -> R,
+            ) -> R {
+                match self.0.cell(key) {
+                    Some(cell) => run(cell.state.read().value(now_millis), cell.gauge.per_second()),
+                    None => run(None, None),
+                }
             }
 
             /// Lends the value of a key shared to what sets bits in it, if `run` says so by `true`.
@@ -478,6 +503,36 @@ impl Keyspace {
             .map(|(key, cell)| (key.clone(), cell.clone()))
             .collect();
         cells.into_iter().map(|(key, cell)| Entry { keyspace: self, key, cell })
+    }
+
+    /// Measures the filters of one part. Whoever changes one waits for tens of microseconds at most.
+    pub(crate) fn measure(&self, part: usize, now_millis: u64) {
+        let cells: Vec<Arc<Cell>> = self.shards[part % SHARDS].read().values().cloned().collect();
+        cells.iter().for_each(|cell| cell.measure(now_millis));
+    }
+
+    /// Hands out the keys of the filters of one part, with what of their room is used. Those that have not been
+    /// measured are now.
+    pub(crate) fn each_gauge(
+        &self,
+        part: usize,
+        now_millis: u64,
+        mut each: impl FnMut(&[u8], f32),
+    ) {
+        let mut new: Vec<(Box<[u8]>, Arc<Cell>)> = Vec::new();
+        for (key, cell) in self.shards[part].read().iter() {
+            match cell.gauge.used() {
+                Some(used) if used >= 0.0 => each(key, used),
+                Some(_) => {}
+                None => new.push((key.clone(), cell.clone())),
+            }
+        }
+        for (key, cell) in new {
+            cell.measure(now_millis);
+            if let Some(used) = cell.gauge.used().filter(|used| *used >= 0.0) {
+                each(&key, used);
+            }
+        }
     }
 
     /// Takes out what has expired, in one part; returns how many keys.

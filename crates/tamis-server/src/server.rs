@@ -240,6 +240,11 @@ impl Server {
         &self.tls_addresses
     }
 
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// Ends the server: connections are closed after the commands that they run.
     pub fn stop(&self) {
         self.shared.stop();
@@ -471,6 +476,8 @@ fn admit(
         }
         let (sweeping, saving, ended) = (shared.clone(), shared.clone(), shared.clone());
         tokio::task::spawn_local(async move { sweep(&sweeping).await });
+        let measuring = shared.clone();
+        tokio::task::spawn_local(async move { measure(&measuring).await });
         tokio::task::spawn_local(async move {
             loop {
                 tokio::time::sleep(Duration::from_secs(1)).await;
@@ -517,6 +524,16 @@ async fn accept(
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
+    }
+}
+
+/// Measures the filters, a part at a time, all of them within half a minute or so.
+async fn measure(shared: &Shared) {
+    let mut part = 0;
+    loop {
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        shared.keyspace.measure(part, now_millis());
+        part += 1;
     }
 }
 

@@ -298,7 +298,9 @@ impl Session {
         let key = key_of(command, words);
         match command.run {
             Run::Read(run) => with_keys!(keys, keys => {
-                keys.read(key, env.now_millis, |value| run(value, words, env))
+                keys.read_measured(key, env.now_millis, |value, items_per_second| {
+                    run(value, words, &Env { items_per_second, ..*env })
+                })
             }),
             Run::Write(run) => {
                 let outcome: Outcome = with_keys!(keys, keys => {

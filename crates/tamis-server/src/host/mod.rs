@@ -15,6 +15,8 @@ mod transaction;
 use tamis_commands::{Command, Env, Flag, Words};
 use tamis_resp::Reply;
 
+pub(crate) use info::memory_of_process;
+
 use crate::session::{Keys, Session};
 
 /// Tells whether a command runs at once inside a transaction.
