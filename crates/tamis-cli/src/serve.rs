@@ -108,6 +108,16 @@ pub struct Args {
     /// Says more or less on stderr: error, warn, info, debug
     #[arg(long, value_name = "LEVEL", default_value = "info", env = "TAMIS_LOGLEVEL")]
     loglevel: tracing::Level,
+
+    /// Writes each event on stderr as text, or as a line of JSON
+    #[arg(long, value_name = "FORMAT", default_value = "text", env = "TAMIS_LOG_FORMAT")]
+    log_format: LogFormat,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum LogFormat {
+    Text,
+    Json,
 }
 
 impl Args {
@@ -140,12 +150,16 @@ impl Args {
 
 pub fn run(args: &Args) -> Outcome {
     let config = configure(args)?;
-    tracing_subscriber::fmt()
+    let log = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
         .with_max_level(args.loglevel)
-        .with_target(false)
-        .init();
+        .with_target(false);
+    match args.log_format {
+        LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).init(),
+        LogFormat::Json => {
+            log.json().flatten_event(true).with_current_span(false).with_span_list(false).init();
+        }
+    }
     let is_kept = config.append_only;
     let server = Server::start(config).map_err(|error| match error {
         ServerError::Durability(error) => Failure::new(format!("--dir: {error}")),

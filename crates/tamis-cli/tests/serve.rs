@@ -132,6 +132,40 @@ fn a_signal_ends_it_and_everything_is_kept() {
     assert_eq!(found, Reply::Array(vec![Reply::Integer(1), Reply::Integer(1), Reply::Integer(0)]));
 }
 
+#[test]
+fn events_are_lines_of_json_if_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
+        .args(["serve", "--port", "0", "--log-format", "json", "--loglevel", "debug", "--dir"])
+        .arg(dir.path())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut events: Vec<serde_json::Value> = Vec::new();
+    let mut line = String::new();
+    while stderr.read_line(&mut line).unwrap() > 0 {
+        let event: serde_json::Value = serde_json::from_str(&line).unwrap();
+        if event["message"].as_str().unwrap().contains("ready") {
+            let address = event["address"].as_str().unwrap().parse().unwrap();
+            Client::connect(address).send(&["SHUTDOWN"]);
+        }
+        events.push(event);
+        line.clear();
+    }
+    assert!(child.wait().unwrap().success());
+    for event in &events {
+        // What changes from one event to the next is a field, so that events are found by their text.
+        let message = event["message"].as_str().unwrap();
+        assert!(!message.bytes().any(|c| c.is_ascii_digit()), "{event}");
+        assert!(event["level"].is_string() && event["timestamp"].is_string(), "{event}");
+    }
+    let about = |text: &str| events.iter().find(|event| event["message"] == text).unwrap();
+    assert!(about("connected")["peer"].is_string() && about("connected")["id"].is_u64());
+    assert_eq!(about("the server has ended")["level"], "INFO");
+    assert!(refused(&["--log-format", "xml"]).contains("--log-format"));
+}
+
 /// Kills servers under load; what was answered `age` before the kill must be there.
 fn kill_rounds(rounds: u32, sync: &str, age: Duration) {
     let dir = tempfile::tempdir().unwrap();
