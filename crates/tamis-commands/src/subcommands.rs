@@ -75,12 +75,23 @@ pub static SUBCOMMANDS: &[Subcommand] = &[
     row("CONFIG", "RESETSTAT", OPERATORS),
     row("CONFIG", "REWRITE", OPERATORS),
     row("CONFIG", "SET", OPERATORS),
+    row("LATENCY", "DOCTOR", OPERATORS),
+    row("LATENCY", "GRAPH", OPERATORS),
+    row("LATENCY", "HELP", ANYONE),
+    row("LATENCY", "HISTOGRAM", OPERATORS),
+    row("LATENCY", "HISTORY", OPERATORS),
+    row("LATENCY", "LATEST", OPERATORS),
+    row("LATENCY", "RESET", OPERATORS),
     of_key("MEMORY", "USAGE", &[Read, Slow]),
     row("MODULE", "LIST", OPERATORS),
     of_key("OBJECT", "ENCODING", READS_KEY),
     of_key("OBJECT", "FREQ", READS_KEY),
     of_key("OBJECT", "IDLETIME", READS_KEY),
     of_key("OBJECT", "REFCOUNT", READS_KEY),
+    row("SLOWLOG", "GET", OPERATORS),
+    row("SLOWLOG", "HELP", ANYONE),
+    row("SLOWLOG", "LEN", OPERATORS),
+    row("SLOWLOG", "RESET", OPERATORS),
 ];
 
 impl Command {
