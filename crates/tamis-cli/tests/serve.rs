@@ -2,53 +2,18 @@
 
 #[path = "../../../tests/exchanges/client.rs"]
 mod client;
+#[path = "program/server.rs"]
+mod server;
 
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::net::SocketAddr;
+use std::io::Read as _;
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use client::Client;
+use server::Program;
 use tamis_resp::Reply;
-
-struct Program {
-    child: Child,
-    stderr: BufReader<ChildStderr>,
-    address: SocketAddr,
-}
-
-impl Program {
-    fn start(dir: &Path, arguments: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
-            .args(["serve", "--port", "0", "--dir"])
-            .arg(dir)
-            .args(arguments)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        while !line.contains("ready") {
-            line.clear();
-            assert!(stderr.read_line(&mut line).unwrap() > 0, "the server did not start");
-        }
-        let address = line.split("address=").nth(1).unwrap().split(' ').next().unwrap();
-        Self { child, stderr, address: address.trim().parse().unwrap() }
-    }
-
-    fn client(&self) -> Client {
-        Client::connect(self.address)
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        _ = self.child.kill();
-        _ = self.child.wait();
-    }
-}
 
 fn refused(arguments: &[&str]) -> String {
     let output =

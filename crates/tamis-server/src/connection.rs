@@ -20,6 +20,10 @@ use crate::stats::now_millis;
 /// Room that a connection has for what comes next.
 const READ_BYTES: usize = 16 << 10;
 
+/// What is read of a long command, and how many of its words are found, before others have their turn.
+const TURN_BYTES: usize = 1 << 20;
+const TURN_WORDS: usize = 1 << 16;
+
 /// A buffer that grew for a large command is given back above this.
 const KEEP_BYTES: usize = 256 << 10;
 
@@ -119,7 +123,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         // Twice what is there for a command that goes on; one that has not shown who it is gets no more.
         let is_long = self.input.len() >= READ_BYTES && self.session.is_authenticated;
         let room = if is_long { self.input.len() } else { READ_BYTES };
-        self.input.reserve(room.min(4 << 20));
+        if is_long {
+            // What is there is read at once, again and again: others have their turn in between.
+            tokio::task::yield_now().await;
+        }
+        self.input.reserve(room.min(TURN_BYTES));
         let timeout = self.session.server.config().timeout_seconds;
         let read = if timeout == 0 {
             self.stream.read_buf(&mut self.input).await?
@@ -172,7 +180,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 break;
             }
         }
-        let words: Vec<&[u8]> = spans.iter().map(|span| span.of(&input)).collect();
+        drop(found);
+        let mut words: Vec<&[u8]> = Vec::with_capacity(spans.len());
+        for spans in spans.chunks(TURN_WORDS) {
+            if !words.is_empty() {
+                tokio::task::yield_now().await;
+            }
+            words.extend(spans.iter().map(|span| span.of(&input)));
+        }
         let quoted: Vec<Vec<&[u8]>> = commands
             .iter()
             .map(|command| match command {
@@ -218,7 +233,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn write(&mut self) -> io::Result<()> {
         if let Some(durable) = &self.session.server.durable {
             // Without an answer: whoever waits for it does not know whether the change will last, and nor do we.
-            durable.log.settle().await.map_err(io::Error::other)?;
+            let reads = !std::mem::take(&mut self.session.has_written);
+            durable.log.settle(reads).await.map_err(io::Error::other)?;
         }
         let bytes = self.output.len() as u64;
         self.session.server.stats.bytes_out.fetch_add(bytes, Ordering::Relaxed);

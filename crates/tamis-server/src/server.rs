@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::RwLock;
+use socket2::{Domain, Socket, Type};
 use tamis_commands::{Env, Words};
 use tamis_resp::Reply;
 use tokio::net::TcpStream;
@@ -390,6 +391,20 @@ struct Arrival {
     tls: Option<(Arc<ServerConfig>, Greeted)>,
 }
 
+/// How many connections may wait at the door. With the system's usual 128, those of a crowd that comes at once wait for
+/// seconds, until they ask again.
+const BACKLOG: i32 = 4096;
+
+fn open(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    // As a bound listener of the standard library: a server may start where one has just ended.
+    socket.set_reuse_address(cfg!(unix))?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
 /// Opens a port on all addresses, if any.
 fn listen(addresses: &[IpAddr], port: Option<u16>) -> Result<Vec<TcpListener>, ServerError> {
     let mut listeners = Vec::new();
@@ -397,8 +412,7 @@ fn listen(addresses: &[IpAddr], port: Option<u16>) -> Result<Vec<TcpListener>, S
     for &address in addresses {
         let address = SocketAddr::new(address, port);
         let fail = |error| ServerError::Listen { address, error };
-        let listener = TcpListener::bind(address).map_err(fail)?;
-        listener.set_nonblocking(true).map_err(fail)?;
+        let listener = open(address).map_err(fail)?;
         // The first one picks the port of all.
         port = listener.local_addr().map_err(fail)?.port();
         listeners.push(listener);

@@ -32,6 +32,8 @@ pub(crate) struct Session {
     pub transaction: Option<Transaction>,
     /// Keys with the versions they had.
     pub watched: HashMap<Vec<u8>, u64>,
+    /// A command ran since the last replies were written that may have changed something.
+    pub has_written: bool,
     /// The connection ends once the replies are written.
     pub is_closing: bool,
 }
@@ -76,6 +78,7 @@ impl Session {
             users_version,
             transaction: None,
             watched: HashMap::new(),
+            has_written: false,
             is_closing: false,
         };
         session.log_out();
@@ -418,6 +421,8 @@ impl Session {
         if self.transaction.is_some() && command.has(Flag::NoMulti) {
             return Err(Reply::error("ERR Command not allowed inside a transaction"));
         }
+        self.has_written |=
+            command.has(Flag::Write) || ["CF.COMPACT", "EXEC"].contains(&command.name);
         Ok(())
     }
 

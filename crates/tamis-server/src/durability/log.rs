@@ -243,8 +243,9 @@ impl Log {
     ///
     /// # Errors
     ///
-    /// Why they are not, if the disk refuses.
-    pub async fn settle(&self) -> Result<(), String> {
+    /// Why they are not, if the disk refuses. Whoever only `reads` is not held up by that: others' changes are in
+    /// memory, and their makers are told.
+    pub async fn settle(&self, reads: bool) -> Result<(), String> {
         let (end, must_wait) = {
             let state = self.shared.state.lock();
             let must_wait = state.sync == Sync::Always || state.waiting.len() > MAX_WAITING_BYTES;
@@ -259,7 +260,7 @@ impl Log {
                 return Ok(());
             }
             if let Some(error) = self.failed() {
-                return Err(error);
+                return if reads { Ok(()) } else { Err(error) };
             }
             self.shared.work.notify_one();
             if safe.changed().await.is_err() {

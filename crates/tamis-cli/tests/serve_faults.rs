@@ -1,0 +1,331 @@
+//! `tamis serve` on disks that are full, lose what they took or may not be written, and among clients that mean harm.
+
+#[path = "../../../tests/exchanges/client.rs"]
+mod client;
+#[path = "program/server.rs"]
+mod server;
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use client::Client;
+use server::Program;
+use tamis_resp::Reply;
+
+/// Adds numbered items until the server refuses one; returns how many it took, and what it said.
+fn add_until_refused(client: &mut Client, from: u64) -> (u64, String) {
+    for i in from.. {
+        match client.try_send(&["BF.ADD", "seen", &format!("{i}:{}", "x".repeat(100))]) {
+            Ok(()) => {}
+            Err(_) => return (i, "closed".to_owned()),
+        }
+        match client.try_receive() {
+            Some(Reply::Integer(_)) => {}
+            Some(Reply::Error(text)) => return (i, text.into_owned()),
+            None => return (i, "closed".to_owned()),
+            other => panic!("{other:?}"),
+        }
+    }
+    unreachable!("it takes 2^64 items")
+}
+
+/// Makes sure that items are there that were answered.
+fn assert_holds(client: &mut Client, items: u64) {
+    for first in (0..items).step_by(1000) {
+        let mut words = vec!["BF.MEXISTS".to_owned(), "seen".to_owned()];
+        words.extend((first..items.min(first + 1000)).map(|i| format!("{i}:{}", "x".repeat(100))));
+        let Reply::Array(found) = client.say(&words) else { panic!() };
+        let lost = found.iter().position(|one| *one != Reply::Integer(1));
+        assert_eq!(lost, None, "from {first} of {items}");
+    }
+}
+
+/// A file system of its own, which is gone with its value.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// Mounts one; `None` if this user may not.
+    fn mount(at: &Path, size: &str) -> Option<Self> {
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tamis-test"]).arg(at);
+        let mounted = mount.output().is_ok_and(|output| output.status.success());
+        mounted.then(|| Self(at.to_owned()))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_stops_changes_and_loses_none_that_was_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(_disk) = SmallDisk::mount(folder.path(), "2m") else {
+        println!("skipped: this user may not mount a small disk");
+        return;
+    };
+    let ballast = folder.path().join("ballast");
+    std::fs::write(&ballast, vec![0; 1 << 20]).unwrap();
+    let dir = folder.path().join("data");
+    let mut taken = 0;
+    {
+        let program = Program::start(&dir, &["--appendfsync", "always"]);
+        let mut client = program.client();
+        for _ in 0..2 {
+            // Whoever waited for the disk gets no answer; those after it a reason.
+            loop {
+                let (items, why) = add_until_refused(&mut client, taken);
+                taken = items;
+                if why.starts_with("MISCONF") {
+                    assert!(why.contains("No space left"), "{why}");
+                    break;
+                }
+                assert_eq!(why, "closed");
+                client = program.client();
+            }
+            // Reads go on.
+            assert_holds(&mut client, taken);
+            let refused = client.say(&["SET", "a", "1"]);
+            assert!(matches!(refused, Reply::Error(_)), "{refused:?}");
+            if !ballast.exists() {
+                break;
+            }
+            // Room again: nobody has to start anything.
+            std::fs::remove_file(&ballast).unwrap();
+            let begun = Instant::now();
+            while client.say(&["SET", "a", "1"]) != Reply::ok() {
+                assert!(begun.elapsed() < Duration::from_secs(10), "it stays refused");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+        assert!(taken > 1000, "{taken}");
+    }
+    // Full as the disk is, it starts.
+    let program = Program::start(&dir, &["--appendfsync", "always"]);
+    assert_holds(&mut program.client(), taken);
+}
+
+/// Puts itself before the system's calls: while the file that `FAULT` names is there, nothing is synced.
+const FAULTY_SYNC: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+static int broken(void) { return access(getenv("FAULT"), F_OK) == 0; }
+int fsync(int fd) {
+    if (broken()) { errno = EIO; return -1; }
+    return ((int (*)(int))dlsym(RTLD_NEXT, "fsync"))(fd);
+}
+int fdatasync(int fd) {
+    if (broken()) { errno = EIO; return -1; }
+    return ((int (*)(int))dlsym(RTLD_NEXT, "fdatasync"))(fd);
+}
+"#;
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_sync_that_fails_is_never_taken_for_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, library) = (folder.path().join("sync.c"), folder.path().join("sync.so"));
+    std::fs::write(&source, FAULTY_SYNC).unwrap();
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&library, &source])
+        .arg("-ldl")
+        .status();
+    assert!(built.is_ok_and(|status| status.success()), "cc builds a library");
+    let (fault, dir) = (folder.path().join("fault"), folder.path().join("data"));
+    let environment = [("LD_PRELOAD", library.as_path()), ("FAULT", fault.as_path())];
+    let mut items = 0;
+    {
+        let program = Program::start_with(&dir, &["--appendfsync", "always"], &environment);
+        let mut client = program.client();
+        for i in 0..100 {
+            client.say(&["BF.ADD", "seen", &format!("{i}:{}", "x".repeat(100))]);
+            items += 1;
+        }
+        std::fs::write(&fault, "").unwrap();
+        client.send(&["BF.ADD", "seen", "lost"]);
+        assert_eq!(client.try_receive(), None, "nobody is told that it is safe");
+        let mut client = program.client();
+        let Reply::Error(why) = client.say(&["BF.ADD", "seen", "refused"]) else { panic!() };
+        assert!(why.starts_with("MISCONF") && why.contains("Input/output error"), "{why}");
+        assert_holds(&mut client, items);
+        assert!(matches!(client.say(&["SAVE"]), Reply::Error(_)));
+        // The system may have dropped what it could not write, and then calls it written.
+        std::fs::remove_file(&fault).unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        let Reply::Error(why) = client.say(&["BF.ADD", "seen", "refused"]) else { panic!() };
+        assert!(why.contains("start the server again"), "{why}");
+    }
+    let program = Program::start(&dir, &[]);
+    let mut client = program.client();
+    assert_holds(&mut client, items);
+    assert_eq!(client.say(&["BF.ADD", "seen", "new"]), Reply::Integer(1));
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_told_in_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let Some(_disk) = SmallDisk::mount(folder.path(), "1m,ro") else {
+        println!("skipped: this user may not mount a disk");
+        return;
+    };
+    let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
+        .args(["serve", "--port", "0", "--dir"])
+        .arg(folder.path().join("data"))
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("Read-only file system") && text.contains("--dir"), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+}
+
+#[test]
+fn ten_thousand_connections_are_served() {
+    const MANY: usize = 10_000;
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::start(folder.path(), &["--appendonly", "no", "--maxclients", "10001"]);
+    let mut streams: Vec<TcpStream> = Vec::new();
+    for _ in 0..MANY {
+        match TcpStream::connect(program.address) {
+            Ok(stream) => streams.push(stream),
+            // This process has room for fewer: so be it, if it is the process.
+            Err(error) if error.raw_os_error() == Some(24) => break,
+            Err(error) => panic!("{error} after {}", streams.len()),
+        }
+    }
+    assert!(streams.len() > 500, "{}", streams.len());
+    for (i, stream) in streams.iter_mut().enumerate() {
+        write!(stream, "BF.ADD seen {i}\r\n").unwrap();
+    }
+    for stream in &mut streams {
+        let mut reply = [0; 4];
+        stream.read_exact(&mut reply).unwrap();
+        assert!([b":1\r\n", b":0\r\n"].contains(&&reply), "{reply:?}");
+    }
+    let memory = resident_bytes(&program) / streams.len() as u64;
+    assert!(memory < 64 << 10, "{memory} bytes a connection");
+    if streams.len() == MANY {
+        let _last = Client::connect(program.address);
+        let mut over = Client::connect(program.address);
+        let refused = Reply::error("ERR max number of clients reached");
+        assert!(over.try_receive().is_none_or(|reply| reply == refused));
+    }
+    drop(streams);
+    let begun = Instant::now();
+    let mut client = loop {
+        let mut client = Client::connect(program.address);
+        if client.try_send(&["PING"]).is_ok() && client.try_receive() == Some(Reply::simple("PONG"))
+        {
+            break client;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20));
+    };
+    while !info(&mut client).contains("connected_clients:1\r\n") {
+        assert!(begun.elapsed() < Duration::from_secs(20), "connections stay behind");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn info(client: &mut Client) -> String {
+    match client.say(&["INFO", "clients"]) {
+        Reply::Bulk(text) => String::from_utf8(text).unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn resident_bytes(program: &Program) -> u64 {
+    let path = format!("/proc/{}/status", program.child.id());
+    let Ok(text) = std::fs::read_to_string(path) else { return 0 };
+    let kib = text.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next());
+    kib.map_or(0, |kib| kib.parse::<u64>().unwrap() * 1024)
+}
+
+#[test]
+fn a_pipeline_of_a_million_commands_takes_little_memory() {
+    const MANY: usize = 1_000_000;
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::start(folder.path(), &["--appendonly", "no"]);
+    let before = resident_bytes(&program);
+    let mut reader = TcpStream::connect(program.address).unwrap();
+    let mut writer = reader.try_clone().unwrap();
+    std::thread::scope(|threads| {
+        threads.spawn(move || {
+            let piece = "*1\r\n$4\r\nPING\r\n".repeat(MANY / 100);
+            for _ in 0..100 {
+                writer.write_all(piece.as_bytes()).unwrap();
+            }
+        });
+        // Read late: replies must not gather in the server.
+        std::thread::sleep(Duration::from_millis(500));
+        let grown = resident_bytes(&program).saturating_sub(before);
+        assert!(grown < 32 << 20, "{grown} bytes wait");
+        let mut other = program.client();
+        assert_eq!(other.say(&["PING"]), Reply::simple("PONG"));
+        let (mut left, mut piece) = (MANY * 7, vec![0; 1 << 16]);
+        while left > 0 {
+            let len = reader.read(&mut piece).unwrap();
+            assert!(len > 0 && len <= left);
+            left -= len;
+        }
+    });
+}
+
+#[test]
+fn hostile_clients_hurt_only_themselves() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::start(folder.path(), &["--appendonly", "no"]);
+    let before = resident_bytes(&program);
+    let mut half_open = Vec::new();
+    for bytes in [
+        // Declared, never sent.
+        b"*2\r\n$3\r\nGET\r\n$536870912\r\n".to_vec(),
+        b"*1048576\r\n".to_vec(),
+        b"*3\r\n$6\r\nBF.ADD\r\n".to_vec(),
+        b"PIN".to_vec(),
+        Vec::new(),
+    ] {
+        let mut stream = TcpStream::connect(program.address).unwrap();
+        stream.write_all(&bytes).unwrap();
+        half_open.push(stream);
+    }
+    for (bytes, told) in [
+        (b"*2\r\n$3\r\nGET\r\n$2147483648\r\n".to_vec(), "invalid bulk length"),
+        (b"*2147483648\r\n".to_vec(), "invalid multibulk length"),
+        (b"*1\r\n:5\r\n".to_vec(), "expected '$'"),
+        (vec![b'x'; 100_000], "too big inline request"),
+        (b"GET \"unbalanced\r\n".to_vec(), "unbalanced quotes"),
+    ] {
+        let mut client = Client::connect(program.address);
+        client.stream.write_all(&bytes).unwrap();
+        let Some(Reply::Error(text)) = client.try_receive() else { panic!("{told}") };
+        assert!(text.contains(told), "{text}");
+        assert_eq!(client.try_receive(), None, "{told}");
+    }
+    let mut client = program.client();
+    client.stream.write_all(&b"*0\r\n".repeat(1_000_000)).unwrap();
+    for (command, told) in [
+        ("BF.RESERVE k 1e-300 1073741824", "ERR"),
+        ("BF.RESERVE k 0.01 1073741825", "capacity must be"),
+        ("CF.RESERVE k 1073741825", "Capacity must be"),
+        ("TM.RESERVE k KIND cuckoo ITEMS 18446744073709551615", "ERR"),
+        ("SETBIT k 4294967296 1", "bit offset"),
+    ] {
+        let words: Vec<&str> = command.split(' ').collect();
+        let Reply::Error(text) = client.say(&words) else { panic!("{command}") };
+        assert!(text.contains(told), "{command}: {text}");
+    }
+    assert_eq!(client.say(&["PING"]), Reply::simple("PONG"));
+    let grown = resident_bytes(&program).saturating_sub(before);
+    assert!(grown < 64 << 20, "{grown} bytes");
+}
