@@ -20,6 +20,7 @@ use tamis::{
 };
 use tamis_formats::TamisFile;
 
+use crate::fill::Layer;
 use crate::image::{ImageError, Reader, Writer};
 
 /// A Bloom filter that is reserved for so many items, shared between threads, and grows beyond them.
@@ -327,6 +328,31 @@ impl Expandable {
             .as_ref()
             .map_or(0, |it| shared!(&it.bloom, bloom => bloom.plan().bytes()));
         reserved + self.overflow.as_deref().and_then(grown).map_or(0, Growing::memory_bytes)
+    }
+
+    /// Returns its parts as layers: what was reserved, then what grew behind it.
+    pub(crate) fn layers(&self) -> Vec<Layer> {
+        let reserved = self.reserved.as_ref().map(|it| Layer {
+            items: it.items.load(Ordering::Relaxed),
+            capacity: Some(self.capacity),
+            bytes: shared!(&it.bloom, bloom => bloom.plan().bytes()),
+        });
+        let overflow = self.overflow.as_deref().and_then(grown).map(|it| Layer {
+            items: it.items(),
+            capacity: None,
+            bytes: it.memory_bytes(),
+        });
+        reserved.into_iter().chain(overflow).collect()
+    }
+
+    /// Returns the plan of the reserved part, if there is one.
+    pub(crate) fn reserved_plan(&self) -> Option<Plan> {
+        self.reserved.as_ref().map(|it| shared!(&it.bloom, bloom => *bloom.plan()))
+    }
+
+    /// Returns how many items the reserved part takes.
+    pub(crate) fn reserved_items(&self) -> u64 {
+        self.capacity
     }
 
     /// Writes the filter for a snapshot. Bits that others set meanwhile may be in it or not.

@@ -15,6 +15,7 @@ mod connection;
 mod durability;
 mod durable;
 mod host;
+mod http;
 pub mod keyspace;
 mod pattern;
 mod server;
@@ -24,7 +25,7 @@ mod tls;
 mod transaction;
 mod users;
 
-pub use config::{Config, ConfigError};
+pub use config::{Config, ConfigError, HttpPort};
 pub use durability::{DurabilityError, Sync};
 pub use server::{Server, ServerError, Stopper};
 pub use tls::{ClientCertificates, TlsError};
