@@ -5,7 +5,7 @@ import { t } from "./words.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const HEIGHT = 260;
-const EDGE = { top: 14, right: 14, bottom: 40, left: 64 };
+const EDGE = { top: 16, right: 14, bottom: 40, left: 72 };
 
 function s(tag, attributes = {}, text = null) {
   const element = document.createElementNS(SVG, tag);
@@ -17,7 +17,7 @@ function s(tag, attributes = {}, text = null) {
 /**
  * Draws lines into a box, over what was drawn before.
  *
- * `x` and `y` are { label, format, from, to, isLog }; `lines` are { name, points }, sorted by x; `levels` are
+ * `x` and `y` are { label, format, from, to, isLog, isTime, isCount }; `lines` are { name, points }, sorted by x; `levels` are
  * { y, name } or { x, name }: lines across; `dot` is { x, y, name }.
  */
 export function lineChart(box, { x, y, lines, levels = [], dot = null, title }) {
@@ -49,7 +49,7 @@ export function lineChart(box, { x, y, lines, levels = [], dot = null, title }) 
   }
   plane.append(s("line", { class: "axis", x1: 0, x2: inner.width, y1: inner.height, y2: inner.height }));
   plane.append(s("text", { class: "label", x: inner.width / 2, y: inner.height + 35, "text-anchor": "middle" }, x.label));
-  const turned = { class: "label", "text-anchor": "middle", transform: `translate(-54 ${inner.height / 2}) rotate(-90)` };
+  const turned = { class: "label", "text-anchor": "middle", transform: `translate(-60 ${inner.height / 2}) rotate(-90)` };
   plane.append(s("text", turned, y.label));
 
   for (const level of levels) {
@@ -62,7 +62,7 @@ export function lineChart(box, { x, y, lines, levels = [], dot = null, title }) 
       const at = atX(level.x);
       plane.append(s("line", { class: "level", x1: at, x2: at, y1: 0, y2: inner.height }));
       const anchor = at > inner.width / 2 ? "end" : "start";
-      plane.append(s("text", { class: "level-name", x: at + (anchor === "end" ? -4 : 4), y: inner.height - 6, "text-anchor": anchor }, level.name));
+      plane.append(s("text", { class: "level-name", x: at + (anchor === "end" ? -4 : 4), y: 10, "text-anchor": anchor }, level.name));
     }
   }
   lines.forEach((line, number) => {
@@ -83,7 +83,8 @@ export function lineChart(box, { x, y, lines, levels = [], dot = null, title }) 
       const value = valueAt(line.points, px);
       return value === null ? null : `${lines.length > 1 ? `${line.name} ` : ""}${y.format(value)}`;
     });
-    return `${x.format(px)} ${x.unit ?? ""}: ${values.filter((value) => value !== null).join(", ")}`;
+    const known = values.filter((value) => value !== null).join(", ");
+    return `${x.format(px)}${x.unit ? ` ${x.unit}` : ""}: ${known || t("chart.none")}`;
   };
   const point = (px) => {
     box.dataset.cursor = px;
@@ -149,7 +150,7 @@ function ticks(axis, about) {
   const span = axis.to - axis.from;
   if (!(span > 0)) return [axis.from];
   const steps = axis.isTime ? TIME_STEPS : null;
-  const step = steps ? (steps.find((step) => span / step <= about) ?? 86_400_000 * Math.ceil(span / about / 86_400_000)) : roundStep(span / about);
+  const step = steps ? (steps.find((step) => span / step <= about) ?? 86_400_000 * Math.ceil(span / about / 86_400_000)) : Math.max(roundStep(span / about), axis.isCount ? 1 : 0);
   const found = [];
   for (let at = Math.ceil(axis.from / step - 1e-9) * step; at <= axis.to + step * 1e-9; at += step) found.push(at);
   return found;

@@ -1,7 +1,7 @@
 // One filter: facts, fill, curves, and what to type.
 
 import { lineChart } from "./chart.js";
-import { forecast, isSoon } from "./forecast.js";
+import { forecast, warning } from "./forecast.js";
 import { bytes, clock, count, duration, exact, perSecond, rate } from "./numbers.js";
 import { bar, command, fillOf, h, mark, percent, typed } from "./page.js";
 import { ask } from "./server.js";
@@ -38,9 +38,7 @@ export function filterPage(root, keyEncoded) {
 
   function draw() {
     title.textContent = filter.key === "" ? "\"\"" : filter.key;
-    sign.replaceChildren(
-      filter.over_rate ? mark("bad", t("mark.over")) : isSoon(filter) ? mark("warn", t("mark.soon")) : mark("good", t("mark.within")),
-    );
+    sign.replaceChildren(warning(filter) ?? mark("good", t("mark.within")));
     facts.replaceChildren(...factsOf(filter).flatMap(([name, value]) => [h("dt", {}, t(`fact.${name}`)), h("dd", { id: `fact-${name}` }, value)]));
     layers.replaceChildren(...filter.layers.map((layer, number) => layerRow(layer, number)));
     drawTime();
@@ -59,7 +57,7 @@ export function filterPage(root, keyEncoded) {
     const values = { items: count(layer.items), capacity: count(layer.capacity) };
     const fill = fillOf(layer);
     const text = fill === null ? t("layer.open", values) : t("layer.of", { ...values, percent: percent(fill) });
-    return h("div", { class: "layer" }, h("span", {}, name), bar(layer, filter.over_rate), h("span", { class: "muted" }, `${text}, ${bytes(layer.bytes)}`));
+    return h("div", { class: "layer" }, h("span", {}, name), bar(layer, filter), h("span", { class: "muted" }, `${text}, ${bytes(layer.bytes)}`));
   }
 
   function drawTime() {
@@ -74,7 +72,7 @@ export function filterPage(root, keyEncoded) {
     lineChart(overTime, {
       title: t("filter.time"),
       x: { label: t("chart.time"), format: clock, from: points[0][0], to: points.at(-1)[0], isTime: true },
-      y: { label: t("chart.items"), format: count, from: 0, to: (isNear ? Math.max(filter.capacity, most) : most) * 1.1 },
+      y: { label: t("chart.items"), format: count, isCount: true, from: 0, to: (isNear ? Math.max(filter.capacity, most) : most) * 1.1 },
       lines: [{ name: t("chart.items"), points }],
       levels: isNear ? [{ y: filter.capacity, name: t("chart.capacity", { n: count(filter.capacity) }) }] : [],
     });
@@ -91,7 +89,7 @@ export function filterPage(root, keyEncoded) {
     const most = Math.min(Math.max(reach, Math.min(points.at(-1)[1], filter.rate_planned * 4)), 1);
     lineChart(asItFills, {
       title: t("filter.rates"),
-      x: { label: t("chart.items"), format: count, unit: t("chart.items"), from: 0, to: Math.max(last, filter.items) },
+      x: { label: t("chart.items"), format: count, unit: t("chart.items"), isCount: true, from: 0, to: Math.max(last, filter.items) },
       y: { label: t("chart.rate"), format: rate, from: 0, to: most },
       lines: [{ name: t("chart.expected"), points: points.filter((point) => point[1] <= most * 1.001) }],
       levels: [

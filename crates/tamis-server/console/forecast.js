@@ -1,13 +1,16 @@
 // When a filter will be over its target, in words.
 
 import { duration } from "./numbers.js";
+import { mark } from "./page.js";
 import { t } from "./words.js";
 
 const SOON_DAYS = 7;
 
-/** Tells whether a filter is over its target within days. */
-export function isSoon(filter) {
-  return !filter.over_rate && filter.days_until_over !== null && filter.days_until_over < SOON_DAYS;
+/** Marks a filter that needs somebody to look at it soon; null if none does. */
+export function warning(filter) {
+  if (filter.over_rate) return mark("bad", t("mark.over"));
+  const isSoon = filter.days_until_over !== null && filter.days_until_over < SOON_DAYS;
+  return isSoon ? mark("warn", t(refuses(filter) ? "mark.full" : "mark.soon")) : null;
 }
 
 /** Kinds that refuse items at the end of their room, and so are never over their target. */
@@ -18,7 +21,7 @@ function refuses(filter) {
 /** Says it in a word or two, and in a sentence. */
 export function forecast(filter) {
   const both = (name, values) => ({ short: t(`${name}.short`, values), long: t(name, values) });
-  if (filter.over_rate) return { short: t("mark.over"), long: t("forecast.over") };
+  if (filter.over_rate) return both("forecast.over");
   if (filter.days_until_over !== null) {
     const time = duration(filter.days_until_over * 86_400);
     return refuses(filter)

@@ -12,7 +12,9 @@ function short(number, step, units) {
   }
   // Three digits: enough to see it change.
   const digits = unit === 0 || value >= 100 ? 0 : value >= 10 ? 1 : 2;
-  return `${value.toFixed(digits)}${units[unit]}`;
+  const shown = value.toFixed(digits);
+  // Without zeros at the end only where they say nothing.
+  return `${Number(shown) === value ? Number(shown) : shown}${units[unit]}`;
 }
 
 /** A number of items, in powers of 1000. */
@@ -39,7 +41,7 @@ export function rate(probability) {
   if (probability < 1e-5) {
     const power = Math.floor(Math.log10(probability));
     const front = (probability / 10 ** power).toPrecision(2).replace(/\.?0+$/, "");
-    return `${front}×10${raised(power)}`;
+    return front === "1" ? `10${raised(power)}` : `${front}×10${raised(power)}`;
   }
   return `${Number((probability * 100).toPrecision(probability >= 0.1 ? 3 : 2))} %`;
 }

@@ -1,7 +1,7 @@
 // The overview: tiles of the server, and its filters, worst first.
 
 import { sparkline } from "./chart.js";
-import { forecast, isSoon } from "./forecast.js";
+import { forecast, warning } from "./forecast.js";
 import { bytes, count, duration, perSecond, rate } from "./numbers.js";
 import { bar, command, filterAddress, h, mark, program } from "./page.js";
 import { ask } from "./server.js";
@@ -161,10 +161,10 @@ function fillRow(row, filter) {
   const [, kind, items, fill, rates, soon, memory] = row.children;
   kind.textContent = filter.kind;
   items.textContent = `${count(filter.items)} / ${filter.capacity === null ? "∞" : count(filter.capacity)}`;
-  fill.replaceChildren(h("span", { class: "bars" }, filter.layers.map((layer) => bar(layer, filter.over_rate))));
-  rates.replaceChildren(`${rate(filter.rate_now)} / ${rate(filter.rate_planned)}`);
-  if (filter.over_rate) rates.append(" ", mark("bad", t("mark.over")));
-  else if (isSoon(filter)) rates.append(" ", mark("warn", t("mark.soon")));
+  fill.replaceChildren(h("span", { class: "bars" }, filter.layers.map((layer) => bar(layer, filter))));
+  const sign = warning(filter);
+  const both = `${rate(filter.rate_now)} / ${rate(filter.rate_planned)}`;
+  rates.replaceChildren(h("span", {}, both, sign ? " " : null, sign));
   const told = forecast(filter);
   soon.textContent = told.short;
   soon.title = told.long;

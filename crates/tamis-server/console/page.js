@@ -27,8 +27,8 @@ export function fillOf(layer) {
   return layer.capacity ? layer.items / layer.capacity : null;
 }
 
-/** A bar of one layer. */
-export function bar(layer, isOver) {
+/** A bar of one layer of a filter. */
+export function bar(layer, filter) {
   const fill = fillOf(layer);
   const text =
     fill === null
@@ -36,7 +36,9 @@ export function bar(layer, isOver) {
       : t("layer.of", { items: count(layer.items), capacity: count(layer.capacity), percent: percent(fill) });
   const inner = h("span", { class: "bar-fill" });
   inner.style.width = fill === null ? "100%" : `${Math.min(fill, 1) * 100}%`;
-  const kind = fill === null ? "open" : isOver || fill > 1 ? "bad" : fill > 0.9 ? "warn" : "";
+  // What grows is right to be full, layer after layer.
+  const isNear = fill > 0.9 && filter.headroom_items !== null;
+  const kind = fill === null ? "open" : filter.over_rate ? "bad" : isNear ? "warn" : "";
   return h("span", { class: `bar ${kind}`, role: "img", "aria-label": text, title: text }, inner);
 }
 

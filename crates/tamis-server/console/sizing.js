@@ -96,7 +96,7 @@ export function sizing(root, [items = "1000000", asked = "0.01"]) {
     const { n, p } = question;
     lineChart(chart, {
       title: t("sizing.curve"),
-      x: { label: t("chart.items"), unit: t("chart.items"), format: count, from: 0, to: n * 1.5 },
+      x: { label: t("chart.items"), unit: t("chart.items"), format: count, isCount: true, from: 0, to: n * 1.5 },
       y: { label: t("chart.rate"), format: rate, from: p / 1000, to: Math.min(p * 30, 1), isLog: true },
       lines: drawn.map((plan) => ({ name: plan.kind, points: plan.rate_curve.filter((point) => point[1] >= p / 1000) })),
       levels: [{ y: p, name: t("chart.target", { rate: rate(p) }) }, { x: n, name: t("chart.capacity", { n: count(n) }) }],

@@ -36,7 +36,7 @@ const WORDS = {
   "tile.log.off.note": ["all is gone when the server ends", "服务器退出后数据即丢失"],
   "tile.log.failed": ["cannot be written", "无法写入"],
   "tile.last": ["the last {time}", "最近 {time}"],
-  "tile.ops.total": ["{n} since the start {time} ago", "启动 {time}以来共 {n} 条"],
+  "tile.ops.total": ["{n} since the start {time} ago", "启动以来 {time}共 {n} 条"],
 
   "table.caption": ["Filters, worst first", "过滤器，最需关注的在前"],
   "table.key": ["Key", "键"],
@@ -59,8 +59,10 @@ const WORDS = {
 
   "mark.over": ["over target", "超出目标"],
   "mark.soon": ["soon over", "即将超出"],
+  "mark.full": ["soon full", "即将写满"],
   "mark.within": ["within target", "在目标内"],
   "forecast.over": ["over its target now", "已超出目标"],
+  "forecast.over.short": ["now", "已超出"],
   "forecast.days": ["over target in {time} at the present rate of adds", "按当前写入速度，{time}后超出目标"],
   "forecast.full": ["full in {time} at the present rate of adds", "按当前写入速度，{time}后写满"],
   "forecast.in": ["over target in {time}", "{time}后超出目标"],
@@ -117,6 +119,7 @@ const WORDS = {
   "chart.capacity": ["capacity {n}", "容量 {n}"],
   "chart.now": ["now", "当前"],
   "chart.expected": ["expected rate", "预期误判率"],
+  "chart.none": ["no value here", "此处无数值"],
   "chart.keys": ["Arrow keys move through the values.", "用方向键查看各点数值。"],
 
   "sizing.title": ["How large must a filter be?", "过滤器需要多大？"],
@@ -132,7 +135,7 @@ const WORDS = {
   "sizing.bits": ["Bits an item", "位 / 元素"],
   "sizing.probes": ["Probes", "探测数"],
   "sizing.lines": ["Lines a lookup", "每次查询缓存行"],
-  "sizing.what": ["What it can", "特点"],
+  "sizing.what": ["What it does", "特点"],
   "sizing.usual": ["suggested", "推荐"],
   "sizing.curve": ["Rate against items", "误判率与元素数"],
   "sizing.curve.note": ["growing is not drawn: it keeps its rate however many come.", "未画出 growing：无论写入多少，误判率不变。"],
