@@ -12,9 +12,7 @@ function short(number, step, units) {
   }
   // Three digits: enough to see it change.
   const digits = unit === 0 || value >= 100 ? 0 : value >= 10 ? 1 : 2;
-  const shown = value.toFixed(digits);
-  // Without zeros at the end only where they say nothing.
-  return `${Number(shown) === value ? Number(shown) : shown}${units[unit]}`;
+  return `${Number(value.toFixed(digits))}${units[unit]}`;
 }
 
 /** A number of items, in powers of 1000. */

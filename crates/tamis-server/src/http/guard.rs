@@ -9,31 +9,31 @@ use hyper::{Method, Request, StatusCode};
 use super::{Answer, Console, answer};
 use crate::server::Shared;
 
-/// Returns the refusal of a request that may not be answered.
-pub(super) fn check(console: &Console, request: &Request<Incoming>) -> Result<(), Answer> {
+/// Returns the refusal of a request that may not be answered; `None` if it may.
+pub(super) fn refuse(console: &Console, request: &Request<Incoming>) -> Option<Answer> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut refusal = answer::error(
             StatusCode::METHOD_NOT_ALLOWED,
             "the console only reads: send GET or HEAD, and commands to the Redis port",
         );
         refusal.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
-        return Err(refusal);
+        return Some(refusal);
     }
     if !request.body().is_end_stream() {
-        return Err(closing(answer::error(
+        return Some(closing(answer::error(
             StatusCode::PAYLOAD_TOO_LARGE,
             "the console takes no body: put what is asked into the address",
         )));
     }
     // A page of another site, whose name was made to lead here, must not read what is here.
     if console.address.ip().is_loopback() && !is_local(request) {
-        return Err(answer::error(
+        return Some(answer::error(
             StatusCode::MISDIRECTED_REQUEST,
             "this console is for this machine: ask localhost or 127.0.0.1, or set http-bind",
         ));
     }
     if request.uri().path() == "/healthz" || may_enter(&console.shared, request.headers()) {
-        return Ok(());
+        return None;
     }
     let mut refusal = answer::error(
         StatusCode::UNAUTHORIZED,
@@ -41,7 +41,7 @@ pub(super) fn check(console: &Console, request: &Request<Incoming>) -> Result<()
     );
     let asked = HeaderValue::from_static("Basic realm=\"Tamis\", charset=\"UTF-8\"");
     refusal.headers_mut().insert(header::WWW_AUTHENTICATE, asked);
-    Err(refusal)
+    Some(refusal)
 }
 
 /// What follows is no request but the body that was not read.

@@ -169,10 +169,8 @@ async fn connection(console: &Rc<Console>, mut stream: TcpStream) {
 type Answer = Response<Full<Bytes>>;
 
 async fn answer_to(console: &Console, request: &Request<Incoming>) -> Result<Answer, hyper::Error> {
-    let answer = match guard::check(console, request) {
-        Ok(()) => route(console, request),
-        Err(refusal) => refusal,
-    };
+    let refusal = guard::refuse(console, request);
+    let answer = refusal.unwrap_or_else(|| route(console, request));
     if answer.status() == StatusCode::UNAUTHORIZED {
         // Whoever guesses passwords waits.
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -160,24 +160,7 @@ impl Reports {
         let mut totals = Totals::default();
         let mut step = Instant::now();
         for part in 0..shared.keyspace.parts() {
-            let (config, now) = (shared.config(), now_millis());
-            let samples = self.samples.borrow();
-            let settled = || true;
-            let each = |key: &[u8], value: &Value, expires: Option<u64>| {
-                if expires.is_some_and(|at| at <= now) {
-                    return Ok(());
-                }
-                totals.keys += 1;
-                if let Some(mut report) = FilterReport::of(key, value, &config, now) {
-                    totals.filters += 1;
-                    totals.over_rate += u64::from(report.is_over_rate);
-                    report.forecast(samples.get(key));
-                    found.push(report);
-                }
-                Ok::<(), std::convert::Infallible>(())
-            };
-            _ = shared.keyspace.each_entry(part, settled, each);
-            drop(samples);
+            self.look_at(shared, part, &mut found, &mut totals);
             if found.len() > 2 * MAX_REPORTS {
                 found.sort_by(FilterReport::cmp_worst);
                 found.truncate(MAX_REPORTS);
@@ -194,6 +177,33 @@ impl Reports {
         self.sample(&mut found, totals.millis);
         self.totals.set(totals);
         *self.worst.borrow_mut() = found;
+    }
+
+    /// Looks at the filters of one part of the keys.
+    fn look_at(
+        &self,
+        shared: &Shared,
+        part: usize,
+        found: &mut Vec<FilterReport>,
+        totals: &mut Totals,
+    ) {
+        let (config, now) = (shared.config(), now_millis());
+        let samples = self.samples.borrow();
+        let is_settled = || true;
+        let each = |key: &[u8], value: &Value, expires: Option<u64>| {
+            if expires.is_some_and(|at| at <= now) {
+                return Ok(());
+            }
+            totals.keys += 1;
+            if let Some(mut report) = FilterReport::of(key, value, &config, now) {
+                totals.filters += 1;
+                totals.over_rate += u64::from(report.is_over_rate);
+                report.forecast(samples.get(key));
+                found.push(report);
+            }
+            Ok::<(), std::convert::Infallible>(())
+        };
+        _ = shared.keyspace.each_entry(part, is_settled, each);
     }
 
     /// Notes what the filters hold now, and forgets those that are not among them.
