@@ -29,7 +29,7 @@ impl Value {
     pub fn layers(&self, now_millis: u64) -> Vec<Layer> {
         let bytes = self.memory_bytes();
         match self {
-            Value::Bytes(_) => Vec::new(),
+            Value::Bytes(_) | Value::Arriving(_) => Vec::new(),
             Value::Bloom(filter) => filter.layers(),
             Value::RedisBloom(filter) => filter
                 .layers()
@@ -51,7 +51,7 @@ impl Value {
     #[must_use]
     pub fn rate_curve(&self, points: u64) -> Vec<RatePoint> {
         match self {
-            Value::Bytes(_) => Vec::new(),
+            Value::Bytes(_) | Value::Arriving(_) => Vec::new(),
             Value::Bloom(filter) => match filter.reserved_plan() {
                 Some(plan) => curve(filter.reserved_items(), points, |items| plan.rate_at(items)),
                 None => Vec::new(),

@@ -489,6 +489,12 @@ pub(crate) struct Entry<'k> {
 const LARGE_BYTES: u64 = 256 << 10;
 
 impl Entry<'_> {
+    /// Lends the value shared for a look, and its time; `None` if there is none. Whoever changes it waits meanwhile.
+    pub fn look<R>(&self, run: impl FnOnce(&Value, Option<u64>) -> R) -> Option<R> {
+        let state = self.cell.state.read();
+        state.value.as_ref().map(|value| run(value, state.expires_millis))
+    }
+
     /// Lends the value shared, and its time, at a moment that `is_settled` agrees to; `None` if there is none. If it is
     /// large, those who are about to change it are told so, and need not stand in the way of others.
     pub fn read<R>(

@@ -20,6 +20,8 @@ use crate::stats::now_millis;
 #[derive(Clone, Debug)]
 pub(super) struct FilterReport {
     pub key: Box<[u8]>,
+    kind: &'static str,
+    looked_millis: u64,
     /// What `TM.INFO` says, by its names.
     pub facts: Vec<(String, Reply)>,
     pub layers: Vec<Layer>,
@@ -106,6 +108,8 @@ impl FilterReport {
         let number_or_0 = |name| number(name).unwrap_or(0.0);
         Some(Self {
             key: key.into(),
+            kind: value.kind_name(),
+            looked_millis: now_millis,
             layers: value.layers(now_millis),
             items: number_or_0("items"),
             rate_now: number_or_0("rate_now"),
@@ -174,7 +178,7 @@ impl Reports {
         totals.millis = now_millis();
         found.sort_by(FilterReport::cmp_worst);
         found.truncate(MAX_REPORTS);
-        self.sample(&mut found, totals.millis);
+        self.sample(&mut found);
         self.totals.set(totals);
         *self.worst.borrow_mut() = found;
     }
@@ -189,29 +193,41 @@ impl Reports {
     ) {
         let (config, now) = (shared.config(), now_millis());
         let samples = self.samples.borrow();
-        let is_settled = || true;
-        let each = |key: &[u8], value: &Value, expires: Option<u64>| {
-            if expires.is_some_and(|at| at <= now) {
-                return Ok(());
-            }
-            totals.keys += 1;
-            if let Some(mut report) = FilterReport::of(key, value, &config, now) {
-                totals.filters += 1;
-                totals.over_rate += u64::from(report.is_over_rate);
-                report.forecast(samples.get(key));
-                found.push(report);
-            }
-            Ok::<(), std::convert::Infallible>(())
-        };
-        _ = shared.keyspace.each_entry(part, is_settled, each);
+        for entry in shared.keyspace.entries(part) {
+            entry.look(|value, expires| {
+                if expires.is_some_and(|at| at <= now) {
+                    return;
+                }
+                totals.keys += 1;
+                let report = self.known_large(&entry.key, value, now);
+                let report = report.or_else(|| FilterReport::of(&entry.key, value, &config, now));
+                if let Some(mut report) = report {
+                    totals.filters += 1;
+                    totals.over_rate += u64::from(report.is_over_rate);
+                    report.forecast(samples.get(&entry.key));
+                    found.push(report);
+                }
+            });
+        }
+    }
+
+    /// Returns what was said of a large filter, a look at which holds up others, less than a minute ago.
+    fn known_large(&self, key: &[u8], value: &Value, now_millis: u64) -> Option<FilterReport> {
+        if value.memory_bytes() <= LARGE_BYTES {
+            return None;
+        }
+        let worst = self.worst.borrow();
+        let known = worst.iter().find(|it| *it.key == *key && it.kind == value.kind_name())?;
+        (now_millis.saturating_sub(known.looked_millis) < LARGE_MILLIS).then(|| known.clone())
     }
 
     /// Notes what the filters hold now, and forgets those that are not among them.
-    fn sample(&self, found: &mut [FilterReport], millis: u64) {
+    fn sample(&self, found: &mut [FilterReport]) {
         let mut samples = self.samples.borrow_mut();
         let mut kept = HashMap::with_capacity(found.len());
         for report in found {
             let mut of_filter = samples.remove(&report.key).unwrap_or_default();
+            let millis = report.looked_millis;
             of_filter.push(Sample { millis, items: report.items, rate: report.rate_now });
             report.forecast(Some(&of_filter));
             kept.insert(report.key.clone(), of_filter);
@@ -242,12 +258,8 @@ impl Reports {
         let (config, now) = (shared.config(), now_millis());
         shared.keyspace.shared().read(key, now, |value| {
             let value = value?;
-            let known = || self.worst.borrow().iter().find(|it| *it.key == *key).cloned();
-            let is_large = value.memory_bytes() > LARGE_BYTES;
-            let mut report = match is_large.then(known).flatten() {
-                Some(report) => report,
-                None => FilterReport::of(key, value, &config, now)?,
-            };
+            let report = self.known_large(key, value, now);
+            let mut report = report.or_else(|| FilterReport::of(key, value, &config, now))?;
             report.forecast(self.samples.borrow().get(key));
             Some((report, value.rate_curve(CURVE_POINTS)))
         })
@@ -262,8 +274,9 @@ impl Reports {
 /// Points of a curve.
 pub(super) const CURVE_POINTS: u64 = 61;
 
-/// A look at a larger filter takes some milliseconds.
-const LARGE_BYTES: u64 = 32 << 20;
+/// A look at a larger filter takes more than a millisecond or two, and is taken once in so long.
+const LARGE_BYTES: u64 = 16 << 20;
+const LARGE_MILLIS: u64 = 60_000;
 
 /// What a filter held, oldest first: all of its time as long as it is known, the longer ago the sparser.
 #[derive(Default)]
@@ -271,9 +284,12 @@ struct Samples(Vec<Sample>);
 
 impl Samples {
     fn push(&mut self, sample: Sample) {
+        if self.0.last().is_some_and(|last| last.millis >= sample.millis) {
+            return;
+        }
         // The newest one moves along until it is far enough from the one before it.
         if let [.., before, last] = self.0.as_slice() {
-            let least = (sample.millis - self.0[0].millis.min(sample.millis)) / MAX_SAMPLES as u64;
+            let least = (sample.millis - self.0[0].millis) / MAX_SAMPLES as u64;
             if last.millis.saturating_sub(before.millis) < least {
                 self.0.pop();
             }
