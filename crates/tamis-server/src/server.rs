@@ -17,7 +17,7 @@ use tokio::task::LocalSet;
 use tokio_rustls::rustls::ServerConfig;
 
 use crate::clients::{Clients, Greeted};
-use crate::config::Config;
+use crate::config::{Config, HttpPort};
 use crate::connection;
 use crate::durability::{DurabilityError, Record};
 use crate::durable::{self, Durable};
@@ -228,6 +228,9 @@ impl Server {
         if let Some(listener) = http {
             let shared = server.shared.clone();
             server.spawn("tamis-http", move || http::serve(&shared, listener))?;
+        } else if server.shared.config().http_port == HttpPort::Auto {
+            let port = HttpPort::USUAL;
+            tracing::warn!(port, "no console: its port is taken; choose another http-port");
         }
         Ok(server)
     }

@@ -72,10 +72,7 @@ pub(crate) fn listen(config: &Config) -> Result<Option<TcpListener>, ServerError
     let address = SocketAddr::new(config.http_bind, port);
     match open(address) {
         Ok(listener) => Ok(Some(listener)),
-        Err(error) if !must_be && error.kind() == io::ErrorKind::AddrInUse => {
-            tracing::warn!(%address, "no console: its port is taken; choose another http-port");
-            Ok(None)
-        }
+        Err(error) if !must_be && error.kind() == io::ErrorKind::AddrInUse => Ok(None),
         Err(error) => Err(ServerError::ListenHttp { address, error }),
     }
 }
