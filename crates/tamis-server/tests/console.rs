@@ -201,6 +201,41 @@ fn a_password_is_asked_for_by_all_but_health() {
 }
 
 #[test]
+fn users_see_what_they_may_ask_for() {
+    let (server, address) = start(config());
+    let mut client = Client::connect(server.addresses()[0]);
+    for key in ["seen:a", "other"] {
+        client.say(&["TM.RESERVE", key, "KIND", "classic", "ITEMS", "100", "RATE", "0.01"]);
+    }
+    client.say(&["ACL", "SETUSER", "asks", "on", ">secret", "~seen:*", "+tm.info"]);
+    client.say(&["ACL", "SETUSER", "off", ">secret", "~*", "+@all"]);
+    let as_user = |credentials: &str, path: &str| {
+        get_with(address, path, &format!("Authorization: Basic {credentials}\r\n"))
+    };
+    let asks = "YXNrczpzZWNyZXQ="; // asks:secret
+    until(address, "/api/filters.json", |told| told["matching"] == 2);
+    let told = json(&as_user(asks, "/api/filters.json"));
+    assert_eq!((&told["matching"], &told["filters"][0]["key"]), (&1.into(), &"seen:a".into()));
+    for (path, status) in [
+        ("/", 200),
+        ("/healthz", 200),
+        ("/api/filter.json?key=seen:a", 200),
+        ("/api/filter.json?key=other", 403),
+        ("/api/filter.json?key=none", 403),
+        ("/api/overview.json", 403),
+        ("/api/plan.json?items=1&rate=0.1", 403),
+        ("/metrics", 403),
+    ] {
+        assert_eq!(as_user(asks, path).status, status, "{path}");
+    }
+    assert_eq!(as_user("b2ZmOnNlY3JldA==", "/").status, 401); // off:secret
+    assert_eq!(as_user("YXNrczpzZWNyZVQ=", "/").status, 401); // asks:secreT
+    assert_eq!(get(address, "/metrics").status, 200);
+    client.say(&["ACL", "SETUSER", "default", "resetpass", ">other"]);
+    assert_eq!(get(address, "/").status, 401);
+}
+
+#[test]
 fn off_loopback_it_needs_a_password() {
     let open = Config { http_bind: [0, 0, 0, 0].into(), ..config() };
     for http_port in [HttpPort::At(0), HttpPort::Auto] {

@@ -12,6 +12,11 @@ use super::assets::Asset;
 /// Why a question about numbers has no answer: a status and what to do.
 pub(super) type Refusal = (StatusCode, String);
 
+/// Refuses what a user may not ask.
+pub(super) fn not_allowed(command: &str) -> Refusal {
+    (StatusCode::FORBIDDEN, format!("this user may not run '{command}', which tells the same"))
+}
+
 /// Nothing from elsewhere, nothing inline, in nobody's frame.
 const POLICY: &str = "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";

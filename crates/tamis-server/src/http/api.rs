@@ -10,11 +10,12 @@ use tamis_commands::{Env, RatePoint, Run, find, plan_curves};
 use tamis_resp::{Protocol, Reply};
 
 use super::Console;
-use super::answer::Refusal;
+use super::answer::{self, Refusal};
 use super::report::{CURVE_POINTS, FilterReport, MAX_REPORTS};
 use crate::pattern::matches;
 use crate::server::Shared;
 use crate::stats::now_millis;
+use crate::users::User;
 
 /// Filters in an answer unless asked otherwise.
 const USUAL_FILTERS: usize = 100;
@@ -53,13 +54,14 @@ pub(super) fn overview(console: &Console) -> Json {
 }
 
 /// `/api/filters.json?limit=…&match=…`
-pub(super) fn filters(console: &Console, query: &str) -> Result<Json, Refusal> {
+pub(super) fn filters(console: &Console, user: &User, query: &str) -> Result<Json, Refusal> {
     let limit = match number(query, "limit")? {
         Some(limit) => usize::try_from(limit).unwrap_or(usize::MAX).min(MAX_REPORTS),
         None => USUAL_FILTERS,
     };
     let pattern = parameter(query, "match").unwrap_or(Cow::Borrowed(b"*"));
-    let (reports, matching) = console.reports.worst(limit, |key| matches(&pattern, key));
+    let (reports, matching) =
+        console.reports.worst(limit, |key| matches(&pattern, key) && may_see(user, key));
     let totals = console.reports.totals();
     Ok(json!({
         "filters": reports.iter().map(filter_json).collect::<Vec<_>>(),
@@ -71,9 +73,12 @@ pub(super) fn filters(console: &Console, query: &str) -> Result<Json, Refusal> {
 }
 
 /// `/api/filter.json?key=…`
-pub(super) fn filter(console: &Console, query: &str) -> Result<Json, Refusal> {
+pub(super) fn filter(console: &Console, user: &User, query: &str) -> Result<Json, Refusal> {
     let key =
         parameter(query, "key").ok_or_else(|| bad("say which key: ?key=, percent-encoded"))?;
+    if !may_see(user, &key) {
+        return Err(answer::not_allowed("tm.info"));
+    }
     let Some((report, curve)) = console.reports.of_key(&console.shared, &key) else {
         return Err((StatusCode::NOT_FOUND, "there is no filter of this key".to_owned()));
     };
@@ -118,6 +123,11 @@ pub(super) fn plan(shared: &Shared, query: &str) -> Result<Json, Refusal> {
         }
     }
     Ok(json!({ "plans": plans, "port": shared.port() }))
+}
+
+/// Tells whether a user may know of a filter.
+fn may_see(user: &User, key: &[u8]) -> bool {
+    user.check(find(b"TM.INFO").expect("a row of the table"), &[b"TM.INFO", key]).is_ok()
 }
 
 fn bad(text: &str) -> Refusal {

@@ -1,6 +1,7 @@
 //! Who may ask: by method, by the host asked for, by user and password.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderMap, HeaderValue};
@@ -8,6 +9,7 @@ use hyper::{Method, Request, StatusCode};
 
 use super::{Answer, Console, answer};
 use crate::server::Shared;
+use crate::users::User;
 
 /// Returns the refusal of a request that may not be answered; `None` if it may.
 pub(super) fn refuse(console: &Console, request: &Request<Incoming>) -> Option<Answer> {
@@ -32,16 +34,30 @@ pub(super) fn refuse(console: &Console, request: &Request<Incoming>) -> Option<A
             "this console is for this machine: ask localhost or 127.0.0.1, or set http-bind",
         ));
     }
-    if request.uri().path() == "/healthz" || may_enter(&console.shared, request.headers()) {
-        return None;
+    None
+}
+
+/// Returns who asks; without a password the default user, if that needs none.
+pub(super) fn user_of(shared: &Shared, headers: &HeaderMap) -> Option<Arc<User>> {
+    let Some((name, password)) = headers.get(header::AUTHORIZATION).and_then(credentials) else {
+        return Some(shared.users.default_user()).filter(|user| user.is_open());
+    };
+    let user = shared.authenticate(&name, &password);
+    if user.is_none() {
+        tracing::warn!("a wrong password for the console");
     }
+    user
+}
+
+/// Asks for user and password.
+pub(super) fn ask_who() -> Answer {
     let mut refusal = answer::error(
         StatusCode::UNAUTHORIZED,
         "give user and password as for the Redis port; the user is 'default' unless there are others",
     );
     let asked = HeaderValue::from_static("Basic realm=\"Tamis\", charset=\"UTF-8\"");
     refusal.headers_mut().insert(header::WWW_AUTHENTICATE, asked);
-    Some(refusal)
+    refusal
 }
 
 /// What follows is no request but the body that was not read.
@@ -68,14 +84,6 @@ fn names_loopback(host: &str) -> bool {
     let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
     name.eq_ignore_ascii_case("localhost")
         || bare.parse().is_ok_and(|address: IpAddr| address.is_loopback())
-}
-
-/// Tells whether a request shows who sent it, if that is asked for.
-fn may_enter(shared: &Shared, headers: &HeaderMap) -> bool {
-    match headers.get(header::AUTHORIZATION).and_then(credentials) {
-        Some((user, password)) => shared.authenticate(&user, &password).is_some(),
-        None => shared.users.default_user().is_open(),
-    }
 }
 
 /// Reads user and password as HTTP's `Basic` has them.

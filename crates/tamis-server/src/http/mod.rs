@@ -177,23 +177,41 @@ async fn answer_to(console: &Console, request: &Request<Incoming>) -> Result<Ans
 
 fn route(console: &Console, request: &Request<Incoming>) -> Answer {
     let path = request.uri().path();
+    if path == "/healthz" {
+        return health(&console.shared);
+    }
+    let Some(user) = guard::user_of(&console.shared, request.headers()) else {
+        return guard::ask_who();
+    };
+    if let Some(asset) = assets::find(path) {
+        return answer::asset(asset, request.headers());
+    }
+    // Each tells what a command does, to those who may run that.
+    let needed = match path {
+        "/metrics" | "/api/overview.json" => "info",
+        "/api/filters.json" | "/api/filter.json" => "tm.info",
+        "/api/plan.json" => "tm.plan",
+        _ => return answer::error(StatusCode::NOT_FOUND, "there is no such page: begin at /"),
+    };
+    if !user.may_run(needed) {
+        return answer::of(Err(answer::not_allowed(needed)));
+    }
     let query = request.uri().query().unwrap_or_default();
     match path {
-        "/healthz" => match console.shared.log_failure() {
-            None => answer::text(StatusCode::OK, "ok\n".to_owned()),
-            Some(error) => answer::text(
-                StatusCode::SERVICE_UNAVAILABLE,
-                format!("the log cannot be written: {error}\n"),
-            ),
-        },
         "/metrics" => answer::metrics(metrics::text(&console.shared)),
         "/api/overview.json" => answer::json(StatusCode::OK, &api::overview(console)),
-        "/api/filters.json" => answer::of(api::filters(console, query)),
-        "/api/filter.json" => answer::of(api::filter(console, query)),
-        "/api/plan.json" => answer::of(api::plan(&console.shared, query)),
-        _ => match assets::find(path) {
-            Some(asset) => answer::asset(asset, request.headers()),
-            None => answer::error(StatusCode::NOT_FOUND, "there is no such page: begin at /"),
-        },
+        "/api/filters.json" => answer::of(api::filters(console, &user, query)),
+        "/api/filter.json" => answer::of(api::filter(console, &user, query)),
+        _ => answer::of(api::plan(&console.shared, query)),
+    }
+}
+
+fn health(shared: &Shared) -> Answer {
+    match shared.log_failure() {
+        None => answer::text(StatusCode::OK, "ok\n".to_owned()),
+        Some(error) => answer::text(
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("the log cannot be written: {error}\n"),
+        ),
     }
 }
