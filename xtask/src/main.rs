@@ -3,6 +3,7 @@
 
 mod args;
 mod bench;
+mod console;
 mod fuzz;
 mod r#gen;
 mod links;

@@ -5,7 +5,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::Outcome;
+use crate::{Outcome, console};
 
 /// Installs what is missing.
 pub fn run() -> Outcome {
@@ -21,6 +21,7 @@ pub fn run() -> Outcome {
     if !works(&mut Command::new("c++")) {
         debian_package("g++")?;
     }
+    console::install();
     Ok(())
 }
 
@@ -37,7 +38,7 @@ pub fn cargo(words: &[&str]) -> Command {
     command
 }
 
-fn debian_package(name: &str) -> Outcome {
+pub fn debian_package(name: &str) -> Outcome {
     println!("installing Debian's package {name}");
     let help = format!("install {name} by hand, such as 'sudo apt-get install {name}'");
     for words in [&["-qq", "update"][..], &["-qq", "install", "--yes", name][..]] {

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use crate::setup::{self, cargo, works};
 use crate::steps::Steps;
-use crate::{Outcome, fuzz, links};
+use crate::{Outcome, console, fuzz, links};
 
 /// How long each fuzz target runs here; `cargo xtask soak` runs them for hours.
 const FUZZ_SECONDS: u64 = 8;
@@ -46,6 +46,7 @@ pub fn run() -> Outcome {
     }
     steps.run("build of the program", &mut cargo(&["build", "--release", "--quiet"]))?;
     steps.check("the README's first command", first_command)?;
+    console::test(&mut steps)?;
     steps.end();
     Ok(())
 }

@@ -61,7 +61,7 @@ enum Command {
     Merge(merge::Args),
     Plan(plan::Args),
     Ints(ints::Args),
-    Serve(serve::Args),
+    Serve(Box<serve::Args>),
     Completions(shell::CompletionsArgs),
     Man(shell::ManArgs),
 }

@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use tamis_server::{Config, Server, ServerError};
+use tamis_server::{Config, HttpPort, Server, ServerError};
 
 use crate::exit::{Exit, Failure, Outcome};
 
@@ -36,6 +36,14 @@ pub struct Args {
     /// Listens on these addresses, separated by spaces or commas [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESSES", env = "TAMIS_BIND")]
     bind: Option<String>,
+
+    /// Serves the console on this port: auto is 8379 if that is free, no is none [default: auto]
+    #[arg(long, value_name = "PORT", env = "TAMIS_HTTP_PORT")]
+    http_port: Option<String>,
+
+    /// Serves the console on this address [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS", env = "TAMIS_HTTP_BIND")]
+    http_bind: Option<String>,
 
     /// Asks clients for this password; in the environment other users cannot read it
     #[arg(long, value_name = "PASSWORD", env = "TAMIS_REQUIREPASS", hide_env_values = true)]
@@ -126,6 +134,8 @@ impl Args {
         [
             ("port", &self.port),
             ("bind", &self.bind),
+            ("http-port", &self.http_port),
+            ("http-bind", &self.http_bind),
             ("requirepass", &self.requirepass),
             ("aclfile", &self.aclfile),
             ("tls-port", &self.tls_port),
@@ -171,6 +181,9 @@ pub fn run(args: &Args) -> Outcome {
     for address in server.tls_addresses() {
         tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "tamis is ready for Redis clients over TLS");
     }
+    if let Some(address) = server.http_address() {
+        tracing::info!("the console is at http://{address}/");
+    }
     if !is_kept {
         tracing::warn!("filters are in memory only: they are gone when the server ends");
     }
@@ -182,7 +195,7 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 fn configure(args: &Args) -> Result<Config, Failure> {
-    let mut config = Config::default();
+    let mut config = Config { http_port: HttpPort::Auto, ..Config::default() };
     if let Some(path) = &args.config {
         config.read_file(path).map_err(Failure::new)?;
     }

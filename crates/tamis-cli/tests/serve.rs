@@ -5,9 +5,13 @@ mod client;
 #[path = "program/server.rs"]
 mod server;
 
-use std::io::Read as _;
+#[path = "../../../tests/exchanges/http.rs"]
+mod http;
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::SocketAddr;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -211,4 +215,65 @@ fn what_was_answered_survives_a_kill() {
 fn what_was_answered_survives_hundreds_of_kills() {
     kill_rounds(300, "always", Duration::ZERO);
     kill_rounds(60, "everysec", Duration::from_millis(3000));
+}
+
+/// Starts a server that says where its console is, and returns that.
+fn with_console(dir: &Path, mut command: Command) -> (Child, SocketAddr) {
+    command.args(["--port", "0", "--http-port", "0", "--dir"]).arg(dir);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("the console is at http://") {
+        line.clear();
+        assert!(stderr.read_line(&mut line).unwrap() > 0, "there is no console");
+    }
+    let address = line.trim_end().rsplit_once("http://").unwrap().1.trim_end_matches('/');
+    let address = address.parse().unwrap();
+    // What it says further is read, so that it may go on saying it.
+    std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+    (child, address)
+}
+
+#[test]
+fn the_console_is_where_the_program_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
+    command.arg("serve");
+    let (mut child, address) = with_console(dir.path(), command);
+    assert!(http::get(address, "/").body.contains("<title>Tamis</title>"));
+    let taken = ["--port", "0", "--appendonly", "no", "--http-port", &address.port().to_string()];
+    let text = refused(&taken);
+    assert!(text.contains("for the console"), "{text}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_that_cannot_keep_changes_is_not_healthy() {
+    let dir = tempfile::tempdir().unwrap();
+    // No file may be longer than 64 KiB, and the signal that says so is not listened to.
+    let mut command = Command::new("bash");
+    let script = "trap '' XFSZ; ulimit -f 64; exec \"$@\"";
+    command.args(["-c", script, "bash", env!("CARGO_BIN_EXE_tamis"), "serve"]);
+    let (mut child, address) = with_console(dir.path(), command);
+    assert_eq!(http::get(address, "/healthz").body, "ok\n");
+    let overview = http::get(address, "/api/overview.json").body;
+    let port = overview.split("\"port\":").nth(1).unwrap().split(',').next().unwrap();
+    let mut client = Client::connect(SocketAddr::from(([127, 0, 0, 1], port.parse().unwrap())));
+    let value = "x".repeat(100_000);
+    for key in ["a", "b", "c"] {
+        // The connection ends where nobody knows whether the change will last.
+        _ = client.try_send(&["SET", key, &value]);
+        _ = client.try_receive();
+    }
+    let began = Instant::now();
+    while http::get(address, "/healthz").status != 503 {
+        assert!(began.elapsed() < Duration::from_secs(20), "it still says that all is well");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let told = http::get(address, "/healthz").body;
+    assert!(told.starts_with("the log cannot be written: "), "{told}");
+    child.kill().unwrap();
+    child.wait().unwrap();
 }

@@ -216,7 +216,8 @@ fn ten_thousand_connections_are_served() {
     let memory = resident_bytes(&program) / streams.len() as u64;
     assert!(memory < 64 << 10, "{memory} bytes a connection");
     if streams.len() == MANY {
-        let _last = Client::connect(program.address);
+        let mut last = Client::connect(program.address);
+        assert_eq!(last.say(&["PING"]), Reply::simple("PONG"));
         let mut over = Client::connect(program.address);
         let refused = Reply::error("ERR max number of clients reached");
         assert!(over.try_receive().is_none_or(|reply| reply == refused));

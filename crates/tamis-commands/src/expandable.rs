@@ -365,6 +365,16 @@ impl Expandable {
         reserved + self.overflow.as_deref().and_then(grown).map_or(0, Growing::memory_bytes)
     }
 
+    /// Returns the plan of the reserved part, if there is one.
+    pub(crate) fn reserved_plan(&self) -> Option<Plan> {
+        self.reserved.as_ref().map(|it| shared!(&it.bloom, bloom => *bloom.plan()))
+    }
+
+    /// Returns how many items the reserved part takes.
+    pub(crate) fn reserved_items(&self) -> u64 {
+        self.capacity
+    }
+
     /// Writes the filter for a snapshot. Bits that others set meanwhile may be in it or not.
     pub(crate) fn write_image(&self, out: &mut Writer<'_>) -> std::io::Result<()> {
         out.f64(self.rate)?;

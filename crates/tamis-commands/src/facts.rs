@@ -394,8 +394,11 @@ fn of_redis_bloom(filter: &RedisBloom) -> Facts {
     }
 }
 
+/// How many fingerprints an item of RedisBloom's cuckoo filter may have.
+pub(crate) const FINGERPRINTS: f64 = 255.0;
+
 /// Returns the slots of all sub-filters.
-fn slots_of_redis_cuckoo(filter: &RedisCuckoo) -> u64 {
+pub(crate) fn slots_of_redis_cuckoo(filter: &RedisCuckoo) -> u64 {
     let (bucket, parts) = (u64::from(filter.bucket_size()), filter.sub_filters());
     let growth = u64::from(filter.expansion().max(1));
     let (mut buckets, mut slots) = (filter.buckets(), 0_u64);
@@ -417,7 +420,7 @@ fn of_redis_cuckoo(filter: &RedisCuckoo) -> Facts {
     let slots = slots_of_redis_cuckoo(filter);
     let fill = filter.items() as f64 / slots as f64;
     // A lookup compares two buckets of each sub-filter, whose fingerprints are one of 255.
-    let rate_of = |slots: f64| 1.0 - (1.0 - 1.0 / 255.0_f64).powf(slots);
+    let rate_of = |slots: f64| 1.0 - (1.0 - 1.0 / FINGERPRINTS).powf(slots);
     let rate_planned = rate_of(2.0 * bucket as f64);
     let rate_now = rate_of(2.0 * bucket as f64 * parts as f64 * fill);
     Facts {

@@ -28,6 +28,10 @@ pub struct Config {
     pub tls_ca_cert_file: Option<PathBuf>,
     /// `tls-auth-clients`: whether clients show certificates.
     pub tls_auth_clients: ClientCertificates,
+    /// `http-port`: where the console is.
+    pub http_port: HttpPort,
+    /// `http-bind`: the address of the console.
+    pub http_bind: IpAddr,
     /// `requirepass`: the password; empty for none.
     pub password: String,
     /// `protected-mode`: whether to refuse listening off loopback without a password.
@@ -76,6 +80,8 @@ impl Default for Config {
             tls_key_file: None,
             tls_ca_cert_file: None,
             tls_auth_clients: ClientCertificates::default(),
+            http_port: HttpPort::Off,
+            http_bind: IpAddr::from([127, 0, 0, 1]),
             password: String::new(),
             protected_mode: true,
             threads: 0,
@@ -95,6 +101,22 @@ impl Default for Config {
             file: None,
         }
     }
+}
+
+/// Whether there is a console, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HttpPort {
+    /// There is none.
+    Off,
+    /// At the [usual](Self::USUAL) port, if that is free.
+    Auto,
+    /// At this port; 0 takes any that is free.
+    At(u16),
+}
+
+impl HttpPort {
+    /// The port unless another is asked for.
+    pub const USUAL: u16 = 8379;
 }
 
 /// Why an option does not take a value.
@@ -193,7 +215,7 @@ fn yes(is_yes: bool) -> String {
     if is_yes { "yes" } else { "no" }.to_owned()
 }
 
-const ENTRIES: [Entry; 24] = [
+const ENTRIES: [Entry; 26] = [
     Entry {
         name: "aclfile",
         is_live: false,
@@ -278,6 +300,34 @@ const ENTRIES: [Entry; 24] = [
         get: |config| config.dir.display().to_string(),
         set: |config, text| {
             config.dir = PathBuf::from(Some(text).filter(|text| !text.is_empty())?);
+            Some(())
+        },
+    },
+    Entry {
+        name: "http-bind",
+        is_live: false,
+        expected: "an IP address",
+        get: |config| config.http_bind.to_string(),
+        set: |config, text| {
+            config.http_bind = text.parse().ok()?;
+            Some(())
+        },
+    },
+    Entry {
+        name: "http-port",
+        is_live: false,
+        expected: "'no', 'auto' or 0 to 65535",
+        get: |config| match config.http_port {
+            HttpPort::Off => "no".to_owned(),
+            HttpPort::Auto => "auto".to_owned(),
+            HttpPort::At(port) => port.to_string(),
+        },
+        set: |config, text| {
+            config.http_port = match text.to_ascii_lowercase().as_str() {
+                "no" => HttpPort::Off,
+                "auto" => HttpPort::Auto,
+                port => HttpPort::At(port.parse().ok()?),
+            };
             Some(())
         },
     },
@@ -502,7 +552,9 @@ impl Config {
 
     /// Returns an address for the network, where not everybody may be let in; `None` if there is none.
     pub(crate) fn guarded_address(&self) -> Option<IpAddr> {
-        let outside = self.bind.iter().copied().find(|address| !address.is_loopback());
+        let console = (self.http_port != HttpPort::Off).then_some(self.http_bind);
+        let all = self.bind.iter().copied().chain(console);
+        let outside = all.into_iter().find(|address| !address.is_loopback());
         outside.filter(|_| self.protected_mode)
     }
 
@@ -557,6 +609,9 @@ mod tests {
             ("tls-auth-clients", "maybe"),
             ("bind", ""),
             ("bind", "localhost"),
+            ("http-bind", ""),
+            ("http-port", "yes"),
+            ("http-port", "65536"),
             ("maxclients", "0"),
             ("protected-mode", "maybe"),
             ("timeout", "-1"),

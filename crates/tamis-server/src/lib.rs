@@ -16,6 +16,7 @@ mod durability;
 mod durable;
 mod gauge;
 mod host;
+mod http;
 pub mod keyspace;
 mod metrics;
 mod pattern;
@@ -27,7 +28,7 @@ mod tls;
 mod transaction;
 mod users;
 
-pub use config::{Config, ConfigError};
+pub use config::{Config, ConfigError, HttpPort};
 pub use durability::{DurabilityError, Sync};
 pub use server::{Server, ServerError, Stopper};
 pub use tls::{ClientCertificates, TlsError};

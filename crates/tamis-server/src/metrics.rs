@@ -14,7 +14,6 @@ use crate::stats::{Called, bound_nanos, now_millis};
 ///
 /// Looks at the last measurement of each key, and at a part of the bits of those filters that have metrics of their own.
 /// See [`filter_reports`].
-#[cfg_attr(not(test), expect(dead_code, reason = "what serves it is yet to come"))]
 pub(crate) fn text(shared: &Shared) -> String {
     let mut out = Exposition::default();
     of_server(&mut out, shared);

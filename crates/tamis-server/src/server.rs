@@ -18,10 +18,11 @@ use tokio::task::LocalSet;
 use tokio_rustls::rustls::ServerConfig;
 
 use crate::clients::{Clients, Greeted};
-use crate::config::Config;
+use crate::config::{Config, HttpPort};
 use crate::connection;
 use crate::durability::{DurabilityError, Record};
 use crate::durable::{self, Durable};
+use crate::http;
 use crate::keyspace::Keyspace;
 use crate::stats::{Stats, now_millis};
 use crate::tls::{self, TlsError};
@@ -49,6 +50,7 @@ pub struct Server {
     shared: Arc<Shared>,
     addresses: Vec<SocketAddr>,
     tls_addresses: Vec<SocketAddr>,
+    http_address: Option<SocketAddr>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -77,6 +79,13 @@ pub(crate) struct Shared {
 pub enum ServerError {
     /// It cannot listen on an address.
     Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        error: io::Error,
+    },
+    /// It cannot listen for the console.
+    ListenHttp {
         /// The address.
         address: SocketAddr,
         /// Why.
@@ -118,6 +127,12 @@ impl fmt::Display for ServerError {
             }
             ServerError::Listen { address, error } => {
                 write!(f, "cannot listen on {address}: {error}")
+            }
+            ServerError::ListenHttp { address, error } => {
+                write!(
+                    f,
+                    "cannot listen on {address} for the console: {error}; choose another --http-port"
+                )
             }
             ServerError::Unprotected { address } => write!(
                 f,
@@ -174,6 +189,8 @@ impl Server {
         };
         let (addresses, tls_addresses) = (addresses_of(&plain), addresses_of(&over_tls));
         let port = addresses.first().map_or(0, SocketAddr::port);
+        let http = http::listen(&config)?;
+        let http_address = http.as_ref().and_then(|it| it.local_addr().ok());
         let threads = match config.threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
@@ -195,7 +212,8 @@ impl Server {
             is_stopping: AtomicBool::new(false),
             stopped: Notify::new(),
         });
-        let mut server = Self { shared, addresses, tls_addresses, threads: Vec::new() };
+        let mut server =
+            Self { shared, addresses, tls_addresses, http_address, threads: Vec::new() };
         let mut doors = Vec::new();
         for number in 0..threads {
             let (door, arrivals) = mpsc::unbounded_channel();
@@ -208,6 +226,13 @@ impl Server {
         let listeners =
             plain.chain(over_tls.into_iter().map(|listener| (listener, true))).collect();
         server.spawn("tamis-door", move || admit(&shared, listeners, &doors))?;
+        if let Some(listener) = http {
+            let shared = server.shared.clone();
+            server.spawn("tamis-http", move || http::serve(&shared, listener))?;
+        } else if server.shared.config().http_port == HttpPort::Auto {
+            let port = HttpPort::USUAL;
+            tracing::warn!(port, "no console: its port is taken; choose another http-port");
+        }
         Ok(server)
     }
 
@@ -239,6 +264,12 @@ impl Server {
     #[must_use]
     pub fn tls_addresses(&self) -> &[SocketAddr] {
         &self.tls_addresses
+    }
+
+    /// Returns where the console is, if there is one.
+    #[must_use]
+    pub fn http_address(&self) -> Option<SocketAddr> {
+        self.http_address
     }
 
     #[cfg(test)]
@@ -337,7 +368,6 @@ impl Shared {
     }
 
     /// Returns the user who comes in with this password, if any does. The comparison takes a constant time.
-    #[allow(dead_code, reason = "asked by what is no connection of a client")]
     pub fn authenticate(&self, user: &[u8], password: &[u8]) -> Option<Arc<User>> {
         self.users.authenticate(user, password)
     }
@@ -427,7 +457,7 @@ fn memory_of_machine() -> Option<u64> {
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-fn runtime() -> tokio::runtime::Runtime {
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

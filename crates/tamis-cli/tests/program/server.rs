@@ -24,7 +24,7 @@ impl Program {
     /// Starts it in another environment.
     pub fn start_with(dir: &Path, arguments: &[&str], environment: &[(&str, &Path)]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
-            .args(["serve", "--port", "0", "--dir"])
+            .args(["serve", "--port", "0", "--http-port", "no", "--dir"])
             .arg(dir)
             .args(arguments)
             .envs(environment.iter().copied())

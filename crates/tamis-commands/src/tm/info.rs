@@ -14,7 +14,7 @@ use crate::words::Words;
 pub(crate) fn info(value: Option<&Value>, _: Words<'_>, env: &Env<'_>) -> Reply {
     let Some(value) = value else { return error(tm::NOT_FOUND) };
     match Facts::of(value, env.now_millis) {
-        Some(facts) => reply(facts, env.items_per_second),
+        Some(facts) => facts.to_reply(env.items_per_second),
         None if matches!(value, Value::Arriving(_)) => error(text::bf::ARRIVING),
         None => error(text::WRONG_TYPE),
     }
@@ -39,40 +39,44 @@ fn in_integers(items: f64) -> u64 {
     (items.round() as u64).min(i64::MAX as u64)
 }
 
-fn reply(facts: Facts, items_per_second: Option<f64>) -> Reply {
-    let integer = |n: u64| Reply::Integer(i64::try_from(n).unwrap_or(i64::MAX));
-    let or_null = |n: Option<u64>| n.map_or(Reply::Null, integer);
-    let forecast = facts.forecast(items_per_second);
-    // Of what has no capacity: by what it holds.
-    let items = facts.capacity.map_or(facts.items, |capacity| capacity as f64);
-    let bits_per_item = match items > 0.0 {
-        true => Reply::Double(facts.bytes as f64 * 8.0 / items),
-        false => Reply::Null,
-    };
-    let mut fields = vec![
-        ("kind", Reply::bulk(facts.kind)),
-        ("layout", Reply::bulk(facts.layout)),
-        ("items", integer(in_integers(facts.items))),
-        ("items_are", Reply::bulk(if facts.is_counted { "counted" } else { "estimated" })),
-        ("capacity", or_null(facts.capacity)),
-        ("rate_planned", Reply::Double(facts.rate_planned)),
-        ("rate_now", Reply::Double(facts.rate_now)),
-        ("fill", Reply::Double(facts.fill)),
-        ("headroom_items", or_null(facts.headroom_items)),
-        ("bytes", integer(facts.bytes)),
-        ("bits_per_item", bits_per_item),
-        ("over_rate", Reply::Bool(facts.is_over_rate)),
-        ("items_per_second", items_per_second.map_or(Reply::Null, Reply::Double)),
-        ("forecast", Reply::bulk(forecast.to_string())),
-        ("forecast_days", forecast.days().map_or(Reply::Null, Reply::Double)),
-    ];
-    if let Some((span, slices, refreshes)) = facts.window {
-        fields.push(match span {
-            Span::Millis(millis) => ("span_millis", integer(millis)),
-            Span::Items(items) => ("span_items", integer(items)),
-        });
-        fields.push(("slices", Reply::Integer(i64::from(slices))));
-        fields.push(("refreshes", Reply::Bool(refreshes)));
+impl Facts {
+    /// Returns all of it as `TM.INFO` replies, with the forecast at this rate of adds, in new items a second.
+    #[must_use]
+    pub fn to_reply(&self, items_per_second: Option<f64>) -> Reply {
+        let integer = |n: u64| Reply::Integer(i64::try_from(n).unwrap_or(i64::MAX));
+        let or_null = |n: Option<u64>| n.map_or(Reply::Null, integer);
+        let forecast = self.forecast(items_per_second);
+        // Of what has no capacity: by what it holds.
+        let items = self.capacity.map_or(self.items, |capacity| capacity as f64);
+        let bits_per_item = match items > 0.0 {
+            true => Reply::Double(self.bytes as f64 * 8.0 / items),
+            false => Reply::Null,
+        };
+        let mut fields = vec![
+            ("kind", Reply::bulk(self.kind)),
+            ("layout", Reply::bulk(self.layout.as_str())),
+            ("items", integer(in_integers(self.items))),
+            ("items_are", Reply::bulk(if self.is_counted { "counted" } else { "estimated" })),
+            ("capacity", or_null(self.capacity)),
+            ("rate_planned", Reply::Double(self.rate_planned)),
+            ("rate_now", Reply::Double(self.rate_now)),
+            ("fill", Reply::Double(self.fill)),
+            ("headroom_items", or_null(self.headroom_items)),
+            ("bytes", integer(self.bytes)),
+            ("bits_per_item", bits_per_item),
+            ("over_rate", Reply::Bool(self.is_over_rate)),
+            ("items_per_second", items_per_second.map_or(Reply::Null, Reply::Double)),
+            ("forecast", Reply::bulk(forecast.to_string())),
+            ("forecast_days", forecast.days().map_or(Reply::Null, Reply::Double)),
+        ];
+        if let Some((span, slices, refreshes)) = self.window {
+            fields.push(match span {
+                Span::Millis(millis) => ("span_millis", integer(millis)),
+                Span::Items(items) => ("span_items", integer(items)),
+            });
+            fields.push(("slices", Reply::Integer(i64::from(slices))));
+            fields.push(("refreshes", Reply::Bool(refreshes)));
+        }
+        Reply::Map(fields.into_iter().map(|(name, value)| (Reply::simple(name), value)).collect())
     }
-    Reply::Map(fields.into_iter().map(|(name, value)| (Reply::simple(name), value)).collect())
 }

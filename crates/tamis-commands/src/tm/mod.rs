@@ -17,4 +17,5 @@ pub(crate) use info::{info, items_of};
 pub(crate) use insert::{add, add_each, insert_filter};
 pub use merge::merge;
 pub(crate) use plan::plan;
+pub use plan::{PlanCurve, plan_curves};
 pub(crate) use reserve::reserve;

@@ -4,6 +4,7 @@ use tamis::{Kind, Plan};
 use tamis_resp::Reply;
 
 use super::options::{KINDS, Options, Question};
+use crate::curve::{RatePoint, plan_curve};
 use crate::run::{Env, error};
 use crate::text::tm;
 use crate::words::Words;
@@ -54,4 +55,38 @@ fn row(plan: &Plan, default: Kind) -> Reply {
         ("why", Reply::bulk(why)),
     ];
     Reply::Map(fields.map(|(name, value)| (Reply::simple(name), value)).into())
+}
+
+/// The rate of a kind of filter as it fills.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanCurve {
+    /// The name of the kind.
+    pub kind: &'static str,
+    /// Whether it is the kind that is taken unless another is asked for.
+    pub is_usual: bool,
+    /// From no items to half as many again as planned; none of kinds that keep their rate whatever comes.
+    pub points: Vec<RatePoint>,
+}
+
+/// Returns the curves of all kinds that `TM.PLAN` shows, each of about `points` points.
+///
+/// # Examples
+///
+/// ```
+/// let curves = tamis_commands::plan_curves(1000, 0.01, 4);
+/// let curve = &curves[0];
+/// assert_eq!((curve.kind, curve.is_usual, curve.points[0]), ("split-block", true, (0, 0.0)));
+/// assert!(curve.points.len() == 4 && curve.points[3].1 > 0.01);
+/// ```
+#[must_use]
+pub fn plan_curves(items: u64, rate: f64, points: u64) -> Vec<PlanCurve> {
+    let usual = default_kind(Question::Memory { items, rate });
+    let plans = KINDS.into_iter().filter_map(|kind| Plan::for_kind(kind, items, rate).ok());
+    plans
+        .map(|plan| PlanCurve {
+            kind: plan.kind().name(),
+            is_usual: plan.kind() == usual,
+            points: plan_curve(&plan, points),
+        })
+        .collect()
 }

@@ -90,7 +90,6 @@ impl User {
 
     /// Tells whether a command of the table may run if it is about allowed keys; by a name such as `info` or
     /// `config|get`.
-    #[allow(dead_code, reason = "asked by what is no connection of a client")]
     pub fn may_run(&self, name: &str) -> bool {
         Action::find(name.as_bytes()).is_some_and(|action| {
             std::iter::once(&self.permissions).chain(&self.selectors).any(|it| it.allows(action))

@@ -1,0 +1,138 @@
+//! What the rate of a filter becomes as it fills.
+
+use tamis::{AnyFilter, Filter as _, Plan, RedisBloom, RedisCuckoo};
+
+use crate::facts::{FINGERPRINTS, slots_of_redis_cuckoo};
+use crate::value::Value;
+
+/// A number of items, and the rate expected with so many.
+pub type RatePoint = (u64, f64);
+
+/// How far past its capacity the curve of a filter goes that refuses nothing.
+const PAST_CAPACITY: f64 = 1.5;
+
+impl Value {
+    /// Returns the rate expected at `points` numbers of items from none on, evenly: to the capacity of what is
+    /// refused there, half as far again of what is not. Empty for what keeps its rate whatever comes.
+    #[must_use]
+    pub fn rate_curve(&self, points: u64) -> Vec<RatePoint> {
+        match self {
+            Value::Bytes(_) | Value::Arriving(_) => Vec::new(),
+            Value::Bloom(filter) => match filter.reserved_plan() {
+                Some(plan) => curve(filter.reserved_items(), points, |items| plan.rate_at(items)),
+                None => Vec::new(),
+            },
+            Value::RedisBloom(filter) => {
+                curve(filter.capacity(), points, |items| redis_bloom_rate(filter, items))
+            }
+            Value::RedisCuckoo(filter) => {
+                let slots = slots_of_redis_cuckoo(filter);
+                curve(slots, points, |items| redis_cuckoo_rate(filter, items, slots))
+            }
+            Value::Filter(file) => match &file.filter {
+                AnyFilter::Growing(_) => Vec::new(),
+                filter => plan_curve(filter.plan(), points),
+            },
+        }
+    }
+}
+
+/// Returns the rate expected of a plan at `points` numbers of items, as [`Value::rate_curve`] does of a filter.
+pub(crate) fn plan_curve(plan: &Plan, points: u64) -> Vec<RatePoint> {
+    if plan.kind().grows() {
+        return Vec::new();
+    }
+    // A table refuses items when it is full, and cannot be past its capacity by much.
+    let most = match plan.kind() {
+        tamis::Kind::Cuckoo => plan.items_at(1.0).max(plan.items()),
+        _ => (plan.items() as f64 * PAST_CAPACITY) as u64,
+    };
+    curve(most, points, |items| plan.rate_at(items))
+}
+
+fn curve(most: u64, points: u64, rate_at: impl Fn(u64) -> f64) -> Vec<RatePoint> {
+    let steps = points.saturating_sub(1).clamp(1, most.max(1));
+    (0..=steps)
+        .map(|step| {
+            let items = (u128::from(most) * u128::from(step) / u128::from(steps)) as u64;
+            (items, rate_at(items))
+        })
+        .collect()
+}
+
+/// The rate of a scaling Bloom filter with its layers filled one after the other.
+fn redis_bloom_rate(filter: &RedisBloom, items: u64) -> f64 {
+    let mut left = items;
+    let mut all_no = 1.0;
+    for layer in filter.layers() {
+        let held = left.min(layer.capacity);
+        left -= held;
+        let draws = held as f64 * f64::from(layer.probes);
+        let fill = -(-draws / layer.bits as f64).exp_m1();
+        all_no *= 1.0 - fill.powi(layer.probes as i32);
+    }
+    1.0 - all_no
+}
+
+fn redis_cuckoo_rate(filter: &RedisCuckoo, items: u64, slots: u64) -> f64 {
+    let compared = 2.0 * f64::from(filter.bucket_size()) * filter.sub_filters() as f64;
+    1.0 - (1.0 - 1.0 / FINGERPRINTS).powf(compared * items as f64 / slots as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_resp::Protocol;
+
+    use super::*;
+    use crate::run::{Env, Run};
+    use crate::settings::Settings;
+    use crate::table::find;
+
+    fn made(line: &str) -> Value {
+        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        let settings = Settings::default();
+        let env = Env {
+            settings: &settings,
+            protocol: Protocol::Resp3,
+            now_millis: 1,
+            items_per_second: None,
+        };
+        let Run::Write(run) = find(words[0]).unwrap().run else { panic!() };
+        let mut value = None;
+        run(&mut value, &words, &env);
+        value.unwrap()
+    }
+
+    #[test]
+    fn curves_rise_to_the_target_at_capacity() {
+        for line in [
+            "BF.RESERVE k 0.01 10000 NONSCALING",
+            "TM.RESERVE k KIND classic ITEMS 10000 RATE 0.01",
+            "TM.RESERVE k KIND split-block ITEMS 10000 RATE 0.01",
+            "TM.RESERVE k KIND counting ITEMS 10000 RATE 0.01",
+            "TM.RESERVE k KIND cuckoo ITEMS 10000 RATE 0.01",
+            "CF.RESERVE k 10000",
+        ] {
+            let value = made(line);
+            let curve = value.rate_curve(31);
+            assert_eq!((curve.len(), curve[0]), (31, (0, 0.0)), "{line}");
+            assert!(curve.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1), "{line}: {curve:?}");
+            let at_capacity = curve.iter().find(|point| point.0 >= 10_000).unwrap().1;
+            assert!((0.005..0.03).contains(&at_capacity), "{line}: {at_capacity}");
+        }
+    }
+
+    #[test]
+    fn what_grows_keeps_its_rate_and_has_no_curve() {
+        for line in ["TM.RESERVE k KIND growing ITEMS 10 RATE 0.01", "BF.ADD k a"] {
+            let value = made(line);
+            assert!(value.rate_curve(9).is_empty(), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_smallest_filters_have_curves() {
+        let value = made("BF.RESERVE k 0.5 1 NONSCALING");
+        assert_eq!(value.rate_curve(50).len(), 2);
+    }
+}

@@ -1,0 +1,34 @@
+// When a filter will be over its target, in words.
+
+import { duration } from "./numbers.js";
+import { mark } from "./page.js";
+import { t } from "./words.js";
+
+const SOON_DAYS = 7;
+
+/** Marks a filter that needs somebody to look at it soon; null if none does. */
+export function warning(filter) {
+  if (filter.over_rate) return mark("bad", t("mark.over"));
+  const isSoon = filter.days_until_over !== null && filter.days_until_over < SOON_DAYS;
+  return isSoon ? mark("warn", t(refuses(filter) ? "mark.full" : "mark.soon")) : null;
+}
+
+/** Kinds that refuse items at the end of their room, and so are never over their target. */
+function refuses(filter) {
+  return filter.kind === "cuckoo" || filter.kind === "rediscuckoo" || filter.kind === "expandable";
+}
+
+/** Says it in a word or two, and in a sentence. */
+export function forecast(filter) {
+  const both = (name, values) => ({ short: t(`${name}.short`, values), long: t(name, values) });
+  if (filter.over_rate) return both("forecast.over");
+  if (filter.days_until_over !== null) {
+    const time = duration(filter.days_until_over * 86_400);
+    return refuses(filter)
+      ? { short: t("forecast.in.full", { time }), long: t("forecast.full", { time }) }
+      : { short: t("forecast.in", { time }), long: t("forecast.days", { time }) };
+  }
+  if (filter.headroom_items === null) return both(filter.kind === "window" ? "forecast.forgets" : "forecast.grows");
+  if (filter.adds_per_second === null) return { short: t("forecast.unknown"), long: t("forecast.unknown") };
+  return both("forecast.still");
+}

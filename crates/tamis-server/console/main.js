@@ -1,0 +1,96 @@
+// The frame: which view is open, asking for numbers again and again, and whether the server answers.
+
+import { filterPage } from "./filter.js";
+import { clock } from "./numbers.js";
+import { overview } from "./overview.js";
+import { h } from "./page.js";
+import { language, setLanguage, setTheme, theme } from "./settings.js";
+import { sizing } from "./sizing.js";
+import { t } from "./words.js";
+
+const PERIOD_MILLIS = 2000;
+
+const root = document.getElementById("view");
+const status = document.getElementById("status");
+let view = null;
+let goneSince = null;
+let hasAnswered = false;
+
+/** Opens the view that the address says. */
+function open() {
+  const [name, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
+  const opened = { filter: () => filterPage(root, rest[0] ?? ""), sizing: () => sizing(root, rest.map(decoded)) };
+  document.documentElement.lang = language() === "zh" ? "zh-CN" : "en";
+  drawHead(name);
+  hasAnswered = false;
+  view = (opened[name] ?? (() => overview(root)))();
+  refresh();
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function drawHead(name) {
+  const link = (address, text, isHere) => h("a", { href: address, "aria-current": isHere ? "page" : null }, text);
+  const option = (value, text, chosen) => h("option", { value, selected: value === chosen }, text);
+  const languages = h("select", { id: "language", "aria-label": t("nav.language"), onchange: () => { setLanguage(languages.value); open(); document.getElementById("language").focus(); } },
+    option("en", "English", language()), option("zh", "中文", language()));
+  const themes = h("select", { id: "theme", "aria-label": t("nav.theme"), onchange: () => setTheme(themes.value) },
+    ["system", "light", "dark"].map((value) => option(value, t(`theme.${value}`), theme())));
+  document.getElementById("head").replaceChildren(
+    h("a", { class: "name", href: "#/" }, "Tamis"),
+    h("nav", {}, link("#/", t("nav.filters"), name !== "sizing"), link("#/sizing", t("nav.sizing"), name === "sizing")),
+    h("span", { class: "switches" }, languages, themes),
+  );
+}
+
+async function refresh() {
+  const asked = view;
+  try {
+    await asked.refresh();
+    if (asked !== view) return;
+    [goneSince, hasAnswered] = [null, true];
+    say("");
+  } catch (error) {
+    if (asked !== view) return;
+    if (error.status !== undefined && error.status < 500) {
+      say(t("refused", { text: error.message }));
+      return;
+    }
+    goneSince ??= Date.now();
+    say(t(hasAnswered ? "gone" : "gone.first", { time: clock(goneSince) }));
+  }
+}
+
+function say(text) {
+  document.body.classList.toggle("gone", text !== "");
+  if (status.textContent !== text) status.textContent = text;
+  status.hidden = text === "";
+}
+
+async function keep() {
+  for (;;) {
+    await new Promise((resolve) => setTimeout(resolve, PERIOD_MILLIS));
+    // Nobody looks: nothing is asked.
+    if (!document.hidden) await refresh();
+  }
+}
+
+let width = innerWidth;
+addEventListener("resize", () => {
+  if (width === innerWidth) return;
+  width = innerWidth;
+  view?.resized?.();
+});
+addEventListener("hashchange", () => {
+  open();
+  root.focus({ preventScroll: true });
+  scrollTo(0, 0);
+});
+open();
+keep();

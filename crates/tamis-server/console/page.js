@@ -1,0 +1,112 @@
+// Pieces of the page. Text goes in as text, never as markup: keys may be anything.
+
+import { count } from "./numbers.js";
+import { t } from "./words.js";
+
+/** Makes an element: attributes by name, `on…` as listeners, children as nodes or text. */
+export function h(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "value") element.value = value;
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+/** A mark of a word and a sign, so that colour is not all there is. */
+export function mark(kind, text) {
+  const sign = { bad: "▲", warn: "●", good: "✓" }[kind];
+  return h("span", { class: `mark ${kind}` }, h("span", { "aria-hidden": "true" }, sign), ` ${text}`);
+}
+
+/** How full a layer is, in [0, 1] and above; null of one that takes any number. */
+export function fillOf(layer) {
+  return layer.capacity ? layer.items / layer.capacity : null;
+}
+
+/** A bar of one layer of a filter. */
+export function bar(layer, filter) {
+  const fill = fillOf(layer);
+  const text =
+    fill === null
+      ? t("layer.open", { items: count(layer.items) })
+      : t("layer.of", { items: count(layer.items), capacity: count(layer.capacity), percent: percent(fill) });
+  const inner = h("span", { class: "bar-fill" });
+  inner.style.width = fill === null ? "100%" : `${Math.min(fill, 1) * 100}%`;
+  // What grows is right to be full, layer after layer.
+  const isNear = fill > 0.9 && filter.headroom_items !== null;
+  const kind = fill === null ? "open" : filter.over_rate ? "bad" : isNear ? "warn" : "";
+  return h("span", { class: `bar ${kind}`, role: "img", "aria-label": text, title: text }, inner);
+}
+
+/** Writes a share as people do. */
+export function percent(share) {
+  if (share > 0 && share < 0.01) return "<1 %";
+  return `${Math.floor(share * 100)} %`;
+}
+
+/** Lines to type, with a button that copies them. */
+export function command(line) {
+  const code = h("code", {}, line);
+  const button = h("button", { type: "button", class: "copy", onclick: () => copy(line, code, button) }, t("copy"));
+  return h("div", { class: "command" }, code, button);
+}
+
+async function copy(line, code, button) {
+  try {
+    await navigator.clipboard.writeText(line);
+    button.textContent = t("copied");
+    setTimeout(() => (button.textContent = t("copy")), 1500);
+  } catch {
+    // Not allowed here: it is selected, to be copied by hand.
+    getSelection().selectAllChildren(code);
+  }
+}
+
+/** Where a filter's page is. */
+export function filterAddress(keyEncoded) {
+  return `#/filter/${keyEncoded}`;
+}
+
+/** Returns the bytes of a key that is percent-encoded. */
+function decode(keyEncoded) {
+  const bytes = [];
+  for (let at = 0; at < keyEncoded.length; at++) {
+    if (keyEncoded[at] === "%") {
+      bytes.push(parseInt(keyEncoded.slice(at + 1, at + 3), 16));
+      at += 2;
+    } else {
+      bytes.push(keyEncoded.charCodeAt(at));
+    }
+  }
+  return bytes;
+}
+
+/**
+ * Writes a line for a shell: words as they are, and keys, given as { key: percent-encoded }, so that neither the shell
+ * nor redis-cli reads anything else into them.
+ */
+export function typed(port, ...words) {
+  const isPlain = (bytes) => bytes.length > 0 && bytes.every((b) => /[A-Za-z0-9_:.,@/+-]/.test(String.fromCharCode(b))) && bytes[0] !== 45;
+  const keys = words.filter((word) => word.key !== undefined).map((word) => decode(word.key));
+  const isQuoted = !keys.every(isPlain);
+  const shown = words.map((word) => {
+    if (word.key === undefined) return word;
+    const bytes = decode(word.key);
+    if (!isQuoted) return String.fromCharCode(...bytes);
+    const escaped = bytes.map((b) => {
+      const c = String.fromCharCode(b);
+      return /[A-Za-z0-9 _:.,@/+=-]/.test(c) ? c : `\\x${b.toString(16).padStart(2, "0")}`;
+    });
+    return `'"${escaped.join("")}"'`;
+  });
+  return [program(port), ...(isQuoted ? ["--quoted-input"] : []), ...shown].join(" ");
+}
+
+/** How the program is called that speaks to the server. */
+export function program(port) {
+  return port === 6379 ? "redis-cli" : `redis-cli -p ${port}`;
+}

@@ -1,0 +1,115 @@
+// Sizing: what filters of each kind take for so many items at such a rate.
+
+import { lineChart } from "./chart.js";
+import { bytes, count, rate, readCount, readRate } from "./numbers.js";
+import { command, h, mark, program } from "./page.js";
+import { ask } from "./server.js";
+import { has, t } from "./words.js";
+
+const COLUMNS = ["kind", "memory", "bits", "probes", "lines", "what"];
+
+/** Opens the view in an element, with what was asked before; returns what brings it up to date. */
+export function sizing(root, [items = "1000000", asked = "0.01"]) {
+  const itemsBox = h("input", { id: "items", value: items, inputmode: "text", autocomplete: "off", oninput: () => later() });
+  const rateBox = h("input", { id: "rate", value: asked, inputmode: "text", autocomplete: "off", oninput: () => later() });
+  const problem = h("p", { class: "problem", role: "alert", hidden: true });
+  const field = (box, name) => h("label", { for: box.id }, h("span", {}, t(`sizing.${name}`)), box, h("small", { class: "muted" }, t(`sizing.${name}.hint`)));
+  const form = h("form", { class: "form", onsubmit: (event) => event.preventDefault() }, field(itemsBox, "items"), field(rateBox, "rate"));
+  const caption = h("caption");
+  const body = h("tbody");
+  const heads = COLUMNS.map((name) => h("th", { scope: "col", class: `p-${name}` }, t(`sizing.${name}`)));
+  const table = h("table", { class: "plans" }, caption, h("thead", {}, h("tr", {}, heads)), body);
+  const chart = h("div", { class: "chart-box", id: "chart-sizing" });
+  const lines = h("div");
+  const results = h("div", { hidden: true },
+    h("section", { class: "scroll" }, table),
+    h("div", { class: "cards" },
+      h("section", { class: "card" }, h("h2", {}, t("sizing.curve")), chart, h("p", { class: "muted" }, t("sizing.curve.note"))),
+      h("section", { class: "card" }, h("h2", {}, t("sizing.commands")), lines)));
+  root.replaceChildren(h("h1", {}, t("sizing.title")), form, problem, results);
+  let [plans, question, waiting] = [null, null, null];
+
+  function later() {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => refresh().catch((error) => say(error.message)), 200);
+  }
+
+  function say(text) {
+    problem.textContent = text;
+    problem.hidden = text === "";
+    if (text !== "") results.hidden = true;
+  }
+
+  async function refresh() {
+    const [n, p] = [readCount(itemsBox.value), readRate(rateBox.value)];
+    itemsBox.setAttribute("aria-invalid", String(n === null));
+    rateBox.setAttribute("aria-invalid", String(p === null));
+    if (n === null) return say(t("sizing.bad.items"));
+    if (p === null) return say(t("sizing.bad.rate"));
+    if (question?.n === n && question?.p === p) {
+      // The answer is the same for ever; asked again it only tells that the server is there.
+      say("");
+      results.hidden = false;
+      return;
+    }
+    try {
+      const told = await ask("plan", { items: n, rate: p });
+      if (n !== readCount(itemsBox.value) || p !== readRate(rateBox.value)) return;
+      [plans, question] = [told.plans, { n, p, port: told.port }];
+    } catch (error) {
+      if (error.status !== 400) throw error;
+      question = null;
+      return say(t("refused", { text: error.message }));
+    }
+    history.replaceState(null, "", `#/sizing/${encodeURIComponent(itemsBox.value)}/${encodeURIComponent(rateBox.value)}`);
+    say("");
+    results.hidden = false;
+    draw();
+  }
+
+  function draw() {
+    const { n, p } = question;
+    caption.textContent = t("sizing.caption", { items: count(n), rate: rate(p) });
+    body.replaceChildren(...plans.map((plan) => {
+      const about = `kind.${plan.kind}`;
+      const name = plan.is_usual ? [plan.kind, " ", mark("good", t("sizing.usual"))] : plan.kind;
+      const cells = [name, bytes(plan.bytes), plan.bits_per_item.toFixed(2), plan.probes, plan.cache_lines, has(about) ? t(about) : plan.why];
+      return h("tr", { class: plan.is_usual ? "usual" : "" }, COLUMNS.map((column, i) => h("td", { class: `p-${column}`, "data-label": t(`sizing.${column}`) }, cells[i])));
+    }));
+    drawChart();
+    const usual = plans.find((plan) => plan.is_usual) ?? plans[0];
+    const others = plans.filter((plan) => plan !== usual);
+    const line = (words) => command(`${program(question.port)} ${words}`);
+    lines.replaceChildren(
+      h("p", {}, t("sizing.bf")),
+      line(`BF.RESERVE seen ${p} ${n}`),
+      ...[usual, ...others].flatMap((plan) => {
+        const window = plan.kind === "window" ? " WINDOW 3600000" : "";
+        const told = [t("sizing.tm", { kind: plan.kind }), window ? ` ${t("sizing.window")}` : ""];
+        return [h("p", {}, told), line(`TM.RESERVE seen KIND ${plan.kind}${window} ITEMS ${n} RATE ${p}`)];
+      }),
+    );
+  }
+
+  function drawChart() {
+    const drawn = plans.filter((plan) => plan.rate_curve?.length > 1);
+    const { n, p } = question;
+    lineChart(chart, {
+      title: t("sizing.curve"),
+      x: { label: t("chart.items"), unit: t("chart.items"), format: count, isCount: true, from: 0, to: n * 1.5 },
+      y: { label: t("chart.rate"), format: rate, from: p / 1000, to: Math.min(p * 30, 1), isLog: true },
+      lines: drawn.map((plan) => ({ name: plan.kind, points: plan.rate_curve.filter((point) => point[1] >= p / 1000) })),
+      levels: [{ y: p, name: t("chart.target", { rate: rate(p) }) }, { x: n, name: t("chart.capacity", { n: count(n) }) }],
+    });
+  }
+
+  return {
+    refresh: async () => {
+      const known = question;
+      await refresh();
+      // What needs no answer still shows whether the server is there.
+      if (known && known === question) await ask("plan", { items: 1, rate: 0.5 });
+    },
+    resized: () => question && drawChart(),
+  };
+}

@@ -1,0 +1,214 @@
+//! The numbers behind the page, as JSON. Never bits, never items.
+
+use std::borrow::Cow;
+use std::sync::atomic::Ordering;
+
+use hyper::StatusCode;
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode, percent_encode};
+use serde_json::{Value as Json, json};
+use tamis_commands::{Env, RatePoint, Run, find, plan_curves};
+use tamis_resp::{Protocol, Reply};
+
+use super::Console;
+use super::answer::{self, Refusal};
+use super::report::{CURVE_POINTS, FilterReport, MAX_REPORTS};
+use crate::pattern::matches;
+use crate::server::Shared;
+use crate::stats::now_millis;
+use crate::users::User;
+
+/// Filters in an answer unless asked otherwise.
+const USUAL_FILTERS: usize = 100;
+
+/// `/api/overview.json`
+pub(super) fn overview(console: &Console) -> Json {
+    let shared = &console.shared;
+    let (config, now) = (shared.config(), now_millis());
+    let totals = console.reports.totals();
+    let log = shared.durable.as_ref().map(|durable| {
+        json!({
+            "error": durable.log.failed(),
+            "bytes": durable.log_bytes(),
+            "is_saving": durable.is_saving(),
+            "saved_millis": durable.last_save_millis.load(Ordering::Relaxed),
+        })
+    });
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "now_millis": now,
+        "started_millis": shared.started_millis,
+        "port": shared.port(),
+        "commands": shared.stats.commands.load(Ordering::Relaxed),
+        "commands_per_second": console.history.commands_per_second(),
+        "memory_bytes": shared.keyspace.memory_bytes(),
+        "max_memory_bytes": config.max_memory_bytes,
+        "clients": shared.clients.len(),
+        "max_clients": config.max_clients,
+        "keys": totals.keys,
+        "filters": totals.filters,
+        "over_rate": totals.over_rate,
+        "looked_millis": totals.millis,
+        "log": log,
+        "history": console.history.to_json(),
+    })
+}
+
+/// `/api/filters.json?limit=…&match=…`
+pub(super) fn filters(console: &Console, user: &User, query: &str) -> Result<Json, Refusal> {
+    let limit = match number(query, "limit")? {
+        Some(limit) => usize::try_from(limit).unwrap_or(usize::MAX).min(MAX_REPORTS),
+        None => USUAL_FILTERS,
+    };
+    let pattern = parameter(query, "match").unwrap_or(Cow::Borrowed(b"*"));
+    let (reports, matching) =
+        console.reports.worst(limit, |key| matches(&pattern, key) && may_see(user, key));
+    let totals = console.reports.totals();
+    Ok(json!({
+        "filters": reports.iter().map(filter_json).collect::<Vec<_>>(),
+        "matching": matching,
+        "total": totals.filters,
+        "looked_millis": totals.millis,
+        "now_millis": now_millis(),
+    }))
+}
+
+/// `/api/filter.json?key=…`
+pub(super) fn filter(console: &Console, user: &User, query: &str) -> Result<Json, Refusal> {
+    let key =
+        parameter(query, "key").ok_or_else(|| bad("say which key: ?key=, percent-encoded"))?;
+    if !may_see(user, &key) {
+        return Err(answer::not_allowed("tm.info"));
+    }
+    let Some((report, curve)) = console.reports.of_key(&console.shared, &key) else {
+        return Err((StatusCode::NOT_FOUND, "there is no filter of this key".to_owned()));
+    };
+    let mut told = filter_json(&report);
+    let samples = console.reports.samples(&key);
+    told["now_millis"] = json!(now_millis());
+    told["port"] = json!(console.shared.port());
+    told["rate_curve"] = curve_json(&curve);
+    told["samples"] = samples.iter().map(|it| json!([it.millis, it.items, it.rate])).collect();
+    Ok(told)
+}
+
+/// `/api/plan.json?items=…&rate=…`, or two of `items`, `rate` and `memory`: what `TM.PLAN` answers, with curves.
+pub(super) fn plan(shared: &Shared, query: &str) -> Result<Json, Refusal> {
+    let mut words = vec![Cow::Borrowed(&b"TM.PLAN"[..])];
+    for name in ["items", "rate", "memory"] {
+        if let Some(value) = parameter(query, name) {
+            words.extend([Cow::Owned(name.to_ascii_uppercase().into_bytes()), value]);
+        }
+    }
+    let words: Vec<&[u8]> = words.iter().map(AsRef::as_ref).collect();
+    let config = shared.config();
+    let env = Env {
+        settings: &config.filters,
+        protocol: Protocol::Resp3,
+        now_millis: now_millis(),
+        items_per_second: None,
+    };
+    let Run::Answer(run) = find(b"TM.PLAN").expect("a row of the table").run else {
+        unreachable!("it is about no key")
+    };
+    let mut plans = match run(&words, &env) {
+        Reply::Array(plans) => plans.iter().map(reply_json).collect::<Vec<_>>(),
+        Reply::Error(text) => return Err(bad(text.strip_prefix("ERR ").unwrap_or(&text))),
+        _ => return Err(bad("there is no plan")),
+    };
+    let first = plans.first().map(|plan| (plan["items"].as_u64(), plan["rate"].as_f64()));
+    if let Some((Some(items), Some(rate))) = first {
+        let curves = plan_curves(items, rate, CURVE_POINTS);
+        for plan in &mut plans {
+            let Some(curve) = curves.iter().find(|curve| plan["kind"] == curve.kind) else {
+                continue;
+            };
+            plan["is_usual"] = json!(curve.is_usual);
+            plan["rate_curve"] = curve_json(&curve.points);
+        }
+    }
+    Ok(json!({ "plans": plans, "port": shared.port() }))
+}
+
+/// Tells whether a user may know of a filter.
+fn may_see(user: &User, key: &[u8]) -> bool {
+    user.check(find(b"TM.INFO").expect("a row of the table"), &[b"TM.INFO", key]).is_ok()
+}
+
+fn bad(text: &str) -> Refusal {
+    (StatusCode::BAD_REQUEST, text.to_owned())
+}
+
+fn curve_json(curve: &[RatePoint]) -> Json {
+    curve.iter().map(|(items, rate)| json!([items, rate])).collect()
+}
+
+/// What a report says: all that `TM.INFO` does, by its names, and the rest.
+fn filter_json(report: &FilterReport) -> Json {
+    let facts = &report.facts;
+    let mut told = reply_json(&facts.to_reply(report.adds_per_second));
+    let layer = |items: f64, capacity| json!({ "items": items.round(), "capacity": capacity });
+    // What has no parts is one.
+    let layers: Json = match facts.layers.is_empty() {
+        true => json!([layer(facts.items, facts.capacity)]),
+        false => facts.layers.iter().map(|it| layer(it.items as f64, it.capacity)).collect(),
+    };
+    told["key"] = json!(String::from_utf8_lossy(&report.key));
+    told["key_encoded"] = json!(percent_encode(&report.key, NON_ALPHANUMERIC).to_string());
+    told["layers"] = layers;
+    told["adds_per_second"] = json!(report.adds_per_second);
+    told["days_until_over"] = json!(report.days_until_over);
+    told
+}
+
+fn reply_json(reply: &Reply) -> Json {
+    match reply {
+        Reply::Integer(n) => json!(n),
+        Reply::Double(n) => json!(n),
+        Reply::Bool(is_so) => json!(is_so),
+        Reply::Simple(text) => json!(text),
+        Reply::Bulk(bytes) => json!(String::from_utf8_lossy(bytes)),
+        Reply::Array(all) => all.iter().map(reply_json).collect(),
+        Reply::Map(pairs) => {
+            let named = pairs.iter().filter_map(|(name, value)| match name {
+                Reply::Simple(name) => Some((name.to_string(), reply_json(value))),
+                _ => None,
+            });
+            Json::Object(named.collect())
+        }
+        _ => Json::Null,
+    }
+}
+
+/// Returns the bytes of a parameter, decoded; of several of one name the first.
+fn parameter<'a>(query: &'a str, name: &str) -> Option<Cow<'a, [u8]>> {
+    let pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+    let (_, value) = pairs.into_iter().find(|(found, _)| *found == name)?;
+    Some(percent_decode(value.as_bytes()).into())
+}
+
+fn number(query: &str, name: &str) -> Result<Option<u64>, Refusal> {
+    let Some(value) = parameter(query, name) else { return Ok(None) };
+    let number = str::from_utf8(&value).ok().and_then(|text| text.parse().ok());
+    number.map(Some).ok_or_else(|| bad(&format!("{name} takes a number")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_bytes() {
+        let query = "limit=5&key=%ff%00a+b%2&key=second&match&=x&&a%3db=c";
+        assert_eq!(parameter(query, "key").as_deref(), Some(&b"\xff\0a+b%2"[..]));
+        assert_eq!(parameter(query, "match").as_deref(), Some(&b""[..]));
+        assert_eq!(parameter(query, "none"), None);
+        assert_eq!(number(query, "limit"), Ok(Some(5)));
+        assert_eq!(number("limit=-1", "limit").unwrap_err().0, StatusCode::BAD_REQUEST);
+    }
+
+    #[test]
+    fn numbers_that_json_has_not_are_null() {
+        assert_eq!(reply_json(&Reply::Double(f64::INFINITY)), Json::Null);
+        assert_eq!(reply_json(&Reply::Double(f64::NAN)), Json::Null);
+    }
+}

@@ -1,0 +1,216 @@
+//! The HTTP port: the console's page, the numbers behind it, `/metrics` and `/healthz`.
+//!
+//! ```text
+//! socket ──▶ request ──▶ may it enter? ──▶ route ──▶ page (embedded)
+//!            hyper       guard.rs                    numbers as JSON (api.rs) from reports and history
+//! ```
+//!
+//! All of it runs on one thread of its own, takes nothing from the threads that answer commands but short shared locks,
+//! and changes nothing: only `GET` and `HEAD` are answered.
+
+mod answer;
+mod api;
+mod assets;
+mod guard;
+mod history;
+mod report;
+
+use std::cell::Cell;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::task::LocalSet;
+
+use crate::config::{Config, HttpPort};
+use crate::server::{ServerError, Shared, runtime};
+use history::History;
+use report::Reports;
+
+/// Connections at a time; browsers take six.
+const MAX_CONNECTIONS: usize = 64;
+
+/// The longest head of a request.
+const MAX_HEAD_BYTES: usize = 16 << 10;
+
+/// Time for the head of a request, and between two of one connection.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// No connection lasts longer, so that whoever reads nothing does not keep one for ever.
+const MAX_CONNECTION: Duration = Duration::from_secs(300);
+
+/// Time for a connection to end by itself.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What all requests share, on the one thread.
+struct Console {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    history: History,
+    reports: Reports,
+    connections: Cell<usize>,
+}
+
+/// Opens the port that the options say; `None` if they say none, or leave it open and it is taken.
+pub(crate) fn listen(config: &Config) -> Result<Option<TcpListener>, ServerError> {
+    let (port, must_be) = match config.http_port {
+        HttpPort::Off => return Ok(None),
+        HttpPort::Auto => (HttpPort::USUAL, false),
+        HttpPort::At(port) => (port, true),
+    };
+    let address = SocketAddr::new(config.http_bind, port);
+    match open(address) {
+        Ok(listener) => Ok(Some(listener)),
+        Err(error) if !must_be && error.kind() == io::ErrorKind::AddrInUse => Ok(None),
+        Err(error) => Err(ServerError::ListenHttp { address, error }),
+    }
+}
+
+fn open(address: SocketAddr) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Answers requests until the server ends.
+pub(crate) fn serve(shared: &Arc<Shared>, listener: TcpListener) {
+    let local = LocalSet::new();
+    local.block_on(&runtime(), async {
+        let bound = listener.local_addr();
+        let (address, listener) = match (bound, tokio::net::TcpListener::from_std(listener)) {
+            (Ok(address), Ok(listener)) => (address, listener),
+            (Err(error), _) | (_, Err(error)) => {
+                tracing::error!(%error, "no console");
+                return;
+            }
+        };
+        let console = Rc::new(Console {
+            shared: shared.clone(),
+            address,
+            history: History::default(),
+            reports: Reports::default(),
+            connections: Cell::new(0),
+        });
+        let (sampling, reporting, accepting) = (console.clone(), console.clone(), console.clone());
+        tokio::task::spawn_local(async move { sampling.history.keep(&sampling.shared).await });
+        tokio::task::spawn_local(async move { reporting.reports.keep(&reporting.shared).await });
+        tokio::select! {
+            () = accept(&accepting, &listener) => {}
+            () = shared.stopping() => {}
+        }
+    });
+}
+
+async fn accept(console: &Rc<Console>, listener: &tokio::net::TcpListener) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let console = console.clone();
+                console.connections.set(console.connections.get() + 1);
+                tokio::task::spawn_local(async move {
+                    connection(&console, stream).await;
+                    console.connections.set(console.connections.get() - 1);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection of the console");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+async fn connection(console: &Rc<Console>, mut stream: TcpStream) {
+    if console.connections.get() > MAX_CONNECTIONS {
+        let text =
+            b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        _ = tokio::time::timeout(GRACE, stream.write_all(text)).await;
+        return;
+    }
+    _ = stream.set_nodelay(true);
+    let service = service_fn(|request| {
+        let console = console.clone();
+        async move { answer_to(&console, &request).await }
+    });
+    let mut serving = std::pin::pin!(
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIMEOUT)
+            .max_buf_size(MAX_HEAD_BYTES)
+            .max_headers(64)
+            .serve_connection(TokioIo::new(stream), service)
+    );
+    let ended = tokio::select! {
+        ended = serving.as_mut() => ended,
+        () = tokio::time::sleep(MAX_CONNECTION) => {
+            serving.as_mut().graceful_shutdown();
+            tokio::time::timeout(GRACE, serving).await.unwrap_or(Ok(()))
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection of the console broke");
+    }
+}
+
+type Answer = Response<Full<Bytes>>;
+
+async fn answer_to(console: &Console, request: &Request<Incoming>) -> Result<Answer, hyper::Error> {
+    let refusal = guard::refuse(console, request);
+    let answer = refusal.unwrap_or_else(|| route(console, request));
+    if answer.status() == StatusCode::UNAUTHORIZED {
+        // Whoever guesses passwords waits.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Ok(answer)
+}
+
+fn route(console: &Console, request: &Request<Incoming>) -> Answer {
+    let path = request.uri().path();
+    if path == "/healthz" {
+        return health(&console.shared);
+    }
+    let Some(user) = guard::user_of(&console.shared, request.headers()) else {
+        return guard::ask_who();
+    };
+    if let Some(asset) = assets::find(path) {
+        return answer::asset(asset, request.headers());
+    }
+    // Each tells what a command does, to those who may run that.
+    let needed = match path {
+        "/metrics" | "/api/overview.json" => "info",
+        "/api/filters.json" | "/api/filter.json" => "tm.info",
+        "/api/plan.json" => "tm.plan",
+        _ => return answer::error(StatusCode::NOT_FOUND, "there is no such page: begin at /"),
+    };
+    if !user.may_run(needed) {
+        return answer::of(Err(answer::not_allowed(needed)));
+    }
+    let query = request.uri().query().unwrap_or_default();
+    match path {
+        "/metrics" => answer::metrics(crate::metrics::text(&console.shared)),
+        "/api/overview.json" => answer::json(StatusCode::OK, &api::overview(console)),
+        "/api/filters.json" => answer::of(api::filters(console, &user, query)),
+        "/api/filter.json" => answer::of(api::filter(console, &user, query)),
+        _ => answer::of(api::plan(&console.shared, query)),
+    }
+}
+
+fn health(shared: &Shared) -> Answer {
+    match shared.log_failure() {
+        None => answer::text(StatusCode::OK, "ok\n".to_owned()),
+        Some(error) => answer::text(
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("the log cannot be written: {error}\n"),
+        ),
+    }
+}

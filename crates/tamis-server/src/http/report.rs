@@ -1,0 +1,309 @@
+//! What each filter is like, and when it will be over its target: looked at again and again, in small steps.
+//!
+//! A look at a filter may read all of its bits. The keys are gone through part by part, with twenty times as long a pause
+//! after each step as it took, so that no more than a twentieth of one core goes into it, however many filters there are;
+//! and the lock of one filter is held for a look at that one only. The worst filters are kept with what they held before.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use tamis_commands::{Facts, Forecast, RatePoint, Value};
+
+use crate::server::Shared;
+use crate::stats::now_millis;
+
+/// What is told of a filter.
+#[derive(Clone, Debug)]
+pub(super) struct FilterReport {
+    pub key: Box<[u8]>,
+    looked_millis: u64,
+    pub facts: Facts,
+    /// `None` until two looks are some seconds apart.
+    pub adds_per_second: Option<f64>,
+    pub days_until_over: Option<f64>,
+}
+
+/// What a filter held at a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    pub millis: u64,
+    pub items: f64,
+    pub rate: f64,
+}
+
+/// The reports of a round through all keys.
+#[derive(Default)]
+pub(super) struct Reports {
+    worst: RefCell<Vec<FilterReport>>,
+    totals: Cell<Totals>,
+    samples: RefCell<HashMap<Box<[u8]>, Samples>>,
+    /// When somebody last asked.
+    asked: Cell<Option<Instant>>,
+}
+
+/// Sums over all filters.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Totals {
+    pub keys: u64,
+    pub filters: u64,
+    pub over_rate: u64,
+    /// When the round ended.
+    pub millis: u64,
+}
+
+/// Filters whose reports and samples are kept.
+pub(super) const MAX_REPORTS: usize = 1000;
+
+/// Samples of one filter.
+const MAX_SAMPLES: usize = 240;
+
+/// Time from one round to the next, with somebody looking and without.
+const PERIODS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(30)];
+
+/// How long somebody counts as looking.
+const LOOKING: Duration = Duration::from_secs(15);
+
+/// Time between two pauses of a round.
+const STEP: Duration = Duration::from_millis(2);
+
+/// The pause after a step, in lengths of it.
+const PAUSE: u32 = 20;
+
+/// The present rate of adds is that of so long.
+const RECENT_MILLIS: u64 = 600_000;
+
+impl FilterReport {
+    /// Looks at a value, of which there were so many new items a second of late; `None` if it is no filter.
+    fn of(
+        key: &[u8],
+        value: &Value,
+        items_per_second: Option<f64>,
+        now_millis: u64,
+    ) -> Option<Self> {
+        let facts = Facts::at_a_glance(value, now_millis)?;
+        Some(Self {
+            key: key.into(),
+            looked_millis: now_millis,
+            adds_per_second: items_per_second,
+            days_until_over: None,
+            facts,
+        })
+    }
+
+    /// Adds the time to come; as long as the keyspace has not measured the adds, by the samples.
+    fn forecast(&mut self, samples: Option<&Samples>) {
+        if self.adds_per_second.is_none() {
+            self.adds_per_second = samples.and_then(Samples::adds_per_second);
+        }
+        self.days_until_over = match self.facts.forecast(self.adds_per_second) {
+            Forecast::OverInDays(days) | Forecast::FullInDays(days) => Some(days),
+            _ => None,
+        };
+    }
+
+    /// Worst first: over the target, then soonest to be, then nearest to it.
+    fn cmp_worst(&self, other: &Self) -> Ordering {
+        let days = |it: &Self| it.days_until_over.unwrap_or(f64::INFINITY);
+        let nearness = |it: &Self| {
+            if it.facts.rate_planned > 0.0 {
+                it.facts.rate_now / it.facts.rate_planned
+            } else {
+                0.0
+            }
+        };
+        let by_over = other.facts.is_over_rate.cmp(&self.facts.is_over_rate);
+        by_over
+            .then_with(|| days(self).total_cmp(&days(other)))
+            .then_with(|| nearness(other).total_cmp(&nearness(self)))
+            .then_with(|| self.key.cmp(&other.key))
+    }
+}
+
+impl Reports {
+    /// Goes through all filters again and again.
+    pub async fn keep(&self, shared: &Shared) {
+        loop {
+            let began = Instant::now();
+            self.go_round(shared).await;
+            loop {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                let is_looking = self.asked.get().is_some_and(|asked| asked.elapsed() < LOOKING);
+                if began.elapsed() >= PERIODS[usize::from(!is_looking)] {
+                    break;
+                }
+            }
+        }
+    }
+
+    async fn go_round(&self, shared: &Shared) {
+        let mut found: Vec<FilterReport> = Vec::new();
+        let mut totals = Totals::default();
+        let mut step = Instant::now();
+        for part in 0..shared.keyspace.parts() {
+            self.look_at(shared, part, &mut found, &mut totals);
+            if found.len() > 2 * MAX_REPORTS {
+                found.sort_by(FilterReport::cmp_worst);
+                found.truncate(MAX_REPORTS);
+            }
+            let worked = step.elapsed();
+            if worked > STEP {
+                tokio::time::sleep(worked * PAUSE).await;
+                step = Instant::now();
+            }
+        }
+        totals.millis = now_millis();
+        found.sort_by(FilterReport::cmp_worst);
+        found.truncate(MAX_REPORTS);
+        self.sample(&mut found);
+        self.totals.set(totals);
+        *self.worst.borrow_mut() = found;
+    }
+
+    /// Looks at the filters of one part of the keys.
+    fn look_at(
+        &self,
+        shared: &Shared,
+        part: usize,
+        found: &mut Vec<FilterReport>,
+        totals: &mut Totals,
+    ) {
+        let now = now_millis();
+        let samples = self.samples.borrow();
+        for entry in shared.keyspace.entries(part) {
+            shared.keyspace.shared().read_measured(&entry.key, now, |value, items_per_second| {
+                let Some(value) = value else { return };
+                totals.keys += 1;
+                let report = FilterReport::of(&entry.key, value, items_per_second, now);
+                if let Some(mut report) = report {
+                    totals.filters += 1;
+                    totals.over_rate += u64::from(report.facts.is_over_rate);
+                    report.forecast(samples.get(&entry.key));
+                    found.push(report);
+                }
+            });
+        }
+    }
+
+    /// Notes what the filters hold now, and forgets those that are not among them.
+    fn sample(&self, found: &mut [FilterReport]) {
+        let mut samples = self.samples.borrow_mut();
+        let mut kept = HashMap::with_capacity(found.len());
+        for report in found {
+            let mut of_filter = samples.remove(&report.key).unwrap_or_default();
+            let millis = report.looked_millis;
+            of_filter.push(Sample {
+                millis,
+                items: report.facts.items,
+                rate: report.facts.rate_now,
+            });
+            report.forecast(Some(&of_filter));
+            kept.insert(report.key.clone(), of_filter);
+        }
+        *samples = kept;
+    }
+
+    pub fn totals(&self) -> Totals {
+        self.asked.set(Some(Instant::now()));
+        self.totals.get()
+    }
+
+    /// Returns the worst filters whose keys `is_asked`, worst first, and how many of those that are known there are.
+    pub fn worst(
+        &self,
+        limit: usize,
+        is_asked: impl Fn(&[u8]) -> bool,
+    ) -> (Vec<FilterReport>, usize) {
+        self.asked.set(Some(Instant::now()));
+        let worst = self.worst.borrow();
+        let asked: Vec<&FilterReport> = worst.iter().filter(|it| is_asked(&it.key)).collect();
+        (asked.iter().take(limit).map(|&it| it.clone()).collect(), asked.len())
+    }
+
+    /// Looks at one filter now; with its curve of rates.
+    pub fn of_key(&self, shared: &Shared, key: &[u8]) -> Option<(FilterReport, Vec<RatePoint>)> {
+        self.asked.set(Some(Instant::now()));
+        let now = now_millis();
+        shared.keyspace.shared().read_measured(key, now, |value, items_per_second| {
+            let value = value?;
+            let mut report = FilterReport::of(key, value, items_per_second, now)?;
+            report.forecast(self.samples.borrow().get(key));
+            Some((report, value.rate_curve(CURVE_POINTS)))
+        })
+    }
+
+    /// Returns what a filter held, oldest first.
+    pub fn samples(&self, key: &[u8]) -> Vec<Sample> {
+        self.samples.borrow().get(key).map(|samples| samples.0.clone()).unwrap_or_default()
+    }
+}
+
+/// Points of a curve.
+pub(super) const CURVE_POINTS: u64 = 61;
+
+/// What a filter held, oldest first: all of its time as long as it is known, the longer ago the sparser.
+#[derive(Default)]
+struct Samples(Vec<Sample>);
+
+impl Samples {
+    fn push(&mut self, sample: Sample) {
+        if self.0.last().is_some_and(|last| last.millis >= sample.millis) {
+            return;
+        }
+        // The newest one moves along until it is far enough from the one before it.
+        if let [.., before, last] = self.0.as_slice() {
+            let least = (sample.millis - self.0[0].millis) / MAX_SAMPLES as u64;
+            if last.millis.saturating_sub(before.millis) < least {
+                self.0.pop();
+            }
+        }
+        self.0.push(sample);
+        if self.0.len() > MAX_SAMPLES {
+            // Every other one of the older half.
+            let mut at = 0;
+            self.0.retain(|_| {
+                at += 1;
+                at > MAX_SAMPLES / 2 || at % 2 == 1
+            });
+        }
+    }
+
+    fn adds_per_second(&self) -> Option<f64> {
+        let last = self.0.last()?;
+        let since = last.millis.saturating_sub(RECENT_MILLIS);
+        let first = self.0.iter().find(|sample| sample.millis >= since)?;
+        let millis = last.millis.saturating_sub(first.millis);
+        (millis >= 1500).then(|| (last.items - first.items).max(0.0) * 1000.0 / millis as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_bounded_and_span_all_time() {
+        let mut samples = Samples::default();
+        for second in 0..100_000_u64 {
+            let sample = Sample { millis: second * 2000, items: second as f64 * 10.0, rate: 0.0 };
+            samples.push(sample);
+            assert!(samples.0.len() <= MAX_SAMPLES);
+        }
+        let (first, last) = (samples.0[0], samples.0[samples.0.len() - 1]);
+        assert_eq!((first.millis, last.millis), (0, 199_998_000));
+        assert!(samples.0.is_sorted_by(|a, b| a.millis < b.millis) && samples.0.len() > 60);
+        let adds = samples.adds_per_second().unwrap();
+        assert!((adds - 5.0).abs() < 1e-9, "{adds}");
+    }
+
+    #[test]
+    fn one_sample_says_nothing_of_the_time_to_come() {
+        let mut samples = Samples::default();
+        assert_eq!(samples.adds_per_second(), None);
+        samples.push(Sample { millis: 1, items: 5.0, rate: 0.0 });
+        assert_eq!(samples.adds_per_second(), None);
+        samples.push(Sample { millis: 5001, items: 1.0, rate: 0.0 });
+        assert_eq!(samples.adds_per_second(), Some(0.0));
+    }
+}

@@ -1,0 +1,442 @@
+//! The HTTP port: what it answers, and what it refuses.
+
+#[path = "../../../tests/exchanges/client.rs"]
+mod client;
+
+#[path = "../../../tests/exchanges/http.rs"]
+mod http;
+
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use client::Client;
+use http::{Answer, get, get_with, send};
+use serde_json::Value as Json;
+use tamis_resp::Reply;
+use tamis_server::{Config, HttpPort, Server, ServerError};
+
+fn config() -> Config {
+    Config {
+        port: 0,
+        http_port: HttpPort::At(0),
+        threads: 1,
+        append_only: false,
+        ..Config::default()
+    }
+}
+
+fn start(config: Config) -> (Server, SocketAddr) {
+    let server = Server::start(config).unwrap();
+    let address = server.http_address().unwrap();
+    (server, address)
+}
+
+fn json(answer: &Answer) -> Json {
+    assert!(answer.head.contains("content-type: application/json"), "{}", answer.head);
+    serde_json::from_str(&answer.body).unwrap_or_else(|error| panic!("{error}: {}", answer.body))
+}
+
+/// Asks until the answer is as expected.
+fn until(address: SocketAddr, path: &str, is_so: impl Fn(&Json) -> bool) -> Json {
+    let began = Instant::now();
+    loop {
+        let told = json(&get(address, path));
+        if is_so(&told) {
+            return told;
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "{path}: {told}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn there_is_no_console_unless_asked_for() {
+    let server = Server::start(Config { http_port: HttpPort::Off, ..config() }).unwrap();
+    assert_eq!(server.http_address(), None);
+}
+
+#[test]
+fn every_answer_lets_a_browser_do_no_more_than_it_must() {
+    let (_server, address) = start(config());
+    for (path, status, kind) in [
+        ("/", 200, "text/html; charset=utf-8"),
+        ("/console/main.js", 200, "text/javascript; charset=utf-8"),
+        ("/console/style.css?x=1", 200, "text/css; charset=utf-8"),
+        ("/healthz", 200, "text/plain; charset=utf-8"),
+        ("/metrics", 200, "text/plain; version=0.0.4; charset=utf-8"),
+        ("/api/overview.json", 200, "application/json"),
+        ("/api/filters.json", 200, "application/json"),
+        ("/api/plan.json?items=1000&rate=0.01", 200, "application/json"),
+        ("/api/plan.json", 400, "application/json"),
+        ("/api/filter.json", 400, "application/json"),
+        ("/api/filter.json?key=none", 404, "application/json"),
+        ("/none", 404, "application/json"),
+        ("/console/", 404, "application/json"),
+        ("/console/../Cargo.toml", 404, "application/json"),
+        ("/console/%2e%2e/index.html", 404, "application/json"),
+        ("//", 404, "application/json"),
+        ("/api/overview.json/", 404, "application/json"),
+    ] {
+        let answer = get(address, path);
+        assert_eq!(answer.status, status, "{path}: {}", answer.body);
+        for line in [
+            &format!("content-type: {kind}"),
+            "content-security-policy: default-src 'self'",
+            "x-content-type-options: nosniff",
+            "referrer-policy: no-referrer",
+            "x-frame-options: deny",
+        ] {
+            assert!(answer.head.contains(line), "{path}: {line}: {}", answer.head);
+        }
+        let cache = if kind.starts_with("text/") && answer.head.contains("etag:") {
+            "cache-control: no-cache"
+        } else {
+            "cache-control: no-store"
+        };
+        assert!(answer.head.contains(cache), "{path}: {}", answer.head);
+        if status >= 400 {
+            let told = json(&answer);
+            let text = told["error"].as_str().unwrap();
+            assert!(!text.is_empty() && !text.contains('\n'), "{path}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_browser_that_has_a_file_is_told_so() {
+    let (_server, address) = start(config());
+    let first = get(address, "/console/main.js");
+    let tag = first.head.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap().to_owned();
+    for (known, status, is_empty) in
+        [(&*tag, 304, true), ("\"other\"", 200, false), (&format!("\"a\", {tag}"), 304, true)]
+    {
+        let line = format!("If-None-Match: {known}\r\n");
+        let answer = get_with(address, "/console/main.js", &line);
+        assert_eq!((answer.status, answer.body.is_empty()), (status, is_empty), "{known}");
+        assert!(answer.head.contains(&tag));
+    }
+}
+
+#[test]
+fn only_reading_is_answered() {
+    let (_server, address) = start(config());
+    for method in ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "FLUSHALL"] {
+        let request =
+            format!("{method} / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let answer = send(address, request.as_bytes()).unwrap();
+        assert_eq!(answer.status, 405, "{method}");
+        assert!(answer.head.contains("allow: get, head"));
+    }
+    let head = send(address, b"HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    let head = head.unwrap();
+    assert!(head.status == 200 && head.body.is_empty() && head.head.contains("content-length: "));
+    for body in [
+        "Content-Length: 5\r\n\r\nhello",
+        "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+    ] {
+        let request = format!("GET / HTTP/1.1\r\nHost: localhost\r\n{body}");
+        let answer = send(address, request.as_bytes()).unwrap();
+        assert_eq!(answer.status, 413);
+        assert!(answer.head.contains("connection: close"));
+    }
+}
+
+#[test]
+fn a_name_that_leads_here_from_elsewhere_is_refused() {
+    let (_server, address) = start(config());
+    for (host, status) in [
+        ("localhost", 200),
+        ("LOCALHOST:1", 200),
+        (&*address.to_string(), 200),
+        ("[::1]:8379", 200),
+        ("evil.example", 421),
+        ("localhost.evil.example", 421),
+        ("127.0.0.1.evil.example", 421),
+        ("192.168.0.1", 421),
+        ("", 421),
+    ] {
+        for path in ["/", "/healthz", "/metrics", "/api/overview.json"] {
+            let answer = get_with(address, path, &format!("Host: {host}\r\n"));
+            assert_eq!(answer.status, status, "{host} {path}");
+        }
+    }
+    let twice = "Host: localhost\r\nHost: evil.example\r\n";
+    assert_eq!(get_with(address, "/", twice).status, 421);
+    let without = send(address, b"GET / HTTP/1.0\r\n\r\n").unwrap();
+    assert_eq!(without.status, 421);
+    assert_eq!(get(address, "http://evil.example/").status, 421);
+    assert_eq!(get(address, "http://localhost/").status, 200);
+}
+
+#[test]
+fn a_password_is_asked_for_by_all_but_health() {
+    let (server, address) = start(Config { password: "s:ecret".to_owned(), ..config() });
+    for path in
+        ["/", "/console/main.js", "/metrics", "/api/overview.json", "/api/filters.json", "/x"]
+    {
+        let answer = get(address, path);
+        assert_eq!(answer.status, 401, "{path}");
+        assert!(answer.head.contains("www-authenticate: basic realm="), "{}", answer.head);
+        assert!(!answer.body.contains("s:ecret"));
+    }
+    assert_eq!(get(address, "/healthz").status, 200);
+    for (credentials, status) in [
+        ("ZGVmYXVsdDpzOmVjcmV0", 200), // default:s:ecret
+        ("ZGVmYXVsdDpzOmVjcmU=", 401), // default:s:ecre
+        ("OnM6ZWNyZXQ=", 401),         // :s:ecret
+        ("c29tZW9uZTpzOmVjcmV0", 401), // someone:s:ecret
+        ("ZGVmYXVsdA==", 401),         // default
+        ("!!!!", 401),
+        ("", 401),
+    ] {
+        let line = format!("Authorization: Basic {credentials}\r\n");
+        assert_eq!(get_with(address, "/api/overview.json", &line).status, status, "{credentials}");
+    }
+    // A password that is set while the server runs counts from then on.
+    let mut client = Client::connect(server.addresses()[0]);
+    assert_eq!(client.say(&["AUTH", "s:ecret"]), Reply::ok());
+    client.say(&["CONFIG", "SET", "requirepass", "other"]);
+    let line = "Authorization: Basic ZGVmYXVsdDpzOmVjcmV0\r\n";
+    assert_eq!(get_with(address, "/", line).status, 401);
+}
+
+#[test]
+fn users_see_what_they_may_ask_for() {
+    let (server, address) = start(config());
+    let mut client = Client::connect(server.addresses()[0]);
+    for key in ["seen:a", "other"] {
+        client.say(&["TM.RESERVE", key, "KIND", "classic", "ITEMS", "100", "RATE", "0.01"]);
+    }
+    client.say(&["ACL", "SETUSER", "asks", "on", ">secret", "~seen:*", "+tm.info"]);
+    client.say(&["ACL", "SETUSER", "off", ">secret", "~*", "+@all"]);
+    let as_user = |credentials: &str, path: &str| {
+        get_with(address, path, &format!("Authorization: Basic {credentials}\r\n"))
+    };
+    let asks = "YXNrczpzZWNyZXQ="; // asks:secret
+    until(address, "/api/filters.json", |told| told["matching"] == 2);
+    let told = json(&as_user(asks, "/api/filters.json"));
+    assert_eq!((&told["matching"], &told["filters"][0]["key"]), (&1.into(), &"seen:a".into()));
+    for (path, status) in [
+        ("/", 200),
+        ("/healthz", 200),
+        ("/api/filter.json?key=seen:a", 200),
+        ("/api/filter.json?key=other", 403),
+        ("/api/filter.json?key=none", 403),
+        ("/api/overview.json", 403),
+        ("/api/plan.json?items=1&rate=0.1", 403),
+        ("/metrics", 403),
+    ] {
+        assert_eq!(as_user(asks, path).status, status, "{path}");
+    }
+    assert_eq!(as_user("b2ZmOnNlY3JldA==", "/").status, 401); // off:secret
+    assert_eq!(as_user("YXNrczpzZWNyZVQ=", "/").status, 401); // asks:secreT
+    assert_eq!(get(address, "/metrics").status, 200);
+    client.say(&["ACL", "SETUSER", "default", "resetpass", ">other"]);
+    assert_eq!(get(address, "/").status, 401);
+}
+
+#[test]
+fn off_loopback_it_needs_a_password() {
+    let open = Config { http_bind: [0, 0, 0, 0].into(), ..config() };
+    for http_port in [HttpPort::At(0), HttpPort::Auto] {
+        let refused = Server::start(Config { http_port, ..open.clone() });
+        assert!(matches!(refused, Err(ServerError::Unprotected { .. })), "{http_port:?}");
+    }
+    let (server, address) = start(Config { password: "secret".to_owned(), ..open });
+    let local = SocketAddr::from(([127, 0, 0, 1], address.port()));
+    let line = "Host: tamis.example\r\nAuthorization: Basic ZGVmYXVsdDpzZWNyZXQ=\r\n";
+    assert_eq!(get_with(local, "/", line).status, 200);
+    let mut client = Client::connect(server.addresses()[0]);
+    client.say(&["AUTH", "secret"]);
+    assert!(matches!(client.say(&["CONFIG", "SET", "requirepass", ""]), Reply::Error(_)));
+}
+
+#[test]
+fn a_port_that_is_taken_is_an_error_if_it_was_asked_for() {
+    let (_server, address) = start(config());
+    let taken = Config { http_port: HttpPort::At(address.port()), ..config() };
+    let error = Server::start(taken).unwrap_err().to_string();
+    assert!(error.contains("--http-port") && !error.contains('\n'), "{error}");
+}
+
+#[test]
+fn hostile_heads_end_the_connection_and_nothing_else() {
+    let (_server, address) = start(config());
+    let long = "x".repeat(100_000);
+    let many: String = (0..1000).map(|i| format!("X-{i}: 1\r\n")).collect();
+    for (request, statuses) in [
+        (format!("GET /{long} HTTP/1.1\r\nHost: localhost\r\n\r\n"), &[414, 431, 400][..]),
+        (format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {long}\r\n\r\n"), &[431, 400]),
+        (format!("GET / HTTP/1.1\r\nHost: localhost\r\n{many}\r\n"), &[431, 400]),
+        ("\0\u{1}\u{2}\r\n\r\n".to_owned(), &[400]),
+        ("*1\r\n$4\r\nPING\r\n".to_owned(), &[400]),
+        ("GET / HTTP/9.9\r\n\r\n".to_owned(), &[400, 505]),
+        ("GET  / HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned(), &[400]),
+    ] {
+        if let Some(answer) = send(address, request.as_bytes()) {
+            assert!(statuses.contains(&answer.status), "{}: {:.40}", answer.status, request);
+        }
+    }
+    assert_eq!(get(address, "/healthz").status, 200);
+}
+
+#[test]
+fn connections_are_limited_and_come_free_again() {
+    let (_server, address) = start(config());
+    let idle: Vec<TcpStream> = (0..64).map(|_| TcpStream::connect(address).unwrap()).collect();
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(get(address, "/healthz").status, 503);
+    drop(idle);
+    let began = Instant::now();
+    while get(address, "/healthz").status != 200 {
+        assert!(began.elapsed() < Duration::from_secs(10));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn keys_of_any_bytes_are_told_exactly() {
+    let (server, address) = start(config());
+    let mut client = Client::connect(server.addresses()[0]);
+    let key = b"<script>\xff\0\n\"&=%+ \xe4\xb8\xad";
+    client.say(&[&b"BF.RESERVE"[..], key, b"0.01", b"1000"]);
+    client.say(&[&b"BF.MADD"[..], key, b"a", b"b"]);
+    client.say(&["SET", "text", "no filter"]);
+    let encoded: String = key.iter().map(|byte| format!("%{byte:02x}")).collect();
+    let told = json(&get(address, &format!("/api/filter.json?key={encoded}")));
+    assert_eq!((&told["kind"], &told["items"]), (&Json::from("expandable"), &Json::from(2)));
+    assert_eq!(told["key"], String::from_utf8_lossy(key).as_ref());
+    let again = told["key_encoded"].as_str().unwrap();
+    assert!(again.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'%'), "{again}");
+    let back = json(&get(address, &format!("/api/filter.json?key={again}")));
+    assert_eq!(back["key"], told["key"]);
+    assert_eq!(told["layers"].as_array().unwrap().len(), 1);
+    assert_eq!(told["rate_curve"].as_array().unwrap().len(), 61);
+    assert_eq!(get(address, "/api/filter.json?key=text").status, 404);
+    let list = until(address, "/api/filters.json", |told| told["total"] == 1);
+    assert_eq!(list["filters"][0]["key_encoded"].as_str(), Some(again));
+}
+
+#[test]
+fn filters_come_worst_first_and_by_pattern() {
+    let (server, address) = start(config());
+    let mut client = Client::connect(server.addresses()[0]);
+    for (key, items) in [("a:empty", 0), ("a:half", 50), ("b:over", 300), ("b:nearly", 95)] {
+        client.say(&["TM.RESERVE", key, "KIND", "classic", "ITEMS", "100", "RATE", "0.01"]);
+        for item in 0..items {
+            client.say(&["TM.ADD", key, &item.to_string()]);
+        }
+    }
+    let keys = |told: &Json| -> Vec<String> {
+        let filters = told["filters"].as_array().unwrap();
+        filters.iter().map(|it| it["key"].as_str().unwrap().to_owned()).collect()
+    };
+    let is_settled = |told: &Json| keys(told) == ["b:over", "b:nearly", "a:half", "a:empty"];
+    let told = until(address, "/api/filters.json", is_settled);
+    assert_eq!(told["filters"][0]["over_rate"], true);
+    assert_eq!(told["filters"][1]["over_rate"], false);
+    assert!(told["filters"][0].get("bits").is_none());
+    for (query, expected) in [
+        ("?match=b:*", &["b:over", "b:nearly"][..]),
+        ("?match=%62%3a*&limit=1", &["b:over"]),
+        ("?limit=0", &[]),
+        ("?match=", &[]),
+        ("?limit=99999999999", &["b:over", "b:nearly", "a:half", "a:empty"]),
+        ("?match=*%2a*%2a*%2a*%2a*x", &[]),
+    ] {
+        let told = json(&get(address, &format!("/api/filters.json{query}")));
+        assert_eq!(keys(&told), expected, "{query}");
+    }
+    for query in ["?limit=-1", "?limit=", "?limit=x", "?limit=%ff"] {
+        assert_eq!(get(address, &format!("/api/filters.json{query}")).status, 400, "{query}");
+    }
+    let overview = json(&get(address, "/api/overview.json"));
+    assert_eq!((&overview["filters"], &overview["over_rate"]), (&4.into(), &1.into()));
+    assert_eq!(overview["log"], Json::Null);
+}
+
+#[test]
+fn plans_are_those_of_the_command() {
+    let (server, address) = start(config());
+    let mut client = Client::connect(server.addresses()[0]);
+    client.say(&["HELLO", "3"]);
+    let told = json(&get(address, "/api/plan.json?items=1000000&rate=0.01"));
+    let plans = told["plans"].as_array().unwrap();
+    let Reply::Array(rows) = client.say(&["TM.PLAN", "ITEMS", "1000000", "RATE", "0.01"]) else {
+        panic!()
+    };
+    assert_eq!((plans.len(), plans.len()), (rows.len(), 6));
+    for (plan, row) in plans.iter().zip(rows) {
+        let Reply::Map(fields) = row else { panic!() };
+        let bytes = fields.iter().find(|field| field.0 == Reply::simple("bytes")).unwrap();
+        assert_eq!(Reply::Integer(plan["bytes"].as_i64().unwrap()), bytes.1);
+    }
+    assert_eq!(plans.iter().filter(|plan| plan["is_usual"] == true).count(), 1);
+    for query in [
+        "items=0&rate=0.01",
+        "items=1&rate=2",
+        "items=1&rate=nan",
+        "items=-5&rate=0.1",
+        "items=99999999999999999999&rate=0.01",
+        "items=9000000000000000000&rate=1e-300",
+        "items=10",
+        "rate=%00",
+        "items=1&rate=0.1&memory=5",
+    ] {
+        let answer = get(address, &format!("/api/plan.json?{query}"));
+        assert_eq!(answer.status, 400, "{query}: {}", answer.body);
+        assert!(json(&answer)["error"].is_string());
+    }
+    for query in ["items=1&rate=0.99", "items=1&rate=1e-300", "items=9223372036854775807&rate=0.5"]
+    {
+        let answer = get(address, &format!("/api/plan.json?{query}"));
+        assert!(matches!(answer.status, 200 | 400), "{query}");
+    }
+}
+
+#[test]
+fn the_time_until_over_target_is_told() {
+    let (server, address) = start(config());
+    let mut client = Client::connect(server.addresses()[0]);
+    client.say(&["TM.RESERVE", "k", "KIND", "classic", "ITEMS", "1000000", "RATE", "0.01"]);
+    let mut item = 0;
+    let began = Instant::now();
+    loop {
+        for _ in 0..50 {
+            item += 1;
+            client.say(&["TM.ADD", "k", &item.to_string()]);
+        }
+        let told = json(&get(address, "/api/filter.json?key=k"));
+        if let Some(days) = told["days_until_over"].as_f64() {
+            let adds = told["adds_per_second"].as_f64().unwrap();
+            let expected = told["headroom_items"].as_f64().unwrap() / adds / 86_400.0;
+            assert!(adds > 10.0 && (days / expected - 1.0).abs() < 0.01, "{told}");
+            assert!(told["samples"].as_array().unwrap().len() >= 2);
+            break;
+        }
+        assert!(began.elapsed() < Duration::from_secs(30), "{told}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn metrics_count_what_happens() {
+    let (server, address) = start(config());
+    let mut client = Client::connect(server.addresses()[0]);
+    client.say(&["BF.ADD", "k", "a"]);
+    let answer = get(address, "/metrics");
+    assert!(answer.body.contains("\ntamis_connected_clients 1\n"), "{}", answer.body);
+    assert!(answer.body.ends_with('\n'));
+}
+
+#[test]
+fn the_server_ends_while_a_page_is_open() {
+    let (server, address) = start(config());
+    let _idle = TcpStream::connect(address).unwrap();
+    get(address, "/");
+    let began = Instant::now();
+    server.stop();
+    server.wait().unwrap();
+    assert!(began.elapsed() < Duration::from_secs(8));
+    assert!(TcpStream::connect(address).is_err());
+}
