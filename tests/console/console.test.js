@@ -12,8 +12,8 @@ import { items, say, startServer } from "./server.js";
 
 const root = resolve(import.meta.dirname, "../..");
 const program = resolve(process.env.TAMIS ?? join(root, "target/debug/tamis"));
-const pictures = resolve(process.env.PICTURES ?? join(root, "target/console/pictures"));
-const modules = resolve(process.env.MODULES ?? join(root, "target/console"));
+const pictures = resolve(process.env.PICTURES ?? join(root, "target/tests/console/pictures"));
+const modules = resolve(process.env.MODULES ?? join(root, "target/tests/console"));
 const { chromium } = createRequire(join(modules, "package.json"))("playwright-core");
 
 const HOSTILE = "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">";

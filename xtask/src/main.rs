@@ -3,10 +3,12 @@
 
 mod args;
 mod bench;
+mod clients;
 mod console;
 mod fuzz;
 mod r#gen;
 mod links;
+mod npm;
 mod setup;
 mod soak;
 mod steps;

@@ -5,7 +5,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::{Outcome, console};
+use crate::{Outcome, clients, console};
 
 /// Installs what is missing.
 pub fn run() -> Outcome {
@@ -22,6 +22,7 @@ pub fn run() -> Outcome {
         debian_package("g++")?;
     }
     console::install();
+    clients::install();
     Ok(())
 }
 

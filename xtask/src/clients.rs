@@ -1,0 +1,157 @@
+//! The server among the programs that it is made for: redis-py, node-redis, ioredis, and Debian's redis-cli and redis-benchmark.
+//!
+//! What cannot be installed is left out with a word.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::setup::{debian_package, works};
+use crate::steps::Steps;
+use crate::{Outcome, npm, root};
+
+const TESTS: &str = "tests/clients";
+
+/// Installs what can be.
+pub fn install() {
+    for (what, installed) in
+        [("redis-py", python().map(drop)), ("node-redis", node()), ("redis-cli", debian())]
+    {
+        if let Err(why) = installed {
+            println!("{what} will not be tried: {why}");
+        }
+    }
+}
+
+/// Lets each of them speak to the release program.
+pub fn test(steps: &mut Steps) -> Outcome {
+    let program = root().join("target/release/tamis");
+    match python() {
+        Ok(python) => {
+            let mut command = Command::new(python);
+            command.arg("tests/clients/redis_py.py").arg(&program).current_dir(root());
+            steps.run("redis-py", &mut command)?;
+        }
+        Err(why) => steps.skip("redis-py", &why),
+    }
+    match node() {
+        Ok(()) => {
+            let mut command = Command::new("node");
+            command.args(["--test", "--test-reporter=spec", "tests/clients/node.test.js"]);
+            command.current_dir(root()).env("TAMIS", &program);
+            steps.run("node-redis and ioredis", command.env("MODULES", npm::modules(TESTS)))?;
+        }
+        Err(why) => steps.skip("node-redis and ioredis", &why),
+    }
+    match debian() {
+        Ok(()) => steps.check("redis-cli and redis-benchmark", redis_tools)?,
+        Err(why) => steps.skip("redis-cli and redis-benchmark", &why),
+    }
+    Ok(())
+}
+
+fn debian() -> Outcome {
+    if works(&mut Command::new("redis-cli")) && works(&mut Command::new("redis-benchmark")) {
+        return Ok(());
+    }
+    debian_package("redis-tools")
+}
+
+fn node() -> Outcome {
+    npm::install(TESTS, "ioredis")
+}
+
+/// Makes sure that there is a Python with redis-py, and returns it.
+fn python() -> Result<PathBuf, String> {
+    let folder = root().join("target").join(TESTS).join("python");
+    let python = folder.join("bin/python");
+    let has_redis = || works_quietly(Command::new(&python).args(["-c", "import redis"]));
+    if has_redis() {
+        return Ok(python);
+    }
+    if !works_quietly(Command::new("python3").args(["-m", "venv"]).arg(&folder)) {
+        return Err("python3 makes no environment: install python3-venv".to_owned());
+    }
+    let mut pip = Command::new(&python);
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]);
+    let installed = works_quietly(pip.arg(root().join(TESTS).join("requirements.txt")));
+    if installed && has_redis() {
+        Ok(python)
+    } else {
+        Err("pip could not install redis".to_owned())
+    }
+}
+
+fn works_quietly(command: &mut Command) -> bool {
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
+}
+
+/// A server, which ends with its value.
+pub struct Server {
+    child: Child,
+    pub port: String,
+}
+
+impl Server {
+    /// Runs a command that starts a server, with a free port and a folder of its own behind it.
+    pub fn start(mut command: Command) -> Result<Self, String> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
+        let port = listener.local_addr().map_err(|error| error.to_string())?.port();
+        drop(listener);
+        let dir = std::env::temp_dir().join(format!("tamis-xtask-{port}"));
+        let child = command
+            .args(["--port", &port.to_string(), "--http-port", "no", "--dir"])
+            .arg(&dir)
+            .current_dir(root())
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        let server = Self { child, port: port.to_string() };
+        let begun = Instant::now();
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            if begun.elapsed() > Duration::from_secs(300) {
+                return Err("the server did not start".to_owned());
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(server)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+        _ = std::fs::remove_dir_all(
+            std::env::temp_dir().join(format!("tamis-xtask-{}", self.port)),
+        );
+    }
+}
+
+/// Debian's tools must have nothing to complain about.
+fn redis_tools() -> Outcome {
+    let mut command = Command::new(root().join("target/release/tamis"));
+    command.arg("serve");
+    let server = Server::start(command)?;
+    let mut benchmark = Command::new("redis-benchmark");
+    benchmark.args(["-p", &server.port, "-q", "-n", "2000", "-t", "ping,set,get,incr"]);
+    let mut filters = Command::new("redis-benchmark");
+    filters.args(["-p", &server.port, "-q", "-n", "20000", "-P", "16", "-r", "1000000"]);
+    filters.args(["BF.ADD", "seen", "__rand_int__"]);
+    let mut info = Command::new("redis-cli");
+    info.args(["-p", &server.port, "-3", "INFO", "filters"]);
+    for (mut command, told) in
+        [(benchmark, "requests per second"), (filters, "requests per second"), (info, "filters:1")]
+    {
+        let output = command.output().map_err(|error| error.to_string())?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
+        if !output.status.success() || !complaints.is_empty() || !text.contains(told) {
+            return Err(format!("{command:?} said {text} {complaints}"));
+        }
+    }
+    Ok(())
+}
