@@ -131,6 +131,8 @@ fn recovery(bench: &mut Bench) -> Result<(), String> {
     let mut tamis = Program::tamis(&options)?;
     let items = 20_000_000;
     ask(tamis.port, &["BF.RESERVE", "seen", "0.01", "20000000"])?;
+    // Nobody promised that what was answered a moment before is written.
+    std::thread::sleep(Duration::from_millis(500));
     let empty = tamis.restart(&options)?;
     fill(tamis.port, "seen", items)?;
     std::thread::sleep(Duration::from_secs(1));

@@ -74,7 +74,11 @@ impl Arriving {
         match Value::read_image(&mut &self.bytes[..], end) {
             Ok(Value::Arriving(_)) => Err(JoinError::Value),
             Ok(value) => Ok(Some(value)),
-            Err(ImageError::Memory) => Err(JoinError::Memory),
+            Err(ImageError::Memory) => {
+                // As if the chunk had not come: it may again.
+                self.bytes.truncate((end - chunk.len() as u64) as usize);
+                Err(JoinError::Memory)
+            }
             Err(_) => Err(JoinError::Value),
         }
     }

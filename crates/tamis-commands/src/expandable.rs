@@ -183,6 +183,10 @@ impl Expandable {
         if self.insert_each_shared(items, answers) {
             return Ok(items.len());
         }
+        if let (None, Some(overflow)) = (&self.reserved, &mut self.overflow) {
+            let done = overflow.filter.try_insert_each(items, answers);
+            return done.map(|()| items.len()).map_err(|it| (it.inserted, ExpandError::NoRoom));
+        }
         let mut words = vec![0_u64; items.len().div_ceil(64)];
         let mut done = Ok(items.len());
         let hasher = Hasher::default();
@@ -258,6 +262,11 @@ impl Expandable {
                 reserved.insert_hashes(hashes);
                 return Ok(());
             }
+        }
+        if let (None, Some(overflow)) = (&self.reserved, &mut self.overflow) {
+            let mut answers = vec![0; hashes.len().div_ceil(64)];
+            let done = overflow.filter.try_insert_hashes(hashes, &mut answers);
+            return done.map_err(|_| ExpandError::NoRoom);
         }
         hashes.iter().try_for_each(|&hash| self.insert_hash(hash).map(|_| ()))
     }

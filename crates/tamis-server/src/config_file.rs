@@ -58,15 +58,7 @@ impl Config {
             if is_told || document.get(name).is_none() && value == default {
                 continue;
             }
-            let mut new = Item::from(match (value.parse::<i64>(), value.as_str()) {
-                (Ok(number), _) => Value::from(number),
-                (_, "yes") => true.into(),
-                (_, "no") => false.into(),
-                _ => match value.parse::<f64>() {
-                    Ok(number) if number.is_finite() => number.into(),
-                    _ => value.into(),
-                },
-            });
+            let mut new = Item::from(shown(&value));
             // The comment behind the value is about the option.
             if let (Some(old), Some(new)) =
                 (document.get(name).and_then(Item::as_value), new.as_value_mut())
@@ -77,6 +69,19 @@ impl Config {
         }
         replace(&path, document.to_string().as_bytes())
     }
+}
+
+/// Returns an option's value as a number or a truth if it is just that, and not a password that looks like one.
+fn shown(value: &str) -> Value {
+    let number = value.parse::<i64>().map(Value::from).ok();
+    let fraction = || value.parse::<f64>().ok().filter(|it| it.is_finite()).map(Value::from);
+    let shown = match value {
+        "yes" => Value::from(true),
+        "no" => Value::from(false),
+        _ => number.or_else(fraction).unwrap_or_else(|| value.into()),
+    };
+    let is_same = text_of(&Item::from(shown.clone())).is_some_and(|text| text == value);
+    if is_same { shown } else { value.into() }
 }
 
 /// Returns an option's value as a flag would have it.
@@ -137,9 +142,13 @@ mod tests {
             text.starts_with("# ours\nport = 7001 # not 6379\nmaxmemory = 3221225472\n"),
             "{text}"
         );
-        let mut again = Config::default();
-        again.read_file(&path).unwrap();
-        assert_eq!(again, config);
+        for password in ["007", "1e5", "+7", "yes", "inf", "0.10", "a\"b\n# c"] {
+            config.set("requirepass", password).unwrap();
+            config.rewrite_file().unwrap();
+            let mut again = Config::default();
+            again.read_file(&path).unwrap();
+            assert_eq!(again, config, "{password}");
+        }
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 

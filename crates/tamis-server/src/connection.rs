@@ -104,6 +104,11 @@ struct Connection<S> {
 /// A command among those that were read: its words in the input, or by themselves.
 enum Words {
     Spans(std::ops::Range<usize>),
+    /// Very many, found from this byte on.
+    Long {
+        start: usize,
+        spans: Vec<Span>,
+    },
     Quoted(Vec<Vec<u8>>),
 }
 
@@ -156,6 +161,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         loop {
             match self.decoder.next(&input[consumed..], &mut found) {
                 Ok(Some(Request::Words { consumed: bytes })) => {
+                    if found.len() > TURN_WORDS {
+                        // Not copied: that alone would take longer than others should wait.
+                        commands.push(Words::Long {
+                            start: consumed,
+                            spans: std::mem::take(&mut found),
+                        });
+                        consumed += bytes;
+                        continue;
+                    }
                     let first = spans.len();
                     spans.extend(found.iter().map(|span| Span {
                         start: span.start + consumed,
@@ -181,26 +195,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
         }
         drop(found);
-        let mut words: Vec<&[u8]> = Vec::with_capacity(spans.len());
-        for spans in spans.chunks(TURN_WORDS) {
-            if !words.is_empty() {
-                tokio::task::yield_now().await;
-            }
-            words.extend(spans.iter().map(|span| span.of(&input)));
-        }
-        let quoted: Vec<Vec<&[u8]>> = commands
-            .iter()
-            .map(|command| match command {
+        let words: Vec<&[u8]> = spans.iter().map(|span| span.of(&input)).collect();
+        let mut apart: Vec<Vec<&[u8]>> = Vec::with_capacity(commands.len());
+        for command in &commands {
+            apart.push(match command {
                 Words::Spans(_) => Vec::new(),
                 Words::Quoted(words) => words.iter().map(Vec::as_slice).collect(),
-            })
-            .collect();
+                Words::Long { start, spans } => long_words(&input[*start..], spans).await,
+            });
+        }
         let commands: Vec<&[&[u8]]> = commands
             .iter()
-            .zip(&quoted)
-            .map(|(command, quoted)| match command {
+            .zip(&apart)
+            .map(|(command, apart)| match command {
                 Words::Spans(range) => &words[range.clone()],
-                Words::Quoted(_) => quoted.as_slice(),
+                Words::Quoted(_) | Words::Long { .. } => apart.as_slice(),
             })
             .collect();
         let mut rest = &commands[..];
@@ -247,4 +256,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         Ok(())
     }
+}
+
+/// Cuts the words of a long command out of the input, with others in between.
+async fn long_words<'i>(input: &'i [u8], spans: &[Span]) -> Vec<&'i [u8]> {
+    let mut words = Vec::with_capacity(spans.len());
+    for spans in spans.chunks(TURN_WORDS) {
+        tokio::task::yield_now().await;
+        words.extend(spans.iter().map(|span| span.of(input)));
+    }
+    words
 }

@@ -12,8 +12,8 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasher as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
@@ -38,6 +38,19 @@ pub struct Keyspace {
     /// The key whose value somebody reads for long. It is told while nobody has the keys, so whoever has them and is
     /// about to take that value exclusively sees it, and can [wait](Self::until_free) without holding up others.
     lent: watch::Sender<Option<Box<[u8]>>>,
+    expired: OnceLock<Expired>,
+}
+
+/// Told of each key that is taken out because its time has come, while its lock is held: whoever does changes again must
+/// take it out at the same place among them.
+struct Expired(Box<ToldOfKey>);
+
+type ToldOfKey = dyn Fn(&[u8]) + Send + Sync;
+
+impl std::fmt::Debug for Expired {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Expired")
+    }
 }
 
 type Shard = RwLock<HashMap<Box<[u8]>, Arc<Cell>, RandomState>>;
@@ -113,7 +126,13 @@ impl Keyspace {
             expiring: AtomicI64::new(0),
             changes: AtomicU64::new(1),
             lent: watch::Sender::new(None),
+            expired: OnceLock::new(),
         }
+    }
+
+    /// Says who is told of each key that is taken out because its time has come, under its lock. Once.
+    pub(crate) fn on_expired(&self, told: impl Fn(&[u8]) + Send + Sync + 'static) {
+        _ = self.expired.set(Expired(Box::new(told)));
     }
 
     /// Waits until no one is alone with the keys.
@@ -232,6 +251,9 @@ impl Keyspace {
             let had_time = state.has_time();
             if state.is_expired(now_millis) {
                 *state = State::default();
+                if let Some(expired) = self.expired.get() {
+                    (expired.0)(key);
+                }
             }
             let State { value, expires_millis, .. } = &mut *state;
             let (result, has_changed) = run(value, expires_millis);
@@ -679,6 +701,24 @@ mod tests {
         keyspace.shared().expiry(b"e", 0, |at| *at = Some(10));
         keyspace.exclusive().clear();
         assert_eq!(keyspace.expiring(), 0);
+    }
+
+    #[test]
+    fn every_key_whose_time_came_is_told_once() {
+        let keyspace = Keyspace::new();
+        let told = Arc::new(parking_lot::Mutex::new(Vec::new()));
+        let keep = told.clone();
+        keyspace.on_expired(move |key| keep.lock().push(key.to_vec()));
+        for key in [b"swept", b"again", b"taken", b"later"] {
+            set(&keyspace.shared(), key, "one");
+            let at = if key == b"later" { 99 } else { 10 };
+            keyspace.shared().expiry(key, 0, |slot| *slot = Some(at));
+        }
+        assert!(keyspace.shared().remove(b"taken", 5), "not by its time");
+        set(&keyspace.shared(), b"other", "two");
+        keyspace.shared().write(b"again", 10, |value| assert!(value.is_none()));
+        (0..SHARDS).for_each(|part| _ = keyspace.sweep(part, 10));
+        assert_eq!(*told.lock(), [b"again", b"swept"]);
     }
 
     #[test]

@@ -10,15 +10,15 @@ use crate::report::{FilterReport, filter_reports};
 use crate::server::Shared;
 use crate::stats::{Called, bound_nanos, now_millis};
 
-/// Writes all metrics.
+/// Writes all metrics, and those of filters whose key the reader `may_see`.
 ///
 /// Looks at the last measurement of each key, and at a part of the bits of those filters that have metrics of their own.
 /// See [`filter_reports`].
-pub(crate) fn text(shared: &Shared) -> String {
+pub(crate) fn text(shared: &Shared, may_see: impl Fn(&[u8]) -> bool) -> String {
     let mut out = Exposition::default();
     of_server(&mut out, shared);
     of_commands(&mut out, shared);
-    of_filters(&mut out, shared);
+    of_filters(&mut out, shared, may_see);
     out.0
 }
 
@@ -102,9 +102,10 @@ fn of_commands(out: &mut Exposition, shared: &Shared) {
     }
 }
 
-fn of_filters(out: &mut Exposition, shared: &Shared) {
+fn of_filters(out: &mut Exposition, shared: &Shared, may_see: impl Fn(&[u8]) -> bool) {
     let limit = shared.config().metrics_max_filters;
-    let found = filter_reports(&shared.keyspace, limit, now_millis());
+    let mut found = filter_reports(&shared.keyspace, limit, now_millis());
+    found.reports.retain(|report| may_see(&report.key));
     let omitted = found.filters.saturating_sub(found.reports.len() as u64);
     out.one("tamis_filters", "gauge", "Filters.", found.filters);
     let help = "Filters without metrics of their own: metrics-max-filters says how many have some.";
@@ -307,7 +308,7 @@ mod tests {
         let dir = dir.path().to_owned();
         let config = Config { port: 0, threads: 1, dir, ..Config::default() };
         let server = Server::start(config).unwrap();
-        let empty = read(&text(server.shared()));
+        let empty = read(&text(server.shared(), |_| true));
         assert_eq!(empty["tamis_filters"][0].1, 0.0);
         assert!(!empty.contains_key("tamis_commands_total"));
 
@@ -327,7 +328,7 @@ mod tests {
         say(&server, format!("TM.MADD over {}\r\n", many.join(" ")).as_bytes());
         say(&server, b"BF.ADD \"hostile\\n\\\"}\\\\ \\xff\\x00\" a\r\nCF.ADD cuckoo a\r\n");
         say(&server, b"TM.RESERVE w KIND window WINDOW 1000 ITEMS 10\r\nCONFIG SET bf-layout redisbloom\r\nBF.ADD layers a\r\n");
-        let told = read(&text(server.shared()));
+        let told = read(&text(server.shared(), |_| true));
         assert_eq!(*of(&told["tamis_commands_total"], "command", "bf.add"), 4.0);
         assert_eq!(*of(&told["tamis_command_failures_total"], "command", "tm.add"), 1.0);
         assert_eq!(*of(&told["tamis_command_rejections_total"], "command", "bf.reserve"), 1.0);
@@ -345,7 +346,7 @@ mod tests {
         of(&told["tamis_filter_items"], "key", "hostile\n\"}\\\\ \\xff\\u{0}");
 
         say(&server, b"CONFIG SET metrics-max-filters 2\r\n");
-        let told = read(&text(server.shared()));
+        let told = read(&text(server.shared(), |_| true));
         let keys: Vec<&str> =
             told["tamis_filter_over_target"].iter().map(|(labels, _)| &*labels["key"]).collect();
         assert_eq!(keys, ["over", "full"]);

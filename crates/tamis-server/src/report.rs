@@ -52,11 +52,11 @@ pub(crate) fn filter_reports(keyspace: &Keyspace, limit: usize, now_millis: u64)
             }
         });
     }
-    let keys = keyspace.shared();
     let reports = worst.into_sorted_vec().into_iter().filter_map(|Reverse((_, key))| {
-        let (facts, items_per_second) = keys.read_measured(&key, now_millis, |value, pace| {
-            Some((Facts::at_a_glance(value?, now_millis)?, pace))
-        })?;
+        let (facts, items_per_second) =
+            keyspace.shared().read_measured(&key, now_millis, |value, pace| {
+                Some((Facts::at_a_glance(value?, now_millis)?, pace))
+            })?;
         let forecast = facts.forecast(items_per_second);
         Some(FilterReport { key: key.into(), facts, items_per_second, forecast })
     });

@@ -212,6 +212,14 @@ impl Server {
             is_stopping: AtomicBool::new(false),
             stopped: Notify::new(),
         });
+        let server = Arc::downgrade(&shared);
+        shared.keyspace.on_expired(move |key| {
+            let Some(server) = server.upgrade() else { return };
+            if let Some(durable) = &server.durable {
+                let words = vec![&b"DEL"[..], key];
+                durable.log.append(&Record::Command { now_millis: now_millis(), words });
+            }
+        });
         let mut server =
             Self { shared, addresses, tls_addresses, http_address, threads: Vec::new() };
         let mut doors = Vec::new();

@@ -300,7 +300,9 @@ pub(super) fn end_those_of(session: &mut Session, is_gone: impl Fn(&[u8]) -> boo
 
 fn end(session: &mut Session, client: &Client) {
     if client.id == session.client.id {
+        // Once it has its answer.
         session.is_closing = true;
+        return;
     }
     client.last_millis.store(0, Ordering::Relaxed);
     client.killed.notify_one();

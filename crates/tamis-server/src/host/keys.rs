@@ -64,7 +64,7 @@ pub(super) fn run(
 }
 
 /// The longest pattern that keys are compared with: the time is its length times theirs.
-const MAX_PATTERN_BYTES: usize = 1024;
+pub(crate) const MAX_PATTERN_BYTES: usize = 1024;
 
 fn pattern_too_long() -> Reply {
     Reply::error("ERR the pattern is too long: give at most 1024 bytes")
@@ -193,14 +193,14 @@ fn time_left(name: &str, key: &[u8], env: &Env<'_>, keys: Keys<'_, '_>) -> Reply
         Some(Some(at)) => match name {
             "TTL" => ((at.saturating_sub(env.now_millis) + 500) / 1000) as i64,
             "PTTL" => at.saturating_sub(env.now_millis) as i64,
-            "EXPIRETIME" => (at / 1000) as i64,
+            "EXPIRETIME" => ((at + 500) / 1000) as i64,
             _ => at as i64,
         },
     })
 }
 
 /// The largest value that is renamed while a snapshot is saved: its bytes go into the log.
-const MAX_IMAGE_BYTES: u64 = 1 << 30;
+pub(super) const MAX_IMAGE_BYTES: u64 = 1 << 30;
 
 /// Tells why a command must wait for the snapshot that is being saved, if so.
 pub(super) fn must_wait(
@@ -211,17 +211,22 @@ pub(super) fn must_wait(
     keys: Keys<'_, '_>,
 ) -> Option<Reply> {
     let is_saving = server.durable.as_ref().is_some_and(Durable::is_saving);
-    if !is_saving || !(name.starts_with("RENAME") || name == "TM.MERGE" || name == "COPY") {
-        return None;
+    (is_saving && image_bytes(name, words, env, keys) > MAX_IMAGE_BYTES).then(|| {
+        Reply::error("ERR a snapshot is being saved: move or copy so large a value after it")
+    })
+}
+
+/// Returns how many bytes of values a command puts into the log if it runs while a snapshot is saved, about.
+pub(super) fn image_bytes(name: &str, words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> u64 {
+    if !["BITOP", "COPY", "RENAME", "RENAMENX", "TM.MERGE"].contains(&name) {
+        return 0;
     }
     let bytes_of = |key: &&[u8]| {
         with_keys!(keys, keys => {
             keys.read(key, env.now_millis, |value| value.map_or(0, Value::memory_bytes))
         })
     };
-    words[1..].iter().any(|key| bytes_of(key) > MAX_IMAGE_BYTES).then(|| {
-        Reply::error("ERR a snapshot is being saved: move or copy so large a value after it")
-    })
+    words[1..].iter().map(bytes_of).max().unwrap_or(0)
 }
 
 fn rename(name: &str, words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
@@ -305,6 +310,9 @@ fn memory(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
     bytes.map_or(Reply::Null, |bytes| Reply::Integer((bytes + overhead) as i64))
 }
 
+const NO_LFU: &str = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when \
+                      switching between policies at runtime LRU and LFU data will take some time to adjust.";
+
 fn object(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
     let Some(key) = words.get(2) else { return unknown_subcommand("OBJECT", words[1]) };
     let answer = match words[1].to_ascii_uppercase().as_slice() {
@@ -313,7 +321,8 @@ fn object(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
                 value.map(|value| Reply::bulk(value.encoding()))
             }))
         }
-        b"REFCOUNT" | b"IDLETIME" | b"FREQ" => {
+        b"FREQ" => return Reply::error(NO_LFU),
+        b"REFCOUNT" | b"IDLETIME" => {
             let is_there =
                 with_keys!(keys, keys => keys.read(key, env.now_millis, |it| it.is_some()));
             is_there

@@ -12,6 +12,7 @@ mod latency;
 mod slow_log;
 mod transaction;
 
+pub(crate) use keys::MAX_PATTERN_BYTES;
 use tamis_commands::{Command, Env, Flag, Words};
 use tamis_resp::Reply;
 
@@ -32,6 +33,9 @@ pub(crate) async fn run(
     env: &Env<'_>,
 ) -> Reply {
     match command.name {
+        // These may wait for a disk, and need no key.
+        "ACL" => acl::acl(session, words, env),
+        "CONFIG" => admin::config(session, words),
         "DISCARD" => transaction::discard(session),
         "EXEC" => transaction::exec(session, env).await,
         "MULTI" => transaction::multi(session),

@@ -5,6 +5,7 @@ use std::time::Instant;
 use tamis_commands::{Command, Env, Flag, Run, Words, find, text};
 use tamis_resp::Reply;
 
+use super::keys;
 use crate::session::{Keys, Session};
 use crate::transaction::Transaction;
 use crate::users::Refusal;
@@ -56,7 +57,8 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
             let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
             let command = find(words[0]).expect("it was found when it was queued");
             let mut keys = command.keys.of(&words);
-            command.has(Flag::Write) && (command.keys.first == 0 || keys.any(|key| key == lent))
+            let changes = command.has(Flag::Write) || matches!(command.run, Run::Write(_));
+            changes && (command.keys.first == 0 || keys.any(|key| key == lent))
         })
     };
     let alone = server.keyspace.exclusive_to_change(is_meant).await;
@@ -66,6 +68,21 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
         return Reply::NullArray;
     }
     if let Some(durable) = &server.durable {
+        // All of it goes into one frame of the log.
+        let bytes: u64 = transaction
+            .queued
+            .iter()
+            .map(|words| {
+                let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+                let name = find(words[0]).expect("it was found when it was queued").name;
+                keys::image_bytes(name, &words, env, Keys::Exclusive(&alone))
+            })
+            .fold(0, u64::saturating_add);
+        if durable.is_saving() && bytes > keys::MAX_IMAGE_BYTES {
+            return Reply::error(
+                "EXECABORT Transaction discarded because of: a snapshot is being saved: move or copy so large values after it",
+            );
+        }
         durable.log.begin_group();
     }
     let replies = transaction.queued.iter().map(|words| {

@@ -12,6 +12,7 @@ use tamis_resp::{Protocol, Reply};
 use super::Console;
 use super::answer::{self, Refusal};
 use super::report::{CURVE_POINTS, FilterReport, MAX_REPORTS};
+use crate::host::MAX_PATTERN_BYTES;
 use crate::pattern::matches;
 use crate::server::Shared;
 use crate::stats::now_millis;
@@ -60,6 +61,9 @@ pub(super) fn filters(console: &Console, user: &User, query: &str) -> Result<Jso
         None => USUAL_FILTERS,
     };
     let pattern = parameter(query, "match").unwrap_or(Cow::Borrowed(b"*"));
+    if pattern.len() > MAX_PATTERN_BYTES {
+        return Err(bad(&format!("match takes at most {MAX_PATTERN_BYTES} bytes")));
+    }
     let (reports, matching) =
         console.reports.worst(limit, |key| matches(&pattern, key) && may_see(user, key));
     let totals = console.reports.totals();
@@ -130,7 +134,7 @@ pub(super) fn plan(shared: &Shared, query: &str) -> Result<Json, Refusal> {
 }
 
 /// Tells whether a user may know of a filter.
-fn may_see(user: &User, key: &[u8]) -> bool {
+pub(super) fn may_see(user: &User, key: &[u8]) -> bool {
     user.check(find(b"TM.INFO").expect("a row of the table"), &[b"TM.INFO", key]).is_ok()
 }
 

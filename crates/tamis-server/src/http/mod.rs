@@ -197,7 +197,9 @@ fn route(console: &Console, request: &Request<Incoming>) -> Answer {
     }
     let query = request.uri().query().unwrap_or_default();
     match path {
-        "/metrics" => answer::metrics(crate::metrics::text(&console.shared)),
+        "/metrics" => {
+            answer::metrics(crate::metrics::text(&console.shared, |key| api::may_see(&user, key)))
+        }
         "/api/overview.json" => answer::json(StatusCode::OK, &api::overview(console)),
         "/api/filters.json" => answer::of(api::filters(console, &user, query)),
         "/api/filter.json" => answer::of(api::filter(console, &user, query)),
