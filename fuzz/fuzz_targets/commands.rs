@@ -19,7 +19,12 @@ fuzz_target!(|data: &[u8]| {
         if !command.arity.takes(words.len()) {
             continue;
         }
-        let env = Env { settings: &settings, protocol, now_millis: now_millis as u64, items_per_second: None };
+        let env = Env {
+            settings: &settings,
+            protocol,
+            now_millis: now_millis as u64,
+            items_per_second: None,
+        };
         let key = words.get(1).copied().unwrap_or_default();
         let mut batch = Batch::default();
         batch.push(&words);

@@ -1,6 +1,8 @@
 //! `cargo xtask bench`: builds the program and the `bench` crate, rivals and all, and runs it.
 
-use crate::setup::cargo;
+use std::process::Command;
+
+use crate::setup::{cargo, debian_package, works};
 use crate::{Outcome, root};
 
 /// Programs written in Rust that are measured beside `tamis`.
@@ -11,6 +13,10 @@ pub fn run(args: &[&str]) -> Outcome {
     succeed(&mut cargo(&["build", "--release", "--quiet"]))?;
     if wants_programs(args) {
         install_rivals();
+    }
+    if wants_server(args) && !works(&mut Command::new("redis-server")) {
+        // Without it the server's rows are left out, with a word.
+        _ = debian_package("redis-server");
     }
     let mut bench = cargo(&["run", "--release", "--quiet", "--manifest-path", "bench/Cargo.toml"]);
     // One folder for all that is built.
@@ -25,6 +31,12 @@ fn wants_programs(args: &[&str]) -> bool {
             .iter()
             .any(|case| case.contains(filter))
     })
+}
+
+/// Tells whether cases of the server are asked for.
+fn wants_server(args: &[&str]) -> bool {
+    let filter = args.iter().skip_while(|&&arg| arg != "--filter").nth(1);
+    filter.is_none_or(|filter| filter.contains("server"))
 }
 
 /// Installs the programs among the rivals into `target/rivals`; without them their rows are left out.
@@ -42,7 +54,7 @@ fn install_rivals() {
     }
 }
 
-fn succeed(command: &mut std::process::Command) -> Outcome {
+fn succeed(command: &mut Command) -> Outcome {
     let status = command.status().map_err(|error| format!("cargo: {error}"))?;
     if status.success() { Ok(()) } else { Err("the bench failed: see above".to_owned()) }
 }
