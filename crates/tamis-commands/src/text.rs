@@ -1,6 +1,8 @@
 //! Every error text of the commands. Clients match on them, so those of RedisBloom are RedisBloom's to the letter,
 //! with and without `ERR`, and never change.
 
+pub mod host;
+
 use std::borrow::Cow;
 
 use tamis_resp::Reply;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tamis_commands::text;
 use tamis_resp::{Limits, Reply, Request, RequestDecoder, Span};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -230,8 +231,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.input.shrink_to(READ_BYTES);
         }
         if self.input.len() > MAX_COMMAND_BYTES {
-            Reply::error("ERR Protocol error: command too large")
-                .encode(self.session.protocol, &mut self.output);
+            Reply::error(text::host::LARGE_COMMAND).encode(self.session.protocol, &mut self.output);
             self.session.is_closing = true;
         }
         self.write().await?;

@@ -358,7 +358,7 @@ impl Shared {
                     match tls::read(&changed) {
                         Ok(read) => *tls.write() = read,
                         Err(error) => {
-                            return Reply::error(format!("ERR CONFIG SET failed - {error}"));
+                            return tamis_commands::text::host::options(error);
                         }
                     }
                 }

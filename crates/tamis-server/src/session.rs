@@ -419,7 +419,7 @@ impl Session {
         }
         self.check_change(command, config).map_err(Reply::error)?;
         if self.transaction.is_some() && command.has(Flag::NoMulti) {
-            return Err(Reply::error("ERR Command not allowed inside a transaction"));
+            return Err(Reply::error(text::host::NOT_IN_MULTI));
         }
         self.has_written |=
             command.has(Flag::Write) || ["CF.COMPACT", "EXEC"].contains(&command.name);
@@ -458,13 +458,11 @@ impl Session {
             && config.max_memory_bytes != 0
             && self.server.keyspace.memory_bytes() > config.max_memory_bytes
         {
-            return Err("OOM command not allowed when used memory > 'maxmemory'.".to_owned());
+            return Err(text::host::MEMORY.to_owned());
         }
         let failure = command.has(Flag::Write).then(|| self.server.log_failure()).flatten();
         match failure {
-            Some(error) => {
-                Err(format!("MISCONF the log cannot be written, so nothing is changed: {error}"))
-            }
+            Some(error) => Err(text::host::no_log(&error)),
             None => Ok(()),
         }
     }
@@ -517,11 +515,7 @@ impl Session {
         let transaction = self.transaction.as_mut().expect("only inside one");
         let is_kept = transaction.push(words);
         self.client.about.lock().queued = Some(transaction.queued.len());
-        if is_kept {
-            Reply::simple("QUEUED")
-        } else {
-            Reply::error("ERR the transaction is too large: send its items in several")
-        }
+        if is_kept { Reply::simple("QUEUED") } else { Reply::error(text::host::LARGE_MULTI) }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use tamis_commands::Words;
+use tamis_commands::text::host;
 use tamis_resp::Reply;
 
 use super::client::map;
@@ -43,18 +44,15 @@ pub(super) fn shutdown(session: &mut Session) -> Reply {
     Reply::ok()
 }
 
-const NOTHING_SAVED: &str = "ERR nothing is saved: start the server with appendonly yes";
-const IN_PROGRESS: &str = "ERR Background save already in progress";
-
 /// `BGSAVE`, `BGREWRITEAOF`, `LASTSAVE`: here a snapshot and a new log are one thing.
 pub(super) fn save(session: &Session, name: &str) -> Reply {
     let server = &session.server;
-    let Some(durable) = &server.durable else { return Reply::error(NOTHING_SAVED) };
+    let Some(durable) = &server.durable else { return Reply::error(host::NOTHING_SAVED) };
     match name {
         "LASTSAVE" => {
             Reply::Integer((durable.last_save_millis.load(Ordering::Relaxed) / 1000) as i64)
         }
-        _ if !save_beside(server) => Reply::error(IN_PROGRESS),
+        _ if !save_beside(server) => Reply::error(host::SAVING),
         "BGSAVE" => Reply::simple("Background saving started"),
         _ => Reply::simple("Background append only file rewriting started"),
     }
@@ -64,16 +62,16 @@ pub(super) fn save(session: &Session, name: &str) -> Reply {
 pub(super) async fn save_now(session: &Session) -> Reply {
     let server = session.server.clone();
     let saved = tokio::task::spawn_blocking(move || {
-        let durable = server.durable.as_ref().ok_or(NOTHING_SAVED.to_owned())?;
+        let durable = server.durable.as_ref().ok_or(host::NOTHING_SAVED.to_owned())?;
         if durable.is_saving() {
-            return Err(IN_PROGRESS.to_owned());
+            return Err(host::SAVING.to_owned());
         }
         durable.save(&server.keyspace).map_err(|error| format!("ERR {error}"))
     });
     match saved.await {
         Ok(Ok(())) => Reply::ok(),
         Ok(Err(text)) => Reply::error(text),
-        Err(_) => Reply::error("ERR the snapshot was given up"),
+        Err(_) => Reply::error(host::GIVEN_UP),
     }
 }
 
@@ -94,7 +92,7 @@ pub(super) fn config(session: &mut Session, words: Words<'_>) -> Reply {
         }
         b"REWRITE" if words.len() == 2 => match session.server.config().rewrite_file() {
             Ok(()) => Reply::ok(),
-            Err(error) => Reply::error(format!("ERR the config file is as it was: {error}")),
+            Err(error) => host::not_rewritten(error),
         },
         b"GET" | b"SET" | b"RESETSTAT" | b"REWRITE" => {
             let name = String::from_utf8_lossy(words[1]).to_ascii_lowercase();
@@ -115,12 +113,10 @@ fn set(session: &mut Session, pairs: Words<'_>) -> Reply {
             match config.set_live(&name, &value) {
                 Ok(()) => {}
                 Err(ConfigError::Unknown { .. }) => {
-                    let text = "ERR Unknown option or number of arguments for CONFIG SET - ";
-                    return Err(Reply::error(format!("{text}'{name}'")));
+                    return Err(host::no_option(&name));
                 }
                 Err(error) => {
-                    let text = "ERR CONFIG SET failed (possibly related to argument ";
-                    return Err(Reply::error(format!("{text}'{name}') - {error}")));
+                    return Err(host::option_value(&name, error));
                 }
             }
         }

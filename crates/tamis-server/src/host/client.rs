@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use tamis_commands::text::acl;
+use tamis_commands::text::host;
 use tamis_commands::{Env, Words, parse_integer};
 use tamis_resp::{Protocol, Reply};
 
@@ -27,7 +28,7 @@ pub(super) fn quit(session: &mut Session) -> Reply {
 pub(super) fn select(words: Words<'_>) -> Reply {
     match parse_integer(words[1]) {
         Some(0) => Reply::ok(),
-        Some(_) => Reply::error("ERR DB index is out of range"),
+        Some(_) => Reply::error(host::DB_INDEX),
         None => Reply::error(tamis_commands::text::NO_INTEGER),
     }
 }
@@ -80,9 +81,9 @@ pub(super) fn hello(session: &mut Session, words: Words<'_>) -> Reply {
         protocol = match parse_integer(version) {
             Some(2) => Protocol::Resp2,
             Some(3) => Protocol::Resp3,
-            Some(_) => return Reply::error("NOPROTO unsupported protocol version"),
+            Some(_) => return Reply::error(host::NO_PROTOCOL),
             None => {
-                return Reply::error("ERR Protocol version is not an integer or out of range");
+                return Reply::error(host::PROTOCOL);
             }
         };
     }
@@ -98,13 +99,13 @@ pub(super) fn hello(session: &mut Session, words: Words<'_>) -> Reply {
             (b"SETNAME", [word, rest @ ..]) => {
                 name = Some(match name_of(word) {
                     Some(name) => name,
-                    None => return Reply::error(BAD_NAME),
+                    None => return Reply::error(host::CLIENT_NAME),
                 });
                 rest
             }
             _ => {
                 let option = String::from_utf8_lossy(&option[..option.len().min(128)]).into_owned();
-                return Reply::error(format!("ERR Syntax error in HELLO option '{option}'"));
+                return host::hello_option(&option);
             }
         };
     }
@@ -147,8 +148,6 @@ pub(super) fn map<const N: usize>(fields: [(&'static str, Reply); N]) -> Reply {
     Reply::Map(fields.map(|(name, value)| (Reply::bulk(name), value)).into())
 }
 
-const BAD_NAME: &str = "ERR Client names cannot contain spaces, newlines or special characters.";
-
 pub(super) fn client(session: &mut Session, words: Words<'_>, env: &Env<'_>) -> Reply {
     let arguments = &words[2..];
     match (words[1].to_ascii_uppercase().as_slice(), arguments) {
@@ -162,13 +161,11 @@ pub(super) fn client(session: &mut Session, words: Words<'_>, env: &Env<'_>) -> 
                 session.client.about.lock().name = name;
                 Reply::ok()
             }
-            None => Reply::error(BAD_NAME),
+            None => Reply::error(host::CLIENT_NAME),
         },
         (b"SETINFO", [field, text]) => {
             let Some(text) = name_of(text) else {
-                return Reply::error(
-                    "ERR lib-name and lib-ver cannot contain spaces, newlines or special characters.",
-                );
+                return Reply::error(host::LIBRARY_NAME);
             };
             let mut about = session.client.about.lock();
             match field.to_ascii_uppercase().as_slice() {
@@ -176,7 +173,7 @@ pub(super) fn client(session: &mut Session, words: Words<'_>, env: &Env<'_>) -> 
                 b"LIB-VER" => about.library_version = text,
                 _ => {
                     let field = String::from_utf8_lossy(&field[..field.len().min(128)]);
-                    return Reply::error(format!("ERR Unrecognized option '{field}'"));
+                    return host::client_option(&field);
                 }
             }
             Reply::ok()
@@ -226,7 +223,7 @@ fn list(session: &Session, arguments: Words<'_>, env: &Env<'_>) -> Reply {
             let ids = ids.iter().map(|id| parse_integer(id).map(|id| id as u64)).collect();
             match ids {
                 Some(ids) => Some(ids),
-                None => return Reply::error("ERR Invalid client ID"),
+                None => return Reply::error(host::CLIENT_ID),
             }
         }
         _ => return syntax_error(),
@@ -246,7 +243,7 @@ fn kill(session: &mut Session, arguments: Words<'_>) -> Reply {
                 end(session, client);
                 Reply::ok()
             }
-            None => Reply::error("ERR No such client"),
+            None => Reply::error(host::NO_CLIENT),
         };
     }
     let mut skip_me = true;
@@ -256,7 +253,7 @@ fn kill(session: &mut Session, arguments: Words<'_>) -> Reply {
         match option.to_ascii_uppercase().as_slice() {
             b"ID" => match parse_integer(value) {
                 Some(id) if id > 0 => ids = Some(id as u64),
-                _ => return Reply::error("ERR client-id should be greater than 0"),
+                _ => return Reply::error(host::CLIENT_ID_RANGE),
             },
             b"ADDR" => peer = Some(value),
             b"LADDR" => local = Some(value),
@@ -267,7 +264,7 @@ fn kill(session: &mut Session, arguments: Words<'_>) -> Reply {
                 Some(_) => user = Some(value),
                 None => {
                     let name = String::from_utf8_lossy(&value[..value.len().min(128)]).into_owned();
-                    return Reply::error(format!("ERR No such user '{name}'"));
+                    return host::no_user(&name);
                 }
             },
             _ => return syntax_error(),

@@ -1,5 +1,6 @@
 //! `COMMAND`: the table, as Redis describes its commands.
 
+use tamis_commands::text::host;
 use tamis_commands::{Arity, COMMANDS, Category, Command, Flag, Words, find};
 use tamis_resp::Reply;
 
@@ -30,14 +31,14 @@ pub(super) fn command(words: Words<'_>) -> Reply {
 
 fn keys(words: Words<'_>) -> Reply {
     let Some(command) = find(words[0]) else {
-        return Reply::error("ERR Invalid command specified");
+        return Reply::error(host::NO_COMMAND);
     };
     if !command.arity.takes(words.len()) {
-        return Reply::error("ERR Invalid number of arguments specified for command");
+        return Reply::error(host::WORDS_OF_COMMAND);
     }
     let keys: Vec<Reply> = command.keys_of(words).map(|(key, _)| Reply::bulk(key)).collect();
     if keys.is_empty() {
-        return Reply::error("ERR The command has no key arguments");
+        return Reply::error(host::NO_KEYS);
     }
     Reply::Array(keys)
 }

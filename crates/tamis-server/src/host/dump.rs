@@ -1,5 +1,6 @@
 //! `DUMP` and `RESTORE`: values as Redis and RedisBloom exchange them.
 
+use tamis_commands::text::host;
 use tamis_commands::{Env, Value, Words, parse_integer, text};
 use tamis_formats::{PayloadError, RedisValue};
 use tamis_resp::Reply;
@@ -46,11 +47,11 @@ pub(super) fn restore(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Re
     }
     let (key, now) = (words[1], env.now_millis);
     if !replaces && keys.read(key, now, |value| value.is_some()) {
-        return Reply::error("BUSYKEY Target key name already exists.");
+        return Reply::error(host::BUSY_KEY);
     }
     let Some(ttl) = parse_integer(words[2]) else { return Reply::error(text::NO_INTEGER) };
     let Ok(ttl) = u64::try_from(ttl) else {
-        return Reply::error("ERR Invalid TTL value, must be >= 0");
+        return Reply::error(host::TTL);
     };
     let value = match RedisValue::from_payload(words[3], env.settings.max_filter_bytes) {
         Ok(RedisValue::Bloom(filter)) => Value::RedisBloom(Box::new(filter)),
@@ -59,13 +60,13 @@ pub(super) fn restore(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Re
         Ok(RedisValue::Tamis(image)) => {
             match Value::read_image(&mut &image[..], image.len() as u64) {
                 Ok(value) => value,
-                Err(_) => return Reply::error("ERR Bad data format"),
+                Err(_) => return Reply::error(host::BAD_DATA),
             }
         }
         Err(PayloadError::Checksum) => {
-            return Reply::error("ERR DUMP payload version or checksum are wrong");
+            return Reply::error(host::BAD_PAYLOAD);
         }
-        Err(_) => return Reply::error("ERR Bad data format"),
+        Err(_) => return Reply::error(host::BAD_DATA),
     };
     let expires = match (ttl, is_absolute) {
         (0, _) => None,

@@ -1,5 +1,6 @@
 //! Keys, whatever they hold.
 
+use tamis_commands::text::host;
 use tamis_commands::{Command, Env, Flag, Value, Words, parse_integer, text};
 use tamis_resp::Reply;
 
@@ -67,7 +68,7 @@ pub(super) fn run(
 pub(crate) const MAX_PATTERN_BYTES: usize = 1024;
 
 fn pattern_too_long() -> Reply {
-    Reply::error("ERR the pattern is too long: give at most 1024 bytes")
+    Reply::error(host::LONG_PATTERN)
 }
 
 fn is_flush(words: Words<'_>) -> bool {
@@ -143,7 +144,7 @@ fn each_key(keys: Keys<'_, '_>, now_millis: u64, mut each: impl FnMut(&[u8], &Va
 fn expire(name: &str, words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
     let invalid = || {
         let name = name.to_ascii_lowercase();
-        Reply::error(format!("ERR invalid expire time in '{name}' command"))
+        host::expire_time(&name)
     };
     let Some(number) = parse_integer(words[2]) else { return Reply::error(text::NO_INTEGER) };
     let millis = if name.starts_with('P') { Some(number) } else { number.checked_mul(1000) };
@@ -159,16 +160,16 @@ fn expire(name: &str, words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Re
             Some(rule) => rules[rule] = true,
             None => {
                 let word = String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned();
-                return Reply::error(format!("ERR Unsupported option {word}"));
+                return host::expire_option(&word);
             }
         }
     }
     let [nx, xx, gt, lt] = rules;
     if nx && (xx || gt || lt) {
-        return Reply::error("ERR NX and XX, GT or LT options at the same time are not compatible");
+        return Reply::error(host::EXPIRE_NX);
     }
     if gt && lt {
-        return Reply::error("ERR GT and LT options at the same time are not compatible");
+        return Reply::error(host::EXPIRE_GT_LT);
     }
     let set = |expires: &mut Option<u64>| {
         let allowed = match *expires {
@@ -211,9 +212,8 @@ pub(super) fn must_wait(
     keys: Keys<'_, '_>,
 ) -> Option<Reply> {
     let is_saving = server.durable.as_ref().is_some_and(Durable::is_saving);
-    (is_saving && image_bytes(name, words, env, keys) > MAX_IMAGE_BYTES).then(|| {
-        Reply::error("ERR a snapshot is being saved: move or copy so large a value after it")
-    })
+    (is_saving && image_bytes(name, words, env, keys) > MAX_IMAGE_BYTES)
+        .then(|| Reply::error(host::LARGE_WHILE_SAVING))
 }
 
 /// Returns how many bytes of values a command puts into the log if it runs while a snapshot is saved, about.
@@ -234,7 +234,7 @@ fn rename(name: &str, words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Re
     let (from, to, now) = (words[1], words[2], env.now_millis);
     let is_there = |key| keys.read(key, now, |value| value.is_some());
     if !is_there(from) {
-        return Reply::error("ERR no such key");
+        return Reply::error(host::NO_KEY);
     }
     if name == "RENAMENX" {
         if is_there(to) {
@@ -260,14 +260,14 @@ fn copy(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
             }
             (b"DB", [number, rest @ ..]) => match parse_integer(number) {
                 Some(0) => rest,
-                Some(_) => return Reply::error("ERR DB index is out of range"),
+                Some(_) => return Reply::error(host::DB_INDEX),
                 None => return Reply::error(text::NO_INTEGER),
             },
             _ => return syntax_error(),
         };
     }
     if from == to {
-        return Reply::error("ERR source and destination objects are the same");
+        return Reply::error(host::SAME_KEY);
     }
     let is_there = |key| keys.read(key, now, |value| value.is_some());
     if !is_there(from) || is_there(to) && !replaces {
@@ -310,9 +310,6 @@ fn memory(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
     bytes.map_or(Reply::Null, |bytes| Reply::Integer((bytes + overhead) as i64))
 }
 
-const NO_LFU: &str = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when \
-                      switching between policies at runtime LRU and LFU data will take some time to adjust.";
-
 fn object(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
     let Some(key) = words.get(2) else { return unknown_subcommand("OBJECT", words[1]) };
     let answer = match words[1].to_ascii_uppercase().as_slice() {
@@ -321,7 +318,7 @@ fn object(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
                 value.map(|value| Reply::bulk(value.encoding()))
             }))
         }
-        b"FREQ" => return Reply::error(NO_LFU),
+        b"FREQ" => return Reply::error(host::NO_LFU),
         b"REFCOUNT" | b"IDLETIME" => {
             let is_there =
                 with_keys!(keys, keys => keys.read(key, env.now_millis, |it| it.is_some()));
@@ -352,7 +349,7 @@ fn random_key(env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
 /// in exactly one of them. The cursor is the next part.
 fn scan(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
     let Some(mut part) = parse_integer(words[1]).and_then(|n| usize::try_from(n).ok()) else {
-        return Reply::error("ERR invalid cursor");
+        return Reply::error(host::CURSOR);
     };
     let (mut pattern, mut enough, mut kind) = (None, 10, None);
     for pair in words[2..].chunks(2) {

@@ -1,5 +1,6 @@
 //! `LATENCY`: how long the calls of commands took.
 
+use tamis_commands::text::host;
 use tamis_commands::{COMMANDS, Command, Words, find, text};
 use tamis_resp::Reply;
 
@@ -22,7 +23,7 @@ pub(super) fn latency(session: &Session, words: Words<'_>) -> Reply {
         },
         (b"GRAPH", [event]) => {
             let event = String::from_utf8_lossy(&event[..event.len().min(128)]).into_owned();
-            Reply::error(format!("ERR No samples available for event '{event}'"))
+            host::no_samples(&event)
         }
         (b"HELP", []) => help(&[
             "LATENCY HISTOGRAM [command ...]: of each its calls, and how many took no more than so many microseconds",

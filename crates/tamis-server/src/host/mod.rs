@@ -13,6 +13,7 @@ mod slow_log;
 mod transaction;
 
 pub(crate) use keys::MAX_PATTERN_BYTES;
+use tamis_commands::text::host;
 use tamis_commands::{Command, Env, Flag, Words};
 use tamis_resp::Reply;
 
@@ -113,7 +114,7 @@ pub(crate) fn redo(
 /// Replies to a subcommand that there is none of.
 fn unknown_subcommand(command: &str, word: &[u8]) -> Reply {
     let word = String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned();
-    Reply::error(format!("ERR unknown subcommand '{word}'. Try {command} HELP."))
+    host::unknown_subcommand(command, &word)
 }
 
 /// Replies to `HELP`, a line each.

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use tamis_commands::text::host;
 use tamis_commands::{Command, Env, Flag, Run, Words, find, text};
 use tamis_resp::Reply;
 
@@ -12,7 +13,7 @@ use crate::users::Refusal;
 
 pub(super) fn multi(session: &mut Session) -> Reply {
     if session.transaction.is_some() {
-        return Reply::error("ERR MULTI calls can not be nested");
+        return Reply::error(host::NESTED_MULTI);
     }
     session.transaction = Some(Transaction::default());
     session.client.about.lock().queued = Some(0);
@@ -21,7 +22,7 @@ pub(super) fn multi(session: &mut Session) -> Reply {
 
 pub(super) fn discard(session: &mut Session) -> Reply {
     if session.transaction.is_none() {
-        return Reply::error("ERR DISCARD without MULTI");
+        return Reply::error(host::DISCARD_ALONE);
     }
     end(session);
     Reply::ok()
@@ -37,18 +38,18 @@ pub(super) fn end(session: &mut Session) -> Option<Transaction> {
 /// Runs what waits, with no other command in between.
 pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
     if session.transaction.is_none() {
-        return Reply::error("ERR EXEC without MULTI");
+        return Reply::error(host::EXEC_ALONE);
     }
     let watched = std::mem::take(&mut session.watched);
     let transaction = end(session).expect("just seen");
     if transaction.is_broken {
-        return Reply::error("EXECABORT Transaction discarded because of previous errors.");
+        return Reply::error(host::BROKEN_MULTI);
     }
     let config = session.server.config();
     for words in &transaction.queued {
         let command = find(&words[0]).expect("it was found when it was queued");
         if let Err(why) = session.check_change(command, &config) {
-            return Reply::error(format!("EXECABORT Transaction discarded because of: {why}"));
+            return host::discarded(&why);
         }
     }
     let server = session.server.clone();
@@ -79,9 +80,7 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
             })
             .fold(0, u64::saturating_add);
         if durable.is_saving() && bytes > keys::MAX_IMAGE_BYTES {
-            return Reply::error(
-                "EXECABORT Transaction discarded because of: a snapshot is being saved: move or copy so large values after it",
-            );
+            return host::discarded(host::LARGE_WHILE_SAVING.trim_start_matches("ERR "));
         }
         durable.log.begin_group();
     }
@@ -119,7 +118,7 @@ fn check(session: &mut Session, command: &'static Command, words: Words<'_>) -> 
 
 pub(super) fn watch(session: &mut Session, words: Words<'_>, env: &Env<'_>) -> Reply {
     if session.transaction.is_some() {
-        return Reply::error("ERR WATCH inside MULTI is not allowed");
+        return Reply::error(host::WATCH_IN_MULTI);
     }
     let server = session.server.clone();
     let keys = server.keyspace.shared();
