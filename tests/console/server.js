@@ -18,7 +18,7 @@ export async function startServer(program, { dir = mkdtempSync(join(tmpdir(), "t
     child.stderr.on("data", (data) => {
       said += data;
       const redis = /address=[^ ]*:(\d+)/.exec(said);
-      const console = /the console is at http:\/\/[^ ]*:(\d+)\//.exec(said);
+      const console = /url=http:\/\/[^ ]*:(\d+)\//.exec(said);
       if (redis && console) resolve([Number(redis[1]), Number(console[1])]);
     });
   });

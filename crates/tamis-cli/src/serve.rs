@@ -182,7 +182,7 @@ pub fn run(args: &Args) -> Outcome {
         tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "tamis is ready for Redis clients over TLS");
     }
     if let Some(address) = server.http_address() {
-        tracing::info!("the console is at http://{address}/");
+        tracing::info!(url = %format_args!("http://{address}/"), "the console is there");
     }
     if !is_kept {
         tracing::warn!("filters are in memory only: they are gone when the server ends");

@@ -223,7 +223,7 @@ fn with_console(dir: &Path, mut command: Command) -> (Child, SocketAddr) {
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
-    while !line.contains("the console is at http://") {
+    while !line.contains("url=http://") {
         line.clear();
         assert!(stderr.read_line(&mut line).unwrap() > 0, "there is no console");
     }
