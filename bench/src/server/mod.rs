@@ -43,7 +43,7 @@ pub fn run(bench: &mut Bench) {
 pub const PIPELINE_1: &str = "server, one core, pipeline 1";
 pub const PIPELINE_16: &str = "server, one core, pipeline 16";
 pub const PIPELINE_64: &str = "server, one core, pipeline 64";
-pub const HUNDRED: &str = "server, one core, 100 items a command";
+pub const HUNDRED: &str = "server, one core, 100 items a command at pipeline 16";
 pub const LOG: &str = "server, one core, BF.ADD at pipeline 64 with a log";
 pub const LARGE: &str = "server, one core, 1 GiB filter at pipeline 64";
 pub const MEMORY: &str = "server, memory at 10 M items, 1 %";
@@ -120,7 +120,7 @@ fn throughput(bench: &mut Bench) -> Result<(), String> {
             [name, "seen"].into_iter().chain(std::iter::repeat_n("__rand_int__", 100)).collect()
         };
         let (exists, add) = (many("BF.MEXISTS"), many("BF.MADD"));
-        let of = |words| Load { pipeline: 1, range: ITEMS, items: 100, ..Load::of(words) };
+        let of = |words| Load { pipeline: 16, range: ITEMS, items: 100, ..Load::of(words) };
         let get = Load { pipeline: 64, range: 1_000_000, ..Load::of(GET) };
         let contenders = [
             ("redis GET, pipeline 64", &redis, get),
