@@ -74,7 +74,7 @@ fn race(bench: &mut Bench, case: &str, programs: &[Program], generator: &[&str])
         Err(why) => return bench.wrong.push(format!("{case}: {why}")),
     };
     let here: Vec<&Program> = programs.iter().filter(|program| found(program)).collect();
-    let mut rows: Vec<Row> = here.iter().map(|program| row(case, program.name)).collect();
+    let mut rows: Vec<Row> = here.iter().map(|program| Row::new(case, program.name)).collect();
     for round in 0..bench.rounds {
         for (program, row) in here.iter().zip(&mut rows) {
             if round > 0 && row.min() > SLOW_SECONDS {
@@ -106,18 +106,6 @@ fn race(bench: &mut Bench, case: &str, programs: &[Program], generator: &[&str])
         bench.rows.push(row);
     }
     let _ = fs::remove_file(input);
-}
-
-fn row(case: &str, name: &str) -> Row {
-    Row {
-        case: case.to_owned(),
-        name: name.to_owned(),
-        bits_per_item: None,
-        rate: None,
-        peak_mib: None,
-        lines: None,
-        rounds: Vec::new(),
-    }
 }
 
 /// Runs a program once: seconds, peak memory in MiB, lines.

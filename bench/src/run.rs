@@ -49,6 +49,19 @@ pub struct Row {
 }
 
 impl Row {
+    /// Makes a row that nothing was measured of yet.
+    pub fn new(case: &str, name: &str) -> Self {
+        Self {
+            case: case.to_owned(),
+            name: name.to_owned(),
+            bits_per_item: None,
+            rate: None,
+            peak_mib: None,
+            lines: None,
+            rounds: Vec::new(),
+        }
+    }
+
     pub fn median(&self) -> f64 {
         median(self.rounds.clone())
     }

@@ -57,7 +57,7 @@ type Contender<'a> = (&'a str, &'a Program, Load<'a>);
 /// Lets the contenders take turns, round after round.
 fn race(bench: &mut Bench, case: &str, contenders: &[Contender<'_>]) -> Result<(), String> {
     println!("\n{case}");
-    let mut rows: Vec<Row> = contenders.iter().map(|(name, ..)| row(case, name)).collect();
+    let mut rows: Vec<Row> = contenders.iter().map(|(name, ..)| Row::new(case, name)).collect();
     for _ in 0..bench.rounds {
         for ((_, program, load), row) in contenders.iter().zip(&mut rows) {
             row.rounds.push(load.run(program.port, bench.quick)?.nanos);
@@ -71,18 +71,6 @@ fn keep(bench: &mut Bench, rows: Vec<Row>) {
     for row in rows {
         println!("{row}");
         bench.rows.push(row);
-    }
-}
-
-fn row(case: &str, name: &str) -> Row {
-    Row {
-        case: case.to_owned(),
-        name: name.to_owned(),
-        bits_per_item: None,
-        rate: None,
-        peak_mib: None,
-        lines: None,
-        rounds: Vec::new(),
     }
 }
 
@@ -188,7 +176,7 @@ fn memory(bench: &mut Bench) -> Result<(), String> {
     ask(reserved.port, &["BF.RESERVE", "seen", "0.01", &ITEMS.to_string()])?;
     fill(reserved.port, "seen", ITEMS)?;
     let resident = reserved.resident_bytes()?.saturating_sub(empty);
-    let of = |name, bits| Row { bits_per_item: Some(bits), ..row(MEMORY, name) };
+    let of = |name, bits| Row { bits_per_item: Some(bits), ..Row::new(MEMORY, name) };
     let mut rows = vec![
         of("tamis, reserved", bits(usage(&reserved)?, ITEMS)),
         of("tamis, reserved, resident", bits(resident, ITEMS)),

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::load::{Load, ask, encode, fill};
 use super::program::Program;
-use super::{ADD, keep, row};
-use crate::run::Bench;
+use super::{ADD, keep};
+use crate::run::{Bench, Row};
 
 pub const LONG: &str = "server, one core, longest PING beside a million items";
 pub const SAVED: &str = "server, one core, 1 GiB filter saved, p99";
@@ -30,9 +30,9 @@ fn long_commands(bench: &mut Bench) -> Result<(), String> {
     let tamis = Program::tamis(&["--appendonly", "no"])?;
     ask(tamis.port, &["BF.RESERVE", "seen", "0.01", "100000000"])?;
     ask(tamis.port, &["CF.RESERVE", "cuckoo", "100000000"])?;
-    let mut rows = vec![row(LONG, "alone")];
+    let mut rows = vec![Row::new(LONG, "alone")];
     let names = ["BF.MADD seen", "BF.MEXISTS seen", "CF.INSERT cuckoo ITEMS", "BF.MADD grown"];
-    rows.extend(names.map(|name| row(LONG, &format!("beside {name}"))));
+    rows.extend(names.map(|name| Row::new(LONG, &format!("beside {name}"))));
     for round in 0..bench.rounds {
         rows[0].rounds.push(longest_ping(tamis.port, || {
             std::thread::sleep(Duration::from_millis(300));
@@ -99,7 +99,7 @@ fn snapshot(bench: &mut Bench) -> Result<(), String> {
     ask(tamis.port, &["BF.RESERVE", "seen", "0.01", &items.to_string()])?;
     fill(tamis.port, "seen", items / 20)?;
     let load = Load { pipeline: 1, range: items, ..Load::of(ADD) };
-    let mut rows = [row(SAVED, "BF.ADD"), row(SAVED, "BF.ADD while it is saved")];
+    let mut rows = [Row::new(SAVED, "BF.ADD"), Row::new(SAVED, "BF.ADD while it is saved")];
     let mut added_mib = 0.0_f64;
     for _ in 0..bench.rounds.min(3) {
         rows[0].rounds.push(load.send(tamis.port, 60_000)?.p99_millis * 1e6);
@@ -136,7 +136,7 @@ fn recovery(bench: &mut Bench) -> Result<(), String> {
     let empty = tamis.restart(&options)?;
     fill(tamis.port, "seen", items)?;
     std::thread::sleep(Duration::from_secs(1));
-    let mut rows = vec![row(RECOVERY, "tamis")];
+    let mut rows = vec![Row::new(RECOVERY, "tamis")];
     for _ in 0..bench.rounds.min(3) {
         let took = tamis.restart(&options)?.saturating_sub(empty);
         rows[0].rounds.push(took.as_nanos() as f64 / items as f64);
