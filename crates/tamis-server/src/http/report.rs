@@ -1,8 +1,9 @@
 //! What each filter is like, and when it will be over its target: looked at again and again, in small steps.
 //!
-//! A look at a filter may read all of its bits. The keys are gone through part by part, with twenty times as long a pause
-//! after each step as it took, so that no more than a twentieth of one core goes into it, however many filters there are;
-//! and the lock of one filter is held for a look at that one only. The worst filters are kept with what they held before.
+//! A look is a glance, which estimates a large filter from a part of its bits. The keys are gone through part by part, with
+//! twenty times as long a pause after each step as it took, so that no more than a twentieth of one core goes into it,
+//! however many filters there are; and the lock of one filter is held for a look at that one only. The worst filters are
+//! kept with what they held before.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;

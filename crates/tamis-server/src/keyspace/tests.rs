@@ -1,0 +1,189 @@
+use super::*;
+
+fn set(keys: &Shared<'_>, key: &[u8], text: &str) {
+    keys.write(key, 0, |value| *value = Some(Value::Bytes(text.as_bytes().to_vec().into())));
+}
+
+fn get(keys: &Shared<'_>, key: &[u8], now: u64) -> Option<String> {
+    keys.read(key, now, |value| match value {
+        Some(Value::Bytes(text)) => Some(String::from_utf8(text.to_vec(0..text.len())).unwrap()),
+        _ => None,
+    })
+}
+
+#[test]
+fn values_are_lent_kept_and_taken_out() {
+    let keyspace = Keyspace::new();
+    let keys = keyspace.shared();
+    assert_eq!((get(&keys, b"a", 0), keys.len()), (None, 0));
+    set(&keys, b"a", "one");
+    assert_eq!((get(&keys, b"a", 0).as_deref(), keys.len()), (Some("one"), 1));
+    assert!(keys.remove(b"a", 0) && !keys.remove(b"a", 0));
+    assert_eq!((get(&keys, b"a", 0), keys.len(), keyspace.memory_bytes()), (None, 0, 0));
+}
+
+#[test]
+fn keys_expire_and_are_swept() {
+    let keyspace = Keyspace::new();
+    {
+        let keys = keyspace.shared();
+        set(&keys, b"a", "one");
+        assert_eq!(keys.expiry(b"a", 0, |at| *at = Some(10)), Some(()));
+        assert_eq!(keys.expires_millis(b"a", 9), Some(Some(10)));
+        assert_eq!((get(&keys, b"a", 9).is_some(), get(&keys, b"a", 10)), (true, None));
+        assert_eq!(keys.expiry(b"none", 0, |_| ()), None);
+    }
+    assert_eq!((0..SHARDS).map(|part| keyspace.sweep(part, 10)).sum::<usize>(), 1);
+    assert!(keyspace.shared().is_empty());
+    // A value set anew has no time.
+    let keys = keyspace.shared();
+    set(&keys, b"a", "two");
+    assert_eq!(keys.expires_millis(b"a", 99), Some(None));
+}
+
+#[test]
+fn keys_with_a_time_are_counted() {
+    let keyspace = Keyspace::new();
+    let keys = keyspace.shared();
+    for key in [&b"a"[..], b"b", b"c", b"d"] {
+        set(&keys, key, "one");
+        keys.expiry(key, 0, |at| *at = Some(10));
+        keys.expiry(key, 0, |at| *at = Some(20));
+    }
+    assert_eq!(keyspace.expiring(), 4);
+    keys.expiry(b"a", 0, Option::take);
+    keys.expiry(b"none", 0, |at| *at = Some(1));
+    keys.remove(b"b", 0);
+    set(&keys, b"c", "two");
+    assert_eq!(keyspace.expiring(), 2, "a time stays unless the value is another");
+    drop(keys);
+    assert!(keyspace.exclusive().rename(b"c", b"d", 0));
+    assert_eq!(keyspace.expiring(), 1);
+    (0..SHARDS).for_each(|part| _ = keyspace.sweep(part, 99));
+    assert_eq!(keyspace.expiring(), 0);
+    set(&keyspace.shared(), b"e", "one");
+    keyspace.shared().expiry(b"e", 0, |at| *at = Some(10));
+    keyspace.exclusive().clear();
+    assert_eq!(keyspace.expiring(), 0);
+}
+
+#[test]
+fn every_key_whose_time_came_is_told_once() {
+    let keyspace = Keyspace::new();
+    let told = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let keep = told.clone();
+    keyspace.on_expired(move |key| keep.lock().push(key.to_vec()));
+    for key in [b"swept", b"again", b"taken", b"later"] {
+        set(&keyspace.shared(), key, "one");
+        let at = if key == b"later" { 99 } else { 10 };
+        keyspace.shared().expiry(key, 0, |slot| *slot = Some(at));
+    }
+    assert!(keyspace.shared().remove(b"taken", 5), "not by its time");
+    set(&keyspace.shared(), b"other", "two");
+    keyspace.shared().write(b"again", 10, |value| assert!(value.is_none()));
+    (0..SHARDS).for_each(|part| _ = keyspace.sweep(part, 10));
+    assert_eq!(*told.lock(), [b"again", b"swept"]);
+}
+
+#[test]
+fn a_changed_key_has_another_version() {
+    let keyspace = Keyspace::new();
+    let keys = keyspace.shared();
+    let mut versions = vec![keys.version(b"a", 0)];
+    set(&keys, b"a", "one");
+    versions.push(keys.version(b"a", 0));
+    set(&keys, b"a", "one");
+    versions.push(keys.version(b"a", 0));
+    versions.dedup();
+    assert_eq!(versions.len(), 3);
+}
+
+#[test]
+fn a_value_moves_with_its_time() {
+    let keyspace = Keyspace::new();
+    set(&keyspace.shared(), b"a", "one");
+    keyspace.shared().expiry(b"a", 0, |at| *at = Some(10));
+    let keys = keyspace.exclusive();
+    assert!(keys.rename(b"a", b"b", 0) && !keys.rename(b"a", b"b", 0));
+    assert_eq!(keys.expires_millis(b"b", 0), Some(Some(10)));
+    assert!(keys.rename(b"b", b"b", 0), "a key may be renamed to itself");
+    keys.clear();
+    assert!(keys.is_empty());
+}
+
+#[test]
+fn a_large_value_that_is_read_for_long_holds_up_nobody_else() {
+    let keyspace = Keyspace::new();
+    set(&keyspace.shared(), b"large", &"x".repeat(1 << 20));
+    set(&keyspace.shared(), b"small", "x");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (begun, has_begun) = std::sync::mpsc::channel();
+    let (go_on, may_go_on) = std::sync::mpsc::channel();
+    std::thread::scope(|threads| {
+        let keyspace = &keyspace;
+        threads.spawn(move || {
+            let mut entries = (0..SHARDS).flat_map(|part| keyspace.entries(part));
+            let large = entries.find(|entry| *entry.key == *b"large").unwrap();
+            let len = large.read(
+                || true,
+                |value, _| {
+                    begun.send(()).unwrap();
+                    may_go_on.recv().unwrap();
+                    value.memory_bytes()
+                },
+            );
+            assert!(len.unwrap() >= 1 << 20);
+        });
+        has_begun.recv().unwrap();
+        // Others read it, and change others.
+        assert!(get(&keyspace.shared(), b"large", 0).is_some());
+        set(&keyspace.shared(), b"small", "y");
+        drop(runtime.block_on(keyspace.shared_to_change(b"small")));
+        drop(runtime.block_on(keyspace.exclusive_to_change(|key| key == b"small")));
+        assert!(keyspace.shared().is_lent(b"large") && !keyspace.shared().is_lent(b"small"));
+        // Whoever wants to change it waits, without the keys.
+        runtime.block_on(async {
+            let soon = Duration::from_millis(20);
+            let change = keyspace.shared_to_change(b"large");
+            assert!(tokio::time::timeout(soon, change).await.is_err());
+            let change = keyspace.exclusive_to_change(|key| key == b"large");
+            assert!(tokio::time::timeout(soon, change).await.is_err());
+        });
+        go_on.send(()).unwrap();
+        let keys = runtime.block_on(keyspace.shared_to_change(b"large"));
+        set(&keys, b"large", "z");
+    });
+    assert!(!keyspace.shared().is_lent(b"large"));
+}
+
+#[test]
+fn no_write_is_lost_while_keys_come_and_go() {
+    let keyspace = Keyspace::new();
+    let added = AtomicU64::new(0);
+    std::thread::scope(|threads| {
+        for _ in 0..2 {
+            threads.spawn(|| {
+                for _ in 0..20_000 {
+                    keyspace.shared().write(b"k", 0, |value| match value {
+                        Some(Value::Bytes(text)) => text.write(text.len(), b"x"),
+                        _ => *value = Some(Value::Bytes(b"x".to_vec().into())),
+                    });
+                }
+            });
+        }
+        threads.spawn(|| {
+            for _ in 0..20_000 {
+                keyspace.shared().write(b"k", 0, |value| {
+                    if let Some(Value::Bytes(text)) = value.take() {
+                        added.fetch_add(text.len() as u64, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+    });
+    let left = keyspace.shared().read(b"k", 0, |value| match value {
+        Some(Value::Bytes(text)) => text.len() as u64,
+        _ => 0,
+    });
+    assert_eq!(added.into_inner() + left, 40_000);
+}
