@@ -65,6 +65,40 @@ impl Reply {
             }
         }
     }
+
+    /// Appends the line that begins an array of so many values.
+    ///
+    /// With [`encode_values`](Self::encode_values) it writes a long array while its values come.
+    ///
+    /// ```
+    /// use tamis_resp::{Protocol, Reply};
+    ///
+    /// let mut output = Vec::new();
+    /// Reply::begin_array(3, &mut output);
+    /// for part in [Reply::Bools { mask: vec![0b10], len: 2 }, Reply::Array(vec![Reply::Null])] {
+    ///     part.encode_values(Protocol::Resp2, &mut output);
+    /// }
+    /// assert_eq!(output, b"*3\r\n:0\r\n:1\r\n$-1\r\n");
+    /// ```
+    pub fn begin_array(len: usize, out: &mut Vec<u8>) {
+        push_len(out, b'*', len);
+    }
+
+    /// Appends the values of an array without the line that begins it, and returns how many they are; `None` if the
+    /// reply is no array.
+    pub fn encode_values(&self, protocol: Protocol, out: &mut Vec<u8>) -> Option<usize> {
+        match self {
+            Self::Array(values) => {
+                values.iter().for_each(|value| value.encode(protocol, out));
+                Some(values.len())
+            }
+            Self::Bools { mask, len } => {
+                push_bools(out, bools(protocol), mask, *len);
+                Some(*len)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Appends values with their number before them.

@@ -23,6 +23,7 @@ mod pattern;
 mod report;
 mod server;
 mod session;
+mod slices;
 mod stats;
 mod tls;
 mod transaction;

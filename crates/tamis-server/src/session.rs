@@ -15,6 +15,7 @@ use crate::config::Config;
 use crate::host;
 use crate::keyspace::{Exclusive, Shared};
 use crate::server::Shared as Server;
+use crate::slices;
 use crate::stats::now_millis;
 use crate::transaction::Transaction;
 use crate::users::{Refusal, Refused, User};
@@ -38,14 +39,8 @@ pub(crate) struct Session {
     pub is_closing: bool,
 }
 
-/// Items of one command that run at a time: others wait for so many at most.
-const SLICE_ITEMS: usize = 4096;
-
 /// Replies are written when there are so many bytes of them, so that a long pipeline does not gather in memory.
 const WRITE_BYTES: usize = 256 << 10;
-
-/// The same of a command whose items may take a million times as long as a lookup: those that move others to make room.
-const SLICE_ITEMS_ALONE: usize = 64;
 
 /// The keys, as a command may have them: one of many, or alone.
 #[derive(Clone, Copy)]
@@ -170,6 +165,13 @@ impl Session {
                 now_millis: now,
                 items_per_second: None,
             };
+            if let Some(first) = slices::first_item(command, words)
+                && words.len() - first > slices::most_items(command)
+            {
+                self.run_in_slices(command, words, first, &env, out).await;
+                began = self.count(command, &commands[at - 1..at], began, &config);
+                continue;
+            }
             if let Some(items) = command.items {
                 // The neighbours of the same name, key and kind.
                 batch.clear();
@@ -179,18 +181,12 @@ impl Session {
                     let is_alike = next[0].eq_ignore_ascii_case(words[0])
                         && command.arity.takes(next.len())
                         && next[1] == words[1]
-                        && batch.len() + next.len() <= SLICE_ITEMS;
+                        && batch.len() + next.len() <= slices::ITEMS;
                     if !is_alike {
                         break;
                     }
                     batch.push(next);
                     at += 1;
-                }
-                if batch.len() > SLICE_ITEMS {
-                    let reply = self.run_in_slices(command, items, words, &env).await;
-                    self.answer(command, &reply, out);
-                    began = self.count(command, &commands[at - 1..at], began, &config);
-                    continue;
                 }
                 let alike = &commands[first..at];
                 let has_run = self.run_shared(items, &mut batch, words[1], &env, |mut answers| {
@@ -208,14 +204,6 @@ impl Session {
                     }
                 }
                 began = self.count(command, &commands[first..at], began, &config);
-                continue;
-            }
-            if let Some(first) = first_item(command, words)
-                && words.len() - first > SLICE_ITEMS_ALONE
-            {
-                let reply = self.run_alone_in_slices(command, words, first, &env).await;
-                self.answer(command, &reply, out);
-                began = self.count(command, &commands[at - 1..at], began, &config);
                 continue;
             }
             let reply = match command.run {
@@ -238,7 +226,7 @@ impl Session {
     }
 
     /// Runs a batch beside others and hands out its answers; false if it must have the value alone, and nothing has changed.
-    fn run_shared(
+    pub fn run_shared(
         &self,
         items: Items,
         batch: &mut Batch<'_>,
@@ -331,71 +319,6 @@ impl Session {
         }
     }
 
-    /// Runs a command of very many items in slices, between which others have their turn.
-    async fn run_in_slices(
-        &self,
-        command: &Command,
-        items: Items,
-        words: Words<'_>,
-        env: &Env<'_>,
-    ) -> Reply {
-        let mut replies = Replies::default();
-        for slice in words[2..].chunks(SLICE_ITEMS) {
-            let mut slice_words = Vec::with_capacity(slice.len() + 2);
-            slice_words.extend_from_slice(&words[..2]);
-            slice_words.extend_from_slice(slice);
-            let mut batch = Batch::default();
-            batch.push(&slice_words);
-            let mut reply = None;
-            self.run_shared(items, &mut batch, words[1], env, |mut answers| {
-                reply = Some(answers.next_reply(items, slice_words.len()));
-            });
-            let reply = match reply {
-                Some(reply) => reply,
-                None => {
-                    let keys = self.server.keyspace.shared_to_change(words[1]).await;
-                    self.run_one(command, &slice_words, Keys::Shared(&keys), env)
-                }
-            };
-            let goes_on = replies.push(reply, slice.len());
-            if !goes_on {
-                break;
-            }
-            tokio::task::yield_now().await;
-        }
-        replies.into_reply()
-    }
-
-    /// Runs a command that has its value alone, and very many items, in slices.
-    async fn run_alone_in_slices(
-        &self,
-        command: &Command,
-        words: Words<'_>,
-        first: usize,
-        env: &Env<'_>,
-    ) -> Reply {
-        let mut replies = Vec::new();
-        for slice in words[first..].chunks(SLICE_ITEMS_ALONE) {
-            let slice_words: Vec<&[u8]> = words[..first].iter().chain(slice).copied().collect();
-            let keys = self.server.keyspace.shared_to_change(words[1]).await;
-            let reply = self.run_one(command, &slice_words, Keys::Shared(&keys), env);
-            drop(keys);
-            let before = replies.len();
-            match reply {
-                Reply::Bools { mask, len } => replies.extend(bools(&mask, len)),
-                Reply::Array(more) => replies.extend(more),
-                other => return other,
-            }
-            // Cut short: the filter takes no more.
-            let is_full = replies.last().is_some_and(text::ends_items);
-            if is_full || replies.len() - before < slice.len() {
-                break;
-            }
-            tokio::task::yield_now().await;
-        }
-        Reply::Array(replies)
-    }
-
     /// Tells whether a command may run now.
     fn check(
         &mut self,
@@ -468,7 +391,7 @@ impl Session {
     }
 
     /// Appends the reply to a command that ran.
-    fn answer(&self, command: &Command, reply: &Reply, out: &mut Vec<u8>) {
+    pub fn answer(&self, command: &Command, reply: &Reply, out: &mut Vec<u8>) {
         self.count_failure(command, reply);
         reply.encode(self.protocol, out);
     }
@@ -522,71 +445,4 @@ impl Session {
 /// Returns the key of a command that is about one; the few that may lack it refuse that themselves.
 fn key_of<'w>(command: &Command, words: Words<'w>) -> &'w [u8] {
     words.get(command.keys.first).copied().unwrap_or_default()
-}
-
-/// Returns where the items of a command begin that has its value alone while it goes through them.
-fn first_item(command: &Command, words: Words<'_>) -> Option<usize> {
-    match command.name {
-        "BF.INSERT" | "CF.INSERT" | "CF.INSERTNX" => {
-            // The options are known by their first letters, and their values are numbers.
-            let is_items =
-                |word: &&[u8]| word.first().is_some_and(|c| c.eq_ignore_ascii_case(&b'i'));
-            Some(words.iter().skip(2).position(is_items)? + 3)
-        }
-        "TM.DEL" | "TM.COUNT" => Some(2),
-        _ => None,
-    }
-}
-
-/// The replies to the slices of one command, joined.
-#[derive(Default)]
-struct Replies {
-    mask: Vec<u64>,
-    len: usize,
-    /// From the first slice on that was not answered by yes and no alone.
-    others: Option<Vec<Reply>>,
-    failed: Option<Reply>,
-}
-
-impl Replies {
-    /// Adds the reply to a slice; false if the next ones shall not run.
-    fn push(&mut self, reply: Reply, slice_items: usize) -> bool {
-        match reply {
-            Reply::Bools { mask, len } if self.others.is_none() => {
-                debug_assert!(self.len.is_multiple_of(64), "slices are whole words");
-                self.mask.extend(mask);
-                self.len += len;
-                true
-            }
-            Reply::Bools { mask, len } => {
-                self.others.get_or_insert_default().extend(bools(&mask, len));
-                true
-            }
-            Reply::Array(replies) => {
-                // Cut short: there is no room for more.
-                let is_cut = replies.last().is_some_and(text::ends_items);
-                let goes_on = replies.len() == slice_items && !is_cut;
-                let Self { mask, len, others, .. } = self;
-                others.get_or_insert_with(|| bools(mask, *len).collect()).extend(replies);
-                goes_on
-            }
-            other => {
-                self.failed = Some(other);
-                false
-            }
-        }
-    }
-
-    fn into_reply(self) -> Reply {
-        match self {
-            // An error of the whole command can only be that of its first slice, unless the key was replaced.
-            Replies { failed: Some(reply), .. } => reply,
-            Replies { others: Some(replies), .. } => Reply::Array(replies),
-            Replies { mask, len, .. } => Reply::Bools { mask, len },
-        }
-    }
-}
-
-fn bools(mask: &[u64], len: usize) -> impl Iterator<Item = Reply> + '_ {
-    (0..len).map(|i| Reply::Bool(mask[i / 64] >> (i % 64) & 1 == 1))
 }

@@ -1,0 +1,218 @@
+//! A command of very many items, run in slices, between which others have their turn.
+
+use std::time::{Duration, Instant};
+
+use tamis_commands::{Batch, Command, Env, Words, text};
+use tamis_resp::{Protocol, Reply};
+
+use crate::session::{Keys, Session};
+
+/// Items that run at a time at most, of one command or of neighbours: others wait for so many.
+pub(crate) const ITEMS: usize = 4096;
+
+/// The same of a command whose items may take a million times as long as a lookup: those that move others to make room.
+const ITEMS_ALONE: usize = 64;
+
+/// How long a slice may take.
+const TURN: Duration = Duration::from_millis(1);
+
+/// Returns where the items of a command begin that may run in slices.
+pub(crate) fn first_item(command: &Command, words: Words<'_>) -> Option<usize> {
+    match command.name {
+        _ if command.items.is_some() => Some(2),
+        "BF.INSERT" | "CF.INSERT" | "CF.INSERTNX" => {
+            // The options are known by their first letters, and their values are numbers.
+            let is_items =
+                |word: &&[u8]| word.first().is_some_and(|c| c.eq_ignore_ascii_case(&b'i'));
+            Some(words.iter().skip(2).position(is_items)? + 3)
+        }
+        "TM.DEL" | "TM.COUNT" => Some(2),
+        _ => None,
+    }
+}
+
+/// Returns how many items of a command run at a time at most.
+pub(crate) fn most_items(command: &Command) -> usize {
+    if command.items.is_some() { ITEMS } else { ITEMS_ALONE }
+}
+
+impl Session {
+    /// Runs a command whose items begin at a word, in slices, and appends its reply.
+    pub async fn run_in_slices(
+        &self,
+        command: &Command,
+        words: Words<'_>,
+        first: usize,
+        env: &Env<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        let (start, mut items) = words.split_at(first);
+        let mut pace = Pace::new(most_items(command));
+        let mut long = LongReply::begin(items.len(), env.protocol, out);
+        let mut slice_words = start.to_vec();
+        while !items.is_empty() {
+            let (slice, rest) = items.split_at(items.len().min(pace.items));
+            items = rest;
+            slice_words.truncate(first);
+            slice_words.extend_from_slice(slice);
+            let began = Instant::now();
+            let reply = self.run_slice(command, &slice_words, env).await;
+            match long.push(&reply, slice.len(), out) {
+                Next::Slice => {}
+                Next::End => break,
+                // That of the first slice, unless the key was replaced.
+                Next::Refusal => return self.answer(command, &reply, out),
+            }
+            pace.note(began.elapsed());
+            tokio::task::yield_now().await;
+        }
+        long.end(out);
+    }
+
+    async fn run_slice(&self, command: &Command, words: Words<'_>, env: &Env<'_>) -> Reply {
+        let mut reply = None;
+        if let Some(items) = command.items {
+            let mut batch = Batch::default();
+            batch.push(words);
+            self.run_shared(items, &mut batch, words[1], env, |mut answers| {
+                reply = Some(answers.next_reply(items, words.len()));
+            });
+        }
+        match reply {
+            Some(reply) => reply,
+            None => {
+                let keys = self.server.keyspace.shared_to_change(words[1]).await;
+                self.run_one(command, words, Keys::Shared(&keys), env)
+            }
+        }
+    }
+}
+
+/// How many items run at a time.
+///
+/// One at first, and four times as many each time as long as that is quick. An item may be the first in a page of memory, which the
+/// system then has to clear: that takes as long as ten thousand lookups, and in a large filter that nobody has touched nearly
+/// every item is one.
+struct Pace {
+    items: usize,
+    most_items: usize,
+}
+
+impl Pace {
+    fn new(most_items: usize) -> Self {
+        Self { items: 1, most_items }
+    }
+
+    /// Notes how long the last ones took.
+    fn note(&mut self, took: Duration) {
+        if took > TURN {
+            let fit = TURN.as_nanos() * self.items as u128 / took.as_nanos();
+            self.items = (fit as usize).max(1);
+        } else if took < TURN / 4 {
+            self.items = (self.items * 4).min(self.most_items);
+        }
+    }
+}
+
+/// The reply to a command, written slice after slice: a million answers at once would take milliseconds.
+struct LongReply {
+    protocol: Protocol,
+    /// Where it begins in the output, and its first value.
+    start: usize,
+    values: usize,
+    /// How many values its first line tells, and how many are written.
+    told: usize,
+    written: usize,
+}
+
+/// What comes after a slice.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    Slice,
+    /// The end of the reply: the filter takes no more.
+    End,
+    /// Nothing: the slice was refused as a whole, and so is the command. Nothing is left of its reply.
+    Refusal,
+}
+
+impl LongReply {
+    fn begin(values: usize, protocol: Protocol, out: &mut Vec<u8>) -> Self {
+        let start = out.len();
+        Reply::begin_array(values, out);
+        Self { protocol, start, values: out.len(), told: values, written: 0 }
+    }
+
+    /// Appends the values of the reply to a slice of so many items.
+    fn push(&mut self, reply: &Reply, items: usize, out: &mut Vec<u8>) -> Next {
+        let Some(values) = reply.encode_values(self.protocol, out) else {
+            out.truncate(self.start);
+            return Next::Refusal;
+        };
+        self.written += values;
+        let is_full = |values: &Vec<Reply>| values.last().is_some_and(text::ends_items);
+        match reply {
+            Reply::Array(values) if values.len() < items || is_full(values) => Next::End,
+            _ => Next::Slice,
+        }
+    }
+
+    fn end(self, out: &mut Vec<u8>) {
+        if self.written < self.told {
+            let mut line = Vec::new();
+            Reply::begin_array(self.written, &mut line);
+            out.splice(self.start..self.values, line);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(replies: &[Reply], values: usize) -> (Vec<Next>, String) {
+        let mut out = b"+OK\r\n".to_vec();
+        let mut long = LongReply::begin(values, Protocol::Resp2, &mut out);
+        let next = replies.iter().map(|reply| long.push(reply, 2, &mut out)).collect();
+        if !matches!(replies.last(), Some(Reply::Error(_))) {
+            long.end(&mut out);
+        }
+        (next, String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn slices_are_answered_as_one() {
+        let replies = [
+            Reply::Bools { mask: vec![0b01], len: 2 },
+            Reply::Array(vec![Reply::Integer(-1), Reply::Bool(true)]),
+        ];
+        let expected = "+OK\r\n*4\r\n:1\r\n:0\r\n:-1\r\n:1\r\n".to_owned();
+        assert_eq!(written(&replies, 4), (vec![Next::Slice, Next::Slice], expected));
+    }
+
+    #[test]
+    fn a_reply_that_is_cut_short_tells_its_length() {
+        let full = Reply::error(text::bf::FULL);
+        let replies = [Reply::Bools { mask: vec![0], len: 2 }, Reply::Array(vec![full])];
+        let (next, text) = written(&replies, 12);
+        assert_eq!(next, [Next::Slice, Next::End]);
+        assert!(text.starts_with("+OK\r\n*3\r\n:0\r\n:0\r\n-"), "{text}");
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_reply_that_became_an_error() {
+        let replies = [Reply::Bools { mask: vec![0], len: 2 }, Reply::error("WRONGTYPE")];
+        assert_eq!(written(&replies, 4), (vec![Next::Slice, Next::Refusal], "+OK\r\n".to_owned()));
+    }
+
+    #[test]
+    fn slices_grow_while_they_are_quick() {
+        let mut pace = Pace::new(100);
+        let mut took = |millis| {
+            pace.note(Duration::from_millis(millis));
+            pace.items
+        };
+        assert_eq!([0; 5].map(&mut took), [4, 16, 64, 100, 100]);
+        assert_eq!([5; 4].map(&mut took), [20, 4, 1, 1]);
+        assert_eq!(took(0), 4);
+    }
+}
