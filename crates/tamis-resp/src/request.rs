@@ -210,7 +210,11 @@ impl RequestDecoder {
             self.found.append(words);
         } else {
             self.found = std::mem::take(words);
-            self.found.shrink_to(2 * self.found.len());
+            if self.found.len() < MANY {
+                self.found.shrink_to(2 * self.found.len());
+            } else if self.found.capacity() < VERY_MANY {
+                self.found.reserve_exact(VERY_MANY - self.found.len());
+            }
         }
     }
 
@@ -226,6 +230,11 @@ impl RequestDecoder {
 
 /// Words that are copied rather than moved with the memory they are in.
 const FEW: usize = 64;
+
+/// From so many on, there are perhaps a million. Their memory does not grow step by step, each of which would copy all of it:
+/// there is room for so many at once that the system gives it by itself, and only where it is used.
+const MANY: usize = 1 << 15;
+const VERY_MANY: usize = (33 << 20) / size_of::<Span>();
 
 #[cfg(test)]
 mod tests {

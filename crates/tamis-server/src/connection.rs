@@ -22,8 +22,18 @@ use crate::stats::now_millis;
 const READ_BYTES: usize = 16 << 10;
 
 /// What is read of a long command, and how many of its words are found, before others have their turn.
-const TURN_BYTES: usize = 1 << 20;
-const TURN_WORDS: usize = 1 << 16;
+const TURN_BYTES: usize = 256 << 10;
+const TURN_WORDS: usize = 1 << 14;
+
+/// Of a command that goes on after so many bytes there is much more to come.
+const LONG_BYTES: usize = 1 << 20;
+
+/// What has room for more than 32 MiB is mapped by itself by glibc: it takes nothing where it is not used, is not copied to grow,
+/// and goes back to the system in any pieces.
+const APART_BYTES: usize = 33 << 20;
+
+/// What goes back to the system at a time.
+const GIVE_BACK_BYTES: usize = 4 << 20;
 
 /// A buffer that grew for a large command is given back above this.
 const KEEP_BYTES: usize = 256 << 10;
@@ -133,12 +143,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             // What is there is read at once, again and again: others have their turn in between.
             tokio::task::yield_now().await;
         }
+        if self.input.len() >= LONG_BYTES {
+            grow_at_once(&mut self.input);
+        }
         self.input.reserve(room.min(TURN_BYTES));
+        // A long command's buffer may have room for all that the socket holds.
+        let mut turn = (&mut self.stream).take(TURN_BYTES as u64);
         let timeout = self.session.server.config().timeout_seconds;
         let read = if timeout == 0 {
-            self.stream.read_buf(&mut self.input).await?
+            turn.read_buf(&mut self.input).await?
         } else {
-            let read = self.stream.read_buf(&mut self.input);
+            let read = turn.read_buf(&mut self.input);
             match tokio::time::timeout(Duration::from_secs(timeout), read).await {
                 Ok(read) => read?,
                 Err(_) => 0,
@@ -205,7 +220,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Words::Long { start, spans } => long_words(&input[*start..], spans).await,
             });
         }
-        let commands: Vec<&[&[u8]]> = commands
+        let ready: Vec<&[&[u8]]> = commands
             .iter()
             .zip(&apart)
             .map(|(command, apart)| match command {
@@ -213,12 +228,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Words::Quoted(_) | Words::Long { .. } => apart.as_slice(),
             })
             .collect();
-        let mut rest = &commands[..];
+        let mut rest = &ready[..];
         while !rest.is_empty() && !self.session.is_closing {
             let ran = self.session.run(rest, &mut self.output).await;
             rest = &rest[ran..];
             if !rest.is_empty() {
                 self.write().await?;
+            }
+        }
+        for mut words in apart {
+            words.clear();
+            give_back(&mut words).await;
+        }
+        for command in commands {
+            if let Words::Long { mut spans, .. } = command {
+                spans.clear();
+                give_back(&mut spans).await;
             }
         }
         if let Some(error) = failed {
@@ -228,6 +253,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.input = input;
         self.input.drain(..consumed);
         if self.input.capacity() > KEEP_BYTES && self.input.len() < READ_BYTES {
+            give_back(&mut self.input).await;
             self.input.shrink_to(READ_BYTES);
         }
         if self.input.len() > MAX_COMMAND_BYTES {
@@ -247,7 +273,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         let bytes = self.output.len() as u64;
         self.session.server.stats.bytes_out.fetch_add(bytes, Ordering::Relaxed);
-        self.stream.write_all(&self.output).await?;
+        let mut turns = self.output.chunks(TURN_BYTES);
+        self.stream.write_all(turns.next().unwrap_or_default()).await?;
+        for turn in turns {
+            tokio::task::yield_now().await;
+            self.stream.write_all(turn).await?;
+        }
         // TLS keeps what the socket does not take at once.
         self.stream.flush().await?;
         self.output.clear();
@@ -260,10 +291,43 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
 /// Cuts the words of a long command out of the input, with others in between.
 async fn long_words<'i>(input: &'i [u8], spans: &[Span]) -> Vec<&'i [u8]> {
-    let mut words = Vec::with_capacity(spans.len());
+    let mut words = Vec::new();
+    grow_at_once(&mut words);
+    words.reserve_exact(spans.len());
     for spans in spans.chunks(TURN_WORDS) {
         tokio::task::yield_now().await;
         words.extend(spans.iter().map(|span| span.of(input)));
     }
     words
+}
+
+/// Gives a vector that will be long room for [`APART_BYTES`].
+fn grow_at_once<T>(memory: &mut Vec<T>) {
+    let room = APART_BYTES / size_of::<T>();
+    memory.reserve_exact(room.saturating_sub(memory.len()));
+}
+
+/// Gives the room that a vector does not need back to the system, but for a little, with others in between: it takes a
+/// millisecond for some ten MiB.
+async fn give_back<T>(memory: &mut Vec<T>) {
+    let turn = GIVE_BACK_BYTES / size_of::<T>();
+    while memory.capacity() - memory.len() > turn {
+        memory.shrink_to(memory.capacity() - turn);
+        tokio::task::yield_now().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn long_memory_is_given_back_but_for_a_little() {
+        let mut memory: Vec<u64> = (0..1000).collect();
+        grow_at_once(&mut memory);
+        assert!(memory.capacity() * 8 >= APART_BYTES);
+        give_back(&mut memory).await;
+        assert!(memory.capacity() * 8 <= GIVE_BACK_BYTES + 8000);
+        assert!(memory.into_iter().eq(0..1000));
+    }
 }

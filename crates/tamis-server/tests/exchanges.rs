@@ -129,6 +129,36 @@ fn a_million_items_in_one_command_are_answered() {
 }
 
 #[test]
+fn long_commands_in_a_pipeline_are_answered_in_their_places() {
+    let server = start(1);
+    let mut client = connect(&server);
+    let items: Vec<String> = (0..150_000).map(|i| format!("item:{i}")).collect();
+    let mut sent = String::new();
+    for name in ["BF.MADD", "BF.MEXISTS", "DEL", "BF.MEXISTS"] {
+        sent += &format!("PING\r\n*{}\r\n", items.len() + 2);
+        for word in [name, "k"].into_iter().chain(items.iter().map(String::as_str)) {
+            sent += &format!("${}\r\n{word}\r\n", word.len());
+        }
+    }
+    let mut stream = client.stream.try_clone().unwrap();
+    let sending = std::thread::spawn(move || stream.write_all(sent.as_bytes()).unwrap());
+    let mut reply = || {
+        assert_eq!(client.receive(), Reply::simple("PONG"));
+        client.receive()
+    };
+    let count = |reply: Reply, value: i64| {
+        let Reply::Array(replies) = reply else { panic!() };
+        assert_eq!(replies.len(), items.len());
+        replies.iter().filter(|it| **it == Reply::Integer(value)).count()
+    };
+    assert!(count(reply(), 1) > 145_000);
+    assert_eq!(count(reply(), 1), items.len());
+    assert_eq!(reply(), Reply::Integer(1));
+    assert_eq!(count(reply(), 0), items.len());
+    sending.join().unwrap();
+}
+
+#[test]
 fn a_filter_that_is_full_cuts_the_answers_to_a_long_command() {
     let server = start(1);
     let mut client = connect(&server);
