@@ -110,6 +110,44 @@ fn everything_is_there_after_a_start() {
 }
 
 #[test]
+fn items_of_several_keys_in_turn_come_back_to_theirs() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(dir.path());
+    // Grows at the tenth item, amid changes that are alike.
+    client.say(&words("BF.RESERVE small 0.0001 10"));
+    client.say(&words("BF.RESERVE large 0.0001 1000"));
+    client.say(&words("BF.RESERVE gone 0.0001 1000"));
+    let item = |i: u32| format!("item:{i}");
+    for i in 0..300 {
+        let keys = if i < 100 { &["small", "large", "gone"][..] } else { &["large"] };
+        for key in keys {
+            client.say(&["BF.ADD", key, &item(i)]);
+        }
+        if i == 50 {
+            client.say(&words("DEL gone"));
+            client.say(&words("BF.RESERVE gone 0.0001 1000"));
+        }
+    }
+    for i in 0..100 {
+        client.say(&["BF.ADD", "small", &item(i + 100)]);
+    }
+    let questions = ["small", "large", "gone"].map(|key| {
+        let asked = ["BF.MEXISTS".to_owned(), key.to_owned()].into_iter();
+        asked.chain((0..400).map(item)).collect::<Vec<_>>()
+    });
+    let ask = |client: &mut Client| questions.each_ref().map(|question| client.say(question));
+    let before = ask(&mut client);
+    drop(server);
+    let (_server, mut client) = start(dir.path());
+    assert_eq!(ask(&mut client), before);
+    let count = |reply: &Reply| {
+        let Reply::Array(replies) = reply else { panic!() };
+        replies.iter().filter(|it| **it == Reply::Integer(1)).count()
+    };
+    assert_eq!(before.each_ref().map(count), [200, 300, 49]);
+}
+
+#[test]
 fn a_flush_is_kept_too() {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut client) = start(dir.path());

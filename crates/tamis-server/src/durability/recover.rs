@@ -43,8 +43,13 @@ pub(crate) fn recover(dir: &Path, keyspace: &Keyspace) -> Result<Recovered, Dura
     let (snapshots, logs) = numbers(dir)?;
     let newest = snapshots.iter().max().copied();
     let first = newest.or_else(|| logs.iter().min().copied()).unwrap_or(0);
-    let mut replay =
-        Replay { keyspace, settings: Settings::default(), applied: HashMap::new(), changes: 0 };
+    let mut replay = Replay {
+        keyspace,
+        settings: Settings::default(),
+        applied: HashMap::new(),
+        gathered: Gathered::default(),
+        changes: 0,
+    };
     // Without a snapshot the first log has everything from the beginning.
     let mut position = Some(0);
     if let Some(number) = newest {
@@ -67,6 +72,10 @@ pub(crate) fn recover(dir: &Path, keyspace: &Keyspace) -> Result<Recovered, Dura
         let is_last = !has_begun(&log::path(dir, number + 1))?;
         let read =
             read_log(&path, is_last, position, |position, record| replay.apply(position, &record))?;
+        replay.insert_gathered().map_err(|what| {
+            let at = log::HEAD_BYTES + (read.end - read.began);
+            DurabilityError::Damaged { path: path.clone(), at, what }
+        })?;
         cut_bytes = read.cut_bytes;
         began = read.began;
         position = Some(read.end);
@@ -267,15 +276,34 @@ struct Replay<'k> {
     settings: Settings,
     /// Up to which position a key of the snapshot has the changes already.
     applied: HashMap<Vec<u8>, u64>,
+    gathered: Gathered,
     changes: u64,
 }
+
+/// Items of neighbouring changes of a key, which are inserted as one batch: a filter that is in no cache takes large ones in two
+/// thirds of the time.
+#[derive(Default)]
+struct Gathered {
+    key: Vec<u8>,
+    /// When the first of them came. As none came after the key's end, any of their times would do.
+    now_millis: u64,
+    hashes: Vec<u64>,
+}
+
+/// Items that are gathered at most.
+const MAX_GATHERED: usize = 1 << 20;
 
 impl Replay<'_> {
     /// Does a change again, unless the snapshot has it.
     fn apply(&mut self, position: u64, record: &Record<'_>) -> Result<(), &'static str> {
         self.changes += 1;
+        if !matches!(record, Record::Inserted { .. }) {
+            self.insert_gathered()?;
+        }
         let is_done = |key: &[u8]| self.applied.get(key).is_some_and(|&applied| position < applied);
         match record {
+            Record::Inserted { key, .. } if is_done(key) => Ok(()),
+            Record::Inserted { now_millis, key, hashes } => self.gather(*now_millis, key, hashes),
             Record::Setting { name, value } => {
                 let name = std::str::from_utf8(name).map_err(|_| "a setting has no name")?;
                 if name == Settings::ALL[0].name {
@@ -284,16 +312,6 @@ impl Replay<'_> {
                         Settings { cf_bucket_size: 1, cf_capacity: 1 << 30, ..Settings::default() };
                 }
                 self.settings.set(name, value).map_err(|_| "a setting has no such value")
-            }
-            Record::Inserted { now_millis, key, hashes } => {
-                if is_done(key) {
-                    return Ok(());
-                }
-                self.keyspace.shared().write(key, *now_millis, |value| {
-                    // Without a filter there: it was taken away, as comes later in the log.
-                    let Some(Value::Bloom(filter)) = value else { return Ok(()) };
-                    filter.restore_hashes(hashes).map_err(|_| "there is not enough memory for it")
-                })
             }
             Record::Image { key, expires_millis, image } => {
                 if !is_done(key) {
@@ -347,5 +365,33 @@ impl Replay<'_> {
                 Ok(())
             }
         }
+    }
+    /// Has items wait, behind those of the same key.
+    fn gather(&mut self, now_millis: u64, key: &[u8], hashes: &[u64]) -> Result<(), &'static str> {
+        let len = self.gathered.hashes.len();
+        if self.gathered.key != key || len + hashes.len() > MAX_GATHERED {
+            self.insert_gathered()?;
+        }
+        if self.gathered.hashes.is_empty() {
+            self.gathered.key = key.to_vec();
+            self.gathered.now_millis = now_millis;
+        }
+        self.gathered.hashes.extend_from_slice(hashes);
+        Ok(())
+    }
+
+    /// Inserts the items that wait.
+    fn insert_gathered(&mut self) -> Result<(), &'static str> {
+        let Gathered { key, now_millis, hashes } = &mut self.gathered;
+        if hashes.is_empty() {
+            return Ok(());
+        }
+        let inserted = self.keyspace.shared().write(key, *now_millis, |value| {
+            // Without a filter there: it was taken away, as comes later in the log.
+            let Some(Value::Bloom(filter)) = value else { return Ok(()) };
+            filter.restore_hashes(hashes)
+        });
+        hashes.clear();
+        inserted.map_err(|_| "there is not enough memory for it")
     }
 }
