@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::host;
 use crate::keyspace::{Exclusive, Shared};
 use crate::server::Shared as Server;
-use crate::slices;
+use crate::slices::{self, Pace};
 use crate::stats::now_millis;
 use crate::transaction::Transaction;
 use crate::users::{Refusal, Refused, User};
@@ -37,6 +37,8 @@ pub(crate) struct Session {
     pub has_written: bool,
     /// The connection ends once the replies are written.
     pub is_closing: bool,
+    /// How long commands are cut.
+    pub pace: Pace,
 }
 
 /// Replies are written when there are so many bytes of them, so that a long pipeline does not gather in memory.
@@ -75,6 +77,7 @@ impl Session {
             watched: HashMap::new(),
             has_written: false,
             is_closing: false,
+            pace: Pace::default(),
         };
         session.log_out();
         session

@@ -39,7 +39,7 @@ pub(crate) fn most_items(command: &Command) -> usize {
 impl Session {
     /// Runs a command whose items begin at a word, in slices, and appends its reply.
     pub async fn run_in_slices(
-        &self,
+        &mut self,
         command: &Command,
         words: Words<'_>,
         first: usize,
@@ -47,11 +47,11 @@ impl Session {
         out: &mut Vec<u8>,
     ) {
         let (start, mut items) = words.split_at(first);
-        let mut pace = Pace::new(most_items(command));
+        let most_items = most_items(command);
         let mut long = LongReply::begin(items.len(), env.protocol, out);
         let mut slice_words = start.to_vec();
         while !items.is_empty() {
-            let (slice, rest) = items.split_at(items.len().min(pace.items));
+            let (slice, rest) = items.split_at(items.len().min(self.pace.items).min(most_items));
             items = rest;
             slice_words.truncate(first);
             slice_words.extend_from_slice(slice);
@@ -63,7 +63,7 @@ impl Session {
                 // That of the first slice, unless the key was replaced.
                 Next::Refusal => return self.answer(command, &reply, out),
             }
-            pace.note(began.elapsed());
+            self.pace.note(slice.len(), began.elapsed());
             tokio::task::yield_now().await;
         }
         long.end(out);
@@ -88,28 +88,30 @@ impl Session {
     }
 }
 
-/// How many items run at a time.
+/// How many items of a long command run at a time, kept from one to the next of a connection.
 ///
 /// One at first, and four times as many each time as long as that is quick. An item may be the first in a page of memory, which the
 /// system then has to clear: that takes as long as ten thousand lookups, and in a large filter that nobody has touched nearly
 /// every item is one.
-struct Pace {
+pub(crate) struct Pace {
     items: usize,
-    most_items: usize,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { items: 1 }
+    }
 }
 
 impl Pace {
-    fn new(most_items: usize) -> Self {
-        Self { items: 1, most_items }
-    }
-
-    /// Notes how long the last ones took.
-    fn note(&mut self, took: Duration) {
+    /// Notes how long so many items took.
+    fn note(&mut self, items: usize, took: Duration) {
         if took > TURN {
-            let fit = TURN.as_nanos() * self.items as u128 / took.as_nanos();
+            let fit = TURN.as_nanos() * items as u128 / took.as_nanos();
             self.items = (fit as usize).max(1);
         } else if took < TURN / 4 {
-            self.items = (self.items * 4).min(self.most_items);
+            // Of a command that has fewer, or may not have more at a time, no more is known.
+            self.items = self.items.max((items * 4).min(ITEMS));
         }
     }
 }
@@ -206,13 +208,15 @@ mod tests {
 
     #[test]
     fn slices_grow_while_they_are_quick() {
-        let mut pace = Pace::new(100);
+        let mut pace = Pace::default();
         let mut took = |millis| {
-            pace.note(Duration::from_millis(millis));
+            pace.note(pace.items, Duration::from_millis(millis));
             pace.items
         };
-        assert_eq!([0; 5].map(&mut took), [4, 16, 64, 100, 100]);
-        assert_eq!([5; 4].map(&mut took), [20, 4, 1, 1]);
+        assert_eq!([0; 7].map(&mut took), [4, 16, 64, 256, 1024, 4096, 4096]);
+        assert_eq!([5; 6].map(&mut took), [819, 163, 32, 6, 1, 1]);
         assert_eq!(took(0), 4);
+        pace.note(1, Duration::ZERO);
+        assert_eq!(pace.items, 4, "the last of a command may be few");
     }
 }
