@@ -12,11 +12,14 @@
 //! together keep the rate for ever; a filter that may not grow has all of it. A filter made unasked reserves
 //! nothing and grows from its first item.
 
+mod merge;
+
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tamis::{
-    Answers, AnyFilter, AtomicBitmap, Bits as _, Bloom, Classic, Filter, Growing, Hasher, Insert,
-    Kind, Layout, Plan, PlanError, SplitBlock, TryInsert,
+    Answers, AnyFilter, AtomicBitmap, Bitmap, Bits as _, BitsMut as _, Bloom, Classic, Filter,
+    Growing, Hasher, Insert, Kind, Layout, Plan, PlanError, SplitBlock, TryInsert,
 };
 use tamis_formats::TamisFile;
 
@@ -366,6 +369,13 @@ impl Expandable {
         (reserved, overflow)
     }
 
+    /// Returns the rate that is expected with so many items, a probability. Reads no bits.
+    pub(crate) fn expected_rate(&self) -> f64 {
+        let (reserved, overflow) = self.expected();
+        let parts = [reserved, overflow].into_iter().flatten();
+        1.0 - parts.map(|part| 1.0 - part.rate).product::<f64>()
+    }
+
     /// Returns the layouts of its parts: of the reserved one, and of the growing one behind it.
     #[must_use]
     pub fn layouts(&self) -> (Option<Layout>, Option<Layout>) {
@@ -391,6 +401,27 @@ impl Expandable {
     /// Returns how many items the reserved part takes.
     pub(crate) fn reserved_items(&self) -> u64 {
         self.capacity
+    }
+
+    /// Returns the filter as a file holds it; `None` if its items are in two parts, since a file
+    /// is one filter. Bits that others set meanwhile may be in it or not.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::Memory`] if there is none for the copy.
+    pub(crate) fn to_file(&self) -> Result<Option<Cow<'_, TamisFile>>, PlanError> {
+        let reserved = match (&self.reserved, &self.overflow) {
+            (Some(reserved), None) => reserved,
+            (None, Some(overflow)) => return Ok(Some(Cow::Borrowed(overflow))),
+            _ => return Ok(None),
+        };
+        let plan = shared!(&reserved.bloom, bloom => *bloom.plan());
+        let mut bits = Bitmap::zeroed(plan.bits())?;
+        for (copy, word) in bits.words_mut().iter_mut().zip(reserved.words()) {
+            *copy = word.load(Ordering::Relaxed);
+        }
+        let filter = AnyFilter::restore(&plan, Hasher::default(), bits)?;
+        Ok(Some(Cow::Owned(TamisFile::new(filter))))
     }
 
     /// Writes the filter for a snapshot. Bits that others set meanwhile may be in it or not.
@@ -447,6 +478,15 @@ impl Reserved {
         Ok(Self { bloom, items: AtomicU64::new(0) })
     }
 
+    fn words(&self) -> &[AtomicU64] {
+        shared!(&self.bloom, bloom => bloom.bits().words())
+    }
+
+    /// Estimates how many distinct items it holds; reads all bits.
+    fn estimate_items(&self) -> f64 {
+        shared!(&self.bloom, bloom => bloom.estimate_items())
+    }
+
     fn contains_hash(&self, hash: u64) -> bool {
         shared!(&self.bloom, bloom => bloom.contains_hash(hash))
     }
@@ -482,7 +522,7 @@ impl Reserved {
         let plan = shared!(&self.bloom, bloom => *bloom.plan());
         out.plan(&plan)?;
         out.u64(self.items.load(Ordering::Relaxed))?;
-        out.words(shared!(&self.bloom, bloom => bloom.bits().words()))
+        out.words(self.words())
     }
 
     fn read_image(from: &mut Reader<'_>) -> Result<Self, ImageError> {
@@ -493,8 +533,7 @@ impl Reserved {
         let items = from.u64()?;
         from.expect_bytes(plan.bytes())?;
         let reserved = Self::new(&plan).map_err(|_| ImageError::Memory)?;
-        let words = shared!(&reserved.bloom, bloom => bloom.bits().words());
-        for word in words {
+        for word in reserved.words() {
             word.store(from.u64()?, Ordering::Relaxed);
         }
         reserved.items.store(items, Ordering::Relaxed);

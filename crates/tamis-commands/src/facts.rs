@@ -223,8 +223,12 @@ impl Value {
         let (items, room) = match self {
             Value::Bytes(_) | Value::Arriving(_) => return None,
             Value::Bloom(filter) => {
+                let items = filter.items() as f64;
+                if filter.is_over_rate() {
+                    return Some(Strain { items, used: filter.expected_rate() / filter.rate() });
+                }
                 let room = filter.expansion().is_none().then(|| filter.capacity() as f64);
-                (filter.items() as f64, room)
+                (items, room)
             }
             Value::RedisBloom(filter) => {
                 let room = (!filter.is_scaling()).then(|| filter.capacity() as f64);
@@ -323,16 +327,15 @@ fn of_expandable(filter: &Expandable, is_a_glance: bool) -> Facts {
         (Some(reserved), Some(overflow)) => format!("{reserved}; then {overflow}"),
         (one, other) => one.or(other).map_or_else(String::new, |layout| layout.to_string()),
     };
-    let is_endless = filter.expansion().is_some();
+    let is_over_rate = filter.is_over_rate();
+    let is_endless = filter.expansion().is_some() && !is_over_rate;
     let (reserved, overflow) = filter.expected();
     let bytes_per_new_item = overflow
         .filter(|overflow| overflow.items > 0)
         .map(|overflow| overflow.bytes as f64 / overflow.items as f64);
     let layer = |part: &Part| Layer { items: part.items, capacity: part.capacity, fill: part.fill };
     let (rate_now, fill) = if is_a_glance {
-        let parts = [&reserved, &overflow].into_iter().flatten();
-        let all_no: f64 = parts.map(|part| 1.0 - part.rate).product();
-        (1.0 - all_no, reserved.or(overflow).map_or(0.0, |part| part.fill))
+        (filter.expected_rate(), reserved.or(overflow).map_or(0.0, |part| part.fill))
     } else {
         (filter.estimate_rate(), filter.fill())
     };
@@ -345,11 +348,13 @@ fn of_expandable(filter: &Expandable, is_a_glance: bool) -> Facts {
         rate_planned: filter.rate(),
         rate_now,
         fill,
-        headroom_items: (!is_endless).then(|| filter.capacity().saturating_sub(items)),
+        headroom_items: match is_over_rate {
+            true => Some(0),
+            false => (!is_endless).then(|| filter.capacity().saturating_sub(items)),
+        },
         bytes: filter.memory_bytes(),
-        // Each of its parts keeps its share of the rate, whatever comes.
-        is_over_rate: false,
-        refuses: !is_endless,
+        is_over_rate,
+        refuses: filter.expansion().is_none(),
         bytes_per_new_item,
         layers: [&reserved, &overflow].into_iter().flatten().map(layer).collect(),
         window: None,

@@ -270,7 +270,34 @@ pub mod tm {
     #[must_use]
     pub fn no_file(kind: &str) -> Reply {
         Reply::error(format!(
-            "ERR no file holds a filter of kind {kind}: TM.DUMP is for what TM.RESERVE and TM.LOAD make"
+            "ERR no file holds a filter of kind {kind}: take DUMP and RESTORE, or SCANDUMP and LOADCHUNK"
+        ))
+    }
+
+    /// `TM.DUMP`: a file is one filter, and this one has two parts.
+    pub const TWO_PARTS: Text = "ERR the filter has grown beyond what was reserved, and no file holds both of its \
+                                 parts: take DUMP and RESTORE, or BF.SCANDUMP and BF.LOADCHUNK";
+
+    /// `TM.MERGE`: says that two filters of BF.RESERVE were made otherwise.
+    #[must_use]
+    pub fn made_otherwise(one: &[u8], other: &[u8]) -> Reply {
+        Reply::error(format!(
+            "ERR '{}' and '{}' do not merge: reserve both with the same rate and capacity, and both \
+             growing or both NONSCALING",
+            shown(one),
+            shown(other)
+        ))
+    }
+
+    /// `TM.MERGE`: says that a filter of BF.RESERVE does not merge with another kind.
+    #[must_use]
+    pub fn other_kinds(one: (&[u8], &str), other: (&[u8], &str)) -> Reply {
+        Reply::error(format!(
+            "ERR filters of different kinds do not merge: '{}' is {}, '{}' is {}",
+            shown(one.0),
+            one.1,
+            shown(other.0),
+            other.1
         ))
     }
 
@@ -284,7 +311,7 @@ pub mod tm {
     #[must_use]
     pub fn no_merge(key: &[u8], kind: &str) -> Reply {
         Reply::error(format!(
-            "ERR '{}' is of kind {kind}: TM.MERGE is for what TM.RESERVE and TM.LOAD make",
+            "ERR '{}' is of kind {kind}: TM.MERGE is for what TM.RESERVE, TM.LOAD and, in Tamis' layout, BF.RESERVE make",
             shown(key)
         ))
     }

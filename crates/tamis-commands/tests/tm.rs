@@ -273,6 +273,71 @@ fn clearing_keeps_kind_and_plan() {
 }
 
 #[test]
+fn reserved_bloom_filters_merge() {
+    for (reserve, is_fixed) in
+        [("BF.RESERVE {} 0.01 1000", false), ("BF.RESERVE {} 0.01 5000 NONSCALING", true)]
+    {
+        let mut host = Host::default();
+        for (i, key) in ["a", "b", "c"].into_iter().enumerate() {
+            assert_eq!(host.line(&reserve.replace("{}", key)), Reply::ok());
+            host.say(&words("BF.MADD", key, i as u32 * 800..i as u32 * 800 + 1500));
+        }
+        assert_eq!(host.line("TM.MERGE d a b"), Reply::ok());
+        assert_eq!(host.line("TM.MERGE d c"), Reply::ok());
+        assert!(all_in(&mut host, "d", &(0..3100).collect::<Vec<_>>()), "{reserve}");
+        assert!(all_in(&mut host, "a", &(0..1500).collect::<Vec<_>>()), "{reserve}");
+        let Reply::Integer(items) = host.field("d", "items") else { panic!() };
+        // What is in the reserved part of one and the growing part of another is counted twice.
+        assert!((3000..if is_fixed { 3200 } else { 4500 }).contains(&items), "{items}");
+        // Reserved parts that were full hold three times as much then.
+        assert_eq!(host.field("d", "over_rate"), Reply::Bool(!is_fixed));
+    }
+}
+
+#[test]
+fn a_merge_says_why_bloom_filters_do_not_fit() {
+    let mut host = Host::default();
+    for line in [
+        "BF.RESERVE a 0.01 1000",
+        "BF.RESERVE other 0.01 2000",
+        "TM.RESERVE split KIND split-block ITEMS 1000",
+        "SET text word",
+    ] {
+        assert_eq!(host.line(line), Reply::ok());
+    }
+    for (line, why) in [
+        ("TM.MERGE d a other", "ERR 'a' and 'other' do not merge: reserve both"),
+        ("TM.MERGE a other", "ERR 'a' and 'other' do not merge: reserve both"),
+        ("TM.MERGE a split", "ERR filters of different kinds do not merge: 'a' is expandable"),
+        ("TM.MERGE d split a", "ERR 'a' is of kind expandable: TM.MERGE is for"),
+        ("TM.MERGE a text", "WRONGTYPE "),
+        ("TM.MERGE a nothing", "ERR no such filter: 'nothing'"),
+    ] {
+        let Reply::Error(text) = host.line(line) else { panic!("{line}") };
+        assert!(text.starts_with(why), "{line}: {text}");
+        assert!(!host.values.contains_key(&b"d"[..]));
+    }
+}
+
+#[test]
+fn a_reserved_bloom_filter_is_a_file_until_it_grows() {
+    let mut host = Host::default();
+    assert_eq!(host.line("BF.RESERVE k 0.01 1000"), Reply::ok());
+    host.say(&words("BF.ADD", "unasked", [0]));
+    for key in ["k", "unasked"] {
+        host.say(&words("BF.MADD", key, 0..900));
+        let bytes = host.dump(key);
+        assert_eq!(host.say(&[&b"TM.LOAD"[..], b"copy", &bytes, b"REPLACE"]), Reply::ok());
+        assert!(all_in(&mut host, "copy", &(0..900).collect::<Vec<_>>()));
+        let ask = |name| words("BF.MEXISTS", name, 900..5000);
+        assert_eq!(yes(&host.say(&ask(key))), yes(&host.say(&ask("copy"))));
+    }
+    host.say(&words("BF.MADD", "k", 900..2000));
+    let text = tamis_commands::text::tm::TWO_PARTS;
+    assert_eq!(host.say(&["TM.DUMP", "k"]), Reply::error(text));
+}
+
+#[test]
 fn a_full_cuckoo_filter_cuts_the_answers() {
     let mut host = Host::default();
     host.line("TM.RESERVE k KIND cuckoo ITEMS 100");

@@ -35,15 +35,23 @@ pub(crate) fn dump(value: Option<&Value>, _: Words<'_>, _: &Env<'_>) -> Reply {
     match value {
         None => Reply::Null,
         Some(Value::Bytes(_)) => error(text::WRONG_TYPE),
-        Some(Value::Filter(file)) => {
-            let mut bytes = Vec::new();
-            let len = usize::try_from(file.len_bytes()).unwrap_or(usize::MAX);
-            if bytes.try_reserve_exact(len).is_err() {
-                return error(tm::NO_MEMORY_TO_DUMP);
-            }
-            file.write_to(&mut bytes).expect("memory takes all that is written");
-            Reply::Bulk(bytes)
-        }
+        Some(Value::Filter(file)) => bytes_of(file),
+        Some(Value::Bloom(filter)) => match filter.to_file() {
+            Ok(Some(file)) => bytes_of(&file),
+            Ok(None) => error(tm::TWO_PARTS),
+            Err(_) => error(tm::NO_MEMORY_TO_DUMP),
+        },
+        Some(Value::Arriving(_)) => error(text::bf::ARRIVING),
         Some(value) => tm::no_file(value.kind_name()),
     }
+}
+
+fn bytes_of(file: &TamisFile) -> Reply {
+    let mut bytes = Vec::new();
+    let len = usize::try_from(file.len_bytes()).unwrap_or(usize::MAX);
+    if bytes.try_reserve_exact(len).is_err() {
+        return error(tm::NO_MEMORY_TO_DUMP);
+    }
+    file.write_to(&mut bytes).expect("memory takes all that is written");
+    Reply::Bulk(bytes)
 }

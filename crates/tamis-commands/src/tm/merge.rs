@@ -21,13 +21,56 @@ pub fn merge(
     sources: &[(&[u8], Option<&Value>)],
     env: &Env<'_>,
 ) -> Outcome {
-    match merged(key, value, sources, env) {
+    let first = value.as_ref().or_else(|| sources.first()?.1);
+    let merged = match first {
+        Some(Value::Bloom(_)) => merged_expandables(key, value, sources),
+        _ => merged_files(key, value, sources, env),
+    };
+    match merged {
         Ok(()) => Outcome::changed(Reply::ok()),
         Err(reply) => Outcome::unchanged(reply),
     }
 }
 
-fn merged(
+fn merged_expandables(
+    key: &[u8],
+    value: &mut Option<Value>,
+    sources: &[(&[u8], Option<&Value>)],
+) -> Result<(), Reply> {
+    let mut filters = Vec::with_capacity(sources.len());
+    for &(key, value) in sources {
+        filters.push((key, value.ok_or_else(|| tm::no_source(key))?));
+    }
+    let (first_key, first) = match (&*value, filters.first()) {
+        (Some(Value::Bloom(held)), _) => (key, held),
+        (None, Some(&(key, Value::Bloom(first)))) => (key, first),
+        _ => unreachable!("it was looked at above"),
+    };
+    let mut others = Vec::with_capacity(filters.len());
+    for (other_key, other) in filters {
+        match other {
+            Value::Bloom(other) if first.is_made_as(other) => others.push(&**other),
+            Value::Bloom(_) => return Err(tm::made_otherwise(first_key, other_key)),
+            Value::Bytes(_) => return Err(error(text::WRONG_TYPE)),
+            Value::Arriving(_) => return Err(error(text::bf::ARRIVING)),
+            other => {
+                let one = (first_key, "expandable");
+                return Err(tm::other_kinds(one, (other_key, other.kind_name())));
+            }
+        }
+    }
+    match value {
+        Some(Value::Bloom(held)) => held.merge(&others).map_err(refused),
+        _ => {
+            let mut made = first.emptied().map_err(tm::because)?;
+            made.merge(&others).map_err(refused)?;
+            *value = Some(Value::Bloom(Box::new(made)));
+            Ok(())
+        }
+    }
+}
+
+fn merged_files(
     key: &[u8],
     value: &mut Option<Value>,
     sources: &[(&[u8], Option<&Value>)],
@@ -77,14 +120,18 @@ fn add_all(
 ) -> Result<(), Reply> {
     file.filter.advance(env.now_millis);
     for (_, other) in others {
-        file.filter.merge(&other.filter).map_err(|reason| match reason {
-            MergeError::NoRoom(NoRoom::Full { .. }) => error(tm::FULL),
-            MergeError::NoRoom(_) => error(tm::NO_MEMORY),
-            reason => tm::because(reason),
-        })?;
+        file.filter.merge(&other.filter).map_err(refused)?;
         file.added = file.added.saturating_add(other.added);
     }
     Ok(())
+}
+
+fn refused(reason: MergeError) -> Reply {
+    match reason {
+        MergeError::NoRoom(NoRoom::Full { .. }) => error(tm::FULL),
+        MergeError::NoRoom(_) => error(tm::NO_MEMORY),
+        reason => tm::because(reason),
+    }
 }
 
 fn file_of<'v>(key: &[u8], value: Option<&'v Value>) -> Result<&'v TamisFile, Reply> {
@@ -92,6 +139,7 @@ fn file_of<'v>(key: &[u8], value: Option<&'v Value>) -> Result<&'v TamisFile, Re
         None => Err(tm::no_source(key)),
         Some(Value::Filter(file)) => Ok(file),
         Some(Value::Bytes(_)) => Err(error(text::WRONG_TYPE)),
+        Some(Value::Arriving(_)) => Err(error(text::bf::ARRIVING)),
         Some(value) => Err(tm::no_merge(key, value.kind_name())),
     }
 }

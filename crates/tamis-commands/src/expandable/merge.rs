@@ -1,0 +1,194 @@
+//! Two expandable filters as one.
+//!
+//! Reserved parts of one layout are joined bit by bit, and growing parts prefix by prefix, so that nothing is
+//! forgotten. The rates of both add up, at most: a reserved part may hold more than it was planned for then, which
+//! [`is_over_rate`](Expandable::is_over_rate) tells. What is in the reserved part of one and in the growing part of
+//! another is counted twice, since a prefix does not tell which bits are its.
+
+use std::sync::atomic::Ordering;
+
+use tamis::{Filter as _, Merge as _, MergeError, NoRoom, PlanError};
+
+use super::{Expandable, Reserved, growing};
+
+impl Expandable {
+    /// Tells whether another was reserved or made as this one: only then they merge.
+    #[must_use]
+    pub fn is_made_as(&self, other: &Self) -> bool {
+        let made = |it: &Self| (it.rate, it.expansion.is_some(), it.layouts().0);
+        made(self) == made(other)
+    }
+
+    /// Adds all items of others that were [made as this one](Self::is_made_as). All or nothing is merged.
+    ///
+    /// # Errors
+    ///
+    /// [`MergeError::NoRoom`] if the growing parts find no room together.
+    ///
+    /// # Panics
+    ///
+    /// If one of the others was made otherwise.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis::{Answers, MergeError};
+    /// use tamis_commands::Expandable;
+    ///
+    /// let mut answers = Answers::new();
+    /// let mut seen = Expandable::reserve(100, 0.01, Some(2)).unwrap();
+    /// let mut others = Expandable::reserve(100, 0.01, Some(2)).unwrap();
+    /// others.insert_each(&[b"a".as_slice()], &mut answers).unwrap();
+    /// seen.merge(&[&others])?;
+    /// seen.contains_each(&[b"a".as_slice()], &mut answers);
+    /// assert_eq!(answers.count_ones(), 1);
+    /// # Ok::<(), MergeError>(())
+    /// ```
+    pub fn merge(&mut self, others: &[&Self]) -> Result<(), MergeError> {
+        assert!(others.iter().all(|other| self.is_made_as(other)), "they were compared");
+        // First what may find no room.
+        self.merge_overflows(others)?;
+        if let Some(reserved) = &self.reserved {
+            for other in others.iter().filter_map(|other| other.reserved.as_ref()) {
+                reserved.join(other);
+            }
+        }
+        Ok(())
+    }
+
+    fn merge_overflows(&mut self, others: &[&Self]) -> Result<(), MergeError> {
+        let overflows: Vec<_> = others.iter().filter_map(|it| it.overflow.as_deref()).collect();
+        match (&mut self.overflow, overflows.as_slice()) {
+            (_, []) => Ok(()),
+            // Nothing has changed if it fails.
+            (Some(own), [other]) => own.filter.merge(&other.filter),
+            (own, overflows) => {
+                let rate = overflows[0].filter.plan().rate();
+                let mut merged = growing(rate).map_err(no_memory)?;
+                for file in own.as_deref().into_iter().chain(overflows.iter().copied()) {
+                    merged.filter.merge(&file.filter)?;
+                }
+                *own = Some(merged);
+                Ok(())
+            }
+        }
+    }
+
+    /// Tells whether more was merged in than the rate allows, beyond what chance explains. Inserts never bring that
+    /// about. Reads no bits.
+    pub(crate) fn is_over_rate(&self) -> bool {
+        let limit = self.reserved_plan().map(|plan| plan.rate_limit());
+        let is_part_over =
+            self.expected().0.zip(limit).is_some_and(|(part, limit)| part.rate > limit)
+                || self.overflow.as_ref().is_some_and(|file| file.filter.is_over_rate());
+        is_part_over && self.expected_rate() > self.rate
+    }
+}
+
+fn no_memory(error: PlanError) -> MergeError {
+    match error {
+        PlanError::Memory(memory) => MergeError::NoRoom(NoRoom::Memory(memory)),
+        error => unreachable!("there is a filter of this rate: {error}"),
+    }
+}
+
+impl Reserved {
+    /// Sets the bits of another of this layout. Nobody inserts meanwhile.
+    fn join(&self, other: &Self) {
+        for (word, other) in self.words().iter().zip(other.words()) {
+            // Relaxed, and in two steps: whoever merges is alone with both.
+            word.store(
+                word.load(Ordering::Relaxed) | other.load(Ordering::Relaxed),
+                Ordering::Relaxed,
+            );
+        }
+        // How many of them both had, only the bits tell.
+        let (one, two) = (self.items.load(Ordering::Relaxed), other.items.load(Ordering::Relaxed));
+        let items = (self.estimate_items() as u64).clamp(one.max(two), one.saturating_add(two));
+        self.items.store(items, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis::Answers;
+
+    use super::*;
+
+    fn filled(mut filter: Expandable, items: std::ops::Range<u32>) -> Expandable {
+        for item in items {
+            filter.insert_each(&[item.to_le_bytes().as_slice()], &mut Answers::new()).unwrap();
+        }
+        filter
+    }
+
+    fn has_all(filter: &Expandable, items: std::ops::Range<u32>) -> bool {
+        let items: Vec<_> = items.map(u32::to_le_bytes).collect();
+        let items: Vec<&[u8]> = items.iter().map(<[u8; 4]>::as_slice).collect();
+        let mut answers = Answers::new();
+        filter.contains_each(&items, &mut answers);
+        answers.count_ones() == items.len()
+    }
+
+    #[test]
+    fn a_merge_has_all_items_of_all() {
+        let made: [fn() -> Expandable; 4] = [
+            || Expandable::reserve(1000, 0.01, Some(2)).unwrap(),
+            || Expandable::reserve(5000, 0.000_01, None).unwrap(),
+            || Expandable::reserve(300, 0.01, Some(4)).unwrap(),
+            || Expandable::growing(100, 0.01, 2).unwrap(),
+        ];
+        for made in made {
+            for split in [0, 100, 500, 900, 2000] {
+                let mut one = filled(made(), 0..split);
+                let others = [filled(made(), split..2000), filled(made(), 1900..2300)];
+                for others in [vec![], vec![&others[0]], vec![&others[0], &others[1]]] {
+                    one.merge(&others).unwrap();
+                }
+                assert!(has_all(&one, 0..2300), "{one:?}");
+                let share = one.items() as f64 / 2300.0;
+                assert!((0.97..1.2).contains(&share), "{share}");
+                // What it holds may be inserted again, and more comes in if it grows.
+                if one.expansion().is_some() {
+                    assert!(has_all(&filled(one, 2000..4000), 0..4000));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_both_have_is_counted_about_once() {
+        let made = || Expandable::reserve(10_000, 0.01, None).unwrap();
+        let mut one = filled(made(), 0..9000);
+        one.merge(&[&filled(made(), 0..9000)]).unwrap();
+        assert!((8900..9300).contains(&one.items()), "{}", one.items());
+        assert!(!one.is_over_rate());
+    }
+
+    #[test]
+    fn too_many_items_of_both_are_over_the_rate() {
+        for expansion in [None, Some(2)] {
+            let made = || Expandable::reserve(10_000, 0.01, expansion).unwrap();
+            let mut one = filled(made(), 0..10_000);
+            assert!(!one.is_over_rate());
+            one.merge(&[&filled(made(), 10_000..20_000)]).unwrap();
+            assert!(one.is_over_rate() && one.estimate_rate() > 0.01);
+        }
+    }
+
+    #[test]
+    fn other_plans_are_told_apart() {
+        let made =
+            |capacity, rate, expansion| Expandable::reserve(capacity, rate, expansion).unwrap();
+        let one = made(1000, 0.01, Some(2));
+        assert!(one.is_made_as(&filled(made(1000, 0.01, Some(4)), 0..2000)));
+        for other in [
+            made(2000, 0.01, Some(2)),
+            made(1000, 0.02, Some(2)),
+            made(1000, 0.01, None),
+            Expandable::growing(1000, 0.01, 2).unwrap(),
+        ] {
+            assert!(!one.is_made_as(&other) && !other.is_made_as(&one), "{other:?}");
+        }
+    }
+}
