@@ -434,7 +434,7 @@ impl Expandable {
             reserved.write_image(out)?;
         }
         match &self.overflow {
-            Some(overflow) => overflow.write_to(out),
+            Some(overflow) => out.file(overflow),
             None => Ok(()),
         }
     }

@@ -119,6 +119,14 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
+    /// Writes a file; what of it is before the part, or behind, is not looked at.
+    pub fn file(&mut self, file: &TamisFile) -> io::Result<()> {
+        let len = file.len_bytes();
+        let skipped = self.skipped.min(len);
+        self.skipped -= skipped;
+        file.write_range(skipped..skipped.saturating_add(self.left).min(len), self)
+    }
+
     /// Writes bits as they are at the moment; those before the part are not looked at.
     pub fn words(&mut self, words: &[AtomicU64]) -> io::Result<()> {
         let skipped = (self.skipped / 8).min(words.len() as u64);
@@ -239,7 +247,7 @@ impl Value {
         self.write_to(&mut Writer::whole(out))
     }
 
-    /// Returns the length of the image, in bytes. Constant time for a Bloom filter that has not grown.
+    /// Returns the length of the image, in bytes, without a look at the bits of a filter of ours.
     pub(crate) fn image_bytes(&self) -> u64 {
         let mut nothing = io::sink();
         let mut out = Writer { out: &mut nothing, skipped: u64::MAX, left: u64::MAX };
@@ -247,7 +255,8 @@ impl Value {
         u64::MAX - out.skipped
     }
 
-    /// Returns the part of the image from a byte on, at most so many bytes; empty behind its end.
+    /// Returns the part of the image from a byte on, at most so many bytes; empty behind its end. Of a filter of ours
+    /// only that part is looked at, and all of it once for the checksum at its end.
     pub(crate) fn image_part(&self, start: u64, max_bytes: usize) -> Vec<u8> {
         let mut part = Vec::new();
         // It ends with an error once the part is whole.
@@ -255,7 +264,7 @@ impl Value {
         part
     }
 
-    fn write_to(&self, mut out: &mut Writer<'_>) -> io::Result<()> {
+    fn write_to(&self, out: &mut Writer<'_>) -> io::Result<()> {
         match self {
             Value::Bloom(filter) => {
                 out.u64(tag::BLOOM)?;
@@ -271,7 +280,7 @@ impl Value {
             }
             Value::Filter(filter) => {
                 out.u64(tag::FILTER)?;
-                filter.write_to(&mut out)
+                out.file(filter)
             }
             Value::Bytes(bytes) => {
                 out.u64(tag::BYTES)?;
@@ -341,7 +350,9 @@ impl Value {
 
 #[cfg(test)]
 mod tests {
-    use tamis::{Answers, RedisBloomOptions, RedisCuckooOptions};
+    use tamis::{
+        Answers, AnyFilter, Hasher, Kind, RedisBloomOptions, RedisCuckooOptions, TryInsert as _,
+    };
 
     use super::*;
 
@@ -359,6 +370,12 @@ mod tests {
             filter.insert_each(&items, &mut answers).unwrap();
             Value::Bloom(Box::new(filter))
         };
+        let filter = |kind| {
+            let plan = Plan::for_kind(kind, 1000, 0.01).unwrap();
+            let mut filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
+            items.iter().for_each(|item| _ = filter.try_insert(*item).unwrap());
+            Value::Filter(Box::new(TamisFile::new(filter)))
+        };
         let mut bloom = RedisBloom::new(&RedisBloomOptions::default()).unwrap();
         let mut cuckoo = RedisCuckoo::new(&RedisCuckooOptions::default()).unwrap();
         for item in &items {
@@ -372,6 +389,9 @@ mod tests {
             expandable(Expandable::reserve(100, 0.01, Some(2)).unwrap()),
             expandable(Expandable::reserve(1000, 1e-7, None).unwrap()),
             expandable(Expandable::growing(100, 0.01, 2).unwrap()),
+            filter(Kind::Counting),
+            filter(Kind::Growing),
+            filter(Kind::Window),
             Value::RedisBloom(Box::new(bloom)),
             Value::RedisCuckoo(Box::new(cuckoo)),
             Value::RedisCuckoo(Box::new(RedisCuckoo::new(&RedisCuckooOptions::default()).unwrap())),

@@ -1,6 +1,8 @@
 //! The project's own format, drawn in `docs/formats/tamis.md`: a head, the words, their checksum.
 
+use std::convert::Infallible;
 use std::io::{self, Read, Write};
+use std::ops::Range;
 
 use tamis::{AnyFilter, BitView, Bitmap, Bits, BitsMut as _, Filter as _, Plan};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
@@ -192,16 +194,74 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
     ///
     /// What `out` says; whatever was written until then is no filter to any reader.
     pub fn write_to(&self, mut out: impl Write) -> io::Result<()> {
+        let (head, seed) = self.head();
+        out.write_all(&head)?;
+        let mut checksum = Xxh3::with_seed(seed);
+        self.each_bytes_from(0, |bytes| {
+            checksum.update(bytes);
+            out.write_all(bytes)
+        })?;
+        out.write_all(&checksum.digest().to_le_bytes())
+    }
+
+    /// Writes the bytes of a range of the file, such as `0..1024`; those behind its end are left out.
+    ///
+    /// Takes the time of so many bytes, whatever is before them, except for the checksum at the end of the file: that is
+    /// of all words.
+    ///
+    /// # Errors
+    ///
+    /// What `out` says.
+    pub fn write_range(&self, range: Range<u64>, mut out: impl Write) -> io::Result<()> {
+        let len = self.len_bytes();
+        if range.start == 0 && range.end >= len {
+            return self.write_to(out);
+        }
+        let (head, seed) = self.head();
+        let (words_at, trailer_at) = (head.len() as u64, len - TRAILER_BYTES);
+        out.write_all(common(&head, 0, &range))?;
+        if range.start < trailer_at && range.end > words_at {
+            let first = range.start.saturating_sub(words_at) / 8;
+            let mut at = words_at + first * 8;
+            let written = self.each_bytes_from(first, |bytes| {
+                out.write_all(common(bytes, at, &range)).map_err(Some)?;
+                at += bytes.len() as u64;
+                if at < range.end { Ok(()) } else { Err(None) }
+            });
+            if let Err(Some(error)) = written {
+                return Err(error);
+            }
+        }
+        if range.start < len && range.end > trailer_at {
+            let mut checksum = Xxh3::with_seed(seed);
+            let Ok(()) = self.each_bytes_from(0, |bytes| {
+                checksum.update(bytes);
+                Ok::<(), Infallible>(())
+            });
+            let trailer = checksum.digest().to_le_bytes();
+            out.write_all(common(&trailer, trailer_at, &range))?;
+        }
+        Ok(())
+    }
+
+    /// Returns the head, and its checksum.
+    fn head(&self) -> (Vec<u8>, u64) {
         let (plan, hasher) = (self.filter.plan(), self.filter.hasher());
         let bits = match plan.kind().grows() {
             true => self.filter.len_words() * 64,
             false => plan.bits(),
         };
-        let (head, seed) = Head::encode(plan, bits, hasher, self.added, &self.metadata);
-        out.write_all(&head)?;
-        let mut checksum = Xxh3::with_seed(seed);
+        Head::encode(plan, bits, hasher, self.added, &self.metadata)
+    }
+
+    /// Hands on the words from the one numbered `start` on, as the bytes of a file.
+    fn each_bytes_from<E>(
+        &self,
+        start: u64,
+        mut each: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut swapped = Vec::new();
-        self.filter.each_words(|words| {
+        self.filter.each_words_from(start, |words| {
             for chunk in words.chunks(CHUNK_BYTES / 8) {
                 let chunk = if cfg!(target_endian = "big") {
                     swapped.clear();
@@ -210,13 +270,10 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
                 } else {
                     chunk
                 };
-                let bytes: &[u8] = bytemuck::cast_slice(chunk);
-                checksum.update(bytes);
-                out.write_all(bytes)?;
+                each(bytemuck::cast_slice(chunk))?;
             }
-            Ok::<(), io::Error>(())
-        })?;
-        out.write_all(&checksum.digest().to_le_bytes())
+            Ok(())
+        })
     }
 
     /// Tells whether the filter holds so much that its rate is above the planned one. Reads all bits.
@@ -242,6 +299,13 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
     pub fn len_bytes(&self) -> u64 {
         head_bytes(self.metadata.len_bytes()) as u64 + self.filter.len_words() * 8 + TRAILER_BYTES
     }
+}
+
+/// Returns what of the bytes that begin at `at` lies in a range.
+fn common<'b>(bytes: &'b [u8], at: u64, range: &Range<u64>) -> &'b [u8] {
+    let len = bytes.len() as u64;
+    let [start, end] = [range.start, range.end].map(|it| it.saturating_sub(at).min(len) as usize);
+    bytes.get(start..end).unwrap_or_default()
 }
 
 /// A whole file, cut at its seams.

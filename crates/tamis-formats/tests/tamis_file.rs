@@ -76,6 +76,24 @@ fn words_start_on_a_cache_line_of_the_file() {
 }
 
 #[test]
+fn a_range_is_what_the_whole_file_has_there() {
+    let grown = sample(Kind::Growing, Hasher::default(), 5000);
+    for file in samples().iter().chain([&grown]) {
+        let whole = encode(file);
+        let len = whole.len() as u64;
+        for start in (0..len + 10).step_by(1 + whole.len() / 50) {
+            for end in [start, start + 1, start + 97, len - 8, len - 3, len, len + 5] {
+                let mut part = Vec::new();
+                file.write_range(start..end, &mut part).unwrap();
+                let to = |at: u64| at.min(len) as usize;
+                let expected = whole.get(to(start)..to(end)).unwrap_or_default();
+                assert!(part == expected, "{start}..{end} of {len}");
+            }
+        }
+    }
+}
+
+#[test]
 fn each_truncation_is_an_error() {
     for file in samples() {
         let bytes = encode(&file);

@@ -1,7 +1,7 @@
 //! A filter whose kind is known only at run time, for programs and files.
 
 use crate::answers::Answers;
-use crate::bits::{BitView, Bitmap, Bits, BitsMut};
+use crate::bits::{BitView, Bitmap, Bits, BitsMut, words_from};
 use crate::bloom::{Bloom, Counting};
 use crate::cuckoo::Cuckoo;
 use crate::filter::{Count, Filter, InsertError, Merge, MergeError, Remove, Removed, TryInsert};
@@ -116,15 +116,44 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
     /// # Errors
     ///
     /// Those of `each`.
-    pub fn each_words<E>(&self, mut each: impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
+    pub fn each_words<E>(&self, each: impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
+        self.each_words_from(0, each)
+    }
+
+    /// Hands on the words from the one numbered `start` on. Those before it cost nothing, except in a filter that
+    /// has grown, where each page before it has its head looked at.
+    ///
+    /// # Errors
+    ///
+    /// Those of `each`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Hasher, Plan};
+    ///
+    /// let filter = AnyFilter::new(&Plan::new(1_000, 0.01)?, Hasher::default())?;
+    /// let mut words = 0;
+    /// let Ok(()) = filter.each_words_from(100, |part| {
+    ///     words += part.len() as u64;
+    ///     Ok::<(), std::convert::Infallible>(())
+    /// });
+    /// assert_eq!(words, filter.len_words() - 100);
+    /// # Ok::<(), tamis::PlanError>(())
+    /// ```
+    pub fn each_words_from<E>(
+        &self,
+        start: u64,
+        mut each: impl FnMut(&[u64]) -> Result<(), E>,
+    ) -> Result<(), E> {
         match self {
-            AnyFilter::SplitBlock(filter) => each(filter.bits().words()),
-            AnyFilter::Parquet(filter) => each(filter.bits().words()),
-            AnyFilter::Classic(filter) => each(filter.bits().words()),
-            AnyFilter::Counting(filter) => each(filter.bits().words()),
-            AnyFilter::Cuckoo(filter) => each(filter.bits().words()),
-            AnyFilter::Growing(filter) => filter.each_words(each),
-            AnyFilter::Window(filter) => filter.each_words(each),
+            AnyFilter::SplitBlock(filter) => each(words_from(filter.bits().words(), start)),
+            AnyFilter::Parquet(filter) => each(words_from(filter.bits().words(), start)),
+            AnyFilter::Classic(filter) => each(words_from(filter.bits().words(), start)),
+            AnyFilter::Counting(filter) => each(words_from(filter.bits().words(), start)),
+            AnyFilter::Cuckoo(filter) => each(words_from(filter.bits().words(), start)),
+            AnyFilter::Growing(filter) => filter.each_words(start, each),
+            AnyFilter::Window(filter) => filter.each_words(start, each),
         }
     }
 

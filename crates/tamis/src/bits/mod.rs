@@ -66,6 +66,11 @@ pub trait BitsMut: Bits<Word = u64> {
     fn words_mut(&mut self) -> &mut [u64];
 }
 
+/// Returns the words from the one numbered `start` on, if any.
+pub(crate) fn words_from(words: &[u64], start: u64) -> &[u64] {
+    usize::try_from(start).ok().and_then(|start| words.get(start..)).unwrap_or_default()
+}
+
 /// The memory asked for is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {

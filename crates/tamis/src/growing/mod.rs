@@ -153,13 +153,17 @@ impl<B: Bits<Word = u64>> Growing<B> {
         with_table!(self, table => table.len_words())
     }
 
-    /// Hands on the words of a file in order.
+    /// Hands on the words of a file from the one numbered `start` on, in order.
     ///
     /// # Errors
     ///
     /// Those of `each`.
-    pub(crate) fn each_words<E>(&self, each: impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
-        with_table!(self, table => table.write_words(each))
+    pub(crate) fn each_words<E>(
+        &self,
+        start: u64,
+        each: impl FnMut(&[u64]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        with_table!(self, table => table.write_words(start, each))
     }
 
     /// Copies the table into pages.
@@ -182,7 +186,7 @@ impl<B: Bits<Word = u64>> Growing<B> {
 impl<B: Bits<Word = u64>, C: Bits<Word = u64>> PartialEq<Growing<C>> for Growing<B> {
     fn eq(&self, other: &Growing<C>) -> bool {
         let words = |each: &mut dyn FnMut(&[u64])| {
-            let Ok(()) = other.each_words(|words| {
+            let Ok(()) = other.each_words(0, |words| {
                 each(words);
                 Ok::<(), std::convert::Infallible>(())
             });
@@ -194,7 +198,7 @@ impl<B: Bits<Word = u64>, C: Bits<Word = u64>> PartialEq<Growing<C>> for Growing
         }
         let (mut one, mut two) = (Vec::new(), Vec::new());
         words(&mut |words| two.extend_from_slice(words));
-        let Ok(()) = self.each_words(|words| {
+        let Ok(()) = self.each_words(0, |words| {
             one.extend_from_slice(words);
             Ok::<(), std::convert::Infallible>(())
         });

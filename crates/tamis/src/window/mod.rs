@@ -26,7 +26,7 @@ mod clock;
 
 use crate::arch::places::{self, Places};
 use crate::arch::{self, prefetch_lines};
-use crate::bits::{BitView, Bitmap, Bits, BitsMut};
+use crate::bits::{BitView, Bitmap, Bits, BitsMut, words_from};
 use crate::filter::{Filter, Insert, Merge, MergeError, Step, in_batches};
 use crate::hash::Hasher;
 use crate::plan::{Plan, PlanError};
@@ -191,17 +191,20 @@ impl<B: Bits<Word = u64>> Window<B> {
         self.clock.advance(now_millis);
     }
 
-    /// Hands on the words of a file in order: the clock's line, then the blocks.
+    /// Hands on the words of a file from the one numbered `start` on, in order: the clock's line, then the blocks.
     ///
     /// # Errors
     ///
     /// Those of `each`.
     pub(crate) fn each_words<E>(
         &self,
+        start: u64,
         mut each: impl FnMut(&[u64]) -> Result<(), E>,
     ) -> Result<(), E> {
-        each(&self.clock.to_words())?;
-        each(self.words())
+        if start < Clock::WORDS as u64 {
+            each(&self.clock.to_words()[start as usize..])?;
+        }
+        each(words_from(self.words(), start.saturating_sub(Clock::WORDS as u64)))
     }
 
     /// The words of all places.

@@ -56,7 +56,7 @@ fn nothing_is_lost_through_thousands_of_splits() {
 
 fn words<P: Pages>(table: &Table<P>) -> Vec<u64> {
     let mut words = Vec::new();
-    let written: Result<(), ()> = table.write_words(|run| {
+    let written: Result<(), ()> = table.write_words(0, |run| {
         words.extend_from_slice(run);
         Ok(())
     });
@@ -288,4 +288,22 @@ fn hashes_that_are_all_alike_fill_one_page_and_no_more() {
     assert_eq!(error, GrowError::Full);
     check(&table);
     assert!(table.contains(0) && table.contains(0x9e37_79b9));
+}
+
+#[test]
+fn words_from_any_on_are_the_rest_of_all() {
+    let table = filled(0.01, 0..20_000);
+    let all = words(&table);
+    for start in (0..all.len() + 5).step_by(13) {
+        let (mut rest, mut runs) = (Vec::new(), 0);
+        let written: Result<(), ()> = table.write_words(start as u64, |run| {
+            runs += 1;
+            rest.extend_from_slice(run);
+            Ok(())
+        });
+        written.unwrap();
+        assert_eq!(rest, all.get(start..).unwrap_or_default());
+        // What is left out is not handed out empty either.
+        assert!(runs <= rest.len());
+    }
 }

@@ -91,31 +91,62 @@ pub(crate) enum WordsError {
 impl<P: Pages> Table<P> {
     /// Returns the number of words of [`write_words`](Self::write_words).
     pub(crate) fn len_words(&self) -> u64 {
-        let mut words = HEAD_WORDS as u64 + self.len_pages();
-        let _ = self.each_page(|page, _, _| -> Result<(), ()> {
-            words += page::used_words(page) as u64;
-            Ok(())
-        });
-        words
+        HEAD_WORDS as u64 + self.len_pages() + self.page_lens().sum::<u64>()
     }
 
-    /// Hands out the table's words in order, a run at a time.
+    /// Returns the pages in order.
+    fn page_refs(&self) -> impl Iterator<Item = PageRef<'_>> {
+        let unsplit = self.pages.len_unsplit();
+        let split = self.len_pages() as usize - unsplit;
+        let lower = (0..unsplit).map(|number| self.pages.page(false, number));
+        lower.chain((0..split).map(|number| self.pages.page(true, number)))
+    }
+
+    /// Returns how many words each page has, which their heads tell.
+    fn page_lens(&self) -> impl Iterator<Item = u64> {
+        self.page_refs().map(|page| page::used_words(page.head) as u64)
+    }
+
+    /// Hands out the table's words from the one numbered `start` on in order, a run at a time. Of pages before it
+    /// only the heads are looked at.
     ///
     /// # Errors
     ///
     /// Those of `write`.
     pub(crate) fn write_words<E>(
         &self,
+        start: u64,
         mut write: impl FnMut(&[u64]) -> Result<(), E>,
     ) -> Result<(), E> {
+        // How many words are still to be left out.
+        let mut skip = start;
+        let mut write_rest = |skip: &mut u64, run: &[u64]| {
+            let skipped = (*skip).min(run.len() as u64);
+            *skip -= skipped;
+            if skipped == run.len() as u64 { Ok(()) } else { write(&run[skipped as usize..]) }
+        };
         let flip = self.flip & FLIP_BIT;
-        write(&[u64::from(self.depth) | flip, self.counts.items, self.pages.len_unsplit() as u64])?;
-        let mut end = HEAD_WORDS as u64 + self.len_pages();
-        self.each_page(|page, _, _| {
-            end += page::used_words(page) as u64;
-            write(&[end])
-        })?;
-        self.each_page(|page, _, _| write(&page[..page::used_words(page)]))
+        let unsplit = self.pages.len_unsplit() as u64;
+        write_rest(&mut skip, &[u64::from(self.depth) | flip, self.counts.items, unsplit])?;
+        let len_pages = self.len_pages();
+        if skip >= len_pages {
+            skip -= len_pages;
+        } else {
+            let mut end = HEAD_WORDS as u64 + len_pages;
+            for len in self.page_lens() {
+                end += len;
+                write_rest(&mut skip, &[end])?;
+            }
+        }
+        for page in self.page_refs() {
+            let len = page::used_words(page.head);
+            if skip >= len as u64 {
+                skip -= len as u64;
+            } else {
+                write_rest(&mut skip, &page.words[..len])?;
+            }
+        }
+        Ok(())
     }
 
     /// Copies the table into memory of its own, where it can grow.
