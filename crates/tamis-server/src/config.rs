@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use tamis_commands::{SettingError, Settings, parse_integer};
 
+use crate::config_file::ConfigFile;
 use crate::durability::Sync;
 use crate::tls::ClientCertificates;
 
@@ -66,7 +67,7 @@ pub struct Config {
     /// `bf-*` and `cf-*`.
     pub filters: Settings,
     /// The file that options were [read](Self::read_file) from, which `CONFIG REWRITE` writes.
-    pub file: Option<PathBuf>,
+    pub file: Option<ConfigFile>,
 }
 
 impl Default for Config {

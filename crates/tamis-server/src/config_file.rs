@@ -2,11 +2,19 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toml_edit::{DocumentMut, Item, Value};
 
 use crate::config::Config;
+
+/// The file that options were [read](Config::read_file) from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConfigFile {
+    path: PathBuf,
+    /// What the options were before it was read: what they are if it does not say.
+    defaults: Vec<(&'static str, String)>,
+}
 
 impl Config {
     /// Reads options from a TOML file, such as `port = 7000` and `maxmemory = "2gb"`, over those that are set; the
@@ -23,31 +31,31 @@ impl Config {
             let line = error.span().map_or(1, |span| line_of(span.start));
             fail(&format_args!("line {line}: {}", error.message()))
         })?;
+        let defaults = self.all().collect();
         for (name, item) in document.iter() {
             let value = text_of(item).ok_or_else(|| {
                 fail(&format_args!("{name}: an option takes a text, a number, true or false"))
             })?;
             self.set(name, &value).map_err(|error| fail(&format_args!("{name}: {error}")))?;
         }
-        self.file = Some(path.to_owned());
+        self.file = Some(ConfigFile { path: path.to_owned(), defaults });
         Ok(())
     }
 
-    /// Writes the options that differ from the file it was read from, or from the defaults, into that file, whose
-    /// comments and order stay; the file is replaced whole or not at all.
+    /// Writes the options that differ from the file it was read from, or from what they were before that, into that
+    /// file, whose comments and order stay; the file is replaced whole or not at all.
     ///
     /// # Errors
     ///
     /// Why it could not.
     pub fn rewrite_file(&self) -> io::Result<()> {
-        let Some(path) = &self.file else {
+        let Some(ConfigFile { path, defaults }) = &self.file else {
             return Err(io::Error::other("the server was started without --config"));
         };
         // What a link names is replaced, not the link.
         let path = fs::canonicalize(path)?;
         let text = fs::read_to_string(&path)?;
         let mut document: DocumentMut = text.parse().map_err(io::Error::other)?;
-        let defaults: Vec<(&str, String)> = Config::default().all().collect();
         for ((name, value), (_, default)) in self.all().zip(defaults) {
             let told = document.get(name).and_then(text_of);
             let is_told = told.is_some_and(|told| {
@@ -55,7 +63,7 @@ impl Config {
                 config.set(name, &told).is_ok()
                     && config.all().any(|(other, its)| (other, &its) == (name, &value))
             });
-            if is_told || document.get(name).is_none() && value == default {
+            if is_told || document.get(name).is_none() && value == *default {
                 continue;
             }
             let mut new = Item::from(shown(&value));
@@ -115,6 +123,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::HttpPort;
 
     #[test]
     fn a_file_is_written_back_with_its_comments() {
@@ -150,6 +159,22 @@ mod tests {
             assert_eq!(again, config, "{password}");
         }
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_gets_what_differs_from_the_programs_defaults() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tamis.toml");
+        for (flag, written) in
+            [("auto", ""), ("no", "http-port = false\n"), ("7", "http-port = 7\n")]
+        {
+            fs::write(&path, "").unwrap();
+            let mut config = Config { http_port: HttpPort::Auto, ..Config::default() };
+            config.read_file(&path).unwrap();
+            config.set("http-port", flag).unwrap();
+            config.rewrite_file().unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), written, "{flag}");
+        }
     }
 
     #[test]

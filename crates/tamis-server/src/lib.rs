@@ -30,6 +30,7 @@ mod transaction;
 mod users;
 
 pub use config::{Config, ConfigError, HttpPort};
+pub use config_file::ConfigFile;
 pub use durability::{DurabilityError, Sync};
 pub use server::{Server, ServerError, Stopper};
 pub use tls::{ClientCertificates, TlsError};
