@@ -130,7 +130,7 @@ impl Session {
     /// Runs commands in order and appends their replies, until these are many bytes; returns how many ran.
     pub async fn run(&mut self, commands: &[Words<'_>], out: &mut Vec<u8>) -> usize {
         let server = self.server.clone();
-        let config = server.config();
+        let mut config = server.config();
         let now = now_millis();
         let mut batch = Batch::default();
         let mut known: Option<&'static Command> = None;
@@ -221,6 +221,10 @@ impl Session {
             // Redis ends the connection without an answer, and clients take one for a failure.
             if command.name != "SHUTDOWN" {
                 self.answer(command, &reply, out);
+            }
+            if matches!(command.name, "CONFIG" | "EXEC") {
+                // What it has set is for the commands behind it.
+                config = server.config();
             }
             began = self.count(command, &commands[at - 1..at], began, &config);
         }

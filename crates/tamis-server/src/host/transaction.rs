@@ -92,6 +92,9 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
         }
         let keys = Keys::Exclusive(&alone);
         let began = Instant::now();
+        // With what a CONFIG SET before it has set.
+        let config = session.server.config();
+        let env = &Env { settings: &config.filters, ..*env };
         let reply = match command.run {
             Run::Host => super::run_with(session, command, &words, env, keys),
             _ => session.run_one(command, &words, keys, env),
