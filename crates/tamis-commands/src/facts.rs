@@ -216,6 +216,22 @@ impl fmt::Display for Forecast {
 }
 
 impl Value {
+    /// Returns how many items a filter holds, if it counts them. Constant time.
+    #[must_use]
+    pub fn counted_items(&self) -> Option<u64> {
+        match self {
+            Value::Bloom(filter) => Some(filter.items()),
+            Value::RedisBloom(filter) => Some(filter.items()),
+            Value::RedisCuckoo(filter) => Some(filter.items()),
+            Value::Filter(file) => match &file.filter {
+                AnyFilter::Growing(filter) => Some(filter.items()),
+                AnyFilter::Cuckoo(filter) => Some(filter.items()),
+                _ => None,
+            },
+            Value::Bytes(_) | Value::Arriving(_) => None,
+        }
+    }
+
     /// Tells how near a filter is to its limit, at this time in milliseconds since 1970; `None` if it is none. Takes
     /// microseconds, some tens of them where items must be estimated.
     #[must_use]

@@ -71,6 +71,12 @@ impl Gauge {
         self.per_second.store((smooth as f32).to_bits(), Ordering::Relaxed);
     }
 
+    /// Returns how many items there were at the last measurement, if there was one of a filter.
+    pub fn items(&self) -> Option<u64> {
+        let is_measured = self.at_millis.load(Ordering::Relaxed) != 0;
+        is_measured.then(|| self.items.load(Ordering::Relaxed))
+    }
+
     /// Returns how many more items a second there were of late; `None` if nobody knows yet.
     pub fn per_second(&self) -> Option<f64> {
         let rate = f32::from_bits(self.per_second.load(Ordering::Relaxed));
@@ -101,8 +107,9 @@ mod tests {
     #[test]
     fn the_rate_follows_the_items() {
         let gauge = Gauge::default();
-        assert_eq!((gauge.per_second(), gauge.used()), (None, None));
+        assert_eq!((gauge.per_second(), gauge.used(), gauge.items()), (None, None, None));
         gauge.note(filter(10.0), 1000);
+        assert_eq!(gauge.items(), Some(10));
         assert_eq!((gauge.per_second(), gauge.used()), (None, Some(0.1)));
         gauge.note(filter(40.0), 31_000);
         assert_eq!(gauge.per_second(), Some(1.0));
@@ -123,7 +130,7 @@ mod tests {
         gauge.note(filter(5.0), 9_000_000);
         assert_eq!(gauge.per_second(), Some(rate), "emptied, but the adds go on");
         gauge.note(None, 9_100_000);
-        assert_eq!((gauge.per_second(), gauge.used()), (None, Some(-1.0)));
+        assert_eq!((gauge.per_second(), gauge.used(), gauge.items()), (None, Some(-1.0), None));
         gauge.note(filter(0.0), 0);
         gauge.note(filter(0.0), 60_000);
         gauge.note(filter(0.0), 50_000);

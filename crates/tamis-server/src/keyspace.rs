@@ -439,6 +439,22 @@ macro_rules! one_key {
                 }
             }
 
+            /// Hands out the values of one part, with the number of items that a filter held when it was last
+            /// measured.
+            pub fn each_measured(
+                &self,
+                part: usize,
+                now_millis: u64,
+                mut each: impl FnMut(&Value, Option<u64>),
+            ) {
+                let cells: Vec<Arc<Cell>> = self.0.shards[part].read().values().cloned().collect();
+                for cell in cells {
+                    if let Some(value) = cell.state.read().value(now_millis) {
+                        each(value, cell.gauge.items());
+                    }
+                }
+            }
+
             /// Returns how many parts there are.
             #[must_use]
             pub fn parts(&self) -> usize {

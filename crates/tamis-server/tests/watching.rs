@@ -214,3 +214,30 @@ fn keys_with_a_time_and_the_commands_of_a_second_are_told() {
         assert!(started.elapsed().as_secs() < 30, "no rate is told");
     }
 }
+
+#[test]
+fn info_tells_of_filters_of_every_kind() {
+    let server = start(1);
+    let mut client = connect(&server);
+    for line in [
+        "BF.RESERVE bloom 0.01 1000",
+        "CF.RESERVE cuckoo 1000",
+        "TM.RESERVE growing KIND growing",
+        "TM.RESERVE own KIND cuckoo ITEMS 1000",
+        "SET text word",
+    ] {
+        assert_eq!(client.say(&line.split(' ').collect::<Vec<_>>()), Reply::ok());
+    }
+    for key in ["bloom", "growing", "own"] {
+        client.say(&["TM.MADD", key, "a", "b"]);
+    }
+    // A filter that does not count its items, and is new.
+    client.say(&["MULTI"]);
+    client.say(&["TM.RESERVE", "split", "KIND", "split-block", "ITEMS", "1000"]);
+    client.say(&["TM.MADD", "split", "a", "b", "c"]);
+    client.say(&["EXEC"]);
+    let told = info(&mut client, &["filters"]);
+    assert_eq!((told["filters"].as_str(), told["items"].as_str()), ("5", "9"));
+    let bytes: u64 = told["filters_memory"].parse().unwrap();
+    assert!(bytes > 2000, "{bytes}");
+}

@@ -170,8 +170,8 @@ fn write_section(
             let (mut filters, mut items, mut bytes) = (0_u64, 0_u64, 0_u64);
             with_keys!(keys, keys => {
                 for part in 0..keys.parts() {
-                    keys.each_key(part, env.now_millis, |_, value| {
-                        if let Some(held) = items_of(value) {
+                    keys.each_measured(part, env.now_millis, |value, measured| {
+                        if let Some(held) = items_of(value, measured, env.now_millis) {
                             (filters, items, bytes) =
                                 (filters + 1, items + held, bytes + value.memory_bytes());
                         }
@@ -199,14 +199,10 @@ fn each_called(
     })
 }
 
-/// How many items a filter counts; `None` if it is none.
-fn items_of(value: &Value) -> Option<u64> {
-    match value {
-        Value::Bloom(filter) => Some(filter.items()),
-        Value::RedisBloom(filter) => Some(filter.items()),
-        Value::RedisCuckoo(filter) => Some(filter.items()),
-        _ => None,
-    }
+/// How many items a filter holds: counted, or as of the last measurement; `None` if it is none.
+fn items_of(value: &Value, measured: Option<u64>, now_millis: u64) -> Option<u64> {
+    let estimated = || value.strain(now_millis).map(|strain| strain.items as u64);
+    value.counted_items().or(measured).or_else(estimated)
 }
 
 /// Returns the memory of the process that is in use, where the system tells.
