@@ -1,25 +1,18 @@
-//! The filters nearest to their limits.
+//! The filters nearest to their limits, and what there is to tell of them: for `/metrics` and the console alike.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use tamis_commands::{Facts, Forecast};
+use tamis_commands::{Facts, Forecast, Value};
 
 use crate::keyspace::Keyspace;
 
-/// What there is to tell of the filters of a server.
-#[derive(Debug)]
-pub(crate) struct FilterReports {
-    /// How many filters there are.
-    pub filters: u64,
-    /// Some of them, the nearest to its limit first.
-    pub reports: Vec<FilterReport>,
-}
-
 /// What there is to tell of a filter.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FilterReport {
-    pub key: Vec<u8>,
+    pub key: Box<[u8]>,
+    /// When it was looked at, in milliseconds since 1970.
+    pub looked_millis: u64,
     /// Kind, items, fill, rates, memory, layers: see [`Facts`].
     pub facts: Facts,
     /// How many more items a second there were of late, if that is known yet.
@@ -27,40 +20,119 @@ pub(crate) struct FilterReport {
     pub forecast: Forecast,
 }
 
+impl FilterReport {
+    /// Looks at a value, of which there were so many new items a second of late; `None` if it is no filter. A glance, which
+    /// estimates a large filter from a part of its bits.
+    pub fn of(
+        key: &[u8],
+        value: &Value,
+        items_per_second: Option<f64>,
+        now_millis: u64,
+    ) -> Option<Self> {
+        let facts = Facts::at_a_glance(value, now_millis)?;
+        let forecast = facts.forecast(items_per_second);
+        Some(Self { key: key.into(), looked_millis: now_millis, facts, items_per_second, forecast })
+    }
+
+    /// Looks at the filter of a key, if there is one.
+    pub fn of_key(keyspace: &Keyspace, key: &[u8], now_millis: u64) -> Option<Self> {
+        keyspace.shared().read_measured(key, now_millis, |value, items_per_second| {
+            Self::of(key, value?, items_per_second, now_millis)
+        })
+    }
+
+    /// Takes another measurement of the adds, if there is none of the keyspace yet.
+    pub fn or_at(&mut self, items_per_second: Option<f64>) {
+        if self.items_per_second.is_none() {
+            self.items_per_second = items_per_second;
+            self.forecast = self.facts.forecast(items_per_second);
+        }
+    }
+
+    /// Worst first: over the target, then soonest to be, then nearest to it.
+    pub fn cmp_worst(&self, other: &Self) -> Ordering {
+        let days = |it: &Self| it.forecast.days().unwrap_or(f64::INFINITY);
+        let nearness = |it: &Self| {
+            if it.facts.rate_planned > 0.0 {
+                it.facts.rate_now / it.facts.rate_planned
+            } else {
+                0.0
+            }
+        };
+        let by_over = other.facts.is_over_rate.cmp(&self.facts.is_over_rate);
+        by_over
+            .then_with(|| days(self).total_cmp(&days(other)))
+            .then_with(|| nearness(other).total_cmp(&nearness(self)))
+            .then_with(|| self.key.cmp(&other.key))
+    }
+}
+
+/// Looks for the filters that are nearest to their limits, a part of the keys at a time. All keys are looked at, but only
+/// the last measurement of each, and no lock is held longer than a part of the keys takes: of millions all parts take a second
+/// or so.
+pub(crate) struct Worst {
+    limit: usize,
+    /// How many filters there are.
+    pub filters: u64,
+    /// How many of those that were too many are above their planned rates.
+    pub others_over: u64,
+    found: BinaryHeap<Candidate>,
+}
+
 /// What of its room a filter uses, as the bits of an `f32` from zero on, which have its order; and its key. The least
 /// first, so that it goes when a worse one comes.
 type Candidate = Reverse<(u32, Box<[u8]>)>;
 
-/// Returns the filters nearest to their limits, up to so many.
-///
-/// All keys are looked at, but only the last measurement of each: millions take a second or so, and no lock is held
-/// longer than a part of the keys takes.
-pub(crate) fn filter_reports(keyspace: &Keyspace, limit: usize, now_millis: u64) -> FilterReports {
-    let mut filters = 0;
-    let mut worst: BinaryHeap<Candidate> = BinaryHeap::new();
-    for part in 0..keyspace.parts() {
+impl Worst {
+    /// Looks for up to so many.
+    pub fn new(limit: usize) -> Self {
+        Self { limit, filters: 0, others_over: 0, found: BinaryHeap::new() }
+    }
+
+    pub fn look_at(&mut self, keyspace: &Keyspace, part: usize, now_millis: u64) {
         keyspace.each_gauge(part, now_millis, |key, used| {
-            filters += 1;
+            self.filters += 1;
             let used = used.to_bits();
-            let is_worse = worst.len() < limit
-                || worst.peek().is_some_and(|Reverse((least, _))| *least < used);
-            if limit > 0 && is_worse {
-                worst.push(Reverse((used, key.into())));
-                if worst.len() > limit {
-                    worst.pop();
-                }
-            }
+            let is_worse = self.found.len() < self.limit
+                || self.found.peek().is_some_and(|Reverse((least, _))| *least < used);
+            let left_out = if self.limit > 0 && is_worse {
+                self.found.push(Reverse((used, key.into())));
+                let is_one_too_many = self.found.len() > self.limit;
+                if is_one_too_many { self.found.pop().map(|Reverse((used, _))| used) } else { None }
+            } else {
+                Some(used)
+            };
+            let is_over = left_out.is_some_and(|used| f32::from_bits(used) > 1.0);
+            self.others_over += u64::from(is_over);
         });
     }
-    let reports = worst.into_sorted_vec().into_iter().filter_map(|Reverse((_, key))| {
-        let (facts, items_per_second) =
-            keyspace.shared().read_measured(&key, now_millis, |value, pace| {
-                Some((Facts::at_a_glance(value?, now_millis)?, pace))
-            })?;
-        let forecast = facts.forecast(items_per_second);
-        Some(FilterReport { key: key.into(), facts, items_per_second, forecast })
-    });
-    FilterReports { filters, reports: reports.collect() }
+
+    /// Returns the keys found, that of the worst first.
+    pub fn into_keys(self) -> impl Iterator<Item = Box<[u8]>> {
+        self.found.into_sorted_vec().into_iter().map(|Reverse((_, key))| key)
+    }
+}
+
+/// What there is to tell of the filters of a server.
+#[derive(Debug)]
+pub(crate) struct FilterReports {
+    /// How many filters there are.
+    pub filters: u64,
+    /// Some of them, the worst first.
+    pub reports: Vec<FilterReport>,
+}
+
+/// Returns the filters nearest to their limits, up to so many.
+pub(crate) fn filter_reports(keyspace: &Keyspace, limit: usize, now_millis: u64) -> FilterReports {
+    let mut worst = Worst::new(limit);
+    for part in 0..keyspace.parts() {
+        worst.look_at(keyspace, part, now_millis);
+    }
+    let filters = worst.filters;
+    let look = |key: Box<[u8]>| FilterReport::of_key(keyspace, &key, now_millis);
+    let mut reports: Vec<FilterReport> = worst.into_keys().filter_map(look).collect();
+    reports.sort_by(FilterReport::cmp_worst);
+    FilterReports { filters, reports }
 }
 
 #[cfg(test)]
@@ -79,7 +151,7 @@ mod tests {
     }
 
     fn keys(reports: &FilterReports) -> Vec<String> {
-        let text = |it: &FilterReport| String::from_utf8(it.key.clone()).unwrap();
+        let text = |it: &FilterReport| String::from_utf8(it.key.to_vec()).unwrap();
         reports.reports.iter().map(text).collect()
     }
 
@@ -111,6 +183,9 @@ mod tests {
         let Forecast::FullInDays(days) = told.reports[0].forecast else { panic!() };
         assert!(days > 0.0 && days < 0.001, "{days}");
         assert_eq!(told.reports[1].forecast, Forecast::NotGrowing);
+        let mut worst = Worst::new(1);
+        (0..keyspace.parts()).for_each(|part| worst.look_at(&keyspace, part, 31_000));
+        assert_eq!((worst.filters, worst.others_over), (50, 0));
         keyspace.shared().remove(b"k00", 0);
         assert_eq!(filter_reports(&keyspace, 2, 31_000).filters, 49);
     }

@@ -6,14 +6,15 @@ use std::sync::atomic::Ordering;
 use hyper::StatusCode;
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode, percent_encode};
 use serde_json::{Value as Json, json};
-use tamis_commands::{Env, RatePoint, Run, find, plan_curves};
+use tamis_commands::{Env, Forecast, RatePoint, Run, find, plan_curves};
 use tamis_resp::{Protocol, Reply};
 
 use super::Console;
 use super::answer::{self, Refusal};
-use super::report::{CURVE_POINTS, FilterReport, MAX_REPORTS};
+use super::rounds::{CURVE_POINTS, MAX_REPORTS};
 use crate::host::MAX_PATTERN_BYTES;
 use crate::pattern::matches;
+use crate::report::FilterReport;
 use crate::server::Shared;
 use crate::stats::now_millis;
 use crate::users::User;
@@ -25,7 +26,7 @@ const USUAL_FILTERS: usize = 100;
 pub(super) fn overview(console: &Console) -> Json {
     let shared = &console.shared;
     let (config, now) = (shared.config(), now_millis());
-    let totals = console.reports.totals();
+    let totals = console.rounds.totals();
     let log = shared.durable.as_ref().map(|durable| {
         json!({
             "error": durable.log.failed(),
@@ -65,8 +66,8 @@ pub(super) fn filters(console: &Console, user: &User, query: &str) -> Result<Jso
         return Err(bad(&format!("match takes at most {MAX_PATTERN_BYTES} bytes")));
     }
     let (reports, matching) =
-        console.reports.worst(limit, |key| matches(&pattern, key) && may_see(user, key));
-    let totals = console.reports.totals();
+        console.rounds.worst(limit, |key| matches(&pattern, key) && may_see(user, key));
+    let totals = console.rounds.totals();
     Ok(json!({
         "filters": reports.iter().map(filter_json).collect::<Vec<_>>(),
         "matching": matching,
@@ -83,11 +84,11 @@ pub(super) fn filter(console: &Console, user: &User, query: &str) -> Result<Json
     if !may_see(user, &key) {
         return Err(answer::not_allowed("tm.info"));
     }
-    let Some((report, curve)) = console.reports.of_key(&console.shared, &key) else {
+    let Some((report, curve)) = console.rounds.of_key(&console.shared, &key) else {
         return Err((StatusCode::NOT_FOUND, "there is no filter of this key".to_owned()));
     };
     let mut told = filter_json(&report);
-    let samples = console.reports.samples(&key);
+    let samples = console.rounds.samples(&key);
     told["now_millis"] = json!(now_millis());
     told["port"] = json!(console.shared.port());
     told["rate_curve"] = curve_json(&curve);
@@ -149,7 +150,7 @@ fn curve_json(curve: &[RatePoint]) -> Json {
 /// What a report says: all that `TM.INFO` does, by its names, and the rest.
 fn filter_json(report: &FilterReport) -> Json {
     let facts = &report.facts;
-    let mut told = reply_json(&facts.to_reply(report.adds_per_second));
+    let mut told = reply_json(&facts.to_reply(report.items_per_second));
     let layer = |items: f64, capacity| json!({ "items": items.round(), "capacity": capacity });
     // What has no parts is one.
     let layers: Json = match facts.layers.is_empty() {
@@ -159,8 +160,11 @@ fn filter_json(report: &FilterReport) -> Json {
     told["key"] = json!(String::from_utf8_lossy(&report.key));
     told["key_encoded"] = json!(percent_encode(&report.key, NON_ALPHANUMERIC).to_string());
     told["layers"] = layers;
-    told["adds_per_second"] = json!(report.adds_per_second);
-    told["days_until_over"] = json!(report.days_until_over);
+    told["adds_per_second"] = json!(report.items_per_second);
+    told["days_until_over"] = match report.forecast {
+        Forecast::OverInDays(days) | Forecast::FullInDays(days) => json!(days),
+        _ => Json::Null,
+    };
     told
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! socket ──▶ request ──▶ may it enter? ──▶ route ──▶ page (embedded)
-//!            hyper       guard.rs                    numbers as JSON (api.rs) from reports and history
+//!            hyper       guard.rs                    numbers as JSON (api.rs) from rounds and history
 //! ```
 //!
 //! All of it runs on one thread of its own, takes nothing from the threads that answer commands but short shared locks,
@@ -13,7 +13,7 @@ mod api;
 mod assets;
 mod guard;
 mod history;
-mod report;
+mod rounds;
 
 use std::cell::Cell;
 use std::io;
@@ -35,7 +35,7 @@ use tokio::task::LocalSet;
 use crate::config::{Config, HttpPort};
 use crate::server::{ServerError, Shared, runtime};
 use history::History;
-use report::Reports;
+use rounds::Rounds;
 
 /// Connections at a time; browsers take six.
 const MAX_CONNECTIONS: usize = 64;
@@ -57,7 +57,7 @@ struct Console {
     shared: Arc<Shared>,
     address: SocketAddr,
     history: History,
-    reports: Reports,
+    rounds: Rounds,
     connections: Cell<usize>,
 }
 
@@ -98,12 +98,12 @@ pub(crate) fn serve(shared: &Arc<Shared>, listener: TcpListener) {
             shared: shared.clone(),
             address,
             history: History::default(),
-            reports: Reports::default(),
+            rounds: Rounds::default(),
             connections: Cell::new(0),
         });
-        let (sampling, reporting, accepting) = (console.clone(), console.clone(), console.clone());
+        let (sampling, looking, accepting) = (console.clone(), console.clone(), console.clone());
         tokio::task::spawn_local(async move { sampling.history.keep(&sampling.shared).await });
-        tokio::task::spawn_local(async move { reporting.reports.keep(&reporting.shared).await });
+        tokio::task::spawn_local(async move { looking.rounds.keep(&looking.shared).await });
         tokio::select! {
             () = accept(&accepting, &listener) => {}
             () = shared.stopping() => {}

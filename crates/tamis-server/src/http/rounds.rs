@@ -1,30 +1,18 @@
-//! What each filter is like, and when it will be over its target: looked at again and again, in small steps.
+//! The worst filters with what they held before: looked at again and again, in small steps.
 //!
-//! A look is a glance, which estimates a large filter from a part of its bits. The keys are gone through part by part, with
-//! twenty times as long a pause after each step as it took, so that no more than a twentieth of one core goes into it,
-//! however many filters there are; and the lock of one filter is held for a look at that one only. The worst filters are
-//! kept with what they held before.
+//! The keys are gone through part by part, and then the worst filters one by one, with twenty times as long a pause after
+//! each step as it took, so that no more than a twentieth of one core goes into it, however many filters there are; and the
+//! lock of one filter is held for a look at that one only.
 
 use std::cell::{Cell, RefCell};
-use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use tamis_commands::{Facts, Forecast, RatePoint, Value};
+use tamis_commands::RatePoint;
 
+use crate::report::{FilterReport, Worst};
 use crate::server::Shared;
 use crate::stats::now_millis;
-
-/// What is told of a filter.
-#[derive(Clone, Debug)]
-pub(super) struct FilterReport {
-    pub key: Box<[u8]>,
-    looked_millis: u64,
-    pub facts: Facts,
-    /// `None` until two looks are some seconds apart.
-    pub adds_per_second: Option<f64>,
-    pub days_until_over: Option<f64>,
-}
 
 /// What a filter held at a time.
 #[derive(Clone, Copy, Debug)]
@@ -34,9 +22,9 @@ pub(super) struct Sample {
     pub rate: f64,
 }
 
-/// The reports of a round through all keys.
+/// What the last round through all keys has found.
 #[derive(Default)]
-pub(super) struct Reports {
+pub(super) struct Rounds {
     worst: RefCell<Vec<FilterReport>>,
     totals: Cell<Totals>,
     samples: RefCell<HashMap<Box<[u8]>, Samples>>,
@@ -75,54 +63,7 @@ const PAUSE: u32 = 20;
 /// The present rate of adds is that of so long.
 const RECENT_MILLIS: u64 = 600_000;
 
-impl FilterReport {
-    /// Looks at a value, of which there were so many new items a second of late; `None` if it is no filter.
-    fn of(
-        key: &[u8],
-        value: &Value,
-        items_per_second: Option<f64>,
-        now_millis: u64,
-    ) -> Option<Self> {
-        let facts = Facts::at_a_glance(value, now_millis)?;
-        Some(Self {
-            key: key.into(),
-            looked_millis: now_millis,
-            adds_per_second: items_per_second,
-            days_until_over: None,
-            facts,
-        })
-    }
-
-    /// Adds the time to come; as long as the keyspace has not measured the adds, by the samples.
-    fn forecast(&mut self, samples: Option<&Samples>) {
-        if self.adds_per_second.is_none() {
-            self.adds_per_second = samples.and_then(Samples::adds_per_second);
-        }
-        self.days_until_over = match self.facts.forecast(self.adds_per_second) {
-            Forecast::OverInDays(days) | Forecast::FullInDays(days) => Some(days),
-            _ => None,
-        };
-    }
-
-    /// Worst first: over the target, then soonest to be, then nearest to it.
-    fn cmp_worst(&self, other: &Self) -> Ordering {
-        let days = |it: &Self| it.days_until_over.unwrap_or(f64::INFINITY);
-        let nearness = |it: &Self| {
-            if it.facts.rate_planned > 0.0 {
-                it.facts.rate_now / it.facts.rate_planned
-            } else {
-                0.0
-            }
-        };
-        let by_over = other.facts.is_over_rate.cmp(&self.facts.is_over_rate);
-        by_over
-            .then_with(|| days(self).total_cmp(&days(other)))
-            .then_with(|| nearness(other).total_cmp(&nearness(self)))
-            .then_with(|| self.key.cmp(&other.key))
-    }
-}
-
-impl Reports {
+impl Rounds {
     /// Goes through all filters again and again.
     pub async fn keep(&self, shared: &Shared) {
         loop {
@@ -139,52 +80,29 @@ impl Reports {
     }
 
     async fn go_round(&self, shared: &Shared) {
-        let mut found: Vec<FilterReport> = Vec::new();
-        let mut totals = Totals::default();
-        let mut step = Instant::now();
-        for part in 0..shared.keyspace.parts() {
-            self.look_at(shared, part, &mut found, &mut totals);
-            if found.len() > 2 * MAX_REPORTS {
-                found.sort_by(FilterReport::cmp_worst);
-                found.truncate(MAX_REPORTS);
-            }
-            let worked = step.elapsed();
-            if worked > STEP {
-                tokio::time::sleep(worked * PAUSE).await;
-                step = Instant::now();
-            }
+        let keyspace = &shared.keyspace;
+        let mut pace = Pace(Instant::now());
+        let mut worst = Worst::new(MAX_REPORTS);
+        for part in 0..keyspace.parts() {
+            worst.look_at(keyspace, part, now_millis());
+            pace.keep().await;
         }
-        totals.millis = now_millis();
-        found.sort_by(FilterReport::cmp_worst);
-        found.truncate(MAX_REPORTS);
+        let (filters, others_over) = (worst.filters, worst.others_over);
+        let mut found = Vec::new();
+        for key in worst.into_keys() {
+            found.extend(FilterReport::of_key(keyspace, &key, now_millis()));
+            pace.keep().await;
+        }
         self.sample(&mut found);
-        self.totals.set(totals);
+        found.sort_by(FilterReport::cmp_worst);
+        let over = found.iter().filter(|it| it.facts.is_over_rate).count() as u64;
+        self.totals.set(Totals {
+            keys: keyspace.shared().len() as u64,
+            filters,
+            over_rate: others_over + over,
+            millis: now_millis(),
+        });
         *self.worst.borrow_mut() = found;
-    }
-
-    /// Looks at the filters of one part of the keys.
-    fn look_at(
-        &self,
-        shared: &Shared,
-        part: usize,
-        found: &mut Vec<FilterReport>,
-        totals: &mut Totals,
-    ) {
-        let now = now_millis();
-        let samples = self.samples.borrow();
-        for entry in shared.keyspace.entries(part) {
-            shared.keyspace.shared().read_measured(&entry.key, now, |value, items_per_second| {
-                let Some(value) = value else { return };
-                totals.keys += 1;
-                let report = FilterReport::of(&entry.key, value, items_per_second, now);
-                if let Some(mut report) = report {
-                    totals.filters += 1;
-                    totals.over_rate += u64::from(report.facts.is_over_rate);
-                    report.forecast(samples.get(&entry.key));
-                    found.push(report);
-                }
-            });
-        }
     }
 
     /// Notes what the filters hold now, and forgets those that are not among them.
@@ -199,7 +117,7 @@ impl Reports {
                 items: report.facts.items,
                 rate: report.facts.rate_now,
             });
-            report.forecast(Some(&of_filter));
+            report.or_at(of_filter.adds_per_second());
             kept.insert(report.key.clone(), of_filter);
         }
         *samples = kept;
@@ -229,7 +147,7 @@ impl Reports {
         shared.keyspace.shared().read_measured(key, now, |value, items_per_second| {
             let value = value?;
             let mut report = FilterReport::of(key, value, items_per_second, now)?;
-            report.forecast(self.samples.borrow().get(key));
+            report.or_at(self.samples.borrow().get(key).and_then(Samples::adds_per_second));
             Some((report, value.rate_curve(CURVE_POINTS)))
         })
     }
@@ -237,6 +155,20 @@ impl Reports {
     /// Returns what a filter held, oldest first.
     pub fn samples(&self, key: &[u8]) -> Vec<Sample> {
         self.samples.borrow().get(key).map(|samples| samples.0.clone()).unwrap_or_default()
+    }
+}
+
+/// When the present step of a round began.
+struct Pace(Instant);
+
+impl Pace {
+    /// Pauses, if the step was long enough.
+    async fn keep(&mut self) {
+        let worked = self.0.elapsed();
+        if worked > STEP {
+            tokio::time::sleep(worked * PAUSE).await;
+            self.0 = Instant::now();
+        }
     }
 }
 
