@@ -12,6 +12,7 @@ mod clients;
 mod config;
 mod config_file;
 mod connection;
+mod door;
 mod durability;
 mod durable;
 mod gauge;

@@ -1,32 +1,29 @@
-//! The server: listening, threads, the end.
+//! The server: what all share, threads, the end.
 
-use std::fmt;
-use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+mod error;
+
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use parking_lot::RwLock;
-use socket2::{Domain, Socket, Type};
 use tamis_commands::{Env, Words};
 use tamis_resp::Reply;
-use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
-use tokio::task::LocalSet;
 use tokio_rustls::rustls::ServerConfig;
 
-use crate::clients::{Clients, Greeted};
+use crate::clients::Clients;
 use crate::config::{Config, HttpPort};
-use crate::connection;
-use crate::durability::{DurabilityError, Record};
-use crate::durable::{self, Durable};
+use crate::door;
+use crate::durability::Record;
+use crate::durable::Durable;
 use crate::http;
 use crate::keyspace::Keyspace;
 use crate::stats::{Stats, now_millis};
-use crate::tls::{self, TlsError};
-use crate::users::{User, Users, UsersError};
+use crate::tls;
+use crate::users::{User, Users};
+pub use error::ServerError;
 
 /// A server that runs, until it is [stopped](Self::stop) or dropped.
 ///
@@ -66,92 +63,12 @@ pub(crate) struct Shared {
     pub durable: Option<Durable>,
     config: RwLock<Arc<Config>>,
     /// What greets clients over TLS, if anything does.
-    tls: Option<RwLock<Arc<ServerConfig>>>,
+    pub tls: Option<RwLock<Arc<ServerConfig>>>,
     port: u16,
     threads: usize,
     is_stopping: AtomicBool,
     stopped: Notify,
 }
-
-/// Why a server does not start.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum ServerError {
-    /// It cannot listen on an address.
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// Why.
-        error: io::Error,
-    },
-    /// It cannot listen for the console.
-    ListenHttp {
-        /// The address.
-        address: SocketAddr,
-        /// Why.
-        error: io::Error,
-    },
-    /// It would listen for the whole network without a password.
-    Unprotected {
-        /// The address.
-        address: IpAddr,
-    },
-    /// It has nowhere to listen, or one place for two things.
-    Ports {
-        /// What to do.
-        why: &'static str,
-    },
-    /// The files of TLS cannot be used.
-    Tls(TlsError),
-    /// The file of users cannot be used.
-    Users(UsersError),
-    /// There is no thread to run on.
-    Thread(io::Error),
-    /// The last changes before the end could not be written.
-    NotKept {
-        /// Why.
-        error: String,
-    },
-    /// The files of an earlier run cannot be used.
-    Durability(DurabilityError),
-}
-
-impl fmt::Display for ServerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ServerError::Listen { address, error } if error.kind() == io::ErrorKind::AddrInUse => {
-                write!(
-                    f,
-                    "cannot listen on {address}: another server does; stop it or choose another --port"
-                )
-            }
-            ServerError::Listen { address, error } => {
-                write!(f, "cannot listen on {address}: {error}")
-            }
-            ServerError::ListenHttp { address, error } => {
-                write!(
-                    f,
-                    "cannot listen on {address} for the console: {error}; choose another --http-port"
-                )
-            }
-            ServerError::Unprotected { address } => write!(
-                f,
-                "listening on {address} without a password would let the whole network in: set \
-                 --requirepass, turn the default user off in --aclfile, or say --protected-mode no"
-            ),
-            ServerError::Ports { why } => f.write_str(why),
-            ServerError::Tls(error) => error.fmt(f),
-            ServerError::Users(error) => write!(f, "aclfile: {error}"),
-            ServerError::Thread(error) => write!(f, "cannot start a thread: {error}"),
-            ServerError::NotKept { error } => {
-                write!(f, "the last changes are lost, the log could not be written: {error}")
-            }
-            ServerError::Durability(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ServerError {}
 
 impl Server {
     /// Starts a server, which has its sockets open when this returns.
@@ -182,8 +99,8 @@ impl Server {
         let tls = config.tls_port.map(|_| tls::read(&config)).transpose();
         let tls = tls.map_err(ServerError::Tls)?.map(RwLock::new);
         let plain = config.listens_plain.then_some(config.port);
-        let plain = listen(&config.bind, plain)?;
-        let over_tls = listen(&config.bind, config.tls_port)?;
+        let plain = door::listen(&config.bind, plain)?;
+        let over_tls = door::listen(&config.bind, config.tls_port)?;
         let addresses_of = |listeners: &[TcpListener]| -> Vec<SocketAddr> {
             listeners.iter().filter_map(|it| it.local_addr().ok()).collect()
         };
@@ -227,13 +144,13 @@ impl Server {
             let (door, arrivals) = mpsc::unbounded_channel();
             doors.push(door);
             let shared = server.shared.clone();
-            server.spawn(&format!("tamis-{number}"), move || serve(&shared, arrivals))?;
+            server.spawn(&format!("tamis-{number}"), move || door::serve(&shared, arrivals))?;
         }
         let shared = server.shared.clone();
         let plain = plain.into_iter().map(|listener| (listener, false));
         let listeners =
             plain.chain(over_tls.into_iter().map(|listener| (listener, true))).collect();
-        server.spawn("tamis-door", move || admit(&shared, listeners, &doors))?;
+        server.spawn("tamis-door", move || door::admit(&shared, listeners, &doors))?;
         if let Some(listener) = http {
             let shared = server.shared.clone();
             server.spawn("tamis-http", move || http::serve(&shared, listener))?;
@@ -423,41 +340,6 @@ impl Shared {
     }
 }
 
-/// A connection on its way to a thread; with what greets it, if it is to speak TLS.
-struct Arrival {
-    stream: std::net::TcpStream,
-    tls: Option<(Arc<ServerConfig>, Greeted)>,
-}
-
-/// How many connections may wait at the door. With the system's usual 128, those of a crowd that comes at once wait for
-/// seconds, until they ask again.
-const BACKLOG: i32 = 4096;
-
-fn open(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-    // As a bound listener of the standard library: a server may start where one has just ended.
-    socket.set_reuse_address(cfg!(unix))?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(socket.into())
-}
-
-/// Opens a port on all addresses, if any.
-fn listen(addresses: &[IpAddr], port: Option<u16>) -> Result<Vec<TcpListener>, ServerError> {
-    let mut listeners = Vec::new();
-    let Some(mut port) = port else { return Ok(listeners) };
-    for &address in addresses {
-        let address = SocketAddr::new(address, port);
-        let fail = |error| ServerError::Listen { address, error };
-        let listener = open(address).map_err(fail)?;
-        // The first one picks the port of all.
-        port = listener.local_addr().map_err(fail)?.port();
-        listeners.push(listener);
-    }
-    Ok(listeners)
-}
-
 /// Returns the memory of the machine, where the system tells.
 fn memory_of_machine() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
@@ -470,132 +352,4 @@ pub(crate) fn runtime() -> tokio::runtime::Runtime {
         .enable_all()
         .build()
         .expect("the system gives a thread its event queue")
-}
-
-/// Runs the connections that come through this thread's door.
-fn serve(shared: &Arc<Shared>, mut arrivals: mpsc::UnboundedReceiver<Arrival>) {
-    let local = LocalSet::new();
-    local.block_on(&runtime(), async {
-        loop {
-            let arrival = tokio::select! {
-                arrival = arrivals.recv() => arrival,
-                () = shared.stopping() => break,
-            };
-            let Some(Arrival { stream, tls }) = arrival else { break };
-            let shared = shared.clone();
-            match (TcpStream::from_std(stream), tls) {
-                (Ok(stream), None) => {
-                    tokio::task::spawn_local(connection::run(shared, stream));
-                }
-                (Ok(stream), Some((tls, greeted))) => {
-                    let run = connection::run_tls(shared, stream, tls, greeted);
-                    tokio::task::spawn_local(run);
-                }
-                (Err(error), _) => tracing::warn!(%error, "a connection was lost at the door"),
-            }
-        }
-    });
-    // Connections see that the server stops, and end.
-    runtime().block_on(async {
-        _ = tokio::time::timeout(GRACE, local).await;
-    });
-}
-
-/// How long connections have to end when the server stops.
-const GRACE: Duration = Duration::from_secs(5);
-
-/// Accepts connections and hands them to the threads in turn; sweeps expired keys in between.
-fn admit(
-    shared: &Arc<Shared>,
-    listeners: Vec<(TcpListener, bool)>,
-    doors: &[mpsc::UnboundedSender<Arrival>],
-) {
-    let local = LocalSet::new();
-    local.block_on(&runtime(), async {
-        let next = std::rc::Rc::new(std::cell::Cell::new(0));
-        for (listener, is_tls) in listeners {
-            let listener = match tokio::net::TcpListener::from_std(listener) {
-                Ok(listener) => listener,
-                Err(error) => {
-                    tracing::error!(%error, "cannot accept connections");
-                    continue;
-                }
-            };
-            let (shared, doors, next) = (shared.clone(), doors.to_vec(), next.clone());
-            tokio::task::spawn_local(async move {
-                accept(&shared, &listener, is_tls, &doors, &next).await;
-            });
-        }
-        let (sweeping, saving, ended) = (shared.clone(), shared.clone(), shared.clone());
-        tokio::task::spawn_local(async move { sweep(&sweeping).await });
-        let measuring = shared.clone();
-        tokio::task::spawn_local(async move { measure(&measuring).await });
-        tokio::task::spawn_local(async move {
-            loop {
-                tokio::time::sleep(Duration::from_secs(1)).await;
-                durable::save_if_due(&saving);
-                saving.stats.sample();
-            }
-        });
-        ended.stopping().await;
-    });
-}
-
-async fn accept(
-    shared: &Shared,
-    listener: &tokio::net::TcpListener,
-    is_tls: bool,
-    doors: &[mpsc::UnboundedSender<Arrival>],
-    next: &std::cell::Cell<usize>,
-) {
-    loop {
-        match listener.accept().await {
-            Ok((mut stream, _)) => {
-                if shared.clients.connections() >= shared.config().max_clients {
-                    shared.stats.rejected.fetch_add(1, Ordering::Relaxed);
-                    if is_tls {
-                        // It would not understand.
-                        continue;
-                    }
-                    let text = b"-ERR max number of clients reached\r\n";
-                    _ = tokio::io::AsyncWriteExt::write_all(&mut stream, text).await;
-                    continue;
-                }
-                _ = stream.set_nodelay(true);
-                let door = &doors[next.get() % doors.len()];
-                next.set(next.get().wrapping_add(1));
-                let tls = shared.tls.as_ref().filter(|_| is_tls).map(|it| it.read().clone());
-                let tls = tls.map(|tls| (tls, shared.clients.greet()));
-                if let Ok(stream) = stream.into_std() {
-                    _ = door.send(Arrival { stream, tls });
-                }
-            }
-            Err(error) => {
-                // Out of files, mostly: some connection has to end first.
-                tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
-    }
-}
-
-/// Measures the filters, a part at a time, all of them within half a minute or so.
-async fn measure(shared: &Shared) {
-    let mut part = 0;
-    loop {
-        tokio::time::sleep(Duration::from_millis(30)).await;
-        shared.keyspace.measure(part, now_millis());
-        part += 1;
-    }
-}
-
-/// Takes expired keys out, a part at a time, all of them within some ten seconds.
-async fn sweep(shared: &Shared) {
-    let mut part = 0;
-    loop {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-        let swept = shared.keyspace.sweep(part, now_millis());
-        shared.stats.expired_keys.fetch_add(swept as u64, Ordering::Relaxed);
-        part += 1;
-    }
 }

@@ -1,0 +1,185 @@
+//! The door: connections come in, and go to the threads in turn. The same thread looks after what time changes.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use socket2::{Domain, Socket, Type};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::task::LocalSet;
+use tokio_rustls::rustls::ServerConfig;
+
+use crate::clients::Greeted;
+use crate::connection;
+use crate::durable;
+use crate::server::{ServerError, Shared, runtime};
+use crate::stats::now_millis;
+
+/// A connection on its way to a thread; with what greets it, if it is to speak TLS.
+pub(crate) struct Arrival {
+    stream: std::net::TcpStream,
+    tls: Option<(Arc<ServerConfig>, Greeted)>,
+}
+
+/// How many connections may wait at the door. With the system's usual 128, those of a crowd that comes at once wait for
+/// seconds, until they ask again.
+const BACKLOG: i32 = 4096;
+
+fn open(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    // As a bound listener of the standard library: a server may start where one has just ended.
+    socket.set_reuse_address(cfg!(unix))?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Opens a port on all addresses, if any.
+pub(crate) fn listen(
+    addresses: &[IpAddr],
+    port: Option<u16>,
+) -> Result<Vec<TcpListener>, ServerError> {
+    let mut listeners = Vec::new();
+    let Some(mut port) = port else { return Ok(listeners) };
+    for &address in addresses {
+        let address = SocketAddr::new(address, port);
+        let fail = |error| ServerError::Listen { address, error };
+        let listener = open(address).map_err(fail)?;
+        // The first one picks the port of all.
+        port = listener.local_addr().map_err(fail)?.port();
+        listeners.push(listener);
+    }
+    Ok(listeners)
+}
+
+/// Runs the connections that come through this thread's door.
+pub(crate) fn serve(shared: &Arc<Shared>, mut arrivals: mpsc::UnboundedReceiver<Arrival>) {
+    let local = LocalSet::new();
+    local.block_on(&runtime(), async {
+        loop {
+            let arrival = tokio::select! {
+                arrival = arrivals.recv() => arrival,
+                () = shared.stopping() => break,
+            };
+            let Some(Arrival { stream, tls }) = arrival else { break };
+            let shared = shared.clone();
+            match (TcpStream::from_std(stream), tls) {
+                (Ok(stream), None) => {
+                    tokio::task::spawn_local(connection::run(shared, stream));
+                }
+                (Ok(stream), Some((tls, greeted))) => {
+                    let run = connection::run_tls(shared, stream, tls, greeted);
+                    tokio::task::spawn_local(run);
+                }
+                (Err(error), _) => tracing::warn!(%error, "a connection was lost at the door"),
+            }
+        }
+    });
+    // Connections see that the server stops, and end.
+    runtime().block_on(async {
+        _ = tokio::time::timeout(GRACE, local).await;
+    });
+}
+
+/// How long connections have to end when the server stops.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Accepts connections and hands them to the threads in turn; sweeps expired keys in between.
+pub(crate) fn admit(
+    shared: &Arc<Shared>,
+    listeners: Vec<(TcpListener, bool)>,
+    doors: &[mpsc::UnboundedSender<Arrival>],
+) {
+    let local = LocalSet::new();
+    local.block_on(&runtime(), async {
+        let next = std::rc::Rc::new(std::cell::Cell::new(0));
+        for (listener, is_tls) in listeners {
+            let listener = match tokio::net::TcpListener::from_std(listener) {
+                Ok(listener) => listener,
+                Err(error) => {
+                    tracing::error!(%error, "cannot accept connections");
+                    continue;
+                }
+            };
+            let (shared, doors, next) = (shared.clone(), doors.to_vec(), next.clone());
+            tokio::task::spawn_local(async move {
+                accept(&shared, &listener, is_tls, &doors, &next).await;
+            });
+        }
+        let (sweeping, saving, ended) = (shared.clone(), shared.clone(), shared.clone());
+        tokio::task::spawn_local(async move { sweep(&sweeping).await });
+        let measuring = shared.clone();
+        tokio::task::spawn_local(async move { measure(&measuring).await });
+        tokio::task::spawn_local(async move {
+            loop {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                durable::save_if_due(&saving);
+                saving.stats.sample();
+            }
+        });
+        ended.stopping().await;
+    });
+}
+
+async fn accept(
+    shared: &Shared,
+    listener: &tokio::net::TcpListener,
+    is_tls: bool,
+    doors: &[mpsc::UnboundedSender<Arrival>],
+    next: &std::cell::Cell<usize>,
+) {
+    loop {
+        match listener.accept().await {
+            Ok((mut stream, _)) => {
+                if shared.clients.connections() >= shared.config().max_clients {
+                    shared.stats.rejected.fetch_add(1, Ordering::Relaxed);
+                    if is_tls {
+                        // It would not understand.
+                        continue;
+                    }
+                    let text = b"-ERR max number of clients reached\r\n";
+                    _ = tokio::io::AsyncWriteExt::write_all(&mut stream, text).await;
+                    continue;
+                }
+                _ = stream.set_nodelay(true);
+                let door = &doors[next.get() % doors.len()];
+                next.set(next.get().wrapping_add(1));
+                let tls = shared.tls.as_ref().filter(|_| is_tls).map(|it| it.read().clone());
+                let tls = tls.map(|tls| (tls, shared.clients.greet()));
+                if let Ok(stream) = stream.into_std() {
+                    _ = door.send(Arrival { stream, tls });
+                }
+            }
+            Err(error) => {
+                // Out of files, mostly: some connection has to end first.
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+/// Measures the filters, a part at a time, all of them within half a minute or so.
+async fn measure(shared: &Shared) {
+    let mut part = 0;
+    loop {
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        shared.keyspace.measure(part, now_millis());
+        part += 1;
+    }
+}
+
+/// Takes expired keys out, a part at a time, all of them within some ten seconds.
+async fn sweep(shared: &Shared) {
+    let mut part = 0;
+    loop {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let swept = shared.keyspace.sweep(part, now_millis());
+        shared.stats.expired_keys.fetch_add(swept as u64, Ordering::Relaxed);
+        part += 1;
+    }
+}

@@ -1,0 +1,89 @@
+//! Why a server does not start, or did not end well.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use crate::durability::DurabilityError;
+use crate::tls::TlsError;
+use crate::users::UsersError;
+
+/// Why a server does not start.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// It cannot listen on an address.
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        error: io::Error,
+    },
+    /// It cannot listen for the console.
+    ListenHttp {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        error: io::Error,
+    },
+    /// It would listen for the whole network without a password.
+    Unprotected {
+        /// The address.
+        address: IpAddr,
+    },
+    /// It has nowhere to listen, or one place for two things.
+    Ports {
+        /// What to do.
+        why: &'static str,
+    },
+    /// The files of TLS cannot be used.
+    Tls(TlsError),
+    /// The file of users cannot be used.
+    Users(UsersError),
+    /// There is no thread to run on.
+    Thread(io::Error),
+    /// The last changes before the end could not be written.
+    NotKept {
+        /// Why.
+        error: String,
+    },
+    /// The files of an earlier run cannot be used.
+    Durability(DurabilityError),
+}
+
+impl fmt::Display for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ServerError::Listen { address, error } if error.kind() == io::ErrorKind::AddrInUse => {
+                write!(
+                    f,
+                    "cannot listen on {address}: another server does; stop it or choose another --port"
+                )
+            }
+            ServerError::Listen { address, error } => {
+                write!(f, "cannot listen on {address}: {error}")
+            }
+            ServerError::ListenHttp { address, error } => {
+                write!(
+                    f,
+                    "cannot listen on {address} for the console: {error}; choose another --http-port"
+                )
+            }
+            ServerError::Unprotected { address } => write!(
+                f,
+                "listening on {address} without a password would let the whole network in: set \
+                 --requirepass, turn the default user off in --aclfile, or say --protected-mode no"
+            ),
+            ServerError::Ports { why } => f.write_str(why),
+            ServerError::Tls(error) => error.fmt(f),
+            ServerError::Users(error) => write!(f, "aclfile: {error}"),
+            ServerError::Thread(error) => write!(f, "cannot start a thread: {error}"),
+            ServerError::NotKept { error } => {
+                write!(f, "the last changes are lost, the log could not be written: {error}")
+            }
+            ServerError::Durability(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ServerError {}
