@@ -10,18 +10,22 @@
 //! (a transaction, `RENAME`, `FLUSHALL`) takes the [gate](Keyspace::exclusive) exclusively, so no other command
 //! runs meanwhile.
 
+mod access;
+mod entry;
+
 use std::collections::HashMap;
 use std::hash::BuildHasher as _;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use foldhash::fast::RandomState;
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-use tamis_commands::{Change, Expiry, Outcome, Value};
+use parking_lot::RwLock;
+use tamis_commands::Value;
 use tokio::sync::watch;
 
 use crate::gauge::Gauge;
+pub use access::{Exclusive, Shared};
+pub(crate) use entry::Entry;
 
 /// All keys of a server.
 #[derive(Debug)]
@@ -96,17 +100,6 @@ impl State {
         if self.is_expired(now_millis) { None } else { self.value.as_ref() }
     }
 }
-
-/// Shared access to the keyspace, for a command or a batch of them.
-#[derive(Debug)]
-pub struct Shared<'k>(&'k Keyspace, #[expect(dead_code, reason = "held")] RwLockReadGuard<'k, ()>);
-
-/// The keyspace alone: no other command runs meanwhile.
-#[derive(Debug)]
-pub struct Exclusive<'k>(
-    &'k Keyspace,
-    #[expect(dead_code, reason = "held")] RwLockWriteGuard<'k, ()>,
-);
 
 /// How many parts the keys are in, each locked by itself: a lookup rarely waits for another, and `SCAN` answers
 /// with whole parts.
@@ -286,246 +279,6 @@ impl Default for Keyspace {
     }
 }
 
-/// What both kinds of access can do.
-macro_rules! one_key {
-    ($access:ident) => {
-        impl $access<'_> {
-            /// Tells whether somebody reads the value of a key for long: whoever takes it exclusively would wait, and
-            /// everyone behind. As long as the keys are held it does not become so.
-            #[must_use]
-            pub fn is_lent(&self, key: &[u8]) -> bool {
-                self.0.lent.borrow().as_deref() == Some(key)
-            }
-
-            /// Lends the value of a key shared; `None` if there is none.
-            pub fn read<R>(
-                &self,
-                key: &[u8],
-                now_millis: u64,
-                run: impl FnOnce(Option<&Value>) -> R,
-            ) -> R {
-                self.0.read(key, now_millis, run)
-            }
-
-            /// Lends the value of a key shared, and tells how many more items a second it had of late.
-            pub fn read_measured<R>(
-                &self,
-                key: &[u8],
-                now_millis: u64,
-                run: impl FnOnce(Option<&Value>, Option<f64>) -> R,
-            ) -> R {
-                match self.0.cell(key) {
-                    Some(cell) => run(cell.state.read().value(now_millis), cell.gauge.per_second()),
-                    None => run(None, None),
-                }
-            }
-
-            /// Lends the value of a key shared to what sets bits in it, if `run` says so by `true`.
-            pub fn insert(
-                &self,
-                key: &[u8],
-                now_millis: u64,
-                run: impl FnOnce(Option<&Value>) -> bool,
-            ) -> bool {
-                let Some(cell) = self.0.cell(key) else { return run(None) };
-                let has_changed = run(cell.state.read().value(now_millis));
-                if has_changed {
-                    self.0.note_change(&cell);
-                }
-                has_changed
-            }
-
-            /// Lends the value of a key exclusively; without a value the key is gone.
-            pub fn write<R>(
-                &self,
-                key: &[u8],
-                now_millis: u64,
-                run: impl FnOnce(&mut Option<Value>) -> R,
-            ) -> R {
-                self.0.write(key, now_millis, |value, expires| {
-                    let result = run(value);
-                    if value.is_none() {
-                        *expires = None;
-                    }
-                    result
-                })
-            }
-
-            /// Runs a command about one key on its value, lent exclusively.
-            pub(crate) fn change(
-                &self,
-                key: &[u8],
-                now_millis: u64,
-                run: impl FnOnce(&mut Option<Value>) -> Outcome,
-            ) -> Outcome {
-                self.0.write_if(key, now_millis, |value, expires| {
-                    let outcome = run(value);
-                    match outcome.expiry {
-                        _ if value.is_none() => *expires = None,
-                        Expiry::Kept => {}
-                        Expiry::Never => *expires = None,
-                        Expiry::At(millis) => *expires = Some(millis),
-                    }
-                    let has_changed = outcome.change != Change::None;
-                    (outcome, has_changed)
-                })
-            }
-
-            /// Lends the time at which a key that exists expires, in milliseconds since 1970.
-            pub fn expiry<R>(
-                &self,
-                key: &[u8],
-                now_millis: u64,
-                run: impl FnOnce(&mut Option<u64>) -> R,
-            ) -> Option<R> {
-                self.0.cell(key)?;
-                self.0
-                    .write(key, now_millis, |value, expires| value.is_some().then(|| run(expires)))
-            }
-
-            /// Tells when a key that exists expires, if it does.
-            #[must_use]
-            pub fn expires_millis(&self, key: &[u8], now_millis: u64) -> Option<Option<u64>> {
-                let cell = self.0.cell(key)?;
-                let state = cell.state.read();
-                state.value(now_millis).map(|_| state.expires_millis)
-            }
-
-            /// Returns a number that changes with the key.
-            #[must_use]
-            pub fn version(&self, key: &[u8], now_millis: u64) -> u64 {
-                let Some(cell) = self.0.cell(key) else { return 0 };
-                let is_there = cell.state.read().value(now_millis).is_some();
-                if is_there { cell.version.load(Ordering::Relaxed) } else { 0 }
-            }
-
-            /// Takes a key out; true if there was one.
-            pub fn remove(&self, key: &[u8], now_millis: u64) -> bool {
-                self.0.cell(key).is_some()
-                    && self.0.write(key, now_millis, |value, expires| {
-                        *expires = None;
-                        value.take().is_some()
-                    })
-            }
-
-            /// Returns the number of keys, expired ones included until they are swept.
-            #[must_use]
-            pub fn len(&self) -> usize {
-                self.0.shards.iter().map(|shard| shard.read().len()).sum()
-            }
-
-            /// Tells whether there is no key.
-            #[must_use]
-            pub fn is_empty(&self) -> bool {
-                self.len() == 0
-            }
-
-            /// Hands out the keys of one part, with the types of their values.
-            pub fn each_key(
-                &self,
-                part: usize,
-                now_millis: u64,
-                mut each: impl FnMut(&[u8], &Value),
-            ) {
-                let cells: Vec<(Box<[u8]>, Arc<Cell>)> = self.0.shards[part]
-                    .read()
-                    .iter()
-                    .map(|(key, cell)| (key.clone(), cell.clone()))
-                    .collect();
-                for (key, cell) in cells {
-                    if let Some(value) = cell.state.read().value(now_millis) {
-                        each(&key, value);
-                    }
-                }
-            }
-
-            /// Hands out the values of one part, with the number of items that a filter held when it was last
-            /// measured.
-            pub fn each_measured(
-                &self,
-                part: usize,
-                now_millis: u64,
-                mut each: impl FnMut(&Value, Option<u64>),
-            ) {
-                let cells: Vec<Arc<Cell>> = self.0.shards[part].read().values().cloned().collect();
-                for cell in cells {
-                    if let Some(value) = cell.state.read().value(now_millis) {
-                        each(value, cell.gauge.items());
-                    }
-                }
-            }
-
-            /// Returns how many parts there are.
-            #[must_use]
-            pub fn parts(&self) -> usize {
-                SHARDS
-            }
-        }
-    };
-}
-
-one_key!(Shared);
-one_key!(Exclusive);
-
-impl Exclusive<'_> {
-    /// Takes all keys out.
-    pub fn clear(&self) {
-        for shard in &self.0.shards {
-            for (_, cell) in shard.write().drain() {
-                let mut state = cell.state.write();
-                *state = State { is_removed: true, ..State::default() };
-            }
-        }
-        self.0.memory_bytes.store(0, Ordering::Relaxed);
-        self.0.expiring.store(0, Ordering::Relaxed);
-    }
-
-    /// Lends the value of a key exclusively and those of others shared; these are other keys.
-    pub fn write_by<R>(
-        &self,
-        key: &[u8],
-        others: &[&[u8]],
-        now_millis: u64,
-        run: impl FnOnce(&mut Option<Value>, &[Option<&Value>]) -> R,
-    ) -> R {
-        debug_assert!(!others.contains(&key), "a value is not lent twice");
-        let cells: Vec<Option<Arc<Cell>>> = others.iter().map(|key| self.0.cell(key)).collect();
-        // Several cells at once, in any order: nobody else holds one.
-        let states: Vec<_> = cells
-            .iter()
-            .map(|cell| cell.as_ref().map(|cell| cell.state.read_recursive()))
-            .collect();
-        let values: Vec<Option<&Value>> =
-            states.iter().map(|state| state.as_ref()?.value(now_millis)).collect();
-        self.write(key, now_millis, |value| run(value, &values))
-    }
-
-    /// Gives a value another key, over whatever that held; false if there is none.
-    pub fn rename(&self, from: &[u8], to: &[u8], now_millis: u64) -> bool {
-        let taken = self.0.cell(from).is_some().then(|| {
-            self.0.write(from, now_millis, |value, expires| (value.take(), expires.take()))
-        });
-        let Some((Some(value), expires)) = taken else { return false };
-        self.0.write(to, now_millis, |slot, at| {
-            *slot = Some(value);
-            *at = expires;
-        });
-        true
-    }
-}
-
-impl Exclusive<'_> {
-    /// Takes all keys out but these.
-    pub(crate) fn clear_but(&self, kept: &[Vec<u8>]) {
-        for shard in &self.0.shards {
-            let keys: Vec<Box<[u8]>> = shard.read().keys().cloned().collect();
-            for key in keys.iter().filter(|key| !kept.iter().any(|kept| **kept == ***key)) {
-                self.remove(key, 0);
-            }
-        }
-    }
-}
-
 impl Keyspace {
     /// Returns how many parts there are.
     pub(crate) fn parts(&self) -> usize {
@@ -588,61 +341,6 @@ impl Keyspace {
             keys.write(key, now_millis, |_| ());
         }
         expired.len()
-    }
-}
-
-/// A key that was there when the keys of its part were read.
-pub(crate) struct Entry<'k> {
-    keyspace: &'k Keyspace,
-    pub key: Box<[u8]>,
-    cell: Arc<Cell>,
-}
-
-/// Values above this are lent for long: reading them takes more than a moment.
-const LARGE_BYTES: u64 = 256 << 10;
-
-impl Entry<'_> {
-    /// Lends the value shared, and its time, at a moment that `is_settled` agrees to; `None` if there is none. If it is
-    /// large, those who are about to change it are told so, and need not stand in the way of others.
-    pub fn read<R>(
-        &self,
-        is_settled: impl Fn() -> bool,
-        run: impl FnOnce(&Value, Option<u64>) -> R,
-    ) -> Option<R> {
-        let is_large =
-            |state: &State| state.value.as_ref().is_some_and(|it| it.memory_bytes() > LARGE_BYTES);
-        loop {
-            if is_large(&self.cell.state.read()) {
-                // Nobody has a value while this is told, so the lock is free.
-                let alone = self.keyspace.exclusive();
-                self.keyspace.lent.send_replace(Some(self.key.clone()));
-                let lent = Lent(self.keyspace);
-                let state = self.cell.state.read();
-                drop(alone);
-                if is_settled() {
-                    let result = state.value.as_ref().map(|it| run(it, state.expires_millis));
-                    // Whoever waits for the key finds its lock free.
-                    drop(state);
-                    drop(lent);
-                    return result;
-                }
-            } else {
-                let state = self.cell.state.read();
-                if is_settled() && !is_large(&state) {
-                    return state.value.as_ref().map(|value| run(value, state.expires_millis));
-                }
-            }
-            std::thread::sleep(Duration::from_micros(50));
-        }
-    }
-}
-
-/// A key is lent for long, until this is gone.
-struct Lent<'k>(&'k Keyspace);
-
-impl Drop for Lent<'_> {
-    fn drop(&mut self) {
-        self.0.lent.send_replace(None);
     }
 }
 

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::*;
 
 fn set(keys: &Shared<'_>, key: &[u8], text: &str) {

@@ -1,0 +1,63 @@
+//! Values that are read for long, such as by a snapshot, one after the other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tamis_commands::Value;
+
+use super::{Cell, Keyspace, State};
+
+/// A key that was there when the keys of its part were read.
+pub(crate) struct Entry<'k> {
+    pub(super) keyspace: &'k Keyspace,
+    pub key: Box<[u8]>,
+    pub(super) cell: Arc<Cell>,
+}
+
+/// Values above this are lent for long: reading them takes more than a moment.
+const LARGE_BYTES: u64 = 256 << 10;
+
+impl Entry<'_> {
+    /// Lends the value shared, and its time, at a moment that `is_settled` agrees to; `None` if there is none. If it is
+    /// large, those who are about to change it are told so, and need not stand in the way of others.
+    pub fn read<R>(
+        &self,
+        is_settled: impl Fn() -> bool,
+        run: impl FnOnce(&Value, Option<u64>) -> R,
+    ) -> Option<R> {
+        let is_large =
+            |state: &State| state.value.as_ref().is_some_and(|it| it.memory_bytes() > LARGE_BYTES);
+        loop {
+            if is_large(&self.cell.state.read()) {
+                // Nobody has a value while this is told, so the lock is free.
+                let alone = self.keyspace.exclusive();
+                self.keyspace.lent.send_replace(Some(self.key.clone()));
+                let lent = Lent(self.keyspace);
+                let state = self.cell.state.read();
+                drop(alone);
+                if is_settled() {
+                    let result = state.value.as_ref().map(|it| run(it, state.expires_millis));
+                    // Whoever waits for the key finds its lock free.
+                    drop(state);
+                    drop(lent);
+                    return result;
+                }
+            } else {
+                let state = self.cell.state.read();
+                if is_settled() && !is_large(&state) {
+                    return state.value.as_ref().map(|value| run(value, state.expires_millis));
+                }
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+}
+
+/// A key is lent for long, until this is gone.
+struct Lent<'k>(&'k Keyspace);
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.0.lent.send_replace(None);
+    }
+}
