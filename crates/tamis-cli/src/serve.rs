@@ -23,7 +23,7 @@ Examples:
   redis-cli BF.ADD seen user:1
   redis-cli BF.EXISTS seen user:2
 
-Ends with Ctrl-C, a TERM signal or the command SHUTDOWN.")]
+Ends with Ctrl-C, a TERM signal or the command SHUTDOWN. A HUP signal reads the files of TLS anew.")]
 pub struct Args {
     /// Reads options from a TOML file, such as port = 6379 and maxmemory = "2gb"
     #[arg(long, value_name = "FILE", env = "TAMIS_CONFIG")]
@@ -188,7 +188,7 @@ pub fn run(args: &Args) -> Outcome {
         tracing::warn!("filters are in memory only: they are gone when the server ends");
     }
     tell_systemd();
-    stop_on_signals(&server)?;
+    heed_signals(&server)?;
     server.wait().map_err(Failure::new)?;
     tracing::info!("the server has ended");
     Ok(Exit::Yes)
@@ -230,21 +230,30 @@ fn tell_systemd() {
 fn tell_systemd() {}
 
 #[cfg(unix)]
-fn stop_on_signals(server: &Server) -> Result<(), Failure> {
-    use signal_hook::consts::{SIGINT, SIGTERM};
+fn heed_signals(server: &Server) -> Result<(), Failure> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
+    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])
         .map_err(|error| Failure::new(format!("cannot wait for signals: {error}")))?;
-    let stopper = server.stopper();
+    let (stopper, renewer) = (server.stopper(), server.renewer());
     std::thread::spawn(move || {
-        if signals.forever().next().is_some() {
-            stopper.stop();
+        for signal in signals.forever() {
+            if signal != SIGHUP {
+                return stopper.stop();
+            }
+            match renewer.renew() {
+                Ok(true) => tracing::info!("the files of TLS are read anew"),
+                Ok(false) => tracing::info!("nothing is read anew: there is no TLS"),
+                Err(error) => {
+                    tracing::error!(%error, "the files of TLS are not read anew, the old stay");
+                }
+            }
         }
     });
     Ok(())
 }
 
 #[cfg(not(unix))]
-fn stop_on_signals(_: &Server) -> Result<(), Failure> {
+fn heed_signals(_: &Server) -> Result<(), Failure> {
     Ok(())
 }

@@ -102,6 +102,22 @@ fn a_signal_ends_it_and_everything_is_kept() {
 }
 
 #[test]
+fn a_hangup_reads_certificates_anew_and_ends_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut program = Program::start(dir.path(), &[]);
+    program.client().say(&["PING"]);
+    let id = program.child.id().to_string();
+    assert!(Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
+    let mut line = String::new();
+    while !line.contains("read anew") {
+        line.clear();
+        assert!(program.stderr.read_line(&mut line).unwrap() > 0, "it has ended");
+    }
+    assert!(line.contains("there is no TLS"), "{line}");
+    assert_eq!(program.client().say(&["PING"]), Reply::simple("PONG"));
+}
+
+#[test]
 fn events_are_lines_of_json_if_asked_for() {
     let dir = tempfile::tempdir().unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))

@@ -33,6 +33,6 @@ mod users;
 pub use config::{Config, ConfigError, HttpPort};
 pub use config_file::ConfigFile;
 pub use durability::{DurabilityError, Sync};
-pub use server::{Server, ServerError, Stopper};
+pub use server::{Renewer, Server, ServerError, Stopper};
 pub use tls::{ClientCertificates, TlsError};
 pub use users::UsersError;

@@ -21,7 +21,7 @@ use crate::durable::Durable;
 use crate::http;
 use crate::keyspace::Keyspace;
 use crate::stats::{Stats, now_millis};
-use crate::tls;
+use crate::tls::{self, TlsError};
 use crate::users::{User, Users};
 pub use error::ServerError;
 
@@ -213,6 +213,12 @@ impl Server {
         Stopper(self.shared.clone())
     }
 
+    /// Returns what reads the files of TLS anew from another thread.
+    #[must_use]
+    pub fn renewer(&self) -> Renewer {
+        Renewer(self.shared.clone())
+    }
+
     /// Waits until the server has ended.
     ///
     /// # Errors
@@ -244,6 +250,22 @@ impl Stopper {
     /// Ends the server, as [`Server::stop`] does.
     pub fn stop(&self) {
         self.0.stop();
+    }
+}
+
+/// Reads the files of TLS anew, from another thread.
+#[derive(Clone, Debug)]
+pub struct Renewer(Arc<Shared>);
+
+impl Renewer {
+    /// Reads the files of TLS anew: connections that come from now on get what is in them. False if the server does not
+    /// speak TLS.
+    ///
+    /// # Errors
+    ///
+    /// [`TlsError`] if they cannot be used: nothing has changed then.
+    pub fn renew(&self) -> Result<bool, TlsError> {
+        self.0.renew_tls()
     }
 }
 
@@ -290,6 +312,15 @@ impl Shared {
             }
             Err(refusal) => refusal,
         }
+    }
+
+    /// Reads the files of TLS anew; false if there is none.
+    fn renew_tls(&self) -> Result<bool, TlsError> {
+        let Some(tls) = &self.tls else { return Ok(false) };
+        // Held, so that what CONFIG SET reads meanwhile is not undone.
+        let config = self.config.read();
+        *tls.write() = tls::read(&config)?;
+        Ok(true)
     }
 
     /// Returns the user who comes in with this password, if any does. The comparison takes a constant time.

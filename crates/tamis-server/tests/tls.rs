@@ -286,6 +286,43 @@ fn a_renewed_certificate_is_read_while_the_server_runs() {
 }
 
 #[test]
+fn renewed_files_are_for_new_connections_and_broken_ones_for_none() {
+    let files = Files::new();
+    let server = Server::start(files.config(ClientCertificates::Required)).unwrap();
+    let address = server.tls_addresses()[0];
+    let certificate_now = || {
+        let mut client = files.connect(address, Some("client"));
+        client.say("PING").unwrap();
+        let certificate = client.stream.conn.peer_certificates().unwrap()[0].clone();
+        (client, certificate)
+    };
+    let (mut early, first) = certificate_now();
+    for end in ["pem", "key"] {
+        let [from, to] = ["renewed", "server"].map(|name| files.path(&format!("{name}.{end}")));
+        std::fs::copy(from, to).unwrap();
+    }
+    assert_eq!(certificate_now().1, first, "nobody has said so yet");
+    assert!(server.renewer().renew().unwrap());
+    let (_, second) = certificate_now();
+    assert_ne!(second, first);
+    assert_eq!(early.say("PING").unwrap(), Reply::simple("PONG"), "it stays connected");
+    for (name, told) in [
+        ("expired.pem", "expired: renew it"),
+        ("client.key", "there is no certificate in it"),
+        ("client.pem", "not the key of"),
+    ] {
+        std::fs::copy(files.path(name), files.path("server.pem")).unwrap();
+        let error = server.renewer().renew().unwrap_err().to_string();
+        assert!(error.contains("server.") && error.contains(told), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert_eq!(certificate_now().1, second, "{name}");
+    }
+    let without =
+        Server::start(Config { port: 0, threads: 1, append_only: false, ..Config::default() });
+    assert!(!without.unwrap().renewer().renew().unwrap());
+}
+
+#[test]
 fn who_does_not_speak_tls_harms_nobody() {
     let files = Files::new();
     let config = Config { max_clients: 40, ..files.config(ClientCertificates::Required) };
