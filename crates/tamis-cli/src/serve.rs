@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "PORT", env = "TAMIS_PORT")]
     port: Option<String>,
 
-    /// Listens on these addresses, separated by spaces or commas [default: 127.0.0.1]
+    /// Listens on these addresses or names, separated by spaces or commas [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESSES", env = "TAMIS_BIND")]
     bind: Option<String>,
 

@@ -32,7 +32,7 @@ fn refused(arguments: &[&str]) -> String {
 fn wrong_options_are_refused_in_one_line() {
     for (arguments, told) in [
         (&["--port", "x"][..], "--port x"),
-        (&["--bind", "localhost"], "IP addresses"),
+        (&["--bind", "local/host"], "IP addresses, or names"),
         (&["--bind", "0.0.0.0"], "--requirepass"),
         (&["--maxmemory", "1x"], "memory value"),
         (&["--appendfsync", "sometimes"], "everysec"),

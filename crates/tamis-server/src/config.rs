@@ -1,5 +1,6 @@
 //! What a server is told, by Redis's names: in a file, the environment, flags and `CONFIG SET` alike.
 
+mod bind;
 mod options;
 
 use std::fmt;
@@ -11,13 +12,14 @@ use tamis_commands::{SettingError, Settings};
 use crate::config_file::ConfigFile;
 use crate::durability::Sync;
 use crate::tls::ClientCertificates;
+pub use bind::{BindAddress, NoAddress};
 use options::ENTRIES;
 
 /// What a server is told.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// `bind`: the addresses to listen on.
-    pub bind: Vec<IpAddr>,
+    /// `bind`: the addresses to listen on, or names of them.
+    pub bind: Vec<BindAddress>,
     /// `port`; 0 takes any that is free.
     pub port: u16,
     /// `port no` turns this off: nothing is answered without TLS.
@@ -76,7 +78,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            bind: vec![IpAddr::from([127, 0, 0, 1])],
+            bind: vec![IpAddr::from([127, 0, 0, 1]).into()],
             port: 6379,
             listens_plain: true,
             tls_port: None,
@@ -204,7 +206,7 @@ impl Config {
     /// Returns an address for the network, where not everybody may be let in; `None` if there is none.
     pub(crate) fn guarded_address(&self) -> Option<IpAddr> {
         let console = (self.http_port != HttpPort::Off).then_some(self.http_bind);
-        let all = self.bind.iter().copied().chain(console);
+        let all = self.bind.iter().flat_map(BindAddress::addresses).copied().chain(console);
         let outside = all.into_iter().find(|address| !address.is_loopback());
         outside.filter(|_| self.protected_mode)
     }
@@ -259,7 +261,8 @@ mod tests {
             ("tls-port", "yes"),
             ("tls-auth-clients", "maybe"),
             ("bind", ""),
-            ("bind", "localhost"),
+            ("bind", "localhost:80"),
+            ("bind", "127.0.0.1 local/host"),
             ("http-bind", ""),
             ("http-port", "yes"),
             ("http-port", "65536"),
@@ -273,6 +276,9 @@ mod tests {
             assert!(config.set(name, value).is_err(), "{name} {value}");
             assert_eq!(config, before);
         }
+        config.set("bind", "localhost,127.0.0.1").unwrap();
+        assert_eq!(config.all().find(|it| it.0 == "bind").unwrap().1, "localhost 127.0.0.1");
+        assert_eq!(config.guarded_address(), None);
         assert_eq!(config.set_live("PORT", "1"), Err(ConfigError::Fixed { name: "port" }));
         config.set_live("bf-initial-size", "7").unwrap();
         assert_eq!(config.filters.bf_capacity, 7);

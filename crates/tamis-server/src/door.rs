@@ -13,6 +13,7 @@ use tokio::task::LocalSet;
 use tokio_rustls::rustls::ServerConfig;
 
 use crate::clients::Greeted;
+use crate::config::BindAddress;
 use crate::connection;
 use crate::durable;
 use crate::server::{ServerError, Shared, runtime};
@@ -40,20 +41,52 @@ fn open(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Opens a port on all addresses, if any.
 pub(crate) fn listen(
-    addresses: &[IpAddr],
+    places: &[BindAddress],
     port: Option<u16>,
 ) -> Result<Vec<TcpListener>, ServerError> {
     let mut listeners = Vec::new();
     let Some(mut port) = port else { return Ok(listeners) };
-    for &address in addresses {
-        let address = SocketAddr::new(address, port);
-        let fail = |error| ServerError::Listen { address, error };
-        let listener = open(address).map_err(fail)?;
-        // The first one picks the port of all.
-        port = listener.local_addr().map_err(fail)?.port();
-        listeners.push(listener);
+    let mut opened: Vec<IpAddr> = Vec::new();
+    for place in places {
+        let mut missing = None;
+        let mut is_somewhere = false;
+        for &address in place.addresses() {
+            // By its name, too, perhaps.
+            if opened.contains(&address) {
+                is_somewhere = true;
+                continue;
+            }
+            let address = SocketAddr::new(address, port);
+            let fail = |error| ServerError::Listen { address, error };
+            match open(address) {
+                Ok(listener) => {
+                    // The first one picks the port of all.
+                    port = listener.local_addr().map_err(fail)?.port();
+                    opened.push(address.ip());
+                    listeners.push(listener);
+                    is_somewhere = true;
+                }
+                // localhost has an address of IPv6 where there is no IPv6.
+                Err(error) if place.is_name() && is_not_here(&error) => {
+                    missing = Some(fail(error));
+                }
+                Err(error) => return Err(fail(error)),
+            }
+        }
+        match missing {
+            Some(error) if !is_somewhere => return Err(error),
+            Some(error) => {
+                tracing::warn!(%error, name = %place, "an address of a name is left out");
+            }
+            None => {}
+        }
     }
     Ok(listeners)
+}
+
+/// Tells whether this machine has no such address, or no such network.
+fn is_not_here(error: &io::Error) -> bool {
+    !matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied)
 }
 
 /// Runs the connections that come through this thread's door.

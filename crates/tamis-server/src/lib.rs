@@ -30,7 +30,7 @@ mod tls;
 mod transaction;
 mod users;
 
-pub use config::{Config, ConfigError, HttpPort};
+pub use config::{BindAddress, Config, ConfigError, HttpPort, NoAddress};
 pub use config_file::ConfigFile;
 pub use durability::{DurabilityError, Sync};
 pub use server::{Renewer, Server, ServerError, Stopper};

@@ -281,6 +281,26 @@ fn a_server_is_not_opened_to_the_network_without_a_password() {
 }
 
 #[test]
+fn a_server_listens_by_name_and_a_name_is_judged_by_its_addresses() {
+    let named = |name: &str| {
+        let bind = name.split(' ').map(|it| it.parse().unwrap()).collect();
+        Server::start(Config { bind, ..config(1) })
+    };
+    let server = named("localhost 127.0.0.1").unwrap();
+    let addresses = server.addresses();
+    assert!(!addresses.is_empty() && addresses.iter().all(|it| it.ip().is_loopback()));
+    for (i, &address) in addresses.iter().enumerate() {
+        assert!(!addresses[..i].contains(&address), "each once");
+        let mut client = Client::connect(address);
+        let bind = Reply::Array(vec![Reply::bulk("bind"), Reply::bulk("localhost 127.0.0.1")]);
+        assert_eq!(client.say(&["CONFIG", "GET", "bind"]), bind);
+    }
+    // A name of all addresses, to the system.
+    let refused = named("0").unwrap_err().to_string();
+    assert!(refused.contains("0.0.0.0") && refused.contains("--requirepass"), "{refused}");
+}
+
+#[test]
 fn commands_of_many_items_are_cut_without_a_trace() {
     let server = start(1);
     let mut client = connect(&server);

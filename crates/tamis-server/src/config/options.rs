@@ -1,11 +1,10 @@
 //! The options of the server itself, a row each.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 
 use tamis_commands::parse_integer;
 
-use super::{Config, HttpPort};
+use super::{BindAddress, Config, HttpPort};
 use crate::durability::Sync;
 use crate::tls::ClientCertificates;
 
@@ -85,10 +84,10 @@ pub(super) const ENTRIES: [Entry; 26] = [
     Entry {
         name: "bind",
         is_live: false,
-        expected: "IP addresses",
+        expected: "IP addresses, or names that lead to some",
         get: |config| config.bind.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
         set: |config, text| {
-            let parsed: Result<Vec<IpAddr>, _> = text
+            let parsed: Result<Vec<BindAddress>, _> = text
                 .split([' ', ','])
                 .filter(|part| !part.is_empty())
                 .map(|part| part.trim_start_matches('-').parse())
