@@ -39,9 +39,10 @@ pub struct Keyspace {
     expiring: AtomicI64,
     /// Counts changes, so that watched keys are told apart from changed ones.
     changes: AtomicU64,
-    /// The key whose value somebody reads for long. It is told while nobody has the keys, so whoever has them and is
-    /// about to take that value exclusively sees it, and can [wait](Self::until_free) without holding up others.
-    lent: watch::Sender<Option<Box<[u8]>>>,
+    /// The keys whose values somebody reads for long, one for each reader. It is told while nobody has the keys, so whoever
+    /// has them and is about to take such a value exclusively sees it, and can [wait](Self::until_free) without holding up
+    /// others.
+    lent: watch::Sender<Vec<Box<[u8]>>>,
     expired: OnceLock<Expired>,
 }
 
@@ -118,7 +119,7 @@ impl Keyspace {
             memory_bytes: AtomicI64::new(0),
             expiring: AtomicI64::new(0),
             changes: AtomicU64::new(1),
-            lent: watch::Sender::new(None),
+            lent: watch::Sender::new(Vec::new()),
             expired: OnceLock::new(),
         }
     }
@@ -143,7 +144,7 @@ impl Keyspace {
     /// Waits until none of these keys is lent for long. It may be again by then: see [`Shared::is_lent`].
     pub(crate) async fn until_free(&self, is_meant: impl Fn(&[u8]) -> bool) {
         let mut lent = self.lent.subscribe();
-        _ = lent.wait_for(|lent| !lent.as_deref().is_some_and(&is_meant)).await;
+        _ = lent.wait_for(|lent| !lent.iter().any(|key| is_meant(key))).await;
     }
 
     /// Waits until no one is alone with the keys, nor reads the value of this one for long.
@@ -165,7 +166,7 @@ impl Keyspace {
     ) -> Exclusive<'_> {
         loop {
             let keys = self.exclusive();
-            if !self.lent.borrow().as_deref().is_some_and(&is_meant) {
+            if !self.lent.borrow().iter().any(|key| is_meant(key)) {
                 return keys;
             }
             drop(keys);

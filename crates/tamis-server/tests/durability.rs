@@ -148,6 +148,45 @@ fn items_of_several_keys_in_turn_come_back_to_theirs() {
 }
 
 #[test]
+fn a_large_copy_is_the_same_after_a_start_whatever_came_meanwhile() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(dir.path());
+    // A shared filter, into which others insert while it is lent, and one that they must wait for.
+    client.say(&words("BF.RESERVE shared 0.0001 2000000"));
+    client.say(&words("TM.RESERVE alone KIND cuckoo ITEMS 2000000"));
+    let questions = ["DUMP shared-copy", "DUMP alone-copy", "DUMP shared", "DUMP alone"];
+    let address = server.addresses()[0];
+    let is_done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            let mut other = Client::connect(address);
+            let mut item = 0_u64;
+            while !is_done.load(std::sync::atomic::Ordering::Relaxed) {
+                for key in ["shared", "alone"] {
+                    other.say(&["TM.ADD", key, &item.to_string()]);
+                }
+                item += 1;
+            }
+        });
+        for round in 0..20 {
+            for key in ["shared", "alone"] {
+                let mine = format!("round:{round}");
+                assert_eq!(client.say(&["TM.ADD", key, &mine]), Reply::Integer(1));
+                let copy = format!("{key}-copy");
+                assert_eq!(client.say(&["COPY", key, &copy, "REPLACE"]), Reply::Integer(1));
+                assert_eq!(client.say(&["TM.EXISTS", &copy, &mine]), Reply::Integer(1));
+            }
+        }
+        is_done.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    let dumps = |client: &mut Client| questions.map(|question| client.say(&words(question)));
+    let before = dumps(&mut client);
+    drop(server);
+    let (_server, mut client) = start(dir.path());
+    assert!(dumps(&mut client) == before, "the log says the same as what was answered");
+}
+
+#[test]
 fn a_flush_is_kept_too() {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut client) = start(dir.path());

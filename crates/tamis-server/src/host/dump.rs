@@ -6,23 +6,42 @@ use tamis_formats::{PayloadError, RedisValue};
 use tamis_resp::Reply;
 
 use super::syntax_error;
-use crate::session::{Keys, with_keys};
+use crate::session::{Keys, Session, with_keys};
 
 pub(super) fn dump(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
     with_keys!(keys, keys => keys.read(words[1], env.now_millis, |value| {
-        let value = match value {
-            None => return Reply::Null,
-            Some(Value::RedisBloom(filter)) => RedisValue::Bloom((**filter).clone()),
-            Some(Value::RedisCuckoo(filter)) => RedisValue::Cuckoo((**filter).clone()),
-            Some(Value::Bytes(bytes)) => RedisValue::String(bytes.to_vec(0..bytes.len())),
-            Some(value) => {
-                let mut image = Vec::new();
-                value.write_image(&mut image).expect("memory takes all");
-                RedisValue::Tamis(image)
-            }
-        };
-        Reply::Bulk(value.to_payload())
+        value.map_or(Reply::Null, dumped)
     }))
+}
+
+/// Dumps a value: a large one on a thread of its own, while others have the keys.
+pub(super) async fn dump_beside(session: &Session, words: Words<'_>, env: &Env<'_>) -> Reply {
+    let (server, key, now) = (session.server.clone(), words[1].to_vec(), env.now_millis);
+    {
+        let keys = server.keyspace.shared();
+        if !keys.is_large(&key, now) {
+            return dump(words, env, Keys::Shared(&keys));
+        }
+    }
+    let dumping = tokio::task::spawn_blocking(move || server.keyspace.lend(&key, now, dumped));
+    match dumping.await {
+        Ok(dumped) => dumped.map_or(Reply::Null, |(payload, _)| payload),
+        Err(_) => Reply::error(host::GIVEN_UP),
+    }
+}
+
+fn dumped(value: &Value) -> Reply {
+    let value = match value {
+        Value::RedisBloom(filter) => RedisValue::Bloom((**filter).clone()),
+        Value::RedisCuckoo(filter) => RedisValue::Cuckoo((**filter).clone()),
+        Value::Bytes(bytes) => RedisValue::String(bytes.to_vec(0..bytes.len())),
+        value => {
+            let mut image = Vec::new();
+            value.write_image(&mut image).expect("memory takes all");
+            RedisValue::Tamis(image)
+        }
+    };
+    Reply::Bulk(value.to_payload())
 }
 
 /// `RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`

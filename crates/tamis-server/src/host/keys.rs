@@ -21,7 +21,7 @@ pub(super) fn run(
     let now = env.now_millis;
     Some(match name {
         "BITOP" => super::bitop::bitop(words, env, keys),
-        "COPY" => copy(words, env, keys),
+        "COPY" => super::copy::copy(words, env, keys, None),
         "DBSIZE" => Reply::Integer(with_keys!(keys, keys => keys.len()) as i64),
         "DEL" | "UNLINK" => count(words, |key| with_keys!(keys, keys => keys.remove(key, now))),
         "DUMP" => super::dump::dump(words, env, keys),
@@ -244,46 +244,6 @@ fn rename(name: &str, words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Re
     }
     keys.rename(from, to, now);
     Reply::ok()
-}
-
-/// `COPY source destination [DB 0] [REPLACE]`
-fn copy(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
-    let Keys::Exclusive(keys) = keys else { unreachable!("it runs alone") };
-    let (from, to, now) = (words[1], words[2], env.now_millis);
-    let mut replaces = false;
-    let mut rest = &words[3..];
-    while let [option, behind @ ..] = rest {
-        rest = match (option.to_ascii_uppercase().as_slice(), behind) {
-            (b"REPLACE", rest) => {
-                replaces = true;
-                rest
-            }
-            (b"DB", [number, rest @ ..]) => match parse_integer(number) {
-                Some(0) => rest,
-                Some(_) => return Reply::error(host::DB_INDEX),
-                None => return Reply::error(text::NO_INTEGER),
-            },
-            _ => return syntax_error(),
-        };
-    }
-    if from == to {
-        return Reply::error(host::SAME_KEY);
-    }
-    let is_there = |key| keys.read(key, now, |value| value.is_some());
-    if !is_there(from) || is_there(to) && !replaces {
-        return Reply::Integer(0);
-    }
-    let mut image = Vec::new();
-    keys.read(from, now, |value| {
-        value.expect("just seen").write_image(&mut image).expect("memory takes all");
-    });
-    let Ok(value) = Value::read_image(&mut &image[..], image.len() as u64) else {
-        return Reply::error(text::NO_MEMORY_FOR_FILTER);
-    };
-    let expires = keys.expires_millis(from, now).flatten();
-    keys.write(to, now, |slot| *slot = Some(value));
-    keys.expiry(to, now, |at| *at = expires);
-    Reply::Integer(1)
 }
 
 fn merge(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {

@@ -4,6 +4,7 @@ mod acl;
 mod admin;
 mod bitop;
 mod client;
+mod copy;
 mod describe;
 mod dump;
 mod info;
@@ -37,7 +38,9 @@ pub(crate) async fn run(
         // These may wait for a disk, and need no key.
         "ACL" => acl::acl(session, words, env),
         "CONFIG" => admin::config(session, words),
+        "COPY" => copy::copy_beside(session, command, words, env).await,
         "DISCARD" => transaction::discard(session),
+        "DUMP" => dump::dump_beside(session, words, env).await,
         "EXEC" => transaction::exec(session, env).await,
         "MULTI" => transaction::multi(session),
         // It is alone with the keys for moments itself.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tamis_commands::Value;
 
-use super::{Cell, Keyspace, State};
+use super::{Cell, Keyspace, Shared, State};
 
 /// A key that was there when the keys of its part were read.
 pub(crate) struct Entry<'k> {
@@ -31,8 +31,7 @@ impl Entry<'_> {
             if is_large(&self.cell.state.read()) {
                 // Nobody has a value while this is told, so the lock is free.
                 let alone = self.keyspace.exclusive();
-                self.keyspace.lent.send_replace(Some(self.key.clone()));
-                let lent = Lent(self.keyspace);
+                let lent = Lent::new(self.keyspace, &self.key);
                 let state = self.cell.state.read();
                 drop(alone);
                 if is_settled() {
@@ -54,10 +53,55 @@ impl Entry<'_> {
 }
 
 /// A key is lent for long, until this is gone.
-struct Lent<'k>(&'k Keyspace);
+struct Lent<'k> {
+    keyspace: &'k Keyspace,
+    key: Box<[u8]>,
+}
+
+impl<'k> Lent<'k> {
+    fn new(keyspace: &'k Keyspace, key: &[u8]) -> Self {
+        keyspace.lent.send_modify(|lent| lent.push(key.into()));
+        Self { keyspace, key: key.into() }
+    }
+}
 
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
-        self.0.lent.send_replace(None);
+        self.keyspace.lent.send_modify(|lent| {
+            let at = lent.iter().position(|key| *key == self.key);
+            lent.swap_remove(at.expect("it was told"));
+        });
+    }
+}
+
+impl Shared<'_> {
+    /// Tells whether reading the value of a key takes more than a moment.
+    pub(crate) fn is_large(&self, key: &[u8], now_millis: u64) -> bool {
+        self.read(key, now_millis, |value| value.is_some_and(|it| it.memory_bytes() > LARGE_BYTES))
+    }
+}
+
+impl Keyspace {
+    /// Lends the value of a key shared, for long: others have the keys meanwhile, and those who are about to change this
+    /// value are told so. Returns the key's version too, which is another one if its value has changed meanwhile; `None` if
+    /// there is no value.
+    pub(crate) fn lend<R>(
+        &self,
+        key: &[u8],
+        now_millis: u64,
+        run: impl FnOnce(&Value) -> R,
+    ) -> Option<(R, u64)> {
+        // Nobody has a value while this is told, so the lock is free.
+        let alone = self.exclusive();
+        let cell = self.cell(key)?;
+        let version = alone.version(key, now_millis);
+        let lent = Lent::new(self, key);
+        let state = cell.state.read();
+        drop(alone);
+        let result = state.value(now_millis).map(|value| (run(value), version));
+        // Whoever waits for the key finds its lock free.
+        drop(state);
+        drop(lent);
+        result
     }
 }

@@ -159,6 +159,27 @@ fn a_large_value_that_is_read_for_long_holds_up_nobody_else() {
 }
 
 #[test]
+fn several_may_have_a_value_for_long_and_see_if_it_changes() {
+    let keyspace = Keyspace::new();
+    set(&keyspace.shared(), b"large", "one");
+    let version = keyspace.shared().version(b"large", 0);
+    assert!(keyspace.lend(b"none", 0, |_| ()).is_none());
+    let lent = keyspace.lend(b"large", 0, |_| {
+        // By another, in the middle of it: as a snapshot would.
+        let (has_two, other) = keyspace
+            .lend(b"large", 0, |_| keyspace.shared().is_lent(b"large"))
+            .expect("there is a value");
+        assert!(has_two && other == version);
+        // The one who is done has not ended the other's time.
+        keyspace.shared().is_lent(b"large")
+    });
+    assert_eq!(lent, Some((true, version)));
+    assert!(!keyspace.shared().is_lent(b"large"));
+    set(&keyspace.shared(), b"large", "two");
+    assert_ne!(keyspace.shared().version(b"large", 0), version);
+}
+
+#[test]
 fn no_write_is_lost_while_keys_come_and_go() {
     let keyspace = Keyspace::new();
     let added = AtomicU64::new(0);

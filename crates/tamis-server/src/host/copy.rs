@@ -1,0 +1,97 @@
+//! `COPY source destination [DB 0] [REPLACE]`
+
+use tamis_commands::text::{self, host};
+use tamis_commands::{Command, Env, Value, Words, parse_integer};
+use tamis_resp::Reply;
+
+use super::{keys, syntax_error};
+use crate::session::{Keys, Session, with_keys};
+
+/// A copy of a value, `None` if there was no memory for it; and the version of its key.
+pub(super) type Copied = (Option<Value>, u64);
+
+/// Copies a value: a large one on a thread of its own, while others have the keys, which then are held for the moment in which
+/// the copy gets its key. If the source has changed by then, it is copied again while nobody else has the keys.
+pub(super) async fn copy_beside(
+    session: &mut Session,
+    command: &Command,
+    words: Words<'_>,
+    env: &Env<'_>,
+) -> Reply {
+    let (server, now) = (session.server.clone(), env.now_millis);
+    let is_worth_it = {
+        let keys = server.keyspace.shared();
+        refusal(words, env, Keys::Shared(&keys)).is_none() && keys.is_large(words[1], now)
+    };
+    let mut copied: Option<Copied> = None;
+    if is_worth_it {
+        let (server, key) = (session.server.clone(), words[1].to_vec());
+        let copying = tokio::task::spawn_blocking(move || server.keyspace.lend(&key, now, copy_of));
+        let Ok(done) = copying.await else { return Reply::error(host::GIVEN_UP) };
+        copied = done;
+    }
+    let is_meant = |lent: &[u8]| command.keys.of(words).any(|key| key == lent);
+    let alone = server.keyspace.exclusive_to_change(is_meant).await;
+    let access = Keys::Exclusive(&alone);
+    if let Some(refusal) = keys::must_wait(&server, command.name, words, env, access) {
+        return refusal;
+    }
+    let reply = copy(words, env, access, copied);
+    keys::log(&server, command, words, env, access, &reply);
+    reply
+}
+
+/// Copies a value, or takes the copy if it is still like its source.
+pub(super) fn copy(
+    words: Words<'_>,
+    env: &Env<'_>,
+    keys: Keys<'_, '_>,
+    copied: Option<Copied>,
+) -> Reply {
+    if let Some(refusal) = refusal(words, env, keys) {
+        return refusal;
+    }
+    let Keys::Exclusive(keys) = keys else { unreachable!("it runs alone") };
+    let (from, to, now) = (words[1], words[2], env.now_millis);
+    let copy = match copied {
+        Some((copy, version)) if version == keys.version(from, now) => copy,
+        _ => keys.read(from, now, |value| copy_of(value.expect("just seen"))),
+    };
+    let Some(value) = copy else { return Reply::error(text::NO_MEMORY_FOR_FILTER) };
+    let expires = keys.expires_millis(from, now).flatten();
+    keys.write(to, now, |slot| *slot = Some(value));
+    keys.expiry(to, now, |at| *at = expires);
+    Reply::Integer(1)
+}
+
+/// Tells why nothing is copied, if so.
+fn refusal(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Option<Reply> {
+    let (from, to) = (words[1], words[2]);
+    let mut replaces = false;
+    let mut rest = &words[3..];
+    while let [option, behind @ ..] = rest {
+        rest = match (option.to_ascii_uppercase().as_slice(), behind) {
+            (b"REPLACE", rest) => {
+                replaces = true;
+                rest
+            }
+            (b"DB", [number, rest @ ..]) => match parse_integer(number) {
+                Some(0) => rest,
+                Some(_) => return Some(Reply::error(host::DB_INDEX)),
+                None => return Some(Reply::error(text::NO_INTEGER)),
+            },
+            _ => return Some(syntax_error()),
+        };
+    }
+    if from == to {
+        return Some(Reply::error(host::SAME_KEY));
+    }
+    let is_there = |key: &[u8]| with_keys!(keys, keys => keys.read(key, env.now_millis, |value| value.is_some()));
+    (!is_there(from) || is_there(to) && !replaces).then_some(Reply::Integer(0))
+}
+
+fn copy_of(value: &Value) -> Option<Value> {
+    let mut image = Vec::new();
+    value.write_image(&mut image).expect("memory takes all");
+    Value::read_image(&mut &image[..], image.len() as u64).ok()
+}
