@@ -123,16 +123,18 @@ impl Expandable {
         Ok(Self { rate, capacity, expansion: Some(expansion), reserved: None, overflow })
     }
 
-    /// Makes an empty filter of the same reservation, rate and expansion.
+    /// Makes an empty filter [as this one](Self::is_made_as): of the same reservation, rate and expansion.
     ///
     /// # Errors
     ///
     /// As for [`reserve`](Self::reserve).
     pub fn emptied(&self) -> Result<Self, PlanError> {
-        match (&self.reserved, self.expansion) {
-            (None, Some(expansion)) => Self::growing(self.capacity, self.rate, expansion),
-            (_, expansion) => Self::reserve(self.capacity, self.rate, expansion),
-        }
+        // By its own plan: that of an image may be another than would be made today.
+        let (reserved, overflow) = match self.reserved_plan() {
+            Some(plan) => (Some(Reserved::new(&plan)?), None),
+            None => (None, Some(growing(self.rate)?)),
+        };
+        Ok(Self { reserved, overflow, ..*self })
     }
 
     /// Tells which items may be in; certain of those that are not.
@@ -451,8 +453,10 @@ impl Expandable {
         let overflow = if parts & 2 == 2 { Some(Box::new(from.filter()?)) } else { None };
         let is_sound = rate > 0.0
             && rate < 1.0
-            && parts != 0
-            && overflow.as_deref().is_none_or(|overflow| grown(overflow).is_some());
+            && matches!(parts, 1..=3)
+            && overflow
+                .as_deref()
+                .is_none_or(|overflow| grown(overflow).is_some() && expansion.is_some());
         if is_sound {
             Ok(Self { rate, capacity, expansion, reserved, overflow })
         } else {

@@ -446,4 +446,19 @@ mod tests {
             assert!(read.is_err());
         }
     }
+
+    #[test]
+    fn parts_that_no_filter_has_are_refused() {
+        let mut growing = Expandable::growing(100, 0.01, 2).unwrap();
+        growing.insert_each(&[b"a".as_slice()], &mut Answers::new()).unwrap();
+        let sound = image(&Value::Bloom(Box::new(growing)));
+        // Behind the tag, the rate and the capacity: by how much it grows, and its parts.
+        for (at, number) in [(24, 0_u64), (32, 0), (32, 6)] {
+            let mut bytes = sound.clone();
+            bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
+            let read = Value::read_image(&mut &bytes[..], bytes.len() as u64);
+            assert!(matches!(read, Err(ImageError::Value)), "{number} at {at}");
+        }
+        assert!(Value::read_image(&mut &sound[..], sound.len() as u64).is_ok());
+    }
 }

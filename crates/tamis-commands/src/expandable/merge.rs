@@ -176,6 +176,23 @@ mod tests {
         }
     }
 
+    /// What an image says that was made by hand, or by a server that plans otherwise: the plan of a block of 512 bits.
+    fn with_another_plan(capacity: u64) -> Expandable {
+        let mut filter = Expandable::reserve(capacity, 0.01, Some(2)).unwrap();
+        let plan = tamis::Plan::for_kind(tamis::Kind::SplitBlock, 1, 0.01).unwrap();
+        filter.reserved = Some(Reserved::new(&plan).unwrap());
+        filter
+    }
+
+    #[test]
+    fn what_was_planned_otherwise_is_merged_into_an_empty_one() {
+        let other = filled(with_another_plan(1000), 0..200);
+        let mut made = other.emptied().unwrap();
+        assert!(made.is_made_as(&other) && made.items() == 0);
+        made.merge(&[&other]).unwrap();
+        assert!(has_all(&made, 0..200));
+    }
+
     #[test]
     fn other_plans_are_told_apart() {
         let made =
