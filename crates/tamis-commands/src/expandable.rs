@@ -289,7 +289,9 @@ impl Expandable {
     #[must_use]
     pub fn items(&self) -> u64 {
         let reserved = self.reserved.as_ref().map_or(0, |it| it.items.load(Ordering::Relaxed));
-        reserved + self.overflow.as_deref().and_then(grown).map_or(0, Growing::items)
+        let grown = self.overflow.as_deref().and_then(grown).map_or(0, Growing::items);
+        // An image may count any number.
+        reserved.saturating_add(grown)
     }
 
     /// Returns how many items there is room for: the capacity it was made with, and once that is full the sums
@@ -297,9 +299,15 @@ impl Expandable {
     #[must_use]
     pub fn capacity(&self) -> u64 {
         let Some(expansion) = self.expansion else { return self.capacity };
-        let (mut layer, mut sum) = (self.capacity, self.capacity);
-        while sum < self.items() {
-            layer = layer.saturating_mul(u64::from(expansion.max(1)));
+        // An image may say that there was room for none.
+        let (items, first) = (self.items(), self.capacity.max(1));
+        if expansion <= 1 {
+            // Of equal layers there may be as many as items.
+            return first.saturating_mul(items.div_ceil(first).max(1));
+        }
+        let (mut layer, mut sum) = (first, first);
+        while sum < items {
+            layer = layer.saturating_mul(u64::from(expansion));
             sum = sum.saturating_add(layer);
         }
         sum

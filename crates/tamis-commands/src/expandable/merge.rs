@@ -7,9 +7,10 @@
 
 use std::sync::atomic::Ordering;
 
-use tamis::{Filter as _, Merge as _, MergeError, NoRoom, PlanError};
+use tamis::{AnyFilter, Filter as _, Growing, Hasher, Merge as _, MergeError, NoRoom, PlanError};
+use tamis_formats::TamisFile;
 
-use super::{Expandable, Reserved, growing};
+use super::{Expandable, Reserved};
 
 impl Expandable {
     /// Tells whether another was reserved or made as this one: only then they merge.
@@ -63,8 +64,9 @@ impl Expandable {
             // Nothing has changed if it fails.
             (Some(own), [other]) => own.filter.merge(&other.filter),
             (own, overflows) => {
-                let rate = overflows[0].filter.plan().rate();
-                let mut merged = growing(rate).map_err(no_memory)?;
+                let made = Growing::by_plan(overflows[0].filter.plan(), Hasher::default());
+                let made = AnyFilter::Growing(made.map_err(no_memory)?);
+                let mut merged = Box::new(TamisFile::new(made));
                 for file in own.as_deref().into_iter().chain(overflows.iter().copied()) {
                     merged.filter.merge(&file.filter)?;
                 }
@@ -88,7 +90,7 @@ impl Expandable {
 fn no_memory(error: PlanError) -> MergeError {
     match error {
         PlanError::Memory(memory) => MergeError::NoRoom(NoRoom::Memory(memory)),
-        error => unreachable!("there is a filter of this rate: {error}"),
+        error => unreachable!("there is a filter of this plan: {error}"),
     }
 }
 
@@ -182,6 +184,20 @@ mod tests {
         let plan = tamis::Plan::for_kind(tamis::Kind::SplitBlock, 1, 0.01).unwrap();
         filter.reserved = Some(Reserved::new(&plan).unwrap());
         filter
+    }
+
+    #[test]
+    fn the_capacity_is_told_at_once_whatever_an_image_says() {
+        for (capacity, expansion, told) in
+            [(0, 2, u64::MAX), (0, 1, u64::MAX), (1, 0, u64::MAX), (u64::MAX, 2, u64::MAX)]
+        {
+            let mut filter = Expandable::reserve(10, 0.01, Some(expansion)).unwrap();
+            filter.capacity = capacity;
+            filter.reserved.as_ref().unwrap().items.store(u64::MAX, Ordering::Relaxed);
+            assert_eq!((filter.capacity(), filter.items()), (told, u64::MAX), "{capacity}");
+        }
+        let filter = filled(Expandable::reserve(10, 0.01, Some(1)).unwrap(), 0..1000);
+        assert!((990..=1000).contains(&filter.capacity()), "{}", filter.capacity());
     }
 
     #[test]
