@@ -29,6 +29,20 @@ impl Drop for Greeted {
     }
 }
 
+/// A client that is among the others, as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Connected<'c> {
+    clients: &'c Clients,
+    pub client: Arc<Client>,
+}
+
+impl Drop for Connected<'_> {
+    /// Even if a command of it has panicked: it would take a place among `maxclients` for ever.
+    fn drop(&mut self) {
+        self.clients.all.lock().remove(&self.client.id);
+    }
+}
+
 /// A connection, as others see it.
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -56,7 +70,7 @@ pub(crate) struct About {
 }
 
 impl Clients {
-    pub fn add(&self, peer: SocketAddr, local: SocketAddr, now_millis: u64) -> Arc<Client> {
+    pub fn add(&self, peer: SocketAddr, local: SocketAddr, now_millis: u64) -> Connected<'_> {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let client = Arc::new(Client {
             id,
@@ -68,11 +82,7 @@ impl Clients {
             killed: Notify::new(),
         });
         self.all.lock().insert(id, client.clone());
-        client
-    }
-
-    pub fn remove(&self, id: u64) {
-        self.all.lock().remove(&id);
+        Connected { clients: self, client }
     }
 
     pub fn len(&self) -> usize {
@@ -132,5 +142,23 @@ impl Client {
             about.library,
             about.library_version,
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_that_panics_leaves_its_place() {
+        let clients = Clients::default();
+        let address = SocketAddr::from(([127, 0, 0, 1], 1));
+        let run = || {
+            let _connected = clients.add(address, address, 0);
+            assert_eq!(clients.len(), 1);
+            panic!("a command does");
+        };
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err());
+        assert_eq!((clients.len(), clients.ever()), (0, 1));
     }
 }

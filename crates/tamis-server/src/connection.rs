@@ -82,7 +82,8 @@ async fn talk<S: AsyncRead + AsyncWrite + Unpin>(
     peer: SocketAddr,
     local: SocketAddr,
 ) {
-    let client = shared.clients.add(peer, local, now_millis());
+    let connected = shared.clients.add(peer, local, now_millis());
+    let client = &connected.client;
     tracing::debug!(%peer, id = client.id, "connected");
     let id = client.id;
     let mut connection = Connection {
@@ -100,7 +101,7 @@ async fn talk<S: AsyncRead + AsyncWrite + Unpin>(
     if let Err(error) = ended {
         tracing::debug!(%peer, id, %error, "the connection broke");
     }
-    shared.clients.remove(id);
+    drop(connected);
     tracing::debug!(%peer, id, "disconnected");
 }
 

@@ -164,21 +164,12 @@ impl Log {
 
     /// Begins a group: what is appended until its end is in the log as a whole or not at all. Nobody else appends
     /// meanwhile.
-    pub fn begin_group(&self) {
+    #[must_use]
+    pub fn begin_group(&self) -> Group<'_> {
         let mut state = self.shared.state.lock();
         let start = frame::begin(&mut state.waiting);
         state.open = Some(start);
-    }
-
-    /// Ends a group.
-    pub fn end_group(&self) {
-        let mut state = self.shared.state.lock();
-        let Some(start) = state.open.take() else { return };
-        if state.waiting.len() == start + frame::HEAD_BYTES {
-            state.waiting.truncate(start);
-        } else {
-            self.end_frame(&mut state, start);
-        }
+        Group(self)
     }
 
     /// Tells whether the log takes nothing any more.
@@ -326,6 +317,23 @@ impl Log {
         match self.failed() {
             Some(error) => Err(error),
             None => Ok(()),
+        }
+    }
+}
+
+/// A group that is open, until this is gone.
+#[derive(Debug)]
+pub(crate) struct Group<'l>(&'l Log);
+
+impl Drop for Group<'_> {
+    /// Ends the group, even if a command of it has panicked: an open one would hold up the writer, and all behind it, for ever.
+    fn drop(&mut self) {
+        let mut state = self.0.shared.state.lock();
+        let Some(start) = state.open.take() else { return };
+        if state.waiting.len() == start + frame::HEAD_BYTES {
+            state.waiting.truncate(start);
+        } else {
+            self.0.end_frame(&mut state, start);
         }
     }
 }
@@ -483,3 +491,26 @@ impl Writer {
 
 /// How often the writer looks after itself.
 const IDLE: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_ends_even_if_a_command_of_it_panics() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = create(dir.path(), 1, 0).unwrap();
+        let log = Log::start(dir.path(), file, 0, Sync::Always).unwrap();
+        let run = || {
+            let _group = log.begin_group();
+            log.append(&Record::Command { now_millis: 0, words: vec![b"DEL", b"a"] });
+            assert!(log.has_group());
+            panic!("a command does");
+        };
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err());
+        assert!(!log.has_group() && log.end() > 0);
+        log.sync().unwrap();
+        drop(log.begin_group());
+        log.finish().unwrap();
+    }
+}

@@ -68,6 +68,7 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
     if !is_as_watched {
         return Reply::NullArray;
     }
+    let mut group = None;
     if let Some(durable) = &server.durable {
         // All of it goes into one frame of the log.
         let bytes: u64 = transaction
@@ -82,7 +83,7 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
         if durable.is_saving() && bytes > keys::MAX_IMAGE_BYTES {
             return host::discarded(host::LARGE_WHILE_SAVING.trim_start_matches("ERR "));
         }
-        durable.log.begin_group();
+        group = Some(durable.log.begin_group());
     }
     let replies = transaction.queued.iter().map(|words| {
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
@@ -104,9 +105,8 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
         reply
     });
     let replies = Reply::Array(replies.collect());
-    if let Some(durable) = &server.durable {
-        durable.log.end_group();
-    }
+    // While nobody else has the keys.
+    drop(group);
     replies
 }
 

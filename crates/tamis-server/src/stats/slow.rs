@@ -175,19 +175,20 @@ mod tests {
     fn the_latest_stay_and_numbers_go_on() {
         let (log, clients) = (SlowLog::default(), Clients::default());
         let address = "127.0.0.1:1".parse().unwrap();
-        let client = clients.add(address, address, 0);
+        let connected = clients.add(address, address, 0);
+        let client = &connected.client;
         let ids = |count, most| -> Vec<u64> {
             log.latest(count, most).iter().map(|entry| entry.id).collect()
         };
         let commands: Vec<Words<'_>> = vec![&[b"PING"]; 10];
-        log.push(&client, &commands, Duration::from_micros(5), 4);
+        log.push(client, &commands, Duration::from_micros(5), 4);
         assert_eq!(ids(10, 4), [9, 8, 7, 6]);
-        log.push(&client, &commands[..1], Duration::from_micros(5), 4);
+        log.push(client, &commands[..1], Duration::from_micros(5), 4);
         assert_eq!((ids(2, 4), ids(9, 1)), (vec![10, 9], vec![10]));
         log.reset();
-        log.push(&client, &commands[..1], Duration::from_micros(5), 4);
+        log.push(client, &commands[..1], Duration::from_micros(5), 4);
         assert_eq!(ids(9, 4), [11]);
-        log.push(&client, &commands, Duration::MAX, 0);
+        log.push(client, &commands, Duration::MAX, 0);
         assert_eq!(ids(9, 4), [0; 0]);
     }
 }
