@@ -55,6 +55,8 @@ pub(crate) struct Writer<'a> {
     /// Bytes that are left out before the part, and those of it that are still to come.
     skipped: u64,
     left: u64,
+    /// How many items a filter counts, if not as many as it does by now.
+    pub counted_items: Option<u64>,
 }
 
 impl Write for Writer<'_> {
@@ -78,7 +80,7 @@ impl Write for Writer<'_> {
 
 impl<'a> Writer<'a> {
     fn whole(out: &'a mut dyn Write) -> Self {
-        Self { out, skipped: 0, left: u64::MAX }
+        Self { out, skipped: 0, left: u64::MAX, counted_items: None }
     }
 
     pub fn u64(&mut self, number: u64) -> io::Result<()> {
@@ -247,10 +249,24 @@ impl Value {
         self.write_to(&mut Writer::whole(out))
     }
 
+    /// Does so with the number of [items](Self::counted_items) that it counted before: those that are inserted meanwhile
+    /// are inserted [again](Expandable::restore_hashes) into what is read from it, and counted then.
+    ///
+    /// # Errors
+    ///
+    /// What `out` says.
+    pub fn write_image_counting(
+        &self,
+        counted_items: Option<u64>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        self.write_to(&mut Writer { counted_items, ..Writer::whole(out) })
+    }
+
     /// Returns the length of the image, in bytes, without a look at the bits of a filter of ours.
     pub(crate) fn image_bytes(&self) -> u64 {
         let mut nothing = io::sink();
-        let mut out = Writer { out: &mut nothing, skipped: u64::MAX, left: u64::MAX };
+        let mut out = Writer { skipped: u64::MAX, ..Writer::whole(&mut nothing) };
         self.write_to(&mut out).expect("nothing is written");
         u64::MAX - out.skipped
     }
@@ -260,7 +276,8 @@ impl Value {
     pub(crate) fn image_part(&self, start: u64, max_bytes: usize) -> Vec<u8> {
         let mut part = Vec::new();
         // It ends with an error once the part is whole.
-        _ = self.write_to(&mut Writer { out: &mut part, skipped: start, left: max_bytes as u64 });
+        let mut out = Writer { skipped: start, left: max_bytes as u64, ..Writer::whole(&mut part) };
+        _ = self.write_to(&mut out);
         part
     }
 

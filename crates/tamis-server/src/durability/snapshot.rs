@@ -56,11 +56,12 @@ pub(crate) fn save(
                 if log.is_ending() {
                     return Err(io::Error::other("the server ends"));
                 }
-                let written = entry.read(is_settled, |value, expires_millis| {
-                    // What comes later is in the log behind this, whether or not it is in the image.
-                    let applied = log.end();
+                // What comes later is in the log behind this, whether or not its bits are in the image, and is
+                // counted when it is done again.
+                let note = |value: &Value| (log.end(), value.counted_items());
+                let written = entry.read(is_settled, note, |value, expires_millis, noted| {
                     let write = |out: &mut dyn Out| {
-                        write_entry(out, &entry.key, value, expires_millis, applied)
+                        write_entry(out, &entry.key, value, expires_millis, noted)
                     };
                     if value.memory_bytes() > SMALL_BYTES {
                         return write(&mut out).map(|()| Vec::new());
@@ -104,7 +105,7 @@ fn write_entry(
     key: &[u8],
     value: &Value,
     expires_millis: Option<u64>,
-    applied: u64,
+    (applied, counted_items): (u64, Option<u64>),
 ) -> io::Result<()> {
     out.write_all(&(key.len() as u64).to_le_bytes())?;
     out.write_all(key)?;
@@ -114,7 +115,7 @@ fn write_entry(
     let length_at = out.stream_position()?;
     out.write_all(&[0; 8])?;
     let mut image = Summed { out: &mut *out, sum: Xxh3::new(), len: 0 };
-    value.write_image(&mut image)?;
+    value.write_image_counting(counted_items, &mut image)?;
     let (mut sum, len) = (image.sum, image.len);
     let end = out.stream_position()?;
     out.seek(SeekFrom::Start(length_at))?;

@@ -53,10 +53,17 @@ pub(super) fn copy(
     }
     let Keys::Exclusive(keys) = keys else { unreachable!("it runs alone") };
     let (from, to, now) = (words[1], words[2], env.now_millis);
-    let copy = match copied {
-        Some((copy, version)) if version == keys.version(from, now) => copy,
-        _ => keys.read(from, now, |value| copy_of(value.expect("just seen"))),
-    };
+    let copy = keys.read(from, now, |source| {
+        let source = source.expect("just seen");
+        // A batch that was being inserted counts all its items until it is known which are new, perhaps none.
+        let is_like = |copy: &Option<Value>| {
+            copy.as_ref().is_none_or(|copy| copy.counted_items() == source.counted_items())
+        };
+        match copied {
+            Some((copy, version)) if version == keys.version(from, now) && is_like(&copy) => copy,
+            _ => copy_of(source),
+        }
+    });
     let Some(value) = copy else { return Reply::error(text::NO_MEMORY_FOR_FILTER) };
     let expires = keys.expires_millis(from, now).flatten();
     keys.write(to, now, |slot| *slot = Some(value));

@@ -17,13 +17,18 @@ pub(crate) struct Entry<'k> {
 /// Values above this are lent for long: reading them takes more than a moment.
 const LARGE_BYTES: u64 = 256 << 10;
 
+/// How long a small value is waited for at a time. If it has become a large one that is lent, nobody should wait behind.
+const SOON: Duration = Duration::from_millis(1);
+
 impl Entry<'_> {
-    /// Lends the value shared, and its time, at a moment that `is_settled` agrees to; `None` if there is none. If it is
-    /// large, those who are about to change it are told so, and need not stand in the way of others.
-    pub fn read<R>(
+    /// Lends the value shared, with its time and what was noted at a moment that `is_settled` agrees to, at which
+    /// nobody was changing it; `None` if there is none. If it is large, those who are about to change it are told so,
+    /// and need not stand in the way of others; inserts that only set bits go on.
+    pub fn read<N, R>(
         &self,
         is_settled: impl Fn() -> bool,
-        run: impl FnOnce(&Value, Option<u64>) -> R,
+        note: impl FnOnce(&Value) -> N,
+        run: impl FnOnce(&Value, Option<u64>, N) -> R,
     ) -> Option<R> {
         let is_large =
             |state: &State| state.value.as_ref().is_some_and(|it| it.memory_bytes() > LARGE_BYTES);
@@ -33,18 +38,21 @@ impl Entry<'_> {
                 let alone = self.keyspace.exclusive();
                 let lent = Lent::new(self.keyspace, &self.key);
                 let state = self.cell.state.read();
-                drop(alone);
                 if is_settled() {
-                    let result = state.value.as_ref().map(|it| run(it, state.expires_millis));
+                    let noted = state.value.as_ref().map(|value| (value, note(value)));
+                    drop(alone);
+                    let run = |(value, noted)| run(value, state.expires_millis, noted);
+                    let result = noted.map(run);
                     // Whoever waits for the key finds its lock free.
                     drop(state);
                     drop(lent);
                     return result;
                 }
-            } else {
-                let state = self.cell.state.read();
+            } else if let Some(state) = self.cell.state.try_write_for(SOON) {
+                // Exclusively, for the moment that it takes, so that nobody inserts.
                 if is_settled() && !is_large(&state) {
-                    return state.value.as_ref().map(|value| run(value, state.expires_millis));
+                    let value = state.value.as_ref();
+                    return value.map(|value| run(value, state.expires_millis, note(value)));
                 }
             }
             std::thread::sleep(Duration::from_micros(50));

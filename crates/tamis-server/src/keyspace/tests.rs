@@ -128,7 +128,8 @@ fn a_large_value_that_is_read_for_long_holds_up_nobody_else() {
             let large = entries.find(|entry| *entry.key == *b"large").unwrap();
             let len = large.read(
                 || true,
-                |value, _| {
+                |_| (),
+                |value, _, ()| {
                     begun.send(()).unwrap();
                     may_go_on.recv().unwrap();
                     value.memory_bytes()
