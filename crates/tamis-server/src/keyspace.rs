@@ -12,6 +12,7 @@
 
 mod access;
 mod entry;
+mod lending;
 
 use std::collections::HashMap;
 use std::hash::BuildHasher as _;
@@ -21,11 +22,11 @@ use std::sync::{Arc, OnceLock};
 use foldhash::fast::RandomState;
 use parking_lot::RwLock;
 use tamis_commands::Value;
-use tokio::sync::watch;
 
 use crate::gauge::Gauge;
 pub use access::{Exclusive, Shared};
 pub(crate) use entry::Entry;
+use lending::Lending;
 
 /// All keys of a server.
 #[derive(Debug)]
@@ -39,10 +40,7 @@ pub struct Keyspace {
     expiring: AtomicI64,
     /// Counts changes, so that watched keys are told apart from changed ones.
     changes: AtomicU64,
-    /// The keys whose values somebody reads for long, one for each reader. It is told while nobody has the keys, so whoever
-    /// has them and is about to take such a value exclusively sees it, and can [wait](Self::until_free) without holding up
-    /// others.
-    lent: watch::Sender<Vec<Box<[u8]>>>,
+    lending: Lending,
     expired: OnceLock<Expired>,
 }
 
@@ -119,7 +117,7 @@ impl Keyspace {
             memory_bytes: AtomicI64::new(0),
             expiring: AtomicI64::new(0),
             changes: AtomicU64::new(1),
-            lent: watch::Sender::new(Vec::new()),
+            lending: Lending::new(),
             expired: OnceLock::new(),
         }
     }
@@ -141,21 +139,17 @@ impl Keyspace {
         Exclusive(self, self.gate.write())
     }
 
-    /// Waits until none of these keys is lent for long. It may be again by then: see [`Shared::is_lent`].
-    pub(crate) async fn until_free(&self, is_meant: impl Fn(&[u8]) -> bool) {
-        let mut lent = self.lent.subscribe();
-        _ = lent.wait_for(|lent| !lent.iter().any(|key| is_meant(key))).await;
-    }
-
     /// Waits until no one is alone with the keys, nor reads the value of this one for long.
     pub(crate) async fn shared_to_change(&self, key: &[u8]) -> Shared<'_> {
+        // Until it has the keys.
+        let mut waiter = self.lending.waiter();
         loop {
             let keys = self.shared();
             if !keys.is_lent(key) {
                 return keys;
             }
             drop(keys);
-            self.until_free(|lent| lent == key).await;
+            waiter.until_free(|lent| lent == key).await;
         }
     }
 
@@ -164,13 +158,14 @@ impl Keyspace {
         &self,
         is_meant: impl Fn(&[u8]) -> bool,
     ) -> Exclusive<'_> {
+        let mut waiter = self.lending.waiter();
         loop {
             let keys = self.exclusive();
-            if !self.lent.borrow().iter().any(|key| is_meant(key)) {
+            if !self.lending.is_lent(&is_meant) {
                 return keys;
             }
             drop(keys);
-            self.until_free(&is_meant).await;
+            waiter.until_free(&is_meant).await;
         }
     }
 

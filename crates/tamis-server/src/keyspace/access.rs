@@ -30,7 +30,7 @@ macro_rules! one_key {
             /// everyone behind. As long as the keys are held it does not become so.
             #[must_use]
             pub fn is_lent(&self, key: &[u8]) -> bool {
-                self.0.lent.borrow().iter().any(|lent| **lent == *key)
+                self.0.lending.is_lent(|lent| lent == key)
             }
 
             /// Lends the value of a key shared; `None` if there is none.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tamis_commands::Value;
 
-use super::{Cell, Keyspace, Shared, State};
+use super::lending::Lent;
+use super::{Cell, Exclusive, Keyspace, Shared, State};
 
 /// A key that was there when the keys of its part were read.
 pub(crate) struct Entry<'k> {
@@ -16,6 +17,9 @@ pub(crate) struct Entry<'k> {
 
 /// Values above this are lent for long: reading them takes more than a moment.
 const LARGE_BYTES: u64 = 256 << 10;
+
+/// How long those who wait for a lent key have it to themselves, at a time.
+const TURN: Duration = Duration::from_micros(200);
 
 /// How long a small value is waited for at a time. If it has become a large one that is lent, nobody should wait behind.
 const SOON: Duration = Duration::from_millis(1);
@@ -34,9 +38,7 @@ impl Entry<'_> {
             |state: &State| state.value.as_ref().is_some_and(|it| it.memory_bytes() > LARGE_BYTES);
         loop {
             if is_large(&self.cell.state.read()) {
-                // Nobody has a value while this is told, so the lock is free.
-                let alone = self.keyspace.exclusive();
-                let lent = Lent::new(self.keyspace, &self.key);
+                let (alone, lent) = self.keyspace.begin_to_lend(&self.key);
                 let state = self.cell.state.read();
                 if is_settled() {
                     let noted = state.value.as_ref().map(|value| (value, note(value)));
@@ -60,28 +62,6 @@ impl Entry<'_> {
     }
 }
 
-/// A key is lent for long, until this is gone.
-struct Lent<'k> {
-    keyspace: &'k Keyspace,
-    key: Box<[u8]>,
-}
-
-impl<'k> Lent<'k> {
-    fn new(keyspace: &'k Keyspace, key: &[u8]) -> Self {
-        keyspace.lent.send_modify(|lent| lent.push(key.into()));
-        Self { keyspace, key: key.into() }
-    }
-}
-
-impl Drop for Lent<'_> {
-    fn drop(&mut self) {
-        self.keyspace.lent.send_modify(|lent| {
-            let at = lent.iter().position(|key| *key == self.key);
-            lent.swap_remove(at.expect("it was told"));
-        });
-    }
-}
-
 impl Shared<'_> {
     /// Tells whether reading the value of a key takes more than a moment.
     pub(crate) fn is_large(&self, key: &[u8], now_millis: u64) -> bool {
@@ -99,11 +79,9 @@ impl Keyspace {
         now_millis: u64,
         run: impl FnOnce(&Value) -> R,
     ) -> Option<(R, u64)> {
-        // Nobody has a value while this is told, so the lock is free.
-        let alone = self.exclusive();
+        let (alone, lent) = self.begin_to_lend(key);
         let cell = self.cell(key)?;
         let version = alone.version(key, now_millis);
-        let lent = Lent::new(self, key);
         let state = cell.state.read();
         drop(alone);
         let result = state.value(now_millis).map(|value| (run(value), version));
@@ -111,5 +89,20 @@ impl Keyspace {
         drop(state);
         drop(lent);
         result
+    }
+
+    /// Tells that a key is lent, at a moment when nobody waits for it. Whoever has the keys alone then finds its lock free of
+    /// writers.
+    fn begin_to_lend(&self, key: &[u8]) -> (Exclusive<'_>, Lent<'_>) {
+        loop {
+            while self.lending.is_awaited(key) {
+                std::thread::sleep(TURN);
+            }
+            let alone = self.exclusive();
+            // Whoever has come since then is before this one.
+            if let Some(lent) = self.lending.begin(key) {
+                return (alone, lent);
+            }
+        }
     }
 }

@@ -160,6 +160,55 @@ fn a_large_value_that_is_read_for_long_holds_up_nobody_else() {
 }
 
 #[test]
+fn whoever_waits_has_its_turn_between_readers_that_overlap() {
+    let keyspace = Keyspace::new();
+    set(&keyspace.shared(), b"large", "one");
+    let (rounds, is_done) = (AtomicU64::new(0), std::sync::atomic::AtomicBool::new(false));
+    std::thread::scope(|threads| {
+        for _ in 0..2 {
+            threads.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    // Until the other one has begun too: it is always lent, if nobody else comes in.
+                    keyspace.lend(b"large", 0, |_| {
+                        let round = rounds.fetch_add(1, Ordering::Relaxed);
+                        let mut patience = 200;
+                        while rounds.load(Ordering::Relaxed) == round + 1 && patience > 0 {
+                            std::thread::sleep(Duration::from_millis(1));
+                            patience -= 1;
+                        }
+                    });
+                }
+            });
+        }
+        while rounds.load(Ordering::Relaxed) < 4 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let changed = runtime.block_on(async {
+            let in_time = Duration::from_secs(5);
+            for text in ["two", "three"] {
+                let change = keyspace.shared_to_change(b"large");
+                set(&tokio::time::timeout(in_time, change).await.ok()?, b"large", text);
+                let change = keyspace.exclusive_to_change(|_| true);
+                drop(tokio::time::timeout(in_time, change).await.ok()?);
+            }
+            // One who goes away is not waited for.
+            let given_up = keyspace.shared_to_change(b"large");
+            _ = tokio::time::timeout(Duration::ZERO, given_up).await;
+            Some(())
+        });
+        let before = rounds.load(Ordering::Relaxed);
+        while rounds.load(Ordering::Relaxed) < before + 4 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        is_done.store(true, Ordering::Relaxed);
+        assert_eq!(changed, Some(()), "a writer waited for ever");
+    });
+    assert!(!keyspace.lending.is_awaited(b"large") && !keyspace.shared().is_lent(b"large"));
+    assert_eq!(get(&keyspace.shared(), b"large", 0).as_deref(), Some("three"));
+}
+
+#[test]
 fn several_may_have_a_value_for_long_and_see_if_it_changes() {
     let keyspace = Keyspace::new();
     set(&keyspace.shared(), b"large", "one");
