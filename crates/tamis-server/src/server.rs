@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use parking_lot::RwLock;
 use tamis_commands::{Env, Words};
 use tamis_resp::Reply;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_rustls::rustls::ServerConfig;
 
 use crate::clients::Clients;
@@ -59,6 +59,9 @@ pub(crate) struct Shared {
     pub stats: Stats,
     pub started_millis: u64,
     pub users: Users,
+    /// Permits for copies of large values: each takes as much memory again, which nobody counts before it has a key or is
+    /// sent.
+    pub copies: Semaphore,
     /// What is kept over the server's end, if anything is.
     pub durable: Option<Durable>,
     config: RwLock<Arc<Config>>,
@@ -69,6 +72,9 @@ pub(crate) struct Shared {
     is_stopping: AtomicBool,
     stopped: Notify,
 }
+
+/// How many large values are copied at a time: those who copy others wait.
+const COPIES: usize = 2;
 
 impl Server {
     /// Starts a server, which has its sockets open when this returns.
@@ -118,6 +124,7 @@ impl Server {
         let shared = Arc::new(Shared {
             keyspace,
             users,
+            copies: Semaphore::new(COPIES),
             durable,
             clients: Clients::default(),
             stats: Stats::new(threads),

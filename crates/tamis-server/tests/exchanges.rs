@@ -341,6 +341,30 @@ fn a_transaction_is_refused_when_memory_is_at_its_limit() {
 }
 
 #[test]
+fn copies_at_the_same_time_stay_within_the_memory_too() {
+    let server = start(4);
+    let mut client = connect(&server);
+    client.say(&["BF.RESERVE", "seen", "0.01", "10000000"]);
+    // There is room for one more.
+    client.say(&["CONFIG", "SET", "maxmemory", "20mb"]);
+    let replies: Vec<Reply> = std::thread::scope(|threads| {
+        let copies: Vec<_> = (0..6)
+            .map(|i| {
+                let mut client = connect(&server);
+                threads.spawn(move || client.say(&["COPY", "seen", &format!("copy:{i}")]))
+            })
+            .collect();
+        copies.into_iter().map(|copy| copy.join().unwrap()).collect()
+    });
+    let done = replies.iter().filter(|reply| **reply == Reply::Integer(1)).count();
+    let is_refusal =
+        |reply: &&Reply| matches!(reply, Reply::Error(text) if text.starts_with("OOM"));
+    let refused = replies.iter().filter(is_refusal).count();
+    assert_eq!((done, refused), (1, 5), "{replies:?}");
+    assert!(matches!(client.say(&["DUMP", "seen"]), Reply::Bulk(_)));
+}
+
+#[test]
 fn recorded_payloads_are_restored_and_dumped() {
     let server = start(1);
     let mut client = connect(&server);

@@ -23,8 +23,13 @@ pub(super) async fn copy_beside(
         let keys = server.keyspace.shared();
         refusal(words, env, Keys::Shared(&keys)).is_none() && keys.is_large(words[1], now)
     };
-    let mut copied: Option<Copied> = None;
+    let (mut copied, mut permit): (Option<Copied>, _) = (None, None);
     if is_worth_it {
+        permit = Some(server.copies.acquire().await.expect("it is never closed"));
+        // Others may have copied much meanwhile.
+        if let Err(refusal) = session.check_change(command, &server.config()) {
+            return Reply::error(refusal);
+        }
         let (server, key) = (session.server.clone(), words[1].to_vec());
         let copying = tokio::task::spawn_blocking(move || server.keyspace.lend(&key, now, copy_of));
         let Ok(done) = copying.await else { return Reply::error(host::GIVEN_UP) };
@@ -32,12 +37,17 @@ pub(super) async fn copy_beside(
     }
     let is_meant = |lent: &[u8]| command.keys.of(words).any(|key| key == lent);
     let alone = server.keyspace.exclusive_to_change(is_meant).await;
+    if let Err(refusal) = session.check_change(command, &server.config()) {
+        return Reply::error(refusal);
+    }
     let access = Keys::Exclusive(&alone);
     if let Some(refusal) = keys::must_wait(&server, command.name, words, env, access) {
         return refusal;
     }
     let reply = copy(words, env, access, copied);
     keys::log(&server, command, words, env, access, &reply);
+    // The copy is counted now.
+    drop(permit);
     reply
 }
 

@@ -23,6 +23,7 @@ pub(super) async fn dump_beside(session: &Session, words: Words<'_>, env: &Env<'
             return dump(words, env, Keys::Shared(&keys));
         }
     }
+    let _permit = session.server.copies.acquire().await.expect("it is never closed");
     let dumping = tokio::task::spawn_blocking(move || server.keyspace.lend(&key, now, dumped));
     match dumping.await {
         Ok(dumped) => dumped.map_or(Reply::Null, |(payload, _)| payload),
