@@ -131,7 +131,7 @@ impl Session {
     pub async fn run(&mut self, commands: &[Words<'_>], out: &mut Vec<u8>) -> usize {
         let server = self.server.clone();
         let mut config = server.config();
-        let now = now_millis();
+        let mut now = now_millis();
         let mut batch = Batch::default();
         let mut known: Option<&'static Command> = None;
         let mut at = 0;
@@ -172,6 +172,7 @@ impl Session {
                 && words.len() - first > slices::most_items(command)
             {
                 self.run_in_slices(command, words, first, &env, out).await;
+                now = now_millis();
                 began = self.count(command, &commands[at - 1..at], began, &config);
                 continue;
             }
@@ -199,6 +200,8 @@ impl Session {
                 });
                 if !has_run {
                     let keys = server.keyspace.shared_to_change(words[1]).await;
+                    let env = at_present(&env);
+                    now = env.now_millis;
                     if !self.run_alone(items, &mut batch, alike, &keys, &env, out) {
                         for words in alike {
                             let reply = self.run_one(command, words, Keys::Shared(&keys), &env);
@@ -210,10 +213,16 @@ impl Session {
                 continue;
             }
             let reply = match command.run {
-                Run::Host => host::run(self, command, words, &env).await,
+                Run::Host => {
+                    let reply = host::run(self, command, words, &env).await;
+                    now = now_millis();
+                    reply
+                }
                 Run::Write(_) => {
                     let key = key_of(command, words);
                     let keys = server.keyspace.shared_to_change(key).await;
+                    let env = at_present(&env);
+                    now = env.now_millis;
                     self.run_one(command, words, Keys::Shared(&keys), &env)
                 }
                 _ => self.run_one(command, words, Keys::Shared(&server.keyspace.shared()), &env),
@@ -449,7 +458,48 @@ impl Session {
     }
 }
 
+/// Returns the same at the present time, for what has waited.
+pub(crate) fn at_present<'e>(env: &Env<'e>) -> Env<'e> {
+    Env { now_millis: now_millis(), ..*env }
+}
+
 /// Returns the key of a command that is about one; the few that may lack it refuse that themselves.
 fn key_of<'w>(command: &Command, words: Words<'w>) -> &'w [u8] {
     words.get(command.keys.first).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::Server;
+
+    #[test]
+    fn a_time_to_live_begins_when_the_commands_before_it_are_done() {
+        let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
+        let server = Server::start(config).unwrap();
+        let shared = server.shared();
+        let client = shared.clients.add(server.addresses()[0], server.addresses()[0], 0);
+        let mut session = Session::new(shared.clone(), client.client.clone());
+        let runtime = crate::server::runtime();
+        let mut run = |commands: &[Words<'_>]| {
+            let mut out = Vec::new();
+            runtime.block_on(session.run(commands, &mut out));
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(run(&[&[b"SET", b"a", b"1"]]), "+OK\r\n");
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                shared.keyspace.lend(b"a", 0, |_| {
+                    begun.send(()).unwrap();
+                    std::thread::sleep(Duration::from_millis(1000));
+                });
+            });
+            has_begun.recv().unwrap();
+            // The first of each waits, and the second has less time than that.
+            let replies = run(&[&[b"INCR", b"a"], &[b"PEXPIRE", b"a", b"900"], &[b"EXISTS", b"a"]]);
+            assert_eq!(replies, ":2\r\n:1\r\n:1\r\n");
+            assert_eq!(run(&[&[b"EXISTS", b"a"]]), ":1\r\n", "its time came too early");
+        });
+    }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tamis_commands::{Batch, Command, Env, Words, text};
 use tamis_resp::{Protocol, Reply};
 
-use crate::session::{Keys, Session};
+use crate::session::{Keys, Session, at_present};
 
 /// Items that run at a time at most, of one command or of neighbours: others wait for so many.
 pub(crate) const ITEMS: usize = 4096;
@@ -56,7 +56,7 @@ impl Session {
             slice_words.truncate(first);
             slice_words.extend_from_slice(slice);
             let began = Instant::now();
-            let reply = self.run_slice(command, &slice_words, env).await;
+            let reply = self.run_slice(command, &slice_words, &at_present(env)).await;
             match long.push(&reply, slice.len(), out) {
                 Next::Slice => {}
                 Next::End => break,
@@ -82,7 +82,7 @@ impl Session {
             Some(reply) => reply,
             None => {
                 let keys = self.server.keyspace.shared_to_change(words[1]).await;
-                self.run_one(command, words, Keys::Shared(&keys), env)
+                self.run_one(command, words, Keys::Shared(&keys), &at_present(env))
             }
         }
     }

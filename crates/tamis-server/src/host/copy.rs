@@ -5,7 +5,7 @@ use tamis_commands::{Command, Env, Value, Words, parse_integer};
 use tamis_resp::Reply;
 
 use super::{keys, syntax_error};
-use crate::session::{Keys, Session, with_keys};
+use crate::session::{Keys, Session, at_present, with_keys};
 
 /// A copy of a value, `None` if there was no memory for it; and the version of its key.
 pub(super) type Copied = (Option<Value>, u64);
@@ -18,10 +18,11 @@ pub(super) async fn copy_beside(
     words: Words<'_>,
     env: &Env<'_>,
 ) -> Reply {
-    let (server, now) = (session.server.clone(), env.now_millis);
+    let server = session.server.clone();
     let is_worth_it = {
         let keys = server.keyspace.shared();
-        refusal(words, env, Keys::Shared(&keys)).is_none() && keys.is_large(words[1], now)
+        refusal(words, env, Keys::Shared(&keys)).is_none()
+            && keys.is_large(words[1], env.now_millis)
     };
     let (mut copied, mut permit): (Option<Copied>, _) = (None, None);
     if is_worth_it {
@@ -30,7 +31,8 @@ pub(super) async fn copy_beside(
         if let Err(refusal) = session.check_change(command, &server.config()) {
             return Reply::error(refusal);
         }
-        let (server, key) = (session.server.clone(), words[1].to_vec());
+        let (server, key, now) =
+            (session.server.clone(), words[1].to_vec(), at_present(env).now_millis);
         let copying = tokio::task::spawn_blocking(move || server.keyspace.lend(&key, now, copy_of));
         let Ok(done) = copying.await else { return Reply::error(host::GIVEN_UP) };
         copied = done;
@@ -40,7 +42,7 @@ pub(super) async fn copy_beside(
     if let Err(refusal) = session.check_change(command, &server.config()) {
         return Reply::error(refusal);
     }
-    let access = Keys::Exclusive(&alone);
+    let (env, access) = (&at_present(env), Keys::Exclusive(&alone));
     if let Some(refusal) = keys::must_wait(&server, command.name, words, env, access) {
         return refusal;
     }

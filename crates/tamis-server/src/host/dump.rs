@@ -6,7 +6,7 @@ use tamis_formats::{PayloadError, RedisValue};
 use tamis_resp::Reply;
 
 use super::syntax_error;
-use crate::session::{Keys, Session, with_keys};
+use crate::session::{Keys, Session, at_present, with_keys};
 
 pub(super) fn dump(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
     with_keys!(keys, keys => keys.read(words[1], env.now_millis, |value| {
@@ -16,14 +16,15 @@ pub(super) fn dump(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply
 
 /// Dumps a value: a large one on a thread of its own, while others have the keys.
 pub(super) async fn dump_beside(session: &Session, words: Words<'_>, env: &Env<'_>) -> Reply {
-    let (server, key, now) = (session.server.clone(), words[1].to_vec(), env.now_millis);
     {
-        let keys = server.keyspace.shared();
-        if !keys.is_large(&key, now) {
+        let keys = session.server.keyspace.shared();
+        if !keys.is_large(words[1], env.now_millis) {
             return dump(words, env, Keys::Shared(&keys));
         }
     }
     let _permit = session.server.copies.acquire().await.expect("it is never closed");
+    let (server, key, now) =
+        (session.server.clone(), words[1].to_vec(), at_present(env).now_millis);
     let dumping = tokio::task::spawn_blocking(move || server.keyspace.lend(&key, now, dumped));
     match dumping.await {
         Ok(dumped) => dumped.map_or(Reply::Null, |(payload, _)| payload),

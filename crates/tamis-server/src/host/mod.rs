@@ -20,7 +20,7 @@ use tamis_resp::Reply;
 
 pub(crate) use info::memory_of_process;
 
-use crate::session::{Keys, Session};
+use crate::session::{Keys, Session, at_present};
 
 /// Tells whether a command runs at once inside a transaction.
 pub(crate) fn ends_transaction(command: &Command) -> bool {
@@ -54,7 +54,7 @@ pub(crate) async fn run(
                 command.keys.first == 0 || command.keys.of(words).any(|key| key == lent)
             };
             let alone = server.keyspace.exclusive_to_change(is_meant).await;
-            run_with(session, command, words, env, Keys::Exclusive(&alone))
+            run_with(session, command, words, &at_present(env), Keys::Exclusive(&alone))
         }
         _ => {
             let server = session.server.clone();

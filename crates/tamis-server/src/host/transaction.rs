@@ -7,7 +7,7 @@ use tamis_commands::{Command, Env, Flag, Run, Words, find, text};
 use tamis_resp::Reply;
 
 use super::keys;
-use crate::session::{Keys, Session};
+use crate::session::{Keys, Session, at_present};
 use crate::transaction::Transaction;
 use crate::users::Refusal;
 
@@ -63,6 +63,7 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
         })
     };
     let alone = server.keyspace.exclusive_to_change(is_meant).await;
+    let env = &at_present(env);
     let is_as_watched =
         watched.iter().all(|(key, version)| alone.version(key, env.now_millis) == *version);
     if !is_as_watched {
