@@ -598,7 +598,7 @@ pub static COMMANDS: &[Command] = &[
         categories: &[Keyspace, ReadGroup, Slow],
         keys: Keys::ONE,
         syntax: "key",
-        summary: "Gives a filter of RedisBloom's layout, or a string, as Redis exchanges them",
+        summary: "Gives a value as Redis exchanges them; one of a layout of ours is for Tamis",
         complexity: "O(n), n the memory of the value",
         since: "2.6.0",
         items: None,

@@ -91,8 +91,8 @@ fn is_not_here(error: &io::Error) -> bool {
 
 /// Runs the connections that come through this thread's door.
 pub(crate) fn serve(shared: &Arc<Shared>, mut arrivals: mpsc::UnboundedReceiver<Arrival>) {
-    let local = LocalSet::new();
-    local.block_on(&runtime(), async {
+    let (local, runtime) = (LocalSet::new(), runtime());
+    local.block_on(&runtime, async {
         loop {
             let arrival = tokio::select! {
                 arrival = arrivals.recv() => arrival,
@@ -113,9 +113,11 @@ pub(crate) fn serve(shared: &Arc<Shared>, mut arrivals: mpsc::UnboundedReceiver<
         }
     });
     // Connections see that the server stops, and end.
-    runtime().block_on(async {
+    runtime.block_on(async {
         _ = tokio::time::timeout(GRACE, local).await;
     });
+    // Whoever wanted a copy that is still being made has gone.
+    runtime.shutdown_background();
 }
 
 /// How long connections have to end when the server stops.

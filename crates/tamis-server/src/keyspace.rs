@@ -332,11 +332,10 @@ impl Keyspace {
                 |cell: &Cell| cell.state.try_read().is_some_and(|it| it.is_expired(now_millis));
             shard.iter().filter(|(_, cell)| is_expired(cell)).map(|(key, _)| key.clone()).collect()
         };
-        for key in expired.iter().filter(|key| !keys.is_lent(key)) {
-            // Writing finds it expired.
-            keys.write(key, now_millis, |_| ());
-        }
-        expired.len()
+        // So can one that is lent.
+        let free = expired.iter().filter(|key| !keys.is_lent(key));
+        // Writing finds it expired.
+        free.map(|key| keys.write(key, now_millis, |_| ())).count()
     }
 }
 

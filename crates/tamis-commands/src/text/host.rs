@@ -69,6 +69,8 @@ pub const NOTHING_SAVED: Text = "ERR nothing is saved: start the server with app
 pub const SAVING: Text = "ERR Background save already in progress";
 /// `SAVE`: the server ends.
 pub const GIVEN_UP: Text = "ERR the snapshot was given up";
+/// `COPY`, `DUMP`: the server ends, or the copy did before its end.
+pub const NOT_COPIED: Text = "ERR the value could not be copied: try again";
 /// A command that cannot wait for `EXEC`.
 pub const NOT_IN_MULTI: Text = "ERR Command not allowed inside a transaction";
 /// Nothing is added above `maxmemory`.

@@ -42,6 +42,17 @@ impl BindAddress {
         &self.addresses
     }
 
+    /// Returns the addresses and names of a text, as they are written but for a minus, which Redis knows.
+    pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
+        let words = text.split([' ', ',']).filter(|word| !word.is_empty());
+        words.map(|word| word.trim_start_matches('-'))
+    }
+
+    /// Returns what is shown of such a word, without looking a name up.
+    pub(crate) fn shown(word: &str) -> String {
+        word.parse::<IpAddr>().map_or_else(|_| word.to_owned(), |address| address.to_string())
+    }
+
     /// Tells whether it was given as a name, some of whose addresses this machine may lack.
     pub(crate) fn is_name(&self) -> bool {
         self.name.is_some()

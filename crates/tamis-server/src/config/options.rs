@@ -87,11 +87,8 @@ pub(super) const ENTRIES: [Entry; 26] = [
         expected: "IP addresses, or names that lead to some",
         get: |config| config.bind.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
         set: |config, text| {
-            let parsed: Result<Vec<BindAddress>, _> = text
-                .split([' ', ','])
-                .filter(|part| !part.is_empty())
-                .map(|part| part.trim_start_matches('-').parse())
-                .collect();
+            let parsed: Result<Vec<BindAddress>, _> =
+                BindAddress::words(text).map(str::parse).collect();
             config.bind = parsed.ok().filter(|all| !all.is_empty())?;
             Some(())
         },

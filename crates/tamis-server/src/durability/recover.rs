@@ -366,6 +366,7 @@ impl Replay<'_> {
             }
         }
     }
+
     /// Has items wait, behind those of the same key.
     fn gather(&mut self, now_millis: u64, key: &[u8], hashes: &[u64]) -> Result<(), &'static str> {
         let len = self.gathered.hashes.len();

@@ -34,7 +34,7 @@ pub(super) async fn copy_beside(
         let (server, key, now) =
             (session.server.clone(), words[1].to_vec(), at_present(env).now_millis);
         let copying = tokio::task::spawn_blocking(move || server.keyspace.lend(&key, now, copy_of));
-        let Ok(done) = copying.await else { return Reply::error(host::GIVEN_UP) };
+        let Ok(done) = copying.await else { return Reply::error(host::NOT_COPIED) };
         copied = done;
     }
     let is_meant = |lent: &[u8]| command.keys.of(words).any(|key| key == lent);

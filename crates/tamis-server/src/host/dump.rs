@@ -28,7 +28,7 @@ pub(super) async fn dump_beside(session: &Session, words: Words<'_>, env: &Env<'
     let dumping = tokio::task::spawn_blocking(move || server.keyspace.lend(&key, now, dumped));
     match dumping.await {
         Ok(dumped) => dumped.map_or(Reply::Null, |(payload, _)| payload),
-        Err(_) => Reply::error(host::GIVEN_UP),
+        Err(_) => Reply::error(host::NOT_COPIED),
     }
 }
 

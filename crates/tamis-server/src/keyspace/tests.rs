@@ -117,6 +117,7 @@ fn a_value_moves_with_its_time() {
 fn a_large_value_that_is_read_for_long_holds_up_nobody_else() {
     let keyspace = Keyspace::new();
     set(&keyspace.shared(), b"large", &"x".repeat(1 << 20));
+    keyspace.shared().expiry(b"large", 0, |at| *at = Some(10));
     set(&keyspace.shared(), b"small", "x");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (begun, has_begun) = std::sync::mpsc::channel();
@@ -144,6 +145,9 @@ fn a_large_value_that_is_read_for_long_holds_up_nobody_else() {
         drop(runtime.block_on(keyspace.shared_to_change(b"small")));
         drop(runtime.block_on(keyspace.exclusive_to_change(|key| key == b"small")));
         assert!(keyspace.shared().is_lent(b"large") && !keyspace.shared().is_lent(b"small"));
+        keyspace.shared().expiry(b"small", 0, |at| *at = Some(10));
+        let sweep = || (0..SHARDS).map(|part| keyspace.sweep(part, 10)).sum::<usize>();
+        assert_eq!((sweep(), sweep()), (1, 0), "the other stays for now");
         // Whoever wants to change it waits, without the keys.
         runtime.block_on(async {
             let soon = Duration::from_millis(20);
