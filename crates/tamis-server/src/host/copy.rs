@@ -11,7 +11,8 @@ use crate::session::{Keys, Session, at_present, with_keys};
 pub(super) type Copied = (Option<Value>, u64);
 
 /// Copies a value: a large one on a thread of its own, while others have the keys, which then are held for the moment in which
-/// the copy gets its key. If the source has changed by then, it is copied again while nobody else has the keys.
+/// the copy gets its key. If the source has changed by then, the copy takes over the bits of a reserved Bloom filter that differ, and any
+/// other value is copied again, while nobody else has the keys.
 pub(super) async fn copy_beside(
     session: &mut Session,
     command: &Command,
@@ -65,14 +66,12 @@ pub(super) fn copy(
     }
     let Keys::Exclusive(keys) = keys else { unreachable!("it runs alone") };
     let (from, to, now) = (words[1], words[2], env.now_millis);
+    let version = keys.version(from, now);
     let copy = keys.read(from, now, |source| {
         let source = source.expect("just seen");
-        // A batch that was being inserted counts all its items until it is known which are new, perhaps none.
-        let is_like = |copy: &Option<Value>| {
-            copy.as_ref().is_none_or(|copy| copy.counted_items() == source.counted_items())
-        };
         match copied {
-            Some((copy, version)) if version == keys.version(from, now) && is_like(&copy) => copy,
+            Some((copy, its)) if its == version && is_counted_as(source, copy.as_ref()) => copy,
+            Some((Some(copy), _)) => following(copy, source).or_else(|| copy_of(source)),
             _ => copy_of(source),
         }
     });
@@ -81,6 +80,18 @@ pub(super) fn copy(
     keys.write(to, now, |slot| *slot = Some(value));
     keys.expiry(to, now, |at| *at = expires);
     Reply::Integer(1)
+}
+
+/// Tells whether a copy counts as many items as its source: a batch that was being inserted counted all of its own until it
+/// was known which were new, perhaps none.
+fn is_counted_as(source: &Value, copy: Option<&Value>) -> bool {
+    copy.is_none_or(|copy| copy.counted_items() == source.counted_items())
+}
+
+/// Returns the copy with what has come into its source since; `None` if that must be copied anew.
+fn following(copy: Value, source: &Value) -> Option<Value> {
+    let (Value::Bloom(mut copy), Value::Bloom(source)) = (copy, source) else { return None };
+    copy.follow(source).then_some(Value::Bloom(copy))
 }
 
 /// Tells why nothing is copied, if so.
