@@ -478,4 +478,20 @@ mod tests {
         }
         assert!(Value::read_image(&mut &sound[..], sound.len() as u64).is_ok());
     }
+
+    #[test]
+    fn what_came_while_an_image_was_written_is_counted_once_when_it_comes_again() {
+        let mut filter = Expandable::reserve(2, 0.01, Some(2)).unwrap();
+        let hashes = [b"a", b"b", b"c"].map(|item| Hasher::default().hash(item));
+        assert_eq!(filter.insert_hash(hashes[0]), Ok(true));
+        let before = Some(filter.items());
+        assert_eq!(filter.insert_hash(hashes[1]), Ok(true));
+        let mut bytes = Vec::new();
+        Value::Bloom(Box::new(filter)).write_image_counting(before, &mut bytes).unwrap();
+        let back = Value::read_image(&mut &bytes[..], bytes.len() as u64).unwrap();
+        let Value::Bloom(mut back) = back else { panic!() };
+        assert_eq!(back.items(), 1);
+        back.restore_hashes(&hashes[1..]).unwrap();
+        assert_eq!((back.items(), back.parts()), (3, 2), "the last one came to the overflow");
+    }
 }

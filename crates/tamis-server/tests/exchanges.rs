@@ -466,35 +466,6 @@ fn filters_of_ours_are_dumped_in_chunks_and_as_payloads() {
 }
 
 #[test]
-fn a_copy_counts_what_is_in_it_while_all_of_it_is_added_again() {
-    let server = start(2);
-    let mut client = connect(&server);
-    client.say(&["BF.RESERVE", "seen", "0.01", "1000000"]);
-    let items: Vec<String> = (0..4000).map(|i| i.to_string()).collect();
-    let add: Vec<&str> =
-        ["BF.MADD", "seen"].into_iter().chain(items.iter().map(String::as_str)).collect();
-    client.say(&add);
-    let counted = client.say(&["BF.CARD", "seen"]);
-    let is_done = std::sync::atomic::AtomicBool::new(false);
-    std::thread::scope(|threads| {
-        threads.spawn(|| {
-            let mut other = connect(&server);
-            while !is_done.load(std::sync::atomic::Ordering::Relaxed) {
-                other.say(&add);
-            }
-        });
-        let counts: Vec<Reply> = (0..100)
-            .map(|_| {
-                client.say(&["COPY", "seen", "copy", "REPLACE"]);
-                client.say(&["BF.CARD", "copy"])
-            })
-            .collect();
-        is_done.store(true, std::sync::atomic::Ordering::Relaxed);
-        assert!(counts.iter().all(|count| *count == counted), "{counts:?}");
-    });
-}
-
-#[test]
 fn chunks_that_make_no_filter_leave_none() {
     let server = start(1);
     let mut client = connect(&server);

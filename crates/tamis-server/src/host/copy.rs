@@ -125,3 +125,42 @@ fn copy_of(value: &Value) -> Option<Value> {
     value.write_image(&mut image).expect("memory takes all");
     Value::read_image(&mut &image[..], image.len() as u64).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use tamis_commands::{Expandable, Settings};
+    use tamis_resp::Protocol;
+
+    use super::*;
+    use crate::keyspace::Keyspace;
+
+    #[test]
+    fn a_copy_counts_what_its_source_does() {
+        let keyspace = Keyspace::new();
+        let mut filter = Expandable::reserve(100, 0.01, Some(2)).unwrap();
+        filter.insert_hash(7).unwrap();
+        let source = Value::Bloom(Box::new(filter));
+        // As it is told while a batch comes of four items that are in already.
+        let mut image = Vec::new();
+        source.write_image_counting(Some(5), &mut image).unwrap();
+        keyspace.shared().write(b"a", 0, |slot| *slot = Some(source));
+        let settings = Settings::default();
+        let env = Env {
+            settings: &settings,
+            protocol: Protocol::Resp2,
+            now_millis: 0,
+            items_per_second: None,
+        };
+        let alone = keyspace.exclusive();
+        let version = alone.version(b"a", 0);
+        for copied_at in [version, version - 1] {
+            let copied = Value::read_image(&mut &image[..], image.len() as u64).unwrap();
+            assert_eq!(copied.counted_items(), Some(5));
+            let words: [&[u8]; 4] = [b"COPY", b"a", b"b", b"REPLACE"];
+            let copied = Some((Some(copied), copied_at));
+            assert_eq!(copy(&words, &env, Keys::Exclusive(&alone), copied), Reply::Integer(1));
+            let items = alone.read(b"b", 0, |value| value.and_then(Value::counted_items));
+            assert_eq!(items, Some(1));
+        }
+    }
+}
