@@ -174,7 +174,7 @@ fn mapped(path: &Path, name: &str) -> Result<Option<Mmap>, Failure> {
     let file = File::open(path).map_err(|error| failure(&error))?;
     let mut start = Vec::new();
     (&file).take(8).read_to_end(&mut start).map_err(|error| failure(&error))?;
-    if Format::of(&start).is_none() {
+    if Format::of(&start).first().is_none_or(|format| format.name != "tamis") {
         return Ok(None);
     }
     map(&file).map(Some).map_err(|error| failure(&error))

@@ -3,22 +3,37 @@
 //! | format | page | type |
 //! | --- | --- | --- |
 //! | Tamis's own | `docs/formats/tamis.md` | [`TamisFile`] |
+//! | Guava's `BloomFilter` | `docs/formats/guava.md` | [`FlatFilter`], [`guava`] |
 //! | what Redis' `DUMP` gives of RedisBloom's filters | `docs/formats/redis_payload.md` | [`RedisValue`] |
 //!
 //! Bytes may come from anyone: decoding never panics, and allocates nothing before the sizes they
 //! state were checked against the bytes at hand or the caller's limit.
 #![forbid(unsafe_code)]
 
+mod contents;
 mod error;
+mod flat;
 mod format;
+mod funnel;
+pub mod guava;
+mod hash;
 mod head;
 mod metadata;
+mod mitz;
+mod modulus;
 mod reader;
 mod redis_payload;
+mod rule;
 mod tamis_file;
+mod told;
 
-pub use error::{DecodeError, DecodeErrorKind, ReadError};
-pub use format::{FORMATS, Format};
+pub use contents::{ChangeError, Contents, Facts};
+pub use error::{DecodeError, DecodeErrorKind, EncodeError, ReadError};
+pub use flat::FlatFilter;
+pub use format::{Encode, FORMATS, Format, Items, Sniff};
+pub use funnel::{Charset, Funnel, ItemError};
 pub use metadata::{Metadata, MetadataError};
 pub use redis_payload::{PayloadError, RedisValue};
+pub use rule::Rule;
 pub use tamis_file::TamisFile;
+pub use told::{Fact, Told};

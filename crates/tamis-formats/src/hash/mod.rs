@@ -1,0 +1,3 @@
+//! The hash functions of other systems, as they are there: with their defects.
+
+pub(crate) mod murmur3;

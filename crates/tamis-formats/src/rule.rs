@@ -1,0 +1,84 @@
+//! From an item's bytes to bit numbers, as another system does it.
+
+use std::fmt;
+
+use crate::mitz::{Mitz32, Mitz64};
+
+/// A rule from bytes to bit numbers. Pure, without storage.
+pub(crate) trait ProbeRule {
+    /// What is computed of an item once.
+    type Hash: Copy + Default;
+
+    /// Returns the number of bits; every probe is below it. At least one.
+    fn bits(&self) -> u64;
+
+    /// Returns how many probes an item has.
+    fn probes(&self) -> u32;
+
+    /// Hashes the bytes of an item.
+    fn hash(&self, key: &[u8]) -> Self::Hash;
+
+    /// Returns the bit numbers of an item, in the order in which the original tests them.
+    fn each_probe(&self, hash: Self::Hash) -> impl Iterator<Item = u64>;
+
+    /// Estimates the rate from the bits: that of probes which fall anywhere, unless a rule knows better.
+    fn estimate_rate(&self, words: &[u64]) -> f64 {
+        fill(words, self.bits()).powf(f64::from(self.probes()))
+    }
+
+    /// Estimates the number of distinct items from the bits, infinite if all are set.
+    fn estimate_items(&self, words: &[u64]) -> f64 {
+        let (m, k) = (self.bits() as f64, f64::from(self.probes()));
+        -(-fill(words, self.bits())).ln_1p() * m / k
+    }
+}
+
+/// Returns the share of bits that are set.
+pub(crate) fn fill(words: &[u64], bits: u64) -> f64 {
+    let ones: u64 = words.iter().map(|word| u64::from(word.count_ones())).sum();
+    ones as f64 / bits as f64
+}
+
+/// All that two filters must share for their bits to mean the same: the hash, the number of bits and of probes, seeds.
+///
+/// Bits move between two formats if both have this rule.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Rule {
+    /// Guava before 17, `BloomFilterHelper`.
+    Mitz32(Mitz32),
+    /// Guava since 17, `RedisBitmaps`.
+    Mitz64(Mitz64),
+}
+
+/// Runs an expression on whichever rule it is.
+macro_rules! with_rule {
+    ($rule:expr, $concrete:ident => $body:expr) => {
+        match $rule {
+            $crate::rule::Rule::Mitz32($concrete) => $body,
+            $crate::rule::Rule::Mitz64($concrete) => $body,
+        }
+    };
+}
+pub(crate) use with_rule;
+
+impl Rule {
+    /// Returns the number of bits.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        with_rule!(self, rule => rule.bits())
+    }
+
+    /// Returns how many probes an item has.
+    #[must_use]
+    pub fn probes(&self) -> u32 {
+        with_rule!(self, rule => rule.probes())
+    }
+}
+
+impl fmt::Display for Rule {
+    /// Names the hash and what else there is to know, without the sizes.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        with_rule!(self, rule => rule.fmt(f))
+    }
+}

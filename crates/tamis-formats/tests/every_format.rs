@@ -1,0 +1,169 @@
+//! What holds of every row of `FORMATS`, on the golden files of each.
+
+mod golden_data;
+
+use golden_data::{base64, json, list};
+use tamis_formats::{Contents, DecodeErrorKind, EncodeError, FORMATS, Format, Told};
+
+/// A whole file, and what must be told of it.
+struct Golden {
+    format: &'static str,
+    name: String,
+    bytes: Vec<u8>,
+    told: Told,
+}
+
+fn golden() -> Vec<Golden> {
+    [tamis(), guava()].into_iter().flatten().collect()
+}
+
+fn tamis() -> Vec<Golden> {
+    let files = std::fs::read_dir(golden_data::path("tamis")).unwrap().map(|entry| entry.unwrap());
+    files
+        .filter(|file| file.path().extension().is_some_and(|extension| extension == "tamis"))
+        .map(|file| Golden {
+            format: "tamis",
+            name: file.file_name().into_string().unwrap(),
+            bytes: std::fs::read(file.path()).unwrap(),
+            told: Told::default(),
+        })
+        .collect()
+}
+
+fn guava() -> Vec<Golden> {
+    let golden = json("guava/filters.json");
+    // Small ones: each byte of each is cut and flipped.
+    let small = |filter: &&serde_json::Value| filter["write_to_len"].as_u64() < Some(1000);
+    list(&golden["filters"])
+        .iter()
+        .filter(small)
+        .map(|filter| Golden {
+            format: "guava",
+            name: filter["id"].to_string(),
+            bytes: base64(&filter["write_to_base64"]),
+            told: Told::default(),
+        })
+        .collect()
+}
+
+fn format(name: &str) -> &'static Format {
+    Format::named(name).unwrap_or_else(|| panic!("no format {name}"))
+}
+
+#[test]
+fn every_format_has_a_golden_file_and_a_page() {
+    for format in FORMATS {
+        assert!(golden().iter().any(|golden| golden.format == format.name), "{}", format.name);
+        let page = golden_data::path(&format!("../../docs/formats/{}.md", format.name));
+        assert!(page.exists(), "{}", page.display());
+    }
+}
+
+#[test]
+fn every_golden_file_is_recognised_read_and_written_again() {
+    for Golden { format: name, name: file, bytes, told } in golden() {
+        let format = format(name);
+        let possible = Format::of(&bytes);
+        assert!(
+            possible.iter().any(|it| it.name == name)
+                || (format.sniff)(&bytes) == tamis_formats::Sniff::No,
+            "{name} {file}: {possible:?}"
+        );
+        let contents =
+            (format.decode)(&bytes, &told).unwrap_or_else(|error| panic!("{name} {file}: {error}"));
+        let Some(encode) = format.encode else { continue };
+        let mut again = Vec::new();
+        encode(&contents, &told, &mut again).unwrap();
+        assert!(again == bytes, "{name} {file}");
+    }
+}
+
+#[test]
+fn each_truncation_and_each_flipped_byte_is_an_answer_or_an_error() {
+    for Golden { format: name, name: file, mut bytes, told } in golden() {
+        let format = format(name);
+        let before = peak_bytes();
+        for len in 0..bytes.len() {
+            let _ = (
+                (format.sniff)(&bytes[..len]),
+                (format.decode)(&bytes[..len], &told).map(|it| it.facts()),
+            );
+        }
+        for at in 0..bytes.len() {
+            // All bits of the head; one of each byte behind it, where all bytes mean the same.
+            let flips: &[u8] = if at < 128 { &[1, 2, 4, 8, 16, 32, 64, 128, 255] } else { &[128] };
+            for flip in flips {
+                bytes[at] ^= flip;
+                let _ =
+                    ((format.sniff)(&bytes), (format.decode)(&bytes, &told).map(|it| it.facts()));
+                bytes[at] ^= flip;
+            }
+        }
+        let grown = peak_bytes() - before;
+        let allowed = 4 * bytes.len() as u64 + SLACK_BYTES;
+        assert!(grown <= allowed, "{name} {file}: {grown} bytes for {}", bytes.len());
+    }
+}
+
+/// What other tests of this program may take meanwhile.
+const SLACK_BYTES: u64 = 64 << 20;
+
+/// The most address space that this process ever had: a size in a file that is believed shows in it, touched or not.
+fn peak_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmPeak:"));
+    line.map_or(0, |line| line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10)
+}
+
+#[test]
+fn a_format_without_a_place_says_so() {
+    let all: Vec<Contents> = golden()
+        .into_iter()
+        .map(|golden| (format(golden.format).decode)(&golden.bytes, &golden.told).unwrap())
+        .collect();
+    for format in FORMATS {
+        for contents in &all {
+            let mut bytes = Vec::new();
+            let Some(encode) = format.encode else { continue };
+            match encode(contents, &Told::default(), &mut bytes) {
+                Ok(()) => {}
+                Err(EncodeError::NoPlace(why)) => {
+                    assert!(why.contains("items") || why.contains("at most"), "{why}")
+                }
+                Err(EncodeError::Missing(_)) => {}
+                Err(error) => panic!("{}: {error}", format.name),
+            }
+        }
+    }
+}
+
+#[test]
+fn every_created_filter_keeps_its_items_and_comes_back() {
+    let told = Told { items: Some(1000), rate: Some(0.01), ..Told::default() };
+    let keys: Vec<_> = (0..1000_u32).map(|i| format!("item {i}")).collect();
+    for format in FORMATS {
+        let Some(create) = format.create else { continue };
+        let mut contents = create(&told).unwrap_or_else(|error| panic!("{}: {error}", format.name));
+        let mut answers = tamis::Answers::new();
+        contents.insert_each(&keys, &mut answers).unwrap();
+        contents.contains_each(&keys, &mut answers);
+        assert_eq!(answers.count_ones(), keys.len(), "{}", format.name);
+        let mut bytes = Vec::new();
+        format.encode.expect("what is created is written")(&contents, &told, &mut bytes).unwrap();
+        let back = (format.decode)(&bytes, &told).unwrap();
+        assert_eq!(back, contents, "{}", format.name);
+        assert!(create(&Told::default()).is_err(), "{}: without a size", format.name);
+    }
+}
+
+#[test]
+fn what_nobody_told_is_asked_for_by_name() {
+    for Golden { format: name, name: file, bytes, told } in golden() {
+        let decoded = (format(name).decode)(&bytes, &Told::default());
+        if told == Told::default() {
+            assert!(decoded.is_ok(), "{name} {file}");
+        } else if let Err(error) = decoded {
+            assert!(matches!(error.kind, DecodeErrorKind::Missing(_)), "{name} {file}: {error}");
+        }
+    }
+}
