@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use tamis::{Answers, Filter as _, Merge as _, OutOfMemory, TryInsert as _};
+use tamis::{
+    Answers, Bloom, Filter as _, Hasher, Insert as _, Merge as _, OutOfMemory, Parquet,
+    TryInsert as _,
+};
 
 use crate::flat::FlatFilter;
 use crate::tamis_file::TamisFile;
@@ -15,6 +18,8 @@ pub enum Contents {
     Tamis(TamisFile),
     /// One run of bits and a rule.
     Flat(FlatFilter),
+    /// A column's filter of a Parquet file, which this library's own kind is, with XXH64, seed 0.
+    Parquet(Bloom<Parquet>),
 }
 
 /// All there is to tell of what a file holds.
@@ -72,10 +77,14 @@ impl Contents {
     pub fn contains_each<K: AsRef<[u8]>>(&self, keys: &[K], answers: &mut Answers) {
         match self {
             Contents::Tamis(file) => {
-                let hashes = hashes(file, keys);
+                let hashes = hashes(file.filter.hasher(), keys);
                 file.filter.contains_hashes(&hashes, answers.reset(keys.len()));
             }
             Contents::Flat(filter) => filter.contains_each(keys, answers),
+            Contents::Parquet(filter) => {
+                let hashes = hashes(filter.hasher(), keys);
+                filter.contains_hashes(&hashes, answers.reset(keys.len()));
+            }
         }
     }
 
@@ -91,7 +100,7 @@ impl Contents {
     ) -> Result<(), ChangeError> {
         match self {
             Contents::Tamis(file) => {
-                let hashes = hashes(file, keys);
+                let hashes = hashes(file.filter.hasher(), keys);
                 let inserted = file.filter.try_insert_hashes(&hashes, answers.reset(keys.len()));
                 let count = inserted.err().map_or(keys.len(), |error| error.inserted);
                 file.added = file.added.saturating_add(count as u64);
@@ -99,6 +108,11 @@ impl Contents {
             }
             Contents::Flat(filter) => {
                 filter.insert_each(keys, answers);
+                Ok(())
+            }
+            Contents::Parquet(filter) => {
+                let hashes = hashes(filter.hasher(), keys);
+                filter.insert_hashes(&hashes, answers.reset(keys.len()));
                 Ok(())
             }
         }
@@ -118,6 +132,7 @@ impl Contents {
                 true
             }
             (Contents::Flat(one), Contents::Flat(other)) => one.merge(other),
+            (Contents::Parquet(one), Contents::Parquet(other)) => one.merge(other).is_ok(),
             (_, _) => false,
         };
         if is_merged {
@@ -144,6 +159,15 @@ impl Contents {
                 rate: filter.estimate_rate(),
                 ..Facts::default()
             },
+            Contents::Parquet(filter) => Facts {
+                rule: "split blocks of Parquet, xxh64 seed 0".into(),
+                bits: filter.plan().bits(),
+                probes: Some(filter.plan().probes()),
+                fill: filter.fill(),
+                items: filter.estimate_items(),
+                rate: filter.estimate_rate(),
+                ..Facts::default()
+            },
             Contents::Tamis(file) => Facts {
                 rule: file.filter.layout().to_string(),
                 bits: file.filter.plan().bits(),
@@ -165,7 +189,6 @@ impl Facts {
     }
 }
 
-fn hashes(file: &TamisFile, keys: &[impl AsRef<[u8]>]) -> Vec<u64> {
-    let hasher = file.filter.hasher();
+fn hashes(hasher: Hasher, keys: &[impl AsRef<[u8]>]) -> Vec<u64> {
     keys.iter().map(|key| hasher.hash(key.as_ref())).collect()
 }

@@ -37,6 +37,10 @@ pub enum Funnel {
     Int,
     /// A decimal number in 64 bits, little-endian. Guava: `Funnels.longFunnel()`.
     Long,
+    /// A decimal number as IEEE 754 in 32 bits, little-endian. 0 and -0 are two items.
+    Float,
+    /// A decimal number as IEEE 754 in 64 bits, little-endian. 0 and -0 are two items.
+    Double,
 }
 
 /// How text becomes bytes. What a charset does not have becomes `?`, as in Java.
@@ -68,6 +72,8 @@ pub enum ItemError {
         /// 32 or 64.
         bits: u32,
     },
+    /// It is not a decimal number.
+    NotNumber,
     /// It is not UTF-8, in which items are read.
     NotText,
     /// It is not an even number of hexadecimal digits.
@@ -78,6 +84,7 @@ impl fmt::Display for ItemError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ItemError::NotInteger { bits } => write!(f, "not a decimal number of {bits} bits"),
+            ItemError::NotNumber => f.write_str("not a decimal number"),
             ItemError::NotText => f.write_str("not UTF-8 text"),
             ItemError::NotHex => f.write_str("not an even number of hexadecimal digits"),
         }
@@ -107,8 +114,10 @@ impl Funnel {
                 scratch.extend_from_within(..);
             }
             Funnel::Chars => Charset::Utf16Le.encode(text(item)?, scratch),
-            Funnel::Int => scratch.extend(number::<i32>(item, 32)?.to_le_bytes()),
-            Funnel::Long => scratch.extend(number::<i64>(item, 64)?.to_le_bytes()),
+            Funnel::Int => scratch.extend(integer::<i32>(item, 32)?.to_le_bytes()),
+            Funnel::Long => scratch.extend(integer::<i64>(item, 64)?.to_le_bytes()),
+            Funnel::Float => scratch.extend(real::<f32>(item)?.to_le_bytes()),
+            Funnel::Double => scratch.extend(real::<f64>(item)?.to_le_bytes()),
         }
         Ok(scratch)
     }
@@ -118,8 +127,16 @@ fn text(item: &[u8]) -> Result<&str, ItemError> {
     std::str::from_utf8(item).map_err(|_| ItemError::NotText)
 }
 
-fn number<T: FromStr>(item: &[u8], bits: u32) -> Result<T, ItemError> {
-    text(item).ok().and_then(|text| text.parse().ok()).ok_or(ItemError::NotInteger { bits })
+fn integer<T: FromStr>(item: &[u8], bits: u32) -> Result<T, ItemError> {
+    parse(item).ok_or(ItemError::NotInteger { bits })
+}
+
+fn real<T: FromStr>(item: &[u8]) -> Result<T, ItemError> {
+    parse(item).ok_or(ItemError::NotNumber)
+}
+
+fn parse<T: FromStr>(item: &[u8]) -> Option<T> {
+    text(item).ok()?.parse().ok()
 }
 
 fn unhex(item: &[u8], to: &mut Vec<u8>) -> Result<(), ItemError> {
@@ -256,6 +273,9 @@ mod tests {
         for item in ["2147483648", "", "1 ", "0x1", "1.0", "a"] {
             assert_eq!(key(Funnel::Int, item), Err(ItemError::NotInteger { bits: 32 }), "{item}");
         }
+        assert_eq!(key(Funnel::Float, "-0"), Ok(vec![0, 0, 0, 0x80]));
+        assert_eq!(key(Funnel::Double, "2.5e0"), Ok(vec![0, 0, 0, 0, 0, 0, 4, 0x40]));
+        assert_eq!(key(Funnel::Double, "2,5"), Err(ItemError::NotNumber));
     }
 
     #[test]

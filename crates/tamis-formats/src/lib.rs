@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | Tamis's own | `docs/formats/tamis.md` | [`TamisFile`] |
 //! | Guava's `BloomFilter` | `docs/formats/guava.md` | [`FlatFilter`], [`guava`] |
+//! | the Bloom filter of a Parquet column | `docs/formats/parquet.md` | [`tamis::Bloom`], [`parquet`] |
 //! | what Redis' `DUMP` gives of RedisBloom's filters | `docs/formats/redis_payload.md` | [`RedisValue`] |
 //!
 //! Bytes may come from anyone: decoding never panics, and allocates nothing before the sizes they
@@ -21,6 +22,7 @@ mod head;
 mod metadata;
 mod mitz;
 mod modulus;
+pub mod parquet;
 mod reader;
 mod redis_payload;
 mod rule;

@@ -23,6 +23,10 @@ pub(crate) const FORMAT: Format = Format {
     decode: |bytes, _| TamisFile::decode(bytes).map(Contents::Tamis),
     encode: Some(|contents, _, out| match contents {
         Contents::Tamis(file) => file.write_to(out).map_err(EncodeError::Io),
+        Contents::Parquet(filter) => {
+            let filter = AnyFilter::Parquet(filter.as_view());
+            TamisFile::new(filter).write_to(out).map_err(EncodeError::Io)
+        }
         _ => Err(EncodeError::NoPlace(
             "a Tamis file has no place for the filter of another system: build one from the items"
                 .into(),

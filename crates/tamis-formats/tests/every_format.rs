@@ -2,7 +2,7 @@
 
 mod golden_data;
 
-use golden_data::{base64, json, list};
+use golden_data::{base64, hex, json, list};
 use tamis_formats::{Contents, DecodeErrorKind, EncodeError, FORMATS, Format, Told};
 
 /// A whole file, and what must be told of it.
@@ -14,7 +14,7 @@ struct Golden {
 }
 
 fn golden() -> Vec<Golden> {
-    [tamis(), guava()].into_iter().flatten().collect()
+    [tamis(), guava(), parquet()].into_iter().flatten().collect()
 }
 
 fn tamis() -> Vec<Golden> {
@@ -41,6 +41,19 @@ fn guava() -> Vec<Golden> {
             format: "guava",
             name: filter["id"].to_string(),
             bytes: base64(&filter["write_to_base64"]),
+            told: Told::default(),
+        })
+        .collect()
+}
+
+fn parquet() -> Vec<Golden> {
+    let golden = json("parquet/writers.json");
+    list(&golden["rust_parquet_60_fold"]["cases"])
+        .iter()
+        .map(|case| Golden {
+            format: "parquet",
+            name: case["items"].to_string(),
+            bytes: hex(&case["written_with_header_hex"]),
             told: Told::default(),
         })
         .collect()
@@ -105,8 +118,8 @@ fn each_truncation_and_each_flipped_byte_is_an_answer_or_an_error() {
     }
 }
 
-/// What other tests of this program may take meanwhile.
-const SLACK_BYTES: u64 = 64 << 20;
+/// What other tests of this program may take meanwhile: glibc sets 64 MiB or twice that aside for each thread.
+const SLACK_BYTES: u64 = 512 << 20;
 
 /// The most address space that this process ever had: a size in a file that is believed shows in it, touched or not.
 fn peak_bytes() -> u64 {
