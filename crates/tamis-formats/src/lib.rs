@@ -5,6 +5,7 @@
 //! | Tamis's own | `docs/formats/tamis.md` | [`TamisFile`] |
 //! | Guava's `BloomFilter` | `docs/formats/guava.md` | [`FlatFilter`], [`guava`] |
 //! | the Bloom filter of a Parquet column | `docs/formats/parquet.md` | [`tamis::Bloom`], [`parquet`] |
+//! | Spark's `BloomFilter` | `docs/formats/spark.md` | [`FlatFilter`], [`spark`] |
 //! | what Redis' `DUMP` gives of RedisBloom's filters | `docs/formats/redis_payload.md` | [`RedisValue`] |
 //!
 //! Bytes may come from anyone: decoding never panics, and allocates nothing before the sizes they
@@ -26,6 +27,7 @@ pub mod parquet;
 mod reader;
 mod redis_payload;
 mod rule;
+pub mod spark;
 mod tamis_file;
 mod told;
 

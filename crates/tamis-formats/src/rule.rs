@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::mitz::{Mitz32, Mitz64};
+use crate::spark::Spark;
 
 /// A rule from bytes to bit numbers. Pure, without storage.
 pub(crate) trait ProbeRule {
@@ -49,6 +50,8 @@ pub enum Rule {
     Mitz32(Mitz32),
     /// Guava since 17, `RedisBitmaps`.
     Mitz64(Mitz64),
+    /// Spark, both versions.
+    Spark(Spark),
 }
 
 /// Runs an expression on whichever rule it is.
@@ -57,6 +60,7 @@ macro_rules! with_rule {
         match $rule {
             $crate::rule::Rule::Mitz32($concrete) => $body,
             $crate::rule::Rule::Mitz64($concrete) => $body,
+            $crate::rule::Rule::Spark($concrete) => $body,
         }
     };
 }

@@ -14,7 +14,7 @@ struct Golden {
 }
 
 fn golden() -> Vec<Golden> {
-    [tamis(), guava(), parquet()].into_iter().flatten().collect()
+    [tamis(), guava(), parquet(), spark()].into_iter().flatten().collect()
 }
 
 fn tamis() -> Vec<Golden> {
@@ -54,6 +54,18 @@ fn parquet() -> Vec<Golden> {
             format: "parquet",
             name: case["items"].to_string(),
             bytes: hex(&case["written_with_header_hex"]),
+            told: Told::default(),
+        })
+        .collect()
+}
+
+fn spark() -> Vec<Golden> {
+    list(&json("spark/spark.json")["spark_bloom_filter"])
+        .iter()
+        .map(|case| Golden {
+            format: "spark",
+            name: format!("{} {}", case["version"], case["bit_size"]),
+            bytes: base64(&case["write_to_base64"]),
             told: Told::default(),
         })
         .collect()
