@@ -66,6 +66,11 @@ pub enum DecodeErrorKind {
         /// The number in the file.
         found: i128,
     },
+    /// What was told of it cannot be.
+    Told {
+        /// What is allowed.
+        expected: &'static str,
+    },
     /// The bytes do not say it, and nobody has told.
     Missing(Fact),
     /// No filter of this kind has such words.
@@ -127,6 +132,9 @@ impl fmt::Display for DecodeError {
             }
             DecodeErrorKind::Unexpected { expected, found } => {
                 write!(f, "the {field} at byte {at} is {found}, expected {expected}")
+            }
+            DecodeErrorKind::Told { expected } => {
+                write!(f, "what was told is not its {field}: expected {expected}")
             }
             DecodeErrorKind::Missing(fact) => write!(f, "its bytes do not say its {fact}"),
             DecodeErrorKind::Words { reason } => write!(f, "damaged: {reason} (byte {at})"),

@@ -6,12 +6,14 @@
 //! | Guava's `BloomFilter` | `docs/formats/guava.md` | [`FlatFilter`], [`guava`] |
 //! | the Bloom filter of a Parquet column | `docs/formats/parquet.md` | [`tamis::Bloom`], [`parquet`] |
 //! | Spark's `BloomFilter` | `docs/formats/spark.md` | [`FlatFilter`], [`spark`] |
+//! | Cassandra's `Filter.db` | `docs/formats/cassandra.md` | [`FlatFilter`], [`cassandra`] |
 //! | what Redis' `DUMP` gives of RedisBloom's filters | `docs/formats/redis_payload.md` | [`RedisValue`] |
 //!
 //! Bytes may come from anyone: decoding never panics, and allocates nothing before the sizes they
 //! state were checked against the bytes at hand or the caller's limit.
 #![forbid(unsafe_code)]
 
+pub mod cassandra;
 mod contents;
 mod error;
 mod flat;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::cassandra::Cassandra;
 use crate::mitz::{Mitz32, Mitz64};
 use crate::spark::Spark;
 
@@ -52,6 +53,8 @@ pub enum Rule {
     Mitz64(Mitz64),
     /// Spark, both versions.
     Spark(Spark),
+    /// Cassandra, both orders.
+    Cassandra(Cassandra),
 }
 
 /// Runs an expression on whichever rule it is.
@@ -61,6 +64,7 @@ macro_rules! with_rule {
             $crate::rule::Rule::Mitz32($concrete) => $body,
             $crate::rule::Rule::Mitz64($concrete) => $body,
             $crate::rule::Rule::Spark($concrete) => $body,
+            $crate::rule::Rule::Cassandra($concrete) => $body,
         }
     };
 }

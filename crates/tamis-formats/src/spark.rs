@@ -194,9 +194,12 @@ pub fn create_with_bits(
     if words > i32::MAX as u64 {
         return Err(CreateError::TooLarge { bits });
     }
-    let bits = Modulus::new(words * 64).ok_or(CreateError::Empty)?;
-    let rule = Spark { bits, probes: probes.cast_unsigned(), version };
-    FlatFilter::new(Rule::Spark(rule)).map_err(CreateError::Memory)
+    FlatFilter::new(rule(words, probes.cast_unsigned(), version)).map_err(CreateError::Memory)
+}
+
+fn rule(words: u64, probes: u32, version: Version) -> Rule {
+    let bits = Modulus::new(words * 64).expect("at least one word");
+    Rule::Spark(Spark { bits, probes, version })
 }
 
 /// Reads what `writeTo` wrote, and nothing behind it.
@@ -218,14 +221,17 @@ pub fn decode(bytes: &[u8]) -> Result<FlatFilter, DecodeError> {
     };
     // Spark reads a filter of no words, and divides by 0 when it is asked.
     let words = reader.count_be("number of words", 1, "1 or more")?;
-    let bits = Modulus::new(u64::from(words) * 64).expect("at least one word");
     let at = reader.at() as u64;
     // The length is tested before there is memory for the words.
     let data = reader.bytes("words", words as usize * 8)?;
     reader.end("words")?;
+    let rule = rule(words.into(), probes, version);
     let words = data.as_chunks().0.iter().map(|&word| u64::from_be_bytes(word));
-    FlatFilter::from_words(Rule::Spark(Spark { bits, probes, version }), words)
-        .map_err(|memory| DecodeError { field: "words", at, kind: DecodeErrorKind::Memory(memory) })
+    FlatFilter::from_words(rule, words).map_err(|memory| DecodeError {
+        field: "words",
+        at,
+        kind: DecodeErrorKind::Memory(memory),
+    })
 }
 
 fn sniff(bytes: &[u8]) -> Sniff {

@@ -17,6 +17,8 @@ pub enum Fact {
     Items,
     /// For which rate it was planned.
     Rate,
+    /// Which version of the format it is, or of the program that wrote it.
+    Version,
 }
 
 impl Fact {
@@ -28,6 +30,7 @@ impl Fact {
             Fact::Charset => "charset",
             Fact::Items => "planned items",
             Fact::Rate => "planned rate",
+            Fact::Version => "version",
         }
     }
 }
@@ -50,6 +53,8 @@ pub struct Told {
     pub items: Option<u64>,
     /// For which rate it was planned.
     pub rate: Option<f64>,
+    /// Which version of the format it is, or of the program that wrote it: what a format expects, its page says.
+    pub version: Option<Box<str>>,
 }
 
 impl Told {

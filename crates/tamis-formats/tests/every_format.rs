@@ -14,7 +14,7 @@ struct Golden {
 }
 
 fn golden() -> Vec<Golden> {
-    [tamis(), guava(), parquet(), spark()].into_iter().flatten().collect()
+    [tamis(), guava(), parquet(), spark(), cassandra()].into_iter().flatten().collect()
 }
 
 fn tamis() -> Vec<Golden> {
@@ -67,6 +67,23 @@ fn spark() -> Vec<Golden> {
             name: format!("{} {}", case["version"], case["bit_size"]),
             bytes: base64(&case["write_to_base64"]),
             told: Told::default(),
+        })
+        .collect()
+}
+
+fn cassandra() -> Vec<Golden> {
+    let golden = json("cassandra/cassandra.json");
+    let files = list(&golden["filters"]).iter().flat_map(|filter| {
+        [("filter_db_4_0_hex", "na"), ("filter_db_3_x_hex", "me"), ("filter_db_2_1_hex", "la")]
+            .map(|(file, version)| (filter.get(file), version))
+    });
+    files
+        .filter_map(|(file, version)| Some((file?, version)))
+        .map(|(file, version)| Golden {
+            format: "cassandra",
+            name: version.into(),
+            bytes: hex(file),
+            told: Told { version: Some(version.into()), ..Told::default() },
         })
         .collect()
 }
@@ -164,7 +181,8 @@ fn a_format_without_a_place_says_so() {
 
 #[test]
 fn every_created_filter_keeps_its_items_and_comes_back() {
-    let told = Told { items: Some(1000), rate: Some(0.01), ..Told::default() };
+    let told =
+        Told { items: Some(1000), rate: Some(0.01), version: Some("na".into()), ..Told::default() };
     let keys: Vec<_> = (0..1000_u32).map(|i| format!("item {i}")).collect();
     for format in FORMATS {
         let Some(create) = format.create else { continue };
