@@ -8,6 +8,7 @@ use tamis::{
 };
 
 use crate::flat::FlatFilter;
+use crate::hadoop::CountingFilter;
 use crate::tamis_file::TamisFile;
 
 /// What a file of any format holds. The kind is matched once a batch, not once an item.
@@ -20,6 +21,8 @@ pub enum Contents {
     Flat(FlatFilter),
     /// A column's filter of a Parquet file, which this library's own kind is, with XXH64, seed 0.
     Parquet(Bloom<Parquet>),
+    /// Counters of Hadoop.
+    HadoopCounting(CountingFilter),
 }
 
 /// All there is to tell of what a file holds.
@@ -85,6 +88,9 @@ impl Contents {
                 let hashes = hashes(filter.hasher(), keys);
                 filter.contains_hashes(&hashes, answers.reset(keys.len()));
             }
+            Contents::HadoopCounting(filter) => {
+                answer_each(keys, answers, |key| filter.contains(key));
+            }
         }
     }
 
@@ -115,6 +121,10 @@ impl Contents {
                 filter.insert_hashes(&hashes, answers.reset(keys.len()));
                 Ok(())
             }
+            Contents::HadoopCounting(filter) => {
+                answer_each(keys, answers, |key| filter.insert(key));
+                Ok(())
+            }
         }
     }
 
@@ -133,6 +143,7 @@ impl Contents {
             }
             (Contents::Flat(one), Contents::Flat(other)) => one.merge(other),
             (Contents::Parquet(one), Contents::Parquet(other)) => one.merge(other).is_ok(),
+            (Contents::HadoopCounting(one), Contents::HadoopCounting(other)) => one.merge(other),
             (_, _) => false,
         };
         if is_merged {
@@ -168,6 +179,7 @@ impl Contents {
                 rate: filter.estimate_rate(),
                 ..Facts::default()
             },
+            Contents::HadoopCounting(filter) => filter.facts(),
             Contents::Tamis(file) => Facts {
                 rule: file.filter.layout().to_string(),
                 bits: file.filter.plan().bits(),
@@ -185,6 +197,20 @@ impl Facts {
         match self.probes {
             Some(probes) => format!("{}, {probes} probes of {} bits", self.rule, self.bits),
             None => format!("{}, {} bits", self.rule, self.bits),
+        }
+    }
+}
+
+/// Answers for one item after the other.
+fn answer_each(
+    keys: &[impl AsRef<[u8]>],
+    answers: &mut Answers,
+    mut answer: impl FnMut(&[u8]) -> bool,
+) {
+    for (keys, word) in keys.chunks(64).zip(answers.reset(keys.len())) {
+        *word = 0;
+        for (i, key) in keys.iter().enumerate() {
+            *word |= u64::from(answer(key.as_ref())) << i;
         }
     }
 }

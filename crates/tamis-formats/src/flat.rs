@@ -3,8 +3,12 @@
 //! Whatever the order of its bits in a file, here bit `i` is bit `i % 64` of word `i / 64`: formats with one rule are the same
 //! filter.
 
+use std::io;
+
 use tamis::{Answers, Bitmap, Bits as _, BitsMut as _, OutOfMemory, prefetch};
 
+use crate::error::EncodeError;
+use crate::guava::write_words;
 use crate::rule::{ProbeRule, Rule, fill, with_rule};
 
 /// A Bloom filter that answers bit for bit as another system's does.
@@ -57,6 +61,31 @@ impl FlatFilter {
             filter.bits.words_mut()[len - 1] &= (1 << used) - 1;
         }
         Ok(filter)
+    }
+
+    /// Makes a filter whose bits come from bytes in order, the least significant first. Bits above the rule's are dropped.
+    ///
+    /// # Errors
+    ///
+    /// If the memory is not there.
+    pub(crate) fn from_bytes(rule: Rule, bytes: &[u8]) -> Result<Self, OutOfMemory> {
+        let words = bytes.chunks(8).map(|bytes| {
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(bytes);
+            u64::from_le_bytes(word)
+        });
+        Self::from_words(rule, words)
+    }
+
+    /// Writes as many bytes as the bits take, the least significant bit of each first.
+    pub(crate) fn write_bytes(&self, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+        let bytes = self.rule.bits().div_ceil(8);
+        let (whole, rest) = self.words().split_at((bytes / 8) as usize);
+        write_words(whole, out, u64::to_le_bytes)?;
+        if let Some(rest) = rest.first() {
+            out.write_all(&rest.to_le_bytes()[..(bytes % 8) as usize])?;
+        }
+        Ok(())
     }
 
     /// Returns the rule: filters of equal rules merge, and move between formats.
@@ -275,6 +304,10 @@ mod tests {
         let rule = Rule::Mitz64(Mitz64::new(70, 1).unwrap());
         let filter = FlatFilter::from_words(rule, [u64::MAX; 3].into_iter()).unwrap();
         assert_eq!(filter.count_ones(), 70);
+        let mut bytes = Vec::new();
+        filter.write_bytes(&mut bytes).unwrap();
+        assert_eq!(bytes, [&[0xff; 8][..], &[0x3f]].concat());
+        assert_eq!(FlatFilter::from_bytes(filter.rule().clone(), &bytes).unwrap(), filter);
         assert_eq!(filter.fill(), 1.0);
         assert_eq!(filter.estimate_items(), f64::INFINITY);
     }

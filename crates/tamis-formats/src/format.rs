@@ -6,7 +6,7 @@ use crate::contents::Contents;
 use crate::error::{DecodeError, EncodeError};
 use crate::funnel::Funnel;
 use crate::told::Told;
-use crate::{cassandra, guava, parquet, spark, tamis_file};
+use crate::{cassandra, guava, hadoop, parquet, spark, tamis_file};
 
 /// A way to write filters as bytes: a row of [`FORMATS`].
 #[derive(Debug)]
@@ -84,5 +84,12 @@ impl Format {
 }
 
 /// Every format, the project's own first.
-pub static FORMATS: &[Format] =
-    &[tamis_file::FORMAT, guava::FORMAT, parquet::FORMAT, spark::FORMAT, cassandra::FORMAT];
+pub static FORMATS: &[Format] = &[
+    tamis_file::FORMAT,
+    guava::FORMAT,
+    parquet::FORMAT,
+    spark::FORMAT,
+    cassandra::FORMAT,
+    hadoop::FORMAT,
+    hadoop::COUNTING_FORMAT,
+];

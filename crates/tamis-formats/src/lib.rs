@@ -7,6 +7,8 @@
 //! | the Bloom filter of a Parquet column | `docs/formats/parquet.md` | [`tamis::Bloom`], [`parquet`] |
 //! | Spark's `BloomFilter` | `docs/formats/spark.md` | [`FlatFilter`], [`spark`] |
 //! | Cassandra's `Filter.db` | `docs/formats/cassandra.md` | [`FlatFilter`], [`cassandra`] |
+//! | Hadoop's `BloomFilter` | `docs/formats/hadoop.md` | [`FlatFilter`], [`hadoop`] |
+//! | Hadoop's `CountingBloomFilter` | `docs/formats/hadoop-counting.md` | [`hadoop::CountingFilter`] |
 //! | what Redis' `DUMP` gives of RedisBloom's filters | `docs/formats/redis_payload.md` | [`RedisValue`] |
 //!
 //! Bytes may come from anyone: decoding never panics, and allocates nothing before the sizes they
@@ -20,6 +22,7 @@ mod flat;
 mod format;
 mod funnel;
 pub mod guava;
+pub mod hadoop;
 mod hash;
 mod head;
 mod metadata;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::cassandra::Cassandra;
+use crate::hadoop::Hadoop;
 use crate::mitz::{Mitz32, Mitz64};
 use crate::spark::Spark;
 
@@ -55,6 +56,8 @@ pub enum Rule {
     Spark(Spark),
     /// Cassandra, both orders.
     Cassandra(Cassandra),
+    /// Hadoop's `util.bloom`.
+    Hadoop(Hadoop),
 }
 
 /// Runs an expression on whichever rule it is.
@@ -65,6 +68,7 @@ macro_rules! with_rule {
             $crate::rule::Rule::Mitz64($concrete) => $body,
             $crate::rule::Rule::Spark($concrete) => $body,
             $crate::rule::Rule::Cassandra($concrete) => $body,
+            $crate::rule::Rule::Hadoop($concrete) => $body,
         }
     };
 }

@@ -14,7 +14,7 @@ struct Golden {
 }
 
 fn golden() -> Vec<Golden> {
-    [tamis(), guava(), parquet(), spark(), cassandra()].into_iter().flatten().collect()
+    [tamis(), guava(), parquet(), spark(), cassandra(), hadoop()].into_iter().flatten().collect()
 }
 
 fn tamis() -> Vec<Golden> {
@@ -86,6 +86,18 @@ fn cassandra() -> Vec<Golden> {
             told: Told { version: Some(version.into()), ..Told::default() },
         })
         .collect()
+}
+
+fn hadoop() -> Vec<Golden> {
+    let golden = json("hadoop/hadoop.json");
+    let of = |format, case: &serde_json::Value| Golden {
+        format,
+        name: format!("{} {}", case["hash_type"], case["vector_size"]),
+        bytes: hex(&case["writable_hex"]),
+        told: Told::default(),
+    };
+    let flat = list(&golden["hadoop_bloom_filter"]).iter().map(|case| of("hadoop", case));
+    flat.chain([of("hadoop-counting", &golden["hadoop_counting_bloom_filter"])]).collect()
 }
 
 fn format(name: &str) -> &'static Format {

@@ -1,3 +1,5 @@
 //! The hash functions of other systems, as they are there: with their defects.
 
+pub(crate) mod jenkins;
+pub(crate) mod murmur2;
 pub(crate) mod murmur3;
