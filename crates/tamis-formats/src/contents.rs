@@ -9,6 +9,7 @@ use tamis::{
 
 use crate::flat::FlatFilter;
 use crate::hadoop::CountingFilter;
+use crate::rocksdb::Reserved;
 use crate::tamis_file::TamisFile;
 
 /// What a file of any format holds. The kind is matched once a batch, not once an item.
@@ -23,6 +24,8 @@ pub enum Contents {
     Parquet(Bloom<Parquet>),
     /// Counters of Hadoop.
     HadoopCounting(CountingFilter),
+    /// What RocksDB says to answer yes from.
+    Reserved(Reserved),
 }
 
 /// All there is to tell of what a file holds.
@@ -91,6 +94,7 @@ impl Contents {
             Contents::HadoopCounting(filter) => {
                 answer_each(keys, answers, |key| filter.contains(key));
             }
+            Contents::Reserved(_) => answer_each(keys, answers, |_| true),
         }
     }
 
@@ -125,6 +129,9 @@ impl Contents {
                 answer_each(keys, answers, |key| filter.insert(key));
                 Ok(())
             }
+            Contents::Reserved(_) => Err(ChangeError::refused(
+                "a filter of a later RocksDB, whose rule is not known: build one from the items",
+            )),
         }
     }
 
@@ -144,6 +151,10 @@ impl Contents {
             (Contents::Flat(one), Contents::Flat(other)) => one.merge(other),
             (Contents::Parquet(one), Contents::Parquet(other)) => one.merge(other).is_ok(),
             (Contents::HadoopCounting(one), Contents::HadoopCounting(other)) => one.merge(other),
+            (Contents::Reserved(_), Contents::Reserved(_)) => {
+                let why = "such filters belong to the data of one table: build one from the items of both";
+                return Err(ChangeError::refused(why));
+            }
             (_, _) => false,
         };
         if is_merged {
@@ -180,6 +191,7 @@ impl Contents {
                 ..Facts::default()
             },
             Contents::HadoopCounting(filter) => filter.facts(),
+            Contents::Reserved(reserved) => reserved.facts(),
             Contents::Tamis(file) => Facts {
                 rule: file.filter.layout().to_string(),
                 bits: file.filter.plan().bits(),

@@ -9,6 +9,7 @@
 //! | Cassandra's `Filter.db` | `docs/formats/cassandra.md` | [`FlatFilter`], [`cassandra`] |
 //! | Hadoop's `BloomFilter` | `docs/formats/hadoop.md` | [`FlatFilter`], [`hadoop`] |
 //! | Hadoop's `CountingBloomFilter` | `docs/formats/hadoop-counting.md` | [`hadoop::CountingFilter`] |
+//! | RocksDB's full filter block | `docs/formats/rocksdb.md` | [`FlatFilter`], [`rocksdb`] |
 //! | what Redis' `DUMP` gives of RedisBloom's filters | `docs/formats/redis_payload.md` | [`RedisValue`] |
 //!
 //! Bytes may come from anyone: decoding never panics, and allocates nothing before the sizes they
@@ -31,6 +32,7 @@ mod modulus;
 pub mod parquet;
 mod reader;
 mod redis_payload;
+pub mod rocksdb;
 mod rule;
 pub mod spark;
 mod tamis_file;

@@ -5,6 +5,7 @@ use std::fmt;
 use crate::cassandra::Cassandra;
 use crate::hadoop::Hadoop;
 use crate::mitz::{Mitz32, Mitz64};
+use crate::rocksdb::{FastLocal, Legacy};
 use crate::spark::Spark;
 
 /// A rule from bytes to bit numbers. Pure, without storage.
@@ -58,6 +59,10 @@ pub enum Rule {
     Cassandra(Cassandra),
     /// Hadoop's `util.bloom`.
     Hadoop(Hadoop),
+    /// RocksDB before `format_version` 5.
+    RocksLegacy(Legacy),
+    /// RocksDB since `format_version` 5.
+    RocksFastLocal(FastLocal),
 }
 
 /// Runs an expression on whichever rule it is.
@@ -69,6 +74,8 @@ macro_rules! with_rule {
             $crate::rule::Rule::Spark($concrete) => $body,
             $crate::rule::Rule::Cassandra($concrete) => $body,
             $crate::rule::Rule::Hadoop($concrete) => $body,
+            $crate::rule::Rule::RocksLegacy($concrete) => $body,
+            $crate::rule::Rule::RocksFastLocal($concrete) => $body,
         }
     };
 }

@@ -14,7 +14,10 @@ struct Golden {
 }
 
 fn golden() -> Vec<Golden> {
-    [tamis(), guava(), parquet(), spark(), cassandra(), hadoop()].into_iter().flatten().collect()
+    [tamis(), guava(), parquet(), spark(), cassandra(), hadoop(), lsm()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn tamis() -> Vec<Golden> {
@@ -98,6 +101,20 @@ fn hadoop() -> Vec<Golden> {
     };
     let flat = list(&golden["hadoop_bloom_filter"]).iter().map(|case| of("hadoop", case));
     flat.chain([of("hadoop-counting", &golden["hadoop_counting_bloom_filter"])]).collect()
+}
+
+fn lsm() -> Vec<Golden> {
+    let golden = json("lsm/lsm_blocks.json");
+    let of = |format: &'static str| {
+        let cases = list(&golden[format]).iter();
+        cases.map(move |case| Golden {
+            format,
+            name: format!("{} keys", case["keys"]),
+            bytes: hex(&case["filter_block_hex"]),
+            told: Told::default(),
+        })
+    };
+    of("rocksdb").collect()
 }
 
 fn format(name: &str) -> &'static Format {
