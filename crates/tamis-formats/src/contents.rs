@@ -9,6 +9,7 @@ use tamis::{
 
 use crate::flat::FlatFilter;
 use crate::hadoop::CountingFilter;
+use crate::leveldb::FilterBlock;
 use crate::rocksdb::Reserved;
 use crate::tamis_file::TamisFile;
 
@@ -24,6 +25,8 @@ pub enum Contents {
     Parquet(Bloom<Parquet>),
     /// Counters of Hadoop.
     HadoopCounting(CountingFilter),
+    /// LevelDB's filters, each for a part of the data: answers are for any part.
+    LevelDb(FilterBlock),
     /// What RocksDB says to answer yes from.
     Reserved(Reserved),
 }
@@ -94,6 +97,7 @@ impl Contents {
             Contents::HadoopCounting(filter) => {
                 answer_each(keys, answers, |key| filter.contains(key));
             }
+            Contents::LevelDb(block) => answer_each(keys, answers, |key| block.contains_any(key)),
             Contents::Reserved(_) => answer_each(keys, answers, |_| true),
         }
     }
@@ -129,6 +133,9 @@ impl Contents {
                 answer_each(keys, answers, |key| filter.insert(key));
                 Ok(())
             }
+            Contents::LevelDb(_) => Err(ChangeError::refused(
+                "LevelDB has a filter for each part of a table's data, planned for its keys: build them again",
+            )),
             Contents::Reserved(_) => Err(ChangeError::refused(
                 "a filter of a later RocksDB, whose rule is not known: build one from the items",
             )),
@@ -151,7 +158,8 @@ impl Contents {
             (Contents::Flat(one), Contents::Flat(other)) => one.merge(other),
             (Contents::Parquet(one), Contents::Parquet(other)) => one.merge(other).is_ok(),
             (Contents::HadoopCounting(one), Contents::HadoopCounting(other)) => one.merge(other),
-            (Contents::Reserved(_), Contents::Reserved(_)) => {
+            (Contents::LevelDb(_), Contents::LevelDb(_))
+            | (Contents::Reserved(_), Contents::Reserved(_)) => {
                 let why = "such filters belong to the data of one table: build one from the items of both";
                 return Err(ChangeError::refused(why));
             }
@@ -191,6 +199,7 @@ impl Contents {
                 ..Facts::default()
             },
             Contents::HadoopCounting(filter) => filter.facts(),
+            Contents::LevelDb(block) => block.facts(),
             Contents::Reserved(reserved) => reserved.facts(),
             Contents::Tamis(file) => Facts {
                 rule: file.filter.layout().to_string(),

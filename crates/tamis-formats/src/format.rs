@@ -6,7 +6,7 @@ use crate::contents::Contents;
 use crate::error::{DecodeError, EncodeError};
 use crate::funnel::Funnel;
 use crate::told::Told;
-use crate::{cassandra, guava, hadoop, parquet, rocksdb, spark, tamis_file};
+use crate::{cassandra, guava, hadoop, leveldb, parquet, rocksdb, spark, tamis_file};
 
 /// A way to write filters as bytes: a row of [`FORMATS`].
 #[derive(Debug)]
@@ -93,4 +93,5 @@ pub static FORMATS: &[Format] = &[
     hadoop::FORMAT,
     hadoop::COUNTING_FORMAT,
     rocksdb::FORMAT,
+    leveldb::FORMAT,
 ];

@@ -10,6 +10,7 @@
 //! | Hadoop's `BloomFilter` | `docs/formats/hadoop.md` | [`FlatFilter`], [`hadoop`] |
 //! | Hadoop's `CountingBloomFilter` | `docs/formats/hadoop-counting.md` | [`hadoop::CountingFilter`] |
 //! | RocksDB's full filter block | `docs/formats/rocksdb.md` | [`FlatFilter`], [`rocksdb`] |
+//! | LevelDB's filter block | `docs/formats/leveldb.md` | [`leveldb::FilterBlock`] |
 //! | what Redis' `DUMP` gives of RedisBloom's filters | `docs/formats/redis_payload.md` | [`RedisValue`] |
 //!
 //! Bytes may come from anyone: decoding never panics, and allocates nothing before the sizes they
@@ -26,6 +27,7 @@ pub mod guava;
 pub mod hadoop;
 mod hash;
 mod head;
+pub mod leveldb;
 mod metadata;
 mod mitz;
 mod modulus;

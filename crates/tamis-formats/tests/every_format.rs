@@ -114,7 +114,7 @@ fn lsm() -> Vec<Golden> {
             told: Told::default(),
         })
     };
-    of("rocksdb").collect()
+    of("rocksdb").chain(of("leveldb")).collect()
 }
 
 fn format(name: &str) -> &'static Format {
