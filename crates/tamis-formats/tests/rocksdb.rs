@@ -40,6 +40,29 @@ fn filters_of_both_generations_are_built_as_there() {
 }
 
 #[test]
+fn keys_of_every_length_to_2100_hash_as_there() {
+    let bytes: Vec<u8> = (0..2100_u32).map(|i| (i * 5) as u8).collect();
+    let golden = json("lsm/rocksdb_lengths.json");
+    for (case, generation) in
+        list(&golden["cases"]).iter().zip([Generation::FastLocal, Generation::Legacy])
+    {
+        let mut filter = rocksdb::create(2100, real(&case["bits_per_key"]), generation).unwrap();
+        (1..=2100).for_each(|len| _ = filter.insert(&bytes[..len]));
+        let expected = hex(&case["filter_block_hex"]);
+        assert!(encode(&Contents::Flat(filter)) == expected, "{generation:?}");
+    }
+}
+
+#[test]
+fn probes_are_planned_as_there() {
+    for row in list(&json("lsm/rocksdb_lengths.json")["plans_of_6400_keys"]["rows"]) {
+        let filter = rocksdb::create(6400, real(&row[0]), Generation::FastLocal).unwrap();
+        assert_eq!(i128::from(filter.rule().bits()), number(&row[1]), "{row}");
+        assert_eq!(i128::from(filter.rule().probes()), number(&row[2]), "{row}");
+    }
+}
+
+#[test]
 fn hashes_of_all_cases_are_those_of_rocksdb() {
     let cases = json("lsm/lsm_blocks.json")["rocksdb_hash64"]["cases"].clone();
     assert_eq!(list(&cases).len(), 24);
