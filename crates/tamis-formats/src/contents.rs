@@ -135,15 +135,19 @@ impl Contents {
     #[must_use]
     pub fn facts(&self) -> Facts {
         match self {
-            Contents::Flat(filter) => Facts {
-                rule: filter.rule().to_string(),
-                bits: filter.rule().bits(),
-                probes: Some(filter.rule().probes()),
-                fill: filter.fill(),
-                items: filter.estimate_items(),
-                rate: filter.estimate_rate(),
-                ..Facts::default()
-            },
+            Contents::Flat(filter) => {
+                let mut facts = Facts {
+                    rule: filter.rule().to_string(),
+                    bits: filter.rule().bits(),
+                    probes: Some(filter.rule().probes()),
+                    fill: filter.fill(),
+                    items: filter.estimate_items(),
+                    rate: filter.estimate_rate(),
+                    ..Facts::default()
+                };
+                filter.rule().tell(&mut facts);
+                facts
+            }
             Contents::Tamis(file) => Facts {
                 rule: file.filter.layout().to_string(),
                 bits: file.filter.plan().bits(),

@@ -139,7 +139,7 @@ fn is_set(words: &[u64], bit: u64) -> bool {
 }
 
 #[inline(always)]
-fn insert<R: ProbeRule>(rule: &R, words: &mut [u64], hash: R::Hash) -> bool {
+fn insert<R: ProbeRule>(rule: &R, words: &mut [u64], hash: R::Hash<'_>) -> bool {
     let mut is_new = false;
     for bit in rule.each_probe(hash) {
         let word = &mut words[(bit / 64) as usize];
@@ -161,7 +161,7 @@ fn contains_each<R: ProbeRule>(
     keys: &[impl AsRef<[u8]>],
     answers: &mut [u64],
 ) {
-    let mut hashes = [R::Hash::default(); BATCH];
+    let mut hashes = [R::Hash::<'_>::default(); BATCH];
     for (keys, answer) in keys.chunks(BATCH).zip(answers) {
         for (hash, key) in hashes.iter_mut().zip(keys) {
             *hash = rule.hash(key.as_ref());
@@ -195,7 +195,7 @@ fn insert_each<R: ProbeRule>(
     keys: &[impl AsRef<[u8]>],
     answers: &mut [u64],
 ) {
-    let mut hashes = [R::Hash::default(); BATCH];
+    let mut hashes = [R::Hash::<'_>::default(); BATCH];
     for (keys, answer) in keys.chunks(BATCH).zip(answers) {
         for (hash, key) in hashes.iter_mut().zip(keys) {
             *hash = rule.hash(key.as_ref());

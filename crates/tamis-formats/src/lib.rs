@@ -4,12 +4,15 @@
 //! | --- | --- | --- |
 //! | Tamis's own | `docs/formats/tamis.md` | [`TamisFile`] |
 //! | Guava's `BloomFilter` | `docs/formats/guava.md` | [`FlatFilter`], [`guava`] |
+//! | Bitcoin's `filterload` (BIP-37) | `docs/formats/bip37.md` | [`FlatFilter`], [`bip37`] |
 //! | what Redis' `DUMP` gives of RedisBloom's filters | `docs/formats/redis_payload.md` | [`RedisValue`] |
 //!
 //! Bytes may come from anyone: decoding never panics, and allocates nothing before the sizes they
 //! state were checked against the bytes at hand or the caller's limit.
 #![forbid(unsafe_code)]
 
+pub mod bip37;
+pub mod bitcoin;
 mod contents;
 mod error;
 mod flat;

@@ -42,7 +42,7 @@ impl Mitz64 {
 }
 
 impl ProbeRule for Mitz32 {
-    type Hash = u64;
+    type Hash<'k> = u64;
 
     fn bits(&self) -> u64 {
         self.bits.bits()
@@ -58,7 +58,7 @@ impl ProbeRule for Mitz32 {
     }
 
     #[inline]
-    fn each_probe(&self, hash: u64) -> impl Iterator<Item = u64> {
+    fn each_probe(&self, hash: Self::Hash<'_>) -> impl Iterator<Item = u64> {
         let (mut c, step, bits) = (hash as i32, (hash >> 32) as i32, self.bits);
         (0..self.probes).map(move |_| {
             c = c.wrapping_add(step);
@@ -68,7 +68,7 @@ impl ProbeRule for Mitz32 {
 }
 
 impl ProbeRule for Mitz64 {
-    type Hash = (u64, u64);
+    type Hash<'k> = (u64, u64);
 
     fn bits(&self) -> u64 {
         self.bits.bits()
@@ -84,7 +84,7 @@ impl ProbeRule for Mitz64 {
     }
 
     #[inline]
-    fn each_probe(&self, (mut c, step): (u64, u64)) -> impl Iterator<Item = u64> {
+    fn each_probe(&self, (mut c, step): Self::Hash<'_>) -> impl Iterator<Item = u64> {
         let bits = self.bits;
         (0..self.probes).map(move |_| {
             let bit = bits.reduce(c & i64::MAX.cast_unsigned());

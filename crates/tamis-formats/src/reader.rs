@@ -3,6 +3,7 @@
 use crate::error::{DecodeError, DecodeErrorKind};
 
 /// Takes fields from bytes one after the other; every step may find that they have ended.
+#[derive(Clone)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -62,6 +63,22 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn u64(&mut self, field: &'static str) -> Result<u64, DecodeError> {
         self.array(field).map(u64::from_le_bytes)
+    }
+
+    /// Returns how many bytes are left.
+    pub(crate) fn left(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    /// Returns the bytes that were taken from offset `at` on.
+    pub(crate) fn since(&self, at: usize) -> &'a [u8] {
+        &self.bytes[at..self.at]
+    }
+
+    /// Checks that no bytes are left behind the last field.
+    pub(crate) fn end(&self, field: &'static str) -> Result<(), DecodeError> {
+        let kind = DecodeErrorKind::TooLong { expected: self.at as u64 };
+        if self.is_empty() { Ok(()) } else { Err(self.error(field, kind)) }
     }
 
     /// Returns an error about the next field.

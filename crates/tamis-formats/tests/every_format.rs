@@ -2,7 +2,7 @@
 
 mod golden_data;
 
-use golden_data::{base64, json, list};
+use golden_data::{base64, hex, json, list, text};
 use tamis_formats::{Contents, DecodeErrorKind, EncodeError, FORMATS, Format, Told};
 
 /// A whole file, and what must be told of it.
@@ -14,7 +14,7 @@ struct Golden {
 }
 
 fn golden() -> Vec<Golden> {
-    [tamis(), guava()].into_iter().flatten().collect()
+    [tamis(), guava(), bip37()].into_iter().flatten().collect()
 }
 
 fn tamis() -> Vec<Golden> {
@@ -41,6 +41,20 @@ fn guava() -> Vec<Golden> {
             format: "guava",
             name: filter["id"].to_string(),
             bytes: base64(&filter["write_to_base64"]),
+            told: Told::default(),
+        })
+        .collect()
+}
+
+fn bip37() -> Vec<Golden> {
+    let golden = json("bitcoin/bip37.json");
+    let no_bytes = list(&golden["edge_cases"]).iter().take(1);
+    let rows = list(&golden["filters"]).iter().chain(no_bytes);
+    rows.filter(|row| row["filterload_hex"].is_string())
+        .map(|row| Golden {
+            format: "bip37",
+            name: text(&row["filterload_hex"]).into(),
+            bytes: hex(&row["filterload_hex"]),
             told: Told::default(),
         })
         .collect()
