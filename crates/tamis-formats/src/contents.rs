@@ -5,6 +5,7 @@ use std::fmt;
 use tamis::{Answers, Filter as _, Merge as _, OutOfMemory, TryInsert as _};
 
 use crate::flat::FlatFilter;
+use crate::golomb_set::GolombSet;
 use crate::tamis_file::TamisFile;
 
 /// What a file of any format holds. The kind is matched once a batch, not once an item.
@@ -15,6 +16,8 @@ pub enum Contents {
     Tamis(TamisFile),
     /// One run of bits and a rule.
     Flat(FlatFilter),
+    /// A Golomb-coded set, which is only read.
+    Golomb(GolombSet),
 }
 
 /// All there is to tell of what a file holds.
@@ -76,6 +79,7 @@ impl Contents {
                 file.filter.contains_hashes(&hashes, answers.reset(keys.len()));
             }
             Contents::Flat(filter) => filter.contains_each(keys, answers),
+            Contents::Golomb(set) => set.contains_each(keys, answers),
         }
     }
 
@@ -101,6 +105,7 @@ impl Contents {
                 filter.insert_each(keys, answers);
                 Ok(())
             }
+            Contents::Golomb(_) => Err(ChangeError::refused(GolombSet::WRITTEN_ONCE)),
         }
     }
 
@@ -118,6 +123,9 @@ impl Contents {
                 true
             }
             (Contents::Flat(one), Contents::Flat(other)) => one.merge(other),
+            (Contents::Golomb(_), _) | (_, Contents::Golomb(_)) => {
+                return Err(ChangeError::refused(GolombSet::WRITTEN_ONCE));
+            }
             (_, _) => false,
         };
         if is_merged {
@@ -148,6 +156,7 @@ impl Contents {
                 filter.rule().tell(&mut facts);
                 facts
             }
+            Contents::Golomb(set) => set.facts(),
             Contents::Tamis(file) => Facts {
                 rule: file.filter.layout().to_string(),
                 bits: file.filter.plan().bits(),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::bitcoin::Hash256;
 use crate::error::{DecodeError, DecodeErrorKind};
 use crate::funnel::{Charset, Funnel};
 
@@ -17,6 +18,8 @@ pub enum Fact {
     Items,
     /// For which rate it was planned.
     Rate,
+    /// The hash of the block that it is of.
+    BlockHash,
 }
 
 impl Fact {
@@ -28,6 +31,7 @@ impl Fact {
             Fact::Charset => "charset",
             Fact::Items => "planned items",
             Fact::Rate => "planned rate",
+            Fact::BlockHash => "block's hash",
         }
     }
 }
@@ -50,6 +54,8 @@ pub struct Told {
     pub items: Option<u64>,
     /// For which rate it was planned.
     pub rate: Option<f64>,
+    /// The hash of the block that it is of.
+    pub block_hash: Option<Hash256>,
 }
 
 impl Told {
@@ -61,6 +67,11 @@ impl Told {
     /// Returns for which rate a filter was planned.
     pub(crate) fn rate(&self) -> Result<f64, DecodeError> {
         self.rate.ok_or(missing(Fact::Rate))
+    }
+
+    /// Returns the hash of the block that a filter is of.
+    pub(crate) fn block_hash(&self) -> Result<Hash256, DecodeError> {
+        self.block_hash.ok_or(missing(Fact::BlockHash))
     }
 }
 

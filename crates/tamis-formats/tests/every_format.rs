@@ -14,7 +14,7 @@ struct Golden {
 }
 
 fn golden() -> Vec<Golden> {
-    [tamis(), guava(), bip37()].into_iter().flatten().collect()
+    [tamis(), guava(), bip37(), bip158()].into_iter().flatten().collect()
 }
 
 fn tamis() -> Vec<Golden> {
@@ -56,6 +56,22 @@ fn bip37() -> Vec<Golden> {
             name: text(&row["filterload_hex"]).into(),
             bytes: hex(&row["filterload_hex"]),
             told: Told::default(),
+        })
+        .collect()
+}
+
+fn bip158() -> Vec<Golden> {
+    let golden = json("bitcoin/bip158.json");
+    list(&golden["blocks"])
+        .iter()
+        .map(|block| Golden {
+            format: "bip158",
+            name: block["height"].to_string(),
+            bytes: hex(&block["basic_filter_hex"]),
+            told: Told {
+                block_hash: Some(text(&block["block_hash"]).parse().unwrap()),
+                ..Told::default()
+            },
         })
         .collect()
 }

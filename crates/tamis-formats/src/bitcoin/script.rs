@@ -31,6 +31,7 @@ const PUSH_DATA_2: u8 = 0x4d;
 const PUSH_DATA_4: u8 = 0x4e;
 const OP_1: u8 = 0x51;
 const OP_16: u8 = 0x60;
+pub(crate) const OP_RETURN: u8 = 0x6a;
 const CHECK_SIG: u8 = 0xac;
 const CHECK_MULTISIG: u8 = 0xae;
 
