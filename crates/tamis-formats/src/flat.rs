@@ -75,7 +75,7 @@ impl FlatFilter {
     #[must_use]
     pub fn contains(&self, key: &[u8]) -> bool {
         let words = self.bits.words();
-        with_rule!(&self.rule, rule => rule.each_probe(rule.hash(key)).all(|bit| is_set(words, bit)))
+        with_rule!(&self.rule, rule => contains(rule, words, rule.hash(key)))
     }
 
     /// Tells for many items whether they may be in, several times as fast as one by one.
@@ -139,6 +139,11 @@ fn is_set(words: &[u64], bit: u64) -> bool {
 }
 
 #[inline(always)]
+fn contains<R: ProbeRule>(rule: &R, words: &[u64], hash: R::Hash<'_>) -> bool {
+    rule.each_probe(hash).all(|bit| is_set(words, bit))
+}
+
+#[inline(always)]
 fn insert<R: ProbeRule>(rule: &R, words: &mut [u64], hash: R::Hash<'_>) -> bool {
     let mut is_new = false;
     for bit in rule.each_probe(hash) {
@@ -161,6 +166,13 @@ fn contains_each<R: ProbeRule>(
     keys: &[impl AsRef<[u8]>],
     answers: &mut [u64],
 ) {
+    if R::IS_SMALL {
+        for (i, key) in keys.iter().enumerate() {
+            answers[i / 64] |=
+                u64::from(contains(rule, words, rule.hash(key.as_ref()))) << (i % 64);
+        }
+        return;
+    }
     let mut hashes = [R::Hash::<'_>::default(); BATCH];
     for (keys, answer) in keys.chunks(BATCH).zip(answers) {
         for (hash, key) in hashes.iter_mut().zip(keys) {
@@ -195,6 +207,12 @@ fn insert_each<R: ProbeRule>(
     keys: &[impl AsRef<[u8]>],
     answers: &mut [u64],
 ) {
+    if R::IS_SMALL {
+        for (i, key) in keys.iter().enumerate() {
+            answers[i / 64] |= u64::from(insert(rule, words, rule.hash(key.as_ref()))) << (i % 64);
+        }
+        return;
+    }
     let mut hashes = [R::Hash::<'_>::default(); BATCH];
     for (keys, answer) in keys.chunks(BATCH).zip(answers) {
         for (hash, key) in hashes.iter_mut().zip(keys) {
@@ -224,6 +242,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::bip37::Bip37;
     use crate::mitz::{Mitz32, Mitz64};
 
     fn filters() -> Vec<FlatFilter> {
@@ -235,6 +254,10 @@ mod tests {
                     Rule::Mitz64(Mitz64::new(bits, probes).unwrap()),
                 ]
             })
+            .chain(
+                [(0, 3), (1, 0), (144, 8)]
+                    .map(|(bytes, k)| Rule::Bip37(Bip37::new(bytes, k, 1, 0))),
+            )
             .map(|rule| FlatFilter::new(rule).unwrap())
             .collect()
     }

@@ -11,6 +11,9 @@ pub(crate) trait ProbeRule {
     /// What is computed of an item once: if each probe has a hash of its own, the item itself.
     type Hash<'k>: Copy + Default;
 
+    /// Whether every filter of the rule fits into caches, so that nothing need be fetched ahead.
+    const IS_SMALL: bool = false;
+
     /// Returns the number of bits; every probe is below it, so that items have none if it is zero.
     fn bits(&self) -> u64;
 

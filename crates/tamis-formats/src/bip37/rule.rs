@@ -22,7 +22,7 @@ pub struct Bip37 {
 
 impl Bip37 {
     /// The sizes are within the limits of nodes.
-    pub(super) fn new(bytes: usize, probes: u32, tweak: u32, flags: u8) -> Self {
+    pub(crate) fn new(bytes: usize, probes: u32, tweak: u32, flags: u8) -> Self {
         debug_assert!(bytes <= MAX_BYTES && probes <= MAX_PROBES);
         Self { bits: Modulus::new(bytes as u64 * 8), probes, tweak, flags }
     }
@@ -48,6 +48,9 @@ impl Bip37 {
 impl ProbeRule for Bip37 {
     // Up to 50 hashes, of which an absent item needs one or two: each is computed when it is asked for.
     type Hash<'k> = &'k [u8];
+
+    // Hashing an item a second time to fetch its bits ahead would take twice the time.
+    const IS_SMALL: bool = true;
 
     fn bits(&self) -> u64 {
         self.bits.map_or(0, Modulus::bits)
