@@ -2,9 +2,12 @@
 
 use std::fmt;
 
-use tamis::{Answers, Filter as _, Merge as _, OutOfMemory, TryInsert as _};
+use tamis::{
+    Answers, Filter as _, Merge as _, OutOfMemory, RedisBloom, RedisCuckoo, TryInsert as _,
+};
 
 use crate::flat::FlatFilter;
+use crate::redisbloom;
 use crate::tamis_file::TamisFile;
 
 /// What a file of any format holds. The kind is matched once a batch, not once an item.
@@ -15,6 +18,10 @@ pub enum Contents {
     Tamis(TamisFile),
     /// One run of bits and a rule.
     Flat(FlatFilter),
+    /// A scaling Bloom filter of RedisBloom.
+    RedisBloom(RedisBloom),
+    /// A cuckoo filter of RedisBloom.
+    RedisCuckoo(RedisCuckoo),
 }
 
 /// All there is to tell of what a file holds.
@@ -76,6 +83,8 @@ impl Contents {
                 file.filter.contains_hashes(&hashes, answers.reset(keys.len()));
             }
             Contents::Flat(filter) => filter.contains_each(keys, answers),
+            Contents::RedisBloom(it) => it.contains_each(&redisbloom::slices(keys), answers),
+            Contents::RedisCuckoo(it) => it.contains_each(&redisbloom::slices(keys), answers),
         }
     }
 
@@ -101,6 +110,8 @@ impl Contents {
                 filter.insert_each(keys, answers);
                 Ok(())
             }
+            Contents::RedisBloom(it) => redisbloom::insert_bloom(it, keys, answers),
+            Contents::RedisCuckoo(it) => redisbloom::insert_cuckoo(it, keys, answers),
         }
     }
 
@@ -118,6 +129,10 @@ impl Contents {
                 true
             }
             (Contents::Flat(one), Contents::Flat(other)) => one.merge(other),
+            (Contents::RedisBloom(_) | Contents::RedisCuckoo(_), _) => {
+                let why = "filters of RedisBloom grow each in its own way and do not merge: insert the items of both into one";
+                return Err(ChangeError::refused(why));
+            }
             (_, _) => false,
         };
         if is_merged {
@@ -135,6 +150,8 @@ impl Contents {
     #[must_use]
     pub fn facts(&self) -> Facts {
         match self {
+            Contents::RedisBloom(filter) => redisbloom::bloom_facts(filter),
+            Contents::RedisCuckoo(filter) => redisbloom::cuckoo_facts(filter),
             Contents::Flat(filter) => Facts {
                 rule: filter.rule().to_string(),
                 bits: filter.rule().bits(),

@@ -68,6 +68,11 @@ pub enum DecodeErrorKind {
     },
     /// The bytes do not say it, and nobody has told.
     Missing(Fact),
+    /// It cannot be used; the text says why, and what to do.
+    Refused {
+        /// Why.
+        why: Box<str>,
+    },
     /// No filter of this kind has such words.
     Words {
         /// What is wrong with them.
@@ -129,6 +134,7 @@ impl fmt::Display for DecodeError {
                 write!(f, "the {field} at byte {at} is {found}, expected {expected}")
             }
             DecodeErrorKind::Missing(fact) => write!(f, "its bytes do not say its {fact}"),
+            DecodeErrorKind::Refused { why } => write!(f, "{why} (byte {at})"),
             DecodeErrorKind::Words { reason } => write!(f, "damaged: {reason} (byte {at})"),
             DecodeErrorKind::Plan(error) => write!(f, "damaged: {error} (byte {at})"),
             DecodeErrorKind::TooLarge { bytes, max_bytes } => {

@@ -4,6 +4,8 @@
 //! | --- | --- | --- |
 //! | Tamis's own | `docs/formats/tamis.md` | [`TamisFile`] |
 //! | Guava's `BloomFilter` | `docs/formats/guava.md` | [`FlatFilter`], [`guava`] |
+//! | RedisBloom's filters, from `DUMP`, snapshots and chunks | `docs/formats/redisbloom.md` | [`tamis::RedisBloom`], [`tamis::RedisCuckoo`] |
+//! | Redis' snapshots | `docs/formats/rdb.md` | [`Rdb`] |
 //! | what Redis' `DUMP` gives of RedisBloom's filters | `docs/formats/redis_payload.md` | [`RedisValue`] |
 //!
 //! Bytes may come from anyone: decoding never panics, and allocates nothing before the sizes they
@@ -21,8 +23,10 @@ mod head;
 mod metadata;
 mod mitz;
 mod modulus;
+mod rdb;
 mod reader;
 mod redis_payload;
+mod redisbloom;
 mod rule;
 mod tamis_file;
 mod told;
@@ -33,6 +37,7 @@ pub use flat::FlatFilter;
 pub use format::{Encode, FORMATS, Format, Items, Sniff};
 pub use funnel::{Charset, Funnel, ItemError};
 pub use metadata::{Metadata, MetadataError};
+pub use rdb::{Entry as RdbEntry, Rdb};
 pub use redis_payload::{PayloadError, RedisValue};
 pub use rule::Rule;
 pub use tamis_file::TamisFile;

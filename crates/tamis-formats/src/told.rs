@@ -17,6 +17,8 @@ pub enum Fact {
     Items,
     /// For which rate it was planned.
     Rate,
+    /// Under which key it is stored.
+    Key,
 }
 
 impl Fact {
@@ -28,6 +30,7 @@ impl Fact {
             Fact::Charset => "charset",
             Fact::Items => "planned items",
             Fact::Rate => "planned rate",
+            Fact::Key => "key",
         }
     }
 }
@@ -50,6 +53,11 @@ pub struct Told {
     pub items: Option<u64>,
     /// For which rate it was planned.
     pub rate: Option<f64>,
+    /// Under which key it is stored, where a file has many.
+    pub key: Option<Vec<u8>>,
+    /// Whether several filters are to be put together as one, at the rate that comes of it, where a format has a place
+    /// for just one.
+    pub union: bool,
 }
 
 impl Told {

@@ -14,7 +14,7 @@ struct Golden {
 }
 
 fn golden() -> Vec<Golden> {
-    [tamis(), guava()].into_iter().flatten().collect()
+    [tamis(), guava(), redisbloom()].into_iter().flatten().collect()
 }
 
 fn tamis() -> Vec<Golden> {
@@ -44,6 +44,20 @@ fn guava() -> Vec<Golden> {
             told: Told::default(),
         })
         .collect()
+}
+
+fn redisbloom() -> Vec<Golden> {
+    let golden = json("redisbloom/redisbloom.json");
+    let of_filter = |filter: &serde_json::Value| {
+        let key = Some(golden_data::text(&filter["name"]).into());
+        Golden {
+            format: "redisbloom",
+            name: filter["name"].to_string(),
+            bytes: golden_data::chunks_as_commands(filter),
+            told: Told { key, ..Told::default() },
+        }
+    };
+    list(&golden["filters"]).iter().map(of_filter).collect()
 }
 
 fn format(name: &str) -> &'static Format {

@@ -55,3 +55,25 @@ pub fn base64(json: &Json) -> Vec<u8> {
     }
     bytes
 }
+
+/// The chunks of a recorded filter of RedisBloom as the commands that load them.
+pub fn chunks_as_commands(filter: &Json) -> Vec<u8> {
+    let name = if filter["family"] == "BF" { "BF.LOADCHUNK" } else { "CF.LOADCHUNK" };
+    let mut commands = Vec::new();
+    for chunk in list(&filter["chunks"]) {
+        let position = chunk["iter"].to_string();
+        let words = [
+            name.as_bytes(),
+            text(&filter["name"]).as_bytes(),
+            position.as_bytes(),
+            &base64(&chunk["data"]),
+        ];
+        commands.extend(b"*4\r\n");
+        for word in words {
+            commands.extend(format!("${}\r\n", word.len()).as_bytes());
+            commands.extend(word);
+            commands.extend(b"\r\n");
+        }
+    }
+    commands
+}
