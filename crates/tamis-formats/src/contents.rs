@@ -130,7 +130,7 @@ impl Contents {
             }
             (Contents::Flat(one), Contents::Flat(other)) => one.merge(other),
             (Contents::RedisBloom(_) | Contents::RedisCuckoo(_), _) => {
-                let why = "filters of RedisBloom grow each in its own way and do not merge: insert the items of both into one";
+                let why = "filters that grow do so each in its own way and do not merge: insert the items of both into one";
                 return Err(ChangeError::refused(why));
             }
             (_, _) => false,
@@ -152,15 +152,19 @@ impl Contents {
         match self {
             Contents::RedisBloom(filter) => redisbloom::bloom_facts(filter),
             Contents::RedisCuckoo(filter) => redisbloom::cuckoo_facts(filter),
-            Contents::Flat(filter) => Facts {
-                rule: filter.rule().to_string(),
-                bits: filter.rule().bits(),
-                probes: Some(filter.rule().probes()),
-                fill: filter.fill(),
-                items: filter.estimate_items(),
-                rate: filter.estimate_rate(),
-                ..Facts::default()
-            },
+            Contents::Flat(filter) => {
+                let mut facts = Facts {
+                    rule: filter.rule().to_string(),
+                    bits: filter.rule().bits(),
+                    probes: Some(filter.rule().probes()),
+                    fill: filter.fill(),
+                    items: filter.estimate_items(),
+                    rate: filter.estimate_rate(),
+                    ..Facts::default()
+                };
+                filter.rule().tell(&mut facts);
+                facts
+            }
             Contents::Tamis(file) => Facts {
                 rule: file.filter.layout().to_string(),
                 bits: file.filter.plan().bits(),

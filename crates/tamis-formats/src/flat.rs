@@ -86,6 +86,11 @@ impl FlatFilter {
 
     /// Inserts an item; true if a bit changed, so that it is certainly new.
     pub fn insert(&mut self, key: &[u8]) -> bool {
+        self.insert_counted(key) > 0
+    }
+
+    /// Inserts an item; returns how many bits changed.
+    pub(crate) fn insert_counted(&mut self, key: &[u8]) -> u32 {
         let words = self.bits.words_mut();
         with_rule!(&self.rule, rule => insert(rule, words, rule.hash(key)))
     }
@@ -94,6 +99,11 @@ impl FlatFilter {
     pub fn insert_each<K: AsRef<[u8]>>(&mut self, keys: &[K], answers: &mut Answers) {
         let (words, answers) = (self.bits.words_mut(), answers.reset(keys.len()));
         with_rule!(&self.rule, rule => insert_each(rule, words, keys, answers));
+    }
+
+    /// Removes all items.
+    pub(crate) fn clear(&mut self) {
+        self.bits.words_mut().fill(0);
     }
 
     /// Takes in all items of a filter of the same rule; false, and nothing is changed, if it is of another.
@@ -139,14 +149,14 @@ fn is_set(words: &[u64], bit: u64) -> bool {
 }
 
 #[inline(always)]
-fn insert<R: ProbeRule>(rule: &R, words: &mut [u64], hash: R::Hash) -> bool {
-    let mut is_new = false;
+fn insert<R: ProbeRule>(rule: &R, words: &mut [u64], hash: R::Hash) -> u32 {
+    let mut changed = 0;
     for bit in rule.each_probe(hash) {
         let word = &mut words[(bit / 64) as usize];
-        is_new |= *word >> (bit % 64) & 1 == 0;
+        changed += u32::from(*word >> (bit % 64) & 1 == 0);
         *word |= 1 << (bit % 64);
     }
-    is_new
+    changed
 }
 
 /// How many items are asked for together.
@@ -205,7 +215,7 @@ fn insert_each<R: ProbeRule>(
         }
         *answer = 0;
         for (i, &hash) in hashes[..keys.len()].iter().enumerate() {
-            *answer |= u64::from(insert(rule, words, hash)) << i;
+            *answer |= u64::from(insert(rule, words, hash) > 0) << i;
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Guava's `BloomFilter`, as its `writeTo` writes it. Drawn in `docs/formats/guava.md`.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
@@ -153,6 +154,16 @@ pub fn create(
     strategy: Strategy,
     probes: Probes,
 ) -> Result<FlatFilter, CreateError> {
+    FlatFilter::new(plan(items, rate, strategy, probes)?).map_err(CreateError::Memory)
+}
+
+/// Plans a filter, without its memory.
+pub(crate) fn plan(
+    items: u64,
+    rate: f64,
+    strategy: Strategy,
+    probes: Probes,
+) -> Result<Rule, CreateError> {
     if !(rate > 0.0 && rate < 1.0) {
         return Err(CreateError::Rate { rate });
     }
@@ -162,8 +173,7 @@ pub fn create(
         return Err(CreateError::TooLarge { bits });
     }
     let probes = u8::try_from(probes).map_err(|_| CreateError::Probes { probes })?;
-    let rule = rule(strategy, words * 64, probes).ok_or(CreateError::NoBits)?;
-    FlatFilter::new(rule).map_err(CreateError::Memory)
+    rule(strategy, words * 64, probes).ok_or(CreateError::NoBits)
 }
 
 fn rule(strategy: Strategy, bits: u64, probes: u8) -> Option<Rule> {
@@ -258,8 +268,13 @@ fn sniff(bytes: &[u8]) -> Sniff {
 
 fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
     let no_place = |why: String| Err(EncodeError::NoPlace(why.into()));
-    let Contents::Flat(filter) = contents else {
-        return no_place("Guava has no place for such a filter: build one from the items".into());
+    let filter = match contents {
+        Contents::Flat(filter) => Cow::Borrowed(filter),
+        _ => {
+            return no_place(
+                "Guava has no place for such a filter: build one from the items".into(),
+            );
+        }
     };
     let strategy = match filter.rule() {
         Rule::Mitz32(_) => Strategy::Mitz32,

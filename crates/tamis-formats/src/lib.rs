@@ -5,6 +5,7 @@
 //! | Tamis's own | `docs/formats/tamis.md` | [`TamisFile`] |
 //! | Guava's `BloomFilter` | `docs/formats/guava.md` | [`FlatFilter`], [`guava`] |
 //! | RedisBloom's filters, from `DUMP`, snapshots and chunks | `docs/formats/redisbloom.md` | [`tamis::RedisBloom`], [`tamis::RedisCuckoo`] |
+//! | `BloomFilterHelper` over a bitmap of Redis | `docs/formats/redis-bitmap.md` | [`FlatFilter`], [`redis_bitmap`] |
 //! | Redis' snapshots | `docs/formats/rdb.md` | [`Rdb`] |
 //! | what Redis' `DUMP` gives of RedisBloom's filters | `docs/formats/redis_payload.md` | [`RedisValue`] |
 //!
@@ -25,7 +26,9 @@ mod mitz;
 mod modulus;
 mod rdb;
 mod reader;
+pub mod redis_bitmap;
 mod redis_payload;
+mod redis_string;
 mod redisbloom;
 mod rule;
 mod tamis_file;

@@ -6,7 +6,6 @@
 //!
 //! Values of other types are passed over. Drawn in `docs/formats/rdb.md`.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 
@@ -305,8 +304,13 @@ impl Entry<'_> {
         Ok(pairs.iter().map(|[field, value]| (field.clone(), value.clone())).collect())
     }
 
+    /// Returns the offset of the value.
+    pub(crate) fn at(&self) -> u64 {
+        self.at
+    }
+
     /// Checks that the same key was not found in another database.
-    fn only(&self, earlier: Option<&Self>) -> Result<(), DecodeError> {
+    pub(crate) fn only(&self, earlier: Option<&Self>) -> Result<(), DecodeError> {
         let Some(earlier) = earlier else { return Ok(()) };
         let (one, other) = (earlier.database, self.database);
         Err(self.refused(format!(
@@ -356,10 +360,10 @@ impl<'a> Walk<'a> {
                     ));
                 }
                 opcode::SELECT_DATABASE => {
-                    self.database = self.expect("database", Reader::length)?
+                    self.database = self.expect("database", Reader::length)?;
                 }
                 opcode::RESIZE_DATABASE => {
-                    self.skip("sizes of a database", |from| skip_lengths(from, 2))?
+                    self.skip("sizes of a database", |from| skip_lengths(from, 2))?;
                 }
                 opcode::SLOT_INFO => self.skip("sizes of a slot", |from| skip_lengths(from, 3))?,
                 opcode::AUX => self.skip("auxiliary field", |from| skip_strings(from, 2))?,
@@ -368,7 +372,7 @@ impl<'a> Walk<'a> {
                 opcode::FREQUENCY => self.skip("frequency", |from| from.take(1).map(drop))?,
                 opcode::EXPIRES_SECONDS => self.skip("expiry", |from| from.take(4).map(drop))?,
                 opcode::EXPIRES_MILLISECONDS => {
-                    self.skip("expiry", |from| from.take(8).map(drop))?
+                    self.skip("expiry", |from| from.take(8).map(drop))?;
                 }
                 opcode::MODULE_AUX => self.skip("module's data", |from| {
                     from.length()?;
@@ -438,9 +442,7 @@ fn skip_of(kind: u8) -> Option<Skip> {
         | kind::HASH_LISTPACK
         | kind::SORTED_SET_LISTPACK
         | kind::SET_LISTPACK => |from| from.skip_bytes(),
-        kind::LIST | kind::SET | kind::LIST_QUICKLIST => {
-            |from| skip_each(from, |from| from.skip_bytes())
-        }
+        kind::LIST | kind::SET | kind::LIST_QUICKLIST => |from| skip_each(from, Reader::skip_bytes),
         kind::HASH => |from| skip_each(from, |from| skip_strings(from, 2)),
         kind::SORTED_SET => {
             |from| skip_each(from, |from| skip_strings(from, 1).and_then(|()| skip_score(from)))
@@ -472,7 +474,10 @@ fn skip_of(kind: u8) -> Option<Skip> {
 }
 
 /// Passes over parts, whose number comes first.
-fn skip_each(from: &mut Reader<'_>, skip: Skip) -> Option<()> {
+fn skip_each<'a>(
+    from: &mut Reader<'a>,
+    skip: impl Fn(&mut Reader<'a>) -> Option<()>,
+) -> Option<()> {
     (0..from.length()?).try_for_each(|_| skip(from))
 }
 
@@ -513,16 +518,16 @@ fn skip_stream(from: &mut Reader<'_>, version: u8) -> Option<()> {
 }
 
 /// What is written under a key.
-pub(crate) enum Written<'a> {
+pub(crate) enum Written {
     /// A string.
-    String(Cow<'a, [u8]>),
+    String(Vec<u8>),
     /// A hash.
     Hash(Vec<(&'static str, String)>),
 }
 
 /// Writes a snapshot of database 0, which every Redis since 5 loads.
-pub(crate) fn write<'a>(
-    values: impl IntoIterator<Item = (Vec<u8>, Written<'a>)>,
+pub(crate) fn write(
+    values: impl IntoIterator<Item = (Vec<u8>, Written)>,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     let mut to = Writer::default();

@@ -29,17 +29,21 @@ pub(crate) const FORMAT: Format = Format {
 
 fn sniff(bytes: &[u8]) -> Sniff {
     if Rdb::has_magic(bytes) {
-        return Rdb::sniff(bytes, |entry| entry.is_filter());
+        return Rdb::sniff(bytes, is_filter);
     }
     let is_payload =
         bytes.split_first().is_some_and(|(&kind, value)| RedisValue::is_filter(kind, value));
     if is_payload || commands::is_one(bytes) { Sniff::Yes } else { Sniff::No }
 }
 
+fn is_filter(entry: &Entry<'_>) -> bool {
+    entry.is_filter()
+}
+
 fn decode(bytes: &[u8], told: &Told) -> Result<Contents, DecodeError> {
     if Rdb::has_magic(bytes) {
         let rdb = Rdb::new(bytes)?;
-        let entry = rdb.find_told(told, "a filter of RedisBloom", Entry::is_filter)?;
+        let entry = rdb.find_told(told, "a filter of RedisBloom", is_filter)?;
         return of_value(entry.value()?, |why| entry.refused(format!("is {why}")));
     }
     if bytes.first() == Some(&b'*') {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::contents::Facts;
 use crate::mitz::{Mitz32, Mitz64};
 
 /// A rule from bytes to bit numbers. Pure, without storage.
@@ -31,6 +32,9 @@ pub(crate) trait ProbeRule {
         let (m, k) = (self.bits() as f64, f64::from(self.probes()));
         -(-fill(words, self.bits())).ln_1p() * m / k
     }
+
+    /// Adds what else there is to tell, and to warn of.
+    fn tell(&self, _facts: &mut Facts) {}
 }
 
 /// Returns the share of bits that are set.
@@ -47,7 +51,6 @@ pub(crate) fn fill(words: &[u64], bits: u64) -> f64 {
 pub enum Rule {
     /// Guava before 17, `BloomFilterHelper`.
     Mitz32(Mitz32),
-    /// Guava since 17, `RedisBitmaps`.
     Mitz64(Mitz64),
 }
 
@@ -73,6 +76,10 @@ impl Rule {
     #[must_use]
     pub fn probes(&self) -> u32 {
         with_rule!(self, rule => rule.probes())
+    }
+
+    pub(crate) fn tell(&self, facts: &mut Facts) {
+        with_rule!(self, rule => rule.tell(facts));
     }
 }
 

@@ -14,7 +14,7 @@ struct Golden {
 }
 
 fn golden() -> Vec<Golden> {
-    [tamis(), guava(), redisbloom()].into_iter().flatten().collect()
+    [tamis(), guava(), redisbloom(), redis_bitmap()].into_iter().flatten().collect()
 }
 
 fn tamis() -> Vec<Golden> {
@@ -58,6 +58,18 @@ fn redisbloom() -> Vec<Golden> {
         }
     };
     list(&golden["filters"]).iter().map(of_filter).collect()
+}
+
+fn redis_bitmap() -> Vec<Golden> {
+    let golden = &json("seeds_java/redis_helper.json")["bloom_filter_helper_000_003"];
+    let article = &golden["article_test_main"];
+    vec![bitmap("redis-bitmap", "article", &article["redis_string_hex"], 1000, 0.1)]
+}
+
+/// A string of Redis, and what its filter was planned for.
+fn bitmap(format: &'static str, name: &str, hex: &serde_json::Value, n: u64, fpp: f64) -> Golden {
+    let told = Told { items: Some(n), rate: Some(fpp), ..Told::default() };
+    Golden { format, name: name.into(), bytes: golden_data::hex(hex), told }
 }
 
 fn format(name: &str) -> &'static Format {

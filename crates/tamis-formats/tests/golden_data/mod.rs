@@ -77,3 +77,18 @@ pub fn chunks_as_commands(filter: &Json) -> Vec<u8> {
     }
     commands
 }
+
+/// A snapshot of Redis with strings: database, key and value of each.
+pub fn snapshot(strings: &[(u8, &[u8], &[u8])]) -> Vec<u8> {
+    let mut bytes = b"REDIS0010\xfa\x01a\x01b".to_vec();
+    for (database, key, value) in strings {
+        bytes.extend([0xfe, *database, 0, key.len() as u8]);
+        bytes.extend(*key);
+        bytes.push(0x80);
+        bytes.extend((value.len() as u32).to_be_bytes());
+        bytes.extend(*value);
+    }
+    bytes.push(0xff);
+    bytes.extend([0; 8]);
+    bytes
+}
