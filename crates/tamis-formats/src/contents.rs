@@ -7,6 +7,7 @@ use tamis::{
 };
 
 use crate::flat::FlatFilter;
+use crate::redis_bitmaps::RedisBitmaps;
 use crate::redisbloom;
 use crate::tamis_file::TamisFile;
 
@@ -18,6 +19,8 @@ pub enum Contents {
     Tamis(TamisFile),
     /// One run of bits and a rule.
     Flat(FlatFilter),
+    /// Bitmaps of `RedisBitmaps`.
+    RedisBitmaps(RedisBitmaps),
     /// A scaling Bloom filter of RedisBloom.
     RedisBloom(RedisBloom),
     /// A cuckoo filter of RedisBloom.
@@ -83,6 +86,7 @@ impl Contents {
                 file.filter.contains_hashes(&hashes, answers.reset(keys.len()));
             }
             Contents::Flat(filter) => filter.contains_each(keys, answers),
+            Contents::RedisBitmaps(it) => it.contains_each(keys, answers),
             Contents::RedisBloom(it) => it.contains_each(&redisbloom::slices(keys), answers),
             Contents::RedisCuckoo(it) => it.contains_each(&redisbloom::slices(keys), answers),
         }
@@ -110,6 +114,7 @@ impl Contents {
                 filter.insert_each(keys, answers);
                 Ok(())
             }
+            Contents::RedisBitmaps(it) => it.insert_each(keys, answers),
             Contents::RedisBloom(it) => redisbloom::insert_bloom(it, keys, answers),
             Contents::RedisCuckoo(it) => redisbloom::insert_cuckoo(it, keys, answers),
         }
@@ -129,7 +134,7 @@ impl Contents {
                 true
             }
             (Contents::Flat(one), Contents::Flat(other)) => one.merge(other),
-            (Contents::RedisBloom(_) | Contents::RedisCuckoo(_), _) => {
+            (Contents::RedisBitmaps(_) | Contents::RedisBloom(_) | Contents::RedisCuckoo(_), _) => {
                 let why = "filters that grow do so each in its own way and do not merge: insert the items of both into one";
                 return Err(ChangeError::refused(why));
             }
@@ -150,6 +155,7 @@ impl Contents {
     #[must_use]
     pub fn facts(&self) -> Facts {
         match self {
+            Contents::RedisBitmaps(filter) => filter.facts(),
             Contents::RedisBloom(filter) => redisbloom::bloom_facts(filter),
             Contents::RedisCuckoo(filter) => redisbloom::cuckoo_facts(filter),
             Contents::Flat(filter) => {

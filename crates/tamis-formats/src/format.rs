@@ -6,7 +6,7 @@ use crate::contents::Contents;
 use crate::error::{DecodeError, EncodeError};
 use crate::funnel::Funnel;
 use crate::told::Told;
-use crate::{guava, redis_bitmap, redisbloom, tamis_file};
+use crate::{guava, redis_bitmap, redis_bitmaps, redisbloom, tamis_file};
 
 /// A way to write filters as bytes: a row of [`FORMATS`].
 #[derive(Debug)]
@@ -84,5 +84,10 @@ impl Format {
 }
 
 /// Every format, the project's own first.
-pub static FORMATS: &[Format] =
-    &[tamis_file::FORMAT, guava::FORMAT, redisbloom::FORMAT, redis_bitmap::FORMAT];
+pub static FORMATS: &[Format] = &[
+    tamis_file::FORMAT,
+    guava::FORMAT,
+    redisbloom::FORMAT,
+    redis_bitmap::FORMAT,
+    redis_bitmaps::FORMAT,
+];

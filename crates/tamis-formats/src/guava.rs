@@ -266,10 +266,11 @@ fn sniff(bytes: &[u8]) -> Sniff {
     if is_whole { Sniff::Maybe } else { Sniff::No }
 }
 
-fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
     let no_place = |why: String| Err(EncodeError::NoPlace(why.into()));
     let filter = match contents {
         Contents::Flat(filter) => Cow::Borrowed(filter),
+        Contents::RedisBitmaps(bitmaps) => bitmaps.to_one(told.union)?,
         _ => {
             return no_place(
                 "Guava has no place for such a filter: build one from the items".into(),

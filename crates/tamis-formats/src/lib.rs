@@ -6,6 +6,7 @@
 //! | Guava's `BloomFilter` | `docs/formats/guava.md` | [`FlatFilter`], [`guava`] |
 //! | RedisBloom's filters, from `DUMP`, snapshots and chunks | `docs/formats/redisbloom.md` | [`tamis::RedisBloom`], [`tamis::RedisCuckoo`] |
 //! | `BloomFilterHelper` over a bitmap of Redis | `docs/formats/redis-bitmap.md` | [`FlatFilter`], [`redis_bitmap`] |
+//! | `RedisBitmaps`, bitmaps of Redis that grow in number | `docs/formats/redis-bitmaps.md` | [`RedisBitmaps`] |
 //! | Redis' snapshots | `docs/formats/rdb.md` | [`Rdb`] |
 //! | what Redis' `DUMP` gives of RedisBloom's filters | `docs/formats/redis_payload.md` | [`RedisValue`] |
 //!
@@ -27,6 +28,7 @@ mod modulus;
 mod rdb;
 mod reader;
 pub mod redis_bitmap;
+mod redis_bitmaps;
 mod redis_payload;
 mod redis_string;
 mod redisbloom;
@@ -41,6 +43,7 @@ pub use format::{Encode, FORMATS, Format, Items, Sniff};
 pub use funnel::{Charset, Funnel, ItemError};
 pub use metadata::{Metadata, MetadataError};
 pub use rdb::{Entry as RdbEntry, Rdb};
+pub use redis_bitmaps::RedisBitmaps;
 pub use redis_payload::{PayloadError, RedisValue};
 pub use rule::Rule;
 pub use tamis_file::TamisFile;

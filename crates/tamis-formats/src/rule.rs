@@ -51,6 +51,7 @@ pub(crate) fn fill(words: &[u64], bits: u64) -> f64 {
 pub enum Rule {
     /// Guava before 17, `BloomFilterHelper`.
     Mitz32(Mitz32),
+    /// Guava since 17, `RedisBitmaps`.
     Mitz64(Mitz64),
 }
 

@@ -14,7 +14,10 @@ struct Golden {
 }
 
 fn golden() -> Vec<Golden> {
-    [tamis(), guava(), redisbloom(), redis_bitmap()].into_iter().flatten().collect()
+    [tamis(), guava(), redisbloom(), redis_bitmap(), redis_bitmaps()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn tamis() -> Vec<Golden> {
@@ -64,6 +67,18 @@ fn redis_bitmap() -> Vec<Golden> {
     let golden = &json("seeds_java/redis_helper.json")["bloom_filter_helper_000_003"];
     let article = &golden["article_test_main"];
     vec![bitmap("redis-bitmap", "article", &article["redis_string_hex"], 1000, 0.1)]
+}
+
+fn redis_bitmaps() -> Vec<Golden> {
+    let golden = json("seeds_java/redis_bitmaps.json");
+    let small = list(&golden["redis_bitmaps_002"]).iter().flat_map(|case| {
+        let (n, fpp) = (golden_data::number(&case["n"]) as u64, golden_data::real(&case["fpp"]));
+        let keys = list(&case["keys"]).iter().filter(|key| key.get("hex").is_some());
+        keys.map(move |key| {
+            bitmap("redis-bitmaps", golden_data::text(&key["key"]), &key["hex"], n, fpp)
+        })
+    });
+    small.collect()
 }
 
 /// A string of Redis, and what its filter was planned for.
