@@ -6,7 +6,7 @@ use crate::contents::Contents;
 use crate::error::{DecodeError, EncodeError};
 use crate::funnel::Funnel;
 use crate::told::Told;
-use crate::{guava, redis_bitmap, redis_bitmaps, redisbloom, tamis_file};
+use crate::{guava, redis_bitmap, redis_bitmaps, redisbloom, redisson, tamis_file};
 
 /// A way to write filters as bytes: a row of [`FORMATS`].
 #[derive(Debug)]
@@ -90,4 +90,5 @@ pub static FORMATS: &[Format] = &[
     redisbloom::FORMAT,
     redis_bitmap::FORMAT,
     redis_bitmaps::FORMAT,
+    redisson::FORMAT,
 ];

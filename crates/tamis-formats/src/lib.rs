@@ -7,6 +7,7 @@
 //! | RedisBloom's filters, from `DUMP`, snapshots and chunks | `docs/formats/redisbloom.md` | [`tamis::RedisBloom`], [`tamis::RedisCuckoo`] |
 //! | `BloomFilterHelper` over a bitmap of Redis | `docs/formats/redis-bitmap.md` | [`FlatFilter`], [`redis_bitmap`] |
 //! | `RedisBitmaps`, bitmaps of Redis that grow in number | `docs/formats/redis-bitmaps.md` | [`RedisBitmaps`] |
+//! | Redisson's `RBloomFilter` | `docs/formats/redisson.md` | [`FlatFilter`], [`redisson`] |
 //! | Redis' snapshots | `docs/formats/rdb.md` | [`Rdb`] |
 //! | what Redis' `DUMP` gives of RedisBloom's filters | `docs/formats/redis_payload.md` | [`RedisValue`] |
 //!
@@ -32,6 +33,7 @@ mod redis_bitmaps;
 mod redis_payload;
 mod redis_string;
 mod redisbloom;
+pub mod redisson;
 mod rule;
 mod tamis_file;
 mod told;

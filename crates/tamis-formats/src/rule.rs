@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::contents::Facts;
 use crate::mitz::{Mitz32, Mitz64};
+use crate::redisson::Redisson;
 
 /// A rule from bytes to bit numbers. Pure, without storage.
 pub(crate) trait ProbeRule {
@@ -53,6 +54,8 @@ pub enum Rule {
     Mitz32(Mitz32),
     /// Guava since 17, `RedisBitmaps`.
     Mitz64(Mitz64),
+    /// Redisson.
+    Redisson(Redisson),
 }
 
 /// Runs an expression on whichever rule it is.
@@ -61,6 +64,7 @@ macro_rules! with_rule {
         match $rule {
             $crate::rule::Rule::Mitz32($concrete) => $body,
             $crate::rule::Rule::Mitz64($concrete) => $body,
+            $crate::rule::Rule::Redisson($concrete) => $body,
         }
     };
 }

@@ -14,7 +14,7 @@ struct Golden {
 }
 
 fn golden() -> Vec<Golden> {
-    [tamis(), guava(), redisbloom(), redis_bitmap(), redis_bitmaps()]
+    [tamis(), guava(), redisbloom(), redis_bitmap(), redis_bitmaps(), redisson()]
         .into_iter()
         .flatten()
         .collect()
@@ -79,6 +79,18 @@ fn redis_bitmaps() -> Vec<Golden> {
         })
     });
     small.collect()
+}
+
+fn redisson() -> Vec<Golden> {
+    let golden = json("redisson/filters.json");
+    let small = list(&golden["filters"]).iter().filter(|it| it.get("redis_string_hex").is_some());
+    small
+        .map(|it| {
+            let n = golden_data::number(&it["expected_insertions"]) as u64;
+            let fpp = golden_data::real(&it["false_probability"]);
+            bitmap("redisson", &n.to_string(), &it["redis_string_hex"], n, fpp)
+        })
+        .collect()
 }
 
 /// A string of Redis, and what its filter was planned for.
