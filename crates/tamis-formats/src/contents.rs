@@ -5,6 +5,7 @@ use std::fmt;
 use tamis::{Answers, Filter as _, Merge as _, OutOfMemory, TryInsert as _};
 
 use crate::flat::FlatFilter;
+use crate::integers::IntegerBitmap;
 use crate::tamis_file::TamisFile;
 
 /// What a file of any format holds. The kind is matched once a batch, not once an item.
@@ -15,6 +16,8 @@ pub enum Contents {
     Tamis(TamisFile),
     /// One run of bits and a rule.
     Flat(FlatFilter),
+    /// An exact set of integers, a bit each.
+    Integers(IntegerBitmap),
 }
 
 /// All there is to tell of what a file holds.
@@ -76,6 +79,7 @@ impl Contents {
                 file.filter.contains_hashes(&hashes, answers.reset(keys.len()));
             }
             Contents::Flat(filter) => filter.contains_each(keys, answers),
+            Contents::Integers(set) => set.contains_each(keys, answers),
         }
     }
 
@@ -101,6 +105,7 @@ impl Contents {
                 filter.insert_each(keys, answers);
                 Ok(())
             }
+            Contents::Integers(set) => set.insert_each(keys, answers),
         }
     }
 
@@ -118,6 +123,9 @@ impl Contents {
                 true
             }
             (Contents::Flat(one), Contents::Flat(other)) => one.merge(other),
+            (Contents::Integers(one), Contents::Integers(other)) => {
+                one.merge(other).map(|()| true)?
+            }
             (_, _) => false,
         };
         if is_merged {
@@ -144,6 +152,7 @@ impl Contents {
                 rate: filter.estimate_rate(),
                 ..Facts::default()
             },
+            Contents::Integers(set) => set.facts(),
             Contents::Tamis(file) => Facts {
                 rule: file.filter.layout().to_string(),
                 bits: file.filter.plan().bits(),

@@ -37,6 +37,8 @@ pub enum Funnel {
     Int,
     /// A decimal number in 64 bits, little-endian. Guava: `Funnels.longFunnel()`.
     Long,
+    /// A decimal number from 0 on in 64 bits, little-endian: sets of integers.
+    Unsigned,
 }
 
 /// How text becomes bytes. What a charset does not have becomes `?`, as in Java.
@@ -109,6 +111,7 @@ impl Funnel {
             Funnel::Chars => Charset::Utf16Le.encode(text(item)?, scratch),
             Funnel::Int => scratch.extend(number::<i32>(item, 32)?.to_le_bytes()),
             Funnel::Long => scratch.extend(number::<i64>(item, 64)?.to_le_bytes()),
+            Funnel::Unsigned => scratch.extend(number::<u64>(item, 64)?.to_le_bytes()),
         }
         Ok(scratch)
     }
@@ -253,6 +256,8 @@ mod tests {
     fn numbers_are_little_endian_and_in_range() {
         assert_eq!(key(Funnel::Int, "-1"), Ok(vec![255; 4]));
         assert_eq!(key(Funnel::Long, "258"), Ok(vec![2, 1, 0, 0, 0, 0, 0, 0]));
+        assert_eq!(key(Funnel::Unsigned, "18446744073709551615"), Ok(vec![255; 8]));
+        assert_eq!(key(Funnel::Unsigned, "-1"), Err(ItemError::NotInteger { bits: 64 }));
         for item in ["2147483648", "", "1 ", "0x1", "1.0", "a"] {
             assert_eq!(key(Funnel::Int, item), Err(ItemError::NotInteger { bits: 32 }), "{item}");
         }

@@ -4,6 +4,8 @@
 //! | --- | --- | --- |
 //! | Tamis's own | `docs/formats/tamis.md` | [`TamisFile`] |
 //! | Guava's `BloomFilter` | `docs/formats/guava.md` | [`FlatFilter`], [`guava`] |
+//! | a `byte[]` of Java as a set of integers | `docs/formats/java-bitmap.md` | [`IntegerBitmap`], [`java_bitmap`] |
+//! | a string of Redis as a set of integers | `docs/formats/redis-bits.md` | [`IntegerBitmap`], [`redis_bits`] |
 //! | what Redis' `DUMP` gives of RedisBloom's filters | `docs/formats/redis_payload.md` | [`RedisValue`] |
 //!
 //! Bytes may come from anyone: decoding never panics, and allocates nothing before the sizes they
@@ -18,10 +20,13 @@ mod funnel;
 pub mod guava;
 mod hash;
 mod head;
+mod integers;
+pub mod java_bitmap;
 mod metadata;
 mod mitz;
 mod modulus;
 mod reader;
+pub mod redis_bits;
 mod redis_payload;
 mod rule;
 mod tamis_file;
@@ -32,6 +37,7 @@ pub use error::{DecodeError, DecodeErrorKind, EncodeError, ReadError};
 pub use flat::FlatFilter;
 pub use format::{Encode, FORMATS, Format, Items, Sniff};
 pub use funnel::{Charset, Funnel, ItemError};
+pub use integers::IntegerBitmap;
 pub use metadata::{Metadata, MetadataError};
 pub use redis_payload::{PayloadError, RedisValue};
 pub use rule::Rule;

@@ -2,8 +2,8 @@
 
 mod golden_data;
 
-use golden_data::{base64, json, list};
-use tamis_formats::{Contents, DecodeErrorKind, EncodeError, FORMATS, Format, Told};
+use golden_data::{base64, hex, json, list};
+use tamis_formats::{Contents, DecodeErrorKind, EncodeError, FORMATS, Format, Funnel, Items, Told};
 
 /// A whole file, and what must be told of it.
 struct Golden {
@@ -14,7 +14,7 @@ struct Golden {
 }
 
 fn golden() -> Vec<Golden> {
-    [tamis(), guava()].into_iter().flatten().collect()
+    [tamis(), guava(), bitmaps()].into_iter().flatten().collect()
 }
 
 fn tamis() -> Vec<Golden> {
@@ -42,6 +42,25 @@ fn guava() -> Vec<Golden> {
             name: filter["id"].to_string(),
             bytes: base64(&filter["write_to_base64"]),
             told: Told::default(),
+        })
+        .collect()
+}
+
+fn bitmaps() -> Vec<Golden> {
+    let golden = json("seeds_java/bitmap.json");
+    let steps = list(&golden["bitmap_000"]["trace"]).iter().enumerate();
+    let file = |format, i, bytes| Golden {
+        format,
+        name: format!("step {i}"),
+        bytes,
+        told: Told::default(),
+    };
+    steps
+        .flat_map(|(i, step)| {
+            let bytes = hex(&step["bytes_after"]);
+            // Redis turns the bits of each byte around.
+            let redis = bytes.iter().map(|byte| byte.reverse_bits()).collect();
+            [file("java-bitmap", i, bytes), file("redis-bits", i, redis)]
         })
         .collect()
 }
@@ -140,9 +159,15 @@ fn a_format_without_a_place_says_so() {
 #[test]
 fn every_created_filter_keeps_its_items_and_comes_back() {
     let told = Told { items: Some(1000), rate: Some(0.01), ..Told::default() };
-    let keys: Vec<_> = (0..1000_u32).map(|i| format!("item {i}")).collect();
     for format in FORMATS {
         let Some(create) = format.create else { continue };
+        // Numbers are items of every funnel.
+        let funnel = match format.items {
+            Items::Are(funnel) => funnel,
+            Items::Asked => Funnel::Bytes,
+        };
+        let key = |i| funnel.key(format!("{i:04}").as_bytes(), &mut Vec::new()).unwrap().to_vec();
+        let keys: Vec<Vec<u8>> = (0..1000).map(key).collect();
         let mut contents = create(&told).unwrap_or_else(|error| panic!("{}: {error}", format.name));
         let mut answers = tamis::Answers::new();
         contents.insert_each(&keys, &mut answers).unwrap();
