@@ -6,6 +6,7 @@ use tamis::{Answers, Filter as _, Merge as _, OutOfMemory, TryInsert as _};
 
 use crate::flat::FlatFilter;
 use crate::integers::IntegerBitmap;
+use crate::my_bloom_filter::MyBloomFilter;
 use crate::tamis_file::TamisFile;
 
 /// What a file of any format holds. The kind is matched once a batch, not once an item.
@@ -18,6 +19,8 @@ pub enum Contents {
     Flat(FlatFilter),
     /// An exact set of integers, a bit each.
     Integers(IntegerBitmap),
+    /// `MyBloomFilter` of Java articles.
+    MyBloomFilter(MyBloomFilter),
 }
 
 /// All there is to tell of what a file holds.
@@ -80,6 +83,7 @@ impl Contents {
             }
             Contents::Flat(filter) => filter.contains_each(keys, answers),
             Contents::Integers(set) => set.contains_each(keys, answers),
+            Contents::MyBloomFilter(filter) => filter.contains_each(keys, answers),
         }
     }
 
@@ -106,6 +110,7 @@ impl Contents {
                 Ok(())
             }
             Contents::Integers(set) => set.insert_each(keys, answers),
+            Contents::MyBloomFilter(filter) => filter.insert_each(keys, answers),
         }
     }
 
@@ -153,6 +158,7 @@ impl Contents {
                 ..Facts::default()
             },
             Contents::Integers(set) => set.facts(),
+            Contents::MyBloomFilter(filter) => filter.facts(),
             Contents::Tamis(file) => Facts {
                 rule: file.filter.layout().to_string(),
                 bits: file.filter.plan().bits(),

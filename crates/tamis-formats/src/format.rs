@@ -6,7 +6,7 @@ use crate::contents::Contents;
 use crate::error::{DecodeError, EncodeError};
 use crate::funnel::Funnel;
 use crate::told::Told;
-use crate::{guava, java_bitmap, redis_bits, tamis_file};
+use crate::{guava, java_bitmap, my_bloom_filter, redis_bits, tamis_file};
 
 /// A way to write filters as bytes: a row of [`FORMATS`].
 #[derive(Debug)]
@@ -84,5 +84,10 @@ impl Format {
 }
 
 /// Every format, the project's own first.
-pub static FORMATS: &[Format] =
-    &[tamis_file::FORMAT, guava::FORMAT, java_bitmap::FORMAT, redis_bits::FORMAT];
+pub static FORMATS: &[Format] = &[
+    tamis_file::FORMAT,
+    guava::FORMAT,
+    java_bitmap::FORMAT,
+    redis_bits::FORMAT,
+    my_bloom_filter::FORMAT,
+];

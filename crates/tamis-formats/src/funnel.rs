@@ -8,6 +8,8 @@ use std::str::FromStr;
 
 use encoding_rs::{EncoderResult, Encoding, GB18030, GBK};
 
+use crate::java_type::JavaType;
+
 /// What an item is to the system that made a filter.
 ///
 /// # Examples
@@ -37,6 +39,8 @@ pub enum Funnel {
     Int,
     /// A decimal number in 64 bits, little-endian. Guava: `Funnels.longFunnel()`.
     Long,
+    /// `hashCode()` of a Java object in 32 bits, little-endian.
+    HashCode(JavaType),
     /// A decimal number from 0 on in 64 bits, little-endian: sets of integers.
     Unsigned,
 }
@@ -74,6 +78,8 @@ pub enum ItemError {
     NotText,
     /// It is not an even number of hexadecimal digits.
     NotHex,
+    /// It is no value of a type of Java.
+    NotOf(JavaType),
 }
 
 impl fmt::Display for ItemError {
@@ -81,6 +87,7 @@ impl fmt::Display for ItemError {
         match self {
             ItemError::NotInteger { bits } => write!(f, "not a decimal number of {bits} bits"),
             ItemError::NotText => f.write_str("not UTF-8 text"),
+            ItemError::NotOf(java) => write!(f, "no value of Java's {java}"),
             ItemError::NotHex => f.write_str("not an even number of hexadecimal digits"),
         }
     }
@@ -111,6 +118,10 @@ impl Funnel {
             Funnel::Chars => Charset::Utf16Le.encode(text(item)?, scratch),
             Funnel::Int => scratch.extend(number::<i32>(item, 32)?.to_le_bytes()),
             Funnel::Long => scratch.extend(number::<i64>(item, 64)?.to_le_bytes()),
+            Funnel::HashCode(java) => {
+                let code = java.hash_code(text(item)?).ok_or(ItemError::NotOf(java))?;
+                scratch.extend(code.to_le_bytes());
+            }
             Funnel::Unsigned => scratch.extend(number::<u64>(item, 64)?.to_le_bytes()),
         }
         Ok(scratch)

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io;
 
-use tamis::{Answers, DenseSet, Order, RangeError};
+use tamis::{Answers, DenseSet, Order, OutOfRange, RangeError};
 
 use crate::contents::{ChangeError, Contents, Facts};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
@@ -56,7 +56,7 @@ impl IntegerBitmap {
             return Err(self.refused(value));
         }
         self.grow(value)?;
-        Ok(self.set.insert(value).expect("the set reaches this far"))
+        self.set.insert(value).map_err(out_of_range)
     }
 
     /// Removes a value; true if it was in.
@@ -76,7 +76,7 @@ impl IntegerBitmap {
             // Once for all of them: each time every byte is copied.
             self.grow(max)?;
         }
-        self.set.insert_each(&good, answers).expect("the set reaches this far");
+        self.set.insert_each(&good, answers).map_err(out_of_range)?;
         match values.get(good.len()) {
             None => Ok(()),
             Some(Some(above)) => Err(self.refused(*above)),
@@ -102,12 +102,8 @@ impl IntegerBitmap {
             }
             self.grow(max)?;
         }
-        if other.set.range() == self.set.range() {
-            self.set.or(&other.set).expect("one range");
-        } else {
-            for value in other.set.iter() {
-                self.set.insert(value).expect("the set reaches as far as the greatest");
-            }
+        for value in &other.set {
+            self.set.insert(value).map_err(out_of_range)?;
         }
         Ok(())
     }
@@ -134,8 +130,8 @@ impl IntegerBitmap {
             error => ChangeError::refused(error.to_string()),
         };
         let mut grown = DenseSet::new(0..=value | 7).map_err(failed)?;
-        for value in self.set.iter() {
-            grown.insert(value).expect("larger than before");
+        for value in &self.set {
+            grown.insert(value).map_err(out_of_range)?;
         }
         self.set = grown;
         Ok(())
@@ -147,6 +143,11 @@ impl IntegerBitmap {
             self.limit
         ))
     }
+}
+
+/// Never what comes of it, where a set has grown so far before.
+fn out_of_range(error: OutOfRange) -> ChangeError {
+    ChangeError::refused(error.to_string())
 }
 
 /// Returns the least and the greatest of a set, to be shown.

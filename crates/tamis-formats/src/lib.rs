@@ -6,6 +6,7 @@
 //! | Guava's `BloomFilter` | `docs/formats/guava.md` | [`FlatFilter`], [`guava`] |
 //! | a `byte[]` of Java as a set of integers | `docs/formats/java-bitmap.md` | [`IntegerBitmap`], [`java_bitmap`] |
 //! | a string of Redis as a set of integers | `docs/formats/redis-bits.md` | [`IntegerBitmap`], [`redis_bits`] |
+//! | `MyBloomFilter` of Java articles | `docs/formats/my-bloom-filter.md` | [`my_bloom_filter`] |
 //! | what Redis' `DUMP` gives of RedisBloom's filters | `docs/formats/redis_payload.md` | [`RedisValue`] |
 //!
 //! Bytes may come from anyone: decoding never panics, and allocates nothing before the sizes they
@@ -22,9 +23,11 @@ mod hash;
 mod head;
 mod integers;
 pub mod java_bitmap;
+mod java_type;
 mod metadata;
 mod mitz;
 mod modulus;
+pub mod my_bloom_filter;
 mod reader;
 pub mod redis_bits;
 mod redis_payload;
@@ -38,6 +41,7 @@ pub use flat::FlatFilter;
 pub use format::{Encode, FORMATS, Format, Items, Sniff};
 pub use funnel::{Charset, Funnel, ItemError};
 pub use integers::IntegerBitmap;
+pub use java_type::{JavaType, hash_code_of_units};
 pub use metadata::{Metadata, MetadataError};
 pub use redis_payload::{PayloadError, RedisValue};
 pub use rule::Rule;
