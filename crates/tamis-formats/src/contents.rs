@@ -155,6 +155,7 @@ impl Contents {
                 fill: filter.fill(),
                 items: filter.estimate_items(),
                 rate: filter.estimate_rate(),
+                warnings: filter.warnings(),
                 ..Facts::default()
             },
             Contents::Integers(set) => set.facts(),

@@ -3,8 +3,11 @@
 //! Whatever the order of its bits in a file, here bit `i` is bit `i % 64` of word `i / 64`: formats with one rule are the same
 //! filter.
 
+use std::io;
+
 use tamis::{Answers, Bitmap, Bits as _, BitsMut as _, OutOfMemory, prefetch};
 
+use crate::error::EncodeError;
 use crate::rule::{ProbeRule, Rule, fill, with_rule};
 
 /// A Bloom filter that answers bit for bit as another system's does.
@@ -57,6 +60,34 @@ impl FlatFilter {
             filter.bits.words_mut()[len - 1] &= (1 << used) - 1;
         }
         Ok(filter)
+    }
+
+    /// Makes a filter of the bytes of its bits, the least significant first, missing ones zero.
+    ///
+    /// # Errors
+    ///
+    /// If the memory is not there.
+    pub(crate) fn from_le_bytes(rule: Rule, bytes: &[u8]) -> Result<Self, OutOfMemory> {
+        let words = bytes.chunks(8).map(|bytes| {
+            let mut eight = [0; 8];
+            eight[..bytes.len()].copy_from_slice(bytes);
+            u64::from_le_bytes(eight)
+        });
+        Self::from_words(rule, words)
+    }
+
+    /// Writes the bytes of its bits, the least significant first, as many as they take.
+    pub(crate) fn write_le_bytes(&self, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+        let mut left = self.rule.bits().div_ceil(8) as usize;
+        let mut bytes = Vec::new();
+        for words in self.words().chunks(8192) {
+            bytes.clear();
+            bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+            bytes.truncate(left);
+            left -= bytes.len();
+            out.write_all(&bytes)?;
+        }
+        Ok(())
     }
 
     /// Returns the rule: filters of equal rules merge, and move between formats.
@@ -124,6 +155,12 @@ impl FlatFilter {
     #[must_use]
     pub fn estimate_items(&self) -> f64 {
         with_rule!(&self.rule, rule => rule.estimate_items(self.words()))
+    }
+
+    /// Returns what a user of such a filter should be warned of.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        with_rule!(&self.rule, rule => rule.warnings())
     }
 
     /// Estimates from the bits the rate at which absent items are taken for present ones.

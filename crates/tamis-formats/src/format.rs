@@ -6,7 +6,7 @@ use crate::contents::Contents;
 use crate::error::{DecodeError, EncodeError};
 use crate::funnel::Funnel;
 use crate::told::Told;
-use crate::{guava, java_bitmap, my_bloom_filter, redis_bits, tamis_file};
+use crate::{byte_buffer, c_hashcode, guava, java_bitmap, my_bloom_filter, redis_bits, tamis_file};
 
 /// A way to write filters as bytes: a row of [`FORMATS`].
 #[derive(Debug)]
@@ -90,4 +90,6 @@ pub static FORMATS: &[Format] = &[
     java_bitmap::FORMAT,
     redis_bits::FORMAT,
     my_bloom_filter::FORMAT,
+    byte_buffer::FORMAT,
+    c_hashcode::FORMAT,
 ];

@@ -7,12 +7,16 @@
 //! | a `byte[]` of Java as a set of integers | `docs/formats/java-bitmap.md` | [`IntegerBitmap`], [`java_bitmap`] |
 //! | a string of Redis as a set of integers | `docs/formats/redis-bits.md` | [`IntegerBitmap`], [`redis_bits`] |
 //! | `MyBloomFilter` of Java articles | `docs/formats/my-bloom-filter.md` | [`my_bloom_filter`] |
+//! | `ByteBufferBloomFilter` of a Java article | `docs/formats/byte-buffer.md` | [`FlatFilter`], [`byte_buffer`] |
+//! | `hashcode(cap, seed)` of an article, in C | `docs/formats/c-hashcode.md` | [`FlatFilter`], [`c_hashcode`] |
 //! | what Redis' `DUMP` gives of RedisBloom's filters | `docs/formats/redis_payload.md` | [`RedisValue`] |
 //!
 //! Bytes may come from anyone: decoding never panics, and allocates nothing before the sizes they
 //! state were checked against the bytes at hand or the caller's limit.
 #![forbid(unsafe_code)]
 
+pub mod byte_buffer;
+pub mod c_hashcode;
 mod contents;
 mod error;
 mod flat;

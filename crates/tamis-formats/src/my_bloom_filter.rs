@@ -200,9 +200,9 @@ impl MyBloomFilter {
         let mask = MASKS[2];
         let bits = || {
             let words = self.words.iter().enumerate();
-            words
-                .flat_map(|(i, &word)| ones(word).map(move |bit| i as u32 * 64 + bit))
-                .filter(|bit| bit & !mask == 0)
+            let words = words.filter(|&(i, &word)| word != 0 && (i as u32 * 64) & !mask == 0);
+            let bits = words.flat_map(|(i, &word)| ones(word).map(move |bit| i as u32 * 64 + bit));
+            bits.filter(|bit| bit & !mask == 0)
         };
         let step = bits().count().div_ceil(TESTED_BITS).max(1);
         let completions = |bit: u32| {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::byte_buffer::EightColumns;
+use crate::c_hashcode::MaskedSeven;
 use crate::mitz::{Mitz32, Mitz64};
 
 /// A rule from bytes to bit numbers. Pure, without storage.
@@ -31,6 +33,11 @@ pub(crate) trait ProbeRule {
         let (m, k) = (self.bits() as f64, f64::from(self.probes()));
         -(-fill(words, self.bits())).ln_1p() * m / k
     }
+
+    /// Returns what a user of such a filter should be warned of.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Returns the share of bits that are set.
@@ -49,6 +56,10 @@ pub enum Rule {
     Mitz32(Mitz32),
     /// Guava since 17, `RedisBitmaps`.
     Mitz64(Mitz64),
+    /// `ByteBufferBloomFilter` of a Java article.
+    EightColumns(EightColumns),
+    /// `hashcode(cap, seed)` of an article, in C.
+    MaskedSeven(MaskedSeven),
 }
 
 /// Runs an expression on whichever rule it is.
@@ -57,6 +68,8 @@ macro_rules! with_rule {
         match $rule {
             $crate::rule::Rule::Mitz32($concrete) => $body,
             $crate::rule::Rule::Mitz64($concrete) => $body,
+            $crate::rule::Rule::EightColumns($concrete) => $body,
+            $crate::rule::Rule::MaskedSeven($concrete) => $body,
         }
     };
 }

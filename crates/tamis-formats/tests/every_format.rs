@@ -14,7 +14,10 @@ struct Golden {
 }
 
 fn golden() -> Vec<Golden> {
-    [tamis(), guava(), bitmaps(), my_bloom_filter()].into_iter().flatten().collect()
+    [tamis(), guava(), bitmaps(), my_bloom_filter(), byte_buffer(), c_hashcode()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn tamis() -> Vec<Golden> {
@@ -86,6 +89,31 @@ fn my_bloom_filter() -> Vec<Golden> {
         told: Told::default(),
     };
     vec![file("positions", bytes), file("empty", Vec::new())]
+}
+
+fn byte_buffer() -> Vec<Golden> {
+    let golden = json("seeds_java/byte_buffer.json");
+    list(&golden["filters"])
+        .iter()
+        .map(|filter| Golden {
+            format: "byte-buffer",
+            name: filter["size"].to_string(),
+            bytes: hex(&filter["bytes_hex"]),
+            told: Told::default(),
+        })
+        .collect()
+}
+
+/// The recorded positions in 512 bits: what AND leaves of them.
+fn c_hashcode() -> Vec<Golden> {
+    let golden = json("seeds_java/c_hashcode.json");
+    let mut bytes = vec![0; 64];
+    for case in list(&golden["positions"]) {
+        for bit in list(&case["cap_1048576"]).iter().map(|bit| number(bit) as usize % 512) {
+            bytes[bit / 8] |= 1 << (bit % 8);
+        }
+    }
+    vec![Golden { format: "c-hashcode", name: "512".into(), bytes, told: Told::default() }]
 }
 
 fn format(name: &str) -> &'static Format {

@@ -2,7 +2,7 @@
 
 mod golden_data;
 
-use golden_data::{hex, json, list, number, text};
+use golden_data::{json, list, number, text, units};
 use serde_json::Value as Json;
 use tamis::Answers;
 use tamis_formats::my_bloom_filter::{MyBloomFilter, Throws, positions};
@@ -14,9 +14,8 @@ fn golden() -> Json {
 
 fn hash_code(item: &Json) -> i32 {
     let value = &item["value"];
-    if let Some(units) = value.get("utf16") {
-        let units = hex(units);
-        return hash_code_of_units(units.chunks(2).map(|it| u16::from_be_bytes([it[0], it[1]])));
+    if value.get("utf16").is_some() {
+        return hash_code_of_units(units(value).into_iter());
     }
     let written = match value {
         Json::Null => return 0,

@@ -55,3 +55,15 @@ pub fn base64(json: &Json) -> Vec<u8> {
     }
     bytes
 }
+
+/// Text as UTF-16 code units, also where it is none that can be written down.
+pub fn units(json: &Json) -> Vec<u16> {
+    if let Some(units) = json.get("utf16") {
+        return hex(units).chunks(2).map(|it| u16::from_be_bytes([it[0], it[1]])).collect();
+    }
+    let text = match json.get("repeat") {
+        Some(repeat) => text(repeat).repeat(number(&json["count"]) as usize),
+        None => text(json).to_owned(),
+    };
+    text.encode_utf16().collect()
+}
