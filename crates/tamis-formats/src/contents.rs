@@ -6,6 +6,7 @@ use tamis::{Answers, Filter as _, Merge as _, OutOfMemory, TryInsert as _};
 
 use crate::flat::FlatFilter;
 use crate::integers::IntegerBitmap;
+use crate::layers::Layers;
 use crate::my_bloom_filter::MyBloomFilter;
 use crate::tamis_file::TamisFile;
 
@@ -21,6 +22,8 @@ pub enum Contents {
     Integers(IntegerBitmap),
     /// `MyBloomFilter` of Java articles.
     MyBloomFilter(MyBloomFilter),
+    /// Filters that know for how much they were made, one behind the other.
+    Layers(Layers),
 }
 
 /// All there is to tell of what a file holds.
@@ -84,6 +87,7 @@ impl Contents {
             Contents::Flat(filter) => filter.contains_each(keys, answers),
             Contents::Integers(set) => set.contains_each(keys, answers),
             Contents::MyBloomFilter(filter) => filter.contains_each(keys, answers),
+            Contents::Layers(layers) => layers.contains_each(keys, answers),
         }
     }
 
@@ -111,6 +115,7 @@ impl Contents {
             }
             Contents::Integers(set) => set.insert_each(keys, answers),
             Contents::MyBloomFilter(filter) => filter.insert_each(keys, answers),
+            Contents::Layers(layers) => layers.insert_each(keys, answers),
         }
     }
 
@@ -131,6 +136,7 @@ impl Contents {
             (Contents::Integers(one), Contents::Integers(other)) => {
                 one.merge(other).map(|()| true)?
             }
+            (Contents::Layers(one), Contents::Layers(other)) => one.merge(other),
             (_, _) => false,
         };
         if is_merged {
@@ -160,6 +166,7 @@ impl Contents {
             },
             Contents::Integers(set) => set.facts(),
             Contents::MyBloomFilter(filter) => filter.facts(),
+            Contents::Layers(layers) => layers.facts(),
             Contents::Tamis(file) => Facts {
                 rule: file.filter.layout().to_string(),
                 bits: file.filter.plan().bits(),

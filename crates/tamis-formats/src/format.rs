@@ -6,7 +6,10 @@ use crate::contents::Contents;
 use crate::error::{DecodeError, EncodeError};
 use crate::funnel::Funnel;
 use crate::told::Told;
-use crate::{byte_buffer, c_hashcode, guava, java_bitmap, my_bloom_filter, redis_bits, tamis_file};
+use crate::{
+    byte_buffer, c_hashcode, guava, java_bitmap, my_bloom_filter, pybloom_live, redis_bits,
+    tamis_file,
+};
 
 /// A way to write filters as bytes: a row of [`FORMATS`].
 #[derive(Debug)]
@@ -92,4 +95,6 @@ pub static FORMATS: &[Format] = &[
     my_bloom_filter::FORMAT,
     byte_buffer::FORMAT,
     c_hashcode::FORMAT,
+    pybloom_live::FORMAT,
+    pybloom_live::SCALABLE,
 ];

@@ -9,6 +9,7 @@
 //! | `MyBloomFilter` of Java articles | `docs/formats/my-bloom-filter.md` | [`my_bloom_filter`] |
 //! | `ByteBufferBloomFilter` of a Java article | `docs/formats/byte-buffer.md` | [`FlatFilter`], [`byte_buffer`] |
 //! | `hashcode(cap, seed)` of an article, in C | `docs/formats/c-hashcode.md` | [`FlatFilter`], [`c_hashcode`] |
+//! | Python's `pybloom_live` | `docs/formats/pybloom-live.md` | [`Layers`], [`pybloom_live`] |
 //! | what Redis' `DUMP` gives of RedisBloom's filters | `docs/formats/redis_payload.md` | [`RedisValue`] |
 //!
 //! Bytes may come from anyone: decoding never panics, and allocates nothing before the sizes they
@@ -28,10 +29,13 @@ mod head;
 mod integers;
 pub mod java_bitmap;
 mod java_type;
+mod layers;
 mod metadata;
 mod mitz;
 mod modulus;
 pub mod my_bloom_filter;
+mod places;
+pub mod pybloom_live;
 mod reader;
 pub mod redis_bits;
 mod redis_payload;
@@ -46,6 +50,7 @@ pub use format::{Encode, FORMATS, Format, Items, Sniff};
 pub use funnel::{Charset, Funnel, ItemError};
 pub use integers::IntegerBitmap;
 pub use java_type::{JavaType, hash_code_of_units};
+pub use layers::{Growth, Layer, Layers};
 pub use metadata::{Metadata, MetadataError};
 pub use redis_payload::{PayloadError, RedisValue};
 pub use rule::Rule;

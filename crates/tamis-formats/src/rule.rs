@@ -5,6 +5,7 @@ use std::fmt;
 use crate::byte_buffer::EightColumns;
 use crate::c_hashcode::MaskedSeven;
 use crate::mitz::{Mitz32, Mitz64};
+use crate::pybloom_live::Slices;
 
 /// A rule from bytes to bit numbers. Pure, without storage.
 pub(crate) trait ProbeRule {
@@ -60,6 +61,8 @@ pub enum Rule {
     EightColumns(EightColumns),
     /// `hashcode(cap, seed)` of an article, in C.
     MaskedSeven(MaskedSeven),
+    /// `pybloom_live` of Python.
+    Slices(Slices),
 }
 
 /// Runs an expression on whichever rule it is.
@@ -70,6 +73,7 @@ macro_rules! with_rule {
             $crate::rule::Rule::Mitz64($concrete) => $body,
             $crate::rule::Rule::EightColumns($concrete) => $body,
             $crate::rule::Rule::MaskedSeven($concrete) => $body,
+            $crate::rule::Rule::Slices($concrete) => $body,
         }
     };
 }

@@ -50,6 +50,8 @@ pub struct Told {
     pub items: Option<u64>,
     /// For which rate it was planned.
     pub rate: Option<f64>,
+    /// Its hash is MD5, where that depends on the release: pybloom_live before 4.
+    pub md5: bool,
 }
 
 impl Told {

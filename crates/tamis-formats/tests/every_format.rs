@@ -14,7 +14,7 @@ struct Golden {
 }
 
 fn golden() -> Vec<Golden> {
-    [tamis(), guava(), bitmaps(), my_bloom_filter(), byte_buffer(), c_hashcode()]
+    [tamis(), guava(), bitmaps(), my_bloom_filter(), byte_buffer(), c_hashcode(), pybloom_live()]
         .into_iter()
         .flatten()
         .collect()
@@ -114,6 +114,20 @@ fn c_hashcode() -> Vec<Golden> {
         }
     }
     vec![Golden { format: "c-hashcode", name: "512".into(), bytes, told: Told::default() }]
+}
+
+fn pybloom_live() -> Vec<Golden> {
+    let golden = json("python/pybloom_live.json");
+    let file = |format, case: &serde_json::Value| {
+        let (name, bytes) = (case["error_rate"].to_string(), base64(case.get("file_base64")?));
+        Some(Golden { format, name, bytes, told: Told::default() })
+    };
+    let single = list(&golden["filters"]).iter().chain(list(&golden["more"]["filters"]));
+    let scalable = list(&golden["more"]["scalable"]).iter().chain([&golden["scalable"]]);
+    single
+        .filter_map(|case| file("pybloom-live", case))
+        .chain(scalable.filter_map(|case| file("pybloom-live-scalable", case)))
+        .collect()
 }
 
 fn format(name: &str) -> &'static Format {
