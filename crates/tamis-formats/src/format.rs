@@ -7,8 +7,8 @@ use crate::error::{DecodeError, EncodeError};
 use crate::funnel::Funnel;
 use crate::told::Told;
 use crate::{
-    byte_buffer, c_hashcode, guava, java_bitmap, my_bloom_filter, pybloom_live, redis_bits,
-    tamis_file,
+    byte_buffer, c_hashcode, guava, java_bitmap, my_bloom_filter, pybloom_live, pybloomfiltermmap,
+    rbloom, redis_bits, tamis_file,
 };
 
 /// A way to write filters as bytes: a row of [`FORMATS`].
@@ -97,4 +97,6 @@ pub static FORMATS: &[Format] = &[
     c_hashcode::FORMAT,
     pybloom_live::FORMAT,
     pybloom_live::SCALABLE,
+    pybloomfiltermmap::FORMAT,
+    rbloom::FORMAT,
 ];

@@ -39,6 +39,9 @@ pub enum Funnel {
     Int,
     /// A decimal number in 64 bits, little-endian. Guava: `Funnels.longFunnel()`.
     Long,
+    /// A number of 128 bits, with a sign or without, little-endian: the hash of an item by a function of one's own. Decimal, or
+    /// hexadecimal after `0x`.
+    Hash128,
     /// `hashCode()` of a Java object in 32 bits, little-endian.
     HashCode(JavaType),
     /// A decimal number from 0 on in 64 bits, little-endian: sets of integers.
@@ -71,7 +74,7 @@ pub enum Charset {
 pub enum ItemError {
     /// It is not a decimal number of so many bits.
     NotInteger {
-        /// 32 or 64.
+        /// 32, 64 or 128.
         bits: u32,
     },
     /// It is not UTF-8, in which items are read.
@@ -122,6 +125,7 @@ impl Funnel {
                 let code = java.hash_code(text(item)?).ok_or(ItemError::NotOf(java))?;
                 scratch.extend(code.to_le_bytes());
             }
+            Funnel::Hash128 => scratch.extend(hash_128(item)?.to_le_bytes()),
             Funnel::Unsigned => scratch.extend(number::<u64>(item, 64)?.to_le_bytes()),
         }
         Ok(scratch)
@@ -134,6 +138,17 @@ fn text(item: &[u8]) -> Result<&str, ItemError> {
 
 fn number<T: FromStr>(item: &[u8], bits: u32) -> Result<T, ItemError> {
     text(item).ok().and_then(|text| text.parse().ok()).ok_or(ItemError::NotInteger { bits })
+}
+
+fn hash_128(item: &[u8]) -> Result<u128, ItemError> {
+    let text = text(item)?;
+    let hash = match text.strip_prefix("0x") {
+        // A sign would be taken there.
+        Some(digits) if digits.starts_with('+') => None,
+        Some(digits) => u128::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok().or_else(|| text.parse().ok().map(i128::cast_unsigned)),
+    };
+    hash.ok_or(ItemError::NotInteger { bits: 128 })
 }
 
 fn unhex(item: &[u8], to: &mut Vec<u8>) -> Result<(), ItemError> {
@@ -268,6 +283,9 @@ mod tests {
         assert_eq!(key(Funnel::Int, "-1"), Ok(vec![255; 4]));
         assert_eq!(key(Funnel::Long, "258"), Ok(vec![2, 1, 0, 0, 0, 0, 0, 0]));
         assert_eq!(key(Funnel::Unsigned, "18446744073709551615"), Ok(vec![255; 8]));
+        assert_eq!(key(Funnel::Hash128, "-1"), Ok(vec![255; 16]));
+        assert_eq!(key(Funnel::Hash128, "0x1ff"), key(Funnel::Hash128, "511"));
+        assert_eq!(key(Funnel::Hash128, "0x+1"), Err(ItemError::NotInteger { bits: 128 }));
         assert_eq!(key(Funnel::Unsigned, "-1"), Err(ItemError::NotInteger { bits: 64 }));
         for item in ["2147483648", "", "1 ", "0x1", "1.0", "a"] {
             assert_eq!(key(Funnel::Int, item), Err(ItemError::NotInteger { bits: 32 }), "{item}");

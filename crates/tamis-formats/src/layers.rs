@@ -15,8 +15,14 @@ pub struct Layer {
     pub capacity: u64,
     /// For which rate it was planned.
     pub rate: f64,
-    /// How many new items were added, as far as its file says.
-    pub added: u64,
+    /// How many new items were added; `None` if its file does not count them.
+    pub added: Option<u64>,
+}
+
+impl Layer {
+    fn added(&self) -> u64 {
+        self.added.unwrap_or(0)
+    }
 }
 
 /// What happens when a layer is full.
@@ -66,10 +72,11 @@ impl Layers {
         match (self.growth, &self.layers[..]) {
             (Growth::None, _) => {}
             (Growth::Refuses, layers) => {
-                if let Some(full) = layers.iter().find(|layer| layer.added > layer.capacity) {
+                if let Some(full) = layers.iter().find(|layer| layer.added() > layer.capacity) {
                     return Err(ChangeError::refused(format!(
                         "full: {} of {} items were added, and the original refuses more: make a larger one",
-                        full.added, full.capacity
+                        full.added(),
+                        full.capacity
                     )));
                 }
             }
@@ -77,7 +84,7 @@ impl Layers {
                 if self.contains(key) {
                     return Ok(false);
                 }
-                if layers.last().is_none_or(|last| last.added >= last.capacity) {
+                if layers.last().is_none_or(|last| last.added() >= last.capacity) {
                     let next = scale.next_layer(layers.last())?;
                     self.layers.push(next);
                 }
@@ -91,7 +98,7 @@ impl Layers {
     fn insert_in_last(&mut self, key: &[u8], was_absent: bool) -> bool {
         let Some(last) = self.layers.last_mut() else { return false };
         let is_new = last.filter.insert(key) | was_absent;
-        last.added = last.added.saturating_add(is_new.into());
+        last.added = last.added.map(|added| added.saturating_add(is_new.into()));
         is_new
     }
 
@@ -132,7 +139,7 @@ impl Layers {
             return false;
         }
         for (one, other) in self.layers.iter_mut().zip(&other.layers) {
-            one.added = one.added.saturating_add(other.added);
+            one.added = one.added.map(|added| added.saturating_add(other.added()));
             let is_merged = one.filter.merge(&other.filter);
             debug_assert!(is_merged, "the rules are equal");
         }
@@ -143,9 +150,9 @@ impl Layers {
         let filters = || self.layers.iter().map(|layer| &layer.filter);
         let bits: u64 = filters().map(|filter| filter.rule().bits()).sum();
         let ones: u64 = filters().map(FlatFilter::count_ones).sum();
-        let sum = |of: fn(&Layer) -> u64| {
-            self.layers.iter().map(of).fold(0, u64::saturating_add).to_string()
-        };
+        let capacity = self.layers.iter().map(|it| it.capacity).fold(0, u64::saturating_add);
+        let added =
+            self.layers.iter().try_fold(0_u64, |sum, it| Some(sum.saturating_add(it.added?)));
         let probes = filters().map(|filter| filter.rule().probes());
         let mut facts = Facts {
             rule: filters().next().map_or("no layer yet".into(), |it| it.rule().to_string()),
@@ -155,9 +162,10 @@ impl Layers {
             items: filters().map(FlatFilter::estimate_items).sum(),
             // Each layer has its chance to be wrong.
             rate: 1.0 - filters().map(|filter| 1.0 - filter.estimate_rate()).product::<f64>(),
-            more: vec![("capacity", sum(|it| it.capacity)), ("added", sum(|it| it.added))],
+            more: vec![("capacity", capacity.to_string())],
             warnings: filters().next().map(FlatFilter::warnings).unwrap_or_default(),
         };
+        facts.more.extend(added.map(|added| ("added", added.to_string())));
         if let [one] = &self.layers[..] {
             facts.more.push(("planned rate", one.rate.to_string()));
         }

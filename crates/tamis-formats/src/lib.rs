@@ -10,6 +10,8 @@
 //! | `ByteBufferBloomFilter` of a Java article | `docs/formats/byte-buffer.md` | [`FlatFilter`], [`byte_buffer`] |
 //! | `hashcode(cap, seed)` of an article, in C | `docs/formats/c-hashcode.md` | [`FlatFilter`], [`c_hashcode`] |
 //! | Python's `pybloom_live` | `docs/formats/pybloom-live.md` | [`Layers`], [`pybloom_live`] |
+//! | Python's `pybloomfiltermmap` | `docs/formats/pybloomfiltermmap.md` | [`Layers`], [`pybloomfiltermmap`] |
+//! | Python's `rbloom` | `docs/formats/rbloom.md` | [`FlatFilter`], [`rbloom`] |
 //! | what Redis' `DUMP` gives of RedisBloom's filters | `docs/formats/redis_payload.md` | [`RedisValue`] |
 //!
 //! Bytes may come from anyone: decoding never panics, and allocates nothing before the sizes they
@@ -36,6 +38,8 @@ mod modulus;
 pub mod my_bloom_filter;
 mod places;
 pub mod pybloom_live;
+pub mod pybloomfiltermmap;
+pub mod rbloom;
 mod reader;
 pub mod redis_bits;
 mod redis_payload;

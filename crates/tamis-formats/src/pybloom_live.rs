@@ -255,7 +255,7 @@ fn layer(capacity: u64, rate: f64, short: Short) -> Result<Layer, Box<str>> {
     })?;
     let filter = FlatFilter::new(Rule::Slices(rule))
         .map_err(|error| format!("{} bytes do not fit in memory: plan fewer items", error.bytes))?;
-    Ok(Layer { filter, capacity, rate, added: 0 })
+    Ok(Layer { filter, capacity, rate, added: Some(0) })
 }
 
 // Each offset from the one before.
@@ -310,7 +310,7 @@ fn decode_layer(bytes: &[u8], short: Short) -> Result<Layer, DecodeError> {
         let kind = DecodeErrorKind::Memory(memory);
         DecodeError { field: "bits", at: BITS_AT as u64, kind }
     })?;
-    Ok(Layer { filter, capacity, rate, added })
+    Ok(Layer { filter, capacity, rate, added: Some(added) })
 }
 
 fn between_0_and_1(reader: &mut Reader<'_>, field: &'static str) -> Result<f64, DecodeError> {
@@ -394,7 +394,8 @@ fn encode_scalable(
 fn encode_layer(layer: &Layer, out: &mut dyn io::Write) -> Result<(), EncodeError> {
     let Rule::Slices(rule) = layer.filter.rule() else { return no_place() };
     out.write_all(&layer.rate.to_le_bytes())?;
-    for number in [rule.slices.into(), rule.width.bits(), layer.capacity, layer.added] {
+    for number in [rule.slices.into(), rule.width.bits(), layer.capacity, layer.added.unwrap_or(0)]
+    {
         out.write_all(&number.to_le_bytes())?;
     }
     layer.filter.write_le_bytes(out)

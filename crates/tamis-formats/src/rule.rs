@@ -6,6 +6,8 @@ use crate::byte_buffer::EightColumns;
 use crate::c_hashcode::MaskedSeven;
 use crate::mitz::{Mitz32, Mitz64};
 use crate::pybloom_live::Slices;
+use crate::pybloomfiltermmap::Seeds;
+use crate::rbloom::Generator;
 
 /// A rule from bytes to bit numbers. Pure, without storage.
 pub(crate) trait ProbeRule {
@@ -63,6 +65,10 @@ pub enum Rule {
     MaskedSeven(MaskedSeven),
     /// `pybloom_live` of Python.
     Slices(Slices),
+    /// `pybloomfiltermmap` of Python.
+    Seeds(Seeds),
+    /// `rbloom` of Python.
+    Generator(Generator),
 }
 
 /// Runs an expression on whichever rule it is.
@@ -74,6 +80,8 @@ macro_rules! with_rule {
             $crate::rule::Rule::EightColumns($concrete) => $body,
             $crate::rule::Rule::MaskedSeven($concrete) => $body,
             $crate::rule::Rule::Slices($concrete) => $body,
+            $crate::rule::Rule::Seeds($concrete) => $body,
+            $crate::rule::Rule::Generator($concrete) => $body,
         }
     };
 }

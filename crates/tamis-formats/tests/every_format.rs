@@ -14,10 +14,20 @@ struct Golden {
 }
 
 fn golden() -> Vec<Golden> {
-    [tamis(), guava(), bitmaps(), my_bloom_filter(), byte_buffer(), c_hashcode(), pybloom_live()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        tamis(),
+        guava(),
+        bitmaps(),
+        my_bloom_filter(),
+        byte_buffer(),
+        c_hashcode(),
+        pybloom_live(),
+        pybloomfiltermmap(),
+        rbloom(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn tamis() -> Vec<Golden> {
@@ -127,6 +137,31 @@ fn pybloom_live() -> Vec<Golden> {
     single
         .filter_map(|case| file("pybloom-live", case))
         .chain(scalable.filter_map(|case| file("pybloom-live-scalable", case)))
+        .collect()
+}
+
+fn pybloomfiltermmap() -> Vec<Golden> {
+    let golden = json("python/pybloomfiltermmap.json");
+    list(&golden["filters"])
+        .iter()
+        .map(|case| Golden {
+            format: "pybloomfiltermmap",
+            name: case["error_rate"].to_string(),
+            bytes: base64(&case["file_base64"]),
+            told: Told::default(),
+        })
+        .collect()
+}
+
+fn rbloom() -> Vec<Golden> {
+    list(&json("python/rbloom.json"))
+        .iter()
+        .map(|case| Golden {
+            format: "rbloom",
+            name: case["fpr"].to_string(),
+            bytes: hex(&case["saved_hex"]),
+            told: Told::default(),
+        })
         .collect()
 }
 
