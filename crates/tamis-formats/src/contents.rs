@@ -8,6 +8,7 @@ use crate::flat::FlatFilter;
 use crate::integers::IntegerBitmap;
 use crate::layers::Layers;
 use crate::my_bloom_filter::MyBloomFilter;
+use crate::roaring::Roaring;
 use crate::tamis_file::TamisFile;
 
 /// What a file of any format holds. The kind is matched once a batch, not once an item.
@@ -24,6 +25,8 @@ pub enum Contents {
     MyBloomFilter(MyBloomFilter),
     /// Filters that know for how much they were made, one behind the other.
     Layers(Layers),
+    /// An exact set of integers, compressed.
+    Roaring(Roaring),
 }
 
 /// All there is to tell of what a file holds.
@@ -88,6 +91,7 @@ impl Contents {
             Contents::Integers(set) => set.contains_each(keys, answers),
             Contents::MyBloomFilter(filter) => filter.contains_each(keys, answers),
             Contents::Layers(layers) => layers.contains_each(keys, answers),
+            Contents::Roaring(set) => set.contains_each(keys, answers),
         }
     }
 
@@ -116,6 +120,7 @@ impl Contents {
             Contents::Integers(set) => set.insert_each(keys, answers),
             Contents::MyBloomFilter(filter) => filter.insert_each(keys, answers),
             Contents::Layers(layers) => layers.insert_each(keys, answers),
+            Contents::Roaring(set) => set.insert_each(keys, answers),
         }
     }
 
@@ -137,6 +142,10 @@ impl Contents {
                 one.merge(other).map(|()| true)?
             }
             (Contents::Layers(one), Contents::Layers(other)) => one.merge(other),
+            (Contents::Roaring(one), Contents::Roaring(other)) => {
+                one.merge(other);
+                true
+            }
             (_, _) => false,
         };
         if is_merged {
@@ -167,6 +176,7 @@ impl Contents {
             Contents::Integers(set) => set.facts(),
             Contents::MyBloomFilter(filter) => filter.facts(),
             Contents::Layers(layers) => layers.facts(),
+            Contents::Roaring(set) => set.facts(),
             Contents::Tamis(file) => Facts {
                 rule: file.filter.layout().to_string(),
                 bits: file.filter.plan().bits(),

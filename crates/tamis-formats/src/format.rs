@@ -8,7 +8,7 @@ use crate::funnel::Funnel;
 use crate::told::Told;
 use crate::{
     byte_buffer, c_hashcode, guava, java_bitmap, my_bloom_filter, pybloom_live, pybloomfiltermmap,
-    rbloom, redis_bits, tamis_file,
+    rbloom, redis_bits, roaring, tamis_file,
 };
 
 /// A way to write filters as bytes: a row of [`FORMATS`].
@@ -99,4 +99,5 @@ pub static FORMATS: &[Format] = &[
     pybloom_live::SCALABLE,
     pybloomfiltermmap::FORMAT,
     rbloom::FORMAT,
+    roaring::FORMAT,
 ];

@@ -202,13 +202,26 @@ pub(crate) fn encode(
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
     let no_place = |why: String| Err(EncodeError::NoPlace(why.into()));
-    let set = match contents {
-        Contents::Integers(bitmap) => Cow::Borrowed(&bitmap.set),
-        _ => return no_place("a bitmap holds integers alone: build one from the items".into()),
+    let check = |greatest: Option<u64>| match greatest {
+        Some(found) if found > max => {
+            no_place(format!("{found} is no value of {what}: {max} at most"))
+        }
+        _ => Ok(greatest.unwrap_or(0)),
     };
-    if let Some(found) = set.max().filter(|&found| found > max) {
-        return no_place(format!("{found} is no value of {what}: {max} at most"));
-    }
-    // Chunk by chunk only the order would be turned; a copy is no larger than the set.
+    let set = match contents {
+        Contents::Integers(bitmap) => {
+            check(bitmap.set.max())?;
+            Cow::Borrowed(&bitmap.set)
+        }
+        Contents::Roaring(roaring) => {
+            let last = check(roaring.set.max())?;
+            let dense = roaring.set.to_dense(0..=last | 7);
+            Cow::Owned(dense.map_err(|error| EncodeError::NoPlace(error.to_string().into()))?)
+        }
+        _ => {
+            let why = "a bitmap holds integers alone: build one from the items";
+            return Err(EncodeError::NoPlace(why.into()));
+        }
+    };
     Ok(out.write_all(&set.to_bytes(order))?)
 }

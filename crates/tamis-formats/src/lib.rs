@@ -12,6 +12,7 @@
 //! | Python's `pybloom_live` | `docs/formats/pybloom-live.md` | [`Layers`], [`pybloom_live`] |
 //! | Python's `pybloomfiltermmap` | `docs/formats/pybloomfiltermmap.md` | [`Layers`], [`pybloomfiltermmap`] |
 //! | Python's `rbloom` | `docs/formats/rbloom.md` | [`FlatFilter`], [`rbloom`] |
+//! | Roaring bitmaps, 32 and 64 bits | `docs/formats/roaring.md` | [`roaring`] |
 //! | what Redis' `DUMP` gives of RedisBloom's filters | `docs/formats/redis_payload.md` | [`RedisValue`] |
 //!
 //! Bytes may come from anyone: decoding never panics, and allocates nothing before the sizes they
@@ -43,6 +44,7 @@ pub mod rbloom;
 mod reader;
 pub mod redis_bits;
 mod redis_payload;
+pub mod roaring;
 mod rule;
 mod tamis_file;
 mod told;

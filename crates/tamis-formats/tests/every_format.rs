@@ -24,6 +24,7 @@ fn golden() -> Vec<Golden> {
         pybloom_live(),
         pybloomfiltermmap(),
         rbloom(),
+        roaring(),
     ]
     .into_iter()
     .flatten()
@@ -160,6 +161,22 @@ fn rbloom() -> Vec<Golden> {
             format: "rbloom",
             name: case["fpr"].to_string(),
             bytes: hex(&case["saved_hex"]),
+            told: Told::default(),
+        })
+        .collect()
+}
+
+fn roaring() -> Vec<Golden> {
+    let golden = json("roaring/bitmaps.json");
+    // As plain bitmaps those up to 2³² would take 512 MiB each.
+    let small = list(&golden["cases"])
+        .iter()
+        .filter(|case| case.get("base64").is_some() && case["name"] != "some");
+    small
+        .map(|case| Golden {
+            format: "roaring",
+            name: format!("{} {}", case["name"], case["width"]),
+            bytes: base64(&case["base64"]),
             told: Told::default(),
         })
         .collect()
