@@ -2,9 +2,22 @@
 
 use std::fmt;
 
-use tamis::{Answers, Filter as _, Merge as _, OutOfMemory, TryInsert as _};
+use tamis::{
+    Answers, Bloom, Filter as _, Hasher, Insert as _, Merge as _, OutOfMemory, Parquet, RedisBloom,
+    RedisCuckoo, TryInsert as _,
+};
 
 use crate::flat::FlatFilter;
+use crate::golomb_set::GolombSet;
+use crate::hadoop::CountingFilter;
+use crate::integers::IntegerBitmap;
+use crate::layers::Layers;
+use crate::leveldb::FilterBlock;
+use crate::my_bloom_filter::MyBloomFilter;
+use crate::redis_bitmaps::RedisBitmaps;
+use crate::redisbloom;
+use crate::roaring::Roaring;
+use crate::rocksdb::Reserved;
 use crate::tamis_file::TamisFile;
 
 /// What a file of any format holds. The kind is matched once a batch, not once an item.
@@ -15,6 +28,30 @@ pub enum Contents {
     Tamis(TamisFile),
     /// One run of bits and a rule.
     Flat(FlatFilter),
+    /// A column's filter of a Parquet file, which this library's own kind is, with XXH64, seed 0.
+    Parquet(Bloom<Parquet>),
+    /// Counters of Hadoop.
+    HadoopCounting(CountingFilter),
+    /// LevelDB's filters, each for a part of the data: answers are for any part.
+    LevelDb(FilterBlock),
+    /// What RocksDB says to answer yes from.
+    Reserved(Reserved),
+    /// A Golomb-coded set, which is only read.
+    Golomb(GolombSet),
+    /// Bitmaps of `RedisBitmaps`.
+    RedisBitmaps(RedisBitmaps),
+    /// A scaling Bloom filter of RedisBloom.
+    RedisBloom(RedisBloom),
+    /// A cuckoo filter of RedisBloom.
+    RedisCuckoo(RedisCuckoo),
+    /// An exact set of integers, a bit each.
+    Integers(IntegerBitmap),
+    /// `MyBloomFilter` of Java articles.
+    MyBloomFilter(MyBloomFilter),
+    /// Filters that know for how much they were made, one behind the other.
+    Layers(Layers),
+    /// An exact set of integers, compressed.
+    Roaring(Roaring),
 }
 
 /// All there is to tell of what a file holds.
@@ -72,10 +109,27 @@ impl Contents {
     pub fn contains_each<K: AsRef<[u8]>>(&self, keys: &[K], answers: &mut Answers) {
         match self {
             Contents::Tamis(file) => {
-                let hashes = hashes(file, keys);
+                let hashes = hashes(file.filter.hasher(), keys);
                 file.filter.contains_hashes(&hashes, answers.reset(keys.len()));
             }
             Contents::Flat(filter) => filter.contains_each(keys, answers),
+            Contents::Parquet(filter) => {
+                let hashes = hashes(filter.hasher(), keys);
+                filter.contains_hashes(&hashes, answers.reset(keys.len()));
+            }
+            Contents::HadoopCounting(filter) => {
+                answer_each(keys, answers, |key| filter.contains(key));
+            }
+            Contents::LevelDb(block) => answer_each(keys, answers, |key| block.contains_any(key)),
+            Contents::Reserved(_) => answer_each(keys, answers, |_| true),
+            Contents::Golomb(set) => set.contains_each(keys, answers),
+            Contents::RedisBitmaps(it) => it.contains_each(keys, answers),
+            Contents::RedisBloom(it) => it.contains_each(&redisbloom::slices(keys), answers),
+            Contents::RedisCuckoo(it) => it.contains_each(&redisbloom::slices(keys), answers),
+            Contents::Integers(set) => set.contains_each(keys, answers),
+            Contents::MyBloomFilter(filter) => filter.contains_each(keys, answers),
+            Contents::Layers(layers) => layers.contains_each(keys, answers),
+            Contents::Roaring(set) => set.contains_each(keys, answers),
         }
     }
 
@@ -91,7 +145,7 @@ impl Contents {
     ) -> Result<(), ChangeError> {
         match self {
             Contents::Tamis(file) => {
-                let hashes = hashes(file, keys);
+                let hashes = hashes(file.filter.hasher(), keys);
                 let inserted = file.filter.try_insert_hashes(&hashes, answers.reset(keys.len()));
                 let count = inserted.err().map_or(keys.len(), |error| error.inserted);
                 file.added = file.added.saturating_add(count as u64);
@@ -101,6 +155,29 @@ impl Contents {
                 filter.insert_each(keys, answers);
                 Ok(())
             }
+            Contents::Parquet(filter) => {
+                let hashes = hashes(filter.hasher(), keys);
+                filter.insert_hashes(&hashes, answers.reset(keys.len()));
+                Ok(())
+            }
+            Contents::HadoopCounting(filter) => {
+                answer_each(keys, answers, |key| filter.insert(key));
+                Ok(())
+            }
+            Contents::LevelDb(_) => Err(ChangeError::refused(
+                "LevelDB has a filter for each part of a table's data, planned for its keys: build them again",
+            )),
+            Contents::Reserved(_) => Err(ChangeError::refused(
+                "a filter of a later RocksDB, whose rule is not known: build one from the items",
+            )),
+            Contents::Golomb(_) => Err(ChangeError::refused(GolombSet::WRITTEN_ONCE)),
+            Contents::RedisBitmaps(it) => it.insert_each(keys, answers),
+            Contents::RedisBloom(it) => redisbloom::insert_bloom(it, keys, answers),
+            Contents::RedisCuckoo(it) => redisbloom::insert_cuckoo(it, keys, answers),
+            Contents::Integers(set) => set.insert_each(keys, answers),
+            Contents::MyBloomFilter(filter) => filter.insert_each(keys, answers),
+            Contents::Layers(layers) => layers.insert_each(keys, answers),
+            Contents::Roaring(set) => set.insert_each(keys, answers),
         }
     }
 
@@ -118,6 +195,28 @@ impl Contents {
                 true
             }
             (Contents::Flat(one), Contents::Flat(other)) => one.merge(other),
+            (Contents::Parquet(one), Contents::Parquet(other)) => one.merge(other).is_ok(),
+            (Contents::HadoopCounting(one), Contents::HadoopCounting(other)) => one.merge(other),
+            (Contents::LevelDb(_), Contents::LevelDb(_))
+            | (Contents::Reserved(_), Contents::Reserved(_)) => {
+                let why = "such filters belong to the data of one table: build one from the items of both";
+                return Err(ChangeError::refused(why));
+            }
+            (Contents::Golomb(_), _) | (_, Contents::Golomb(_)) => {
+                return Err(ChangeError::refused(GolombSet::WRITTEN_ONCE));
+            }
+            (Contents::RedisBitmaps(_) | Contents::RedisBloom(_) | Contents::RedisCuckoo(_), _) => {
+                let why = "filters that grow do so each in its own way and do not merge: insert the items of both into one";
+                return Err(ChangeError::refused(why));
+            }
+            (Contents::Integers(one), Contents::Integers(other)) => {
+                one.merge(other).map(|()| true)?
+            }
+            (Contents::Layers(one), Contents::Layers(other)) => one.merge(other),
+            (Contents::Roaring(one), Contents::Roaring(other)) => {
+                one.merge(other);
+                true
+            }
             (_, _) => false,
         };
         if is_merged {
@@ -135,15 +234,27 @@ impl Contents {
     #[must_use]
     pub fn facts(&self) -> Facts {
         match self {
-            Contents::Flat(filter) => Facts {
-                rule: filter.rule().to_string(),
-                bits: filter.rule().bits(),
-                probes: Some(filter.rule().probes()),
+            Contents::RedisBitmaps(filter) => filter.facts(),
+            Contents::RedisBloom(filter) => redisbloom::bloom_facts(filter),
+            Contents::RedisCuckoo(filter) => redisbloom::cuckoo_facts(filter),
+            Contents::Parquet(filter) => Facts {
+                rule: "split blocks of Parquet, xxh64 seed 0".into(),
+                bits: filter.plan().bits(),
+                probes: Some(filter.plan().probes()),
                 fill: filter.fill(),
                 items: filter.estimate_items(),
                 rate: filter.estimate_rate(),
                 ..Facts::default()
             },
+            Contents::HadoopCounting(filter) => filter.facts(),
+            Contents::LevelDb(block) => block.facts(),
+            Contents::Reserved(reserved) => reserved.facts(),
+            Contents::Flat(filter) => filter.facts(),
+            Contents::Golomb(set) => set.facts(),
+            Contents::Integers(set) => set.facts(),
+            Contents::MyBloomFilter(filter) => filter.facts(),
+            Contents::Layers(layers) => layers.facts(),
+            Contents::Roaring(set) => set.facts(),
             Contents::Tamis(file) => Facts {
                 rule: file.filter.layout().to_string(),
                 bits: file.filter.plan().bits(),
@@ -165,7 +276,20 @@ impl Facts {
     }
 }
 
-fn hashes(file: &TamisFile, keys: &[impl AsRef<[u8]>]) -> Vec<u64> {
-    let hasher = file.filter.hasher();
+/// Answers for one item after the other.
+fn answer_each(
+    keys: &[impl AsRef<[u8]>],
+    answers: &mut Answers,
+    mut answer: impl FnMut(&[u8]) -> bool,
+) {
+    for (keys, word) in keys.chunks(64).zip(answers.reset(keys.len())) {
+        *word = 0;
+        for (i, key) in keys.iter().enumerate() {
+            *word |= u64::from(answer(key.as_ref())) << i;
+        }
+    }
+}
+
+fn hashes(hasher: Hasher, keys: &[impl AsRef<[u8]>]) -> Vec<u64> {
     keys.iter().map(|key| hasher.hash(key.as_ref())).collect()
 }

@@ -66,8 +66,18 @@ pub enum DecodeErrorKind {
         /// The number in the file.
         found: i128,
     },
+    /// What was told of it cannot be.
+    Told {
+        /// What is allowed.
+        expected: &'static str,
+    },
     /// The bytes do not say it, and nobody has told.
     Missing(Fact),
+    /// It cannot be used; the text says why, and what to do.
+    Refused {
+        /// Why.
+        why: Box<str>,
+    },
     /// No filter of this kind has such words.
     Words {
         /// What is wrong with them.
@@ -128,7 +138,11 @@ impl fmt::Display for DecodeError {
             DecodeErrorKind::Unexpected { expected, found } => {
                 write!(f, "the {field} at byte {at} is {found}, expected {expected}")
             }
+            DecodeErrorKind::Told { expected } => {
+                write!(f, "what was told is not its {field}: expected {expected}")
+            }
             DecodeErrorKind::Missing(fact) => write!(f, "its bytes do not say its {fact}"),
+            DecodeErrorKind::Refused { why } => write!(f, "{why} (byte {at})"),
             DecodeErrorKind::Words { reason } => write!(f, "damaged: {reason} (byte {at})"),
             DecodeErrorKind::Plan(error) => write!(f, "damaged: {error} (byte {at})"),
             DecodeErrorKind::TooLarge { bytes, max_bytes } => {

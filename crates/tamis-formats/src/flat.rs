@@ -3,8 +3,13 @@
 //! Whatever the order of its bits in a file, here bit `i` is bit `i % 64` of word `i / 64`: formats with one rule are the same
 //! filter.
 
+use std::io;
+
 use tamis::{Answers, Bitmap, Bits as _, BitsMut as _, OutOfMemory, prefetch};
 
+use crate::contents::Facts;
+use crate::error::EncodeError;
+use crate::guava::write_words;
 use crate::rule::{ProbeRule, Rule, fill, with_rule};
 
 /// A Bloom filter that answers bit for bit as another system's does.
@@ -59,6 +64,32 @@ impl FlatFilter {
         Ok(filter)
     }
 
+    /// Makes a filter of the bytes of its bits, the least significant first, missing ones zero. Bits above the rule's are
+    /// dropped.
+    ///
+    /// # Errors
+    ///
+    /// If the memory is not there.
+    pub(crate) fn from_bytes(rule: Rule, bytes: &[u8]) -> Result<Self, OutOfMemory> {
+        let words = bytes.chunks(8).map(|bytes| {
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(bytes);
+            u64::from_le_bytes(word)
+        });
+        Self::from_words(rule, words)
+    }
+
+    /// Writes as many bytes as the bits take, the least significant bit of each first.
+    pub(crate) fn write_bytes(&self, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+        let bytes = self.rule.bits().div_ceil(8);
+        let (whole, rest) = self.words().split_at((bytes / 8) as usize);
+        write_words(whole, out, u64::to_le_bytes)?;
+        if let Some(rest) = rest.first() {
+            out.write_all(&rest.to_le_bytes()[..(bytes % 8) as usize])?;
+        }
+        Ok(())
+    }
+
     /// Returns the rule: filters of equal rules merge, and move between formats.
     #[must_use]
     pub fn rule(&self) -> &Rule {
@@ -75,7 +106,7 @@ impl FlatFilter {
     #[must_use]
     pub fn contains(&self, key: &[u8]) -> bool {
         let words = self.bits.words();
-        with_rule!(&self.rule, rule => rule.each_probe(rule.hash(key)).all(|bit| is_set(words, bit)))
+        with_rule!(&self.rule, rule => contains(rule, words, rule.hash(key)))
     }
 
     /// Tells for many items whether they may be in, several times as fast as one by one.
@@ -86,6 +117,11 @@ impl FlatFilter {
 
     /// Inserts an item; true if a bit changed, so that it is certainly new.
     pub fn insert(&mut self, key: &[u8]) -> bool {
+        self.insert_counted(key) > 0
+    }
+
+    /// Inserts an item; returns how many bits changed.
+    pub(crate) fn insert_counted(&mut self, key: &[u8]) -> u32 {
         let words = self.bits.words_mut();
         with_rule!(&self.rule, rule => insert(rule, words, rule.hash(key)))
     }
@@ -94,6 +130,11 @@ impl FlatFilter {
     pub fn insert_each<K: AsRef<[u8]>>(&mut self, keys: &[K], answers: &mut Answers) {
         let (words, answers) = (self.bits.words_mut(), answers.reset(keys.len()));
         with_rule!(&self.rule, rule => insert_each(rule, words, keys, answers));
+    }
+
+    /// Removes all items.
+    pub(crate) fn clear(&mut self) {
+        self.bits.words_mut().fill(0);
     }
 
     /// Takes in all items of a filter of the same rule; false, and nothing is changed, if it is of another.
@@ -126,6 +167,22 @@ impl FlatFilter {
         with_rule!(&self.rule, rule => rule.estimate_items(self.words()))
     }
 
+    /// Reads from the bits what there is to tell. Linear time.
+    #[must_use]
+    pub fn facts(&self) -> Facts {
+        let mut facts = Facts {
+            rule: self.rule.to_string(),
+            bits: self.rule.bits(),
+            probes: Some(self.rule.probes()),
+            fill: self.fill(),
+            items: self.estimate_items(),
+            rate: self.estimate_rate(),
+            ..Facts::default()
+        };
+        self.rule.tell(&mut facts);
+        facts
+    }
+
     /// Estimates from the bits the rate at which absent items are taken for present ones.
     #[must_use]
     pub fn estimate_rate(&self) -> f64 {
@@ -139,14 +196,19 @@ fn is_set(words: &[u64], bit: u64) -> bool {
 }
 
 #[inline(always)]
-fn insert<R: ProbeRule>(rule: &R, words: &mut [u64], hash: R::Hash) -> bool {
-    let mut is_new = false;
+fn contains<R: ProbeRule>(rule: &R, words: &[u64], hash: R::Hash<'_>) -> bool {
+    rule.each_probe(hash).all(|bit| is_set(words, bit))
+}
+
+#[inline(always)]
+fn insert<R: ProbeRule>(rule: &R, words: &mut [u64], hash: R::Hash<'_>) -> u32 {
+    let mut changed = 0;
     for bit in rule.each_probe(hash) {
         let word = &mut words[(bit / 64) as usize];
-        is_new |= *word >> (bit % 64) & 1 == 0;
+        changed += u32::from(*word >> (bit % 64) & 1 == 0);
         *word |= 1 << (bit % 64);
     }
-    is_new
+    changed
 }
 
 /// How many items are asked for together.
@@ -161,7 +223,14 @@ fn contains_each<R: ProbeRule>(
     keys: &[impl AsRef<[u8]>],
     answers: &mut [u64],
 ) {
-    let mut hashes = [R::Hash::default(); BATCH];
+    if R::IS_SMALL {
+        for (i, key) in keys.iter().enumerate() {
+            answers[i / 64] |=
+                u64::from(contains(rule, words, rule.hash(key.as_ref()))) << (i % 64);
+        }
+        return;
+    }
+    let mut hashes = [R::Hash::<'_>::default(); BATCH];
     for (keys, answer) in keys.chunks(BATCH).zip(answers) {
         for (hash, key) in hashes.iter_mut().zip(keys) {
             *hash = rule.hash(key.as_ref());
@@ -195,7 +264,14 @@ fn insert_each<R: ProbeRule>(
     keys: &[impl AsRef<[u8]>],
     answers: &mut [u64],
 ) {
-    let mut hashes = [R::Hash::default(); BATCH];
+    if R::IS_SMALL {
+        for (i, key) in keys.iter().enumerate() {
+            answers[i / 64] |=
+                u64::from(insert(rule, words, rule.hash(key.as_ref())) > 0) << (i % 64);
+        }
+        return;
+    }
+    let mut hashes = [R::Hash::<'_>::default(); BATCH];
     for (keys, answer) in keys.chunks(BATCH).zip(answers) {
         for (hash, key) in hashes.iter_mut().zip(keys) {
             *hash = rule.hash(key.as_ref());
@@ -205,7 +281,7 @@ fn insert_each<R: ProbeRule>(
         }
         *answer = 0;
         for (i, &hash) in hashes[..keys.len()].iter().enumerate() {
-            *answer |= u64::from(insert(rule, words, hash)) << i;
+            *answer |= u64::from(insert(rule, words, hash) > 0) << i;
         }
     }
 }
@@ -224,6 +300,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::bip37::Bip37;
     use crate::mitz::{Mitz32, Mitz64};
 
     fn filters() -> Vec<FlatFilter> {
@@ -235,6 +312,10 @@ mod tests {
                     Rule::Mitz64(Mitz64::new(bits, probes).unwrap()),
                 ]
             })
+            .chain(
+                [(0, 3), (1, 0), (144, 8)]
+                    .map(|(bytes, k)| Rule::Bip37(Bip37::new(bytes, k, 1, 0))),
+            )
             .map(|rule| FlatFilter::new(rule).unwrap())
             .collect()
     }
@@ -275,6 +356,10 @@ mod tests {
         let rule = Rule::Mitz64(Mitz64::new(70, 1).unwrap());
         let filter = FlatFilter::from_words(rule, [u64::MAX; 3].into_iter()).unwrap();
         assert_eq!(filter.count_ones(), 70);
+        let mut bytes = Vec::new();
+        filter.write_bytes(&mut bytes).unwrap();
+        assert_eq!(bytes, [&[0xff; 8][..], &[0x3f]].concat());
+        assert_eq!(FlatFilter::from_bytes(filter.rule().clone(), &bytes).unwrap(), filter);
         assert_eq!(filter.fill(), 1.0);
         assert_eq!(filter.estimate_items(), f64::INFINITY);
     }

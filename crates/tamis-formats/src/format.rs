@@ -6,7 +6,11 @@ use crate::contents::Contents;
 use crate::error::{DecodeError, EncodeError};
 use crate::funnel::Funnel;
 use crate::told::Told;
-use crate::{guava, tamis_file};
+use crate::{
+    bip37, bip158, byte_buffer, c_hashcode, cassandra, guava, hadoop, java_bitmap, leveldb,
+    my_bloom_filter, parquet, pybloom_live, pybloomfiltermmap, rbloom, redis_bitmap, redis_bitmaps,
+    redis_bits, redisbloom, redisson, roaring, rocksdb, spark, tamis_file,
+};
 
 /// A way to write filters as bytes: a row of [`FORMATS`].
 #[derive(Debug)]
@@ -17,8 +21,9 @@ pub struct Format {
     pub extensions: &'static [&'static str],
     /// What it is, in a line.
     pub summary: &'static str,
-    /// Tells from all bytes of a file whether it is of this format. Takes no longer than reading them once.
-    pub sniff: fn(bytes: &[u8]) -> Sniff,
+    /// Tells from all bytes of a file whether it is of this format, no slower than by reading them once; `None` if any bytes
+    /// could be.
+    pub sniff: Option<fn(bytes: &[u8]) -> Sniff>,
     /// What its items are.
     pub items: Items,
     /// Reads a whole file. Memory stays within four times the bytes, and what was told.
@@ -26,8 +31,11 @@ pub struct Format {
     /// Writes a whole file, if the format has a place for such contents; `None` if it is only read.
     pub encode: Option<Encode>,
     /// Makes an empty filter of as many items as are told, at the rate that is told; `None` if there is no such rule.
-    pub create: Option<fn(told: &Told) -> Result<Contents, EncodeError>>,
+    pub create: Option<Create>,
 }
+
+/// The type of [`Format::create`].
+pub type Create = fn(told: &Told) -> Result<Contents, EncodeError>;
 
 /// The type of [`Format::encode`].
 pub type Encode = fn(&Contents, &Told, &mut dyn io::Write) -> Result<(), EncodeError>;
@@ -59,6 +67,12 @@ impl Format {
         FORMATS.iter().find(|format| format.name == name)
     }
 
+    /// Tells whether files of this format can be recognised by their bytes.
+    #[must_use]
+    pub fn shows(&self) -> bool {
+        self.sniff.is_some()
+    }
+
     /// Finds the formats that all of a file's bytes may be of: the one that they certainly are of, or all that are possible.
     ///
     /// # Examples
@@ -73,10 +87,10 @@ impl Format {
     pub fn of(bytes: &[u8]) -> Vec<&'static Format> {
         let mut possible = Vec::new();
         for format in FORMATS {
-            match (format.sniff)(bytes) {
-                Sniff::Yes => return vec![format],
-                Sniff::Maybe => possible.push(format),
-                Sniff::No => {}
+            match format.sniff.map(|sniff| sniff(bytes)) {
+                Some(Sniff::Yes) => return vec![format],
+                Some(Sniff::Maybe) => possible.push(format),
+                Some(Sniff::No) | None => {}
             }
         }
         possible
@@ -84,4 +98,30 @@ impl Format {
 }
 
 /// Every format, the project's own first.
-pub static FORMATS: &[Format] = &[tamis_file::FORMAT, guava::FORMAT];
+pub static FORMATS: &[Format] = &[
+    tamis_file::FORMAT,
+    guava::FORMAT,
+    java_bitmap::FORMAT,
+    my_bloom_filter::FORMAT,
+    byte_buffer::FORMAT,
+    c_hashcode::FORMAT,
+    redis_bits::FORMAT,
+    redis_bitmap::FORMAT,
+    redis_bitmaps::FORMAT,
+    redisbloom::FORMAT,
+    redisson::FORMAT,
+    bip37::FORMAT,
+    bip158::FORMAT,
+    parquet::FORMAT,
+    spark::FORMAT,
+    cassandra::FORMAT,
+    hadoop::FORMAT,
+    hadoop::COUNTING_FORMAT,
+    leveldb::FORMAT,
+    rocksdb::FORMAT,
+    pybloom_live::FORMAT,
+    pybloom_live::SCALABLE,
+    pybloomfiltermmap::FORMAT,
+    rbloom::FORMAT,
+    roaring::FORMAT,
+];

@@ -8,6 +8,8 @@ use std::str::FromStr;
 
 use encoding_rs::{EncoderResult, Encoding, GB18030, GBK};
 
+use crate::java_type::JavaType;
+
 /// What an item is to the system that made a filter.
 ///
 /// # Examples
@@ -37,6 +39,17 @@ pub enum Funnel {
     Int,
     /// A decimal number in 64 bits, little-endian. Guava: `Funnels.longFunnel()`.
     Long,
+    /// A decimal number as IEEE 754 in 32 bits, little-endian. 0 and -0 are two items.
+    Float,
+    /// A decimal number as IEEE 754 in 64 bits, little-endian. 0 and -0 are two items.
+    Double,
+    /// A number of 128 bits, with a sign or without, little-endian: the hash of an item by a function of one's own. Decimal, or
+    /// hexadecimal after `0x`.
+    Hash128,
+    /// `hashCode()` of a Java object in 32 bits, little-endian.
+    HashCode(JavaType),
+    /// A decimal number from 0 on in 64 bits, little-endian: sets of integers.
+    Unsigned,
 }
 
 /// How text becomes bytes. What a charset does not have becomes `?`, as in Java.
@@ -65,20 +78,26 @@ pub enum Charset {
 pub enum ItemError {
     /// It is not a decimal number of so many bits.
     NotInteger {
-        /// 32 or 64.
+        /// 32, 64 or 128.
         bits: u32,
     },
+    /// It is not a decimal number.
+    NotNumber,
     /// It is not UTF-8, in which items are read.
     NotText,
     /// It is not an even number of hexadecimal digits.
     NotHex,
+    /// It is no value of a type of Java.
+    NotOf(JavaType),
 }
 
 impl fmt::Display for ItemError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ItemError::NotInteger { bits } => write!(f, "not a decimal number of {bits} bits"),
+            ItemError::NotNumber => f.write_str("not a decimal number"),
             ItemError::NotText => f.write_str("not UTF-8 text"),
+            ItemError::NotOf(java) => write!(f, "no value of Java's {java}"),
             ItemError::NotHex => f.write_str("not an even number of hexadecimal digits"),
         }
     }
@@ -87,6 +106,50 @@ impl fmt::Display for ItemError {
 impl std::error::Error for ItemError {}
 
 impl Funnel {
+    /// The names of all funnels, each with what an item is then.
+    pub const NAMES: &[(&str, &str)] = &[
+        ("bytes", "the bytes as they are"),
+        ("hex", "bytes as hexadecimal digits"),
+        ("text", "text in a charset (Guava: stringFunnel)"),
+        ("twice", "text in a charset, twice (many a BloomFilterHelper)"),
+        ("chars", "UTF-16 code units (Guava: unencodedCharsFunnel)"),
+        ("int", "a decimal number of 32 bits (Guava: integerFunnel)"),
+        ("long", "a decimal number of 64 bits (Guava: longFunnel)"),
+        ("unsigned", "a decimal number from 0 on, of 64 bits"),
+        ("float", "a decimal number as IEEE 754 in 32 bits"),
+        ("double", "a decimal number as IEEE 754 in 64 bits"),
+        ("hash128", "the item's hash by a function of one's own, a number of 128 bits"),
+        ("hash-string", "hashCode() of a Java String"),
+        ("hash-integer", "hashCode() of a Java Integer"),
+        ("hash-long", "hashCode() of a Java Long"),
+        ("hash-double", "hashCode() of a Java Double"),
+        ("hash-boolean", "hashCode() of a Java Boolean"),
+        ("hash-character", "hashCode() of a Java Character"),
+    ];
+
+    /// Finds a funnel by its name; `None` if there is none, or if it is one of text and no charset is told.
+    #[must_use]
+    pub fn named(name: &str, charset: Option<Charset>) -> Option<Funnel> {
+        if let Some(class) = name.strip_prefix("hash-") {
+            let is_named = |java: &JavaType| java.name().eq_ignore_ascii_case(class);
+            return JavaType::ALL.into_iter().find(is_named).map(Funnel::HashCode);
+        }
+        Some(match name {
+            "bytes" => Funnel::Bytes,
+            "hex" => Funnel::Hex,
+            "text" => Funnel::Text(charset?),
+            "twice" => Funnel::Twice(charset?),
+            "chars" => Funnel::Chars,
+            "int" => Funnel::Int,
+            "long" => Funnel::Long,
+            "unsigned" => Funnel::Unsigned,
+            "float" => Funnel::Float,
+            "double" => Funnel::Double,
+            "hash128" => Funnel::Hash128,
+            _ => return None,
+        })
+    }
+
     /// Returns what the original hashes of `item`. `scratch` may be used to hold it.
     ///
     /// # Errors
@@ -107,8 +170,16 @@ impl Funnel {
                 scratch.extend_from_within(..);
             }
             Funnel::Chars => Charset::Utf16Le.encode(text(item)?, scratch),
-            Funnel::Int => scratch.extend(number::<i32>(item, 32)?.to_le_bytes()),
-            Funnel::Long => scratch.extend(number::<i64>(item, 64)?.to_le_bytes()),
+            Funnel::Int => scratch.extend(integer::<i32>(item, 32)?.to_le_bytes()),
+            Funnel::Long => scratch.extend(integer::<i64>(item, 64)?.to_le_bytes()),
+            Funnel::Float => scratch.extend(real::<f32>(item)?.to_le_bytes()),
+            Funnel::Double => scratch.extend(real::<f64>(item)?.to_le_bytes()),
+            Funnel::HashCode(java) => {
+                let code = java.hash_code(text(item)?).ok_or(ItemError::NotOf(java))?;
+                scratch.extend(code.to_le_bytes());
+            }
+            Funnel::Hash128 => scratch.extend(hash_128(item)?.to_le_bytes()),
+            Funnel::Unsigned => scratch.extend(integer::<u64>(item, 64)?.to_le_bytes()),
         }
         Ok(scratch)
     }
@@ -118,8 +189,27 @@ fn text(item: &[u8]) -> Result<&str, ItemError> {
     std::str::from_utf8(item).map_err(|_| ItemError::NotText)
 }
 
-fn number<T: FromStr>(item: &[u8], bits: u32) -> Result<T, ItemError> {
-    text(item).ok().and_then(|text| text.parse().ok()).ok_or(ItemError::NotInteger { bits })
+fn integer<T: FromStr>(item: &[u8], bits: u32) -> Result<T, ItemError> {
+    parse(item).ok_or(ItemError::NotInteger { bits })
+}
+
+fn real<T: FromStr>(item: &[u8]) -> Result<T, ItemError> {
+    parse(item).ok_or(ItemError::NotNumber)
+}
+
+fn parse<T: FromStr>(item: &[u8]) -> Option<T> {
+    text(item).ok()?.parse().ok()
+}
+
+fn hash_128(item: &[u8]) -> Result<u128, ItemError> {
+    let text = text(item)?;
+    let hash = match text.strip_prefix("0x") {
+        // A sign would be taken there.
+        Some(digits) if digits.starts_with('+') => None,
+        Some(digits) => u128::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok().or_else(|| text.parse().ok().map(i128::cast_unsigned)),
+    };
+    hash.ok_or(ItemError::NotInteger { bits: 128 })
 }
 
 fn unhex(item: &[u8], to: &mut Vec<u8>) -> Result<(), ItemError> {
@@ -240,6 +330,15 @@ mod tests {
     }
 
     #[test]
+    fn every_funnel_has_a_name() {
+        for (name, _) in Funnel::NAMES {
+            assert!(Funnel::named(name, Some(Charset::Gbk)).is_some(), "{name}");
+        }
+        assert_eq!(Funnel::named("text", None), None);
+        assert_eq!(Funnel::named("txt", Some(Charset::Utf8)), None);
+    }
+
+    #[test]
     fn half_a_pair_is_replaced() {
         for (charset, expected) in [(Charset::Utf8, &b"a?"[..]), (Charset::Utf16Be, b"\0a\xff\xfd")]
         {
@@ -253,9 +352,17 @@ mod tests {
     fn numbers_are_little_endian_and_in_range() {
         assert_eq!(key(Funnel::Int, "-1"), Ok(vec![255; 4]));
         assert_eq!(key(Funnel::Long, "258"), Ok(vec![2, 1, 0, 0, 0, 0, 0, 0]));
+        assert_eq!(key(Funnel::Unsigned, "18446744073709551615"), Ok(vec![255; 8]));
+        assert_eq!(key(Funnel::Hash128, "-1"), Ok(vec![255; 16]));
+        assert_eq!(key(Funnel::Hash128, "0x1ff"), key(Funnel::Hash128, "511"));
+        assert_eq!(key(Funnel::Hash128, "0x+1"), Err(ItemError::NotInteger { bits: 128 }));
+        assert_eq!(key(Funnel::Unsigned, "-1"), Err(ItemError::NotInteger { bits: 64 }));
         for item in ["2147483648", "", "1 ", "0x1", "1.0", "a"] {
             assert_eq!(key(Funnel::Int, item), Err(ItemError::NotInteger { bits: 32 }), "{item}");
         }
+        assert_eq!(key(Funnel::Float, "-0"), Ok(vec![0, 0, 0, 0x80]));
+        assert_eq!(key(Funnel::Double, "2.5e0"), Ok(vec![0, 0, 0, 0, 0, 0, 4, 0x40]));
+        assert_eq!(key(Funnel::Double, "2,5"), Err(ItemError::NotNumber));
     }
 
     #[test]

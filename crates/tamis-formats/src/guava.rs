@@ -1,5 +1,6 @@
 //! Guava's `BloomFilter`, as its `writeTo` writes it. Drawn in `docs/formats/guava.md`.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
@@ -19,7 +20,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "guava",
     extensions: &["guava"],
     summary: "Guava's BloomFilter, by writeTo",
-    sniff,
+    sniff: Some(sniff),
     items: Items::Asked,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode: Some(encode),
@@ -153,6 +154,16 @@ pub fn create(
     strategy: Strategy,
     probes: Probes,
 ) -> Result<FlatFilter, CreateError> {
+    FlatFilter::new(plan(items, rate, strategy, probes)?).map_err(CreateError::Memory)
+}
+
+/// Plans a filter, without its memory.
+pub(crate) fn plan(
+    items: u64,
+    rate: f64,
+    strategy: Strategy,
+    probes: Probes,
+) -> Result<Rule, CreateError> {
     if !(rate > 0.0 && rate < 1.0) {
         return Err(CreateError::Rate { rate });
     }
@@ -162,8 +173,7 @@ pub fn create(
         return Err(CreateError::TooLarge { bits });
     }
     let probes = u8::try_from(probes).map_err(|_| CreateError::Probes { probes })?;
-    let rule = rule(strategy, words * 64, probes).ok_or(CreateError::NoBits)?;
-    FlatFilter::new(rule).map_err(CreateError::Memory)
+    rule(strategy, words * 64, probes).ok_or(CreateError::NoBits)
 }
 
 fn rule(strategy: Strategy, bits: u64, probes: u8) -> Option<Rule> {
@@ -222,11 +232,10 @@ pub fn decode_start(bytes: &[u8]) -> Result<(FlatFilter, &[u8]), DecodeError> {
     if probes == 0 {
         return Err(unexpected("number of probes", PROBES_AT, "1 to 255", 0));
     }
-    if words <= 0 {
-        return Err(unexpected("number of words", WORDS_AT, "1 or more", words.into()));
-    }
-    let bits = u64::from(words.cast_unsigned()) * 64;
-    let rule = rule(strategy, bits, probes).expect("at least one word");
+    let rule = u64::try_from(words)
+        .ok()
+        .and_then(|words| rule(strategy, words * 64, probes))
+        .ok_or(unexpected("number of words", WORDS_AT, "1 or more", words.into()))?;
     // The length is tested before there is memory for the words.
     let data = reader.bytes("words", words as usize * 8)?;
     let words = data.as_chunks().0.iter().map(|&word| u64::from_be_bytes(word));
@@ -256,10 +265,16 @@ fn sniff(bytes: &[u8]) -> Sniff {
     if is_whole { Sniff::Maybe } else { Sniff::No }
 }
 
-fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
     let no_place = |why: String| Err(EncodeError::NoPlace(why.into()));
-    let Contents::Flat(filter) = contents else {
-        return no_place("Guava has no place for such a filter: build one from the items".into());
+    let filter = match contents {
+        Contents::Flat(filter) => Cow::Borrowed(filter),
+        Contents::RedisBitmaps(bitmaps) => bitmaps.to_one(told.union)?,
+        _ => {
+            return no_place(
+                "Guava has no place for such a filter: build one from the items".into(),
+            );
+        }
     };
     let strategy = match filter.rule() {
         Rule::Mitz32(_) => Strategy::Mitz32,

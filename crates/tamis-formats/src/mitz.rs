@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use crate::contents::Facts;
 use crate::hash::murmur3::{Tail, x64_128};
 use crate::modulus::Modulus;
 use crate::rule::ProbeRule;
@@ -42,7 +43,7 @@ impl Mitz64 {
 }
 
 impl ProbeRule for Mitz32 {
-    type Hash = u64;
+    type Hash<'k> = u64;
 
     fn bits(&self) -> u64 {
         self.bits.bits()
@@ -58,17 +59,32 @@ impl ProbeRule for Mitz32 {
     }
 
     #[inline]
-    fn each_probe(&self, hash: u64) -> impl Iterator<Item = u64> {
+    fn each_probe(&self, hash: Self::Hash<'_>) -> impl Iterator<Item = u64> {
         let (mut c, step, bits) = (hash as i32, (hash >> 32) as i32, self.bits);
         (0..self.probes).map(move |_| {
             c = c.wrapping_add(step);
             bits.reduce(u64::from((if c < 0 { !c } else { c }).cast_unsigned()))
         })
     }
+
+    fn tell(&self, facts: &mut Facts) {
+        const MOST: u64 = i32::MAX as u64;
+        let bits = self.bits();
+        if bits > MOST + 1 {
+            facts.warnings.push(format!(
+                "MITZ_32 knows 2,147,483,648 places, and never reaches the rest of {bits} bits: its rate is above the planned one"
+            ));
+        } else if bits == MOST {
+            facts.warnings.push(
+                "2,147,483,647 bits are the most that BloomFilterHelper counts: planned for more items, its rate is above the planned one"
+                    .into(),
+            );
+        }
+    }
 }
 
 impl ProbeRule for Mitz64 {
-    type Hash = (u64, u64);
+    type Hash<'k> = (u64, u64);
 
     fn bits(&self) -> u64 {
         self.bits.bits()
@@ -84,7 +100,7 @@ impl ProbeRule for Mitz64 {
     }
 
     #[inline]
-    fn each_probe(&self, (mut c, step): (u64, u64)) -> impl Iterator<Item = u64> {
+    fn each_probe(&self, (mut c, step): Self::Hash<'_>) -> impl Iterator<Item = u64> {
         let bits = self.bits;
         (0..self.probes).map(move |_| {
             let bit = bits.reduce(c & i64::MAX.cast_unsigned());

@@ -18,11 +18,15 @@ pub(crate) const FORMAT: Format = Format {
     name: "tamis",
     extensions: &["tamis"],
     summary: "every kind of filter, checksummed, used in place when mapped",
-    sniff: |bytes| if bytes.starts_with(&MAGIC) { Sniff::Yes } else { Sniff::No },
+    sniff: Some(|bytes| if bytes.starts_with(&MAGIC) { Sniff::Yes } else { Sniff::No }),
     items: Items::Are(Funnel::Bytes),
     decode: |bytes, _| TamisFile::decode(bytes).map(Contents::Tamis),
     encode: Some(|contents, _, out| match contents {
         Contents::Tamis(file) => file.write_to(out).map_err(EncodeError::Io),
+        Contents::Parquet(filter) => {
+            let filter = AnyFilter::Parquet(filter.as_view());
+            TamisFile::new(filter).write_to(out).map_err(EncodeError::Io)
+        }
         _ => Err(EncodeError::NoPlace(
             "a Tamis file has no place for the filter of another system: build one from the items"
                 .into(),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::bitcoin::Hash256;
 use crate::error::{DecodeError, DecodeErrorKind};
 use crate::funnel::{Charset, Funnel};
 
@@ -17,6 +18,12 @@ pub enum Fact {
     Items,
     /// For which rate it was planned.
     Rate,
+    /// Which version of the format it is, or of the program that wrote it.
+    Version,
+    /// The hash of the block that it is of.
+    BlockHash,
+    /// Under which key it is stored.
+    Key,
 }
 
 impl Fact {
@@ -28,6 +35,9 @@ impl Fact {
             Fact::Charset => "charset",
             Fact::Items => "planned items",
             Fact::Rate => "planned rate",
+            Fact::Version => "version",
+            Fact::BlockHash => "block's hash",
+            Fact::Key => "key",
         }
     }
 }
@@ -50,6 +60,17 @@ pub struct Told {
     pub items: Option<u64>,
     /// For which rate it was planned.
     pub rate: Option<f64>,
+    /// Which version of the format it is, or of the program that wrote it: what a format expects, its page says.
+    pub version: Option<Box<str>>,
+    /// The hash of the block that it is of.
+    pub block_hash: Option<Hash256>,
+    /// Under which key it is stored, where a file has many.
+    pub key: Option<Vec<u8>>,
+    /// Whether several filters are to be put together as one, at the rate that comes of it, where a format has a place
+    /// for just one.
+    pub union: bool,
+    /// Its hash is MD5, where that depends on the release: pybloom_live before 4.
+    pub md5: bool,
 }
 
 impl Told {
@@ -61,6 +82,11 @@ impl Told {
     /// Returns for which rate a filter was planned.
     pub(crate) fn rate(&self) -> Result<f64, DecodeError> {
         self.rate.ok_or(missing(Fact::Rate))
+    }
+
+    /// Returns the hash of the block that a filter is of.
+    pub(crate) fn block_hash(&self) -> Result<Hash256, DecodeError> {
+        self.block_hash.ok_or(missing(Fact::BlockHash))
     }
 }
 

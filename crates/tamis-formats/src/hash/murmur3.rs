@@ -61,15 +61,26 @@ fn mix_64(mut h: u64) -> u64 {
 #[inline]
 pub(crate) fn x86_32(bytes: &[u8], seed: u32) -> u32 {
     let (blocks, rest) = bytes.as_chunks::<4>();
-    let mut h = seed;
-    for &block in blocks {
-        h ^= scramble_32(u32::from_le_bytes(block));
-        h = h.rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64);
-    }
+    let h = blocks.iter().fold(seed, |h, &block| step_32(h, u32::from_le_bytes(block)));
     let mut last = [0; 4];
     last[..rest.len()].copy_from_slice(rest);
-    h ^= scramble_32(u32::from_le_bytes(last));
+    mix_32(h ^ scramble_32(u32::from_le_bytes(last)) ^ bytes.len() as u32)
+}
+
+/// Returns the 32-bit hash as Spark has it (`hashUnsafeBytes`): each byte behind the last whole block is a block of its
+/// own, a number from −128 to 127. Equal to the reference where the length is a multiple of 4.
+#[inline]
+pub(crate) fn spark_32(bytes: &[u8], seed: u32) -> u32 {
+    let (blocks, rest) = bytes.as_chunks::<4>();
+    let h = blocks.iter().fold(seed, |h, &block| step_32(h, u32::from_le_bytes(block)));
+    let signed = |byte: u8| i32::from(byte.cast_signed()).cast_unsigned();
+    let h = rest.iter().fold(h, |h, &byte| step_32(h, signed(byte)));
     mix_32(h ^ bytes.len() as u32)
+}
+
+#[inline]
+fn step_32(h: u32, k: u32) -> u32 {
+    (h ^ scramble_32(k)).rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64)
 }
 
 #[inline]
@@ -97,6 +108,13 @@ mod tests {
             [x86_32(b"", 0), x86_32(b"", 1), x86_32(b"hello", 0)],
             [0, 0x514e_28b7, 0x248b_fa47]
         );
+    }
+
+    #[test]
+    fn sparks_hash_differs_where_bytes_are_left_behind_blocks() {
+        for (bytes, is_equal) in [(&b""[..], true), (b"hell", true), (b"hello", false)] {
+            assert_eq!(spark_32(bytes, 7) == x86_32(bytes, 7), is_equal, "{bytes:?}");
+        }
     }
 
     #[test]
