@@ -73,16 +73,14 @@ pub fn run(args: &Args) -> Outcome {
     let to = args.to_format()?;
     let mut from = open(&args.input, &args.tell)?;
     from.told.union = args.union;
-    for warning in from.contents.facts().warnings {
-        eprintln!("tamis: {}: {warning}", from.name);
-    }
     if args.items.is_empty() {
         from.save(&args.output, to, &from.told).map_err(|failure| match failure {
-            Failure::Message(message) if !message.contains("--items") => {
-                Failure::new(format!("{message} (with --items FILE tamis does)"))
+            Failure::Message(message) if message.ends_with("the items") => {
+                Failure::new(format!("{message}, with --items FILE"))
             }
             failure => failure,
         })?;
+        from.warn(&from.contents.facts());
         return Ok(Exit::Yes);
     }
     args.rebuild(&from, to)
@@ -168,6 +166,7 @@ impl Args {
         let rebuilt = Foreign { name, format: to, contents, told, len_bytes: 0 };
         self.verify(&rebuilt, &items, to_funnel)?;
         rebuilt.save(&self.output, to, &rebuilt.told)?;
+        rebuilt.warn(&rebuilt.contents.facts());
         Ok(Exit::Yes)
     }
 

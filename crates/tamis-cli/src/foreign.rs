@@ -152,25 +152,33 @@ impl Foreign {
         funnel(self.format, &self.told, &self.name)
     }
 
-    /// Says on stderr what users of such filters should know, and whether it is over the rate that was told.
-    pub fn judge(&self, facts: &Facts) -> Exit {
+    /// Says on stderr what users of such filters should know.
+    pub fn warn(&self, facts: &Facts) {
         for warning in &facts.warnings {
             eprintln!("tamis: {}: {warning}", self.name);
         }
-        match self.told.rate {
-            // A tenth more is noise: the rate is estimated.
-            Some(planned) if facts.rate > planned * 1.1 => {
-                eprintln!(
-                    "tamis: {}: over its rate: holds about {} items, its rate is {}, not {}",
-                    self.name,
-                    About(facts.items),
-                    Rate(facts.rate),
-                    Rate(planned)
-                );
-                Exit::OverRate
-            }
-            _ => Exit::Yes,
-        }
+    }
+
+    /// Says how far it is over the rate that was told, if it is.
+    pub fn over_rate(&self, facts: &Facts) -> Option<String> {
+        // A tenth more is noise: the rate is estimated.
+        let planned = self.told.rate.filter(|planned| facts.rate > planned * 1.1)?;
+        Some(format!(
+            "{}: over its rate: holds about {} items, its rate is {}, not {}",
+            self.name,
+            About(facts.items),
+            Rate(facts.rate),
+            Rate(planned)
+        ))
+    }
+
+    /// Says both on stderr.
+    pub fn judge(&self, facts: &Facts) -> Exit {
+        self.warn(facts);
+        self.over_rate(facts).map_or(Exit::Yes, |state| {
+            eprintln!("tamis: {state}");
+            Exit::OverRate
+        })
     }
 
     /// Writes it to `path` in `format`, in place of what is there once all is on disk.
@@ -291,11 +299,11 @@ pub fn no_item(path: &Path, line: u64, error: &ItemError) -> Failure {
 ///
 /// If it is over the rate that was told, unless that is wanted.
 pub fn judge_changed(file: &Foreign, force: bool) -> Outcome {
-    match file.judge(&file.contents.facts()) {
-        Exit::OverRate if !force => Err(Failure::new(format!(
-            "{}: nothing was written: build one for more items, or accept it with --force",
-            file.name
-        ))),
-        exit => Ok(exit),
+    let facts = file.contents.facts();
+    if let Some(state) = file.over_rate(&facts).filter(|_| !force) {
+        return Err(Failure::new(format!(
+            "{state}; nothing was written: build one for more items, or accept it with --force"
+        )));
     }
+    Ok(file.judge(&facts))
 }
