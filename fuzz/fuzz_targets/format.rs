@@ -28,7 +28,8 @@ fn use_it(mut contents: Contents, told: &Told) {
     let keys = [&b""[..], b"a", b"item", &[0; 4], &[7; 8], &[0x80; 40]];
     let mut answers = Answers::new();
     contents.contains_each(&keys, &mut answers);
-    if contents.insert_each(&keys, &mut answers).is_ok() {
+    // What has no bits yet makes room for as many items as its file says, as the original does: that may be much.
+    if contents.facts().bits > 0 && contents.insert_each(&keys, &mut answers).is_ok() {
         contents.contains_each(&keys, &mut answers);
         assert_eq!(answers.count_ones(), keys.len(), "an item that was inserted is in");
         comes_back(&contents, told);

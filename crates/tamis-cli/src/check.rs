@@ -126,7 +126,7 @@ pub fn run(args: &Args) -> Outcome {
         if is_over_rate {
             warn(source.name(), &file);
         }
-        let filter = Asking::Tamis(file.filter);
+        let filter = Asking::Tamis(Box::new(file.filter));
         asked.push(Asked { name: source.name(), filter, is_over_rate, found: 0 });
     }
     let mut check = Check {
@@ -176,7 +176,7 @@ struct Asked<'a> {
 /// How a filter is asked.
 enum Asking<'a> {
     /// By hashes.
-    Tamis(AnyFilter<BitView<'a>>),
+    Tamis(Box<AnyFilter<BitView<'a>>>),
     /// By what another system hashes of an item.
     Foreign(&'a Contents, Funnel),
 }

@@ -35,19 +35,19 @@ pub struct Args {
     output: PathBuf,
 
     /// The format of OUT; by default what its name ends in
-    #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true, value_parser = format_parser())]
     to: Option<String>,
 
     /// Build OUT anew of the items in FILE, one a line (may be repeated)
     #[arg(long, value_name = "FILE")]
     items: Vec<PathBuf>,
 
-    /// With --items: false positive rate of OUT
-    #[arg(long, value_name = "R", default_value = "0.01", value_parser = rate)]
-    rate: f64,
+    /// With --items: false positive rate of OUT [default: --rate-planned, or 0.01]
+    #[arg(long, value_name = "R", value_parser = rate)]
+    rate: Option<f64>,
 
     /// With --items: what an item is in OUT, if it is not the same as in IN
-    #[arg(long, value_name = "FUNNEL", value_parser = crate::told::funnel_parser())]
+    #[arg(long, value_name = "FUNNEL", hide_possible_values = true, value_parser = crate::told::funnel_parser())]
     to_funnel: Option<String>,
 
     /// Put the several filters of IN together as one where OUT has place for just one: it is fuller than it was planned for
@@ -67,6 +67,9 @@ pub struct Args {
     #[command(flatten)]
     records: RecordArgs,
 }
+
+/// The rate of a filter that is built anew, if none is told.
+const RATE: f64 = 0.01;
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
@@ -98,6 +101,7 @@ fn open(path: &Path, tell: &TellArgs) -> Result<Foreign, Failure> {
                 len_bytes: file.len_bytes(),
                 contents: Contents::Tamis(file),
                 told: tell.told()?,
+                is_whole_file: true,
             })
         }
     }
@@ -113,10 +117,20 @@ impl Args {
         let of_name = |format: &&Format| {
             extension.is_some_and(|extension| format.extensions.contains(&extension))
         };
-        FORMATS.iter().find(of_name).ok_or_else(|| {
-            let name = input::name(&self.output);
-            Failure::new(format!("{name}: in which format? say --to: 'tamis formats' lists them"))
-        })
+        let name = input::name(&self.output);
+        match FORMATS.iter().filter(of_name).collect::<Vec<_>>()[..] {
+            [format] => Ok(format),
+            [] => Err(Failure::new(format!(
+                "{name}: in which format? say --to: 'tamis formats' lists them"
+            ))),
+            ref several => {
+                let names: Vec<_> = several.iter().map(|format| format.name).collect();
+                Err(Failure::new(format!(
+                    "{name}: in which format? say --to ({})",
+                    names.join(", ")
+                )))
+            }
+        }
     }
 
     /// Builds the filter anew of its items, and looks for each of them in both.
@@ -127,8 +141,13 @@ impl Args {
         let items = input::checked(&self.items)?;
         let from_funnel = from.funnel()?;
         let to_funnel = self.funnel_of(to, &from.told)?;
-        let told =
-            Told { items: Some(self.count(&items)?), rate: Some(self.rate), ..from.told.clone() };
+        // A plan that was told is that of the program that will ask the filter: it computes places by it.
+        let planned = match from.told.items {
+            Some(items) => items,
+            None => self.count(&items)?,
+        };
+        let rate = self.rate.or(from.told.rate).unwrap_or(RATE);
+        let told = Told { items: Some(planned), rate: Some(rate), ..from.told.clone() };
         let name = input::name(&self.output);
         let create = to.create.ok_or_else(|| {
             Failure::new(format!("{name}: {} is a format that is not built anew", to.name))
@@ -163,7 +182,8 @@ impl Args {
                 .insert_each(keys, &mut answers)
                 .map_err(|error| Failure::new(format!("{name}: {error}; nothing was written")))
         })?;
-        let rebuilt = Foreign { name, format: to, contents, told, len_bytes: 0 };
+        let rebuilt =
+            Foreign { name, format: to, contents, told, len_bytes: 0, is_whole_file: true };
         self.verify(&rebuilt, &items, to_funnel)?;
         rebuilt.save(&self.output, to, &rebuilt.told)?;
         rebuilt.warn(&rebuilt.contents.facts());

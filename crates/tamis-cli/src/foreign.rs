@@ -32,7 +32,12 @@ pub struct Foreign {
     pub told: Told,
     /// The size of the file, unpacked.
     pub len_bytes: u64,
+    /// Whether the file is this filter and nothing else, so that it may be written anew.
+    pub is_whole_file: bool,
 }
+
+/// A rate for which nobody plans a filter.
+const MANY: f64 = 0.3;
 
 /// A filter of this project, or of another system.
 pub enum Opened {
@@ -88,8 +93,17 @@ impl Opened {
             DecodeErrorKind::Missing(fact) => missing(fact, &name),
             _ => Failure::new(format!("{name}: as {}: {error}", format.name)),
         })?;
-        let len_bytes = bytes.len() as u64;
-        Ok(vec![Opened::Foreign(Box::new(Foreign { name, format, contents, told, len_bytes }))])
+        let mut file = Foreign {
+            name,
+            format,
+            contents,
+            told,
+            len_bytes: bytes.len() as u64,
+            is_whole_file: true,
+        };
+        // A snapshot may have other keys, and what else it says of this one.
+        file.is_whole_file = !bytes.starts_with(b"REDIS") || file.is_written_as(&bytes);
+        Ok(vec![Opened::Foreign(Box::new(file))])
     }
 }
 
@@ -152,10 +166,41 @@ impl Foreign {
         funnel(self.format, &self.told, &self.name)
     }
 
+    fn is_written_as(&self, bytes: &[u8]) -> bool {
+        let mut written = Vec::new();
+        let encode =
+            self.format.encode.map(|encode| encode(&self.contents, &self.told, &mut written));
+        encode.is_some_and(|encoded| encoded.is_ok()) && written == bytes
+    }
+
+    /// Refuses to put the filter in place of a file that holds more than it.
+    ///
+    /// # Errors
+    ///
+    /// If so.
+    pub fn check_whole_file(&self) -> Result<(), Failure> {
+        if self.is_whole_file {
+            return Ok(());
+        }
+        let format = self.format.name;
+        Err(Failure::new(format!(
+            "{}: the file holds more than this filter, and would lose it: make a file of the filter alone with \
+             'tamis convert --to {format}', and change that",
+            self.name
+        )))
+    }
+
     /// Says on stderr what users of such filters should know.
     pub fn warn(&self, facts: &Facts) {
         for warning in &facts.warnings {
             eprintln!("tamis: {}: {warning}", self.name);
+        }
+        if facts.rate > MANY {
+            eprintln!(
+                "tamis: {}: over-full: takes {:.0} % of absent items for present ones",
+                self.name,
+                facts.rate * 100.0
+            );
         }
     }
 

@@ -100,6 +100,7 @@ fn read(
         contents: Contents::Parquet(filter),
         told: Told { funnel, ..told.clone() },
         len_bytes: (from.len() - rest.len()) as u64,
+        is_whole_file: false,
     })
 }
 

@@ -15,11 +15,12 @@ use crate::key::rate;
 #[command(next_help_heading = "For filters of other systems")]
 pub struct TellArgs {
     /// What the filter is, if its bytes do not show it: see 'tamis formats'
-    #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true, value_parser = format_parser())]
     pub format: Option<String>,
 
-    /// What an item is there (such as Guava's funnel): 'bytes', 'text', 'int', ...
-    #[arg(long, value_name = "FUNNEL", value_parser = funnel_parser())]
+    /// What an item is there (Guava's funnel): bytes, hex, text, twice, chars, int, long, unsigned, float, double, hash128, or
+    /// hash-string, hash-integer, ... for Java's hashCode
+    #[arg(long, value_name = "FUNNEL", hide_possible_values = true, value_parser = funnel_parser())]
     pub funnel: Option<String>,
 
     /// How text becomes bytes there: UTF-8, GBK, ISO-8859-1, ...

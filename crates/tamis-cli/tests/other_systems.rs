@@ -60,7 +60,11 @@ fn what_the_bytes_do_not_say_is_asked_for_by_its_option() {
     folder.write("bits", [0xff; 20]);
     folder.refused("info bits", "say which with --format");
     folder.refused("info --format redis-bitmap bits", "say --items-planned N");
-    folder.refused("info --format cassandra users.guava", "as cassandra: ");
+    folder.refused("info --format cassandra users.guava", "say --format-version V");
+    folder.refused(
+        "info --format cassandra --format-version nb items.txt",
+        "items.txt: as cassandra: cut short in its words",
+    );
     folder.refused(
         "check --format redis-bitmaps --items-planned 10 bits items.txt",
         "--rate-planned R",
@@ -163,38 +167,88 @@ fn where_bits_cannot_move_the_items_are_asked_for() {
 }
 
 #[test]
+fn a_snapshot_keeps_what_else_it_holds() {
+    let folder = Folder::new();
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/redis_rdb/lfu.rdb");
+    folder.write("dump.rdb", std::fs::read(golden).unwrap());
+    folder.write("items.txt", "1\n");
+    let plan = "--format redis-bitmap --items-planned 1000 --rate-planned 0.01 --funnel bytes";
+    folder.refused(
+        &format!("add dump.rdb --key bitmap {plan} items.txt"),
+        "holds more than this filter",
+    );
+}
+
+#[test]
+fn a_plan_that_is_told_is_kept() {
+    let folder = folder();
+    let plan = format!("--items-planned 5000 --rate-planned 0.02 {TEXT}");
+    folder.ok(&format!("convert items.tamis a.bits --to redis-bitmap {plan} --items items.txt"));
+    assert_eq!(
+        folder.ok(&format!("check -c a.bits --format redis-bitmap {plan} items.txt")),
+        "1000\n"
+    );
+    folder.refused("build items.txt -o built.guava", "name it .tamis");
+    folder.refused("convert users.guava t.rdb", "say --to (");
+}
+
+#[test]
 fn a_table_is_asked_by_row_group_and_column() {
     let folder = Folder::new();
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/parquet/filters.json");
-    let golden: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-    let table = base64(golden["parquet_file_pyarrow"]["file_base64"].as_str().unwrap());
+    let golden = |name: &str| {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/parquet/");
+        std::fs::read(format!("{folder}{name}")).unwrap()
+    };
+    let table = golden("pyarrow.parquet");
     folder.write("table.parquet", &table);
+    let filters: serde_json::Value = serde_json::from_slice(&golden("filters.json")).unwrap();
+    let mut asked = 0;
+    for column in filters["parquet_file_pyarrow"]["columns"].as_array().unwrap() {
+        let name = column["column"].as_str().unwrap();
+        let check = format!("check table.parquet --no-name --column {name} --funnel hex");
+        let Some(absent) = column["absent_plain_hex"].as_array() else {
+            folder.refused(&check, "has no Bloom filter; columns that have one: ");
+            continue;
+        };
+        let found = column["absent_results"].as_str().unwrap().chars().map(|c| c == '1');
+        let hex = |json: &serde_json::Value| format!("{}\n", json.as_str().unwrap());
+        let present: String =
+            column["present_plain_hex"].as_array().unwrap().iter().map(hex).collect();
+        let expected = absent.iter().zip(found).filter(|(_, is_found)| *is_found);
+        let expected: String =
+            expected.map(|(item, _)| hex(item)).chain([present.clone()]).collect();
+        let items: String = absent.iter().map(hex).chain([present]).collect();
+        assert_eq!(folder.feed(&check, items).stdout, expected, "{name}");
+        asked += absent.len();
+    }
+    assert!(asked > 100, "{asked}");
+    // By the type of the column.
+    folder.write("duckdb.parquet", golden("duckdb.parquet"));
+    let ended = folder.feed("check -c duckdb.parquet --column k", "0\n1001\n19019\n");
+    assert_eq!((ended.status, ended.stdout.as_str()), (0, "3\n"), "{}", ended.stderr);
+    let ended = folder.feed("check -c duckdb.parquet --column s", "name-0\nname-14\n");
+    assert_eq!((ended.status, ended.stdout.as_str()), (0, "2\n"), "{}", ended.stderr);
     let info = folder.ok("info table.parquet");
     assert!(
-        info.contains("table.parquet[0].") && info.contains("split blocks of Parquet"),
+        info.contains("table.parquet[0].i32") && info.contains("split blocks of Parquet"),
         "{info}"
     );
     folder.refused("check table.parquet --column none", "has no column none");
     folder.refused("check table.parquet", "say which with --column (");
+    folder.refused("merge table.parquet -o out", "give one");
+    folder.write("items.txt", "1\n");
+    folder.refused(
+        "add table.parquet --column i32 items.txt",
+        "the file holds more than this filter",
+    );
     folder.write("cut.parquet", &table[..table.len() - 5]);
     folder.refused("info cut.parquet", "say which with --format");
-    let mut broken = table.clone();
-    let footer = broken.len() - 60;
-    broken[footer..footer + 20].fill(0xff);
-    folder.write("broken.parquet", &broken);
-    assert_eq!(folder.run("info broken.parquet").status, 2);
-}
-
-fn base64(text: &str) -> Vec<u8> {
-    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let (mut bytes, mut bits, mut len) = (Vec::new(), 0_u32, 0);
-    for c in text.trim_end_matches('=').bytes() {
-        let digit = DIGITS.iter().position(|&it| it == c).expect("base64") as u32;
-        (bits, len) = (bits << 6 | digit, len + 6);
-        if len >= 8 {
-            len -= 8;
-            bytes.push((bits >> len) as u8);
-        }
+    // Every byte of the footer may be wrong.
+    for at in (table.len() - 800..table.len() - 8).step_by(7) {
+        let mut broken = table.clone();
+        broken[at] ^= 0x55;
+        folder.write("broken.parquet", &broken);
+        let ended = folder.run("info broken.parquet");
+        assert!([0, 2].contains(&ended.status), "{at}: {}", ended.stderr);
     }
-    bytes
 }

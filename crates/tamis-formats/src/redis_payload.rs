@@ -118,16 +118,17 @@ impl RedisValue {
         filter.filter(|_| is_whole).ok_or(PayloadError::Value)
     }
 
-    /// Tells whether a value of a type is a filter of RedisBloom.
+    /// Tells whether a value of a type is a filter of RedisBloom or of Tamis.
     pub(crate) fn is_filter(kind: u8, value: &[u8]) -> bool {
         kind == MODULE_VALUE && Self::filter_name(value).is_some()
     }
 
-    /// Returns what `TYPE` calls a module's value, if it is a filter of RedisBloom.
+    /// Returns what `TYPE` calls a module's value, if it is a filter of RedisBloom or of Tamis.
     pub(crate) fn filter_name(value: &[u8]) -> Option<&'static str> {
         match Reader::new(value, 0).length()? >> 10 {
             name if name == BLOOM_ID >> 10 => Some("MBbloom--"),
             name if name == CUCKOO_ID >> 10 => Some("MBbloomCF"),
+            name if name == TAMIS_ID >> 10 => Some("tamis-flt"),
             _ => None,
         }
     }

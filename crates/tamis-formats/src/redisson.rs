@@ -8,7 +8,7 @@ use highway::{HighwayHash as _, HighwayHasher, Key};
 use crate::contents::{Contents, Facts};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::flat::FlatFilter;
-use crate::format::{Format, Items};
+use crate::format::{Format, Items, Sniff};
 use crate::guava::{self, Probes};
 use crate::modulus::Modulus;
 use crate::rdb::{self, Entry, Rdb, Written};
@@ -21,7 +21,15 @@ pub(crate) const FORMAT: Format = Format {
     name: "redisson",
     extensions: &["rdb", "bitmap"],
     summary: "Redisson's RBloomFilter: a bitmap of Redis and its settings",
-    sniff: Some(|bytes| Rdb::sniff(bytes, is_config)),
+    // Settings under such a name are nobody else's.
+    sniff: Some(|bytes| {
+        let has_config = |rdb: Rdb<'_>| rdb.entries().flatten().any(|entry| is_config(&entry));
+        if Rdb::has_magic(bytes) && Rdb::new(bytes).is_ok_and(has_config) {
+            Sniff::Yes
+        } else {
+            Sniff::No
+        }
+    }),
     items: Items::Asked,
     decode,
     encode: Some(encode),

@@ -197,6 +197,9 @@ pub fn create_with_bits(
     FlatFilter::new(rule(words, probes.cast_unsigned(), version)).map_err(CreateError::Memory)
 }
 
+/// The most probes that are read: no plan that anyone made has as many, and a file that says so would only take time.
+const MAX_PROBES: u32 = 65_535;
+
 fn rule(words: u64, probes: u32, version: Version) -> Rule {
     let bits = Modulus::new(words * 64).expect("at least one word");
     Rule::Spark(Spark { bits, probes, version })
@@ -214,7 +217,12 @@ pub fn decode(bytes: &[u8]) -> Result<FlatFilter, DecodeError> {
         let kind = DecodeErrorKind::Unexpected { expected: "1 or 2", found: version.into() };
         return Err(DecodeError { field: "version", at: 0, kind });
     }
-    let probes = reader.count_be("number of probes", 0, "0 or more")?;
+    let at = reader.at() as u64;
+    let probes = reader.count_be("number of probes", 0, "0 to 65,535")?;
+    if probes > MAX_PROBES {
+        let kind = DecodeErrorKind::Unexpected { expected: "0 to 65,535", found: probes.into() };
+        return Err(DecodeError { field: "number of probes", at, kind });
+    }
     let version = match version {
         1 => Version::V1,
         _ => Version::V2 { seed: reader.i32_be("seed")? },

@@ -85,7 +85,7 @@ fn a_snapshot_says_all_that_there_is_to_tell() {
                 })
                 .collect();
             assert_eq!(keys, [(config.into(), "hash"), (name.into(), "string")]);
-            assert_eq!(format().sniff.map(|sniff| sniff(&bytes)), Some(Sniff::Maybe));
+            assert_eq!(format().sniff.map(|sniff| sniff(&bytes)), Some(Sniff::Yes));
             let key = Told { key: Some(name.into()), ..Told::default() };
             for told in [Told::default(), key, told(case, None), told(case, Some(name))] {
                 assert_eq!((format().decode)(&bytes, &told).unwrap(), filter, "{name}");
@@ -119,7 +119,7 @@ fn settings_of_a_server_are_read_in_each_of_its_encodings() {
             (filter.rule().bits(), filter.rule().probes(), filter.count_ones()),
             (729, 5, 0)
         );
-        assert_eq!(format().sniff.map(|sniff| sniff(&bytes)), Some(Sniff::Maybe));
+        assert_eq!(format().sniff.map(|sniff| sniff(&bytes)), Some(Sniff::Yes));
     }
     // The same as a ziplist, as servers before 7 have it.
     let mut list = vec![0; 10];

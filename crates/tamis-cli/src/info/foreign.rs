@@ -1,7 +1,7 @@
 //! What is shown of a filter of another system.
 
 use serde_json::{Map, Value, json};
-use tamis_formats::Facts;
+use tamis_formats::{Facts, Items};
 
 use crate::count::{About, Count, Rate};
 use crate::foreign::Foreign;
@@ -27,6 +27,9 @@ pub fn text(file: &Foreign, facts: &Facts, text: &mut String) {
         row("items", items),
         row("fill", format!("{:.1} %", facts.fill * 100.0)),
     ];
+    if file.told.funnel.is_none() && file.format.items == Items::Asked {
+        rows.push(row("an item is", "not said by the bytes: --funnel, --charset".into()));
+    }
     if let Some(planned) = file.told.rate {
         rows.push(row("rate planned", Rate(planned).to_string()));
     }
