@@ -7,6 +7,7 @@ mod chart;
 mod contender;
 mod family;
 mod floor;
+mod formats;
 mod inserts;
 mod items;
 mod lookups;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
     shared::run(&mut bench);
     family::run(&mut bench);
     repeats::run(&mut bench);
+    formats::run(&mut bench);
     server::run(&mut bench);
     println!();
     for verdict in targets::verdicts(&bench.rows) {

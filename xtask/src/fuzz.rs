@@ -6,9 +6,39 @@ use std::process::Command;
 use crate::root;
 use crate::setup::cargo;
 
-/// Every target in `fuzz/fuzz_targets`.
-pub const TARGETS: [&str; 7] =
-    ["tamis_file", "records", "key", "integers", "plan", "resp", "commands"];
+/// Every target in `fuzz/fuzz_targets` but `format`, which is one for each format.
+const TARGETS: [&str; 7] = ["tamis_file", "records", "key", "integers", "plan", "resp", "commands"];
+
+/// A program, and what it is told.
+pub struct Target {
+    program: &'static str,
+    format: Option<String>,
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.format {
+            Some(format) => write!(f, "{} {format}", self.program),
+            None => f.write_str(self.program),
+        }
+    }
+}
+
+/// Returns every target: those of formats by their seeds, golden files of each (a test of `tamis-formats` keeps them complete).
+pub fn targets() -> Result<Vec<Target>, String> {
+    let mut targets: Vec<Target> = TARGETS.map(|program| Target { program, format: None }).into();
+    let seeds = root().join("fuzz/seeds/format");
+    let failed = |error: std::io::Error| format!("{}: {error}", seeds.display());
+    let mut formats = Vec::new();
+    for entry in std::fs::read_dir(&seeds).map_err(failed)? {
+        formats.push(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
+    }
+    formats.sort();
+    targets.extend(
+        formats.into_iter().map(|format| Target { program: "format", format: Some(format) }),
+    );
+    Ok(targets)
+}
 
 /// Counts edges, and tells libFuzzer what comparisons compared.
 const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module \
@@ -35,14 +65,17 @@ fn triple() -> Result<String, String> {
 }
 
 /// Returns the command that runs one target for so long. What it learns is kept for the next run.
-pub fn run(target: &str, seconds: u64) -> Result<Command, String> {
-    let corpus = root().join("fuzz/corpus").join(target);
-    let artifacts = root().join("fuzz/artifacts").join(target);
+pub fn run(target: &Target, seconds: u64) -> Result<Command, String> {
+    let place = |parent: &str| {
+        let folder = root().join("fuzz").join(parent).join(target.program);
+        target.format.iter().fold(folder, |folder, format| folder.join(format))
+    };
+    let (corpus, artifacts) = (place("corpus"), place("artifacts"));
     for folder in [&corpus, &artifacts] {
         std::fs::create_dir_all(folder)
             .map_err(|error| format!("{}: {error}", folder.display()))?;
     }
-    let program = root().join("target/fuzz").join(triple()?).join("release").join(target);
+    let program = root().join("target/fuzz").join(triple()?).join("release").join(target.program);
     let mut command = Command::new(program);
     command
         .arg(format!("-max_total_time={seconds}"))
@@ -52,7 +85,10 @@ pub fn run(target: &str, seconds: u64) -> Result<Command, String> {
         .arg(&corpus)
         .current_dir(root());
     // Inputs that are kept with the source: files as programs write them.
-    let seeds = root().join("fuzz/seeds").join(target);
+    if let Some(format) = &target.format {
+        command.env("TAMIS_FORMAT", format);
+    }
+    let seeds = place("seeds");
     if seeds.is_dir() {
         command.arg(seeds);
     }

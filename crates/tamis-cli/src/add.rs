@@ -2,15 +2,17 @@
 
 use std::path::PathBuf;
 
-use tamis::Filter as _;
+use tamis::{Answers, Filter as _};
 
 use crate::build::{full, judge};
 use crate::clock::now_millis;
 use crate::exit::{Failure, Outcome};
-use crate::filter_file::{check_clock, open_to_change, save};
+use crate::filter_file::{Trust, check_clock, lock_to_change, read, save};
+use crate::foreign::{Foreign, Opened, each_keys, judge_changed};
 use crate::input;
 use crate::items::{ItemArgs, hash_all, insert_all};
 use crate::metadata::expect_same_items;
+use crate::told::TellArgs;
 
 /// Adds items to a filter
 ///
@@ -36,13 +38,20 @@ pub struct Args {
     once: bool,
 
     #[command(flatten)]
+    tell: TellArgs,
+
+    #[command(flatten)]
     items_from: ItemArgs,
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     let paths = input::checked(&args.items_from.files)?;
-    let (_lock, mut file) = open_to_change(&args.filter)?;
+    let lock = lock_to_change(&args.filter)?;
+    if let Opened::Foreign(file) = Opened::one(&args.filter, &args.tell, Trust::Verify)? {
+        return args.add_to_foreign(*file, &paths);
+    }
+    let mut file = read(&args.filter)?;
     if args.once && !file.filter.plan().kind().can_remove() {
         let (name, kind) = (input::name(&args.filter), file.filter.plan().kind());
         return Err(Failure::new(format!(
@@ -64,5 +73,28 @@ pub fn run(args: &Args) -> Outcome {
     tally.warn();
     let exit = judge(&file, &args.filter, args.force)?;
     save(&args.filter, &file)?;
+    drop(lock);
     Ok(exit)
+}
+
+impl Args {
+    fn add_to_foreign(&self, mut file: Foreign, paths: &[PathBuf]) -> Outcome {
+        if self.once {
+            let (name, format) = (&file.name, file.format.name);
+            return Err(Failure::new(format!(
+                "{name}: --once is for filters of Tamis that count, not for {format}"
+            )));
+        }
+        file.check_whole_file()?;
+        let (rule, delimiter) = (self.items_from.key.rule(), self.items_from.records.delimiter());
+        let (funnel, mut answers) = (file.funnel()?, Answers::new());
+        each_keys(paths, &rule, delimiter, funnel, |keys| {
+            file.contents.insert_each(keys, &mut answers).map_err(|error| {
+                Failure::new(format!("{}: {error}; nothing was written", file.name))
+            })
+        })?;
+        let exit = judge_changed(&file, self.force)?;
+        file.save(&self.filter, file.format, &file.told)?;
+        Ok(exit)
+    }
 }

@@ -7,7 +7,7 @@ use tamis::{
     Answers, AnyFilter, DigestSet, Filter as _, Hasher, InsertError, Kind, NoRoom, Plan, Span,
     TryInsert as _, Window,
 };
-use tamis_formats::TamisFile;
+use tamis_formats::{FORMATS, Format, TamisFile};
 
 use crate::clock::now_millis;
 use crate::count::{About, Count, Rate};
@@ -126,6 +126,7 @@ impl ValueEnum for KindArg {
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     args.check()?;
+    refuse_other_format(&args.output)?;
     let paths = input::checked(&args.items_from.files)?;
     refuse_input_as_output(&paths, &args.output)?;
     let hasher = args.hasher()?;
@@ -383,6 +384,21 @@ impl Repeats {
     fn finish(&mut self) -> &[u64] {
         self.thin();
         &self.hashes
+    }
+}
+
+/// Refuses a name by which the filter would be taken for that of another system.
+fn refuse_other_format(output: &Path) -> Result<(), Failure> {
+    let extension = output.extension().and_then(|extension| extension.to_str());
+    let is_of = |format: &&Format| extension.is_some_and(|it| format.extensions.contains(&it));
+    match FORMATS.iter().find(is_of) {
+        Some(format) if format.name != "tamis" => Err(Failure::new(format!(
+            "{}: 'build' writes Tamis files, and the name is one of {}: name it .tamis, and make the other of it with \
+             'tamis convert --items'",
+            input::name(output),
+            format.name
+        ))),
+        _ => Ok(()),
     }
 }
 

@@ -1,21 +1,24 @@
 //! `tamis check`: which lines are in a filter.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use tamis::{AnyFilter, BitView, Filter as _, Hasher};
-use tamis_formats::TamisFile;
+use tamis::{Answers, AnyFilter, BitView, Filter as _, Hasher};
+use tamis_formats::{Contents, Funnel, TamisFile};
 
 use crate::clock::now_millis;
 use crate::count::{About, Rate};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::filter_file::{Source, Trust};
+use crate::filter_file::Trust;
+use crate::foreign::{Foreign, Keys, Opened, no_item};
 use crate::input::{self, Input};
 use crate::key::{KeyArgs, KeyRule, RecordArgs};
 use crate::metadata::expect_same_items;
 use crate::output::Output;
+use crate::parquet_table;
 use crate::progress::Progress;
 use crate::records::{Blocks, records};
+use crate::told::TellArgs;
 
 /// Prints the lines that are in a filter, as grep does
 ///
@@ -23,7 +26,8 @@ use crate::records::{Blocks, records};
 /// the filter's false positive rate. With several filters, each line is printed once for each filter
 /// that has it, after the filter's name and a colon.
 ///
-/// A file is mapped and used in place, after one pass over it that finds any damage.
+/// A file is mapped and used in place, after one pass over it that finds any damage. Filters of other systems ('tamis formats')
+/// are asked as those systems ask them.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -31,6 +35,7 @@ Examples:
   tamis check -v seen.tamis new.txt              the lines that certainly were not
   tamis check -f monday.tamis -f tuesday.tamis requests.txt     on which day
   echo \"$url\" | tamis check -q seen.tamis && echo seen
+  tamis check users.guava --funnel text --charset UTF-8 names.txt
 
 Exit status: 0 a line was printed, 1 none was, 2 could not, 3 lines were found by a filter that is over its
 rate, so that more of them than promised are wrong (--force: as if it were not).")]
@@ -72,6 +77,9 @@ pub struct Args {
     force: bool,
 
     #[command(flatten)]
+    tell: TellArgs,
+
+    #[command(flatten)]
     key: KeyArgs,
 
     #[command(flatten)]
@@ -89,13 +97,22 @@ pub fn run(args: &Args) -> Outcome {
         ));
     }
     let trust = if args.no_verify { Trust::Assume } else { Trust::Verify };
-    let sources = filters
-        .iter()
-        .map(|path| Source::open(path, trust))
-        .collect::<Result<Vec<_>, Failure>>()?;
+    let mut opened = Vec::with_capacity(filters.len());
+    for path in filters {
+        let of_path = Opened::all(path, &args.tell, trust)?;
+        parquet_table::check_one_column(&of_path)?;
+        opened.extend(of_path);
+    }
     let rule = args.key.rule();
-    let mut asked = Vec::with_capacity(sources.len());
-    for source in &sources {
+    let mut asked = Vec::with_capacity(opened.len());
+    for opened in &opened {
+        let source = match opened {
+            Opened::Tamis(source) => source,
+            Opened::Foreign(file) => {
+                asked.push(Asked::foreign(file, args.copies)?);
+                continue;
+            }
+        };
         let mut file = source.file()?;
         file.filter.advance(now_millis());
         expect_same_items(&file.metadata, &rule, source.name())?;
@@ -109,7 +126,8 @@ pub fn run(args: &Args) -> Outcome {
         if is_over_rate {
             warn(source.name(), &file);
         }
-        asked.push(Asked { name: source.name(), filter: file.filter, is_over_rate, found: 0 });
+        let filter = Asking::Tamis(Box::new(file.filter));
+        asked.push(Asked { name: source.name(), filter, is_over_rate, found: 0 });
     }
     let mut check = Check {
         args,
@@ -118,6 +136,7 @@ pub fn run(args: &Args) -> Outcome {
         output: Output::open(None)?,
         printed: 0,
         hashes: Vec::new(),
+        keys: Keys::default(),
         answers: Vec::new(),
     };
     check.read(&files)?;
@@ -149,18 +168,39 @@ impl Args {
 /// A filter, and what it has found.
 struct Asked<'a> {
     name: &'a str,
-    filter: AnyFilter<BitView<'a>>,
+    filter: Asking<'a>,
     is_over_rate: bool,
     found: u64,
 }
 
-impl Asked<'_> {
+/// How a filter is asked.
+enum Asking<'a> {
+    /// By hashes.
+    Tamis(Box<AnyFilter<BitView<'a>>>),
+    /// By what another system hashes of an item.
+    Foreign(&'a Contents, Funnel),
+}
+
+impl<'a> Asked<'a> {
+    fn foreign(file: &'a Foreign, copies: bool) -> Result<Self, Failure> {
+        if copies {
+            let (name, format) = (&file.name, file.format.name);
+            return Err(Failure::new(format!(
+                "{name}: --copies is for filters of Tamis, not for {format}"
+            )));
+        }
+        let is_over_rate = file.judge(&file.contents.facts()) == Exit::OverRate;
+        let filter = Asking::Foreign(&file.contents, file.funnel()?);
+        Ok(Self { name: &file.name, filter, is_over_rate, found: 0 })
+    }
+
     /// How often the key of a record is in the filter, at most; with a plus where counting ends.
     fn copies(&self, rule: &KeyRule, record: &[u8]) -> String {
+        let Asking::Tamis(filter) = &self.filter else { return String::new() };
         let mut scratch = Vec::new();
         let item = rule.of(record, &mut scratch);
-        let count = item.and_then(|item| self.filter.count_hash(self.filter.hasher().hash(item)));
-        let is_most = count == self.filter.max_count();
+        let count = item.and_then(|item| filter.count_hash(filter.hasher().hash(item)));
+        let is_most = count == filter.max_count();
         format!("{}{}", count.unwrap_or(0), if is_most { "+" } else { "" })
     }
 }
@@ -174,6 +214,8 @@ struct Check<'a> {
     printed: u64,
     /// The hashes of a block under one hasher.
     hashes: Vec<u64>,
+    /// The keys of a block through one funnel.
+    keys: Keys,
     /// For each filter the answers to a block.
     answers: Vec<Vec<u64>>,
 }
@@ -188,8 +230,9 @@ impl Check<'_> {
                 Failure::Message(format!("{}: {}", input::name(path), crate::exit::plain(&error)))
             };
             let mut blocks = Blocks::new(Input::open(path)?, delimiter);
+            let mut line = 0;
             while let Some(block) = blocks.next_block().map_err(failed)? {
-                self.block(block, delimiter)?;
+                self.block(block, delimiter, path, &mut line)?;
                 if self.args.quiet && self.printed > 0 {
                     return Ok(());
                 }
@@ -202,26 +245,50 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Asks every filter for all records of a block, then prints.
-    fn block(&mut self, block: &[u8], delimiter: u8) -> Result<(), Failure> {
+    /// Asks every filter for all records of a block, then prints. `line` is how many records of the file came before.
+    fn block(
+        &mut self,
+        block: &[u8],
+        delimiter: u8,
+        path: &Path,
+        line: &mut u64,
+    ) -> Result<(), Failure> {
         // A record without a key is in no filter.
         let mut keyless = Vec::new();
-        let mut hashed_by = None;
+        let (mut hashed_by, mut poured_by) = (None, None);
         self.answers.resize(self.asked.len(), Vec::new());
         for (asked, answers) in self.asked.iter_mut().zip(&mut self.answers) {
-            asked.filter.advance(now_millis());
-            let hasher = asked.filter.hasher();
-            if hashed_by != Some(hasher) {
-                hash(block, delimiter, &self.rule, hasher, &mut self.hashes, &mut keyless);
-                hashed_by = Some(hasher);
-            }
             answers.clear();
-            answers.resize(self.hashes.len().div_ceil(64), 0);
-            asked.filter.contains_hashes(&self.hashes, answers);
-            for &index in &keyless {
+            let keyless = match &mut asked.filter {
+                Asking::Tamis(filter) => {
+                    filter.advance(now_millis());
+                    let hasher = filter.hasher();
+                    if hashed_by != Some(hasher) {
+                        hash(block, delimiter, &self.rule, hasher, &mut self.hashes, &mut keyless);
+                        hashed_by = Some(hasher);
+                    }
+                    answers.resize(self.hashes.len().div_ceil(64), 0);
+                    filter.contains_hashes(&self.hashes, answers);
+                    &keyless
+                }
+                Asking::Foreign(contents, funnel) => {
+                    if poured_by != Some(*funnel) {
+                        self.keys.read(block, delimiter, &self.rule, *funnel).map_err(
+                            |(index, error)| no_item(path, *line + index as u64, &error),
+                        )?;
+                        poured_by = Some(*funnel);
+                    }
+                    let mut found = Answers::new();
+                    contents.contains_each(&self.keys.all(), &mut found);
+                    answers.extend_from_slice(found.words());
+                    &self.keys.keyless
+                }
+            };
+            for &index in keyless {
                 answers[index / 64] &= !(1 << (index % 64));
             }
         }
+        *line += records(block, delimiter).count() as u64;
         for (asked, answers) in self.asked.iter_mut().zip(&self.answers) {
             asked.found += answers.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
         }

@@ -104,13 +104,22 @@ pub fn read(path: &Path) -> Result<TamisFile, Failure> {
 ///
 /// As for [`Source::open`]; standard input, and a filter that another process is changing.
 pub fn open_to_change(path: &Path) -> Result<(File, TamisFile), Failure> {
+    Ok((lock_to_change(path)?, read(path)?))
+}
+
+/// Locks the filter at `path`, which is to be changed in place.
+///
+/// # Errors
+///
+/// As for [`open_to_change`].
+pub fn lock_to_change(path: &Path) -> Result<File, Failure> {
     if input::is_stdin(path) {
         return Err(Failure::new("the filter to change must be a file, not standard input"));
     }
     if path.is_dir() {
         return Err(Failure::new(format!("{}: is a directory, not a filter", input::name(path))));
     }
-    Ok((lock(path)?, read(path)?))
+    lock(path)
 }
 
 /// Locks the file at `path` against other processes that would change it, until the file is closed.
@@ -174,7 +183,7 @@ fn mapped(path: &Path, name: &str) -> Result<Option<Mmap>, Failure> {
     let file = File::open(path).map_err(|error| failure(&error))?;
     let mut start = Vec::new();
     (&file).take(8).read_to_end(&mut start).map_err(|error| failure(&error))?;
-    if Format::of(&start).is_none() {
+    if Format::of(&start).first().is_none_or(|format| format.name != "tamis") {
         return Ok(None);
     }
     map(&file).map(Some).map_err(|error| failure(&error))
@@ -234,9 +243,11 @@ pub fn check_clock<B: Bits<Word = u64>>(
 }
 
 /// An [`Output`] for code that knows only [`Write`]; keeps the failure that names the file.
-struct Sink {
-    output: Output,
-    failure: Option<Failure>,
+pub struct Sink {
+    /// What is written to.
+    pub output: Output,
+    /// Why it could not be.
+    pub failure: Option<Failure>,
 }
 
 impl Write for Sink {

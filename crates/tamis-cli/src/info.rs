@@ -1,6 +1,7 @@
 //! `tamis info`: what a filter is, and how much room it has.
 
 mod chart;
+mod foreign;
 
 use std::path::PathBuf;
 
@@ -11,11 +12,13 @@ use tamis_formats::TamisFile;
 use crate::clock::now_millis;
 use crate::count::{About, Count, Rate};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::filter_file::{Source, Trust, check_clock};
+use crate::filter_file::{Trust, check_clock};
+use crate::foreign::Opened;
 use crate::output::{Output, is_same_file};
 use crate::size::Size;
 use crate::span::SpanArg;
 use crate::table::{align, plain};
+use crate::told::TellArgs;
 
 /// Shows what filters are, how full they are and how much room is left
 ///
@@ -27,6 +30,7 @@ Examples:
   tamis info seen.tamis
   tamis info --json *.tamis | jq '.[] | select(.headroom_items == 0) | .name'
   tamis info seen.tamis --svg seen.svg
+  tamis info users.guava                              filters of other systems: see 'tamis formats'
 
 Exit status: 0 shown, 2 could not, 3 a filter is over its rate.")]
 pub struct Args {
@@ -37,6 +41,9 @@ pub struct Args {
     /// Print a JSON list
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    tell: TellArgs,
 
     /// Draw fill by block, and rate against items, into FILE (of one filter)
     #[arg(long, value_name = "FILE")]
@@ -55,8 +62,30 @@ pub fn run(args: &Args) -> Outcome {
         return Err(Failure::new(format!("{path}: is the filter; name another file for --svg")));
     }
     let (mut text, mut list, mut exit) = (String::new(), Vec::new(), Exit::Yes);
-    for (i, path) in args.files.iter().enumerate() {
-        let source = Source::open(path, Trust::Verify)?;
+    let mut all = Vec::new();
+    for path in &args.files {
+        all.extend(Opened::all(path, &args.tell, Trust::Verify)?);
+    }
+    for (i, opened) in all.into_iter().enumerate() {
+        text.push_str(if i > 0 && !args.json { "\n" } else { "" });
+        let source = match opened {
+            Opened::Tamis(source) => source,
+            Opened::Foreign(_) if args.svg.is_some() => {
+                return Err(Failure::new("--svg draws filters of Tamis only"));
+            }
+            Opened::Foreign(file) => {
+                let facts = file.contents.facts();
+                if file.judge(&facts) == Exit::OverRate {
+                    exit = Exit::OverRate;
+                }
+                if args.json {
+                    list.push(foreign::json(&file, &facts));
+                } else {
+                    foreign::text(&file, &facts, &mut text);
+                }
+                continue;
+            }
+        };
         let mut file = source.file()?;
         if let Err(Failure::Message(message)) =
             check_clock(&file.filter, now_millis(), source.name())
@@ -72,7 +101,6 @@ pub fn run(args: &Args) -> Outcome {
         if args.json {
             list.push(facts.json());
         } else {
-            text.push_str(if i > 0 { "\n" } else { "" });
             facts.text(&mut text);
         }
         if let Some(path) = &args.svg {

@@ -9,10 +9,13 @@ mod ahead;
 mod build;
 mod check;
 mod clock;
+mod convert;
 mod count;
 mod dedup;
 mod exit;
 mod filter_file;
+mod foreign;
+mod formats;
 mod info;
 mod input;
 mod ints;
@@ -22,6 +25,7 @@ mod map;
 mod merge;
 mod metadata;
 mod output;
+mod parquet_table;
 mod plan;
 mod progress;
 mod read_ahead;
@@ -34,6 +38,7 @@ mod span;
 mod svg;
 mod table;
 mod temporary;
+mod told;
 mod usage;
 
 pub use ints::decimal;
@@ -59,6 +64,8 @@ enum Command {
     Check(check::Args),
     Info(info::Args),
     Merge(merge::Args),
+    Convert(convert::Args),
+    Formats(formats::Args),
     Plan(plan::Args),
     Ints(ints::Args),
     Serve(Box<serve::Args>),
@@ -86,6 +93,8 @@ pub fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Merge(args) => merge::run(&args),
+        Command::Convert(args) => convert::run(&args),
+        Command::Formats(args) => formats::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Ints(args) => ints::run(&args),
         Command::Serve(args) => serve::run(&args),

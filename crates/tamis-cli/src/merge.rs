@@ -8,8 +8,10 @@ use crate::build::judge;
 use crate::clock::now_millis;
 use crate::exit::{Failure, Outcome};
 use crate::filter_file::{Source, Trust, check_clock, read, save};
+use crate::foreign::{Foreign, Opened, judge_changed};
 use crate::input;
 use crate::metadata::{MetadataArgs, common};
+use crate::told::TellArgs;
 
 /// Merges filters of one layout into one that holds the items of all
 ///
@@ -37,12 +39,18 @@ pub struct Args {
     force: bool,
 
     #[command(flatten)]
+    tell: TellArgs,
+
+    #[command(flatten)]
     metadata: MetadataArgs,
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     let (first, others) = args.filters.split_first().expect("clap requires one");
+    if let Opened::Foreign(merged) = Opened::one(first, &args.tell, Trust::Assume)? {
+        return args.merge_foreign(*merged, others);
+    }
     let now = now_millis();
     let mut merged = read(first)?;
     check_clock(&merged.filter, now, &input::name(first))?;
@@ -73,6 +81,36 @@ pub fn run(args: &Args) -> Outcome {
     let exit = judge(&merged, &args.output, args.force)?;
     save(&args.output, &merged)?;
     Ok(exit)
+}
+
+impl Args {
+    fn merge_foreign(&self, mut merged: Foreign, others: &[PathBuf]) -> Outcome {
+        if !self.metadata.is_empty() {
+            let (name, format) = (&merged.name, merged.format.name);
+            return Err(Failure::new(format!(
+                "{name}: {format} has no place for --meta and --stamp"
+            )));
+        }
+        for path in others {
+            let Opened::Foreign(other) = Opened::one(path, &self.tell, Trust::Verify)? else {
+                let (one, name) = (&merged.name, input::name(path));
+                return Err(Failure::new(format!(
+                    "{name}: a Tamis filter does not merge with {one}, which is {}",
+                    merged.format.name
+                )));
+            };
+            merged.contents.merge(&other.contents).map_err(|error| {
+                Failure::new(format!(
+                    "{}: does not merge with {}: {error}",
+                    other.name, merged.name
+                ))
+            })?;
+        }
+        merged.name = input::name(&self.output);
+        let exit = judge_changed(&merged, self.force)?;
+        merged.save(&self.output, merged.format, &merged.told)?;
+        Ok(exit)
+    }
 }
 
 /// Says in which field two layouts differ first.

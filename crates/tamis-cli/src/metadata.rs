@@ -34,6 +34,11 @@ fn pair(text: &str) -> Result<(String, String), String> {
 const ITEM: &str = "item";
 
 impl MetadataArgs {
+    /// Tells whether the filter is to say nothing.
+    pub fn is_empty(&self) -> bool {
+        self.meta.is_empty() && !self.stamp
+    }
+
     /// Returns what a filter of these items says.
     ///
     /// # Errors

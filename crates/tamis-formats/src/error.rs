@@ -5,6 +5,8 @@ use std::io;
 
 use tamis::{OutOfMemory, PlanError};
 
+use crate::told::Fact;
+
 /// Why bytes are not a filter of this format.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DecodeError {
@@ -57,6 +59,25 @@ pub enum DecodeErrorKind {
     },
     /// No filter has this geometry.
     Plan(PlanError),
+    /// A number that the format does not allow there.
+    Unexpected {
+        /// What is allowed.
+        expected: &'static str,
+        /// The number in the file.
+        found: i128,
+    },
+    /// What was told of it cannot be.
+    Told {
+        /// What is allowed.
+        expected: &'static str,
+    },
+    /// The bytes do not say it, and nobody has told.
+    Missing(Fact),
+    /// It cannot be used; the text says why, and what to do.
+    Refused {
+        /// Why.
+        why: Box<str>,
+    },
     /// No filter of this kind has such words.
     Words {
         /// What is wrong with them.
@@ -100,7 +121,7 @@ impl fmt::Display for DecodeError {
             }
             DecodeErrorKind::Truncated { expected, found } => write!(
                 f,
-                "cut short in its {field}: {found} bytes where at least {expected} were written"
+                "cut short in its {field}, from byte {at} on: {found} bytes where at least {expected} were written"
             ),
             DecodeErrorKind::TooLong { expected } => {
                 write!(f, "damaged: bytes follow its end at byte {expected}")
@@ -114,6 +135,14 @@ impl fmt::Display for DecodeError {
             DecodeErrorKind::Invalid { reason } => {
                 write!(f, "damaged: the {field} at byte {at} is not {reason}")
             }
+            DecodeErrorKind::Unexpected { expected, found } => {
+                write!(f, "the {field} at byte {at} is {found}, expected {expected}")
+            }
+            DecodeErrorKind::Told { expected } => {
+                write!(f, "what was told is not its {field}: expected {expected}")
+            }
+            DecodeErrorKind::Missing(fact) => write!(f, "its bytes do not say its {fact}"),
+            DecodeErrorKind::Refused { why } => write!(f, "{why} (byte {at})"),
             DecodeErrorKind::Words { reason } => write!(f, "damaged: {reason} (byte {at})"),
             DecodeErrorKind::Plan(error) => write!(f, "damaged: {error} (byte {at})"),
             DecodeErrorKind::TooLarge { bytes, max_bytes } => {
@@ -130,6 +159,36 @@ impl fmt::Display for DecodeError {
 }
 
 impl std::error::Error for DecodeError {}
+
+/// Why a filter cannot be written in a format.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum EncodeError {
+    /// The format has no place for it; the text says for what, and what to do.
+    NoPlace(Box<str>),
+    /// It needs to know what nobody has told.
+    Missing(Fact),
+    /// The bytes could not be written.
+    Io(io::Error),
+}
+
+impl fmt::Display for EncodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EncodeError::NoPlace(why) => f.write_str(why),
+            EncodeError::Missing(fact) => write!(f, "this format needs its {fact}"),
+            EncodeError::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for EncodeError {}
+
+impl From<io::Error> for EncodeError {
+    fn from(error: io::Error) -> Self {
+        EncodeError::Io(error)
+    }
+}
 
 /// Why no filter could be read from a stream.
 #[derive(Debug)]

@@ -2,42 +2,126 @@
 
 use std::io;
 
-use crate::error::DecodeError;
-use crate::tamis_file::{self, TamisFile};
+use crate::contents::Contents;
+use crate::error::{DecodeError, EncodeError};
+use crate::funnel::Funnel;
+use crate::told::Told;
+use crate::{
+    bip37, bip158, byte_buffer, c_hashcode, cassandra, guava, hadoop, java_bitmap, leveldb,
+    my_bloom_filter, parquet, pybloom_live, pybloomfiltermmap, rbloom, redis_bitmap, redis_bitmaps,
+    redis_bits, redisbloom, redisson, roaring, rocksdb, spark, tamis_file,
+};
 
 /// A way to write filters as bytes: a row of [`FORMATS`].
 #[derive(Debug)]
 pub struct Format {
-    /// The name on command lines and in messages.
+    /// The name on command lines, in messages and of the page in `docs/formats`.
     pub name: &'static str,
     /// What file names end in, without the dot.
     pub extensions: &'static [&'static str],
     /// What it is, in a line.
     pub summary: &'static str,
-    /// Tells from a file's first bytes whether it may be of this format.
-    pub sniff: fn(start: &[u8]) -> bool,
-    /// Reads a whole file.
-    pub decode: fn(bytes: &[u8]) -> Result<TamisFile, DecodeError>,
-    /// Writes a whole file.
-    pub encode: fn(file: &TamisFile, out: &mut dyn io::Write) -> io::Result<()>,
+    /// Tells from all bytes of a file whether it is of this format, no slower than by reading them once; `None` if any bytes
+    /// could be.
+    pub sniff: Option<fn(bytes: &[u8]) -> Sniff>,
+    /// What its items are.
+    pub items: Items,
+    /// Reads a whole file. Memory stays within four times the bytes, and what was told.
+    pub decode: fn(bytes: &[u8], told: &Told) -> Result<Contents, DecodeError>,
+    /// Writes a whole file, if the format has a place for such contents; `None` if it is only read.
+    pub encode: Option<Encode>,
+    /// Makes an empty filter of as many items as are told, at the rate that is told; `None` if there is no such rule.
+    pub create: Option<Create>,
+}
+
+/// The type of [`Format::create`].
+pub type Create = fn(told: &Told) -> Result<Contents, EncodeError>;
+
+/// The type of [`Format::encode`].
+pub type Encode = fn(&Contents, &Told, &mut dyn io::Write) -> Result<(), EncodeError>;
+
+/// Whether bytes are of a format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sniff {
+    /// They are not.
+    No,
+    /// They may be: lengths agree, but other bytes could look the same by chance.
+    Maybe,
+    /// They are, whole or damaged: a magic number or a checksum says so.
+    Yes,
+}
+
+/// What the items of a format are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Items {
+    /// Always this, unless the user says otherwise.
+    Are(Funnel),
+    /// The bytes do not say: [`Told::funnel`].
+    Asked,
 }
 
 impl Format {
-    /// Finds the format of bytes by how they start.
+    /// Finds a format by its name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Format> {
+        FORMATS.iter().find(|format| format.name == name)
+    }
+
+    /// Tells whether files of this format can be recognised by their bytes.
+    #[must_use]
+    pub fn shows(&self) -> bool {
+        self.sniff.is_some()
+    }
+
+    /// Finds the formats that all of a file's bytes may be of: the one that they certainly are of, or all that are possible.
     ///
     /// # Examples
     ///
     /// ```
     /// use tamis_formats::Format;
     ///
-    /// assert!(Format::of(b"plain text").is_none());
-    /// assert_eq!(Format::of(b"\x89TAMIS\r\n").map(|format| format.name), Some("tamis"));
+    /// assert!(Format::of(b"plain text").is_empty());
+    /// assert_eq!(Format::of(b"\x89TAMIS\r\n")[0].name, "tamis");
     /// ```
     #[must_use]
-    pub fn of(start: &[u8]) -> Option<&'static Format> {
-        FORMATS.iter().find(|format| (format.sniff)(start))
+    pub fn of(bytes: &[u8]) -> Vec<&'static Format> {
+        let mut possible = Vec::new();
+        for format in FORMATS {
+            match format.sniff.map(|sniff| sniff(bytes)) {
+                Some(Sniff::Yes) => return vec![format],
+                Some(Sniff::Maybe) => possible.push(format),
+                Some(Sniff::No) | None => {}
+            }
+        }
+        possible
     }
 }
 
 /// Every format, the project's own first.
-pub static FORMATS: &[Format] = &[tamis_file::FORMAT];
+pub static FORMATS: &[Format] = &[
+    tamis_file::FORMAT,
+    guava::FORMAT,
+    java_bitmap::FORMAT,
+    my_bloom_filter::FORMAT,
+    byte_buffer::FORMAT,
+    c_hashcode::FORMAT,
+    redis_bits::FORMAT,
+    redis_bitmap::FORMAT,
+    redis_bitmaps::FORMAT,
+    redisbloom::FORMAT,
+    redisson::FORMAT,
+    bip37::FORMAT,
+    bip158::FORMAT,
+    parquet::FORMAT,
+    spark::FORMAT,
+    cassandra::FORMAT,
+    hadoop::FORMAT,
+    hadoop::COUNTING_FORMAT,
+    leveldb::FORMAT,
+    rocksdb::FORMAT,
+    pybloom_live::FORMAT,
+    pybloom_live::SCALABLE,
+    pybloomfiltermmap::FORMAT,
+    rbloom::FORMAT,
+    roaring::FORMAT,
+];

@@ -3,22 +3,95 @@
 //! | format | page | type |
 //! | --- | --- | --- |
 //! | Tamis's own | `docs/formats/tamis.md` | [`TamisFile`] |
+//! | Guava's `BloomFilter` | `docs/formats/guava.md` | [`FlatFilter`], [`guava`] |
+//! | the Bloom filter of a Parquet column | `docs/formats/parquet.md` | [`tamis::Bloom`], [`parquet`] |
+//! | Spark's `BloomFilter` | `docs/formats/spark.md` | [`FlatFilter`], [`spark`] |
+//! | Cassandra's `Filter.db` | `docs/formats/cassandra.md` | [`FlatFilter`], [`cassandra`] |
+//! | Hadoop's `BloomFilter` | `docs/formats/hadoop.md` | [`FlatFilter`], [`hadoop`] |
+//! | Hadoop's `CountingBloomFilter` | `docs/formats/hadoop-counting.md` | [`hadoop::CountingFilter`] |
+//! | RocksDB's full filter block | `docs/formats/rocksdb.md` | [`FlatFilter`], [`rocksdb`] |
+//! | LevelDB's filter block | `docs/formats/leveldb.md` | [`leveldb::FilterBlock`] |
+//! | Bitcoin's `filterload` (BIP-37) | `docs/formats/bip37.md` | [`FlatFilter`], [`bip37`] |
+//! | Bitcoin's filters of blocks (BIP-158) | `docs/formats/bip158.md` | [`GolombSet`], [`bip158`] |
+//! | RedisBloom's filters, from `DUMP`, snapshots and chunks | `docs/formats/redisbloom.md` | [`tamis::RedisBloom`], [`tamis::RedisCuckoo`] |
+//! | `BloomFilterHelper` over a bitmap of Redis | `docs/formats/redis-bitmap.md` | [`FlatFilter`], [`redis_bitmap`] |
+//! | `RedisBitmaps`, bitmaps of Redis that grow in number | `docs/formats/redis-bitmaps.md` | [`RedisBitmaps`] |
+//! | Redisson's `RBloomFilter` | `docs/formats/redisson.md` | [`FlatFilter`], [`redisson`] |
+//! | Redis' snapshots | `docs/formats/rdb.md` | [`Rdb`] |
+//! | a `byte[]` of Java as a set of integers | `docs/formats/java-bitmap.md` | [`IntegerBitmap`], [`java_bitmap`] |
+//! | a string of Redis as a set of integers | `docs/formats/redis-bits.md` | [`IntegerBitmap`], [`redis_bits`] |
+//! | `MyBloomFilter` of Java articles | `docs/formats/my-bloom-filter.md` | [`my_bloom_filter`] |
+//! | `ByteBufferBloomFilter` of a Java article | `docs/formats/byte-buffer.md` | [`FlatFilter`], [`byte_buffer`] |
+//! | `hashcode(cap, seed)` of an article, in C | `docs/formats/c-hashcode.md` | [`FlatFilter`], [`c_hashcode`] |
+//! | Python's `pybloom_live` | `docs/formats/pybloom-live.md` | [`Layers`], [`pybloom_live`] |
+//! | Python's `pybloomfiltermmap` | `docs/formats/pybloomfiltermmap.md` | [`Layers`], [`pybloomfiltermmap`] |
+//! | Python's `rbloom` | `docs/formats/rbloom.md` | [`FlatFilter`], [`rbloom`] |
+//! | Roaring bitmaps, 32 and 64 bits | `docs/formats/roaring.md` | [`roaring`] |
 //! | what Redis' `DUMP` gives of RedisBloom's filters | `docs/formats/redis_payload.md` | [`RedisValue`] |
 //!
 //! Bytes may come from anyone: decoding never panics, and allocates nothing before the sizes they
 //! state were checked against the bytes at hand or the caller's limit.
 #![forbid(unsafe_code)]
 
+pub mod bip158;
+pub mod bip37;
+pub mod bitcoin;
+pub mod byte_buffer;
+pub mod c_hashcode;
+pub mod cassandra;
+mod contents;
 mod error;
+mod flat;
 mod format;
+mod funnel;
+mod golomb_set;
+pub mod guava;
+pub mod hadoop;
+mod hash;
 mod head;
+mod integers;
+pub mod java_bitmap;
+mod java_type;
+mod layers;
+pub mod leveldb;
 mod metadata;
+mod mitz;
+mod modulus;
+pub mod my_bloom_filter;
+pub mod parquet;
+mod places;
+pub mod pybloom_live;
+pub mod pybloomfiltermmap;
+pub mod rbloom;
+mod rdb;
 mod reader;
+pub mod redis_bitmap;
+mod redis_bitmaps;
+pub mod redis_bits;
 mod redis_payload;
+mod redis_string;
+mod redisbloom;
+pub mod redisson;
+pub mod roaring;
+pub mod rocksdb;
+mod rule;
+pub mod spark;
 mod tamis_file;
+mod told;
 
-pub use error::{DecodeError, DecodeErrorKind, ReadError};
-pub use format::{FORMATS, Format};
+pub use contents::{ChangeError, Contents, Facts};
+pub use error::{DecodeError, DecodeErrorKind, EncodeError, ReadError};
+pub use flat::FlatFilter;
+pub use format::{Create, Encode, FORMATS, Format, Items, Sniff};
+pub use funnel::{Charset, Funnel, ItemError};
+pub use golomb_set::{GolombError, GolombParams, GolombSet};
+pub use integers::IntegerBitmap;
+pub use java_type::{JavaType, hash_code_of_units};
+pub use layers::{Growth, Layer, Layers};
 pub use metadata::{Metadata, MetadataError};
+pub use rdb::{Entry as RdbEntry, Rdb};
+pub use redis_bitmaps::RedisBitmaps;
 pub use redis_payload::{PayloadError, RedisValue};
+pub use rule::Rule;
 pub use tamis_file::TamisFile;
+pub use told::{Fact, Told};

@@ -3,6 +3,7 @@
 use crate::error::{DecodeError, DecodeErrorKind};
 
 /// Takes fields from bytes one after the other; every step may find that they have ended.
+#[derive(Clone)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -64,6 +65,43 @@ impl<'a> Reader<'a> {
         self.array(field).map(u64::from_le_bytes)
     }
 
+    /// Takes a number of 32 bits with a sign, as Java writes one.
+    pub(crate) fn i32_be(&mut self, field: &'static str) -> Result<i32, DecodeError> {
+        self.array(field).map(i32::from_be_bytes)
+    }
+
+    /// Takes such a number that counts something, of which there are `least` or more; `expected` says so.
+    pub(crate) fn count_be(
+        &mut self,
+        field: &'static str,
+        least: u32,
+        expected: &'static str,
+    ) -> Result<u32, DecodeError> {
+        let at = self.at as u64;
+        let found = self.i32_be(field)?;
+        u32::try_from(found).ok().filter(|&count| count >= least).ok_or(DecodeError {
+            field,
+            at,
+            kind: DecodeErrorKind::Unexpected { expected, found: found.into() },
+        })
+    }
+
+    /// Returns how many bytes are left.
+    pub(crate) fn left(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    /// Returns the bytes that were taken from offset `at` on.
+    pub(crate) fn since(&self, at: usize) -> &'a [u8] {
+        &self.bytes[at..self.at]
+    }
+
+    /// Checks that no bytes are left behind the last field.
+    pub(crate) fn end(&self, field: &'static str) -> Result<(), DecodeError> {
+        let kind = DecodeErrorKind::TooLong { expected: self.at as u64 };
+        if self.is_empty() { Ok(()) } else { Err(self.error(field, kind)) }
+    }
+
     /// Returns an error about the next field.
     pub(crate) fn error(&self, field: &'static str, kind: DecodeErrorKind) -> DecodeError {
         DecodeError { field, at: self.at as u64, kind }
@@ -86,5 +124,14 @@ mod tests {
         assert_eq!(reader.bytes("e", usize::MAX).unwrap_err().at, 7);
         assert_eq!(reader.u8("f"), Ok(9));
         assert!(reader.is_empty());
+    }
+
+    #[test]
+    fn counts_are_in_range_and_nothing_follows_the_end() {
+        let mut reader = Reader::new(&[0, 0, 1, 2, 255, 255, 255, 255, 9]);
+        assert_eq!(reader.count_be("a", 1, "1 or more"), Ok(258));
+        let error = reader.count_be("b", 0, "0 or more").unwrap_err();
+        assert_eq!(error.to_string(), "the b at byte 4 is -1, expected 0 or more");
+        assert_eq!(reader.end("c").unwrap_err().kind, DecodeErrorKind::TooLong { expected: 8 });
     }
 }

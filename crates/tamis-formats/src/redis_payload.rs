@@ -7,15 +7,13 @@
 //!
 //! Numbers and the lengths of strings are written as an RDB file has them; strings may be compressed with LZF.
 
-mod crc64;
-mod rdb;
-
 use std::fmt;
 
 use tamis::{RedisBloom, RedisCuckoo};
 
-use crc64::crc64;
-use rdb::{Reader, Writer};
+use crate::rdb::coding::{Reader, Writer};
+use crate::rdb::crc64::crc64;
+use crate::rdb::kind::{MODULE_2 as MODULE_VALUE, STRING};
 
 /// A value of Redis, as far as it is about filters.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,12 +52,7 @@ impl fmt::Display for PayloadError {
 
 impl std::error::Error for PayloadError {}
 
-/// The type byte of a string.
-const STRING: u8 = 0;
-
-/// The type byte of a module's value, and the numbers that `MBbloom--` and `MBbloomCF`, both version 4, make of their
-/// names. The lowest ten bits are the version.
-const MODULE_VALUE: u8 = 7;
+/// The numbers that `MBbloom--` and `MBbloomCF`, both version 4, make of their names. The lowest ten bits are the version.
 const BLOOM_ID: u64 = 0x3016_e5a2_89be_f804;
 const CUCKOO_ID: u64 = 0x3016_e5a2_8982_1404;
 /// What `tamis-flt`, version 1, makes of its name.
@@ -101,7 +94,11 @@ impl RedisValue {
             return Err(PayloadError::Checksum);
         }
         let (&kind, value) = body.split_first().ok_or(PayloadError::OtherType)?;
-        let mut from = Reader::new(value, max_bytes);
+        Self::read(kind, Reader::new(value, max_bytes))
+    }
+
+    /// Reads a value of a type that `from` holds, and nothing behind it.
+    pub(crate) fn read(kind: u8, mut from: Reader<'_>) -> Result<Self, PayloadError> {
         if kind == STRING {
             let bytes = from.bytes().filter(|_| from.is_empty());
             return bytes.map(RedisValue::String).ok_or(PayloadError::Value);
@@ -119,6 +116,21 @@ impl RedisValue {
         };
         let is_whole = from.end();
         filter.filter(|_| is_whole).ok_or(PayloadError::Value)
+    }
+
+    /// Tells whether a value of a type is a filter of RedisBloom or of Tamis.
+    pub(crate) fn is_filter(kind: u8, value: &[u8]) -> bool {
+        kind == MODULE_VALUE && Self::filter_name(value).is_some()
+    }
+
+    /// Returns what `TYPE` calls a module's value, if it is a filter of RedisBloom or of Tamis.
+    pub(crate) fn filter_name(value: &[u8]) -> Option<&'static str> {
+        match Reader::new(value, 0).length()? >> 10 {
+            name if name == BLOOM_ID >> 10 => Some("MBbloom--"),
+            name if name == CUCKOO_ID >> 10 => Some("MBbloomCF"),
+            name if name == TAMIS_ID >> 10 => Some("tamis-flt"),
+            _ => None,
+        }
     }
 
     /// Writes a payload, without compression.

@@ -4,22 +4,44 @@ use std::convert::Infallible;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
-use tamis::{AnyFilter, BitView, Bitmap, Bits, BitsMut as _, Filter as _, Plan};
+use tamis::{AnyFilter, BitView, Bitmap, Bits, BitsMut as _, Filter as _, Hasher, Plan};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
-use crate::error::{DecodeError, DecodeErrorKind, ReadError};
-use crate::format::Format;
+use crate::contents::Contents;
+use crate::error::{DecodeError, DecodeErrorKind, EncodeError, ReadError};
+use crate::format::{Format, Items, Sniff};
+use crate::funnel::Funnel;
 use crate::head::{BITS_AT, FIXED_BYTES, Head, MAGIC, head_bytes, measure};
 use crate::metadata::Metadata;
+use crate::told::Fact;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "tamis",
     extensions: &["tamis"],
     summary: "every kind of filter, checksummed, used in place when mapped",
-    sniff: |start| start.starts_with(&MAGIC),
-    decode: TamisFile::decode,
-    encode: |file, out| file.write_to(out),
+    sniff: Some(|bytes| if bytes.starts_with(&MAGIC) { Sniff::Yes } else { Sniff::No }),
+    items: Items::Are(Funnel::Bytes),
+    decode: |bytes, _| TamisFile::decode(bytes).map(Contents::Tamis),
+    encode: Some(|contents, _, out| match contents {
+        Contents::Tamis(file) => file.write_to(out).map_err(EncodeError::Io),
+        Contents::Parquet(filter) => {
+            let filter = AnyFilter::Parquet(filter.as_view());
+            TamisFile::new(filter).write_to(out).map_err(EncodeError::Io)
+        }
+        _ => Err(EncodeError::NoPlace(
+            "a Tamis file has no place for the filter of another system: build one from the items"
+                .into(),
+        )),
+    }),
+    create: Some(|told| {
+        let items = told.items.ok_or(EncodeError::Missing(Fact::Items))?;
+        let rate = told.rate.ok_or(EncodeError::Missing(Fact::Rate))?;
+        let plan = Plan::new(items, rate);
+        let filter = plan.and_then(|plan| AnyFilter::new(&plan, Hasher::default()));
+        let file = filter.map(|filter| Contents::Tamis(TamisFile::new(filter)));
+        file.map_err(|error| EncodeError::NoPlace(error.to_string().into()))
+    }),
 };
 
 /// A filter with all that its file says of it, over storage `B`.

@@ -1,5 +1,8 @@
 //! Payloads recorded from a live server hold the filters that its chunks hold.
 
+mod golden_data;
+
+use golden_data::base64;
 use serde_json::Value as Json;
 use tamis::{RedisBloom, RedisCuckoo};
 use tamis_formats::{PayloadError, RedisValue};
@@ -8,23 +11,7 @@ use tamis_formats::{PayloadError, RedisValue};
 const MAX_BYTES: u64 = 1 << 20;
 
 fn golden() -> Json {
-    let path =
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/redisbloom/redisbloom.json");
-    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
-}
-
-fn base64(json: &Json) -> Vec<u8> {
-    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let (mut bytes, mut bits, mut len) = (Vec::new(), 0_u32, 0);
-    for c in json.as_str().unwrap().trim_end_matches('=').bytes() {
-        let digit = DIGITS.iter().position(|&it| it == c).expect("base64") as u32;
-        (bits, len) = (bits << 6 | digit, len + 6);
-        if len >= 8 {
-            len -= 8;
-            bytes.push((bits >> len) as u8);
-        }
-    }
-    bytes
+    golden_data::json("redisbloom/redisbloom.json")
 }
 
 /// The filter of the recorded chunks.

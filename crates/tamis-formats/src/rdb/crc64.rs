@@ -1,7 +1,7 @@
-//! The checksum of payloads: CRC-64 with Jones' polynomial, reflected, without a first or last inversion.
+//! The checksum of RDB files and of what `DUMP` gives: CRC-64 with Jones' polynomial, reflected, without a first or last inversion.
 
 /// Computes the checksum.
-pub(super) fn crc64(bytes: &[u8]) -> u64 {
+pub(crate) fn crc64(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |crc, &byte| TABLE[usize::from(crc as u8 ^ byte)] ^ crc >> 8)
 }
 

@@ -1,15 +1,18 @@
-//! Numbers, doubles and strings as an RDB file has them.
+//! Numbers, doubles and strings as an RDB file and `DUMP` have them.
 
 /// What stands before a value of a module.
 mod opcode {
     pub const END: u64 = 0;
+    pub const SIGNED: u64 = 1;
     pub const NUMBER: u64 = 2;
+    pub const FLOAT: u64 = 3;
     pub const DOUBLE: u64 = 4;
     pub const STRING: u64 = 5;
 }
 
-/// Reads a module's values; nothing where they are not as expected.
-pub(super) struct Reader<'a> {
+/// Reads values one after the other; nothing where they are not as expected.
+#[derive(Clone)]
+pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     /// What strings may still take.
     left_bytes: u64,
@@ -20,7 +23,12 @@ impl<'a> Reader<'a> {
         Self { bytes, left_bytes: max_bytes }
     }
 
-    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+    /// Returns the bytes that were not read yet.
+    pub fn rest(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    pub fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.bytes.split_at_checked(len)?;
         self.bytes = rest;
         Some(taken)
@@ -88,6 +96,39 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Passes over a string without expanding it.
+    pub fn skip_bytes(&mut self) -> Option<()> {
+        let first = *self.bytes.first()?;
+        let len = match first {
+            COMPRESSED => {
+                self.take(1)?;
+                let packed = self.length()?;
+                self.length()?;
+                packed
+            }
+            0xc0..=0xc2 => {
+                self.take(1)?;
+                1 << (first & 3)
+            }
+            _ => self.length()?,
+        };
+        self.take(usize::try_from(len).ok()?).map(|_| ())
+    }
+
+    /// Passes over a module's values, whatever they are, and the opcode that ends them.
+    pub fn skip_values(&mut self) -> Option<()> {
+        loop {
+            match self.length()? {
+                opcode::END => return Some(()),
+                opcode::SIGNED | opcode::NUMBER => _ = self.length()?,
+                opcode::FLOAT => _ = self.take(4)?,
+                opcode::DOUBLE => _ = self.take(8)?,
+                opcode::STRING => self.skip_bytes()?,
+                _ => return None,
+            }
+        }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -98,13 +139,16 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The most bytes that a compressed one becomes: a copy of 264 bytes takes three.
+pub(crate) const MAX_EXPANSION: u64 = 88;
+
 /// What a compressed string starts with.
 const COMPRESSED: u8 = 0xc3;
 
 /// Undoes LZF: runs of bytes, and copies of what came before. `None` unless just `len` bytes come out.
 fn expand(packed: &[u8], len: usize) -> Option<Vec<u8>> {
-    // A copy of 264 bytes takes three: what says it becomes more was forged.
-    if len / 264 > packed.len() {
+    // What says it becomes more was forged.
+    if len as u64 > MAX_EXPANSION.saturating_mul(packed.len() as u64) {
         return None;
     }
     let mut out = Vec::new();
@@ -134,13 +178,19 @@ fn expand(packed: &[u8], len: usize) -> Option<Vec<u8>> {
     (out.len() == len).then_some(out)
 }
 
-/// Writes a module's values.
-pub(super) struct Writer(Vec<u8>);
+/// Writes values one after the other.
+#[derive(Default)]
+pub(crate) struct Writer(Vec<u8>);
 
 impl Writer {
     /// Begins with a type byte.
     pub fn new(kind: u8) -> Self {
         Self(vec![kind])
+    }
+
+    /// Writes bytes as they are.
+    pub fn raw(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
     }
 
     pub fn length(&mut self, number: u64) {

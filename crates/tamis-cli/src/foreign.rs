@@ -1,0 +1,354 @@
+//! Filters of other systems in files: found out, read, and replaced all or nothing.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use tamis_formats::{
+    Contents, DecodeErrorKind, EncodeError, Facts, Format, Funnel, ItemError, Told,
+};
+
+use crate::count::{About, Rate};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::filter_file::{Sink, Source, Trust};
+use crate::input::{self, Input};
+use crate::key::KeyRule;
+use crate::map::map;
+use crate::output::Output;
+use crate::parquet_table;
+use crate::progress::Progress;
+use crate::records::{Blocks, records};
+use crate::told::{TellArgs, funnel, missing};
+
+/// A filter of another system, read from a file.
+pub struct Foreign {
+    /// The path as typed.
+    pub name: String,
+    /// What its bytes are.
+    pub format: &'static Format,
+    /// What they hold.
+    pub contents: Contents,
+    /// What the user says of it.
+    pub told: Told,
+    /// The size of the file, unpacked.
+    pub len_bytes: u64,
+    /// Whether the file is this filter and nothing else, so that it may be written anew.
+    pub is_whole_file: bool,
+}
+
+/// A rate for which nobody plans a filter.
+const MANY: f64 = 0.3;
+
+/// A filter of this project, or of another system.
+pub enum Opened {
+    /// Used where it lies.
+    Tamis(Source),
+    /// A copy.
+    Foreign(Box<Foreign>),
+}
+
+impl Opened {
+    /// Opens the filter at `path`, whatever it is.
+    ///
+    /// # Errors
+    ///
+    /// A missing or unreadable file, or anything that is not a whole filter that is known for sure; a file of several.
+    pub fn one(path: &Path, tell: &TellArgs, trust: Trust) -> Result<Self, Failure> {
+        let mut all = Self::all(path, tell, trust)?;
+        match (all.pop(), all.len()) {
+            (Some(one), 0) => Ok(one),
+            (_, others) => Err(Failure::new(format!(
+                "{}: has {} filters, one for each row group of the table: give one",
+                input::name(path),
+                others + 1
+            ))),
+        }
+    }
+
+    /// Opens all filters at `path`: a Parquet table has one for each row group.
+    ///
+    /// # Errors
+    ///
+    /// As for [`one`](Self::one).
+    pub fn all(path: &Path, tell: &TellArgs, trust: Trust) -> Result<Vec<Self>, Failure> {
+        // A pipe cannot be read twice: it is one of ours, unless told otherwise.
+        let is_ours = input::is_stdin(path) && tell.format.is_none();
+        if is_ours || tell.format.as_deref() == Some("tamis") {
+            return Ok(vec![Opened::Tamis(Source::open(path, trust)?)]);
+        }
+        let (name, told) = (input::name(path), tell.told()?);
+        let bytes = Bytes::read(path)?;
+        if parquet_table::is_table(&bytes) {
+            let filters = parquet_table::filters(path, &bytes, tell.column.as_deref(), &told)?;
+            return Ok(filters.into_iter().map(|file| Opened::Foreign(Box::new(file))).collect());
+        }
+        let format = match &tell.format {
+            Some(format) => Format::named(format).expect("clap checked the name"),
+            None => find(&bytes, &name)?,
+        };
+        if format.name == "tamis" {
+            return Ok(vec![Opened::Tamis(Source::open(path, trust)?)]);
+        }
+        let contents = (format.decode)(&bytes, &told).map_err(|error| match error.kind {
+            DecodeErrorKind::Missing(fact) => missing(fact, &name),
+            _ => Failure::new(format!("{name}: as {}: {error}", format.name)),
+        })?;
+        let mut file = Foreign {
+            name,
+            format,
+            contents,
+            told,
+            len_bytes: bytes.len() as u64,
+            is_whole_file: true,
+        };
+        // A snapshot may have other keys, and what else it says of this one.
+        file.is_whole_file = !bytes.starts_with(b"REDIS") || file.is_written_as(&bytes);
+        Ok(vec![Opened::Foreign(Box::new(file))])
+    }
+}
+
+/// The bytes of a file: mapped where it is a plain one, otherwise a copy.
+enum Bytes {
+    Mapped(memmap2::Mmap),
+    Copied(Vec<u8>),
+}
+
+impl Bytes {
+    fn read(path: &Path) -> Result<Self, Failure> {
+        let mut stream = Input::open(path)?;
+        let failure = |error: &io::Error| Failure::io(input::name(path), error);
+        if stream.len_bytes().is_some_and(|len| len > 0) && !stream.is_packed() {
+            let file = File::open(path).map_err(|error| failure(&error))?;
+            return map(&file).map(Bytes::Mapped).map_err(|error| failure(&error));
+        }
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).map_err(|error| stream.failure(&error))?;
+        Ok(Bytes::Copied(bytes))
+    }
+}
+
+impl std::ops::Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bytes::Mapped(bytes) => bytes,
+            Bytes::Copied(bytes) => bytes,
+        }
+    }
+}
+
+/// Finds out what bytes are.
+fn find(bytes: &[u8], name: &str) -> Result<&'static Format, Failure> {
+    match Format::of(bytes)[..] {
+        [format] => Ok(format),
+        [] => Err(Failure::new(format!(
+            "{name}: not a Tamis filter, nor one of another system that shows what it is; if it is a filter, say which \
+             with --format: 'tamis formats' lists them"
+        ))),
+        ref several => {
+            let names: Vec<_> = several.iter().map(|format| format.name).collect();
+            Err(Failure::new(format!(
+                "{name}: may be of several formats: say which with --format ({})",
+                names.join(" or ")
+            )))
+        }
+    }
+}
+
+impl Foreign {
+    /// Returns what its items are.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes do not say, and nobody has told.
+    pub fn funnel(&self) -> Result<Funnel, Failure> {
+        funnel(self.format, &self.told, &self.name)
+    }
+
+    fn is_written_as(&self, bytes: &[u8]) -> bool {
+        let mut written = Vec::new();
+        let encode =
+            self.format.encode.map(|encode| encode(&self.contents, &self.told, &mut written));
+        encode.is_some_and(|encoded| encoded.is_ok()) && written == bytes
+    }
+
+    /// Refuses to put the filter in place of a file that holds more than it.
+    ///
+    /// # Errors
+    ///
+    /// If so.
+    pub fn check_whole_file(&self) -> Result<(), Failure> {
+        if self.is_whole_file {
+            return Ok(());
+        }
+        let format = self.format.name;
+        Err(Failure::new(format!(
+            "{}: the file holds more than this filter, and would lose it: make a file of the filter alone with \
+             'tamis convert --to {format}', and change that",
+            self.name
+        )))
+    }
+
+    /// Says on stderr what users of such filters should know.
+    pub fn warn(&self, facts: &Facts) {
+        for warning in &facts.warnings {
+            eprintln!("tamis: {}: {warning}", self.name);
+        }
+        if facts.rate > MANY {
+            eprintln!(
+                "tamis: {}: over-full: takes {:.0} % of absent items for present ones",
+                self.name,
+                facts.rate * 100.0
+            );
+        }
+    }
+
+    /// Says how far it is over the rate that was told, if it is.
+    pub fn over_rate(&self, facts: &Facts) -> Option<String> {
+        // A tenth more is noise: the rate is estimated.
+        let planned = self.told.rate.filter(|planned| facts.rate > planned * 1.1)?;
+        Some(format!(
+            "{}: over its rate: holds about {} items, its rate is {}, not {}",
+            self.name,
+            About(facts.items),
+            Rate(facts.rate),
+            Rate(planned)
+        ))
+    }
+
+    /// Says both on stderr.
+    pub fn judge(&self, facts: &Facts) -> Exit {
+        self.warn(facts);
+        self.over_rate(facts).map_or(Exit::Yes, |state| {
+            eprintln!("tamis: {state}");
+            Exit::OverRate
+        })
+    }
+
+    /// Writes it to `path` in `format`, in place of what is there once all is on disk.
+    ///
+    /// # Errors
+    ///
+    /// If the format has no place for it; a full disk. The old file is untouched then.
+    pub fn save(&self, path: &Path, format: &Format, told: &Told) -> Result<(), Failure> {
+        let (name, to) = (&self.name, format.name);
+        let Some(encode) = format.encode else {
+            return Err(Failure::new(format!("{name}: {to} is a format that is only read")));
+        };
+        let mut sink = Sink { output: Output::open(Some(path))?, failure: None };
+        encode(&self.contents, told, &mut sink).map_err(|error| {
+            match (sink.failure.take(), error) {
+                (Some(failure), _) => failure,
+                (None, EncodeError::Missing(fact)) => missing(fact, name),
+                (None, EncodeError::Io(error)) => Failure::io(input::name(path), &error),
+                (None, error) => Failure::new(format!("{name}: {error}")),
+            }
+        })?;
+        sink.output.finish()
+    }
+}
+
+/// The items of a block as another system hashes them.
+#[derive(Default)]
+pub struct Keys {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    /// The indices of records that have no key.
+    pub keyless: Vec<usize>,
+}
+
+impl Keys {
+    /// Cuts a block into keys, in place of those of the last one.
+    ///
+    /// # Errors
+    ///
+    /// The index of the first record that is no item of such a filter, with the reason.
+    pub fn read(
+        &mut self,
+        block: &[u8],
+        delimiter: u8,
+        rule: &KeyRule,
+        funnel: Funnel,
+    ) -> Result<(), (usize, ItemError)> {
+        self.bytes.clear();
+        self.ends.clear();
+        self.keyless.clear();
+        let (mut of_record, mut of_item) = (Vec::new(), Vec::new());
+        for (index, record) in records(block, delimiter).enumerate() {
+            match rule.of(record, &mut of_record) {
+                Some(item) => {
+                    let key = funnel.key(item, &mut of_item).map_err(|error| (index, error))?;
+                    self.bytes.extend_from_slice(key);
+                }
+                None => self.keyless.push(index),
+            }
+            self.ends.push(self.bytes.len());
+        }
+        Ok(())
+    }
+
+    /// Returns a key for each record, empty for those that have none.
+    pub fn all(&self) -> Vec<&[u8]> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        starts.zip(&self.ends).map(|(&start, &end)| &self.bytes[start..end]).collect()
+    }
+}
+
+/// Hands the items of `paths` to `each` in order, a block at a time; returns how many there were.
+///
+/// # Errors
+///
+/// Those of reading, and of `each`; a record that is no item of such a filter, by its file and line.
+pub fn each_keys(
+    paths: &[PathBuf],
+    rule: &KeyRule,
+    delimiter: u8,
+    funnel: Funnel,
+    mut each: impl FnMut(&[&[u8]]) -> Result<(), Failure>,
+) -> Result<u64, Failure> {
+    let mut progress = Progress::new(input::total_len_bytes(paths));
+    let (mut keys, mut done_bytes, mut items) = (Keys::default(), 0, 0);
+    for path in paths {
+        let mut blocks = Blocks::new(Input::open(path)?, delimiter);
+        let mut line = 0;
+        while let Some(block) =
+            blocks.next_block().map_err(|error| Failure::io(input::name(path), &error))?
+        {
+            keys.read(block, delimiter, rule, funnel)
+                .map_err(|(index, error)| no_item(path, line + index as u64, &error))?;
+            let all = keys.all();
+            line += all.len() as u64;
+            let mut keyless = keys.keyless.iter().copied().peekable();
+            let with_key: Vec<&[u8]> = (0..all.len())
+                .filter(|&index| keyless.next_if_eq(&index).is_none())
+                .map(|index| all[index])
+                .collect();
+            items += with_key.len() as u64;
+            each(&with_key)?;
+            progress.at(done_bytes + blocks.reader().consumed_bytes());
+        }
+        done_bytes += blocks.reader().consumed_bytes();
+    }
+    Ok(items)
+}
+
+/// Says which record is no item; lines are counted from one.
+pub fn no_item(path: &Path, line: u64, error: &ItemError) -> Failure {
+    Failure::new(format!("{}: line {}: {error}", input::name(path), line + 1))
+}
+
+/// Ends a command that changed a filter of another system.
+///
+/// # Errors
+///
+/// If it is over the rate that was told, unless that is wanted.
+pub fn judge_changed(file: &Foreign, force: bool) -> Outcome {
+    let facts = file.contents.facts();
+    if let Some(state) = file.over_rate(&facts).filter(|_| !force) {
+        return Err(Failure::new(format!(
+            "{state}; nothing was written: build one for more items, or accept it with --force"
+        )));
+    }
+    Ok(file.judge(&facts))
+}

@@ -1,0 +1,63 @@
+//! `tamis formats`: which systems' filters are read and written.
+
+use serde_json::{Value, json};
+use tamis_formats::{FORMATS, Format, Items};
+
+use crate::exit::{Exit, Outcome};
+use crate::output::Output;
+use crate::table::align;
+
+/// Lists the systems whose filters tamis reads and writes
+///
+/// 'info', 'check', 'add', 'merge' and 'convert' take a file of any of them. Most are recognised by their bytes;
+/// those that are not need --format.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  tamis formats
+  tamis formats --json | jq -r '.[] | select(.writes) | .name'")]
+pub struct Args {
+    /// Print a JSON list
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Outcome {
+    let text = if args.json {
+        format!("{:#}\n", Value::Array(FORMATS.iter().map(json).collect()))
+    } else {
+        let mut rows = vec![["format", "", "found by", "what"].map(String::from).to_vec()];
+        rows.extend(FORMATS.iter().map(row));
+        let mut text = String::new();
+        align(&mut text, &rows, &[]);
+        text
+    };
+    let mut output = Output::open(None)?;
+    output.write(text.as_bytes())?;
+    output.finish()?;
+    Ok(Exit::Yes)
+}
+
+fn row(format: &Format) -> Vec<String> {
+    let does = match (format.encode, format.create) {
+        (Some(_), Some(_)) => "reads, writes, builds",
+        (Some(_), None) => "reads, writes",
+        (None, _) => "reads",
+    };
+    [format.name, does, if format.shows() { "its bytes" } else { "--format" }, format.summary]
+        .map(String::from)
+        .to_vec()
+}
+
+fn json(format: &Format) -> Value {
+    json!({
+        "name": format.name,
+        "summary": format.summary,
+        "extensions": format.extensions,
+        "writes": format.encode.is_some(),
+        "builds": format.create.is_some(),
+        "recognised": format.shows(),
+        "asks_for_funnel": format.items == Items::Asked,
+    })
+}

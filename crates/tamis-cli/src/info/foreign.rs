@@ -1,0 +1,62 @@
+//! What is shown of a filter of another system.
+
+use serde_json::{Map, Value, json};
+use tamis_formats::{Facts, Items};
+
+use crate::count::{About, Count, Rate};
+use crate::foreign::Foreign;
+use crate::size::Size;
+use crate::table::{align, plain};
+
+/// Appends a table for people.
+pub fn text(file: &Foreign, facts: &Facts, text: &mut String) {
+    let row = |name: &str, value: String| vec![format!("  {name}"), value];
+    let probes = facts.probes.map_or_else(String::new, |probes| format!(", {probes} probes"));
+    let items = if facts.items.is_finite() {
+        format!("about {}", About(facts.items))
+    } else {
+        "too many to tell: every bit is set".into()
+    };
+    let mut rows = vec![
+        row("format", format!("{}: {}", file.format.name, file.format.summary)),
+        row(
+            "size",
+            format!("{} ({} bits{probes})", Size { bytes: file.len_bytes }, Count(facts.bits)),
+        ),
+        row("rule", facts.rule.clone()),
+        row("items", items),
+        row("fill", format!("{:.1} %", facts.fill * 100.0)),
+    ];
+    if file.told.funnel.is_none() && file.format.items == Items::Asked {
+        rows.push(row("an item is", "not said by the bytes: --funnel, --charset".into()));
+    }
+    if let Some(planned) = file.told.rate {
+        rows.push(row("rate planned", Rate(planned).to_string()));
+    }
+    rows.push(row("rate now", Rate(facts.rate).to_string()));
+    rows.extend(facts.more.iter().map(|(name, value)| row(name, plain(value))));
+    text.push_str(&file.name);
+    text.push('\n');
+    align(text, &rows, &[]);
+}
+
+/// Returns the same for machines.
+pub fn json(file: &Foreign, facts: &Facts) -> Value {
+    let more: Map<String, Value> =
+        facts.more.iter().map(|(name, value)| ((*name).into(), value.as_str().into())).collect();
+    json!({
+        "name": file.name,
+        "format": file.format.name,
+        "bits": facts.bits,
+        "bytes": file.len_bytes,
+        "probes": facts.probes,
+        "rule": facts.rule,
+        // Null if every bit is set: no number is large enough.
+        "items": facts.items,
+        "fill": facts.fill,
+        "rate_planned": file.told.rate,
+        "rate_now": facts.rate,
+        "more": more,
+        "warnings": facts.warnings,
+    })
+}

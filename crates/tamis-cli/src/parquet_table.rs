@@ -1,0 +1,128 @@
+//! The filters of the columns of a Parquet table: one for each row group that has one.
+
+use std::fs::File;
+use std::path::Path;
+
+use parquet::basic::Type;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaDataReader};
+use tamis_formats::{Contents, Format, Funnel, Told, parquet as format};
+
+use crate::exit::Failure;
+use crate::foreign::{Foreign, Opened};
+use crate::input;
+
+/// What a table starts and ends with.
+const MAGIC: &[u8] = b"PAR1";
+
+/// Tells whether bytes are those of a Parquet table.
+pub fn is_table(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC) && bytes.ends_with(MAGIC) && bytes.len() > 2 * MAGIC.len()
+}
+
+/// Reads the filters of `column`, or of all columns, in the order of the row groups. The table itself is not read.
+///
+/// # Errors
+///
+/// A table that is damaged, or has no filter of such a column.
+pub fn filters(
+    path: &Path,
+    bytes: &[u8],
+    column: Option<&str>,
+    told: &Told,
+) -> Result<Vec<Foreign>, Failure> {
+    let name = input::name(path);
+    let failure = |error: &dyn std::fmt::Display| {
+        Failure::new(format!("{name}: as a Parquet table: {error}"))
+    };
+    let file = File::open(path).map_err(|error| Failure::io(&name, &error))?;
+    let metadata =
+        ParquetMetaDataReader::new().parse_and_finish(&file).map_err(|error| failure(&error))?;
+    let mut filters = Vec::new();
+    let (mut columns, mut with_filters) = (Vec::new(), Vec::new());
+    for (group, row_group) in metadata.row_groups().iter().enumerate() {
+        for chunk in row_group.columns() {
+            let of_chunk = chunk.column_path().string();
+            if group == 0 {
+                columns.push(of_chunk.clone());
+            }
+            let Some(at) = chunk.bloom_filter_offset() else { continue };
+            if !with_filters.contains(&of_chunk) {
+                with_filters.push(of_chunk.clone());
+            }
+            if column.is_some_and(|column| column != of_chunk) {
+                continue;
+            }
+            let name = format!("{name}[{group}].{of_chunk}");
+            filters.push(read(name, bytes, at, chunk, told)?);
+        }
+    }
+    match column {
+        _ if !filters.is_empty() => Ok(filters),
+        Some(column) if !columns.iter().any(|it| it == column) => {
+            Err(failure(&format!("has no column {column}; its columns: {}", columns.join(", "))))
+        }
+        Some(column) if !with_filters.is_empty() => Err(failure(&format!(
+            "its column {column} has no Bloom filter; columns that have one: {}",
+            with_filters.join(", ")
+        ))),
+        _ => Err(failure(&"none of its columns has a Bloom filter: write it with one")),
+    }
+}
+
+fn read(
+    name: String,
+    bytes: &[u8],
+    at: i64,
+    chunk: &ColumnChunkMetaData,
+    told: &Told,
+) -> Result<Foreign, Failure> {
+    let from = usize::try_from(at).ok().and_then(|at| bytes.get(at..));
+    let Some(from) = from else {
+        return Err(Failure::new(format!(
+            "{name}: damaged: its filter is at byte {at}, behind the end"
+        )));
+    };
+    let (filter, rest) = format::decode_start(from, told)
+        .map_err(|error| Failure::new(format!("{name}: its filter, from byte {at} on: {error}")))?;
+    let funnel = told.funnel.or(match chunk.column_type() {
+        Type::INT32 => Some(Funnel::Int),
+        Type::INT64 => Some(Funnel::Long),
+        Type::FLOAT => Some(Funnel::Float),
+        Type::DOUBLE => Some(Funnel::Double),
+        Type::BYTE_ARRAY => Some(Funnel::Bytes),
+        Type::FIXED_LEN_BYTE_ARRAY | Type::INT96 => Some(Funnel::Hex),
+        // There are no filters of truth values.
+        Type::BOOLEAN => None,
+    });
+    Ok(Foreign {
+        name,
+        format: Format::named("parquet").expect("a row"),
+        contents: Contents::Parquet(filter),
+        told: Told { funnel, ..told.clone() },
+        len_bytes: (from.len() - rest.len()) as u64,
+        is_whole_file: false,
+    })
+}
+
+/// Asks which column is meant, if several of a table have filters.
+///
+/// # Errors
+///
+/// If so.
+pub fn check_one_column(filters: &[Opened]) -> Result<(), Failure> {
+    let names = filters.iter().filter_map(|filter| match filter {
+        Opened::Foreign(file) => file.name.rsplit_once("].").zip(Some(&file.name)),
+        Opened::Tamis(_) => None,
+    });
+    let mut columns: Vec<_> = names.clone().map(|((_, column), _)| column).collect();
+    columns.sort_unstable();
+    columns.dedup();
+    match (&columns[..], names.clone().next()) {
+        ([_, _, ..], Some((_, name))) => Err(Failure::new(format!(
+            "{}: several columns have filters: say which with --column ({})",
+            name.rsplit_once('[').map_or(&name[..], |(table, _)| table),
+            columns.join(", ")
+        ))),
+        _ => Ok(()),
+    }
+}

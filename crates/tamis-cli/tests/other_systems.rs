@@ -1,0 +1,254 @@
+//! Filters of other systems as a user meets them.
+
+mod program;
+
+use program::{Folder, lines};
+
+/// A filter of Guava with `item 0` to `item 999`, made by `convert`, whose bytes the golden tests prove.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("items.txt", texts(0..1000));
+    folder.ok("build items.txt -o items.tamis");
+    folder.ok("convert items.tamis users.guava --items items.txt --funnel text --charset utf-8");
+    folder
+}
+
+fn texts(range: std::ops::Range<u64>) -> String {
+    range.map(|i| format!("item {i}\n")).collect()
+}
+
+const TEXT: &str = "--funnel text --charset UTF-8";
+
+#[test]
+fn every_format_is_listed() {
+    let folder = Folder::new();
+    let text = folder.ok("formats");
+    for name in ["tamis", "guava", "redisbloom", "parquet", "bip158", "roaring"] {
+        assert!(text.lines().any(|line| line.starts_with(name)), "{name}:\n{text}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&folder.ok("formats --json")).unwrap();
+    assert_eq!(json.as_array().unwrap().len(), text.lines().count() - 1);
+    assert_eq!(json[1]["name"], "guava");
+    assert_eq!(json[1]["asks_for_funnel"], true);
+}
+
+#[test]
+fn a_filter_is_asked_as_its_system_asks_it() {
+    let folder = folder();
+    folder.write("asked.txt", texts(990..1010));
+    assert_eq!(folder.ok(&format!("check {TEXT} users.guava asked.txt")), texts(990..1000));
+    let ended = folder.run(&format!("check -v -c {TEXT} users.guava asked.txt"));
+    assert_eq!((ended.status, ended.stdout.as_str()), (0, "10\n"));
+    // Beside one of ours, by name.
+    let both = folder.ok(&format!("check -f users.guava -f items.tamis {TEXT} items.txt -c"));
+    assert_eq!(both, "users.guava:1000\nitems.tamis:1000\n");
+    let ended = folder.feed(&format!("check -q {TEXT} users.guava"), "item 7\n");
+    assert_eq!(ended.status, 0);
+    let ended = folder.feed(&format!("check -q {TEXT} users.guava"), "nobody\n");
+    assert_eq!(ended.status, 1);
+}
+
+#[test]
+fn what_the_bytes_do_not_say_is_asked_for_by_its_option() {
+    let folder = folder();
+    folder.refused("check users.guava items.txt", "say --funnel (bytes, hex, text");
+    folder.refused("check --funnel text users.guava items.txt", "add --charset (UTF-8,");
+    folder.refused(
+        "check --funnel int users.guava items.txt",
+        "items.txt: line 1: not a decimal number",
+    );
+    folder.write("bits", [0xff; 20]);
+    folder.refused("info bits", "say which with --format");
+    folder.refused("info --format redis-bitmap bits", "say --items-planned N");
+    folder.refused("info --format cassandra users.guava", "say --format-version V");
+    folder.refused(
+        "info --format cassandra --format-version nb items.txt",
+        "items.txt: as cassandra: cut short in its words",
+    );
+    folder.refused(
+        "check --format redis-bitmaps --items-planned 10 bits items.txt",
+        "--rate-planned R",
+    );
+}
+
+#[test]
+fn info_tells_what_a_filter_is() {
+    let folder = folder();
+    let text = folder.ok("info users.guava");
+    for words in
+        ["guava: Guava's BloomFilter", "9,600 bits, 7 probes", "MITZ_64", "about 9", "rate now"]
+    {
+        assert!(text.contains(words), "{words}:\n{text}");
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(&folder.ok("info --json users.guava items.tamis")).unwrap();
+    assert_eq!((&json[0]["format"], &json[0]["bits"]), (&"guava".into(), &9600.into()));
+    assert_eq!(json[1]["kind"], "split-block");
+    let ended = folder.run("info --rate-planned 0.001 users.guava");
+    assert_eq!(ended.status, 3, "{}", ended.stderr);
+    assert!(ended.stderr.contains("over its rate"), "{}", ended.stderr);
+    folder.refused("info users.guava --svg out.svg", "filters of Tamis only");
+}
+
+#[test]
+fn added_items_are_in_and_the_file_is_still_its_systems() {
+    let folder = folder();
+    folder.write("more.txt", "one\ntwo\n");
+    folder.ok(&format!("add {TEXT} users.guava more.txt"));
+    assert_eq!(folder.ok(&format!("check {TEXT} users.guava more.txt")), "one\ntwo\n");
+    assert_eq!(folder.ok(&format!("check -c {TEXT} users.guava items.txt")), "1000\n");
+    assert_eq!(folder.read("users.guava")[..6], [1, 7, 0, 0, 0, 150]);
+    folder.write("many.txt", texts(1000..9000));
+    let before = folder.read("users.guava");
+    folder.refused(
+        &format!("add {TEXT} --rate-planned 1% users.guava many.txt"),
+        "nothing was written",
+    );
+    assert!(folder.read("users.guava") == before);
+    let ended = folder.run(&format!("add --force {TEXT} --rate-planned 1% users.guava many.txt"));
+    assert_eq!(ended.status, 3, "{}", ended.stderr);
+}
+
+#[test]
+fn filters_of_one_layout_merge_and_others_are_refused() {
+    let folder = folder();
+    folder.write("other.txt", texts(500..1500));
+    folder.ok("build other.txt -o other.tamis");
+    folder.ok(&format!("convert {TEXT} other.tamis other.guava --items other.txt"));
+    folder.ok("merge users.guava other.guava -o both.guava");
+    folder.write("both.txt", texts(0..1500));
+    assert_eq!(folder.ok(&format!("check -c {TEXT} both.guava both.txt")), "1500\n");
+    folder.refused(
+        "merge --rate-planned 0.01 users.guava other.guava -o out.guava",
+        "nothing was written",
+    );
+    folder.ok(&format!("convert {TEXT} other.tamis large.guava --items other.txt --rate 0.001"));
+    folder.refused("merge users.guava large.guava -o out.guava", "not of one layout");
+    folder.refused("merge users.guava items.tamis -o out.guava", "does not merge with users.guava");
+    folder.refused("merge --meta a=b users.guava -o out.guava", "no place for --meta");
+}
+
+#[test]
+fn bits_move_where_both_systems_place_items_alike() {
+    let folder = folder();
+    let plan = "--items-planned 1000 --rate-planned 0.01";
+    folder.ok(&format!("convert {plan} users.guava users.bitmap --to redis-bitmaps"));
+    // The order of bits in each byte is turned, and the words are no longer big-endian.
+    let (guava, bitmap) = (folder.read("users.guava"), folder.read("users.bitmap"));
+    assert_eq!(bitmap.len(), 1200);
+    assert_eq!(bitmap[0].reverse_bits(), guava[6 + 7]);
+    folder.ok(&format!("convert --format redis-bitmaps {plan} users.bitmap back.guava"));
+    assert!(folder.read("back.guava") == guava);
+    let found =
+        folder.ok(&format!("check -c --format redis-bitmaps {plan} users.bitmap items.txt"));
+    assert_eq!(found, "1000\n");
+}
+
+#[test]
+fn where_bits_cannot_move_the_items_are_asked_for() {
+    let folder = folder();
+    folder.refused("convert users.guava users.tamis", "--items FILE");
+    folder.refused("convert users.guava users", "in which format? say --to");
+    folder.ok(&format!("convert {TEXT} users.guava users.tamis --items items.txt"));
+    assert_eq!(folder.ok("check -c users.tamis items.txt"), "1000\n");
+    folder.write("wrong.txt", texts(5000..6000));
+    folder.refused(
+        &format!("convert {TEXT} users.guava wrong.tamis --items wrong.txt"),
+        "they are not those it was made of",
+    );
+    assert!(!folder.names().contains(&"wrong.tamis".into()));
+    // Numbers there, text here.
+    folder.write("numbers.txt", lines(0..100));
+    folder.ok("build numbers.txt -o numbers.tamis");
+    folder.ok(
+        "convert numbers.tamis numbers.guava --items numbers.txt --funnel bytes --to-funnel long",
+    );
+    assert_eq!(folder.ok("check -c --funnel long numbers.guava numbers.txt"), "100\n");
+}
+
+#[test]
+fn a_snapshot_keeps_what_else_it_holds() {
+    let folder = Folder::new();
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/redis_rdb/lfu.rdb");
+    folder.write("dump.rdb", std::fs::read(golden).unwrap());
+    folder.write("items.txt", "1\n");
+    let plan = "--format redis-bitmap --items-planned 1000 --rate-planned 0.01 --funnel bytes";
+    folder.refused(
+        &format!("add dump.rdb --key bitmap {plan} items.txt"),
+        "holds more than this filter",
+    );
+}
+
+#[test]
+fn a_plan_that_is_told_is_kept() {
+    let folder = folder();
+    let plan = format!("--items-planned 5000 --rate-planned 0.02 {TEXT}");
+    folder.ok(&format!("convert items.tamis a.bits --to redis-bitmap {plan} --items items.txt"));
+    assert_eq!(
+        folder.ok(&format!("check -c a.bits --format redis-bitmap {plan} items.txt")),
+        "1000\n"
+    );
+    folder.refused("build items.txt -o built.guava", "name it .tamis");
+    folder.refused("convert users.guava t.rdb", "say --to (");
+}
+
+#[test]
+fn a_table_is_asked_by_row_group_and_column() {
+    let folder = Folder::new();
+    let golden = |name: &str| {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/parquet/");
+        std::fs::read(format!("{folder}{name}")).unwrap()
+    };
+    let table = golden("pyarrow.parquet");
+    folder.write("table.parquet", &table);
+    let filters: serde_json::Value = serde_json::from_slice(&golden("filters.json")).unwrap();
+    let mut asked = 0;
+    for column in filters["parquet_file_pyarrow"]["columns"].as_array().unwrap() {
+        let name = column["column"].as_str().unwrap();
+        let check = format!("check table.parquet --no-name --column {name} --funnel hex");
+        let Some(absent) = column["absent_plain_hex"].as_array() else {
+            folder.refused(&check, "has no Bloom filter; columns that have one: ");
+            continue;
+        };
+        let found = column["absent_results"].as_str().unwrap().chars().map(|c| c == '1');
+        let hex = |json: &serde_json::Value| format!("{}\n", json.as_str().unwrap());
+        let present: String =
+            column["present_plain_hex"].as_array().unwrap().iter().map(hex).collect();
+        let expected = absent.iter().zip(found).filter(|(_, is_found)| *is_found);
+        let expected: String =
+            expected.map(|(item, _)| hex(item)).chain([present.clone()]).collect();
+        let items: String = absent.iter().map(hex).chain([present]).collect();
+        assert_eq!(folder.feed(&check, items).stdout, expected, "{name}");
+        asked += absent.len();
+    }
+    assert!(asked > 100, "{asked}");
+    // By the type of the column.
+    folder.write("duckdb.parquet", golden("duckdb.parquet"));
+    let ended = folder.feed("check -c duckdb.parquet --column k", "0\n1001\n19019\n");
+    assert_eq!((ended.status, ended.stdout.as_str()), (0, "3\n"), "{}", ended.stderr);
+    let ended = folder.feed("check -c duckdb.parquet --column s", "name-0\nname-14\n");
+    assert_eq!((ended.status, ended.stdout.as_str()), (0, "2\n"), "{}", ended.stderr);
+    let info = folder.ok("info table.parquet");
+    assert!(
+        info.contains("table.parquet[0].i32") && info.contains("split blocks of Parquet"),
+        "{info}"
+    );
+    folder.refused("check table.parquet --column none", "has no column none");
+    folder.refused("check table.parquet", "say which with --column (");
+    folder.refused("merge table.parquet -o out", "give one");
+    folder.write("items.txt", "1\n");
+    folder.refused(
+        "add table.parquet --column i32 items.txt",
+        "the file holds more than this filter",
+    );
+    folder.write("cut.parquet", &table[..table.len() - 5]);
+    folder.refused("info cut.parquet", "say which with --format");
+    // Every byte of the footer may be wrong.
+    for at in (table.len() - 800..table.len() - 8).step_by(7) {
+        let mut broken = table.clone();
+        broken[at] ^= 0x55;
+        folder.write("broken.parquet", &broken);
+        let ended = folder.run("info broken.parquet");
+        assert!([0, 2].contains(&ended.status), "{at}: {}", ended.stderr);
+    }
+}

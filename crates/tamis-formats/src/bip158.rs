@@ -1,0 +1,155 @@
+//! Bitcoin's filters of blocks (BIP-158, BIP-157). Drawn in `docs/formats/bip158.md`.
+//!
+//! A node makes a set of all scripts that a block pays to or spends; a wallet gets the sets of all blocks, asks them for its own
+//! scripts, and gets the blocks that match. The node learns nothing of the wallet.
+
+use std::fmt;
+use std::io;
+
+use crate::bitcoin::script::OP_RETURN;
+use crate::bitcoin::{Block, Hash256, Transaction};
+use crate::contents::Contents;
+use crate::error::{DecodeError, EncodeError};
+use crate::format::{Format, Items, Sniff};
+use crate::funnel::Funnel;
+use crate::golomb_set::{GolombError, GolombParams, GolombSet, check};
+
+/// The row of [`FORMATS`](crate::FORMATS).
+pub(crate) const FORMAT: Format =
+    Format {
+        name: "bip158",
+        extensions: &["bip158", "cfilter"],
+        summary: "Bitcoin's basic filters of blocks (BIP-158)",
+        sniff: Some(|bytes| {
+            if check(bytes, GolombParams::BASIC).is_ok() { Sniff::Maybe } else { Sniff::No }
+        }),
+        items: Items::Are(Funnel::Hex),
+        decode: |bytes, told| decode(bytes, told.block_hash()?).map(Contents::Golomb),
+        encode: Some(|contents, _, out| encode(contents, out)),
+        create: None,
+    };
+
+/// Why a block has no filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FilterError {
+    /// There is not one script for each output that the block spends.
+    Spent {
+        /// How many outputs of others it spends.
+        expected: usize,
+        /// How many scripts were given.
+        found: usize,
+    },
+    /// There is no such set.
+    Set(GolombError),
+}
+
+impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FilterError::Spent { expected, found } => write!(
+                f,
+                "the block spends {expected} outputs, and the scripts of {found} were given: give that of each input but the \
+                 first transaction's, empty ones too"
+            ),
+            FilterError::Set(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for FilterError {}
+
+/// Returns the key under which the filter of a block hashes: the first half of the block's hash.
+#[must_use]
+pub fn key(block_hash: Hash256) -> [u64; 2] {
+    let (words, _) = block_hash.0.as_chunks::<8>();
+    [u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1])]
+}
+
+/// Makes the basic filter of a block: of the scripts of all outputs, but those that are empty or start with `OP_RETURN`, and of all
+/// outputs that it spends, but empty ones.
+///
+/// `spent` are the scripts of the latter, which the block itself does not have: one for each input, in order, but that of the first
+/// transaction, which spends nothing.
+///
+/// # Errors
+///
+/// [`FilterError`] if the number of scripts is another.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::bip158::basic_filter;
+/// use tamis_formats::bitcoin::Block;
+///
+/// // A header of zeros, and a transaction that makes new coins and pays them to OP_1.
+/// let first = [&[1, 0, 0, 0, 1][..], &[0; 32], &[0xff; 4], &[0], &[0xff; 4]].concat();
+/// let output = [&[1][..], &[0; 8], &[1, 0x51], &[0; 4]].concat();
+/// let bytes = [&[0; 80][..], &[1], &first, &output].concat();
+/// let filter = basic_filter(&Block::decode(&bytes).unwrap(), &[] as &[&[u8]])?;
+/// assert!(filter.contains(&[0x51]) && !filter.contains(&[0x52]));
+/// # Ok::<(), tamis_formats::bip158::FilterError>(())
+/// ```
+pub fn basic_filter(
+    block: &Block<'_>,
+    spent: &[impl AsRef<[u8]>],
+) -> Result<GolombSet, FilterError> {
+    let transactions = block.transactions().iter();
+    let inputs = transactions.clone().flat_map(Transaction::inputs);
+    let expected = inputs.filter(|input| !input.is_coinbase()).count();
+    if spent.len() != expected {
+        return Err(FilterError::Spent { expected, found: spent.len() });
+    }
+    let outputs = transactions.flat_map(Transaction::outputs).map(|output| output.script);
+    let outputs = outputs.filter(|script| script.first() != Some(&OP_RETURN));
+    let scripts = outputs.chain(spent.iter().map(AsRef::as_ref)).filter(|it| !it.is_empty());
+    let scripts: Vec<_> = scripts.collect();
+    GolombSet::new(key(block.header().hash()), GolombParams::BASIC, &scripts)
+        .map_err(FilterError::Set)
+}
+
+/// Reads the basic filter of a block, and nothing behind it.
+///
+/// # Errors
+///
+/// [`DecodeError`] where [`GolombSet::decode`] has one.
+pub fn decode(bytes: &[u8], block_hash: Hash256) -> Result<GolombSet, DecodeError> {
+    GolombSet::decode(bytes, key(block_hash), GolombParams::BASIC)
+}
+
+/// Returns the header of a filter, which stands for it and for all before (BIP-157): wallets compare the headers of several nodes.
+///
+/// `previous` is the header of the filter of the block before; 32 zero bytes, the default, before the first.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::bip158::{decode, filter_header};
+/// use tamis_formats::bitcoin::Hash256;
+///
+/// let first = "000000000933ea01ad0ee984209779baaec3ced90fa3f408719526f8d77f4943".parse()?;
+/// let filter = decode(&[0x01, 0x9d, 0xfc, 0xa8], first)?;
+/// let header = filter_header(filter.hash(), Hash256::default());
+/// assert_eq!(header.to_string(), "21584579b7eb08997773e5aeff3a7f932700042d0ed2a6129012b7d7ae81b750");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub fn filter_header(filter_hash: Hash256, previous: Hash256) -> Hash256 {
+    Hash256::of(&[&filter_hash.0, &previous.0])
+}
+
+fn encode(contents: &Contents, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+    let why = match contents {
+        Contents::Golomb(set) if set.params() == GolombParams::BASIC => {
+            return Ok(out.write_all(set.bytes())?);
+        }
+        Contents::Golomb(set) => format!(
+            "basic filters have P = 19 and M = 784931, not {} and {}: build one from the items",
+            set.params().p(),
+            set.params().m()
+        ),
+        _ => "BIP-158 keeps hashes, of which other filters have none: build one from the items"
+            .into(),
+    };
+    Err(EncodeError::NoPlace(why.into()))
+}

@@ -1,0 +1,270 @@
+//! A proof that transactions are in a block: the branches of its tree of hashes that lead to them.
+//!
+//! The tree is walked from its root, left before right. A flag says of each node whether something below it (or the leaf itself) is
+//! proven; where nothing is, or at a leaf, the node's hash follows and the walk goes no deeper.
+//!
+//! ```text
+//!              root 1              of a b c d e, c is proven
+//!             /      \
+//!      (ab)(cd) 1     (ee)(ee) 0  flags   1 1 0 1 1 0 0
+//!       /      \
+//!     ab 0     cd 1               hashes  ab, c, d, (ee)(ee)
+//!             /    \
+//!           c 1    d 0
+//! ```
+
+use std::fmt;
+
+use crate::bitcoin::{Block, BlockHeader, Hash256, Transaction, compact_size};
+use crate::error::{DecodeError, DecodeErrorKind};
+use crate::reader::Reader;
+
+/// The most transactions a block can have, so that a proof of more is refused: 4,000,000 units of weight, of which the smallest
+/// transaction takes 240.
+///
+/// Before witnesses it was 1,000,000 bytes of 60 each, the same number.
+pub const MAX_TRANSACTIONS: u32 = 1_000_000 / 60;
+
+/// A header, and a proof that some transactions are in its block: the message `merkleblock`.
+///
+/// The proof was checked, but not the header: whoever gets one from a node looks whether its hash is in the chain of most work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MerkleBlock {
+    header: BlockHeader,
+    transactions: u32,
+    hashes: Vec<Hash256>,
+    // Bit i of byte i / 8, the least significant first.
+    flags: Vec<u8>,
+    matched: Vec<(u32, Hash256)>,
+}
+
+/// A block of more transactions than a proof may be about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockTooLarge {
+    /// How many it has.
+    pub transactions: usize,
+}
+
+impl fmt::Display for BlockTooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a block of {} transactions: {MAX_TRANSACTIONS} at most", self.transactions)
+    }
+}
+
+impl std::error::Error for BlockTooLarge {}
+
+impl MerkleBlock {
+    /// Makes a proof of the transactions of which `is_matched`, called once for each in order, is true.
+    ///
+    /// Takes memory for two hashes a transaction meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`BlockTooLarge`] if wallets would refuse it.
+    pub fn new(
+        block: &Block<'_>,
+        mut is_matched: impl FnMut(&Transaction<'_>) -> bool,
+    ) -> Result<Self, BlockTooLarge> {
+        let transactions = block.transactions();
+        let too_large = BlockTooLarge { transactions: transactions.len() };
+        let count = u32::try_from(transactions.len()).map_err(|_| too_large)?;
+        if count > MAX_TRANSACTIONS {
+            return Err(too_large);
+        }
+        let leaves: Vec<_> = transactions.iter().map(|it| (it.txid(), is_matched(it))).collect();
+        let matched = (0..).zip(&leaves).filter(|(_, (_, is_matched))| *is_matched);
+        let mut merkle_block = Self {
+            header: *block.header(),
+            transactions: count,
+            hashes: Vec::new(),
+            flags: Vec::new(),
+            matched: matched.map(|(index, &(txid, _))| (index, txid)).collect(),
+        };
+        // From the leaves to the root.
+        let mut levels = vec![leaves];
+        while let Some(below) = levels.last().filter(|level| level.len() > 1) {
+            let pairs = below.chunks(2).map(|pair| {
+                let ((left, is_left), (right, is_right)) = (pair[0], pair[pair.len() - 1]);
+                (parent(left, right), is_left || is_right)
+            });
+            levels.push(pairs.collect());
+        }
+        let mut flags = Vec::new();
+        merkle_block.add_node(&levels, 0, &mut flags);
+        let bytes = flags
+            .chunks(8)
+            .map(|bits| (0..).zip(bits).fold(0, |byte, (i, &is_set)| byte | u8::from(is_set) << i));
+        merkle_block.flags = bytes.collect();
+        Ok(merkle_block)
+    }
+
+    /// Adds node `index` of the highest of `levels`, and what is below it. Fifteen levels deep at most.
+    fn add_node(&mut self, levels: &[Vec<(Hash256, bool)>], index: usize, flags: &mut Vec<bool>) {
+        let Some((level, below)) = levels.split_last() else { return };
+        // The right one of the last two may not be there: its hash is then that of the left one.
+        let Some(&(hash, is_proven)) = level.get(index) else { return };
+        flags.push(is_proven);
+        if below.is_empty() || !is_proven {
+            self.hashes.push(hash);
+        } else {
+            self.add_node(below, index * 2, flags);
+            self.add_node(below, index * 2 + 1, flags);
+        }
+    }
+
+    /// Reads the payload of `merkleblock`, nothing behind it, and checks the proof.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] if the bytes are not whole, and wherever a proof proves nothing: no transactions or more than
+    /// [`MAX_TRANSACTIONS`], more hashes than transactions, fewer flags than hashes, hashes or flags that are missing or left over,
+    /// two equal hashes side by side (of which one is made up, CVE-2012-2459), another root than the header's.
+    pub fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(payload);
+        let header = BlockHeader::read(&mut reader)?;
+        let count_at = reader.clone();
+        let transactions = reader.u32("number of transactions")?;
+        let unexpected = |at: &Reader<'_>, field, expected, found: usize| {
+            at.error(field, DecodeErrorKind::Unexpected { expected, found: found as i128 })
+        };
+        if transactions == 0 || transactions > MAX_TRANSACTIONS {
+            let (expected, found) = ("1 to 16,666", transactions as usize);
+            return Err(unexpected(&count_at, "number of transactions", expected, found));
+        }
+        let count_at = reader.clone();
+        let count = compact_size::read_count(&mut reader, "number of hashes", 32)?;
+        if count > transactions as usize {
+            let expected = "no more than there are transactions";
+            return Err(unexpected(&count_at, "number of hashes", expected, count));
+        }
+        let hashes_at = reader.at();
+        let (hashes, _) = reader.bytes("hashes", count * 32)?.as_chunks();
+        let hashes: Vec<_> = hashes.iter().map(|&hash| Hash256(hash)).collect();
+        let count_at = reader.clone();
+        let flags = compact_size::read_bytes(&mut reader, "flags")?.to_vec();
+        if flags.len() * 8 < hashes.len() {
+            let expected = "one for eight hashes at least";
+            return Err(unexpected(&count_at, "number of bytes of flags", expected, flags.len()));
+        }
+        reader.end("flags")?;
+        let flags_at = reader.at() - flags.len();
+        let matched = Vec::new();
+        let mut proof = Self { header, transactions, hashes, flags, matched };
+        proof.check(hashes_at, flags_at)?;
+        Ok(proof)
+    }
+
+    /// Walks the tree and notes what it proves.
+    fn check(&mut self, hashes_at: usize, flags_at: usize) -> Result<(), DecodeError> {
+        let words = |field, at: usize, reason| {
+            let kind = DecodeErrorKind::Words { reason };
+            DecodeError { field, at: at as u64, kind }
+        };
+        let mut walk = Walk { proof: self, hashes: 0, flags: 0, matched: Vec::new() };
+        let depth = u32::BITS - (walk.proof.transactions - 1).leading_zeros();
+        let root = walk.node(depth, 0).map_err(|fault| match fault {
+            Fault::Hashes => {
+                let at = hashes_at + walk.proof.hashes.len() * 32;
+                words("hashes", at, "a hash of its tree is missing")
+            }
+            Fault::Flags => {
+                words("flags", flags_at + walk.proof.flags.len(), "a flag of its tree is missing")
+            }
+            Fault::Twice => words(
+                "hashes",
+                hashes_at + (walk.hashes - 1) * 32,
+                "two hashes side by side in its tree are equal",
+            ),
+        })?;
+        let Walk { hashes, flags, matched, .. } = walk;
+        if hashes < self.hashes.len() {
+            let at = hashes_at + hashes * 32;
+            return Err(words("hashes", at, "it has more hashes than its tree"));
+        }
+        let used = flags.div_ceil(8);
+        if used < self.flags.len() {
+            return Err(words("flags", flags_at + used, "it has more flags than its tree"));
+        }
+        if root != self.header.merkle_root() {
+            let reason = "the root of its tree is not the header's";
+            return Err(words("merkle root", crate::bitcoin::MERKLE_ROOT_AT, reason));
+        }
+        self.matched = matched;
+        Ok(())
+    }
+
+    /// Returns the payload of `merkleblock`.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut payload = self.header.0.to_vec();
+        payload.extend(self.transactions.to_le_bytes());
+        compact_size::write(self.hashes.len() as u64, &mut payload);
+        self.hashes.iter().for_each(|hash| payload.extend(hash.0));
+        compact_size::write(self.flags.len() as u64, &mut payload);
+        payload.extend_from_slice(&self.flags);
+        payload
+    }
+
+    /// Returns the header of the block.
+    #[must_use]
+    pub fn header(&self) -> &BlockHeader {
+        &self.header
+    }
+
+    /// Returns how many transactions the block has, as the sender says: nothing proves it.
+    #[must_use]
+    pub fn transactions(&self) -> u32 {
+        self.transactions
+    }
+
+    /// Returns the transactions that are proven to be in the block: the place in it, and the hash.
+    #[must_use]
+    pub fn matched(&self) -> &[(u32, Hash256)] {
+        &self.matched
+    }
+}
+
+/// Returns the hash of a node of the tree.
+fn parent(left: Hash256, right: Hash256) -> Hash256 {
+    Hash256::of(&[&left.0, &right.0])
+}
+
+/// What is wrong with a tree.
+enum Fault {
+    Hashes,
+    Flags,
+    Twice,
+}
+
+/// A walk through the tree of a proof.
+struct Walk<'a> {
+    proof: &'a MerkleBlock,
+    // How many were used so far.
+    hashes: usize,
+    flags: usize,
+    matched: Vec<(u32, Hash256)>,
+}
+
+impl Walk<'_> {
+    /// Returns the hash of node `index` of those that are `height` above the leaves. Fifteen deep at most.
+    fn node(&mut self, height: u32, index: u32) -> Result<Hash256, Fault> {
+        let byte = *self.proof.flags.get(self.flags / 8).ok_or(Fault::Flags)?;
+        let is_proven = byte >> (self.flags % 8) & 1 == 1;
+        self.flags += 1;
+        if height > 0 && is_proven {
+            let left = self.node(height - 1, index * 2)?;
+            let nodes_below = self.proof.transactions.div_ceil(1 << (height - 1));
+            if index * 2 + 1 == nodes_below {
+                return Ok(parent(left, left));
+            }
+            let right = self.node(height - 1, index * 2 + 1)?;
+            return if left == right { Err(Fault::Twice) } else { Ok(parent(left, right)) };
+        }
+        let hash = *self.proof.hashes.get(self.hashes).ok_or(Fault::Hashes)?;
+        self.hashes += 1;
+        if is_proven {
+            self.matched.push((index, hash));
+        }
+        Ok(hash)
+    }
+}

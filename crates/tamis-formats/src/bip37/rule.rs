@@ -1,0 +1,103 @@
+//! How BIP-37 finds the bits of an item: a hash of its own for each probe.
+
+use std::fmt;
+
+use crate::bip37::{MAX_BYTES, MAX_PROBES, Update};
+use crate::contents::Facts;
+use crate::hash::murmur3::x86_32;
+use crate::modulus::Modulus;
+use crate::rule::ProbeRule;
+
+/// The rule of BIP-37, and what a node inserts by itself.
+///
+/// The flags are part of it: of two filters that differ in them, one would have outpoints in it that the other has not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bip37 {
+    // Invariant: a whole number of bytes, `MAX_BYTES` at most; `None` if there are none.
+    bits: Option<Modulus>,
+    probes: u32,
+    tweak: u32,
+    flags: u8,
+}
+
+impl Bip37 {
+    /// The sizes are within the limits of nodes.
+    pub(crate) fn new(bytes: usize, probes: u32, tweak: u32, flags: u8) -> Self {
+        debug_assert!(bytes <= MAX_BYTES && probes <= MAX_PROBES);
+        Self { bits: Modulus::new(bytes as u64 * 8), probes, tweak, flags }
+    }
+
+    /// Returns how many bytes it has.
+    pub(super) fn bytes(&self) -> usize {
+        self.bits() as usize / 8
+    }
+
+    /// Returns what makes the hashes of this filter differ from those of others.
+    #[must_use]
+    pub fn tweak(&self) -> u32 {
+        self.tweak
+    }
+
+    /// Returns the flags as they were sent, reserved ones too.
+    #[must_use]
+    pub fn flags(&self) -> u8 {
+        self.flags
+    }
+}
+
+impl ProbeRule for Bip37 {
+    // Up to 50 hashes, of which an absent item needs one or two: each is computed when it is asked for.
+    type Hash<'k> = &'k [u8];
+
+    // Hashing an item a second time to fetch its bits ahead would take twice the time.
+    const IS_SMALL: bool = true;
+
+    fn bits(&self) -> u64 {
+        self.bits.map_or(0, Modulus::bits)
+    }
+
+    fn probes(&self) -> u32 {
+        self.probes
+    }
+
+    #[inline]
+    fn hash<'k>(&self, key: &'k [u8]) -> &'k [u8] {
+        key
+    }
+
+    #[inline]
+    fn each_probe(&self, key: Self::Hash<'_>) -> impl Iterator<Item = u64> {
+        let Self { bits, probes, tweak, .. } = *self;
+        // A filter of no bytes has no probes either, whatever it says: every item is in it.
+        bits.into_iter().flat_map(move |bits| {
+            (0..probes).map(move |i| {
+                let seed = i.wrapping_mul(0xfba4_c795).wrapping_add(tweak);
+                bits.reduce(x86_32(key, seed).into())
+            })
+        })
+    }
+
+    fn tell(&self, facts: &mut Facts) {
+        facts.more.push(("tweak", self.tweak.to_string()));
+        facts.more.push(("update", Update::of(self.flags).to_string()));
+        if self.bits.is_none() {
+            facts.warnings.push("it has no bytes: nodes take every item to be in it".into());
+        } else if self.probes == 0 {
+            facts
+                .warnings
+                .push("it has no hash functions: nodes take every item to be in it".into());
+        }
+        if self.flags & !Update::MASK != 0 {
+            facts.warnings.push(format!(
+                "flags {:#04x} have bits that are reserved: Bitcoin Core ignores them, others refuse the filter",
+                self.flags
+            ));
+        }
+    }
+}
+
+impl fmt::Display for Bip37 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "murmur3 x86 32, BIP-37 with tweak {}, flags {}", self.tweak, self.flags)
+    }
+}

@@ -1,0 +1,94 @@
+//! A block: its header and its transactions.
+
+use crate::bitcoin::compact_size;
+use crate::bitcoin::hash::Hash256;
+use crate::bitcoin::transaction::{MIN_BYTES, Transaction};
+use crate::error::{DecodeError, DecodeErrorKind};
+use crate::reader::Reader;
+
+/// The 80 bytes whose hash names a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockHeader(
+    /// Version, hash of the block before, root of the transactions, time, target, nonce.
+    pub [u8; 80],
+);
+
+/// Offset of the root of the transactions: behind the version and the hash of the block before.
+pub(crate) const MERKLE_ROOT_AT: usize = 4 + 32;
+
+/// A block, in bytes of somebody else.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::bitcoin::Block;
+///
+/// let transaction = [&[1, 0, 0, 0, 1][..], &[0; 37], &[0xff; 4], &[0, 0, 0, 0, 0]].concat();
+/// let block = Block::decode(&[&[0; 80][..], &[1], &transaction].concat())
+///     .map(|block| block.transactions().len());
+/// assert_eq!(block, Ok(1));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block<'a> {
+    header: BlockHeader,
+    transactions: Vec<Transaction<'a>>,
+}
+
+impl BlockHeader {
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        reader.array("block header").map(Self)
+    }
+
+    /// Returns the hash of the block.
+    #[must_use]
+    pub fn hash(&self) -> Hash256 {
+        Hash256::of(&[&self.0])
+    }
+
+    /// Returns the root of the tree of hashes over its transactions.
+    #[must_use]
+    pub fn merkle_root(&self) -> Hash256 {
+        let mut root = [0; 32];
+        root.copy_from_slice(&self.0[MERKLE_ROOT_AT..MERKLE_ROOT_AT + 32]);
+        Hash256(root)
+    }
+}
+
+impl<'a> Block<'a> {
+    /// Reads a block, and nothing behind it.
+    ///
+    /// Neither its work nor its root is looked at.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] where a node refuses the bytes, and if there are no transactions.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let header = BlockHeader::read(&mut reader)?;
+        let field = "number of transactions";
+        let count_at = reader.clone();
+        let count = compact_size::read_count(&mut reader, field, MIN_BYTES)?;
+        if count == 0 {
+            let kind = DecodeErrorKind::Unexpected { expected: "1 or more", found: 0 };
+            return Err(count_at.error(field, kind));
+        }
+        let mut transactions = Vec::with_capacity(count);
+        for _ in 0..count {
+            transactions.push(Transaction::read(&mut reader)?);
+        }
+        reader.end("transactions")?;
+        Ok(Self { header, transactions })
+    }
+
+    /// Returns the header.
+    #[must_use]
+    pub fn header(&self) -> &BlockHeader {
+        &self.header
+    }
+
+    /// Returns the transactions; at least one.
+    #[must_use]
+    pub fn transactions(&self) -> &[Transaction<'a>] {
+        &self.transactions
+    }
+}

@@ -1,0 +1,107 @@
+//! Numbers of one to nine bytes, as Bitcoin writes lengths and counts.
+
+use crate::error::{DecodeError, DecodeErrorKind};
+use crate::reader::Reader;
+
+/// Takes a number; one that could have been written shorter is refused, as nodes do.
+pub(crate) fn read(reader: &mut Reader<'_>, field: &'static str) -> Result<u64, DecodeError> {
+    let start = reader.error(field, DecodeErrorKind::Invalid { reason: "written in fewest bytes" });
+    let (n, least) = match reader.u8(field)? {
+        0xfd => (reader.u16(field)?.into(), 0xfd),
+        0xfe => (reader.u32(field)?.into(), 1 << 16),
+        0xff => (reader.u64(field)?, 1 << 32),
+        n => (n.into(), 0),
+    };
+    if n < least { Err(start) } else { Ok(n) }
+}
+
+/// Takes a count of things that have at least `min_bytes` each, which the bytes at hand must have room for.
+pub(crate) fn read_count(
+    reader: &mut Reader<'_>,
+    field: &'static str,
+    min_bytes: u64,
+) -> Result<usize, DecodeError> {
+    let count = read(reader, field)?;
+    let (at, left) = (reader.at() as u64, reader.left() as u64);
+    let needed = count.saturating_mul(min_bytes);
+    if needed > left {
+        let expected = at.saturating_add(needed);
+        return Err(reader.error(field, DecodeErrorKind::Truncated { expected, found: at + left }));
+    }
+    Ok(count as usize)
+}
+
+/// Takes bytes behind their length.
+pub(crate) fn read_bytes<'a>(
+    reader: &mut Reader<'a>,
+    field: &'static str,
+) -> Result<&'a [u8], DecodeError> {
+    let len = read_count(reader, field, 1)?;
+    reader.bytes(field, len)
+}
+
+/// Appends a number in as few bytes as it takes.
+pub(crate) fn write(n: u64, to: &mut Vec<u8>) {
+    match n {
+        0..0xfd => to.push(n as u8),
+        0xfd..0x1_0000 => {
+            to.push(0xfd);
+            to.extend((n as u16).to_le_bytes());
+        }
+        0x1_0000..0x1_0000_0000 => {
+            to.push(0xfe);
+            to.extend((n as u32).to_le_bytes());
+        }
+        _ => {
+            to.push(0xff);
+            to.extend(n.to_le_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back_from_as_few_bytes_as_can_be() {
+        for (n, len) in [
+            (0, 1),
+            (252, 1),
+            (253, 3),
+            (65_535, 3),
+            (65_536, 5),
+            (u64::from(u32::MAX), 5),
+            (1 << 32, 9),
+            (u64::MAX, 9),
+        ] {
+            let mut bytes = Vec::new();
+            write(n, &mut bytes);
+            assert_eq!(bytes.len(), len, "{n}");
+            assert_eq!(read(&mut Reader::new(&bytes), "n"), Ok(n));
+            assert!(read(&mut Reader::new(&bytes[..len - 1]), "n").is_err());
+        }
+    }
+
+    #[test]
+    fn longer_numbers_than_needed_are_refused_where_they_start() {
+        for bytes in [
+            &[9, 0xfd, 252, 0][..],
+            &[9, 0xfe, 255, 255, 0, 0],
+            &[9, 0xff, 255, 255, 255, 255, 0, 0, 0, 0],
+        ] {
+            let mut reader = Reader::new(bytes);
+            reader.u8("nine").unwrap();
+            assert_eq!(read(&mut reader, "n").unwrap_err().at, 1);
+        }
+    }
+
+    #[test]
+    fn counts_are_compared_with_the_bytes_at_hand() {
+        let bytes = [3, 0, 0, 0, 0, 0, 0];
+        assert_eq!(read_count(&mut Reader::new(&bytes), "n", 2), Ok(3));
+        let error = read_count(&mut Reader::new(&bytes), "n", 3).unwrap_err();
+        assert_eq!(error.kind, DecodeErrorKind::Truncated { expected: 10, found: 7 });
+        assert!(read_count(&mut Reader::new(&[255; 9]), "n", 100).is_err());
+    }
+}

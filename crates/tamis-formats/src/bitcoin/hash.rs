@@ -1,0 +1,103 @@
+//! Double SHA-256, and the order in which people write it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use sha2::{Digest as _, Sha256};
+
+/// A double SHA-256: of a block, a transaction, a filter.
+///
+/// Shown and parsed as all tools of Bitcoin do it, last byte first.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::bitcoin::Hash256;
+///
+/// let hash: Hash256 = "000000000933ea01ad0ee984209779baaec3ced90fa3f408719526f8d77f4943".parse()?;
+/// assert_eq!((hash.0[0], hash.0[31]), (0x43, 0x00));
+/// # Ok::<(), tamis_formats::bitcoin::HashError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Hash256(
+    /// The bytes as they are computed and sent ("internal order").
+    pub [u8; 32],
+);
+
+/// Text that is not a hash: not 64 hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HashError;
+
+impl Hash256 {
+    /// Hashes parts as if they were one.
+    pub(crate) fn of(parts: &[&[u8]]) -> Self {
+        let mut once = Sha256::new();
+        parts.iter().for_each(|part| once.update(part));
+        Self(Sha256::digest(once.finalize()).into())
+    }
+}
+
+impl FromStr for Hash256 {
+    type Err = HashError;
+
+    fn from_str(text: &str) -> Result<Self, HashError> {
+        let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+        if pairs.len() != 32 || !rest.is_empty() {
+            return Err(HashError);
+        }
+        let digit = |byte: u8| char::from(byte).to_digit(16).ok_or(HashError);
+        let mut bytes = [0; 32];
+        for (byte, &[high, low]) in bytes.iter_mut().rev().zip(pairs) {
+            *byte = (digit(high)? << 4 | digit(low)?) as u8;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl fmt::Display for Hash256 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().rev().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Hash256 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for HashError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not a hash of 64 hexadecimal digits")
+    }
+}
+
+impl std::error::Error for HashError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_written_last_byte_first() {
+        let text = "6fe28c0ab6f1b372c1a6a246ae63f74f931e8365e15a089c68d6190000000000";
+        let hash: Hash256 = text.parse().unwrap();
+        assert_eq!(hash.0[..3], [0, 0, 0]);
+        assert_eq!(hash.0[31], 0x6f);
+        assert_eq!(hash.to_string(), text);
+        for wrong in ["", &text[1..], &text[2..], &text.replace('6', "g"), &text.replace("6f", "é")]
+        {
+            assert_eq!(wrong.parse::<Hash256>(), Err(HashError), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn parts_are_hashed_as_one() {
+        let hello = "503d8319a48348cdc610a582f7bf754b5833df65038606eb48510790dfc99595";
+        let hash = Hash256::of(&[b"hel", b"", b"lo"]);
+        assert_eq!(hash, Hash256::of(&[b"hello"]));
+        let bytes: String = hash.0.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(bytes, "9595c9df90075148eb06860365df33584b75bff782a510c6cd4883a419833d50");
+        assert_eq!(hash.to_string(), hello);
+    }
+}

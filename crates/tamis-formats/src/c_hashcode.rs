@@ -1,0 +1,147 @@
+//! The Bloom filter in C of an article: seven hashes of one function, cut by a mask that has a hole. Drawn in
+//! `docs/formats/c-hashcode.md`.
+
+use std::fmt;
+use std::io;
+
+use crate::contents::{Contents, Facts};
+use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::flat::FlatFilter;
+use crate::format::{Format, Items};
+use crate::funnel::Funnel;
+use crate::hash::polynomial::{polynomials, units};
+use crate::rule::{ProbeRule, Rule};
+use crate::told::Told;
+
+/// The row of [`FORMATS`](crate::FORMATS).
+pub(crate) const FORMAT: Format = Format {
+    name: "c-hashcode",
+    extensions: &["hashcode"],
+    summary: "the Bloom filter in C of an article: hashcode(cap, seed), seven seeds",
+    sniff: None,
+    items: Items::Are(Funnel::Chars),
+    decode: |bytes, _| decode(bytes).map(Contents::Flat),
+    encode: Some(encode),
+    create: Some(|_| {
+        let failed = |_| EncodeError::NoPlace("15 MiB at most are not there: free memory".into());
+        FlatFilter::new(Rule::MaskedSeven(ARTICLE)).map(Contents::Flat).map_err(failed)
+    }),
+};
+
+/// The factors of the seven hashes.
+const SEEDS: [u32; 7] = [5, 7, 11, 13, 31, 37, 61];
+
+/// The size that the article has, 15 MiB.
+const ARTICLE: MaskedSeven = MaskedSeven { bits: 15 * 1024 * 1024 * 8 };
+
+/// The largest that a 32-bit hash reaches.
+const MAX_BYTES: u64 = 1 << 29;
+
+/// A hash is ANDed with the number of bits less one, whether or not that is all ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MaskedSeven {
+    // Invariant: 8 to 2³².
+    bits: u64,
+}
+
+impl MaskedSeven {
+    /// Returns how many places the mask leaves.
+    fn places(self) -> f64 {
+        2_f64.powi((self.bits - 1).count_ones().cast_signed())
+    }
+
+    fn fill(self, words: &[u64]) -> f64 {
+        crate::rule::fill(words, self.bits) * self.bits as f64 / self.places()
+    }
+}
+
+impl ProbeRule for MaskedSeven {
+    type Hash<'k> = [u32; 7];
+
+    fn bits(&self) -> u64 {
+        self.bits
+    }
+
+    fn probes(&self) -> u32 {
+        SEEDS.len() as u32
+    }
+
+    fn hash(&self, key: &[u8]) -> [u32; 7] {
+        polynomials(0, SEEDS, units(key))
+    }
+
+    #[inline]
+    fn each_probe(&self, hashes: Self::Hash<'_>) -> impl Iterator<Item = u64> {
+        let mask = self.bits - 1;
+        hashes.into_iter().map(move |hash| u64::from(hash) & mask)
+    }
+
+    fn estimate_rate(&self, words: &[u64]) -> f64 {
+        self.fill(words).min(1.0).powi(SEEDS.len() as i32)
+    }
+
+    fn estimate_items(&self, words: &[u64]) -> f64 {
+        -(-self.fill(words).min(1.0)).ln_1p() * self.places() / SEEDS.len() as f64
+    }
+
+    fn tell(&self, facts: &mut Facts) {
+        facts.warnings.extend([
+            "short items have few places: their hashes are small numbers, and the empty text is 0 seven times".into(),
+            "text beyond ASCII is hashed by UTF-16 code units here; a program in C hashes its bytes, with a sign or without"
+                .into(),
+        ]);
+        let used = self.places() / self.bits as f64;
+        if used < 1.0 {
+            facts.warnings.push(format!(
+                "only {:.0} % of its {} bits can ever be set: that is no power of two, and hashes are cut by AND",
+                used * 100.0,
+                self.bits
+            ));
+        }
+    }
+}
+
+impl fmt::Display for MaskedSeven {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("hashcode(cap, seed)")
+    }
+}
+
+/// Reads the bytes of the bits, the least significant first.
+///
+/// # Errors
+///
+/// [`DecodeError`] if there are none or more than a hash reaches, or the memory is not there.
+///
+/// # Examples
+///
+/// ```
+/// let filter = tamis_formats::c_hashcode::decode(&[0; 15])?;
+/// assert_eq!(filter.rule().bits(), 120);
+/// # Ok::<(), tamis_formats::DecodeError>(())
+/// ```
+pub fn decode(bytes: &[u8]) -> Result<FlatFilter, DecodeError> {
+    let error = |at, kind| DecodeError { field: "bits", at, kind };
+    if bytes.is_empty() {
+        return Err(error(0, DecodeErrorKind::Truncated { expected: 1, found: 0 }));
+    }
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(error(MAX_BYTES, DecodeErrorKind::TooLong { expected: MAX_BYTES }));
+    }
+    let rule = MaskedSeven { bits: bytes.len() as u64 * 8 };
+    FlatFilter::from_bytes(Rule::MaskedSeven(rule), bytes)
+        .map_err(|memory| error(0, DecodeErrorKind::Memory(memory)))
+}
+
+fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+    match contents {
+        Contents::Flat(filter) if matches!(filter.rule(), Rule::MaskedSeven(_)) => {
+            filter.write_bytes(out)
+        }
+        _ => {
+            let why =
+                "hashcode(cap, seed) places items as nothing else does: build one from the items";
+            Err(EncodeError::NoPlace(why.into()))
+        }
+    }
+}

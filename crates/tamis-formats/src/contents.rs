@@ -1,0 +1,295 @@
+//! What a file of any format holds, for programs that find out only at run time.
+
+use std::fmt;
+
+use tamis::{
+    Answers, Bloom, Filter as _, Hasher, Insert as _, Merge as _, OutOfMemory, Parquet, RedisBloom,
+    RedisCuckoo, TryInsert as _,
+};
+
+use crate::flat::FlatFilter;
+use crate::golomb_set::GolombSet;
+use crate::hadoop::CountingFilter;
+use crate::integers::IntegerBitmap;
+use crate::layers::Layers;
+use crate::leveldb::FilterBlock;
+use crate::my_bloom_filter::MyBloomFilter;
+use crate::redis_bitmaps::RedisBitmaps;
+use crate::redisbloom;
+use crate::roaring::Roaring;
+use crate::rocksdb::Reserved;
+use crate::tamis_file::TamisFile;
+
+/// What a file of any format holds. The kind is matched once a batch, not once an item.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Contents {
+    /// A filter of this library.
+    Tamis(TamisFile),
+    /// One run of bits and a rule.
+    Flat(FlatFilter),
+    /// A column's filter of a Parquet file, which this library's own kind is, with XXH64, seed 0.
+    Parquet(Bloom<Parquet>),
+    /// Counters of Hadoop.
+    HadoopCounting(CountingFilter),
+    /// LevelDB's filters, each for a part of the data: answers are for any part.
+    LevelDb(FilterBlock),
+    /// What RocksDB says to answer yes from.
+    Reserved(Reserved),
+    /// A Golomb-coded set, which is only read.
+    Golomb(GolombSet),
+    /// Bitmaps of `RedisBitmaps`.
+    RedisBitmaps(RedisBitmaps),
+    /// A scaling Bloom filter of RedisBloom.
+    RedisBloom(RedisBloom),
+    /// A cuckoo filter of RedisBloom.
+    RedisCuckoo(RedisCuckoo),
+    /// An exact set of integers, a bit each.
+    Integers(IntegerBitmap),
+    /// `MyBloomFilter` of Java articles.
+    MyBloomFilter(MyBloomFilter),
+    /// Filters that know for how much they were made, one behind the other.
+    Layers(Layers),
+    /// An exact set of integers, compressed.
+    Roaring(Roaring),
+}
+
+/// All there is to tell of what a file holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// What it is, in a few words: the hash and the rule.
+    pub rule: String,
+    /// How many bits it has.
+    pub bits: u64,
+    /// How many probes an item has, if that is one number.
+    pub probes: Option<u32>,
+    /// The share of bits that are set.
+    pub fill: f64,
+    /// About how many distinct items are in; infinite if there is no telling.
+    pub items: f64,
+    /// The rate at which it takes absent items for present ones now; 0 for an exact set.
+    pub rate: f64,
+    /// What else the format says, as names and values in the order in which they are shown.
+    pub more: Vec<(&'static str, String)>,
+    /// What a user should be warned of, each a line.
+    pub warnings: Vec<String>,
+}
+
+/// Why items could not be inserted, or filters not be merged.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ChangeError {
+    /// The format or the original cannot do it; the text says why, and what to do.
+    Refused(Box<str>),
+    /// The memory is not there.
+    Memory(OutOfMemory),
+}
+
+impl fmt::Display for ChangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ChangeError::Refused(why) => f.write_str(why),
+            ChangeError::Memory(OutOfMemory { bytes }) => {
+                write!(f, "{bytes} more bytes of memory are not there")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ChangeError {}
+
+impl ChangeError {
+    pub(crate) fn refused(why: impl Into<String>) -> Self {
+        ChangeError::Refused(why.into().into())
+    }
+}
+
+impl Contents {
+    /// Tells for many items, each as the bytes that the original hashes, whether they may be in.
+    pub fn contains_each<K: AsRef<[u8]>>(&self, keys: &[K], answers: &mut Answers) {
+        match self {
+            Contents::Tamis(file) => {
+                let hashes = hashes(file.filter.hasher(), keys);
+                file.filter.contains_hashes(&hashes, answers.reset(keys.len()));
+            }
+            Contents::Flat(filter) => filter.contains_each(keys, answers),
+            Contents::Parquet(filter) => {
+                let hashes = hashes(filter.hasher(), keys);
+                filter.contains_hashes(&hashes, answers.reset(keys.len()));
+            }
+            Contents::HadoopCounting(filter) => {
+                answer_each(keys, answers, |key| filter.contains(key));
+            }
+            Contents::LevelDb(block) => answer_each(keys, answers, |key| block.contains_any(key)),
+            Contents::Reserved(_) => answer_each(keys, answers, |_| true),
+            Contents::Golomb(set) => set.contains_each(keys, answers),
+            Contents::RedisBitmaps(it) => it.contains_each(keys, answers),
+            Contents::RedisBloom(it) => it.contains_each(&redisbloom::slices(keys), answers),
+            Contents::RedisCuckoo(it) => it.contains_each(&redisbloom::slices(keys), answers),
+            Contents::Integers(set) => set.contains_each(keys, answers),
+            Contents::MyBloomFilter(filter) => filter.contains_each(keys, answers),
+            Contents::Layers(layers) => layers.contains_each(keys, answers),
+            Contents::Roaring(set) => set.contains_each(keys, answers),
+        }
+    }
+
+    /// Inserts many items in order; tells which were new.
+    ///
+    /// # Errors
+    ///
+    /// [`ChangeError`] if there is no room, or the original would fail; items before the one that failed are in then.
+    pub fn insert_each<K: AsRef<[u8]>>(
+        &mut self,
+        keys: &[K],
+        answers: &mut Answers,
+    ) -> Result<(), ChangeError> {
+        match self {
+            Contents::Tamis(file) => {
+                let hashes = hashes(file.filter.hasher(), keys);
+                let inserted = file.filter.try_insert_hashes(&hashes, answers.reset(keys.len()));
+                let count = inserted.err().map_or(keys.len(), |error| error.inserted);
+                file.added = file.added.saturating_add(count as u64);
+                inserted.map_err(|error| ChangeError::refused(error.to_string()))
+            }
+            Contents::Flat(filter) => {
+                filter.insert_each(keys, answers);
+                Ok(())
+            }
+            Contents::Parquet(filter) => {
+                let hashes = hashes(filter.hasher(), keys);
+                filter.insert_hashes(&hashes, answers.reset(keys.len()));
+                Ok(())
+            }
+            Contents::HadoopCounting(filter) => {
+                answer_each(keys, answers, |key| filter.insert(key));
+                Ok(())
+            }
+            Contents::LevelDb(_) => Err(ChangeError::refused(
+                "LevelDB has a filter for each part of a table's data, planned for its keys: build them again",
+            )),
+            Contents::Reserved(_) => Err(ChangeError::refused(
+                "a filter of a later RocksDB, whose rule is not known: build one from the items",
+            )),
+            Contents::Golomb(_) => Err(ChangeError::refused(GolombSet::WRITTEN_ONCE)),
+            Contents::RedisBitmaps(it) => it.insert_each(keys, answers),
+            Contents::RedisBloom(it) => redisbloom::insert_bloom(it, keys, answers),
+            Contents::RedisCuckoo(it) => redisbloom::insert_cuckoo(it, keys, answers),
+            Contents::Integers(set) => set.insert_each(keys, answers),
+            Contents::MyBloomFilter(filter) => filter.insert_each(keys, answers),
+            Contents::Layers(layers) => layers.insert_each(keys, answers),
+            Contents::Roaring(set) => set.insert_each(keys, answers),
+        }
+    }
+
+    /// Takes in all items of another.
+    ///
+    /// # Errors
+    ///
+    /// [`ChangeError`] if they do not fit together; nothing has changed then.
+    pub fn merge(&mut self, other: &Self) -> Result<(), ChangeError> {
+        let is_merged = match (&mut *self, other) {
+            (Contents::Tamis(one), Contents::Tamis(other)) => {
+                let refused = |error: tamis::MergeError| ChangeError::refused(error.to_string());
+                one.filter.merge(&other.filter).map_err(refused)?;
+                one.added = one.added.saturating_add(other.added);
+                true
+            }
+            (Contents::Flat(one), Contents::Flat(other)) => one.merge(other),
+            (Contents::Parquet(one), Contents::Parquet(other)) => one.merge(other).is_ok(),
+            (Contents::HadoopCounting(one), Contents::HadoopCounting(other)) => one.merge(other),
+            (Contents::LevelDb(_), Contents::LevelDb(_))
+            | (Contents::Reserved(_), Contents::Reserved(_)) => {
+                let why = "such filters belong to the data of one table: build one from the items of both";
+                return Err(ChangeError::refused(why));
+            }
+            (Contents::Golomb(_), _) | (_, Contents::Golomb(_)) => {
+                return Err(ChangeError::refused(GolombSet::WRITTEN_ONCE));
+            }
+            (Contents::RedisBitmaps(_) | Contents::RedisBloom(_) | Contents::RedisCuckoo(_), _) => {
+                let why = "filters that grow do so each in its own way and do not merge: insert the items of both into one";
+                return Err(ChangeError::refused(why));
+            }
+            (Contents::Integers(one), Contents::Integers(other)) => {
+                one.merge(other).map(|()| true)?
+            }
+            (Contents::Layers(one), Contents::Layers(other)) => one.merge(other),
+            (Contents::Roaring(one), Contents::Roaring(other)) => {
+                one.merge(other);
+                true
+            }
+            (_, _) => false,
+        };
+        if is_merged {
+            return Ok(());
+        }
+        let (one, other) = (self.facts(), other.facts());
+        Err(ChangeError::refused(format!(
+            "not of one layout: {} against {}",
+            one.layout(),
+            other.layout()
+        )))
+    }
+
+    /// Reads from the bits what there is to tell. Linear time.
+    #[must_use]
+    pub fn facts(&self) -> Facts {
+        match self {
+            Contents::RedisBitmaps(filter) => filter.facts(),
+            Contents::RedisBloom(filter) => redisbloom::bloom_facts(filter),
+            Contents::RedisCuckoo(filter) => redisbloom::cuckoo_facts(filter),
+            Contents::Parquet(filter) => Facts {
+                rule: "split blocks of Parquet, xxh64 seed 0".into(),
+                bits: filter.plan().bits(),
+                probes: Some(filter.plan().probes()),
+                fill: filter.fill(),
+                items: filter.estimate_items(),
+                rate: filter.estimate_rate(),
+                ..Facts::default()
+            },
+            Contents::HadoopCounting(filter) => filter.facts(),
+            Contents::LevelDb(block) => block.facts(),
+            Contents::Reserved(reserved) => reserved.facts(),
+            Contents::Flat(filter) => filter.facts(),
+            Contents::Golomb(set) => set.facts(),
+            Contents::Integers(set) => set.facts(),
+            Contents::MyBloomFilter(filter) => filter.facts(),
+            Contents::Layers(layers) => layers.facts(),
+            Contents::Roaring(set) => set.facts(),
+            Contents::Tamis(file) => Facts {
+                rule: file.filter.layout().to_string(),
+                bits: file.filter.plan().bits(),
+                fill: file.filter.fill(),
+                items: file.filter.estimate_items(),
+                rate: file.filter.estimate_rate(),
+                ..Facts::default()
+            },
+        }
+    }
+}
+
+impl Facts {
+    fn layout(&self) -> String {
+        match self.probes {
+            Some(probes) => format!("{}, {probes} probes of {} bits", self.rule, self.bits),
+            None => format!("{}, {} bits", self.rule, self.bits),
+        }
+    }
+}
+
+/// Answers for one item after the other.
+fn answer_each(
+    keys: &[impl AsRef<[u8]>],
+    answers: &mut Answers,
+    mut answer: impl FnMut(&[u8]) -> bool,
+) {
+    for (keys, word) in keys.chunks(64).zip(answers.reset(keys.len())) {
+        *word = 0;
+        for (i, key) in keys.iter().enumerate() {
+            *word |= u64::from(answer(key.as_ref())) << i;
+        }
+    }
+}
+
+fn hashes(hasher: Hasher, keys: &[impl AsRef<[u8]>]) -> Vec<u64> {
+    keys.iter().map(|key| hasher.hash(key.as_ref())).collect()
+}

@@ -1,0 +1,378 @@
+//! From an item as people write it to the bytes that another system hashes.
+//!
+//! Guava calls this a funnel. A file never says which one was used, and a wrong one gives wrong answers without a word:
+//! so it is asked for.
+
+use std::fmt;
+use std::str::FromStr;
+
+use encoding_rs::{EncoderResult, Encoding, GB18030, GBK};
+
+use crate::java_type::JavaType;
+
+/// What an item is to the system that made a filter.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::{Charset, Funnel};
+///
+/// let mut scratch = Vec::new();
+/// assert_eq!(Funnel::Int.key(b"-2", &mut scratch)?, [0xfe, 0xff, 0xff, 0xff]);
+/// assert_eq!(Funnel::Text(Charset::Utf16Be).key("你".as_bytes(), &mut scratch)?, [0x4f, 0x60]);
+/// # Ok::<(), tamis_formats::ItemError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Funnel {
+    /// The bytes as they are.
+    Bytes,
+    /// Bytes written as hexadecimal digits.
+    Hex,
+    /// Text in a charset. Guava: `Funnels.stringFunnel(charset)`.
+    Text(Charset),
+    /// Text in a charset, twice: the funnel that many copies of `BloomFilterHelper` have.
+    Twice(Charset),
+    /// Text as UTF-16 code units, little-endian. Guava: `Funnels.unencodedCharsFunnel()`.
+    Chars,
+    /// A decimal number in 32 bits, little-endian. Guava: `Funnels.integerFunnel()`.
+    Int,
+    /// A decimal number in 64 bits, little-endian. Guava: `Funnels.longFunnel()`.
+    Long,
+    /// A decimal number as IEEE 754 in 32 bits, little-endian. 0 and -0 are two items.
+    Float,
+    /// A decimal number as IEEE 754 in 64 bits, little-endian. 0 and -0 are two items.
+    Double,
+    /// A number of 128 bits, with a sign or without, little-endian: the hash of an item by a function of one's own. Decimal, or
+    /// hexadecimal after `0x`.
+    Hash128,
+    /// `hashCode()` of a Java object in 32 bits, little-endian.
+    HashCode(JavaType),
+    /// A decimal number from 0 on in 64 bits, little-endian: sets of integers.
+    Unsigned,
+}
+
+/// How text becomes bytes. What a charset does not have becomes `?`, as in Java.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Charset {
+    /// UTF-8.
+    Utf8,
+    /// ISO-8859-1.
+    Latin1,
+    /// US-ASCII.
+    Ascii,
+    /// UTF-16, big-endian, without a mark.
+    Utf16Be,
+    /// UTF-16, little-endian, without a mark.
+    Utf16Le,
+    /// GBK.
+    Gbk,
+    /// GB 18030.
+    Gb18030,
+}
+
+/// Why an item is none of a filter's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ItemError {
+    /// It is not a decimal number of so many bits.
+    NotInteger {
+        /// 32, 64 or 128.
+        bits: u32,
+    },
+    /// It is not a decimal number.
+    NotNumber,
+    /// It is not UTF-8, in which items are read.
+    NotText,
+    /// It is not an even number of hexadecimal digits.
+    NotHex,
+    /// It is no value of a type of Java.
+    NotOf(JavaType),
+}
+
+impl fmt::Display for ItemError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ItemError::NotInteger { bits } => write!(f, "not a decimal number of {bits} bits"),
+            ItemError::NotNumber => f.write_str("not a decimal number"),
+            ItemError::NotText => f.write_str("not UTF-8 text"),
+            ItemError::NotOf(java) => write!(f, "no value of Java's {java}"),
+            ItemError::NotHex => f.write_str("not an even number of hexadecimal digits"),
+        }
+    }
+}
+
+impl std::error::Error for ItemError {}
+
+impl Funnel {
+    /// The names of all funnels, each with what an item is then.
+    pub const NAMES: &[(&str, &str)] = &[
+        ("bytes", "the bytes as they are"),
+        ("hex", "bytes as hexadecimal digits"),
+        ("text", "text in a charset (Guava: stringFunnel)"),
+        ("twice", "text in a charset, twice (many a BloomFilterHelper)"),
+        ("chars", "UTF-16 code units (Guava: unencodedCharsFunnel)"),
+        ("int", "a decimal number of 32 bits (Guava: integerFunnel)"),
+        ("long", "a decimal number of 64 bits (Guava: longFunnel)"),
+        ("unsigned", "a decimal number from 0 on, of 64 bits"),
+        ("float", "a decimal number as IEEE 754 in 32 bits"),
+        ("double", "a decimal number as IEEE 754 in 64 bits"),
+        ("hash128", "the item's hash by a function of one's own, a number of 128 bits"),
+        ("hash-string", "hashCode() of a Java String"),
+        ("hash-integer", "hashCode() of a Java Integer"),
+        ("hash-long", "hashCode() of a Java Long"),
+        ("hash-double", "hashCode() of a Java Double"),
+        ("hash-boolean", "hashCode() of a Java Boolean"),
+        ("hash-character", "hashCode() of a Java Character"),
+    ];
+
+    /// Finds a funnel by its name; `None` if there is none, or if it is one of text and no charset is told.
+    #[must_use]
+    pub fn named(name: &str, charset: Option<Charset>) -> Option<Funnel> {
+        if let Some(class) = name.strip_prefix("hash-") {
+            let is_named = |java: &JavaType| java.name().eq_ignore_ascii_case(class);
+            return JavaType::ALL.into_iter().find(is_named).map(Funnel::HashCode);
+        }
+        Some(match name {
+            "bytes" => Funnel::Bytes,
+            "hex" => Funnel::Hex,
+            "text" => Funnel::Text(charset?),
+            "twice" => Funnel::Twice(charset?),
+            "chars" => Funnel::Chars,
+            "int" => Funnel::Int,
+            "long" => Funnel::Long,
+            "unsigned" => Funnel::Unsigned,
+            "float" => Funnel::Float,
+            "double" => Funnel::Double,
+            "hash128" => Funnel::Hash128,
+            _ => return None,
+        })
+    }
+
+    /// Returns what the original hashes of `item`. `scratch` may be used to hold it.
+    ///
+    /// # Errors
+    ///
+    /// [`ItemError`] if the original could not have such an item.
+    pub fn key<'a>(self, item: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8], ItemError> {
+        match self {
+            Funnel::Bytes => return Ok(item),
+            Funnel::Text(Charset::Utf8) => return text(item).map(str::as_bytes),
+            _ => scratch.clear(),
+        }
+        match self {
+            Funnel::Bytes => unreachable!("returned above"),
+            Funnel::Hex => unhex(item, scratch)?,
+            Funnel::Text(charset) => charset.encode(text(item)?, scratch),
+            Funnel::Twice(charset) => {
+                charset.encode(text(item)?, scratch);
+                scratch.extend_from_within(..);
+            }
+            Funnel::Chars => Charset::Utf16Le.encode(text(item)?, scratch),
+            Funnel::Int => scratch.extend(integer::<i32>(item, 32)?.to_le_bytes()),
+            Funnel::Long => scratch.extend(integer::<i64>(item, 64)?.to_le_bytes()),
+            Funnel::Float => scratch.extend(real::<f32>(item)?.to_le_bytes()),
+            Funnel::Double => scratch.extend(real::<f64>(item)?.to_le_bytes()),
+            Funnel::HashCode(java) => {
+                let code = java.hash_code(text(item)?).ok_or(ItemError::NotOf(java))?;
+                scratch.extend(code.to_le_bytes());
+            }
+            Funnel::Hash128 => scratch.extend(hash_128(item)?.to_le_bytes()),
+            Funnel::Unsigned => scratch.extend(integer::<u64>(item, 64)?.to_le_bytes()),
+        }
+        Ok(scratch)
+    }
+}
+
+fn text(item: &[u8]) -> Result<&str, ItemError> {
+    std::str::from_utf8(item).map_err(|_| ItemError::NotText)
+}
+
+fn integer<T: FromStr>(item: &[u8], bits: u32) -> Result<T, ItemError> {
+    parse(item).ok_or(ItemError::NotInteger { bits })
+}
+
+fn real<T: FromStr>(item: &[u8]) -> Result<T, ItemError> {
+    parse(item).ok_or(ItemError::NotNumber)
+}
+
+fn parse<T: FromStr>(item: &[u8]) -> Option<T> {
+    text(item).ok()?.parse().ok()
+}
+
+fn hash_128(item: &[u8]) -> Result<u128, ItemError> {
+    let text = text(item)?;
+    let hash = match text.strip_prefix("0x") {
+        // A sign would be taken there.
+        Some(digits) if digits.starts_with('+') => None,
+        Some(digits) => u128::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok().or_else(|| text.parse().ok().map(i128::cast_unsigned)),
+    };
+    hash.ok_or(ItemError::NotInteger { bits: 128 })
+}
+
+fn unhex(item: &[u8], to: &mut Vec<u8>) -> Result<(), ItemError> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).ok_or(ItemError::NotHex);
+    let (pairs, rest) = item.as_chunks::<2>();
+    if !rest.is_empty() {
+        return Err(ItemError::NotHex);
+    }
+    for &[high, low] in pairs {
+        to.push((digit(high)? << 4 | digit(low)?) as u8);
+    }
+    Ok(())
+}
+
+impl Charset {
+    /// Every charset.
+    pub const ALL: [Charset; 7] = [
+        Charset::Utf8,
+        Charset::Latin1,
+        Charset::Ascii,
+        Charset::Utf16Be,
+        Charset::Utf16Le,
+        Charset::Gbk,
+        Charset::Gb18030,
+    ];
+
+    /// Returns the name that Java and the registry of charsets have for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Charset::Utf8 => "UTF-8",
+            Charset::Latin1 => "ISO-8859-1",
+            Charset::Ascii => "US-ASCII",
+            Charset::Utf16Be => "UTF-16BE",
+            Charset::Utf16Le => "UTF-16LE",
+            Charset::Gbk => "GBK",
+            Charset::Gb18030 => "GB18030",
+        }
+    }
+
+    /// Finds a charset by its name, in any case.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Charset> {
+        Charset::ALL.into_iter().find(|charset| charset.name().eq_ignore_ascii_case(name))
+    }
+
+    /// Appends the bytes of UTF-16 code units, as a Java `String` holds them: half of a pair without the other becomes what
+    /// the charset has for that in Java, `?` or in UTF-16 U+FFFD.
+    pub fn encode_units(self, units: &[u16], to: &mut Vec<u8>) {
+        let lost =
+            if matches!(self, Charset::Utf16Be | Charset::Utf16Le) { '\u{fffd}' } else { '?' };
+        let chars = char::decode_utf16(units.iter().copied()).map(|c| c.unwrap_or(lost));
+        self.encode(&chars.collect::<String>(), to);
+    }
+
+    fn encode(self, text: &str, to: &mut Vec<u8>) {
+        match self {
+            Charset::Utf8 => to.extend_from_slice(text.as_bytes()),
+            Charset::Latin1 => to.extend(text.chars().map(|c| u8::try_from(c).unwrap_or(b'?'))),
+            Charset::Ascii => {
+                to.extend(text.chars().map(|c| if c.is_ascii() { c as u8 } else { b'?' }));
+            }
+            Charset::Utf16Be => to.extend(text.encode_utf16().flat_map(u16::to_be_bytes)),
+            Charset::Utf16Le => to.extend(text.encode_utf16().flat_map(u16::to_le_bytes)),
+            Charset::Gbk => encode_by(GBK, text, to),
+            Charset::Gb18030 => encode_by(GB18030, text, to),
+        }
+    }
+}
+
+impl fmt::Display for Charset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+fn encode_by(encoding: &'static Encoding, mut text: &str, to: &mut Vec<u8>) {
+    let mut encoder = encoding.new_encoder();
+    loop {
+        // No charset here has more than four bytes for a character, and none of UTF-8's has fewer than one.
+        let at = to.len();
+        to.resize(at + text.len() * 4 + 16, 0);
+        let (result, read, written) =
+            encoder.encode_from_utf8_without_replacement(text, &mut to[at..], true);
+        to.truncate(at + written);
+        text = &text[read..];
+        match result {
+            EncoderResult::InputEmpty => return,
+            EncoderResult::Unmappable(_) => to.push(b'?'),
+            EncoderResult::OutputFull => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(funnel: Funnel, item: &str) -> Result<Vec<u8>, ItemError> {
+        funnel.key(item.as_bytes(), &mut vec![1, 2, 3]).map(<[u8]>::to_vec)
+    }
+
+    #[test]
+    fn what_a_charset_does_not_have_is_a_question_mark() {
+        for (charset, item, expected) in [
+            (Charset::Utf8, "é你", &b"\xc3\xa9\xe4\xbd\xa0"[..]),
+            (Charset::Latin1, "é你😀", b"\xe9??"),
+            (Charset::Ascii, "aé", b"a?"),
+            (Charset::Utf16Be, "a😀", b"\0a\xd8\x3d\xde\x00"),
+            (Charset::Utf16Le, "a", b"a\0"),
+            (Charset::Gbk, "你好é😀a", b"\xc4\xe3\xba\xc3\xa8\xa6?a"),
+            (Charset::Gb18030, "你😀", b"\xc4\xe3\x94\x39\xfc\x36"),
+        ] {
+            assert_eq!(key(Funnel::Text(charset), item).unwrap(), expected, "{charset}");
+            assert_eq!(key(Funnel::Twice(charset), item).unwrap(), expected.repeat(2));
+            assert_eq!(Charset::named(&charset.name().to_lowercase()), Some(charset));
+        }
+    }
+
+    #[test]
+    fn every_funnel_has_a_name() {
+        for (name, _) in Funnel::NAMES {
+            assert!(Funnel::named(name, Some(Charset::Gbk)).is_some(), "{name}");
+        }
+        assert_eq!(Funnel::named("text", None), None);
+        assert_eq!(Funnel::named("txt", Some(Charset::Utf8)), None);
+    }
+
+    #[test]
+    fn half_a_pair_is_replaced() {
+        for (charset, expected) in [(Charset::Utf8, &b"a?"[..]), (Charset::Utf16Be, b"\0a\xff\xfd")]
+        {
+            let mut bytes = Vec::new();
+            charset.encode_units(&[0x61, 0xd800], &mut bytes);
+            assert_eq!(bytes, expected);
+        }
+    }
+
+    #[test]
+    fn numbers_are_little_endian_and_in_range() {
+        assert_eq!(key(Funnel::Int, "-1"), Ok(vec![255; 4]));
+        assert_eq!(key(Funnel::Long, "258"), Ok(vec![2, 1, 0, 0, 0, 0, 0, 0]));
+        assert_eq!(key(Funnel::Unsigned, "18446744073709551615"), Ok(vec![255; 8]));
+        assert_eq!(key(Funnel::Hash128, "-1"), Ok(vec![255; 16]));
+        assert_eq!(key(Funnel::Hash128, "0x1ff"), key(Funnel::Hash128, "511"));
+        assert_eq!(key(Funnel::Hash128, "0x+1"), Err(ItemError::NotInteger { bits: 128 }));
+        assert_eq!(key(Funnel::Unsigned, "-1"), Err(ItemError::NotInteger { bits: 64 }));
+        for item in ["2147483648", "", "1 ", "0x1", "1.0", "a"] {
+            assert_eq!(key(Funnel::Int, item), Err(ItemError::NotInteger { bits: 32 }), "{item}");
+        }
+        assert_eq!(key(Funnel::Float, "-0"), Ok(vec![0, 0, 0, 0x80]));
+        assert_eq!(key(Funnel::Double, "2.5e0"), Ok(vec![0, 0, 0, 0, 0, 0, 4, 0x40]));
+        assert_eq!(key(Funnel::Double, "2,5"), Err(ItemError::NotNumber));
+    }
+
+    #[test]
+    fn what_is_no_text_and_no_hexadecimal_is_refused() {
+        let mut scratch = Vec::new();
+        assert_eq!(Funnel::Chars.key(b"\xff", &mut scratch), Err(ItemError::NotText));
+        assert_eq!(Funnel::Bytes.key(b"\xff", &mut scratch), Ok(&b"\xff"[..]));
+        assert_eq!(key(Funnel::Hex, "00fFa1"), Ok(vec![0, 255, 0xa1]));
+        for item in ["0", "0g", "+1"] {
+            assert_eq!(key(Funnel::Hex, item), Err(ItemError::NotHex), "{item}");
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! The hash functions of other systems, as they are there: with their defects.
+
+pub(crate) mod jenkins;
+pub(crate) mod leveldb;
+pub(crate) mod murmur2;
+pub(crate) mod murmur3;
+pub(crate) mod polynomial;
+pub(crate) mod xxh3_preview;

@@ -1,0 +1,72 @@
+//! The `byte[]` bitmap that Java programs write by hand: `bits[num >> 3] |= 1 << (num & 7)`. Drawn in
+//! `docs/formats/java-bitmap.md`.
+//!
+//! It is an exact set, [`IntegerBitmap`]. What such programs also do with it, finding the values that are there twice, is
+//! [`tamis::RepeatFinder`]:
+//!
+//! ```
+//! let mut finder = tamis::RepeatFinder::new()?;
+//! finder.feed(&[1, 2, 3, 4, 3, 4]);
+//! assert_eq!(finder.finish().repeated.iter().collect::<Vec<_>>(), [3, 4]);
+//! # Ok::<(), tamis::RangeError>(())
+//! ```
+
+use std::io;
+
+use tamis::{DenseSet, Order};
+
+use crate::contents::Contents;
+use crate::error::{DecodeError, EncodeError};
+use crate::format::{Format, Items};
+use crate::funnel::Funnel;
+use crate::integers::{self, IntegerBitmap};
+use crate::told::{Fact, Told};
+
+/// The row of [`FORMATS`](crate::FORMATS).
+pub(crate) const FORMAT: Format = Format {
+    name: "java-bitmap",
+    extensions: &["bitmap"],
+    summary: "a byte[] of Java as a set of integers: bits[num >> 3], bit num & 7",
+    sniff: None,
+    items: Items::Are(Funnel::Int),
+    decode: |bytes, _| decode(bytes).map(Contents::Integers),
+    encode: Some(encode),
+    create: Some(|told| {
+        let items = told.items.ok_or(EncodeError::Missing(Fact::Items))?;
+        integers::create(items, MAX).map(|set| Contents::Integers(of_array(set)))
+    }),
+};
+
+/// The greatest value that an `int` has.
+const MAX: u64 = i32::MAX as u64;
+
+/// Reads the bytes of an array. The array does not grow: values from eight times its length on are refused, as Java refuses
+/// them.
+///
+/// # Errors
+///
+/// [`DecodeError`] if there are no bytes, or the memory is not there.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::java_bitmap;
+///
+/// let set = java_bitmap::decode(&[0b0010_0110])?;
+/// assert_eq!(set.values().iter().collect::<Vec<_>>(), [1, 2, 5]);
+/// assert_eq!(set.limit(), 7);
+/// # Ok::<(), tamis_formats::DecodeError>(())
+/// ```
+pub fn decode(bytes: &[u8]) -> Result<IntegerBitmap, DecodeError> {
+    integers::decode(bytes, Order::LsbFirst).map(of_array)
+}
+
+fn of_array(set: DenseSet) -> IntegerBitmap {
+    // No `int` reaches the end of an array of more than 256 MiB.
+    let limit = (*set.range().end()).min(MAX);
+    IntegerBitmap::new(set, limit)
+}
+
+fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+    integers::encode(contents, "a Java int", MAX, Order::LsbFirst, out)
+}

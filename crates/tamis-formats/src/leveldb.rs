@@ -1,0 +1,287 @@
+//! LevelDB's filter block: a Bloom filter for each 2 KiB of a table's data. Drawn in `docs/formats/leveldb.md`.
+
+use std::io;
+
+use crate::contents::{Contents, Facts};
+use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::format::{Format, Items, Sniff};
+use crate::funnel::Funnel;
+use crate::hash::leveldb::{hash, step};
+use crate::hash::murmur3::Tail;
+use crate::told::Told;
+
+/// The row of [`FORMATS`](crate::FORMATS).
+pub(crate) const FORMAT: Format = Format {
+    name: "leveldb",
+    extensions: &[],
+    summary: "LevelDB's filter block: a Bloom filter for each 2 KiB of data",
+    sniff: Some(sniff),
+    items: Items::Are(Funnel::Bytes),
+    decode: |bytes, _| FilterBlock::decode(bytes).map(Contents::LevelDb),
+    encode: Some(encode),
+    // It follows the data, and is planned by bits a key.
+    create: None,
+};
+
+/// log₂ of the bytes of data that share a filter, in every table.
+const BASE_LG: u8 = 11;
+
+/// What follows the offsets: their own offset, and log₂ of the bytes of data a filter.
+const TRAILER_BYTES: usize = size_of::<u32>() + size_of::<u8>();
+
+/// With more probes a filter is one of a later kind, in which every item may be.
+const MAX_PROBES: u8 = 30;
+
+/// A filter block: which keys may be in the data blocks that start in each 2 KiB of a table.
+///
+/// Items are user keys, without the sequence number that LevelDB appends.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::leveldb::FilterBlock;
+///
+/// let table = FilterBlock::build(10, &[(0, "a"), (0, "b"), (5_000, "z")]);
+/// assert!(table.contains_at(0, b"a") && !table.contains_at(0, b"z"));
+/// assert!(table.contains_at(5_000, b"z") && table.contains_any(b"z"));
+/// assert!(!table.contains_at(2_048, b"z"), "no data block starts there");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct FilterBlock {
+    base_lg: u8,
+    /// Filters behind each other, each its bits and then its number of probes, or no bytes at all.
+    data: Vec<u8>,
+    /// Where each filter ends. Invariant: in order, and the last is the length of `data`; no filter has one byte.
+    ends: Vec<u32>,
+}
+
+impl FilterBlock {
+    /// Makes the filter block of a table, as `NewBloomFilterPolicy(bits_per_key)` does: of keys, each with the offset at which its
+    /// data block starts in the file.
+    #[must_use]
+    pub fn build<K: AsRef<[u8]>>(bits_per_key: u32, keys: &[(u32, K)]) -> Self {
+        let mut keys: Vec<(usize, &[u8])> =
+            keys.iter().map(|(offset, key)| ((offset >> BASE_LG) as usize, key.as_ref())).collect();
+        keys.sort_by_key(|&(filter, _)| filter);
+        let mut block = Self { base_lg: BASE_LG, data: Vec::new(), ends: Vec::new() };
+        for keys in keys.chunk_by(|one, other| one.0 == other.0) {
+            // Where no data block starts, the filter is empty.
+            block.ends.resize(keys[0].0, block.data.len() as u32);
+            let bits = (keys.len() as u64 * u64::from(bits_per_key)).max(64);
+            block.data.resize(block.data.len() + bits.div_ceil(8) as usize, 0);
+            block.data.push(((f64::from(bits_per_key) * 0.69) as u8).clamp(1, MAX_PROBES));
+            block.ends.push(block.data.len() as u32);
+            for (filter, key) in keys {
+                block.insert(*filter, key);
+            }
+        }
+        block
+    }
+
+    /// Reads a whole filter block, without the block's own trailer of compression and checksum.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] unless its offsets are in order and reach to its end.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let parts = Parts::split(bytes)?;
+        let starts = parts.offsets.iter().map(|&offset| u32::from_le_bytes(offset));
+        let ends = starts.skip(1).chain([parts.data.len() as u32]).take(parts.offsets.len());
+        Ok(Self { base_lg: parts.base_lg, data: parts.data.to_vec(), ends: ends.collect() })
+    }
+
+    /// Returns how many filters there are, empty ones among them.
+    #[must_use]
+    pub fn filters(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Tells whether a key may be in the data block that starts at `offset` of the file. As in LevelDB it may be in any block behind
+    /// the last filter.
+    #[must_use]
+    pub fn contains_at(&self, offset: u64, key: &[u8]) -> bool {
+        let filter = usize::try_from(offset >> self.base_lg).unwrap_or(usize::MAX);
+        self.get(filter).is_none_or(|bytes| contains(bytes, hash(key, Tail::Unsigned)))
+    }
+
+    /// Tells whether a key may be in any block that has a filter.
+    #[must_use]
+    pub fn contains_any(&self, key: &[u8]) -> bool {
+        let h = hash(key, Tail::Unsigned);
+        self.iter().any(|bytes| contains(bytes, h))
+    }
+
+    /// Sets the bits of a key in one filter.
+    fn insert(&mut self, filter: usize, key: &[u8]) {
+        let range = self.range(filter).expect("a filter of the block");
+        let bytes = &mut self.data[range];
+        let (bits, probes) = split(bytes).expect("a filter that is not empty");
+        let bits = bits.len() as u64 * 8;
+        for bit in probe(bits, probes, hash(key, Tail::Unsigned)) {
+            bytes[(bit / 8) as usize] |= 1 << (bit % 8);
+        }
+    }
+
+    fn range(&self, filter: usize) -> Option<std::ops::Range<usize>> {
+        let end = *self.ends.get(filter)?;
+        let start = filter.checked_sub(1).map_or(0, |before| self.ends[before]);
+        Some(start as usize..end as usize)
+    }
+
+    fn get(&self, filter: usize) -> Option<&[u8]> {
+        self.range(filter).map(|range| &self.data[range])
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.filters()).filter_map(|filter| self.get(filter))
+    }
+
+    pub(crate) fn facts(&self) -> Facts {
+        let (mut bits, mut ones, mut items, mut no) = (0, 0, 0.0, 1.0);
+        let (mut empty, mut reserved) = (0, 0);
+        let mut probes = Vec::new();
+        for bytes in self.iter() {
+            let Some((data, k)) = split(bytes) else {
+                empty += 1;
+                continue;
+            };
+            let set: u64 = data.iter().map(|byte| u64::from(byte.count_ones())).sum();
+            bits += data.len() as u64 * 8;
+            ones += set;
+            if k > MAX_PROBES {
+                reserved += 1;
+                no = 0.0;
+                continue;
+            }
+            let (m, k_real) = (data.len() as f64 * 8.0, f64::from(k));
+            let fill = set as f64 / m;
+            items += -(-fill).ln_1p() * m / k_real;
+            no *= 1.0 - fill.powf(k_real);
+            probes.push(k);
+        }
+        probes.dedup();
+        let mut warnings = Vec::new();
+        if reserved > 0 {
+            warnings.push(format!(
+                "{reserved} filters have more than 30 probes, a kind of filter from a later LevelDB: as there, every item may be in"
+            ));
+        }
+        Facts {
+            rule: "LevelDB's filters, each for a part of the data; the rate is that of all".into(),
+            bits,
+            probes: if let [k] = probes[..] { Some(k.into()) } else { None },
+            fill: if bits > 0 { ones as f64 / bits as f64 } else { 0.0 },
+            items: if reserved > 0 { f64::INFINITY } else { items },
+            rate: 1.0 - no,
+            more: vec![
+                ("filters", self.filters().to_string()),
+                ("empty filters", empty.to_string()),
+                ("bytes of data a filter", (1_u64 << self.base_lg).to_string()),
+            ],
+            warnings,
+        }
+    }
+}
+
+/// Cuts a filter into its bits and its number of probes; `None` if it is empty.
+fn split(filter: &[u8]) -> Option<(&[u8], u8)> {
+    filter.split_last().map(|(&probes, bits)| (bits, probes))
+}
+
+/// Tells whether a hash may be in a filter.
+fn contains(filter: &[u8], h: u32) -> bool {
+    let Some((data, probes)) = split(filter) else { return false };
+    if probes > MAX_PROBES {
+        return true;
+    }
+    let is_set = |bit: u64| data[(bit / 8) as usize] >> (bit % 8) & 1 == 1;
+    probe(data.len() as u64 * 8, probes, h).all(is_set)
+}
+
+fn probe(bits: u64, probes: u8, mut h: u32) -> impl Iterator<Item = u64> {
+    let step = step(h);
+    (0..probes).map(move |_| {
+        let bit = u64::from(h) % bits;
+        h = h.wrapping_add(step);
+        bit
+    })
+}
+
+/// A whole block, cut at its seams and checked.
+struct Parts<'a> {
+    base_lg: u8,
+    data: &'a [u8],
+    offsets: &'a [[u8; 4]],
+}
+
+impl<'a> Parts<'a> {
+    fn split(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        let found = bytes.len() as u64;
+        let Some((rest, &[a, b, c, d, base_lg])) = bytes.split_last_chunk::<TRAILER_BYTES>() else {
+            let kind = DecodeErrorKind::Truncated { expected: TRAILER_BYTES as u64, found };
+            return Err(DecodeError { field: "trailer", at: 0, kind });
+        };
+        let unexpected = |field, at: usize, expected, found: u32| {
+            let kind = DecodeErrorKind::Unexpected { expected, found: found.into() };
+            DecodeError { field, at: at as u64, kind }
+        };
+        if base_lg > 31 {
+            let at = bytes.len() - 1;
+            return Err(unexpected(
+                "base lg",
+                at,
+                "0 to 31, and 11 in every table",
+                base_lg.into(),
+            ));
+        }
+        let array_at = u32::from_le_bytes([a, b, c, d]);
+        let parts = rest.split_at_checked(array_at as usize);
+        let whole = parts.map(|(data, offsets)| (data, offsets.as_chunks::<4>()));
+        let Some((data, (offsets, []))) = whole else {
+            let expected = "where an array of 32-bit offsets starts that ends with the block";
+            return Err(unexpected("offset of the offsets", rest.len(), expected, array_at));
+        };
+        let mut start = 0;
+        for (i, &offset) in offsets.iter().enumerate() {
+            let offset = u32::from_le_bytes(offset);
+            // A filter of one byte has probes and no bits.
+            let is_next = if i == 0 { offset == 0 } else { offset == start || offset > start + 1 };
+            if !is_next || offset > array_at {
+                let at = data.len() + 4 * i;
+                return Err(unexpected(
+                    "offset of a filter",
+                    at,
+                    "0 at first, then no less",
+                    offset,
+                ));
+            }
+            start = offset;
+        }
+        if array_at == start + 1 || offsets.is_empty() && !data.is_empty() {
+            let expected = "the end of the last filter";
+            return Err(unexpected("offset of the offsets", rest.len(), expected, array_at));
+        }
+        Ok(Self { base_lg, data, offsets })
+    }
+}
+
+fn sniff(bytes: &[u8]) -> Sniff {
+    match Parts::split(bytes) {
+        Ok(parts) if parts.base_lg == BASE_LG && !parts.offsets.is_empty() => Sniff::Maybe,
+        _ => Sniff::No,
+    }
+}
+
+fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+    let Contents::LevelDb(block) = contents else {
+        let why = "LevelDB has a filter for each 2 KiB of a table's data: build them from the items and their places";
+        return Err(EncodeError::NoPlace(why.into()));
+    };
+    out.write_all(&block.data)?;
+    let starts = [0].into_iter().chain(block.ends.iter().copied());
+    for start in starts.take(block.ends.len()) {
+        out.write_all(&start.to_le_bytes())?;
+    }
+    out.write_all(&(block.data.len() as u32).to_le_bytes())?;
+    Ok(out.write_all(&[block.base_lg])?)
+}

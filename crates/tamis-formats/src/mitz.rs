@@ -1,0 +1,123 @@
+//! The two rules of Guava, by the name of their author: one hash of 128 bits, cut in two and added up.
+//!
+//! Source: Kirsch and Mitzenmacher, "Less Hashing, Same Performance" (2006); Guava, `BloomFilterStrategies`.
+
+use std::fmt;
+
+use crate::contents::Facts;
+use crate::hash::murmur3::{Tail, x64_128};
+use crate::modulus::Modulus;
+use crate::rule::ProbeRule;
+
+/// `MURMUR128_MITZ_32`: both halves come from the low 64 bits of the hash.
+///
+/// Probe `i`, from 1 on, is `a + i·b` in 32 bits, all bits flipped where that is negative: no more than 2³¹ bits are
+/// ever used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mitz32 {
+    bits: Modulus,
+    probes: u32,
+}
+
+/// `MURMUR128_MITZ_64`: the halves are 64 bits each.
+///
+/// Probe `i`, from 0 on, is `a + i·b` in 64 bits without the sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mitz64 {
+    bits: Modulus,
+    probes: u32,
+}
+
+impl Mitz32 {
+    /// Returns `None` if there are no bits.
+    pub(crate) fn new(bits: u64, probes: u32) -> Option<Self> {
+        Some(Self { bits: Modulus::new(bits)?, probes })
+    }
+}
+
+impl Mitz64 {
+    /// Returns `None` if there are no bits.
+    pub(crate) fn new(bits: u64, probes: u32) -> Option<Self> {
+        Some(Self { bits: Modulus::new(bits)?, probes })
+    }
+}
+
+impl ProbeRule for Mitz32 {
+    type Hash<'k> = u64;
+
+    fn bits(&self) -> u64 {
+        self.bits.bits()
+    }
+
+    fn probes(&self) -> u32 {
+        self.probes
+    }
+
+    #[inline]
+    fn hash(&self, key: &[u8]) -> u64 {
+        x64_128(key, 0, Tail::Unsigned).0
+    }
+
+    #[inline]
+    fn each_probe(&self, hash: Self::Hash<'_>) -> impl Iterator<Item = u64> {
+        let (mut c, step, bits) = (hash as i32, (hash >> 32) as i32, self.bits);
+        (0..self.probes).map(move |_| {
+            c = c.wrapping_add(step);
+            bits.reduce(u64::from((if c < 0 { !c } else { c }).cast_unsigned()))
+        })
+    }
+
+    fn tell(&self, facts: &mut Facts) {
+        const MOST: u64 = i32::MAX as u64;
+        let bits = self.bits();
+        if bits > MOST + 1 {
+            facts.warnings.push(format!(
+                "MITZ_32 knows 2,147,483,648 places, and never reaches the rest of {bits} bits: its rate is above the planned one"
+            ));
+        } else if bits == MOST {
+            facts.warnings.push(
+                "2,147,483,647 bits are the most that BloomFilterHelper counts: planned for more items, its rate is above the planned one"
+                    .into(),
+            );
+        }
+    }
+}
+
+impl ProbeRule for Mitz64 {
+    type Hash<'k> = (u64, u64);
+
+    fn bits(&self) -> u64 {
+        self.bits.bits()
+    }
+
+    fn probes(&self) -> u32 {
+        self.probes
+    }
+
+    #[inline]
+    fn hash(&self, key: &[u8]) -> (u64, u64) {
+        x64_128(key, 0, Tail::Unsigned)
+    }
+
+    #[inline]
+    fn each_probe(&self, (mut c, step): Self::Hash<'_>) -> impl Iterator<Item = u64> {
+        let bits = self.bits;
+        (0..self.probes).map(move |_| {
+            let bit = bits.reduce(c & i64::MAX.cast_unsigned());
+            c = c.wrapping_add(step);
+            bit
+        })
+    }
+}
+
+impl fmt::Display for Mitz32 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("murmur3 x64 128, MITZ_32")
+    }
+}
+
+impl fmt::Display for Mitz64 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("murmur3 x64 128, MITZ_64")
+    }
+}

@@ -1,0 +1,64 @@
+//! Remainders by a number that is known beforehand.
+
+/// A number of bits, by which hashes are reduced to bit numbers.
+///
+/// A division for each probe would cost more than the memory it reads: it is a multiplication by the reciprocal.
+///
+/// Source: Granlund and Montgomery, "Division by Invariant Integers using Multiplication" (1994), section 4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Modulus {
+    // Invariant: at least 1, and at most 2⁶³, so that twice a remainder's bound does not overflow.
+    bits: u64,
+    /// ⌊(2⁶⁴ − 1) / bits⌋.
+    reciprocal: u64,
+}
+
+impl Modulus {
+    /// Returns `None` for no bits at all, and for more than any memory has.
+    pub(crate) const fn new(bits: u64) -> Option<Self> {
+        if bits == 0 || bits > 1 << 63 {
+            return None;
+        }
+        Some(Self { bits, reciprocal: u64::MAX / bits })
+    }
+
+    pub(crate) const fn bits(self) -> u64 {
+        self.bits
+    }
+
+    /// Returns `x` mod the number of bits.
+    #[inline(always)]
+    pub(crate) const fn reduce(self, x: u64) -> u64 {
+        // The quotient is right or one too small: the reciprocal is below 2⁶⁴/m by at most 1, which
+        // x < 2⁶⁴ times makes less than one.
+        let quotient = ((x as u128 * self.reciprocal as u128) >> 64) as u64;
+        let r = x.wrapping_sub(quotient.wrapping_mul(self.bits));
+        if r >= self.bits { r - self.bits } else { r }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn remainders_are_those_of_division(
+            x: u64,
+            bits in prop_oneof![1..=1_u64 << 63, 1..1000_u64, (0..=63_u32).prop_map(|n| 1 << n)],
+        ) {
+            let modulus = Modulus::new(bits).unwrap();
+            for x in [x, u64::MAX - x % 1000, bits * (u64::MAX / bits), bits * (u64::MAX / bits) - 1] {
+                prop_assert_eq!(modulus.reduce(x), x % bits);
+            }
+        }
+    }
+
+    #[test]
+    fn no_filter_has_no_bits() {
+        assert_eq!(Modulus::new(0), None);
+        assert_eq!(Modulus::new((1 << 63) + 1), None);
+    }
+}

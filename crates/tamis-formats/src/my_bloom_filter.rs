@@ -1,0 +1,318 @@
+//! `MyBloomFilter`, a Java class that articles print and programs copy. Drawn in `docs/formats/my-bloom-filter.md`.
+//!
+//! What it does is not what it is meant to do:
+//!
+//! ```text
+//! Math.abs(seed * (cap - 1) & ((h = value.hashCode()) ^ (h >>> 16)))
+//! ```
+//!
+//! `*` binds tighter than `&`, so that the seed makes a mask and nothing is mixed: six probes are one number with a few of its
+//! bits missing. Where two masks with the sign bit leave 80000000 of it, `abs` of which is negative, `BitSet` throws. It is
+//! all kept here: the filters that exist were made so.
+
+use std::io;
+
+use tamis::{Answers, OutOfMemory};
+
+use crate::contents::{ChangeError, Contents, Facts};
+use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::format::{Format, Items};
+use crate::funnel::Funnel;
+use crate::java_type::JavaType;
+use crate::told::Told;
+
+/// The row of [`FORMATS`](crate::FORMATS).
+pub(crate) const FORMAT: Format = Format {
+    name: "my-bloom-filter",
+    extensions: &["bitset"],
+    summary: "MyBloomFilter of Java articles, by BitSet.toByteArray",
+    sniff: None,
+    items: Items::Are(Funnel::HashCode(JavaType::String)),
+    decode: |bytes, _| MyBloomFilter::from_bytes(bytes).map(Contents::MyBloomFilter),
+    encode: Some(encode),
+    create: Some(|_| Ok(Contents::MyBloomFilter(MyBloomFilter::default()))),
+};
+
+/// How many bits it was meant to have.
+const MEANT_BITS: u32 = 2 << 24;
+
+const SEEDS: [u32; 6] = [3, 13, 46, 71, 91, 134];
+
+/// What the seeds come to.
+const MASKS: [u32; 6] = {
+    let mut masks = SEEDS;
+    let mut i = 0;
+    while i < masks.len() {
+        masks[i] = masks[i].wrapping_mul(MEANT_BITS - 1);
+        i += 1;
+    }
+    masks
+};
+
+/// How many bits it can come to have.
+const MAX_BITS: u64 = 1 << 31;
+
+/// A filter that answers as the class does, with its failures.
+///
+/// An item is its `hashCode`, of which null's is 0: see [`JavaType`]. It grows as far as its highest bit, to 256 MiB at most.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::JavaType;
+/// use tamis_formats::my_bloom_filter::MyBloomFilter;
+///
+/// let mut seen = MyBloomFilter::default();
+/// seen.add(JavaType::String.hash_code("Aa").unwrap())?;
+/// assert_eq!(seen.contains(JavaType::String.hash_code("BB").unwrap()), Ok(true), "one hash code");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MyBloomFilter {
+    // Invariant: the last word is not zero, and none is above 2³¹ bits.
+    words: Vec<u64>,
+}
+
+/// The class throws `IndexOutOfBoundsException: bitIndex < 0: -2147483648` here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Throws;
+
+impl std::fmt::Display for Throws {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(
+            "MyBloomFilter throws here (bitIndex < 0: -2147483648): it cannot hold such items, take another filter",
+        )
+    }
+}
+
+impl std::error::Error for Throws {}
+
+/// Returns the bit numbers that the class computes of a `hashCode`, in order; `None` for -2147483648, where it throws.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::my_bloom_filter::positions;
+///
+/// let near = [13421, 13411, 13378, 13353, 13349, 13418];
+/// assert!(positions(13423).eq(near.map(Some)));
+/// ```
+pub fn positions(hash_code: i32) -> impl Iterator<Item = Option<u32>> {
+    let h = hash_code.cast_unsigned();
+    let x = h ^ h >> 16;
+    MASKS.into_iter().map(move |mask| position(mask, x))
+}
+
+fn position(mask: u32, x: u32) -> Option<u32> {
+    (mask & x).cast_signed().checked_abs().map(i32::cast_unsigned)
+}
+
+impl MyBloomFilter {
+    /// Reads what `BitSet.toByteArray` returns: no bytes are an empty filter.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] for more bytes than the class can make.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        if bytes.len() as u64 > MAX_BITS / 8 {
+            let kind = DecodeErrorKind::TooLong { expected: MAX_BITS / 8 };
+            return Err(DecodeError { field: "bits", at: MAX_BITS / 8, kind });
+        }
+        let mut words = Vec::new();
+        words.try_reserve_exact(bytes.len().div_ceil(8)).map_err(|_| {
+            let kind = DecodeErrorKind::Memory(OutOfMemory { bytes: bytes.len() as u64 });
+            DecodeError { field: "bits", at: 0, kind }
+        })?;
+        words.extend(bytes.chunks(8).map(|bytes| {
+            let mut eight = [0; 8];
+            eight[..bytes.len()].copy_from_slice(bytes);
+            u64::from_le_bytes(eight)
+        }));
+        let used = words.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1);
+        words.truncate(used);
+        Ok(Self { words })
+    }
+
+    /// Adds an item as `add` does; true if a bit changed.
+    ///
+    /// # Errors
+    ///
+    /// [`ChangeError`] where the class throws: bits before that one are set then, as there. Or if the memory is not there.
+    pub fn add(&mut self, hash_code: i32) -> Result<bool, ChangeError> {
+        let mut is_new = false;
+        for bit in positions(hash_code) {
+            let bit = bit.ok_or_else(|| ChangeError::refused(Throws.to_string()))?;
+            let word = self.word_mut(bit as usize / 64)?;
+            is_new |= *word >> (bit % 64) & 1 == 0;
+            *word |= 1 << (bit % 64);
+        }
+        Ok(is_new)
+    }
+
+    /// Tells whether an item may be in, as `contains` does.
+    ///
+    /// # Errors
+    ///
+    /// [`Throws`] where the class does: unless a bit before that one is not set.
+    pub fn contains(&self, hash_code: i32) -> Result<bool, Throws> {
+        for bit in positions(hash_code) {
+            if !self.is_set(bit.ok_or(Throws)?) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes in all items of another.
+    ///
+    /// # Errors
+    ///
+    /// If the memory is not there.
+    pub fn merge(&mut self, other: &Self) -> Result<(), ChangeError> {
+        if let Some(last) = other.words.len().checked_sub(1) {
+            self.word_mut(last)?;
+        }
+        for (to, from) in self.words.iter_mut().zip(&other.words) {
+            *to |= from;
+        }
+        Ok(())
+    }
+
+    /// Counts the bits that are set, as `cardinality` does.
+    #[must_use]
+    pub fn count_ones(&self) -> u64 {
+        self.words.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// Returns the number of the highest bit that is set and one, as `length` does.
+    #[must_use]
+    pub fn len_bits(&self) -> u64 {
+        self.words
+            .last()
+            .map_or(0, |word| self.words.len() as u64 * 64 - u64::from(word.leading_zeros()))
+    }
+
+    /// Estimates at how many of all 2³² hash codes it answers that they may be in: about as many, or fewer, were added.
+    #[must_use]
+    pub fn estimate_hash_codes(&self) -> f64 {
+        // A hash code that is in has its probe by this mask among the bits that are set: it is one of those with other bits
+        // where the mask has none. There are 128 a bit, so that all can be tested, or of many bits an even share.
+        let mask = MASKS[2];
+        let bits = || {
+            let words = self.words.iter().enumerate();
+            let words = words.filter(|&(i, &word)| word != 0 && (i as u32 * 64) & !mask == 0);
+            let bits = words.flat_map(|(i, &word)| ones(word).map(move |bit| i as u32 * 64 + bit));
+            bits.filter(|bit| bit & !mask == 0)
+        };
+        let step = bits().count().div_ceil(TESTED_BITS).max(1);
+        let completions = |bit: u32| {
+            let missing = !mask;
+            // Counts through all subsets of the bits that are missing.
+            let mut next = Some(0_u32);
+            std::iter::from_fn(move || {
+                let subset = next?;
+                next = Some(subset.wrapping_sub(missing) & missing).filter(|&subset| subset != 0);
+                Some(bit | subset)
+            })
+        };
+        let is_in = |x: &u32| {
+            MASKS.into_iter().all(|mask| position(mask, *x).is_some_and(|bit| self.is_set(bit)))
+        };
+        let found = bits().step_by(step).flat_map(completions).filter(is_in).count();
+        found as f64 * step as f64
+    }
+
+    pub(crate) fn contains_each(&self, keys: &[impl AsRef<[u8]>], answers: &mut Answers) {
+        let masks = answers.reset(keys.len());
+        for (mask, keys) in masks.iter_mut().zip(keys.chunks(64)) {
+            for (i, key) in keys.iter().enumerate() {
+                // Where the class throws, the item may be in: bits before that one may be its own.
+                let found =
+                    hash_code(key.as_ref()).is_some_and(|it| self.contains(it) != Ok(false));
+                *mask |= u64::from(found) << i;
+            }
+        }
+    }
+
+    pub(crate) fn insert_each(
+        &mut self,
+        keys: &[impl AsRef<[u8]>],
+        answers: &mut Answers,
+    ) -> Result<(), ChangeError> {
+        let masks = answers.reset(keys.len());
+        for (mask, keys) in masks.iter_mut().zip(keys.chunks(64)) {
+            for (i, key) in keys.iter().enumerate() {
+                let code = hash_code(key.as_ref()).ok_or_else(|| {
+                    ChangeError::refused(
+                        "its items are hash codes of Java: name the type as the funnel",
+                    )
+                })?;
+                *mask |= u64::from(self.add(code)?) << i;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn facts(&self) -> Facts {
+        let (ones, bits) = (self.count_ones(), self.len_bits());
+        let codes = self.estimate_hash_codes();
+        Facts {
+            rule: "hashCode and six masks".into(),
+            bits,
+            probes: Some(SEEDS.len() as u32),
+            fill: if bits == 0 { 0.0 } else { ones as f64 / bits as f64 },
+            items: codes,
+            rate: codes / 2_f64.powi(32),
+            more: vec![("bits set", ones.to_string())],
+            warnings: vec![
+                "its six probes are one number with a few bits missing, because * binds tighter than & in its hash: it takes up \
+                 to 256 MiB, not 4 MiB"
+                    .into(),
+                "items of one hashCode are one to it, so are null, 0, 0.0 and the empty text".into(),
+                "it throws at some items, such as the Integer -2147450880, after it has set some of their bits".into(),
+                "for new data take another filter: tamis build makes one".into(),
+            ],
+        }
+    }
+
+    fn is_set(&self, bit: u32) -> bool {
+        self.words.get(bit as usize / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1)
+    }
+
+    /// Returns a word, which the caller makes other than zero if it is the last.
+    fn word_mut(&mut self, at: usize) -> Result<&mut u64, ChangeError> {
+        if let Some(missing) = (at + 1).checked_sub(self.words.len()) {
+            let failed = |_| ChangeError::Memory(OutOfMemory { bytes: missing as u64 * 8 });
+            self.words.try_reserve(missing).map_err(failed)?;
+            self.words.resize(at + 1, 0);
+        }
+        Ok(&mut self.words[at])
+    }
+}
+
+/// How many bits are tested for the hash codes behind them, 128 each: some milliseconds, and a few per cent in the result.
+const TESTED_BITS: usize = 1 << 14;
+
+fn ones(mut word: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let bit = (word != 0).then(|| word.trailing_zeros())?;
+        word &= word - 1;
+        Some(bit)
+    })
+}
+
+/// Returns the hash code that a key of [`Funnel::HashCode`] is.
+fn hash_code(key: &[u8]) -> Option<i32> {
+    key.try_into().ok().map(i32::from_le_bytes)
+}
+
+fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+    let Contents::MyBloomFilter(filter) = contents else {
+        let why = "MyBloomFilter places items as nothing else does: build one from the items";
+        return Err(EncodeError::NoPlace(why.into()));
+    };
+    let Some((&last, words)) = filter.words.split_last() else { return Ok(()) };
+    crate::guava::write_words(words, out, u64::to_le_bytes)?;
+    let used = 8 - last.leading_zeros() as usize / 8;
+    Ok(out.write_all(&last.to_le_bytes()[..used])?)
+}

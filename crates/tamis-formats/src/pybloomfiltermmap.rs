@@ -1,0 +1,227 @@
+//! `pybloomfiltermmap` of Python: the file that it maps. Drawn in `docs/formats/pybloomfiltermmap.md`.
+
+use std::fmt;
+use std::io;
+
+use crate::contents::Contents;
+use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::flat::FlatFilter;
+use crate::format::{Format, Items, Sniff};
+use crate::funnel::{Charset, Funnel};
+use crate::hash::murmur3::{Tail, x64_128};
+use crate::layers::{Growth, Layer, Layers};
+use crate::modulus::Modulus;
+use crate::places::Places;
+use crate::reader::Reader;
+use crate::rule::{ProbeRule, Rule};
+use crate::told::{Fact, Told};
+
+/// The row of [`FORMATS`](crate::FORMATS).
+pub(crate) const FORMAT: Format = Format {
+    name: "pybloomfiltermmap",
+    extensions: &["bloom"],
+    summary: "the mapped file of Python's pybloomfiltermmap and pybloomfilter3",
+    sniff: Some(|bytes| if bytes.starts_with(MAGIC) { Sniff::Yes } else { Sniff::No }),
+    items: Items::Are(Funnel::Text(Charset::Utf8)),
+    decode: |bytes, _| decode(bytes).map(Contents::Layers),
+    encode: Some(encode),
+    create: Some(|told| {
+        let items = told.items.ok_or(EncodeError::Missing(Fact::Items))?;
+        let rate = told.rate.ok_or(EncodeError::Missing(Fact::Rate))?;
+        create(items, rate, None).map(Contents::Layers)
+    }),
+};
+
+const MAGIC: &[u8; 9] = b"MBITARRAY";
+
+/// How many seeds the header has room for.
+const MAX_SEEDS: usize = 256;
+
+// The structure of C behind the number of bits, as 64-bit little-endian machines lay it out. Each offset from the one before.
+const BITS_AT: usize = MAGIC.len();
+const HEADER_LEN_AT: usize = BITS_AT + size_of::<u64>();
+const CAPACITY_AT: usize = HEADER_LEN_AT + size_of::<u32>();
+const RATE_AT: usize = CAPACITY_AT + size_of::<u64>();
+const PROBES_AT: usize = RATE_AT + size_of::<f64>();
+const SEEDS_AT: usize = PROBES_AT + size_of::<u32>();
+const POINTER_AT: usize = SEEDS_AT + MAX_SEEDS * size_of::<u32>() + 4;
+const VERSION_AT: usize = POINTER_AT + size_of::<u64>();
+const DATA_AT: usize = 1280;
+
+/// What the field says that is the structure's size.
+const HEADER_LEN: u32 = 1200;
+
+/// A hash of its own for each probe: the halves of a 128-bit one under a seed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seeds {
+    bits: Modulus,
+    // Invariant: 1 to `Places::MAX`.
+    seeds: Vec<u32>,
+}
+
+impl Seeds {
+    fn new(bits: u64, seeds: Vec<u32>) -> Option<Self> {
+        let count = u32::try_from(seeds.len()).ok()?;
+        Some(Self { bits: Modulus::new(bits)?, seeds })
+            .filter(|_| (1..=Places::MAX).contains(&count))
+    }
+}
+
+impl ProbeRule for Seeds {
+    type Hash<'k> = Places;
+
+    fn bits(&self) -> u64 {
+        self.bits.bits()
+    }
+
+    fn probes(&self) -> u32 {
+        self.seeds.len() as u32
+    }
+
+    fn hash(&self, key: &[u8]) -> Places {
+        Places::new(self.seeds.iter().map(|&seed| {
+            let (low, high) = x64_128(key, seed.into(), Tail::Unsigned);
+            self.bits.reduce(low ^ high)
+        }))
+    }
+
+    #[inline]
+    fn each_probe(&self, places: Self::Hash<'_>) -> impl Iterator<Item = u64> {
+        places.iter(self.probes())
+    }
+}
+
+impl fmt::Display for Seeds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Filters of other seeds look alike otherwise, and do not merge.
+        write!(f, "murmur3 x64 128, both halves, under seeds {:?}", self.seeds)
+    }
+}
+
+/// Returns how it plans: `(bits, probes)`.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(tamis_formats::pybloomfiltermmap::plan(100_000, 0.01), (958_506, 6));
+/// ```
+#[must_use]
+pub fn plan(items: u64, rate: f64) -> (u64, u32) {
+    let (n, p, ln_2) = (items as f64, rate, std::f64::consts::LN_2);
+    let probes = ((1.0 / p).ln() / ln_2).floor().max(1.0);
+    let bits = (n * p.ln().abs() / (probes * (ln_2 * ln_2))).ceil() * probes;
+    ((bits as u64).max(128), probes as u32)
+}
+
+/// Makes an empty filter. Seeds that are not given are 1, 2, 3 and so on, where the original takes random ones: then equal
+/// items make equal files.
+///
+/// # Errors
+///
+/// [`EncodeError`] if the rate is not between 0 and 1, there are not as many seeds as probes, or the memory is not there.
+pub fn create(items: u64, rate: f64, seeds: Option<&[u32]>) -> Result<Layers, EncodeError> {
+    let no_place = |why: String| EncodeError::NoPlace(why.into());
+    if !(rate > 0.0 && rate < 1.0) || items == 0 {
+        return Err(no_place(format!(
+            "pybloomfiltermmap makes no filter of {items} items at a rate of {rate}: one at least, and between 0 and 1"
+        )));
+    }
+    let (bits, probes) = plan(items, rate);
+    let seeds = seeds.map_or_else(|| (1..=probes).collect(), <[u32]>::to_vec);
+    if seeds.len() != probes as usize {
+        return Err(no_place(format!(
+            "{} seeds, and there are {probes} probes: give as many, at most 64",
+            seeds.len()
+        )));
+    }
+    let too_large = || {
+        no_place(format!(
+            "{bits} bits, {probes} probes: 64 at most, and as many bits as memory holds"
+        ))
+    };
+    let rule = Seeds::new(bits, seeds).ok_or_else(too_large)?;
+    let filter = FlatFilter::new(Rule::Seeds(rule)).map_err(|_| too_large())?;
+    Ok(Layers {
+        layers: vec![Layer { filter, capacity: items, rate, added: None }],
+        growth: Growth::None,
+    })
+}
+
+/// Reads a whole file.
+///
+/// # Errors
+///
+/// [`DecodeError`] if the bytes are none.
+pub fn decode(bytes: &[u8]) -> Result<Layers, DecodeError> {
+    let mut reader = Reader::new(bytes);
+    let invalid = |field, at: usize, reason| {
+        let kind = DecodeErrorKind::Invalid { reason };
+        DecodeError { field, at: at as u64, kind }
+    };
+    if reader.array("magic")? != *MAGIC {
+        return Err(invalid("magic", 0, "MBITARRAY"));
+    }
+    let bits = reader.u64("number of bits")?;
+    let header_len = reader.u32("header length")?;
+    if header_len != HEADER_LEN {
+        let kind = DecodeErrorKind::Unexpected {
+            expected: "1200, that of 64-bit little-endian machines",
+            found: header_len.into(),
+        };
+        return Err(DecodeError { field: "header length", at: HEADER_LEN_AT as u64, kind });
+    }
+    let capacity = reader.u64("capacity")?;
+    let rate = f64::from_le_bytes(reader.array("error rate")?);
+    if !(rate > 0.0 && rate < 1.0) {
+        return Err(invalid("error rate", RATE_AT, "between 0 and 1"));
+    }
+    let probes = reader.u32("number of probes")?;
+    if !(1..=Places::MAX).contains(&probes) {
+        return Err(invalid("number of probes", PROBES_AT, "1 to 64"));
+    }
+    let seeds = reader.bytes("seeds", MAX_SEEDS * size_of::<u32>())?;
+    let seeds = seeds.as_chunks().0.iter().map(|&seed| u32::from_le_bytes(seed));
+    let seeds = seeds.take(probes as usize).collect();
+    // The count among these is always zero in files of the original.
+    reader.bytes("reserved", DATA_AT - reader.at())?;
+    // Before there is memory for the bits.
+    let len = usize::try_from(bits.div_ceil(8)).unwrap_or(usize::MAX);
+    let data = reader.bytes("bits", len)?;
+    if !reader.is_empty() {
+        let expected = reader.at() as u64;
+        return Err(reader.error("bits", DecodeErrorKind::TooLong { expected }));
+    }
+    let rule = Seeds::new(bits, seeds).ok_or(invalid("number of bits", BITS_AT, "1 or more"))?;
+    let filter = FlatFilter::from_bytes(Rule::Seeds(rule), data).map_err(|memory| {
+        let kind = DecodeErrorKind::Memory(memory);
+        DecodeError { field: "bits", at: DATA_AT as u64, kind }
+    })?;
+    Ok(Layers { layers: vec![Layer { filter, capacity, rate, added: None }], growth: Growth::None })
+}
+
+fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+    let no_place = || {
+        let why = "pybloomfiltermmap has a seed a probe: build one from the items";
+        Err(EncodeError::NoPlace(why.into()))
+    };
+    let Contents::Layers(Layers { layers, growth: Growth::None }) = contents else {
+        return no_place();
+    };
+    let [Layer { filter, capacity, rate, .. }] = &layers[..] else { return no_place() };
+    let Rule::Seeds(rule) = filter.rule() else { return no_place() };
+    let mut head = [0; DATA_AT];
+    let mut put = |at: usize, bytes: &[u8]| head[at..at + bytes.len()].copy_from_slice(bytes);
+    put(0, MAGIC);
+    put(BITS_AT, &rule.bits().to_le_bytes());
+    put(HEADER_LEN_AT, &HEADER_LEN.to_le_bytes());
+    put(CAPACITY_AT, &capacity.to_le_bytes());
+    put(RATE_AT, &rate.to_le_bytes());
+    put(PROBES_AT, &rule.probes().to_le_bytes());
+    for (i, seed) in rule.seeds.iter().enumerate() {
+        put(SEEDS_AT + i * size_of::<u32>(), &seed.to_le_bytes());
+    }
+    // Version 1; and that the count is right, which the original writes although it writes none.
+    put(VERSION_AT, &[1, 1]);
+    out.write_all(&head)?;
+    filter.write_bytes(out)
+}

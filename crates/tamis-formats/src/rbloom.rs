@@ -1,0 +1,151 @@
+//! `rbloom` of Python, as `Bloom.save` writes it. Drawn in `docs/formats/rbloom.md`.
+
+use std::fmt;
+use std::io;
+
+use crate::contents::Contents;
+use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::flat::FlatFilter;
+use crate::format::{Format, Items, Sniff};
+use crate::funnel::Funnel;
+use crate::modulus::Modulus;
+use crate::reader::Reader;
+use crate::rule::{ProbeRule, Rule};
+use crate::told::{Fact, Told};
+
+/// The row of [`FORMATS`](crate::FORMATS).
+pub(crate) const FORMAT: Format = Format {
+    name: "rbloom",
+    extensions: &["rbloom"],
+    summary: "Bloom of Python's rbloom, by save; items are 128-bit hashes",
+    sniff: Some(sniff),
+    items: Items::Are(Funnel::Hash128),
+    decode: |bytes, _| decode(bytes).map(Contents::Flat),
+    encode: Some(encode),
+    create: Some(|told| {
+        let items = told.items.ok_or(EncodeError::Missing(Fact::Items))?;
+        let rate = told.rate.ok_or(EncodeError::Missing(Fact::Rate))?;
+        create(items, rate).map(Contents::Flat)
+    }),
+};
+
+/// The user's hash is the state of a generator of numbers, which gives the probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Generator {
+    bits: Modulus,
+    probes: u32,
+}
+
+impl Generator {
+    fn new(bits: u64, probes: u32) -> Option<Self> {
+        Some(Self { bits: Modulus::new(bits)?, probes })
+    }
+}
+
+impl ProbeRule for Generator {
+    type Hash<'k> = u128;
+
+    fn bits(&self) -> u64 {
+        self.bits.bits()
+    }
+
+    fn probes(&self) -> u32 {
+        self.probes
+    }
+
+    fn hash(&self, key: &[u8]) -> u128 {
+        // Of `Funnel::Hash128` all keys have 16 bytes.
+        let mut bytes = [0; 16];
+        bytes.iter_mut().zip(key).for_each(|(to, &byte)| *to = byte);
+        u128::from_le_bytes(bytes)
+    }
+
+    #[inline]
+    fn each_probe(&self, mut state: Self::Hash<'_>) -> impl Iterator<Item = u64> {
+        const FACTOR: u128 = 47_026_247_687_942_121_848_144_207_491_837_418_733;
+        let bits = self.bits;
+        (0..self.probes).map(move |_| {
+            state = state.wrapping_mul(FACTOR).wrapping_add(1);
+            bits.reduce((state >> 32) as u64)
+        })
+    }
+}
+
+impl fmt::Display for Generator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the user's 128-bit hash, a linear congruential generator")
+    }
+}
+
+/// Makes an empty filter of the textbook's size, in whole bytes.
+///
+/// # Errors
+///
+/// [`EncodeError`] if the rate is not between 0 and 1, or the memory is not there.
+///
+/// # Examples
+///
+/// ```
+/// let seen = tamis_formats::rbloom::create(100, 0.001)?;
+/// assert_eq!((seen.rule().bits(), seen.rule().probes()), (1_440, 9));
+/// # Ok::<(), tamis_formats::EncodeError>(())
+/// ```
+pub fn create(items: u64, rate: f64) -> Result<FlatFilter, EncodeError> {
+    let no_place = |why: String| EncodeError::NoPlace(why.into());
+    if !(rate > 0.0 && rate < 1.0) || items == 0 {
+        return Err(no_place(format!(
+            "rbloom makes no filter of {items} items at a rate of {rate}: one at least, and between 0 and 1"
+        )));
+    }
+    let (n, p, ln_2) = (items as f64, rate, std::f64::consts::LN_2);
+    let bits = -n * p.ln() / (ln_2 * ln_2);
+    let probes = (bits / n * ln_2) as u32;
+    let too_large = || no_place(format!("{bits:.0} bits do not fit in memory: plan fewer items"));
+    let bits = (bits as u64).checked_next_multiple_of(8).unwrap_or(u64::MAX).max(8);
+    let rule = Generator::new(bits, probes.max(1)).ok_or_else(too_large)?;
+    FlatFilter::new(Rule::Generator(rule)).map_err(|_| too_large())
+}
+
+/// Reads what `save` wrote.
+///
+/// # Errors
+///
+/// [`DecodeError`] if there is no number of probes or no bits.
+pub fn decode(bytes: &[u8]) -> Result<FlatFilter, DecodeError> {
+    let mut reader = Reader::new(bytes);
+    let found = reader.u64("number of probes")?;
+    let Some(probes) = u32::try_from(found).ok().filter(|it| (1..=MAX_PROBES).contains(it)) else {
+        let kind = DecodeErrorKind::Unexpected { expected: "1 to 1,100", found: found.into() };
+        return Err(DecodeError { field: "number of probes", at: 0, kind });
+    };
+    let at = reader.at();
+    let (_, bits) = bytes.split_at(at);
+    let Some(rule) = Generator::new(bits.len() as u64 * 8, probes) else {
+        let (expected, found) = (at as u64 + 1, at as u64);
+        return Err(reader.error("bits", DecodeErrorKind::Truncated { expected, found }));
+    };
+    FlatFilter::from_bytes(Rule::Generator(rule), bits)
+        .map_err(|memory| reader.error("bits", DecodeErrorKind::Memory(memory)))
+}
+
+/// The lowest rate that a number can be, 5e-324, needs 1,074.
+const MAX_PROBES: u32 = 1_100;
+
+fn sniff(bytes: &[u8]) -> Sniff {
+    let probes = bytes.first_chunk().map(|&probes| u64::from_le_bytes(probes));
+    let is_possible = bytes.len() > 8 && probes.is_some_and(|it| (1..=64).contains(&it));
+    if is_possible { Sniff::Maybe } else { Sniff::No }
+}
+
+fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+    match contents {
+        Contents::Flat(filter) if matches!(filter.rule(), Rule::Generator(_)) => {
+            out.write_all(&u64::from(filter.rule().probes()).to_le_bytes())?;
+            filter.write_bytes(out)
+        }
+        _ => {
+            let why = "rbloom places items by a generator, as nothing else does: build one from the items";
+            Err(EncodeError::NoPlace(why.into()))
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! `BloomFilterHelper` of Java articles: the probes of Guava's first rule, as bits of a string of Redis. Drawn in
+//! `docs/formats/redis-bitmap.md`.
+
+use std::io;
+
+use crate::contents::Contents;
+use crate::error::{DecodeError, EncodeError};
+use crate::format::{Format, Items};
+use crate::mitz::Mitz32;
+use crate::rdb::Rdb;
+use crate::redis_string;
+use crate::rule::{ProbeRule as _, Rule};
+use crate::told::Told;
+
+/// The row of [`FORMATS`](crate::FORMATS).
+pub(crate) const FORMAT: Format = Format {
+    name: "redis-bitmap",
+    extensions: &["bitmap", "rdb"],
+    summary: "BloomFilterHelper of Java over a bitmap of Redis",
+    sniff: Some(|bytes| Rdb::sniff(bytes, |entry| entry.type_name() == "string")),
+    items: Items::Asked,
+    decode,
+    encode: Some(encode),
+    create: Some(|told| redis_string::create(told, planned).map(Contents::Flat)),
+};
+
+/// The sizes that the Java computes, whatever comes of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// `bitSize`. At 0 the Java fails on its first item; below, remainders by it are those by its amount.
+    pub bits: i32,
+    /// `numHashFunctions`. Has no limit: a rate of 0 gives 1074.
+    pub probes: u32,
+}
+
+impl Plan {
+    /// Plans as `new BloomFilterHelper<>(funnel, items, rate)` does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_formats::redis_bitmap::Plan;
+    ///
+    /// assert_eq!(Plan::new(1_000_000, 0.03), Plan { bits: 7_298_440, probes: 5 });
+    /// assert_eq!(Plan::new(0, 0.03).bits, 0);
+    /// ```
+    #[must_use]
+    pub fn new(items: i32, rate: f64) -> Self {
+        let ln_2 = std::f64::consts::LN_2;
+        let rate = if rate == 0.0 { f64::from_bits(1) } else { rate };
+        // As in Java: in this order, and cut off at the limits of an `int`.
+        let bits = (f64::from(items.wrapping_neg()) * rate.ln() / (ln_2 * ln_2)) as i32;
+        let k = f64::from(bits) / f64::from(items) * ln_2;
+        // Half up, as Java rounds.
+        Self { bits, probes: ((k + 0.5).floor() as i32).max(1).cast_unsigned() }
+    }
+
+    /// Tells whether more bits were needed than an `int` counts: the rate is above the planned one then.
+    #[must_use]
+    pub fn is_clipped(&self) -> bool {
+        self.bits == i32::MAX
+    }
+
+    /// Returns the offsets that the Java gives to `SETBIT` for an item, as the [`Funnel`](crate::Funnel) has it; `None`
+    /// where it divides by zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_formats::redis_bitmap::Plan;
+    ///
+    /// let plan = Plan::new(1_000, 0.1);
+    /// assert!(plan.offsets(b"a").unwrap().eq([2542, 3259, 815]));
+    /// ```
+    pub fn offsets(&self, key: &[u8]) -> Option<impl Iterator<Item = u32> + use<>> {
+        let rule = Mitz32::new(self.bits.unsigned_abs().into(), self.probes)?;
+        // Below 2³¹ all of them.
+        let offsets: Vec<u32> = rule.each_probe(rule.hash(key)).map(|bit| bit as u32).collect();
+        Some(offsets.into_iter())
+    }
+}
+
+fn planned(items: u64, rate: f64) -> Result<Rule, String> {
+    let why = match i32::try_from(items) {
+        Err(_) => {
+            format!("BloomFilterHelper counts items in an int: 2,147,483,647 at most, not {items}")
+        }
+        Ok(items) => {
+            let plan = Plan::new(items, rate);
+            match u64::try_from(plan.bits) {
+                Ok(bits @ 1..) => {
+                    return Ok(Rule::Mitz32(
+                        Mitz32::new(bits, plan.probes).expect("a bit at least"),
+                    ));
+                }
+                Ok(_) => format!(
+                    "BloomFilterHelper plans 0 bits for {items} items at rate {rate}, and divides by them: plan more items or a lower rate"
+                ),
+                Err(_) => format!(
+                    "BloomFilterHelper plans a negative number of bits for {items} items at rate {rate}: plan at a rate below 1"
+                ),
+            }
+        }
+    };
+    Err(why)
+}
+
+fn decode(bytes: &[u8], told: &Told) -> Result<Contents, DecodeError> {
+    let rule = redis_string::told_rule(told, planned)?;
+    if !Rdb::has_magic(bytes) {
+        return redis_string::decode(rule, bytes, 0).map(Contents::Flat);
+    }
+    let entry =
+        Rdb::new(bytes)?.find_told(told, "a string", |entry| entry.type_name() == "string")?;
+    let string = entry.string(rule.bits().div_ceil(8))?;
+    redis_string::decode(rule, &string, entry.at()).map(Contents::Flat)
+}
+
+fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+    let is_alike = |rule: &Rule| matches!(rule, Rule::Mitz32(_));
+    let filter = redis_string::fitting(contents, told, "BloomFilterHelper", is_alike, planned)?;
+    Ok(out.write_all(&redis_string::grown(filter))?)
+}

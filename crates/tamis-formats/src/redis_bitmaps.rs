@@ -1,0 +1,283 @@
+//! `RedisBitmaps` of Java articles: bitmaps of Redis with Guava's second rule, another one whenever the newest is half
+//! full. Drawn in `docs/formats/redis-bitmaps.md`.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io;
+
+use tamis::{Answers, OutOfMemory};
+
+use crate::contents::{ChangeError, Contents, Facts};
+use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::flat::FlatFilter;
+use crate::format::{Format, Items};
+use crate::funnel::{Charset, Funnel};
+use crate::guava::{self, CreateError, Probes, Strategy};
+use crate::rdb::{self, Rdb, Written};
+use crate::redis_string;
+use crate::rule::Rule;
+use crate::told::Told;
+
+/// The row of [`FORMATS`](crate::FORMATS).
+pub(crate) const FORMAT: Format = Format {
+    name: "redis-bitmaps",
+    extensions: &["rdb", "bitmap"],
+    summary: "RedisBitmaps of Java: bitmaps of Redis that grow in number",
+    sniff: Some(|bytes| Rdb::sniff(bytes, |entry| number_of(entry.key()).is_some())),
+    items: Items::Are(Funnel::Text(Charset::Utf8)),
+    decode,
+    encode: Some(encode),
+    create: Some(|told| {
+        let rule = redis_string::new_rule(told, planned)?;
+        let created = RedisBitmaps::of_rule(rule).map(Contents::RedisBitmaps);
+        created.map_err(|error| EncodeError::NoPlace(format!("{error}: plan fewer items").into()))
+    }),
+};
+
+/// The key of the number of the newest bitmap.
+const CURSOR: &[u8] = b"cursor";
+
+/// What the keys of the bitmaps start with.
+const BITMAP: &str = "bloomfilter-";
+
+/// A filter that adds a bitmap of the same size whenever its newest one is half full.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::RedisBitmaps;
+///
+/// let mut seen = RedisBitmaps::new(10, 0.1)?;
+/// let new = (0..60).filter(|i| seen.insert(format!("x{i}").as_bytes()).unwrap()).count();
+/// assert_eq!((new, seen.cursor()), (49, 3));
+/// assert!(seen.contains(b"x1"));
+/// # Ok::<(), tamis_formats::guava::CreateError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct RedisBitmaps {
+    // Invariant: at least one, all of the same rule.
+    bitmaps: Vec<FlatFilter>,
+    /// The bits that are set in the newest.
+    ones: u64,
+}
+
+impl RedisBitmaps {
+    /// Makes an empty one, each of whose bitmaps is planned for `items` at `rate` as Guava 31 does.
+    ///
+    /// # Errors
+    ///
+    /// [`CreateError`] where Guava refuses.
+    pub fn new(items: u64, rate: f64) -> Result<Self, CreateError> {
+        let first = guava::create(items, rate, Strategy::Mitz64, Probes::Until33)?;
+        Ok(Self { bitmaps: vec![first], ones: 0 })
+    }
+
+    fn of_rule(rule: Rule) -> Result<Self, OutOfMemory> {
+        Ok(Self { bitmaps: vec![FlatFilter::new(rule)?], ones: 0 })
+    }
+
+    /// Inserts an item: `put`. True if it was certainly new.
+    ///
+    /// # Errors
+    ///
+    /// If the memory for another bitmap is not there; the item is in.
+    pub fn insert(&mut self, key: &[u8]) -> Result<bool, OutOfMemory> {
+        // With one bitmap the Java does not look first; its bits tell as much.
+        let is_new = if self.bitmaps.len() > 1 && self.contains(key) {
+            false
+        } else {
+            let newest = self.cursor();
+            let changed = self.bitmaps[newest].insert_counted(key);
+            self.ones += u64::from(changed);
+            changed > 0
+        };
+        let rule = self.bitmaps[0].rule();
+        if 2 * self.ones > rule.bits() {
+            let next = FlatFilter::new(rule.clone())?;
+            self.bitmaps.push(next);
+            self.ones = 0;
+        }
+        Ok(is_new)
+    }
+
+    /// Tells whether an item may be in: whether it is in any bitmap.
+    #[must_use]
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.bitmaps.iter().any(|bitmap| bitmap.contains(key))
+    }
+
+    /// Removes all items, and all bitmaps but the first: `reset`.
+    pub fn reset(&mut self) {
+        self.bitmaps.truncate(1);
+        self.bitmaps[0].clear();
+        self.ones = 0;
+    }
+
+    /// Returns the number of the newest bitmap.
+    #[must_use]
+    pub fn cursor(&self) -> usize {
+        self.bitmaps.len() - 1
+    }
+
+    /// Returns the bitmaps, oldest first.
+    #[must_use]
+    pub fn bitmaps(&self) -> &[FlatFilter] {
+        &self.bitmaps
+    }
+
+    /// Puts the bits of all bitmaps together: a valid filter, at a higher rate.
+    #[must_use]
+    pub fn union(&self) -> FlatFilter {
+        let mut one = self.bitmaps[0].clone();
+        for other in &self.bitmaps[1..] {
+            let is_merged = one.merge(other);
+            debug_assert!(is_merged, "all bitmaps have one rule");
+        }
+        one
+    }
+
+    /// Returns it as one filter, if it is one or is to become one.
+    pub(crate) fn to_one(&self, union: bool) -> Result<Cow<'_, FlatFilter>, EncodeError> {
+        match &self.bitmaps[..] {
+            [one] => Ok(Cow::Borrowed(one)),
+            _ if union => Ok(Cow::Owned(self.union())),
+            all => {
+                let (count, rate) = (all.len(), self.union().estimate_rate());
+                let why = format!(
+                    "{count} bitmaps become one filter only by a union of their bits, which takes absent items for present ones at \
+                     a rate of {rate:.3}: ask for the union, or build one from the items"
+                );
+                Err(EncodeError::NoPlace(why.into()))
+            }
+        }
+    }
+
+    pub(crate) fn contains_each<K: AsRef<[u8]>>(&self, keys: &[K], answers: &mut Answers) {
+        let mut found = vec![0; answers.reset(keys.len()).len()];
+        for bitmap in &self.bitmaps {
+            bitmap.contains_each(keys, answers);
+            found.iter_mut().zip(answers.words()).for_each(|(to, from)| *to |= from);
+        }
+        answers.reset(keys.len()).copy_from_slice(&found);
+    }
+
+    pub(crate) fn insert_each<K: AsRef<[u8]>>(
+        &mut self,
+        keys: &[K],
+        answers: &mut Answers,
+    ) -> Result<(), ChangeError> {
+        let words = answers.reset(keys.len());
+        for (i, key) in keys.iter().enumerate() {
+            let is_new = self.insert(key.as_ref()).map_err(ChangeError::Memory)?;
+            words[i / 64] |= u64::from(is_new) << (i % 64);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn facts(&self) -> Facts {
+        let rule = self.bitmaps[0].rule();
+        let count = self.bitmaps.len() as f64;
+        let all_miss: f64 =
+            self.bitmaps.iter().map(|bitmap| 1.0 - bitmap.estimate_rate()).product();
+        let rate = 1.0 - all_miss;
+        let mut warnings = Vec::new();
+        if self.cursor() > 0 {
+            let union = self.union().estimate_rate();
+            warnings.push(format!(
+                "it has grown {} times: an absent item is taken for a present one by any bitmap, at {rate:.2e} together; as one \
+                 filter of Guava, by a union of their bits, at {union:.2e}",
+                self.cursor()
+            ));
+        }
+        Facts {
+            rule: format!("{rule}, RedisBitmaps"),
+            bits: self.bitmaps.len() as u64 * rule.bits(),
+            probes: Some(rule.probes()),
+            fill: self.bitmaps.iter().map(FlatFilter::fill).sum::<f64>() / count,
+            items: self.bitmaps.iter().map(FlatFilter::estimate_items).sum(),
+            rate,
+            more: vec![("cursor", self.cursor().to_string())],
+            warnings,
+        }
+    }
+}
+
+fn planned(items: u64, rate: f64) -> Result<Rule, String> {
+    let planned = guava::plan(items, rate, Strategy::Mitz64, Probes::Until33);
+    planned.map_err(|error| format!("{error} (for {items} items)"))
+}
+
+/// Returns the number in the key of a bitmap.
+fn number_of(key: &[u8]) -> Option<u64> {
+    let number = std::str::from_utf8(key.strip_prefix(BITMAP.as_bytes())?).ok()?;
+    number.parse().ok().filter(|parsed: &u64| parsed.to_string() == number)
+}
+
+/// Reads a snapshot with all keys; or the string of one bitmap, as a filter of its own.
+fn decode(bytes: &[u8], told: &Told) -> Result<Contents, DecodeError> {
+    let rule = redis_string::told_rule(told, planned)?;
+    if !Rdb::has_magic(bytes) {
+        whole_length(&rule, bytes, 0)?;
+        return redis_string::decode(rule, bytes, 0).map(Contents::Flat);
+    }
+    let rdb = Rdb::new(bytes)?;
+    let [cursor] = rdb.find([CURSOR])?;
+    let cursor = match cursor {
+        None => 0,
+        Some(entry) => {
+            let text = entry.string(MAX_CURSOR_BYTES)?;
+            let number = std::str::from_utf8(&text).ok().and_then(|text| text.parse::<u64>().ok());
+            number.ok_or_else(|| entry.refused("is no decimal number"))?
+        }
+    };
+    let mut found = BTreeMap::new();
+    for entry in rdb.entries() {
+        let entry = entry?;
+        // Those behind the cursor are left over by a reset.
+        if let Some(number) = number_of(entry.key()).filter(|&number| number <= cursor) {
+            entry.only(found.get(&number))?;
+            found.insert(number, entry);
+        }
+    }
+    let mut bitmaps = Vec::new();
+    for number in 0..=cursor {
+        let entry = found.get(&number).ok_or_else(|| {
+            rdb.refused(format!(
+                "key \"{BITMAP}{number}\" is missing, and the cursor is {cursor}: save all of them"
+            ))
+        })?;
+        let string = entry.string(rule.bits() / 8)?;
+        whole_length(&rule, &string, entry.at())?;
+        bitmaps.push(redis_string::decode(rule.clone(), &string, entry.at())?);
+    }
+    let ones = bitmaps.last().map_or(0, FlatFilter::count_ones);
+    Ok(Contents::RedisBitmaps(RedisBitmaps { bitmaps, ones }))
+}
+
+/// More digits than any number of 64 bits has.
+const MAX_CURSOR_BYTES: u64 = 20;
+
+/// Checks that a string is not too short: the Java makes it at its full length.
+fn whole_length(rule: &Rule, string: &[u8], at: u64) -> Result<(), DecodeError> {
+    let (planned, found) = (rule.bits() / 8, string.len() as u64);
+    if found >= planned {
+        return Ok(());
+    }
+    let why = format!(
+        "a bitmap of {planned} bytes was planned, and there are {found}: tell the items and the rate for which it was made"
+    );
+    Err(DecodeError { field: "bits", at, kind: DecodeErrorKind::Refused { why: why.into() } })
+}
+
+fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+    let Contents::RedisBitmaps(all) = contents else {
+        let is_alike = |rule: &Rule| matches!(rule, Rule::Mitz64(_));
+        let filter = redis_string::fitting(contents, told, "RedisBitmaps", is_alike, planned)?;
+        return Ok(out.write_all(&redis_string::whole(filter))?);
+    };
+    let cursor = (CURSOR.to_vec(), Written::String(all.cursor().to_string().into_bytes()));
+    let bitmaps = all.bitmaps.iter().enumerate().map(|(number, bitmap)| {
+        (format!("{BITMAP}{number}").into_bytes(), Written::String(redis_string::whole(bitmap)))
+    });
+    Ok(rdb::write([cursor].into_iter().chain(bitmaps), out)?)
+}

@@ -1,0 +1,60 @@
+//! A Redis string as a set of integers, as `SETBIT` writes it. Drawn in `docs/formats/redis-bits.md`.
+
+use std::io;
+
+use tamis::Order;
+
+use crate::contents::Contents;
+use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::format::{Format, Items};
+use crate::funnel::Funnel;
+use crate::integers::{self, IntegerBitmap};
+use crate::told::{Fact, Told};
+
+/// The row of [`FORMATS`](crate::FORMATS).
+pub(crate) const FORMAT: Format = Format {
+    name: "redis-bits",
+    extensions: &["redisbits"],
+    summary: "a string of Redis as a set of integers, by SETBIT",
+    sniff: None,
+    items: Items::Are(Funnel::Unsigned),
+    decode: |bytes, _| decode(bytes).map(Contents::Integers),
+    encode: Some(encode),
+    create: Some(|told| {
+        let items = told.items.ok_or(EncodeError::Missing(Fact::Items))?;
+        let set = integers::create(items, MAX)?;
+        Ok(Contents::Integers(IntegerBitmap::new(set, MAX)))
+    }),
+};
+
+/// The greatest offset of `SETBIT`.
+const MAX: u64 = u32::MAX as u64;
+
+/// Reads the bytes of a string, as `GET` returns them. Values behind its end make it longer, as `SETBIT` does.
+///
+/// # Errors
+///
+/// [`DecodeError`] if there are no bytes, more than Redis allows, or the memory is not there.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::redis_bits;
+///
+/// // SETBIT ids 1 1
+/// let set = redis_bits::decode(&[0b0100_0000])?;
+/// assert!(set.values().contains(1));
+/// # Ok::<(), tamis_formats::DecodeError>(())
+/// ```
+pub fn decode(bytes: &[u8]) -> Result<IntegerBitmap, DecodeError> {
+    let max_bytes = MAX / 8 + 1;
+    if bytes.len() as u64 > max_bytes {
+        let kind = DecodeErrorKind::TooLong { expected: max_bytes };
+        return Err(DecodeError { field: "bits", at: max_bytes, kind });
+    }
+    integers::decode(bytes, Order::MsbFirst).map(|set| IntegerBitmap::new(set, MAX))
+}
+
+fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+    integers::encode(contents, "an offset of Redis", MAX, Order::MsbFirst, out)
+}

@@ -1,0 +1,129 @@
+//! What the formats share whose bits are a string of Redis: the order of `SETBIT`, and sizes that only a plan tells.
+//!
+//! ```text
+//! byte 0                  1
+//!     | bits 0 1 … 6 7   | bits 8 9 … 14 15 | ...        bit 0 is 0x80 of its byte
+//! ```
+//!
+//! A string ends with the byte of its highest bit that was ever written.
+
+use crate::contents::Contents;
+use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::flat::FlatFilter;
+use crate::rule::Rule;
+use crate::told::{Fact, Told};
+
+/// How a system plans a filter; or why it does not.
+pub(crate) type Plan = fn(items: u64, rate: f64) -> Result<Rule, String>;
+
+/// Plans the filter that was told of.
+pub(crate) fn told_rule(told: &Told, plan: Plan) -> Result<Rule, DecodeError> {
+    plan(told.items()?, told.rate()?).map_err(|why| DecodeError {
+        field: Fact::Items.name(),
+        at: 0,
+        kind: DecodeErrorKind::Refused { why: why.into() },
+    })
+}
+
+/// Plans the filter that is to be made.
+pub(crate) fn new_rule(told: &Told, plan: Plan) -> Result<Rule, EncodeError> {
+    let items = told.items.ok_or(EncodeError::Missing(Fact::Items))?;
+    let rate = told.rate.ok_or(EncodeError::Missing(Fact::Rate))?;
+    plan(items, rate).map_err(|why| EncodeError::NoPlace(why.into()))
+}
+
+/// Makes an empty filter as it is told.
+pub(crate) fn create(told: &Told, plan: Plan) -> Result<FlatFilter, EncodeError> {
+    FlatFilter::new(new_rule(told, plan)?).map_err(|error| {
+        EncodeError::NoPlace(format!("{error}: plan fewer items or a higher rate").into())
+    })
+}
+
+/// Returns the filter, if a system that is told the same items and rate finds them in it: it plans by itself, and a
+/// string does not say for what it was made.
+pub(crate) fn fitting<'a>(
+    contents: &'a Contents,
+    told: &Told,
+    system: &str,
+    is_alike: fn(&Rule) -> bool,
+    plan: Plan,
+) -> Result<&'a FlatFilter, EncodeError> {
+    let no_place = |why: String| Err(EncodeError::NoPlace(why.into()));
+    let filter = match contents {
+        Contents::Flat(filter) if is_alike(filter.rule()) => filter,
+        Contents::Flat(filter) => {
+            let rule = filter.rule();
+            return no_place(format!(
+                "{system} places items otherwise than by {rule}: build one from the items"
+            ));
+        }
+        _ => {
+            return no_place(format!(
+                "{system} has no place for such a filter: build one from the items"
+            ));
+        }
+    };
+    let planned = new_rule(told, plan)?;
+    if planned == *filter.rule() {
+        return Ok(filter);
+    }
+    let of = |rule: &Rule| format!("{} bits and {} probes", rule.bits(), rule.probes());
+    no_place(format!(
+        "{system} plans {} for the items and the rate that were told, and this has {}: tell those for which it plans the \
+         same, or build one from the items",
+        of(&planned),
+        of(filter.rule())
+    ))
+}
+
+/// Reads the bits of a string that begins at `at`; a string that ended early has zeros there.
+pub(crate) fn decode(rule: Rule, string: &[u8], at: u64) -> Result<FlatFilter, DecodeError> {
+    let (max_bytes, found) = (rule.bits().div_ceil(8), string.len() as u64);
+    let error = |at, kind| DecodeError { field: "bits", at, kind };
+    let refused = |at, why: String| Err(error(at, DecodeErrorKind::Refused { why: why.into() }));
+    if found == max_bytes + 1 && string.last() == Some(&b'\n') {
+        let why = "a line feed follows the bits, which `redis-cli` puts there: have it print none, with `redis-cli -D \"\" --raw GET key`";
+        return refused(at + max_bytes, why.into());
+    }
+    let planned =
+        |rule: &Rule| format!("{} bits were planned, which take {max_bytes} bytes", rule.bits());
+    if found > max_bytes {
+        return refused(
+            at + max_bytes,
+            format!(
+                "{}, and there are {found}: tell the items and the rate for which it was made",
+                planned(&rule)
+            ),
+        );
+    }
+    let unused = 8 * max_bytes - rule.bits();
+    if found == max_bytes
+        && string.last().is_some_and(|last| u64::from(last.trailing_zeros()) < unused)
+    {
+        return refused(
+            at + max_bytes - 1,
+            format!(
+                "{}, and bits behind them are set: tell the items and the rate for which it was made",
+                planned(&rule)
+            ),
+        );
+    }
+    let (words, rest) = string.as_chunks();
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let words = words.iter().chain([&last]).map(|&word| u64::from_be_bytes(word).reverse_bits());
+    FlatFilter::from_words(rule, words).map_err(|memory| error(at, DecodeErrorKind::Memory(memory)))
+}
+
+/// Returns the string of all bits.
+pub(crate) fn whole(filter: &FlatFilter) -> Vec<u8> {
+    let words = filter.words().iter().flat_map(|word| word.reverse_bits().to_be_bytes());
+    words.take(filter.rule().bits().div_ceil(8) as usize).collect()
+}
+
+/// Returns the string as it grows in Redis: up to the highest bit that is set.
+pub(crate) fn grown(filter: &FlatFilter) -> Vec<u8> {
+    let mut string = whole(filter);
+    string.truncate(string.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1));
+    string
+}

@@ -1,0 +1,332 @@
+//! Redisson's `RBloomFilter`: a bitmap of Redis, and a hash of its settings. Drawn in `docs/formats/redisson.md`.
+
+use std::fmt;
+use std::io;
+
+use highway::{HighwayHash as _, HighwayHasher, Key};
+
+use crate::contents::{Contents, Facts};
+use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::flat::FlatFilter;
+use crate::format::{Format, Items, Sniff};
+use crate::guava::{self, Probes};
+use crate::modulus::Modulus;
+use crate::rdb::{self, Entry, Rdb, Written};
+use crate::redis_string;
+use crate::rule::{ProbeRule, Rule};
+use crate::told::{Fact, Told};
+
+/// The row of [`FORMATS`](crate::FORMATS).
+pub(crate) const FORMAT: Format = Format {
+    name: "redisson",
+    extensions: &["rdb", "bitmap"],
+    summary: "Redisson's RBloomFilter: a bitmap of Redis and its settings",
+    // Settings under such a name are nobody else's.
+    sniff: Some(|bytes| {
+        let has_config = |rdb: Rdb<'_>| rdb.entries().flatten().any(|entry| is_config(&entry));
+        if Rdb::has_magic(bytes) && Rdb::new(bytes).is_ok_and(has_config) {
+            Sniff::Yes
+        } else {
+            Sniff::No
+        }
+    }),
+    items: Items::Asked,
+    decode,
+    encode: Some(encode),
+    create: Some(|told| redis_string::create(told, planned).map(Contents::Flat)),
+};
+
+/// `HighwayHash` in 128 bits, whose halves are added in turn.
+///
+/// Probes are `a`, `a + b`, `2a + b`, `2a + 2b`, … in 64 bits without the sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Redisson {
+    bits: Modulus,
+    probes: u32,
+}
+
+/// Why Redisson does not make a filter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// The rate is not from 0 to 1.
+    Rate {
+        /// What was asked for.
+        rate: f64,
+    },
+    /// So few items at so high a rate need no bits.
+    NoBits,
+    /// More bits than Redis has in a string.
+    TooLarge {
+        /// How many it needs.
+        bits: u64,
+    },
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlanError::Rate { rate } => {
+                write!(f, "Redisson takes rates from 0 to 1, not {rate}, for any number of items")
+            }
+            PlanError::NoBits => {
+                f.write_str("Redisson makes no filter of 0 bits: plan more items or a lower rate")
+            }
+            PlanError::TooLarge { bits } => {
+                write!(
+                    f,
+                    "Redisson has at most {MAX_BITS} bits, not {bits}: plan fewer items or a higher rate"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+const MAX_BITS: u64 = 4_294_967_294;
+
+/// The key of the hash, the same for everyone.
+const KEY: Key = Key([
+    0x9e37_79b9_7f4a_7c15,
+    0xf39c_c060_5ced_c834,
+    0x1082_276b_f3a2_7251,
+    0xf86c_6a11_d0c1_8e95,
+]);
+
+impl Redisson {
+    /// Plans as `tryInit(items, rate)` does.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError`] where Redisson refuses.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_formats::redisson::Redisson;
+    ///
+    /// let plan = Redisson::plan(100, 0.03)?;
+    /// assert_eq!((plan.size(), plan.hash_iterations()), (729, 5));
+    /// assert!(plan.offsets(b"a").eq([103, 242, 345, 539, 642]));
+    /// # Ok::<(), tamis_formats::redisson::PlanError>(())
+    /// ```
+    pub fn plan(items: u64, rate: f64) -> Result<Self, PlanError> {
+        if !(0.0..=1.0).contains(&rate) {
+            return Err(PlanError::Rate { rate });
+        }
+        let rate = if rate == 0.0 { f64::from_bits(1) } else { rate };
+        // Of Guava zero items are one.
+        let bits = if items == 0 { 0 } else { guava::plan_bits(items, rate).0 };
+        if bits > MAX_BITS {
+            return Err(PlanError::TooLarge { bits });
+        }
+        let probes = guava::plan_probes(items, bits, rate, Probes::Until33) as u32;
+        let bits = Modulus::new(bits).ok_or(PlanError::NoBits)?;
+        Ok(Self { bits, probes })
+    }
+
+    /// Takes over the settings of a filter that exists; `None` if no filter has them.
+    fn of_config(bits: u64, probes: u32) -> Option<Self> {
+        let is_one = bits <= MAX_BITS && probes > 0;
+        Some(Self { bits: Modulus::new(bits).filter(|_| is_one)?, probes })
+    }
+
+    /// Returns the number of bits: `size`.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.bits.bits()
+    }
+
+    /// Returns the number of probes of an item: `hashIterations`.
+    #[must_use]
+    pub fn hash_iterations(&self) -> u32 {
+        self.probes
+    }
+
+    /// Returns the offsets that Redisson gives to `SETBIT` for the bytes that its codec makes of an item.
+    pub fn offsets(&self, key: &[u8]) -> impl Iterator<Item = u64> + use<> {
+        let rule = *self;
+        let (mut next, steps) = (0, rule.hash(key));
+        (0..rule.probes).map(move |i| rule.probe(i, &mut next, steps))
+    }
+
+    /// Returns probe `i`, and goes on to the next.
+    #[inline(always)]
+    fn probe(&self, i: u32, sum: &mut u64, (a, b): (u64, u64)) -> u64 {
+        *sum = sum.wrapping_add(if i.is_multiple_of(2) { a } else { b });
+        self.bits.reduce(*sum & i64::MAX.cast_unsigned())
+    }
+}
+
+impl ProbeRule for Redisson {
+    type Hash<'k> = (u64, u64);
+
+    fn bits(&self) -> u64 {
+        self.bits.bits()
+    }
+
+    fn probes(&self) -> u32 {
+        self.probes
+    }
+
+    #[inline]
+    fn hash(&self, key: &[u8]) -> (u64, u64) {
+        HighwayHasher::new(KEY).hash128(key).into()
+    }
+
+    #[inline]
+    fn each_probe(&self, hash: Self::Hash<'_>) -> impl Iterator<Item = u64> {
+        let mut sum = 0;
+        (0..self.probes).map(move |i| self.probe(i, &mut sum, hash))
+    }
+
+    fn tell(&self, facts: &mut Facts) {
+        let warning = "items are found only if Redisson was given StringCodec, LongCodec or ByteArrayCodec: the bytes that its \
+                       default codec makes of objects cannot be made here";
+        facts.warnings.push(warning.into());
+    }
+}
+
+impl fmt::Display for Redisson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("highway 128, Redisson")
+    }
+}
+
+fn planned(items: u64, rate: f64) -> Result<Rule, String> {
+    Redisson::plan(items, rate).map(Rule::Redisson).map_err(|error| error.to_string())
+}
+
+/// What the settings are called.
+mod field {
+    pub const SIZE: &str = "size";
+    pub const HASH_ITERATIONS: &str = "hashIterations";
+    pub const EXPECTED_INSERTIONS: &str = "expectedInsertions";
+    pub const FALSE_PROBABILITY: &str = "falseProbability";
+}
+
+const CONFIG: &[u8] = b":config";
+
+/// Returns the key of the settings of a filter of this name.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::redisson::config_key;
+///
+/// assert_eq!(config_key(b"users"), b"{users}:config");
+/// assert_eq!(config_key(b"shop{1}"), b"shop{1}:config");
+/// ```
+#[must_use]
+pub fn config_key(name: &[u8]) -> Vec<u8> {
+    let braces: [&[u8]; 2] = if name.contains(&b'{') { [b"", b""] } else { [b"{", b"}"] };
+    [braces[0], name, braces[1], CONFIG].concat()
+}
+
+/// Returns the name of the filter whose settings have this key.
+fn name_of(config: &[u8]) -> Option<&[u8]> {
+    let name = config.strip_suffix(CONFIG)?;
+    let inner = name.strip_prefix(b"{").and_then(|name| name.strip_suffix(b"}"));
+    inner.or(Some(name)).filter(|name| config_key(name) == config)
+}
+
+fn is_config(entry: &Entry<'_>) -> bool {
+    name_of(entry.key()).is_some()
+        && entry.fields().is_ok_and(|fields| fields.contains_key(field::SIZE.as_bytes()))
+}
+
+fn decode(bytes: &[u8], told: &Told) -> Result<Contents, DecodeError> {
+    if !Rdb::has_magic(bytes) {
+        let rule = redis_string::told_rule(told, planned)?;
+        return redis_string::decode(rule, bytes, 0).map(Contents::Flat);
+    }
+    let rdb = Rdb::new(bytes)?;
+    let name = match &told.key {
+        Some(name) => name.clone(),
+        None => {
+            let config = rdb.find_told(told, "the settings of a filter of Redisson", is_config)?;
+            name_of(config.key()).expect("tested by `is_config`").to_vec()
+        }
+    };
+    let [bitmap, config] = rdb.find([&name, &config_key(&name)])?;
+    let config = config.ok_or_else(|| {
+        let key = String::from_utf8_lossy(&config_key(&name)).into_owned();
+        rdb.refused(format!("there is no key {key:?}, so that Redisson takes the filter for one that is not initialized"))
+    })?;
+    let rule = rule_of(&config, told, bytes.len() as u64)?;
+    let Some(bitmap) = bitmap else {
+        // Until the first item there is none.
+        return empty(rule, config.at());
+    };
+    if bitmap.database() != config.database() {
+        return Err(bitmap
+            .refused("and its settings are in two databases: save a server with the right ones"));
+    }
+    let string = bitmap.string(rule.bits().div_ceil(8))?;
+    redis_string::decode(rule, &string, bitmap.at()).map(Contents::Flat)
+}
+
+fn empty(rule: Rule, at: u64) -> Result<Contents, DecodeError> {
+    redis_string::decode(rule, b"", at).map(Contents::Flat)
+}
+
+/// Reads the rule out of the settings of a file of so many bytes.
+fn rule_of(config: &Entry<'_>, told: &Told, file_bytes: u64) -> Result<Rule, DecodeError> {
+    let fields = config.fields()?;
+    let number = |name: &str| -> Option<u64> {
+        std::str::from_utf8(fields.get(name.as_bytes())?).ok()?.parse().ok()
+    };
+    let rule =
+        number(field::SIZE).zip(number(field::HASH_ITERATIONS)).and_then(|(size, probes)| {
+            Redisson::of_config(size, u32::try_from(probes).ok()?).map(Rule::Redisson)
+        });
+    let rule = rule.ok_or_else(|| {
+        config.refused(format!("has no `size` from 1 to {MAX_BITS} and `hashIterations` from 1 on"))
+    })?;
+    if told.items.is_some() && told.rate.is_some() {
+        let planned = redis_string::told_rule(told, planned)?;
+        return if planned == rule {
+            Ok(rule)
+        } else {
+            Err(config.refused(format!(
+                "says {} bits and {} probes, and {} and {} come of the items and the rate that were told: tell none of them",
+                rule.bits(),
+                rule.probes(),
+                planned.bits(),
+                planned.probes()
+            )))
+        };
+    }
+    // A new filter has a few bytes and may say 512 MiB: more than its file pays for must be told.
+    if rule.bits() / 8 > FREE_BYTES.saturating_add(4 * file_bytes) {
+        let kind = DecodeErrorKind::Missing(Fact::Items);
+        return Err(DecodeError { field: Fact::Items.name(), at: config.at(), kind });
+    }
+    Ok(rule)
+}
+
+/// What a filter takes without its file's bytes.
+const FREE_BYTES: u64 = 1 << 20;
+
+/// Writes the string; with a key, a snapshot of it and its settings.
+fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+    let is_alike = |rule: &Rule| matches!(rule, Rule::Redisson(_));
+    let filter: &FlatFilter = redis_string::fitting(contents, told, "Redisson", is_alike, planned)?;
+    let string = redis_string::grown(filter);
+    let (Some(key), Some(items), Some(rate)) = (&told.key, told.items, told.rate) else {
+        return Ok(out.write_all(&string)?);
+    };
+    let config = Written::Hash(vec![
+        (field::SIZE, filter.rule().bits().to_string()),
+        (field::HASH_ITERATIONS, filter.rule().probes().to_string()),
+        (field::EXPECTED_INSERTIONS, items.to_string()),
+        (field::FALSE_PROBABILITY, rate.to_string()),
+    ]);
+    let values = [(config_key(key), config), (key.clone(), Written::String(string))];
+    // Redis has no empty bitmap.
+    let written = values
+        .into_iter()
+        .filter(|(_, value)| !matches!(value, Written::String(bytes) if bytes.is_empty()));
+    Ok(rdb::write(written, out)?)
+}

@@ -1,0 +1,423 @@
+//! Roaring bitmaps in the portable format, of 32 and of 64 bits. Drawn in `docs/formats/roaring.md`.
+
+use std::io;
+
+use tamis::{Answers, CompressedSet};
+
+use crate::contents::{ChangeError, Contents, Facts};
+use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::format::{Format, Items, Sniff};
+use crate::funnel::Funnel;
+use crate::integers::{extremes, no_value, value};
+use crate::reader::Reader;
+use crate::told::Told;
+
+/// The row of [`FORMATS`](crate::FORMATS).
+pub(crate) const FORMAT: Format = Format {
+    name: "roaring",
+    extensions: &["roaring"],
+    summary: "a Roaring bitmap of 32 or 64 bits, in the portable format",
+    sniff: Some(|bytes| if walk(bytes, &mut |_, _| {}).is_ok() { Sniff::Maybe } else { Sniff::No }),
+    items: Items::Are(Funnel::Unsigned),
+    decode: |bytes, _| decode(bytes).map(Contents::Roaring),
+    encode: Some(encode),
+    create: Some(|_| Ok(Contents::Roaring(Roaring::new(CompressedSet::new())))),
+};
+
+const COOKIE: u32 = 12_346;
+const COOKIE_WITH_RUNS: u32 = 12_347;
+
+/// Below as many containers a file with runs has no offsets.
+const MIN_OFFSETS: usize = 4;
+
+/// A container is a list of as many values, and a bitmap above that.
+const MAX_LIST: u32 = 4096;
+
+const BITMAP_BYTES: usize = 65_536 / 8;
+
+/// An exact set of integers, and how its file writes it.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::roaring;
+///
+/// let bytes = [0x3a, 0x30, 0, 0, 1, 0, 0, 0, 2, 0, 1, 0, 16, 0, 0, 0, 5, 0, 7, 0];
+/// let set = roaring::decode(&bytes)?.set;
+/// assert_eq!(set.iter().collect::<Vec<_>>(), [2 << 16 | 5, 2 << 16 | 7]);
+/// # Ok::<(), tamis_formats::DecodeError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Roaring {
+    /// The values.
+    pub set: CompressedSet,
+    /// Whether it is written as one of 64 bits even if its values have 32.
+    pub is_64: bool,
+    /// Whether runs are written where they are smaller, as `runOptimize` does.
+    pub has_runs: bool,
+}
+
+impl PartialEq for Roaring {
+    /// Compares the values; how they are written makes no other set.
+    fn eq(&self, other: &Self) -> bool {
+        self.set == other.set
+    }
+}
+
+impl Roaring {
+    /// Takes a set, to be written as small as can be.
+    #[must_use]
+    pub fn new(set: CompressedSet) -> Self {
+        Self { set, is_64: false, has_runs: true }
+    }
+
+    pub(crate) fn contains_each(&self, keys: &[impl AsRef<[u8]>], answers: &mut Answers) {
+        let masks = answers.reset(keys.len());
+        for (mask, keys) in masks.iter_mut().zip(keys.chunks(64)) {
+            for (i, key) in keys.iter().enumerate() {
+                let is_in = value(key.as_ref()).is_some_and(|value| self.set.contains(value));
+                *mask |= u64::from(is_in) << i;
+            }
+        }
+    }
+
+    pub(crate) fn insert_each(
+        &mut self,
+        keys: &[impl AsRef<[u8]>],
+        answers: &mut Answers,
+    ) -> Result<(), ChangeError> {
+        let masks = answers.reset(keys.len());
+        for (mask, keys) in masks.iter_mut().zip(keys.chunks(64)) {
+            for (i, key) in keys.iter().enumerate() {
+                let value = value(key.as_ref()).ok_or_else(no_value)?;
+                *mask |= u64::from(self.set.insert(value)) << i;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in all values of another.
+    pub fn merge(&mut self, other: &Self) {
+        self.set.or(&other.set);
+        self.is_64 |= other.is_64;
+        self.has_runs |= other.has_runs;
+    }
+
+    pub(crate) fn facts(&self) -> Facts {
+        let width = if self.is_wide() { 64 } else { 32 };
+        let mut more = extremes(self.set.min(), self.set.max());
+        more.push(("width", format!("{width} bits")));
+        Facts {
+            rule: "exact set of integers, a Roaring bitmap".into(),
+            bits: self.set.memory_bytes() * 8,
+            items: self.set.count() as f64,
+            more,
+            ..Facts::default()
+        }
+    }
+
+    fn is_wide(&self) -> bool {
+        self.is_64 || self.set.max().is_some_and(|max| max > u32::MAX.into())
+    }
+}
+
+/// The values of a stretch of 65,536, as a file has them.
+enum Container<'a> {
+    List(&'a [[u8; 2]]),
+    Bitmap(&'a [[u8; 8]]),
+    /// Starts, and how many follow each.
+    Runs(&'a [[u8; 4]]),
+}
+
+/// Reads the bytes of a bitmap of 32 or 64 bits.
+///
+/// Memory is six times the bytes at most: of a file that holds one value in each stretch of 65,536.
+///
+/// # Errors
+///
+/// [`DecodeError`] if the bytes are none: also where containers or values are out of order, which no library writes.
+pub fn decode(bytes: &[u8]) -> Result<Roaring, DecodeError> {
+    let mut set = CompressedSet::new();
+    let (mut values, mut new) = (Vec::new(), Answers::new());
+    // Of a file that turns out damaged at its end, nothing is to be built.
+    let (is_64, has_runs) = walk(bytes, &mut |_, _| {})?;
+    walk(bytes, &mut |base, container| {
+        values.clear();
+        match container {
+            Container::List(list) => {
+                values.extend(list.iter().map(|&low| base | u64::from(u16::from_le_bytes(low))));
+            }
+            Container::Bitmap(words) => {
+                for (&word, at) in words.iter().zip((base..).step_by(64)) {
+                    let mut word = u64::from_le_bytes(word);
+                    while word != 0 {
+                        values.push(at + u64::from(word.trailing_zeros()));
+                        word &= word - 1;
+                    }
+                }
+            }
+            Container::Runs(runs) => {
+                for (first, last) in runs.iter().map(ends) {
+                    set.insert_range(base | u64::from(first)..=base | u64::from(last));
+                }
+            }
+        }
+        set.insert_each(&values, &mut new);
+    })?;
+    Ok(Roaring { set, is_64, has_runs })
+}
+
+/// Returns the first and the last value of a run; the last is 0 where it is none.
+fn ends(&[a, b, c, d]: &[u8; 4]) -> (u16, u16) {
+    let first = u16::from_le_bytes([a, b]);
+    (first, first.checked_add(u16::from_le_bytes([c, d])).unwrap_or(0))
+}
+
+/// Goes through all containers in order, each with its stretch's first value; returns `(is_64, has_runs)`.
+fn walk<'a>(
+    bytes: &'a [u8],
+    visit: &mut dyn FnMut(u64, Container<'a>),
+) -> Result<(bool, bool), DecodeError> {
+    let cookie = bytes.first_chunk().map_or(0, |&cookie| u32::from_le_bytes(cookie));
+    let is_32 = cookie == COOKIE || cookie & 0xffff == COOKIE_WITH_RUNS;
+    let mut reader = Reader::new(bytes);
+    let ends = |reader: &Reader<'_>| {
+        if reader.is_empty() {
+            return Ok(());
+        }
+        let expected = reader.at() as u64;
+        Err(reader.error("containers", DecodeErrorKind::TooLong { expected }))
+    };
+    if is_32 {
+        let has_runs = walk_32(&mut reader, 0, visit)?;
+        return ends(&reader).map(|()| (false, has_runs));
+    }
+    let maps = reader.u64("number of bitmaps")?;
+    if maps > 1 << 32 {
+        let kind = DecodeErrorKind::Invalid {
+            reason: "a cookie of 32 bits, or a number of bitmaps of 64",
+        };
+        return Err(DecodeError { field: "cookie", at: 0, kind });
+    }
+    let (mut before, mut has_runs) = (None, false);
+    for _ in 0..maps {
+        let at = reader.at() as u64;
+        let high = reader.u32("high half")?;
+        if before.is_some_and(|before| before >= high) {
+            let kind = DecodeErrorKind::Invalid { reason: "above the one before" };
+            return Err(DecodeError { field: "high half", at, kind });
+        }
+        before = Some(high);
+        has_runs |= walk_32(&mut reader, u64::from(high) << 32, visit)?;
+    }
+    ends(&reader).map(|()| (true, has_runs))
+}
+
+/// Goes through the containers of a bitmap of 32 bits; tells whether it may have runs.
+fn walk_32<'a>(
+    reader: &mut Reader<'a>,
+    high: u64,
+    visit: &mut dyn FnMut(u64, Container<'a>),
+) -> Result<bool, DecodeError> {
+    let invalid = |field, at: usize, reason| {
+        let kind = DecodeErrorKind::Invalid { reason };
+        DecodeError { field, at: at as u64, kind }
+    };
+    let start = reader.at();
+    let cookie = reader.u32("cookie")?;
+    let has_runs = cookie & 0xffff == COOKIE_WITH_RUNS;
+    let len = match cookie {
+        _ if has_runs => (cookie >> 16) as usize + 1,
+        COOKIE => reader.u32("number of containers")? as usize,
+        _ => return Err(invalid("cookie", start, "12346 or 12347")),
+    };
+    if len > 1 << 16 {
+        return Err(invalid("number of containers", start + 4, "65,536 at most"));
+    }
+    let are_runs = if has_runs { reader.bytes("run flags", len.div_ceil(8))? } else { &[] };
+    let heads_at = reader.at();
+    let heads = reader.bytes("containers' heads", len * 4)?.as_chunks::<4>().0;
+    let offsets_at = reader.at();
+    let has_offsets = !has_runs || len >= MIN_OFFSETS;
+    let offsets = reader.bytes("offsets", if has_offsets { len * 4 } else { 0 })?;
+    let mut before = None;
+    for (i, &[a, b, c, d]) in heads.iter().enumerate() {
+        let key = u16::from_le_bytes([a, b]);
+        if before.is_some_and(|before| before >= key) {
+            return Err(invalid("key", heads_at + i * 4, "above the one before"));
+        }
+        before = Some(key);
+        let base = high | u64::from(key) << 16;
+        let count = u32::from(u16::from_le_bytes([c, d])) + 1;
+        let at = reader.at();
+        if let Some(&offset) = offsets.as_chunks::<4>().0.get(i)
+            && u32::from_le_bytes(offset) as usize != at - start
+        {
+            return Err(invalid("offset", offsets_at + i * 4, "where the container is"));
+        }
+        let is_run = are_runs.get(i / 8).is_some_and(|flags| flags >> (i % 8) & 1 == 1);
+        let (container, is_right) = if is_run {
+            let runs = reader.u16("number of runs")?;
+            let runs = reader.bytes("runs", 4 * usize::from(runs))?.as_chunks().0;
+            let (mut found, mut least) = (0, 0);
+            let in_order = runs.iter().map(ends).all(|(first, last)| {
+                let is_next = u32::from(first) >= least && first <= last;
+                found += u32::from(last.wrapping_sub(first)) + 1;
+                least = u32::from(last) + 1;
+                is_next
+            });
+            (Container::Runs(runs), in_order && found == count)
+        } else if count <= MAX_LIST {
+            let list = reader.bytes("values", 2 * count as usize)?.as_chunks().0;
+            let in_order =
+                list.is_sorted_by(|&a, &b| u16::from_le_bytes(a) < u16::from_le_bytes(b));
+            (Container::List(list), in_order)
+        } else {
+            let words = reader.bytes("bits", BITMAP_BYTES)?.as_chunks().0;
+            let found: u32 = words.iter().map(|&word| u64::from_le_bytes(word).count_ones()).sum();
+            (Container::Bitmap(words), found == count)
+        };
+        if !is_right {
+            return Err(invalid(
+                "container",
+                at,
+                "in ascending order and as many values as its head says",
+            ));
+        }
+        visit(base, container);
+    }
+    Ok(has_runs)
+}
+
+/// What is known of a stretch of 65,536 values before any of it is written.
+struct Stretch {
+    /// The values without their low 16 bits.
+    key: u64,
+    count: u32,
+    runs: u32,
+    is_run: bool,
+}
+
+impl Stretch {
+    fn of(key: u64, lows: &[u16], has_runs: bool) -> Self {
+        let breaks = lows.windows(2).filter(|pair| pair[1] - pair[0] != 1).count() as u32;
+        let (count, runs) = (lows.len() as u32, breaks + 1);
+        let otherwise = if count <= MAX_LIST { 2 * count } else { BITMAP_BYTES as u32 };
+        Self { key, count, runs, is_run: has_runs && 2 + 4 * runs < otherwise }
+    }
+
+    fn len_bytes(&self) -> u32 {
+        match self.count {
+            _ if self.is_run => 2 + 4 * self.runs,
+            ..=MAX_LIST => 2 * self.count,
+            _ => BITMAP_BYTES as u32,
+        }
+    }
+
+    fn write(&self, lows: &[u16], out: &mut Vec<u8>) {
+        if self.is_run {
+            out.extend((self.runs as u16).to_le_bytes());
+            for run in lows.chunk_by(|a, b| b - a == 1) {
+                out.extend(run[0].to_le_bytes());
+                out.extend(((run.len() - 1) as u16).to_le_bytes());
+            }
+        } else if self.count <= MAX_LIST {
+            out.extend(lows.iter().flat_map(|low| low.to_le_bytes()));
+        } else {
+            let start = out.len();
+            out.resize(start + BITMAP_BYTES, 0);
+            for &low in lows {
+                out[start + usize::from(low) / 8] |= 1 << (low % 8);
+            }
+        }
+    }
+}
+
+/// Calls for each stretch that has values, in order.
+fn each_stretch<E>(
+    set: &CompressedSet,
+    mut visit: impl FnMut(u64, &[u16]) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut lows = Vec::new();
+    let mut values = set.iter().peekable();
+    while let Some(&first) = values.peek() {
+        lows.clear();
+        while let Some(value) = values.next_if(|value| value >> 16 == first >> 16) {
+            lows.push(value as u16);
+        }
+        visit(first >> 16, &lows)?;
+    }
+    Ok(())
+}
+
+fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+    let made;
+    let roaring = match contents {
+        Contents::Roaring(roaring) => roaring,
+        Contents::Integers(bitmap) => {
+            made = Roaring::new(bitmap.values().to_compressed());
+            &made
+        }
+        _ => {
+            let why = "a Roaring bitmap holds integers alone: build one from the items";
+            return Err(EncodeError::NoPlace(why.into()));
+        }
+    };
+    let mut stretches = Vec::new();
+    each_stretch::<EncodeError>(&roaring.set, |key, lows| {
+        stretches.push(Stretch::of(key, lows, roaring.has_runs));
+        Ok(())
+    })?;
+    let maps: Vec<&[Stretch]> = stretches.chunk_by(|a, b| a.key >> 16 == b.key >> 16).collect();
+    let mut heads = maps.iter();
+    let is_wide = roaring.is_wide();
+    if is_wide {
+        out.write_all(&(maps.len() as u64).to_le_bytes())?;
+    } else if maps.is_empty() {
+        out.write_all(&head(&[]))?;
+    }
+    let (mut bytes, mut next, mut left) = (Vec::new(), stretches.iter(), 0);
+    each_stretch(&roaring.set, |key, lows| {
+        if left == 0 {
+            let map = heads.next().expect("the first pass saw the same values");
+            if is_wide {
+                out.write_all(&((key >> 16) as u32).to_le_bytes())?;
+            }
+            out.write_all(&head(map))?;
+            left = map.len();
+        }
+        left -= 1;
+        bytes.clear();
+        next.next().expect("the first pass saw the same values").write(lows, &mut bytes);
+        out.write_all(&bytes)
+    })?;
+    Ok(())
+}
+
+/// Returns all that stands before the containers of a bitmap of 32 bits.
+fn head(map: &[Stretch]) -> Vec<u8> {
+    let mut head = Vec::new();
+    let has_runs = map.iter().any(|it| it.is_run);
+    if has_runs {
+        head.extend((COOKIE_WITH_RUNS | (map.len() as u32 - 1) << 16).to_le_bytes());
+        let flags = map.chunks(8).map(|eight| {
+            eight.iter().enumerate().fold(0, |flags, (i, it)| flags | u8::from(it.is_run) << i)
+        });
+        head.extend(flags);
+    } else {
+        head.extend(COOKIE.to_le_bytes());
+        head.extend((map.len() as u32).to_le_bytes());
+    }
+    for it in map {
+        head.extend((it.key as u16).to_le_bytes());
+        head.extend(((it.count - 1) as u16).to_le_bytes());
+    }
+    if !has_runs || map.len() >= MIN_OFFSETS {
+        let mut at = (head.len() + 4 * map.len()) as u32;
+        for it in map {
+            head.extend(at.to_le_bytes());
+            at += it.len_bytes();
+        }
+    }
+    head
+}

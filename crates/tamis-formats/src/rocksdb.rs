@@ -1,0 +1,312 @@
+//! RocksDB's full filter block of both generations. Drawn in `docs/formats/rocksdb.md`.
+
+mod rules;
+
+use std::fmt;
+use std::io;
+
+use tamis::OutOfMemory;
+
+use crate::contents::{Contents, Facts};
+use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::flat::FlatFilter;
+use crate::format::{Format, Items, Sniff};
+use crate::funnel::Funnel;
+use crate::rule::{ProbeRule as _, Rule};
+use crate::told::Told;
+pub(crate) use rules::{FastLocal, Legacy};
+
+/// The row of [`FORMATS`](crate::FORMATS).
+pub(crate) const FORMAT: Format = Format {
+    name: "rocksdb",
+    extensions: &[],
+    summary: "RocksDB's full filter block, Bloom of both generations",
+    sniff: Some(sniff),
+    items: Items::Are(Funnel::Bytes),
+    decode: |bytes, _| decode(bytes),
+    encode: Some(encode),
+    // Planned by bits a key, not by a rate.
+    create: None,
+};
+
+/// The bytes of a line, of which an item reads one.
+const LINE_BYTES: u64 = 64;
+
+/// What follows the bits.
+const TRAILER_BYTES: usize = 5;
+
+// Where in the trailer.
+const PROBES_AT: usize = 0;
+const LINES_AT: usize = 1;
+const KIND_AT: usize = 1;
+const SHAPE_AT: usize = 2;
+const REST_AT: usize = 3;
+
+/// In place of the probes: a filter of a later generation, the fast local one among them.
+const NEW_BLOOM: i8 = -1;
+
+/// In place of the probes: Ribbon.
+const RIBBON: i8 = -2;
+
+/// Which generation of filters RocksDB makes, by the table's `format_version`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Generation {
+    /// Below 5.
+    Legacy,
+    /// 5 and above: fast local Bloom.
+    FastLocal,
+}
+
+/// A filter block whose trailer RocksDB has reserved for later: to every release that does not know it, every item may be in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reserved {
+    bytes: Vec<u8>,
+    why: &'static str,
+}
+
+impl Reserved {
+    pub(crate) fn facts(&self) -> Facts {
+        Facts {
+            rule: "reserved by RocksDB".into(),
+            bits: (self.bytes.len() - TRAILER_BYTES) as u64 * 8,
+            fill: 1.0,
+            items: f64::INFINITY,
+            rate: 1.0,
+            warnings: vec![format!("{}: as in RocksDB, every item may be in", self.why)],
+            ..Facts::default()
+        }
+    }
+}
+
+/// Why RocksDB does not make a filter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum CreateError {
+    /// No keys: RocksDB writes no filter then.
+    Empty,
+    /// More than 2³² − 1 lines.
+    TooLarge {
+        /// For how many keys.
+        keys: u64,
+    },
+    /// The memory is not there.
+    Memory(OutOfMemory),
+}
+
+impl fmt::Display for CreateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CreateError::Empty => f.write_str("RocksDB makes no filter of 0 keys"),
+            CreateError::TooLarge { keys } => {
+                write!(
+                    f,
+                    "{keys} keys need more than the 4,294,967,295 lines that RocksDB has at most"
+                )
+            }
+            CreateError::Memory(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for CreateError {}
+
+/// Makes an empty filter as RocksDB's `NewBloomFilterPolicy(bits_per_key)` does for a table of so many keys. `bits_per_key` is
+/// taken as 1 to 100, with three decimals; for the legacy generation it is rounded to a whole number.
+///
+/// # Errors
+///
+/// [`CreateError`] for no keys or too many.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::rocksdb::{Generation, create};
+///
+/// let table = create(100, 10.0, Generation::FastLocal)?;
+/// assert_eq!((table.rule().bits(), table.rule().probes()), (1024, 7));
+/// # Ok::<(), tamis_formats::rocksdb::CreateError>(())
+/// ```
+pub fn create(
+    keys: u64,
+    bits_per_key: f64,
+    generation: Generation,
+) -> Result<FlatFilter, CreateError> {
+    if keys == 0 {
+        return Err(CreateError::Empty);
+    }
+    let too_large = CreateError::TooLarge { keys };
+    let bits_per_key = if bits_per_key >= 1.0 { bits_per_key.min(100.0) } else { 1.0 };
+    let millibits = (bits_per_key * 1000.0 + 0.5) as u64;
+    let per_line = LINE_BYTES * 8;
+    let rule = match generation {
+        Generation::FastLocal => {
+            let bits = keys.checked_mul(millibits).ok_or(too_large)?.div_ceil(1000);
+            let lines = u32::try_from(bits.div_ceil(per_line)).map_err(|_| too_large)?;
+            let actual = u128::from(lines) * u128::from(per_line) * 1000 / u128::from(keys);
+            Rule::RocksFastLocal(FastLocal::new(lines, probes_for(actual as u64)))
+        }
+        Generation::Legacy => {
+            let whole = (millibits + 500) / 1000;
+            let bits = keys.checked_mul(whole).ok_or(too_large)?;
+            // Odd, so that the line depends on all bits of the hash.
+            let lines = u32::try_from(bits.div_ceil(per_line) | 1).map_err(|_| too_large)?;
+            let probes = ((whole as f64 * 0.69) as u32).clamp(1, 30);
+            Rule::RocksLegacy(Legacy::new(lines, LINE_BYTES as u32, probes))
+        }
+    };
+    FlatFilter::new(rule).map_err(CreateError::Memory)
+}
+
+/// Up to how many thousandths of a bit a key RocksDB takes 1, 2, … probes.
+const PROBES_UP_TO: [u64; 12] =
+    [2_080, 3_580, 5_100, 6_640, 8_300, 10_070, 11_720, 14_001, 16_050, 18_300, 22_001, 25_501];
+
+/// Returns how many probes RocksDB's fast local filter takes for so many thousandths of a bit a key.
+fn probes_for(millibits: u64) -> u32 {
+    match PROBES_UP_TO.iter().position(|&most| millibits <= most) {
+        Some(at) => at as u32 + 1,
+        // Three times the eight that it makes at once.
+        None if millibits > 50_000 => 24,
+        None => ((millibits - 1) / 2000 - 1) as u32,
+    }
+}
+
+/// Reads a filter block: bits and trailer, without the block's own trailer of compression and checksum. It is
+/// [`Contents::Flat`], or [`Contents::Reserved`] where RocksDB itself would take every item for one that may be in.
+///
+/// # Errors
+///
+/// [`DecodeError`] for a Ribbon filter, and for bits that do not go with the trailer.
+pub fn decode(bytes: &[u8]) -> Result<Contents, DecodeError> {
+    let Some((data, &trailer)) = bytes.split_last_chunk::<TRAILER_BYTES>() else {
+        let kind = DecodeErrorKind::Truncated {
+            expected: LINE_BYTES + TRAILER_BYTES as u64,
+            found: bytes.len() as u64,
+        };
+        return Err(DecodeError { field: "trailer", at: 0, kind });
+    };
+    let rule = match read_trailer(trailer, data.len() as u64)? {
+        Trailer::Rule(rule) => rule,
+        Trailer::Reserved(why) => {
+            return Ok(Contents::Reserved(Reserved { bytes: bytes.to_vec(), why }));
+        }
+    };
+    let filter = FlatFilter::from_bytes(rule, data).map_err(|memory| DecodeError {
+        field: "bits",
+        at: 0,
+        kind: DecodeErrorKind::Memory(memory),
+    })?;
+    Ok(Contents::Flat(filter))
+}
+
+enum Trailer {
+    Rule(Rule),
+    Reserved(&'static str),
+}
+
+fn read_trailer(trailer: [u8; TRAILER_BYTES], len: u64) -> Result<Trailer, DecodeError> {
+    let error = |field, at: usize, kind| DecodeError { field, at: len + at as u64, kind };
+    let [_, a, b, c, d] = trailer;
+    match trailer[PROBES_AT].cast_signed() {
+        probes @ 1.. => {
+            let lines = u32::from_le_bytes([a, b, c, d]);
+            let line_bytes = len.checked_div(lines.into()).unwrap_or_default();
+            let is_whole = line_bytes * u64::from(lines) == len;
+            if !is_whole || line_bytes < LINE_BYTES || !line_bytes.is_power_of_two() {
+                let kind = DecodeErrorKind::Unexpected {
+                    expected: "as many as the bits have lines, of 64 bytes or another power of two",
+                    found: lines.into(),
+                };
+                return Err(error("number of lines", LINES_AT, kind));
+            }
+            let line_bytes = u32::try_from(line_bytes).map_err(|_| {
+                let kind = DecodeErrorKind::Unexpected { expected: "more", found: lines.into() };
+                error("number of lines", LINES_AT, kind)
+            })?;
+            let rule = Legacy::new(lines, line_bytes, probes.cast_unsigned().into());
+            Ok(Trailer::Rule(Rule::RocksLegacy(rule)))
+        }
+        0 => Ok(Trailer::Reserved("a filter of no probes")),
+        NEW_BLOOM => {
+            let (shape, rest) = (trailer[SHAPE_AT], &trailer[REST_AT..]);
+            let (log2_line, probes) = (shape >> 5, shape & 31);
+            if trailer[KIND_AT] != 0 || rest != [0, 0] {
+                return Ok(Trailer::Reserved("a kind of Bloom filter from a later RocksDB"));
+            }
+            if log2_line != 0 || !(1..=30).contains(&probes) {
+                return Ok(Trailer::Reserved("lines or probes that RocksDB has reserved"));
+            }
+            let lines = u32::try_from(len / LINE_BYTES).unwrap_or_default();
+            if lines == 0 || u64::from(lines) * LINE_BYTES != len {
+                let kind = DecodeErrorKind::Invalid { reason: "whole lines of 64 bytes" };
+                return Err(DecodeError { field: "bits", at: 0, kind });
+            }
+            Ok(Trailer::Rule(Rule::RocksFastLocal(FastLocal::new(lines, probes.into()))))
+        }
+        RIBBON => {
+            let kind = DecodeErrorKind::Unexpected {
+                expected: "a Bloom filter's: 1 or more probes, or -1. -2 is a Ribbon filter, which is not read: let RocksDB \
+                           write the table again with NewBloomFilterPolicy",
+                found: RIBBON.into(),
+            };
+            Err(error("number of probes", PROBES_AT, kind))
+        }
+        _ => Ok(Trailer::Reserved("a kind of filter from a later RocksDB")),
+    }
+}
+
+fn sniff(bytes: &[u8]) -> Sniff {
+    let Some((data, &trailer)) = bytes.split_last_chunk::<TRAILER_BYTES>() else {
+        return Sniff::No;
+    };
+    match read_trailer(trailer, data.len() as u64) {
+        Ok(Trailer::Rule(rule)) if rule.probes() <= 30 => Sniff::Maybe,
+        _ => Sniff::No,
+    }
+}
+
+fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+    let filter = match contents {
+        Contents::Flat(filter) => filter,
+        Contents::Reserved(reserved) => return Ok(out.write_all(&reserved.bytes)?),
+        _ => {
+            let why = "RocksDB has no place for such a filter: build one from the items";
+            return Err(EncodeError::NoPlace(why.into()));
+        }
+    };
+    let trailer = match filter.rule() {
+        Rule::RocksLegacy(rule) => {
+            let [a, b, c, d] = rule.lines().to_le_bytes();
+            [rule.probes() as u8, a, b, c, d]
+        }
+        Rule::RocksFastLocal(rule) => [NEW_BLOOM.cast_unsigned(), 0, rule.probes() as u8, 0, 0],
+        other => {
+            let why = format!(
+                "RocksDB places items otherwise: within a line of 64 bytes, not by {other}; build one from the items"
+            );
+            return Err(EncodeError::NoPlace(why.into()));
+        }
+    };
+    filter.write_bytes(out)?;
+    Ok(out.write_all(&trailer)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probes_follow_the_bits_a_key() {
+        for (millibits, probes) in [
+            (1, 1),
+            (10_070, 6),
+            (10_071, 7),
+            (28_000, 12),
+            (28_001, 13),
+            (50_000, 23),
+            (50_001, 24),
+        ] {
+            assert_eq!(probes_for(millibits), probes, "{millibits}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The two rules of RocksDB: all probes of an item lie within one line.
+
+use std::fmt;
+
+use crate::hash::leveldb::{self, step};
+use crate::hash::murmur3::Tail;
+use crate::hash::xxh3_preview;
+use crate::rule::{ProbeRule, fill};
+
+/// RocksDB before `format_version` 5: the hash of LevelDB, the line by its remainder, and the probes by adding it up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Legacy {
+    // Invariant: at least 1.
+    lines: u32,
+    // Invariant: a power of two, at least 64.
+    line_bytes: u32,
+    probes: u32,
+}
+
+/// RocksDB since `format_version` 5, "fast local Bloom".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FastLocal {
+    // Invariant: at least 1.
+    lines: u32,
+    probes: u32,
+}
+
+impl Legacy {
+    pub(crate) fn new(lines: u32, line_bytes: u32, probes: u32) -> Self {
+        assert!(lines > 0 && line_bytes >= 64 && line_bytes.is_power_of_two());
+        Self { lines, line_bytes, probes }
+    }
+
+    pub(crate) fn lines(&self) -> u32 {
+        self.lines
+    }
+
+    fn line_bits(self) -> u64 {
+        u64::from(self.line_bytes) * 8
+    }
+}
+
+impl FastLocal {
+    pub(crate) fn new(lines: u32, probes: u32) -> Self {
+        assert!(lines > 0);
+        Self { lines, probes }
+    }
+}
+
+/// The bits of a line.
+const LINE_BITS: u64 = 512;
+
+impl ProbeRule for Legacy {
+    type Hash<'k> = u32;
+
+    fn bits(&self) -> u64 {
+        u64::from(self.lines) * self.line_bits()
+    }
+
+    fn probes(&self) -> u32 {
+        self.probes
+    }
+
+    #[inline]
+    fn hash(&self, key: &[u8]) -> u32 {
+        leveldb::hash(key, Tail::Signed)
+    }
+
+    #[inline]
+    fn each_probe(&self, mut h: Self::Hash<'_>) -> impl Iterator<Item = u64> {
+        let bits = self.line_bits();
+        let (line, step) = (u64::from(h % self.lines) * bits, step(h));
+        (0..self.probes).map(move |_| {
+            let bit = line + (u64::from(h) & (bits - 1));
+            h = h.wrapping_add(step);
+            bit
+        })
+    }
+
+    fn estimate_rate(&self, words: &[u64]) -> f64 {
+        lines_rate(words, self.line_bits(), self.probes)
+    }
+}
+
+impl ProbeRule for FastLocal {
+    type Hash<'k> = u64;
+
+    fn bits(&self) -> u64 {
+        u64::from(self.lines) * LINE_BITS
+    }
+
+    fn probes(&self) -> u32 {
+        self.probes
+    }
+
+    #[inline]
+    fn hash(&self, key: &[u8]) -> u64 {
+        xxh3_preview::hash(key)
+    }
+
+    #[inline]
+    fn each_probe(&self, hash: Self::Hash<'_>) -> impl Iterator<Item = u64> {
+        let line = ((u64::from(hash as u32) * u64::from(self.lines)) >> 32) * LINE_BITS;
+        let mut h = (hash >> 32) as u32;
+        (0..self.probes).map(move |_| {
+            let bit = line + u64::from(h >> 23);
+            h = h.wrapping_mul(0x9e37_79b9);
+            bit
+        })
+    }
+
+    fn estimate_rate(&self, words: &[u64]) -> f64 {
+        lines_rate(words, LINE_BITS, self.probes)
+    }
+}
+
+/// An absent item meets one line: the mean over all of them.
+fn lines_rate(words: &[u64], line_bits: u64, probes: u32) -> f64 {
+    let lines = words.chunks((line_bits / 64) as usize);
+    let count = lines.len() as f64;
+    lines.map(|line| fill(line, line_bits).powi(probes.cast_signed())).sum::<f64>() / count
+}
+
+impl fmt::Display for Legacy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RocksDB's filter before format_version 5, {} lines", self.lines)
+    }
+}
+
+impl fmt::Display for FastLocal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RocksDB's fast local Bloom, preview of XXH3, {} lines", self.lines)
+    }
+}

@@ -1,0 +1,283 @@
+//! Spark's `BloomFilter`, as its `writeTo` writes it: both versions. Drawn in `docs/formats/spark.md`.
+
+use std::fmt;
+use std::io;
+
+use tamis::OutOfMemory;
+
+use crate::contents::Contents;
+use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::flat::FlatFilter;
+use crate::format::{Format, Items, Sniff};
+use crate::guava::{Probes, plan_bits, plan_probes, write_words};
+use crate::hash::murmur3::spark_32;
+use crate::modulus::Modulus;
+use crate::reader::Reader;
+use crate::rule::{ProbeRule, Rule};
+use crate::told::{Fact, Told};
+
+/// The row of [`FORMATS`](crate::FORMATS).
+pub(crate) const FORMAT: Format = Format {
+    name: "spark",
+    extensions: &["spark"],
+    summary: "Spark's BloomFilter, by writeTo: versions 1 and 2",
+    sniff: Some(sniff),
+    items: Items::Asked,
+    decode: |bytes, _| decode(bytes).map(Contents::Flat),
+    encode: Some(encode),
+    create: Some(|told| {
+        let items = told.items.ok_or(EncodeError::Missing(Fact::Items))?;
+        let rate = told.rate.ok_or(EncodeError::Missing(Fact::Rate))?;
+        let created = create(items, rate, Version::default());
+        created.map(Contents::Flat).map_err(|error| EncodeError::NoPlace(error.to_string().into()))
+    }),
+};
+
+/// Which of its two rules a filter of Spark has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Version {
+    /// The only one up to Spark 3.5: sums of 32 bits, without a seed.
+    V1,
+    /// What Spark 4.3 makes: sums of 64 bits.
+    V2 {
+        /// Where the first hash starts.
+        seed: i32,
+    },
+}
+
+impl Default for Version {
+    /// Version 2 with seed 0, as Spark 4.3 makes it.
+    fn default() -> Self {
+        Version::V2 { seed: 0 }
+    }
+}
+
+/// Why Spark does not make a filter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum CreateError {
+    /// The rate is not between 0 and 1.
+    Rate {
+        /// What was asked for.
+        rate: f64,
+    },
+    /// No items, or no bits.
+    Empty,
+    /// More than 2³¹ − 1 words, or as many probes.
+    TooLarge {
+        /// How many bits it needs.
+        bits: u64,
+    },
+    /// The memory is not there.
+    Memory(OutOfMemory),
+}
+
+impl fmt::Display for CreateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CreateError::Rate { rate } => {
+                write!(
+                    f,
+                    "Spark takes rates between 0 and 1, not {rate}: plan other items or another rate"
+                )
+            }
+            CreateError::Empty => f.write_str(
+                "Spark makes no filter of 0 items or 0 bits: plan more items or a lower rate",
+            ),
+            CreateError::TooLarge { bits } => write!(
+                f,
+                "Spark has at most 137,438,953,408 bits, not {bits}: plan fewer items or a higher rate"
+            ),
+            CreateError::Memory(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for CreateError {}
+
+/// The rules of Spark: two hashes of 32 bits, the second seeded with the first, added up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spark {
+    bits: Modulus,
+    probes: u32,
+    version: Version,
+}
+
+impl ProbeRule for Spark {
+    type Hash<'k> = (i32, i32);
+
+    fn bits(&self) -> u64 {
+        self.bits.bits()
+    }
+
+    fn probes(&self) -> u32 {
+        self.probes
+    }
+
+    #[inline]
+    fn hash(&self, key: &[u8]) -> (i32, i32) {
+        let seed = match self.version {
+            Version::V1 => 0,
+            Version::V2 { seed } => seed.cast_unsigned(),
+        };
+        let h1 = spark_32(key, seed);
+        (h1.cast_signed(), spark_32(key, h1).cast_signed())
+    }
+
+    #[inline]
+    fn each_probe(&self, (h1, h2): Self::Hash<'_>) -> impl Iterator<Item = u64> {
+        let (bits, is_wide) = (self.bits, matches!(self.version, Version::V2 { .. }));
+        let mut c = if is_wide { i64::from(h1) * i64::from(i32::MAX) } else { h1.into() };
+        (0..self.probes).map(move |_| {
+            c = if is_wide {
+                c.wrapping_add(h2.into())
+            } else {
+                (c as i32).wrapping_add(h2).into()
+            };
+            bits.reduce((if c < 0 { !c } else { c }).cast_unsigned())
+        })
+    }
+}
+
+impl fmt::Display for Spark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.version {
+            Version::V1 => f.write_str("murmur3 x86 32 of Spark, version 1"),
+            Version::V2 { seed } => {
+                write!(f, "murmur3 x86 32 of Spark, version 2, seed {seed}")
+            }
+        }
+    }
+}
+
+/// Makes an empty filter as `BloomFilter.create(items, rate)` does.
+///
+/// # Errors
+///
+/// [`CreateError`] where Spark refuses.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::spark::{Version, create};
+///
+/// let mut users = create(1_000_000, 0.01, Version::default())?;
+/// assert_eq!((users.rule().bits(), users.rule().probes()), (9_585_088, 7));
+/// assert!(users.insert(b"user:1") && users.contains(b"user:1"));
+/// # Ok::<(), tamis_formats::spark::CreateError>(())
+/// ```
+pub fn create(items: u64, rate: f64, version: Version) -> Result<FlatFilter, CreateError> {
+    if !(rate > 0.0 && rate < 1.0) {
+        return Err(CreateError::Rate { rate });
+    }
+    create_with_bits(items, plan_bits(items, rate).0, version)
+}
+
+/// Makes an empty filter as `BloomFilter.create(items, bits)` does: bits are rounded up to words after probes were chosen.
+///
+/// # Errors
+///
+/// [`CreateError`] where Spark refuses.
+pub fn create_with_bits(
+    items: u64,
+    bits: u64,
+    version: Version,
+) -> Result<FlatFilter, CreateError> {
+    if items == 0 || bits == 0 {
+        return Err(CreateError::Empty);
+    }
+    // The rate has no part in it.
+    let probes = i32::try_from(plan_probes(items, bits, 0.5, Probes::Until33));
+    let (words, Ok(probes)) = (bits.div_ceil(64), probes) else {
+        return Err(CreateError::TooLarge { bits });
+    };
+    if words > i32::MAX as u64 {
+        return Err(CreateError::TooLarge { bits });
+    }
+    FlatFilter::new(rule(words, probes.cast_unsigned(), version)).map_err(CreateError::Memory)
+}
+
+/// The most probes that are read: no plan that anyone made has as many, and a file that says so would only take time.
+const MAX_PROBES: u32 = 65_535;
+
+fn rule(words: u64, probes: u32, version: Version) -> Rule {
+    let bits = Modulus::new(words * 64).expect("at least one word");
+    Rule::Spark(Spark { bits, probes, version })
+}
+
+/// Reads what `writeTo` wrote, and nothing behind it.
+///
+/// # Errors
+///
+/// [`DecodeError`] where `readFrom` fails, for a filter of no words, and if bytes are left.
+pub fn decode(bytes: &[u8]) -> Result<FlatFilter, DecodeError> {
+    let mut reader = Reader::new(bytes);
+    let version = reader.i32_be("version")?;
+    if version != 1 && version != 2 {
+        let kind = DecodeErrorKind::Unexpected { expected: "1 or 2", found: version.into() };
+        return Err(DecodeError { field: "version", at: 0, kind });
+    }
+    let at = reader.at() as u64;
+    let probes = reader.count_be("number of probes", 0, "0 to 65,535")?;
+    if probes > MAX_PROBES {
+        let kind = DecodeErrorKind::Unexpected { expected: "0 to 65,535", found: probes.into() };
+        return Err(DecodeError { field: "number of probes", at, kind });
+    }
+    let version = match version {
+        1 => Version::V1,
+        _ => Version::V2 { seed: reader.i32_be("seed")? },
+    };
+    // Spark reads a filter of no words, and divides by 0 when it is asked.
+    let words = reader.count_be("number of words", 1, "1 or more")?;
+    let at = reader.at() as u64;
+    // The length is tested before there is memory for the words.
+    let data = reader.bytes("words", words as usize * 8)?;
+    reader.end("words")?;
+    let rule = rule(words.into(), probes, version);
+    let words = data.as_chunks().0.iter().map(|&word| u64::from_be_bytes(word));
+    FlatFilter::from_words(rule, words).map_err(|memory| DecodeError {
+        field: "words",
+        at,
+        kind: DecodeErrorKind::Memory(memory),
+    })
+}
+
+fn sniff(bytes: &[u8]) -> Sniff {
+    let number = |at: usize| {
+        let bytes = bytes.get(at..)?.first_chunk()?;
+        u32::try_from(i32::from_be_bytes(*bytes)).ok()
+    };
+    let words = match number(0) {
+        Some(1) => number(8).map(|words| (12, words)),
+        Some(2) => number(12).map(|words| (16, words)),
+        _ => None,
+    };
+    let is_whole = words.is_some_and(|(at, words)| {
+        words > 0 && number(4).is_some() && at + u64::from(words) * 8 == bytes.len() as u64
+    });
+    if is_whole { Sniff::Maybe } else { Sniff::No }
+}
+
+fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+    let Contents::Flat(filter) = contents else {
+        let why = "Spark has no place for such a filter: build one from the items";
+        return Err(EncodeError::NoPlace(why.into()));
+    };
+    let Rule::Spark(rule) = filter.rule() else {
+        let why = format!(
+            "Spark places items otherwise: by its own murmur3, not by {}; build one from the items",
+            filter.rule()
+        );
+        return Err(EncodeError::NoPlace(why.into()));
+    };
+    let mut head = Vec::new();
+    let words = u32::try_from(filter.words().len()).expect("only made of so many words");
+    match rule.version {
+        Version::V1 => head.extend([1, rule.probes]),
+        Version::V2 { seed } => head.extend([2, rule.probes, seed.cast_unsigned()]),
+    }
+    head.push(words);
+    let head: Vec<u8> = head.into_iter().flat_map(u32::to_be_bytes).collect();
+    out.write_all(&head)?;
+    write_words(filter.words(), out, u64::to_be_bytes)
+}

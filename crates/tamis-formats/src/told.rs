@@ -1,0 +1,95 @@
+//! What the user says of a filter because its bytes do not.
+
+use std::fmt;
+
+use crate::bitcoin::Hash256;
+use crate::error::{DecodeError, DecodeErrorKind};
+use crate::funnel::{Charset, Funnel};
+
+/// A fact about a filter that some formats do not write down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Fact {
+    /// What its items are: [`Funnel`].
+    Funnel,
+    /// In which charset text was hashed: [`Charset`].
+    Charset,
+    /// For how many items it was planned.
+    Items,
+    /// For which rate it was planned.
+    Rate,
+    /// Which version of the format it is, or of the program that wrote it.
+    Version,
+    /// The hash of the block that it is of.
+    BlockHash,
+    /// Under which key it is stored.
+    Key,
+}
+
+impl Fact {
+    /// Returns what is asked for, to be read after "its".
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Fact::Funnel => "funnel",
+            Fact::Charset => "charset",
+            Fact::Items => "planned items",
+            Fact::Rate => "planned rate",
+            Fact::Version => "version",
+            Fact::BlockHash => "block's hash",
+            Fact::Key => "key",
+        }
+    }
+}
+
+impl fmt::Display for Fact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What is known of a filter besides its bytes. Nothing is ever guessed: what is needed and not told is
+/// [`DecodeErrorKind::Missing`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Told {
+    /// What its items are.
+    pub funnel: Option<Funnel>,
+    /// In which charset text was hashed.
+    pub charset: Option<Charset>,
+    /// For how many items it was planned.
+    pub items: Option<u64>,
+    /// For which rate it was planned.
+    pub rate: Option<f64>,
+    /// Which version of the format it is, or of the program that wrote it: what a format expects, its page says.
+    pub version: Option<Box<str>>,
+    /// The hash of the block that it is of.
+    pub block_hash: Option<Hash256>,
+    /// Under which key it is stored, where a file has many.
+    pub key: Option<Vec<u8>>,
+    /// Whether several filters are to be put together as one, at the rate that comes of it, where a format has a place
+    /// for just one.
+    pub union: bool,
+    /// Its hash is MD5, where that depends on the release: pybloom_live before 4.
+    pub md5: bool,
+}
+
+impl Told {
+    /// Returns for how many items a filter was planned.
+    pub(crate) fn items(&self) -> Result<u64, DecodeError> {
+        self.items.ok_or(missing(Fact::Items))
+    }
+
+    /// Returns for which rate a filter was planned.
+    pub(crate) fn rate(&self) -> Result<f64, DecodeError> {
+        self.rate.ok_or(missing(Fact::Rate))
+    }
+
+    /// Returns the hash of the block that a filter is of.
+    pub(crate) fn block_hash(&self) -> Result<Hash256, DecodeError> {
+        self.block_hash.ok_or(missing(Fact::BlockHash))
+    }
+}
+
+fn missing(fact: Fact) -> DecodeError {
+    DecodeError { field: fact.name(), at: 0, kind: DecodeErrorKind::Missing(fact) }
+}

@@ -1,0 +1,126 @@
+//! What holds of every row of `FORMATS`, on the golden files of each.
+
+mod golden_data;
+
+use golden_data::files::{Golden, golden};
+use tamis_formats::{Contents, DecodeErrorKind, EncodeError, FORMATS, Format, Funnel, Items, Told};
+
+fn format(name: &str) -> &'static Format {
+    Format::named(name).unwrap_or_else(|| panic!("no format {name}"))
+}
+
+#[test]
+fn every_format_has_a_golden_file_and_a_page() {
+    for format in FORMATS {
+        assert!(golden().iter().any(|golden| golden.format == format.name), "{}", format.name);
+        let page = golden_data::path(&format!("../../docs/formats/{}.md", format.name));
+        assert!(page.exists(), "{}", page.display());
+    }
+}
+
+/// How many golden files of a format the fuzzer starts from.
+const SEEDS: usize = 4;
+
+/// The smallest golden files of each format are what its fuzz target starts from, and by which `cargo xtask` knows that there is
+/// one. `TAMIS_BLESS=1` writes them.
+#[test]
+fn every_format_has_seeds_for_its_fuzz_target() {
+    for format in FORMATS {
+        let mut files: Vec<_> =
+            golden().into_iter().filter(|golden| golden.format == format.name).collect();
+        files.sort_by_key(|golden| golden.bytes.len());
+        for (i, golden) in files.iter().take(SEEDS).enumerate() {
+            let seeds = golden_data::path("../../fuzz/seeds/format").join(format.name);
+            let seed = seeds.join(i.to_string());
+            if std::env::var_os("TAMIS_BLESS").is_some() {
+                std::fs::create_dir_all(&seeds).unwrap();
+                std::fs::write(&seed, &golden.bytes).unwrap();
+            }
+            assert!(
+                std::fs::read(&seed).is_ok_and(|bytes| bytes == golden.bytes),
+                "{}",
+                seed.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn every_golden_file_is_recognised_read_and_written_again() {
+    for Golden { format: name, name: file, bytes, told } in golden() {
+        let format = format(name);
+        let possible = Format::of(&bytes);
+        assert!(
+            possible.iter().any(|it| it.name == name) || !format.shows() || told != Told::default(),
+            "{name} {file}: {possible:?}"
+        );
+        let contents =
+            (format.decode)(&bytes, &told).unwrap_or_else(|error| panic!("{name} {file}: {error}"));
+        let Some(encode) = format.encode else { continue };
+        let mut again = Vec::new();
+        encode(&contents, &told, &mut again).unwrap();
+        assert!(again == bytes, "{name} {file}");
+    }
+}
+
+#[test]
+fn a_format_without_a_place_says_so() {
+    let all: Vec<Contents> = golden()
+        .into_iter()
+        .map(|golden| (format(golden.format).decode)(&golden.bytes, &golden.told).unwrap())
+        .collect();
+    for format in FORMATS {
+        for contents in &all {
+            let mut bytes = Vec::new();
+            let Some(encode) = format.encode else { continue };
+            match encode(contents, &Told::default(), &mut bytes) {
+                Ok(()) => {}
+                Err(EncodeError::NoPlace(why)) => {
+                    assert!(why.contains("items") || why.contains("at most"), "{why}");
+                }
+                Err(EncodeError::Missing(_)) => {}
+                Err(error) => panic!("{}: {error}", format.name),
+            }
+        }
+    }
+}
+
+#[test]
+fn every_created_filter_keeps_its_items_and_comes_back() {
+    let told =
+        Told { items: Some(1000), rate: Some(0.01), version: Some("na".into()), ..Told::default() };
+    for format in FORMATS {
+        let Some(create) = format.create else { continue };
+        // Numbers are items of every funnel.
+        let funnel = match format.items {
+            Items::Are(funnel) => funnel,
+            Items::Asked => Funnel::Bytes,
+        };
+        let key = |i| funnel.key(format!("{i:04}").as_bytes(), &mut Vec::new()).unwrap().to_vec();
+        let keys: Vec<Vec<u8>> = (0..1000).map(key).collect();
+        let mut contents = create(&told).unwrap_or_else(|error| panic!("{}: {error}", format.name));
+        let mut answers = tamis::Answers::new();
+        contents.insert_each(&keys, &mut answers).unwrap();
+        contents.contains_each(&keys, &mut answers);
+        assert_eq!(answers.count_ones(), keys.len(), "{}", format.name);
+        let mut bytes = Vec::new();
+        format.encode.expect("what is created is written")(&contents, &told, &mut bytes).unwrap();
+        let back = (format.decode)(&bytes, &told).unwrap();
+        assert_eq!(back, contents, "{}", format.name);
+        // Without a size there is none, unless all have the same.
+        let unsized_ = create(&Told::default());
+        assert!(unsized_.is_err() || unsized_.ok() == create(&told).ok(), "{}", format.name);
+    }
+}
+
+#[test]
+fn what_nobody_told_is_asked_for_by_name() {
+    for Golden { format: name, name: file, bytes, told } in golden() {
+        let decoded = (format(name).decode)(&bytes, &Told::default());
+        if told == Told::default() {
+            assert!(decoded.is_ok(), "{name} {file}");
+        } else if let Err(error) = decoded {
+            assert!(matches!(error.kind, DecodeErrorKind::Missing(_)), "{name} {file}: {error}");
+        }
+    }
+}

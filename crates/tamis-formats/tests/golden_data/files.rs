@@ -1,0 +1,340 @@
+//! The golden files of every format.
+
+use tamis_formats::Told;
+
+use super::{base64, hex, json, list, number, text};
+
+/// A whole file, and what must be told of it.
+pub struct Golden {
+    pub format: &'static str,
+    pub name: String,
+    pub bytes: Vec<u8>,
+    pub told: Told,
+}
+
+/// Every golden file.
+pub fn golden() -> Vec<Golden> {
+    [
+        tamis(),
+        guava(),
+        bitmaps(),
+        my_bloom_filter(),
+        byte_buffer(),
+        c_hashcode(),
+        redis_bitmap(),
+        redis_bitmaps(),
+        redisbloom(),
+        redisson(),
+        bip37(),
+        bip158(),
+        parquet(),
+        spark(),
+        cassandra(),
+        hadoop(),
+        lsm(),
+        pybloom_live(),
+        pybloomfiltermmap(),
+        rbloom(),
+        roaring(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn tamis() -> Vec<Golden> {
+    let files = std::fs::read_dir(super::path("tamis")).unwrap().map(|entry| entry.unwrap());
+    files
+        .filter(|file| file.path().extension().is_some_and(|extension| extension == "tamis"))
+        .map(|file| Golden {
+            format: "tamis",
+            name: file.file_name().into_string().unwrap(),
+            bytes: std::fs::read(file.path()).unwrap(),
+            told: Told::default(),
+        })
+        .collect()
+}
+
+fn guava() -> Vec<Golden> {
+    let golden = json("guava/filters.json");
+    // Small ones: each byte of each is cut and flipped.
+    let small = |filter: &&serde_json::Value| filter["write_to_len"].as_u64() < Some(1000);
+    list(&golden["filters"])
+        .iter()
+        .filter(small)
+        .map(|filter| Golden {
+            format: "guava",
+            name: filter["id"].to_string(),
+            bytes: base64(&filter["write_to_base64"]),
+            told: Told::default(),
+        })
+        .collect()
+}
+
+fn bitmaps() -> Vec<Golden> {
+    let golden = json("seeds_java/bitmap.json");
+    let steps = list(&golden["bitmap_000"]["trace"]).iter().enumerate();
+    let file = |format, i, bytes| Golden {
+        format,
+        name: format!("step {i}"),
+        bytes,
+        told: Told::default(),
+    };
+    steps
+        .flat_map(|(i, step)| {
+            let bytes = hex(&step["bytes_after"]);
+            // Redis turns the bits of each byte around.
+            let redis = bytes.iter().map(|byte| byte.reverse_bits()).collect();
+            [file("java-bitmap", i, bytes), file("redis-bits", i, redis)]
+        })
+        .collect()
+}
+
+/// The bits of recorded positions, as `BitSet.toByteArray` has them.
+fn my_bloom_filter() -> Vec<Golden> {
+    let golden = json("seeds_java/my_bloom_filter.json");
+    let mut bytes = Vec::new();
+    for item in list(&golden["positions"]) {
+        for bit in list(&item["positions"]).iter().map(number) {
+            // Others are far apart, and each byte is cut and flipped.
+            if (0..4096).contains(&bit) {
+                let at = bit as usize / 8;
+                bytes.resize(bytes.len().max(at + 1), 0);
+                bytes[at] |= 1 << (bit % 8);
+            }
+        }
+    }
+    let file = |name: &str, bytes| Golden {
+        format: "my-bloom-filter",
+        name: name.into(),
+        bytes,
+        told: Told::default(),
+    };
+    vec![file("positions", bytes), file("empty", Vec::new())]
+}
+
+fn byte_buffer() -> Vec<Golden> {
+    let golden = json("seeds_java/byte_buffer.json");
+    list(&golden["filters"])
+        .iter()
+        .map(|filter| Golden {
+            format: "byte-buffer",
+            name: filter["size"].to_string(),
+            bytes: hex(&filter["bytes_hex"]),
+            told: Told::default(),
+        })
+        .collect()
+}
+
+/// The recorded positions in 512 bits: what AND leaves of them.
+fn c_hashcode() -> Vec<Golden> {
+    let golden = json("seeds_java/c_hashcode.json");
+    let mut bytes = vec![0; 64];
+    for case in list(&golden["positions"]) {
+        for bit in list(&case["cap_1048576"]).iter().map(|bit| number(bit) as usize % 512) {
+            bytes[bit / 8] |= 1 << (bit % 8);
+        }
+    }
+    vec![Golden { format: "c-hashcode", name: "512".into(), bytes, told: Told::default() }]
+}
+
+fn pybloom_live() -> Vec<Golden> {
+    let golden = json("python/pybloom_live.json");
+    let file = |format, case: &serde_json::Value| {
+        let (name, bytes) = (case["error_rate"].to_string(), base64(case.get("file_base64")?));
+        Some(Golden { format, name, bytes, told: Told::default() })
+    };
+    let single = list(&golden["filters"]).iter().chain(list(&golden["more"]["filters"]));
+    let scalable = list(&golden["more"]["scalable"]).iter().chain([&golden["scalable"]]);
+    single
+        .filter_map(|case| file("pybloom-live", case))
+        .chain(scalable.filter_map(|case| file("pybloom-live-scalable", case)))
+        .collect()
+}
+
+fn pybloomfiltermmap() -> Vec<Golden> {
+    let golden = json("python/pybloomfiltermmap.json");
+    list(&golden["filters"])
+        .iter()
+        .map(|case| Golden {
+            format: "pybloomfiltermmap",
+            name: case["error_rate"].to_string(),
+            bytes: base64(&case["file_base64"]),
+            told: Told::default(),
+        })
+        .collect()
+}
+
+fn rbloom() -> Vec<Golden> {
+    list(&json("python/rbloom.json"))
+        .iter()
+        .map(|case| Golden {
+            format: "rbloom",
+            name: case["fpr"].to_string(),
+            bytes: hex(&case["saved_hex"]),
+            told: Told::default(),
+        })
+        .collect()
+}
+
+fn roaring() -> Vec<Golden> {
+    let golden = json("roaring/bitmaps.json");
+    // As plain bitmaps those up to 2³² would take 512 MiB each.
+    let small = list(&golden["cases"])
+        .iter()
+        .filter(|case| case.get("base64").is_some() && case["name"] != "some");
+    small
+        .map(|case| Golden {
+            format: "roaring",
+            name: format!("{} {}", case["name"], case["width"]),
+            bytes: base64(&case["base64"]),
+            told: Told::default(),
+        })
+        .collect()
+}
+
+fn redisbloom() -> Vec<Golden> {
+    let golden = json("redisbloom/redisbloom.json");
+    let of_filter = |filter: &serde_json::Value| {
+        let key = Some(super::text(&filter["name"]).into());
+        Golden {
+            format: "redisbloom",
+            name: filter["name"].to_string(),
+            bytes: super::chunks_as_commands(filter),
+            told: Told { key, ..Told::default() },
+        }
+    };
+    list(&golden["filters"]).iter().map(of_filter).collect()
+}
+
+fn redis_bitmap() -> Vec<Golden> {
+    let golden = &json("seeds_java/redis_helper.json")["bloom_filter_helper_000_003"];
+    let article = &golden["article_test_main"];
+    vec![bitmap("redis-bitmap", "article", &article["redis_string_hex"], 1000, 0.1)]
+}
+
+fn redis_bitmaps() -> Vec<Golden> {
+    let golden = json("seeds_java/redis_bitmaps.json");
+    let small = list(&golden["redis_bitmaps_002"]).iter().flat_map(|case| {
+        let (n, fpp) = (super::number(&case["n"]) as u64, super::real(&case["fpp"]));
+        let keys = list(&case["keys"]).iter().filter(|key| key.get("hex").is_some());
+        keys.map(move |key| bitmap("redis-bitmaps", super::text(&key["key"]), &key["hex"], n, fpp))
+    });
+    small.collect()
+}
+
+fn redisson() -> Vec<Golden> {
+    let golden = json("redisson/filters.json");
+    let small = list(&golden["filters"]).iter().filter(|it| it.get("redis_string_hex").is_some());
+    small
+        .map(|it| {
+            let n = super::number(&it["expected_insertions"]) as u64;
+            let fpp = super::real(&it["false_probability"]);
+            bitmap("redisson", &n.to_string(), &it["redis_string_hex"], n, fpp)
+        })
+        .collect()
+}
+
+/// A string of Redis, and what its filter was planned for.
+fn bitmap(format: &'static str, name: &str, hex: &serde_json::Value, n: u64, fpp: f64) -> Golden {
+    let told = Told { items: Some(n), rate: Some(fpp), ..Told::default() };
+    Golden { format, name: name.into(), bytes: super::hex(hex), told }
+}
+
+fn bip37() -> Vec<Golden> {
+    let golden = json("bitcoin/bip37.json");
+    let no_bytes = list(&golden["edge_cases"]).iter().take(1);
+    let rows = list(&golden["filters"]).iter().chain(no_bytes);
+    rows.filter(|row| row["filterload_hex"].is_string())
+        .map(|row| Golden {
+            format: "bip37",
+            name: text(&row["filterload_hex"]).into(),
+            bytes: hex(&row["filterload_hex"]),
+            told: Told::default(),
+        })
+        .collect()
+}
+
+fn bip158() -> Vec<Golden> {
+    let golden = json("bitcoin/bip158.json");
+    list(&golden["blocks"])
+        .iter()
+        .map(|block| Golden {
+            format: "bip158",
+            name: block["height"].to_string(),
+            bytes: hex(&block["basic_filter_hex"]),
+            told: Told {
+                block_hash: Some(text(&block["block_hash"]).parse().unwrap()),
+                ..Told::default()
+            },
+        })
+        .collect()
+}
+
+fn parquet() -> Vec<Golden> {
+    let golden = json("parquet/writers.json");
+    list(&golden["rust_parquet_60_fold"]["cases"])
+        .iter()
+        .map(|case| Golden {
+            format: "parquet",
+            name: case["items"].to_string(),
+            bytes: hex(&case["written_with_header_hex"]),
+            told: Told::default(),
+        })
+        .collect()
+}
+
+fn spark() -> Vec<Golden> {
+    list(&json("spark/spark.json")["spark_bloom_filter"])
+        .iter()
+        .map(|case| Golden {
+            format: "spark",
+            name: format!("{} {}", case["version"], case["bit_size"]),
+            bytes: base64(&case["write_to_base64"]),
+            told: Told::default(),
+        })
+        .collect()
+}
+
+fn cassandra() -> Vec<Golden> {
+    let golden = json("cassandra/cassandra.json");
+    let files = list(&golden["filters"]).iter().flat_map(|filter| {
+        [("filter_db_4_0_hex", "na"), ("filter_db_3_x_hex", "me"), ("filter_db_2_1_hex", "la")]
+            .map(|(file, version)| (filter.get(file), version))
+    });
+    files
+        .filter_map(|(file, version)| Some((file?, version)))
+        .map(|(file, version)| Golden {
+            format: "cassandra",
+            name: version.into(),
+            bytes: hex(file),
+            told: Told { version: Some(version.into()), ..Told::default() },
+        })
+        .collect()
+}
+
+fn hadoop() -> Vec<Golden> {
+    let golden = json("hadoop/hadoop.json");
+    let of = |format, case: &serde_json::Value| Golden {
+        format,
+        name: format!("{} {}", case["hash_type"], case["vector_size"]),
+        bytes: hex(&case["writable_hex"]),
+        told: Told::default(),
+    };
+    let flat = list(&golden["hadoop_bloom_filter"]).iter().map(|case| of("hadoop", case));
+    flat.chain([of("hadoop-counting", &golden["hadoop_counting_bloom_filter"])]).collect()
+}
+
+fn lsm() -> Vec<Golden> {
+    let golden = json("lsm/lsm_blocks.json");
+    let of = |format: &'static str| {
+        let cases = list(&golden[format]).iter();
+        cases.map(move |case| Golden {
+            format,
+            name: format!("{} keys", case["keys"]),
+            bytes: hex(&case["filter_block_hex"]),
+            told: Told::default(),
+        })
+    };
+    of("rocksdb").chain(of("leveldb")).collect()
+}

@@ -1,0 +1,43 @@
+//! Each golden file cut at every byte and flipped at every byte is an answer or an error, in little memory. One test alone, since
+//! it measures what its process takes.
+
+mod golden_data;
+
+use golden_data::files::{Golden, golden};
+use tamis_formats::Format;
+
+#[test]
+fn each_truncation_and_each_flipped_byte_is_an_answer_or_an_error() {
+    for Golden { format: name, name: file, mut bytes, told } in golden() {
+        let format = Format::named(name).expect("a row");
+        // Once whole, so that what the allocator keeps for later is there.
+        let _ = (format.decode)(&bytes, &told).map(|it| it.facts());
+        let before = peak_bytes();
+        for len in 0..bytes.len() {
+            let bytes = &bytes[..len];
+            let _ = (Format::of(bytes), (format.decode)(bytes, &told).map(|it| it.facts()));
+        }
+        for at in 0..bytes.len() {
+            // All bits of the head; one of each byte behind it, where all bytes mean the same.
+            let flips: &[u8] = if at < 128 { &[1, 2, 4, 8, 16, 32, 64, 128, 255] } else { &[128] };
+            for flip in flips {
+                bytes[at] ^= flip;
+                let _ = (Format::of(&bytes), (format.decode)(&bytes, &told).map(|it| it.facts()));
+                bytes[at] ^= flip;
+            }
+        }
+        let grown = peak_bytes() - before;
+        let allowed = 4 * bytes.len() as u64 + SLACK_BYTES;
+        assert!(grown <= allowed, "{name} {file}: {grown} bytes for {}", bytes.len());
+    }
+}
+
+/// What the allocator takes from the system ahead of need.
+const SLACK_BYTES: u64 = 4 << 20;
+
+/// The most address space that this process ever had: a size in a file that is believed shows in it, touched or not.
+fn peak_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmPeak:"));
+    line.map_or(0, |line| line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10)
+}
