@@ -89,7 +89,9 @@ fn guava(bench: &mut Bench, case: &str, items: u64) {
             ),
             entry(
                 "tamis, one by one",
-                Box::new(move || time(|| one.iter().filter(|key| single.contains(&key[..])).count() as u64)),
+                Box::new(move || {
+                    time(|| one.iter().filter(|key| single.contains(&key[..])).count() as u64)
+                }),
             ),
         ],
     );
@@ -118,7 +120,9 @@ fn original(
 ) {
     command.arg(file).args([first.to_string(), count.to_string(), bench.rounds.to_string()]);
     let output = match command.output() {
-        Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).into_owned(),
+        Ok(output) if output.status.success() => {
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        }
         Ok(output) => {
             let why = String::from_utf8_lossy(&output.stderr);
             return println!("  {name}: left out: {}", why.lines().next().unwrap_or("it failed"));
@@ -189,7 +193,8 @@ fn filled(format: &'static Format, items: u64) -> Contents {
 
 /// Writes a filter where an original can read it.
 fn written(format: &'static Format, contents: &Contents, case: &str) -> Result<PathBuf, String> {
-    let path = std::env::temp_dir().join(format!("tamis-{}.{}", case.replace(' ', "-"), format.name));
+    let path =
+        std::env::temp_dir().join(format!("tamis-{}.{}", case.replace(' ', "-"), format.name));
     let mut bytes = Vec::new();
     let encode = format.encode.expect("is written");
     encode(contents, &Told::default(), &mut bytes).map_err(|error| error.to_string())?;
