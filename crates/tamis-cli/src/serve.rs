@@ -175,6 +175,8 @@ pub fn run(args: &Args) -> Outcome {
         ServerError::Durability(error) => Failure::new(format!("--dir: {error}")),
         error => Failure::new(error),
     })?;
+    // Before it says that it is there: whoever waits for that may end it at once.
+    heed_signals(&server)?;
     for address in server.addresses() {
         tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "tamis is ready for Redis clients");
     }
@@ -188,7 +190,6 @@ pub fn run(args: &Args) -> Outcome {
         tracing::warn!("filters are in memory only: they are gone when the server ends");
     }
     tell_systemd();
-    heed_signals(&server)?;
     server.wait().map_err(Failure::new)?;
     tracing::info!("the server has ended");
     Ok(Exit::Yes)
