@@ -85,7 +85,7 @@ impl Args {
                 "{name}: --once is for filters of Tamis that count, not for {format}"
             )));
         }
-        file.check_whole_file()?;
+        file.check_output(&self.filter)?;
         let (rule, delimiter) = (self.items_from.key.rule(), self.items_from.records.delimiter());
         let (funnel, mut answers) = (file.funnel()?, Answers::new());
         each_keys(paths, &rule, delimiter, funnel, |keys| {

@@ -108,6 +108,11 @@ pub fn run(args: &Args) -> Outcome {
     for opened in &opened {
         let source = match opened {
             Opened::Tamis(source) => source,
+            Opened::Unfiltered(name) => {
+                return Err(Failure::new(format!(
+                    "{name}: has no filter, so that any item may be in it: ask the table itself"
+                )));
+            }
             Opened::Foreign(file) => {
                 asked.push(Asked::foreign(file, args.copies)?);
                 continue;

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use tamis::{Answers, DigestSet, Hasher};
-use tamis_formats::{Contents, FORMATS, Format, Funnel, Told};
+use tamis_formats::{Charset, Contents, FORMATS, Format, Funnel, Items, Told};
 
 use crate::count::Count;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Failure, Outcome};
 use crate::filter_file::{self, Trust};
-use crate::foreign::{Foreign, Opened, each_keys};
+use crate::foreign::{Foreign, Opened, each_keys, judge_changed};
 use crate::input;
 use crate::key::{KeyArgs, RecordArgs, rate};
 use crate::told::{TellArgs, format_parser, funnel, missing, parse_funnel};
@@ -24,7 +24,7 @@ Examples:
   tamis convert users.guava users.bitmap --to redis-bitmaps
   tamis convert users.guava users.tamis --funnel text --charset UTF-8 --items users.txt
 
-Exit status: 0 converted, 2 could not.")]
+Exit status: 0 converted, 2 could not, 3 converted though over its rate.")]
 pub struct Args {
     /// The filter to convert
     #[arg(value_name = "IN")]
@@ -54,7 +54,7 @@ pub struct Args {
     #[arg(long)]
     union: bool,
 
-    /// With --items: convert even if IN does not have all of them
+    /// With --items: convert even if IN does not have all of them, or OUT is over its rate with them
     #[arg(long, requires = "items")]
     force: bool,
 
@@ -74,25 +74,47 @@ const RATE: f64 = 0.01;
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     let to = args.to_format()?;
-    let mut from = open(&args.input, &args.tell)?;
+    let mut tell = args.tell.clone();
+    tell.is_charset_of_output = args.to_funnel.is_some();
+    let mut from = open(&args.input, &tell)?;
     from.told.union = args.union;
-    if args.items.is_empty() {
-        from.save(&args.output, to, &from.told).map_err(|failure| match failure {
-            Failure::Message(message) if message.ends_with("the items") => {
-                Failure::new(format!("{message}, with --items FILE"))
-            }
-            failure => failure,
-        })?;
-        from.warn(&from.contents.facts());
-        return Ok(Exit::Yes);
+    from.check_output(&args.output)?;
+    if !args.items.is_empty() {
+        return args.rebuild(&from, to);
     }
-    args.rebuild(&from, to)
+    check_same_items(&from, to)?;
+    from.save(&args.output, to, &from.told).map_err(|failure| match failure {
+        Failure::Message(message) if message.ends_with("the items") && to.create.is_some() => {
+            Failure::new(format!("{message}, with --items FILE"))
+        }
+        failure => failure,
+    })?;
+    Ok(from.judge(&from.contents.facts()))
+}
+
+/// Refuses to move bits into a format whose items are something else: every answer would be no.
+fn check_same_items(from: &Foreign, to: &Format) -> Result<(), Failure> {
+    let (Items::Asked, Items::Are(of_out)) = (from.format.items, to.items) else { return Ok(()) };
+    // Text is read as UTF-8.
+    let plain = |funnel| match funnel {
+        Funnel::Text(Charset::Utf8) => Funnel::Bytes,
+        other => other,
+    };
+    if plain(from.funnel()?) == plain(of_out) {
+        return Ok(());
+    }
+    let (name, format) = (&from.name, to.name);
+    Err(Failure::new(format!(
+        "{name}: its items are something else than those of {format}, which is never told what they are: build it anew, \
+         with --items FILE"
+    )))
 }
 
 /// Reads the filter to convert; a copy, also if it is one of ours.
 fn open(path: &Path, tell: &TellArgs) -> Result<Foreign, Failure> {
     match Opened::one(path, tell, Trust::Assume)? {
         Opened::Foreign(file) => Ok(*file),
+        Opened::Unfiltered(name) => Err(Failure::new(format!("{name}: has no filter"))),
         Opened::Tamis(source) => {
             let file = filter_file::read(path)?;
             Ok(Foreign {
@@ -102,6 +124,7 @@ fn open(path: &Path, tell: &TellArgs) -> Result<Foreign, Failure> {
                 contents: Contents::Tamis(file),
                 told: tell.told()?,
                 is_whole_file: true,
+                path: path.to_path_buf(),
             })
         }
     }
@@ -182,12 +205,19 @@ impl Args {
                 .insert_each(keys, &mut answers)
                 .map_err(|error| Failure::new(format!("{name}: {error}; nothing was written")))
         })?;
-        let rebuilt =
-            Foreign { name, format: to, contents, told, len_bytes: 0, is_whole_file: true };
+        let rebuilt = Foreign {
+            path: self.output.clone(),
+            name,
+            format: to,
+            contents,
+            told,
+            len_bytes: 0,
+            is_whole_file: true,
+        };
         self.verify(&rebuilt, &items, to_funnel)?;
+        let exit = judge_changed(&rebuilt, self.force)?;
         rebuilt.save(&self.output, to, &rebuilt.told)?;
-        rebuilt.warn(&rebuilt.contents.facts());
-        Ok(Exit::Yes)
+        Ok(exit)
     }
 
     fn funnel_of(&self, to: &'static Format, told: &Told) -> Result<Funnel, Failure> {
@@ -195,11 +225,16 @@ impl Args {
             Some(name) => Told { funnel: Some(parse_funnel(name, told.charset)?), ..told.clone() },
             // What was told is what the items of IN are; formats whose items are always the same keep theirs.
             None => match to.items {
-                tamis_formats::Items::Are(funnel) => Told { funnel: Some(funnel), ..told.clone() },
-                tamis_formats::Items::Asked => told.clone(),
+                Items::Are(funnel) => Told { funnel: Some(funnel), ..told.clone() },
+                Items::Asked => told.clone(),
             },
         };
-        funnel(to, &told_of_out, &input::name(&self.output))
+        let out = input::name(&self.output);
+        funnel(to, &told_of_out, &out).map_err(|_| {
+            Failure::new(format!(
+                "{out}: what is an item there? say --to-funnel, such as text with --charset UTF-8"
+            ))
+        })
     }
 
     /// Counts the distinct items.

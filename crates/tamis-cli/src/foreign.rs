@@ -14,7 +14,7 @@ use crate::filter_file::{Sink, Source, Trust};
 use crate::input::{self, Input};
 use crate::key::KeyRule;
 use crate::map::map;
-use crate::output::Output;
+use crate::output::{Output, is_same_file};
 use crate::parquet_table;
 use crate::progress::Progress;
 use crate::records::{Blocks, records};
@@ -22,6 +22,8 @@ use crate::told::{TellArgs, funnel, missing};
 
 /// A filter of another system, read from a file.
 pub struct Foreign {
+    /// The file.
+    pub path: PathBuf,
     /// The path as typed.
     pub name: String,
     /// What its bytes are.
@@ -45,6 +47,8 @@ pub enum Opened {
     Tamis(Source),
     /// A copy.
     Foreign(Box<Foreign>),
+    /// A row group of a Parquet table without a filter of its column, by name: any item may be in it.
+    Unfiltered(String),
 }
 
 impl Opened {
@@ -55,10 +59,11 @@ impl Opened {
     /// A missing or unreadable file, or anything that is not a whole filter that is known for sure; a file of several.
     pub fn one(path: &Path, tell: &TellArgs, trust: Trust) -> Result<Self, Failure> {
         let mut all = Self::all(path, tell, trust)?;
+        parquet_table::check_one_column(&all)?;
         match (all.pop(), all.len()) {
             (Some(one), 0) => Ok(one),
             (_, others) => Err(Failure::new(format!(
-                "{}: has {} filters, one for each row group of the table: give one",
+                "{}: has {} row groups with a filter each: only 'info' and 'check' take several",
                 input::name(path),
                 others + 1
             ))),
@@ -79,8 +84,7 @@ impl Opened {
         let (name, told) = (input::name(path), tell.told()?);
         let bytes = Bytes::read(path)?;
         if parquet_table::is_table(&bytes) {
-            let filters = parquet_table::filters(path, &bytes, tell.column.as_deref(), &told)?;
-            return Ok(filters.into_iter().map(|file| Opened::Foreign(Box::new(file))).collect());
+            return parquet_table::filters(path, &bytes, tell.column.as_deref(), &told);
         }
         let format = match &tell.format {
             Some(format) => Format::named(format).expect("clap checked the name"),
@@ -94,6 +98,7 @@ impl Opened {
             _ => Failure::new(format!("{name}: as {}: {error}", format.name)),
         })?;
         let mut file = Foreign {
+            path: path.to_path_buf(),
             name,
             format,
             contents,
@@ -101,8 +106,10 @@ impl Opened {
             len_bytes: bytes.len() as u64,
             is_whole_file: true,
         };
-        // A snapshot may have other keys, and what else it says of this one.
-        file.is_whole_file = !bytes.starts_with(b"REDIS") || file.is_written_as(&bytes);
+        // Snapshots and commands may be of several keys, and a key that is told is not always in the bytes.
+        let may_be_part =
+            bytes.starts_with(b"REDIS") || bytes.starts_with(b"*") || file.told.key.is_some();
+        file.is_whole_file = !may_be_part || file.is_written_as(&bytes);
         Ok(vec![Opened::Foreign(Box::new(file))])
     }
 }
@@ -173,13 +180,13 @@ impl Foreign {
         encode.is_some_and(|encoded| encoded.is_ok()) && written == bytes
     }
 
-    /// Refuses to put the filter in place of a file that holds more than it.
+    /// Refuses to write to the file that it was read from, if that holds more than it.
     ///
     /// # Errors
     ///
     /// If so.
-    pub fn check_whole_file(&self) -> Result<(), Failure> {
-        if self.is_whole_file {
+    pub fn check_output(&self, output: &Path) -> Result<(), Failure> {
+        if self.is_whole_file || !is_same_file(&self.path, output) {
             return Ok(());
         }
         let format = self.format.name;

@@ -70,6 +70,10 @@ pub fn run(args: &Args) -> Outcome {
         text.push_str(if i > 0 && !args.json { "\n" } else { "" });
         let source = match opened {
             Opened::Tamis(source) => source,
+            Opened::Unfiltered(name) => {
+                eprintln!("tamis: {name}: has no filter: any item may be in it");
+                continue;
+            }
             Opened::Foreign(_) if args.svg.is_some() => {
                 return Err(Failure::new("--svg draws filters of Tamis only"));
             }

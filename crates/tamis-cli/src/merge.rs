@@ -91,6 +91,7 @@ impl Args {
                 "{name}: {format} has no place for --meta and --stamp"
             )));
         }
+        merged.check_output(&self.output)?;
         for path in others {
             let Opened::Foreign(other) = Opened::one(path, &self.tell, Trust::Verify)? else {
                 let (one, name) = (&merged.name, input::name(path));
@@ -99,6 +100,7 @@ impl Args {
                     merged.format.name
                 )));
             };
+            other.check_output(&self.output)?;
             merged.contents.merge(&other.contents).map_err(|error| {
                 Failure::new(format!(
                     "{}: does not merge with {}: {error}",

@@ -29,7 +29,7 @@ pub fn filters(
     bytes: &[u8],
     column: Option<&str>,
     told: &Told,
-) -> Result<Vec<Foreign>, Failure> {
+) -> Result<Vec<Opened>, Failure> {
     let name = input::name(path);
     let failure = |error: &dyn std::fmt::Display| {
         Failure::new(format!("{name}: as a Parquet table: {error}"))
@@ -37,7 +37,7 @@ pub fn filters(
     let file = File::open(path).map_err(|error| Failure::io(&name, &error))?;
     let metadata =
         ParquetMetaDataReader::new().parse_and_finish(&file).map_err(|error| failure(&error))?;
-    let mut filters = Vec::new();
+    let (mut filters, mut filter_bytes) = (Vec::new(), 0);
     let (mut columns, mut with_filters) = (Vec::new(), Vec::new());
     for (group, row_group) in metadata.row_groups().iter().enumerate() {
         for chunk in row_group.columns() {
@@ -45,17 +45,34 @@ pub fn filters(
             if group == 0 {
                 columns.push(of_chunk.clone());
             }
-            let Some(at) = chunk.bloom_filter_offset() else { continue };
-            if !with_filters.contains(&of_chunk) {
-                with_filters.push(of_chunk.clone());
+            let of_group = format!("{name}[{group}].{of_chunk}");
+            let is_asked = column.is_none_or(|column| column == of_chunk);
+            match chunk.bloom_filter_offset() {
+                None if is_asked && row_group.num_rows() > 0 => {
+                    filters.push((of_chunk, Opened::Unfiltered(of_group)));
+                }
+                None => {}
+                Some(at) => {
+                    if !with_filters.contains(&of_chunk) {
+                        with_filters.push(of_chunk.clone());
+                    }
+                    if !is_asked {
+                        continue;
+                    }
+                    let file = read(path, of_group, bytes, at, chunk, told)?;
+                    // Each has its own bytes: a damaged footer may name one again and again.
+                    filter_bytes += file.len_bytes;
+                    if filter_bytes > bytes.len() as u64 {
+                        return Err(failure(&"damaged: its filters are larger than the file"));
+                    }
+                    filters.push((of_chunk, Opened::Foreign(Box::new(file))));
+                }
             }
-            if column.is_some_and(|column| column != of_chunk) {
-                continue;
-            }
-            let name = format!("{name}[{group}].{of_chunk}");
-            filters.push(read(name, bytes, at, chunk, told)?);
         }
     }
+    // A column without any filter has none in no group.
+    filters.retain(|(column, _)| with_filters.contains(column));
+    let filters: Vec<_> = filters.into_iter().map(|(_, filter)| filter).collect();
     match column {
         _ if !filters.is_empty() => Ok(filters),
         Some(column) if !columns.iter().any(|it| it == column) => {
@@ -70,6 +87,7 @@ pub fn filters(
 }
 
 fn read(
+    path: &Path,
     name: String,
     bytes: &[u8],
     at: i64,
@@ -95,6 +113,7 @@ fn read(
         Type::BOOLEAN => None,
     });
     Ok(Foreign {
+        path: path.to_path_buf(),
         name,
         format: Format::named("parquet").expect("a row"),
         contents: Contents::Parquet(filter),
@@ -112,7 +131,7 @@ fn read(
 pub fn check_one_column(filters: &[Opened]) -> Result<(), Failure> {
     let names = filters.iter().filter_map(|filter| match filter {
         Opened::Foreign(file) => file.name.rsplit_once("].").zip(Some(&file.name)),
-        Opened::Tamis(_) => None,
+        Opened::Tamis(_) | Opened::Unfiltered(_) => None,
     });
     let mut columns: Vec<_> = names.clone().map(|((_, column), _)| column).collect();
     columns.sort_unstable();

@@ -54,6 +54,10 @@ pub struct TellArgs {
     /// Its hash is MD5 (pybloom_live before 4)
     #[arg(long)]
     pub md5: bool,
+
+    /// The charset is that of the filter to be written.
+    #[arg(skip)]
+    pub is_charset_of_output: bool,
 }
 
 /// Reads the name of a format. For clap.
@@ -84,6 +88,12 @@ impl TellArgs {
             None => None,
             Some(name) => Some(parse_funnel(name, self.charset)?),
         };
+        let is_text = matches!(funnel, Some(Funnel::Text(_) | Funnel::Twice(_)));
+        if self.charset.is_some() && !is_text && !self.is_charset_of_output {
+            return Err(Failure::new(
+                "--charset is for text: say --funnel text too, or twice; formats whose items are always text have their own",
+            ));
+        }
         Ok(Told {
             funnel,
             charset: self.charset,

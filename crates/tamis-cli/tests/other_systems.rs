@@ -132,7 +132,11 @@ fn filters_of_one_layout_merge_and_others_are_refused() {
 fn bits_move_where_both_systems_place_items_alike() {
     let folder = folder();
     let plan = "--items-planned 1000 --rate-planned 0.01";
-    folder.ok(&format!("convert {plan} users.guava users.bitmap --to redis-bitmaps"));
+    // Numbers there would be text here.
+    let to = "users.guava users.bitmap --to redis-bitmaps";
+    folder.refused(&format!("convert {plan} {to}"), "say --funnel");
+    folder.refused(&format!("convert {plan} --funnel long {to}"), "with --items FILE");
+    folder.ok(&format!("convert {plan} {TEXT} {to}"));
     // The order of bits in each byte is turned, and the words are no longer big-endian.
     let (guava, bitmap) = (folder.read("users.guava"), folder.read("users.bitmap"));
     assert_eq!(bitmap.len(), 1200);
@@ -147,7 +151,8 @@ fn bits_move_where_both_systems_place_items_alike() {
 #[test]
 fn where_bits_cannot_move_the_items_are_asked_for() {
     let folder = folder();
-    folder.refused("convert users.guava users.tamis", "--items FILE");
+    folder.refused(&format!("convert {TEXT} users.guava users.tamis"), "--items FILE");
+    folder.refused("check --charset GBK users.guava items.txt", "--charset is for text");
     folder.refused("convert users.guava users", "in which format? say --to");
     folder.ok(&format!("convert {TEXT} users.guava users.tamis --items items.txt"));
     assert_eq!(folder.ok("check -c users.tamis items.txt"), "1000\n");
@@ -235,7 +240,8 @@ fn a_table_is_asked_by_row_group_and_column() {
     );
     folder.refused("check table.parquet --column none", "has no column none");
     folder.refused("check table.parquet", "say which with --column (");
-    folder.refused("merge table.parquet -o out", "give one");
+    folder.refused("merge table.parquet -o out", "say which with --column");
+    folder.refused("merge table.parquet --column i32 -o table.parquet", "the file holds more");
     folder.write("items.txt", "1\n");
     folder.refused(
         "add table.parquet --column i32 items.txt",
