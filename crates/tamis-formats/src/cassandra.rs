@@ -271,6 +271,9 @@ pub fn create(items: u64, rate: f64, release: Release) -> Result<FlatFilter, Cre
     FlatFilter::new(rule(words, probes, release)).map_err(CreateError::Memory)
 }
 
+/// The most probes that are read: no row of the table has as many, and a file that says so would only take time.
+const MAX_PROBES: u32 = 65_535;
+
 fn rule(words: u64, probes: u32, release: Release) -> Rule {
     let bits = Modulus::new(words * 64).expect("at least one word");
     Rule::Cassandra(Cassandra { bits, probes, order: release.order() })
@@ -283,12 +286,17 @@ fn rule(words: u64, probes: u32, release: Release) -> Rule {
 /// [`DecodeError`] unless `bytes` are one.
 pub fn decode(bytes: &[u8], release: Release) -> Result<FlatFilter, DecodeError> {
     let mut reader = Reader::new(bytes);
-    let probes = reader.count_be("number of probes", 1, "1 or more")?;
+    let at = reader.at() as u64;
+    let probes = reader.count_be("number of probes", 1, "1 to 65,535")?;
+    if probes > MAX_PROBES {
+        let kind = DecodeErrorKind::Unexpected { expected: "1 to 65,535", found: probes.into() };
+        return Err(DecodeError { field: "number of probes", at, kind });
+    }
     let words = reader.count_be("number of words", 1, "1 or more")?;
     let rule = rule(words.into(), probes, release);
     let at = reader.at() as u64;
     // The length is tested before there is memory for the words.
-    let data = reader.bytes("words", words as usize * 8)?;
+    let data = reader.bytes("words", (words as usize).saturating_mul(8))?;
     reader.end("words")?;
     let from_bytes = match release {
         Release::Until22 | Release::Since30 => u64::from_be_bytes,

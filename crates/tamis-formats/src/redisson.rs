@@ -86,6 +86,9 @@ impl std::error::Error for PlanError {}
 
 const MAX_BITS: u64 = 4_294_967_294;
 
+/// The most probes that are read: no plan has as many, and settings that say so would only take time.
+const MAX_PROBES: u32 = 65_535;
+
 /// The key of the hash, the same for everyone.
 const KEY: Key = Key([
     0x9e37_79b9_7f4a_7c15,
@@ -128,7 +131,7 @@ impl Redisson {
 
     /// Takes over the settings of a filter that exists; `None` if no filter has them.
     fn of_config(bits: u64, probes: u32) -> Option<Self> {
-        let is_one = bits <= MAX_BITS && probes > 0;
+        let is_one = bits <= MAX_BITS && (1..=MAX_PROBES).contains(&probes);
         Some(Self { bits: Modulus::new(bits).filter(|_| is_one)?, probes })
     }
 
@@ -282,7 +285,9 @@ fn rule_of(config: &Entry<'_>, told: &Told, file_bytes: u64) -> Result<Rule, Dec
             Redisson::of_config(size, u32::try_from(probes).ok()?).map(Rule::Redisson)
         });
     let rule = rule.ok_or_else(|| {
-        config.refused(format!("has no `size` from 1 to {MAX_BITS} and `hashIterations` from 1 on"))
+        config.refused(format!(
+            "has no `size` from 1 to {MAX_BITS} and `hashIterations` from 1 to {MAX_PROBES}"
+        ))
     })?;
     if told.items.is_some() && told.rate.is_some() {
         let planned = redis_string::told_rule(told, planned)?;

@@ -161,6 +161,21 @@ fn a_new_filter_takes_no_more_memory_than_was_told() {
 }
 
 #[test]
+fn settings_of_too_many_probes_are_refused() {
+    for (probes, is_read) in [("65535", true), ("65536", false), ("4294967295", false)] {
+        let mut bytes = b"REDIS0009\xfe\0\x04\x0a{x}:config\x02\x04size\x03729".to_vec();
+        bytes.extend(b"\x0ehashIterations");
+        bytes.push(probes.len() as u8);
+        bytes.extend(probes.as_bytes());
+        bytes.extend(b"\xff\0\0\0\0\0\0\0\0");
+        match (format().decode)(&bytes, &Told::default()) {
+            Ok(_) => assert!(is_read, "{probes}"),
+            Err(error) => assert!(!is_read && error.to_string().contains("1 to 65535"), "{error}"),
+        }
+    }
+}
+
+#[test]
 fn plans_are_refused_where_redisson_refuses() {
     for (n, p) in [(0, 0.03), (1, 1.0), (0, 0.0), (1, 0.62)] {
         assert_eq!(Redisson::plan(n, p), Err(PlanError::NoBits), "{n} {p}");
