@@ -288,13 +288,12 @@ impl fmt::Display for Charset {
 
 fn encode_by(encoding: &'static Encoding, mut text: &str, to: &mut Vec<u8>) {
     let mut encoder = encoding.new_encoder();
+    // Of one size, however much text is left: it is encoded anew after each character that the charset does not have.
+    let mut chunk = [0; 256];
     loop {
-        // No charset here has more than four bytes for a character, and none of UTF-8's has fewer than one.
-        let at = to.len();
-        to.resize(at + text.len() * 4 + 16, 0);
         let (result, read, written) =
-            encoder.encode_from_utf8_without_replacement(text, &mut to[at..], true);
-        to.truncate(at + written);
+            encoder.encode_from_utf8_without_replacement(text, &mut chunk, true);
+        to.extend_from_slice(&chunk[..written]);
         text = &text[read..];
         match result {
             EncoderResult::InputEmpty => return,
@@ -326,6 +325,17 @@ mod tests {
             assert_eq!(key(Funnel::Text(charset), item).unwrap(), expected, "{charset}");
             assert_eq!(key(Funnel::Twice(charset), item).unwrap(), expected.repeat(2));
             assert_eq!(Charset::named(&charset.name().to_lowercase()), Some(charset));
+        }
+    }
+
+    #[test]
+    fn long_text_is_encoded_across_chunks() {
+        for (charset, item, expected) in [
+            (Charset::Gbk, "a你😀é", &b"a\xc4\xe3?\xa8\xa6"[..]),
+            (Charset::Gb18030, "a你😀", b"a\xc4\xe3\x94\x39\xfc\x36"),
+        ] {
+            let long = key(Funnel::Text(charset), &item.repeat(1_000)).unwrap();
+            assert!(long == expected.repeat(1_000), "{charset}");
         }
     }
 
