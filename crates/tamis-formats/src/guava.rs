@@ -237,7 +237,7 @@ pub fn decode_start(bytes: &[u8]) -> Result<(FlatFilter, &[u8]), DecodeError> {
         .and_then(|words| rule(strategy, words * 64, probes))
         .ok_or(unexpected("number of words", WORDS_AT, "1 or more", words.into()))?;
     // The length is tested before there is memory for the words.
-    let data = reader.bytes("words", words as usize * 8)?;
+    let data = reader.bytes("words", (words as usize).saturating_mul(8))?;
     let words = data.as_chunks().0.iter().map(|&word| u64::from_be_bytes(word));
     let filter = FlatFilter::from_words(rule, words).map_err(|memory| DecodeError {
         field: "words",
@@ -279,7 +279,6 @@ fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(
     let strategy = match filter.rule() {
         Rule::Mitz32(_) => Strategy::Mitz32,
         Rule::Mitz64(_) => Strategy::Mitz64,
-        #[allow(unreachable_patterns)]
         other => {
             return no_place(format!(
                 "Guava places items otherwise: by murmur3 x64 128, not by {other}; build one from the items"

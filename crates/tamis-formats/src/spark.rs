@@ -231,7 +231,7 @@ pub fn decode(bytes: &[u8]) -> Result<FlatFilter, DecodeError> {
     let words = reader.count_be("number of words", 1, "1 or more")?;
     let at = reader.at() as u64;
     // The length is tested before there is memory for the words.
-    let data = reader.bytes("words", words as usize * 8)?;
+    let data = reader.bytes("words", (words as usize).saturating_mul(8))?;
     reader.end("words")?;
     let rule = rule(words.into(), probes, version);
     let words = data.as_chunks().0.iter().map(|&word| u64::from_be_bytes(word));

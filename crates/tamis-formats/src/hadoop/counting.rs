@@ -81,7 +81,7 @@ impl CountingFilter {
         let rule = head(&mut reader)?;
         let at = reader.at() as u64;
         // The length is tested before there is memory for the words.
-        let data = reader.bytes("counters", words(&rule) as usize * 8)?;
+        let data = reader.bytes("counters", (words(&rule) as usize).saturating_mul(8))?;
         reader.end("counters")?;
         let error = |at, kind| DecodeError { field: "counters", at, kind };
         let mut filter =
@@ -198,6 +198,7 @@ impl CountingFilter {
             fill,
             items: -(-fill).ln_1p() * m / k,
             rate: fill.powf(k),
+            planned_rate: None,
             more: vec![("counters at 15", stopped.to_string())],
             warnings,
         }
