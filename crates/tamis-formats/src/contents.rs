@@ -69,6 +69,8 @@ pub struct Facts {
     pub items: f64,
     /// The rate at which it takes absent items for present ones now; 0 for an exact set.
     pub rate: f64,
+    /// The rate that its bytes say it was planned for; `None` if they say none.
+    pub planned_rate: Option<f64>,
     /// What else the format says, as names and values in the order in which they are shown.
     pub more: Vec<(&'static str, String)>,
     /// What a user should be warned of, each a line.
@@ -112,7 +114,13 @@ impl Contents {
                 let hashes = hashes(file.filter.hasher(), keys);
                 file.filter.contains_hashes(&hashes, answers.reset(keys.len()));
             }
-            Contents::Flat(filter) => filter.contains_each(keys, answers),
+            Contents::Flat(filter) => match filter.rule().key_len() {
+                // No key of another width can have been inserted.
+                Some(len) if fitting(keys, len) < keys.len() => {
+                    answer_each(keys, answers, |key| key.len() == len && filter.contains(key));
+                }
+                _ => filter.contains_each(keys, answers),
+            },
             Contents::Parquet(filter) => {
                 let hashes = hashes(filter.hasher(), keys);
                 filter.contains_hashes(&hashes, answers.reset(keys.len()));
@@ -151,10 +159,18 @@ impl Contents {
                 file.added = file.added.saturating_add(count as u64);
                 inserted.map_err(|error| ChangeError::refused(error.to_string()))
             }
-            Contents::Flat(filter) => {
-                filter.insert_each(keys, answers);
-                Ok(())
-            }
+            Contents::Flat(filter) => match filter.rule().key_len() {
+                Some(len) if fitting(keys, len) < keys.len() => {
+                    filter.insert_each(&keys[..fitting(keys, len)], answers);
+                    Err(ChangeError::refused(format!(
+                        "its items are hashes of {len} bytes: name another funnel"
+                    )))
+                }
+                _ => {
+                    filter.insert_each(keys, answers);
+                    Ok(())
+                }
+            },
             Contents::Parquet(filter) => {
                 let hashes = hashes(filter.hasher(), keys);
                 filter.insert_hashes(&hashes, answers.reset(keys.len()));
@@ -210,6 +226,9 @@ impl Contents {
                 return Err(ChangeError::refused(why));
             }
             (Contents::Integers(one), Contents::Integers(other)) => {
+                one.merge(other).map(|()| true)?
+            }
+            (Contents::MyBloomFilter(one), Contents::MyBloomFilter(other)) => {
                 one.merge(other).map(|()| true)?
             }
             (Contents::Layers(one), Contents::Layers(other)) => one.merge(other),
@@ -288,6 +307,11 @@ fn answer_each(
             *word |= u64::from(answer(key.as_ref())) << i;
         }
     }
+}
+
+/// Returns how many keys come before the first that is not of so many bytes.
+fn fitting(keys: &[impl AsRef<[u8]>], len: usize) -> usize {
+    keys.iter().take_while(|key| key.as_ref().len() == len).count()
 }
 
 fn hashes(hasher: Hasher, keys: &[impl AsRef<[u8]>]) -> Vec<u64> {

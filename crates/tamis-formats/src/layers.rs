@@ -162,15 +162,16 @@ impl Layers {
             items: filters().map(FlatFilter::estimate_items).sum(),
             // Each layer has its chance to be wrong.
             rate: 1.0 - filters().map(|filter| 1.0 - filter.estimate_rate()).product::<f64>(),
+            planned_rate: match (self.growth, &self.layers[..]) {
+                (Growth::Scales(scale), _) => Some(scale.rate),
+                (_, [one]) => Some(one.rate),
+                (_, _) => None,
+            },
             more: vec![("capacity", capacity.to_string())],
             warnings: filters().next().map(|it| it.facts().warnings).unwrap_or_default(),
         };
         facts.more.extend(added.map(|added| ("added", added.to_string())));
-        if let [one] = &self.layers[..] {
-            facts.more.push(("planned rate", one.rate.to_string()));
-        }
-        if let Growth::Scales(scale) = self.growth {
-            facts.more.push(("planned rate", scale.rate.to_string()));
+        if let Growth::Scales(_) = self.growth {
             facts.more.push(("layers", self.layers.len().to_string()));
         }
         facts

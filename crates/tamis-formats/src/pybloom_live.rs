@@ -9,7 +9,7 @@ use sha1::Sha1;
 use sha2::{Sha256, Sha384, Sha512};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::contents::{ChangeError, Contents};
+use crate::contents::{ChangeError, Contents, Facts};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::flat::FlatFilter;
 use crate::format::{Format, Items, Sniff};
@@ -156,8 +156,8 @@ pub struct Slices {
 impl Slices {
     fn new(slices: u64, width: u64, short: Short) -> Option<Self> {
         let slices = u32::try_from(slices).ok().filter(|it| (1..=Places::MAX).contains(it))?;
-        let total = width.checked_mul(slices.into()).filter(|&total| total <= 1 << 62)?;
-        debug_assert!(total <= 1 << 62, "words of it can be counted");
+        // The words of more bits could not be counted.
+        width.checked_mul(slices.into()).filter(|&total| total <= 1 << 62)?;
         let width = Modulus::new(width)?;
         let word = match width.bits() {
             0x8000_0000.. => 8,
@@ -206,6 +206,14 @@ impl ProbeRule for Slices {
     #[inline]
     fn each_probe(&self, places: Self::Hash<'_>) -> impl Iterator<Item = u64> {
         places.iter(self.slices)
+    }
+
+    fn tell(&self, facts: &mut Facts) {
+        if self.digest == Digest::Short(Short::Xxh128) {
+            let warning = "its hash is taken for xxh128: of a file of pybloom_live before 4 it is MD5, which must be told, or its \
+                           items are not found";
+            facts.warnings.push(warning.into());
+        }
     }
 }
 

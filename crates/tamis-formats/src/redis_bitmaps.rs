@@ -196,6 +196,7 @@ impl RedisBitmaps {
             fill: self.bitmaps.iter().map(FlatFilter::fill).sum::<f64>() / count,
             items: self.bitmaps.iter().map(FlatFilter::estimate_items).sum(),
             rate,
+            planned_rate: None,
             more: vec![("cursor", self.cursor().to_string())],
             warnings,
         }

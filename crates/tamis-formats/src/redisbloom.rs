@@ -208,6 +208,8 @@ pub(crate) fn bloom_facts(filter: &RedisBloom) -> Facts {
         fill: ones as f64 / bits as f64,
         items: filter.items() as f64,
         rate,
+        // Of all its layers, as each has its chance to be wrong.
+        planned_rate: Some(planned),
         more,
         warnings,
     }
@@ -260,6 +262,7 @@ pub(crate) fn cuckoo_facts(filter: &RedisCuckoo) -> Facts {
         fill,
         items: filter.items() as f64,
         rate: 1.0 - (1.0 - 1.0 / 255.0_f64).powf(met),
+        planned_rate: None,
         more: vec![
             ("sub-filters", filter.sub_filters().to_string()),
             ("buckets", filter.buckets().to_string()),

@@ -135,6 +135,11 @@ impl Rule {
         with_rule!(self, rule => rule.probes())
     }
 
+    /// Returns how many bytes every key has, if the rule takes no others.
+    pub(crate) fn key_len(&self) -> Option<usize> {
+        matches!(self, Rule::Generator(_)).then_some(size_of::<u128>())
+    }
+
     pub(crate) fn tell(&self, facts: &mut Facts) {
         with_rule!(self, rule => rule.tell(facts));
     }

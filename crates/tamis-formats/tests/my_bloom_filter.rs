@@ -73,6 +73,31 @@ fn it_throws_where_the_class_does_with_the_bits_before_set() {
 }
 
 #[test]
+fn keys_that_are_no_hash_codes_are_refused_and_not_in() {
+    let mut filter = Contents::MyBloomFilter(MyBloomFilter::default());
+    let mut answers = Answers::new();
+    let keys = [&[5, 0, 0, 0][..], &[5, 0, 0, 0, 0, 0, 0, 0], b"text!"];
+    let error = filter.insert_each(&keys, &mut answers).unwrap_err().to_string();
+    assert!(error.contains("hash codes"), "{error}");
+    filter.contains_each(&keys, &mut answers);
+    assert_eq!(answers.iter().collect::<Vec<_>>(), [true, false, false]);
+}
+
+#[test]
+fn filters_merge_whichever_is_longer() {
+    let filter = |codes: &[i32]| {
+        let mut filter = MyBloomFilter::default();
+        codes.iter().for_each(|&code| _ = filter.add(code).unwrap());
+        Contents::MyBloomFilter(filter)
+    };
+    for (one, other) in [(&[5, 6][..], &[1_000_000][..]), (&[1_000_000], &[5, 6]), (&[], &[7])] {
+        let mut merged = filter(one);
+        merged.merge(&filter(other)).unwrap();
+        assert_eq!(merged, filter(&[one, other].concat()));
+    }
+}
+
+#[test]
 fn null_zero_and_the_empty_text_are_one() {
     let golden = &golden()["after_adding_only_null"];
     let mut filter = MyBloomFilter::default();

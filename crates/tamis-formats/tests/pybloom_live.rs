@@ -127,6 +127,7 @@ fn a_filter_that_grows_has_the_layers_of_python() {
     }
     let facts = Contents::Layers(layers).facts();
     assert!(facts.more.contains(&("layers", "3".into())), "{:?}", facts.more);
+    assert_eq!(facts.planned_rate, Some(real(&old["error_rate"])));
     assert!((40.0..80.0).contains(&facts.items), "{}", facts.items);
 }
 
@@ -149,6 +150,11 @@ fn md5_is_another_rule() {
     let rule = |layers: &Layers| -> Rule { layers.layers()[0].filter.rule().clone() };
     assert_eq!(rule(&old).to_string(), "MD5 under salts, a slice a probe");
     assert_ne!(rule(&new), rule(&old));
+    let warnings = |layers: &Layers| Contents::Layers(layers.clone()).facts().warnings;
+    assert!(warnings(&new)[0].contains("MD5, which must be told"), "{:?}", warnings(&new));
+    assert_eq!(warnings(&old), [""; 0]);
+    // More probes than 128 bits are enough for have one digest in all releases.
+    assert_eq!(warnings(&create("pybloom-live", 20, 0.0001, false)), [""; 0]);
     let mut old = old;
     old.insert(b"item").unwrap();
     assert_eq!(decode(&encode("pybloom-live", &old), Short::Md5).unwrap(), old);

@@ -33,6 +33,19 @@ fn files_are_those_of_python() {
 }
 
 #[test]
+fn keys_of_another_width_are_refused_and_not_in() {
+    let mut contents = Contents::Flat(rbloom::create(100, 0.01).unwrap());
+    let mut answers = Answers::new();
+    let keys = [&[1; 16][..], &[2; 8], &[3; 16]];
+    let error = contents.insert_each(&keys, &mut answers).unwrap_err().to_string();
+    assert!(error.contains("16 bytes"), "{error}");
+    // Two that its hash could take for the first one and for none.
+    let asked = [&[1; 16][..], &[1; 17], &[2; 8], &[3; 16]];
+    contents.contains_each(&asked, &mut answers);
+    assert_eq!(answers.iter().collect::<Vec<_>>(), [true, false, false, false]);
+}
+
+#[test]
 fn no_probes_and_no_bits_are_refused() {
     for (bytes, field) in
         [(&[0; 9][..], "probes"), (&[3, 0, 0, 0, 0, 0, 0, 0], "bits"), (&[1], "probes")]

@@ -111,6 +111,7 @@ fn facts_are_those_that_the_server_tells() {
         if filter["family"] == "BF" {
             assert_eq!(layers as i128, field("Number of filters"), "{name}");
             assert_eq!(facts.probes.is_some(), layers == 1, "{name}");
+            assert!(facts.planned_rate.is_some_and(|rate| rate > 0.0 && rate < 1.0), "{name}");
         } else {
             let sub_filters = facts.more.iter().find(|(name, _)| *name == "sub-filters").unwrap();
             assert_eq!(sub_filters.1, field("Number of filters").to_string(), "{name}");
