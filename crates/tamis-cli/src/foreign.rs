@@ -211,10 +211,11 @@ impl Foreign {
         }
     }
 
-    /// Says how far it is over the rate that was told, if it is.
+    /// Says how far it is over the rate that was told or is in its bytes, if it is.
     pub fn over_rate(&self, facts: &Facts) -> Option<String> {
         // A tenth more is noise: the rate is estimated.
-        let planned = self.told.rate.filter(|planned| facts.rate > planned * 1.1)?;
+        let planned = self.told.rate.or(facts.planned_rate);
+        let planned = planned.filter(|planned| facts.rate > planned * 1.1)?;
         Some(format!(
             "{}: over its rate: holds about {} items, its rate is {}, not {}",
             self.name,

@@ -96,12 +96,20 @@ pub struct Scale {
     pub short: Short,
 }
 
+/// The original grows twofold or fourfold.
+const MAX_FACTOR: u64 = 16;
+
 impl Scale {
     pub(crate) fn next_layer(&self, last: Option<&Layer>) -> Result<Layer, ChangeError> {
         let (capacity, rate) = match last {
             None => (self.capacity, self.rate),
             Some(last) => {
                 let factor = u64::try_from(self.factor).unwrap_or(0);
+                if factor > MAX_FACTOR || last.capacity > last.filter.rule().bits() {
+                    return Err(ChangeError::refused(
+                        "its next layer would be far larger than what is there, which no program plans: a damaged scale or capacity",
+                    ));
+                }
                 (last.capacity.saturating_mul(factor), last.rate)
             }
         };

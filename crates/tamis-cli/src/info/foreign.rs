@@ -30,7 +30,7 @@ pub fn text(file: &Foreign, facts: &Facts, text: &mut String) {
     if file.told.funnel.is_none() && file.format.items == Items::Asked {
         rows.push(row("an item is", "not said by the bytes: --funnel, --charset".into()));
     }
-    if let Some(planned) = file.told.rate {
+    if let Some(planned) = file.told.rate.or(facts.planned_rate) {
         rows.push(row("rate planned", Rate(planned).to_string()));
     }
     rows.push(row("rate now", Rate(facts.rate).to_string()));
@@ -54,7 +54,7 @@ pub fn json(file: &Foreign, facts: &Facts) -> Value {
         // Null if every bit is set: no number is large enough.
         "items": facts.items,
         "fill": facts.fill,
-        "rate_planned": file.told.rate,
+        "rate_planned": file.told.rate.or(facts.planned_rate),
         "rate_now": facts.rate,
         "more": more,
         "warnings": facts.warnings,
