@@ -63,7 +63,7 @@ fn what_the_bytes_do_not_say_is_asked_for_by_its_option() {
     folder.refused("info --format cassandra users.guava", "say --format-version V");
     folder.refused(
         "info --format cassandra --format-version nb items.txt",
-        "items.txt: as cassandra: cut short in its words",
+        "items.txt: as cassandra: the number of probes at byte 0",
     );
     folder.refused(
         "check --format redis-bitmaps --items-planned 10 bits items.txt",
