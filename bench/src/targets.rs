@@ -1,5 +1,6 @@
 //! What Tamis has to reach: ratios within one run, never absolute times.
 
+use crate::formats::READING;
 use crate::run::Row;
 use crate::server::{
     HOT, HUNDRED, LARGE, LOG, LONG, MEMORY, PIPELINE_1, PIPELINE_16, PIPELINE_64, RECOVERY, SAVED,
@@ -42,6 +43,19 @@ const MODIFIED: &str = "floor: random line, modified";
 
 // A rate measured on 2^20 absent items is off by a hundredth of itself, and so allowed four of them.
 const TARGETS: &[Target] = &[
+    target("format guava 1 M longs at 1 %", "tamis, batch", Time("guava, warm JVM", 0.5)),
+    target("format guava 10 M longs at 1 %", "tamis, batch", Time("guava, warm JVM", 0.5)),
+    // A nanosecond a byte is a gigabyte a second.
+    target(READING, "guava", Nanos(1.0)),
+    target(READING, "redisbloom", Nanos(1.0)),
+    target(READING, "redis-bitmaps", Nanos(1.0)),
+    target(READING, "redisson", Nanos(1.0)),
+    target(READING, "parquet", Nanos(1.0)),
+    target(READING, "spark", Nanos(1.0)),
+    target(READING, "byte-buffer", Nanos(1.0)),
+    target(READING, "pybloom-live", Nanos(1.0)),
+    target(READING, "pybloomfiltermmap", Nanos(1.0)),
+    target(READING, "rbloom", Nanos(1.0)),
     target("single hit 10 k ints at 1 %", "tamis", Time(FLOOR, 1.0)),
     target("single miss 10 k ints at 1 %", "tamis", Time(FLOOR, 1.0)),
     target("single hit 1 M ints at 1 %", "tamis", Time(FLOOR, 1.0)),
