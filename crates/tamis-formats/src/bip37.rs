@@ -18,7 +18,6 @@ use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::format::{Format, Items, Sniff};
 use crate::funnel::Funnel;
 use crate::reader::Reader;
-use crate::told::Fact;
 
 pub use merkle_block::{BlockTooLarge, MAX_TRANSACTIONS, MerkleBlock};
 pub use rule::Bip37;
@@ -34,8 +33,7 @@ pub(crate) const FORMAT: Format = Format {
     decode: |bytes, _| WalletFilter::decode(bytes).map(|filter| Contents::Flat(filter.into())),
     encode: Some(|contents, _, out| encode(contents, out)),
     create: Some(|told| {
-        let items = told.items.ok_or(EncodeError::Missing(Fact::Items))?;
-        let rate = told.rate.ok_or(EncodeError::Missing(Fact::Rate))?;
+        let (items, rate) = told.plan()?;
         let no_place = |why: String| EncodeError::NoPlace(why.into());
         let items = u32::try_from(items)
             .map_err(|_| no_place(format!("BIP-37 plans 2³² − 1 items at most, not {items}")))?;

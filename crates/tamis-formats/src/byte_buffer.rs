@@ -12,7 +12,7 @@ use crate::funnel::Funnel;
 use crate::hash::polynomial::{polynomials, units};
 use crate::modulus::Modulus;
 use crate::rule::{ProbeRule, Rule};
-use crate::told::{Fact, Told};
+use crate::told::Told;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -24,8 +24,7 @@ pub(crate) const FORMAT: Format = Format {
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode: Some(encode),
     create: Some(|told| {
-        let items = told.items.ok_or(EncodeError::Missing(Fact::Items))?;
-        let rate = told.rate.ok_or(EncodeError::Missing(Fact::Rate))?;
+        let (items, rate) = told.plan()?;
         create(plan_bytes(items, rate)).map(Contents::Flat)
     }),
 };

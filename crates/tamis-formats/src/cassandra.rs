@@ -33,8 +33,7 @@ pub(crate) const FORMAT: Format = Format {
     },
     encode: Some(|contents, told, out| encode(contents, told_release(told)?, out)),
     create: Some(|told| {
-        let items = told.items.ok_or(EncodeError::Missing(Fact::Items))?;
-        let rate = told.rate.ok_or(EncodeError::Missing(Fact::Rate))?;
+        let (items, rate) = told.plan()?;
         let created = create(items, rate, told_release(told)?);
         created.map(Contents::Flat).map_err(|error| EncodeError::NoPlace(error.to_string().into()))
     }),

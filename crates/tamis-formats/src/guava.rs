@@ -13,7 +13,7 @@ use crate::format::{Format, Items, Sniff};
 use crate::mitz::{Mitz32, Mitz64};
 use crate::reader::Reader;
 use crate::rule::Rule;
-use crate::told::{Fact, Told};
+use crate::told::Told;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -25,8 +25,7 @@ pub(crate) const FORMAT: Format = Format {
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode: Some(encode),
     create: Some(|told| {
-        let items = told.items.ok_or(EncodeError::Missing(Fact::Items))?;
-        let rate = told.rate.ok_or(EncodeError::Missing(Fact::Rate))?;
+        let (items, rate) = told.plan()?;
         let created = create(items, rate, Strategy::default(), Probes::default());
         created.map(Contents::Flat).map_err(|error| EncodeError::NoPlace(error.to_string().into()))
     }),

@@ -17,7 +17,7 @@ use crate::format::{Format, Items, Sniff};
 use crate::guava::write_words;
 use crate::reader::Reader;
 use crate::tamis_file::TamisFile;
-use crate::told::{Fact, Told};
+use crate::told::Told;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -29,8 +29,7 @@ pub(crate) const FORMAT: Format = Format {
     decode: |bytes, told| decode(bytes, told).map(Contents::Parquet),
     encode: Some(encode),
     create: Some(|told| {
-        let items = told.items.ok_or(EncodeError::Missing(Fact::Items))?;
-        let rate = told.rate.ok_or(EncodeError::Missing(Fact::Rate))?;
+        let (items, rate) = told.plan()?;
         let bits = java_bits(items, rate).ok_or_else(|| {
             let why = format!("rates are between 0 and 1, not {rate}: {items} items need another");
             EncodeError::NoPlace(why.into())

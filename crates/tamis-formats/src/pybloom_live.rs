@@ -19,7 +19,7 @@ use crate::modulus::Modulus;
 use crate::places::Places;
 use crate::reader::Reader;
 use crate::rule::{ProbeRule, Rule};
-use crate::told::{Fact, Told};
+use crate::told::Told;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -60,8 +60,7 @@ fn maybe(is_possible: bool) -> Sniff {
 }
 
 fn planned(told: &Told) -> Result<(u64, f64, Short), EncodeError> {
-    let items = told.items.ok_or(EncodeError::Missing(Fact::Items))?;
-    let rate = told.rate.ok_or(EncodeError::Missing(Fact::Rate))?;
+    let (items, rate) = told.plan()?;
     Ok((items, rate, Short::told(told)))
 }
 

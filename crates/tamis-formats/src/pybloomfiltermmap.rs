@@ -14,7 +14,7 @@ use crate::modulus::Modulus;
 use crate::places::Places;
 use crate::reader::Reader;
 use crate::rule::{ProbeRule, Rule};
-use crate::told::{Fact, Told};
+use crate::told::Told;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -26,8 +26,7 @@ pub(crate) const FORMAT: Format = Format {
     decode: |bytes, _| decode(bytes).map(Contents::Layers),
     encode: Some(encode),
     create: Some(|told| {
-        let items = told.items.ok_or(EncodeError::Missing(Fact::Items))?;
-        let rate = told.rate.ok_or(EncodeError::Missing(Fact::Rate))?;
+        let (items, rate) = told.plan()?;
         create(items, rate, None).map(Contents::Layers)
     }),
 };

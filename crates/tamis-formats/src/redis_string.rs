@@ -27,8 +27,7 @@ pub(crate) fn told_rule(told: &Told, plan: Plan) -> Result<Rule, DecodeError> {
 
 /// Plans the filter that is to be made.
 pub(crate) fn new_rule(told: &Told, plan: Plan) -> Result<Rule, EncodeError> {
-    let items = told.items.ok_or(EncodeError::Missing(Fact::Items))?;
-    let rate = told.rate.ok_or(EncodeError::Missing(Fact::Rate))?;
+    let (items, rate) = told.plan()?;
     plan(items, rate).map_err(|why| EncodeError::NoPlace(why.into()))
 }
 

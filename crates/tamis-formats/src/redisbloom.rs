@@ -11,7 +11,7 @@ use crate::funnel::Funnel;
 use crate::rdb::coding::MAX_EXPANSION;
 use crate::rdb::{Entry, Rdb};
 use crate::redis_payload::{PayloadError, RedisValue};
-use crate::told::{Fact, Told};
+use crate::told::Told;
 
 mod commands;
 
@@ -109,8 +109,7 @@ fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(
 
 /// Makes what `BF.RESERVE key rate items` makes.
 fn create(told: &Told) -> Result<Contents, EncodeError> {
-    let capacity = told.items.ok_or(EncodeError::Missing(Fact::Items))?;
-    let rate = told.rate.ok_or(EncodeError::Missing(Fact::Rate))?;
+    let (capacity, rate) = told.plan()?;
     let options = RedisBloomOptions { capacity, rate, ..RedisBloomOptions::default() };
     let created = RedisBloom::new(&options).map(Contents::RedisBloom);
     created.map_err(|error| EncodeError::NoPlace(error.to_string().into()))

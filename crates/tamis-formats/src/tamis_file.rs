@@ -13,7 +13,6 @@ use crate::format::{Format, Items, Sniff};
 use crate::funnel::Funnel;
 use crate::head::{BITS_AT, FIXED_BYTES, Head, MAGIC, head_bytes, measure};
 use crate::metadata::Metadata;
-use crate::told::Fact;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -35,8 +34,7 @@ pub(crate) const FORMAT: Format = Format {
         )),
     }),
     create: Some(|told| {
-        let items = told.items.ok_or(EncodeError::Missing(Fact::Items))?;
-        let rate = told.rate.ok_or(EncodeError::Missing(Fact::Rate))?;
+        let (items, rate) = told.plan()?;
         let plan = Plan::new(items, rate);
         let filter = plan.and_then(|plan| AnyFilter::new(&plan, Hasher::default()));
         let file = filter.map(|filter| Contents::Tamis(TamisFile::new(filter)));

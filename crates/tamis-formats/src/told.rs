@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::bitcoin::Hash256;
-use crate::error::{DecodeError, DecodeErrorKind};
+use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::funnel::{Charset, Funnel};
 
 /// A fact about a filter that some formats do not write down.
@@ -82,6 +82,12 @@ impl Told {
     /// Returns for which rate a filter was planned.
     pub(crate) fn rate(&self) -> Result<f64, DecodeError> {
         self.rate.ok_or(missing(Fact::Rate))
+    }
+
+    /// Returns for how many items and at which rate a filter is to be made.
+    pub(crate) fn plan(&self) -> Result<(u64, f64), EncodeError> {
+        let items = self.items.ok_or(EncodeError::Missing(Fact::Items))?;
+        Ok((items, self.rate.ok_or(EncodeError::Missing(Fact::Rate))?))
     }
 
     /// Returns the hash of the block that a filter is of.
