@@ -1,5 +1,6 @@
 //! What a file of any format holds, for programs that find out only at run time.
 
+use std::convert::Infallible;
 use std::fmt;
 
 use tamis::{
@@ -296,17 +297,27 @@ impl Facts {
 }
 
 /// Answers for one item after the other.
-fn answer_each(
+pub(crate) fn answer_each(
     keys: &[impl AsRef<[u8]>],
     answers: &mut Answers,
     mut answer: impl FnMut(&[u8]) -> bool,
 ) {
+    let answered = try_answer_each(keys, answers, |key| Ok::<_, Infallible>(answer(key)));
+    answered.unwrap_or_else(|never| match never {});
+}
+
+/// Answers for one item after the other, until one fails.
+pub(crate) fn try_answer_each<E>(
+    keys: &[impl AsRef<[u8]>],
+    answers: &mut Answers,
+    mut answer: impl FnMut(&[u8]) -> Result<bool, E>,
+) -> Result<(), E> {
     for (keys, word) in keys.chunks(64).zip(answers.reset(keys.len())) {
-        *word = 0;
         for (i, key) in keys.iter().enumerate() {
-            *word |= u64::from(answer(key.as_ref())) << i;
+            *word |= u64::from(answer(key.as_ref())?) << i;
         }
     }
+    Ok(())
 }
 
 /// Returns how many keys come before the first that is not of so many bytes.

@@ -287,7 +287,7 @@ fn insert_each<R: ProbeRule>(
 }
 
 /// Iterates over the numbers of the bits that are set.
-fn ones(mut mask: u64) -> impl Iterator<Item = usize> {
+pub(crate) fn ones(mut mask: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let at = (mask != 0).then(|| mask.trailing_zeros() as usize)?;
         mask &= mask - 1;

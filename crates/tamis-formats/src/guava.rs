@@ -189,12 +189,9 @@ fn rule(strategy: Strategy, bits: u64, probes: u8) -> Option<Rule> {
 ///
 /// [`DecodeError`] where `readFrom` fails, and if bytes are left.
 pub fn decode(bytes: &[u8]) -> Result<FlatFilter, DecodeError> {
-    let (filter, rest) = decode_start(bytes)?;
-    if !rest.is_empty() {
-        let expected = (bytes.len() - rest.len()) as u64;
-        let kind = DecodeErrorKind::TooLong { expected };
-        return Err(DecodeError { field: "words", at: expected, kind });
-    }
+    let mut reader = Reader::new(bytes);
+    let filter = read(&mut reader)?;
+    reader.end("words")?;
     Ok(filter)
 }
 
@@ -204,14 +201,19 @@ pub fn decode(bytes: &[u8]) -> Result<FlatFilter, DecodeError> {
 ///
 /// [`DecodeError`] where `readFrom` fails.
 pub fn decode_start(bytes: &[u8]) -> Result<(FlatFilter, &[u8]), DecodeError> {
-    if is_java_serialized(bytes) {
+    let mut reader = Reader::new(bytes);
+    let filter = read(&mut reader)?;
+    Ok((filter, reader.rest()))
+}
+
+fn read(reader: &mut Reader<'_>) -> Result<FlatFilter, DecodeError> {
+    if is_java_serialized(reader.rest()) {
         let kind = DecodeErrorKind::Words {
             reason: "this is Java's serialised form of an object, not what writeTo writes: read it in Java, and \
                      write it with BloomFilter.writeTo",
         };
         return Err(DecodeError { field: "strategy", at: 0, kind });
     }
-    let mut reader = Reader::new(bytes);
     let strategy = match reader.u8("strategy")? {
         0 => Strategy::Mitz32,
         1 => Strategy::Mitz64,
@@ -238,12 +240,11 @@ pub fn decode_start(bytes: &[u8]) -> Result<(FlatFilter, &[u8]), DecodeError> {
     // The length is tested before there is memory for the words.
     let data = reader.bytes("words", (words as usize).saturating_mul(8))?;
     let words = data.as_chunks().0.iter().map(|&word| u64::from_be_bytes(word));
-    let filter = FlatFilter::from_words(rule, words).map_err(|memory| DecodeError {
+    FlatFilter::from_words(rule, words).map_err(|memory| DecodeError {
         field: "words",
         at: DATA_AT as u64,
         kind: DecodeErrorKind::Memory(memory),
-    })?;
-    Ok((filter, &bytes[reader.at()..]))
+    })
 }
 
 /// Tells whether bytes start as those of an `ObjectOutputStream` do.

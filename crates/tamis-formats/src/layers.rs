@@ -2,7 +2,7 @@
 
 use tamis::Answers;
 
-use crate::contents::{ChangeError, Facts};
+use crate::contents::{ChangeError, Facts, try_answer_each};
 use crate::flat::FlatFilter;
 use crate::pybloom_live;
 
@@ -116,13 +116,7 @@ impl Layers {
         keys: &[impl AsRef<[u8]>],
         answers: &mut Answers,
     ) -> Result<(), ChangeError> {
-        let masks = answers.reset(keys.len());
-        for (mask, keys) in masks.iter_mut().zip(keys.chunks(64)) {
-            for (i, key) in keys.iter().enumerate() {
-                *mask |= u64::from(self.insert(key.as_ref())?) << i;
-            }
-        }
-        Ok(())
+        try_answer_each(keys, answers, |key| self.insert(key))
     }
 
     /// Takes in all items of another, layer by layer; false, and nothing is changed, if they are of other rules.

@@ -14,8 +14,9 @@ use std::io;
 
 use tamis::{Answers, OutOfMemory};
 
-use crate::contents::{ChangeError, Contents, Facts};
+use crate::contents::{ChangeError, Contents, Facts, answer_each, try_answer_each};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::flat::ones;
 use crate::format::{Format, Items};
 use crate::funnel::Funnel;
 use crate::java_type::JavaType;
@@ -201,7 +202,8 @@ impl MyBloomFilter {
         let bits = || {
             let words = self.words.iter().enumerate();
             let words = words.filter(|&(i, &word)| word != 0 && (i as u32 * 64) & !mask == 0);
-            let bits = words.flat_map(|(i, &word)| ones(word).map(move |bit| i as u32 * 64 + bit));
+            let bits =
+                words.flat_map(|(i, &word)| ones(word).map(move |bit| (i * 64 + bit) as u32));
             bits.filter(|bit| bit & !mask == 0)
         };
         let step = bits().count().div_ceil(TESTED_BITS).max(1);
@@ -223,15 +225,10 @@ impl MyBloomFilter {
     }
 
     pub(crate) fn contains_each(&self, keys: &[impl AsRef<[u8]>], answers: &mut Answers) {
-        let masks = answers.reset(keys.len());
-        for (mask, keys) in masks.iter_mut().zip(keys.chunks(64)) {
-            for (i, key) in keys.iter().enumerate() {
-                // Where the class throws, the item may be in: bits before that one may be its own.
-                let found =
-                    hash_code(key.as_ref()).is_some_and(|it| self.contains(it) != Ok(false));
-                *mask |= u64::from(found) << i;
-            }
-        }
+        // Where the class throws, the item may be in: bits before that one may be its own.
+        answer_each(keys, answers, |key| {
+            hash_code(key).is_some_and(|it| self.contains(it) != Ok(false))
+        });
     }
 
     pub(crate) fn insert_each(
@@ -239,18 +236,11 @@ impl MyBloomFilter {
         keys: &[impl AsRef<[u8]>],
         answers: &mut Answers,
     ) -> Result<(), ChangeError> {
-        let masks = answers.reset(keys.len());
-        for (mask, keys) in masks.iter_mut().zip(keys.chunks(64)) {
-            for (i, key) in keys.iter().enumerate() {
-                let code = hash_code(key.as_ref()).ok_or_else(|| {
-                    ChangeError::refused(
-                        "its items are hash codes of Java: name the type as the funnel",
-                    )
-                })?;
-                *mask |= u64::from(self.add(code)?) << i;
-            }
-        }
-        Ok(())
+        try_answer_each(keys, answers, |key| {
+            let why = "its items are hash codes of Java: name the type as the funnel";
+            let code = hash_code(key).ok_or_else(|| ChangeError::refused(why))?;
+            self.add(code)
+        })
     }
 
     pub(crate) fn facts(&self) -> Facts {
@@ -293,14 +283,6 @@ impl MyBloomFilter {
 
 /// How many bits are tested for the hash codes behind them, 128 each: some milliseconds, and a few per cent in the result.
 const TESTED_BITS: usize = 1 << 14;
-
-fn ones(mut word: u64) -> impl Iterator<Item = u32> {
-    std::iter::from_fn(move || {
-        let bit = (word != 0).then(|| word.trailing_zeros())?;
-        word &= word - 1;
-        Some(bit)
-    })
-}
 
 /// Returns the hash code that a key of [`Funnel::HashCode`] is.
 fn hash_code(key: &[u8]) -> Option<i32> {

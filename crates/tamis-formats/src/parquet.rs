@@ -205,12 +205,9 @@ pub fn empty(bytes: u64, told: &Told) -> Result<Bloom<Parquet>, OutOfMemory> {
 /// # Ok::<(), tamis_formats::DecodeError>(())
 /// ```
 pub fn decode(bytes: &[u8], told: &Told) -> Result<Bloom<Parquet>, DecodeError> {
-    let (filter, rest) = decode_start(bytes, told)?;
-    if !rest.is_empty() {
-        let expected = (bytes.len() - rest.len()) as u64;
-        let kind = DecodeErrorKind::TooLong { expected };
-        return Err(DecodeError { field: "bits", at: expected, kind });
-    }
+    let mut reader = Reader::new(bytes);
+    let filter = read(&mut reader, told)?;
+    reader.end("bits")?;
     Ok(filter)
 }
 
@@ -224,7 +221,12 @@ pub fn decode_start<'a>(
     told: &Told,
 ) -> Result<(Bloom<Parquet>, &'a [u8]), DecodeError> {
     let mut reader = Reader::new(bytes);
-    let len = header(&mut reader)?;
+    let filter = read(&mut reader, told)?;
+    Ok((filter, reader.rest()))
+}
+
+fn read(reader: &mut Reader<'_>, told: &Told) -> Result<Bloom<Parquet>, DecodeError> {
+    let len = header(reader)?;
     let at = reader.at() as u64;
     // The length is tested before there is memory for the words.
     let data = reader.bytes("bits", len as usize)?;
@@ -236,7 +238,7 @@ pub fn decode_start<'a>(
     for (word, &bytes) in filter.words_mut().iter_mut().zip(data.as_chunks().0) {
         *word = u64::from_le_bytes(bytes);
     }
-    Ok((filter, &bytes[reader.at()..]))
+    Ok(filter)
 }
 
 /// Reads the header; returns the number of bytes that follow it.

@@ -312,10 +312,7 @@ fn decode_layer(bytes: &[u8], short: Short) -> Result<Layer, DecodeError> {
         return Err(invalid("bits per slice", WIDTH_AT, "1 or more, as many as memory holds"));
     };
     let bits = reader.bytes("bits", len)?;
-    if !reader.is_empty() {
-        let expected = reader.at() as u64;
-        return Err(reader.error("bits", DecodeErrorKind::TooLong { expected }));
-    }
+    reader.end("bits")?;
     let rule = Slices::new(slices, width, short).ok_or(invalid(
         "bits per slice",
         WIDTH_AT,
@@ -364,10 +361,7 @@ pub fn decode_scalable(bytes: &[u8], short: Short) -> Result<Layers, DecodeError
         let layer = decode_layer(bytes, short);
         layers.push(layer.map_err(|error| DecodeError { at: at + error.at, ..error })?);
     }
-    if !reader.is_empty() {
-        let expected = reader.at() as u64;
-        return Err(reader.error("filters", DecodeErrorKind::TooLong { expected }));
-    }
+    reader.end("filters")?;
     let scale = Scale { factor, ratio, capacity, rate, short };
     Ok(Layers { layers, growth: Growth::Scales(scale) })
 }

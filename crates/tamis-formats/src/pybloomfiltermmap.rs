@@ -186,10 +186,7 @@ pub fn decode(bytes: &[u8]) -> Result<Layers, DecodeError> {
     // Before there is memory for the bits.
     let len = usize::try_from(bits.div_ceil(8)).unwrap_or(usize::MAX);
     let data = reader.bytes("bits", len)?;
-    if !reader.is_empty() {
-        let expected = reader.at() as u64;
-        return Err(reader.error("bits", DecodeErrorKind::TooLong { expected }));
-    }
+    reader.end("bits")?;
     let rule = Seeds::new(bits, seeds).ok_or(invalid("number of bits", BITS_AT, "1 or more"))?;
     let filter = FlatFilter::from_bytes(Rule::Seeds(rule), data).map_err(|memory| {
         let kind = DecodeErrorKind::Memory(memory);

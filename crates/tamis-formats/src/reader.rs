@@ -91,6 +91,11 @@ impl<'a> Reader<'a> {
         self.bytes.len() - self.at
     }
 
+    /// Returns the bytes that are left.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        &self.bytes[self.at..]
+    }
+
     /// Returns the bytes that were taken from offset `at` on.
     pub(crate) fn since(&self, at: usize) -> &'a [u8] {
         &self.bytes[at..self.at]

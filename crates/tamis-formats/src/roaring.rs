@@ -4,7 +4,7 @@ use std::io;
 
 use tamis::{Answers, CompressedSet};
 
-use crate::contents::{ChangeError, Contents, Facts};
+use crate::contents::{ChangeError, Contents, Facts, answer_each, try_answer_each};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::format::{Format, Items, Sniff};
 use crate::funnel::Funnel;
@@ -72,13 +72,7 @@ impl Roaring {
     }
 
     pub(crate) fn contains_each(&self, keys: &[impl AsRef<[u8]>], answers: &mut Answers) {
-        let masks = answers.reset(keys.len());
-        for (mask, keys) in masks.iter_mut().zip(keys.chunks(64)) {
-            for (i, key) in keys.iter().enumerate() {
-                let is_in = value(key.as_ref()).is_some_and(|value| self.set.contains(value));
-                *mask |= u64::from(is_in) << i;
-            }
-        }
+        answer_each(keys, answers, |key| value(key).is_some_and(|value| self.set.contains(value)));
     }
 
     pub(crate) fn insert_each(
@@ -86,14 +80,10 @@ impl Roaring {
         keys: &[impl AsRef<[u8]>],
         answers: &mut Answers,
     ) -> Result<(), ChangeError> {
-        let masks = answers.reset(keys.len());
-        for (mask, keys) in masks.iter_mut().zip(keys.chunks(64)) {
-            for (i, key) in keys.iter().enumerate() {
-                let value = value(key.as_ref()).ok_or_else(no_value)?;
-                *mask |= u64::from(self.set.insert(value)) << i;
-            }
-        }
-        Ok(())
+        try_answer_each(keys, answers, |key| {
+            let value = value(key).ok_or_else(no_value)?;
+            Ok(self.set.insert(value))
+        })
     }
 
     /// Takes in all values of another.
@@ -181,16 +171,9 @@ fn walk<'a>(
     let cookie = bytes.first_chunk().map_or(0, |&cookie| u32::from_le_bytes(cookie));
     let is_32 = cookie == COOKIE || cookie & 0xffff == COOKIE_WITH_RUNS;
     let mut reader = Reader::new(bytes);
-    let ends = |reader: &Reader<'_>| {
-        if reader.is_empty() {
-            return Ok(());
-        }
-        let expected = reader.at() as u64;
-        Err(reader.error("containers", DecodeErrorKind::TooLong { expected }))
-    };
     if is_32 {
         let has_runs = walk_32(&mut reader, 0, visit)?;
-        return ends(&reader).map(|()| (false, has_runs));
+        return reader.end("containers").map(|()| (false, has_runs));
     }
     let maps = reader.u64("number of bitmaps")?;
     if maps > 1 << 32 {
@@ -210,7 +193,7 @@ fn walk<'a>(
         before = Some(high);
         has_runs |= walk_32(&mut reader, u64::from(high) << 32, visit)?;
     }
-    ends(&reader).map(|()| (true, has_runs))
+    reader.end("containers").map(|()| (true, has_runs))
 }
 
 /// Goes through the containers of a bitmap of 32 bits; tells whether it may have runs.
