@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use tamis::{Answers, DigestSet, Hasher};
-use tamis_formats::{Charset, Contents, FORMATS, Format, Funnel, Items, Told};
+use tamis_formats::{Charset, Contents, EncodeError, FORMATS, Format, Funnel, Items, Told};
 
 use crate::count::Count;
 use crate::exit::{Failure, Outcome};
-use crate::filter_file::{self, Trust};
+use crate::filter_file::Trust;
 use crate::foreign::{Foreign, Opened, each_keys, judge_changed};
 use crate::input;
 use crate::key::{KeyArgs, RecordArgs, rate};
-use crate::told::{TellArgs, format_parser, funnel, missing, parse_funnel};
+use crate::told::{TellArgs, format_parser, funnel, funnel_names, missing_to_write, parse_funnel};
 
 /// Writes a filter as another system has it
 ///
@@ -50,6 +50,10 @@ pub struct Args {
     #[arg(long, value_name = "FUNNEL", hide_possible_values = true, value_parser = crate::told::funnel_parser())]
     to_funnel: Option<String>,
 
+    /// Which version of its format OUT is to be, such as 'nb' for SSTables of Cassandra 4, or 1 for Spark before 4
+    #[arg(long, value_name = "V")]
+    to_version: Option<Box<str>>,
+
     /// Put the several filters of IN together as one where OUT has place for just one: it is fuller than it was planned for
     #[arg(long)]
     union: bool,
@@ -76,20 +80,22 @@ pub fn run(args: &Args) -> Outcome {
     let to = args.to_format()?;
     let mut tell = args.tell.clone();
     tell.is_charset_of_output = args.to_funnel.is_some();
-    let mut from = open(&args.input, &tell)?;
-    from.told.union = args.union;
+    let from = open(&args.input, &tell)?;
     from.check_output(&args.output)?;
+    let told = args.told_of_output(&from, to);
     if !args.items.is_empty() {
-        return args.rebuild(&from, to);
+        return args.rebuild(&from, to, told);
     }
     check_same_items(&from, to)?;
-    from.save(&args.output, to, &from.told).map_err(|failure| match failure {
+    from.save(&args.output, to, &told).map_err(|failure| match failure {
         Failure::Message(message) if message.ends_with("the items") && to.create.is_some() => {
             Failure::new(format!("{message}, with --items FILE"))
         }
         failure => failure,
     })?;
-    Ok(from.judge(&from.contents.facts()))
+    let facts = from.contents.facts();
+    from.warn(&facts);
+    Ok(from.judge(&facts))
 }
 
 /// Refuses to move bits into a format whose items are something else: every answer would be no.
@@ -116,13 +122,15 @@ fn open(path: &Path, tell: &TellArgs) -> Result<Foreign, Failure> {
         Opened::Foreign(file) => Ok(*file),
         Opened::Unfiltered(name) => Err(Failure::new(format!("{name}: has no filter"))),
         Opened::Tamis(source) => {
-            let file = filter_file::read(path)?;
+            let name = source.name().to_owned();
+            let file = source.into_file()?;
             Ok(Foreign {
-                name: source.name().into(),
+                name,
                 format: Format::named("tamis").expect("the first row"),
                 len_bytes: file.len_bytes(),
                 contents: Contents::Tamis(file),
-                told: tell.told()?,
+                told: tell.told(),
+                funnel: tell.funnel()?,
                 is_whole_file: true,
                 path: path.to_path_buf(),
             })
@@ -156,27 +164,34 @@ impl Args {
         }
     }
 
+    /// What is told of OUT: the same as of IN, but for its version where that means something else there.
+    fn told_of_output(&self, from: &Foreign, to: &Format) -> Told {
+        let of_input = from.told.version.clone().filter(|_| from.format.name == to.name);
+        let version = self.to_version.clone().or(of_input);
+        Told { version, union: self.union, ..from.told.clone() }
+    }
+
     /// Builds the filter anew of its items, and looks for each of them in both.
-    fn rebuild(&self, from: &Foreign, to: &'static Format) -> Outcome {
+    fn rebuild(&self, from: &Foreign, to: &'static Format, told: Told) -> Outcome {
         if self.items.iter().any(|path| input::is_stdin(path)) {
             return Err(Failure::new("--items: items are read several times: name a file"));
         }
         let items = input::checked(&self.items)?;
         let from_funnel = from.funnel()?;
-        let to_funnel = self.funnel_of(to, &from.told)?;
+        let to_funnel = self.funnel_of(to, from.funnel)?;
         // A plan that was told is that of the program that will ask the filter: it computes places by it.
-        let planned = match from.told.items {
+        let planned = match told.items {
             Some(items) => items,
             None => self.count(&items)?,
         };
-        let rate = self.rate.or(from.told.rate).unwrap_or(RATE);
-        let told = Told { items: Some(planned), rate: Some(rate), ..from.told.clone() };
+        let rate = self.rate.or(told.rate).unwrap_or(RATE);
+        let told = Told { items: Some(planned), rate: Some(rate), ..told };
         let name = input::name(&self.output);
         let create = to.create.ok_or_else(|| {
             Failure::new(format!("{name}: {} is a format that is not built anew", to.name))
         })?;
         let mut contents = create(&told).map_err(|error| match error {
-            tamis_formats::EncodeError::Missing(fact) => missing(fact, &name),
+            EncodeError::Missing(fact) => missing_to_write(fact, &name),
             error => Failure::new(format!("{name}: {error}")),
         })?;
         let (mut answers, mut lacking) = (Answers::new(), 0);
@@ -211,30 +226,33 @@ impl Args {
             format: to,
             contents,
             told,
+            funnel: Some(to_funnel),
             len_bytes: 0,
             is_whole_file: true,
         };
         self.verify(&rebuilt, &items, to_funnel)?;
         let exit = judge_changed(&rebuilt, self.force)?;
+        rebuilt.warn(&rebuilt.contents.facts());
         rebuilt.save(&self.output, to, &rebuilt.told)?;
         Ok(exit)
     }
 
-    fn funnel_of(&self, to: &'static Format, told: &Told) -> Result<Funnel, Failure> {
-        let told_of_out = match &self.to_funnel {
-            Some(name) => Told { funnel: Some(parse_funnel(name, told.charset)?), ..told.clone() },
+    /// What an item is in OUT.
+    fn funnel_of(&self, to: &Format, of_input: Option<Funnel>) -> Result<Funnel, Failure> {
+        let told = match &self.to_funnel {
+            Some(name) => Some(parse_funnel(name, self.tell.charset)?),
             // What was told is what the items of IN are; formats whose items are always the same keep theirs.
-            None => match to.items {
-                Items::Are(funnel) => Told { funnel: Some(funnel), ..told.clone() },
-                Items::Asked => told.clone(),
-            },
+            None if to.items == Items::Asked => of_input,
+            None => None,
         };
         let out = input::name(&self.output);
-        funnel(to, &told_of_out, &out).map_err(|_| {
-            Failure::new(format!(
-                "{out}: what is an item there? say --to-funnel, such as text with --charset UTF-8"
-            ))
-        })
+        match told {
+            None if to.items == Items::Asked => Err(Failure::new(format!(
+                "{out}: what is an item there? say --to-funnel ({})",
+                funnel_names(to.takes)
+            ))),
+            told => funnel(to, told, &out),
+        }
     }
 
     /// Counts the distinct items.

@@ -1,7 +1,7 @@
 //! Filters in files: opened in place, and replaced all or nothing.
 
 use std::fs::{File, TryLockError};
-use std::io::{self, Read as _, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use memmap2::Mmap;
@@ -52,17 +52,42 @@ impl Source {
                     }
                     Place::Mapped(bytes)
                 }
-                Err(error) if error.kind == DecodeErrorKind::NotInPlace => copied(path, &name)?,
+                Err(error) if error.kind == DecodeErrorKind::NotInPlace => {
+                    copied(Input::open(path)?, &name)?
+                }
                 Err(error) => return Err(of_file(&name, error)),
             },
-            None => copied(path, &name)?,
+            None => copied(Input::open(path)?, &name)?,
         };
+        Ok(Self { name, place })
+    }
+
+    /// Reads a copy of the filter that a stream holds.
+    ///
+    /// # Errors
+    ///
+    /// A failed stream, or anything that is not a whole filter.
+    pub fn read_from(name: String, stream: impl Read) -> Result<Self, Failure> {
+        let place = copied(stream, &name)?;
         Ok(Self { name, place })
     }
 
     /// Returns the path as typed, or `standard input`.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns the filter as a copy, to be changed.
+    ///
+    /// # Errors
+    ///
+    /// A damaged filter that was trusted.
+    pub fn into_file(self) -> Result<TamisFile, Failure> {
+        match self.place {
+            Place::Mapped(bytes) => TamisFile::read_from(&bytes[..], u64::MAX)
+                .map_err(|error| of_stream(&self.name, error)),
+            Place::Copied(file) => Ok(*file),
+        }
     }
 
     /// Returns the filter, its words where they lie.
@@ -161,8 +186,7 @@ fn is_still_at(_: &File, _: &Path) -> std::io::Result<bool> {
     Ok(true)
 }
 
-fn copied(path: &Path, name: &str) -> Result<Place, Failure> {
-    let stream = Input::open(path)?;
+fn copied(stream: impl Read, name: &str) -> Result<Place, Failure> {
     let file = TamisFile::read_from(stream, u64::MAX).map_err(|error| of_stream(name, error))?;
     Ok(Place::Copied(Box::new(file)))
 }

@@ -18,7 +18,7 @@ use crate::output::{Output, is_same_file};
 use crate::parquet_table;
 use crate::progress::Progress;
 use crate::records::{Blocks, records};
-use crate::told::{TellArgs, funnel, missing};
+use crate::told::{TellArgs, funnel, missing, missing_to_write};
 
 /// A filter of another system, read from a file.
 pub struct Foreign {
@@ -32,7 +32,9 @@ pub struct Foreign {
     pub contents: Contents,
     /// What the user says of it.
     pub told: Told,
-    /// The size of the file, unpacked.
+    /// What its items are, if the user or the file says.
+    pub funnel: Option<Funnel>,
+    /// The size of the file that it is in, unpacked.
     pub len_bytes: u64,
     /// Whether the file is this filter and nothing else, so that it may be written anew.
     pub is_whole_file: bool,
@@ -76,15 +78,16 @@ impl Opened {
     ///
     /// As for [`one`](Self::one).
     pub fn all(path: &Path, tell: &TellArgs, trust: Trust) -> Result<Vec<Self>, Failure> {
-        // A pipe cannot be read twice: it is one of ours, unless told otherwise.
-        let is_ours = input::is_stdin(path) && tell.format.is_none();
-        if is_ours || tell.format.as_deref() == Some("tamis") {
+        if tell.format.as_deref() == Some("tamis") {
             return Ok(vec![Opened::Tamis(Source::open(path, trust)?)]);
         }
-        let (name, told) = (input::name(path), tell.told()?);
-        let bytes = Bytes::read(path)?;
+        let (name, told, funnel) = (input::name(path), tell.told(), tell.funnel()?);
+        let bytes = match Bytes::read(path)? {
+            Found::Tamis(source) => return Ok(vec![Opened::Tamis(source)]),
+            Found::Bytes(bytes) => bytes,
+        };
         if parquet_table::is_table(&bytes) {
-            return parquet_table::filters(path, &bytes, tell.column.as_deref(), &told);
+            return parquet_table::filters(path, &bytes, tell.column.as_deref(), &told, funnel);
         }
         let format = match &tell.format {
             Some(format) => Format::named(format).expect("clap checked the name"),
@@ -103,6 +106,7 @@ impl Opened {
             format,
             contents,
             told,
+            funnel,
             len_bytes: bytes.len() as u64,
             is_whole_file: true,
         };
@@ -120,17 +124,30 @@ enum Bytes {
     Copied(Vec<u8>),
 }
 
+/// What a stream held.
+enum Found {
+    /// A filter of ours: read as it came, not copied from bytes.
+    Tamis(Source),
+    Bytes(Bytes),
+}
+
 impl Bytes {
-    fn read(path: &Path) -> Result<Self, Failure> {
+    fn read(path: &Path) -> Result<Found, Failure> {
         let mut stream = Input::open(path)?;
         let failure = |error: &io::Error| Failure::io(input::name(path), error);
         if stream.len_bytes().is_some_and(|len| len > 0) && !stream.is_packed() {
             let file = File::open(path).map_err(|error| failure(&error))?;
-            return map(&file).map(Bytes::Mapped).map_err(|error| failure(&error));
+            let bytes = map(&file).map_err(|error| failure(&error))?;
+            return Ok(Found::Bytes(Bytes::Mapped(bytes)));
         }
         let mut bytes = Vec::new();
+        let start = stream.by_ref().take(8).read_to_end(&mut bytes);
+        start.map_err(|error| stream.failure(&error))?;
+        if let [Format { name: "tamis", .. }] = Format::of(&bytes)[..] {
+            return Source::read_from(input::name(path), bytes.chain(stream)).map(Found::Tamis);
+        }
         stream.read_to_end(&mut bytes).map_err(|error| stream.failure(&error))?;
-        Ok(Bytes::Copied(bytes))
+        Ok(Found::Bytes(Bytes::Copied(bytes)))
     }
 }
 
@@ -170,7 +187,7 @@ impl Foreign {
     ///
     /// If the bytes do not say, and nobody has told.
     pub fn funnel(&self) -> Result<Funnel, Failure> {
-        funnel(self.format, &self.told, &self.name)
+        funnel(self.format, self.funnel, &self.name)
     }
 
     fn is_written_as(&self, bytes: &[u8]) -> bool {
@@ -197,17 +214,10 @@ impl Foreign {
         )))
     }
 
-    /// Says on stderr what users of such filters should know.
+    /// Says on stderr what users of such filters should know before they rely on it.
     pub fn warn(&self, facts: &Facts) {
         for warning in &facts.warnings {
             eprintln!("tamis: {}: {warning}", self.name);
-        }
-        if facts.rate > MANY {
-            eprintln!(
-                "tamis: {}: over-full: takes {:.0} % of absent items for present ones",
-                self.name,
-                facts.rate * 100.0
-            );
         }
     }
 
@@ -225,9 +235,15 @@ impl Foreign {
         ))
     }
 
-    /// Says both on stderr.
+    /// Says on stderr if it is over-full, or over its rate.
     pub fn judge(&self, facts: &Facts) -> Exit {
-        self.warn(facts);
+        if facts.rate > MANY {
+            eprintln!(
+                "tamis: {}: over-full: takes {:.0} % of absent items for present ones",
+                self.name,
+                facts.rate * 100.0
+            );
+        }
         self.over_rate(facts).map_or(Exit::Yes, |state| {
             eprintln!("tamis: {state}");
             Exit::OverRate
@@ -248,7 +264,12 @@ impl Foreign {
         encode(&self.contents, told, &mut sink).map_err(|error| {
             match (sink.failure.take(), error) {
                 (Some(failure), _) => failure,
-                (None, EncodeError::Missing(fact)) => missing(fact, name),
+                (None, EncodeError::Missing(fact)) => missing_to_write(fact, &input::name(path)),
+                (None, EncodeError::Several { filters, rate }) => Failure::new(format!(
+                    "{name}: {to} has place for one filter, and this is {filters}: put together they take absent items for \
+                     present ones at a rate of {}: say --union if that will do, or build one with --items FILE",
+                    Rate(rate)
+                )),
                 (None, EncodeError::Io(error)) => Failure::io(input::name(path), &error),
                 (None, error) => Failure::new(format!("{name}: {error}")),
             }

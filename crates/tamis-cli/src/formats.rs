@@ -27,10 +27,12 @@ pub fn run(args: &Args) -> Outcome {
     let text = if args.json {
         format!("{:#}\n", Value::Array(FORMATS.iter().map(json).collect()))
     } else {
-        let mut rows = vec![["format", "", "found by", "what"].map(String::from).to_vec()];
+        let mut rows =
+            vec![["format", "", "found by", "ends in", "what"].map(String::from).to_vec()];
         rows.extend(FORMATS.iter().map(row));
         let mut text = String::new();
         align(&mut text, &rows, &[]);
+        text.push_str(REMARK);
         text
     };
     let mut output = Output::open(None)?;
@@ -39,15 +41,20 @@ pub fn run(args: &Args) -> Outcome {
     Ok(Exit::Yes)
 }
 
+/// What the table does not say.
+const REMARK: &str = "\nA string of Redis alone, as GET returns it, is bits and nothing else: it needs --format. 'convert' writes what \
+     the name of its OUT ends in, or --to.\n";
+
 fn row(format: &Format) -> Vec<String> {
     let does = match (format.encode, format.create) {
         (Some(_), Some(_)) => "reads, writes, builds",
         (Some(_), None) => "reads, writes",
         (None, _) => "reads",
     };
-    [format.name, does, if format.shows() { "its bytes" } else { "--format" }, format.summary]
-        .map(String::from)
-        .to_vec()
+    let found_by = if format.shows() { "its bytes" } else { "--format" };
+    let ends_in = format.extensions.iter().map(|extension| format!(".{extension}"));
+    let ends_in = ends_in.collect::<Vec<_>>().join(" ");
+    [format.name, does, found_by, &ends_in, format.summary].map(String::from).to_vec()
 }
 
 fn json(format: &Format) -> Value {

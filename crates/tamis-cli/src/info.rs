@@ -79,6 +79,7 @@ pub fn run(args: &Args) -> Outcome {
             }
             Opened::Foreign(file) => {
                 let facts = file.contents.facts();
+                file.warn(&facts);
                 if file.judge(&facts) == Exit::OverRate {
                     exit = Exit::OverRate;
                 }

@@ -7,7 +7,7 @@ use tamis::{Filter as _, Layout, Merge as _};
 use crate::build::judge;
 use crate::clock::now_millis;
 use crate::exit::{Failure, Outcome};
-use crate::filter_file::{Source, Trust, check_clock, read, save};
+use crate::filter_file::{Source, Trust, check_clock, save};
 use crate::foreign::{Foreign, Opened, judge_changed};
 use crate::input;
 use crate::metadata::{MetadataArgs, common};
@@ -48,11 +48,12 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     let (first, others) = args.filters.split_first().expect("clap requires one");
-    if let Opened::Foreign(merged) = Opened::one(first, &args.tell, Trust::Assume)? {
-        return args.merge_foreign(*merged, others);
-    }
     let now = now_millis();
-    let mut merged = read(first)?;
+    let mut merged = match Opened::one(first, &args.tell, Trust::Assume)? {
+        Opened::Foreign(merged) => return args.merge_foreign(*merged, others),
+        Opened::Tamis(source) => source.into_file()?,
+        Opened::Unfiltered(name) => return Err(Failure::new(format!("{name}: has no filter"))),
+    };
     check_clock(&merged.filter, now, &input::name(first))?;
     merged.filter.advance(now);
     let mut metadata = merged.metadata.clone();

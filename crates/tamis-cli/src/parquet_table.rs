@@ -1,10 +1,10 @@
 //! The filters of the columns of a Parquet table: one for each row group that has one.
 
-use std::fs::File;
 use std::path::Path;
 
 use parquet::basic::Type;
-use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaDataReader};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ColumnChunkMetaData, FooterTail, ParquetMetaDataReader};
 use tamis_formats::{Contents, Format, Funnel, Told, parquet as format};
 
 use crate::exit::Failure;
@@ -29,14 +29,15 @@ pub fn filters(
     bytes: &[u8],
     column: Option<&str>,
     told: &Told,
+    funnel: Option<Funnel>,
 ) -> Result<Vec<Opened>, Failure> {
     let name = input::name(path);
     let failure = |error: &dyn std::fmt::Display| {
         Failure::new(format!("{name}: as a Parquet table: {error}"))
     };
-    let file = File::open(path).map_err(|error| Failure::io(&name, &error))?;
+    let footer = footer(bytes).map_err(|error| failure(&error))?;
     let metadata =
-        ParquetMetaDataReader::new().parse_and_finish(&file).map_err(|error| failure(&error))?;
+        ParquetMetaDataReader::decode_metadata(footer).map_err(|error| failure(&error))?;
     let (mut filters, mut filter_bytes) = (Vec::new(), 0);
     let (mut columns, mut with_filters) = (Vec::new(), Vec::new());
     for (group, row_group) in metadata.row_groups().iter().enumerate() {
@@ -59,12 +60,22 @@ pub fn filters(
                     if !is_asked {
                         continue;
                     }
-                    let file = read(path, of_group, bytes, at, chunk, told)?;
+                    let (contents, len_bytes) = read(&of_group, bytes, at, told)?;
                     // Each has its own bytes: a damaged footer may name one again and again.
-                    filter_bytes += file.len_bytes;
+                    filter_bytes += len_bytes;
                     if filter_bytes > bytes.len() as u64 {
                         return Err(failure(&"damaged: its filters are larger than the file"));
                     }
+                    let file = Foreign {
+                        path: path.to_path_buf(),
+                        name: of_group,
+                        format: Format::named("parquet").expect("a row"),
+                        contents,
+                        told: told.clone(),
+                        funnel: funnel.or(funnel_of(chunk)),
+                        len_bytes: bytes.len() as u64,
+                        is_whole_file: false,
+                    };
                     filters.push((of_chunk, Opened::Foreign(Box::new(file))));
                 }
             }
@@ -86,14 +97,19 @@ pub fn filters(
     }
 }
 
-fn read(
-    path: &Path,
-    name: String,
-    bytes: &[u8],
-    at: i64,
-    chunk: &ColumnChunkMetaData,
-    told: &Told,
-) -> Result<Foreign, Failure> {
+/// The bytes that say what is where: before the last eight, which say how many they are.
+fn footer(bytes: &[u8]) -> Result<&[u8], ParquetError> {
+    let (before, tail) = bytes.split_last_chunk().expect("a table has the magic twice");
+    let len = FooterTail::try_new(tail)?.metadata_length();
+    let at = before.len().checked_sub(len).ok_or_else(|| {
+        let larger = format!("damaged: its footer is said to have {len} bytes, more than the file");
+        ParquetError::General(larger)
+    })?;
+    Ok(&before[at..])
+}
+
+/// Reads the filter at byte `at`; returns it with the number of its bytes.
+fn read(name: &str, bytes: &[u8], at: i64, told: &Told) -> Result<(Contents, u64), Failure> {
     let from = usize::try_from(at).ok().and_then(|at| bytes.get(at..));
     let Some(from) = from else {
         return Err(Failure::new(format!(
@@ -102,7 +118,12 @@ fn read(
     };
     let (filter, rest) = format::decode_start(from, told)
         .map_err(|error| Failure::new(format!("{name}: its filter, from byte {at} on: {error}")))?;
-    let funnel = told.funnel.or(match chunk.column_type() {
+    Ok((Contents::Parquet(filter), (from.len() - rest.len()) as u64))
+}
+
+/// What the values of a column are.
+fn funnel_of(chunk: &ColumnChunkMetaData) -> Option<Funnel> {
+    match chunk.column_type() {
         Type::INT32 => Some(Funnel::Int),
         Type::INT64 => Some(Funnel::Long),
         Type::FLOAT => Some(Funnel::Float),
@@ -111,16 +132,7 @@ fn read(
         Type::FIXED_LEN_BYTE_ARRAY | Type::INT96 => Some(Funnel::Hex),
         // There are no filters of truth values.
         Type::BOOLEAN => None,
-    });
-    Ok(Foreign {
-        path: path.to_path_buf(),
-        name,
-        format: Format::named("parquet").expect("a row"),
-        contents: Contents::Parquet(filter),
-        told: Told { funnel, ..told.clone() },
-        len_bytes: (from.len() - rest.len()) as u64,
-        is_whole_file: false,
-    })
+    }
 }
 
 /// Asks which column is meant, if several of a table have filters.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tamis_formats::bitcoin::Hash256;
-use tamis_formats::{Charset, FORMATS, Fact, Format, Funnel, Items, Told};
+use tamis_formats::{Charset, FORMATS, Fact, Format, Funnel, Items, Takes, Told};
 
 use crate::count::Count;
 use crate::exit::Failure;
@@ -78,25 +78,9 @@ fn charset_parser() -> impl TypedValueParser<Value = Charset> {
 }
 
 impl TellArgs {
-    /// Returns what was told.
-    ///
-    /// # Errors
-    ///
-    /// A funnel of text without a charset.
-    pub fn told(&self) -> Result<Told, Failure> {
-        let funnel = match &self.funnel {
-            None => None,
-            Some(name) => Some(parse_funnel(name, self.charset)?),
-        };
-        let is_text = matches!(funnel, Some(Funnel::Text(_) | Funnel::Twice(_)));
-        if self.charset.is_some() && !is_text && !self.is_charset_of_output {
-            return Err(Failure::new(
-                "--charset is for text: say --funnel text too, or twice; formats whose items are always text have their own",
-            ));
-        }
-        Ok(Told {
-            funnel,
-            charset: self.charset,
+    /// Returns what was told of the filter itself.
+    pub fn told(&self) -> Told {
+        Told {
             items: self.items_planned.map(|Count(items)| items),
             rate: self.rate_planned,
             version: self.format_version.clone(),
@@ -104,7 +88,24 @@ impl TellArgs {
             key: self.key.as_ref().map(|key| key.as_encoded_bytes().to_vec()),
             union: false,
             md5: self.md5,
-        })
+        }
+    }
+
+    /// Returns what was told of its items.
+    ///
+    /// # Errors
+    ///
+    /// A funnel of text without a charset; a charset of no text.
+    pub fn funnel(&self) -> Result<Option<Funnel>, Failure> {
+        let funnel =
+            self.funnel.as_ref().map(|name| parse_funnel(name, self.charset)).transpose()?;
+        let is_text = matches!(funnel, Some(Funnel::Text(_) | Funnel::Twice(_)));
+        if self.charset.is_some() && !is_text && !self.is_charset_of_output {
+            return Err(Failure::new(
+                "--charset is for text: say --funnel text too, or twice; formats whose items are always text have their own",
+            ));
+        }
+        Ok(funnel)
     }
 }
 
@@ -124,28 +125,50 @@ pub fn parse_funnel(name: &str, charset: Option<Charset>) -> Result<Funnel, Fail
 ///
 /// # Errors
 ///
-/// If its bytes do not say, and nobody has told.
-pub fn funnel(format: &Format, told: &Told, name: &str) -> Result<Funnel, Failure> {
-    match (told.funnel, format.items) {
+/// If its bytes do not say, and nobody has told; if no such filter has such items.
+pub fn funnel(format: &Format, told: Option<Funnel>, name: &str) -> Result<Funnel, Failure> {
+    match (told, format.items) {
+        (Some(funnel), _) if !format.takes.funnel(funnel) => Err(Failure::new(format!(
+            "{name}: {} has no such items: say another funnel ({})",
+            format.name,
+            funnel_names(format.takes)
+        ))),
         (Some(funnel), _) | (None, Items::Are(funnel)) => Ok(funnel),
-        (None, Items::Asked) => Err(missing(Fact::Funnel, name)),
+        (None, Items::Asked) => Err(Failure::new(format!(
+            "{name}: its bytes do not say what its items are: say --funnel ({})",
+            funnel_names(format.takes)
+        ))),
     }
+}
+
+/// The names of the funnels of such items.
+pub fn funnel_names(takes: Takes) -> String {
+    let names = Funnel::NAMES.iter().map(|&(name, _)| name).filter(|name| {
+        // In any charset: all are taken, or none.
+        Funnel::named(name, Some(Charset::Utf8)).is_some_and(|funnel| takes.funnel(funnel))
+    });
+    names.collect::<Vec<_>>().join(", ")
 }
 
 /// Asks for a fact by the name of its option.
 pub fn missing(fact: Fact, name: &str) -> Failure {
     let option = match fact {
-        Fact::Funnel => {
-            let names: Vec<_> = Funnel::NAMES.iter().map(|&(name, _)| name).collect();
-            format!("what its items are: say --funnel ({})", names.join(", "))
-        }
-        Fact::Charset => "in which charset its text is: say --charset".into(),
-        Fact::Items => "for how many items it was planned: say --items-planned N".into(),
-        Fact::Rate => "for which rate it was planned: say --rate-planned R".into(),
-        Fact::Key => "which of its keys: say --key KEY".into(),
-        Fact::Version => "of which version it is: say --format-version V".into(),
-        Fact::BlockHash => "of which block it is: say --block-hash HASH".into(),
-        other => format!("its {other}"),
+        Fact::Items => "for how many items it was planned: say --items-planned N",
+        Fact::Rate => "for which rate it was planned: say --rate-planned R",
+        Fact::Key => "which of its keys: say --key KEY",
+        Fact::Version => "of which version it is: say --format-version V",
+        Fact::BlockHash => "of which block it is: say --block-hash HASH",
+        other => return Failure::new(format!("{name}: its bytes do not say its {other}")),
     };
     Failure::new(format!("{name}: its bytes do not say {option}"))
+}
+
+/// Asks for a fact that a filter is written with.
+pub fn missing_to_write(fact: Fact, name: &str) -> Failure {
+    match fact {
+        Fact::Version => {
+            Failure::new(format!("{name}: of which version is it to be? say --to-version V"))
+        }
+        fact => missing(fact, name),
+    }
 }

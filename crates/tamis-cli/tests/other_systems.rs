@@ -27,7 +27,9 @@ fn every_format_is_listed() {
         assert!(text.lines().any(|line| line.starts_with(name)), "{name}:\n{text}");
     }
     let json: serde_json::Value = serde_json::from_str(&folder.ok("formats --json")).unwrap();
-    assert_eq!(json.as_array().unwrap().len(), text.lines().count() - 1);
+    // A heading, and a remark behind an empty line.
+    let rows = text.lines().skip(1).take_while(|line| !line.is_empty());
+    assert_eq!(json.as_array().unwrap().len(), rows.count());
     assert_eq!(json[1]["name"], "guava");
     assert_eq!(json[1]["asks_for_funnel"], true);
 }
@@ -69,6 +71,91 @@ fn what_the_bytes_do_not_say_is_asked_for_by_its_option() {
         "check --format redis-bitmaps --items-planned 10 bits items.txt",
         "--rate-planned R",
     );
+}
+
+#[test]
+fn only_items_that_a_filter_can_have_are_taken() {
+    let folder = folder();
+    folder.write("numbers.txt", lines(1..100));
+    folder.ok("build numbers.txt -o numbers.tamis");
+    folder.ok("convert numbers.tamis ids.roaring --items numbers.txt");
+    folder.ok("check ids.roaring numbers.txt --funnel long");
+    folder.refused(
+        &format!("check ids.roaring numbers.txt {TEXT}"),
+        "roaring has no such items: say another funnel (int, long, unsigned)",
+    );
+    let convert = "convert items.tamis words.bitset --to my-bloom-filter --items items.txt";
+    folder.refused(convert, "what is an item there? say --to-funnel (hash-string, hash-integer,");
+    let ended = folder.run(&format!("{convert} --to-funnel hash-string --force"));
+    assert_eq!(ended.status, 0, "{}", ended.stderr);
+    assert!(ended.stderr.contains("its six probes are one number"), "{}", ended.stderr);
+    let asked = "--format my-bloom-filter words.bitset";
+    folder.refused(&format!("check {asked} items.txt"), "say --funnel (hash-string,");
+    // What is wrong with such filters is told by `info`, not each time that one is asked.
+    let count = folder.ok(&format!("check -c {asked} items.txt --funnel hash-string"));
+    assert_eq!(count, "1000\n");
+}
+
+#[test]
+fn a_version_is_told_of_each_side() {
+    let folder = folder();
+    let rebuild = "--items items.txt --funnel bytes";
+    folder.refused(&format!("convert items.tamis a.db {rebuild}"), "say --to-version V");
+    folder.ok(&format!("convert items.tamis a.db {rebuild} --to-version me"));
+    folder.ok("convert a.db b.db --format-version me --to-version nb");
+    let (old, new) = (folder.read("a.db"), folder.read("b.db"));
+    assert_eq!(old.len(), new.len());
+    assert_ne!(old, new, "the bytes of its words are turned");
+    assert_eq!(folder.ok("check -c b.db --format-version nb --funnel bytes items.txt"), "1000\n");
+    // Without another one OUT is of the same.
+    folder.ok("convert a.db c.db --format-version me");
+    assert!(folder.read("c.db") == old);
+    folder.ok(&format!("convert items.tamis 1.spark {rebuild} --to-version 1"));
+    folder.ok(&format!("convert items.tamis 2.spark {rebuild}"));
+    let version = |name: &str| u32::from_be_bytes(*folder.read(name).first_chunk().unwrap());
+    assert_eq!((version("1.spark"), version("2.spark")), (1, 2));
+    folder.refused(
+        &format!("convert items.tamis 3.spark {rebuild} --to-version 3"),
+        "expected 1 (Spark 3.5 and before) or 2",
+    );
+}
+
+#[test]
+fn a_pipe_is_read_as_a_file_is() {
+    let folder = folder();
+    let (guava, tamis) = (folder.read("users.guava"), folder.read("items.tamis"));
+    let ended = folder.feed("info -", &guava);
+    assert!(ended.stdout.contains("guava: Guava's BloomFilter"), "{}", ended.stderr);
+    let ended = folder.feed("info -", &tamis);
+    assert!(ended.stdout.contains("split-block"), "{}", ended.stderr);
+    let ended = folder.feed("merge - items.tamis -o merged.tamis", &tamis);
+    assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
+    assert_eq!(folder.ok("check -c merged.tamis items.txt"), "1000\n");
+    let ended = folder.feed(&format!("convert {TEXT} - x.guava --items items.txt"), &tamis);
+    assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
+    for (start, words) in
+        [(&tamis[..8], "standard input"), (&guava[..3], "say which with --format")]
+    {
+        let ended = folder.feed("info -", start);
+        assert_eq!((ended.status, ended.stdout.as_str()), (2, ""));
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn several_filters_become_one_only_if_that_is_wanted() {
+    let folder = folder();
+    let plan = "--items-planned 500 --rate-planned 0.01";
+    let ended = folder.run(&format!(
+        "convert items.tamis grown.rdb --to redis-bitmaps --items items.txt {plan} --force"
+    ));
+    assert!(folder.names().contains(&"grown.rdb".into()), "{}", ended.stderr);
+    let convert =
+        format!("convert grown.rdb one.guava --format redis-bitmaps {plan} --funnel bytes");
+    folder.refused(&convert, "say --union if that will do");
+    let ended = folder.run(&format!("{convert} --union"));
+    assert_ne!(ended.status, 2, "{}", ended.stderr);
+    assert_eq!(folder.ok(&format!("check -c one.guava items.txt {TEXT}")), "1000\n");
 }
 
 #[test]
@@ -229,6 +316,8 @@ fn a_table_is_asked_by_row_group_and_column() {
     assert!(asked > 100, "{asked}");
     // By the type of the column.
     folder.write("duckdb.parquet", golden("duckdb.parquet"));
+    let ended = folder.feed("info - --column s", golden("duckdb.parquet"));
+    assert!(ended.stdout.contains("in a file of"), "{}", ended.stderr);
     let ended = folder.feed("check -c duckdb.parquet --column k", "0\n1001\n19019\n");
     assert_eq!((ended.status, ended.stdout.as_str()), (0, "3\n"), "{}", ended.stderr);
     let ended = folder.feed("check -c duckdb.parquet --column s", "name-0\nname-14\n");

@@ -10,7 +10,7 @@ use crate::bitcoin::script::OP_RETURN;
 use crate::bitcoin::{Block, Hash256, Transaction};
 use crate::contents::Contents;
 use crate::error::{DecodeError, EncodeError};
-use crate::format::{Format, Items, Sniff};
+use crate::format::{Format, Items, Sniff, Takes};
 use crate::funnel::Funnel;
 use crate::golomb_set::{GolombError, GolombParams, GolombSet, check};
 
@@ -24,6 +24,7 @@ pub(crate) const FORMAT: Format =
             if check(bytes, GolombParams::BASIC).is_ok() { Sniff::Maybe } else { Sniff::No }
         }),
         items: Items::Are(Funnel::Hex),
+        takes: Takes::Bytes,
         decode: |bytes, told| decode(bytes, told.block_hash()?).map(Contents::Golomb),
         encode: Some(|contents, _, out| encode(contents, out)),
         create: None,

@@ -15,7 +15,7 @@ use tamis::OutOfMemory;
 use crate::bitcoin::compact_size;
 use crate::contents::Contents;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::format::{Format, Items, Sniff};
+use crate::format::{Format, Items, Sniff, Takes};
 use crate::funnel::Funnel;
 use crate::reader::Reader;
 
@@ -30,6 +30,7 @@ pub(crate) const FORMAT: Format = Format {
     summary: "Bitcoin's filters of wallets, as filterload carries them (BIP-37)",
     sniff: Some(sniff),
     items: Items::Are(Funnel::Hex),
+    takes: Takes::Bytes,
     decode: |bytes, _| WalletFilter::decode(bytes).map(|filter| Contents::Flat(filter.into())),
     encode: Some(|contents, _, out| encode(contents, out)),
     create: Some(|told| {

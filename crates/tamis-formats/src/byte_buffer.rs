@@ -7,7 +7,7 @@ use std::io;
 use crate::contents::Contents;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::flat::FlatFilter;
-use crate::format::{Format, Items};
+use crate::format::{Format, Items, Takes};
 use crate::funnel::Funnel;
 use crate::hash::polynomial::{polynomials, units};
 use crate::modulus::Modulus;
@@ -21,6 +21,7 @@ pub(crate) const FORMAT: Format = Format {
     summary: "ByteBufferBloomFilter of a Java article: eight filters, a bit of each byte each",
     sniff: None,
     items: Items::Are(Funnel::Chars),
+    takes: Takes::Bytes,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode: Some(encode),
     create: Some(|told| {

@@ -7,7 +7,7 @@ use std::io;
 use crate::contents::{Contents, Facts};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::flat::FlatFilter;
-use crate::format::{Format, Items};
+use crate::format::{Format, Items, Takes};
 use crate::funnel::Funnel;
 use crate::hash::polynomial::{polynomials, units};
 use crate::rule::{ProbeRule, Rule};
@@ -20,6 +20,7 @@ pub(crate) const FORMAT: Format = Format {
     summary: "the Bloom filter in C of an article: hashcode(cap, seed), seven seeds",
     sniff: None,
     items: Items::Are(Funnel::Chars),
+    takes: Takes::Bytes,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode: Some(encode),
     create: Some(|_| {

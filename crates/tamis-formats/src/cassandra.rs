@@ -8,7 +8,7 @@ use tamis::OutOfMemory;
 use crate::contents::Contents;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Sniff};
+use crate::format::{Format, Items, Sniff, Takes};
 use crate::guava::write_words;
 use crate::hash::murmur3::{Tail, x64_128};
 use crate::modulus::Modulus;
@@ -23,6 +23,7 @@ pub(crate) const FORMAT: Format = Format {
     summary: "Cassandra's Filter.db, told by the version in the SSTable's name",
     sniff: Some(sniff),
     items: Items::Asked,
+    takes: Takes::Bytes,
     decode: |bytes, told| {
         let error = |kind| DecodeError { field: Fact::Version.name(), at: 0, kind };
         let version = told.version.as_deref();

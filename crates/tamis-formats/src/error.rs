@@ -166,6 +166,14 @@ impl std::error::Error for DecodeError {}
 pub enum EncodeError {
     /// The format has no place for it; the text says for what, and what to do.
     NoPlace(Box<str>),
+    /// It is several filters, and the format has a place for one: they become one by [`Told::union`](crate::Told::union), or
+    /// one is built from the items.
+    Several {
+        /// How many there are.
+        filters: usize,
+        /// The rate that the one would have.
+        rate: f64,
+    },
     /// It needs to know what nobody has told.
     Missing(Fact),
     /// The bytes could not be written.
@@ -176,6 +184,11 @@ impl fmt::Display for EncodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             EncodeError::NoPlace(why) => f.write_str(why),
+            EncodeError::Several { filters, rate } => write!(
+                f,
+                "{filters} filters become one only by a union of their bits, which takes absent items for present ones at a rate \
+                 of {rate:.3}: tell that you want it, or build one from the items"
+            ),
             EncodeError::Missing(fact) => write!(f, "this format needs its {fact}"),
             EncodeError::Io(error) => error.fmt(f),
         }

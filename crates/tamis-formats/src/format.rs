@@ -26,6 +26,8 @@ pub struct Format {
     pub sniff: Option<fn(bytes: &[u8]) -> Sniff>,
     /// What its items are.
     pub items: Items,
+    /// What its items can be at all: another funnel is not for it.
+    pub takes: Takes,
     /// Reads a whole file. Memory stays within four times the bytes, and what was told. Two take more: [`Contents::Roaring`] up
     /// to six times the bytes; and compressed values of Redis, whose bytes count as they are once expanded, up to 88 times as
     /// many.
@@ -58,8 +60,44 @@ pub enum Sniff {
 pub enum Items {
     /// Always this, unless the user says otherwise.
     Are(Funnel),
-    /// The bytes do not say: [`Told::funnel`].
+    /// The bytes do not say, and no program should guess.
     Asked,
+}
+
+/// What a filter can have as items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// Bytes, whatever they come from.
+    Bytes,
+    /// Integers from 0 on.
+    Integers,
+    /// What `hashCode()` of Java gives.
+    HashCodes,
+    /// Hashes of 128 bits.
+    Hashes,
+}
+
+impl Takes {
+    /// Tells whether items through this funnel are such.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_formats::{Format, Funnel};
+    ///
+    /// let roaring = Format::named("roaring").unwrap();
+    /// assert!(roaring.takes.funnel(Funnel::Long));
+    /// assert!(!roaring.takes.funnel(Funnel::Chars), "no text");
+    /// ```
+    #[must_use]
+    pub fn funnel(self, funnel: Funnel) -> bool {
+        match self {
+            Takes::Bytes => true,
+            Takes::Integers => matches!(funnel, Funnel::Int | Funnel::Long | Funnel::Unsigned),
+            Takes::HashCodes => matches!(funnel, Funnel::HashCode(_)),
+            Takes::Hashes => funnel == Funnel::Hash128,
+        }
+    }
 }
 
 impl Format {

@@ -9,7 +9,7 @@ use tamis::OutOfMemory;
 use crate::contents::Contents;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Sniff};
+use crate::format::{Format, Items, Sniff, Takes};
 use crate::mitz::{Mitz32, Mitz64};
 use crate::reader::Reader;
 use crate::rule::Rule;
@@ -22,6 +22,7 @@ pub(crate) const FORMAT: Format = Format {
     summary: "Guava's BloomFilter, by writeTo",
     sniff: Some(sniff),
     items: Items::Asked,
+    takes: Takes::Bytes,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode: Some(encode),
     create: Some(|told| {

@@ -12,7 +12,7 @@ pub(crate) use counting::FORMAT as COUNTING_FORMAT;
 use crate::contents::Contents;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Sniff};
+use crate::format::{Format, Items, Sniff, Takes};
 use crate::hash::jenkins::lookup3;
 use crate::hash::murmur2::hadoop_32;
 use crate::reader::Reader;
@@ -26,6 +26,7 @@ pub(crate) const FORMAT: Format = Format {
     summary: "Hadoop's util.bloom.BloomFilter, by write",
     sniff: Some(|bytes| sniff(bytes, |head| head.vector_size.div_ceil(8).into())),
     items: Items::Asked,
+    takes: Takes::Bytes,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode: Some(encode),
     // Its user chooses bits and probes.

@@ -17,7 +17,7 @@ use tamis::{DenseSet, Order};
 
 use crate::contents::Contents;
 use crate::error::{DecodeError, EncodeError};
-use crate::format::{Format, Items};
+use crate::format::{Format, Items, Takes};
 use crate::funnel::Funnel;
 use crate::integers::{self, IntegerBitmap};
 use crate::told::{Fact, Told};
@@ -29,6 +29,7 @@ pub(crate) const FORMAT: Format = Format {
     summary: "a byte[] of Java as a set of integers: bits[num >> 3], bit num & 7",
     sniff: None,
     items: Items::Are(Funnel::Int),
+    takes: Takes::Integers,
     decode: |bytes, _| decode(bytes).map(Contents::Integers),
     encode: Some(encode),
     create: Some(|told| {

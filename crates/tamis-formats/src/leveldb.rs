@@ -4,7 +4,7 @@ use std::io;
 
 use crate::contents::{Contents, Facts};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::format::{Format, Items, Sniff};
+use crate::format::{Format, Items, Sniff, Takes};
 use crate::funnel::Funnel;
 use crate::hash::leveldb::{hash, step};
 use crate::hash::murmur3::Tail;
@@ -17,6 +17,7 @@ pub(crate) const FORMAT: Format = Format {
     summary: "LevelDB's filter block: a Bloom filter for each 2 KiB of data",
     sniff: Some(sniff),
     items: Items::Are(Funnel::Bytes),
+    takes: Takes::Bytes,
     decode: |bytes, _| FilterBlock::decode(bytes).map(Contents::LevelDb),
     encode: Some(encode),
     // It follows the data, and is planned by bits a key.

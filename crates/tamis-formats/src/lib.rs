@@ -82,7 +82,7 @@ mod told;
 pub use contents::{ChangeError, Contents, Facts};
 pub use error::{DecodeError, DecodeErrorKind, EncodeError, ReadError};
 pub use flat::FlatFilter;
-pub use format::{Create, Encode, FORMATS, Format, Items, Sniff};
+pub use format::{Create, Encode, FORMATS, Format, Items, Sniff, Takes};
 pub use funnel::{Charset, Funnel, ItemError};
 pub use golomb_set::{GolombError, GolombParams, GolombSet};
 pub use integers::IntegerBitmap;

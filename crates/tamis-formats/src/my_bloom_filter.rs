@@ -17,9 +17,7 @@ use tamis::{Answers, OutOfMemory};
 use crate::contents::{ChangeError, Contents, Facts, answer_each, try_answer_each};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::flat::ones;
-use crate::format::{Format, Items};
-use crate::funnel::Funnel;
-use crate::java_type::JavaType;
+use crate::format::{Format, Items, Takes};
 use crate::told::Told;
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -28,7 +26,8 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["bitset"],
     summary: "MyBloomFilter of Java articles, by BitSet.toByteArray",
     sniff: None,
-    items: Items::Are(Funnel::HashCode(JavaType::String)),
+    items: Items::Asked,
+    takes: Takes::HashCodes,
     decode: |bytes, _| MyBloomFilter::from_bytes(bytes).map(Contents::MyBloomFilter),
     encode: Some(encode),
     create: Some(|_| Ok(Contents::MyBloomFilter(MyBloomFilter::default()))),
@@ -55,7 +54,7 @@ const MAX_BITS: u64 = 1 << 31;
 
 /// A filter that answers as the class does, with its failures.
 ///
-/// An item is its `hashCode`, of which null's is 0: see [`JavaType`]. It grows as far as its highest bit, to 256 MiB at most.
+/// An item is its `hashCode`, of which null's is 0: see [`JavaType`](crate::JavaType). It grows as far as its highest bit, to 256 MiB at most.
 ///
 /// # Examples
 ///
@@ -237,7 +236,7 @@ impl MyBloomFilter {
         answers: &mut Answers,
     ) -> Result<(), ChangeError> {
         try_answer_each(keys, answers, |key| {
-            let why = "its items are hash codes of Java: name the type as the funnel";
+            let why = "its items are hash codes of Java, of 4 bytes";
             let code = hash_code(key).ok_or_else(|| ChangeError::refused(why))?;
             self.add(code)
         })
@@ -284,7 +283,7 @@ impl MyBloomFilter {
 /// How many bits are tested for the hash codes behind them, 128 each: some milliseconds, and a few per cent in the result.
 const TESTED_BITS: usize = 1 << 14;
 
-/// Returns the hash code that a key of [`Funnel::HashCode`] is.
+/// Returns the hash code that a key of [`Funnel::HashCode`](crate::Funnel::HashCode) is.
 fn hash_code(key: &[u8]) -> Option<i32> {
     key.try_into().ok().map(i32::from_le_bytes)
 }

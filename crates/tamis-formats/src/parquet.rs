@@ -13,7 +13,7 @@ use tamis::{
 
 use crate::contents::Contents;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::format::{Format, Items, Sniff};
+use crate::format::{Format, Items, Sniff, Takes};
 use crate::guava::write_words;
 use crate::reader::Reader;
 use crate::tamis_file::TamisFile;
@@ -26,6 +26,7 @@ pub(crate) const FORMAT: Format = Format {
     summary: "the Bloom filter of a column of a Parquet file: header and bits",
     sniff: Some(sniff),
     items: Items::Asked,
+    takes: Takes::Bytes,
     decode: |bytes, told| decode(bytes, told).map(Contents::Parquet),
     encode: Some(encode),
     create: Some(|told| {

@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::contents::{ChangeError, Contents, Facts};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Sniff};
+use crate::format::{Format, Items, Sniff, Takes};
 use crate::funnel::{Charset, Funnel};
 use crate::layers::{Growth, Layer, Layers};
 use crate::modulus::Modulus;
@@ -28,6 +28,7 @@ pub(crate) const FORMAT: Format = Format {
     summary: "BloomFilter of Python's pybloom_live, by tofile",
     sniff: Some(|bytes| maybe(decode(bytes, Short::default()).is_ok())),
     items: Items::Are(Funnel::Text(Charset::Utf8)),
+    takes: Takes::Bytes,
     decode: |bytes, told| decode(bytes, Short::told(told)).map(Contents::Layers),
     encode: Some(encode),
     create: Some(|told| {
@@ -44,6 +45,7 @@ pub(crate) const SCALABLE: Format = Format {
     summary: "ScalableBloomFilter of Python's pybloom_live, by tofile",
     sniff: Some(|bytes| maybe(decode_scalable(bytes, Short::default()).is_ok())),
     items: Items::Are(Funnel::Text(Charset::Utf8)),
+    takes: Takes::Bytes,
     decode: |bytes, told| decode_scalable(bytes, Short::told(told)).map(Contents::Layers),
     encode: Some(encode_scalable),
     create: Some(|told| {

@@ -6,7 +6,7 @@ use std::io;
 use crate::contents::Contents;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Sniff};
+use crate::format::{Format, Items, Sniff, Takes};
 use crate::funnel::{Charset, Funnel};
 use crate::hash::murmur3::{Tail, x64_128};
 use crate::layers::{Growth, Layer, Layers};
@@ -23,6 +23,7 @@ pub(crate) const FORMAT: Format = Format {
     summary: "the mapped file of Python's pybloomfiltermmap and pybloomfilter3",
     sniff: Some(|bytes| if bytes.starts_with(MAGIC) { Sniff::Yes } else { Sniff::No }),
     items: Items::Are(Funnel::Text(Charset::Utf8)),
+    takes: Takes::Bytes,
     decode: |bytes, _| decode(bytes).map(Contents::Layers),
     encode: Some(encode),
     create: Some(|told| {

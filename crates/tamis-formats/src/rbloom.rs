@@ -6,7 +6,7 @@ use std::io;
 use crate::contents::Contents;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Sniff};
+use crate::format::{Format, Items, Sniff, Takes};
 use crate::funnel::Funnel;
 use crate::modulus::Modulus;
 use crate::reader::Reader;
@@ -20,6 +20,7 @@ pub(crate) const FORMAT: Format = Format {
     summary: "Bloom of Python's rbloom, by save; items are 128-bit hashes",
     sniff: Some(sniff),
     items: Items::Are(Funnel::Hash128),
+    takes: Takes::Hashes,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode: Some(encode),
     create: Some(|told| {

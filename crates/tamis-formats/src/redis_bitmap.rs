@@ -5,7 +5,7 @@ use std::io;
 
 use crate::contents::Contents;
 use crate::error::{DecodeError, EncodeError};
-use crate::format::{Format, Items};
+use crate::format::{Format, Items, Takes};
 use crate::mitz::Mitz32;
 use crate::rdb::Rdb;
 use crate::redis_string;
@@ -19,6 +19,7 @@ pub(crate) const FORMAT: Format = Format {
     summary: "BloomFilterHelper of Java over a bitmap of Redis",
     sniff: Some(|bytes| Rdb::sniff(bytes, |entry| entry.type_name() == "string")),
     items: Items::Asked,
+    takes: Takes::Bytes,
     decode,
     encode: Some(encode),
     create: Some(|told| redis_string::create(told, planned).map(Contents::Flat)),

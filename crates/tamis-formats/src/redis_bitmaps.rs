@@ -10,7 +10,7 @@ use tamis::{Answers, OutOfMemory};
 use crate::contents::{ChangeError, Contents, Facts};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::flat::FlatFilter;
-use crate::format::{Format, Items};
+use crate::format::{Format, Items, Takes};
 use crate::funnel::{Charset, Funnel};
 use crate::guava::{self, CreateError, Probes, Strategy};
 use crate::rdb::{self, Rdb, Written};
@@ -25,6 +25,7 @@ pub(crate) const FORMAT: Format = Format {
     summary: "RedisBitmaps of Java: bitmaps of Redis that grow in number",
     sniff: Some(|bytes| Rdb::sniff(bytes, |entry| number_of(entry.key()).is_some())),
     items: Items::Are(Funnel::Text(Charset::Utf8)),
+    takes: Takes::Bytes,
     decode,
     encode: Some(encode),
     create: Some(|told| {
@@ -142,12 +143,8 @@ impl RedisBitmaps {
             [one] => Ok(Cow::Borrowed(one)),
             _ if union => Ok(Cow::Owned(self.union())),
             all => {
-                let (count, rate) = (all.len(), self.union().estimate_rate());
-                let why = format!(
-                    "{count} bitmaps become one filter only by a union of their bits, which takes absent items for present ones at \
-                     a rate of {rate:.3}: ask for the union, or build one from the items"
-                );
-                Err(EncodeError::NoPlace(why.into()))
+                let rate = self.union().estimate_rate();
+                Err(EncodeError::Several { filters: all.len(), rate })
             }
         }
     }

@@ -6,7 +6,7 @@ use tamis::Order;
 
 use crate::contents::Contents;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::format::{Format, Items};
+use crate::format::{Format, Items, Takes};
 use crate::funnel::Funnel;
 use crate::integers::{self, IntegerBitmap};
 use crate::told::{Fact, Told};
@@ -18,6 +18,7 @@ pub(crate) const FORMAT: Format = Format {
     summary: "a string of Redis as a set of integers, by SETBIT",
     sniff: None,
     items: Items::Are(Funnel::Unsigned),
+    takes: Takes::Integers,
     decode: |bytes, _| decode(bytes).map(Contents::Integers),
     encode: Some(encode),
     create: Some(|told| {

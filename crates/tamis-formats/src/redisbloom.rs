@@ -6,7 +6,7 @@ use tamis::{Answers, RedisBloom, RedisBloomOptions, RedisCuckoo, RedisInsertErro
 
 use crate::contents::{ChangeError, Contents, Facts};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::format::{Format, Items, Sniff};
+use crate::format::{Format, Items, Sniff, Takes};
 use crate::funnel::Funnel;
 use crate::rdb::coding::MAX_EXPANSION;
 use crate::rdb::{Entry, Rdb};
@@ -22,6 +22,7 @@ pub(crate) const FORMAT: Format = Format {
     summary: "RedisBloom's Bloom and cuckoo filters: DUMP, snapshots, and chunks as commands",
     sniff: Some(sniff),
     items: Items::Are(Funnel::Bytes),
+    takes: Takes::Bytes,
     decode,
     encode: Some(encode),
     create: Some(create),

@@ -8,7 +8,7 @@ use highway::{HighwayHash as _, HighwayHasher, Key};
 use crate::contents::{Contents, Facts};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Sniff};
+use crate::format::{Format, Items, Sniff, Takes};
 use crate::guava::{self, Probes};
 use crate::modulus::Modulus;
 use crate::rdb::{self, Entry, Rdb, Written};
@@ -31,6 +31,7 @@ pub(crate) const FORMAT: Format = Format {
         }
     }),
     items: Items::Asked,
+    takes: Takes::Bytes,
     decode,
     encode: Some(encode),
     create: Some(|told| redis_string::create(told, planned).map(Contents::Flat)),
@@ -305,8 +306,9 @@ fn rule_of(config: &Entry<'_>, told: &Told, file_bytes: u64) -> Result<Rule, Dec
     }
     // A new filter has a few bytes and may say 512 MiB: more than its file pays for must be told.
     if rule.bits() / 8 > FREE_BYTES.saturating_add(4 * file_bytes) {
-        let kind = DecodeErrorKind::Missing(Fact::Items);
-        return Err(DecodeError { field: Fact::Items.name(), at: config.at(), kind });
+        let fact = if told.items.is_none() { Fact::Items } else { Fact::Rate };
+        let kind = DecodeErrorKind::Missing(fact);
+        return Err(DecodeError { field: fact.name(), at: config.at(), kind });
     }
     Ok(rule)
 }

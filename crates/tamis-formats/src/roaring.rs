@@ -6,7 +6,7 @@ use tamis::{Answers, CompressedSet};
 
 use crate::contents::{ChangeError, Contents, Facts, answer_each, try_answer_each};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::format::{Format, Items, Sniff};
+use crate::format::{Format, Items, Sniff, Takes};
 use crate::funnel::Funnel;
 use crate::integers::{extremes, no_value, value};
 use crate::reader::Reader;
@@ -19,6 +19,7 @@ pub(crate) const FORMAT: Format = Format {
     summary: "a Roaring bitmap of 32 or 64 bits, in the portable format",
     sniff: Some(|bytes| if walk(bytes, &mut |_, _| {}).is_ok() { Sniff::Maybe } else { Sniff::No }),
     items: Items::Are(Funnel::Unsigned),
+    takes: Takes::Integers,
     decode: |bytes, _| decode(bytes).map(Contents::Roaring),
     encode: Some(encode),
     create: Some(|_| Ok(Contents::Roaring(Roaring::new(CompressedSet::new())))),

@@ -10,7 +10,7 @@ use tamis::OutOfMemory;
 use crate::contents::{Contents, Facts};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Sniff};
+use crate::format::{Format, Items, Sniff, Takes};
 use crate::funnel::Funnel;
 use crate::rule::{ProbeRule as _, Rule};
 use crate::told::Told;
@@ -23,6 +23,7 @@ pub(crate) const FORMAT: Format = Format {
     summary: "RocksDB's full filter block, Bloom of both generations",
     sniff: Some(sniff),
     items: Items::Are(Funnel::Bytes),
+    takes: Takes::Bytes,
     decode: |bytes, _| decode(bytes),
     encode: Some(encode),
     // Planned by bits a key, not by a rate.

@@ -8,7 +8,7 @@ use tamis::OutOfMemory;
 use crate::contents::Contents;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Sniff};
+use crate::format::{Format, Items, Sniff, Takes};
 use crate::guava::{Probes, plan_bits, plan_probes, write_words};
 use crate::hash::murmur3::spark_32;
 use crate::modulus::Modulus;
@@ -23,14 +23,28 @@ pub(crate) const FORMAT: Format = Format {
     summary: "Spark's BloomFilter, by writeTo: versions 1 and 2",
     sniff: Some(sniff),
     items: Items::Asked,
+    takes: Takes::Bytes,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode: Some(encode),
     create: Some(|told| {
         let (items, rate) = told.plan()?;
-        let created = create(items, rate, Version::default());
+        let created = create(items, rate, told_version(told)?);
         created.map(Contents::Flat).map_err(|error| EncodeError::NoPlace(error.to_string().into()))
     }),
 };
+
+fn told_version(told: &Told) -> Result<Version, EncodeError> {
+    match told.version.as_deref() {
+        Some("1") => Ok(Version::V1),
+        Some("2") | None => Ok(Version::default()),
+        Some(version) => {
+            let why = format!(
+                "\"{version}\" is no version of Spark's filters: expected 1 (Spark 3.5 and before) or 2"
+            );
+            Err(EncodeError::NoPlace(why.into()))
+        }
+    }
+}
 
 /// Which of its two rules a filter of Spark has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

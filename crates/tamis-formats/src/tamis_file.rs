@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use crate::contents::Contents;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError, ReadError};
-use crate::format::{Format, Items, Sniff};
+use crate::format::{Format, Items, Sniff, Takes};
 use crate::funnel::Funnel;
 use crate::head::{BITS_AT, FIXED_BYTES, Head, MAGIC, head_bytes, measure};
 use crate::metadata::Metadata;
@@ -21,6 +21,7 @@ pub(crate) const FORMAT: Format = Format {
     summary: "every kind of filter, checksummed, used in place when mapped",
     sniff: Some(|bytes| if bytes.starts_with(&MAGIC) { Sniff::Yes } else { Sniff::No }),
     items: Items::Are(Funnel::Bytes),
+    takes: Takes::Bytes,
     decode: |bytes, _| TamisFile::decode(bytes).map(Contents::Tamis),
     encode: Some(|contents, _, out| match contents {
         Contents::Tamis(file) => file.write_to(out).map_err(EncodeError::Io),

@@ -4,16 +4,11 @@ use std::fmt;
 
 use crate::bitcoin::Hash256;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::funnel::{Charset, Funnel};
 
 /// A fact about a filter that some formats do not write down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fact {
-    /// What its items are: [`Funnel`].
-    Funnel,
-    /// In which charset text was hashed: [`Charset`].
-    Charset,
     /// For how many items it was planned.
     Items,
     /// For which rate it was planned.
@@ -31,8 +26,6 @@ impl Fact {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Fact::Funnel => "funnel",
-            Fact::Charset => "charset",
             Fact::Items => "planned items",
             Fact::Rate => "planned rate",
             Fact::Version => "version",
@@ -48,14 +41,11 @@ impl fmt::Display for Fact {
     }
 }
 
-/// What is known of a filter besides its bytes. Nothing is ever guessed: what is needed and not told is
-/// [`DecodeErrorKind::Missing`].
+/// What is known of a filter besides its bytes, and is needed to read or write it. Nothing is ever guessed: what is needed
+/// and not told is [`DecodeErrorKind::Missing`]. What its items are is asked for by nobody but who asks the filter:
+/// [`Funnel`](crate::Funnel).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Told {
-    /// What its items are.
-    pub funnel: Option<Funnel>,
-    /// In which charset text was hashed.
-    pub charset: Option<Charset>,
     /// For how many items it was planned.
     pub items: Option<u64>,
     /// For which rate it was planned.

@@ -3,7 +3,9 @@
 mod golden_data;
 
 use golden_data::files::{Golden, golden};
-use tamis_formats::{Contents, DecodeErrorKind, EncodeError, FORMATS, Format, Funnel, Items, Told};
+use tamis_formats::{
+    Contents, DecodeErrorKind, EncodeError, FORMATS, Format, Funnel, Items, JavaType, Takes, Told,
+};
 
 fn format(name: &str) -> &'static Format {
     Format::named(name).unwrap_or_else(|| panic!("no format {name}"))
@@ -87,14 +89,15 @@ fn a_format_without_a_place_says_so() {
 
 #[test]
 fn every_created_filter_keeps_its_items_and_comes_back() {
-    let told =
-        Told { items: Some(1000), rate: Some(0.01), version: Some("na".into()), ..Told::default() };
     for format in FORMATS {
         let Some(create) = format.create else { continue };
+        let version = (format.name == "cassandra").then(|| "na".into());
+        let told = Told { items: Some(1000), rate: Some(0.01), version, ..Told::default() };
         // Numbers are items of every funnel.
         let funnel = match format.items {
             Items::Are(funnel) => funnel,
-            Items::Asked => Funnel::Bytes,
+            Items::Asked if format.takes == Takes::Bytes => Funnel::Bytes,
+            Items::Asked => Funnel::HashCode(JavaType::String),
         };
         let key = |i| funnel.key(format!("{i:04}").as_bytes(), &mut Vec::new()).unwrap().to_vec();
         let keys: Vec<Vec<u8>> = (0..1000).map(key).collect();

@@ -146,7 +146,7 @@ fn several_bitmaps_become_one_filter_only_if_that_is_asked_for() {
     let warnings = filter.facts().warnings;
     assert!(warnings[0].contains("grown 3 times") && warnings[0].contains("union"), "{warnings:?}");
     let error = guava().encode.unwrap()(&filter, &Told::default(), &mut Vec::new()).unwrap_err();
-    assert!(error.to_string().contains("ask for the union"), "{error}");
+    assert!(error.to_string().contains("a union of their bits"), "{error}");
     let union = Told { union: true, ..Told::default() };
     let one = (guava().decode)(&encode(guava(), &filter, &union), &Told::default()).unwrap();
     let mut answers = Answers::new();

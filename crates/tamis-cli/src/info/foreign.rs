@@ -21,13 +21,13 @@ pub fn text(file: &Foreign, facts: &Facts, text: &mut String) {
         row("format", format!("{}: {}", file.format.name, file.format.summary)),
         row(
             "size",
-            format!("{} ({} bits{probes})", Size { bytes: file.len_bytes }, Count(facts.bits)),
+            format!("{} ({} bits{probes})", Size { bytes: bytes(file, facts) }, Count(facts.bits)),
         ),
         row("rule", facts.rule.clone()),
         row("items", items),
         row("fill", format!("{:.1} %", facts.fill * 100.0)),
     ];
-    if file.told.funnel.is_none() && file.format.items == Items::Asked {
+    if file.funnel.is_none() && file.format.items == Items::Asked {
         rows.push(row("an item is", "not said by the bytes: --funnel, --charset".into()));
     }
     if let Some(planned) = file.told.rate.or(facts.planned_rate) {
@@ -35,6 +35,9 @@ pub fn text(file: &Foreign, facts: &Facts, text: &mut String) {
     }
     rows.push(row("rate now", Rate(facts.rate).to_string()));
     rows.extend(facts.more.iter().map(|(name, value)| row(name, plain(value))));
+    if !file.is_whole_file {
+        rows.push(row("in a file of", Size { bytes: file.len_bytes }.to_string()));
+    }
     text.push_str(&file.name);
     text.push('\n');
     align(text, &rows, &[]);
@@ -48,7 +51,8 @@ pub fn json(file: &Foreign, facts: &Facts) -> Value {
         "name": file.name,
         "format": file.format.name,
         "bits": facts.bits,
-        "bytes": file.len_bytes,
+        "bytes": bytes(file, facts),
+        "file_bytes": file.len_bytes,
         "probes": facts.probes,
         "rule": facts.rule,
         // Null if every bit is set: no number is large enough.
@@ -59,4 +63,9 @@ pub fn json(file: &Foreign, facts: &Facts) -> Value {
         "more": more,
         "warnings": facts.warnings,
     })
+}
+
+/// How large the filter itself is.
+fn bytes(file: &Foreign, facts: &Facts) -> u64 {
+    if file.is_whole_file { file.len_bytes } else { facts.bits.div_ceil(8) }
 }

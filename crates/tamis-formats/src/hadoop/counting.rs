@@ -7,7 +7,7 @@ use tamis::{Bitmap, Bits as _, BitsMut as _, OutOfMemory};
 use super::{CreateError, Hadoop, HashType, head, head_bytes, rule, sniff};
 use crate::contents::{Contents, Facts};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::format::{Format, Items};
+use crate::format::{Format, Items, Takes};
 use crate::guava::write_words;
 use crate::reader::Reader;
 use crate::told::Told;
@@ -19,6 +19,7 @@ pub(crate) const FORMAT: Format = Format {
     summary: "Hadoop's util.bloom.CountingBloomFilter, by write",
     sniff: Some(|bytes| sniff(bytes, |head| words(head) * 8)),
     items: Items::Asked,
+    takes: Takes::Bytes,
     decode: |bytes, _| CountingFilter::decode(bytes).map(Contents::HadoopCounting),
     encode: Some(encode),
     // Its user chooses counters and probes.
