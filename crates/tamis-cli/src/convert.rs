@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tamis::{Answers, DigestSet, Hasher};
-use tamis_formats::{Charset, Contents, EncodeError, FORMATS, Format, Funnel, Items, Told};
+use tamis_formats::{Charset, Contents, EncodeError, FORMATS, Format, Funnel, Items, Takes, Told};
 
 use crate::count::Count;
 use crate::exit::{Failure, Outcome};
@@ -181,11 +181,13 @@ impl Args {
         let to_funnel = self.funnel_of(to, from.funnel)?;
         // A plan that was told is that of the program that will ask the filter: it computes places by it.
         let planned = match told.items {
-            Some(items) => items,
-            None => self.count(&items)?,
+            Some(items) => Some(items),
+            // Their greatest decides, not their number.
+            None if to.takes == Takes::Integers => None,
+            None => Some(self.count(&items)?),
         };
         let rate = self.rate.or(told.rate).unwrap_or(RATE);
-        let told = Told { items: Some(planned), rate: Some(rate), ..told };
+        let told = Told { items: planned, rate: Some(rate), ..told };
         let name = input::name(&self.output);
         let create = to.create.ok_or_else(|| {
             Failure::new(format!("{name}: {} is a format that is not built anew", to.name))

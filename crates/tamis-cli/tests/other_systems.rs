@@ -80,6 +80,14 @@ fn only_items_that_a_filter_can_have_are_taken() {
     folder.ok("build numbers.txt -o numbers.tamis");
     folder.ok("convert numbers.tamis ids.roaring --items numbers.txt");
     folder.ok("check ids.roaring numbers.txt --funnel long");
+    // An array is as long as its greatest value needs, or as is told.
+    for (from, items) in [("numbers.tamis", " --items numbers.txt"), ("ids.roaring", "")] {
+        for (planned, len) in [("", 13), (" --items-planned 1000", 125)] {
+            folder.ok(&format!("convert {from} ids.bits --to java-bitmap{items}{planned}"));
+            assert_eq!(folder.read("ids.bits").len(), len, "{from}{planned}");
+            folder.ok("check --format java-bitmap ids.bits numbers.txt");
+        }
+    }
     folder.refused(
         &format!("check ids.roaring numbers.txt {TEXT}"),
         "roaring has no such items: say another funnel (int, long, unsigned)",

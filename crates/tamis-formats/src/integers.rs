@@ -1,12 +1,13 @@
 //! Exact sets of integers from bitmaps of other programs: one bit a value, from 0 on.
 
 use std::borrow::Cow;
-use std::io;
+use std::io::{self, Read as _};
 
 use tamis::{Answers, DenseSet, Order, OutOfRange, RangeError};
 
 use crate::contents::{ChangeError, Contents, Facts};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::told::Told;
 
 /// An exact set of integers, one bit each from 0 on, that grows as far as the program that it is from lets it.
 ///
@@ -182,20 +183,28 @@ pub(crate) fn decode(bytes: &[u8], order: Order) -> Result<DenseSet, DecodeError
     })
 }
 
-/// Makes an empty bitmap of so many values, the greatest of which is `max` at most.
-pub(crate) fn create(items: u64, max: u64) -> Result<DenseSet, EncodeError> {
-    let last = items.max(1) - 1;
-    if last > max {
-        let why = format!("{items} items are too many: {} at most", max + 1);
-        return Err(EncodeError::NoPlace(why.into()));
-    }
+/// Makes an empty bitmap of so many values, the greatest of which is `max` at most; as short as can be if none are told.
+pub(crate) fn create(items: Option<u64>, max: u64) -> Result<DenseSet, EncodeError> {
+    let last = last_of(items, max)?;
     let failed = |error| EncodeError::NoPlace(format!("{error}: plan fewer items").into());
     DenseSet::new(0..=last | 7).map_err(failed)
 }
 
-/// Writes an exact set of integers, each a value of `what` and at most `max`, as a bitmap.
+/// The last of so many values.
+fn last_of(items: Option<u64>, max: u64) -> Result<u64, EncodeError> {
+    let last = items.unwrap_or(1).max(1) - 1;
+    if last > max {
+        let why = format!("{} items are too many: {} at most", last + 1, max + 1);
+        return Err(EncodeError::NoPlace(why.into()));
+    }
+    Ok(last)
+}
+
+/// Writes an exact set of integers, each a value of `what` and at most `max`, as a bitmap of as many values as are told, or
+/// of more.
 pub(crate) fn encode(
     contents: &Contents,
+    told: &Told,
     what: &str,
     max: u64,
     order: Order,
@@ -223,5 +232,10 @@ pub(crate) fn encode(
             return Err(EncodeError::NoPlace(why.into()));
         }
     };
-    Ok(out.write_all(&set.to_bytes(order))?)
+    let bytes = set.to_bytes(order);
+    out.write_all(&bytes)?;
+    let len = last_of(told.items, max)? / 8 + 1;
+    let zeros = len.saturating_sub(bytes.len() as u64);
+    io::copy(&mut io::repeat(0).take(zeros), out)?;
+    Ok(())
 }

@@ -20,7 +20,7 @@ use crate::error::{DecodeError, EncodeError};
 use crate::format::{Format, Items, Takes};
 use crate::funnel::Funnel;
 use crate::integers::{self, IntegerBitmap};
-use crate::told::{Fact, Told};
+use crate::told::Told;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -33,8 +33,10 @@ pub(crate) const FORMAT: Format = Format {
     decode: |bytes, _| decode(bytes).map(Contents::Integers),
     encode: Some(encode),
     create: Some(|told| {
-        let items = told.items.ok_or(EncodeError::Missing(Fact::Items))?;
-        integers::create(items, MAX).map(|set| Contents::Integers(of_array(set)))
+        let set = integers::create(told.items, MAX)?;
+        // Without a length it becomes as long as its items need.
+        let array = if told.items.is_some() { of_array(set) } else { IntegerBitmap::new(set, MAX) };
+        Ok(Contents::Integers(array))
     }),
 };
 
@@ -68,6 +70,6 @@ fn of_array(set: DenseSet) -> IntegerBitmap {
     IntegerBitmap::new(set, limit)
 }
 
-fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
-    integers::encode(contents, "a Java int", MAX, Order::LsbFirst, out)
+fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+    integers::encode(contents, told, "a Java int", MAX, Order::LsbFirst, out)
 }

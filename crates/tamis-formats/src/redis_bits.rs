@@ -9,7 +9,7 @@ use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::format::{Format, Items, Takes};
 use crate::funnel::Funnel;
 use crate::integers::{self, IntegerBitmap};
-use crate::told::{Fact, Told};
+use crate::told::Told;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -22,8 +22,7 @@ pub(crate) const FORMAT: Format = Format {
     decode: |bytes, _| decode(bytes).map(Contents::Integers),
     encode: Some(encode),
     create: Some(|told| {
-        let items = told.items.ok_or(EncodeError::Missing(Fact::Items))?;
-        let set = integers::create(items, MAX)?;
+        let set = integers::create(told.items, MAX)?;
         Ok(Contents::Integers(IntegerBitmap::new(set, MAX)))
     }),
 };
@@ -56,6 +55,6 @@ pub fn decode(bytes: &[u8]) -> Result<IntegerBitmap, DecodeError> {
     integers::decode(bytes, Order::MsbFirst).map(|set| IntegerBitmap::new(set, MAX))
 }
 
-fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
-    integers::encode(contents, "an offset of Redis", MAX, Order::MsbFirst, out)
+fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+    integers::encode(contents, told, "an offset of Redis", MAX, Order::MsbFirst, out)
 }
