@@ -50,7 +50,7 @@ pub struct Args {
     #[arg(long, value_name = "FUNNEL", hide_possible_values = true, value_parser = crate::told::funnel_parser())]
     to_funnel: Option<String>,
 
-    /// Which version of its format OUT is to be, such as 'nb' for SSTables of Cassandra 4, or 1 for Spark before 4
+    /// Which version of its format OUT is to be, such as 'nb' for SSTables of Cassandra 4, 1 for Spark before 4, or 31 for Guava before 33.4
     #[arg(long, value_name = "V")]
     to_version: Option<Box<str>>,
 

@@ -27,7 +27,7 @@ pub(crate) const FORMAT: Format = Format {
     encode: Some(encode),
     create: Some(|told| {
         let (items, rate) = told.plan()?;
-        let created = create(items, rate, Strategy::default(), Probes::default());
+        let created = create(items, rate, Strategy::default(), told_probes(told)?);
         created.map(Contents::Flat).map_err(|error| EncodeError::NoPlace(error.to_string().into()))
     }),
 };
@@ -59,6 +59,21 @@ pub enum Probes {
     /// From the rate alone: 33.4.6 and later.
     #[default]
     Since33,
+}
+
+fn told_probes(told: &Told) -> Result<Probes, EncodeError> {
+    match told.version.as_deref() {
+        None => Ok(Probes::default()),
+        Some("14") => Ok(Probes::Until14),
+        Some("31") => Ok(Probes::Until33),
+        Some("33") => Ok(Probes::Since33),
+        Some(version) => {
+            let why = format!(
+                "\"{version}\" is no release of Guava whose number of probes is known: expected 14, 31 (before 33.4) or 33"
+            );
+            Err(EncodeError::NoPlace(why.into()))
+        }
+    }
 }
 
 /// Why Guava does not make a filter.

@@ -129,6 +129,32 @@ fn three_generations_plan_as_they_did() {
 }
 
 #[test]
+fn the_release_that_plans_is_told() {
+    let create = Format::named("guava").unwrap().create.unwrap();
+    let golden = json("guava/sizing.json");
+    let mut differ = 0;
+    for row in list(&golden["rows"]) {
+        let (items, rate) = (number(&row[0]) as u64, real(&row[1]));
+        if items > 10_000 || !(rate > 0.0 && rate < 1.0) || number(&row[2]) == 0 {
+            continue;
+        }
+        for (column, release) in [(3, "14"), (4, "31"), (5, "33")] {
+            let version = Some(release.into());
+            let told = Told { items: Some(items), rate: Some(rate), version, ..Told::default() };
+            if let Ok(contents) = create(&told) {
+                let probes = contents.facts().probes.map(i64::from);
+                assert_eq!(probes, Some(number(&row[column]) as i64), "{row}, {release}");
+                differ += u64::from(number(&row[column]) != number(&row[5]));
+            }
+        }
+    }
+    assert!(differ > 10, "{differ}");
+    let told =
+        Told { items: Some(1), rate: Some(0.1), version: Some("32".into()), ..Told::default() };
+    assert!(create(&told).unwrap_err().to_string().contains("expected 14, 31"));
+}
+
+#[test]
 fn javas_serialised_form_is_named() {
     let golden = json("guava/sizing.json");
     let bytes = base64(&golden["java_serialization_sample"]["java_serialized_base64"]);
