@@ -6,6 +6,7 @@
 //!
 //! Values of other types are passed over. Drawn in `docs/formats/rdb.md`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 
@@ -43,7 +44,7 @@ pub struct Rdb<'a> {
 #[derive(Clone, Debug)]
 pub struct Entry<'a> {
     database: u64,
-    key: Vec<u8>,
+    key: Cow<'a, [u8]>,
     kind: u8,
     value: &'a [u8],
     at: u64,
@@ -180,7 +181,7 @@ impl<'a> Rdb<'a> {
         let mut found = [const { None }; N];
         for entry in self.entries() {
             let entry = entry?;
-            if let Some(i) = keys.iter().position(|key| *key == entry.key) {
+            if let Some(i) = keys.iter().position(|key| entry.key == *key) {
                 entry.only(found[i].as_ref())?;
                 found[i] = Some(entry);
             }
@@ -222,7 +223,7 @@ impl<'a> Rdb<'a> {
     }
 }
 
-impl Entry<'_> {
+impl<'a> Entry<'a> {
     /// Returns the number of the database.
     #[must_use]
     pub fn database(&self) -> u64 {
@@ -271,7 +272,7 @@ impl Entry<'_> {
     }
 
     /// Reads a string of at most `max_bytes`.
-    pub(crate) fn string(&self, max_bytes: u64) -> Result<Vec<u8>, DecodeError> {
+    pub(crate) fn string(&self, max_bytes: u64) -> Result<Cow<'a, [u8]>, DecodeError> {
         if self.kind != kind::STRING {
             return Err(self.other_type("a string"));
         }
@@ -289,7 +290,9 @@ impl Entry<'_> {
         let texts = match self.kind {
             kind::HASH => {
                 let fields = from.length().filter(|&fields| fields <= MAX_FIELDS as u64);
-                (0..2 * fields.ok_or_else(invalid)?).map(|_| from.bytes()).collect()
+                (0..2 * fields.ok_or_else(invalid)?)
+                    .map(|_| from.bytes().map(Cow::into_owned))
+                    .collect()
             }
             kind::HASH_ZIPLIST => {
                 from.bytes().and_then(|bytes| compact::ziplist(&bytes, 2 * MAX_FIELDS))

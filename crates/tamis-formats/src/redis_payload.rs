@@ -7,6 +7,7 @@
 //!
 //! Numbers and the lengths of strings are written as an RDB file has them; strings may be compressed with LZF.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use tamis::{RedisBloom, RedisCuckoo};
@@ -101,6 +102,7 @@ impl RedisValue {
     pub(crate) fn read(kind: u8, mut from: Reader<'_>) -> Result<Self, PayloadError> {
         if kind == STRING {
             let bytes = from.bytes().filter(|_| from.is_empty());
+            let bytes = bytes.map(Cow::into_owned);
             return bytes.map(RedisValue::String).ok_or(PayloadError::Value);
         }
         if kind != MODULE_VALUE {
@@ -111,7 +113,7 @@ impl RedisValue {
         let filter = match id >> 10 {
             name if name == BLOOM_ID >> 10 => read_bloom(&mut from, version),
             name if name == CUCKOO_ID >> 10 => read_cuckoo(&mut from, version),
-            _ if id == TAMIS_ID => from.string().map(RedisValue::Tamis),
+            _ if id == TAMIS_ID => from.string().map(|image| RedisValue::Tamis(image.into_owned())),
             _ => return Err(PayloadError::OtherType),
         };
         let is_whole = from.end();
@@ -178,7 +180,7 @@ fn read_bloom(from: &mut Reader<'_>, version: u64) -> Option<RedisValue> {
     for number in [layers, options, expansion] {
         header.extend(u32::try_from(number).ok()?.to_le_bytes());
     }
-    let mut chunks = Vec::new();
+    let mut arrays = Vec::new();
     for _ in 0..layers {
         let (capacity, rate, probes, bits_per_item, bits, log2_bits) = (
             from.number()?,
@@ -192,7 +194,8 @@ fn read_bloom(from: &mut Reader<'_>, version: u64) -> Option<RedisValue> {
         let items = from.number()?;
         // The array may be longer than its bits.
         let len = usize::try_from(bits.div_ceil(8)).ok()?;
-        chunks.push(bytes.get(..len)?.to_vec());
+        (len <= bytes.len()).then_some(())?;
+        arrays.push((bytes, len));
         for number in [len as u64, bits, items, rate.to_bits(), bits_per_item.to_bits()] {
             header.extend(number.to_le_bytes());
         }
@@ -201,12 +204,16 @@ fn read_bloom(from: &mut Reader<'_>, version: u64) -> Option<RedisValue> {
         header.push(u8::try_from(log2_bits).ok()?);
     }
     let mut filter = RedisBloom::from_header(&header).ok()?;
-    load(&chunks, |position, chunk| filter.load_chunk(position, chunk).is_ok())?;
+    let parts = arrays.iter().map(|(bytes, len)| &bytes[..*len]);
+    load(parts, |position, chunk| filter.load_chunk(position, chunk).is_ok())?;
     Some(RedisValue::Bloom(filter))
 }
 
 /// Hands out parts that lie end to end in pieces of at most a chunk, as they are loaded.
-fn load(parts: &[Vec<u8>], mut load: impl FnMut(i64, &[u8]) -> bool) -> Option<()> {
+fn load<'a>(
+    parts: impl Iterator<Item = &'a [u8]>,
+    mut load: impl FnMut(i64, &[u8]) -> bool,
+) -> Option<()> {
     let mut position = 1;
     for part in parts {
         for chunk in part.chunks(MAX_CHUNK_BYTES) {
@@ -277,18 +284,19 @@ fn read_cuckoo(from: &mut Reader<'_>, version: u64) -> Option<RedisValue> {
     for number in [bucket_size, max_iterations, expansion] {
         header.extend(u16::try_from(number).ok()?.to_le_bytes());
     }
-    let (mut chunks, mut expected) = (Vec::new(), buckets);
+    let (mut parts, mut expected) = (Vec::new(), buckets);
     for _ in 0..sub_filters {
         let buckets = from.number()?;
         let slots = from.string()?;
         let is_whole = buckets.checked_mul(bucket_size) == Some(slots.len() as u64);
         // What the header asks memory for is what is there.
         (is_whole && buckets == expected).then_some(())?;
-        chunks.push(slots);
+        parts.push(slots);
         expected = expected.saturating_mul(expansion.max(1));
     }
     let mut filter = RedisCuckoo::from_header(&header).ok()?;
-    load(&chunks, |position, chunk| filter.load_chunk(position, chunk).is_ok())?;
+    let parts = parts.iter().map(|slots| &slots[..]);
+    load(parts, |position, chunk| filter.load_chunk(position, chunk).is_ok())?;
     Some(RedisValue::Cuckoo(filter))
 }
 

@@ -1,5 +1,7 @@
 //! Numbers, doubles and strings as an RDB file and `DUMP` have them.
 
+use std::borrow::Cow;
+
 /// What stands before a value of a module.
 mod opcode {
     pub const END: u64 = 0;
@@ -62,20 +64,20 @@ impl<'a> Reader<'a> {
         Some(f64::from_le_bytes(*self.take(8)?.first_chunk()?))
     }
 
-    pub fn string(&mut self) -> Option<Vec<u8>> {
+    pub fn string(&mut self) -> Option<Cow<'a, [u8]>> {
         self.opcode(opcode::STRING)?;
         self.bytes()
     }
 
-    /// Reads a string without an opcode before it.
-    pub fn bytes(&mut self) -> Option<Vec<u8>> {
+    /// Reads a string without an opcode before it; it is copied only where it is written in another way.
+    pub fn bytes(&mut self) -> Option<Cow<'a, [u8]>> {
         match *self.bytes.first()? {
             COMPRESSED => {
                 self.take(1)?;
                 let (packed, len) = (self.length()?, self.length()?);
                 let packed = self.take(usize::try_from(packed).ok()?)?;
                 self.left_bytes = self.left_bytes.checked_sub(len)?;
-                expand(packed, usize::try_from(len).ok()?)
+                expand(packed, usize::try_from(len).ok()?).map(Cow::Owned)
             }
             // Small numbers that were written as text.
             kind @ 0xc0..=0xc2 => {
@@ -86,12 +88,12 @@ impl<'a> Reader<'a> {
                     &[a, b] => i32::from(i16::from_le_bytes([a, b])),
                     bytes => i32::from_le_bytes(*bytes.first_chunk()?),
                 };
-                Some(number.to_string().into_bytes())
+                Some(Cow::Owned(number.to_string().into_bytes()))
             }
             _ => {
                 let len = self.length()?;
                 self.left_bytes = self.left_bytes.checked_sub(len)?;
-                self.take(usize::try_from(len).ok()?).map(<[u8]>::to_vec)
+                self.take(usize::try_from(len).ok()?).map(Cow::Borrowed)
             }
         }
     }
