@@ -29,8 +29,8 @@ pub struct Format {
     /// What its items can be at all: another funnel is not for it.
     pub takes: Takes,
     /// Reads a whole file. Memory stays within four times the bytes, and what was told. Two take more: [`Contents::Roaring`] up
-    /// to six times the bytes; and compressed values of Redis, whose bytes count as they are once expanded, up to 88 times as
-    /// many.
+    /// to 18 times the bytes, of values that are far apart; and compressed values of Redis, whose bytes count as they are once
+    /// expanded, up to 88 times as many.
     pub decode: fn(bytes: &[u8], told: &Told) -> Result<Contents, DecodeError>,
     /// Writes a whole file, if the format has a place for such contents; `None` if it is only read.
     pub encode: Option<Encode>,

@@ -122,7 +122,7 @@ enum Container<'a> {
 
 /// Reads the bytes of a bitmap of 32 or 64 bits.
 ///
-/// Memory is six times the bytes at most: of a file that holds one value in each stretch of 65,536.
+/// Memory is 18 times the bytes at most: of a file of 64 bits that holds one value in each stretch of 2³².
 ///
 /// # Errors
 ///
@@ -148,7 +148,10 @@ pub fn decode(bytes: &[u8]) -> Result<Roaring, DecodeError> {
                 }
             }
             Container::Runs(runs) => {
-                for (first, last) in runs.iter().map(ends) {
+                // What comes first decides how the stretch is kept: if it is a value or two, as a list, of which a long
+                // run behind it would make a bitmap of 8 KiB, whatever the file has.
+                let longest = runs.iter().map(ends).max_by_key(|(first, last)| last - first);
+                for (first, last) in longest.into_iter().chain(runs.iter().map(ends)) {
                     set.insert_range(base | u64::from(first)..=base | u64::from(last));
                 }
             }

@@ -2,8 +2,10 @@
 //! it measures what its process takes.
 
 mod golden_data;
+mod memory;
 
 use golden_data::files::{Golden, golden};
+use memory::{SLACK_BYTES, peak_bytes};
 use tamis_formats::Format;
 
 #[test]
@@ -30,14 +32,4 @@ fn each_truncation_and_each_flipped_byte_is_an_answer_or_an_error() {
         let allowed = 4 * bytes.len() as u64 + SLACK_BYTES;
         assert!(grown <= allowed, "{name} {file}: {grown} bytes for {}", bytes.len());
     }
-}
-
-/// What the allocator takes from the system ahead of need.
-const SLACK_BYTES: u64 = 4 << 20;
-
-/// The most address space that this process ever had: a size in a file that is believed shows in it, touched or not.
-fn peak_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmPeak:"));
-    line.map_or(0, |line| line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10)
 }

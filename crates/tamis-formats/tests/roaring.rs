@@ -88,13 +88,3 @@ fn what_no_library_writes_is_refused() {
     // Four thousand million bitmaps in eight bytes.
     assert!(decode(&[0, 0, 0, 0, 1, 0, 0, 0]).unwrap_err().to_string().contains("cut short"));
 }
-
-#[test]
-fn a_file_of_lonely_values_takes_six_times_its_bytes() {
-    let lonely = |shift: u32| (0..20_000_u64).map(move |i| i << shift).collect();
-    for shift in [16, 32] {
-        let bytes = encode("roaring", &Contents::Roaring(Roaring::new(lonely(shift)))).unwrap();
-        let memory = decode(&bytes).unwrap().set.memory_bytes();
-        assert!(memory <= 6 * bytes.len() as u64, "{memory} for {}", bytes.len());
-    }
-}
