@@ -115,6 +115,20 @@ impl FlatFilter {
         with_rule!(&self.rule, rule => contains_each(rule, words, keys, answers));
     }
 
+    /// Tells for many items whether they may be in any of these filters.
+    pub(crate) fn any_contains_each<'f, K: AsRef<[u8]>>(
+        filters: impl Iterator<Item = &'f Self>,
+        keys: &[K],
+        answers: &mut Answers,
+    ) {
+        let mut any = vec![0; answers.reset(keys.len()).len()];
+        for filter in filters {
+            filter.contains_each(keys, answers);
+            any.iter_mut().zip(answers.words()).for_each(|(any, found)| *any |= found);
+        }
+        answers.reset(keys.len()).copy_from_slice(&any);
+    }
+
     /// Inserts an item; true if a bit changed, so that it is certainly new.
     pub fn insert(&mut self, key: &[u8]) -> bool {
         self.insert_counted(key) > 0

@@ -103,12 +103,8 @@ impl Layers {
     }
 
     pub(crate) fn contains_each(&self, keys: &[impl AsRef<[u8]>], answers: &mut Answers) {
-        let mut any = vec![0; keys.len().div_ceil(64)];
-        for layer in &self.layers {
-            layer.filter.contains_each(keys, answers);
-            any.iter_mut().zip(answers.words()).for_each(|(any, found)| *any |= found);
-        }
-        answers.reset(keys.len()).copy_from_slice(&any);
+        let filters = self.layers.iter().map(|layer| &layer.filter);
+        FlatFilter::any_contains_each(filters, keys, answers);
     }
 
     pub(crate) fn insert_each(

@@ -7,7 +7,7 @@ use std::io;
 
 use tamis::{Answers, OutOfMemory};
 
-use crate::contents::{ChangeError, Contents, Facts};
+use crate::contents::{ChangeError, Contents, Facts, try_answer_each};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::flat::FlatFilter;
 use crate::format::{Format, Items, Takes};
@@ -150,12 +150,7 @@ impl RedisBitmaps {
     }
 
     pub(crate) fn contains_each<K: AsRef<[u8]>>(&self, keys: &[K], answers: &mut Answers) {
-        let mut found = vec![0; answers.reset(keys.len()).len()];
-        for bitmap in &self.bitmaps {
-            bitmap.contains_each(keys, answers);
-            found.iter_mut().zip(answers.words()).for_each(|(to, from)| *to |= from);
-        }
-        answers.reset(keys.len()).copy_from_slice(&found);
+        FlatFilter::any_contains_each(self.bitmaps.iter(), keys, answers);
     }
 
     pub(crate) fn insert_each<K: AsRef<[u8]>>(
@@ -163,12 +158,7 @@ impl RedisBitmaps {
         keys: &[K],
         answers: &mut Answers,
     ) -> Result<(), ChangeError> {
-        let words = answers.reset(keys.len());
-        for (i, key) in keys.iter().enumerate() {
-            let is_new = self.insert(key.as_ref()).map_err(ChangeError::Memory)?;
-            words[i / 64] |= u64::from(is_new) << (i % 64);
-        }
-        Ok(())
+        try_answer_each(keys, answers, |key| self.insert(key).map_err(ChangeError::Memory))
     }
 
     pub(crate) fn facts(&self) -> Facts {
