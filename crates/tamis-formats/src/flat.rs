@@ -71,12 +71,7 @@ impl FlatFilter {
     ///
     /// If the memory is not there.
     pub(crate) fn from_bytes(rule: Rule, bytes: &[u8]) -> Result<Self, OutOfMemory> {
-        let words = bytes.chunks(8).map(|bytes| {
-            let mut word = [0; 8];
-            word[..bytes.len()].copy_from_slice(bytes);
-            u64::from_le_bytes(word)
-        });
-        Self::from_words(rule, words)
+        Self::from_words(rule, words_of(bytes))
     }
 
     /// Writes as many bytes as the bits take, the least significant bit of each first.
@@ -202,6 +197,15 @@ impl FlatFilter {
     pub fn estimate_rate(&self) -> f64 {
         with_rule!(&self.rule, rule => rule.estimate_rate(self.words()))
     }
+}
+
+/// Returns the words that bytes are, the least significant first; the last is filled up with zeros.
+pub(crate) fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.chunks(8).map(|bytes| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        u64::from_le_bytes(word)
+    })
 }
 
 #[inline(always)]

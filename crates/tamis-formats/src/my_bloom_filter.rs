@@ -16,7 +16,7 @@ use tamis::{Answers, OutOfMemory};
 
 use crate::contents::{ChangeError, Contents, Facts, answer_each, try_answer_each};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::flat::ones;
+use crate::flat::{ones, words_of};
 use crate::format::{Format, Items, Takes};
 use crate::told::Told;
 
@@ -123,11 +123,7 @@ impl MyBloomFilter {
             let kind = DecodeErrorKind::Memory(OutOfMemory { bytes: bytes.len() as u64 });
             DecodeError { field: "bits", at: 0, kind }
         })?;
-        words.extend(bytes.chunks(8).map(|bytes| {
-            let mut eight = [0; 8];
-            eight[..bytes.len()].copy_from_slice(bytes);
-            u64::from_le_bytes(eight)
-        }));
+        words.extend(words_of(bytes));
         let used = words.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1);
         words.truncate(used);
         Ok(Self { words })

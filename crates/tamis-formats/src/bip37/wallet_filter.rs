@@ -63,12 +63,9 @@ impl WalletFilter {
     /// [`DecodeError`] where a node hangs up: more than 36,000 bytes or 50 hash functions, too few bytes, a length that could be
     /// written shorter; and if bytes are left.
     pub fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
-        let (filter, rest) = Self::decode_start(payload)?;
-        if !rest.is_empty() {
-            let expected = (payload.len() - rest.len()) as u64;
-            let kind = DecodeErrorKind::TooLong { expected };
-            return Err(DecodeError { field: "flags", at: expected, kind });
-        }
+        let mut reader = Reader::new(payload);
+        let filter = Self::read(&mut reader)?;
+        reader.end("flags")?;
         Ok(filter)
     }
 
@@ -79,28 +76,28 @@ impl WalletFilter {
     /// [`DecodeError`] where a node hangs up.
     pub fn decode_start(payload: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
         let mut reader = Reader::new(payload);
+        let filter = Self::read(&mut reader)?;
+        Ok((filter, reader.rest()))
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let limit = |reader: &Reader<'_>, field, expected, found: u64| {
             reader.error(field, DecodeErrorKind::Unexpected { expected, found: found.into() })
         };
         let len = compact_size::read(&mut reader.clone(), "length")?;
         if len > MAX_BYTES as u64 {
-            return Err(limit(&reader, "length", "36,000 bytes at most", len));
+            return Err(limit(reader, "length", "36,000 bytes at most", len));
         }
-        let bits = compact_size::read_bytes(&mut reader, "bits")?;
+        let bits = compact_size::read_bytes(reader, "bits")?;
         let probes_at = reader.clone();
         let probes = reader.u32("hash functions")?;
         if probes > MAX_PROBES {
             return Err(limit(&probes_at, "number of hash functions", "50 at most", probes.into()));
         }
         let rule = Bip37::new(bits.len(), probes, reader.u32("tweak")?, reader.u8("flags")?);
-        let words = bits.chunks(8).map(|bytes| {
-            let mut word = [0; 8];
-            word[..bytes.len()].copy_from_slice(bytes);
-            u64::from_le_bytes(word)
-        });
-        let filter = FlatFilter::from_words(Rule::Bip37(rule), words)
+        let filter = FlatFilter::from_bytes(Rule::Bip37(rule), bits)
             .map_err(|memory| probes_at.error("bits", DecodeErrorKind::Memory(memory)))?;
-        Ok((Self { filter, rule }, &payload[reader.at()..]))
+        Ok(Self { filter, rule })
     }
 
     /// Returns the payload of `filterload`.
