@@ -203,7 +203,6 @@ fn unhex(text: &str) -> Result<Vec<u8>, Box<dyn Error>> {
     pairs.map(|pair| Ok(u8::from_str_radix(std::str::from_utf8(pair)?, 16)?)).collect()
 }
 
-// Run by `tests/spv.rs`.
 #[cfg(test)]
 mod tests {
     use super::*;
