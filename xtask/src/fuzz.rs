@@ -15,6 +15,13 @@ pub struct Target {
     format: Option<String>,
 }
 
+impl Target {
+    /// The name by which it is picked: that of its format, or of its program.
+    fn name(&self) -> &str {
+        self.format.as_deref().unwrap_or(self.program)
+    }
+}
+
 impl std::fmt::Display for Target {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.format {
@@ -37,6 +44,18 @@ pub fn targets() -> Result<Vec<Target>, String> {
     targets.extend(
         formats.into_iter().map(|format| Target { program: "format", format: Some(format) }),
     );
+    Ok(targets)
+}
+
+/// Returns the targets of these names.
+pub fn picked(names: &[&str]) -> Result<Vec<Target>, String> {
+    let mut targets = targets()?;
+    let is_there = |name: &&&str| targets.iter().any(|target| target.name() == **name);
+    if let Some(unknown) = names.iter().find(|name| !is_there(name)) {
+        let all: Vec<&str> = targets.iter().map(Target::name).collect();
+        return Err(format!("there is no fuzz target {unknown}: there are {}", all.join(", ")));
+    }
+    targets.retain(|target| names.contains(&target.name()));
     Ok(targets)
 }
 
@@ -93,4 +112,25 @@ pub fn run(target: &Target, seconds: u64) -> Result<Command, String> {
         command.arg(seeds);
     }
     Ok(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_can_be_picked_by_a_name_of_its_own() {
+        for target in targets().unwrap() {
+            let picked = picked(&[target.name()]).unwrap();
+            let shown: Vec<String> = picked.iter().map(Target::to_string).collect();
+            assert_eq!(shown, [target.to_string()]);
+        }
+    }
+
+    #[test]
+    fn an_unknown_target_is_refused_with_those_there_are() {
+        let Err(why) = picked(&["guava", "guawa"]) else { panic!("there is no guawa") };
+        assert!(why.starts_with("there is no fuzz target guawa: "), "{why}");
+        assert!(why.contains("tamis_file") && why.contains("rbloom"), "{why}");
+    }
 }

@@ -22,8 +22,9 @@ usage: cargo xtask TASK
 
   test            all of CI: formats, lints, tests, documentation, models, fuzzing, the README
   setup           installs what the tests need (test does so too)
-  soak [--minutes N] [--seed N]
-                  the long version: hours of fuzzing, and of runs killed at random moments
+  soak [--minutes N] [--seed N] [--target NAME]...
+                  the long version: N minutes (60) of each fuzz target and of runs killed at random
+                  moments, or of the fuzz targets that are named alone
   bench [--filter TEXT] [--quick] [--rounds N] [--out FOLDER]
                   measures Tamis beside its rivals and what memory can do";
 

@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: the long version of the tests. Fuzzing for hours, and runs of `dedup --state`
+//! `cargo xtask soak`: the long version of the tests. Every fuzz target for an hour, and runs of `dedup --state`
 //! that are killed at random moments and must neither lose nor invent a line.
 
 use std::collections::HashSet;
@@ -13,29 +13,61 @@ use crate::setup::{self, cargo};
 use crate::steps::Steps;
 use crate::{Outcome, fuzz, root};
 
-/// Spends `--minutes`, an hour unless said otherwise.
+/// Runs each fuzz target for `--minutes`, an hour unless said otherwise, and killed runs for as long. Of targets that are
+/// picked by `--target`, those alone.
 pub fn run(words: &[&str]) -> Outcome {
     let mut args = Args::new(words);
-    let minutes = args.number("--minutes")?.unwrap_or(60).max(1);
+    let minutes = minutes(args.number("--minutes")?)?;
     let seed = args.number("--seed")?.unwrap_or(1);
+    let mut picked = Vec::new();
+    while let Some(name) = args.value("--target")? {
+        picked.push(name);
+    }
     args.end()?;
+    let is_whole = picked.is_empty();
+    let targets = if is_whole { fuzz::targets()? } else { fuzz::picked(&picked)? };
+    println!("{}", announcement(targets.len() as u64, is_whole, minutes));
     let mut steps = Steps::default();
     steps.check("set-up", setup::run)?;
-    // The tests that take minutes are marked so, and left out of `cargo xtask test`.
-    let mut long = cargo(&["test", "--release", "--quiet", "--workspace", "--", "--ignored"]);
-    steps.run("tests of minutes", &mut long)?;
-    steps.run("build of the program", &mut cargo(&["build", "--release", "--quiet"]))?;
-    // A third for killed runs, the rest for the fuzz targets.
-    let rounds = Duration::from_secs(minutes * 20);
-    steps.check("killed runs of dedup --state", || killed_runs(rounds, seed))?;
+    if is_whole {
+        // The tests that take minutes are marked so, and left out of `cargo xtask test`.
+        let mut long = cargo(&["test", "--release", "--quiet", "--workspace", "--", "--ignored"]);
+        steps.run("tests of minutes", &mut long)?;
+        steps.run("build of the program", &mut cargo(&["build", "--release", "--quiet"]))?;
+        let time = Duration::from_secs(minutes * 60);
+        steps.check("killed runs of dedup --state", || killed_runs(time, seed))?;
+    }
     steps.run("build of the fuzz targets", &mut fuzz::build()?)?;
-    let targets = fuzz::targets()?;
-    let seconds = minutes * 40 / targets.len() as u64;
     for target in &targets {
-        steps.run_quietly(&format!("fuzz {target}"), &mut fuzz::run(target, seconds)?)?;
+        steps.run_quietly(&format!("fuzz {target}"), &mut fuzz::run(target, minutes * 60)?)?;
     }
     steps.end();
     Ok(())
+}
+
+/// Returns how long each takes: whole minutes, since what is shorter is `cargo xtask test`.
+fn minutes(wanted: Option<u64>) -> Result<u64, String> {
+    match wanted.unwrap_or(60) {
+        minutes @ 1..=MAX_MINUTES => Ok(minutes),
+        minutes => Err(format!("--minutes wants 1 to {MAX_MINUTES}, not {minutes}")),
+    }
+}
+
+/// A week each.
+const MAX_MINUTES: u64 = 7 * 24 * 60;
+
+/// Says what will run, and how long it will take in all.
+fn announcement(targets: u64, is_whole: bool, minutes: u64) -> String {
+    let plural = if targets == 1 { "" } else { "s" };
+    let (killed, before) = match is_whole {
+        true => (" and the killed runs", "tests and builds"),
+        false => ("", "builds"),
+    };
+    let all = (targets + u64::from(is_whole)) * minutes;
+    let (hours, rest) = (all / 60, all % 60);
+    format!(
+        "{targets} fuzz target{plural}{killed}, {minutes} min each: {hours} h {rest} min in all, after some minutes of {before}"
+    )
 }
 
 /// Lines in the input of a round.
@@ -122,4 +154,26 @@ fn first_occurrences(bytes: &[u8]) -> Vec<u8> {
     let mut seen = HashSet::new();
     let lines = bytes.split_inclusive(|&byte| byte == b'\n');
     lines.filter(|line| seen.insert(*line)).flatten().copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_in_all_is_said_before() {
+        let all = "32 fuzz targets and the killed runs, 60 min each: 33 h 0 min in all, after some minutes of tests and builds";
+        assert_eq!(announcement(32, true, 60), all);
+        let two = "2 fuzz targets, 45 min each: 1 h 30 min in all, after some minutes of builds";
+        assert_eq!(announcement(2, false, 45), two);
+    }
+
+    #[test]
+    fn an_hour_each_unless_said_otherwise_and_never_forever() {
+        assert_eq!(minutes(None), Ok(60));
+        assert_eq!(minutes(Some(1)), Ok(1));
+        // libFuzzer takes no time for no limit.
+        assert!(minutes(Some(0)).is_err());
+        assert!(minutes(Some(u64::MAX)).is_err());
+    }
 }

@@ -8,7 +8,7 @@ use crate::setup::{self, cargo, works};
 use crate::steps::Steps;
 use crate::{Outcome, console, fuzz, links};
 
-/// How long each fuzz target runs here; `cargo xtask soak` runs them for hours.
+/// How long each fuzz target runs here; `cargo xtask soak` runs each for an hour.
 const FUZZ_SECONDS: u64 = 4;
 
 /// Runs every step.
