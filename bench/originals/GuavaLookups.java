@@ -1,12 +1,14 @@
-// Asks a filter of Guava in a warm JVM: GuavaLookups FILE FIRST COUNT ROUNDS
+// Asks a filter of Guava in a warm JVM: GuavaLookups FILE MEMBERS COUNT
 //
-// Reads the filter that Tamis wrote, asks for COUNT numbers from FIRST on, each times an odd constant, and prints how many it
-// has, then nanoseconds a number for each round.
+// Reads the filter that Tamis wrote. Says that it is ready, and then, at each line that comes, asks for COUNT numbers, each times an
+// odd constant, half of them below MEMBERS and so in the filter; prints nanoseconds and how many it has.
 
 import com.google.common.hash.BloomFilter;
 import com.google.common.hash.Funnels;
 import java.io.BufferedInputStream;
+import java.io.BufferedReader;
 import java.io.FileInputStream;
+import java.io.InputStreamReader;
 
 public class GuavaLookups {
     public static void main(String[] args) throws Exception {
@@ -14,27 +16,23 @@ public class GuavaLookups {
         try (var file = new BufferedInputStream(new FileInputStream(args[0]))) {
             filter = BloomFilter.readFrom(file, Funnels.longFunnel());
         }
-        long first = Long.parseLong(args[1]);
         int count = Integer.parseInt(args[2]);
-        int rounds = Integer.parseInt(args[3]);
+        long first = Long.parseLong(args[1]) - count / 2;
         long[] items = new long[count];
         for (int i = 0; i < count; i++) {
             items[i] = (first + i) * 0x9e3779b97f4a7c15L;
         }
         // Until the compiler has done all it does.
         long warm = System.nanoTime() + 3_000_000_000L;
-        int found = ask(filter, items);
         while (System.nanoTime() < warm) {
-            found = ask(filter, items);
+            ask(filter, items);
         }
-        System.out.println(found);
-        for (int round = 0; round < rounds; round++) {
+        System.out.println("ready");
+        var turns = new BufferedReader(new InputStreamReader(System.in));
+        while (turns.readLine() != null) {
             long start = System.nanoTime();
-            int again = ask(filter, items);
-            System.out.println((System.nanoTime() - start) / (double) count);
-            if (again != found) {
-                throw new IllegalStateException(again + " instead of " + found);
-            }
+            int found = ask(filter, items);
+            System.out.println((System.nanoTime() - start) + " " + found);
         }
     }
 

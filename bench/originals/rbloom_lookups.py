@@ -1,29 +1,29 @@
-"""Asks a filter of rbloom: rbloom_lookups.py FILE FIRST COUNT ROUNDS
+"""Asks a filter of rbloom: rbloom_lookups.py HASH FILE MEMBERS COUNT
 
-Reads the filter that Tamis wrote, asks for COUNT numbers from FIRST on, whose hash is the number times an odd constant, and
-prints how many it has, then nanoseconds a number for each round.
+Items are numbers that are their own hash, so that both sides get ready hashes. With HASH `given` it reads the filter that Tamis
+wrote and is given a hash function, the cheapest that there is, as files ask for. With `own` it fills a filter itself and hashes
+with Python's `hash`, which it calls without a detour through Python: of numbers below 2^61 - 1 that is the number, so
+the bits are the same.
 """
 
 import sys
-import time
 
-from rbloom import Bloom
+from turns import asked, spread, take_turns
+
+try:
+    from rbloom import Bloom
+except ImportError as error:
+    sys.exit(str(error))
 
 
-def hash_of(item):
-    return item * 0x9E3779B97F4A7C15F39CC0605CEDC835 % 2**127
+def item(number):
+    return spread(number) >> 4
 
 
-path, first, count, rounds = sys.argv[1], *map(int, sys.argv[2:])
-seen = Bloom.load(path, hash_of)
-items = range(first, first + count)
-# Hashing is the user's, and not timed: the filter is asked by numbers that are their own hash.
-hashes = [hash_of(item) for item in items]
-seen = Bloom.load(path, int)
-print(sum(hash in seen for hash in hashes))
-for _ in range(rounds):
-    start = time.perf_counter_ns()
-    found = 0
-    for hash in hashes:
-        found += hash in seen
-    print((time.perf_counter_ns() - start) / count)
+path, members, count = sys.argv[2], *map(int, sys.argv[3:])
+if sys.argv[1] == "given":
+    seen = Bloom.load(path, int)
+else:
+    seen = Bloom(members, 0.01)
+    seen.update(map(item, range(members)))
+take_turns(seen, [item(number) for number in asked(members, count)])

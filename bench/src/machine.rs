@@ -34,7 +34,7 @@ fn simd() -> &'static str {
     std::env::consts::ARCH
 }
 
-/// Names the rivals with the versions that `Cargo.lock` pins.
+/// Names the rivals with the versions that `Cargo.lock` and the list of Python's packages pin.
 pub fn rivals() -> String {
     let lock = include_str!("../Cargo.lock");
     let names = [
@@ -52,5 +52,7 @@ pub fn rivals() -> String {
         let (_, rest) = lock.split_once(&format!("name = \"{name}\"\nversion = \""))?;
         Some(format!("{name} {}", rest.split('"').next()?))
     };
-    names.into_iter().filter_map(version).collect::<Vec<_>>().join(", ")
+    let packages = include_str!("../originals/requirements.txt").lines();
+    let packages = packages.map(|package| package.replace("==", " "));
+    names.into_iter().filter_map(version).chain(packages).collect::<Vec<_>>().join(", ")
 }

@@ -12,6 +12,7 @@ mod inserts;
 mod items;
 mod lookups;
 mod machine;
+mod originals;
 mod programs;
 mod repeats;
 mod report;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
     shared::run(&mut bench);
     family::run(&mut bench);
     repeats::run(&mut bench);
+    originals::run(&mut bench);
     formats::run(&mut bench);
     server::run(&mut bench);
     println!();

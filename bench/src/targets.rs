@@ -38,6 +38,8 @@ const fn target(case: &'static str, ours: &'static str, demand: Demand) -> Targe
 
 const FLOOR: &str = "floor: hash, one bit";
 const LINE: &str = "floor: random line";
+const RBLOOM_1_M: &str = "format rbloom 1 M ready hashes at 1 %";
+const RBLOOM_10_M: &str = "format rbloom 10 M ready hashes at 1 %";
 const GROWTH: &str = "family growing from 100 k to 10 M ints at 1 %";
 const MODIFIED: &str = "floor: random line, modified";
 
@@ -45,6 +47,20 @@ const MODIFIED: &str = "floor: random line, modified";
 const TARGETS: &[Target] = &[
     target("format guava 1 M longs at 1 %", "tamis, batch", Time("guava, warm JVM", 0.5)),
     target("format guava 10 M longs at 1 %", "tamis, batch", Time("guava, warm JVM", 0.5)),
+    target(RBLOOM_1_M, "tamis, batch", Time("rbloom, loop of Python, own hash", 0.5)),
+    target(RBLOOM_1_M, "tamis, batch", Time("rbloom, loop of Python, given hash", 0.5)),
+    target(RBLOOM_10_M, "tamis, batch", Time("rbloom, loop of Python, own hash", 0.5)),
+    target(RBLOOM_10_M, "tamis, batch", Time("rbloom, loop of Python, given hash", 0.5)),
+    target(
+        "format pybloom-live 1 M texts at 1 %",
+        "tamis, batch",
+        Time("pybloom_live, loop of Python", 0.5),
+    ),
+    target(
+        "format pybloom-live 10 M texts at 1 %",
+        "tamis, batch",
+        Time("pybloom_live, loop of Python", 0.5),
+    ),
     // A nanosecond a byte is a gigabyte a second.
     target(READING, "guava", Nanos(1.0)),
     target(READING, "redisbloom", Nanos(1.0)),

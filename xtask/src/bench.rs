@@ -3,16 +3,22 @@
 use std::process::Command;
 
 use crate::setup::{cargo, debian_package, works};
-use crate::{Outcome, root};
+use crate::{Outcome, python, root};
 
 /// Programs written in Rust that are measured beside `tamis`.
 const RIVALS: [&str; 2] = ["huniq", "runiq"];
+
+/// Packages of Python that are measured beside `tamis`, with what they need.
+const PACKAGES: &str = include_str!("../../bench/originals/requirements.txt");
 
 /// Runs the benches; `args` are theirs.
 pub fn run(args: &[&str]) -> Outcome {
     succeed(&mut cargo(&["build", "--release", "--quiet"]))?;
     if wants_programs(args) {
         install_rivals();
+    }
+    if wants_packages(args) {
+        install_packages();
     }
     if wants_server(args) && !works(&mut Command::new("redis-server")) {
         // Without it the server's rows are left out, with a word.
@@ -39,6 +45,12 @@ fn wants_server(args: &[&str]) -> bool {
     filter.is_none_or(|filter| filter.contains("server"))
 }
 
+/// Tells whether cases with originals from Python's packages are asked for.
+fn wants_packages(args: &[&str]) -> bool {
+    let filter = args.iter().skip_while(|&&arg| arg != "--filter").nth(1);
+    filter.is_none_or(|filter| ["format", "bloom", "server"].iter().any(|it| filter.contains(it)))
+}
+
 /// Installs the programs among the rivals into `target/rivals`; without them their rows are left out.
 fn install_rivals() {
     for rival in RIVALS {
@@ -50,6 +62,19 @@ fn install_rivals() {
             cargo(&["install", "--quiet", "--locked", "--root", "target/rivals", rival]);
         if succeed(install.args(["--target-dir", "target/rivals/build"])).is_err() {
             println!("{rival} could not be installed: its rows are left out");
+        }
+    }
+}
+
+/// Installs Python's packages into `target/rivals`, each by itself: where one has no build for the machine, the others do.
+fn install_packages() {
+    let python = match python::environment("rivals/python") {
+        Ok(python) => python,
+        Err(why) => return println!("{why}: rows of Python's packages are left out"),
+    };
+    for package in PACKAGES.lines() {
+        if let Err(why) = python::install(&python, &[package]) {
+            println!("{why}: its rows are left out");
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::setup::{debian_package, works};
 use crate::steps::Steps;
-use crate::{Outcome, npm, root};
+use crate::{Outcome, npm, python, root};
 
 const TESTS: &str = "tests/clients";
 
@@ -64,28 +64,11 @@ fn node() -> Outcome {
 
 /// Makes sure that there is a Python with redis-py, and returns it.
 fn python() -> Result<PathBuf, String> {
-    let folder = root().join("target").join(TESTS).join("python");
-    let python = folder.join("bin/python");
-    let has_redis = || works_quietly(Command::new(&python).args(["-c", "import redis"]));
-    if has_redis() {
-        return Ok(python);
+    let python = python::environment(&format!("{TESTS}/python"))?;
+    if !python::works_quietly(Command::new(&python).args(["-c", "import redis"])) {
+        python::install(&python, &["-r", &format!("{TESTS}/requirements.txt")])?;
     }
-    if !works_quietly(Command::new("python3").args(["-m", "venv"]).arg(&folder)) {
-        return Err("python3 makes no environment: install python3-venv".to_owned());
-    }
-    let mut pip = Command::new(&python);
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]);
-    let installed = works_quietly(pip.arg(root().join(TESTS).join("requirements.txt")));
-    if installed && has_redis() {
-        Ok(python)
-    } else {
-        Err("pip could not install redis".to_owned())
-    }
-}
-
-fn works_quietly(command: &mut Command) -> bool {
-    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    quiet.status().is_ok_and(|status| status.success())
+    Ok(python)
 }
 
 /// A server, which ends with its value.

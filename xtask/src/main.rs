@@ -9,6 +9,7 @@ mod fuzz;
 mod r#gen;
 mod links;
 mod npm;
+mod python;
 mod setup;
 mod soak;
 mod steps;
