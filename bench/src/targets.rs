@@ -3,7 +3,8 @@
 use crate::formats::READING;
 use crate::run::Row;
 use crate::server::{
-    HOT, HUNDRED, LARGE, LOG, LONG, MEMORY, PIPELINE_1, PIPELINE_16, PIPELINE_64, RECOVERY, SAVED,
+    HOT, HUNDRED, LARGE, LOG, LONG, MEMORY, ONE, PIPELINE_1, PIPELINE_16, PIPELINE_64, RECOVERY,
+    SAVED, THOUSAND,
 };
 
 /// A demand on one row.
@@ -166,6 +167,8 @@ const TARGETS: &[Target] = &[
     target(PIPELINE_64, "tamis BF.EXISTS", Time("redis GET", 0.25)),
     target(HUNDRED, "tamis BF.MEXISTS", Time("redis GET, pipeline 64", 1.09 / 20.0)),
     target(HUNDRED, "tamis BF.MADD", Time("redis GET, pipeline 64", 1.09 / 12.0)),
+    target(THOUSAND, "tamis, filter of redisbloom", Time("redisbloom", 0.5)),
+    target(ONE, "tamis, filter of redisbloom", Time("redisbloom", 0.5)),
     target(LARGE, "1 GiB, BF.ADD", Time("small, BF.ADD", 1.0 / 0.7)),
     target(LARGE, "1 GiB, BF.EXISTS", Time("small, BF.EXISTS", 1.0 / 0.7)),
     target(HOT, "tamis BF.ADD, 2 threads", Time("tamis BF.ADD, 1 thread", 1.0 / 1.8)),

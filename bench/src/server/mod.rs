@@ -1,16 +1,18 @@
 //! `tamis serve` beside Debian's Redis: each alone on core 0, `redis-benchmark` on core 1, fifty connections.
 //!
-//! RedisBloom is in no registry, so Redis's `GET` of random keys stands for it: the targets are its measured ratios to
-//! that. Times are nanoseconds a command, or an item.
+//! Redis's `GET` of random keys stands for RedisBloom where a package does not bring it: the targets are its measured ratios to
+//! that. Where one does, it is beside us in cases of its own. Times are nanoseconds a command, or an item.
 
 mod hot;
 mod load;
 mod program;
+mod redisbloom;
 mod waits;
 
 pub use hot::CASE as HOT;
 use load::{Load, ask, fill, numbers};
 use program::{Program, is_here};
+pub use redisbloom::{ONE, THOUSAND};
 pub use waits::{LONG, RECOVERY, SAVED};
 
 use crate::run::{Bench, Row};
@@ -31,6 +33,7 @@ pub fn run(bench: &mut Bench) {
         }
     }
     let outcome = throughput(bench)
+        .and_then(|()| redisbloom::run(bench))
         .and_then(|()| logged(bench))
         .and_then(|()| large(bench))
         .and_then(|()| memory(bench))
@@ -48,8 +51,20 @@ pub const LOG: &str = "server, one core, BF.ADD at pipeline 64 with a log";
 pub const LARGE: &str = "server, one core, 1 GiB filter at pipeline 64";
 pub const MEMORY: &str = "server, memory at 10 M items, 1 %";
 
-const CASES: [&str; 10] =
-    [PIPELINE_1, PIPELINE_16, PIPELINE_64, HUNDRED, LOG, LARGE, MEMORY, LONG, SAVED, RECOVERY];
+const CASES: [&str; 12] = [
+    PIPELINE_1,
+    PIPELINE_16,
+    PIPELINE_64,
+    HUNDRED,
+    ONE,
+    THOUSAND,
+    LOG,
+    LARGE,
+    MEMORY,
+    LONG,
+    SAVED,
+    RECOVERY,
+];
 
 /// What is measured of a case: a name, the server, and what is sent.
 type Contender<'a> = (&'a str, &'a Program, Load<'a>);

@@ -21,18 +21,14 @@ pub fn is_here(name: &str) -> bool {
 impl Program {
     /// Starts Debian's Redis, which keeps nothing.
     pub fn redis() -> Result<Self, String> {
+        Self::start("0", redis)
+    }
+
+    /// Starts Debian's Redis with a module.
+    pub fn redis_with(module: &Path) -> Result<Self, String> {
         Self::start("0", |port, dir| {
-            let mut command = Command::new("redis-server");
-            command.args([
-                "--port",
-                &port.to_string(),
-                "--save",
-                "",
-                "--appendonly",
-                "no",
-                "--dir",
-            ]);
-            command.arg(dir);
+            let mut command = redis(port, dir);
+            command.arg("--loadmodule").arg(module);
             command
         })
     }
@@ -66,9 +62,13 @@ impl Program {
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| format!("taskset: {error}"))?;
-        let program = Self { child, port, dir };
+        let mut program = Self { child, port, dir };
         let begun = Instant::now();
         while ask(port, &["PING"]).is_err() {
+            if let Ok(Some(status)) = program.child.try_wait() {
+                let name = wanted.get_program().to_string_lossy().into_owned();
+                return Err(format!("{name} did not start: {status}"));
+            }
             if begun.elapsed() > Duration::from_secs(60) {
                 return Err("a server did not start within a minute".to_owned());
             }
@@ -123,6 +123,13 @@ impl Drop for Program {
         _ = self.child.wait();
         _ = std::fs::remove_dir_all(&self.dir);
     }
+}
+
+fn redis(port: u16, dir: &Path) -> Command {
+    let mut command = Command::new("redis-server");
+    command.args(["--port", &port.to_string(), "--save", "", "--appendonly", "no", "--dir"]);
+    command.arg(dir);
+    command
 }
 
 fn free_port() -> Result<u16, String> {
