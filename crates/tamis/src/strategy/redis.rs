@@ -88,8 +88,14 @@ impl DoubleHashing {
     /// Returns the bit numbers of `hash`, each below the modulus.
     #[inline(always)]
     fn probes(self, hash: RedisHash) -> impl Iterator<Item = u64> {
-        let mut x = hash.a;
-        (0..self.probes).map(move |_| {
+        self.probes_from(0, hash)
+    }
+
+    /// Returns those from number `first` on.
+    #[inline(always)]
+    fn probes_from(self, first: u32, hash: RedisHash) -> impl Iterator<Item = u64> {
+        let mut x = hash.a.wrapping_add(hash.b.wrapping_mul(first.into()));
+        (first..self.probes).map(move |_| {
             let bit = self.reduce(x);
             x = x.wrapping_add(hash.b);
             bit
@@ -128,7 +134,8 @@ impl DoubleHashing {
     /// were set.
     pub(crate) fn contains_batch(self, words: &[u64], hashes: &[RedisHash], asked: u64) -> u64 {
         let is_set = |bit: u64| words[(bit / 64) as usize] >> (bit % 64) & 1 == 1;
-        let first_probes = |i: usize| self.probes(hashes[i]).take(FIRST_PROBES);
+        let first_probes = |i: usize| self.probes(hashes[i]).take(FIRST_PROBES as usize);
+        let others = |i: usize| self.probes_from(FIRST_PROBES, hashes[i]);
         for i in ones([asked].into_iter()) {
             first_probes(i).for_each(|bit| prefetch_index(words, (bit / 64) as usize));
         }
@@ -138,18 +145,18 @@ impl DoubleHashing {
             left |= u64::from(is_left) << i;
         }
         for i in ones([left].into_iter()) {
-            self.prefetch(words, hashes[i]);
+            others(i).for_each(|bit| prefetch_index(words, (bit / 64) as usize));
         }
         let mut found = 0;
         for i in ones([left].into_iter()) {
-            found |= u64::from(self.contains(words, hashes[i])) << i;
+            found |= u64::from(others(i).all(is_set)) << i;
         }
         found
     }
 }
 
 /// How many probes are made at first.
-const FIRST_PROBES: usize = 2;
+const FIRST_PROBES: u32 = 2;
 
 #[cfg(test)]
 mod tests {
