@@ -197,12 +197,12 @@ pub(crate) fn bloom_facts(filter: &RedisBloom) -> Facts {
     if rate > 2.0 * planned {
         warnings.push(format!("absent items are taken for present ones at {rate:.2e}, twice what its layers were planned for ({planned:.2e}): reserve a larger one"));
     }
+    let layers = match filter.layers().len() {
+        1 => "1 layer".into(),
+        several => format!("{several} layers"),
+    };
     Facts {
-        rule: format!(
-            "murmur2 x64 {}, RedisBloom, {} layers",
-            filter.hash_bits(),
-            filter.layers().len()
-        ),
+        rule: format!("murmur2 x64 {}, RedisBloom, {layers}", filter.hash_bits()),
         bits,
         probes: (filter.layers().len() == 1).then_some(newest.probes),
         fill: ones as f64 / bits as f64,
