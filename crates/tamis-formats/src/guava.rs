@@ -322,13 +322,13 @@ fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(
 pub(crate) fn write_words(
     words: &[u64],
     out: &mut dyn io::Write,
-    to_bytes: fn(u64) -> [u8; 8],
+    to_bytes: impl Fn(u64) -> [u8; 8],
 ) -> Result<(), EncodeError> {
     let mut bytes = Vec::new();
     for words in words.chunks(8192) {
         bytes.clear();
-        bytes.extend(words.iter().flat_map(|&word| to_bytes(word)));
-        out.write_all(&bytes)?;
+        bytes.extend(words.iter().map(|&word| to_bytes(word)));
+        out.write_all(bytes.as_flattened())?;
     }
     Ok(())
 }

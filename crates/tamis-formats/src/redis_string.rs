@@ -116,8 +116,11 @@ pub(crate) fn decode(rule: Rule, string: &[u8], at: u64) -> Result<FlatFilter, D
 
 /// Returns the string of all bits.
 pub(crate) fn whole(filter: &FlatFilter) -> Vec<u8> {
-    let words = filter.words().iter().flat_map(|word| word.reverse_bits().to_be_bytes());
-    words.take(filter.rule().bits().div_ceil(8) as usize).collect()
+    let words: Vec<[u8; 8]> =
+        filter.words().iter().map(|word| word.reverse_bits().to_be_bytes()).collect();
+    let mut string = words.into_flattened();
+    string.truncate(filter.rule().bits().div_ceil(8) as usize);
+    string
 }
 
 /// Returns the string as it grows in Redis: up to the highest bit that is set.

@@ -22,8 +22,8 @@ pub(crate) fn copy_out(words: &[u64], at: u64, len: u64) -> Vec<u8> {
     let (skip, len) = ((at % 8) as usize, len as usize);
     let first = (at / 8) as usize;
     let words = &words[first..first + (skip + len).div_ceil(8)];
-    let mut bytes: Vec<u8> = Vec::with_capacity(words.len() * 8);
-    bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    let bytes: Vec<[u8; 8]> = words.iter().map(|word| word.to_le_bytes()).collect();
+    let mut bytes = bytes.into_flattened();
     bytes.truncate(skip + len);
     bytes.drain(..skip);
     bytes
