@@ -88,11 +88,12 @@ impl Args {
         file.check_output(&self.filter)?;
         let (rule, delimiter) = (self.items_from.key.rule(), self.items_from.records.delimiter());
         let (funnel, mut answers) = (file.funnel()?, Answers::new());
-        each_keys(paths, &rule, delimiter, funnel, |keys| {
+        let tally = each_keys(paths, &rule, delimiter, funnel, |keys| {
             file.contents.insert_each(keys, &mut answers).map_err(|error| {
                 Failure::new(format!("{}: {error}; nothing was written", file.name))
             })
         })?;
+        tally.warn();
         let exit = judge_changed(&file, self.force)?;
         file.save(&self.filter, file.format, &file.told)?;
         Ok(exit)

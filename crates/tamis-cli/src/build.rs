@@ -17,7 +17,7 @@ use crate::input;
 use crate::items::{ItemArgs, Tally, hash_all, insert_all};
 use crate::key::rate;
 use crate::metadata::MetadataArgs;
-use crate::output::is_same_file;
+use crate::output::refuse_input_as_output;
 use crate::size::Size;
 use crate::span::SpanArg;
 
@@ -435,16 +435,6 @@ pub fn judge(file: &TamisFile, path: &Path, force: bool) -> Outcome {
         Err(Failure::new(format!(
             "{state}; nothing was written: build for more items, or accept it with --force"
         )))
-    }
-}
-
-fn refuse_input_as_output(paths: &[PathBuf], output: &Path) -> Result<(), Failure> {
-    match paths.iter().find(|path| is_same_file(path, output)) {
-        Some(path) => Err(Failure::new(format!(
-            "{}: is an input too, and the filter would take its place; name another output",
-            path.display()
-        ))),
-        None => Ok(()),
     }
 }
 

@@ -1,17 +1,24 @@
 //! `tamis convert`: a filter from one system to another.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use tamis::{Answers, DigestSet, Hasher};
-use tamis_formats::{Charset, Contents, EncodeError, FORMATS, Format, Funnel, Items, Takes, Told};
+use tamis_formats::{
+    Charset, Contents, EncodeError, FORMATS, Fact, Facts, Format, Funnel, Items, Takes, Told,
+};
 
-use crate::count::Count;
+use crate::count::{About, Count};
 use crate::exit::{Failure, Outcome};
 use crate::filter_file::Trust;
 use crate::foreign::{Foreign, Opened, each_keys, judge_changed};
 use crate::input;
+use crate::items::Tally;
 use crate::key::{KeyArgs, RecordArgs, rate};
-use crate::told::{TellArgs, format_parser, funnel, funnel_names, missing_to_write, parse_funnel};
+use crate::output::refuse_input_as_output;
+use crate::told::{
+    TellArgs, charset_parser, format_parser, funnel, funnel_names, missing_to_write, parse_funnel,
+};
 
 /// Writes a filter as another system has it
 ///
@@ -21,16 +28,19 @@ use crate::told::{TellArgs, format_parser, funnel, funnel_names, missing_to_writ
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  tamis convert users.guava users.bitmap --to redis-bitmaps
+  tamis convert 1.bitmap users.guava --format redis-bitmaps --items-planned 1000 --rate-planned 0.01 --funnel bytes
   tamis convert users.guava users.tamis --funnel text --charset UTF-8 --items users.txt
+  tamis convert users.tamis users.guava --items users.txt --to-funnel text --to-charset UTF-8
+
+What is told with --to-... is of OUT, all else of IN.
 
 Exit status: 0 converted, 2 could not, 3 converted though over its rate.")]
 pub struct Args {
-    /// The filter to convert
+    /// The filter to convert; '-' is standard input
     #[arg(value_name = "IN")]
     input: PathBuf,
 
-    /// Where the converted filter goes; replaced only once it is complete
+    /// Where the converted filter goes, replaced only once it is complete; '-' is standard output
     #[arg(value_name = "OUT")]
     output: PathBuf,
 
@@ -38,19 +48,29 @@ pub struct Args {
     #[arg(long, value_name = "FORMAT", hide_possible_values = true, value_parser = format_parser())]
     to: Option<String>,
 
-    /// Build OUT anew of the items in FILE, one a line (may be repeated)
+    /// Build OUT anew of the items in FILE, one a line, plain, gzip or zstd (may be repeated)
     #[arg(long, value_name = "FILE")]
     items: Vec<PathBuf>,
-
-    /// With --items: false positive rate of OUT [default: --rate-planned, or 0.01]
-    #[arg(long, value_name = "R", value_parser = rate)]
-    rate: Option<f64>,
 
     /// With --items: what an item is in OUT, if it is not the same as in IN
     #[arg(long, value_name = "FUNNEL", hide_possible_values = true, value_parser = crate::told::funnel_parser())]
     to_funnel: Option<String>,
 
-    /// Which version of its format OUT is to be, such as 'nb' for SSTables of Cassandra 4, 1 for Spark before 4, or 31 for Guava before 33.4
+    /// With --to-funnel: how text becomes bytes in OUT [default: --charset]
+    #[arg(long, value_name = "CHARSET", ignore_case = true, value_parser = charset_parser(), requires = "to_funnel")]
+    to_charset: Option<Charset>,
+
+    /// For how many items OUT is planned; for a bitmap of integers, how many values it has place for [default: as many as FILE
+    /// has; --items-planned, if OUT will not say itself]
+    #[arg(long, value_name = "N")]
+    to_items: Option<Count>,
+
+    /// With --items: for which rate OUT is planned [default: that of IN, or 0.01]
+    #[arg(long, alias = "rate", value_name = "R", value_parser = rate)]
+    to_rate: Option<f64>,
+
+    /// Which version of its format OUT is to be, such as 'nb' for SSTables of Cassandra 4, 1 for Spark before 4, or 31 for
+    /// Guava before 33.4
     #[arg(long, value_name = "V")]
     to_version: Option<Box<str>>,
 
@@ -58,7 +78,7 @@ pub struct Args {
     #[arg(long)]
     union: bool,
 
-    /// With --items: convert even if IN does not have all of them, or OUT is over its rate with them
+    /// With --items: convert even if IN does not have all of them, or has many others, or OUT is over its rate with them
     #[arg(long, requires = "items")]
     force: bool,
 
@@ -78,24 +98,47 @@ const RATE: f64 = 0.01;
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     let to = args.to_format()?;
+    if let (Some(version), None) = (&args.to_version, to.versions) {
+        return Err(Failure::new(format!(
+            "--to-version {version}: there is but one version of {}: leave it out",
+            to.name
+        )));
+    }
     let mut tell = args.tell.clone();
     tell.is_charset_of_output = args.to_funnel.is_some();
     let from = open(&args.input, &tell)?;
+    let asks = |format: &Format| format.asks.contains(&Fact::Items);
+    if from.told.items.is_some() && !asks(from.format) && !asks(to) {
+        return Err(Failure::new(
+            "--items-planned is for filters that do not say it themselves: for how many items OUT is planned is told by --to-items",
+        ));
+    }
     from.check_output(&args.output)?;
     let told = args.told_of_output(&from, to);
     if !args.items.is_empty() {
         return args.rebuild(&from, to, told);
     }
+    if from.funnel.is_none() {
+        // Nobody is asked what items are, only to hear then that they do not help.
+        from.write(&mut io::sink(), &args.output, to, &told)
+            .map_err(|failure| with_items(failure, to))?;
+    }
     check_same_items(&from, to)?;
-    from.save(&args.output, to, &told).map_err(|failure| match failure {
-        Failure::Message(message) if message.ends_with("the items") && to.create.is_some() => {
-            Failure::new(format!("{message}, with --items FILE"))
-        }
-        failure => failure,
-    })?;
+    from.save(&args.output, to, &told).map_err(|failure| with_items(failure, to))?;
     let facts = from.contents.facts();
     from.warn(&facts);
     Ok(from.judge(&facts))
+}
+
+/// Adds to a message that asks for a filter to be built how that is done.
+fn with_items(failure: Failure, to: &Format) -> Failure {
+    const ADVICE: &str = "build one from the items";
+    let Failure::Message(message) = failure else { return failure };
+    let Some(why) = message.strip_suffix(ADVICE) else { return Failure::Message(message) };
+    Failure::new(match to.create {
+        Some(_) => format!("{why}{ADVICE}, with --items FILE"),
+        None => format!("{}, and tamis builds none anew", why.trim_end_matches([' ', ':', ';'])),
+    })
 }
 
 /// Refuses to move bits into a format whose items are something else: every answer would be no.
@@ -164,60 +207,60 @@ impl Args {
         }
     }
 
-    /// What is told of OUT: the same as of IN, but for its version where that means something else there.
+    /// What is told of OUT.
     fn told_of_output(&self, from: &Foreign, to: &Format) -> Told {
-        let of_input = from.told.version.clone().filter(|_| from.format.name == to.name);
-        let version = self.to_version.clone().or(of_input);
-        Told { version, union: self.union, ..from.told.clone() }
+        // What it does not say itself, the program that will ask it knows: it computes places by that.
+        let kept = |fact| to.asks.contains(&fact);
+        let items = self.to_items.map(|Count(items)| items);
+        let version = from.told.version.clone().filter(|_| from.format.name == to.name);
+        Told {
+            items: items.or(from.told.items.filter(|_| kept(Fact::Items))),
+            rate: self.to_rate.or(from.told.rate.filter(|_| kept(Fact::Rate))),
+            version: self.to_version.clone().or(version),
+            union: self.union,
+            ..from.told.clone()
+        }
     }
 
     /// Builds the filter anew of its items, and looks for each of them in both.
     fn rebuild(&self, from: &Foreign, to: &'static Format, told: Told) -> Outcome {
-        if self.items.iter().any(|path| input::is_stdin(path)) {
-            return Err(Failure::new("--items: items are read several times: name a file"));
-        }
-        let items = input::checked(&self.items)?;
-        let from_funnel = from.funnel()?;
-        let to_funnel = self.funnel_of(to, from.funnel)?;
-        // A plan that was told is that of the program that will ask the filter: it computes places by it.
-        let planned = match told.items {
-            Some(items) => Some(items),
-            // Their greatest decides, not their number.
-            None if to.takes == Takes::Integers => None,
-            None => Some(self.count(&items)?),
-        };
-        let rate = self.rate.or(told.rate).unwrap_or(RATE);
-        let told = Told { items: planned, rate: Some(rate), ..told };
         let name = input::name(&self.output);
         let create = to.create.ok_or_else(|| {
-            Failure::new(format!("{name}: {} is a format that is not built anew", to.name))
+            Failure::new(format!("{name}: tamis builds no filters of {} anew", to.name))
         })?;
+        let items = self.checked_items()?;
+        let from_funnel = from.funnel()?;
+        let to_funnel = self.funnel_of(to, from.funnel)?;
+        let (distinct, total) = self.count(&items)?;
+        total.warn();
+        let facts = from.contents.facts();
+        self.check_count(from, &facts, distinct)?;
+        // Where a set of integers ends their greatest decides, not their number.
+        let planned = told.items.or((to.takes != Takes::Integers).then_some(distinct));
+        let of_input = from.told.rate.or(facts.planned_rate);
+        let of_input = of_input.filter(|&rate| rate > 0.0 && rate < 1.0);
+        let rate = told.rate.or(of_input).unwrap_or(RATE);
+        let told = Told { items: planned, rate: Some(rate), ..told };
         let mut contents = create(&told).map_err(|error| match error {
             EncodeError::Missing(fact) => missing_to_write(fact, &name),
             error => Failure::new(format!("{name}: {error}")),
         })?;
         let (mut answers, mut lacking) = (Answers::new(), 0);
-        let total = self.each(&items, from_funnel, |keys| {
+        self.each_again(&items, total, from_funnel, |keys| {
             from.contents.contains_each(keys, &mut answers);
             lacking += (keys.len() - answers.count_ones()) as u64;
             Ok(())
         })?;
         if lacking > 0 {
-            let state = format!(
+            self.refuse(&format!(
                 "{}: does not have {} of the {} items: they are not those it was made of, or its items are \
                  something else (--funnel, --charset)",
                 from.name,
                 Count(lacking),
-                Count(total)
-            );
-            if !self.force {
-                return Err(Failure::new(format!(
-                    "{state}; nothing was written (--force: convert)"
-                )));
-            }
-            eprintln!("tamis: {state}");
+                Count(total.items)
+            ))?;
         }
-        self.each(&items, to_funnel, |keys| {
+        self.each_again(&items, total, to_funnel, |keys| {
             contents
                 .insert_each(keys, &mut answers)
                 .map_err(|error| Failure::new(format!("{name}: {error}; nothing was written")))
@@ -232,17 +275,59 @@ impl Args {
             len_bytes: 0,
             is_whole_file: true,
         };
-        self.verify(&rebuilt, &items, to_funnel)?;
+        self.verify(&rebuilt, &items, total, to_funnel)?;
         let exit = judge_changed(&rebuilt, self.force)?;
         rebuilt.warn(&rebuilt.contents.facts());
         rebuilt.save(&self.output, to, &rebuilt.told)?;
         Ok(exit)
     }
 
+    /// The files of items: they are read several times.
+    fn checked_items(&self) -> Result<Vec<PathBuf>, Failure> {
+        let items = input::checked(&self.items)?;
+        for path in &items {
+            if input::is_stdin(path) || !path.metadata().is_ok_and(|metadata| metadata.is_file()) {
+                return Err(Failure::new(format!(
+                    "--items {}: items are read several times: name a file, not a pipe",
+                    path.display()
+                )));
+            }
+        }
+        refuse_input_as_output(&items, &self.output)?;
+        Ok(items)
+    }
+
+    /// Refuses items that are none, or far fewer than the filter has: the others would not be found any more.
+    fn check_count(&self, from: &Foreign, facts: &Facts, distinct: u64) -> Result<(), Failure> {
+        if distinct == 0 {
+            return Err(Failure::new("--items: there are no items; nothing was written"));
+        }
+        // Estimates are some per cent off, and a few items.
+        if !facts.items.is_finite() || distinct as f64 >= 0.9 * facts.items - 10.0 {
+            return Ok(());
+        }
+        self.refuse(&format!(
+            "{}: holds about {} items, and --items has {}: the others would not be found in {}",
+            from.name,
+            About(facts.items),
+            Count(distinct),
+            input::name(&self.output)
+        ))
+    }
+
+    /// Refuses to go on, unless that is wanted.
+    fn refuse(&self, state: &str) -> Result<(), Failure> {
+        if !self.force {
+            return Err(Failure::new(format!("{state}; nothing was written (--force: convert)")));
+        }
+        eprintln!("tamis: {state}");
+        Ok(())
+    }
+
     /// What an item is in OUT.
     fn funnel_of(&self, to: &Format, of_input: Option<Funnel>) -> Result<Funnel, Failure> {
         let told = match &self.to_funnel {
-            Some(name) => Some(parse_funnel(name, self.tell.charset)?),
+            Some(name) => Some(parse_funnel(name, self.to_charset.or(self.tell.charset))?),
             // What was told is what the items of IN are; formats whose items are always the same keep theirs.
             None if to.items == Items::Asked => of_input,
             None => None,
@@ -257,29 +342,34 @@ impl Args {
         }
     }
 
-    /// Counts the distinct items.
-    fn count(&self, items: &[PathBuf]) -> Result<u64, Failure> {
+    /// Counts the distinct items, and all.
+    fn count(&self, items: &[PathBuf]) -> Result<(u64, Tally), Failure> {
         let mut distinct = DigestSet::<u64>::within(u64::MAX);
         let (hasher, mut hashes, mut answers) = (Hasher::default(), Vec::new(), Answers::new());
-        self.each(items, Funnel::Bytes, |keys| {
+        let total = self.each(items, Funnel::Bytes, |keys| {
             hashes.clear();
             hashes.extend(keys.iter().map(|key| hasher.hash(key)));
             distinct.insert_each(&hashes, &mut answers).map_err(Failure::new)
         })?;
-        Ok(distinct.len().max(1))
+        Ok((distinct.len(), total))
     }
 
     /// Reads the filter back from its bytes, and looks for every item.
-    fn verify(&self, file: &Foreign, items: &[PathBuf], funnel: Funnel) -> Result<(), Failure> {
+    fn verify(
+        &self,
+        file: &Foreign,
+        items: &[PathBuf],
+        total: Tally,
+        funnel: Funnel,
+    ) -> Result<(), Failure> {
         let (name, format, told) = (&file.name, file.format, &file.told);
-        let failure = |error: &dyn std::fmt::Display| Failure::new(format!("{name}: {error}"));
         let mut bytes = Vec::new();
-        let encode = format.encode.expect("what is built is written");
-        encode(&file.contents, told, &mut bytes).map_err(|error| failure(&error))?;
+        file.write(&mut bytes, &self.output, format, told)?;
+        let failure = |error: &dyn std::fmt::Display| Failure::new(format!("{name}: {error}"));
         let back = (format.decode)(&bytes, told).map_err(|error| failure(&error))?;
         drop(bytes);
         let (mut answers, mut lacking) = (Answers::new(), 0);
-        self.each(items, funnel, |keys| {
+        self.each_again(items, total, funnel, |keys| {
             back.contains_each(keys, &mut answers);
             lacking += (keys.len() - answers.count_ones()) as u64;
             Ok(())
@@ -293,12 +383,26 @@ impl Args {
         Ok(())
     }
 
+    /// Reads the items once more, and refuses others than the first time.
+    fn each_again(
+        &self,
+        items: &[PathBuf],
+        total: Tally,
+        funnel: Funnel,
+        each: impl FnMut(&[&[u8]]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        if self.each(items, funnel, each)? == total {
+            return Ok(());
+        }
+        Err(Failure::new("--items: the items changed while they were read; nothing was written"))
+    }
+
     fn each(
         &self,
         items: &[PathBuf],
         funnel: Funnel,
         each: impl FnMut(&[&[u8]]) -> Result<(), Failure>,
-    ) -> Result<u64, Failure> {
+    ) -> Result<Tally, Failure> {
         each_keys(items, &self.key.rule(), self.records.delimiter(), funnel, each)
     }
 }

@@ -12,6 +12,7 @@ use crate::count::{About, Rate};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::filter_file::{Sink, Source, Trust};
 use crate::input::{self, Input};
+use crate::items::Tally;
 use crate::key::KeyRule;
 use crate::map::map;
 use crate::output::{Output, is_same_file};
@@ -95,6 +96,12 @@ impl Opened {
         };
         if format.name == "tamis" {
             return Ok(vec![Opened::Tamis(Source::open(path, trust)?)]);
+        }
+        if let (Some(version), None) = (&told.version, format.versions) {
+            return Err(Failure::new(format!(
+                "{name}: there is but one version of {}: leave out --format-version {version}",
+                format.name
+            )));
         }
         let contents = (format.decode)(&bytes, &told).map_err(|error| match error.kind {
             DecodeErrorKind::Missing(fact) => missing(fact, &name),
@@ -256,25 +263,41 @@ impl Foreign {
     ///
     /// If the format has no place for it; a full disk. The old file is untouched then.
     pub fn save(&self, path: &Path, format: &Format, told: &Told) -> Result<(), Failure> {
+        let mut sink = Sink { output: Output::open(Some(path))?, failure: None };
+        let written = self.write(&mut sink, path, format, told);
+        if let Some(failure) = sink.failure.take() {
+            return Err(failure);
+        }
+        written?;
+        sink.output.finish()
+    }
+
+    /// Writes it to `out`, which is to become `path`.
+    ///
+    /// # Errors
+    ///
+    /// If the format has no place for it; those of `out`.
+    pub fn write(
+        &self,
+        out: &mut dyn io::Write,
+        path: &Path,
+        format: &Format,
+        told: &Told,
+    ) -> Result<(), Failure> {
         let (name, to) = (&self.name, format.name);
         let Some(encode) = format.encode else {
             return Err(Failure::new(format!("{name}: {to} is a format that is only read")));
         };
-        let mut sink = Sink { output: Output::open(Some(path))?, failure: None };
-        encode(&self.contents, told, &mut sink).map_err(|error| {
-            match (sink.failure.take(), error) {
-                (Some(failure), _) => failure,
-                (None, EncodeError::Missing(fact)) => missing_to_write(fact, &input::name(path)),
-                (None, EncodeError::Several { filters, rate }) => Failure::new(format!(
-                    "{name}: {to} has place for one filter, and this is {filters}: put together they take absent items for \
-                     present ones at a rate of {}: say --union if that will do, or build one with --items FILE",
-                    Rate(rate)
-                )),
-                (None, EncodeError::Io(error)) => Failure::io(input::name(path), &error),
-                (None, error) => Failure::new(format!("{name}: {error}")),
-            }
-        })?;
-        sink.output.finish()
+        encode(&self.contents, told, out).map_err(|error| match error {
+            EncodeError::Missing(fact) => missing_to_write(fact, &input::name(path)),
+            EncodeError::Several { filters, rate } => Failure::new(format!(
+                "{name}: {to} has place for one filter, and this is {filters}: put together they take absent items for \
+                 present ones at a rate of {}: say --union if that will do, or build one with --items FILE",
+                Rate(rate)
+            )),
+            EncodeError::Io(error) => Failure::io(input::name(path), &error),
+            error => Failure::new(format!("{name}: {error}")),
+        })
     }
 }
 
@@ -324,7 +347,7 @@ impl Keys {
     }
 }
 
-/// Hands the items of `paths` to `each` in order, a block at a time; returns how many there were.
+/// Hands the items of `paths` to `each` in order, a block at a time.
 ///
 /// # Errors
 ///
@@ -335,9 +358,9 @@ pub fn each_keys(
     delimiter: u8,
     funnel: Funnel,
     mut each: impl FnMut(&[&[u8]]) -> Result<(), Failure>,
-) -> Result<u64, Failure> {
+) -> Result<Tally, Failure> {
     let mut progress = Progress::new(input::total_len_bytes(paths));
-    let (mut keys, mut done_bytes, mut items) = (Keys::default(), 0, 0);
+    let (mut keys, mut done_bytes, mut tally) = (Keys::default(), 0, Tally::default());
     for path in paths {
         let mut blocks = Blocks::new(Input::open(path)?, delimiter);
         let mut line = 0;
@@ -353,13 +376,14 @@ pub fn each_keys(
                 .filter(|&index| keyless.next_if_eq(&index).is_none())
                 .map(|index| all[index])
                 .collect();
-            items += with_key.len() as u64;
+            tally.items += with_key.len() as u64;
+            tally.skipped += (all.len() - with_key.len()) as u64;
             each(&with_key)?;
             progress.at(done_bytes + blocks.reader().consumed_bytes());
         }
         done_bytes += blocks.reader().consumed_bytes();
     }
-    Ok(items)
+    Ok(tally)
 }
 
 /// Says which record is no item; lines are counted from one.

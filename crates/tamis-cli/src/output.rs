@@ -344,6 +344,21 @@ pub fn is_same_file(a: &Path, b: &Path) -> bool {
     !is_stream(a) && !is_stream(b) && known(a).is_ok_and(|a| known(b).is_ok_and(|b| a == b))
 }
 
+/// Refuses to write a filter in place of what it is made of.
+///
+/// # Errors
+///
+/// If `output` is one of `paths`.
+pub fn refuse_input_as_output(paths: &[PathBuf], output: &Path) -> Result<(), Failure> {
+    match paths.iter().find(|path| is_same_file(path, output)) {
+        Some(path) => Err(Failure::new(format!(
+            "{}: is an input too, and the filter would take its place; name another output",
+            path.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Makes a new name in the folder of `path` last.
 ///
 /// # Errors

@@ -72,7 +72,8 @@ pub fn funnel_parser() -> PossibleValuesParser {
     PossibleValuesParser::new(values.collect::<Vec<_>>())
 }
 
-fn charset_parser() -> impl TypedValueParser<Value = Charset> {
+/// Reads the name of a charset. For clap.
+pub fn charset_parser() -> impl TypedValueParser<Value = Charset> {
     PossibleValuesParser::new(Charset::ALL.map(Charset::name))
         .map(|name| Charset::named(&name).expect("clap checked the name"))
 }

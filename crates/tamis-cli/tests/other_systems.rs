@@ -82,7 +82,7 @@ fn only_items_that_a_filter_can_have_are_taken() {
     folder.ok("check ids.roaring numbers.txt --funnel long");
     // An array is as long as its greatest value needs, or as is told.
     for (from, items) in [("numbers.tamis", " --items numbers.txt"), ("ids.roaring", "")] {
-        for (planned, len) in [("", 13), (" --items-planned 1000", 125)] {
+        for (planned, len) in [("", 13), (" --to-items 1000", 125)] {
             folder.ok(&format!("convert {from} ids.bits --to java-bitmap{items}{planned}"));
             assert_eq!(folder.read("ids.bits").len(), len, "{from}{planned}");
             folder.ok("check --format java-bitmap ids.bits numbers.txt");
@@ -264,6 +264,84 @@ fn where_bits_cannot_move_the_items_are_asked_for() {
         "convert numbers.tamis numbers.guava --items numbers.txt --funnel bytes --to-funnel long",
     );
     assert_eq!(folder.ok("check -c --funnel long numbers.guava numbers.txt"), "100\n");
+}
+
+#[test]
+fn items_that_are_not_all_there_make_no_filter() {
+    let folder = folder();
+    let convert = |items: &str| {
+        format!("convert items.tamis x.guava {items} --to-funnel text --to-charset UTF-8")
+    };
+    folder.refused(&convert("--items -"), "name a file, not a pipe");
+    folder.refused(&convert("--items /dev/stdin"), "name a file, not a pipe");
+    folder.write("empty.txt", "");
+    folder.refused(&convert("--items empty.txt"), "there are no items");
+    folder.write("one.txt", "item 1\n");
+    folder.refused(&convert("--items one.txt"), "the others would not be found in x.guava");
+    folder.refused(
+        "convert items.tamis items.txt --to guava --items items.txt --to-funnel bytes",
+        "is an input too",
+    );
+    let ended = folder.run(&convert("--items one.txt --force"));
+    assert!(ended.status == 0 && ended.stderr.contains("would not be found"), "{}", ended.stderr);
+    // Records without the key are said, and none but such are refused.
+    folder.refused(&convert("--items empty.txt -k 2"), "there are no items");
+    let ended = folder.run(&convert("--items items.txt -k 3"));
+    assert_eq!(ended.status, 2);
+    assert!(ended.stderr.contains("skipped 1000 records"), "{}", ended.stderr);
+    let ended = folder.run(&format!("add x.guava -k 3 {TEXT} items.txt"));
+    assert!(ended.status == 0 && ended.stderr.contains("skipped 1000"), "{}", ended.stderr);
+}
+
+#[test]
+fn what_is_told_of_one_side_is_not_believed_of_the_other() {
+    let folder = folder();
+    let plan = "--format redis-bitmap --items-planned 5000 --rate-planned 0.02";
+    folder.ok(&format!(
+        "convert items.tamis a.bits --to redis-bitmap --items-planned 5000 --rate-planned 0.02 {TEXT} --items items.txt"
+    ));
+    // IN was planned for 5,000 items; OUT is for those that there are, at the same rate.
+    folder.ok(&format!("convert {plan} {TEXT} a.bits a.tamis --items items.txt"));
+    let json: serde_json::Value = serde_json::from_str(&folder.ok("info --json a.tamis")).unwrap();
+    assert_eq!(
+        (&json[0]["capacity"], &json[0]["rate_planned"]),
+        (&1000.into(), &0.02.into()),
+        "{json}"
+    );
+    folder.ok(&format!(
+        "convert {plan} {TEXT} a.bits b.tamis --items items.txt --to-items 2000 --to-rate 0.1"
+    ));
+    let json: serde_json::Value = serde_json::from_str(&folder.ok("info --json b.tamis")).unwrap();
+    assert_eq!(
+        (&json[0]["capacity"], &json[0]["rate_planned"]),
+        (&2000.into(), &0.1.into()),
+        "{json}"
+    );
+    folder.refused(
+        &format!("convert --items-planned 5000 {TEXT} users.guava c.tamis --items items.txt"),
+        "told by --to-items",
+    );
+    folder.refused(
+        &format!("convert {TEXT} users.guava c.tamis --to-version 2 --items items.txt"),
+        "leave it out",
+    );
+    folder.refused("info --format pybloom-live --format-version 3 users.guava", "but one version");
+    folder.ok("convert items.tamis 2.spark --items items.txt --to-funnel bytes");
+    folder.refused(
+        "convert 2.spark 1.spark --to-version 1",
+        "Spark's other version: build one from the items, with --items FILE",
+    );
+    folder.refused(
+        "convert 2.spark 3.spark --to-version 99",
+        "expected 1 (Spark 3.5 and before) or 2",
+    );
+    // Nobody is asked for a funnel that would not help.
+    folder.refused("convert users.guava x.rbloom", "with --items FILE");
+    folder.refused("convert users.guava x --to hadoop", "and tamis builds none anew");
+    folder.refused(
+        "convert users.guava x --to hadoop --items items.txt",
+        "builds no filters of hadoop anew",
+    );
 }
 
 #[test]

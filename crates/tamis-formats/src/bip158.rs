@@ -13,6 +13,7 @@ use crate::error::{DecodeError, EncodeError};
 use crate::format::{Format, Items, Sniff, Takes};
 use crate::funnel::Funnel;
 use crate::golomb_set::{GolombError, GolombParams, GolombSet, check};
+use crate::told::Fact;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format =
@@ -25,6 +26,8 @@ pub(crate) const FORMAT: Format =
         }),
         items: Items::Are(Funnel::Hex),
         takes: Takes::Bytes,
+        asks: &[Fact::BlockHash],
+        versions: None,
         decode: |bytes, told| decode(bytes, told.block_hash()?).map(Contents::Golomb),
         encode: Some(|contents, _, out| encode(contents, out)),
         create: None,

@@ -31,6 +31,8 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(sniff),
     items: Items::Are(Funnel::Hex),
     takes: Takes::Bytes,
+    asks: &[],
+    versions: None,
     decode: |bytes, _| WalletFilter::decode(bytes).map(|filter| Contents::Flat(filter.into())),
     encode: Some(|contents, _, out| encode(contents, out)),
     create: Some(|told| {

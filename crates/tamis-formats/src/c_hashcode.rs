@@ -21,6 +21,8 @@ pub(crate) const FORMAT: Format = Format {
     sniff: None,
     items: Items::Are(Funnel::Chars),
     takes: Takes::Bytes,
+    asks: &[],
+    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode: Some(encode),
     create: Some(|_| {

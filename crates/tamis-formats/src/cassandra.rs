@@ -24,6 +24,8 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(sniff),
     items: Items::Asked,
     takes: Takes::Bytes,
+    asks: &[Fact::Version],
+    versions: Some(VERSIONS),
     decode: |bytes, told| {
         let error = |kind| DecodeError { field: Fact::Version.name(), at: 0, kind };
         let version = told.version.as_deref();

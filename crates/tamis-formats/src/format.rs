@@ -5,7 +5,7 @@ use std::io;
 use crate::contents::Contents;
 use crate::error::{DecodeError, EncodeError};
 use crate::funnel::Funnel;
-use crate::told::Told;
+use crate::told::{Fact, Told};
 use crate::{
     bip37, bip158, byte_buffer, c_hashcode, cassandra, guava, hadoop, java_bitmap, leveldb,
     my_bloom_filter, parquet, pybloom_live, pybloomfiltermmap, rbloom, redis_bitmap, redis_bitmaps,
@@ -28,6 +28,10 @@ pub struct Format {
     pub items: Items,
     /// What its items can be at all: another funnel is not for it.
     pub takes: Takes,
+    /// What reading one needs to be told.
+    pub asks: &'static [Fact],
+    /// What [`Told::version`] may be, in words; `None` if there is but one.
+    pub versions: Option<&'static str>,
     /// Reads a whole file. Memory stays within four times the bytes, and what was told. Two take more: [`Contents::Roaring`] up
     /// to 18 times the bytes, of values that are far apart; and compressed values of Redis, whose bytes count as they are once
     /// expanded, up to 88 times as many.

@@ -23,6 +23,8 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(sniff),
     items: Items::Asked,
     takes: Takes::Bytes,
+    asks: &[],
+    versions: Some(VERSIONS),
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode: Some(encode),
     create: Some(|told| {
@@ -31,6 +33,9 @@ pub(crate) const FORMAT: Format = Format {
         created.map(Contents::Flat).map_err(|error| EncodeError::NoPlace(error.to_string().into()))
     }),
 };
+
+/// Which releases may be told for new filters: files are alike.
+const VERSIONS: &str = "14, 31 (before 33.4) or 33";
 
 // Each offset from the one before.
 const STRATEGY_AT: usize = 0;
@@ -69,7 +74,7 @@ fn told_probes(told: &Told) -> Result<Probes, EncodeError> {
         Some("33") => Ok(Probes::Since33),
         Some(version) => {
             let why = format!(
-                "\"{version}\" is no release of Guava whose number of probes is known: expected 14, 31 (before 33.4) or 33"
+                "\"{version}\" is no release of Guava whose number of probes is known: expected {VERSIONS}"
             );
             Err(EncodeError::NoPlace(why.into()))
         }
@@ -283,6 +288,7 @@ fn sniff(bytes: &[u8]) -> Sniff {
 
 fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
     let no_place = |why: String| Err(EncodeError::NoPlace(why.into()));
+    told_probes(told)?;
     let filter = match contents {
         Contents::Flat(filter) => Cow::Borrowed(filter),
         Contents::RedisBitmaps(bitmaps) => bitmaps.to_one(told.union)?,

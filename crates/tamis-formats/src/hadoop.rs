@@ -27,6 +27,8 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(|bytes| sniff(bytes, |head| head.vector_size.div_ceil(8).into())),
     items: Items::Asked,
     takes: Takes::Bytes,
+    asks: &[],
+    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode: Some(encode),
     // Its user chooses bits and probes.

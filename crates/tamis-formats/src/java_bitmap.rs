@@ -30,6 +30,8 @@ pub(crate) const FORMAT: Format = Format {
     sniff: None,
     items: Items::Are(Funnel::Int),
     takes: Takes::Integers,
+    asks: &[],
+    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Integers),
     encode: Some(encode),
     create: Some(|told| {

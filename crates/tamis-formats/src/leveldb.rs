@@ -18,6 +18,8 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(sniff),
     items: Items::Are(Funnel::Bytes),
     takes: Takes::Bytes,
+    asks: &[],
+    versions: None,
     decode: |bytes, _| FilterBlock::decode(bytes).map(Contents::LevelDb),
     encode: Some(encode),
     // It follows the data, and is planned by bits a key.

@@ -28,6 +28,8 @@ pub(crate) const FORMAT: Format = Format {
     sniff: None,
     items: Items::Asked,
     takes: Takes::HashCodes,
+    asks: &[],
+    versions: None,
     decode: |bytes, _| MyBloomFilter::from_bytes(bytes).map(Contents::MyBloomFilter),
     encode: Some(encode),
     create: Some(|_| Ok(Contents::MyBloomFilter(MyBloomFilter::default()))),

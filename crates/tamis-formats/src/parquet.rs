@@ -27,6 +27,8 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(sniff),
     items: Items::Asked,
     takes: Takes::Bytes,
+    asks: &[],
+    versions: None,
     decode: |bytes, told| decode(bytes, told).map(Contents::Parquet),
     encode: Some(encode),
     create: Some(|told| {

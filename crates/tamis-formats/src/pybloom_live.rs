@@ -29,6 +29,8 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(|bytes| maybe(decode(bytes, Short::default()).is_ok())),
     items: Items::Are(Funnel::Text(Charset::Utf8)),
     takes: Takes::Bytes,
+    asks: &[],
+    versions: None,
     decode: |bytes, told| decode(bytes, Short::told(told)).map(Contents::Layers),
     encode: Some(encode),
     create: Some(|told| {
@@ -46,6 +48,8 @@ pub(crate) const SCALABLE: Format = Format {
     sniff: Some(|bytes| maybe(decode_scalable(bytes, Short::default()).is_ok())),
     items: Items::Are(Funnel::Text(Charset::Utf8)),
     takes: Takes::Bytes,
+    asks: &[],
+    versions: None,
     decode: |bytes, told| decode_scalable(bytes, Short::told(told)).map(Contents::Layers),
     encode: Some(encode_scalable),
     create: Some(|told| {

@@ -24,6 +24,8 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(|bytes| if bytes.starts_with(MAGIC) { Sniff::Yes } else { Sniff::No }),
     items: Items::Are(Funnel::Text(Charset::Utf8)),
     takes: Takes::Bytes,
+    asks: &[],
+    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Layers),
     encode: Some(encode),
     create: Some(|told| {

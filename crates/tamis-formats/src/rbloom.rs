@@ -21,6 +21,8 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(sniff),
     items: Items::Are(Funnel::Hash128),
     takes: Takes::Hashes,
+    asks: &[],
+    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode: Some(encode),
     create: Some(|told| {

@@ -10,7 +10,7 @@ use crate::mitz::Mitz32;
 use crate::rdb::Rdb;
 use crate::redis_string;
 use crate::rule::{ProbeRule as _, Rule};
-use crate::told::Told;
+use crate::told::{Fact, Told};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -20,6 +20,8 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(|bytes| Rdb::sniff(bytes, |entry| entry.type_name() == "string")),
     items: Items::Asked,
     takes: Takes::Bytes,
+    asks: &[Fact::Items, Fact::Rate],
+    versions: None,
     decode,
     encode: Some(encode),
     create: Some(|told| redis_string::create(told, planned).map(Contents::Flat)),

@@ -16,7 +16,7 @@ use crate::guava::{self, CreateError, Probes, Strategy};
 use crate::rdb::{self, Rdb, Written};
 use crate::redis_string;
 use crate::rule::Rule;
-use crate::told::Told;
+use crate::told::{Fact, Told};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -26,6 +26,8 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(|bytes| Rdb::sniff(bytes, |entry| number_of(entry.key()).is_some())),
     items: Items::Are(Funnel::Text(Charset::Utf8)),
     takes: Takes::Bytes,
+    asks: &[Fact::Items, Fact::Rate],
+    versions: None,
     decode,
     encode: Some(encode),
     create: Some(|told| {

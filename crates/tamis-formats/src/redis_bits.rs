@@ -19,6 +19,8 @@ pub(crate) const FORMAT: Format = Format {
     sniff: None,
     items: Items::Are(Funnel::Unsigned),
     takes: Takes::Integers,
+    asks: &[],
+    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Integers),
     encode: Some(encode),
     create: Some(|told| {

@@ -23,6 +23,8 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(sniff),
     items: Items::Are(Funnel::Bytes),
     takes: Takes::Bytes,
+    asks: &[],
+    versions: None,
     decode,
     encode: Some(encode),
     create: Some(create),

@@ -32,6 +32,8 @@ pub(crate) const FORMAT: Format = Format {
     }),
     items: Items::Asked,
     takes: Takes::Bytes,
+    asks: &[Fact::Items, Fact::Rate],
+    versions: None,
     decode,
     encode: Some(encode),
     create: Some(|told| redis_string::create(told, planned).map(Contents::Flat)),

@@ -20,6 +20,8 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(|bytes| if walk(bytes, &mut |_, _| {}).is_ok() { Sniff::Maybe } else { Sniff::No }),
     items: Items::Are(Funnel::Unsigned),
     takes: Takes::Integers,
+    asks: &[],
+    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Roaring),
     encode: Some(encode),
     create: Some(|_| Ok(Contents::Roaring(Roaring::new(CompressedSet::new())))),

@@ -24,6 +24,8 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(sniff),
     items: Items::Are(Funnel::Bytes),
     takes: Takes::Bytes,
+    asks: &[],
+    versions: None,
     decode: |bytes, _| decode(bytes),
     encode: Some(encode),
     // Planned by bits a key, not by a rate.

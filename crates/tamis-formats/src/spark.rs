@@ -24,6 +24,8 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(sniff),
     items: Items::Asked,
     takes: Takes::Bytes,
+    asks: &[],
+    versions: Some(VERSIONS),
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode: Some(encode),
     create: Some(|told| {
@@ -33,14 +35,16 @@ pub(crate) const FORMAT: Format = Format {
     }),
 };
 
+/// Which versions may be told.
+const VERSIONS: &str = "1 (Spark 3.5 and before) or 2";
+
 fn told_version(told: &Told) -> Result<Version, EncodeError> {
     match told.version.as_deref() {
         Some("1") => Ok(Version::V1),
         Some("2") | None => Ok(Version::default()),
         Some(version) => {
-            let why = format!(
-                "\"{version}\" is no version of Spark's filters: expected 1 (Spark 3.5 and before) or 2"
-            );
+            let why =
+                format!("\"{version}\" is no version of Spark's filters: expected {VERSIONS}");
             Err(EncodeError::NoPlace(why.into()))
         }
     }
@@ -271,7 +275,7 @@ fn sniff(bytes: &[u8]) -> Sniff {
     if is_whole { Sniff::Maybe } else { Sniff::No }
 }
 
-fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
     let Contents::Flat(filter) = contents else {
         let why = "Spark has no place for such a filter: build one from the items";
         return Err(EncodeError::NoPlace(why.into()));
@@ -283,6 +287,12 @@ fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), 
         );
         return Err(EncodeError::NoPlace(why.into()));
     };
+    let (is_first, is_told_first) =
+        (rule.version == Version::V1, told_version(told)? == Version::V1);
+    if told.version.is_some() && is_first != is_told_first {
+        let why = "its places are those of Spark's other version: build one from the items";
+        return Err(EncodeError::NoPlace(why.into()));
+    }
     let mut head = Vec::new();
     let words = u32::try_from(filter.words().len()).expect("only made of so many words");
     match rule.version {

@@ -22,6 +22,8 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(|bytes| if bytes.starts_with(&MAGIC) { Sniff::Yes } else { Sniff::No }),
     items: Items::Are(Funnel::Bytes),
     takes: Takes::Bytes,
+    asks: &[],
+    versions: None,
     decode: |bytes, _| TamisFile::decode(bytes).map(Contents::Tamis),
     encode: Some(|contents, _, out| match contents {
         Contents::Tamis(file) => file.write_to(out).map_err(EncodeError::Io),

@@ -20,6 +20,8 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(|bytes| sniff(bytes, |head| words(head) * 8)),
     items: Items::Asked,
     takes: Takes::Bytes,
+    asks: &[],
+    versions: None,
     decode: |bytes, _| CountingFilter::decode(bytes).map(Contents::HadoopCounting),
     encode: Some(encode),
     // Its user chooses counters and probes.
