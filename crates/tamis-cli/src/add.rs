@@ -38,10 +38,11 @@ pub struct Args {
     once: bool,
 
     #[command(flatten)]
-    tell: TellArgs,
-
-    #[command(flatten)]
     items_from: ItemArgs,
+
+    // Last: what follows would stand under its heading in the help.
+    #[command(flatten)]
+    tell: TellArgs,
 }
 
 /// Runs the command.

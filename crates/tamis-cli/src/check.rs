@@ -77,13 +77,14 @@ pub struct Args {
     force: bool,
 
     #[command(flatten)]
-    tell: TellArgs,
-
-    #[command(flatten)]
     key: KeyArgs,
 
     #[command(flatten)]
     records: RecordArgs,
+
+    // Last: what follows would stand under its heading in the help.
+    #[command(flatten)]
+    tell: TellArgs,
 }
 
 /// Runs the command.

@@ -315,14 +315,14 @@ impl Keys {
     ///
     /// # Errors
     ///
-    /// The index of the first record that is no item of such a filter, with the reason.
+    /// The index of the first record that is no item of such a filter, with what is wrong with it.
     pub fn read(
         &mut self,
         block: &[u8],
         delimiter: u8,
         rule: &KeyRule,
         funnel: Funnel,
-    ) -> Result<(), (usize, ItemError)> {
+    ) -> Result<(), (usize, String)> {
         self.bytes.clear();
         self.ends.clear();
         self.keyless.clear();
@@ -330,7 +330,8 @@ impl Keys {
         for (index, record) in records(block, delimiter).enumerate() {
             match rule.of(record, &mut of_record) {
                 Some(item) => {
-                    let key = funnel.key(item, &mut of_item).map_err(|error| (index, error))?;
+                    let key = funnel.key(item, &mut of_item);
+                    let key = key.map_err(|error| (index, wrong_item(item, error)))?;
                     self.bytes.extend_from_slice(key);
                 }
                 None => self.keyless.push(index),
@@ -387,8 +388,17 @@ pub fn each_keys(
 }
 
 /// Says which record is no item; lines are counted from one.
-pub fn no_item(path: &Path, line: u64, error: &ItemError) -> Failure {
-    Failure::new(format!("{}: line {}: {error}", input::name(path), line + 1))
+pub fn no_item(path: &Path, line: u64, why: &str) -> Failure {
+    Failure::new(format!("{}: line {}: {why}", input::name(path), line + 1))
+}
+
+/// Says what was read, its control characters spelled out, such as the `\r` that Windows puts before each end of a line.
+fn wrong_item(item: &[u8], error: ItemError) -> String {
+    const SHOWN: usize = 40;
+    let text = String::from_utf8_lossy(item);
+    let shown: String = text.chars().take(SHOWN).collect();
+    let more = if shown.len() < text.len() { "..." } else { "" };
+    format!("{error}: {shown:?}{more}")
 }
 
 /// Ends a command that changed a filter of another system.

@@ -42,12 +42,13 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    #[command(flatten)]
-    tell: TellArgs,
-
     /// Draw fill by block, and rate against items, into FILE (of one filter)
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+
+    // Last: what follows would stand under its heading in the help.
+    #[command(flatten)]
+    tell: TellArgs,
 }
 
 /// Runs the command.

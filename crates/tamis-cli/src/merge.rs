@@ -39,10 +39,11 @@ pub struct Args {
     force: bool,
 
     #[command(flatten)]
-    tell: TellArgs,
-
-    #[command(flatten)]
     metadata: MetadataArgs,
+
+    // Last: what follows would stand under its heading in the help.
+    #[command(flatten)]
+    tell: TellArgs,
 }
 
 /// Runs the command.

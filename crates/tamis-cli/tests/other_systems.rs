@@ -57,7 +57,7 @@ fn what_the_bytes_do_not_say_is_asked_for_by_its_option() {
     folder.refused("check --funnel text users.guava items.txt", "add --charset (UTF-8,");
     folder.refused(
         "check --funnel int users.guava items.txt",
-        "items.txt: line 1: not a decimal number",
+        "items.txt: line 1: not a decimal number of 32 bits: \"item 0\"",
     );
     folder.write("bits", [0xff; 20]);
     folder.refused("info bits", "say which with --format");
