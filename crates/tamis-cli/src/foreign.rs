@@ -230,9 +230,7 @@ impl Foreign {
 
     /// Says how far it is over the rate that was told or is in its bytes, if it is.
     pub fn over_rate(&self, facts: &Facts) -> Option<String> {
-        // A tenth more is noise: the rate is estimated.
-        let planned = self.told.rate.or(facts.planned_rate);
-        let planned = planned.filter(|planned| facts.rate > planned * 1.1)?;
+        let planned = self.contents.passed_rate(facts, self.told.rate)?;
         Some(format!(
             "{}: over its rate: holds about {} items, its rate is {}, not {}",
             self.name,

@@ -433,3 +433,29 @@ fn a_table_is_asked_by_row_group_and_column() {
         assert!([0, 2].contains(&ended.status), "{at}: {}", ended.stderr);
     }
 }
+
+#[test]
+fn a_small_filter_is_not_over_its_rate_by_chance() {
+    let folder = Folder::new();
+    for start in 0..8 {
+        folder.write("users.txt", texts(1000 * start..1000 * start + 500));
+        folder.ok("build users.txt -o first.tamis");
+        folder.ok(&format!("convert {TEXT} first.tamis users.guava --items users.txt"));
+        folder.ok(&format!("convert {TEXT} users.guava users.tamis --items users.txt"));
+        folder.ok("info users.guava --rate-planned 0.01");
+    }
+}
+
+#[test]
+fn a_filter_that_grew_is_not_over_the_rate_it_was_asked_for() {
+    let folder = folder();
+    for to in ["pybloom-live-scalable", "redis-bitmaps", "redisbloom"] {
+        let plan = "--items-planned 100 --rate-planned 0.01";
+        let convert = format!("convert items.tamis grown --to {to} {plan} --items items.txt");
+        for line in [convert, format!("info grown --format {to} {plan}")] {
+            // It says other things that are to be known of such filters.
+            let ended = folder.run(&line);
+            assert_eq!(ended.status, 0, "{line}: {}", ended.stderr);
+        }
+    }
+}

@@ -19,6 +19,7 @@ use crate::redis_bitmaps::RedisBitmaps;
 use crate::redisbloom;
 use crate::roaring::Roaring;
 use crate::rocksdb::Reserved;
+use crate::rule::noise;
 use crate::tamis_file::TamisFile;
 
 /// What a file of any format holds. The kind is matched once a batch, not once an item.
@@ -70,7 +71,9 @@ pub struct Facts {
     pub items: f64,
     /// The rate at which it takes absent items for present ones now; 0 for an exact set.
     pub rate: f64,
-    /// The rate that its bytes say it was planned for; `None` if they say none.
+    /// How far chance moves `rate`, since other items set other bits: its standard deviation, as a share of it. 0 if not known.
+    pub noise: f64,
+    /// The rate that its bytes say it was planned for, of all its layers if it grows; `None` if they say none.
     pub planned_rate: Option<f64>,
     /// What else the format says, as names and values in the order in which they are shown.
     pub more: Vec<(&'static str, String)>,
@@ -250,6 +253,23 @@ impl Contents {
         )))
     }
 
+    /// Tells whether it holds so much that its rate is above the one that `told` says or its bytes say; returns that one if so.
+    /// `facts` are its own. Of a filter that grows the told rate is what its program was asked for, and what its layers together
+    /// come to is what counts.
+    ///
+    /// Chance is allowed for: of filters that hold exactly what they were planned for, half lie above the planned rate.
+    #[must_use]
+    pub fn passed_rate(&self, facts: &Facts, told: Option<f64>) -> Option<f64> {
+        let planned = match self {
+            // Its plan knows better what chance does to it.
+            Contents::Tamis(file) => return facts.planned_rate.filter(|_| file.is_over_rate()),
+            Contents::RedisBitmaps(filter) => Some(filter.planned_rate(told)),
+            Contents::Layers(layers) => layers.planned_rate(told),
+            _ => told.or(facts.planned_rate),
+        };
+        planned.filter(|&planned| facts.is_over(planned))
+    }
+
     /// Reads from the bits what there is to tell. Linear time.
     #[must_use]
     pub fn facts(&self) -> Facts {
@@ -264,6 +284,7 @@ impl Contents {
                 fill: filter.fill(),
                 items: filter.estimate_items(),
                 rate: filter.estimate_rate(),
+                noise: noise(filter.fill(), filter.plan().bits(), filter.plan().probes()),
                 ..Facts::default()
             },
             Contents::HadoopCounting(filter) => filter.facts(),
@@ -281,6 +302,7 @@ impl Contents {
                 fill: file.filter.fill(),
                 items: file.filter.estimate_items(),
                 rate: file.filter.estimate_rate(),
+                planned_rate: Some(file.filter.plan().rate()),
                 ..Facts::default()
             },
         }
@@ -288,6 +310,14 @@ impl Contents {
 }
 
 impl Facts {
+    /// Tells whether the rate is above a planned one by more than chance explains: four standard deviations, and a tenth at least,
+    /// as plans round the number of probes.
+    #[must_use]
+    pub fn is_over(&self, planned: f64) -> bool {
+        // The rate is a power of the fill, so that its logarithm is what chance moves evenly.
+        self.rate > planned * (4.0 * self.noise).exp().max(1.1)
+    }
+
     fn layout(&self) -> String {
         match self.probes {
             Some(probes) => format!("{}, {probes} probes of {} bits", self.rule, self.bits),

@@ -10,7 +10,7 @@ use tamis::{Answers, Bitmap, Bits as _, BitsMut as _, OutOfMemory, prefetch};
 use crate::contents::Facts;
 use crate::error::EncodeError;
 use crate::guava::write_words;
-use crate::rule::{ProbeRule, Rule, fill, with_rule};
+use crate::rule::{ProbeRule, Rule, fill, noise, with_rule};
 
 /// A Bloom filter that answers bit for bit as another system's does.
 ///
@@ -186,10 +186,16 @@ impl FlatFilter {
             fill: self.fill(),
             items: self.estimate_items(),
             rate: self.estimate_rate(),
+            noise: self.noise(),
             ..Facts::default()
         };
         self.rule.tell(&mut facts);
         facts
+    }
+
+    /// Returns how far chance moves the rate, as a share of it.
+    pub(crate) fn noise(&self) -> f64 {
+        noise(self.fill(), self.rule.bits(), self.rule.probes())
     }
 
     /// Estimates from the bits the rate at which absent items are taken for present ones.

@@ -136,6 +136,20 @@ impl Layers {
         true
     }
 
+    /// Returns what its layers together were planned for, if its program was asked for the rate that is told or in its bytes.
+    pub(crate) fn planned_rate(&self, told: Option<f64>) -> Option<f64> {
+        match (self.growth, &self.layers[..]) {
+            (Growth::Scales(scale), []) => Some(told.unwrap_or(scale.rate)),
+            (Growth::Scales(scale), layers) => {
+                let sum: f64 = layers.iter().map(|layer| layer.rate).sum();
+                // Each layer's rate is in proportion to the one asked for.
+                Some(told.map_or(sum, |told| told / scale.rate * sum))
+            }
+            (_, [one]) => Some(told.unwrap_or(one.rate)),
+            (_, _) => told,
+        }
+    }
+
     pub(crate) fn facts(&self) -> Facts {
         let filters = || self.layers.iter().map(|layer| &layer.filter);
         let bits: u64 = filters().map(|filter| filter.rule().bits()).sum();
@@ -152,14 +166,15 @@ impl Layers {
             items: filters().map(FlatFilter::estimate_items).sum(),
             // Each layer has its chance to be wrong.
             rate: 1.0 - filters().map(|filter| 1.0 - filter.estimate_rate()).product::<f64>(),
-            planned_rate: match (self.growth, &self.layers[..]) {
-                (Growth::Scales(scale), _) => Some(scale.rate),
-                (_, [one]) => Some(one.rate),
-                (_, _) => None,
-            },
+            noise: 0.0,
+            planned_rate: self.planned_rate(None),
             more: vec![("capacity", capacity.to_string())],
             warnings: filters().next().map(|it| it.facts().warnings).unwrap_or_default(),
         };
+        if facts.rate > 0.0 {
+            let deviations = filters().map(|it| (it.estimate_rate() * it.noise()).powi(2));
+            facts.noise = deviations.sum::<f64>().sqrt() / facts.rate;
+        }
         facts.more.extend(added.map(|added| ("added", added.to_string())));
         if let Growth::Scales(_) = self.growth {
             facts.more.push(("layers", self.layers.len().to_string()));

@@ -176,6 +176,7 @@ impl FilterBlock {
             fill: if bits > 0 { ones as f64 / bits as f64 } else { 0.0 },
             items: if reserved > 0 { f64::INFINITY } else { items },
             rate: 1.0 - no,
+            noise: 0.0,
             planned_rate: None,
             more: vec![
                 ("filters", self.filters().to_string()),

@@ -250,6 +250,7 @@ impl MyBloomFilter {
             fill: if bits == 0 { 0.0 } else { ones as f64 / bits as f64 },
             items: codes,
             rate: codes / 2_f64.powi(32),
+            noise: 0.0,
             planned_rate: None,
             more: vec![("bits set", ones.to_string())],
             warnings: vec![

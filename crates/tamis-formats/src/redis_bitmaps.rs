@@ -163,6 +163,17 @@ impl RedisBitmaps {
         try_answer_each(keys, answers, |key| self.insert(key).map_err(ChangeError::Memory))
     }
 
+    /// Returns the rate of all bitmaps when each is as full as it gets before the next one is made, or at the rate that was told of
+    /// one, if that is higher.
+    pub(crate) fn planned_rate(&self, told: Option<f64>) -> f64 {
+        let rule = self.bitmaps[0].rule();
+        // The last item sets all its bits.
+        let most = rule.bits() / 2 + u64::from(rule.probes());
+        let fill = (most as f64 / rule.bits() as f64).min(1.0);
+        let of_one = fill.powf(rule.probes().into()).max(told.unwrap_or(0.0));
+        1.0 - (1.0 - of_one).powf(self.bitmaps.len() as f64)
+    }
+
     pub(crate) fn facts(&self) -> Facts {
         let rule = self.bitmaps[0].rule();
         let count = self.bitmaps.len() as f64;
@@ -185,7 +196,8 @@ impl RedisBitmaps {
             fill: self.bitmaps.iter().map(FlatFilter::fill).sum::<f64>() / count,
             items: self.bitmaps.iter().map(FlatFilter::estimate_items).sum(),
             rate,
-            planned_rate: None,
+            noise: 0.0,
+            planned_rate: Some(self.planned_rate(None)),
             more: vec![("cursor", self.cursor().to_string())],
             warnings,
         }

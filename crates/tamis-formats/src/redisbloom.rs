@@ -11,6 +11,7 @@ use crate::funnel::Funnel;
 use crate::rdb::coding::MAX_EXPANSION;
 use crate::rdb::{Entry, Rdb};
 use crate::redis_payload::{PayloadError, RedisValue};
+use crate::rule::noise;
 use crate::told::Told;
 
 mod commands;
@@ -160,7 +161,7 @@ pub(crate) fn slices(keys: &[impl AsRef<[u8]>]) -> Vec<&[u8]> {
 
 /// Tells all there is to tell of a Bloom filter. Reads all bits.
 pub(crate) fn bloom_facts(filter: &RedisBloom) -> Facts {
-    let (mut bits, mut ones, mut all_miss, mut planned) = (0, 0, 1.0, 0.0);
+    let (mut bits, mut ones, mut all_miss, mut planned, mut variance) = (0, 0, 1.0, 0.0, 0.0);
     let (mut more, mut position) = (Vec::new(), 1);
     for layer in filter.layers() {
         let (mut left, mut ones_of_layer) = (layer.bytes, 0);
@@ -172,7 +173,9 @@ pub(crate) fn bloom_facts(filter: &RedisBloom) -> Facts {
         // Very old filters use a power of two of them.
         let used = if layer.log2_bits == 0 { layer.bits } else { 1 << layer.log2_bits };
         let fill = (ones_of_layer as f64 / used as f64).min(1.0);
-        all_miss *= 1.0 - double_hashing_rate(fill, used, layer.probes);
+        let rate_of_layer = double_hashing_rate(fill, used, layer.probes);
+        variance += (rate_of_layer * noise(fill, used, layer.probes)).powi(2);
+        all_miss *= 1.0 - rate_of_layer;
         (bits, ones, planned) = (bits + used, ones + ones_of_layer, planned + layer.rate);
         let (items, capacity, probes, rate) =
             (layer.items, layer.capacity, layer.probes, layer.rate);
@@ -210,6 +213,7 @@ pub(crate) fn bloom_facts(filter: &RedisBloom) -> Facts {
         fill: ones as f64 / bits as f64,
         items: filter.items() as f64,
         rate,
+        noise: if rate > 0.0 { variance.sqrt() / rate } else { 0.0 },
         // Of all its layers, as each has its chance to be wrong.
         planned_rate: Some(planned),
         more,
@@ -264,6 +268,7 @@ pub(crate) fn cuckoo_facts(filter: &RedisCuckoo) -> Facts {
         fill,
         items: filter.items() as f64,
         rate: 1.0 - (1.0 - 1.0 / 255.0_f64).powf(met),
+        noise: 0.0,
         planned_rate: None,
         more: vec![
             ("sub-filters", filter.sub_filters().to_string()),

@@ -63,6 +63,19 @@ pub(crate) fn fill(words: &[u64], bits: u64) -> f64 {
     ones as f64 / bits as f64
 }
 
+/// Returns how far chance moves the rate of so many probes: its standard deviation, as a share of the rate.
+pub(crate) fn noise(fill: f64, bits: u64, probes: u32) -> f64 {
+    let left = 1.0 - fill;
+    if !(fill > 0.0 && left > 0.0) {
+        return 0.0;
+    }
+    // Linear counting (Whang et al. 1990, §4): a load of t draws a bit leaves e⁻ᵗ of m bits, with a variance of
+    // e⁻ᵗ(1 − (1 + t)e⁻ᵗ)/m.
+    let t = -left.ln();
+    let variance = left * (1.0 - (1.0 + t) * left) / bits as f64;
+    f64::from(probes) * variance.max(0.0).sqrt() / fill
+}
+
 /// All that two filters must share for their bits to mean the same: the hash, the number of bits and of probes, seeds.
 ///
 /// Bits move between two formats if both have this rule.

@@ -10,6 +10,7 @@ use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::format::{Format, Items, Takes};
 use crate::guava::write_words;
 use crate::reader::Reader;
+use crate::rule::noise;
 use crate::told::Told;
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -201,6 +202,7 @@ impl CountingFilter {
             fill,
             items: -(-fill).ln_1p() * m / k,
             rate: fill.powf(k),
+            noise: noise(fill, self.rule.vector_size.into(), self.rule.probes),
             planned_rate: None,
             more: vec![("counters at 15", stopped.to_string())],
             warnings,
