@@ -225,8 +225,10 @@ impl Contents {
             (Contents::Golomb(_), _) | (_, Contents::Golomb(_)) => {
                 return Err(ChangeError::refused(GolombSet::WRITTEN_ONCE));
             }
-            (Contents::RedisBitmaps(_) | Contents::RedisBloom(_) | Contents::RedisCuckoo(_), _) => {
-                let why = "filters that grow do so each in its own way and do not merge: insert the items of both into one";
+            (Contents::RedisBitmaps(one), Contents::RedisBitmaps(other)) => one.merge(other),
+            (Contents::RedisBloom(_) | Contents::RedisCuckoo(_), _) => {
+                let why = "RedisBloom's filters count their items, which no union of bits tells, and do not merge: insert the items of \
+                           both into one; of filters of Redis, those of redis-bitmap, redis-bitmaps and redisson merge";
                 return Err(ChangeError::refused(why));
             }
             (Contents::Integers(one), Contents::Integers(other)) => {

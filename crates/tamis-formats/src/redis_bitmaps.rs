@@ -139,6 +139,23 @@ impl RedisBitmaps {
         one
     }
 
+    /// Takes in all items of another, bitmap by bitmap; those that are missing are appended. False, and nothing is changed, if they
+    /// are of other rules.
+    #[must_use = "filters of different rules do not merge"]
+    pub fn merge(&mut self, other: &Self) -> bool {
+        let is_alike = self.bitmaps[0].rule() == other.bitmaps[0].rule();
+        if is_alike {
+            for (one, other) in self.bitmaps.iter_mut().zip(&other.bitmaps) {
+                let is_merged = one.merge(other);
+                debug_assert!(is_merged, "all bitmaps have one rule");
+            }
+            let missing = other.bitmaps.get(self.bitmaps.len()..).unwrap_or_default();
+            self.bitmaps.extend_from_slice(missing);
+            self.ones = self.bitmaps[self.cursor()].count_ones();
+        }
+        is_alike
+    }
+
     /// Returns it as one filter, if it is one or is to become one.
     pub(crate) fn to_one(&self, union: bool) -> Result<Cow<'_, FlatFilter>, EncodeError> {
         match &self.bitmaps[..] {

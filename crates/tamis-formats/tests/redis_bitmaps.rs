@@ -118,6 +118,43 @@ fn batches_are_inserted_one_after_the_other() {
 }
 
 #[test]
+fn merged_filters_hold_the_items_of_both_and_grow_on() {
+    let filled = |name: &str, count: u32| {
+        let mut filter = RedisBitmaps::new(100, 0.03).unwrap();
+        let items: Vec<_> = (0..count).map(|i| format!("{name}{i}")).collect();
+        for item in &items {
+            filter.insert(item.as_bytes()).unwrap();
+        }
+        (filter, items)
+    };
+    for (one, other) in [(50, 50), (0, 300), (300, 20), (350, 500)] {
+        let ((one, in_one), (other, in_other)) = (filled("one ", one), filled("other ", other));
+        let mut both = Contents::RedisBitmaps(one.clone());
+        both.merge(&Contents::RedisBitmaps(other.clone())).unwrap();
+        let items = [in_one, in_other].concat();
+        let mut answers = Answers::new();
+        both.contains_each(&items, &mut answers);
+        assert_eq!(answers.count_ones(), items.len());
+        let Contents::RedisBitmaps(mut both) = both else { panic!() };
+        assert_eq!(both.cursor(), one.cursor().max(other.cursor()));
+        // Its bytes say the same of it, and so does what comes of more items.
+        let told = told(100, 0.03);
+        let bytes = encode(format(), &Contents::RedisBitmaps(both.clone()), &told);
+        let mut back = (format().decode)(&bytes, &told).unwrap();
+        let more: Vec<_> = (0..200).map(|i| format!("more {i}")).collect();
+        back.insert_each(&more, &mut answers).unwrap();
+        for item in &more {
+            both.insert(item.as_bytes()).unwrap();
+        }
+        assert_eq!(back, Contents::RedisBitmaps(both));
+    }
+    let mut one = Contents::RedisBitmaps(RedisBitmaps::new(100, 0.03).unwrap());
+    let other = Contents::RedisBitmaps(RedisBitmaps::new(200, 0.03).unwrap());
+    let error = one.merge(&other).unwrap_err().to_string();
+    assert!(error.contains("not of one layout"), "{error}");
+}
+
+#[test]
 fn one_bitmap_is_a_filter_of_guava_and_back() {
     let case = &golden()[2];
     let told = told(100, 0.03);
