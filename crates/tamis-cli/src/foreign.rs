@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use tamis_formats::{
-    Contents, DecodeErrorKind, EncodeError, Facts, Format, Funnel, ItemError, Told,
+    Contents, DecodeErrorKind, EncodeError, Facts, Format, Funnel, ItemError, Rdb, Told,
 };
 
 use crate::count::{About, Rate};
@@ -105,6 +105,9 @@ impl Opened {
         }
         let contents = (format.decode)(&bytes, &told).map_err(|error| match error.kind {
             DecodeErrorKind::Missing(fact) => missing(fact, &name),
+            DecodeErrorKind::SeveralKeys { keys } => Failure::new(format!(
+                "{name}: its bytes do not say which of its keys: say --key KEY ({keys})"
+            )),
             _ => Failure::new(format!("{name}: as {}: {error}", format.name)),
         })?;
         let mut file = Foreign {
@@ -171,6 +174,10 @@ impl std::ops::Deref for Bytes {
 
 /// Finds out what bytes are.
 fn find(bytes: &[u8], name: &str) -> Result<&'static Format, Failure> {
+    if Rdb::is_one(bytes) {
+        let whole = Rdb::new(bytes).and_then(|rdb| rdb.check());
+        whole.map_err(|error| Failure::new(format!("{name}: a snapshot of Redis: {error}")))?;
+    }
     match Format::of(bytes)[..] {
         [format] => Ok(format),
         [] => Err(Failure::new(format!(

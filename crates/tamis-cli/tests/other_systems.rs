@@ -459,3 +459,24 @@ fn a_filter_that_grew_is_not_over_the_rate_it_was_asked_for() {
         }
     }
 }
+
+#[test]
+fn a_snapshot_names_its_keys_and_says_when_it_is_cut_short() {
+    let folder = Folder::new();
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/redis_rdb/lfu.rdb");
+    let bytes = std::fs::read(golden).unwrap();
+    folder.write("dump.rdb", &bytes);
+    let ended = folder.run("info --format redis-bitmap dump.rdb");
+    assert_eq!(ended.status, 2);
+    assert!(ended.stderr.contains("say --key KEY ("), "{}", ended.stderr);
+    assert!(ended.stderr.contains("bitmap") && !ended.stderr.contains("more"), "{}", ended.stderr);
+    folder.refused("info --format redis-bitmap --key bitmap dump.rdb", "say --items-planned N");
+    for len in [12, 500, bytes.len() - 1] {
+        folder.write("cut.rdb", &bytes[..len]);
+        folder.refused("info cut.rdb", "a snapshot of Redis: cut short");
+    }
+    let mut damaged = bytes.clone();
+    damaged[700] ^= 1;
+    folder.write("damaged.rdb", damaged);
+    folder.refused("info damaged.rdb", "a snapshot of Redis: damaged: the checksum");
+}

@@ -73,6 +73,11 @@ pub enum DecodeErrorKind {
     },
     /// The bytes do not say it, and nobody has told.
     Missing(Fact),
+    /// Several of its keys could be meant, and nobody has told which.
+    SeveralKeys {
+        /// The first of them, and how many more there are.
+        keys: Box<str>,
+    },
     /// It cannot be used; the text says why, and what to do.
     Refused {
         /// Why.
@@ -142,6 +147,9 @@ impl fmt::Display for DecodeError {
                 write!(f, "what was told is not its {field}: expected {expected}")
             }
             DecodeErrorKind::Missing(fact) => write!(f, "its bytes do not say its {fact}"),
+            DecodeErrorKind::SeveralKeys { keys } => {
+                write!(f, "its bytes do not say its {field}: {keys} could be meant")
+            }
             DecodeErrorKind::Refused { why } => write!(f, "{why} (byte {at})"),
             DecodeErrorKind::Words { reason } => write!(f, "damaged: {reason} (byte {at})"),
             DecodeErrorKind::Plan(error) => write!(f, "damaged: {error} (byte {at})"),

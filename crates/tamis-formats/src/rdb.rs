@@ -135,7 +135,13 @@ impl<'a> Rdb<'a> {
         let checksum = u64::from_le_bytes(*checksum);
         // Zero is that of a server with `rdbchecksum no`.
         if checksum != 0 && checksum != crc64(summed) {
-            return Err(wrong("checksum", summed.len(), DecodeErrorKind::Checksum));
+            // What was cut short does not end as a whole one does.
+            return Err(if summed.last() == Some(&opcode::END) {
+                wrong("checksum", summed.len(), DecodeErrorKind::Checksum)
+            } else {
+                let kind = DecodeErrorKind::Truncated { expected: found + 1, found };
+                wrong("keys", START, kind)
+            });
         }
         Ok(Self { bytes: summed })
     }
@@ -145,11 +151,40 @@ impl<'a> Rdb<'a> {
         bytes.starts_with(MAGIC)
     }
 
-    /// Tells whether bytes are a snapshot with such a key, or a damaged one that may have been.
+    /// Tells whether bytes start as a snapshot of any version does, whole or damaged.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_formats::Rdb;
+    ///
+    /// assert!(Rdb::is_one(b"REDIS0009, and nothing that Redis writes"));
+    /// assert!(!Rdb::is_one(b"REDIS is a server"));
+    /// ```
+    #[must_use]
+    pub fn is_one(bytes: &[u8]) -> bool {
+        let version = bytes.get(MAGIC.len()..START);
+        Self::has_magic(bytes)
+            && version.is_some_and(|digits| digits.iter().all(u8::is_ascii_digit))
+    }
+
+    /// Checks that all keys can be read. Reads all bytes once more.
+    ///
+    /// # Errors
+    ///
+    /// That of the first one that cannot.
+    pub fn check(&self) -> Result<(), DecodeError> {
+        self.entries().try_for_each(|entry| entry.map(drop))
+    }
+
+    /// Tells whether bytes are a whole snapshot with such a key. Of a damaged one nothing tells what it holds.
     pub(crate) fn sniff(bytes: &[u8], is_one: impl Fn(&Entry<'_>) -> bool) -> Sniff {
-        let is_possible =
-            |rdb: Rdb<'_>| rdb.entries().any(|entry| entry.as_ref().map_or(true, &is_one));
-        let maybe = Self::has_magic(bytes) && Rdb::new(bytes).map_or(true, is_possible);
+        let has_one = |rdb: Rdb<'_>| {
+            let found =
+                rdb.entries().try_fold(false, |found, it| it.map(|it| found || is_one(&it)));
+            found.unwrap_or(false)
+        };
+        let maybe = Self::has_magic(bytes) && Rdb::new(bytes).is_ok_and(has_one);
         if maybe { Sniff::Maybe } else { Sniff::No }
     }
 
@@ -189,12 +224,14 @@ impl<'a> Rdb<'a> {
         Ok(found)
     }
 
-    /// Finds the key that was told; without one, the only key that `is_one` is true of.
+    /// Finds the key that was told; without one, the only key that `is_one` is true of. Where there are several, they are shown
+    /// as they are to be told, by `told_as`.
     pub(crate) fn find_told(
         &self,
         told: &Told,
         what: &str,
         is_one: impl Fn(&Entry<'a>) -> bool,
+        told_as: fn(&[u8]) -> &[u8],
     ) -> Result<Entry<'a>, DecodeError> {
         if let Some(key) = &told.key {
             let [found] = self.find([key])?;
@@ -202,13 +239,26 @@ impl<'a> Rdb<'a> {
                 self.refused(format!("there is no key {:?}", String::from_utf8_lossy(key)))
             });
         }
-        let mut only = None;
+        let (mut only, mut keys, mut more) = (None, Vec::new(), 0_u64);
         for entry in self.entries() {
             let entry = entry?;
-            if is_one(&entry) && only.replace(entry).is_some() {
-                let kind = DecodeErrorKind::Missing(Fact::Key);
-                return Err(DecodeError { field: Fact::Key.name(), at: 0, kind });
+            if !is_one(&entry) {
+                continue;
             }
+            if keys.len() < MAX_SHOWN {
+                keys.push(String::from_utf8_lossy(told_as(entry.key())).into_owned());
+            } else {
+                more += 1;
+            }
+            only = Some(entry);
+        }
+        if keys.len() > 1 {
+            let mut keys = keys.join(", ");
+            if more > 0 {
+                keys.push_str(&format!(" and {more} more"));
+            }
+            let kind = DecodeErrorKind::SeveralKeys { keys: keys.into() };
+            return Err(DecodeError { field: Fact::Key.name(), at: START as u64, kind });
         }
         only.ok_or_else(|| self.refused(format!("none of its keys is {what}")))
     }
@@ -335,6 +385,9 @@ impl<'a> Entry<'a> {
         DecodeError { field: "value", at: self.at, kind }
     }
 }
+
+/// How many of the keys that could be meant are shown.
+const MAX_SHOWN: usize = 10;
 
 /// More than any settings are: those of a filter are four or five.
 const MAX_FIELDS: usize = 64;

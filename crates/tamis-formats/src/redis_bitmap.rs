@@ -7,7 +7,7 @@ use crate::contents::Contents;
 use crate::error::{DecodeError, EncodeError};
 use crate::format::{Format, Items, Takes};
 use crate::mitz::Mitz32;
-use crate::rdb::Rdb;
+use crate::rdb::{Entry, Rdb};
 use crate::redis_string;
 use crate::rule::{ProbeRule as _, Rule};
 use crate::told::{Fact, Told};
@@ -109,12 +109,14 @@ fn planned(items: u64, rate: f64) -> Result<Rule, String> {
 }
 
 fn decode(bytes: &[u8], told: &Told) -> Result<Contents, DecodeError> {
-    let rule = redis_string::told_rule(told, planned)?;
     if !Rdb::has_magic(bytes) {
+        let rule = redis_string::told_rule(told, planned)?;
         return redis_string::decode(rule, bytes, 0).map(Contents::Flat);
     }
-    let entry =
-        Rdb::new(bytes)?.find_told(told, "a string", |entry| entry.type_name() == "string")?;
+    // The key comes first: the plan is that of the filter under it.
+    let is_string = |entry: &Entry<'_>| entry.type_name() == "string";
+    let entry = Rdb::new(bytes)?.find_told(told, "a string", is_string, |key| key)?;
+    let rule = redis_string::told_rule(told, planned)?;
     let string = entry.string(rule.bits().div_ceil(8))?;
     redis_string::decode(rule, &string, entry.at()).map(Contents::Flat)
 }

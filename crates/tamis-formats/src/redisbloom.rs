@@ -47,7 +47,7 @@ fn is_filter(entry: &Entry<'_>) -> bool {
 fn decode(bytes: &[u8], told: &Told) -> Result<Contents, DecodeError> {
     if Rdb::has_magic(bytes) {
         let rdb = Rdb::new(bytes)?;
-        let entry = rdb.find_told(told, "a filter of RedisBloom", is_filter)?;
+        let entry = rdb.find_told(told, "a filter of RedisBloom", is_filter, |key| key)?;
         return of_value(entry.value()?, |why| entry.refused(format!("is {why}")));
     }
     if bytes.first() == Some(&b'*') {

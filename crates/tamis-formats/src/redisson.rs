@@ -251,7 +251,9 @@ fn decode(bytes: &[u8], told: &Told) -> Result<Contents, DecodeError> {
     let name = match &told.key {
         Some(name) => name.clone(),
         None => {
-            let config = rdb.find_told(told, "the settings of a filter of Redisson", is_config)?;
+            let what = "the settings of a filter of Redisson";
+            let config =
+                rdb.find_told(told, what, is_config, |config| name_of(config).unwrap_or(config))?;
             name_of(config.key()).expect("tested by `is_config`").to_vec()
         }
     };

@@ -6,7 +6,7 @@ use golden_data::{hex, json, list, number, real, snapshot, text};
 use serde_json::Value as Json;
 use tamis::Answers;
 use tamis_formats::redis_bitmap::Plan;
-use tamis_formats::{Charset, Contents, DecodeErrorKind, EncodeError, Fact, Format, Told};
+use tamis_formats::{Charset, Contents, DecodeErrorKind, EncodeError, Format, Told};
 
 fn golden() -> Json {
     json("seeds_java/redis_helper.json")["bloom_filter_helper_000_003"].clone()
@@ -98,7 +98,13 @@ fn the_articles_filter_comes_out_bit_for_bit() {
     let rdb = snapshot(&[(0, b"other", b"x"), (0, b"bf", &string)]);
     assert_eq!((format().decode)(&rdb, &told).unwrap(), filter);
     let error = (format().decode)(&rdb, &Told { key: None, ..told.clone() }).unwrap_err();
-    assert_eq!(error.kind, DecodeErrorKind::Missing(Fact::Key));
+    assert_eq!(error.kind, DecodeErrorKind::SeveralKeys { keys: "other, bf".into() });
+    let error = (format().decode)(&rdb, &Told::default()).unwrap_err();
+    assert!(matches!(error.kind, DecodeErrorKind::SeveralKeys { .. }), "before the plan: {error}");
+    let names: Vec<_> = (1..=13).map(|i| i.to_string()).collect();
+    let many: Vec<_> = names.iter().map(|name| (0, name.as_bytes(), &string[..])).collect();
+    let error = (format().decode)(&snapshot(&many), &Told::default()).unwrap_err().to_string();
+    assert!(error.contains("1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 3 more"), "{error}");
     let alone = snapshot(&[(0, b"bf", &string)]);
     assert_eq!((format().decode)(&alone, &Told { key: None, ..told }).unwrap(), filter);
 }
