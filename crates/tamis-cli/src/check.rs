@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use tamis::{Answers, AnyFilter, BitView, Filter as _, Hasher};
-use tamis_formats::{Contents, Funnel, TamisFile};
+use tamis_formats::{Funnel, TamisFile};
 
 use crate::clock::now_millis;
 use crate::count::{About, Rate};
@@ -184,7 +184,7 @@ enum Asking<'a> {
     /// By hashes.
     Tamis(Box<AnyFilter<BitView<'a>>>),
     /// By what another system hashes of an item.
-    Foreign(&'a Contents, Funnel),
+    Foreign(&'a Foreign, Funnel),
 }
 
 impl<'a> Asked<'a> {
@@ -196,7 +196,7 @@ impl<'a> Asked<'a> {
             )));
         }
         let is_over_rate = file.judge(&file.contents.facts()) == Exit::OverRate;
-        let filter = Asking::Foreign(&file.contents, file.funnel()?);
+        let filter = Asking::Foreign(file, file.funnel()?);
         Ok(Self { name: &file.name, filter, is_over_rate, found: 0 })
     }
 
@@ -277,15 +277,17 @@ impl Check<'_> {
                     filter.contains_hashes(&self.hashes, answers);
                     &keyless
                 }
-                Asking::Foreign(contents, funnel) => {
+                Asking::Foreign(file, funnel) => {
                     if poured_by != Some(*funnel) {
                         self.keys.read(block, delimiter, &self.rule, *funnel).map_err(
-                            |(index, error)| no_item(path, *line + index as u64, &error),
+                            |(index, error)| {
+                                no_item(path, *line + index as u64, &error, file.column.as_ref())
+                            },
                         )?;
                         poured_by = Some(*funnel);
                     }
                     let mut found = Answers::new();
-                    contents.contains_each(&self.keys.all(), &mut found);
+                    file.contents.contains_each(&self.keys.all(), &mut found);
                     answers.extend_from_slice(found.words());
                     &self.keys.keyless
                 }

@@ -175,6 +175,7 @@ fn open(path: &Path, tell: &TellArgs) -> Result<Foreign, Failure> {
                 contents: Contents::Tamis(file),
                 told: tell.told(),
                 funnel: tell.funnel()?,
+                column: None,
                 is_whole_file: true,
                 path: path.to_path_buf(),
             })
@@ -273,6 +274,7 @@ impl Args {
             contents,
             told,
             funnel: Some(to_funnel),
+            column: None,
             len_bytes: 0,
             is_whole_file: true,
         };

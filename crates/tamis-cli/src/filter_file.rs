@@ -129,7 +129,9 @@ pub fn read(path: &Path) -> Result<TamisFile, Failure> {
 ///
 /// As for [`Source::open`]; standard input, and a filter that another process is changing.
 pub fn open_to_change(path: &Path) -> Result<(File, TamisFile), Failure> {
-    Ok((lock_to_change(path)?, read(path)?))
+    let lock = lock_to_change(path)?;
+    check_unpacked(path)?;
+    Ok((lock, read(path)?))
 }
 
 /// Locks the filter at `path`, which is to be changed in place.
@@ -145,6 +147,22 @@ pub fn lock_to_change(path: &Path) -> Result<File, Failure> {
         return Err(Failure::new(format!("{}: is a directory, not a filter", input::name(path))));
     }
     lock(path)
+}
+
+/// Refuses a packed file as one to change in place: it would be replaced by an unpacked one of the same name.
+///
+/// # Errors
+///
+/// If it is packed, or cannot be read.
+pub fn check_unpacked(path: &Path) -> Result<(), Failure> {
+    if !path.is_file() || !Input::open(path)?.is_packed() {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "{}: is packed, and would be replaced by an unpacked file of that name: unpack it first (gunzip, unzstd), and \
+         change that",
+        input::name(path)
+    )))
 }
 
 /// Locks the file at `path` against other processes that would change it, until the file is closed.

@@ -8,6 +8,7 @@ use tamis_formats::{
     Contents, DecodeErrorKind, EncodeError, Facts, Format, Funnel, ItemError, Rdb, Told,
 };
 
+use crate::column_type::ColumnType;
 use crate::count::{About, Rate};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::filter_file::{Sink, Source, Trust};
@@ -35,6 +36,8 @@ pub struct Foreign {
     pub told: Told,
     /// What its items are, if the user or the file says.
     pub funnel: Option<Funnel>,
+    /// The column that it is of, which says what its items are unless the user does.
+    pub column: Option<ColumnType>,
     /// The size of the file that it is in, unpacked.
     pub len_bytes: u64,
     /// Whether the file is this filter and nothing else, so that it may be written anew.
@@ -83,7 +86,7 @@ impl Opened {
             return Ok(vec![Opened::Tamis(Source::open(path, trust)?)]);
         }
         let (name, told, funnel) = (input::name(path), tell.told(), tell.funnel()?);
-        let bytes = match Bytes::read(path)? {
+        let bytes = match Bytes::read(path, may_be_raw(path, tell))? {
             Found::Tamis(source) => return Ok(vec![Opened::Tamis(source)]),
             Found::Bytes(bytes) => bytes,
         };
@@ -117,6 +120,7 @@ impl Opened {
             contents,
             told,
             funnel,
+            column: None,
             len_bytes: bytes.len() as u64,
             is_whole_file: true,
         };
@@ -142,13 +146,31 @@ enum Found {
 }
 
 impl Bytes {
-    fn read(path: &Path) -> Result<Found, Failure> {
-        let mut stream = Input::open(path)?;
+    /// Reads a file, unpacked; as it is if `may_be_raw` and it only looks packed.
+    fn read(path: &Path, may_be_raw: bool) -> Result<Found, Failure> {
+        if path.is_dir() {
+            return Err(Failure::new(format!(
+                "{}: is a directory, not a filter",
+                input::name(path)
+            )));
+        }
+        match Self::unpacked(path) {
+            Err(_) if may_be_raw && path.is_file() => Self::mapped(path),
+            read => read,
+        }
+    }
+
+    fn mapped(path: &Path) -> Result<Found, Failure> {
         let failure = |error: &io::Error| Failure::io(input::name(path), error);
+        let file = File::open(path).map_err(|error| failure(&error))?;
+        let bytes = map(&file).map_err(|error| failure(&error))?;
+        Ok(Found::Bytes(Bytes::Mapped(bytes)))
+    }
+
+    fn unpacked(path: &Path) -> Result<Found, Failure> {
+        let mut stream = Input::open(path)?;
         if stream.len_bytes().is_some_and(|len| len > 0) && !stream.is_packed() {
-            let file = File::open(path).map_err(|error| failure(&error))?;
-            let bytes = map(&file).map_err(|error| failure(&error))?;
-            return Ok(Found::Bytes(Bytes::Mapped(bytes)));
+            return Self::mapped(path);
         }
         let mut bytes = Vec::new();
         let start = stream.by_ref().take(8).read_to_end(&mut bytes);
@@ -170,6 +192,12 @@ impl std::ops::Deref for Bytes {
             Bytes::Copied(bytes) => bytes,
         }
     }
+}
+
+/// Tells whether the bytes of a file may be a filter though they begin as packed data does: a format was told, and the name
+/// is not that of packed data.
+pub fn may_be_raw(path: &Path, tell: &TellArgs) -> bool {
+    tell.format.is_some() && !input::is_named_packed(path)
 }
 
 /// Finds out what bytes are.
@@ -374,7 +402,7 @@ pub fn each_keys(
             blocks.next_block().map_err(|error| Failure::io(input::name(path), &error))?
         {
             keys.read(block, delimiter, rule, funnel)
-                .map_err(|(index, error)| no_item(path, line + index as u64, &error))?;
+                .map_err(|(index, error)| no_item(path, line + index as u64, &error, None))?;
             let all = keys.all();
             line += all.len() as u64;
             let mut keyless = keys.keyless.iter().copied().peekable();
@@ -392,9 +420,13 @@ pub fn each_keys(
     Ok(tally)
 }
 
-/// Says which record is no item; lines are counted from one.
-pub fn no_item(path: &Path, line: u64, why: &str) -> Failure {
-    Failure::new(format!("{}: line {}: {why}", input::name(path), line + 1))
+/// Says which record is no item, and what one is in the column asked; lines are counted from one.
+pub fn no_item(path: &Path, line: u64, why: &str, column: Option<&ColumnType>) -> Failure {
+    let state = format!("{}: line {}: {why}", input::name(path), line + 1);
+    Failure::new(match column {
+        Some(column) => format!("{state}; an item of the column is {}", column.item),
+        None => state,
+    })
 }
 
 /// Says what was read, its control characters spelled out, such as the `\r` that Windows puts before each end of a line.

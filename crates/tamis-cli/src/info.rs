@@ -3,7 +3,7 @@
 mod chart;
 mod foreign;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 use tamis::{AnyFilter, BitView, Count as _, Filter as _, Span};
@@ -12,7 +12,7 @@ use tamis_formats::TamisFile;
 use crate::clock::now_millis;
 use crate::count::{About, Count, Rate};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::filter_file::{Trust, check_clock};
+use crate::filter_file::{Source, Trust, check_clock};
 use crate::foreign::Opened;
 use crate::output::{Output, is_same_file};
 use crate::size::Size;
@@ -62,36 +62,95 @@ pub fn run(args: &Args) -> Outcome {
         let path = path.display();
         return Err(Failure::new(format!("{path}: is the filter; name another file for --svg")));
     }
-    let (mut text, mut list, mut exit) = (String::new(), Vec::new(), Exit::Yes);
-    let mut all = Vec::new();
+    let mut shown = Shown::default();
+    let mut failures = Vec::new();
     for path in &args.files {
-        all.extend(Opened::all(path, &args.tell, Trust::Verify)?);
+        match Opened::all(path, &args.tell, Trust::Verify)
+            .and_then(|all| shown.add(args, path, &all))
+        {
+            Ok(()) => {}
+            Err(Failure::Message(message)) => failures.push(message),
+            Err(Failure::BrokenPipe) => return Err(Failure::BrokenPipe),
+        }
     }
-    for (i, opened) in all.into_iter().enumerate() {
-        text.push_str(if i > 0 && !args.json { "\n" } else { "" });
-        let source = match opened {
-            Opened::Tamis(source) => source,
-            Opened::Unfiltered(name) => {
-                eprintln!("tamis: {name}: has no filter: any item may be in it");
-                continue;
-            }
-            Opened::Foreign(_) if args.svg.is_some() => {
-                return Err(Failure::new("--svg draws filters of Tamis only"));
-            }
-            Opened::Foreign(file) => {
-                let facts = file.contents.facts();
-                file.warn(&facts);
-                if file.judge(&facts) == Exit::OverRate {
-                    exit = Exit::OverRate;
+    let last = failures.pop();
+    if last.is_none() || !shown.is_empty() {
+        let mut output = Output::open(None)?;
+        output.write(shown.finish(args.json).as_bytes())?;
+        output.finish()?;
+    }
+    for message in failures {
+        eprintln!("tamis: {message}");
+    }
+    last.map_or(Ok(shown.exit), |message| Err(Failure::Message(message)))
+}
+
+/// What was found out so far.
+struct Shown {
+    text: String,
+    list: Vec<Value>,
+    exit: Exit,
+}
+
+impl Default for Shown {
+    fn default() -> Self {
+        Self { text: String::new(), list: Vec::new(), exit: Exit::Yes }
+    }
+}
+
+impl Shown {
+    fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.list.is_empty()
+    }
+
+    fn finish(&mut self, json: bool) -> String {
+        if json {
+            format!("{:#}\n", Value::Array(std::mem::take(&mut self.list)))
+        } else {
+            std::mem::take(&mut self.text)
+        }
+    }
+
+    /// Appends the filters of a file.
+    fn add(&mut self, args: &Args, path: &Path, all: &[Opened]) -> Result<(), Failure> {
+        if !args.json && !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        // The filters of a table are lines of one.
+        let mut rows = Vec::new();
+        for opened in all {
+            match opened {
+                Opened::Tamis(source) => self.add_tamis(args, source)?,
+                Opened::Foreign(_) if args.svg.is_some() => {
+                    return Err(Failure::new("--svg draws filters of Tamis only"));
                 }
-                if args.json {
-                    list.push(foreign::json(&file, &facts));
-                } else {
-                    foreign::text(&file, &facts, &mut text);
+                Opened::Unfiltered(name) => {
+                    eprintln!("tamis: {name}: has no filter: any item may be in it");
+                    rows.push(foreign::row_without(name, path));
                 }
-                continue;
+                Opened::Foreign(file) => {
+                    let facts = file.contents.facts();
+                    file.warn(&facts);
+                    if file.judge(&facts) == Exit::OverRate {
+                        self.exit = Exit::OverRate;
+                    }
+                    if args.json {
+                        self.list.push(foreign::json(file, &facts));
+                    } else if all.len() == 1 {
+                        foreign::text(file, &facts, &mut self.text);
+                    } else {
+                        rows.push(foreign::row(file, &facts));
+                    }
+                }
             }
-        };
+        }
+        if !args.json && !rows.is_empty() {
+            foreign::table(path, rows, &mut self.text);
+        }
+        Ok(())
+    }
+
+    fn add_tamis(&mut self, args: &Args, source: &Source) -> Result<(), Failure> {
         let mut file = source.file()?;
         if let Err(Failure::Message(message)) =
             check_clock(&file.filter, now_millis(), source.name())
@@ -101,13 +160,8 @@ pub fn run(args: &Args) -> Outcome {
         file.filter.advance(now_millis());
         let facts = Facts::of(source.name(), &file);
         if facts.is_over_rate {
-            exit = Exit::OverRate;
-            eprintln!("tamis: {}: over its rate: {}", facts.name, facts.headroom());
-        }
-        if args.json {
-            list.push(facts.json());
-        } else {
-            facts.text(&mut text);
+            self.exit = Exit::OverRate;
+            eprintln!("tamis: {}: over its rate: {}", facts.name, facts.overflow());
         }
         if let Some(path) = &args.svg {
             let mut output = Output::open(Some(path))?;
@@ -115,14 +169,13 @@ pub fn run(args: &Args) -> Outcome {
             output.write(crate::svg::document(&charts).as_bytes())?;
             output.finish()?;
         }
+        if args.json {
+            self.list.push(facts.json());
+        } else {
+            facts.text(&mut self.text);
+        }
+        Ok(())
     }
-    if args.json {
-        text = format!("{:#}\n", Value::Array(list));
-    }
-    let mut output = Output::open(None)?;
-    output.write(text.as_bytes())?;
-    output.finish()?;
-    Ok(exit)
 }
 
 /// All that is shown of a filter.
@@ -156,6 +209,12 @@ impl<'a> Facts<'a> {
         (!is_endless).then_some((most - self.items).max(0.0) as u64)
     }
 
+    /// Why it is over its rate.
+    fn overflow(&self) -> String {
+        let headroom = self.headroom();
+        headroom.strip_prefix("none: ").unwrap_or(&headroom).into()
+    }
+
     fn headroom(&self) -> String {
         let plan = self.file.filter.plan();
         match self.headroom_items() {
@@ -176,7 +235,7 @@ impl<'a> Facts<'a> {
                 )
             }
             Some(0) if self.is_over_rate => format!(
-                "none, it holds about {} times its capacity; build one for {} items",
+                "none: it holds about {} times its capacity; build one for {} items",
                 format_factor(self.items / plan.items() as f64),
                 About(self.items)
             ),

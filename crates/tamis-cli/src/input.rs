@@ -244,6 +244,11 @@ impl Sample {
     }
 }
 
+/// Tells whether a file is named as packed ones are.
+pub fn is_named_packed(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "gz" || extension == "zst")
+}
+
 /// Tells whether `path` stands for standard input.
 pub fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")

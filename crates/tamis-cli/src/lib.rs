@@ -9,6 +9,7 @@ mod ahead;
 mod build;
 mod check;
 mod clock;
+mod column_type;
 mod convert;
 mod count;
 mod dedup;

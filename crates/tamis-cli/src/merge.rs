@@ -1,13 +1,14 @@
 //! `tamis merge`: the items of several filters in one.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tamis::{Filter as _, Layout, Merge as _};
+use tamis_formats::{FORMATS, Format};
 
 use crate::build::judge;
 use crate::clock::now_millis;
 use crate::exit::{Failure, Outcome};
-use crate::filter_file::{Source, Trust, check_clock, save};
+use crate::filter_file::{Trust, check_clock, save};
 use crate::foreign::{Foreign, Opened, judge_changed};
 use crate::input;
 use crate::metadata::{MetadataArgs, common};
@@ -55,11 +56,22 @@ pub fn run(args: &Args) -> Outcome {
         Opened::Tamis(source) => source.into_file()?,
         Opened::Unfiltered(name) => return Err(Failure::new(format!("{name}: has no filter"))),
     };
+    refuse_other_format(&args.output, Format::named("tamis").expect("the first row"))?;
     check_clock(&merged.filter, now, &input::name(first))?;
     merged.filter.advance(now);
     let mut metadata = merged.metadata.clone();
     for path in others {
-        let source = Source::open(path, Trust::Verify)?;
+        let source = match Opened::one(path, &args.tell, Trust::Verify)? {
+            Opened::Tamis(source) => source,
+            Opened::Foreign(other) => {
+                let (name, format) = (&other.name, other.format.name);
+                return Err(Failure::new(format!(
+                    "{name}: a filter of {format} does not merge with {}, which is a Tamis filter",
+                    input::name(first)
+                )));
+            }
+            Opened::Unfiltered(name) => return Err(Failure::new(format!("{name}: has no filter"))),
+        };
         let mut other = source.file()?;
         other.filter.advance(now);
         let (one, two) = (merged.filter.layout(), other.filter.layout());
@@ -93,6 +105,7 @@ impl Args {
                 "{name}: {format} has no place for --meta and --stamp"
             )));
         }
+        refuse_other_format(&self.output, merged.format)?;
         merged.check_output(&self.output)?;
         for path in others {
             let Opened::Foreign(other) = Opened::one(path, &self.tell, Trust::Verify)? else {
@@ -115,6 +128,20 @@ impl Args {
         merged.save(&self.output, merged.format, &merged.told)?;
         Ok(exit)
     }
+}
+
+/// Refuses a name by which a filter of `format` would be taken for one of others.
+fn refuse_other_format(output: &Path, format: &Format) -> Result<(), Failure> {
+    let extension = output.extension().and_then(|extension| extension.to_str()).unwrap_or("");
+    let mut of_name = FORMATS.iter().filter(|format| format.extensions.contains(&extension));
+    let Some(other) = of_name.clone().next().filter(|_| !of_name.any(|of| of.name == format.name))
+    else {
+        return Ok(());
+    };
+    let (name, format, other) = (input::name(output), format.name, other.name);
+    Err(Failure::new(format!(
+        "{name}: the merged filter is of {format}, and the name is one of {other}: name it otherwise"
+    )))
 }
 
 /// Says in which field two layouts differ first.

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use parquet::basic::Type;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ColumnChunkMetaData, FooterTail, ParquetMetaDataReader};
+use parquet::file::metadata::{FooterTail, ParquetMetaDataReader};
 use tamis_formats::{Contents, Format, Funnel, Told, parquet as format};
 
+use crate::column_type::ColumnType;
 use crate::exit::Failure;
 use crate::foreign::{Foreign, Opened};
 use crate::input;
@@ -23,7 +23,7 @@ pub fn is_table(bytes: &[u8]) -> bool {
 ///
 /// # Errors
 ///
-/// A table that is damaged, or has no filter of such a column.
+/// A table that is damaged, or has no filter of such a column; a funnel that is told and contradicts the type of the column.
 pub fn filters(
     path: &Path,
     bytes: &[u8],
@@ -40,6 +40,7 @@ pub fn filters(
         ParquetMetaDataReader::decode_metadata(footer).map_err(|error| failure(&error))?;
     let (mut filters, mut filter_bytes) = (Vec::new(), 0);
     let (mut columns, mut with_filters) = (Vec::new(), Vec::new());
+    let mut contradicted = None;
     for (group, row_group) in metadata.row_groups().iter().enumerate() {
         for chunk in row_group.columns() {
             let of_chunk = chunk.column_path().string();
@@ -66,13 +67,20 @@ pub fn filters(
                     if filter_bytes > bytes.len() as u64 {
                         return Err(failure(&"damaged: its filters are larger than the file"));
                     }
+                    let of_column = ColumnType::of(chunk.column_descr());
+                    if let Some(of_column) = &of_column
+                        && funnel.is_some_and(|funnel| !of_column.takes(funnel))
+                    {
+                        contradicted.get_or_insert((of_chunk.clone(), of_column.item.clone()));
+                    }
                     let file = Foreign {
                         path: path.to_path_buf(),
                         name: of_group,
                         format: Format::named("parquet").expect("a row"),
                         contents,
                         told: told.clone(),
-                        funnel: funnel.or(funnel_of(chunk)),
+                        funnel: funnel.or(of_column.as_ref().map(|column| column.funnel)),
+                        column: of_column.filter(|_| funnel.is_none()),
                         len_bytes: bytes.len() as u64,
                         is_whole_file: false,
                     };
@@ -84,6 +92,14 @@ pub fn filters(
     // A column without any filter has none in no group.
     filters.retain(|(column, _)| with_filters.contains(column));
     let filters: Vec<_> = filters.into_iter().map(|(_, filter)| filter).collect();
+    // Of several columns, it is asked first which is meant.
+    if let Some((of_chunk, item)) =
+        contradicted.filter(|_| column.is_some() || with_filters.len() == 1)
+    {
+        return Err(failure(&format!(
+            "an item of its column {of_chunk} is {item}: leave out --funnel, or say --funnel hex and give its bytes"
+        )));
+    }
     match column {
         _ if !filters.is_empty() => Ok(filters),
         Some(column) if !columns.iter().any(|it| it == column) => {
@@ -119,20 +135,6 @@ fn read(name: &str, bytes: &[u8], at: i64, told: &Told) -> Result<(Contents, u64
     let (filter, rest) = format::decode_start(from, told)
         .map_err(|error| Failure::new(format!("{name}: its filter, from byte {at} on: {error}")))?;
     Ok((Contents::Parquet(filter), (from.len() - rest.len()) as u64))
-}
-
-/// What the values of a column are.
-fn funnel_of(chunk: &ColumnChunkMetaData) -> Option<Funnel> {
-    match chunk.column_type() {
-        Type::INT32 => Some(Funnel::Int),
-        Type::INT64 => Some(Funnel::Long),
-        Type::FLOAT => Some(Funnel::Float),
-        Type::DOUBLE => Some(Funnel::Double),
-        Type::BYTE_ARRAY => Some(Funnel::Bytes),
-        Type::FIXED_LEN_BYTE_ARRAY | Type::INT96 => Some(Funnel::Hex),
-        // There are no filters of truth values.
-        Type::BOOLEAN => None,
-    }
 }
 
 /// Asks which column is meant, if several of a table have filters.

@@ -39,6 +39,8 @@ pub enum Funnel {
     Int,
     /// A decimal number in 64 bits, little-endian. Guava: `Funnels.longFunnel()`.
     Long,
+    /// A decimal number from 0 on in 32 bits, little-endian: `UINT_32` of Parquet.
+    UnsignedInt,
     /// A decimal number as IEEE 754 in 32 bits, little-endian. 0 and -0 are two items.
     Float,
     /// A decimal number as IEEE 754 in 64 bits, little-endian. 0 and -0 are two items.
@@ -116,6 +118,7 @@ impl Funnel {
         ("int", "a decimal number of 32 bits (Guava: integerFunnel)"),
         ("long", "a decimal number of 64 bits (Guava: longFunnel)"),
         ("unsigned", "a decimal number from 0 on, of 64 bits"),
+        ("unsigned-int", "a decimal number from 0 on, of 32 bits"),
         ("float", "a decimal number as IEEE 754 in 32 bits"),
         ("double", "a decimal number as IEEE 754 in 64 bits"),
         ("hash128", "the item's hash by a function of one's own, a number of 128 bits"),
@@ -143,6 +146,7 @@ impl Funnel {
             "int" => Funnel::Int,
             "long" => Funnel::Long,
             "unsigned" => Funnel::Unsigned,
+            "unsigned-int" => Funnel::UnsignedInt,
             "float" => Funnel::Float,
             "double" => Funnel::Double,
             "hash128" => Funnel::Hash128,
@@ -171,6 +175,7 @@ impl Funnel {
             }
             Funnel::Chars => Charset::Utf16Le.encode(text(item)?, scratch),
             Funnel::Int => scratch.extend(integer::<i32>(item, 32)?.to_le_bytes()),
+            Funnel::UnsignedInt => scratch.extend(integer::<u32>(item, 32)?.to_le_bytes()),
             Funnel::Long => scratch.extend(integer::<i64>(item, 64)?.to_le_bytes()),
             Funnel::Float => scratch.extend(real::<f32>(item)?.to_le_bytes()),
             Funnel::Double => scratch.extend(real::<f64>(item)?.to_le_bytes()),
@@ -363,6 +368,8 @@ mod tests {
         assert_eq!(key(Funnel::Int, "-1"), Ok(vec![255; 4]));
         assert_eq!(key(Funnel::Long, "258"), Ok(vec![2, 1, 0, 0, 0, 0, 0, 0]));
         assert_eq!(key(Funnel::Unsigned, "18446744073709551615"), Ok(vec![255; 8]));
+        assert_eq!(key(Funnel::UnsignedInt, "4294967295"), Ok(vec![255; 4]));
+        assert_eq!(key(Funnel::UnsignedInt, "-1"), Err(ItemError::NotInteger { bits: 32 }));
         assert_eq!(key(Funnel::Hash128, "-1"), Ok(vec![255; 16]));
         assert_eq!(key(Funnel::Hash128, "0x1ff"), key(Funnel::Hash128, "511"));
         assert_eq!(key(Funnel::Hash128, "0x+1"), Err(ItemError::NotInteger { bits: 128 }));

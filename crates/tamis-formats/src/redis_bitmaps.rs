@@ -139,21 +139,28 @@ impl RedisBitmaps {
         one
     }
 
-    /// Takes in all items of another, bitmap by bitmap; those that are missing are appended. False, and nothing is changed, if they
-    /// are of other rules.
+    /// Takes in all items of another: its bitmaps join the newest one as long as that is not full with them, and stand before it
+    /// otherwise. False, and nothing is changed, if they are of other rules.
     #[must_use = "filters of different rules do not merge"]
     pub fn merge(&mut self, other: &Self) -> bool {
         let is_alike = self.bitmaps[0].rule() == other.bitmaps[0].rule();
-        if is_alike {
-            for (one, other) in self.bitmaps.iter_mut().zip(&other.bitmaps) {
-                let is_merged = one.merge(other);
-                debug_assert!(is_merged, "all bitmaps have one rule");
-            }
-            let missing = other.bitmaps.get(self.bitmaps.len()..).unwrap_or_default();
-            self.bitmaps.extend_from_slice(missing);
-            self.ones = self.bitmaps[self.cursor()].count_ones();
+        if !is_alike {
+            return false;
         }
-        is_alike
+        for bitmap in &other.bitmaps {
+            let newest = self.cursor();
+            let mut both = self.bitmaps[newest].clone();
+            let is_merged = both.merge(bitmap);
+            debug_assert!(is_merged, "all bitmaps have one rule");
+            let ones = both.count_ones();
+            if 2 * ones > both.rule().bits() {
+                self.bitmaps.insert(newest, bitmap.clone());
+            } else {
+                self.bitmaps[newest] = both;
+                self.ones = ones;
+            }
+        }
+        true
     }
 
     /// Returns it as one filter, if it is one or is to become one.

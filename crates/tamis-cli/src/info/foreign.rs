@@ -1,10 +1,13 @@
 //! What is shown of a filter of another system.
 
+use std::path::Path;
+
 use serde_json::{Map, Value, json};
 use tamis_formats::{Facts, Items};
 
 use crate::count::{About, Count, Rate};
 use crate::foreign::Foreign;
+use crate::input;
 use crate::size::Size;
 use crate::table::{align, plain};
 
@@ -27,7 +30,9 @@ pub fn text(file: &Foreign, facts: &Facts, text: &mut String) {
         row("items", items),
         row("fill", format!("{:.1} %", facts.fill * 100.0)),
     ];
-    if file.funnel.is_none() && file.format.items == Items::Asked {
+    if let Some(column) = &file.column {
+        rows.push(row("an item is", column.item.clone()));
+    } else if file.funnel.is_none() && file.format.items == Items::Asked {
         rows.push(row("an item is", "not said by the bytes: --funnel, --charset".into()));
     }
     if let Some(planned) = file.told.rate.or(facts.planned_rate) {
@@ -41,6 +46,45 @@ pub fn text(file: &Foreign, facts: &Facts, text: &mut String) {
     text.push_str(&file.name);
     text.push('\n');
     align(text, &rows, &[]);
+}
+
+/// Appends the filters of a Parquet table, a line each.
+pub fn table(path: &Path, rows: Vec<Vec<String>>, text: &mut String) {
+    let heading =
+        ["  row group", "column", "items about", "fill", "rate now", "size", "an item is"];
+    let mut lines = vec![heading.map(String::from).to_vec()];
+    lines.extend(rows);
+    text.push_str(&input::name(path));
+    text.push('\n');
+    align(text, &lines, &[0, 2, 3, 4, 5]);
+}
+
+/// A line of the filter of a row group and column.
+pub fn row(file: &Foreign, facts: &Facts) -> Vec<String> {
+    let items = if facts.items.is_finite() { About(facts.items).to_string() } else { "all".into() };
+    let mut row = of_group(&file.name, &file.path);
+    row.extend([
+        items,
+        format!("{:.1} %", facts.fill * 100.0),
+        Rate(facts.rate).to_string(),
+        Size { bytes: bytes(file, facts) }.to_string(),
+    ]);
+    row.extend(file.column.as_ref().map(|column| column.item.clone()));
+    row
+}
+
+/// A line of a row group that has no filter of a column.
+pub fn row_without(name: &str, path: &Path) -> Vec<String> {
+    let mut row = of_group(name, path);
+    row.push("no filter".into());
+    row
+}
+
+/// The row group and the column in the name of their filter.
+fn of_group(name: &str, path: &Path) -> Vec<String> {
+    let of_table = name.strip_prefix(&input::name(path)).and_then(|name| name.strip_prefix('['));
+    let (group, column) = of_table.and_then(|name| name.split_once("].")).unwrap_or(("", name));
+    vec![group.into(), plain(column)]
 }
 
 /// Returns the same for machines.

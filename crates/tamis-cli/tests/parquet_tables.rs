@@ -1,0 +1,121 @@
+//! Parquet tables as a user meets them, written by the Rust crate.
+
+mod program;
+
+use std::sync::Arc;
+
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
+use program::Folder;
+
+/// A folder with `t.parquet`: two row groups of 100 rows.
+fn folder() -> Folder {
+    let schema = "message t {
+        required int64 i64; required int32 u32 (UINT_32); required int64 u64 (UINT_64); required int32 day (DATE);
+        required binary s (UTF8);
+    }";
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let properties = WriterProperties::builder().set_bloom_filter_enabled(true).build();
+    let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties)).unwrap();
+    for group in 0..2_u8 {
+        let rows = i64::from(group) * 100..i64::from(group + 1) * 100;
+        let mut row_group = writer.next_row_group().unwrap();
+        column::<Int64Type>(&mut row_group, rows.clone().map(|i| i * 1_000_000_007));
+        // Numbers without a sign lie there as those with one of the same bits.
+        column::<Int32Type>(&mut row_group, rows.clone().map(|i| -1 - i as i32));
+        column::<Int64Type>(&mut row_group, rows.clone().map(|i| -1 - i));
+        column::<Int32Type>(&mut row_group, rows.clone().map(|i| 20_000 + i as i32));
+        let texts = rows.map(|i| ByteArray::from(format!("item {i}").into_bytes()));
+        column::<ByteArrayType>(&mut row_group, texts);
+        row_group.close().unwrap();
+    }
+    let folder = Folder::new();
+    folder.write("t.parquet", writer.into_inner().unwrap());
+    folder.write("i64.txt", numbers(|i| i * 1_000_000_007));
+    folder.write("u32.txt", numbers(|i| 0xffff_ffff - i));
+    folder.write("u64.txt", numbers(|i| 0xffff_ffff_ffff_ffff - i));
+    folder.write("day.txt", numbers(|i| 20_000 + i));
+    folder.write("s.txt", (0..200).map(|i| format!("item {i}\n")).collect::<String>());
+    folder
+}
+
+fn column<T: DataType>(
+    row_group: &mut SerializedRowGroupWriter<'_, Vec<u8>>,
+    values: impl Iterator<Item = T::T>,
+) {
+    let mut column = row_group.next_column().unwrap().unwrap();
+    let values: Vec<_> = values.collect();
+    column.typed::<T>().write_batch(&values, None, None).unwrap();
+    column.close().unwrap();
+}
+
+fn numbers(of: impl Fn(u64) -> u64) -> String {
+    program::lines((0..200).map(of))
+}
+
+#[test]
+fn items_are_what_the_type_of_their_column_says() {
+    let folder = folder();
+    for column in ["i64", "u32", "u64", "day", "s"] {
+        let check = format!("check -c --no-name t.parquet --column {column} {column}.txt");
+        assert_eq!(folder.ok(&check), "200\n", "{column}");
+    }
+    let text = "check -c --no-name t.parquet --column s --funnel text --charset utf-8 s.txt";
+    assert_eq!(folder.ok(text), "200\n");
+    let ended = folder.feed("check -c --no-name t.parquet --column u32 --funnel hex", "ffffffff\n");
+    assert_eq!(ended.stdout, "1\n", "{}", ended.stderr);
+}
+
+#[test]
+fn a_funnel_that_contradicts_the_column_is_refused() {
+    let folder = folder();
+    for (column, funnel) in [
+        ("i64", "int"),
+        ("i64", "text --charset utf-8"),
+        ("day", "long"),
+        ("s", "long"),
+        ("u32", "int"),
+        ("u64", "long"),
+    ] {
+        folder.refused(
+            &format!("check -c t.parquet --column {column} --funnel {funnel} {column}.txt"),
+            "leave out --funnel",
+        );
+    }
+    // Which column is asked first.
+    folder.refused("check t.parquet --funnel int s.txt", "say which with --column (");
+}
+
+#[test]
+fn a_wrong_item_is_told_what_one_is() {
+    let folder = folder();
+    for (column, item, words) in [
+        ("day", "2024-01-01", "an item of the column is days since 1970-01-01"),
+        ("u32", "-1", "from 0 on, of 32 bits"),
+        ("u32", "4294967296", "from 0 on, of 32 bits"),
+        ("u64", "-1", "from 0 on, of 64 bits"),
+    ] {
+        folder.write("wrong.txt", format!("{item}\n"));
+        folder.refused(&format!("check t.parquet --column {column} wrong.txt"), words);
+    }
+}
+
+#[test]
+fn filters_of_a_table_are_shown_as_a_table() {
+    let folder = folder();
+    let text = folder.ok("info t.parquet");
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines.len(), 2 + 2 * 5, "{text}");
+    assert_eq!(lines[0], "t.parquet");
+    assert!(lines[1].trim_start().starts_with("row group  column  items about"), "{text}");
+    assert!(lines[7].trim_start().starts_with("1  i64 "), "{text}");
+    assert!(lines[7].ends_with("  a decimal number of 64 bits"), "{text}");
+    assert!(lines[10].contains("days since 1970-01-01, "), "{text}");
+    let text = folder.ok("info t.parquet --column u32");
+    assert_eq!(text.lines().count(), 2 + 2, "{text}");
+    let list: serde_json::Value =
+        serde_json::from_str(&folder.ok("info --json t.parquet")).unwrap();
+    assert_eq!(list.as_array().unwrap().len(), 10);
+}
