@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use tamis_formats::{
-    Contents, DecodeErrorKind, EncodeError, Facts, Format, Funnel, ItemError, Rdb, Told,
+    Contents, DecodeErrorKind, EncodeError, FORMATS, Facts, Format, Funnel, ItemError, Rdb, Told,
 };
 
 use crate::column_type::ColumnType;
@@ -95,7 +95,7 @@ impl Opened {
         }
         let format = match &tell.format {
             Some(format) => Format::named(format).expect("clap checked the name"),
-            None => find(&bytes, &name)?,
+            None => find(&bytes, path)?,
         };
         if format.name == "tamis" {
             return Ok(vec![Opened::Tamis(Source::open(path, trust)?)]);
@@ -200,15 +200,19 @@ pub fn may_be_raw(path: &Path, tell: &TellArgs) -> bool {
     tell.format.is_some() && !input::is_named_packed(path)
 }
 
-/// Finds out what bytes are.
-fn find(bytes: &[u8], name: &str) -> Result<&'static Format, Failure> {
+/// Finds out what the bytes of a file are.
+fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
+    let name = input::name(path);
     if Rdb::is_one(bytes) {
         let whole = Rdb::new(bytes).and_then(|rdb| rdb.check());
         whole.map_err(|error| Failure::new(format!("{name}: a snapshot of Redis: {error}")))?;
     }
     match Format::of(bytes)[..] {
         [format] => Ok(format),
-        [] => Err(Failure::new(format!(
+        [] if bytes.is_empty() => Err(Failure::new(format!(
+            "{name}: is empty; if it is a filter without items, say of which system with --format: 'tamis formats' lists them"
+        ))),
+        [] => of_name(path).ok_or_else(|| Failure::new(format!(
             "{name}: not a Tamis filter, nor one of another system that shows what it is; if it is a filter, say which \
              with --format: 'tamis formats' lists them"
         ))),
@@ -220,6 +224,13 @@ fn find(bytes: &[u8], name: &str) -> Result<&'static Format, Failure> {
             )))
         }
     }
+}
+
+/// Finds the format that a file is named as one of: reading it tells what is wrong with its bytes.
+fn of_name(path: &Path) -> Option<&'static Format> {
+    let extension = path.extension()?.to_str()?;
+    let mut of_name = FORMATS.iter().filter(|format| format.extensions.contains(&extension));
+    of_name.next().filter(|format| format.shows() && of_name.next().is_none())
 }
 
 impl Foreign {

@@ -158,7 +158,7 @@ fn what_is_no_filter_is_refused() {
     for (filter, words) in [
         ("missing.tamis", "missing.tamis: no such file"),
         ("folder", "folder: is a directory"),
-        ("empty", "empty: not a Tamis filter"),
+        ("empty", "empty: is empty"),
         ("all.txt", "all.txt: not a Tamis filter"),
         ("short.tamis", "short.tamis: cut short"),
         ("long.tamis", "long.tamis: damaged"),

@@ -151,6 +151,18 @@ fn a_pipe_is_read_as_a_file_is() {
 }
 
 #[test]
+fn a_damaged_file_is_what_its_name_says() {
+    let folder = folder();
+    let bytes = folder.read("users.guava");
+    folder.write("cut.guava", &bytes[..700]);
+    folder.refused("info cut.guava", "cut.guava: as guava: cut short");
+    folder.write("cut.unknown", &bytes[..700]);
+    folder.refused("info cut.unknown", "say which with --format");
+    folder.write("empty.guava", "");
+    folder.refused("info empty.guava", "is empty");
+}
+
+#[test]
 fn several_filters_become_one_only_if_that_is_wanted() {
     let folder = folder();
     let plan = "--items-planned 500 --rate-planned 0.01";
