@@ -8,7 +8,7 @@ use crate::build::{full, judge};
 use crate::clock::now_millis;
 use crate::exit::{Failure, Outcome};
 use crate::filter_file::{Trust, check_clock, check_unpacked, lock_to_change, read, save};
-use crate::foreign::{Foreign, Opened, each_keys, judge_changed, may_be_raw};
+use crate::foreign::{Foreign, Opened, each_keys, is_raw, judge_changed};
 use crate::input;
 use crate::items::{ItemArgs, hash_all, insert_all};
 use crate::metadata::expect_same_items;
@@ -49,7 +49,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Outcome {
     let paths = input::checked(&args.items_from.files)?;
     let lock = lock_to_change(&args.filter)?;
-    if !may_be_raw(&args.filter, &args.tell) {
+    if !is_raw(&args.filter, &args.tell) {
         check_unpacked(&args.filter)?;
     }
     if let Opened::Foreign(file) = Opened::one(&args.filter, &args.tell, Trust::Verify)? {
@@ -90,10 +90,6 @@ impl Args {
             )));
         }
         file.check_output(&self.filter)?;
-        // Bits may begin as packed data does; unpacked, they are of another size.
-        if self.filter.metadata().is_ok_and(|metadata| metadata.len() != file.len_bytes) {
-            check_unpacked(&self.filter)?;
-        }
         let (rule, delimiter) = (self.items_from.key.rule(), self.items_from.records.delimiter());
         let (funnel, mut answers) = (file.funnel()?, Answers::new());
         let tally = each_keys(paths, &rule, delimiter, funnel, |keys| {

@@ -17,7 +17,7 @@ use crate::input;
 use crate::items::{ItemArgs, Tally, hash_all, insert_all};
 use crate::key::rate;
 use crate::metadata::MetadataArgs;
-use crate::output::refuse_input_as_output;
+use crate::output::{refuse_input_as_output, refuse_packed_name};
 use crate::size::Size;
 use crate::span::SpanArg;
 
@@ -129,6 +129,7 @@ pub fn run(args: &Args) -> Outcome {
     refuse_other_format(&args.output)?;
     let paths = input::checked(&args.items_from.files)?;
     refuse_input_as_output(&paths, &args.output)?;
+    refuse_packed_name(&args.output)?;
     let hasher = args.hasher()?;
     let metadata = args.metadata.collect(&args.items_from)?;
     let (filter, tally) = match args.planned_items() {

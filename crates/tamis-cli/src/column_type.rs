@@ -2,12 +2,14 @@
 
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type};
 use parquet::schema::types::ColumnDescriptor;
-use tamis_formats::Funnel;
+use tamis_formats::{Charset, Funnel};
 
 /// What a column is.
 #[derive(Clone, Debug)]
 pub struct ColumnType {
     physical: Type,
+    /// Whether its bytes are text in UTF-8.
+    is_text: bool,
     /// What its items are, unless the user says otherwise.
     pub funnel: Funnel,
     /// What an item is then.
@@ -31,14 +33,14 @@ impl ColumnType {
             (Type::BYTE_ARRAY, _) => (Funnel::Bytes, ""),
             (Type::FIXED_LEN_BYTE_ARRAY | Type::INT96, _) => (Funnel::Hex, ""),
         };
+        let is_text = physical == Type::BYTE_ARRAY
+            && matches!(means, ConvertedType::UTF8 | ConvertedType::ENUM | ConvertedType::JSON);
         let item = match physical {
             Type::BYTE_ARRAY => match means {
                 ConvertedType::DECIMAL => {
                     format!("{UNSCALED}, as the hexadecimal digits of its bytes, the highest first")
                 }
-                ConvertedType::UTF8 | ConvertedType::ENUM | ConvertedType::JSON => {
-                    "text in UTF-8".into()
-                }
+                _ if is_text => "text in UTF-8".into(),
                 _ => "the bytes as they are".into(),
             },
             Type::INT96 => "12 bytes as hexadecimal digits".into(),
@@ -57,7 +59,7 @@ impl ColumnType {
                 None => format!("a decimal number {number}"),
             },
         };
-        Some(Self { physical, funnel, item })
+        Some(Self { physical, is_text, funnel, item })
     }
 
     /// Tells whether items through this funnel can be in such a column: through any other the filter would say of each item
@@ -66,6 +68,8 @@ impl ColumnType {
         let is_bytes = matches!(self.physical, Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY);
         match funnel {
             Funnel::Hex => true,
+            Funnel::Bytes | Funnel::Text(Charset::Utf8 | Charset::Ascii) if self.is_text => true,
+            _ if self.is_text => false,
             Funnel::Bytes | Funnel::Text(_) | Funnel::Twice(_) | Funnel::Chars => is_bytes,
             Funnel::Unsigned => self.physical == Type::INT64,
             _ => self.funnel == funnel,

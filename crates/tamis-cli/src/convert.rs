@@ -15,7 +15,8 @@ use crate::foreign::{Foreign, Opened, each_keys, judge_changed};
 use crate::input;
 use crate::items::Tally;
 use crate::key::{KeyArgs, RecordArgs, rate};
-use crate::output::refuse_input_as_output;
+use crate::output::{refuse_input_as_output, refuse_packed_name};
+use crate::parquet_table::check_one_column;
 use crate::told::{
     TellArgs, charset_parser, format_parser, funnel, funnel_names, missing_to_write, parse_funnel,
 };
@@ -32,7 +33,7 @@ Examples:
   tamis convert users.guava users.tamis --funnel text --charset UTF-8 --items users.txt
   tamis convert users.tamis users.guava --items users.txt --to-funnel text --to-charset UTF-8
 
-What is told with --to-... is of OUT, all else of IN.
+What is told with --to-... is of OUT; all else is of IN, and of OUT too where nothing else is told of that.
 
 Exit status: 0 converted, 2 could not, 3 converted though over its rate.")]
 pub struct Args {
@@ -53,7 +54,7 @@ pub struct Args {
     items: Vec<PathBuf>,
 
     /// With --items: what an item is in OUT, if it is not the same as in IN
-    #[arg(long, value_name = "FUNNEL", hide_possible_values = true, value_parser = crate::told::funnel_parser())]
+    #[arg(long, value_name = "FUNNEL", hide_possible_values = true, value_parser = crate::told::funnel_parser(), requires = "items")]
     to_funnel: Option<String>,
 
     /// With --to-funnel: how text becomes bytes in OUT [default: --charset]
@@ -66,7 +67,7 @@ pub struct Args {
     to_items: Option<Count>,
 
     /// With --items: for which rate OUT is planned [default: that of IN, or 0.01]
-    #[arg(long, alias = "rate", value_name = "R", value_parser = rate)]
+    #[arg(long, alias = "rate", value_name = "R", value_parser = rate, requires = "items")]
     to_rate: Option<f64>,
 
     /// Which version of its format OUT is to be, such as 'nb' for SSTables of Cassandra 4, 1 for Spark before 4, or 31 for
@@ -74,7 +75,8 @@ pub struct Args {
     #[arg(long, value_name = "V")]
     to_version: Option<Box<str>>,
 
-    /// Put the several filters of IN together as one where OUT has place for just one: it is fuller than it was planned for
+    /// Put the several filters of IN, such as those of a Parquet table's row groups, together as one where OUT has place for just
+    /// one: it is fuller than it was planned for
     #[arg(long)]
     union: bool,
 
@@ -98,6 +100,7 @@ const RATE: f64 = 0.01;
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
+    refuse_packed_name(&args.output)?;
     let to = args.to_format()?;
     if let (Some(version), None) = (&args.to_version, to.versions) {
         return Err(Failure::new(format!(
@@ -107,12 +110,20 @@ pub fn run(args: &Args) -> Outcome {
     }
     let mut tell = args.tell.clone();
     tell.is_charset_of_output = args.to_funnel.is_some();
-    let from = open(&args.input, &tell)?;
+    let from = open(&args.input, &tell, args.union)?;
     let asks = |format: &Format| format.asks.contains(&Fact::Items);
     if from.told.items.is_some() && !asks(from.format) && !asks(to) {
         return Err(Failure::new(
-            "--items-planned is for filters that do not say it themselves: for how many items OUT is planned is told by --to-items",
+            "--items-planned is for filters whose places depend on it, as those over bitmaps of Redis: for how many items OUT is planned \
+             is told by --to-items",
         ));
+    }
+    if args.to_items.is_some() && args.items.is_empty() && !asks(to) && to.takes != Takes::Integers
+    {
+        return Err(Failure::new(format!(
+            "--to-items is for filters that are built anew, with --items FILE, or do not say it themselves: leave it out for {}",
+            to.name
+        )));
     }
     from.check_output(&args.output)?;
     let told = args.told_of_output(&from, to);
@@ -161,8 +172,12 @@ fn check_same_items(from: &Foreign, to: &Format) -> Result<(), Failure> {
 }
 
 /// Reads the filter to convert; a copy, also if it is one of ours.
-fn open(path: &Path, tell: &TellArgs) -> Result<Foreign, Failure> {
-    match Opened::one(path, tell, Trust::Assume)? {
+fn open(path: &Path, tell: &TellArgs, union: bool) -> Result<Foreign, Failure> {
+    let all = Opened::all(path, tell, Trust::Assume)?;
+    if union && all.len() > 1 {
+        return row_groups_as_one(path, all);
+    }
+    match Opened::only(path, all)? {
         Opened::Foreign(file) => Ok(*file),
         Opened::Unfiltered(name) => Err(Failure::new(format!("{name}: has no filter"))),
         Opened::Tamis(source) => {
@@ -181,6 +196,47 @@ fn open(path: &Path, tell: &TellArgs) -> Result<Foreign, Failure> {
             })
         }
     }
+}
+
+/// By how much the number of items may be less than is told of it.
+fn slack(contents: &Contents, facts: &Facts) -> f64 {
+    match contents {
+        Contents::Integers(_) | Contents::Roaring(_) | Contents::RedisBloom(_) => 0.0,
+        _ => match facts.probes {
+            // Of m bits the part f is set, give or take σ: items are -m/k ln(1 - f), give or take m/k · σ/(1 - f).
+            Some(k) if facts.noise > 0.0 => {
+                let (m, k, f) = (facts.bits as f64, f64::from(k), facts.fill);
+                let deviation = facts.noise * f / k;
+                4.0 * m / k * deviation / (1.0 - f) + 1.0
+            }
+            _ => 0.1 * facts.items + 1.0,
+        },
+    }
+}
+
+/// Puts the filters of a column's row groups together.
+fn row_groups_as_one(path: &Path, all: Vec<Opened>) -> Result<Foreign, Failure> {
+    check_one_column(&all)?;
+    let mut one: Option<Foreign> = None;
+    for opened in all {
+        let file = match opened {
+            Opened::Foreign(file) => *file,
+            Opened::Tamis(source) => unreachable!("{}: a filter alone", source.name()),
+            Opened::Unfiltered(name) => {
+                return Err(Failure::new(format!(
+                    "{name}: has no filter, so that none of the table would find its items"
+                )));
+            }
+        };
+        match &mut one {
+            None => one = Some(Foreign { name: input::name(path), ..file }),
+            Some(one) => one
+                .contents
+                .merge(&file.contents)
+                .map_err(|error| Failure::new(format!("{}: {error}", file.name)))?,
+        }
+    }
+    Ok(one.expect("there are several"))
 }
 
 impl Args {
@@ -305,8 +361,8 @@ impl Args {
         if distinct == 0 {
             return Err(Failure::new("--items: there are no items; nothing was written"));
         }
-        // Estimates are some per cent off, and a few items.
-        if !facts.items.is_finite() || distinct as f64 >= 0.9 * facts.items - 10.0 {
+        if !facts.items.is_finite() || distinct as f64 >= facts.items - slack(&from.contents, facts)
+        {
             return Ok(());
         }
         self.refuse(&format!(

@@ -5,7 +5,8 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use tamis_formats::{
-    Contents, DecodeErrorKind, EncodeError, FORMATS, Facts, Format, Funnel, ItemError, Rdb, Told,
+    Contents, DecodeErrorKind, EncodeError, FORMATS, Fact, Facts, Format, Funnel, ItemError, Rdb,
+    Told,
 };
 
 use crate::column_type::ColumnType;
@@ -64,12 +65,20 @@ impl Opened {
     ///
     /// A missing or unreadable file, or anything that is not a whole filter that is known for sure; a file of several.
     pub fn one(path: &Path, tell: &TellArgs, trust: Trust) -> Result<Self, Failure> {
-        let mut all = Self::all(path, tell, trust)?;
+        Self::only(path, Self::all(path, tell, trust)?)
+    }
+
+    /// Returns the only one of the filters at `path`.
+    ///
+    /// # Errors
+    ///
+    /// If there are several.
+    pub fn only(path: &Path, mut all: Vec<Self>) -> Result<Self, Failure> {
         parquet_table::check_one_column(&all)?;
         match (all.pop(), all.len()) {
             (Some(one), 0) => Ok(one),
             (_, others) => Err(Failure::new(format!(
-                "{}: has {} row groups with a filter each: only 'info' and 'check' take several",
+                "{}: has {} row groups with a filter each: 'info' and 'check' take several, and 'convert --union' puts them together",
                 input::name(path),
                 others + 1
             ))),
@@ -86,7 +95,7 @@ impl Opened {
             return Ok(vec![Opened::Tamis(Source::open(path, trust)?)]);
         }
         let (name, told, funnel) = (input::name(path), tell.told(), tell.funnel()?);
-        let bytes = match Bytes::read(path, may_be_raw(path, tell))? {
+        let bytes = match Bytes::read(path, is_raw(path, tell))? {
             Found::Tamis(source) => return Ok(vec![Opened::Tamis(source)]),
             Found::Bytes(bytes) => bytes,
         };
@@ -146,18 +155,38 @@ enum Found {
 }
 
 impl Bytes {
-    /// Reads a file, unpacked; as it is if `may_be_raw` and it only looks packed.
-    fn read(path: &Path, may_be_raw: bool) -> Result<Found, Failure> {
+    /// Reads a file, unpacked; as it is if `is_raw`.
+    fn read(path: &Path, is_raw: bool) -> Result<Found, Failure> {
         if path.is_dir() {
             return Err(Failure::new(format!(
                 "{}: is a directory, not a filter",
                 input::name(path)
             )));
         }
-        match Self::unpacked(path) {
-            Err(_) if may_be_raw && path.is_file() => Self::mapped(path),
-            read => read,
+        if is_raw { Self::raw(path) } else { Self::unpacked(path) }
+    }
+
+    fn raw(path: &Path) -> Result<Found, Failure> {
+        let name = input::name(path);
+        if path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0) {
+            let found = Self::mapped(path)?;
+            if let Found::Bytes(bytes) = &found
+                && input::starts_packed(bytes)
+            {
+                eprintln!(
+                    "tamis: {name}: begins as packed data does, and is read as bits: if it is packed, name it .gz or .zst"
+                );
+            }
+            return Ok(found);
         }
+        let mut bytes = Vec::new();
+        let read = if input::is_stdin(path) {
+            io::stdin().read_to_end(&mut bytes)
+        } else {
+            File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
+        };
+        read.map_err(|error| Failure::io(name, &error))?;
+        Ok(Found::Bytes(Bytes::Copied(bytes)))
     }
 
     fn mapped(path: &Path) -> Result<Found, Failure> {
@@ -194,10 +223,12 @@ impl std::ops::Deref for Bytes {
     }
 }
 
-/// Tells whether the bytes of a file may be a filter though they begin as packed data does: a format was told, and the name
-/// is not that of packed data.
-pub fn may_be_raw(path: &Path, tell: &TellArgs) -> bool {
-    tell.format.is_some() && !input::is_named_packed(path)
+/// Tells whether a file is read as it is, never unpacked: the format that was told is bits and nothing else, which may begin
+/// as packed data does, and the name is not that of packed data.
+pub fn is_raw(path: &Path, tell: &TellArgs) -> bool {
+    let is_bits = |format: &Format| !format.shows() || format.asks.contains(&Fact::Items);
+    tell.format.as_deref().and_then(Format::named).is_some_and(is_bits)
+        && !input::is_named_packed(path)
 }
 
 /// Finds out what the bytes of a file are.
@@ -209,13 +240,16 @@ fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
     }
     match Format::of(bytes)[..] {
         [format] => Ok(format),
-        [] if bytes.is_empty() => Err(Failure::new(format!(
-            "{name}: is empty; if it is a filter without items, say of which system with --format: 'tamis formats' lists them"
-        ))),
-        [] => of_name(path).ok_or_else(|| Failure::new(format!(
-            "{name}: not a Tamis filter, nor one of another system that shows what it is; if it is a filter, say which \
-             with --format: 'tamis formats' lists them"
-        ))),
+        [] => of_name(path).ok_or_else(|| {
+            let state = if bytes.is_empty() {
+                "is empty"
+            } else {
+                "not a Tamis filter, nor one of another system that shows what it is"
+            };
+            Failure::new(format!(
+                "{name}: {state}; if it is a filter, say which with --format: 'tamis formats' lists them"
+            ))
+        }),
         ref several => {
             let names: Vec<_> = several.iter().map(|format| format.name).collect();
             Err(Failure::new(format!(

@@ -244,6 +244,11 @@ impl Sample {
     }
 }
 
+/// Tells whether bytes begin as packed ones do.
+pub fn starts_packed(bytes: &[u8]) -> bool {
+    !matches!(Packing::of(bytes), Packing::Plain)
+}
+
 /// Tells whether a file is named as packed ones are.
 pub fn is_named_packed(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "gz" || extension == "zst")

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Failure;
+use crate::input::is_named_packed;
 use crate::temporary::Temporary;
 
 /// Small writes are gathered up to this size; larger ones go out as they are.
@@ -342,6 +343,21 @@ pub fn is_same_file(a: &Path, b: &Path) -> bool {
     let is_replaceable = |path: &Path| path.metadata().map_or(true, |metadata| metadata.is_file());
     let is_stream = |path: &Path| path == Path::new("-") || !is_replaceable(path);
     !is_stream(a) && !is_stream(b) && known(a).is_ok_and(|a| known(b).is_ok_and(|b| a == b))
+}
+
+/// Refuses a name of packed data: filters are written as they are.
+///
+/// # Errors
+///
+/// If `output` is such a name.
+pub fn refuse_packed_name(output: &Path) -> Result<(), Failure> {
+    if is_named_packed(output) {
+        return Err(Failure::new(format!(
+            "{}: filters are written unpacked, and this is a name of packed data: name it otherwise, and pack it then",
+            output.display()
+        )));
+    }
+    Ok(())
 }
 
 /// Refuses to write a filter in place of what it is made of.

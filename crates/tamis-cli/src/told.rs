@@ -166,10 +166,11 @@ pub fn missing(fact: Fact, name: &str) -> Failure {
 
 /// Asks for a fact that a filter is written with.
 pub fn missing_to_write(fact: Fact, name: &str) -> Failure {
-    match fact {
-        Fact::Version => {
-            Failure::new(format!("{name}: of which version is it to be? say --to-version V"))
-        }
-        fact => missing(fact, name),
-    }
+    let asked = match fact {
+        Fact::Items => "for how many items is it planned? say --to-items N",
+        Fact::Rate => "for which rate is it planned? say --to-rate R",
+        Fact::Version => "of which version is it to be? say --to-version V",
+        fact => return missing(fact, name),
+    };
+    Failure::new(format!("{name}: {asked}"))
 }

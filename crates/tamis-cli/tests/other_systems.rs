@@ -159,7 +159,9 @@ fn a_damaged_file_is_what_its_name_says() {
     folder.write("cut.unknown", &bytes[..700]);
     folder.refused("info cut.unknown", "say which with --format");
     folder.write("empty.guava", "");
-    folder.refused("info empty.guava", "is empty");
+    folder.refused("info empty.guava", "empty.guava: as guava: cut short");
+    folder.write("empty", "");
+    folder.refused("info empty", "empty: is empty");
 }
 
 #[test]
@@ -294,6 +296,15 @@ fn items_that_are_not_all_there_make_no_filter() {
         "convert items.tamis items.txt --to guava --items items.txt --to-funnel bytes",
         "is an input too",
     );
+    // Nor if it is few that are lost.
+    folder.write("ten.txt", texts(0..10));
+    folder.ok("build ten.txt -o ten.tamis");
+    folder.refused("convert ten.tamis x.guava --items one.txt --to-funnel bytes", "holds about 10");
+    folder.write("numbers.txt", lines(0..1000));
+    folder.write("fewer.txt", lines(1..1000));
+    folder.ok("build numbers.txt -o numbers.tamis");
+    folder.ok("convert numbers.tamis all.roaring --items numbers.txt");
+    folder.refused("convert all.roaring fewer.roaring --items fewer.txt", "has 999: the others");
     let ended = folder.run(&convert("--items one.txt --force"));
     assert!(ended.status == 0 && ended.stderr.contains("would not be found"), "{}", ended.stderr);
     // Records without the key are said, and none but such are refused.
@@ -516,6 +527,13 @@ fn packed_filters_are_asked_and_never_replaced() {
         }
     }
     folder.refused("remove cuckoo.tamis.gz items.txt", "unpack it first");
+    for line in [
+        "merge users.guava.gz users.guava.gz -o users.guava.gz",
+        "convert users.guava.gz users.guava.gz --to guava",
+        "build items.txt -o items.tamis.zst",
+    ] {
+        folder.refused(line, "filters are written unpacked");
+    }
 }
 
 #[test]
@@ -528,19 +546,28 @@ fn bits_that_begin_as_packed_data_are_read_as_they_are() {
         let mut like_packed = bits.clone();
         like_packed.iter_mut().zip(start).for_each(|(byte, start)| *byte = *start);
         folder.write("b.bits", &like_packed);
-        folder.ok(&format!("info {plan} b.bits"));
         folder.write("one.txt", "one\n");
-        folder.ok(&format!("add {plan} b.bits one.txt"));
-        assert_eq!(folder.ok(&format!("check {plan} b.bits one.txt")), "one\n");
+        let said = |line: &str, stdout: &str| {
+            let ended = folder.run(line);
+            assert_eq!(
+                (ended.status, ended.stdout.as_str()),
+                (0, stdout),
+                "{line}: {}",
+                ended.stderr
+            );
+            assert!(ended.stderr.contains("is read as bits"), "{line}: {}", ended.stderr);
+        };
+        said(&format!("add {plan} b.bits one.txt"), "");
+        said(&format!("check {plan} b.bits one.txt"), "one\n");
         folder.write("b.bits.gz", &like_packed);
         folder.refused(&format!("info {plan} b.bits.gz"), "b.bits.gz: ");
     }
-    // Packed ones are unpacked, by whatever name.
-    for name in ["a.bits.gz", "packed.bits"] {
-        folder.write(name, gzip(&bits));
-        assert_eq!(folder.ok(&format!("check -c {plan} {name} items.txt")), "1000\n");
-        folder.refused(&format!("add {plan} {name} one.txt"), "unpack it first");
-    }
+    // Packed ones have the name of such.
+    folder.write("a.bits.gz", gzip(&bits));
+    assert_eq!(folder.ok(&format!("check -c {plan} a.bits.gz items.txt")), "1000\n");
+    folder.refused(&format!("add {plan} a.bits.gz one.txt"), "unpack it first");
+    let ended = folder.feed(&format!("check {plan} - items.txt -c"), &bits);
+    assert_eq!((ended.status, ended.stdout.as_str()), (0, "1000\n"), "{}", ended.stderr);
 }
 
 #[test]

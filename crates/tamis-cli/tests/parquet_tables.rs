@@ -51,6 +51,17 @@ fn column<T: DataType>(
     column.close().unwrap();
 }
 
+#[test]
+fn row_groups_become_one_filter_if_that_is_wanted() {
+    let folder = folder();
+    folder.refused("convert t.parquet --column s s.tamis", "'convert --union' puts them together");
+    folder.refused("convert t.parquet s.tamis --union", "say which with --column");
+    let ended = folder.run("convert t.parquet --column s s.tamis --union");
+    assert_ne!(ended.status, 2, "{}", ended.stderr);
+    // Fuller than each of them was planned for, as it says.
+    assert_eq!(folder.run("check -c s.tamis s.txt").stdout, "200\n");
+}
+
 fn numbers(of: impl Fn(u64) -> u64) -> String {
     program::lines((0..200).map(of))
 }

@@ -351,7 +351,7 @@ fn encode(
     if rule.order != release.order() {
         return no_place(
             "Cassandra up to 2.2 adds the halves of the hash up in the other order than since 3.0, so other bits are set: \
-             build a filter from the items"
+             build one from the items"
                 .into(),
         );
     }

@@ -257,7 +257,7 @@ impl Contents {
 
     /// Tells whether it holds so much that its rate is above the one that `told` says or its bytes say; returns that one if so.
     /// `facts` are its own. Of a filter that grows the told rate is what its program was asked for, and what its layers together
-    /// come to is what counts.
+    /// come to is what counts; one of ours knows its own, whatever is told.
     ///
     /// Chance is allowed for: of filters that hold exactly what they were planned for, half lie above the planned rate.
     #[must_use]

@@ -339,13 +339,13 @@ fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), 
         other => {
             let rule = other.facts().rule;
             return no_place(format!(
-                "Parquet places items otherwise than {rule}: build a filter from the items"
+                "Parquet places items otherwise than {rule}: build one from the items"
             ));
         }
     };
     if filter.hasher() != Hasher::xxh64(0) {
         return no_place(format!(
-            "Parquet hashes items by xxh64 seed 0, not by {}: build a filter from the items",
+            "Parquet hashes items by xxh64 seed 0, not by {}: build one from the items",
             filter.hasher()
         ));
     }

@@ -246,7 +246,7 @@ impl<'a> Rdb<'a> {
                 continue;
             }
             if keys.len() < MAX_SHOWN {
-                keys.push(String::from_utf8_lossy(told_as(entry.key())).into_owned());
+                keys.push(shown(told_as(entry.key())));
             } else {
                 more += 1;
             }
@@ -384,6 +384,15 @@ impl<'a> Entry<'a> {
     fn error(&self, kind: DecodeErrorKind) -> DecodeError {
         DecodeError { field: "value", at: self.at, kind }
     }
+}
+
+/// A key as it is shown: what would steer a terminal is spelled out, and what is long is cut.
+fn shown(key: &[u8]) -> String {
+    const SHOWN: usize = 40;
+    let text = String::from_utf8_lossy(key);
+    let start: String = text.chars().take(SHOWN).collect();
+    let more = if start.len() < text.len() { "..." } else { "" };
+    format!("{}{more}", start.escape_debug())
 }
 
 /// How many of the keys that could be meant are shown.
