@@ -7,7 +7,7 @@ use tamis::{
     Answers, AnyFilter, DigestSet, Filter as _, Hasher, InsertError, Kind, NoRoom, Plan, Span,
     TryInsert as _, Window,
 };
-use tamis_formats::{FORMATS, Format, TamisFile};
+use tamis_formats::{Format, TamisFile};
 
 use crate::clock::now_millis;
 use crate::count::{About, Count, Rate};
@@ -390,9 +390,7 @@ impl Repeats {
 
 /// Refuses a name by which the filter would be taken for that of another system.
 fn refuse_other_format(output: &Path) -> Result<(), Failure> {
-    let extension = output.extension().and_then(|extension| extension.to_str());
-    let is_of = |format: &&Format| extension.is_some_and(|it| format.extensions.contains(&it));
-    match FORMATS.iter().find(is_of) {
+    match Format::of_name(output).first() {
         Some(format) if format.name != "tamis" => Err(Failure::new(format!(
             "{}: 'build' writes Tamis files, and the name is one of {}: name it .tamis, and make the other of it with \
              'tamis convert --items'",

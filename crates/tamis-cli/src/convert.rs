@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tamis::{Answers, DigestSet, Hasher};
 use tamis_formats::{
-    Charset, Contents, EncodeError, FORMATS, Fact, Facts, Format, Funnel, Items, Takes, Told,
+    Charset, Contents, EncodeError, Fact, Facts, Format, Funnel, Items, Takes, Told,
 };
 
 use crate::count::{About, Count};
@@ -245,12 +245,8 @@ impl Args {
         if let Some(name) = &self.to {
             return Ok(Format::named(name).expect("clap checked the name"));
         }
-        let extension = self.output.extension().and_then(|extension| extension.to_str());
-        let of_name = |format: &&Format| {
-            extension.is_some_and(|extension| format.extensions.contains(&extension))
-        };
         let name = input::name(&self.output);
-        match FORMATS.iter().filter(of_name).collect::<Vec<_>>()[..] {
+        match Format::of_name(&self.output)[..] {
             [format] => Ok(format),
             [] => Err(Failure::new(format!(
                 "{name}: in which format? say --to: 'tamis formats' lists them"

@@ -5,8 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use tamis_formats::{
-    Contents, DecodeErrorKind, EncodeError, FORMATS, Fact, Facts, Format, Funnel, ItemError, Rdb,
-    Told,
+    Contents, DecodeErrorKind, EncodeError, Fact, Facts, Format, Funnel, ItemError, Rdb, Told,
 };
 
 use crate::column_type::ColumnType;
@@ -240,16 +239,22 @@ fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
     }
     match Format::of(bytes)[..] {
         [format] => Ok(format),
-        [] => of_name(path).ok_or_else(|| {
+        // Reading it as what its name says tells what is wrong with its bytes.
+        [] if let [format] = Format::of_name(path)[..]
+            && format.shows() =>
+        {
+            Ok(format)
+        }
+        [] => {
             let state = if bytes.is_empty() {
                 "is empty"
             } else {
                 "not a Tamis filter, nor one of another system that shows what it is"
             };
-            Failure::new(format!(
+            Err(Failure::new(format!(
                 "{name}: {state}; if it is a filter, say which with --format: 'tamis formats' lists them"
-            ))
-        }),
+            )))
+        }
         ref several => {
             let names: Vec<_> = several.iter().map(|format| format.name).collect();
             Err(Failure::new(format!(
@@ -258,13 +263,6 @@ fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
             )))
         }
     }
-}
-
-/// Finds the format that a file is named as one of: reading it tells what is wrong with its bytes.
-fn of_name(path: &Path) -> Option<&'static Format> {
-    let extension = path.extension()?.to_str()?;
-    let mut of_name = FORMATS.iter().filter(|format| format.extensions.contains(&extension));
-    of_name.next().filter(|format| format.shows() && of_name.next().is_none())
 }
 
 impl Foreign {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tamis::{Filter as _, Layout, Merge as _};
-use tamis_formats::{FORMATS, Format};
+use tamis_formats::Format;
 
 use crate::build::judge;
 use crate::clock::now_millis;
@@ -134,9 +134,8 @@ impl Args {
 
 /// Refuses a name by which a filter of `format` would be taken for one of others.
 fn refuse_other_format(output: &Path, format: &Format) -> Result<(), Failure> {
-    let extension = output.extension().and_then(|extension| extension.to_str()).unwrap_or("");
-    let mut of_name = FORMATS.iter().filter(|format| format.extensions.contains(&extension));
-    let Some(other) = of_name.clone().next().filter(|_| !of_name.any(|of| of.name == format.name))
+    let of_name = Format::of_name(output);
+    let Some(other) = of_name.first().filter(|_| !of_name.iter().any(|of| of.name == format.name))
     else {
         return Ok(());
     };

@@ -1,6 +1,7 @@
 //! The table of formats.
 
 use std::io;
+use std::path::Path;
 
 use crate::contents::Contents;
 use crate::error::{DecodeError, EncodeError};
@@ -109,6 +110,24 @@ impl Format {
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Format> {
         FORMATS.iter().find(|format| format.name == name)
+    }
+
+    /// Finds the formats that a file may be of by what its name ends in.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::path::Path;
+    ///
+    /// use tamis_formats::Format;
+    ///
+    /// assert_eq!(Format::of_name(Path::new("users.guava"))[0].name, "guava");
+    /// assert!(Format::of_name(Path::new("users")).is_empty());
+    /// ```
+    #[must_use]
+    pub fn of_name(path: &Path) -> Vec<&'static Format> {
+        let Some(extension) = path.extension().and_then(|it| it.to_str()) else { return vec![] };
+        FORMATS.iter().filter(|format| format.extensions.contains(&extension)).collect()
     }
 
     /// Tells whether files of this format can be recognised by their bytes.
