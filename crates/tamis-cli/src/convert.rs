@@ -118,8 +118,9 @@ pub fn run(args: &Args) -> Outcome {
              is told by --to-items",
         ));
     }
-    if args.to_items.is_some() && args.items.is_empty() && !asks(to) && to.takes != Takes::Integers
-    {
+    // A set without a length gets one.
+    let gets_length = to.takes == Takes::Integers && matches!(from.contents, Contents::Roaring(_));
+    if args.to_items.is_some() && args.items.is_empty() && !asks(to) && !gets_length {
         return Err(Failure::new(format!(
             "--to-items is for filters that are built anew, with --items FILE, or do not say it themselves: leave it out for {}",
             to.name

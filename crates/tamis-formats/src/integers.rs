@@ -1,7 +1,7 @@
 //! Exact sets of integers from bitmaps of other programs: one bit a value, from 0 on.
 
 use std::borrow::Cow;
-use std::io::{self, Read as _};
+use std::io;
 
 use tamis::{Answers, DenseSet, Order, OutOfRange, RangeError};
 
@@ -200,8 +200,8 @@ fn last_of(items: Option<u64>, max: u64) -> Result<u64, EncodeError> {
     Ok(last)
 }
 
-/// Writes an exact set of integers, each a value of `what` and at most `max`, as a bitmap of as many values as are told, or
-/// of more.
+/// Writes an exact set of integers, each a value of `what` and at most `max`, as a bitmap: of its own length, or if it has
+/// none of as many values as are told, or more.
 pub(crate) fn encode(
     contents: &Contents,
     told: &Told,
@@ -223,7 +223,7 @@ pub(crate) fn encode(
             Cow::Borrowed(&bitmap.set)
         }
         Contents::Roaring(roaring) => {
-            let last = check(roaring.set.max())?;
+            let last = check(roaring.set.max())?.max(last_of(told.items, max)?);
             let dense = roaring.set.to_dense(0..=last | 7);
             Cow::Owned(dense.map_err(|error| EncodeError::NoPlace(error.to_string().into()))?)
         }
@@ -232,10 +232,5 @@ pub(crate) fn encode(
             return Err(EncodeError::NoPlace(why.into()));
         }
     };
-    let bytes = set.to_bytes(order);
-    out.write_all(&bytes)?;
-    let len = last_of(told.items, max)? / 8 + 1;
-    let zeros = len.saturating_sub(bytes.len() as u64);
-    io::copy(&mut io::repeat(0).take(zeros), out)?;
-    Ok(())
+    Ok(out.write_all(&set.to_bytes(order))?)
 }
