@@ -8,7 +8,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::io;
 
 use crate::error::{DecodeError, DecodeErrorKind};
 use crate::format::Sniff;
@@ -18,9 +17,13 @@ use crate::told::{Fact, Told};
 pub(crate) mod coding;
 mod compact;
 pub(crate) mod crc64;
+mod skip;
+mod write;
 
-use coding::{MAX_EXPANSION, Reader, Writer};
+use coding::{MAX_EXPANSION, Reader};
 use crc64::crc64;
+use skip::{skip_lengths, skip_of, skip_strings};
+pub(crate) use write::{Written, write};
 
 /// A whole snapshot whose checksum is right.
 ///
@@ -52,9 +55,6 @@ pub struct Entry<'a> {
 
 const MAGIC: &[u8; 5] = b"REDIS";
 const START: usize = MAGIC.len() + 4;
-
-/// The version that is written: the oldest that all servers since Redis 5 write no newer values than.
-const WRITTEN_VERSION: u32 = 9;
 
 /// The first version with a checksum.
 const CHECKSUM_SINCE: u32 = 5;
@@ -490,135 +490,4 @@ impl<'a> Walk<'a> {
     fn error(&self, field: &'static str, at: u64, kind: DecodeErrorKind) -> DecodeError {
         DecodeError { field, at, kind }
     }
-}
-
-/// Passes over a value.
-type Skip = fn(&mut Reader<'_>) -> Option<()>;
-
-/// Returns how to pass over a value of a type, if it is known.
-fn skip_of(kind: u8) -> Option<Skip> {
-    Some(match kind {
-        kind::STRING
-        | kind::HASH_ZIPMAP
-        | kind::LIST_ZIPLIST
-        | kind::SET_INTSET
-        | kind::SORTED_SET_ZIPLIST
-        | kind::HASH_ZIPLIST
-        | kind::HASH_LISTPACK
-        | kind::SORTED_SET_LISTPACK
-        | kind::SET_LISTPACK => |from| from.skip_bytes(),
-        kind::LIST | kind::SET | kind::LIST_QUICKLIST => |from| skip_each(from, Reader::skip_bytes),
-        kind::HASH => |from| skip_each(from, |from| skip_strings(from, 2)),
-        kind::SORTED_SET => {
-            |from| skip_each(from, |from| skip_strings(from, 1).and_then(|()| skip_score(from)))
-        }
-        kind::SORTED_SET_2 => |from| {
-            skip_each(from, |from| skip_strings(from, 1).and_then(|()| from.take(8).map(drop)))
-        },
-        kind::LIST_QUICKLIST_2 => {
-            |from| skip_each(from, |from| skip_lengths(from, 1).and_then(|()| from.skip_bytes()))
-        }
-        kind::MODULE_2 => |from| {
-            from.length()?;
-            from.skip_values()
-        },
-        kind::STREAM => |from| skip_stream(from, 1),
-        kind::STREAM_2 => |from| skip_stream(from, 2),
-        kind::STREAM_3 => |from| skip_stream(from, 3),
-        // The earliest expiry, then each field's own.
-        kind::HASH_EXPIRING => |from| {
-            from.take(8)?;
-            skip_each(from, |from| skip_lengths(from, 1).and_then(|()| skip_strings(from, 2)))
-        },
-        kind::HASH_EXPIRING_LISTPACK => |from| {
-            from.take(8)?;
-            from.skip_bytes()
-        },
-        _ => return None,
-    })
-}
-
-/// Passes over parts, whose number comes first.
-fn skip_each<'a>(
-    from: &mut Reader<'a>,
-    skip: impl Fn(&mut Reader<'a>) -> Option<()>,
-) -> Option<()> {
-    (0..from.length()?).try_for_each(|_| skip(from))
-}
-
-fn skip_strings(from: &mut Reader<'_>, count: u64) -> Option<()> {
-    (0..count).try_for_each(|_| from.skip_bytes())
-}
-
-fn skip_lengths(from: &mut Reader<'_>, count: u64) -> Option<()> {
-    (0..count).try_for_each(|_| from.length().map(drop))
-}
-
-/// A score as text, or one of three that have none.
-fn skip_score(from: &mut Reader<'_>) -> Option<()> {
-    match from.take(1)?[0] {
-        253..=255 => Some(()),
-        len => from.take(len.into()).map(drop),
-    }
-}
-
-/// Parts of items, then numbers, then the groups of readers with what each was given and did not confirm.
-fn skip_stream(from: &mut Reader<'_>, version: u8) -> Option<()> {
-    skip_each(from, |from| skip_strings(from, 2))?;
-    // How many items, and the last one's number; later the first's, the last deleted one's, and how many ever.
-    skip_lengths(from, if version >= 2 { 3 + 5 } else { 3 })?;
-    for _ in 0..from.length()? {
-        from.skip_bytes()?;
-        // The last one given; later how many were.
-        skip_lengths(from, if version >= 2 { 3 } else { 2 })?;
-        skip_each(from, |from| from.take(16 + 8).and_then(|_| skip_lengths(from, 1)))?;
-        for _ in 0..from.length()? {
-            from.skip_bytes()?;
-            // When it was seen; later when it was active too.
-            from.take(if version >= 3 { 16 } else { 8 })?;
-            skip_each(from, |from| from.take(16).map(drop))?;
-        }
-    }
-    Some(())
-}
-
-/// What is written under a key.
-pub(crate) enum Written {
-    /// A string.
-    String(Vec<u8>),
-    /// A hash.
-    Hash(Vec<(&'static str, String)>),
-}
-
-/// Writes a snapshot of database 0, which every Redis since 5 loads.
-pub(crate) fn write(
-    values: impl IntoIterator<Item = (Vec<u8>, Written)>,
-    out: &mut dyn io::Write,
-) -> io::Result<()> {
-    let mut to = Writer::default();
-    to.raw(format!("REDIS{WRITTEN_VERSION:04}").as_bytes());
-    to.raw(&[opcode::SELECT_DATABASE]);
-    to.length(0);
-    for (key, value) in values {
-        match value {
-            Written::String(bytes) => {
-                to.raw(&[kind::STRING]);
-                to.bytes(&key);
-                to.bytes(&bytes);
-            }
-            Written::Hash(fields) => {
-                to.raw(&[kind::HASH]);
-                to.bytes(&key);
-                to.length(fields.len() as u64);
-                for (field, value) in fields {
-                    to.bytes(field.as_bytes());
-                    to.bytes(value.as_bytes());
-                }
-            }
-        }
-    }
-    to.raw(&[opcode::END]);
-    let bytes = to.into_bytes();
-    out.write_all(&bytes)?;
-    out.write_all(&crc64(&bytes).to_le_bytes())
 }

@@ -1,0 +1,51 @@
+//! Snapshots of strings and hashes, for a server to load.
+
+use std::io;
+
+use super::coding::Writer;
+use super::crc64::crc64;
+use super::{kind, opcode};
+
+/// What is written under a key.
+pub(crate) enum Written {
+    /// A string.
+    String(Vec<u8>),
+    /// A hash.
+    Hash(Vec<(&'static str, String)>),
+}
+
+/// Writes a snapshot of database 0, which every Redis since 5 loads.
+pub(crate) fn write(
+    values: impl IntoIterator<Item = (Vec<u8>, Written)>,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    let mut to = Writer::default();
+    to.raw(format!("REDIS{WRITTEN_VERSION:04}").as_bytes());
+    to.raw(&[opcode::SELECT_DATABASE]);
+    to.length(0);
+    for (key, value) in values {
+        match value {
+            Written::String(bytes) => {
+                to.raw(&[kind::STRING]);
+                to.bytes(&key);
+                to.bytes(&bytes);
+            }
+            Written::Hash(fields) => {
+                to.raw(&[kind::HASH]);
+                to.bytes(&key);
+                to.length(fields.len() as u64);
+                for (field, value) in fields {
+                    to.bytes(field.as_bytes());
+                    to.bytes(value.as_bytes());
+                }
+            }
+        }
+    }
+    to.raw(&[opcode::END]);
+    let bytes = to.into_bytes();
+    out.write_all(&bytes)?;
+    out.write_all(&crc64(&bytes).to_le_bytes())
+}
+
+/// The version that is written: the oldest that all servers since Redis 5 write no newer values than.
+const WRITTEN_VERSION: u32 = 9;
