@@ -211,8 +211,24 @@ impl<'a> Facts<'a> {
 
     /// Why it is over its rate.
     fn overflow(&self) -> String {
-        let headroom = self.headroom();
-        headroom.strip_prefix("none: ").unwrap_or(&headroom).into()
+        let plan = self.file.filter.plan();
+        if plan.kind().grows() {
+            "it is merged of several, whose rates add up".into()
+        } else if plan.kind().forgets() {
+            let more = match &self.file.filter {
+                AnyFilter::Window(window) if window.slices() > 1 => "build with --slices 1, or",
+                _ => "build",
+            };
+            format!(
+                "more items came in a slice of the window than it has room for; {more} for more items"
+            )
+        } else {
+            format!(
+                "it holds about {} times its capacity; build one for {} items",
+                format_factor(self.items / plan.items() as f64),
+                About(self.items)
+            )
+        }
     }
 
     fn headroom(&self) -> String {
@@ -222,23 +238,9 @@ impl<'a> Facts<'a> {
                 "as items are forgotten, others take their place".into()
             }
             None => "any number of items: it grows".into(),
-            Some(_) if plan.kind().grows() => {
-                "none: it is merged of several, whose rates add up".into()
-            }
-            Some(_) if plan.kind().forgets() => {
-                let more = match &self.file.filter {
-                    AnyFilter::Window(window) if window.slices() > 1 => "build with --slices 1, or",
-                    _ => "build",
-                };
-                format!(
-                    "more items came in a slice of the window than it has room for; {more} for more items"
-                )
-            }
-            Some(0) if self.is_over_rate => format!(
-                "none: it holds about {} times its capacity; build one for {} items",
-                format_factor(self.items / plan.items() as f64),
-                About(self.items)
-            ),
+            Some(_) if plan.kind().forgets() => self.overflow(),
+            Some(_) if plan.kind().grows() => format!("none: {}", self.overflow()),
+            Some(0) if self.is_over_rate => format!("none: {}", self.overflow()),
             Some(0) => "none".into(),
             Some(items) => format!("about {} items until its rate is passed", About(items as f64)),
         }
