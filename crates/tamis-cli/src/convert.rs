@@ -66,8 +66,8 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     to_items: Option<Count>,
 
-    /// With --items: for which rate OUT is planned [default: that of IN, or 0.01]
-    #[arg(long, alias = "rate", value_name = "R", value_parser = rate, requires = "items")]
+    /// For which rate OUT is planned [default: that of IN, or 0.01; --rate-planned, if OUT will not say itself]
+    #[arg(long, alias = "rate", value_name = "R", value_parser = rate)]
     to_rate: Option<f64>,
 
     /// Which version of its format OUT is to be, such as 'nb' for SSTables of Cassandra 4, 1 for Spark before 4, or 31 for
@@ -120,9 +120,15 @@ pub fn run(args: &Args) -> Outcome {
     }
     // A set without a length gets one.
     let gets_length = to.takes == Takes::Integers && matches!(from.contents, Contents::Roaring(_));
-    if args.to_items.is_some() && args.items.is_empty() && !asks(to) && !gets_length {
+    let in_vain = match (args.to_items, args.to_rate) {
+        _ if !args.items.is_empty() || asks(to) => None,
+        (Some(_), _) if !gets_length => Some("--to-items"),
+        (_, Some(_)) => Some("--to-rate"),
+        _ => None,
+    };
+    if let Some(option) = in_vain {
         return Err(Failure::new(format!(
-            "--to-items is for filters that are built anew, with --items FILE, or do not say it themselves: leave it out for {}",
+            "{option} is for filters that are built anew, with --items FILE, or do not say their plan themselves: leave it out for {}",
             to.name
         )));
     }

@@ -358,6 +358,20 @@ fn what_is_told_of_one_side_is_not_believed_of_the_other() {
         "convert 2.spark 3.spark --to-version 99",
         "expected 1 (Spark 3.5 and before) or 2",
     );
+    // A plan that OUT does not say itself is told of it, though nothing is built anew.
+    let moved = format!("convert {TEXT} users.guava moved.bits --to redis-bitmaps");
+    folder.refused(&moved, "for how many items is it planned? say --to-items N");
+    folder.refused(
+        &format!("{moved} --to-items 1000"),
+        "for which rate is it planned? say --to-rate R",
+    );
+    folder.ok(&format!("{moved} --to-items 1000 --to-rate 0.01"));
+    for option in ["--to-items 5", "--to-rate 0.5"] {
+        folder.refused(
+            &format!("convert users.guava again.guava {option}"),
+            "leave it out for guava",
+        );
+    }
     // Nobody is asked for a funnel that would not help.
     folder.refused("convert users.guava x.rbloom", "with --items FILE");
     folder.refused("convert users.guava x --to hadoop", "and tamis builds none anew");
