@@ -12,6 +12,7 @@ mod clients;
 mod config;
 mod config_file;
 mod connection;
+mod cross_protocol;
 mod door;
 mod durability;
 mod durable;

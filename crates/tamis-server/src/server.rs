@@ -15,6 +15,7 @@ use tokio_rustls::rustls::ServerConfig;
 
 use crate::clients::Clients;
 use crate::config::{Config, HttpPort};
+use crate::cross_protocol::Warnings;
 use crate::door;
 use crate::durability::Record;
 use crate::durable::Durable;
@@ -57,6 +58,7 @@ pub(crate) struct Shared {
     pub keyspace: Keyspace,
     pub clients: Clients,
     pub stats: Stats,
+    pub http_warnings: Warnings,
     pub started_millis: u64,
     pub users: Users,
     /// Permits for copies of large values: each takes as much memory again, which nobody counts before it has a key or is
@@ -128,6 +130,7 @@ impl Server {
             durable,
             clients: Clients::default(),
             stats: Stats::new(threads),
+            http_warnings: Warnings::default(),
             started_millis: now_millis(),
             config: RwLock::new(Arc::new(config)),
             tls,

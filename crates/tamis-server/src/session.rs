@@ -12,6 +12,7 @@ use tamis_resp::{Protocol, Reply};
 
 use crate::clients::Client;
 use crate::config::Config;
+use crate::cross_protocol::is_http;
 use crate::host;
 use crate::keyspace::{Exclusive, Shared};
 use crate::server::Shared as Server;
@@ -143,6 +144,10 @@ impl Session {
                 Some(command) => command,
                 None => match find(words[0]) {
                     Some(command) => command,
+                    None if is_http(words) => {
+                        self.end_http();
+                        break;
+                    }
                     None => {
                         self.refuse(None, &text::unknown_command(words), out);
                         began = Instant::now();
@@ -239,6 +244,17 @@ impl Session {
         }
         server.stats.commands.fetch_add(at as u64, Ordering::Relaxed);
         at
+    }
+
+    /// Ends the connection of a web page without an answer.
+    fn end_http(&mut self) {
+        self.is_closing = true;
+        if self.server.http_warnings.is_due(now_millis()) {
+            tracing::warn!(
+                peer = %self.client.peer,
+                "possible attack: a client sent HTTP to the port of commands, as a web page can; its connection was closed"
+            );
+        }
     }
 
     /// Runs a batch beside others and hands out its answers; false if it must have the value alone, and nothing has changed.

@@ -1,0 +1,63 @@
+//! Requests of HTTP that come to the port of commands.
+//!
+//! A web page may send a request to any port of the machine that its browser runs on. The lines of that request would run as
+//! inline commands. A browser starts with a method that is no command, or sends a `Host:` line before anything that the page
+//! chooses, so both end the connection before a line of the page is read.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tamis_commands::Words;
+
+/// The least time between two warnings, so that a page cannot fill the log.
+const WARN_MILLIS: u64 = 60_000;
+
+/// Tests whether a command is a line of an HTTP request.
+pub(crate) fn is_http(words: Words<'_>) -> bool {
+    let starts_with =
+        |start: &[u8]| words[0].get(..start.len()).is_some_and(|it| it.eq_ignore_ascii_case(start));
+    words[0].eq_ignore_ascii_case(b"POST") || starts_with(b"HOST:")
+}
+
+/// Limits how often the warning is written.
+#[derive(Debug, Default)]
+pub(crate) struct Warnings {
+    /// When the last one was written, in milliseconds since 1970; 0 for never.
+    last_millis: AtomicU64,
+}
+
+impl Warnings {
+    /// Returns true if a warning is due now. The next one is due a minute later.
+    pub fn is_due(&self, now_millis: u64) -> bool {
+        let last = self.last_millis.load(Ordering::Relaxed);
+        let is_due = last == 0 || now_millis.abs_diff(last) >= WARN_MILLIS;
+        // One of several threads writes it.
+        is_due
+            && self
+                .last_millis
+                .compare_exchange(last, now_millis, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_http_are_told_from_commands() {
+        for line in ["POST", "post", "Host:", "hOST:localhost"] {
+            assert!(is_http(&[line.as_bytes()]), "{line}");
+        }
+        for line in ["", "GET", "POSTS", "PO", "Host", "HOSTS"] {
+            assert!(!is_http(&[line.as_bytes()]), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_warning_is_due_once_a_minute() {
+        let warnings = Warnings::default();
+        assert!(warnings.is_due(1_000_000));
+        assert!(!warnings.is_due(1_000_000 + WARN_MILLIS - 1));
+        assert!(warnings.is_due(1_000_000 + WARN_MILLIS));
+    }
+}
