@@ -8,12 +8,15 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use crate::output::OutputMemory;
 use crate::users::DEFAULT;
 
 /// The connections of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     last_id: AtomicU64,
+    /// Replies that clients have not taken yet, of all together.
+    pub output: Arc<OutputMemory>,
     all: Mutex<BTreeMap<u64, Arc<Client>>>,
     /// Those that are no clients yet: TLS has not begun.
     greeted: Arc<AtomicUsize>,
@@ -51,6 +54,8 @@ pub(crate) struct Client {
     pub local: SocketAddr,
     pub connected_millis: u64,
     pub last_millis: AtomicU64,
+    /// Replies that it has not taken yet.
+    pub output: Arc<OutputMemory>,
     pub about: Mutex<About>,
     /// Told when the connection shall end.
     pub killed: Notify,
@@ -78,6 +83,7 @@ impl Clients {
             local,
             connected_millis: now_millis,
             last_millis: AtomicU64::new(now_millis),
+            output: Arc::default(),
             about: Mutex::new(About { resp: 2, ..About::default() }),
             killed: Notify::new(),
         });
@@ -123,11 +129,12 @@ impl Client {
     pub fn line(&self, now_millis: u64) -> String {
         let about = self.about.lock();
         let seconds = |since: u64| now_millis.saturating_sub(since) / 1000;
+        let omem = self.output.bytes();
         let command = if about.last_command.is_empty() { "NULL" } else { about.last_command };
         format!(
             "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={} db=0 sub=0 psub=0 ssub=0 \
              multi={} watch=0 qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 \
-             omem=0 tot-mem=0 events=r cmd={} user={} redir=-1 resp={} lib-name={} lib-ver={}\n",
+             omem={omem} tot-mem={omem} events=r cmd={} user={} redir=-1 resp={} lib-name={} lib-ver={}\n",
             self.id,
             self.peer,
             self.local,

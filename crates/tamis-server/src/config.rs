@@ -2,6 +2,7 @@
 
 mod bind;
 mod options;
+mod output_limit;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -14,6 +15,7 @@ use crate::durability::Sync;
 use crate::tls::ClientCertificates;
 pub use bind::{BindAddress, NoAddress};
 use options::ENTRIES;
+pub use output_limit::{OutputLimit, OutputLimitError};
 
 /// What a server is told.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +48,8 @@ pub struct Config {
     pub threads: usize,
     /// `maxclients`: how many connections there may be.
     pub max_clients: usize,
+    /// `client-output-buffer-limit`: how many bytes of replies may wait for one client.
+    pub output_limit: OutputLimit,
     /// `maxmemory`, in bytes: above it nothing is added; 0 for no limit.
     pub max_memory_bytes: u64,
     /// `timeout`, in seconds: idle connections are closed after it; 0 for never.
@@ -92,6 +96,7 @@ impl Default for Config {
             protected_mode: true,
             threads: 0,
             max_clients: 10_000,
+            output_limit: OutputLimit::default(),
             max_memory_bytes: 0,
             timeout_seconds: 0,
             append_only: true,
@@ -269,6 +274,7 @@ mod tests {
             ("maxclients", "0"),
             ("protected-mode", "maybe"),
             ("timeout", "-1"),
+            ("client-output-buffer-limit", "normal 1 2"),
             ("bf-error-rate", "2"),
             ("nothing", "1"),
         ] {

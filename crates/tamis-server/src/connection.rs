@@ -1,5 +1,7 @@
 //! A connection: reads what the socket has, runs all complete commands, writes once.
 
+mod transfer;
+
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,12 +10,13 @@ use std::time::Duration;
 
 use tamis_commands::text;
 use tamis_resp::{Limits, Reply, Request, RequestDecoder, Span};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
 use crate::clients::Greeted;
+use crate::output::OutputBuffer;
 use crate::server::Shared;
 use crate::session::Session;
 use crate::stats::now_millis;
@@ -92,6 +95,7 @@ async fn talk<S: AsyncRead + AsyncWrite + Unpin>(
         decoder: RequestDecoder::new(Limits::default()),
         input: Vec::with_capacity(READ_BYTES),
         output: Vec::new(),
+        waiting: OutputBuffer::new(shared.clients.output.clone(), client.output.clone()),
     };
     let ended = tokio::select! {
         ended = connection.serve() => ended,
@@ -110,7 +114,10 @@ struct Connection<S> {
     stream: S,
     decoder: RequestDecoder,
     input: Vec<u8>,
+    /// Replies that may not be sent yet.
     output: Vec<u8>,
+    /// Replies that the client has not taken yet.
+    waiting: OutputBuffer,
 }
 
 /// A command among those that were read: its words in the input, or by themselves.
@@ -128,12 +135,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn serve(&mut self) -> io::Result<()> {
         while !self.session.is_closing {
             if self.read().await? == 0 {
-                return Ok(());
+                break;
             }
             self.session.client.last_millis.store(now_millis(), Ordering::Relaxed);
             while self.run().await? && !self.session.is_closing {}
+            if !self.waiting.is_flushed() {
+                // The client does not read: the commands that it goes on to send must not hold up others.
+                tokio::task::yield_now().await;
+            }
         }
-        Ok(())
+        self.drain(0).await
     }
 
     async fn read(&mut self) -> io::Result<usize> {
@@ -148,18 +159,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             grow_at_once(&mut self.input);
         }
         self.input.reserve(room.min(TURN_BYTES));
-        // A long command's buffer may have room for all that the socket holds.
-        let mut turn = (&mut self.stream).take(TURN_BYTES as u64);
-        let timeout = self.session.server.config().timeout_seconds;
-        let read = if timeout == 0 {
-            turn.read_buf(&mut self.input).await?
-        } else {
-            let read = turn.read_buf(&mut self.input);
-            match tokio::time::timeout(Duration::from_secs(timeout), read).await {
-                Ok(read) => read?,
-                Err(_) => 0,
-            }
-        };
+        let read = self.read_beside_writing().await?;
         self.session.server.stats.bytes_in.fetch_add(read as u64, Ordering::Relaxed);
         Ok(read)
     }
@@ -235,6 +235,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             rest = &rest[ran..];
             if !rest.is_empty() {
                 self.write().await?;
+                tokio::task::yield_now().await;
             }
         }
         for mut words in apart {
@@ -274,19 +275,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         let bytes = self.output.len() as u64;
         self.session.server.stats.bytes_out.fetch_add(bytes, Ordering::Relaxed);
-        let mut turns = self.output.chunks(TURN_BYTES);
-        self.stream.write_all(turns.next().unwrap_or_default()).await?;
-        for turn in turns {
-            tokio::task::yield_now().await;
-            self.stream.write_all(turn).await?;
-        }
-        // TLS keeps what the socket does not take at once.
-        self.stream.flush().await?;
-        self.output.clear();
-        if self.output.capacity() > KEEP_BYTES {
-            self.output.shrink_to(0);
-        }
-        Ok(())
+        self.send().await
     }
 }
 

@@ -21,6 +21,7 @@ mod host;
 mod http;
 pub mod keyspace;
 mod metrics;
+mod output;
 mod pattern;
 mod report;
 mod server;
@@ -31,7 +32,9 @@ mod tls;
 mod transaction;
 mod users;
 
-pub use config::{BindAddress, Config, ConfigError, HttpPort, NoAddress};
+pub use config::{
+    BindAddress, Config, ConfigError, HttpPort, NoAddress, OutputLimit, OutputLimitError,
+};
 pub use config_file::ConfigFile;
 pub use durability::{DurabilityError, Sync};
 pub use server::{Renewer, Server, ServerError, Stopper};

@@ -38,6 +38,8 @@ pub(crate) struct Session {
     pub has_written: bool,
     /// The connection ends once the replies are written.
     pub is_closing: bool,
+    /// The length of the longest reply since the last replies were written.
+    pub longest_reply: usize,
     /// How long commands are cut.
     pub pace: Pace,
 }
@@ -78,6 +80,7 @@ impl Session {
             watched: HashMap::new(),
             has_written: false,
             is_closing: false,
+            longest_reply: 0,
             pace: Pace::default(),
         };
         session.log_out();
@@ -137,7 +140,10 @@ impl Session {
         let mut known: Option<&'static Command> = None;
         let mut at = 0;
         let mut began = Instant::now();
+        let mut answered = out.len();
         while at < commands.len() && !self.is_closing && out.len() < WRITE_BYTES {
+            self.longest_reply = self.longest_reply.max(out.len() - answered);
+            answered = out.len();
             let words = commands[at];
             at += 1;
             let command = match known.filter(|it| it.name.as_bytes() == words[0]) {
@@ -242,6 +248,7 @@ impl Session {
             }
             began = self.count(command, &commands[at - 1..at], began, &config);
         }
+        self.longest_reply = self.longest_reply.max(out.len() - answered);
         server.stats.commands.fetch_add(at as u64, Ordering::Relaxed);
         at
     }

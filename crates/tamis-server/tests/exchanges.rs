@@ -229,26 +229,102 @@ fn what_is_no_request_ends_the_connection_with_an_error() {
     assert_eq!(client.say(&["PING"]), Reply::simple("PONG"));
 }
 
+/// Many `ECHO`s of 1,024 bytes.
+fn echoes(count: usize) -> Vec<u8> {
+    let echo = b"*2\r\n$4\r\nECHO\r\n$1024\r\n".to_vec();
+    [echo, vec![b'x'; 1024], b"\r\n".to_vec()].concat().repeat(count)
+}
+
 #[test]
-fn a_client_that_does_not_read_holds_up_nobody() {
+fn a_client_may_send_a_long_pipeline_before_it_reads() {
     let server = start(1);
+    let mut client = connect(&server);
+    // Much more than the buffers of the system take.
+    let pipeline = echoes(1000);
+    let timeout = Some(std::time::Duration::from_secs(60));
+    client.stream.set_write_timeout(timeout).unwrap();
+    for _ in 0..40 {
+        client.stream.write_all(&pipeline).expect("the server goes on to read");
+    }
+    client.send(&["CLIENT", "LIST"]);
+    let echoed = Reply::bulk("x".repeat(1024));
+    for _ in 0..40_000 {
+        assert_eq!(client.receive(), echoed);
+    }
+    let Reply::Bulk(list) = client.receive() else { panic!() };
+    let list = String::from_utf8(list).unwrap();
+    let waiting = list.split_once(" omem=").unwrap().1.split_once(' ').unwrap().0;
+    assert!(waiting.parse::<u64>().unwrap() > 10 << 20, "{list}");
+    let Reply::Bulk(list) = client.say(&["CLIENT", "LIST"]) else { panic!() };
+    assert!(String::from_utf8(list).unwrap().contains(" omem=0 "), "all is sent");
+}
+
+#[test]
+fn a_client_that_does_not_read_is_disconnected_and_holds_up_nobody() {
+    let server = start(1);
+    let mut other = connect(&server);
+    let limit = ["CONFIG", "SET", "client-output-buffer-limit", "normal 1mb 0 0"];
+    assert_eq!(other.say(&limit), Reply::ok());
     let mut slow = connect(&server);
-    slow.stream.set_nonblocking(true).unwrap();
-    let pipeline = b"*2\r\n$4\r\nECHO\r\n$1024\r\n".to_vec();
-    let pipeline = [pipeline, vec![b'x'; 1024], b"\r\n".to_vec()].concat().repeat(100);
-    // Until neither the server reads nor the system's buffers take more.
-    let mut stuck = 0;
-    while stuck < 10 {
-        match slow.stream.write(&pipeline) {
-            Ok(written) => stuck = if written > 0 { 0 } else { stuck + 1 },
-            Err(_) => {
-                stuck += 1;
-                std::thread::sleep(std::time::Duration::from_millis(10));
-            }
+    let pipeline = echoes(1000);
+    // The buffers of the system take some of it.
+    let mut sent = 0;
+    while slow.stream.write_all(&pipeline).is_ok() {
+        sent += 1;
+        assert!(sent < 1000, "the client is still connected");
+        assert_eq!(other.say(&["PING"]), Reply::simple("PONG"));
+    }
+    let Reply::Bulk(stats) = other.say(&["INFO", "stats"]) else { panic!() };
+    let stats = String::from_utf8(stats).unwrap();
+    assert!(stats.contains("client_output_buffer_limit_disconnections:1\r\n"), "{stats}");
+}
+
+#[test]
+fn one_reply_may_be_longer_than_the_limit_of_those_that_wait() {
+    let server = start(1);
+    let mut client = connect(&server);
+    client.say(&["SETRANGE", "long", "40000000", "x"]);
+    client.say(&["CONFIG", "SET", "client-output-buffer-limit", "normal 1mb 0 0"]);
+    for words in [&["GET", "long"][..], &["PING"], &["GET", "long"]] {
+        client.send(words);
+    }
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    for len in [40_000_001, 4, 40_000_001] {
+        match client.receive() {
+            Reply::Bulk(bytes) => assert_eq!(bytes.len(), len),
+            Reply::Simple(text) => assert_eq!(text.len(), len),
+            other => panic!("{other:?}"),
         }
     }
+}
+
+#[test]
+fn a_client_that_reads_slowly_is_disconnected_after_the_time_of_the_soft_limit() {
+    let server = start(1);
     let mut other = connect(&server);
-    assert_eq!(other.say(&["PING"]), Reply::simple("PONG"));
+    let limit = ["CONFIG", "SET", "client-output-buffer-limit", "normal 0 1mb 0"];
+    assert_eq!(other.say(&limit), Reply::ok());
+    let mut slow = connect(&server);
+    // Nothing is sent after it, and nothing is read.
+    _ = slow.stream.write_all(&echoes(30_000));
+    let is_there = |other: &mut Client| {
+        let Reply::Bulk(list) = other.say(&["CLIENT", "LIST"]) else { panic!() };
+        String::from_utf8(list).unwrap().lines().count() == 2
+    };
+    while is_there(&mut other) {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_client_that_sends_no_more_gets_all_its_replies() {
+    let server = start(1);
+    let mut client = connect(&server);
+    client.stream.write_all(&echoes(20_000)).unwrap();
+    client.stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut replies = Vec::new();
+    client.stream.read_to_end(&mut replies).unwrap();
+    assert_eq!(replies.len(), 20_000 * (1024 + 9));
 }
 
 #[test]

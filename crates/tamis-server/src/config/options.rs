@@ -18,7 +18,7 @@ pub(super) struct Entry {
     pub set: fn(&mut Config, &str) -> Option<()>,
 }
 
-pub(super) const ENTRIES: [Entry; 26] = [
+pub(super) const ENTRIES: [Entry; 27] = [
     Entry {
         name: "aclfile",
         is_live: false,
@@ -90,6 +90,16 @@ pub(super) const ENTRIES: [Entry; 26] = [
             let parsed: Result<Vec<BindAddress>, _> =
                 BindAddress::words(text).map(str::parse).collect();
             config.bind = parsed.ok().filter(|all| !all.is_empty())?;
+            Some(())
+        },
+    },
+    Entry {
+        name: "client-output-buffer-limit",
+        is_live: true,
+        expected: "'normal <hard> <soft> <seconds>', with memory values",
+        get: |config| config.output_limit.to_string(),
+        set: |config, text| {
+            config.output_limit = text.parse().ok()?;
             Some(())
         },
     },
@@ -313,7 +323,7 @@ pub(super) const ENTRIES: [Entry; 26] = [
 ];
 
 /// Reads a number of bytes, with a unit of 1000 (`k`, `m`, `g`) or 1024 (`kb`, `mb`, `gb`) as Redis has them.
-fn parse_bytes(text: &str) -> Option<u64> {
+pub(super) fn parse_bytes(text: &str) -> Option<u64> {
     let text = text.to_ascii_lowercase();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit: u64 = match &text[digits.len()..] {

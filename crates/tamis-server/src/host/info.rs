@@ -117,6 +117,7 @@ fn write_section(
             line("instantaneous_input_kbps", &format_args!("{:.2}", bytes_in / 1024.0))?;
             line("instantaneous_output_kbps", &format_args!("{:.2}", bytes_out / 1024.0))?;
             line("rejected_connections", &count(&stats.rejected))?;
+            line("client_output_buffer_limit_disconnections", &count(&stats.overflows))?;
             line("expired_keys", &count(&stats.expired_keys))?;
             line("evicted_keys", &0)?;
             line("total_error_replies", &count(&stats.errors))

@@ -22,6 +22,8 @@ pub(crate) struct Stats {
     pub bytes_in: AtomicU64,
     pub bytes_out: AtomicU64,
     pub rejected: AtomicU64,
+    /// Clients that were disconnected because they did not read their replies.
+    pub overflows: AtomicU64,
     pub expired_keys: AtomicU64,
     pub errors: AtomicU64,
     /// Of each command by itself.
@@ -43,6 +45,7 @@ impl Stats {
             bytes_in: AtomicU64::new(0),
             bytes_out: AtomicU64::new(0),
             rejected: AtomicU64::new(0),
+            overflows: AtomicU64::new(0),
             expired_keys: AtomicU64::new(0),
             errors: AtomicU64::new(0),
             calls: Calls::new(threads),
@@ -98,6 +101,7 @@ impl Stats {
             &self.bytes_in,
             &self.bytes_out,
             &self.rejected,
+            &self.overflows,
             &self.expired_keys,
             &self.errors,
         ] {

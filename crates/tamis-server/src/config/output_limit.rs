@@ -1,0 +1,104 @@
+//! `client-output-buffer-limit`: how many bytes of replies may wait for a client that does not read them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::options::parse_bytes;
+
+/// The limit of the replies that wait for one client. A client above it is disconnected.
+///
+/// Written as Redis writes it: `normal <hard> <soft> <soft seconds>`. Zero bytes mean no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputLimit {
+    /// With more bytes than this the client is disconnected at once; 0 for no limit.
+    pub hard_bytes: u64,
+    /// With more bytes than this for longer than `soft_seconds` the client is disconnected; 0 for no limit.
+    pub soft_bytes: u64,
+    /// How long more than `soft_bytes` may wait, in seconds.
+    pub soft_seconds: u64,
+}
+
+impl Default for OutputLimit {
+    /// 256 MiB, and no soft limit. Redis has no limit for normal clients.
+    fn default() -> Self {
+        Self { hard_bytes: 256 << 20, soft_bytes: 0, soft_seconds: 0 }
+    }
+}
+
+impl fmt::Display for OutputLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { hard_bytes, soft_bytes, soft_seconds } = self;
+        write!(f, "normal {hard_bytes} {soft_bytes} {soft_seconds}")
+    }
+}
+
+/// The text is no list of `<class> <hard> <soft> <seconds>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputLimitError;
+
+impl fmt::Display for OutputLimitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("expected 'normal <hard> <soft> <seconds>'")
+    }
+}
+
+impl std::error::Error for OutputLimitError {}
+
+impl FromStr for OutputLimit {
+    type Err = OutputLimitError;
+
+    /// Reads Redis's list of classes. The server has normal clients only: the limits of replicas and subscribers are checked
+    /// and have no effect.
+    fn from_str(text: &str) -> Result<Self, OutputLimitError> {
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        if words.is_empty() || !words.len().is_multiple_of(4) {
+            return Err(OutputLimitError);
+        }
+        let mut limit = None;
+        for class in words.chunks_exact(4) {
+            let read = OutputLimit {
+                hard_bytes: parse_bytes(class[1]).ok_or(OutputLimitError)?,
+                soft_bytes: parse_bytes(class[2]).ok_or(OutputLimitError)?,
+                soft_seconds: class[3].parse().map_err(|_| OutputLimitError)?,
+            };
+            match class[0].to_ascii_lowercase().as_str() {
+                "normal" => limit = Some(read),
+                "slave" | "replica" | "pubsub" => {}
+                _ => return Err(OutputLimitError),
+            }
+        }
+        limit.ok_or(OutputLimitError)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_read_as_redis_writes_them() {
+        let limit = OutputLimit { hard_bytes: 1 << 20, soft_bytes: 1000, soft_seconds: 60 };
+        for text in [
+            "normal 1mb 1k 60",
+            "NORMAL 1048576 1000 60",
+            "normal 1mb 1k 60 slave 256mb 64mb 60 pubsub 32mb 8mb 60",
+            "replica 0 0 0 normal 1mb 1k 60",
+        ] {
+            assert_eq!(text.parse(), Ok(limit), "{text}");
+        }
+        assert_eq!(limit.to_string().parse(), Ok(limit));
+        for text in [
+            "",
+            "normal",
+            "normal 1 1",
+            "normal 1 1 1 1",
+            "normal -1 0 0",
+            "normal 1x 0 0",
+            "normal 1 0 1s",
+            "pubsub 1 1 1",
+            "other 1 1 1",
+        ] {
+            assert_eq!(text.parse::<OutputLimit>(), Err(OutputLimitError), "{text}");
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! The replies that a client has not taken yet.
+//!
+//! A client may send many commands before it reads the first reply. If the server stopped reading until the client reads, both
+//! would wait for ever. So the connection goes on with commands, and keeps the replies here.
+//!
+//! ```text
+//! session ──▶ replies ──(durable as appendfsync requires)──▶ OutputBuffer ──▶ socket, as fast as the client reads
+//! ```
+//!
+//! The buffer holds only replies that may be sent. Its length is limited by `client-output-buffer-limit`.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use tokio::io::AsyncWrite;
+
+use crate::config::OutputLimit;
+
+/// What is written to the socket before other connections of the thread have their turn.
+const TURN_BYTES: usize = 256 << 10;
+
+/// Short replies that wait are gathered in pieces of this length.
+const PIECE_BYTES: usize = 16 << 10;
+
+/// The memory of all output buffers of a server, in bytes. This is the one place where it is counted.
+#[derive(Debug, Default)]
+pub(crate) struct OutputMemory(AtomicU64);
+
+impl OutputMemory {
+    /// Returns the memory of all replies that wait to be sent, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The replies of one connection that its client has not taken yet, oldest first.
+#[derive(Debug)]
+pub(crate) struct OutputBuffer {
+    pieces: VecDeque<Vec<u8>>,
+    /// How much of the first piece is written.
+    written: usize,
+    /// Bytes that are not written yet.
+    len: usize,
+    /// What was written may still be in a buffer of TLS.
+    must_flush: bool,
+    /// Memory of the pieces, as counted in `all` and `own`.
+    memory: u64,
+    all: Arc<OutputMemory>,
+    /// The same for this client alone, for `CLIENT LIST`.
+    own: Arc<OutputMemory>,
+    /// Since when more than the soft limit waits, and that limit in bytes.
+    soft_since: Option<(Instant, u64)>,
+    /// When the client last took something.
+    pub progress: Instant,
+}
+
+/// Why a client is disconnected: it does not read its replies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Overflow {
+    /// More bytes wait than the hard limit.
+    Hard,
+    /// More bytes waited than the soft limit, for longer than its time.
+    Soft,
+}
+
+impl OutputBuffer {
+    /// Creates an empty buffer that counts its memory in these two.
+    pub fn new(all: Arc<OutputMemory>, own: Arc<OutputMemory>) -> Self {
+        Self {
+            pieces: VecDeque::new(),
+            written: 0,
+            len: 0,
+            must_flush: false,
+            memory: 0,
+            all,
+            own,
+            soft_since: None,
+            progress: Instant::now(),
+        }
+    }
+
+    /// Returns how many bytes wait.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Tests whether the socket has everything.
+    pub fn is_flushed(&self) -> bool {
+        self.len == 0 && !self.must_flush
+    }
+
+    /// Appends replies, and leaves `replies` empty. Long ones are moved, not copied.
+    pub fn push(&mut self, replies: &mut Vec<u8>) {
+        if replies.is_empty() {
+            return;
+        }
+        if self.len == 0 {
+            self.progress = Instant::now();
+        }
+        self.len += replies.len();
+        match self.pieces.back_mut() {
+            Some(last) if last.capacity() - last.len() >= replies.len() => last.append(replies),
+            Some(_) if replies.len() < PIECE_BYTES => {
+                let mut piece = Vec::with_capacity(PIECE_BYTES);
+                piece.append(replies);
+                self.add_piece(piece);
+            }
+            _ => {
+                let piece = std::mem::take(replies);
+                self.add_piece(piece);
+            }
+        }
+    }
+
+    fn add_piece(&mut self, piece: Vec<u8>) {
+        let bytes = piece.capacity() as u64;
+        self.memory += bytes;
+        self.all.0.fetch_add(bytes, Ordering::Relaxed);
+        self.own.0.fetch_add(bytes, Ordering::Relaxed);
+        self.pieces.push_back(piece);
+    }
+
+    fn uncount(&mut self, bytes: u64) {
+        self.memory -= bytes;
+        self.all.0.fetch_sub(bytes, Ordering::Relaxed);
+        self.own.0.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Writes what the socket takes. Ready once it has everything; the memory of a piece that is written is then given to
+    /// `spare`, if that is empty and the piece is not large.
+    pub fn poll_write<S: AsyncWrite + Unpin>(
+        &mut self,
+        context: &mut Context<'_>,
+        stream: &mut S,
+        spare: &mut Vec<u8>,
+    ) -> Poll<io::Result<()>> {
+        let mut turn = TURN_BYTES;
+        while let Some(piece) = self.pieces.front() {
+            if turn == 0 {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            let rest = &piece[self.written..];
+            let rest = &rest[..rest.len().min(turn)];
+            let written = ready!(Pin::new(&mut *stream).poll_write(context, rest))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.progress = Instant::now();
+            self.must_flush = true;
+            self.written += written;
+            self.len -= written;
+            turn -= written;
+            if self.soft_since.is_some_and(|(_, most)| self.len as u64 <= most) {
+                self.soft_since = None;
+            }
+            if self.written == self.pieces[0].len() {
+                self.written = 0;
+                let mut piece = self.pieces.pop_front().expect("just seen");
+                self.uncount(piece.capacity() as u64);
+                if spare.capacity() == 0 && piece.capacity() <= TURN_BYTES {
+                    piece.clear();
+                    *spare = piece;
+                }
+            }
+        }
+        if self.must_flush {
+            ready!(Pin::new(stream).poll_flush(context))?;
+            self.must_flush = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Checks what waits against the limit. A single reply of `longest` bytes may be longer than the limit: only what waits
+    /// beside it counts.
+    pub fn check(
+        &mut self,
+        limit: OutputLimit,
+        longest: usize,
+        now: Instant,
+    ) -> Result<(), Overflow> {
+        let is_over = |most: u64| most > 0 && self.len as u64 > most;
+        if is_over(limit.hard_bytes) && (self.len - longest.min(self.len)) as u64 > limit.hard_bytes
+        {
+            return Err(Overflow::Hard);
+        }
+        if !is_over(limit.soft_bytes) {
+            self.soft_since = None;
+            return Ok(());
+        }
+        let (since, _) = *self.soft_since.get_or_insert((now, limit.soft_bytes));
+        if now.duration_since(since) > Duration::from_secs(limit.soft_seconds) {
+            return Err(Overflow::Soft);
+        }
+        Ok(())
+    }
+
+    /// Returns when the soft limit is reached if the client goes on not to read.
+    pub fn soft_deadline(&self, limit: OutputLimit) -> Option<Instant> {
+        self.soft_since?.0.checked_add(Duration::from_secs(limit.soft_seconds))
+    }
+}
+
+impl Drop for OutputBuffer {
+    fn drop(&mut self) {
+        self.uncount(self.memory);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn buffer() -> OutputBuffer {
+        OutputBuffer::new(Arc::default(), Arc::default())
+    }
+
+    /// Takes `room` bytes, and then none until it has more.
+    struct Socket {
+        room: usize,
+        taken: Vec<u8>,
+        flushed: usize,
+    }
+
+    impl AsyncWrite for Socket {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            if self.room == 0 {
+                return Poll::Pending;
+            }
+            let len = bytes.len().min(self.room);
+            self.room -= len;
+            self.taken.extend_from_slice(&bytes[..len]);
+            Poll::Ready(Ok(len))
+        }
+
+        fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            self.flushed = self.taken.len();
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    fn write(output: &mut OutputBuffer, socket: &mut Socket) -> Poll<io::Result<()>> {
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        output.poll_write(&mut context, socket, &mut Vec::new())
+    }
+
+    #[test]
+    fn replies_come_out_in_order_however_little_the_socket_takes() {
+        let mut output = buffer();
+        let all = output.all.clone();
+        let mut socket = Socket { room: 0, taken: Vec::new(), flushed: 0 };
+        let mut expected = Vec::new();
+        for i in 0..2000_u32 {
+            let len = if i % 100 == 0 { 40_000 } else { i as usize % 50 };
+            let mut reply = vec![i as u8; len];
+            expected.extend_from_slice(&reply);
+            output.push(&mut reply);
+            assert!(reply.is_empty());
+            socket.room = i as usize % 700;
+            _ = write(&mut output, &mut socket);
+            assert_eq!(output.len(), expected.len() - socket.taken.len());
+            assert!(all.bytes() >= output.len() as u64);
+            assert!(all.bytes() <= 2 * output.len() as u64 + 100_000, "short replies share pieces");
+        }
+        while !output.is_flushed() {
+            socket.room = 1 << 20;
+            _ = write(&mut output, &mut socket);
+        }
+        assert!(socket.taken == expected && socket.flushed == expected.len());
+        assert_eq!(all.bytes(), 0);
+    }
+
+    #[test]
+    fn one_client_does_not_write_for_long() {
+        let mut output = buffer();
+        output.push(&mut vec![1; 3 * TURN_BYTES]);
+        let mut socket = Socket { room: usize::MAX, taken: Vec::new(), flushed: 0 };
+        assert!(write(&mut output, &mut socket).is_pending());
+        assert_eq!(socket.taken.len(), TURN_BYTES);
+    }
+
+    #[test]
+    fn what_a_broken_connection_leaves_is_no_longer_counted() {
+        let mut output = buffer();
+        let all = output.all.clone();
+        output.push(&mut vec![1; 100_000]);
+        assert_eq!(all.bytes(), 100_000);
+        drop(output);
+        assert_eq!(all.bytes(), 0);
+    }
+
+    #[test]
+    fn limits_are_for_all_that_waits_and_for_a_time() {
+        let limit = OutputLimit { hard_bytes: 1000, soft_bytes: 100, soft_seconds: 10 };
+        let mut output = buffer();
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        output.push(&mut vec![1; 100]);
+        assert_eq!(output.check(limit, 100, start), Ok(()));
+        assert_eq!(output.soft_deadline(limit), None);
+        output.push(&mut vec![1; 100]);
+        assert_eq!(output.check(limit, 100, start), Ok(()));
+        assert_eq!(output.soft_deadline(limit), Some(at(10)));
+        assert_eq!(output.check(limit, 100, at(10)), Ok(()));
+        assert_eq!(output.check(limit, 100, at(11)), Err(Overflow::Soft));
+        let hard = OutputLimit { soft_bytes: 0, ..limit };
+        assert_eq!(output.check(hard, 100, at(11)), Ok(()), "no soft limit");
+        output.push(&mut vec![1; 5000]);
+        assert_eq!(output.check(hard, 5000, at(11)), Ok(()), "one reply may be long");
+        output.push(&mut vec![1; 801]);
+        assert_eq!(output.check(hard, 5000, at(11)), Err(Overflow::Hard));
+        assert_eq!(output.check(OutputLimit { hard_bytes: 0, ..hard }, 0, at(11)), Ok(()));
+    }
+}
