@@ -15,7 +15,8 @@ mod guard;
 mod history;
 mod rounds;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
@@ -28,8 +29,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 use tokio::task::LocalSet;
 
 use crate::config::{Config, HttpPort};
@@ -38,7 +39,7 @@ use history::History;
 use rounds::Rounds;
 
 /// Connections at a time; browsers take six.
-const MAX_CONNECTIONS: usize = 64;
+pub(crate) const MAX_CONNECTIONS: usize = 64;
 
 /// The longest head of a request.
 const MAX_HEAD_BYTES: usize = 16 << 10;
@@ -58,7 +59,31 @@ struct Console {
     address: SocketAddr,
     history: History,
     rounds: Rounds,
-    connections: Cell<usize>,
+    /// The connections that are open, by the order in which they came.
+    open: RefCell<BTreeMap<u64, Rc<Open>>>,
+}
+
+/// A connection that is open.
+#[derive(Default)]
+struct Open {
+    /// A whole request has come, and is being answered.
+    is_answering: Cell<bool>,
+    /// Told when the connection shall end.
+    end: Notify,
+}
+
+impl Console {
+    /// Makes room for a connection: ends the oldest that has sent no whole request. False if all are being answered.
+    fn make_room(&self) -> bool {
+        let mut open = self.open.borrow_mut();
+        if open.len() < MAX_CONNECTIONS {
+            return true;
+        }
+        let oldest = open.iter().find(|(_, it)| !it.is_answering.get()).map(|(number, _)| *number);
+        let Some(ended) = oldest.and_then(|number| open.remove(&number)) else { return false };
+        ended.end.notify_one();
+        true
+    }
 }
 
 /// Opens the port that the options say; `None` if they say none, or leave it open and it is taken.
@@ -99,7 +124,7 @@ pub(crate) fn serve(shared: &Arc<Shared>, listener: TcpListener) {
             address,
             history: History::default(),
             rounds: Rounds::default(),
-            connections: Cell::new(0),
+            open: RefCell::default(),
         });
         let (sampling, looking, accepting) = (console.clone(), console.clone(), console.clone());
         tokio::task::spawn_local(async move { sampling.history.keep(&sampling.shared).await });
@@ -112,14 +137,23 @@ pub(crate) fn serve(shared: &Arc<Shared>, listener: TcpListener) {
 }
 
 async fn accept(console: &Rc<Console>, listener: &tokio::net::TcpListener) {
-    loop {
+    for number in 0.. {
         match listener.accept().await {
+            Ok((stream, _)) if !console.make_room() => {
+                let text = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+                // A new socket has room for it.
+                _ = stream.try_write(text);
+            }
             Ok((stream, _)) => {
+                let open = Rc::new(Open::default());
+                console.open.borrow_mut().insert(number, open.clone());
                 let console = console.clone();
-                console.connections.set(console.connections.get() + 1);
                 tokio::task::spawn_local(async move {
-                    connection(&console, stream).await;
-                    console.connections.set(console.connections.get() - 1);
+                    tokio::select! {
+                        () = connection(&console, &open, stream) => {}
+                        () = open.end.notified() => {}
+                    }
+                    console.open.borrow_mut().remove(&number);
                 });
             }
             Err(error) => {
@@ -130,17 +164,16 @@ async fn accept(console: &Rc<Console>, listener: &tokio::net::TcpListener) {
     }
 }
 
-async fn connection(console: &Rc<Console>, mut stream: TcpStream) {
-    if console.connections.get() > MAX_CONNECTIONS {
-        let text =
-            b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-        _ = tokio::time::timeout(GRACE, stream.write_all(text)).await;
-        return;
-    }
+async fn connection(console: &Rc<Console>, open: &Rc<Open>, stream: TcpStream) {
     _ = stream.set_nodelay(true);
     let service = service_fn(|request| {
-        let console = console.clone();
-        async move { answer_to(&console, &request).await }
+        let (console, open) = (console.clone(), open.clone());
+        async move {
+            open.is_answering.set(true);
+            let answer = answer_to(&console, &request).await;
+            open.is_answering.set(false);
+            answer
+        }
     });
     let mut serving = std::pin::pin!(
         http1::Builder::new()
