@@ -18,7 +18,7 @@ pub(crate) struct Clients {
     /// Replies that clients have not taken yet, of all together.
     pub output: Arc<OutputMemory>,
     all: Mutex<BTreeMap<u64, Arc<Client>>>,
-    /// Those that are no clients yet: TLS has not begun.
+    /// Those that were accepted and are no clients yet: a thread has to take them, and agree on TLS.
     greeted: Arc<AtomicUsize>,
 }
 

@@ -51,9 +51,9 @@ const HANDSHAKE: Duration = Duration::from_secs(5);
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Runs a connection to its end.
-pub(crate) async fn run(shared: Arc<Shared>, stream: TcpStream) {
+pub(crate) async fn run(shared: Arc<Shared>, stream: TcpStream, greeted: Greeted) {
     let (Ok(peer), Ok(local)) = (stream.peer_addr(), stream.local_addr()) else { return };
-    talk(shared, stream, peer, local).await;
+    talk(shared, stream, peer, local, greeted).await;
 }
 
 /// Runs a connection to its end, over TLS.
@@ -70,8 +70,7 @@ pub(crate) async fn run_tls(
     };
     match accepted {
         Ok(Ok(mut stream)) => {
-            drop(greeted);
-            talk(shared, &mut stream, peer, local).await;
+            talk(shared, &mut stream, peer, local, greeted).await;
             _ = tokio::time::timeout(FAREWELL, stream.shutdown()).await;
         }
         Ok(Err(error)) => tracing::info!(%peer, %error, "a client does not agree on TLS"),
@@ -84,8 +83,10 @@ async fn talk<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     peer: SocketAddr,
     local: SocketAddr,
+    greeted: Greeted,
 ) {
     let connected = shared.clients.add(peer, local, now_millis());
+    drop(greeted);
     let client = &connected.client;
     tracing::debug!(%peer, id = client.id, "connected");
     let id = client.id;

@@ -19,10 +19,12 @@ use crate::durable;
 use crate::server::{ServerError, Shared, runtime};
 use crate::stats::now_millis;
 
-/// A connection on its way to a thread; with what greets it, if it is to speak TLS.
+/// A connection on its way to a thread; with its certificates, if it is to speak TLS.
 pub(crate) struct Arrival {
     stream: std::net::TcpStream,
-    tls: Option<(Arc<ServerConfig>, Greeted)>,
+    tls: Option<Arc<ServerConfig>>,
+    /// It counts among the connections from the moment at which it is accepted.
+    greeted: Greeted,
 }
 
 /// How many connections may wait at the door. With the system's usual 128, those of a crowd that comes at once wait for
@@ -98,13 +100,13 @@ pub(crate) fn serve(shared: &Arc<Shared>, mut arrivals: mpsc::UnboundedReceiver<
                 arrival = arrivals.recv() => arrival,
                 () = shared.stopping() => break,
             };
-            let Some(Arrival { stream, tls }) = arrival else { break };
+            let Some(Arrival { stream, tls, greeted }) = arrival else { break };
             let shared = shared.clone();
             match (TcpStream::from_std(stream), tls) {
                 (Ok(stream), None) => {
-                    tokio::task::spawn_local(connection::run(shared, stream));
+                    tokio::task::spawn_local(connection::run(shared, stream, greeted));
                 }
-                (Ok(stream), Some((tls, greeted))) => {
+                (Ok(stream), Some(tls)) => {
                     let run = connection::run_tls(shared, stream, tls, greeted);
                     tokio::task::spawn_local(run);
                 }
@@ -184,9 +186,9 @@ async fn accept(
                 let door = &doors[next.get() % doors.len()];
                 next.set(next.get().wrapping_add(1));
                 let tls = shared.tls.as_ref().filter(|_| is_tls).map(|it| it.read().clone());
-                let tls = tls.map(|tls| (tls, shared.clients.greet()));
+                let greeted = shared.clients.greet();
                 if let Ok(stream) = stream.into_std() {
-                    _ = door.send(Arrival { stream, tls });
+                    _ = door.send(Arrival { stream, tls, greeted });
                 }
             }
             Err(error) => {

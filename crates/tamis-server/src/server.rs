@@ -1,5 +1,6 @@
 //! The server: what all share, threads, the end.
 
+mod descriptors;
 mod error;
 
 use std::net::{SocketAddr, TcpListener};
@@ -120,6 +121,19 @@ impl Server {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         };
+        let reserved = descriptors::reserved(&config, threads);
+        let fitting = descriptors::fit(config.max_clients, reserved);
+        if fitting == 0 {
+            return Err(ServerError::Files { reserved });
+        }
+        if fitting < config.max_clients {
+            tracing::warn!(
+                maxclients = fitting,
+                asked = config.max_clients,
+                "maxclients is lowered to what the limit of open files allows: raise it with ulimit -n"
+            );
+            config.max_clients = fitting;
+        }
         let keyspace = Keyspace::new();
         let durable = config.append_only.then(|| Durable::open(&config, &keyspace));
         let durable = durable.transpose().map_err(ServerError::Durability)?;
@@ -303,6 +317,13 @@ impl Shared {
         let mut changed = (**current).clone();
         match change(&mut changed) {
             Ok(()) => {
+                if changed.max_clients > current.max_clients {
+                    let reserved = descriptors::reserved(&changed, self.threads);
+                    let fitting = descriptors::fit(changed.max_clients, reserved);
+                    if fitting < changed.max_clients {
+                        return tamis_commands::text::host::max_clients(fitting);
+                    }
+                }
                 if let Some(tls) = self.tls.as_ref().filter(|_| is_about_tls) {
                     match tls::read(&changed) {
                         Ok(read) => *tls.write() = read,

@@ -154,6 +154,17 @@ pub fn options(why: impl Display) -> Reply {
     Reply::error(format!("ERR CONFIG SET failed - {why}"))
 }
 
+/// `CONFIG SET maxclients`: there are too few files for so many.
+#[must_use]
+pub fn max_clients(fitting: usize) -> Reply {
+    option_value(
+        "maxclients",
+        format_args!(
+            "The operating system is not able to handle the specified number of clients, try with {fitting}"
+        ),
+    )
+}
+
 /// Nothing is changed that cannot be kept.
 #[must_use]
 pub fn no_log(why: &str) -> String {

@@ -40,6 +40,11 @@ pub enum ServerError {
     Tls(TlsError),
     /// The file of users cannot be used.
     Users(UsersError),
+    /// The limit of open files leaves none for a client.
+    Files {
+        /// How many the server needs itself.
+        reserved: u64,
+    },
     /// There is no thread to run on.
     Thread(io::Error),
     /// The last changes before the end could not be written.
@@ -77,6 +82,11 @@ impl fmt::Display for ServerError {
             ServerError::Ports { why } => f.write_str(why),
             ServerError::Tls(error) => error.fmt(f),
             ServerError::Users(error) => write!(f, "aclfile: {error}"),
+            ServerError::Files { reserved } => write!(
+                f,
+                "the limit of open files is too low: the server needs {reserved} and one for each client; raise it \
+                 with ulimit -n"
+            ),
             ServerError::Thread(error) => write!(f, "cannot start a thread: {error}"),
             ServerError::NotKept { error } => {
                 write!(f, "the last changes are lost, the log could not be written: {error}")

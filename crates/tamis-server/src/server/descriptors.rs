@@ -1,0 +1,48 @@
+//! The limit of open files, which every connection takes one of.
+
+use crate::config::{Config, HttpPort};
+
+/// Files of the server itself: those of `dir`, its listeners, those that it reads now and then.
+const OWN: u64 = 32;
+
+/// Files of a thread: its queue of events and what wakes it.
+const OF_THREAD: u64 = 4;
+
+/// Returns how many files the server may open beside one for each client.
+pub(super) fn reserved(config: &Config, threads: usize) -> u64 {
+    let http = match config.http_port {
+        HttpPort::Off => 0,
+        HttpPort::Auto | HttpPort::At(_) => crate::http::MAX_CONNECTIONS as u64 + OF_THREAD,
+    };
+    OWN + OF_THREAD * (threads as u64 + 1) + http
+}
+
+/// Raises the soft limit of open files as far as needed and permitted, and returns how many of these clients it allows.
+pub(super) fn fit(clients: usize, reserved: u64) -> usize {
+    let wanted = reserved.saturating_add(clients as u64);
+    let fits = raise(wanted).saturating_sub(reserved);
+    clients.min(usize::try_from(fits).unwrap_or(usize::MAX))
+}
+
+/// Raises the soft limit of open files to `wanted`, or as near to it as the system permits; returns the limit.
+#[cfg(unix)]
+fn raise(wanted: u64) -> u64 {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    // No limit is `None`.
+    let limit = getrlimit(Resource::Nofile);
+    let soft = limit.current.unwrap_or(u64::MAX);
+    if soft >= wanted {
+        return soft;
+    }
+    let raised = wanted.min(limit.maximum.unwrap_or(u64::MAX));
+    match setrlimit(Resource::Nofile, Rlimit { current: Some(raised), ..limit }) {
+        Ok(()) => raised,
+        Err(_) => soft,
+    }
+}
+
+#[cfg(not(unix))]
+fn raise(_: u64) -> u64 {
+    u64::MAX
+}
