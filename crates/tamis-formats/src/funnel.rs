@@ -6,8 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use encoding_rs::{EncoderResult, Encoding, GB18030, GBK};
-
+use crate::charset::Charset;
 use crate::java_type::JavaType;
 
 /// What an item is to the system that made a filter.
@@ -52,26 +51,6 @@ pub enum Funnel {
     HashCode(JavaType),
     /// A decimal number from 0 on in 64 bits, little-endian: sets of integers.
     Unsigned,
-}
-
-/// How text becomes bytes. What a charset does not have becomes `?`, as in Java.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Charset {
-    /// UTF-8.
-    Utf8,
-    /// ISO-8859-1.
-    Latin1,
-    /// US-ASCII.
-    Ascii,
-    /// UTF-16, big-endian, without a mark.
-    Utf16Be,
-    /// UTF-16, little-endian, without a mark.
-    Utf16Le,
-    /// GBK.
-    Gbk,
-    /// GB 18030.
-    Gb18030,
 }
 
 /// Why an item is none of a filter's.
@@ -229,85 +208,6 @@ fn unhex(item: &[u8], to: &mut Vec<u8>) -> Result<(), ItemError> {
     Ok(())
 }
 
-impl Charset {
-    /// Every charset.
-    pub const ALL: [Charset; 7] = [
-        Charset::Utf8,
-        Charset::Latin1,
-        Charset::Ascii,
-        Charset::Utf16Be,
-        Charset::Utf16Le,
-        Charset::Gbk,
-        Charset::Gb18030,
-    ];
-
-    /// Returns the name that Java and the registry of charsets have for it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Charset::Utf8 => "UTF-8",
-            Charset::Latin1 => "ISO-8859-1",
-            Charset::Ascii => "US-ASCII",
-            Charset::Utf16Be => "UTF-16BE",
-            Charset::Utf16Le => "UTF-16LE",
-            Charset::Gbk => "GBK",
-            Charset::Gb18030 => "GB18030",
-        }
-    }
-
-    /// Finds a charset by its name, in any case.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Charset> {
-        Charset::ALL.into_iter().find(|charset| charset.name().eq_ignore_ascii_case(name))
-    }
-
-    /// Appends the bytes of UTF-16 code units, as a Java `String` holds them: half of a pair without the other becomes what
-    /// the charset has for that in Java, `?` or in UTF-16 U+FFFD.
-    pub fn encode_units(self, units: &[u16], to: &mut Vec<u8>) {
-        let lost =
-            if matches!(self, Charset::Utf16Be | Charset::Utf16Le) { '\u{fffd}' } else { '?' };
-        let chars = char::decode_utf16(units.iter().copied()).map(|c| c.unwrap_or(lost));
-        self.encode(&chars.collect::<String>(), to);
-    }
-
-    fn encode(self, text: &str, to: &mut Vec<u8>) {
-        match self {
-            Charset::Utf8 => to.extend_from_slice(text.as_bytes()),
-            Charset::Latin1 => to.extend(text.chars().map(|c| u8::try_from(c).unwrap_or(b'?'))),
-            Charset::Ascii => {
-                to.extend(text.chars().map(|c| if c.is_ascii() { c as u8 } else { b'?' }));
-            }
-            Charset::Utf16Be => to.extend(text.encode_utf16().flat_map(u16::to_be_bytes)),
-            Charset::Utf16Le => to.extend(text.encode_utf16().flat_map(u16::to_le_bytes)),
-            Charset::Gbk => encode_by(GBK, text, to),
-            Charset::Gb18030 => encode_by(GB18030, text, to),
-        }
-    }
-}
-
-impl fmt::Display for Charset {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-fn encode_by(encoding: &'static Encoding, mut text: &str, to: &mut Vec<u8>) {
-    let mut encoder = encoding.new_encoder();
-    // Of one size, however much text is left: it is encoded anew after each character that the charset does not have.
-    let mut chunk = [0; 256];
-    loop {
-        let (result, read, written) =
-            encoder.encode_from_utf8_without_replacement(text, &mut chunk, true);
-        to.extend_from_slice(&chunk[..written]);
-        text = &text[read..];
-        match result {
-            EncoderResult::InputEmpty => return,
-            EncoderResult::Unmappable(_) => to.push(b'?'),
-            EncoderResult::OutputFull => {}
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -329,18 +229,6 @@ mod tests {
         ] {
             assert_eq!(key(Funnel::Text(charset), item).unwrap(), expected, "{charset}");
             assert_eq!(key(Funnel::Twice(charset), item).unwrap(), expected.repeat(2));
-            assert_eq!(Charset::named(&charset.name().to_lowercase()), Some(charset));
-        }
-    }
-
-    #[test]
-    fn long_text_is_encoded_across_chunks() {
-        for (charset, item, expected) in [
-            (Charset::Gbk, "a你😀é", &b"a\xc4\xe3?\xa8\xa6"[..]),
-            (Charset::Gb18030, "a你😀", b"a\xc4\xe3\x94\x39\xfc\x36"),
-        ] {
-            let long = key(Funnel::Text(charset), &item.repeat(1_000)).unwrap();
-            assert!(long == expected.repeat(1_000), "{charset}");
         }
     }
 
@@ -351,16 +239,6 @@ mod tests {
         }
         assert_eq!(Funnel::named("text", None), None);
         assert_eq!(Funnel::named("txt", Some(Charset::Utf8)), None);
-    }
-
-    #[test]
-    fn half_a_pair_is_replaced() {
-        for (charset, expected) in [(Charset::Utf8, &b"a?"[..]), (Charset::Utf16Be, b"\0a\xff\xfd")]
-        {
-            let mut bytes = Vec::new();
-            charset.encode_units(&[0x61, 0xd800], &mut bytes);
-            assert_eq!(bytes, expected);
-        }
     }
 
     #[test]

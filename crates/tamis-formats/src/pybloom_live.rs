@@ -9,11 +9,12 @@ use sha1::Sha1;
 use sha2::{Sha256, Sha384, Sha512};
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::charset::Charset;
 use crate::contents::{ChangeError, Contents, Facts};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::flat::FlatFilter;
 use crate::format::{Format, Items, Sniff, Takes};
-use crate::funnel::{Charset, Funnel};
+use crate::funnel::Funnel;
 use crate::layers::{Growth, Layer, Layers};
 use crate::modulus::Modulus;
 use crate::places::Places;

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::io;
 
+use crate::charset::Charset;
 use crate::contents::Contents;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::flat::FlatFilter;
 use crate::format::{Format, Items, Sniff, Takes};
-use crate::funnel::{Charset, Funnel};
+use crate::funnel::Funnel;
 use crate::hash::murmur3::{Tail, x64_128};
 use crate::layers::{Growth, Layer, Layers};
 use crate::modulus::Modulus;

@@ -7,11 +7,12 @@ use std::io;
 
 use tamis::{Answers, OutOfMemory};
 
+use crate::charset::Charset;
 use crate::contents::{ChangeError, Contents, Facts, try_answer_each};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::flat::FlatFilter;
 use crate::format::{Format, Items, Takes};
-use crate::funnel::{Charset, Funnel};
+use crate::funnel::Funnel;
 use crate::guava::{self, CreateError, Probes, Strategy};
 use crate::rdb::{self, Rdb, Written};
 use crate::redis_string;
