@@ -125,6 +125,7 @@ pub(crate) fn insert_bloom(
     keys: &[impl AsRef<[u8]>],
     answers: &mut Answers,
 ) -> Result<(), ChangeError> {
+    filter.limit_growth(most_growth_bytes(filter.size_bytes()));
     insert_each(keys, answers, |keys, answer| filter.insert_each(keys, answer))
 }
 
@@ -134,7 +135,16 @@ pub(crate) fn insert_cuckoo(
     keys: &[impl AsRef<[u8]>],
     answers: &mut Answers,
 ) -> Result<(), ChangeError> {
+    filter.limit_growth(most_growth_bytes(filter.size_bytes()));
     insert_each(keys, answers, |keys, answer| filter.insert_absent_each(keys, answer))
+}
+
+/// Returns how large the next part of a filter may be that has `bytes` bytes now.
+///
+/// A file of some kilobytes may ask for an expansion of 32,768 at its first insert. Filters that people make grow twofold or
+/// fourfold.
+fn most_growth_bytes(bytes: u64) -> u64 {
+    (64 * bytes).max(64 << 20)
 }
 
 fn insert_each(

@@ -4,7 +4,7 @@ mod golden_data;
 
 use golden_data::{base64, chunks_as_commands, json, list, number, text};
 use serde_json::Value as Json;
-use tamis::Answers;
+use tamis::{Answers, RedisBloom, RedisBloomOptions, RedisCuckoo, RedisCuckooOptions};
 use tamis_formats::{ChangeError, Contents, DecodeErrorKind, Fact, Format, Sniff, Told};
 
 fn format() -> &'static Format {
@@ -202,4 +202,45 @@ fn strings_are_named_for_what_they_are() {
     let error = (format().decode)(&bytes, &Told::default()).unwrap_err().to_string();
     assert!(error.contains("none of its keys"), "{error}");
     assert_eq!(format().sniff.map(|sniff| sniff(&bytes)), Some(Sniff::No));
+}
+
+fn insert_numbers(contents: &mut Contents, items: u32) -> Result<(), ChangeError> {
+    let keys: Vec<_> = (0..items).map(u32::to_le_bytes).collect();
+    contents.insert_each(&keys, &mut Answers::new())
+}
+
+#[test]
+fn a_forged_header_does_not_grow_to_gigabytes() {
+    let options = RedisBloomOptions { capacity: 10, ..Default::default() };
+    // The expansion that the fuzzer found.
+    let mut header = RedisBloom::new(&options).unwrap().header();
+    header[16..20].copy_from_slice(&117_440_512_u32.to_le_bytes());
+    let mut filter = Contents::RedisBloom(RedisBloom::from_header(&header).unwrap());
+    let error = insert_numbers(&mut filter, 100).unwrap_err().to_string();
+    assert!(error.contains("cannot grow any more"), "{error}");
+    // Full at once, at a capacity that its bits do not have.
+    let full = 1_u64 << 40;
+    let mut header = RedisBloom::new(&options).unwrap().header();
+    header[..8].copy_from_slice(&full.to_le_bytes());
+    header[20 + 16..20 + 24].copy_from_slice(&full.to_le_bytes());
+    header[20 + 44..20 + 52].copy_from_slice(&full.to_le_bytes());
+    let mut filter = Contents::RedisBloom(RedisBloom::from_header(&header).unwrap());
+    let error = insert_numbers(&mut filter, 1).unwrap_err().to_string();
+    assert!(error.contains("cannot grow any more"), "{error}");
+}
+
+#[test]
+fn a_filter_grows_to_64_times_its_size_and_no_further() {
+    let options = RedisBloomOptions { capacity: 40_000, expansion: 32_768, ..Default::default() };
+    let mut filter = Contents::RedisBloom(RedisBloom::new(&options).unwrap());
+    let error = insert_numbers(&mut filter, 41_000).unwrap_err().to_string();
+    assert!(error.contains("next part would take") && error.contains("67108864"), "{error}");
+    let options = RedisBloomOptions { expansion: 60, ..options };
+    let mut filter = Contents::RedisBloom(RedisBloom::new(&options).unwrap());
+    insert_numbers(&mut filter, 41_000).unwrap();
+
+    let options = RedisCuckooOptions { capacity: 20_000, expansion: 32_768, ..Default::default() };
+    let mut filter = Contents::RedisCuckoo(RedisCuckoo::new(&options).unwrap());
+    let error = insert_numbers(&mut filter, 41_000).unwrap_err().to_string();
+    assert!(error.contains("next part would take"), "{error}");
 }

@@ -29,6 +29,7 @@ mod sub_filter;
 use crate::answers::Answers;
 use crate::bits::OutOfMemory;
 use crate::growing::RedisInsertError;
+use crate::growing::redis::growth_limit::GrowthLimit;
 use crate::hash::murmur2;
 use crate::item::Item;
 pub use options::{RedisCuckooError, RedisCuckooOptions};
@@ -67,6 +68,7 @@ pub struct RedisCuckoo {
     max_iterations: u16,
     // Invariant: 0 or a power of two.
     expansion: u16,
+    growth_limit: GrowthLimit,
 }
 
 impl RedisCuckoo {
@@ -87,6 +89,7 @@ impl RedisCuckoo {
             bucket_size,
             max_iterations,
             expansion: if expansion == 0 { 0 } else { expansion.next_power_of_two() },
+            growth_limit: GrowthLimit::default(),
         })
     }
 
@@ -287,6 +290,7 @@ impl RedisCuckoo {
             .buckets()
             .checked_mul(u64::from(self.expansion))
             .ok_or(RedisInsertError::TooLarge)?;
+        self.growth_limit.check(buckets.saturating_mul(self.bucket_size.into()))?;
         let next =
             SubFilter::zeroed(buckets, self.bucket_size).map_err(RedisInsertError::Memory)?;
         let bytes = size_of::<SubFilter>() as u64;
@@ -295,6 +299,11 @@ impl RedisCuckoo {
             .map_err(|_| RedisInsertError::Memory(OutOfMemory { bytes }))?;
         self.sub_filters.push(next);
         Ok(())
+    }
+
+    /// Limits the bytes that one growth may take. The limit is not part of the filter's value or of its dumps.
+    pub fn limit_growth(&mut self, max_bytes: u64) {
+        self.growth_limit = GrowthLimit { max_bytes };
     }
 
     /// Returns how many items are in.

@@ -20,6 +20,7 @@
 
 mod dump;
 pub(crate) mod error;
+pub(crate) mod growth_limit;
 mod layer;
 pub(crate) mod parts;
 
@@ -31,6 +32,7 @@ pub(crate) use dump::can_allocate;
 pub use error::{
     RedisBloomError, RedisChunkError, RedisHeaderError, RedisHeaderErrorKind, RedisInsertError,
 };
+use growth_limit::GrowthLimit;
 use layer::Layer;
 pub use layer::RedisLayer;
 
@@ -91,6 +93,7 @@ pub struct RedisBloom {
     /// The bits of `OPTION_*`.
     options: u32,
     expansion: u32,
+    growth_limit: GrowthLimit,
 }
 
 impl RedisBloom {
@@ -119,7 +122,8 @@ impl RedisBloom {
             _ => RedisBloomError::Rate { rate },
         })?;
         let options = OPTION_NO_ROUND | OPTION_HASH_64 | fixed;
-        Ok(Self { layers: vec![first], items: 0, options, expansion })
+        let growth_limit = GrowthLimit::default();
+        Ok(Self { layers: vec![first], items: 0, options, expansion, growth_limit })
     }
 
     /// Hashes an item as this filter does, once for all that is asked of it.
@@ -242,14 +246,35 @@ impl RedisBloom {
             return Err(RedisInsertError::Full { items: self.items });
         }
         let newest = *self.layers.last().expect("a filter has a layer").numbers();
+        // No server makes such a header: from a few bytes it would plan a layer of gigabytes.
+        if self.expansion > MAX_EXPANSION || newest.has_too_few_bits() {
+            return Err(RedisInsertError::TooLarge);
+        }
         let capacity = newest
             .capacity
             .checked_mul(u64::from(self.expansion))
             .ok_or(RedisInsertError::TooLarge)?;
         let bytes = size_of::<Layer>() as u64;
         self.layers.try_reserve(1).map_err(|_| RedisInsertError::Memory(OutOfMemory { bytes }))?;
-        self.layers.push(Layer::new(capacity, newest.rate * 0.5)?);
+        self.layers.push(Layer::within(capacity, newest.rate * 0.5, self.growth_limit)?);
         Ok(())
+    }
+
+    /// Limits the bytes that one growth may take. The limit is not part of the filter's value or of its dumps.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis::{RedisBloom, RedisBloomOptions, RedisInsertError};
+    ///
+    /// let mut seen = RedisBloom::new(&RedisBloomOptions { capacity: 1, ..Default::default() })?;
+    /// seen.limit_growth(0);
+    /// seen.insert("first")?;
+    /// assert!(matches!(seen.insert("second"), Err(RedisInsertError::OverLimit { .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn limit_growth(&mut self, max_bytes: u64) {
+        self.growth_limit = GrowthLimit { max_bytes };
     }
 
     /// Returns how many items were counted as new: `BF.CARD`.

@@ -14,6 +14,7 @@
 use super::options::{MAX_BUCKET_SIZE, MAX_EXPANSION};
 use super::sub_filter::SubFilter;
 use super::{MAX_SUB_FILTERS, RedisCuckoo};
+use crate::growing::redis::growth_limit::GrowthLimit;
 use crate::growing::redis::{can_allocate, parts};
 use crate::growing::{RedisChunkError, RedisHeaderError, RedisHeaderErrorKind};
 
@@ -97,7 +98,16 @@ impl RedisCuckoo {
             buckets *= u64::from(expansion);
             all.push(SubFilter::zeroed(buckets, bucket_size).map_err(no_memory)?);
         }
-        Ok(Self { sub_filters: all, items, removed, bucket_size, max_iterations, expansion })
+        let growth_limit = GrowthLimit::default();
+        Ok(Self {
+            sub_filters: all,
+            items,
+            removed,
+            bucket_size,
+            max_iterations,
+            expansion,
+            growth_limit,
+        })
     }
 
     /// Returns the chunk at a position, and the position behind it, at which the next chunk begins; none

@@ -15,6 +15,7 @@
 //! behind its last byte, counted from 1.
 
 use super::error::{RedisChunkError, RedisHeaderError, RedisHeaderErrorKind};
+use super::growth_limit::GrowthLimit;
 use super::layer::{Layer, RedisLayer};
 use super::{OPTION_FIXED, RedisBloom, parts};
 use crate::bits::{Bitmap, OutOfMemory};
@@ -97,7 +98,8 @@ impl RedisBloom {
         can_allocate(sum_bytes).map_err(no_memory)?;
         let layers: Result<Vec<Layer>, OutOfMemory> =
             numbers.into_iter().map(Layer::zeroed).collect();
-        Ok(Self { layers: layers.map_err(no_memory)?, items, options, expansion })
+        let (layers, growth_limit) = (layers.map_err(no_memory)?, GrowthLimit::default());
+        Ok(Self { layers, items, options, expansion, growth_limit })
     }
 
     /// Returns the chunk that begins at a position, and the position behind it, at which the next chunk

@@ -62,6 +62,13 @@ pub enum RedisInsertError {
     Rate,
     /// The next part would be larger than any memory, or one more than can be counted.
     TooLarge,
+    /// The next part would take more than the caller allows.
+    OverLimit {
+        /// The size of the next part.
+        bytes: u64,
+        /// What [`RedisBloom::limit_growth`](crate::RedisBloom::limit_growth) or that of a cuckoo filter allows.
+        max_bytes: u64,
+    },
     /// There is not enough memory for the next part.
     Memory(OutOfMemory),
 }
@@ -80,6 +87,10 @@ impl fmt::Display for RedisInsertError {
             ),
             Self::TooLarge => f.write_str(
                 "the filter cannot grow any more: reserve one of larger capacity at first",
+            ),
+            Self::OverLimit { bytes, max_bytes } => write!(
+                f,
+                "the filter is full, and its next part would take {bytes} bytes, where {max_bytes} are allowed: reserve a larger one"
             ),
             Self::Memory(error) => error.fmt(f),
         }

@@ -1,6 +1,7 @@
 //! One layer of a RedisBloom filter: its numbers, and the bits they lead to.
 
 use super::error::RedisInsertError;
+use super::growth_limit::GrowthLimit;
 use crate::answers::ones;
 use crate::bits::{Bitmap, Bits as _, BitsMut as _, OutOfMemory};
 use crate::strategy::RedisHash;
@@ -39,6 +40,11 @@ impl RedisLayer {
         let probes = (LN_2 * bits_per_item).ceil() as u32;
         let (bits, items, log2_bits) = (8 * bytes, 0, 0);
         Some(Self { bytes, bits, items, rate, bits_per_item, probes, capacity, log2_bits })
+    }
+
+    /// Tells whether the layer has less than half of the bits that a server plans for its capacity and rate.
+    pub(super) fn has_too_few_bits(&self) -> bool {
+        Self::plan(self.capacity, self.rate).is_none_or(|plan| plan.bytes / 2 > self.bytes)
     }
 
     /// Returns the name of the first field that cannot be, given those before it.
@@ -82,10 +88,20 @@ pub(super) struct Layer {
 impl Layer {
     /// Makes an empty layer.
     pub(super) fn new(capacity: u64, rate: f64) -> Result<Self, RedisInsertError> {
+        Self::within(capacity, rate, GrowthLimit::default())
+    }
+
+    /// Makes an empty layer, if its bits are within a limit.
+    pub(super) fn within(
+        capacity: u64,
+        rate: f64,
+        limit: GrowthLimit,
+    ) -> Result<Self, RedisInsertError> {
         if rate == 0.0 {
             return Err(RedisInsertError::Rate);
         }
         let numbers = RedisLayer::plan(capacity, rate).ok_or(RedisInsertError::TooLarge)?;
+        limit.check(numbers.bytes)?;
         Self::zeroed(numbers).map_err(RedisInsertError::Memory)
     }
 
