@@ -1,6 +1,10 @@
 //! Fuzzing with the stable compiler: libFuzzer comes from its crate, and the coverage counters it
 //! steers by are a pass of LLVM that stable rustc can run. `cargo fuzz` works too where it is installed.
+//!
+//! `cargo xtask test` makes a fixed number of runs from a fixed seed, so that it passes or fails on every machine alike; `cargo xtask
+//! soak` goes on at random from what it has learnt.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::root;
@@ -19,6 +23,12 @@ impl Target {
     /// The name by which it is picked: that of its format, or of its program.
     fn name(&self) -> &str {
         self.format.as_deref().unwrap_or(self.program)
+    }
+
+    /// Returns its folder in a folder of `fuzz`.
+    fn place(&self, parent: &str) -> PathBuf {
+        let folder = root().join("fuzz").join(parent).join(self.program);
+        self.format.iter().fold(folder, |folder, format| folder.join(format))
     }
 }
 
@@ -83,35 +93,69 @@ fn triple() -> Result<String, String> {
     triple.map(str::to_owned).ok_or_else(|| "rustc -vV names no host".to_owned())
 }
 
-/// Returns the command that runs one target for so long. What it learns is kept for the next run.
-pub fn run(target: &Target, seconds: u64) -> Result<Command, String> {
-    let place = |parent: &str| {
-        let folder = root().join("fuzz").join(parent).join(target.program);
-        target.format.iter().fold(folder, |folder, format| folder.join(format))
-    };
-    let (corpus, artifacts) = (place("corpus"), place("artifacts"));
-    for folder in [&corpus, &artifacts] {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| format!("{}: {error}", folder.display()))?;
+/// How many inputs a target is run with by [`check`]: a second or two for most of them.
+const RUNS: u64 = 2_000;
+
+/// Returns the command that runs one target with the committed seeds and a fixed number of mutations of them, always the same.
+/// It writes nothing but an input that fails.
+pub fn check(target: &Target) -> Result<Command, String> {
+    let mut command = command(target)?;
+    command.args(["-seed=1", &format!("-runs={RUNS}")]);
+    // By name: a folder's order differs from one file system to the next.
+    let seeds = target.place("seeds");
+    let seeds: Vec<String> = if seeds.is_dir() { files(&seeds)? } else { Vec::new() };
+    if !seeds.is_empty() {
+        command.arg(format!("-seed_inputs={}", seeds.join(",")));
     }
-    let program = root().join("target/fuzz").join(triple()?).join("release").join(target.program);
-    let mut command = Command::new(program);
-    command
-        .arg(format!("-max_total_time={seconds}"))
-        .arg(format!("-artifact_prefix={}/", artifacts.display()))
-        // An input that takes so long or so much is a finding.
-        .args(["-timeout=10", "-rss_limit_mb=1024", "-verbosity=0", "-print_final_stats=0"])
-        .arg(&corpus)
-        .current_dir(root());
-    // Inputs that are kept with the source: files as programs write them.
-    if let Some(format) = &target.format {
-        command.env("TAMIS_FORMAT", format);
-    }
-    let seeds = place("seeds");
+    Ok(command)
+}
+
+/// Returns the command that runs one target for `seconds`, each time with other inputs. What it learns is kept for the next run.
+pub fn explore(target: &Target, seconds: u64) -> Result<Command, String> {
+    let mut command = command(target)?;
+    command.arg(format!("-max_total_time={seconds}"));
+    let corpus = target.place("corpus");
+    make_folder(&corpus)?;
+    command.arg(corpus);
+    let seeds = target.place("seeds");
     if seeds.is_dir() {
         command.arg(seeds);
     }
     Ok(command)
+}
+
+/// Returns what both ways of running a target share.
+fn command(target: &Target) -> Result<Command, String> {
+    let artifacts = target.place("artifacts");
+    make_folder(&artifacts)?;
+    let program = root().join("target/fuzz").join(triple()?).join("release").join(target.program);
+    let mut command = Command::new(program);
+    command
+        .arg(format!("-artifact_prefix={}/", artifacts.display()))
+        // An input that takes longer or more memory is a finding.
+        .args(["-timeout=20", "-rss_limit_mb=1024", "-verbosity=0", "-print_final_stats=0"])
+        .current_dir(root());
+    if let Some(format) = &target.format {
+        command.env("TAMIS_FORMAT", format);
+    }
+    Ok(command)
+}
+
+fn make_folder(folder: &Path) -> Result<(), String> {
+    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))
+}
+
+/// Returns the paths of a folder's files from the root of the project, sorted.
+fn files(folder: &Path) -> Result<Vec<String>, String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let path = path.strip_prefix(root()).expect("in the project");
+        files.push(path.display().to_string());
+    }
+    files.sort();
+    Ok(files)
 }
 
 #[cfg(test)]
@@ -124,6 +168,19 @@ mod tests {
             let picked = picked(&[target.name()]).unwrap();
             let shown: Vec<String> = picked.iter().map(Target::to_string).collect();
             assert_eq!(shown, [target.to_string()]);
+        }
+    }
+
+    #[test]
+    fn a_check_has_a_fixed_seed_and_writes_to_no_corpus() {
+        for target in targets().unwrap() {
+            let [one, other] = [(); 2].map(|()| format!("{:?}", check(&target).unwrap()));
+            assert_eq!(one, other);
+            assert!(one.contains("-seed=1") && one.contains("-runs="), "{one}");
+            assert!(!one.contains("fuzz/corpus") && !one.contains("max_total_time"), "{one}");
+            // A folder would be written to.
+            let words = check(&target).unwrap();
+            assert!(words.get_args().all(|word| word.to_string_lossy().starts_with('-')), "{one}");
         }
     }
 

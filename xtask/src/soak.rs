@@ -39,7 +39,7 @@ pub fn run(words: &[&str]) -> Outcome {
     }
     steps.run("build of the fuzz targets", &mut fuzz::build()?)?;
     for target in &targets {
-        steps.run_quietly(&format!("fuzz {target}"), &mut fuzz::run(target, minutes * 60)?)?;
+        steps.run_quietly(&format!("fuzz {target}"), &mut fuzz::explore(target, minutes * 60)?)?;
     }
     steps.end();
     Ok(())
