@@ -70,7 +70,7 @@ pub struct Args {
     #[arg(long, alias = "rate", value_name = "R", value_parser = rate)]
     to_rate: Option<f64>,
 
-    /// Which version of its format OUT is to be, such as 'nb' for SSTables of Cassandra 4, 1 for Spark before 4, or 31 for
+    /// Which version of its format OUT is to be, such as 'nb' for SSTables of Cassandra 4, 2 for Spark since 4.1, or 31 for
     /// Guava before 33.4
     #[arg(long, value_name = "V")]
     to_version: Option<Box<str>>,

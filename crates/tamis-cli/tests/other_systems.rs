@@ -118,13 +118,13 @@ fn a_version_is_told_of_each_side() {
     // Without another one OUT is of the same.
     folder.ok("convert a.db c.db --format-version me");
     assert!(folder.read("c.db") == old);
-    folder.ok(&format!("convert items.tamis 1.spark {rebuild} --to-version 1"));
-    folder.ok(&format!("convert items.tamis 2.spark {rebuild}"));
+    folder.ok(&format!("convert items.tamis 1.spark {rebuild}"));
+    folder.ok(&format!("convert items.tamis 2.spark {rebuild} --to-version 2"));
     let version = |name: &str| u32::from_be_bytes(*folder.read(name).first_chunk().unwrap());
     assert_eq!((version("1.spark"), version("2.spark")), (1, 2));
     folder.refused(
         &format!("convert items.tamis 3.spark {rebuild} --to-version 3"),
-        "expected 1 (Spark 3.5 and before) or 2",
+        "expected 1 (every Spark reads it, and up to 4.0 nothing else) or 2 (Spark 4.1 and later)",
     );
 }
 
@@ -349,14 +349,14 @@ fn what_is_told_of_one_side_is_not_believed_of_the_other() {
         "leave it out",
     );
     folder.refused("info --format pybloom-live --format-version 3 users.guava", "but one version");
-    folder.ok("convert items.tamis 2.spark --items items.txt --to-funnel bytes");
+    folder.ok("convert items.tamis 2.spark --items items.txt --to-funnel bytes --to-version 2");
     folder.refused(
         "convert 2.spark 1.spark --to-version 1",
         "Spark's other version: build one from the items, with --items FILE",
     );
     folder.refused(
         "convert 2.spark 3.spark --to-version 99",
-        "expected 1 (Spark 3.5 and before) or 2",
+        "expected 1 (every Spark reads it, and up to 4.0 nothing else) or 2 (Spark 4.1 and later)",
     );
     // A plan that OUT does not say itself is told of it, though nothing is built anew.
     let moved = format!("convert {TEXT} users.guava moved.bits --to redis-bitmaps");

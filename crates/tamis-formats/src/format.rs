@@ -106,10 +106,19 @@ impl Takes {
 }
 
 impl Format {
-    /// Finds a format by its name.
+    /// Finds a format by its name, in any case.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_formats::Format;
+    ///
+    /// assert_eq!(Format::named("RedisBloom").unwrap().name, "redisbloom");
+    /// assert!(Format::named("redis").is_none());
+    /// ```
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Format> {
-        FORMATS.iter().find(|format| format.name == name)
+        FORMATS.iter().find(|format| format.name.eq_ignore_ascii_case(name))
     }
 
     /// Finds the formats that a file may be of by what its name ends in.
@@ -128,6 +137,27 @@ impl Format {
     pub fn of_name(path: &Path) -> Vec<&'static Format> {
         let Some(extension) = path.extension().and_then(|it| it.to_str()) else { return vec![] };
         FORMATS.iter().filter(|format| format.extensions.contains(&extension)).collect()
+    }
+
+    /// Returns the [`Told::version`] that a file's name asks for: what follows the format's first extension in it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::path::Path;
+    ///
+    /// use tamis_formats::Format;
+    ///
+    /// let roaring = Format::named("roaring").unwrap();
+    /// assert_eq!(roaring.version_of_name(Path::new("ids.roaring64")), Some("64"));
+    /// assert_eq!(roaring.version_of_name(Path::new("ids.roaring")), None);
+    /// ```
+    #[must_use]
+    pub fn version_of_name(&self, path: &Path) -> Option<&'static str> {
+        let extension = path.extension().and_then(|it| it.to_str())?;
+        let named = self.extensions.iter().find(|it| **it == extension)?;
+        let version = named.strip_prefix(*self.extensions.first()?)?;
+        self.versions.and(Some(version)).filter(|version| !version.is_empty())
     }
 
     /// Tells whether files of this format can be recognised by their bytes.

@@ -102,6 +102,9 @@ pub struct Scale {
     pub short: Short,
 }
 
+/// The slices that the original makes for the smallest rate above 0.
+const MOST_SLICES: u64 = 1074;
+
 /// The original grows twofold or fourfold.
 const MAX_FACTOR: u64 = 16;
 
@@ -309,8 +312,16 @@ fn decode_layer(bytes: &[u8], short: Short) -> Result<Layer, DecodeError> {
         let kind = DecodeErrorKind::Invalid { reason };
         DecodeError { field, at: at as u64, kind }
     };
-    if !(1..=u64::from(Places::MAX)).contains(&slices) {
-        return Err(invalid("number of slices", SLICES_AT, "1 to 64"));
+    if slices > Places::MAX.into() && slices <= MOST_SLICES {
+        let why = format!(
+            "its rate of {rate:e} takes {slices} slices, and tamis reads filters of up to {}: make it for a rate of 1e-19 or more",
+            Places::MAX
+        );
+        let kind = DecodeErrorKind::Refused { why: why.into() };
+        return Err(DecodeError { field: "number of slices", at: SLICES_AT as u64, kind });
+    }
+    if !(1..=MOST_SLICES).contains(&slices) {
+        return Err(invalid("number of slices", SLICES_AT, "1 to 1,074"));
     }
     // Before there is memory for the bits.
     let len = width.checked_mul(slices).map(|bits| bits.div_ceil(8));

@@ -15,17 +15,20 @@ use crate::told::Told;
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "roaring",
-    extensions: &["roaring"],
+    extensions: &["roaring", "roaring64"],
     summary: "a Roaring bitmap of 32 or 64 bits, in the portable format",
     sniff: Some(|bytes| if walk(bytes, &mut |_, _| {}).is_ok() { Sniff::Maybe } else { Sniff::No }),
     items: Items::Are(Funnel::Unsigned),
     takes: Takes::Integers,
     asks: &[],
-    versions: None,
-    decode: |bytes, _| decode(bytes).map(Contents::Roaring),
+    versions: Some(VERSIONS),
+    decode: |bytes, told| decode_told(bytes, told).map(Contents::Roaring),
     encode: Some(encode),
     create: Some(|_| Ok(Contents::Roaring(Roaring::new(CompressedSet::new())))),
 };
+
+/// What is expected of [`Told::version`].
+const VERSIONS: &str = "32 or 64, the bits of a value";
 
 const COOKIE: u32 = 12_346;
 const COOKIE_WITH_RUNS: u32 = 12_347;
@@ -161,6 +164,24 @@ pub fn decode(bytes: &[u8]) -> Result<Roaring, DecodeError> {
         set.insert_each(&values, &mut new);
     })?;
     Ok(Roaring { set, is_64, has_runs })
+}
+
+/// Reads a bitmap, and checks that it has the width that the caller names.
+fn decode_told(bytes: &[u8], told: &Told) -> Result<Roaring, DecodeError> {
+    let error = |kind| DecodeError { field: "width", at: 0, kind };
+    let is_64 = match told.version.as_deref() {
+        None => return decode(bytes),
+        Some("32") => false,
+        Some("64") => true,
+        Some(_) => return Err(error(DecodeErrorKind::Told { expected: VERSIONS })),
+    };
+    let bitmap = decode(bytes)?;
+    if bitmap.is_64 != is_64 {
+        let expected =
+            if bitmap.is_64 { "64 bits, as its bytes say" } else { "32 bits, as its bytes say" };
+        return Err(error(DecodeErrorKind::Told { expected }));
+    }
+    Ok(bitmap)
 }
 
 /// Returns the first and the last value of a run; the last is 0 where it is none.
@@ -339,7 +360,7 @@ fn each_stretch<E>(
     Ok(())
 }
 
-fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
     let made;
     let roaring = match contents {
         Contents::Roaring(roaring) => roaring,
@@ -359,7 +380,19 @@ fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), 
     })?;
     let maps: Vec<&[Stretch]> = stretches.chunk_by(|a, b| a.key >> 16 == b.key >> 16).collect();
     let mut heads = maps.iter();
-    let is_wide = roaring.is_wide();
+    let is_wide = match told.version.as_deref() {
+        None => roaring.is_wide(),
+        Some("64") => true,
+        Some("32") if roaring.set.max().is_none_or(|max| max <= u32::MAX.into()) => false,
+        Some("32") => {
+            let why = "a Roaring bitmap of 32 bits holds values up to 4,294,967,295 at most: write one of 64 bits";
+            return Err(EncodeError::NoPlace(why.into()));
+        }
+        Some(other) => {
+            let why = format!("\"{other}\" is no width of a Roaring bitmap: expected {VERSIONS}");
+            return Err(EncodeError::NoPlace(why.into()));
+        }
+    };
     if is_wide {
         out.write_all(&(maps.len() as u64).to_le_bytes())?;
     } else if maps.is_empty() {

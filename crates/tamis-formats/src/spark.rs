@@ -36,12 +36,14 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 /// Which versions may be told.
-const VERSIONS: &str = "1 (Spark 3.5 and before) or 2";
+const VERSIONS: &str =
+    "1 (every Spark reads it, and up to 4.0 nothing else) or 2 (Spark 4.1 and later)";
 
 fn told_version(told: &Told) -> Result<Version, EncodeError> {
     match told.version.as_deref() {
         Some("1") => Ok(Version::V1),
-        Some("2") | None => Ok(Version::default()),
+        Some("2") => Ok(Version::V2 { seed: 0 }),
+        None => Ok(Version::default()),
         Some(version) => {
             let why =
                 format!("\"{version}\" is no version of Spark's filters: expected {VERSIONS}");
@@ -51,22 +53,16 @@ fn told_version(told: &Told) -> Result<Version, EncodeError> {
 }
 
 /// Which of its two rules a filter of Spark has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Version {
-    /// The only one up to Spark 3.5: sums of 32 bits, without a seed.
+    /// Sums of 32 bits, without a seed. Every Spark reads it; up to 4.0 there is no other.
+    #[default]
     V1,
-    /// What Spark 4.3 makes: sums of 64 bits.
+    /// Sums of 64 bits. Spark reads it since 4.1, and `create` makes it since then.
     V2 {
         /// Where the first hash starts.
         seed: i32,
     },
-}
-
-impl Default for Version {
-    /// Version 2 with seed 0, as Spark 4.3 makes it.
-    fn default() -> Self {
-        Version::V2 { seed: 0 }
-    }
 }
 
 /// Why Spark does not make a filter.

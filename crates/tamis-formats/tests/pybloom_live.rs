@@ -162,3 +162,23 @@ fn md5_is_another_rule() {
     old.insert(b"item").unwrap();
     assert_eq!(decode(&encode("pybloom-live", &old), Short::Md5).unwrap(), old);
 }
+
+#[test]
+fn more_than_64_slices_are_refused_and_not_called_damaged() {
+    let file = |slices: u64| {
+        let mut bytes = 1e-20_f64.to_le_bytes().to_vec();
+        for number in [slices, 8, 1, 0] {
+            bytes.extend(number.to_le_bytes());
+        }
+        bytes.extend(vec![0; slices as usize]);
+        bytes
+    };
+    let error = |slices| decode(&file(slices), Short::default()).unwrap_err().to_string();
+    assert!(
+        error(67).contains("takes 67 slices") && !error(67).contains("damaged"),
+        "{}",
+        error(67)
+    );
+    assert!(error(1075).contains("damaged"), "{}", error(1075));
+    assert!(decode(&file(64), Short::default()).is_ok());
+}

@@ -88,3 +88,32 @@ fn what_no_library_writes_is_refused() {
     // Four thousand million bitmaps in eight bytes.
     assert!(decode(&[0, 0, 0, 0, 1, 0, 0, 0]).unwrap_err().to_string().contains("cut short"));
 }
+
+#[test]
+fn a_set_of_small_values_is_written_in_64_bits_if_asked_for() {
+    let format = Format::named("roaring").unwrap();
+    let told = |version: &str| Told { version: Some(version.into()), ..Told::default() };
+    let set = Contents::Roaring(Roaring::new((0..10).collect()));
+    let write = |set: &Contents, version: &str| {
+        let mut bytes = Vec::new();
+        format.encode.unwrap()(set, &told(version), &mut bytes)
+            .map_err(|error| error.to_string())?;
+        Ok::<_, String>(bytes)
+    };
+    let (narrow, wide) = (write(&set, "32").unwrap(), write(&set, "64").unwrap());
+    assert_eq!(wide[..12], [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(wide[12..], narrow);
+    for (bytes, version, other) in [(&narrow, "32", "64"), (&wide, "64", "32")] {
+        assert_eq!((format.decode)(bytes, &told(version)).unwrap(), set);
+        let error = (format.decode)(bytes, &told(other)).unwrap_err().to_string();
+        assert!(error.contains(&format!("expected {version} bits")), "{error}");
+    }
+    assert!(write(&set, "16").unwrap_err().contains("expected 32 or 64"));
+    let large = Contents::Roaring(Roaring::new([1 << 32].into_iter().collect()));
+    assert!(write(&large, "32").unwrap_err().contains("at most"));
+    // 64 bits that no value needs stay with the file that has them.
+    let read = (format.decode)(&wide, &Told::default()).unwrap();
+    let mut again = Vec::new();
+    format.encode.unwrap()(&read, &Told::default(), &mut again).unwrap();
+    assert_eq!(again, wide);
+}
