@@ -65,10 +65,12 @@ impl Command {
             "BITOP" | "TM.MERGE" => (Access::WRITE, Access::READ),
             "COPY" => (Access::READ, Access::WRITE),
             "RENAME" | "RENAMENX" => (Access::BOTH, Access::WRITE),
-            "BITFIELD" | "DECR" | "DECRBY" | "INCR" | "INCRBY" | "SETBIT" => alike(Access::BOTH),
-            "DEL" | "UNLINK" => alike(Access::WRITE),
+            "BITFIELD" | "DECR" | "DECRBY" | "GETEX" | "INCR" | "INCRBY" | "SETBIT" => {
+                alike(Access::BOTH)
+            }
+            "DEL" | "MSET" | "UNLINK" => alike(Access::WRITE),
             "EXISTS" | "EXPIRETIME" | "MEMORY" | "OBJECT" | "PEXPIRETIME" | "PTTL" | "STRLEN"
-            | "TTL" | "TYPE" | "WATCH" => alike(Access::ABOUT),
+            | "TOUCH" | "TTL" | "TYPE" | "WATCH" => alike(Access::ABOUT),
             _ if self.has(Flag::ReadOnly) => alike(Access::READ),
             _ if self.has(Flag::Write) && self.keys == Keys::ONE => alike(Access::WRITE),
             // Nobody has said more of it.

@@ -7,7 +7,7 @@ use crate::bitmap::{SparseBytes, is_backwards, places};
 use crate::run::{Env, Expiry, Outcome, error};
 use crate::text;
 use crate::value::{Value, bytes, bytes_or_new};
-use crate::words::{Words, parse_integer};
+use crate::words::{Words, is, parse_integer};
 
 /// Bytes of the longest string that a command writes.
 const MAX_BYTES: u64 = 512 << 20;
@@ -84,6 +84,105 @@ pub(crate) fn set(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) ->
     Outcome { expiry, ..Outcome::changed(reply) }
 }
 
+/// `SETNX key value`
+pub(crate) fn set_absent(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_>) -> Outcome {
+    if value.is_some() {
+        return Outcome::unchanged(Reply::Integer(0));
+    }
+    *value = Some(Value::Bytes(words[2].to_vec().into()));
+    Outcome { expiry: Expiry::Never, ..Outcome::changed(Reply::Integer(1)) }
+}
+
+/// `SETEX key seconds value`
+pub(crate) fn set_seconds(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
+    set_for(value, words, b"EX", "setex", env)
+}
+
+/// `PSETEX key milliseconds value`
+pub(crate) fn set_millis(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
+    set_for(value, words, b"PX", "psetex", env)
+}
+
+/// Writes a string that expires after a time.
+fn set_for(
+    value: &mut Option<Value>,
+    words: Words<'_>,
+    unit: &[u8],
+    command: &str,
+    env: &Env<'_>,
+) -> Outcome {
+    let at = match expiry_at(unit, words[2], env.now_millis) {
+        Ok(Some(at)) => at,
+        Ok(None) => return Outcome::unchanged(text::host::expire_time(command)),
+        Err(text) => return text.into(),
+    };
+    *value = Some(Value::Bytes(words[3].to_vec().into()));
+    Outcome { expiry: Expiry::At(at), ..Outcome::changed(Reply::ok()) }
+}
+
+/// `GETEX key [EX seconds | PX milliseconds | EXAT time | PXAT time | PERSIST]`
+pub(crate) fn get_and_expire(
+    value: &mut Option<Value>,
+    words: Words<'_>,
+    env: &Env<'_>,
+) -> Outcome {
+    let expiry = match &words[2..] {
+        [] => Expiry::Kept,
+        [option] if is(option, "PERSIST") => Expiry::Never,
+        [unit, number] => match expiry_at(&unit.to_ascii_uppercase(), number, env.now_millis) {
+            Ok(Some(at)) => Expiry::At(at),
+            Ok(None) => return Outcome::unchanged(text::host::expire_time("getex")),
+            Err(text) => return text.into(),
+        },
+        _ => return text::SYNTAX.into(),
+    };
+    let reply = get(value.as_ref(), words, env);
+    // The key's time is changed only if the key holds a string.
+    let has_changed = matches!(reply, Reply::Bulk(_)) && expiry != Expiry::Kept;
+    if has_changed {
+        Outcome { expiry, ..Outcome::changed(reply) }
+    } else {
+        Outcome::unchanged(reply)
+    }
+}
+
+/// `APPEND key value`
+pub(crate) fn append(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_>) -> Outcome {
+    let len = match bytes(value.as_ref()) {
+        Ok(bytes) => bytes.map_or(0, SparseBytes::len),
+        Err(text) => return text.into(),
+    };
+    let part = words[2];
+    if (len + part.len()) as u64 > MAX_BYTES {
+        return text::bitmap::TOO_LONG.into();
+    }
+    if value.is_some() && part.is_empty() {
+        return Outcome::unchanged(Reply::Integer(len as i64));
+    }
+    let bytes = bytes_or_new(value).expect("its type was seen");
+    bytes.write(len, part);
+    Outcome::changed(Reply::Integer(bytes.len() as i64))
+}
+
+/// Returns the time in milliseconds since 1970 that `EX`, `PX`, `EXAT` or `PXAT` and a number mean; `None` if the number is
+/// no time that a key may have.
+///
+/// # Errors
+///
+/// If there is no such unit, or the number is no integer.
+fn expiry_at(unit: &[u8], number: &[u8], now_millis: u64) -> Result<Option<u64>, text::Text> {
+    let (factor, start) = match unit {
+        b"EX" => (1000, now_millis as i64),
+        b"PX" => (1, now_millis as i64),
+        b"EXAT" => (1000, 0),
+        b"PXAT" => (1, 0),
+        _ => return Err(text::SYNTAX),
+    };
+    let number = parse_integer(number).ok_or(text::NO_INTEGER)?;
+    let at = number.checked_mul(factor).and_then(|millis| millis.checked_add(start));
+    Ok(at.filter(|_| number > 0).map(|at| at as u64))
+}
+
 /// What `SET` is told besides key and value.
 struct SetOptions {
     /// Whether there must be a value already, or must be none.
@@ -105,12 +204,8 @@ fn set_options(mut rest: Words<'_>, now_millis: u64) -> Result<SetOptions, text:
             name @ (b"EX" | b"PX" | b"EXAT" | b"PXAT") if expiry.is_none() => {
                 let [number, behind @ ..] = rest else { return Err(text::SYNTAX) };
                 rest = behind;
-                let number = parse_integer(number).ok_or(text::NO_INTEGER)?;
-                let unit = if name[0] == b'P' { 1 } else { 1000 };
-                let start = if name.ends_with(b"AT") { 0 } else { now_millis as i64 };
-                let at = number.checked_mul(unit).and_then(|millis| millis.checked_add(start));
-                let at = at.filter(|_| number > 0).ok_or(text::SET_EXPIRY)?;
-                expiry = Some(Expiry::At(at as u64));
+                let at = expiry_at(name, number, now_millis)?.ok_or(text::SET_EXPIRY)?;
+                expiry = Some(Expiry::At(at));
             }
             _ => return Err(text::SYNTAX),
         }

@@ -30,10 +30,13 @@ fn categories_have_the_commands_that_redis_has_there() {
             Category::Keyspace,
             "copy dbsize del dump exists expire expireat expiretime flushall flushdb keys object object|encoding \
              object|freq object|idletime object|refcount persist pexpire pexpireat pexpiretime pttl randomkey \
-             rename renamenx restore scan ttl type unlink",
+             rename renamenx restore scan touch ttl type unlink",
         ),
         (Category::Bitmap, "bitcount bitfield bitfield_ro bitop bitpos getbit setbit"),
-        (Category::String, "decr decrby get getrange incr incrby set setrange strlen"),
+        (
+            Category::String,
+            "append decr decrby get getex getrange incr incrby mget mset psetex set setex setnx setrange strlen",
+        ),
         (
             Category::Connection,
             "auth client client|getname client|help client|id client|info client|kill client|list \

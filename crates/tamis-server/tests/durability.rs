@@ -24,7 +24,7 @@ fn words(text: &str) -> Vec<&str> {
 }
 
 /// What is asked of every key, before and after.
-const QUESTIONS: [&str; 16] = [
+const QUESTIONS: [&str; 19] = [
     "BF.CARD made",
     "BF.CARD grown",
     "BF.MEXISTS grown a b c d e f",
@@ -40,10 +40,13 @@ const QUESTIONS: [&str; 16] = [
     "GET moved",
     "EXISTS away text old",
     "BF.CARD transacted",
+    "MGET one two absent appended",
+    "PEXPIRETIME timed",
+    "PEXPIRETIME kept",
     "DBSIZE",
 ];
 
-const CHANGES: [&str; 29] = [
+const CHANGES: [&str; 39] = [
     "BF.MADD made a b c",
     "BF.RESERVE grown 0.01 2",
     "BF.MADD grown a b c d",
@@ -73,6 +76,16 @@ const CHANGES: [&str; 29] = [
     "EXEC",
     "BF.ADD made a",
     "BF.ADD none",
+    "MSET one 1 two 2 kept 3",
+    "MSET one 3 one 4",
+    "SETNX absent a",
+    "SETNX absent b",
+    "APPEND appended x",
+    "APPEND appended y",
+    "SETEX timed 100000 x",
+    "GETEX timed PX 123456789",
+    "PSETEX kept 1000000 x",
+    "GETEX kept PERSIST",
 ];
 
 fn ask(client: &mut Client) -> Vec<Reply> {

@@ -27,7 +27,7 @@ fn connect(server: &Server) -> Client {
     Client::connect(server.addresses()[0])
 }
 
-const LISTS: [(&str, &str); 10] = [
+const LISTS: [(&str, &str); 11] = [
     ("bf.txt", include_str!("../../../tests/exchanges/bf.txt")),
     ("bf_tamis.txt", include_str!("../../../tests/exchanges/bf_tamis.txt")),
     ("bitmaps.txt", include_str!("../../../tests/exchanges/bitmaps.txt")),
@@ -35,6 +35,7 @@ const LISTS: [(&str, &str); 10] = [
     ("cf.txt", include_str!("../../../tests/exchanges/cf.txt")),
     ("connection.txt", include_str!("../../../tests/exchanges/connection.txt")),
     ("keys.txt", include_str!("../../../tests/exchanges/keys.txt")),
+    ("strings.txt", include_str!("../../../tests/exchanges/strings.txt")),
     ("tm.txt", include_str!("../../../tests/exchanges/tm.txt")),
     ("users.txt", include_str!("../../../tests/exchanges/users.txt")),
     ("watching.txt", include_str!("../../../tests/exchanges/watching.txt")),

@@ -162,6 +162,16 @@ impl Log {
         state.settings = Some(env.settings.clone());
     }
 
+    /// Appends commands that take effect together, and that no setting changes.
+    pub fn append_together<'r>(
+        &self,
+        commands: impl Iterator<Item = Vec<&'r [u8]>>,
+        env: &Env<'_>,
+    ) {
+        let records = commands.map(|words| Record::Command { now_millis: env.now_millis, words });
+        self.push(&mut self.shared.state.lock(), records);
+    }
+
     /// Begins a group: what is appended until its end is in the log as a whole or not at all. Nobody else appends
     /// meanwhile.
     #[must_use]

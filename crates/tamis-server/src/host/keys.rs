@@ -1,7 +1,7 @@
 //! Keys, whatever they hold.
 
 use tamis_commands::text::host;
-use tamis_commands::{Command, Env, Flag, Value, Words, parse_integer, text};
+use tamis_commands::{Command, Env, Flag, Run, Value, Words, find, parse_integer, text};
 use tamis_resp::Reply;
 
 use super::{syntax_error, unknown_subcommand};
@@ -25,7 +25,7 @@ pub(super) fn run(
         "DBSIZE" => Reply::Integer(with_keys!(keys, keys => keys.len()) as i64),
         "DEL" | "UNLINK" => count(words, |key| with_keys!(keys, keys => keys.remove(key, now))),
         "DUMP" => super::dump::dump(words, env, keys),
-        "EXISTS" => count(
+        "EXISTS" | "TOUCH" => count(
             words,
             |key| with_keys!(keys, keys => keys.read(key, now, |value| value.is_some())),
         ),
@@ -54,6 +54,8 @@ pub(super) fn run(
             Reply::Array(found)
         }
         "MEMORY" => memory(words, env, keys),
+        "MGET" => mget(words, env, keys),
+        "MSET" => mset(words, env, keys),
         "OBJECT" => object(words, env, keys),
         "RANDOMKEY" => random_key(env, keys),
         "RENAME" | "RENAMENX" => rename(name, words, env, keys),
@@ -99,8 +101,9 @@ pub(super) fn log(
         "RENAME" | "RENAMENX" if words[1] == words[2] => {}
         // A key each, since a snapshot may already have some of them.
         "DEL" | "UNLINK" => {
-            words[1..].iter().for_each(|key| durable.log.append_command(&[b"DEL", key], env));
+            durable.log.append_together(words[1..].iter().map(|key| vec![&b"DEL"[..], key]), env);
         }
+        "MSET" => durable.log.append_together(sets(words).map(Vec::from), env),
         "RENAME" | "RENAMENX" if durable.is_saving() => {
             // The snapshot may have passed one place and not come to the other.
             log_image(durable, words[2], env, keys);
@@ -256,6 +259,36 @@ fn merge(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
         let sources: Vec<_> = sources.iter().copied().zip(found.iter().copied()).collect();
         tamis_commands::merge(destination, value, &sources, env).reply
     })
+}
+
+fn mget(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
+    let Some(Run::Read(get)) = find(b"GET").map(|it| it.run) else { unreachable!("it reads") };
+    let read = |key: &&[u8]| {
+        let reply = with_keys!(keys, keys => {
+            keys.read(key, env.now_millis, |value| get(value, &[b"GET", key], env))
+        });
+        // A value of another type is no string.
+        if matches!(reply, Reply::Error(_)) { Reply::Null } else { reply }
+    };
+    Reply::Array(words[1..].iter().map(read).collect())
+}
+
+/// Returns the `SET` of each pair of an `MSET`.
+fn sets<'w>(words: Words<'w>) -> impl Iterator<Item = [&'w [u8]; 3]> {
+    words[1..].chunks_exact(2).map(|pair| [&b"SET"[..], pair[0], pair[1]])
+}
+
+fn mset(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
+    if words.len().is_multiple_of(2) {
+        return text::wrong_arity("mset");
+    }
+    let Some(Run::Write(set)) = find(b"SET").map(|it| it.run) else { unreachable!("it writes") };
+    for words in sets(words) {
+        with_keys!(keys, keys => {
+            keys.change(words[1], env.now_millis, |value| set(value, &words, env))
+        });
+    }
+    Reply::ok()
 }
 
 fn memory(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
