@@ -105,6 +105,11 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", env = "TAMIS_TIMEOUT")]
     timeout: Option<String>,
 
+    /// Hashes items of new filters with a secret key: random (drawn once, kept in --dir), none, or 32 hexadecimal digits;
+    /// in the environment other users cannot read it [default: random]
+    #[arg(long, value_name = "KEY", env = "TAMIS_HASH_KEY", hide_env_values = true)]
+    hash_key: Option<String>,
+
     /// What new Bloom filters are: tamis (faster and smaller) or redisbloom (the same bits) [default: tamis]
     #[arg(long, value_name = "LAYOUT", env = "TAMIS_BF_LAYOUT")]
     bf_layout: Option<String>,
@@ -151,6 +156,7 @@ impl Args {
             ("dir", &self.dir),
             ("appendfsync", &self.appendfsync),
             ("timeout", &self.timeout),
+            ("hash-key", &self.hash_key),
             ("bf-layout", &self.bf_layout),
         ]
         .into_iter()
@@ -201,9 +207,11 @@ fn configure(args: &Args) -> Result<Config, Failure> {
         config.read_file(path).map_err(Failure::new)?;
     }
     for (name, value) in args.given() {
-        config
-            .set(name, value)
-            .map_err(|error| Failure::new(format!("--{name} {value}: {error}")))?;
+        config.set(name, value).map_err(|error| match name {
+            // Secrets, even mistyped ones, are not repeated.
+            "hash-key" | "requirepass" => Failure::new(format!("--{name}: {error}")),
+            _ => Failure::new(format!("--{name} {value}: {error}")),
+        })?;
     }
     for option in &args.others {
         let (name, value) = option.split_once('=').ok_or_else(|| {

@@ -1,6 +1,6 @@
 //! Neighbours on one key as one batch: the hot path of pipelines.
 
-use tamis::{Answers, AnyFilter, Filter as _, Hasher, Kind, TryInsert as _};
+use tamis::{Answers, AnyFilter, Filter as _, Kind, TryInsert as _};
 use tamis_resp::Reply;
 
 use crate::run::Env;
@@ -36,6 +36,8 @@ pub enum Family {
 #[derive(Debug, Default)]
 pub struct Batch<'w> {
     items: Vec<&'w [u8]>,
+    /// Of the items that a Bloom filter took last.
+    hashes: Vec<u64>,
     answers: Answers,
 }
 
@@ -60,8 +62,7 @@ impl<'w> Batch<'w> {
     /// Returns the hashes of those items that were new to the Bloom filter the commands ran on last.
     #[must_use]
     pub fn new_hashes(&self) -> Vec<u64> {
-        let hasher = Hasher::default();
-        self.answers.ones().map(|i| hasher.hash(self.items[i])).collect()
+        self.answers.ones().map(|i| self.hashes[i]).collect()
     }
 
     /// Forgets the commands.
@@ -79,7 +80,7 @@ impl<'w> Batch<'w> {
     ) -> Option<BatchAnswers<'_>> {
         if items.inserts {
             let Some(Value::Bloom(filter)) = value else { return None };
-            if !filter.insert_each_shared(&self.items, &mut self.answers) {
+            if !filter.insert_each_hashed(&self.items, &mut self.hashes, &mut self.answers) {
                 return None;
             }
         } else {

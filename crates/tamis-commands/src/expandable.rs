@@ -15,11 +15,12 @@
 mod merge;
 
 use std::borrow::Cow;
+use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tamis::{
     Answers, AnyFilter, AtomicBitmap, Bitmap, Bits as _, BitsMut as _, Bloom, Classic, Filter,
-    Growing, Hasher, Insert, Kind, Layout, Plan, PlanError, SplitBlock, TryInsert,
+    Growing, Hasher, Insert, Item, Kind, Layout, Plan, PlanError, SplitBlock, TryInsert,
 };
 use tamis_formats::TamisFile;
 
@@ -48,6 +49,8 @@ pub struct Expandable {
     capacity: u64,
     /// By how much the capacity that is told grows; `None` if the filter does not.
     expansion: Option<u32>,
+    /// Of both parts.
+    hasher: Hasher,
     reserved: Option<Reserved>,
     /// Made when the reserved part is full. A growing filter, as a file holds it.
     overflow: Option<Box<TamisFile>>,
@@ -99,6 +102,9 @@ pub enum ExpandError {
 /// The share of the rate that the reserved part of a growing filter keeps.
 const RESERVED_SHARE: f64 = 0.8;
 
+/// How many items are hashed before they are inserted.
+const CHUNK: usize = 1024;
+
 impl Expandable {
     /// Makes an empty filter with memory for `capacity` items at `rate`.
     ///
@@ -108,9 +114,35 @@ impl Expandable {
     ///
     /// [`PlanError`] if there is no such filter, or not enough memory.
     pub fn reserve(capacity: u64, rate: f64, expansion: Option<u32>) -> Result<Self, PlanError> {
+        Self::reserve_by(capacity, rate, expansion, Hasher::default())
+    }
+
+    /// Makes an empty filter as [`reserve`](Self::reserve) does, whose items are hashed by `hasher`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`reserve`](Self::reserve).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis::Hasher;
+    /// use tamis_commands::Expandable;
+    ///
+    /// let seen = Expandable::reserve_by(100, 0.01, None, Hasher::keyed([1, 2]))?;
+    /// assert_eq!(seen.hasher(), Hasher::keyed([1, 2]));
+    /// assert!(!seen.is_made_as(&Expandable::reserve(100, 0.01, None)?));
+    /// # Ok::<(), tamis::PlanError>(())
+    /// ```
+    pub fn reserve_by(
+        capacity: u64,
+        rate: f64,
+        expansion: Option<u32>,
+        hasher: Hasher,
+    ) -> Result<Self, PlanError> {
         let own_rate = if expansion.is_some() { rate * RESERVED_SHARE } else { rate };
-        let reserved = Some(Reserved::new(&Plan::new(capacity, own_rate)?)?);
-        Ok(Self { rate, capacity, expansion, reserved, overflow: None })
+        let reserved = Some(Reserved::new(&Plan::new(capacity, own_rate)?, hasher)?);
+        Ok(Self { rate, capacity, expansion, hasher, reserved, overflow: None })
     }
 
     /// Makes an empty filter that grows from its first item; `capacity` is only told.
@@ -119,11 +151,25 @@ impl Expandable {
     ///
     /// As for [`reserve`](Self::reserve).
     pub fn growing(capacity: u64, rate: f64, expansion: u32) -> Result<Self, PlanError> {
-        let overflow = Some(growing(rate)?);
-        Ok(Self { rate, capacity, expansion: Some(expansion), reserved: None, overflow })
+        Self::growing_by(capacity, rate, expansion, Hasher::default())
     }
 
-    /// Makes an empty filter [as this one](Self::is_made_as): of the same reservation, rate and expansion.
+    /// Makes an empty filter as [`growing`](Self::growing) does, whose items are hashed by `hasher`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`reserve`](Self::reserve).
+    pub fn growing_by(
+        capacity: u64,
+        rate: f64,
+        expansion: u32,
+        hasher: Hasher,
+    ) -> Result<Self, PlanError> {
+        let overflow = Some(growing(rate, hasher)?);
+        Ok(Self { rate, capacity, expansion: Some(expansion), hasher, reserved: None, overflow })
+    }
+
+    /// Makes an empty filter [as this one](Self::is_made_as): of the same reservation, rate, expansion and hash key.
     ///
     /// # Errors
     ///
@@ -131,8 +177,8 @@ impl Expandable {
     pub fn emptied(&self) -> Result<Self, PlanError> {
         // By its own plan: that of an image may be another than would be made today.
         let (reserved, overflow) = match self.reserved_plan() {
-            Some(plan) => (Some(Reserved::new(&plan)?), None),
-            None => (None, Some(growing(self.rate)?)),
+            Some(plan) => (Some(Reserved::new(&plan, self.hasher)?), None),
+            None => (None, Some(growing(self.rate, self.hasher)?)),
         };
         Ok(Self { reserved, overflow, ..*self })
     }
@@ -192,6 +238,17 @@ impl Expandable {
     /// were new. Otherwise nothing changes, and `false` asks for [`insert_each`](Self::insert_each).
     #[must_use]
     pub fn insert_each_shared(&self, items: &[&[u8]], answers: &mut Answers) -> bool {
+        self.insert_each_hashed(items, &mut Vec::new(), answers)
+    }
+
+    /// Inserts items as [`insert_each_shared`](Self::insert_each_shared) does, and writes the hash of each item to
+    /// `hashes`, which the log keeps.
+    pub(crate) fn insert_each_hashed(
+        &self,
+        items: &[&[u8]],
+        hashes: &mut Vec<u64>,
+        answers: &mut Answers,
+    ) -> bool {
         let (Some(reserved), None) = (&self.reserved, &self.overflow) else { return false };
         // Taken ahead, so that threads together do not pass the capacity either.
         let len = items.len() as u64;
@@ -200,7 +257,7 @@ impl Expandable {
             reserved.items.fetch_sub(len, Ordering::Relaxed);
             return false;
         }
-        reserved.insert_each(items, answers);
+        reserved.insert_each(items, hashes, answers);
         reserved.items.fetch_sub(len - answers.count_ones() as u64, Ordering::Relaxed);
         true
     }
@@ -226,9 +283,8 @@ impl Expandable {
         }
         let mut words = vec![0_u64; items.len().div_ceil(64)];
         let mut done = Ok(items.len());
-        let hasher = Hasher::default();
         for (i, item) in items.iter().enumerate() {
-            match self.insert_hash(hasher.hash(item)) {
+            match self.insert_hash(self.hasher.hash(item)) {
                 Ok(is_new) => words[i / 64] |= u64::from(is_new) << (i % 64),
                 Err(error) => {
                     done = Err((i, error));
@@ -261,7 +317,7 @@ impl Expandable {
             Some(overflow) => overflow,
             none => {
                 let rate = self.rate * (1.0 - RESERVED_SHARE);
-                none.insert(growing(rate).map_err(|_| ExpandError::NoRoom)?)
+                none.insert(growing(rate, self.hasher).map_err(|_| ExpandError::NoRoom)?)
             }
         };
         overflow.filter.try_insert_hash(hash).map_err(|_| ExpandError::NoRoom)
@@ -315,6 +371,12 @@ impl Expandable {
             return done.map_err(|_| ExpandError::NoRoom);
         }
         hashes.iter().try_for_each(|&hash| self.insert_hash(hash).map(|_| ()))
+    }
+
+    /// Returns the hash function of its items.
+    #[must_use]
+    pub fn hasher(&self) -> Hasher {
+        self.hasher
     }
 
     /// Returns how many items were new when they came.
@@ -462,7 +524,7 @@ impl Expandable {
         for (copy, word) in bits.words_mut().iter_mut().zip(reserved.words()) {
             *copy = word.load(Ordering::Relaxed);
         }
-        let filter = AnyFilter::restore(&plan, Hasher::default(), bits)?;
+        let filter = AnyFilter::restore(&plan, self.hasher, bits)?;
         Ok(Some(Cow::Owned(TamisFile::new(filter))))
     }
 
@@ -471,7 +533,15 @@ impl Expandable {
         out.f64(self.rate)?;
         out.u64(self.capacity)?;
         out.u64(self.expansion.map_or(0, |expansion| u64::from(expansion) + 1))?;
-        out.u64(u64::from(self.reserved.is_some()) | u64::from(self.overflow.is_some()) << 1)?;
+        // Images of old releases have no hasher: theirs was the default.
+        let is_keyed = self.hasher != Hasher::default();
+        let parts = [self.reserved.is_some(), self.overflow.is_some(), is_keyed];
+        out.u64(parts.iter().rev().fold(0, |bits, &part| bits << 1 | u64::from(part)))?;
+        if is_keyed {
+            let (number, seed) = self.hasher.to_parts();
+            out.u64(u64::from(number))?;
+            out.write_all(&seed)?;
+        }
         if let Some(reserved) = &self.reserved {
             // What has an overflow is changed by nobody meanwhile.
             let counted = out.counted_items.filter(|_| self.overflow.is_none());
@@ -492,24 +562,27 @@ impl Expandable {
             one_more => Some(u32::try_from(one_more - 1).map_err(|_| ImageError::Value)?),
         };
         let parts = from.u64()?;
-        let reserved = if parts & 1 == 1 { Some(Reserved::read_image(from)?) } else { None };
+        let hasher = if parts & 4 == 4 { from.hasher()? } else { Hasher::default() };
+        let reserved =
+            if parts & 1 == 1 { Some(Reserved::read_image(from, hasher)?) } else { None };
         let overflow = if parts & 2 == 2 { Some(Box::new(from.filter()?)) } else { None };
         let is_sound = rate > 0.0
             && rate < 1.0
-            && matches!(parts, 1..=3)
-            && overflow
-                .as_deref()
-                .is_none_or(|overflow| grown(overflow).is_some() && expansion.is_some());
+            && matches!(parts, 1..=3 | 5..=7)
+            && overflow.as_deref().is_none_or(|overflow| {
+                let is_its = grown(overflow).is_some_and(|filter| filter.hasher() == hasher);
+                is_its && expansion.is_some()
+            });
         if is_sound {
-            Ok(Self { rate, capacity, expansion, reserved, overflow })
+            Ok(Self { rate, capacity, expansion, hasher, reserved, overflow })
         } else {
             Err(ImageError::Value)
         }
     }
 }
 
-fn growing(rate: f64) -> Result<Box<TamisFile>, PlanError> {
-    Ok(Box::new(TamisFile::new(AnyFilter::Growing(Growing::new(rate, Hasher::default())?))))
+fn growing(rate: f64, hasher: Hasher) -> Result<Box<TamisFile>, PlanError> {
+    Ok(Box::new(TamisFile::new(AnyFilter::Growing(Growing::new(rate, hasher)?))))
 }
 
 fn grown(file: &TamisFile) -> Option<&Growing> {
@@ -517,10 +590,10 @@ fn grown(file: &TamisFile) -> Option<&Growing> {
 }
 
 impl Reserved {
-    fn new(plan: &Plan) -> Result<Self, PlanError> {
+    fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         let bloom = match plan.kind() {
-            Kind::SplitBlock => Shared::SplitBlock(Bloom::shared(plan, Hasher::default())?),
-            _ => Shared::Classic(Bloom::shared(plan, Hasher::default())?),
+            Kind::SplitBlock => Shared::SplitBlock(Bloom::shared(plan, hasher)?),
+            _ => Shared::Classic(Bloom::shared(plan, hasher)?),
         };
         Ok(Self { bloom, items: AtomicU64::new(0) })
     }
@@ -542,8 +615,20 @@ impl Reserved {
         shared!(&self.bloom, bloom => bloom.contains_each(items, answers));
     }
 
-    fn insert_each(&self, items: &[&[u8]], answers: &mut Answers) {
-        shared!(&self.bloom, bloom => { let mut bloom = bloom; bloom.insert_each(items, answers) });
+    /// Inserts items and writes the hash of each to `hashes`.
+    fn insert_each(&self, items: &[&[u8]], hashes: &mut Vec<u64>, answers: &mut Answers) {
+        hashes.resize(items.len(), 0);
+        let words = answers.reset(items.len());
+        shared!(&self.bloom, bloom => {
+            let mut bloom = bloom;
+            let hasher = bloom.hasher();
+            // Chunks whose memory, fetched while they are hashed, is still in the cache when they are inserted.
+            let chunks = items.chunks(CHUNK).zip(hashes.chunks_mut(CHUNK));
+            for ((items, hashes), words) in chunks.zip(words.chunks_mut(CHUNK / 64)) {
+                Item::hash_each_then(items, &hasher, hashes, |hash| bloom.prefetch_hash(hash));
+                bloom.insert_hashes(hashes, words);
+            }
+        });
     }
 
     /// Takes over the bits of another of this layout, and its number of items. Nobody inserts meanwhile.
@@ -583,14 +668,14 @@ impl Reserved {
         out.words(self.words())
     }
 
-    fn read_image(from: &mut Reader<'_>) -> Result<Self, ImageError> {
+    fn read_image(from: &mut Reader<'_>, hasher: Hasher) -> Result<Self, ImageError> {
         let plan = from.plan()?;
         if !matches!(plan.kind(), Kind::SplitBlock | Kind::Classic) {
             return Err(ImageError::Value);
         }
         let items = from.u64()?;
         from.expect_bytes(plan.bytes())?;
-        let reserved = Self::new(&plan).map_err(|_| ImageError::Memory)?;
+        let reserved = Self::new(&plan, hasher).map_err(|_| ImageError::Memory)?;
         for word in reserved.words() {
             word.store(from.u64()?, Ordering::Relaxed);
         }

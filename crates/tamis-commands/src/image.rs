@@ -11,7 +11,7 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tamis::{Plan, RedisBloom, RedisCuckoo, Shape};
+use tamis::{Hasher, Plan, RedisBloom, RedisCuckoo, Shape};
 use tamis_formats::TamisFile;
 
 use crate::arriving::Arriving;
@@ -183,6 +183,14 @@ impl Reader<'_> {
         let shape = shape.and_then(|number| Shape::from_number(kind, number));
         Plan::from_parts(kind, items, rate, bits, shape.ok_or(ImageError::Value)?)
             .map_err(|_| ImageError::Value)
+    }
+
+    /// Reads the number of a hash function and its seed or key.
+    pub fn hasher(&mut self) -> Result<Hasher, ImageError> {
+        let number = u8::try_from(self.u64()?).map_err(|_| ImageError::Value)?;
+        let mut seed = [0; 16];
+        self.read_exact(&mut seed)?;
+        Hasher::from_parts(number, seed).ok_or(ImageError::Value)
     }
 
     /// Refuses what says it is longer than there are bytes, before there is memory for it.
@@ -367,9 +375,7 @@ impl Value {
 
 #[cfg(test)]
 mod tests {
-    use tamis::{
-        Answers, AnyFilter, Hasher, Kind, RedisBloomOptions, RedisCuckooOptions, TryInsert as _,
-    };
+    use tamis::{Answers, AnyFilter, Kind, RedisBloomOptions, RedisCuckooOptions, TryInsert as _};
 
     use super::*;
 
@@ -406,6 +412,9 @@ mod tests {
             expandable(Expandable::reserve(100, 0.01, Some(2)).unwrap()),
             expandable(Expandable::reserve(1000, 1e-7, None).unwrap()),
             expandable(Expandable::growing(100, 0.01, 2).unwrap()),
+            expandable(Expandable::reserve_by(100, 0.01, Some(2), Hasher::keyed([1, 2])).unwrap()),
+            expandable(Expandable::reserve_by(1000, 0.01, None, Hasher::keyed([1, 2])).unwrap()),
+            expandable(Expandable::growing_by(100, 0.01, 2, Hasher::keyed([1, 2])).unwrap()),
             filter(Kind::Counting),
             filter(Kind::Growing),
             filter(Kind::Window),

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use tamis::Hasher;
+
 use crate::words::{parse_double, parse_integer};
 
 /// Rates above this are stored as this, as RedisBloom does.
@@ -58,6 +60,9 @@ pub struct Settings {
     /// The most bytes that a new filter may reserve: the host's memory. Memory is handed out before it is there, so
     /// asking for it proves nothing. No setting by name.
     pub max_filter_bytes: u64,
+    /// The hash function of new filters in Tamis' own layouts. Layouts of other systems fix their own. It may have a
+    /// secret key, so it is no setting by name.
+    pub hasher: Hasher,
 }
 
 impl Default for Settings {
@@ -73,6 +78,7 @@ impl Default for Settings {
             cf_expansion: 1,
             cf_max_expansions: 32,
             max_filter_bytes: u64::MAX,
+            hasher: Hasher::default(),
         }
     }
 }
@@ -136,6 +142,43 @@ impl Settings {
             summary: "Sub-filters before a cuckoo filter is full",
         },
     ];
+
+    /// Makes new filters hash with this secret key, or with XXH3 and no key.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_commands::Settings;
+    ///
+    /// let mut settings = Settings::default();
+    /// settings.set_hash_key(Some(*b"0123456789abcdef"));
+    /// assert!(settings.hasher.is_keyed());
+    /// ```
+    pub fn set_hash_key(&mut self, key: Option<[u8; 16]>) {
+        self.hasher = key.map_or(Hasher::default(), |key| {
+            let key = u128::from_le_bytes(key);
+            Hasher::keyed([key as u64, (key >> 64) as u64])
+        });
+    }
+
+    /// Returns the hash function of new filters as bytes, its key included: for logs that are kept as private as the
+    /// filters.
+    #[must_use]
+    pub fn encode_hasher(&self) -> [u8; 17] {
+        let (number, seed) = self.hasher.to_parts();
+        let mut bytes = [number; 17];
+        bytes[1..].copy_from_slice(&seed);
+        bytes
+    }
+
+    /// Sets the hash function of new filters by its [bytes](Self::encode_hasher); false if they are none.
+    #[must_use]
+    pub fn decode_hasher(&mut self, bytes: &[u8]) -> bool {
+        let parts = bytes.split_first().and_then(|(&number, seed)| {
+            seed.try_into().ok().and_then(|seed| Hasher::from_parts(number, seed))
+        });
+        parts.map(|hasher| self.hasher = hasher).is_some()
+    }
 
     /// Returns the value of a setting as text; `None` if there is none of this name.
     #[must_use]
@@ -231,6 +274,23 @@ mod tests {
             (settings.get("bf"), settings.set("", b"1")),
             (None, Err(SettingError::Unknown))
         );
+    }
+
+    #[test]
+    fn a_hasher_comes_back_from_its_bytes() {
+        let mut keyed = Settings::default();
+        let key: [u8; 16] = std::array::from_fn(|i| i as u8);
+        keyed.set_hash_key(Some(key));
+        // SipHash's own order of bytes.
+        let words = [0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908];
+        assert_eq!(keyed.hasher, Hasher::keyed(words));
+        for settings in [Settings::default(), keyed] {
+            let mut other = Settings { hasher: Hasher::xxh3(9), ..Settings::default() };
+            assert!(other.decode_hasher(&settings.encode_hasher()));
+            assert_eq!(other, settings);
+            assert!(!other.decode_hasher(&settings.encode_hasher()[..16]));
+            assert!(!other.decode_hasher(&[99; 17]) && !other.decode_hasher(&[]));
+        }
     }
 
     #[test]

@@ -316,6 +316,17 @@ pub mod tm {
         ))
     }
 
+    /// `TM.MERGE`: says that two filters hash with different keys.
+    #[must_use]
+    pub fn hash_keys(one: &[u8], other: &[u8]) -> Reply {
+        Reply::error(format!(
+            "ERR '{}' and '{}' do not merge: they hash with different keys; TM.RESERVE key LIKE other makes a \
+             filter with the key of another",
+            shown(one),
+            shown(other)
+        ))
+    }
+
     /// `TM.MERGE`: says how two filters differ.
     #[must_use]
     pub fn layouts(one: (&[u8], Layout), other: (&[u8], Layout)) -> Reply {

@@ -19,6 +19,8 @@ struct Host {
 impl Host {
     fn new(scene: &Scene, protocol: Protocol) -> Self {
         let mut settings = Settings::default();
+        // As the server of the other host of these lists has it.
+        settings.set_hash_key(Some(*b"0123456789abcdef"));
         for (name, value) in &scene.settings {
             settings.set(name, value.as_bytes()).unwrap();
         }

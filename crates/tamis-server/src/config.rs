@@ -12,6 +12,7 @@ use tamis_commands::{SettingError, Settings};
 
 use crate::config_file::ConfigFile;
 use crate::durability::Sync;
+use crate::hash_key::HashKey;
 use crate::tls::ClientCertificates;
 pub use bind::{BindAddress, NoAddress};
 use options::ENTRIES;
@@ -73,6 +74,8 @@ pub struct Config {
     pub slow_entries: usize,
     /// `metrics-max-filters`: how many filters have metrics of their own, those nearest to their limits.
     pub metrics_max_filters: usize,
+    /// `hash-key`: the secret key that new filters hash with.
+    pub hash_key: HashKey,
     /// `bf-*` and `cf-*`.
     pub filters: Settings,
     /// The file that options were [read](Self::read_file) from, which `CONFIG REWRITE` writes.
@@ -108,6 +111,7 @@ impl Default for Config {
             slow_micros: 10_000,
             slow_entries: 128,
             metrics_max_filters: 100,
+            hash_key: HashKey::Random,
             filters: Settings::default(),
             file: None,
         }
@@ -177,6 +181,14 @@ impl Config {
             .iter()
             .filter_map(|setting| Some((setting.name, self.filters.get(setting.name)?)));
         ENTRIES.iter().map(|entry| (entry.name, (entry.get)(self))).chain(filters)
+    }
+
+    /// Returns every option as a client may see it: a fixed hash key is not shown to anybody.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
+        self.all().map(|(name, value)| match name {
+            options::HASH_KEY => (name, self.hash_key.shown().to_owned()),
+            _ => (name, value),
+        })
     }
 
     /// Sets an option before the server starts.

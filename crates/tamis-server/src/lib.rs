@@ -17,6 +17,7 @@ mod door;
 mod durability;
 mod durable;
 mod gauge;
+mod hash_key;
 mod host;
 mod http;
 pub mod keyspace;
@@ -37,6 +38,7 @@ pub use config::{
 };
 pub use config_file::ConfigFile;
 pub use durability::{DurabilityError, Sync};
+pub use hash_key::{HashKey, HashKeyError};
 pub use server::{Renewer, Server, ServerError, Stopper};
 pub use tls::{ClientCertificates, TlsError};
 pub use users::UsersError;

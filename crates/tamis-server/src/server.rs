@@ -20,6 +20,7 @@ use crate::cross_protocol::Warnings;
 use crate::door;
 use crate::durability::Record;
 use crate::durable::Durable;
+use crate::hash_key::HashKey;
 use crate::http;
 use crate::keyspace::Keyspace;
 use crate::stats::{Stats, now_millis};
@@ -137,6 +138,9 @@ impl Server {
         let keyspace = Keyspace::new();
         let durable = config.append_only.then(|| Durable::open(&config, &keyspace));
         let durable = durable.transpose().map_err(ServerError::Durability)?;
+        // Behind the lock of the folder.
+        let key = HashKey::key(&config).map_err(ServerError::HashKey)?;
+        config.filters.set_hash_key(key);
         let shared = Arc::new(Shared {
             keyspace,
             users,

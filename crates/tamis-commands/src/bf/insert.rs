@@ -1,6 +1,6 @@
 //! `BF.ADD`, `BF.MADD`, `BF.INSERT`.
 
-use tamis::{Answers, Hasher, RedisInsertError};
+use tamis::{Answers, RedisInsertError};
 use tamis_resp::Reply;
 
 use super::reserve::{Options, parse_rate};
@@ -115,7 +115,7 @@ pub(crate) fn insert_items(
         Value::Bloom(filter) => {
             let mut answers = Answers::new();
             let inserted = filter.insert_each(items, &mut answers);
-            let hasher = Hasher::default();
+            let hasher = filter.hasher();
             let mut hashes: Vec<u64> = answers.ones().map(|i| hasher.hash(items[i])).collect();
             let reply = match inserted {
                 Ok(_) => Reply::Bools { mask: answers.words().to_vec(), len: items.len() },

@@ -42,10 +42,12 @@ impl Options {
         }
         match settings.bf_layout {
             BloomLayout::Tamis => {
-                let made = match (is_scaling, is_reserved) {
-                    (true, false) => Expandable::growing(capacity, rate, expansion),
-                    (true, true) => Expandable::reserve(capacity, rate, Some(expansion)),
-                    (false, _) => Expandable::reserve(capacity, rate, None),
+                let expansion = is_scaling.then_some(expansion);
+                let made = match expansion {
+                    Some(expansion) if !is_reserved => {
+                        Expandable::growing_by(capacity, rate, expansion, settings.hasher)
+                    }
+                    _ => Expandable::reserve_by(capacity, rate, expansion, settings.hasher),
                 };
                 made.map(|filter| Value::Bloom(Box::new(filter))).map_err(|error| match error {
                     PlanError::Memory(_) | PlanError::TooLarge { .. } => text::NO_MEMORY_FOR_FILTER,

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::Ordering;
 
-use tamis::{AnyFilter, Filter as _, Growing, Hasher, Merge as _, MergeError, NoRoom, PlanError};
+use tamis::{AnyFilter, Filter as _, Growing, Merge as _, MergeError, NoRoom, PlanError};
 use tamis_formats::TamisFile;
 
 use super::{Expandable, Reserved};
@@ -16,7 +16,7 @@ impl Expandable {
     /// Tells whether another was reserved or made as this one: only then they merge.
     #[must_use]
     pub fn is_made_as(&self, other: &Self) -> bool {
-        let made = |it: &Self| (it.rate, it.expansion.is_some(), it.layouts().0);
+        let made = |it: &Self| (it.rate, it.expansion.is_some(), it.hasher, it.layouts().0);
         made(self) == made(other)
     }
 
@@ -64,7 +64,7 @@ impl Expandable {
             // Nothing has changed if it fails.
             (Some(own), [other]) => own.filter.merge(&other.filter),
             (own, overflows) => {
-                let made = Growing::by_plan(overflows[0].filter.plan(), Hasher::default());
+                let made = Growing::by_plan(overflows[0].filter.plan(), self.hasher);
                 let made = AnyFilter::Growing(made.map_err(no_memory)?);
                 let mut merged = Box::new(TamisFile::new(made));
                 for file in own.as_deref().into_iter().chain(overflows.iter().copied()) {
@@ -182,7 +182,7 @@ mod tests {
     fn with_another_plan(capacity: u64) -> Expandable {
         let mut filter = Expandable::reserve(capacity, 0.01, Some(2)).unwrap();
         let plan = tamis::Plan::for_kind(tamis::Kind::SplitBlock, 1, 0.01).unwrap();
-        filter.reserved = Some(Reserved::new(&plan).unwrap());
+        filter.reserved = Some(Reserved::new(&plan, filter.hasher).unwrap());
         filter
     }
 
@@ -220,6 +220,7 @@ mod tests {
             made(1000, 0.02, Some(2)),
             made(1000, 0.01, None),
             Expandable::growing(1000, 0.01, 2).unwrap(),
+            Expandable::reserve_by(1000, 0.01, Some(2), tamis::Hasher::keyed([1, 2])).unwrap(),
         ] {
             assert!(!one.is_made_as(&other) && !other.is_made_as(&one), "{other:?}");
         }

@@ -1,7 +1,8 @@
 //! `TM.MERGE`: about several keys, which the host lends.
 
 use tamis::{
-    AnyFilter, Bitmap, BitsMut as _, Filter as _, Merge as _, MergeError, NoRoom, Plan, PlanError,
+    AnyFilter, Bitmap, BitsMut as _, Filter as _, Layout, Merge as _, MergeError, NoRoom, Plan,
+    PlanError,
 };
 use tamis_formats::TamisFile;
 use tamis_resp::Reply;
@@ -50,6 +51,9 @@ fn merged_expandables(
     for (other_key, other) in filters {
         match other {
             Value::Bloom(other) if first.is_made_as(other) => others.push(&**other),
+            Value::Bloom(other) if first.hasher() != other.hasher() => {
+                return Err(tm::hash_keys(first_key, other_key));
+            }
             Value::Bloom(_) => return Err(tm::made_otherwise(first_key, other_key)),
             Value::Bytes(_) => return Err(error(text::WRONG_TYPE)),
             Value::Arriving(_) => return Err(error(text::bf::ARRIVING)),
@@ -88,6 +92,9 @@ fn merged_files(
     };
     for &(other_key, other) in &files {
         let (one, two) = (first.filter.layout(), other.filter.layout());
+        if one.hasher != two.hasher && (Layout { hasher: one.hasher, ..two }) == one {
+            return Err(tm::hash_keys(first_key, other_key));
+        }
         if one != two {
             return Err(tm::layouts((first_key, one), (other_key, two)));
         }

@@ -21,8 +21,8 @@ pub(crate) fn reserve(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>
         if value.is_some() {
             return Err(error(tm::EXISTS));
         }
-        empty(&plan, Hasher::default(), options.window, options.refreshes, env.now_millis)
-            .map_err(tm::because)
+        let hasher = env.settings.hasher;
+        empty(&plan, hasher, options.window, options.refreshes, env.now_millis).map_err(tm::because)
     });
     match made {
         Ok(filter) => {

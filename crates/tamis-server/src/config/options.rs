@@ -6,6 +6,7 @@ use tamis_commands::parse_integer;
 
 use super::{BindAddress, Config, HttpPort};
 use crate::durability::Sync;
+use crate::hash_key::HashKey;
 use crate::tls::ClientCertificates;
 
 /// An option of the server itself.
@@ -18,7 +19,10 @@ pub(super) struct Entry {
     pub set: fn(&mut Config, &str) -> Option<()>,
 }
 
-pub(super) const ENTRIES: [Entry; 27] = [
+/// The option whose value is secret.
+pub(super) const HASH_KEY: &str = "hash-key";
+
+pub(super) const ENTRIES: [Entry; 28] = [
     Entry {
         name: "aclfile",
         is_live: false,
@@ -110,6 +114,16 @@ pub(super) const ENTRIES: [Entry; 27] = [
         get: |config| config.dir.display().to_string(),
         set: |config, text| {
             config.dir = PathBuf::from(Some(text).filter(|text| !text.is_empty())?);
+            Some(())
+        },
+    },
+    Entry {
+        name: HASH_KEY,
+        is_live: false,
+        expected: "'random', 'none' or 32 hexadecimal digits",
+        get: |config| config.hash_key.text(),
+        set: |config, text| {
+            config.hash_key = HashKey::parse(text)?;
             Some(())
         },
     },

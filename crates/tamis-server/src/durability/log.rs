@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::error::DurabilityError;
 use super::frame;
-use super::record::Record;
+use super::record::{HASHER, Record};
 
 /// When what was written is synced to the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -158,7 +158,9 @@ impl Log {
             name: name.as_bytes(),
             value: value.as_bytes(),
         });
-        self.push(&mut state, settings.chain([command]));
+        let hasher = env.settings.encode_hasher();
+        let hasher = Record::Setting { name: HASHER, value: &hasher };
+        self.push(&mut state, settings.chain([hasher, command]));
         state.settings = Some(env.settings.clone());
     }
 

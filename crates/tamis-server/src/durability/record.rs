@@ -15,6 +15,9 @@ pub(crate) enum Record<'a> {
     Image { key: &'a [u8], expires_millis: Option<u64>, image: &'a [u8] },
 }
 
+/// The setting that is the hash function of new filters: no option, since its value is secret.
+pub(super) const HASHER: &[u8] = b"hasher";
+
 /// What a record starts with. Numbers are kept for ever.
 mod tag {
     pub const COMMAND: u8 = 1;

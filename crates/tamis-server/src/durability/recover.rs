@@ -9,7 +9,7 @@ use tamis_commands::{Env, Run, Settings, Value, find};
 use tamis_resp::Protocol;
 
 use super::error::DurabilityError;
-use super::record::Record;
+use super::record::{HASHER, Record};
 use super::{frame, log, snapshot};
 use crate::host;
 use crate::keyspace::Keyspace;
@@ -304,6 +304,10 @@ impl Replay<'_> {
         match record {
             Record::Inserted { key, .. } if is_done(key) => Ok(()),
             Record::Inserted { now_millis, key, hashes } => self.gather(*now_millis, key, hashes),
+            Record::Setting { name: HASHER, value } => {
+                let is_known = self.settings.decode_hasher(value);
+                is_known.then_some(()).ok_or("there is no such hash function")
+            }
             Record::Setting { name, value } => {
                 let name = std::str::from_utf8(name).map_err(|_| "a setting has no name")?;
                 if name == Settings::ALL[0].name {

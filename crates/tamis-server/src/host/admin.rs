@@ -82,7 +82,7 @@ pub(super) fn config(session: &mut Session, words: Words<'_>) -> Reply {
             let is_asked = |name: &str| {
                 words[2..].iter().any(|word| matches(&word.to_ascii_lowercase(), name.as_bytes()))
             };
-            let found = config.all().filter(|(name, _)| is_asked(name));
+            let found = config.shown().filter(|(name, _)| is_asked(name));
             Reply::Map(found.map(|(name, value)| (Reply::bulk(name), Reply::bulk(value))).collect())
         }
         b"SET" if words.len() > 2 && words.len().is_multiple_of(2) => set(session, &words[2..]),

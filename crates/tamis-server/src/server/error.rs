@@ -5,6 +5,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::durability::DurabilityError;
+use crate::hash_key::HashKeyError;
 use crate::tls::TlsError;
 use crate::users::UsersError;
 
@@ -52,6 +53,8 @@ pub enum ServerError {
         /// Why.
         error: String,
     },
+    /// There is no key for new filters.
+    HashKey(HashKeyError),
     /// The files of an earlier run cannot be used.
     Durability(DurabilityError),
 }
@@ -81,6 +84,7 @@ impl fmt::Display for ServerError {
             ),
             ServerError::Ports { why } => f.write_str(why),
             ServerError::Tls(error) => error.fmt(f),
+            ServerError::HashKey(error) => error.fmt(f),
             ServerError::Users(error) => write!(f, "aclfile: {error}"),
             ServerError::Files { reserved } => write!(
                 f,

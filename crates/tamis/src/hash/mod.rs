@@ -58,6 +58,30 @@ impl Hasher {
         Self { function: HashFunction::Sip13, words: key, flip: 0 }
     }
 
+    /// Returns the keyed hash that Tamis prefers at present, SipHash-1-3, under a secret `key`.
+    ///
+    /// Without the key nobody can compute hashes, so nobody can choose items that collide. Code that wants a keyed
+    /// hash calls this; [`from_parts`](Self::from_parts) restores the function that a file names.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis::Hasher;
+    ///
+    /// assert!(Hasher::keyed([1, 2]).is_keyed() && !Hasher::default().is_keyed());
+    /// assert_ne!(Hasher::keyed([1, 2]).hash(b"a"), Hasher::keyed([1, 3]).hash(b"a"));
+    /// ```
+    #[must_use]
+    pub const fn keyed(key: [u64; 2]) -> Self {
+        Self::sip13(key)
+    }
+
+    /// Returns true if hashes depend on a secret key.
+    #[must_use]
+    pub const fn is_keyed(&self) -> bool {
+        matches!(self.function, HashFunction::Sip13)
+    }
+
     /// Returns XXH64 with `seed`.
     #[must_use]
     pub const fn xxh64(seed: u64) -> Self {

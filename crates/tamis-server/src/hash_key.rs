@@ -1,0 +1,220 @@
+//! The secret key that new filters hash with.
+//!
+//! ```text
+//! hash-key random (default)   a key from the system, drawn at the first start and kept in DIR/hash-key
+//!          none               no key: XXH3, whose hashes anybody can compute
+//!          32 hex digits      this key, such as that of another server
+//! ```
+//!
+//! Each filter keeps the key it was made with, in its image. The file only serves filters that are made later.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use crate::config::Config;
+
+/// Which key new filters hash with: the option `hash-key`.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub enum HashKey {
+    /// A secret key of this server, drawn at its first start.
+    #[default]
+    Random,
+    /// No key.
+    None,
+    /// This key, for servers whose filters have equal bytes or merge.
+    Fixed([u8; 16]),
+}
+
+impl fmt::Debug for HashKey {
+    /// Hides the key: what is debugged may be logged.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.shown())
+    }
+}
+
+impl HashKey {
+    /// Reads the option's text; `None` if it is not one.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        match text.to_ascii_lowercase().as_str() {
+            "random" => Some(HashKey::Random),
+            "none" => Some(HashKey::None),
+            digits => parse_hex(digits).map(HashKey::Fixed),
+        }
+    }
+
+    /// Returns the option's text, with the key: for a file of options, never for a client.
+    pub(crate) fn text(self) -> String {
+        match self {
+            HashKey::Fixed(key) => hex(key),
+            _ => self.shown().to_owned(),
+        }
+    }
+
+    /// Returns what may be shown of it.
+    pub(crate) fn shown(self) -> &'static str {
+        match self {
+            HashKey::Random => "random",
+            HashKey::None => "none",
+            HashKey::Fixed(_) => "fixed",
+        }
+    }
+
+    /// Returns the key of new filters, if they have one. A random key is that of the folder, if the server keeps one: the
+    /// caller holds the folder's lock.
+    ///
+    /// # Errors
+    ///
+    /// [`HashKeyError`] if the folder's key cannot be read or made.
+    pub(crate) fn key(config: &Config) -> Result<Option<[u8; 16]>, HashKeyError> {
+        Ok(match config.hash_key {
+            HashKey::None => None,
+            HashKey::Fixed(key) => Some(key),
+            HashKey::Random if config.append_only => Some(of_folder(&config.dir)?),
+            HashKey::Random => {
+                Some(random().map_err(|error| HashKeyError::new(Path::new("hash-key"), error))?)
+            }
+        })
+    }
+}
+
+/// Why a server has no key for new filters.
+#[derive(Debug)]
+pub struct HashKeyError {
+    path: PathBuf,
+    why: String,
+}
+
+impl HashKeyError {
+    fn new(path: &Path, why: impl fmt::Display) -> Self {
+        Self { path: path.to_owned(), why: why.to_string() }
+    }
+}
+
+impl fmt::Display for HashKeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.why)
+    }
+}
+
+impl std::error::Error for HashKeyError {}
+
+/// Returns the key of a folder, and makes one if it has none.
+fn of_folder(dir: &Path) -> Result<[u8; 16], HashKeyError> {
+    let path = dir.join("hash-key");
+    match fs::read(&path) {
+        Ok(text) => {
+            let key = std::str::from_utf8(&text).ok().and_then(|text| parse_hex(text.trim_ascii()));
+            key.ok_or_else(|| {
+                HashKeyError::new(
+                    &path,
+                    "no key of 32 hexadecimal digits; restore the file, or remove it: new filters then get \
+                     another key and do not merge with old ones, which keep theirs",
+                )
+            })
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let make = || {
+                let key = random()?;
+                write_whole(dir, &path, &key)?;
+                Ok::<_, io::Error>(key)
+            };
+            make().map_err(|error| HashKeyError::new(&path, error))
+        }
+        Err(error) => Err(HashKeyError::new(&path, error)),
+    }
+}
+
+fn random() -> io::Result<[u8; 16]> {
+    let mut key = [0; 16];
+    getrandom::fill(&mut key)
+        .map_err(|error| io::Error::other(format!("the system gives no random key: {error}")))?;
+    Ok(key)
+}
+
+/// Writes the file as a whole or not at all. Only its owner can read it.
+fn write_whole(dir: &Path, path: &Path, key: &[u8; 16]) -> io::Result<()> {
+    let part = path.with_extension("part");
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&part)?;
+    file.write_all(format!("{}\n", hex(*key)).as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&part, path)?;
+    File::open(dir)?.sync_all()
+}
+
+fn parse_hex(text: &str) -> Option<[u8; 16]> {
+    let digits = text.as_bytes();
+    if digits.len() != 32 {
+        return None;
+    }
+    let mut key = [0; 16];
+    for (byte, pair) in key.iter_mut().zip(digits.chunks(2)) {
+        let digit = |c: u8| char::from(c).to_digit(16);
+        *byte = (digit(pair[0])? << 4 | digit(pair[1])?) as u8;
+    }
+    Some(key)
+}
+
+fn hex(key: [u8; 16]) -> String {
+    key.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(dir: &Path) -> Config {
+        Config { dir: dir.to_owned(), ..Config::default() }
+    }
+
+    #[test]
+    fn a_random_key_is_made_once_in_a_folder() {
+        let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let keys = dirs.each_ref().map(|dir| HashKey::key(&config(dir.path())).unwrap());
+        assert!(keys[0].is_some() && keys[0] != keys[1], "two folders have two keys");
+        assert_eq!(HashKey::key(&config(dirs[0].path())).unwrap(), keys[0]);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let file = fs::metadata(dirs[0].path().join("hash-key")).unwrap();
+            assert_eq!(file.permissions().mode() & 0o777, 0o600, "only its owner can read it");
+        }
+    }
+
+    #[test]
+    fn without_a_folder_each_start_has_another_key() {
+        let config = Config { append_only: false, ..config(Path::new("none")) };
+        let keys = [(); 2].map(|()| HashKey::key(&config).unwrap());
+        assert!(keys[0].is_some() && keys[0] != keys[1]);
+    }
+
+    #[test]
+    fn a_damaged_key_file_stops_the_start_and_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("hash-key");
+        for text in ["", "0011", "not hexadecimal, and as long as it"] {
+            fs::write(&path, text).unwrap();
+            let error = HashKey::key(&config(dir.path())).unwrap_err().to_string();
+            assert!(error.contains("hash-key") && error.contains("restore the file"), "{error}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn a_fixed_key_is_read_byte_by_byte_and_not_shown() {
+        let text = "000102030405060708090A0B0C0D0E0F";
+        let key = HashKey::parse(text).unwrap();
+        let config = Config { hash_key: key, append_only: false, ..Config::default() };
+        assert_eq!(HashKey::key(&config).unwrap(), Some(std::array::from_fn(|i| i as u8)));
+        assert_eq!(key.text(), text.to_lowercase());
+        assert!(!format!("{config:?}").contains("0102"));
+        for text in ["", "fixed", "0001", "+00102030405060708090a0b0c0d0e0f", "g0"] {
+            assert_eq!(HashKey::parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! New filters hash with a secret key of the server, which each filter keeps.
+
+#[path = "../../../tests/exchanges/client.rs"]
+mod client;
+
+use std::path::Path;
+
+use client::Client;
+use tamis::Answers;
+use tamis_commands::Expandable;
+use tamis_resp::{Protocol, Reply};
+use tamis_server::{Config, HashKey, Server};
+
+const FIXED: HashKey = HashKey::Fixed(*b"0123456789abcdef");
+const OTHER: HashKey = HashKey::Fixed(*b"fedcba9876543210");
+
+fn config(dir: &Path) -> Config {
+    Config { port: 0, threads: 1, dir: dir.to_owned(), rewrite_bytes: 0, ..Config::default() }
+}
+
+fn start(config: Config) -> (Server, Client) {
+    let server = Server::start(config).unwrap();
+    let client = Client::connect(server.addresses()[0]);
+    (server, client)
+}
+
+fn in_memory(hash_key: HashKey) -> (Server, Client) {
+    start(Config { append_only: false, hash_key, ..config(Path::new("none")) })
+}
+
+fn words(text: &str) -> Vec<&str> {
+    text.split(' ').collect()
+}
+
+/// A filter of each kind that is made with the server's key, with an item.
+const FILTERS: [&str; 11] = [
+    "BF.ADD unasked a",
+    "BF.INSERT inserted CAPACITY 10 ITEMS a",
+    "BF.RESERVE reserved 0.01 100",
+    "BF.RESERVE full 0.01 1 NONSCALING",
+    "TM.RESERVE split KIND split-block ITEMS 100",
+    "TM.RESERVE classic KIND classic ITEMS 100",
+    "TM.RESERVE growing KIND growing",
+    "TM.RESERVE cuckoo KIND cuckoo ITEMS 100",
+    "TM.RESERVE counting KIND counting ITEMS 100",
+    "TM.RESERVE items KIND window WINDOW 100 ITEMS",
+    "TM.RESERVE time KIND window WINDOW 4000000000000 ITEMS 100",
+];
+
+fn make(client: &mut Client) {
+    for filter in FILTERS {
+        let reply = client.say(&words(filter));
+        assert!(!matches!(reply, Reply::Error(_)), "{filter}: {reply:?}");
+        client.say(&["TM.ADD", words(filter)[1], "b"]);
+    }
+    // Grown beyond what was reserved.
+    client.say(&words("BF.RESERVE grown 0.01 2"));
+    client.say(&words("BF.MADD grown a b c d e f"));
+}
+
+fn keys() -> impl Iterator<Item = &'static str> {
+    FILTERS.iter().map(|filter| filter.split(' ').nth(1).unwrap()).chain(["grown"])
+}
+
+fn dumps(client: &mut Client) -> Vec<(&'static str, Reply)> {
+    keys().map(|key| (key, client.say(&["DUMP", key]))).collect()
+}
+
+#[test]
+fn filters_keep_their_key_and_new_ones_get_it_after_a_restart() {
+    for saves in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let (server, mut client) = start(config(dir.path()));
+        make(&mut client);
+        if saves {
+            assert_eq!(client.say(&["SAVE"]), Reply::ok());
+        }
+        let before = dumps(&mut client);
+        drop(server);
+        let (server, mut client) = start(config(dir.path()));
+        assert_eq!(dumps(&mut client), before);
+        client.say(&words("TM.RESERVE later KIND split-block ITEMS 100"));
+        client.say(&words("BF.RESERVE late 0.01 100"));
+        assert_eq!(client.say(&words("TM.MERGE later split")), Reply::ok());
+        assert_eq!(client.say(&words("TM.MERGE late reserved")), Reply::ok());
+        drop(server);
+    }
+}
+
+#[test]
+fn filters_keep_their_key_when_the_option_changes() {
+    let dir = tempfile::tempdir().unwrap();
+    let random = config(dir.path());
+    let (server, mut client) = start(random.clone());
+    make(&mut client);
+    drop(server);
+    let mut items = 0;
+    for hash_key in [HashKey::None, FIXED, HashKey::Random, OTHER, FIXED] {
+        let (server, mut client) = start(Config { hash_key, ..random.clone() });
+        items += 1;
+        for key in keys().filter(|key| *key != "full") {
+            let item = format!("item:{items}");
+            client.say(&["TM.ADD", key, &item]);
+            for i in 1..=items {
+                let answer = client.say(&["TM.EXISTS", key, &format!("item:{i}")]);
+                assert_eq!(answer, Reply::Integer(1), "item {i} of {key} under {hash_key:?}");
+            }
+            assert_eq!(client.say(&["TM.EXISTS", key, "b"]), Reply::Integer(1), "{key}");
+        }
+        // A filter of this key among those of others.
+        client.say(&words("BF.MADD each a b c"));
+        assert_eq!(client.say(&words("BF.CARD each")), Reply::Integer(3));
+        client.say(&words("DEL each"));
+        if items == 3 {
+            client.say(&["SAVE"]);
+        }
+        drop(server);
+    }
+}
+
+#[test]
+fn each_server_has_another_key_unless_it_is_fixed() {
+    let dumps_of = |hash_key| {
+        let (_server, mut client) = in_memory(hash_key);
+        make(&mut client);
+        dumps(&mut client)
+    };
+    let (one, other) = (dumps_of(HashKey::Random), dumps_of(HashKey::Random));
+    for (one, other) in one.iter().zip(&other) {
+        assert_ne!(one, other, "the bytes of {} tell of a key", one.0);
+    }
+    // A time-based window has the time of its making.
+    let equal = |a: &[(&str, Reply)], b: &[(&str, Reply)]| {
+        a.iter().zip(b).all(|(a, b)| a.0 == "time" || a == b)
+    };
+    assert!(equal(&dumps_of(FIXED), &dumps_of(FIXED)));
+    assert!(equal(&dumps_of(HashKey::None), &dumps_of(HashKey::None)));
+    assert!(!equal(&dumps_of(FIXED), &dumps_of(OTHER)));
+}
+
+#[test]
+fn items_that_collide_without_a_key_do_not_collide_with_one() {
+    // What an attacker computes: items that a filter without a key takes for seen.
+    let known = Expandable::reserve(1000, 0.01, None).unwrap();
+    let name = |i: u32| format!("known:{i}").into_bytes();
+    let (seen, absent): (Vec<_>, Vec<_>) =
+        ((0..1000).map(name).collect(), (1000..40_000).map(name).collect());
+    let mut answers = Answers::new();
+    assert!(known.insert_each_shared(&borrowed(&seen), &mut answers));
+    known.contains_each(&borrowed(&absent), &mut answers);
+    let forged: Vec<Vec<u8>> = answers.ones().map(|i| absent[i].clone()).collect();
+    assert!(forged.len() > 100, "{}", forged.len());
+    let yes = |hash_key| {
+        let (_server, mut client) = in_memory(hash_key);
+        client.say(&words("BF.RESERVE k 0.01 1000 NONSCALING"));
+        let say = |client: &mut Client, name: &str, items: &[Vec<u8>]| {
+            let mut words = vec![name.as_bytes().to_vec(), b"k".to_vec()];
+            words.extend_from_slice(items);
+            client.say(&words)
+        };
+        say(&mut client, "BF.MADD", &seen);
+        let Reply::Array(answers) = say(&mut client, "BF.MEXISTS", &forged) else { panic!() };
+        answers.iter().filter(|answer| **answer == Reply::Integer(1)).count()
+    };
+    assert_eq!(yes(HashKey::None), forged.len(), "without a key the attacker is right");
+    assert!(yes(FIXED) < forged.len() / 10, "with a key as often as chance");
+}
+
+fn borrowed(items: &[Vec<u8>]) -> Vec<&[u8]> {
+    items.iter().map(Vec::as_slice).collect()
+}
+
+#[test]
+fn copies_and_dumps_keep_the_key_on_another_server() {
+    let (_one, mut from) = in_memory(FIXED);
+    make(&mut from);
+    let (_two, mut to) = in_memory(OTHER);
+    for (key, dump) in dumps(&mut from) {
+        let Reply::Bulk(dump) = dump else { panic!("{dump:?}") };
+        let restore: [&[u8]; 4] = [b"RESTORE", key.as_bytes(), b"0", &dump];
+        assert_eq!(to.say(&restore), Reply::ok(), "{key}");
+        assert_eq!(to.say(&["COPY", key, "copy"]), Reply::Integer(1));
+        let copied = to.say(&["DUMP", "copy"]);
+        assert_eq!(copied, Reply::Bulk(dump), "{key}");
+        assert_eq!(to.say(&["TM.EXISTS", "copy", "b"]), Reply::Integer(1), "{key}");
+        assert_eq!(to.say(&["TM.CLEAR", "copy"]), Reply::ok());
+        if !["full", "cuckoo"].contains(&key) {
+            assert_eq!(
+                to.say(&["TM.MERGE", "copy", key]),
+                Reply::ok(),
+                "{key}: cleared, of one key"
+            );
+        }
+        to.say(&["DEL", "copy"]);
+    }
+    // By SCANDUMP and LOADCHUNK.
+    for key in ["unasked", "reserved", "grown"] {
+        let mut position = 0;
+        loop {
+            let reply = from.say(&["BF.SCANDUMP", key, &position.to_string()]);
+            let Reply::Array(parts) = reply else { panic!("{reply:?}") };
+            let [Reply::Integer(next), Reply::Bulk(part)] = &parts[..] else { panic!("{parts:?}") };
+            if *next == 0 {
+                break;
+            }
+            let at = next.to_string();
+            let load: [&[u8]; 4] = [b"BF.LOADCHUNK", b"loaded", at.as_bytes(), part];
+            assert_eq!(to.say(&load), Reply::ok());
+            position = *next;
+        }
+        assert_eq!(to.say(&["DUMP", "loaded"]), from.say(&["DUMP", key]), "{key}");
+        to.say(&["DEL", "loaded"]);
+    }
+}
+
+#[test]
+fn the_key_is_shown_to_nobody() {
+    let (_server, mut client) = in_memory(FIXED);
+    let shown = |client: &mut Client, words: &[&str]| {
+        let mut bytes = Vec::new();
+        client.say(words).encode(Protocol::Resp2, &mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    assert!(shown(&mut client, &["CONFIG", "GET", "hash-key"]).contains("fixed"));
+    // The key begins so, as text and in hexadecimal digits.
+    for words in [&["CONFIG", "GET", "*"][..], &["INFO"], &["INFO", "everything"]] {
+        let text = shown(&mut client, words);
+        assert!(text.len() > 100 && !text.contains("30313233") && !text.contains("0123456789a"));
+    }
+    let set = shown(&mut client, &["CONFIG", "SET", "hash-key", "none"]);
+    assert!(set.starts_with("-ERR") && set.contains("hash-key"), "{set}");
+    for (hash_key, text) in [(HashKey::Random, "random"), (HashKey::None, "none")] {
+        let (_server, mut client) = in_memory(hash_key);
+        assert!(shown(&mut client, &["CONFIG", "GET", "hash-key"]).contains(text));
+    }
+}
