@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use tamis_commands::{Batch, Command, Env, Words, text};
+use tamis_commands::{Batch, Command, Env, Settings, Words, text};
 use tamis_resp::{Protocol, Reply};
 
 use crate::session::{Keys, Session, at_present};
@@ -12,6 +12,9 @@ pub(crate) const ITEMS: usize = 4096;
 
 /// The same of a command whose items may take a million times as long as a lookup: those that move others to make room.
 const ITEMS_ALONE: usize = 64;
+
+/// A limit of `cf-max-expansions` that no filter reaches: it has at most 65,535 sub-filters.
+const NO_LIMIT: u32 = 65_536;
 
 /// How long a slice may take.
 const TURN: Duration = Duration::from_millis(1);
@@ -50,13 +53,17 @@ impl Session {
         let most_items = most_items(command);
         let mut long = LongReply::begin(items.len(), env.protocol, out);
         let mut slice_words = start.to_vec();
+        // The limit holds where a command begins: it may pass the limit itself, as in RedisBloom.
+        let behind = Settings { cf_max_expansions: NO_LIMIT, ..env.settings.clone() };
+        let mut env = *env;
         while !items.is_empty() {
             let (slice, rest) = items.split_at(items.len().min(self.pace.items).min(most_items));
             items = rest;
             slice_words.truncate(first);
             slice_words.extend_from_slice(slice);
             let began = Instant::now();
-            let reply = self.run_slice(command, &slice_words, &at_present(env)).await;
+            let reply = self.run_slice(command, &slice_words, &at_present(&env)).await;
+            env.settings = &behind;
             match long.push(&reply, slice.len(), out) {
                 Next::Slice => {}
                 Next::End => break,

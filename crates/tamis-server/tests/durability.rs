@@ -572,3 +572,26 @@ fn a_key_that_is_renamed_to_itself_stays() {
     let (_server, mut client) = start(dir.path());
     assert_eq!(client.say(&["GET", "me"]), Reply::bulk("1"));
 }
+
+#[test]
+fn a_long_cuckoo_insert_passes_the_limit_of_expansions_and_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(dir.path());
+    client.say(&["CONFIG", "SET", "cf-max-expansions", "2"]);
+    client.say(&["CF.RESERVE", "k", "4"]);
+    let items: Vec<String> = (0..500).map(|i| format!("item:{i}")).collect();
+    let command = |start: &str| -> Vec<String> {
+        start.split(' ').map(str::to_owned).chain(items.iter().cloned()).collect()
+    };
+    let Reply::Array(inserted) = client.say(&command("CF.INSERT k ITEMS")) else {
+        panic!("the limit is for the next command")
+    };
+    assert_eq!(inserted, vec![Reply::Integer(1); 500]);
+    let refused = Reply::error("Maximum expansions reached");
+    assert_eq!(client.say(&["CF.ADD", "k", "x"]), refused);
+    assert_eq!(client.say(&command("CF.INSERTNX k ITEMS")), refused);
+    drop(server);
+    let (_server, mut client) = start(dir.path());
+    let Reply::Array(found) = client.say(&command("CF.MEXISTS k")) else { panic!() };
+    assert_eq!(found, vec![Reply::Integer(1); 500]);
+}
