@@ -1,5 +1,6 @@
 //! The subcommands that users may be allowed or refused by themselves, and which of their words are keys.
 
+use crate::command::Arity::{self, AtLeast, Exactly};
 use crate::command::Category::{
     self, Admin, Connection, Dangerous, Keyspace as KeyspaceGroup, Read, Slow,
 };
@@ -16,22 +17,36 @@ pub struct Subcommand {
     pub categories: &'static [Category],
     /// Which words are keys, counted from the command on.
     pub keys: Keys,
+    /// How many words it takes, counted from the command on.
+    pub arity: Arity,
+    /// The arguments behind it, as help shows them.
+    pub syntax: &'static str,
+    /// What it does, in a line.
+    pub summary: &'static str,
 }
+
+/// The words of a subcommand: how many with those of the command, and what they are.
+type Call = (Arity, &'static str);
 
 const fn row(
     command: &'static str,
     name: &'static str,
     categories: &'static [Category],
+    (arity, syntax): Call,
+    summary: &'static str,
 ) -> Subcommand {
-    Subcommand { command, name, categories, keys: Keys::NONE }
+    Subcommand { command, name, categories, keys: Keys::NONE, arity, syntax, summary }
 }
 
 const fn of_key(
     command: &'static str,
     name: &'static str,
     categories: &'static [Category],
+    call: Call,
+    summary: &'static str,
 ) -> Subcommand {
-    Subcommand { command, name, categories, keys: Keys { first: 2, last: 2, step: 1 } }
+    let keys = Keys { first: 2, last: 2, step: 1 };
+    Subcommand { keys, ..row(command, name, categories, call, summary) }
 }
 
 const OPERATORS: &[Category] = &[Admin, Slow, Dangerous];
@@ -42,56 +57,229 @@ const READS_KEY: &[Category] = &[KeyspaceGroup, Read, Slow];
 
 /// Every subcommand, in alphabetical order.
 pub static SUBCOMMANDS: &[Subcommand] = &[
-    row("ACL", "CAT", ANYONE),
-    row("ACL", "DELUSER", OPERATORS),
-    row("ACL", "DRYRUN", OPERATORS),
-    row("ACL", "GENPASS", ANYONE),
-    row("ACL", "GETUSER", OPERATORS),
-    row("ACL", "HELP", ANYONE),
-    row("ACL", "LIST", OPERATORS),
-    row("ACL", "LOAD", OPERATORS),
-    row("ACL", "LOG", OPERATORS),
-    row("ACL", "SAVE", OPERATORS),
-    row("ACL", "SETUSER", OPERATORS),
-    row("ACL", "USERS", OPERATORS),
-    row("ACL", "WHOAMI", ANYONE),
-    row("CLIENT", "GETNAME", ANYONE_CONNECTION),
-    row("CLIENT", "HELP", ANYONE_CONNECTION),
-    row("CLIENT", "ID", ANYONE_CONNECTION),
-    row("CLIENT", "INFO", ANYONE_CONNECTION),
-    row("CLIENT", "KILL", OPERATORS_CONNECTION),
-    row("CLIENT", "LIST", OPERATORS_CONNECTION),
-    row("CLIENT", "NO-EVICT", OPERATORS_CONNECTION),
-    row("CLIENT", "NO-TOUCH", ANYONE_CONNECTION),
-    row("CLIENT", "REPLY", ANYONE_CONNECTION),
-    row("CLIENT", "SETINFO", ANYONE_CONNECTION),
-    row("CLIENT", "SETNAME", ANYONE_CONNECTION),
-    row("COMMAND", "COUNT", ANYONE_CONNECTION),
-    row("COMMAND", "DOCS", ANYONE_CONNECTION),
-    row("COMMAND", "GETKEYS", ANYONE_CONNECTION),
-    row("COMMAND", "INFO", ANYONE_CONNECTION),
-    row("COMMAND", "LIST", ANYONE_CONNECTION),
-    row("CONFIG", "GET", OPERATORS),
-    row("CONFIG", "RESETSTAT", OPERATORS),
-    row("CONFIG", "REWRITE", OPERATORS),
-    row("CONFIG", "SET", OPERATORS),
-    row("LATENCY", "DOCTOR", OPERATORS),
-    row("LATENCY", "GRAPH", OPERATORS),
-    row("LATENCY", "HELP", ANYONE),
-    row("LATENCY", "HISTOGRAM", OPERATORS),
-    row("LATENCY", "HISTORY", OPERATORS),
-    row("LATENCY", "LATEST", OPERATORS),
-    row("LATENCY", "RESET", OPERATORS),
-    of_key("MEMORY", "USAGE", &[Read, Slow]),
-    row("MODULE", "LIST", OPERATORS),
-    of_key("OBJECT", "ENCODING", READS_KEY),
-    of_key("OBJECT", "FREQ", READS_KEY),
-    of_key("OBJECT", "IDLETIME", READS_KEY),
-    of_key("OBJECT", "REFCOUNT", READS_KEY),
-    row("SLOWLOG", "GET", OPERATORS),
-    row("SLOWLOG", "HELP", ANYONE),
-    row("SLOWLOG", "LEN", OPERATORS),
-    row("SLOWLOG", "RESET", OPERATORS),
+    row(
+        "ACL",
+        "CAT",
+        ANYONE,
+        (AtLeast(2), "[category]"),
+        "Lists the categories, or the commands of one",
+    ),
+    row(
+        "ACL",
+        "DELUSER",
+        OPERATORS,
+        (AtLeast(3), "name [name ...]"),
+        "Deletes users, and ends their connections",
+    ),
+    row(
+        "ACL",
+        "DRYRUN",
+        OPERATORS,
+        (AtLeast(4), "name command [arg ...]"),
+        "Tests whether a user may run a command, without running it",
+    ),
+    row("ACL", "GENPASS", ANYONE, (AtLeast(2), "[bits]"), "Returns a random password"),
+    row("ACL", "GETUSER", OPERATORS, (Exactly(3), "name"), "Returns the rules of a user"),
+    row("ACL", "HELP", ANYONE, (Exactly(2), ""), "Prints this help"),
+    row("ACL", "LIST", OPERATORS, (Exactly(2), ""), "Lists the users, as lines of the file"),
+    row(
+        "ACL",
+        "LOAD",
+        OPERATORS,
+        (Exactly(2), ""),
+        "Reads the file of users again, all or nothing",
+    ),
+    row(
+        "ACL",
+        "LOG",
+        OPERATORS,
+        (AtLeast(2), "[count | RESET]"),
+        "Lists the latest refusals, or forgets them",
+    ),
+    row("ACL", "SAVE", OPERATORS, (Exactly(2), ""), "Writes the file of users"),
+    row("ACL", "SETUSER", OPERATORS, (AtLeast(3), "name [rule ...]"), "Creates or changes a user"),
+    row("ACL", "USERS", OPERATORS, (Exactly(2), ""), "Lists the names of the users"),
+    row("ACL", "WHOAMI", ANYONE, (Exactly(2), ""), "Returns the user of the connection"),
+    row(
+        "CLIENT",
+        "GETNAME",
+        ANYONE_CONNECTION,
+        (Exactly(2), ""),
+        "Returns the name of the connection",
+    ),
+    row("CLIENT", "HELP", ANYONE_CONNECTION, (Exactly(2), ""), "Prints this help"),
+    row(
+        "CLIENT",
+        "ID",
+        ANYONE_CONNECTION,
+        (Exactly(2), ""),
+        "Returns the number of the connection",
+    ),
+    row("CLIENT", "INFO", ANYONE_CONNECTION, (Exactly(2), ""), "Describes the connection"),
+    row(
+        "CLIENT",
+        "KILL",
+        OPERATORS_CONNECTION,
+        (AtLeast(3), "addr | option value [option value ...]"),
+        "Ends connections: ID, ADDR, LADDR, USER, TYPE, SKIPME",
+    ),
+    row(
+        "CLIENT",
+        "LIST",
+        OPERATORS_CONNECTION,
+        (AtLeast(2), "[TYPE type | ID id [id ...]]"),
+        "Describes the connections",
+    ),
+    row(
+        "CLIENT",
+        "NO-EVICT",
+        OPERATORS_CONNECTION,
+        (Exactly(3), "ON | OFF"),
+        "Has no effect: no client is evicted",
+    ),
+    row(
+        "CLIENT",
+        "NO-TOUCH",
+        ANYONE_CONNECTION,
+        (Exactly(3), "ON | OFF"),
+        "Has no effect: the time of the last access is not kept",
+    ),
+    row("CLIENT", "REPLY", ANYONE_CONNECTION, (Exactly(3), "ON"), "Answers commands, as always"),
+    row(
+        "CLIENT",
+        "SETINFO",
+        ANYONE_CONNECTION,
+        (Exactly(4), "LIB-NAME | LIB-VER text"),
+        "Sets the name or version of the client library",
+    ),
+    row("CLIENT", "SETNAME", ANYONE_CONNECTION, (Exactly(3), "name"), "Names the connection"),
+    row("COMMAND", "COUNT", ANYONE_CONNECTION, (Exactly(2), ""), "Returns the number of commands"),
+    row(
+        "COMMAND",
+        "DOCS",
+        ANYONE_CONNECTION,
+        (AtLeast(2), "[name ...]"),
+        "Documents commands and subcommands, all by default",
+    ),
+    row(
+        "COMMAND",
+        "GETKEYS",
+        ANYONE_CONNECTION,
+        (AtLeast(3), "command [arg ...]"),
+        "Returns the keys among the words of a command",
+    ),
+    row("COMMAND", "HELP", ANYONE_CONNECTION, (Exactly(2), ""), "Prints this help"),
+    row(
+        "COMMAND",
+        "INFO",
+        ANYONE_CONNECTION,
+        (AtLeast(2), "[name ...]"),
+        "Describes commands and subcommands, all by default",
+    ),
+    row(
+        "COMMAND",
+        "LIST",
+        ANYONE_CONNECTION,
+        (Exactly(2), ""),
+        "Lists the names of commands and subcommands",
+    ),
+    row(
+        "CONFIG",
+        "GET",
+        OPERATORS,
+        (AtLeast(3), "pattern [pattern ...]"),
+        "Returns the options whose names match, with their values",
+    ),
+    row("CONFIG", "HELP", ANYONE, (Exactly(2), ""), "Prints this help"),
+    row("CONFIG", "RESETSTAT", OPERATORS, (Exactly(2), ""), "Sets the counts of INFO to zero"),
+    row(
+        "CONFIG",
+        "REWRITE",
+        OPERATORS,
+        (Exactly(2), ""),
+        "Writes the options into the file that they were read from",
+    ),
+    row(
+        "CONFIG",
+        "SET",
+        OPERATORS,
+        (AtLeast(4), "name value [name value ...]"),
+        "Changes options, all or none",
+    ),
+    row(
+        "LATENCY",
+        "DOCTOR",
+        OPERATORS,
+        (Exactly(2), ""),
+        "Says where the times of commands are found",
+    ),
+    row("LATENCY", "GRAPH", OPERATORS, (Exactly(3), "event"), "Has no samples: no events are kept"),
+    row("LATENCY", "HELP", ANYONE, (Exactly(2), ""), "Prints this help"),
+    row(
+        "LATENCY",
+        "HISTOGRAM",
+        OPERATORS,
+        (AtLeast(2), "[command ...]"),
+        "Returns the calls of commands, and how many took at most how many microseconds",
+    ),
+    row(
+        "LATENCY",
+        "HISTORY",
+        OPERATORS,
+        (Exactly(3), "event"),
+        "Returns an empty list: no events are kept",
+    ),
+    row(
+        "LATENCY",
+        "LATEST",
+        OPERATORS,
+        (Exactly(2), ""),
+        "Returns an empty list: no events are kept",
+    ),
+    row(
+        "LATENCY",
+        "RESET",
+        OPERATORS,
+        (AtLeast(2), "[event ...]"),
+        "Returns 0: no events are kept",
+    ),
+    row("MEMORY", "HELP", ANYONE, (Exactly(2), ""), "Prints this help"),
+    of_key(
+        "MEMORY",
+        "USAGE",
+        &[Read, Slow],
+        (AtLeast(3), "key [SAMPLES n]"),
+        "Returns the memory of a key, in bytes",
+    ),
+    row("MODULE", "HELP", ANYONE, (Exactly(2), ""), "Prints this help"),
+    row("MODULE", "LIST", OPERATORS, (Exactly(2), ""), "Lists bf, which this server answers for"),
+    of_key("OBJECT", "ENCODING", READS_KEY, (Exactly(3), "key"), "Returns how a value is kept"),
+    of_key(
+        "OBJECT",
+        "FREQ",
+        READS_KEY,
+        (Exactly(3), "key"),
+        "Returns an error: accesses are not counted",
+    ),
+    row("OBJECT", "HELP", &[KeyspaceGroup, Slow], (Exactly(2), ""), "Prints this help"),
+    of_key(
+        "OBJECT",
+        "IDLETIME",
+        READS_KEY,
+        (Exactly(3), "key"),
+        "Returns 0: the time of the last access is not kept",
+    ),
+    of_key("OBJECT", "REFCOUNT", READS_KEY, (Exactly(3), "key"), "Returns 1"),
+    row(
+        "SLOWLOG",
+        "GET",
+        OPERATORS,
+        (AtLeast(2), "[count]"),
+        "Lists the latest slow commands, 10 by default, all with -1: number, time, microseconds, words, address and name of the client",
+    ),
+    row("SLOWLOG", "HELP", ANYONE, (Exactly(2), ""), "Prints this help"),
+    row("SLOWLOG", "LEN", OPERATORS, (Exactly(2), ""), "Returns how many slow commands are kept"),
+    row("SLOWLOG", "RESET", OPERATORS, (Exactly(2), ""), "Forgets the slow commands"),
 ];
 
 impl Command {
@@ -107,6 +295,7 @@ impl Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::action::Action;
     use crate::table::{COMMANDS, find};
 
     #[test]
@@ -119,6 +308,10 @@ mod tests {
             let speeds =
                 row.categories.iter().filter(|it| [Category::Fast, Slow].contains(it)).count();
             assert_eq!(speeds, 1, "{} {}", row.command, row.name);
+            let has_arguments = row.arity != Exactly(2);
+            assert_eq!(!row.syntax.is_empty(), has_arguments, "{} {}", row.command, row.name);
+            let shown = Action::find(format!("{}|help", row.command).as_bytes());
+            assert!(shown.is_some(), "{} has subcommands and no HELP", row.command);
         }
     }
 }

@@ -29,7 +29,7 @@ fn categories_have_the_commands_that_redis_has_there() {
         (
             Category::Keyspace,
             "copy dbsize del dump exists expire expireat expiretime flushall flushdb keys object object|encoding \
-             object|freq object|idletime object|refcount persist pexpire pexpireat pexpiretime pttl randomkey \
+             object|freq object|help object|idletime object|refcount persist pexpire pexpireat pexpiretime pttl randomkey \
              rename renamenx restore scan touch ttl type unlink",
         ),
         (Category::Bitmap, "bitcount bitfield bitfield_ro bitop bitpos getbit setbit"),
@@ -41,7 +41,7 @@ fn categories_have_the_commands_that_redis_has_there() {
             Category::Connection,
             "auth client client|getname client|help client|id client|info client|kill client|list \
              client|no-evict client|no-touch client|reply client|setinfo client|setname command \
-             command|count command|docs command|getkeys command|info command|list echo hello ping quit \
+             command|count command|docs command|getkeys command|help command|info command|list echo hello ping quit \
              reset select",
         ),
         (Category::Transaction, "discard exec multi unwatch watch"),

@@ -156,6 +156,7 @@ pub(crate) fn admit(
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 durable::save_if_due(&saving);
                 saving.stats.sample();
+                saving.stats.note_memory(saving.keyspace.memory_bytes());
             }
         });
         ended.stopping().await;

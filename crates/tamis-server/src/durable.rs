@@ -105,6 +105,11 @@ impl Durable {
         kept
     }
 
+    /// Returns the memory of the values when the last snapshot was written.
+    pub fn snapshot_bytes(&self) -> u64 {
+        self.snapshot_bytes.load(Ordering::Relaxed)
+    }
+
     /// Returns how long the present log is.
     pub fn log_bytes(&self) -> u64 {
         self.log.end().saturating_sub(self.began.load(Ordering::Relaxed))
@@ -121,7 +126,8 @@ pub(crate) fn save_beside(shared: &Arc<Shared>) -> bool {
     let thread = std::thread::Builder::new().name("tamis-save".to_owned());
     let spawned = thread.spawn(move || {
         let durable = shared.durable.as_ref().expect("just seen");
-        match durable.save(&shared.keyspace) {
+        let save = || durable.save(&shared.keyspace);
+        match shared.stats.saves.watch(shared.keyspace.changes(), save) {
             Ok(()) => tracing::info!("a snapshot was saved"),
             Err(error) => tracing::error!(%error, "no snapshot was saved; the logs are kept"),
         }

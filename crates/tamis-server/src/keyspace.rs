@@ -175,6 +175,11 @@ impl Keyspace {
         self.memory_bytes.load(Ordering::Relaxed).max(0) as u64
     }
 
+    /// Returns how many changes there were.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
+    }
+
     /// Returns how many keys have a time, expired ones included until they are swept.
     #[must_use]
     pub fn expiring(&self) -> u64 {

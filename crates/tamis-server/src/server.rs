@@ -157,6 +157,7 @@ impl Server {
             is_stopping: AtomicBool::new(false),
             stopped: Notify::new(),
         });
+        shared.stats.saves.begin(shared.keyspace.changes());
         let server = Arc::downgrade(&shared);
         shared.keyspace.on_expired(move |key| {
             let Some(server) = server.upgrade() else { return };
@@ -407,7 +408,7 @@ impl Shared {
 }
 
 /// Returns the memory of the machine, where the system tells.
-fn memory_of_machine() -> Option<u64> {
+pub(crate) fn memory_of_machine() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)

@@ -1,5 +1,6 @@
 //! A client's commands, run in order: checked, gathered into batches, answered.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -40,6 +41,8 @@ pub(crate) struct Session {
     pub is_closing: bool,
     /// The length of the longest reply since the last replies were written.
     pub longest_reply: usize,
+    /// Keys that commands have looked up since the last replies were written: found, and not.
+    lookups: Cell<[u64; 2]>,
     /// How long commands are cut.
     pub pace: Pace,
 }
@@ -81,6 +84,7 @@ impl Session {
             has_written: false,
             is_closing: false,
             longest_reply: 0,
+            lookups: Cell::default(),
             pace: Pace::default(),
         };
         session.log_out();
@@ -204,11 +208,13 @@ impl Session {
                     at += 1;
                 }
                 let alike = &commands[first..at];
-                let has_run = self.run_shared(items, &mut batch, words[1], &env, |mut answers| {
-                    for words in alike {
-                        answers.next_reply(items, words.len()).encode(self.protocol, out);
-                    }
-                });
+                let lookups = alike.len() as u64;
+                let has_run =
+                    self.run_shared(items, &mut batch, lookups, words[1], &env, |mut answers| {
+                        for words in alike {
+                            answers.next_reply(items, words.len()).encode(self.protocol, out);
+                        }
+                    });
                 if !has_run {
                     let keys = server.keyspace.shared_to_change(words[1]).await;
                     let env = at_present(&env);
@@ -250,6 +256,13 @@ impl Session {
         }
         self.longest_reply = self.longest_reply.max(out.len() - answered);
         server.stats.commands.fetch_add(at as u64, Ordering::Relaxed);
+        let [hits, misses] = self.lookups.take();
+        if hits > 0 {
+            server.stats.hits.fetch_add(hits, Ordering::Relaxed);
+        }
+        if misses > 0 {
+            server.stats.misses.fetch_add(misses, Ordering::Relaxed);
+        }
         at
     }
 
@@ -264,11 +277,19 @@ impl Session {
         }
     }
 
-    /// Runs a batch beside others and hands out its answers; false if it must have the value alone, and nothing has changed.
+    /// Counts lookups of a key, of commands that only read.
+    pub fn note_lookups(&self, is_there: bool, count: u64) {
+        let [mut hits, mut misses] = self.lookups.get();
+        *if is_there { &mut hits } else { &mut misses } += count;
+        self.lookups.set([hits, misses]);
+    }
+
+    /// Runs a batch of so many commands beside others and hands out its answers; false if it must have the value alone, and nothing has changed.
     pub fn run_shared(
         &self,
         items: Items,
         batch: &mut Batch<'_>,
+        lookups: u64,
         key: &[u8],
         env: &Env<'_>,
         take: impl FnOnce(BatchAnswers<'_>),
@@ -278,6 +299,9 @@ impl Session {
         let run = |value: Option<&tamis_commands::Value>| {
             let Some(answers) = batch.run(items, value, now_millis) else { return false };
             has_run = true;
+            if !items.inserts {
+                self.note_lookups(value.is_some(), lookups);
+            }
             let has_changed = items.inserts && answers.count_ones() > 0;
             take(answers);
             if has_changed {
@@ -329,6 +353,7 @@ impl Session {
         match command.run {
             Run::Read(run) => with_keys!(keys, keys => {
                 keys.read_measured(key, env.now_millis, |value, items_per_second| {
+                    self.note_lookups(value.is_some(), 1);
                     run(value, words, &Env { items_per_second, ..*env })
                 })
             }),
@@ -379,6 +404,7 @@ impl Session {
                 Refusal::Key(_) => Reply::error(text::acl::NO_KEY),
             });
         }
+        host::check_subcommand(command, words)?;
         self.check_change(command, config).map_err(Reply::error)?;
         if self.transaction.is_some() && command.has(Flag::NoMulti) {
             return Err(Reply::error(text::host::NOT_IN_MULTI));

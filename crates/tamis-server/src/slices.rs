@@ -56,14 +56,17 @@ impl Session {
         // The limit holds where a command begins: it may pass the limit itself, as in RedisBloom.
         let behind = Settings { cf_max_expansions: NO_LIMIT, ..env.settings.clone() };
         let mut env = *env;
+        // The first slice counts for the command.
+        let mut lookups = 1;
         while !items.is_empty() {
             let (slice, rest) = items.split_at(items.len().min(self.pace.items).min(most_items));
             items = rest;
             slice_words.truncate(first);
             slice_words.extend_from_slice(slice);
             let began = Instant::now();
-            let reply = self.run_slice(command, &slice_words, &at_present(&env)).await;
+            let reply = self.run_slice(command, &slice_words, lookups, &at_present(&env)).await;
             env.settings = &behind;
+            lookups = 0;
             match long.push(&reply, slice.len(), out) {
                 Next::Slice => {}
                 Next::End => break,
@@ -76,12 +79,18 @@ impl Session {
         long.end(out);
     }
 
-    async fn run_slice(&self, command: &Command, words: Words<'_>, env: &Env<'_>) -> Reply {
+    async fn run_slice(
+        &self,
+        command: &Command,
+        words: Words<'_>,
+        lookups: u64,
+        env: &Env<'_>,
+    ) -> Reply {
         let mut reply = None;
         if let Some(items) = command.items {
             let mut batch = Batch::default();
             batch.push(words);
-            self.run_shared(items, &mut batch, words[1], env, |mut answers| {
+            self.run_shared(items, &mut batch, lookups, words[1], env, |mut answers| {
                 reply = Some(answers.next_reply(items, words.len()));
             });
         }

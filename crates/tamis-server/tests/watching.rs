@@ -241,3 +241,121 @@ fn info_tells_of_filters_of_every_kind() {
     let bytes: u64 = told["filters_memory"].parse().unwrap();
     assert!(bytes > 2000, "{bytes}");
 }
+
+#[test]
+fn info_has_what_monitors_of_redis_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = Config { port: 0, threads: 2, dir: dir.path().into(), ..Config::default() };
+    let server = Server::start(config).unwrap();
+    let mut client = connect(&server);
+    client.say(&["SET", "large", &"x".repeat(1_000_000)]);
+    let before = info(&mut client, &[]);
+    for (name, value) in [
+        ("cluster_enabled", "0"),
+        ("loading", "0"),
+        ("role", "master"),
+        ("connected_slaves", "0"),
+        ("keyspace_hits", "0"),
+        ("keyspace_misses", "0"),
+        ("rdb_changes_since_last_save", "1"),
+        ("rdb_bgsave_in_progress", "0"),
+        ("rdb_last_bgsave_status", "ok"),
+        ("rdb_last_bgsave_time_sec", "-1"),
+        ("aof_enabled", "1"),
+        ("aof_rewrite_in_progress", "0"),
+        ("aof_last_bgrewrite_status", "ok"),
+        ("aof_last_write_status", "ok"),
+    ] {
+        assert_eq!(before.get(name).map(String::as_str), Some(value), "{name}");
+    }
+    let number = |lines: &HashMap<String, String>, name: &str| -> f64 {
+        lines.get(name).unwrap_or_else(|| panic!("no {name}")).parse().unwrap()
+    };
+    assert_eq!(before["run_id"].len(), 40);
+    assert_eq!(before["run_id"], before["master_replid"]);
+    assert!(number(&before, "used_memory_peak") >= 1e6);
+    if cfg!(target_os = "linux") {
+        assert!(number(&before, "mem_fragmentation_ratio") > 0.0);
+        for name in ["used_cpu_sys", "used_cpu_user", "total_system_memory"] {
+            assert!(number(&before, name) >= 0.0);
+        }
+    }
+
+    client.say(&["DEL", "large"]);
+    client.say(&["BF.ADD", "filter", "a"]);
+    assert_eq!(client.say(&["SAVE"]), Reply::ok());
+    client.say(&["SET", "text", "1"]);
+    // Neighbours count one each, and so do long commands; writers count nothing.
+    let long: Vec<String> = (0..10_000).map(|i| i.to_string()).collect();
+    for key in ["filter", "none"] {
+        for _ in 0..3 {
+            client.send(&["BF.EXISTS", key, "a"]);
+        }
+        let words = ["BF.MEXISTS", key].into_iter().chain(long.iter().map(String::as_str));
+        client.send(&words.collect::<Vec<_>>());
+        (0..4).for_each(|_| _ = client.receive());
+    }
+    client.say(&["GET", "text"]);
+    client.say(&["GET", "none"]);
+    client.say(&["MGET", "text", "none", "text"]);
+    client.say(&["EXISTS", "text", "none"]);
+    client.say(&["SET", "text", "2"]);
+    let after = info(&mut client, &["everything"]);
+    assert_eq!((after["keyspace_hits"].as_str(), after["keyspace_misses"].as_str()), ("8", "7"));
+    assert_eq!(
+        (after["rdb_saves"].as_str(), after["rdb_last_bgsave_time_sec"].as_str()),
+        ("1", "0")
+    );
+    assert_eq!(after["rdb_changes_since_last_save"], "2");
+    assert!(number(&after, "used_memory") < 1e6 && number(&after, "used_memory_peak") >= 1e6);
+    client.say(&["CONFIG", "RESETSTAT"]);
+    let reset = info(&mut client, &["stats"]);
+    assert_eq!((reset["keyspace_hits"].as_str(), reset["keyspace_misses"].as_str()), ("0", "0"));
+}
+
+#[test]
+fn every_command_with_subcommands_has_help_and_describes_them() {
+    let server = start(1);
+    let mut client = connect(&server);
+    let names: Vec<String> = array(client.say(&["COMMAND", "LIST"])).iter().map(text).collect();
+    for command in tamis_commands::COMMANDS {
+        let name = command.name.to_ascii_lowercase();
+        assert!(names.contains(&name), "{name}");
+        if command.subcommands().is_empty() {
+            continue;
+        }
+        let lines = array(client.say(&[command.name, "help"]));
+        let Reply::Simple(first) = &lines[0] else { panic!("{lines:?}") };
+        let start =
+            format!("{} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", command.name);
+        assert_eq!(*first, start);
+        // A line for the call and one for what it does.
+        assert_eq!(lines.len(), 1 + 2 * command.subcommands().len());
+
+        let row = array(array(client.say(&["COMMAND", "INFO", &name])).remove(0));
+        assert_eq!(array(row[9].clone()).len(), command.subcommands().len());
+        for subcommand in command.subcommands() {
+            let full = format!("{name}|{}", subcommand.name.to_ascii_lowercase());
+            assert!(names.contains(&full), "{full}");
+            let row = array(array(client.say(&["COMMAND", "INFO", &full])).remove(0));
+            assert_eq!(text(&row[0]), full);
+            assert_eq!(row[1], Reply::Integer(subcommand.arity.number()));
+            let docs = array(client.say(&["COMMAND", "DOCS", &full]));
+            assert_eq!(text(&docs[0]), full);
+            assert!(array(docs[1].clone()).contains(&Reply::bulk(subcommand.summary)));
+            if !subcommand.arity.takes(100) {
+                let words = [command.name, subcommand.name].into_iter().chain(["x"; 98]);
+                let wrong = format!("ERR wrong number of arguments for '{full}' command");
+                assert_eq!(client.say(&words.collect::<Vec<_>>()), Reply::error(wrong));
+            }
+        }
+        let unknown = format!("ERR unknown subcommand 'x'. Try {} HELP.", command.name);
+        assert_eq!(client.say(&[command.name, "x"]), Reply::error(unknown));
+    }
+    let count = array(client.say(&["COMMAND"])).len();
+    assert_eq!(client.say(&["COMMAND", "COUNT"]), Reply::Integer(count as i64));
+    assert_eq!(
+        client.say(&["COMMAND", "INFO", "config|none"]),
+        Reply::Array(vec![Reply::NullArray])
+    );
+}

@@ -24,7 +24,6 @@ pub(super) fn acl(session: &mut Session, words: Words<'_>, env: &Env<'_>) -> Rep
             _ => Reply::error(texts::GENPASS),
         },
         (b"GETUSER", [user]) => describe(session, user),
-        (b"HELP", []) => Reply::Array(HELP.map(|it| Reply::simple(format!("ACL {it}"))).into()),
         (b"LIST", []) => Reply::Array(
             session.server.users.all().iter().map(|it| Reply::bulk(it.line())).collect(),
         ),
@@ -44,27 +43,9 @@ pub(super) fn acl(session: &mut Session, words: Words<'_>, env: &Env<'_>) -> Rep
             session.server.users.all().iter().map(|it| Reply::bulk(it.name.as_slice())).collect(),
         ),
         (b"WHOAMI", []) => Reply::bulk(session.user.name.as_slice()),
-        _ => match Action::find(&[b"acl|", name.as_slice()].concat()) {
-            Some(action) => text::wrong_arity(&action.name()),
-            None => unknown_subcommand("ACL", words[1]),
-        },
+        _ => unknown_subcommand("ACL", words[1]),
     }
 }
-
-const HELP: [&str; 12] = [
-    "CAT [category]",
-    "DELUSER name [name ...]",
-    "DRYRUN name command [word ...]",
-    "GENPASS [bits]",
-    "GETUSER name",
-    "LIST",
-    "LOAD",
-    "LOG [count | RESET]",
-    "SAVE",
-    "SETUSER name [rule ...]",
-    "USERS",
-    "WHOAMI",
-];
 
 fn members(category: &[u8]) -> Reply {
     let is_named = |it: &&Category| category.eq_ignore_ascii_case(it.name().as_bytes());

@@ -66,7 +66,9 @@ pub(super) async fn save_now(session: &Session) -> Reply {
         if durable.is_saving() {
             return Err(host::SAVING.to_owned());
         }
-        durable.save(&server.keyspace).map_err(|error| format!("ERR {error}"))
+        let save = || durable.save(&server.keyspace);
+        let saved = server.stats.saves.watch(server.keyspace.changes(), save);
+        saved.map_err(|error| format!("ERR {error}"))
     });
     match saved.await {
         Ok(Ok(())) => Reply::ok(),
@@ -94,10 +96,8 @@ pub(super) fn config(session: &mut Session, words: Words<'_>) -> Reply {
             Ok(()) => Reply::ok(),
             Err(error) => host::not_rewritten(error),
         },
-        b"GET" | b"SET" | b"RESETSTAT" | b"REWRITE" => {
-            let name = String::from_utf8_lossy(words[1]).to_ascii_lowercase();
-            tamis_commands::text::wrong_arity(&format!("config|{name}"))
-        }
+        // Names and values come in pairs.
+        b"SET" => tamis_commands::text::wrong_arity("config|set"),
         _ => unknown_subcommand("CONFIG", words[1]),
     }
 }

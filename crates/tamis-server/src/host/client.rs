@@ -189,19 +189,6 @@ pub(super) fn client(session: &mut Session, words: Words<'_>, env: &Env<'_>) -> 
         }
         (b"REPLY", [word]) if word.eq_ignore_ascii_case(b"ON") => Reply::ok(),
         (b"NO-EVICT" | b"NO-TOUCH" | b"REPLY", _) => syntax_error(),
-        (b"HELP", []) => Reply::Array(
-            [
-                "ID",
-                "GETNAME",
-                "SETNAME name",
-                "SETINFO LIB-NAME|LIB-VER text",
-                "INFO",
-                "LIST",
-                "KILL ID id",
-            ]
-            .map(|line| Reply::simple(format!("CLIENT {line}")))
-            .into(),
-        ),
         _ => unknown_subcommand("CLIENT", words[1]),
     }
 }

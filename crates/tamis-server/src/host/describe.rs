@@ -1,29 +1,26 @@
 //! `COMMAND`: the table, as Redis describes its commands.
 
 use tamis_commands::text::host;
-use tamis_commands::{Arity, COMMANDS, Category, Command, Flag, Words, find};
+use tamis_commands::{Action, COMMANDS, Category, Command, Flag, Words, find};
 use tamis_resp::Reply;
 
 use super::unknown_subcommand;
 
 pub(super) fn command(words: Words<'_>) -> Reply {
-    let Some(subcommand) = words.get(1) else {
-        return Reply::Array(COMMANDS.iter().map(row).collect());
-    };
+    let rows = || Reply::Array(commands().map(row).collect());
+    let Some(subcommand) = words.get(1) else { return rows() };
     let arguments = &words[2..];
     match subcommand.to_ascii_uppercase().as_slice() {
         b"COUNT" if arguments.is_empty() => Reply::Integer(COMMANDS.len() as i64),
-        b"LIST" if arguments.is_empty() => Reply::Array(
-            COMMANDS.iter().map(|it| Reply::bulk(it.name.to_ascii_lowercase())).collect(),
-        ),
-        b"INFO" if arguments.is_empty() => Reply::Array(COMMANDS.iter().map(row).collect()),
+        b"LIST" => Reply::Array(Action::all().map(|it| Reply::bulk(it.name())).collect()),
+        b"INFO" if arguments.is_empty() => rows(),
         b"INFO" => Reply::Array(
-            arguments.iter().map(|name| find(name).map_or(Reply::NullArray, row)).collect(),
+            arguments.iter().map(|name| Action::find(name).map_or(Reply::NullArray, row)).collect(),
         ),
-        b"DOCS" if arguments.is_empty() => Reply::Map(COMMANDS.iter().map(documented).collect()),
-        b"DOCS" => {
-            Reply::Map(arguments.iter().filter_map(|name| find(name)).map(documented).collect())
-        }
+        b"DOCS" if arguments.is_empty() => Reply::Map(commands().map(documented).collect()),
+        b"DOCS" => Reply::Map(
+            arguments.iter().filter_map(|name| Action::find(name)).map(documented).collect(),
+        ),
         b"GETKEYS" if !arguments.is_empty() => keys(arguments),
         _ => unknown_subcommand("COMMAND", subcommand),
     }
@@ -43,26 +40,58 @@ fn keys(words: Words<'_>) -> Reply {
     Reply::Array(keys)
 }
 
-fn row(command: &Command) -> Reply {
+/// Returns the commands, without their subcommands.
+fn commands() -> impl Iterator<Item = Action> {
+    COMMANDS.iter().map(|command| Action { command, subcommand: None })
+}
+
+/// Returns the subcommands of a command; none for a subcommand.
+fn subcommands(action: Action) -> impl Iterator<Item = Action> {
+    let rows = if action.subcommand.is_none() { action.command.subcommands() } else { &[] };
+    rows.iter().map(move |it| Action { command: action.command, subcommand: Some(it) })
+}
+
+/// One entry of `COMMAND INFO`.
+fn row(action: Action) -> Reply {
     let texts = |texts: Vec<String>| Reply::Set(texts.into_iter().map(Reply::simple).collect());
+    let Action { command, subcommand } = action;
+    let (arity, keys, categories) = match subcommand {
+        None => (command.arity, command.keys, command.categories),
+        Some(it) => (it.arity, it.keys, it.categories),
+    };
     let flags = command.flags.iter().map(|flag| flag.name().to_owned()).collect();
-    let categories = command.categories.iter().map(|it| format!("@{}", it.name())).collect();
+    let categories = categories.iter().map(|it| format!("@{}", it.name())).collect();
     Reply::Array(vec![
-        Reply::bulk(command.name.to_ascii_lowercase()),
-        Reply::Integer(command.arity.number()),
+        Reply::bulk(action.name()),
+        Reply::Integer(arity.number()),
         texts(flags),
-        Reply::Integer(command.keys.first as i64),
-        Reply::Integer(command.keys.last),
-        Reply::Integer(command.keys.step as i64),
+        Reply::Integer(keys.first as i64),
+        Reply::Integer(keys.last),
+        Reply::Integer(keys.step as i64),
         texts(categories),
         Reply::Array(Vec::new()),
         Reply::Array(Vec::new()),
-        Reply::Array(Vec::new()),
+        Reply::Array(subcommands(action).map(row).collect()),
     ])
 }
 
+/// Answers `HELP` of a command with subcommands from their rows, as Redis lays it out.
+pub(super) fn help(command: &Command) -> Reply {
+    let name = command.name;
+    let mut lines =
+        vec![format!("{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")];
+    for row in command.subcommands().iter().filter(|it| it.name != "HELP") {
+        lines.push(format!("{} {}", row.name, row.syntax).trim_end().to_owned());
+        lines.push(format!("    {}.", row.summary));
+    }
+    lines.push("HELP".to_owned());
+    lines.push("    Prints this help.".to_owned());
+    Reply::Array(lines.into_iter().map(Reply::simple).collect())
+}
+
 /// One entry of `COMMAND DOCS`.
-fn documented(command: &'static Command) -> (Reply, Reply) {
+fn documented(action: Action) -> (Reply, Reply) {
+    let Action { command, subcommand } = action;
     let group = match command.categories {
         _ if command.has(Flag::Module) => "module",
         all if all.contains(&Category::Connection) => "connection",
@@ -72,28 +101,35 @@ fn documented(command: &'static Command) -> (Reply, Reply) {
         all if all.contains(&Category::Keyspace) => "generic",
         _ => "server",
     };
-    let fields = [
-        ("summary", Reply::bulk(command.summary)),
+    let (syntax, summary) =
+        subcommand.map_or((command.syntax, command.summary), |it| (it.syntax, it.summary));
+    let mut fields = vec![
+        ("summary", Reply::bulk(summary)),
         ("since", Reply::bulk(command.since)),
         ("group", Reply::bulk(group)),
         ("complexity", Reply::bulk(command.complexity)),
-        ("arguments", Reply::Array(arguments(command))),
     ];
-    let fields = fields.map(|(name, value)| (Reply::bulk(name), value));
-    (Reply::bulk(command.name.to_ascii_lowercase()), Reply::Map(fields.into()))
+    let documents: Vec<(Reply, Reply)> = subcommands(action).map(documented).collect();
+    if documents.is_empty() {
+        fields.push(("arguments", Reply::Array(arguments(syntax))));
+    } else {
+        fields.push(("subcommands", Reply::Map(documents)));
+    }
+    let fields = fields.into_iter().map(|(name, value)| (Reply::bulk(name), value));
+    (Reply::bulk(action.name()), Reply::Map(fields.collect()))
 }
 
 /// The arguments as clients' help shows them: one a word of the syntax, a bracket kept together.
-fn arguments(command: &Command) -> Vec<Reply> {
+fn arguments(syntax: &str) -> Vec<Reply> {
     let mut arguments = Vec::new();
     let (mut depth, mut start) = (0, 0);
-    let ends = command.syntax.char_indices().chain([(command.syntax.len(), ' ')]);
+    let ends = syntax.char_indices().chain([(syntax.len(), ' ')]);
     for (at, c) in ends {
         match c {
             '[' => depth += 1,
             ']' => depth -= 1,
             ' ' if depth == 0 => {
-                let text = &command.syntax[start..at];
+                let text = &syntax[start..at];
                 if !text.is_empty() && text != "|" {
                     arguments.push(argument(text));
                 }
@@ -102,7 +138,6 @@ fn arguments(command: &Command) -> Vec<Reply> {
             _ => {}
         }
     }
-    debug_assert!(arguments.is_empty() || command.arity != Arity::Exactly(1), "{}", command.name);
     arguments
 }
 

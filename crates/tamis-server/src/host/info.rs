@@ -13,17 +13,19 @@ use crate::stats::{Called, Stats};
 pub(super) const REDIS_VERSION: &str = "7.4.0";
 
 /// The sections, and whether each is told unasked.
-const SECTIONS: [(&str, bool); 12] = [
+const SECTIONS: [(&str, bool); 14] = [
     ("server", true),
     ("clients", true),
     ("memory", true),
     ("persistence", true),
     ("stats", true),
     ("replication", true),
+    ("cpu", true),
     ("modules", true),
     ("commandstats", false),
     ("errorstats", true),
     ("latencystats", false),
+    ("cluster", true),
     ("keyspace", true),
     ("filters", true),
 ];
@@ -73,6 +75,7 @@ fn write_section(
             line("redis_mode", &"standalone")?;
             line("os", &std::env::consts::OS)?;
             line("arch_bits", &usize::BITS)?;
+            line("run_id", &stats.run_id)?;
             line("process_id", &std::process::id())?;
             line("tcp_port", &server.port())?;
             line("server_time_usec", &(env.now_millis * 1000))?;
@@ -82,6 +85,7 @@ fn write_section(
         }
         "clients" => {
             line("connected_clients", &server.clients.len())?;
+            line("cluster_connections", &0)?;
             line("maxclients", &server.config().max_clients)?;
             line("blocked_clients", &0)
         }
@@ -89,23 +93,59 @@ fn write_section(
             let bytes = server.keyspace.memory_bytes();
             line("used_memory", &bytes)?;
             line("used_memory_human", &human(bytes))?;
-            if let Some(resident) = memory_of_process() {
+            let resident = memory_of_process();
+            if let Some(resident) = resident {
                 line("used_memory_rss", &resident)?;
                 line("used_memory_rss_human", &human(resident))?;
             }
+            let peak = stats.note_memory(bytes);
+            line("used_memory_peak", &peak)?;
+            line("used_memory_peak_human", &human(peak))?;
+            let share = 100.0 * bytes as f64 / peak.max(1) as f64;
+            line("used_memory_peak_perc", &format_args!("{share:.2}%"))?;
+            if let Some(total) = crate::server::memory_of_machine() {
+                line("total_system_memory", &total)?;
+                line("total_system_memory_human", &human(total))?;
+            }
+            if let Some(resident) = resident {
+                let ratio = resident as f64 / bytes.max(1) as f64;
+                line("mem_fragmentation_ratio", &format_args!("{ratio:.2}"))?;
+                line("mem_fragmentation_bytes", &(resident as i64 - bytes as i64))?;
+            }
+            line("mem_clients_normal", &server.clients.output.bytes())?;
             line("maxmemory", &server.config().max_memory_bytes)?;
             line("maxmemory_human", &human(server.config().max_memory_bytes))?;
             line("maxmemory_policy", &"noeviction")
         }
         "persistence" => {
             line("loading", &0)?;
+            line("async_loading", &0)?;
             line("aof_enabled", &u8::from(server.durable.is_some()))?;
             let Some(durable) = &server.durable else { return Ok(()) };
             let failed = durable.log.failed();
-            line("rdb_bgsave_in_progress", &u8::from(durable.is_saving()))?;
+            let saves = stats.saves.told(env.now_millis);
+            // A snapshot and a new log are one thing, so both names tell of it.
+            let in_progress = u8::from(durable.is_saving());
+            let status = if saves.has_failed { "err" } else { "ok" };
+            line(
+                "rdb_changes_since_last_save",
+                &stats.saves.changes_since(server.keyspace.changes()),
+            )?;
+            line("rdb_bgsave_in_progress", &in_progress)?;
             line("rdb_last_save_time", &(count(&durable.last_save_millis) / 1000))?;
+            line("rdb_last_bgsave_status", &status)?;
+            line("rdb_last_bgsave_time_sec", &saves.last_seconds)?;
+            line("rdb_current_bgsave_time_sec", &saves.current_seconds)?;
+            line("rdb_saves", &saves.count)?;
+            line("aof_rewrite_in_progress", &in_progress)?;
+            line("aof_rewrite_scheduled", &0)?;
+            line("aof_last_rewrite_time_sec", &saves.last_seconds)?;
+            line("aof_current_rewrite_time_sec", &saves.current_seconds)?;
+            line("aof_last_bgrewrite_status", &status)?;
+            line("aof_rewrites", &saves.count)?;
             line("aof_last_write_status", &if failed.is_none() { "ok" } else { "err" })?;
-            line("aof_current_size", &durable.log_bytes())
+            line("aof_current_size", &durable.log_bytes())?;
+            line("aof_base_size", &durable.snapshot_bytes())
         }
         "stats" => {
             line("total_connections_received", &server.clients.ever())?;
@@ -120,12 +160,29 @@ fn write_section(
             line("client_output_buffer_limit_disconnections", &count(&stats.overflows))?;
             line("expired_keys", &count(&stats.expired_keys))?;
             line("evicted_keys", &0)?;
+            line("keyspace_hits", &count(&stats.hits))?;
+            line("keyspace_misses", &count(&stats.misses))?;
+            line("pubsub_channels", &0)?;
+            line("pubsub_patterns", &0)?;
+            line("latest_fork_usec", &0)?;
             line("total_error_replies", &count(&stats.errors))
         }
         "replication" => {
             line("role", &"master")?;
-            line("connected_slaves", &0)
+            line("connected_slaves", &0)?;
+            line("master_failover_state", &"no-failover")?;
+            line("master_replid", &stats.run_id)?;
+            line("master_repl_offset", &0)?;
+            line("repl_backlog_active", &0)
         }
+        "cpu" => {
+            let Some([user, system]) = cpu_seconds() else { return Ok(()) };
+            line("used_cpu_sys", &format_args!("{system:.6}"))?;
+            line("used_cpu_user", &format_args!("{user:.6}"))?;
+            line("used_cpu_sys_children", &"0.000000")?;
+            line("used_cpu_user_children", &"0.000000")
+        }
+        "cluster" => line("cluster_enabled", &0),
         "modules" => line(
             "module",
             &format_args!(
@@ -212,6 +269,19 @@ pub(crate) fn memory_of_process() -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
+
+/// Returns the time that the process has taken of the processors for itself and in the system, in seconds, where the system
+/// tells.
+fn cpu_seconds() -> Option<[f64; 2]> {
+    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The second field is the name of the program, which may hold spaces.
+    let fields = text.rsplit_once(')')?.1;
+    let ticks = |field: usize| fields.split_whitespace().nth(field - 3)?.parse::<f64>().ok();
+    Some([ticks(14)? / TICKS, ticks(15)? / TICKS])
+}
+
+/// Ticks a second in `/proc`: on every architecture of Linux that Rust's standard library runs on.
+const TICKS: f64 = 100.0;
 
 fn human(bytes: u64) -> String {
     let (mut number, mut unit) = (bytes as f64, "B");

@@ -9,7 +9,7 @@ use crate::durability::Record;
 use crate::durable::Durable;
 use crate::pattern::matches;
 use crate::server::Shared as Server;
-use crate::session::{Keys, with_keys};
+use crate::session::{Keys, Session, with_keys};
 
 /// Runs a command about keys; `None` if it is none.
 pub(super) fn run(
@@ -259,6 +259,20 @@ fn merge(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
         let sources: Vec<_> = sources.iter().copied().zip(found.iter().copied()).collect();
         tamis_commands::merge(destination, value, &sources, env).reply
     })
+}
+
+/// Counts the keys that were found, and those that were not, for commands that read several.
+pub(super) fn count_lookups(session: &Session, command: &Command, words: Words<'_>, reply: &Reply) {
+    let keys = words.len() as u64 - 1;
+    let found = match (command.name, reply) {
+        ("EXISTS" | "TOUCH", Reply::Integer(found)) => *found as u64,
+        ("MGET", Reply::Array(values)) => {
+            values.iter().filter(|value| **value != Reply::Null).count() as u64
+        }
+        _ => return,
+    };
+    session.note_lookups(true, found);
+    session.note_lookups(false, keys.saturating_sub(found));
 }
 
 fn mget(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {

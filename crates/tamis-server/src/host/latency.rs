@@ -1,10 +1,10 @@
 //! `LATENCY`: how long the calls of commands took.
 
 use tamis_commands::text::host;
-use tamis_commands::{COMMANDS, Command, Words, find, text};
+use tamis_commands::{COMMANDS, Command, Words, find};
 use tamis_resp::Reply;
 
-use super::{help, unknown_subcommand};
+use super::unknown_subcommand;
 use crate::session::Session;
 use crate::stats::{Called, bound_nanos};
 
@@ -24,15 +24,6 @@ pub(super) fn latency(session: &Session, words: Words<'_>) -> Reply {
         (b"GRAPH", [event]) => {
             let event = String::from_utf8_lossy(&event[..event.len().min(128)]).into_owned();
             host::no_samples(&event)
-        }
-        (b"HELP", []) => help(&[
-            "LATENCY HISTOGRAM [command ...]: of each its calls, and how many took no more than so many microseconds",
-            "LATENCY LATEST, HISTORY event, RESET [event ...]: for tools that ask; no events are kept",
-            "LATENCY DOCTOR: where else to look",
-        ]),
-        (b"LATEST" | b"HISTORY" | b"DOCTOR" | b"GRAPH" | b"HELP", _) => {
-            let name = String::from_utf8_lossy(words[1]).to_ascii_lowercase();
-            text::wrong_arity(&format!("latency|{name}"))
         }
         _ => unknown_subcommand("LATENCY", words[1]),
     }

@@ -15,7 +15,7 @@ mod transaction;
 
 pub(crate) use keys::MAX_PATTERN_BYTES;
 use tamis_commands::text::host;
-use tamis_commands::{Command, Env, Flag, Words};
+use tamis_commands::{Action, Command, Env, Flag, Words};
 use tamis_resp::Reply;
 
 pub(crate) use info::memory_of_process;
@@ -34,6 +34,9 @@ pub(crate) async fn run(
     words: Words<'_>,
     env: &Env<'_>,
 ) -> Reply {
+    if asks_for_help(command, words) {
+        return describe::help(command);
+    }
     match command.name {
         // These may wait for a disk, and need no key.
         "ACL" => acl::acl(session, words, env),
@@ -72,6 +75,9 @@ pub(crate) fn run_with(
     env: &Env<'_>,
     keys: Keys<'_, '_>,
 ) -> Reply {
+    if asks_for_help(command, words) {
+        return describe::help(command);
+    }
     match command.name {
         "ACL" => acl::acl(session, words, env),
         "AUTH" => client::auth(session, words),
@@ -99,6 +105,7 @@ pub(crate) fn run_with(
             let reply = keys::run(command.name, words, env, keys)
                 .unwrap_or_else(|| unreachable!("nobody runs {}", command.name));
             keys::log(&session.server, command, words, env, keys, &reply);
+            keys::count_lookups(session, command, words, &reply);
             reply
         }
     }
@@ -114,15 +121,33 @@ pub(crate) fn redo(
     command.has(Flag::Write).then(|| keys::run(command.name, words, env, keys)).flatten()
 }
 
-/// Replies to a subcommand that there is none of.
+/// Replies to a subcommand that does not exist, or that takes another number of words.
 fn unknown_subcommand(command: &str, word: &[u8]) -> Reply {
+    if let Some(action) = Action::find(&[command.as_bytes(), b"|", word].concat()) {
+        return tamis_commands::text::wrong_arity(&action.name());
+    }
     let word = String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned();
     host::unknown_subcommand(command, &word)
 }
 
-/// Replies to `HELP`, a line each.
-fn help(lines: &[&'static str]) -> Reply {
-    Reply::Array(lines.iter().map(|line| Reply::simple(*line)).collect())
+/// Tests whether these words are the `HELP` of a command with subcommands.
+fn asks_for_help(command: &Command, words: Words<'_>) -> bool {
+    !command.subcommands().is_empty() && words.len() == 2 && words[1].eq_ignore_ascii_case(b"HELP")
+}
+
+/// Checks that the words name a subcommand, if the command has some, and that there are as many words as it takes.
+pub(crate) fn check_subcommand(command: &'static Command, words: Words<'_>) -> Result<(), Reply> {
+    let Some(word) = words.get(1).filter(|_| !command.subcommands().is_empty()) else {
+        return Ok(());
+    };
+    let action = Action::of(command, words);
+    match action.subcommand {
+        None => Err(unknown_subcommand(command.name, word)),
+        Some(it) if !it.arity.takes(words.len()) => {
+            Err(tamis_commands::text::wrong_arity(&action.name()))
+        }
+        Some(_) => Ok(()),
+    }
 }
 
 fn syntax_error() -> Reply {

@@ -3,7 +3,7 @@
 use tamis_commands::{Words, parse_integer, text};
 use tamis_resp::Reply;
 
-use super::{help, unknown_subcommand};
+use super::unknown_subcommand;
 use crate::session::Session;
 
 pub(super) fn slow_log(session: &Session, words: Words<'_>) -> Reply {
@@ -20,16 +20,6 @@ pub(super) fn slow_log(session: &Session, words: Words<'_>) -> Reply {
         (b"RESET", []) => {
             slow.reset();
             Reply::ok()
-        }
-        (b"HELP", []) => help(&[
-            "SLOWLOG GET [count]: the latest, 10 or so many, -1 for all. Of each its number, time, microseconds, \
-             words, and the client's address and name",
-            "SLOWLOG LEN: how many are kept",
-            "SLOWLOG RESET: forgets them",
-        ]),
-        (b"GET" | b"LEN" | b"RESET" | b"HELP", _) => {
-            let name = String::from_utf8_lossy(words[1]).to_ascii_lowercase();
-            text::wrong_arity(&format!("slowlog|{name}"))
         }
         _ => unknown_subcommand("SLOWLOG", words[1]),
     }

@@ -2,6 +2,7 @@
 
 mod calls;
 mod rates;
+mod saves;
 mod slow;
 
 use std::collections::BTreeMap;
@@ -12,12 +13,21 @@ use calls::Calls;
 pub(crate) use calls::{Called, bound_nanos};
 use parking_lot::Mutex;
 use rates::Rates;
+use saves::Saves;
 pub(crate) use slow::SlowLog;
 use tamis_commands::Command;
 
 /// Numbers that grow until they are reset.
 #[derive(Debug)]
 pub(crate) struct Stats {
+    /// Tells this run of the server from others: 40 random digits.
+    pub run_id: String,
+    /// Keys that commands looked up and found, and those that they did not find.
+    pub hits: AtomicU64,
+    pub misses: AtomicU64,
+    /// The most memory of the values that was seen.
+    peak_memory: AtomicU64,
+    pub saves: Saves,
     pub commands: AtomicU64,
     pub bytes_in: AtomicU64,
     pub bytes_out: AtomicU64,
@@ -41,6 +51,11 @@ impl Stats {
     /// Begins to count what so many threads do.
     pub fn new(threads: usize) -> Self {
         Self {
+            run_id: random_digits(),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+            peak_memory: AtomicU64::new(0),
+            saves: Saves::default(),
             commands: AtomicU64::new(0),
             bytes_in: AtomicU64::new(0),
             bytes_out: AtomicU64::new(0),
@@ -88,6 +103,11 @@ impl Stats {
         self.errors_by_code.lock().iter().map(|(code, count)| (code.clone(), *count)).collect()
     }
 
+    /// Notes the memory of the values, and returns the most that was noted.
+    pub fn note_memory(&self, bytes: u64) -> u64 {
+        self.peak_memory.fetch_max(bytes, Ordering::Relaxed).max(bytes)
+    }
+
     /// Takes the numbers of which there are [rates](Self::rates).
     pub fn sample(&self) {
         let totals = [&self.commands, &self.bytes_in, &self.bytes_out];
@@ -100,6 +120,8 @@ impl Stats {
             &self.commands,
             &self.bytes_in,
             &self.bytes_out,
+            &self.hits,
+            &self.misses,
             &self.rejected,
             &self.overflows,
             &self.expired_keys,
@@ -110,6 +132,16 @@ impl Stats {
         self.calls.reset();
         self.errors_by_code.lock().clear();
     }
+}
+
+/// Returns 40 random hexadecimal digits.
+fn random_digits() -> String {
+    let mut bytes = [0; 20];
+    // It only names the run: without random numbers the time does.
+    if getrandom::fill(&mut bytes).is_err() {
+        bytes[..16].copy_from_slice(&since_1970().as_nanos().to_le_bytes());
+    }
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Returns the time since 1970.

@@ -1,0 +1,99 @@
+//! How the snapshots went.
+
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::now_millis;
+
+/// What is known of the snapshots since the server started.
+#[derive(Debug, Default)]
+pub(crate) struct Saves(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// Snapshots that were written.
+    count: u64,
+    has_failed: bool,
+    last: Option<Duration>,
+    began_millis: Option<u64>,
+    /// Changes that the last snapshot has.
+    changes: u64,
+}
+
+/// The numbers of `INFO persistence`.
+#[derive(Debug, PartialEq)]
+pub(crate) struct ToldOfSaves {
+    /// Snapshots that were written.
+    pub count: u64,
+    /// The last one failed.
+    pub has_failed: bool,
+    /// How long the last one took; -1 if there was none.
+    pub last_seconds: i64,
+    /// How long the present one has taken so far; -1 if there is none.
+    pub current_seconds: i64,
+}
+
+impl Saves {
+    /// Runs what writes a snapshot of a keyspace that has had so many changes.
+    pub fn watch<E>(&self, changes: u64, save: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+        let began = Instant::now();
+        self.0.lock().began_millis = Some(now_millis());
+        let saved = save();
+        let mut state = self.0.lock();
+        state.began_millis = None;
+        state.has_failed = saved.is_err();
+        state.last = Some(began.elapsed());
+        if saved.is_ok() {
+            state.count += 1;
+            state.changes = changes;
+        }
+        saved
+    }
+
+    /// Returns how many changes of so many the last snapshot does not have.
+    pub fn changes_since(&self, changes: u64) -> u64 {
+        changes.saturating_sub(self.0.lock().changes)
+    }
+
+    /// Notes that the files have so many changes, as after a start.
+    pub fn begin(&self, changes: u64) {
+        self.0.lock().changes = changes;
+    }
+
+    pub fn told(&self, now_millis: u64) -> ToldOfSaves {
+        let state = self.0.lock();
+        let current = state.began_millis.map(|began| now_millis.saturating_sub(began) / 1000);
+        ToldOfSaves {
+            count: state.count,
+            has_failed: state.has_failed,
+            last_seconds: state.last.map_or(-1, |it| it.as_secs() as i64),
+            current_seconds: current.map_or(-1, |it| it as i64),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn snapshots_are_counted_with_their_ends_and_times() {
+        let saves = Saves::default();
+        saves.begin(5);
+        let none =
+            ToldOfSaves { count: 0, has_failed: false, last_seconds: -1, current_seconds: -1 };
+        assert_eq!((saves.told(0), saves.changes_since(7)), (none, 2));
+        let during = || {
+            assert!(saves.told(now_millis() + 9500).current_seconds >= 9);
+            Ok::<(), ()>(())
+        };
+        assert_eq!(saves.watch(7, during), Ok(()));
+        let one = ToldOfSaves { count: 1, has_failed: false, last_seconds: 0, current_seconds: -1 };
+        assert_eq!((saves.told(0), saves.changes_since(8)), (one, 1));
+        assert_eq!(saves.watch(9, || Err("full")), Err("full"));
+        let failed =
+            ToldOfSaves { count: 1, has_failed: true, last_seconds: 0, current_seconds: -1 };
+        assert_eq!((saves.told(0), saves.changes_since(9)), (failed, 2));
+    }
+}
