@@ -18,8 +18,8 @@ pub struct TellArgs {
     #[arg(long, value_name = "FORMAT", hide_possible_values = true, value_parser = format_parser())]
     pub format: Option<String>,
 
-    /// What an item is there (Guava's funnel): bytes, hex, text, twice, chars, int, long, unsigned, unsigned-int, float, double, hash128, or
-    /// hash-string, hash-integer, ... for Java's hashCode
+    /// What an item is there (Guava's funnel): bytes, hex, text, twice, chars, int, long, unsigned, unsigned-int, float, double, hash128,
+    /// hash-string, hash-integer, ... for Java's hashCode, long-be, double-be for Hive, or orc-bytes, orc-long, orc-double
     #[arg(long, value_name = "FUNNEL", hide_possible_values = true, value_parser = funnel_parser())]
     pub funnel: Option<String>,
 

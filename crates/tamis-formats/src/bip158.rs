@@ -8,12 +8,13 @@ use std::io;
 
 use crate::bitcoin::script::OP_RETURN;
 use crate::bitcoin::{Block, Hash256, Transaction};
+use crate::collected::Collected;
 use crate::contents::Contents;
 use crate::error::{DecodeError, EncodeError};
 use crate::format::{Format, Items, Sniff, Takes};
 use crate::funnel::Funnel;
 use crate::golomb_set::{GolombError, GolombParams, GolombSet, check};
-use crate::told::Fact;
+use crate::told::{Fact, Told};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format =
@@ -29,9 +30,20 @@ pub(crate) const FORMAT: Format =
         asks: &[Fact::BlockHash],
         versions: None,
         decode: |bytes, told| decode(bytes, told.block_hash()?).map(Contents::Golomb),
-        encode: Some(|contents, _, out| encode(contents, out)),
-        create: None,
+        encode: Some(encode),
+        create: Some(|told| {
+            block_hash(told)?;
+            Ok(Contents::Collected(Collected::new("bip158", |items, told, out| {
+                let set = GolombSet::new(key(block_hash(told)?), GolombParams::BASIC, items);
+                let set = set.map_err(|error| EncodeError::NoPlace(error.to_string().into()))?;
+                Ok(out.write_all(set.bytes())?)
+            })))
+        }),
     };
+
+fn block_hash(told: &Told) -> Result<Hash256, EncodeError> {
+    told.block_hash.ok_or(EncodeError::Missing(Fact::BlockHash))
+}
 
 /// Why a block has no filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,11 +154,12 @@ pub fn filter_header(filter_hash: Hash256, previous: Hash256) -> Hash256 {
     Hash256::of(&[&filter_hash.0, &previous.0])
 }
 
-fn encode(contents: &Contents, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
     let why = match contents {
         Contents::Golomb(set) if set.params() == GolombParams::BASIC => {
             return Ok(out.write_all(set.bytes())?);
         }
+        Contents::Collected(items) if items.what() == FORMAT.name => return items.write(told, out),
         Contents::Golomb(set) => format!(
             "basic filters have P = 19 and M = 784931, not {} and {}: build one from the items",
             set.params().p(),

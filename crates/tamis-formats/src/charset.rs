@@ -21,6 +21,8 @@ pub enum Charset {
     Latin1,
     /// US-ASCII.
     Ascii,
+    /// UTF-16, big-endian, behind the mark FE FF; without it if the text is empty. Java's `UTF-16`.
+    Utf16,
     /// UTF-16, big-endian, without a mark.
     Utf16Be,
     /// UTF-16, little-endian, without a mark.
@@ -33,10 +35,11 @@ pub enum Charset {
 
 impl Charset {
     /// Every charset.
-    pub const ALL: [Charset; 7] = [
+    pub const ALL: [Charset; 8] = [
         Charset::Utf8,
         Charset::Latin1,
         Charset::Ascii,
+        Charset::Utf16,
         Charset::Utf16Be,
         Charset::Utf16Le,
         Charset::Gbk,
@@ -50,6 +53,7 @@ impl Charset {
             Charset::Utf8 => "UTF-8",
             Charset::Latin1 => "ISO-8859-1",
             Charset::Ascii => "US-ASCII",
+            Charset::Utf16 => "UTF-16",
             Charset::Utf16Be => "UTF-16BE",
             Charset::Utf16Le => "UTF-16LE",
             Charset::Gbk => "GBK",
@@ -64,6 +68,7 @@ impl Charset {
             Charset::Utf8 => &["UTF8"],
             Charset::Latin1 => &["ISO8859-1", "ISO8859_1", "Latin1", "Latin-1"],
             Charset::Ascii => &["ASCII"],
+            Charset::Utf16 => &["UTF16"],
             Charset::Utf16Be => &["UTF16BE"],
             Charset::Utf16Le => &["UTF16LE"],
             Charset::Gbk => &["CP936"],
@@ -92,8 +97,11 @@ impl Charset {
     /// Appends the bytes of UTF-16 code units, as a Java `String` holds them. An unpaired surrogate becomes `?`, or U+FFFD in
     /// UTF-16.
     pub fn encode_units(self, units: &[u16], to: &mut Vec<u8>) {
-        let lost =
-            if matches!(self, Charset::Utf16Be | Charset::Utf16Le) { '\u{fffd}' } else { '?' };
+        let lost = if matches!(self, Charset::Utf16 | Charset::Utf16Be | Charset::Utf16Le) {
+            '\u{fffd}'
+        } else {
+            '?'
+        };
         let chars = char::decode_utf16(units.iter().copied()).map(|c| c.unwrap_or(lost));
         self.encode(&chars.collect::<String>(), to);
     }
@@ -105,6 +113,12 @@ impl Charset {
             Charset::Latin1 => to.extend(text.chars().map(|c| u8::try_from(c).unwrap_or(b'?'))),
             Charset::Ascii => {
                 to.extend(text.chars().map(|c| if c.is_ascii() { c as u8 } else { b'?' }));
+            }
+            Charset::Utf16 => {
+                if !text.is_empty() {
+                    to.extend(b"\xfe\xff");
+                }
+                Charset::Utf16Be.encode(text, to);
             }
             Charset::Utf16Be => to.extend(text.encode_utf16().flat_map(u16::to_be_bytes)),
             Charset::Utf16Le => to.extend(text.encode_utf16().flat_map(u16::to_le_bytes)),

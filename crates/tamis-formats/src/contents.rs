@@ -8,13 +8,15 @@ use tamis::{
     RedisCuckoo, TryInsert as _,
 };
 
+use crate::collected::Collected;
 use crate::flat::FlatFilter;
 use crate::golomb_set::GolombSet;
-use crate::hadoop::CountingFilter;
+use crate::hadoop::{CountingFilter, DynamicFilter};
 use crate::integers::IntegerBitmap;
 use crate::layers::Layers;
 use crate::leveldb::FilterBlock;
 use crate::my_bloom_filter::MyBloomFilter;
+use crate::orc::RowGroups;
 use crate::redis_bitmaps::RedisBitmaps;
 use crate::redisbloom;
 use crate::roaring::Roaring;
@@ -34,6 +36,12 @@ pub enum Contents {
     Parquet(Bloom<Parquet>),
     /// Counters of Hadoop.
     HadoopCounting(CountingFilter),
+    /// Rows of Hadoop.
+    HadoopDynamic(DynamicFilter),
+    /// ORC's filters, each for a row group: answers are for any of them.
+    Orc(RowGroups),
+    /// Items of a filter that is written once, from all of them.
+    Collected(Collected),
     /// LevelDB's filters, each for a part of the data: answers are for any part.
     LevelDb(FilterBlock),
     /// What RocksDB says to answer yes from.
@@ -132,6 +140,9 @@ impl Contents {
             Contents::HadoopCounting(filter) => {
                 answer_each(keys, answers, |key| filter.contains(key));
             }
+            Contents::HadoopDynamic(filter) => filter.contains_each(keys, answers),
+            Contents::Orc(row_groups) => row_groups.contains_each(keys, answers),
+            Contents::Collected(items) => items.contains_each(keys, answers),
             Contents::LevelDb(block) => answer_each(keys, answers, |key| block.contains_any(key)),
             Contents::Reserved(_) => answer_each(keys, answers, |_| true),
             Contents::Golomb(set) => set.contains_each(keys, answers),
@@ -184,6 +195,12 @@ impl Contents {
                 answer_each(keys, answers, |key| filter.insert(key));
                 Ok(())
             }
+            Contents::HadoopDynamic(filter) => filter.insert_each(keys, answers),
+            Contents::Orc(row_groups) => row_groups.insert_each(keys, answers),
+            Contents::Collected(items) => {
+                items.insert_each(keys, answers);
+                Ok(())
+            }
             Contents::LevelDb(_) => Err(ChangeError::refused(
                 "LevelDB has a filter for each part of a table's data, planned for its keys: build them again",
             )),
@@ -217,6 +234,8 @@ impl Contents {
             (Contents::Flat(one), Contents::Flat(other)) => one.merge(other),
             (Contents::Parquet(one), Contents::Parquet(other)) => one.merge(other).is_ok(),
             (Contents::HadoopCounting(one), Contents::HadoopCounting(other)) => one.merge(other),
+            (Contents::HadoopDynamic(one), Contents::HadoopDynamic(other)) => one.merge(other),
+            (Contents::Orc(one), Contents::Orc(other)) => one.merge(other),
             (Contents::LevelDb(_), Contents::LevelDb(_))
             | (Contents::Reserved(_), Contents::Reserved(_)) => {
                 let why = "such filters belong to the data of one table: build one from the items of both";
@@ -290,6 +309,9 @@ impl Contents {
                 ..Facts::default()
             },
             Contents::HadoopCounting(filter) => filter.facts(),
+            Contents::HadoopDynamic(filter) => filter.facts(),
+            Contents::Orc(row_groups) => row_groups.facts(),
+            Contents::Collected(items) => items.facts(),
             Contents::LevelDb(block) => block.facts(),
             Contents::Reserved(reserved) => reserved.facts(),
             Contents::Flat(filter) => filter.facts(),

@@ -8,9 +8,10 @@ use crate::error::{DecodeError, EncodeError};
 use crate::funnel::Funnel;
 use crate::told::{Fact, Told};
 use crate::{
-    bip37, bip158, byte_buffer, c_hashcode, cassandra, guava, hadoop, java_bitmap, leveldb,
-    my_bloom_filter, parquet, pybloom_live, pybloomfiltermmap, rbloom, redis_bitmap, redis_bitmaps,
-    redis_bits, redisbloom, redisson, roaring, rocksdb, spark, tamis_file,
+    bip37, bip158, bits_and_blooms, byte_buffer, c_hashcode, cassandra, guava, hadoop, hive,
+    java_bitmap, leveldb, my_bloom_filter, orc, parquet, pybloom_live, pybloomfiltermmap, rbloom,
+    redis_bitmap, redis_bitmaps, redis_bits, redisbloom, redisson, roaring, rocksdb, spark,
+    stream_lib, tamis_file,
 };
 
 /// A way to write filters as bytes: a row of [`FORMATS`].
@@ -80,6 +81,10 @@ pub enum Takes {
     HashCodes,
     /// Hashes of 128 bits.
     Hashes,
+    /// Bytes, and numbers whose highest byte comes first.
+    BigEndian,
+    /// ORC's hashes of 64 bits.
+    OrcHashes,
 }
 
 impl Takes {
@@ -101,6 +106,15 @@ impl Takes {
             Takes::Integers => matches!(funnel, Funnel::Int | Funnel::Long | Funnel::Unsigned),
             Takes::HashCodes => matches!(funnel, Funnel::HashCode(_)),
             Takes::Hashes => funnel == Funnel::Hash128,
+            Takes::BigEndian => matches!(
+                funnel,
+                Funnel::Bytes
+                    | Funnel::Hex
+                    | Funnel::Text(_)
+                    | Funnel::LongBigEndian
+                    | Funnel::DoubleBigEndian
+            ),
+            Takes::OrcHashes => matches!(funnel, Funnel::Orc(_)),
         }
     }
 }
@@ -210,11 +224,16 @@ pub static FORMATS: &[Format] = &[
     cassandra::FORMAT,
     hadoop::FORMAT,
     hadoop::COUNTING_FORMAT,
+    hadoop::DYNAMIC_FORMAT,
+    hive::FORMAT,
+    orc::FORMAT,
     leveldb::FORMAT,
     rocksdb::FORMAT,
     pybloom_live::FORMAT,
     pybloom_live::SCALABLE,
     pybloomfiltermmap::FORMAT,
     rbloom::FORMAT,
+    stream_lib::FORMAT,
+    bits_and_blooms::FORMAT,
     roaring::FORMAT,
 ];

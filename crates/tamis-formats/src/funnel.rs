@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::charset::Charset;
+use crate::hash::orc::{murmur3_64, wang_64};
 use crate::java_type::JavaType;
 
 /// What an item is to the system that made a filter.
@@ -47,10 +48,28 @@ pub enum Funnel {
     /// A number of 128 bits, with a sign or without, little-endian: the hash of an item by a function of one's own. Decimal, or
     /// hexadecimal after `0x`.
     Hash128,
+    /// A decimal number in 64 bits, big-endian: Hive's `addLong`.
+    LongBigEndian,
+    /// A decimal number as IEEE 754 in 64 bits, big-endian: Hive's `addDouble`.
+    DoubleBigEndian,
+    /// ORC's hash of a value in 64 bits, little-endian.
+    Orc(OrcType),
     /// `hashCode()` of a Java object in 32 bits, little-endian.
     HashCode(JavaType),
     /// A decimal number from 0 on in 64 bits, little-endian: sets of integers.
     Unsigned,
+}
+
+/// Types of ORC columns that are hashed in ways of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OrcType {
+    /// Text and binary values: the bytes as they are.
+    Bytes,
+    /// Whole numbers of any width, and dates as days since 1970.
+    Long,
+    /// Numbers of 32 and 64 bits in floating point.
+    Double,
 }
 
 /// Why an item is none of a filter's.
@@ -100,6 +119,11 @@ impl Funnel {
         ("unsigned-int", "a decimal number from 0 on, of 32 bits"),
         ("float", "a decimal number as IEEE 754 in 32 bits"),
         ("double", "a decimal number as IEEE 754 in 64 bits"),
+        ("long-be", "a decimal number of 64 bits, big-endian (Hive: addLong)"),
+        ("double-be", "a decimal number as IEEE 754 in 64 bits, big-endian (Hive: addDouble)"),
+        ("orc-bytes", "text in UTF-8, or bytes, of an ORC column"),
+        ("orc-long", "a whole number of an ORC column; a date as days since 1970"),
+        ("orc-double", "a number in floating point of an ORC column"),
         ("hash128", "the item's hash by a function of one's own, a number of 128 bits"),
         ("hash-string", "hashCode() of a Java String"),
         ("hash-integer", "hashCode() of a Java Integer"),
@@ -128,6 +152,11 @@ impl Funnel {
             "unsigned-int" => Funnel::UnsignedInt,
             "float" => Funnel::Float,
             "double" => Funnel::Double,
+            "long-be" => Funnel::LongBigEndian,
+            "double-be" => Funnel::DoubleBigEndian,
+            "orc-bytes" => Funnel::Orc(OrcType::Bytes),
+            "orc-long" => Funnel::Orc(OrcType::Long),
+            "orc-double" => Funnel::Orc(OrcType::Double),
             "hash128" => Funnel::Hash128,
             _ => return None,
         })
@@ -158,6 +187,9 @@ impl Funnel {
             Funnel::Long => scratch.extend(integer::<i64>(item, 64)?.to_le_bytes()),
             Funnel::Float => scratch.extend(real::<f32>(item)?.to_le_bytes()),
             Funnel::Double => scratch.extend(real::<f64>(item)?.to_le_bytes()),
+            Funnel::LongBigEndian => scratch.extend(integer::<i64>(item, 64)?.to_be_bytes()),
+            Funnel::DoubleBigEndian => scratch.extend(real::<f64>(item)?.to_be_bytes()),
+            Funnel::Orc(of) => scratch.extend(of.hash(item)?.to_le_bytes()),
             Funnel::HashCode(java) => {
                 let code = java.hash_code(text(item)?).ok_or(ItemError::NotOf(java))?;
                 scratch.extend(code.to_le_bytes());
@@ -166,6 +198,16 @@ impl Funnel {
             Funnel::Unsigned => scratch.extend(integer::<u64>(item, 64)?.to_le_bytes()),
         }
         Ok(scratch)
+    }
+}
+
+impl OrcType {
+    fn hash(self, item: &[u8]) -> Result<u64, ItemError> {
+        Ok(match self {
+            OrcType::Bytes => murmur3_64(item),
+            OrcType::Long => wang_64(integer(item, 64)?),
+            OrcType::Double => wang_64(real::<f64>(item)?.to_bits().cast_signed()),
+        })
     }
 }
 

@@ -2,12 +2,15 @@
 //! `docs/formats/hadoop.md` and `docs/formats/hadoop-counting.md`.
 
 mod counting;
+mod dynamic;
 
 use std::fmt;
 use std::io;
 
 pub use counting::CountingFilter;
 pub(crate) use counting::FORMAT as COUNTING_FORMAT;
+pub use dynamic::DynamicFilter;
+pub(crate) use dynamic::FORMAT as DYNAMIC_FORMAT;
 
 use crate::contents::Contents;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
@@ -31,9 +34,33 @@ pub(crate) const FORMAT: Format = Format {
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode: Some(encode),
-    // Its user chooses bits and probes.
-    create: None,
+    create: Some(|told| {
+        let (bits, probes) = plan(told)?;
+        let created = create(bits, probes, HashType::Murmur).map(Contents::Flat);
+        created.map_err(|error| EncodeError::NoPlace(error.to_string().into()))
+    }),
 };
+
+/// Plans bits and probes by the textbook: in Hadoop the caller chooses them.
+fn plan(told: &Told) -> Result<(u32, u32), EncodeError> {
+    let (items, rate) = told.plan()?;
+    if !(rate > 0.0 && rate < 1.0) || items == 0 {
+        let why = format!(
+            "a filter of {items} items at a rate of {rate} cannot be planned: plan one item at least, and a rate between 0 and 1"
+        );
+        return Err(EncodeError::NoPlace(why.into()));
+    }
+    let (n, ln_2) = (items as f64, std::f64::consts::LN_2);
+    let bits = (-n * rate.ln() / (ln_2 * ln_2)).ceil();
+    if bits > f64::from(i32::MAX) {
+        let why = format!(
+            "Hadoop has at most 2,147,483,647 bits, not {bits}: plan fewer items or a higher rate"
+        );
+        return Err(EncodeError::NoPlace(why.into()));
+    }
+    let probes = (bits / n * ln_2).round().clamp(1.0, f64::from(MAX_PROBES));
+    Ok((bits.max(1.0) as u32, probes as u32))
+}
 
 /// Which hash a filter of Hadoop has, by its number in files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::collected::Collected;
 use crate::contents::{Contents, Facts};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::format::{Format, Items, Sniff, Takes};
@@ -22,8 +23,13 @@ pub(crate) const FORMAT: Format = Format {
     versions: None,
     decode: |bytes, _| FilterBlock::decode(bytes).map(Contents::LevelDb),
     encode: Some(encode),
-    // It follows the data, and is planned by bits a key.
-    create: None,
+    create: Some(|told| {
+        bits_per_key(told)?;
+        Ok(Contents::Collected(Collected::new("leveldb", |items, told, out| {
+            let keys: Vec<(u32, &[u8])> = items.iter().map(|&item| (0, item)).collect();
+            FilterBlock::build(bits_per_key(told)?, &keys).write(out)
+        })))
+    }),
 };
 
 /// log₂ of the bytes of data that share a filter, in every table.
@@ -34,6 +40,26 @@ const TRAILER_BYTES: usize = size_of::<u32>() + size_of::<u8>();
 
 /// With more probes a filter is one of a later kind, in which every item may be.
 const MAX_PROBES: u8 = 30;
+
+/// Returns the least whole number of bits a key for which LevelDB's filter keeps the rate that was told.
+fn bits_per_key(told: &Told) -> Result<u32, EncodeError> {
+    let (_, rate) = told.plan()?;
+    let rate_of = |bits: u32| {
+        let probes = f64::from(probes_for(bits));
+        (1.0 - (-probes / f64::from(bits)).exp()).powf(probes)
+    };
+    let bits = (rate < 1.0).then(|| (1..=100).find(|&bits| rate_of(bits) <= rate)).flatten();
+    bits.ok_or_else(|| {
+        let why = format!(
+            "LevelDB reaches rates from about 1e-14 to below 1 with up to 100 bits a key, not {rate}: plan another rate, for any number of items"
+        );
+        EncodeError::NoPlace(why.into())
+    })
+}
+
+fn probes_for(bits_per_key: u32) -> u8 {
+    ((f64::from(bits_per_key) * 0.69) as u8).clamp(1, MAX_PROBES)
+}
 
 /// A filter block: which keys may be in the data blocks that start in each 2 KiB of a table.
 ///
@@ -72,7 +98,7 @@ impl FilterBlock {
             block.ends.resize(keys[0].0, block.data.len() as u32);
             let bits = (keys.len() as u64 * u64::from(bits_per_key)).max(64);
             block.data.resize(block.data.len() + bits.div_ceil(8) as usize, 0);
-            block.data.push(((f64::from(bits_per_key) * 0.69) as u8).clamp(1, MAX_PROBES));
+            block.data.push(probes_for(bits_per_key));
             block.ends.push(block.data.len() as u32);
             for (filter, key) in keys {
                 block.insert(*filter, key);
@@ -137,6 +163,16 @@ impl FilterBlock {
 
     fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.filters()).filter_map(|filter| self.get(filter))
+    }
+
+    fn write(&self, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+        out.write_all(&self.data)?;
+        let starts = [0].into_iter().chain(self.ends.iter().copied());
+        for start in starts.take(self.ends.len()) {
+            out.write_all(&start.to_le_bytes())?;
+        }
+        out.write_all(&(self.data.len() as u32).to_le_bytes())?;
+        Ok(out.write_all(&[self.base_lg])?)
     }
 
     pub(crate) fn facts(&self) -> Facts {
@@ -277,16 +313,14 @@ fn sniff(bytes: &[u8]) -> Sniff {
     }
 }
 
-fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
-    let Contents::LevelDb(block) = contents else {
-        let why = "LevelDB has a filter for each 2 KiB of a table's data: build them from the items and their places";
-        return Err(EncodeError::NoPlace(why.into()));
-    };
-    out.write_all(&block.data)?;
-    let starts = [0].into_iter().chain(block.ends.iter().copied());
-    for start in starts.take(block.ends.len()) {
-        out.write_all(&start.to_le_bytes())?;
+fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+    match contents {
+        Contents::LevelDb(block) => block.write(out),
+        Contents::Collected(items) if items.what() == FORMAT.name => items.write(told, out),
+        _ => {
+            let why =
+                "LevelDB has a filter for each 2 KiB of a table's data: build one from the items";
+            Err(EncodeError::NoPlace(why.into()))
+        }
     }
-    out.write_all(&(block.data.len() as u32).to_le_bytes())?;
-    Ok(out.write_all(&[block.base_lg])?)
 }

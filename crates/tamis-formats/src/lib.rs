@@ -9,6 +9,9 @@
 //! | Cassandra's `Filter.db` | `docs/formats/cassandra.md` | [`FlatFilter`], [`cassandra`] |
 //! | Hadoop's `BloomFilter` | `docs/formats/hadoop.md` | [`FlatFilter`], [`hadoop`] |
 //! | Hadoop's `CountingBloomFilter` | `docs/formats/hadoop-counting.md` | [`hadoop::CountingFilter`] |
+//! | Hadoop's `DynamicBloomFilter` | `docs/formats/hadoop-dynamic.md` | [`hadoop::DynamicFilter`] |
+//! | Hive's `BloomKFilter` | `docs/formats/hive.md` | [`FlatFilter`], [`hive`] |
+//! | the Bloom filters of an ORC column | `docs/formats/orc.md` | [`orc::RowGroups`] |
 //! | RocksDB's full filter block | `docs/formats/rocksdb.md` | [`FlatFilter`], [`rocksdb`] |
 //! | LevelDB's filter block | `docs/formats/leveldb.md` | [`leveldb::FilterBlock`] |
 //! | Bitcoin's `filterload` (BIP-37) | `docs/formats/bip37.md` | [`FlatFilter`], [`bip37`] |
@@ -26,6 +29,8 @@
 //! | Python's `pybloom_live` | `docs/formats/pybloom-live.md` | [`Layers`], [`pybloom_live`] |
 //! | Python's `pybloomfiltermmap` | `docs/formats/pybloomfiltermmap.md` | [`Layers`], [`pybloomfiltermmap`] |
 //! | Python's `rbloom` | `docs/formats/rbloom.md` | [`FlatFilter`], [`rbloom`] |
+//! | Java's stream-lib | `docs/formats/stream-lib.md` | [`FlatFilter`], [`stream_lib`] |
+//! | Go's bits-and-blooms | `docs/formats/bits-and-blooms.md` | [`FlatFilter`], [`bits_and_blooms`] |
 //! | Roaring bitmaps, 32 and 64 bits | `docs/formats/roaring.md` | [`roaring`] |
 //! | what Redis' `DUMP` gives of RedisBloom's filters | `docs/formats/redis_payload.md` | [`RedisValue`] |
 //!
@@ -36,10 +41,12 @@
 pub mod bip158;
 pub mod bip37;
 pub mod bitcoin;
+pub mod bits_and_blooms;
 pub mod byte_buffer;
 pub mod c_hashcode;
 pub mod cassandra;
 mod charset;
+mod collected;
 mod contents;
 mod error;
 mod flat;
@@ -50,6 +57,7 @@ pub mod guava;
 pub mod hadoop;
 mod hash;
 mod head;
+pub mod hive;
 mod integers;
 pub mod java_bitmap;
 mod java_type;
@@ -59,6 +67,7 @@ mod metadata;
 mod mitz;
 mod modulus;
 pub mod my_bloom_filter;
+pub mod orc;
 pub mod parquet;
 mod places;
 pub mod pybloom_live;
@@ -77,15 +86,17 @@ pub mod roaring;
 pub mod rocksdb;
 mod rule;
 pub mod spark;
+pub mod stream_lib;
 mod tamis_file;
 mod told;
 
 pub use charset::Charset;
+pub use collected::Collected;
 pub use contents::{ChangeError, Contents, Facts};
 pub use error::{DecodeError, DecodeErrorKind, EncodeError, ReadError};
 pub use flat::FlatFilter;
 pub use format::{Create, Encode, FORMATS, Format, Items, Sniff, Takes};
-pub use funnel::{Funnel, ItemError};
+pub use funnel::{Funnel, ItemError, OrcType};
 pub use golomb_set::{GolombError, GolombParams, GolombSet};
 pub use integers::IntegerBitmap;
 pub use java_type::{JavaType, hash_code_of_units};

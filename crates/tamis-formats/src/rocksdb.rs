@@ -28,8 +28,18 @@ pub(crate) const FORMAT: Format = Format {
     versions: None,
     decode: |bytes, _| decode(bytes),
     encode: Some(encode),
-    // Planned by bits a key, not by a rate.
-    create: None,
+    create: Some(|told| {
+        let (keys, rate) = told.plan()?;
+        let no_place = |why: String| EncodeError::NoPlace(why.into());
+        let bits_per_key = bits_per_key(rate).ok_or_else(|| {
+            no_place(format!(
+                "RocksDB reaches rates from about 1e-10 to below 1 with up to 100 bits a key, not {rate}: plan another rate, for any number of items"
+            ))
+        })?;
+        create(keys, f64::from(bits_per_key), Generation::FastLocal)
+            .map(Contents::Flat)
+            .map_err(|error| no_place(error.to_string()))
+    }),
 };
 
 /// The bytes of a line, of which an item reads one.
@@ -172,6 +182,26 @@ fn probes_for(millibits: u64) -> u32 {
         None if millibits > 50_000 => 24,
         None => ((millibits - 1) / 2000 - 1) as u32,
     }
+}
+
+/// Returns the least whole number of bits a key for which the fast local filter keeps a rate; `None` if 100 do not.
+fn bits_per_key(rate: f64) -> Option<u32> {
+    (rate < 1.0).then(|| (1..=100).find(|&bits| fast_local_rate(bits) <= rate)).flatten()
+}
+
+/// Returns the rate of the fast local filter: the mean over lines, whose keys follow Poisson's distribution.
+fn fast_local_rate(bits_per_key: u32) -> f64 {
+    let line = LINE_BYTES as f64 * 8.0;
+    let (probes, mean) =
+        (f64::from(probes_for(u64::from(bits_per_key) * 1000)), line / f64::from(bits_per_key));
+    let most = (mean + 20.0 * mean.sqrt() + 20.0) as u32;
+    let mut chance = (-mean).exp();
+    let mut rate = 0.0;
+    for keys in 1..=most {
+        chance *= mean / f64::from(keys);
+        rate += chance * (1.0 - (1.0 - 1.0 / line).powf(probes * f64::from(keys))).powf(probes);
+    }
+    rate
 }
 
 /// Reads a filter block: bits and trailer, without the block's own trailer of compression and checksum. It is

@@ -3,18 +3,22 @@
 use std::fmt;
 
 use crate::bip37::Bip37;
+use crate::bits_and_blooms::BitsAndBlooms;
 use crate::byte_buffer::EightColumns;
 use crate::c_hashcode::MaskedSeven;
 use crate::cassandra::Cassandra;
 use crate::contents::Facts;
 use crate::hadoop::Hadoop;
+use crate::hive::Hive;
 use crate::mitz::{Mitz32, Mitz64};
+use crate::orc::Orc;
 use crate::pybloom_live::Slices;
 use crate::pybloomfiltermmap::Seeds;
 use crate::rbloom::Generator;
 use crate::redisson::Redisson;
 use crate::rocksdb::{FastLocal, Legacy};
 use crate::spark::Spark;
+use crate::stream_lib::StreamLib;
 
 /// A rule from bytes to bit numbers. Pure, without storage.
 pub(crate) trait ProbeRule {
@@ -110,6 +114,14 @@ pub enum Rule {
     Seeds(Seeds),
     /// `rbloom` of Python.
     Generator(Generator),
+    /// Hive's `BloomKFilter`.
+    Hive(Hive),
+    /// ORC's row groups.
+    Orc(Orc),
+    /// stream-lib of Java.
+    StreamLib(StreamLib),
+    /// bits-and-blooms of Go.
+    BitsAndBlooms(BitsAndBlooms),
 }
 
 /// Runs an expression on whichever rule it is.
@@ -130,6 +142,10 @@ macro_rules! with_rule {
             $crate::rule::Rule::Slices($concrete) => $body,
             $crate::rule::Rule::Seeds($concrete) => $body,
             $crate::rule::Rule::Generator($concrete) => $body,
+            $crate::rule::Rule::Hive($concrete) => $body,
+            $crate::rule::Rule::Orc($concrete) => $body,
+            $crate::rule::Rule::StreamLib($concrete) => $body,
+            $crate::rule::Rule::BitsAndBlooms($concrete) => $body,
         }
     };
 }
@@ -150,7 +166,11 @@ impl Rule {
 
     /// Returns how many bytes every key has, if the rule takes no others.
     pub(crate) fn key_len(&self) -> Option<usize> {
-        matches!(self, Rule::Generator(_)).then_some(size_of::<u128>())
+        match self {
+            Rule::Generator(_) => Some(size_of::<u128>()),
+            Rule::Orc(_) => Some(size_of::<u64>()),
+            _ => None,
+        }
     }
 
     pub(crate) fn tell(&self, facts: &mut Facts) {

@@ -2,8 +2,9 @@
 
 mod golden_data;
 
+use golden_data::files::dynamic_of_rows;
 use golden_data::{hex, json, list, number, text};
-use tamis_formats::hadoop::{self, CountingFilter, HashType};
+use tamis_formats::hadoop::{self, CountingFilter, DynamicFilter, HashType};
 use tamis_formats::{Contents, Format, Told};
 
 fn encode(format: &str, contents: &Contents) -> Result<Vec<u8>, String> {
@@ -122,4 +123,54 @@ fn filters_that_hadoop_has_not_are_refused() {
         assert!(error.contains("1 to"), "{error}");
         assert!(CountingFilter::new(bits, probes, HashType::Jenkins).is_err());
     }
+}
+
+#[test]
+fn a_dynamic_filter_is_rows_of_filters_as_hadoop_writes_them() {
+    for case in list(&json("hadoop/hadoop.json")["hadoop_bloom_filter"]) {
+        let (bits, probes) = (number(&case["vector_size"]), number(&case["nb_hash"]));
+        let hash = hash_type(&case["hash_type"]);
+        let mut filter = DynamicFilter::new(bits as u32, probes as u32, hash, 9).unwrap();
+        let insert = |filter: &mut DynamicFilter| {
+            (0..8).for_each(|i| _ = filter.insert(format!("row{i}").as_bytes()).unwrap());
+            filter.insert(&[0x80, 0xff, 7]).unwrap();
+        };
+        insert(&mut filter);
+        insert(&mut filter);
+        let bytes = dynamic_of_rows(&hex(&case["writable_hex"]), 2);
+        let contents = Contents::HadoopDynamic(filter.clone());
+        assert_eq!(encode("hadoop-dynamic", &contents).unwrap(), bytes, "{case}");
+        assert_eq!(DynamicFilter::decode(&bytes).unwrap(), filter);
+        for (i, probe) in list(&case["probes_0_39"]).iter().enumerate() {
+            let found = filter.contains(format!("row{i}").as_bytes());
+            assert_eq!(i128::from(found), number(probe), "{case}: row{i}");
+        }
+    }
+}
+
+#[test]
+fn a_dynamic_filter_of_other_rows_is_refused() {
+    let row = hex(&json("hadoop/hadoop.json")["hadoop_bloom_filter"][0]["writable_hex"]);
+    let good = dynamic_of_rows(&row, 2);
+    for (at, byte, expected) in [
+        (16, 0, "records of a row at byte 13 is 0"),
+        (17, 128, "records of the last row at byte 17 is -"),
+        (24, 0, "number of rows at byte 21 is 0"),
+        (24, 3, "version, from byte"),
+        (24, 1, "bytes follow its end"),
+        (32, 9, "head of a row at byte 25 is not that of the whole filter"),
+    ] {
+        let mut bytes = good.clone();
+        bytes[at] = byte;
+        let error = DynamicFilter::decode(&bytes).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    let mut hostile = DynamicFilter::new(1 << 20, 3, HashType::Murmur, 1).unwrap();
+    hostile.insert(b"first").unwrap();
+    let error = hostile.insert(b"second").unwrap_err().to_string();
+    assert!(error.contains("which no program plans"), "{error}");
+    let [mut one, other] =
+        [(); 2].map(|()| DynamicFilter::new(64, 3, HashType::Murmur, 9).unwrap());
+    assert!(one.merge(&other));
+    assert!(!one.merge(&DynamicFilter::new(65, 3, HashType::Murmur, 9).unwrap()));
 }

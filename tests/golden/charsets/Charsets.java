@@ -4,7 +4,7 @@ import java.util.HexFormat;
 
 /** Writes how `String.getBytes` encodes every character in each charset that `--charset` accepts: see README.md. */
 public class Charsets {
-    static final String[] NAMES = {"UTF-8", "ISO-8859-1", "US-ASCII", "UTF-16BE", "UTF-16LE", "GBK", "GB18030"};
+    static final String[] NAMES = {"UTF-8", "ISO-8859-1", "US-ASCII", "UTF-16", "UTF-16BE", "UTF-16LE", "GBK", "GB18030"};
     static final int BLOCK = 0x1000;
     /** Strings of code units: whole pairs, halves of pairs at every place, characters of one to four bytes. */
     static final String[] STRINGS = {

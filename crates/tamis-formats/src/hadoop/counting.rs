@@ -25,8 +25,13 @@ pub(crate) const FORMAT: Format = Format {
     versions: None,
     decode: |bytes, _| CountingFilter::decode(bytes).map(Contents::HadoopCounting),
     encode: Some(encode),
-    // Its user chooses counters and probes.
-    create: None,
+    create: Some(|told| {
+        let (counters, probes) = super::plan(told)?;
+        let created = CountingFilter::new(counters, probes, HashType::Murmur);
+        created
+            .map(Contents::HadoopCounting)
+            .map_err(|error| EncodeError::NoPlace(error.to_string().into()))
+    }),
 };
 
 /// Counters in a word.

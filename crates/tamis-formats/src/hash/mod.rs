@@ -4,5 +4,6 @@ pub(crate) mod jenkins;
 pub(crate) mod leveldb;
 pub(crate) mod murmur2;
 pub(crate) mod murmur3;
+pub(crate) mod orc;
 pub(crate) mod polynomial;
 pub(crate) mod xxh3_preview;

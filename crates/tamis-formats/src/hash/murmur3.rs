@@ -51,7 +51,7 @@ pub(crate) fn x64_128(bytes: &[u8], seed: u64, tail: Tail) -> (u64, u64) {
 }
 
 #[inline]
-fn mix_64(mut h: u64) -> u64 {
+pub(crate) fn mix_64(mut h: u64) -> u64 {
     h = (h ^ h >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
     h = (h ^ h >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     h ^ h >> 33

@@ -31,6 +31,11 @@ pub fn golden() -> Vec<Golden> {
         spark(),
         cassandra(),
         hadoop(),
+        hadoop_dynamic(),
+        hive(),
+        orc(),
+        stream_lib(),
+        bits_and_blooms(),
         lsm(),
         pybloom_live(),
         pybloomfiltermmap(),
@@ -337,4 +342,93 @@ fn lsm() -> Vec<Golden> {
         })
     };
     of("rocksdb").chain(of("leveldb")).collect()
+}
+
+/// Rows that Hadoop wrote, with the head of a `DynamicBloomFilter` before them.
+fn hadoop_dynamic() -> Vec<Golden> {
+    let golden = json("hadoop/hadoop.json");
+    let filters = list(&golden["hadoop_bloom_filter"]).iter().zip(1..);
+    filters
+        .map(|(case, rows)| Golden {
+            format: "hadoop-dynamic",
+            name: format!("{rows} rows"),
+            bytes: dynamic_of_rows(&hex(&case["writable_hex"]), rows),
+            told: Told::default(),
+        })
+        .collect()
+}
+
+/// Repeats a `BloomFilter` as the rows of a `DynamicBloomFilter` of 9 records a row.
+pub fn dynamic_of_rows(row: &[u8], rows: u32) -> Vec<u8> {
+    let head = &row[..13];
+    let numbers = [9, 9, rows].map(u32::to_be_bytes);
+    [head, numbers.as_flattened(), &row.repeat(rows as usize)].concat()
+}
+
+fn hive() -> Vec<Golden> {
+    list(&json("hive/hive.json"))
+        .iter()
+        .map(|case| Golden {
+            format: "hive",
+            name: case["max_entries"].to_string(),
+            bytes: base64(&case["serialized_base64"]),
+            told: Told::default(),
+        })
+        .collect()
+}
+
+fn orc() -> Vec<Golden> {
+    let golden = json("orc/orc.json");
+    let filters: Vec<_> = list(&golden).iter().map(orc_message).collect();
+    let file = |name: &str, bytes| Golden {
+        format: "orc",
+        name: name.into(),
+        bytes,
+        told: Told::default(),
+    };
+    // Large ones are cut and flipped at every byte, too.
+    let mut files: Vec<_> = filters.iter().map(|it| file("one row group", it.clone())).collect();
+    files.push(file("two row groups", [&filters[0][..], &filters[2]].concat()));
+    files
+}
+
+/// A recorded filter as a row group of a stream `BLOOM_FILTER_UTF8`: Protocol Buffers.
+pub fn orc_message(case: &serde_json::Value) -> Vec<u8> {
+    fn varint(mut number: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while number >= 128 {
+            bytes.push(number as u8 | 128);
+            number /= 128;
+        }
+        bytes.push(number as u8);
+        bytes
+    }
+    let words = base64(&case["bitset_little_endian_longs_base64"]);
+    let probes = varint(number(&case["num_hash_functions"]) as usize);
+    let message = [&[0x08][..], &probes, &[0x1a], &varint(words.len()), &words].concat();
+    [&[0x0a][..], &varint(message.len()), &message].concat()
+}
+
+fn stream_lib() -> Vec<Golden> {
+    list(&json("stream-lib/stream_lib.json"))
+        .iter()
+        .map(|case| Golden {
+            format: "stream-lib",
+            name: case["buckets"].to_string(),
+            bytes: base64(&case["serialized_base64"]),
+            told: Told::default(),
+        })
+        .collect()
+}
+
+fn bits_and_blooms() -> Vec<Golden> {
+    list(&json("bits-and-blooms/bits-and-blooms.json")["filters"])
+        .iter()
+        .map(|case| Golden {
+            format: "bits-and-blooms",
+            name: case["bits"].to_string(),
+            bytes: hex(&case["write_to_hex"]),
+            told: Told::default(),
+        })
+        .collect()
 }

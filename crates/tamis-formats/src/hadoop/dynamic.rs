@@ -1,0 +1,236 @@
+//! `DynamicBloomFilter`: rows of one size, of which another is added when the last has as many records as it is for. Drawn in
+//! `docs/formats/hadoop-dynamic.md`.
+
+use std::io;
+
+use tamis::Answers;
+
+use super::{Hadoop, HashType, head, head_bytes, rule};
+use crate::contents::{ChangeError, Contents, Facts, try_answer_each};
+use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::flat::FlatFilter;
+use crate::format::{Format, Items, Sniff, Takes};
+use crate::reader::Reader;
+use crate::rule::Rule;
+use crate::told::Told;
+
+/// The row of [`FORMATS`](crate::FORMATS).
+pub(crate) const FORMAT: Format = Format {
+    name: "hadoop-dynamic",
+    extensions: &[],
+    summary: "Hadoop's util.bloom.DynamicBloomFilter, by write",
+    sniff: Some(
+        |bytes| if DynamicFilter::decode(bytes).is_ok() { Sniff::Maybe } else { Sniff::No },
+    ),
+    items: Items::Asked,
+    takes: Takes::Bytes,
+    asks: &[],
+    versions: None,
+    decode: |bytes, _| DynamicFilter::decode(bytes).map(Contents::HadoopDynamic),
+    encode: Some(encode),
+    create: Some(|told| {
+        let (bits, probes) = super::plan(told)?;
+        let records =
+            u32::try_from(told.plan()?.0).ok().filter(|&it| it <= i32::MAX.cast_unsigned());
+        let created =
+            records.map(|records| DynamicFilter::new(bits, probes, HashType::Murmur, records));
+        match created {
+            Some(Ok(filter)) => Ok(Contents::HadoopDynamic(filter)),
+            Some(Err(error)) => Err(EncodeError::NoPlace(error.to_string().into())),
+            None => Err(EncodeError::NoPlace(
+                "a row has at most 2,147,483,647 records: plan fewer items".into(),
+            )),
+        }
+    }),
+};
+
+/// Hadoop's `DynamicBloomFilter`: it grows by a row of bits each time that it was given as many items as a row is for.
+///
+/// As in Hadoop each insert counts, also of an item that is in.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::hadoop::{DynamicFilter, HashType};
+///
+/// let mut rows = DynamicFilter::new(1024, 7, HashType::Murmur, 100)?;
+/// for number in 0..250_u32 {
+///     rows.insert(&number.to_le_bytes()).unwrap();
+/// }
+/// assert_eq!(rows.rows().len(), 3);
+/// assert!(rows.contains(&7_u32.to_le_bytes()));
+/// # Ok::<(), tamis_formats::hadoop::CreateError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct DynamicFilter {
+    rule: Hadoop,
+    /// Invariant: 1 or more.
+    records_per_row: u32,
+    /// How many the last row has.
+    last_records: u32,
+    // Invariant: one at least, each by `rule`.
+    rows: Vec<FlatFilter>,
+}
+
+/// A file of some kilobytes may say that each record takes a row of megabytes. No plan has as many bits a record.
+const MAX_BITS_PER_RECORD: u64 = 16_384;
+
+impl DynamicFilter {
+    /// Makes an empty filter, as `new DynamicBloomFilter(vectorSize, nbHash, hashType, nr)` does.
+    ///
+    /// # Errors
+    ///
+    /// [`CreateError`](super::CreateError) for numbers that no filter has. 0 records are taken for 1.
+    pub fn new(
+        vector_size: u32,
+        probes: u32,
+        hash_type: HashType,
+        records_per_row: u32,
+    ) -> Result<Self, super::CreateError> {
+        let rule = rule(vector_size, probes, hash_type)?;
+        let row = FlatFilter::new(Rule::Hadoop(rule)).map_err(super::CreateError::Memory)?;
+        Ok(Self { rule, records_per_row: records_per_row.max(1), last_records: 0, rows: vec![row] })
+    }
+
+    /// Reads what `write` wrote, and nothing behind it.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] unless `bytes` are one filter, with a row at least and rows of its own size and hash.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let rule = head(&mut reader)?;
+        let records_per_row = reader.count_be("records of a row", 1, "1 or more")?;
+        let last_records = reader.count_be("records of the last row", 0, "0 or more")?;
+        let count = reader.count_be("number of rows", 1, "1 or more")?;
+        let mut rows = Vec::new();
+        for _ in 0..count {
+            let at = reader.at() as u64;
+            if head(&mut reader)? != rule {
+                let reason = "that of the whole filter";
+                let kind = DecodeErrorKind::Invalid { reason };
+                return Err(DecodeError { field: "head of a row", at, kind });
+            }
+            let at = reader.at() as u64;
+            // The length is tested before there is memory for the words.
+            let data = reader.bytes("bits", rule.vector_size.div_ceil(8) as usize)?;
+            let row = FlatFilter::from_bytes(Rule::Hadoop(rule), data);
+            rows.push(row.map_err(|memory| DecodeError {
+                field: "bits",
+                at,
+                kind: DecodeErrorKind::Memory(memory),
+            })?);
+        }
+        reader.end("rows")?;
+        Ok(Self { rule, records_per_row, last_records, rows })
+    }
+
+    /// Returns the rows, the oldest first.
+    #[must_use]
+    pub fn rows(&self) -> &[FlatFilter] {
+        &self.rows
+    }
+
+    /// Tests whether a row may have the item.
+    #[must_use]
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.rows.iter().any(|row| row.contains(key))
+    }
+
+    /// Inserts an item into the last row, or into another behind it if that is full; true if a bit changed.
+    ///
+    /// # Errors
+    ///
+    /// [`ChangeError`] if a row is far larger than its records need, or its memory is not there.
+    pub fn insert(&mut self, key: &[u8]) -> Result<bool, ChangeError> {
+        if self.last_records >= self.records_per_row {
+            let bits = u64::from(self.rule.vector_size);
+            if bits > MAX_BITS_PER_RECORD * u64::from(self.records_per_row) {
+                return Err(ChangeError::refused(format!(
+                    "its next row would have {bits} bits for {} records, which no program plans: damaged, or planned by mistake",
+                    self.records_per_row
+                )));
+            }
+            self.rows.push(FlatFilter::new(Rule::Hadoop(self.rule)).map_err(ChangeError::Memory)?);
+            self.last_records = 0;
+        }
+        self.last_records += 1;
+        Ok(self.rows.last_mut().is_some_and(|row| row.insert(key)))
+    }
+
+    pub(crate) fn contains_each(&self, keys: &[impl AsRef<[u8]>], answers: &mut Answers) {
+        FlatFilter::any_contains_each(self.rows.iter(), keys, answers);
+    }
+
+    pub(crate) fn insert_each(
+        &mut self,
+        keys: &[impl AsRef<[u8]>],
+        answers: &mut Answers,
+    ) -> Result<(), ChangeError> {
+        try_answer_each(keys, answers, |key| self.insert(key))
+    }
+
+    /// Takes in all items of another, row by row, as `or` does; false, and nothing is changed, if it has another size, hash or number
+    /// of rows.
+    #[must_use = "filters of different rules do not merge"]
+    pub fn merge(&mut self, other: &Self) -> bool {
+        let is_alike = self.rule == other.rule
+            && self.records_per_row == other.records_per_row
+            && self.rows.len() == other.rows.len();
+        if is_alike {
+            for (one, other) in self.rows.iter_mut().zip(&other.rows) {
+                let is_merged = one.merge(other);
+                debug_assert!(is_merged, "the rules are equal");
+            }
+            let sum = self.last_records.saturating_add(other.last_records);
+            self.last_records = sum.min(i32::MAX.cast_unsigned());
+        }
+        is_alike
+    }
+
+    pub(crate) fn facts(&self) -> Facts {
+        let rows = || self.rows.iter();
+        let bits = u64::from(self.rule.vector_size) * self.rows.len() as u64;
+        let ones: u64 = rows().map(FlatFilter::count_ones).sum();
+        let rate = 1.0 - rows().map(|it| 1.0 - it.estimate_rate()).product::<f64>();
+        let deviations = rows().map(|it| (it.estimate_rate() * it.noise()).powi(2));
+        Facts {
+            rule: self.rule.to_string(),
+            bits,
+            probes: Some(self.rule.probes),
+            fill: ones as f64 / bits as f64,
+            items: rows().map(FlatFilter::estimate_items).sum(),
+            rate,
+            noise: if rate > 0.0 { deviations.sum::<f64>().sqrt() / rate } else { 0.0 },
+            more: vec![
+                ("rows", self.rows.len().to_string()),
+                ("records of a row", self.records_per_row.to_string()),
+                ("records of the last row", self.last_records.to_string()),
+            ],
+            ..Facts::default()
+        }
+    }
+
+    fn write(&self, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+        let head = head_bytes(&self.rule);
+        out.write_all(&head)?;
+        for number in [self.records_per_row, self.last_records, self.rows.len() as u32] {
+            out.write_all(&number.to_be_bytes())?;
+        }
+        for row in &self.rows {
+            out.write_all(&head)?;
+            row.write_bytes(out)?;
+        }
+        Ok(())
+    }
+}
+
+fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+    match contents {
+        Contents::HadoopDynamic(filter) => filter.write(out),
+        _ => {
+            let why = "Hadoop's DynamicBloomFilter counts the records of its rows: build one from the items";
+            Err(EncodeError::NoPlace(why.into()))
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! The Bloom filters of a column of an ORC file: the bytes of its stream `BLOOM_FILTER_UTF8`, unpacked. Drawn in
+//! `docs/formats/orc.md`.
+//!
+//! A stream has a filter for each row group of a stripe. An item is asked for in all of them.
+
+use std::fmt;
+use std::io;
+
+use tamis::Answers;
+
+use crate::contents::{ChangeError, Contents, Facts};
+use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::flat::FlatFilter;
+use crate::format::{Format, Items, Sniff, Takes};
+use crate::guava::{Probes, plan_bits, plan_probes};
+use crate::modulus::Modulus;
+use crate::reader::Reader;
+use crate::rule::{ProbeRule, Rule};
+use crate::told::Told;
+
+/// The row of [`FORMATS`](crate::FORMATS).
+pub(crate) const FORMAT: Format = Format {
+    name: "orc",
+    extensions: &["orcbloom"],
+    summary: "the Bloom filters of an ORC column: its stream BLOOM_FILTER_UTF8, unpacked",
+    sniff: Some(|bytes| if RowGroups::decode(bytes).is_ok() { Sniff::Maybe } else { Sniff::No }),
+    items: Items::Asked,
+    takes: Takes::OrcHashes,
+    asks: &[],
+    versions: None,
+    decode: |bytes, _| RowGroups::decode(bytes).map(Contents::Orc),
+    encode: Some(encode),
+    create: Some(|told| {
+        let (items, rate) = told.plan()?;
+        create(items, rate).map(|filter| Contents::Orc(RowGroups { filters: vec![filter] }))
+    }),
+};
+
+/// The rule of ORC: both halves of a hash of 64 bits, added up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Orc {
+    bits: Modulus,
+    probes: u32,
+}
+
+impl ProbeRule for Orc {
+    type Hash<'k> = u64;
+
+    fn bits(&self) -> u64 {
+        self.bits.bits()
+    }
+
+    fn probes(&self) -> u32 {
+        self.probes
+    }
+
+    fn hash(&self, key: &[u8]) -> u64 {
+        // Of `Funnel::Orc` all keys have 8 bytes.
+        let mut bytes = [0; 8];
+        bytes.iter_mut().zip(key).for_each(|(to, &byte)| *to = byte);
+        u64::from_le_bytes(bytes)
+    }
+
+    #[inline]
+    fn each_probe(&self, hash: Self::Hash<'_>) -> impl Iterator<Item = u64> {
+        let (mut c, step, bits) = (hash as i32, (hash >> 32) as i32, self.bits);
+        (0..self.probes).map(move |_| {
+            c = c.wrapping_add(step);
+            bits.reduce(u64::from((if c < 0 { !c } else { c }).cast_unsigned()))
+        })
+    }
+}
+
+impl fmt::Display for Orc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("64-bit hash of ORC, both halves added up")
+    }
+}
+
+/// Makes an empty filter as ORC does for a row group of `items` rows.
+///
+/// # Errors
+///
+/// [`EncodeError`] if the rate is not between 0 and 1, there are no items, the filter is larger than ORC's, or the memory is not
+/// there.
+///
+/// # Examples
+///
+/// ```
+/// let filter = tamis_formats::orc::create(1000, 0.01)?;
+/// assert_eq!((filter.rule().bits(), filter.rule().probes()), (9600, 7));
+/// # Ok::<(), tamis_formats::EncodeError>(())
+/// ```
+pub fn create(items: u64, rate: f64) -> Result<FlatFilter, EncodeError> {
+    let no_place = |why: String| EncodeError::NoPlace(why.into());
+    if !(rate > 0.0 && rate < 1.0) || items == 0 {
+        return Err(no_place(format!(
+            "ORC makes no filter of {items} items at a rate of {rate}: plan one item at least, and a rate between 0 and 1"
+        )));
+    }
+    let bits = plan_bits(items, rate).0;
+    if bits > i32::MAX as u64 - 64 {
+        return Err(no_place(format!(
+            "ORC has at most 2,147,483,584 bits, not {bits}: plan fewer items or a higher rate"
+        )));
+    }
+    // A whole number of words gains another word, as in ORC.
+    let bits = bits + 64 - bits % 64;
+    let probes = plan_probes(items, bits, rate, Probes::Until33);
+    let rule = u32::try_from(probes).ok().and_then(|probes| rule(bits, probes));
+    let rule = rule.ok_or_else(|| no_place(format!("{probes} probes are too many")))?;
+    FlatFilter::new(rule).map_err(|error| no_place(format!("{error}: plan fewer items")))
+}
+
+/// The most probes that are read: no plan has as many, and a file that says so would only take time.
+const MAX_PROBES: u32 = 65_535;
+
+fn rule(bits: u64, probes: u32) -> Option<Rule> {
+    let bits = Modulus::new(bits)?;
+    (1..=MAX_PROBES).contains(&probes).then_some(Rule::Orc(Orc { bits, probes }))
+}
+
+/// The filters of a column in a stripe: one for each row group, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowGroups {
+    // Invariant: one at least, each by `Rule::Orc`.
+    filters: Vec<FlatFilter>,
+}
+
+/// Field 1 of `BloomFilterIndex`, a message.
+const FILTER: u8 = 1 << 3 | LENGTH;
+/// Field 1 of `BloomFilter`, a number.
+const PROBES: u8 = 1 << 3;
+/// Field 2 of `BloomFilter`, which the older stream `BLOOM_FILTER` has.
+const OLD_WORDS: u8 = 2 << 3;
+/// Field 3 of `BloomFilter`, bytes.
+const WORDS: u8 = 3 << 3 | LENGTH;
+/// The wire type of bytes, whose length is before them.
+const LENGTH: u8 = 2;
+
+impl RowGroups {
+    /// Returns the filters, one for each row group.
+    #[must_use]
+    pub fn filters(&self) -> &[FlatFilter] {
+        &self.filters
+    }
+
+    /// Reads a stream: a `BloomFilterIndex` of Protocol Buffers, with fields as ORC's writers order them.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] unless `bytes` are one, with a filter at least.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let mut filters = Vec::new();
+        while filters.is_empty() || !reader.is_empty() {
+            tag(&mut reader, "bloomFilter", FILTER)?;
+            let len = number(&mut reader, "length of a filter")?;
+            let end = reader.at() as u64 + len;
+            tag(&mut reader, "numHashFunctions", PROBES)?;
+            let at = reader.at() as u64;
+            let probes = number(&mut reader, "numHashFunctions")?;
+            let at_words = reader.at() as u64;
+            if reader.rest().first().is_some_and(|&tag| tag & !7 == OLD_WORDS) {
+                let why = "a stream BLOOM_FILTER, whose text is in the charset of the machine that wrote it: tamis reads BLOOM_FILTER_UTF8";
+                return Err(reader.error("bitset", DecodeErrorKind::Refused { why: why.into() }));
+            }
+            tag(&mut reader, "utf8bitset", WORDS)?;
+            let len = number(&mut reader, "length of utf8bitset")?;
+            if len == 0 || !len.is_multiple_of(8) || reader.at() as u64 + len != end {
+                let reason = "whole words up to the end of the filter";
+                let kind = DecodeErrorKind::Invalid { reason };
+                return Err(DecodeError { field: "utf8bitset", at: at_words, kind });
+            }
+            let rule = u32::try_from(probes).ok().and_then(|probes| rule(len * 8, probes));
+            let rule = rule.ok_or(DecodeError {
+                field: "numHashFunctions",
+                at,
+                kind: DecodeErrorKind::Unexpected { expected: "1 to 65,535", found: probes.into() },
+            })?;
+            // The length is tested before there is memory for the words.
+            let data = reader.bytes("utf8bitset", usize::try_from(len).unwrap_or(usize::MAX))?;
+            let filter = FlatFilter::from_bytes(rule, data).map_err(|memory| DecodeError {
+                field: "utf8bitset",
+                at: at_words,
+                kind: DecodeErrorKind::Memory(memory),
+            })?;
+            filters.push(filter);
+        }
+        Ok(Self { filters })
+    }
+
+    pub(crate) fn contains_each(&self, keys: &[impl AsRef<[u8]>], answers: &mut Answers) {
+        FlatFilter::any_contains_each(self.filters.iter(), keys, answers);
+    }
+
+    pub(crate) fn insert_each(
+        &mut self,
+        keys: &[impl AsRef<[u8]>],
+        answers: &mut Answers,
+    ) -> Result<(), ChangeError> {
+        let [filter] = &mut self.filters[..] else {
+            return Err(ChangeError::refused(
+                "ORC has a filter for each row group, and an item does not say which is its own: build one from the items",
+            ));
+        };
+        if keys.iter().any(|key| key.as_ref().len() != size_of::<u64>()) {
+            return Err(ChangeError::refused(
+                "its items are hashes of 8 bytes: name another funnel",
+            ));
+        }
+        filter.insert_each(keys, answers);
+        Ok(())
+    }
+
+    /// Takes in all items of another, row group by row group; false, and nothing is changed, if they are of other rules.
+    #[must_use = "filters of different rules do not merge"]
+    pub fn merge(&mut self, other: &Self) -> bool {
+        let rules = |it: &Self| it.filters.iter().map(|it| it.rule().clone()).collect::<Vec<_>>();
+        let is_alike = rules(self) == rules(other);
+        if is_alike {
+            for (one, other) in self.filters.iter_mut().zip(&other.filters) {
+                let is_merged = one.merge(other);
+                debug_assert!(is_merged, "the rules are equal");
+            }
+        }
+        is_alike
+    }
+
+    pub(crate) fn facts(&self) -> Facts {
+        if let [filter] = &self.filters[..] {
+            return filter.facts();
+        }
+        let filters = || self.filters.iter();
+        let bits: u64 = filters().map(|it| it.rule().bits()).sum();
+        let ones: u64 = filters().map(FlatFilter::count_ones).sum();
+        let probes = self.filters[0].rule().probes();
+        let rate = 1.0 - filters().map(|it| 1.0 - it.estimate_rate()).product::<f64>();
+        let deviations = filters().map(|it| (it.estimate_rate() * it.noise()).powi(2));
+        Facts {
+            rule: format!("{}; the rate is that of all row groups", self.filters[0].rule()),
+            bits,
+            probes: filters().all(|it| it.rule().probes() == probes).then_some(probes),
+            fill: ones as f64 / bits as f64,
+            items: filters().map(FlatFilter::estimate_items).sum(),
+            rate,
+            noise: if rate > 0.0 { deviations.sum::<f64>().sqrt() / rate } else { 0.0 },
+            more: vec![("row groups", self.filters.len().to_string())],
+            ..Facts::default()
+        }
+    }
+
+    fn write(&self, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+        for filter in &self.filters {
+            let mut head = vec![PROBES];
+            write_number(filter.rule().probes().into(), &mut head);
+            head.push(WORDS);
+            let len = filter.words().len() as u64 * 8;
+            write_number(len, &mut head);
+            let mut before = vec![FILTER];
+            write_number(head.len() as u64 + len, &mut before);
+            out.write_all(&before)?;
+            out.write_all(&head)?;
+            filter.write_bytes(out)?;
+        }
+        Ok(())
+    }
+}
+
+/// Takes the tag of a field.
+fn tag(reader: &mut Reader<'_>, field: &'static str, expected: u8) -> Result<(), DecodeError> {
+    let start = reader.clone();
+    if reader.u8(field)? == expected {
+        return Ok(());
+    }
+    Err(start.error(
+        field,
+        DecodeErrorKind::Invalid { reason: "the next field of a stream BLOOM_FILTER_UTF8" },
+    ))
+}
+
+/// Takes a number of Protocol Buffers, of up to 35 bits: seven in each byte, the lowest first.
+fn number(reader: &mut Reader<'_>, field: &'static str) -> Result<u64, DecodeError> {
+    let start = reader.clone();
+    let mut number = 0;
+    for shift in (0..35).step_by(7) {
+        let byte = reader.u8(field)?;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Ok(number);
+        }
+    }
+    Err(start.error(field, DecodeErrorKind::Invalid { reason: "a number of up to 5 bytes" }))
+}
+
+fn write_number(mut number: u64, to: &mut Vec<u8>) {
+    while number >= 0x80 {
+        to.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    to.push(number as u8);
+}
+
+fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+    match contents {
+        Contents::Orc(row_groups) => row_groups.write(out),
+        _ => {
+            let why =
+                "ORC places items by a hash that no other system has: build one from the items";
+            Err(EncodeError::NoPlace(why.into()))
+        }
+    }
+}

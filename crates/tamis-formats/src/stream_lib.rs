@@ -1,0 +1,193 @@
+//! stream-lib's `BloomFilter`, as `BloomFilter.serialize` writes it. Drawn in `docs/formats/stream-lib.md`.
+
+use std::fmt;
+use std::io;
+
+use crate::cassandra;
+use crate::charset::Charset;
+use crate::contents::Contents;
+use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::flat::FlatFilter;
+use crate::format::{Format, Items, Sniff, Takes};
+use crate::funnel::Funnel;
+use crate::guava::write_words;
+use crate::hash::murmur2::hadoop_32;
+use crate::reader::Reader;
+use crate::rule::{ProbeRule, Rule};
+use crate::told::Told;
+
+/// The row of [`FORMATS`](crate::FORMATS).
+pub(crate) const FORMAT: Format = Format {
+    name: "stream-lib",
+    extensions: &["streamlib"],
+    summary: "BloomFilter of Java's stream-lib, by BloomFilter.serialize",
+    sniff: Some(sniff),
+    items: Items::Are(Funnel::Text(Charset::Utf16)),
+    takes: Takes::Bytes,
+    asks: &[],
+    versions: None,
+    decode: |bytes, _| decode(bytes).map(Contents::Flat),
+    encode: Some(encode),
+    create: Some(|told| {
+        let (items, rate) = told.plan()?;
+        create(items, rate).map(Contents::Flat)
+    }),
+};
+
+/// What Java's serialization writes before the number of words of a `java.util.BitSet`.
+const BIT_SET: &[u8] = b"\xac\xed\0\x05sr\0\x10java.util.BitSet\x6e\xfd\x88\x7e\x39\x34\xab\x21\x03\0\x01[\0\x04bitst\0\x02[Jxp\
+    ur\0\x02[J\x78\x20\x04\xb5\x12\xb1\x75\x93\x02\0\0xp";
+
+/// What it writes behind the words.
+const END: u8 = b'x';
+
+/// The most words: the number of bits is an `int` of Java.
+const MAX_WORDS: u32 = (i32::MAX / 64).cast_unsigned();
+
+/// The rule of stream-lib: two hashes of 32 bits, the second seeded with the first, added up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamLib {
+    /// Invariant: 1 to [`MAX_WORDS`].
+    words: u32,
+    probes: u32,
+}
+
+impl ProbeRule for StreamLib {
+    type Hash<'k> = (i32, i32);
+
+    fn bits(&self) -> u64 {
+        u64::from(self.words) * 64
+    }
+
+    fn probes(&self) -> u32 {
+        self.probes
+    }
+
+    #[inline]
+    fn hash(&self, key: &[u8]) -> (i32, i32) {
+        let h1 = hadoop_32(key, 0);
+        (h1.cast_signed(), hadoop_32(key, h1).cast_signed())
+    }
+
+    #[inline]
+    fn each_probe(&self, (mut c, step): Self::Hash<'_>) -> impl Iterator<Item = u64> {
+        let bits = self.words * 64;
+        (0..self.probes).map(move |_| {
+            // Java's remainder has the sign of the sum: without it, it is the remainder of the sum without it.
+            let bit = c.unsigned_abs() % bits;
+            c = c.wrapping_add(step);
+            bit.into()
+        })
+    }
+}
+
+impl fmt::Display for StreamLib {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("murmur2 with a signed tail, added up (stream-lib)")
+    }
+}
+
+/// Makes an empty filter of `items` items, with bits and probes from the table of Cassandra, of which stream-lib has the part up to 15
+/// bits an item.
+///
+/// # Errors
+///
+/// [`EncodeError`] if the table has no such rate, there are no items, the filter is larger than stream-lib's, or the memory is not
+/// there.
+///
+/// # Examples
+///
+/// ```
+/// let filter = tamis_formats::stream_lib::create(300, 0.01)?;
+/// assert_eq!((filter.rule().bits(), filter.rule().probes()), (3072, 5));
+/// # Ok::<(), tamis_formats::EncodeError>(())
+/// ```
+pub fn create(items: u64, rate: f64) -> Result<FlatFilter, EncodeError> {
+    let no_place = |why: String| EncodeError::NoPlace(why.into());
+    let plan = cassandra::plan(rate).filter(|&(bits_per_item, _)| bits_per_item <= 15);
+    let Some((bits_per_item, probes)) = plan.filter(|_| items > 0) else {
+        return Err(no_place(format!(
+            "stream-lib makes no filter of {items} items at a rate of {rate}: plan one item at least, and a rate from 0.00075 to below 1"
+        )));
+    };
+    let bits = items.checked_mul(bits_per_item).and_then(|bits| bits.checked_add(20));
+    let words = bits.map_or(u64::MAX, |bits| bits.div_ceil(64));
+    let Some(words) = u32::try_from(words).ok().filter(|&words| words <= MAX_WORDS) else {
+        return Err(no_place(format!(
+            "{items} items at a rate of {rate} need more than the 2,147,483,584 bits of stream-lib: plan fewer items or a higher rate"
+        )));
+    };
+    FlatFilter::new(Rule::StreamLib(StreamLib { words, probes }))
+        .map_err(|error| no_place(format!("{error}: plan fewer items")))
+}
+
+/// The most probes that are read: no row of its table has as many, and a file that says so would only take time.
+const MAX_PROBES: u32 = 255;
+
+/// Reads what `serialize` wrote, and nothing behind it.
+///
+/// # Errors
+///
+/// [`DecodeError`] unless `bytes` are one filter.
+pub fn decode(bytes: &[u8]) -> Result<FlatFilter, DecodeError> {
+    let mut reader = Reader::new(bytes);
+    let probes = reader.count_be("number of probes", 1, "1 to 255")?;
+    if probes > MAX_PROBES {
+        let kind = DecodeErrorKind::Unexpected { expected: "1 to 255", found: probes.into() };
+        return Err(DecodeError { field: "number of probes", at: 0, kind });
+    }
+    let invalid = |field, at: usize, reason| DecodeError {
+        field,
+        at: at as u64,
+        kind: DecodeErrorKind::Invalid { reason },
+    };
+    let at = reader.at();
+    if reader.bytes("bit set", BIT_SET.len())? != BIT_SET {
+        return Err(invalid("bit set", at, "a java.util.BitSet, as Java serializes it"));
+    }
+    let at = reader.at() as u64;
+    let words = reader.count_be("number of words", 1, "1 to 33,554,431")?;
+    if words > MAX_WORDS {
+        let kind = DecodeErrorKind::Unexpected { expected: "1 to 33,554,431", found: words.into() };
+        return Err(DecodeError { field: "number of words", at, kind });
+    }
+    let at = reader.at() as u64;
+    // The length is tested before there is memory for the words.
+    let data = reader.bytes("words", words as usize * 8)?;
+    let end_at = reader.at();
+    if reader.u8("end of the bit set")? != END {
+        return Err(invalid("end of the bit set", end_at, "0x78"));
+    }
+    reader.end("end of the bit set")?;
+    let rule = Rule::StreamLib(StreamLib { words, probes });
+    let words = data.as_chunks().0.iter().map(|&word| u64::from_be_bytes(word));
+    FlatFilter::from_words(rule, words).map_err(|memory| DecodeError {
+        field: "words",
+        at,
+        kind: DecodeErrorKind::Memory(memory),
+    })
+}
+
+fn sniff(bytes: &[u8]) -> Sniff {
+    let behind = bytes.get(size_of::<u32>()..);
+    if behind.is_some_and(|it| it.starts_with(BIT_SET)) { Sniff::Yes } else { Sniff::No }
+}
+
+fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+    let why = match contents {
+        Contents::Flat(filter) => match filter.rule() {
+            Rule::StreamLib(rule) => {
+                out.write_all(&rule.probes.to_be_bytes())?;
+                out.write_all(BIT_SET)?;
+                out.write_all(&rule.words.to_be_bytes())?;
+                write_words(filter.words(), out, u64::to_be_bytes)?;
+                return Ok(out.write_all(&[END])?);
+            }
+            other => format!(
+                "stream-lib places items by its own murmur2, not by {other}; build one from the items"
+            ),
+        },
+        _ => "stream-lib has no place for such a filter: build one from the items".into(),
+    };
+    Err(EncodeError::NoPlace(why.into()))
+}
