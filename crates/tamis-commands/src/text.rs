@@ -178,6 +178,9 @@ pub mod tm {
     /// A filter of a fixed size is full.
     pub const FULL: Text =
         "ERR the filter is full: TM.RESERVE one for more items, or of KIND growing";
+    /// The place of an item is crowded with others, which only chosen hashes bring about.
+    pub const CROWDED: Text = "ERR too many items share the place of this one, as an attacker would choose them; other items \
+                               still go in: TM.RESERVE a filter while hash-key is not none";
     /// A filter cannot grow.
     pub const NO_MEMORY: Text = "ERR the filter cannot grow: there is not enough memory";
     /// `TM.DUMP`: the file is too large.

@@ -404,3 +404,52 @@ fn a_plan_shows_all_kinds_side_by_side() {
         assert_eq!(plans.len(), 6, "{line}");
     }
 }
+
+#[test]
+fn an_item_whose_place_is_crowded_is_refused_and_others_go_in() {
+    let hasher = tamis::Hasher::default();
+    // What an attacker can compute: items whose hashes all begin alike.
+    let chosen = (0_u64..).map(u64::to_le_bytes).filter(|item| hasher.hash(item) >> 58 == 0);
+    let chosen: Vec<_> = chosen.take(40_000).collect();
+    let errors =
+        |replies: &[Reply]| replies.iter().filter(|reply| matches!(reply, Reply::Error(_))).count();
+    for is_keyed in [false, true] {
+        let mut host = Host::default();
+        host.settings.set_hash_key(is_keyed.then_some([7; 16]));
+        for line in ["TM.RESERVE tm KIND growing RATE 1e-9", "BF.INSERT bf ERROR 1e-9 ITEMS a"] {
+            host.line(line);
+        }
+        for (add, exists) in [("TM.MADD tm", "TM.MEXISTS tm"), ("BF.MADD bf", "BF.MEXISTS bf")] {
+            let mut say = |line: &str, items: &[[u8; 8]]| {
+                let mut words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+                words.extend(items.iter().map(<[u8; 8]>::as_slice));
+                match host.say(&words) {
+                    Reply::Array(replies) => replies,
+                    Reply::Bools { mask, len } => {
+                        (0..len).map(|i| Reply::Bool(mask[i / 64] >> (i % 64) & 1 == 1)).collect()
+                    }
+                    reply => panic!("{reply:?}"),
+                }
+            };
+            let mut taken = Vec::new();
+            for items in chosen.chunks(1000) {
+                let replies = say(add, items);
+                assert_eq!(replies.len(), items.len(), "each item has a reply");
+                let pairs = items.iter().zip(&replies);
+                taken
+                    .extend(pairs.filter(|(_, it)| !matches!(it, Reply::Error(_))).map(|it| *it.0));
+            }
+            assert_eq!(taken.len() == chosen.len(), is_keyed, "{add}: {}", taken.len());
+            // Others, with a chosen one among them that is refused.
+            let mut others: Vec<_> = (1_u64 << 60..).take(1000).map(u64::to_le_bytes).collect();
+            others[500] = chosen[chosen.len() - 1];
+            let refused = errors(&say(add, &others));
+            assert!(
+                is_keyed && refused == 0 || (1..1000 / 16).contains(&refused),
+                "{add}: {refused}"
+            );
+            let seen = say(exists, &taken);
+            assert!(seen.iter().all(|it| *it == Reply::Bool(true)), "{add}: an item is lost");
+        }
+    }
+}

@@ -208,9 +208,15 @@ pub enum NoRoom {
         /// How many items it holds.
         items: u64,
     },
+    /// So many items share the place of this one that somebody must have chosen them by their hashes. Items that
+    /// belong elsewhere still go in.
+    Crowded,
     /// The filter would have to grow, and the memory is not there.
     Memory(OutOfMemory),
 }
+
+const CROWDED: &str = "too many items share one place in the filter, as an attacker would choose them; other items still go \
+                       in: make a filter that hashes with a secret key";
 
 impl fmt::Display for InsertError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -218,6 +224,7 @@ impl fmt::Display for InsertError {
             NoRoom::Full { items } => {
                 write!(f, "the filter is full at {items} items: plan one for more")
             }
+            NoRoom::Crowded => f.write_str(CROWDED),
             NoRoom::Memory(OutOfMemory { bytes }) => {
                 write!(f, "the filter cannot grow: {bytes} more bytes are not there")
             }
@@ -330,6 +337,7 @@ impl fmt::Display for MergeError {
             MergeError::NoRoom(NoRoom::Full { items }) => {
                 write!(f, "the items of both do not fit: there is room for about {items}")
             }
+            MergeError::NoRoom(NoRoom::Crowded) => f.write_str(CROWDED),
             MergeError::NoRoom(NoRoom::Memory(OutOfMemory { bytes })) => {
                 write!(
                     f,

@@ -26,7 +26,8 @@ pub(crate) fn add_each(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_
     }
 }
 
-/// Inserts items in order, up to the first for which there is no room: `full` is what is said of it.
+/// Inserts items in order, up to the first that finds the filter full: `full` is the error of that item. An item whose
+/// place is crowded gets an error, and those behind it go in.
 pub(crate) fn insert_filter(
     file: &mut TamisFile,
     items: &[&[u8]],
@@ -35,19 +36,28 @@ pub(crate) fn insert_filter(
 ) -> Outcome {
     file.filter.advance(env.now_millis);
     let mut answers = Answers::new();
-    let done = file.filter.try_insert_each(items, &mut answers);
-    let inserted = done.map_or_else(|error| error.inserted, |()| items.len());
-    file.added = file.added.saturating_add(inserted as u64);
-    let reply = match done {
-        Ok(()) => Reply::Bools { mask: answers.words().to_vec(), len: items.len() },
-        Err(InsertError { reason, .. }) => {
-            let why = match reason {
-                NoRoom::Memory(_) => tm::NO_MEMORY,
-                _ => full,
-            };
-            cut(answers.iter().take(inserted).map(Reply::Bool).collect(), why)
+    let (mut replies, mut inserted, mut rest) = (Vec::new(), 0, items);
+    let reply = loop {
+        let done = file.filter.try_insert_each(rest, &mut answers);
+        let taken = done.map_or_else(|error| error.inserted, |()| rest.len());
+        inserted += taken;
+        if done.is_ok() && replies.is_empty() {
+            break Reply::Bools { mask: answers.words().to_vec(), len: items.len() };
+        }
+        replies.extend(answers.iter().take(taken).map(Reply::Bool));
+        match done {
+            Ok(()) => break Reply::Array(replies),
+            Err(InsertError { reason: NoRoom::Crowded, .. }) => {
+                replies.push(error(tm::CROWDED));
+                rest = &rest[taken + 1..];
+            }
+            Err(InsertError { reason: NoRoom::Memory(_), .. }) => {
+                break cut(replies, tm::NO_MEMORY);
+            }
+            Err(_) => break cut(replies, full),
         }
     };
+    file.added = file.added.saturating_add(inserted as u64);
     Outcome::after(reply, inserted > 0)
 }
 

@@ -276,6 +276,7 @@ impl<B: BitsMut> TryInsert for Growing<B> {
 fn no_room(error: GrowError, items: u64) -> NoRoom {
     match error {
         GrowError::Full => NoRoom::Full { items },
+        GrowError::Crowded => NoRoom::Crowded,
         GrowError::Memory(memory) => NoRoom::Memory(memory),
     }
 }

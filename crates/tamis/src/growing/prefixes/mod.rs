@@ -87,8 +87,10 @@ pub(crate) struct Counts {
 /// Why an item cannot be inserted. The filter is as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GrowError {
-    /// The prefixes would not fit in a hash, or the hashes are so uneven that one page has too many.
+    /// The prefixes would not fit in a hash.
     Full,
+    /// The item's page has so many entries that its hashes cannot be uniform. Other pages take items.
+    Crowded,
     /// There is no memory for the next page.
     Memory(OutOfMemory),
 }
@@ -96,7 +98,7 @@ pub(crate) enum GrowError {
 impl From<WriteError> for GrowError {
     fn from(error: WriteError) -> Self {
         match error {
-            WriteError::Crowded => GrowError::Full,
+            WriteError::Crowded => GrowError::Crowded,
             WriteError::Memory(error) => GrowError::Memory(error),
         }
     }

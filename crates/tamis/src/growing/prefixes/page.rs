@@ -52,6 +52,13 @@ pub(super) const EMPTY_WORDS: usize = HEAD_WORDS + BLOCKS;
 /// A page's words are numbered in 16 bits. Far more than hashes that are uniform ever fill.
 pub(super) const MAX_WORDS: usize = u16::MAX as usize;
 
+/// A page of so many words takes no more entries: twelve times as many as hashes that are uniform fill.
+///
+/// An insert into a long page moves half of it, so the limit also bounds the time that chosen hashes cost. It is so far
+/// below [`MAX_WORDS`] that such a page can always split: its children, all entries in one and each of up to two
+/// bits more, have words that can be numbered. Otherwise the page would hold up the splits of all others.
+pub(super) const CROWDED_WORDS: usize = 1 << 14;
+
 /// The code of a block without entries.
 const EMPTY_CODE: u64 = (1 << (BLOCK_QUOTIENTS + 1)) - 1;
 

@@ -271,23 +271,61 @@ fn hostile_words_are_an_error_or_a_usable_table() {
     }
 }
 
+/// Fills one page with hashes that all begin with `zeros` zeros, until it takes no more.
+fn fill_one_page(table: &mut Table, zeros: u32) -> Vec<u64> {
+    let mut taken = Vec::new();
+    // Odd multiples: all hashes differ.
+    for i in 0..500_000_u64 {
+        let hash = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> zeros;
+        match table.insert(hash) {
+            Ok(_) => taken.push(hash),
+            Err(error) => {
+                assert_eq!(error, GrowError::Crowded);
+                return taken;
+            }
+        }
+    }
+    panic!("a page takes half a million entries");
+}
+
 #[test]
-fn hashes_that_are_all_alike_fill_one_page_and_no_more() {
-    let mut table = table(1e-6);
-    let mut items = 0_u64;
-    let error = loop {
-        // The first 32 bits are all zero.
-        match table.insert(items.wrapping_mul(0x9e37_79b9) & 0xffff_ffff) {
-            Ok(_) => items += 1,
-            Err(error) => break error,
+fn a_crowded_page_refuses_items_and_other_pages_take_theirs() {
+    for (rate, zeros) in [(1e-9, 9), (0.01, 7)] {
+        let mut table = table(rate);
+        let crowd = fill_one_page(&mut table, zeros);
+        check(&table);
+        let mut refused = 0;
+        // Enough for the crowded page to split several times.
+        let others = 100_000;
+        for hash in hashes(0..others) {
+            match table.insert(hash) {
+                Ok(_) => {}
+                Err(GrowError::Crowded) => refused += 1,
+                Err(error) => panic!("{error:?} at {rate}"),
+            }
         }
-        if items > 2_000_000 {
-            return;
-        }
-    };
-    assert_eq!(error, GrowError::Full);
-    check(&table);
-    assert!(table.contains(0) && table.contains(0x9e37_79b9));
+        // The page has one in 32 hashes at most.
+        assert!(refused <= others >> 5, "{refused} refused at {rate}");
+        check(&table);
+        assert!(crowd.iter().all(|&hash| table.contains(hash)), "an item is lost at {rate}");
+        let found = hashes(0..others).filter(|&hash| table.contains(hash)).count() as u64;
+        assert!(found + refused >= others, "{found} of {others} at {rate}");
+    }
+}
+
+#[test]
+fn crowded_pages_refuse_to_merge_and_nothing_is_lost() {
+    let mut one = table(1e-9);
+    let crowd = fill_one_page(&mut one, 9);
+    let mut other = table(1e-9);
+    for i in 0..crowd.len() as u64 {
+        other.insert(i.wrapping_mul(0xd134_2543_de82_ef95) >> 9).unwrap();
+    }
+    assert_eq!(one.merge(&other), Err(GrowError::Crowded));
+    check(&one);
+    assert!(crowd.iter().all(|&hash| one.contains(hash)));
+    let refused = hashes(0..1000).filter(|&hash| one.insert(hash).is_err()).count();
+    assert!(refused < 1000 / 16, "{refused}");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Writing whole pages: the two halves of one that splits, and any sorted entries.
 
 use super::page::{
-    BLOCK_QUOTIENTS, BLOCKS, Form, HEAD_WORDS, MAX_WORDS, QUOTIENTS, block_bounds, set_block_end,
-    used_words,
+    BLOCK_QUOTIENTS, BLOCKS, CROWDED_WORDS, Form, HEAD_WORDS, MAX_WORDS, QUOTIENTS, block_bounds,
+    set_block_end, used_words,
 };
 use crate::arch::run_wide;
 use crate::arch::select::Select;
@@ -339,10 +339,10 @@ pub(super) fn boxed(used: &[u64]) -> Result<Box<[u64]>, OutOfMemory> {
     Ok(page.into_boxed_slice())
 }
 
-/// Gives a full page room for more words, and tells how many. `Crowded` if they could not be numbered.
+/// Gives a full page room for more words, and tells how many. `Crowded` if it has too many.
 pub(super) fn grow(page: &mut Box<[u64]>) -> Result<usize, WriteError> {
     let capacity = capacity_for(page.len() + 1);
-    if capacity <= page.len() {
+    if page.len() >= CROWDED_WORDS {
         return Err(WriteError::Crowded);
     }
     let mut words = std::mem::take(page).into_vec();
