@@ -206,6 +206,14 @@ pub static SUBCOMMANDS: &[Subcommand] = &[
         (AtLeast(4), "name value [name value ...]"),
         "Changes options, all or none",
     ),
+    row("DEBUG", "HELP", ANYONE, (Exactly(2), ""), "Prints this help"),
+    row(
+        "DEBUG",
+        "RELOAD",
+        OPERATORS,
+        (AtLeast(2), "[NOSAVE]"),
+        "Saves a snapshot, then encodes and decodes every value",
+    ),
     row(
         "LATENCY",
         "DOCTOR",

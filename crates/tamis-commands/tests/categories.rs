@@ -16,15 +16,15 @@ fn categories_have_the_commands_that_redis_has_there() {
             Category::Admin,
             "acl|deluser acl|dryrun acl|getuser acl|list acl|load acl|log acl|save acl|setuser acl|users \
              bgrewriteaof bgsave client|kill client|list client|no-evict config config|get config|resetstat config|rewrite \
-             config|set lastsave latency latency|doctor latency|graph latency|histogram latency|history latency|latest latency|reset \
-             module module|list save shutdown slowlog slowlog|get slowlog|len slowlog|reset",
+             config|set debug debug|reload lastsave latency latency|doctor latency|graph latency|histogram latency|history latency|latest latency|reset \
+             module module|list monitor save shutdown slowlog slowlog|get slowlog|len slowlog|reset",
         ),
         (
             Category::Dangerous,
             "acl|deluser acl|dryrun acl|getuser acl|list acl|load acl|log acl|save acl|setuser acl|users \
              bgrewriteaof bgsave client|kill client|list client|no-evict config config|get config|resetstat config|rewrite \
-             config|set flushall flushdb info keys lastsave latency latency|doctor latency|graph latency|histogram latency|history latency|latest latency|reset \
-             module module|list restore save shutdown slowlog slowlog|get slowlog|len slowlog|reset",
+             config|set debug debug|reload flushall flushdb info keys lastsave latency latency|doctor latency|graph latency|histogram latency|history latency|latest latency|reset \
+             module module|list monitor restore save shutdown slowlog slowlog|get slowlog|len slowlog|reset",
         ),
         (
             Category::Keyspace,

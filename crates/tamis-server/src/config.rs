@@ -57,6 +57,8 @@ pub struct Config {
     pub timeout_seconds: u64,
     /// `appendonly`: whether changes are kept in a log; if not, all is gone when the server ends.
     pub append_only: bool,
+    /// `enable-debug-command`: who may run `DEBUG`.
+    pub debug_command: DebugCommand,
     /// `dir`: the folder of the log and the snapshots.
     pub dir: PathBuf,
     /// `appendfsync`: when the log is synced to the disk.
@@ -103,6 +105,7 @@ impl Default for Config {
             max_memory_bytes: 0,
             timeout_seconds: 0,
             append_only: true,
+            debug_command: DebugCommand::No,
             dir: "tamis-data".into(),
             sync: Sync::EverySecond,
             rewrite_bytes: 64 << 20,
@@ -132,6 +135,17 @@ pub enum HttpPort {
 impl HttpPort {
     /// The port unless another is asked for.
     pub const USUAL: u16 = 8379;
+}
+
+/// Who may run `DEBUG`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DebugCommand {
+    /// No client.
+    No,
+    /// Clients that connect from this machine's loopback addresses.
+    Local,
+    /// Every client with the permission.
+    Yes,
 }
 
 /// Why an option does not take a value.

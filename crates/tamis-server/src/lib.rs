@@ -22,6 +22,7 @@ mod host;
 mod http;
 pub mod keyspace;
 mod metrics;
+mod monitors;
 mod output;
 mod pattern;
 mod report;
@@ -34,7 +35,8 @@ mod transaction;
 mod users;
 
 pub use config::{
-    BindAddress, Config, ConfigError, HttpPort, NoAddress, OutputLimit, OutputLimitError,
+    BindAddress, Config, ConfigError, DebugCommand, HttpPort, NoAddress, OutputLimit,
+    OutputLimitError,
 };
 pub use config_file::ConfigFile;
 pub use durability::{DurabilityError, Sync};

@@ -23,6 +23,7 @@ use crate::durable::Durable;
 use crate::hash_key::HashKey;
 use crate::http;
 use crate::keyspace::Keyspace;
+use crate::monitors::Monitors;
 use crate::stats::{Stats, now_millis};
 use crate::tls::{self, TlsError};
 use crate::users::{User, Users};
@@ -61,6 +62,7 @@ pub(crate) struct Shared {
     pub clients: Clients,
     pub stats: Stats,
     pub http_warnings: Warnings,
+    pub monitors: Arc<Monitors>,
     pub started_millis: u64,
     pub users: Users,
     /// Permits for copies of large values: each takes as much memory again, which nobody counts before it has a key or is
@@ -149,6 +151,7 @@ impl Server {
             clients: Clients::default(),
             stats: Stats::new(threads),
             http_warnings: Warnings::default(),
+            monitors: Arc::default(),
             started_millis: now_millis(),
             config: RwLock::new(Arc::new(config)),
             tls,

@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::cross_protocol::is_http;
 use crate::host;
 use crate::keyspace::{Exclusive, Shared};
+use crate::monitors::Monitoring;
 use crate::server::Shared as Server;
 use crate::slices::{self, Pace};
 use crate::stats::now_millis;
@@ -33,6 +34,8 @@ pub(crate) struct Session {
     /// What the users were when this one was looked up.
     users_version: u64,
     pub transaction: Option<Transaction>,
+    /// The client sees the commands of all others.
+    pub monitoring: Option<Monitoring>,
     /// Keys with the versions they had.
     pub watched: HashMap<Vec<u8>, u64>,
     /// A command ran since the last replies were written that may have changed something.
@@ -80,6 +83,7 @@ impl Session {
             user,
             users_version,
             transaction: None,
+            monitoring: None,
             watched: HashMap::new(),
             has_written: false,
             is_closing: false,
@@ -183,9 +187,16 @@ impl Session {
                 now_millis: now,
                 items_per_second: None,
             };
+            // Neighbours are shown when they are gathered, and those of a transaction when they run.
+            if command.items.is_none() && command.name != "EXEC" {
+                self.show(command, &commands[at - 1..at], &config);
+            }
             if let Some(first) = slices::first_item(command, words)
                 && words.len() - first > slices::most_items(command)
             {
+                if command.items.is_some() {
+                    self.show(command, &commands[at - 1..at], &config);
+                }
                 self.run_in_slices(command, words, first, &env, out).await;
                 now = now_millis();
                 began = self.count(command, &commands[at - 1..at], began, &config);
@@ -208,6 +219,7 @@ impl Session {
                     at += 1;
                 }
                 let alike = &commands[first..at];
+                self.show(command, alike, &config);
                 let lookups = alike.len() as u64;
                 let has_run =
                     self.run_shared(items, &mut batch, lookups, words[1], &env, |mut answers| {
@@ -264,6 +276,14 @@ impl Session {
             server.stats.misses.fetch_add(misses, Ordering::Relaxed);
         }
         at
+    }
+
+    /// Shows neighbours of one command to clients that monitor.
+    pub fn show(&self, command: &'static Command, commands: &[Words<'_>], config: &Config) {
+        if self.server.monitors.are_there() {
+            let most = config.output_limit.hard_bytes;
+            self.server.monitors.show(&self.client, command, commands, most);
+        }
     }
 
     /// Ends the connection of a web page without an answer.

@@ -359,3 +359,94 @@ fn every_command_with_subcommands_has_help_and_describes_them() {
         Reply::Array(vec![Reply::NullArray])
     );
 }
+
+fn simple(reply: &Reply) -> String {
+    let Reply::Simple(text) = reply else { panic!("no line: {reply:?}") };
+    text.to_string()
+}
+
+#[test]
+fn a_monitor_sees_the_commands_of_all_clients() {
+    let server = start(2);
+    let (mut monitor, mut client) = (connect(&server), connect(&server));
+    assert_eq!(monitor.say(&["MONITOR"]), Reply::ok());
+    let commands = [
+        "SET a \"b",
+        "BF.ADD f 1",
+        "BF.ADD f 2",
+        "BF.MEXISTS f 1 2",
+        "MULTI",
+        "INCR n",
+        "GET none",
+        "EXEC",
+        "ECHO end",
+    ];
+    for command in commands {
+        client.send(&command.split(' ').collect::<Vec<_>>());
+    }
+    (0..commands.len()).for_each(|_| _ = client.receive());
+    // Not that of an operator, nor one that is refused.
+    client.say(&["CONFIG", "GET", "port"]);
+    client.say(&["GET"]);
+    client.say(&["AUTH", "default", "secret"]);
+    let peer = client.stream.local_addr().unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..=commands.len() - 1 {
+        let line = simple(&monitor.receive());
+        let (_, shown) =
+            line.split_once(&format!(" [0 {peer}] ")).unwrap_or_else(|| panic!("{line}"));
+        seen.push(shown.to_owned());
+    }
+    let expected = [
+        r#""SET" "a" "\"b""#,
+        r#""BF.ADD" "f" "1""#,
+        r#""BF.ADD" "f" "2""#,
+        r#""BF.MEXISTS" "f" "1" "2""#,
+        r#""MULTI""#,
+        r#""INCR" "n""#,
+        r#""GET" "none""#,
+        r#""ECHO" "end""#,
+        r#""AUTH" "(redacted)" "(redacted)""#,
+    ];
+    assert_eq!(seen, expected);
+    // The monitor goes on to be a client, and RESET ends it.
+    assert_eq!(monitor.say(&["GET", "none"]), Reply::Null);
+    assert_eq!(monitor.say(&["RESET"]), Reply::simple("RESET"));
+    client.say(&["PING"]);
+    assert_eq!(monitor.say(&["PING"]), Reply::simple("PONG"));
+}
+
+#[test]
+fn debug_reload_keeps_every_value_and_is_off_by_default() {
+    let server = start(1);
+    let mut client = connect(&server);
+    let Reply::Error(refusal) = client.say(&["DEBUG", "RELOAD"]) else { panic!("it is off") };
+    assert!(refusal.contains("enable-debug-command"), "{refusal}");
+    drop(server);
+
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = Config { port: 0, threads: 1, dir: dir.path().into(), ..Config::default() };
+    config.set("enable-debug-command", "local").unwrap();
+    let server = Server::start(config).unwrap();
+    let mut client = connect(&server);
+    for words in [
+        "SET text hello",
+        "SETEX timed 10000 x",
+        "BF.MADD grown a b c",
+        "BF.RESERVE reserved 0.01 1000",
+        "BF.MADD reserved a b c",
+        "CF.INSERT cuckoo ITEMS a b c",
+        "TM.RESERVE counts KIND counting ITEMS 100",
+        "TM.MADD counts a b c",
+    ] {
+        client.say(&words.split(' ').collect::<Vec<_>>());
+    }
+    let keys = ["text", "timed", "grown", "reserved", "cuckoo", "counts"];
+    let dumps = |client: &mut Client| keys.map(|key| client.say(&["DUMP", key]));
+    let times = |client: &mut Client| keys.map(|key| client.say(&["PEXPIRETIME", key]));
+    let before = (dumps(&mut client), times(&mut client));
+    assert_eq!(client.say(&["DEBUG", "RELOAD"]), Reply::ok());
+    assert_eq!(client.say(&["DEBUG", "RELOAD", "NOSAVE"]), Reply::ok());
+    assert_eq!((dumps(&mut client), times(&mut client)), before);
+    assert_eq!(info(&mut client, &["persistence"])["rdb_saves"], "1");
+}

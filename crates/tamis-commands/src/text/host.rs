@@ -79,6 +79,8 @@ pub const MEMORY: Text = "OOM command not allowed when used memory > 'maxmemory'
 pub const LARGE_MULTI: Text = "ERR the transaction is too large: send its items in several";
 /// A command that takes too much memory.
 pub const LARGE_COMMAND: Text = "ERR Protocol error: command too large";
+/// `DEBUG` is not enabled.
+pub const NO_DEBUG: Text = "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.";
 /// `OBJECT FREQ`: nothing counts how often a key is touched.
 pub const NO_LFU: Text = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.";
 
@@ -116,6 +118,15 @@ pub fn expire_time(command: &str) -> Reply {
 #[must_use]
 pub fn expire_option(option: &str) -> Reply {
     Reply::error(format!("ERR Unsupported option {option}"))
+}
+
+/// `DEBUG RELOAD`: a value is not what its bytes say.
+#[must_use]
+pub fn not_reloaded(key: &[u8], why: impl Display) -> Reply {
+    Reply::error(format!(
+        "ERR the value of the key {:?} is not reloaded: {why}",
+        key.escape_ascii().to_string()
+    ))
 }
 
 /// There is no such subcommand.

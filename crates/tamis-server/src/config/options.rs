@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tamis_commands::parse_integer;
 
-use super::{BindAddress, Config, HttpPort};
+use super::{BindAddress, Config, DebugCommand, HttpPort};
 use crate::durability::Sync;
 use crate::hash_key::HashKey;
 use crate::tls::ClientCertificates;
@@ -22,7 +22,7 @@ pub(super) struct Entry {
 /// The option whose value is secret.
 pub(super) const HASH_KEY: &str = "hash-key";
 
-pub(super) const ENTRIES: [Entry; 28] = [
+pub(super) const ENTRIES: [Entry; 29] = [
     Entry {
         name: "aclfile",
         is_live: false,
@@ -124,6 +124,28 @@ pub(super) const ENTRIES: [Entry; 28] = [
         get: |config| config.hash_key.text(),
         set: |config, text| {
             config.hash_key = HashKey::parse(text)?;
+            Some(())
+        },
+    },
+    Entry {
+        name: "enable-debug-command",
+        is_live: false,
+        expected: "'no', 'local' or 'yes'",
+        get: |config| {
+            match config.debug_command {
+                DebugCommand::No => "no",
+                DebugCommand::Local => "local",
+                DebugCommand::Yes => "yes",
+            }
+            .to_owned()
+        },
+        set: |config, text| {
+            config.debug_command = match text.to_ascii_lowercase().as_str() {
+                "no" => DebugCommand::No,
+                "local" => DebugCommand::Local,
+                "yes" => DebugCommand::Yes,
+                _ => return None,
+            };
             Some(())
         },
     },

@@ -15,6 +15,14 @@ use crate::output::Overflow;
 /// How long a connection that ends waits for a client that takes nothing of its last replies.
 const LINGER: Duration = Duration::from_secs(60);
 
+/// What a connection was waiting for.
+enum Came {
+    /// So many bytes of the client; 0 at the end of the stream.
+    Input(usize),
+    /// Lines for a client that monitors.
+    Lines,
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Reads what the client sends next, and meanwhile writes what waits for it. Returns 0 at the end of the stream, and when
     /// the client has been idle for the time of `timeout`.
@@ -28,8 +36,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 .then(|| began.max(self.waiting.progress).checked_add(idle))
                 .flatten();
             let deadline = idle_at.into_iter().chain(self.waiting.soft_deadline(limit)).min();
-            let Self { stream, input, output, waiting, .. } = self;
+            let Self { session, stream, input, output, waiting, .. } = self;
+            let feed = session.monitoring.as_ref().map(|it| it.feed.clone());
+            let mut told = pin!(async {
+                match &feed {
+                    Some(feed) => feed.told.notified().await,
+                    None => std::future::pending().await,
+                }
+            });
             let read = poll_fn(|context| {
+                if told.as_mut().poll(context).is_ready() {
+                    return Poll::Ready(Ok(Came::Lines));
+                }
                 if !waiting.is_flushed()
                     && let Poll::Ready(Err(error)) = waiting.poll_write(context, stream, output)
                 {
@@ -37,11 +55,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 }
                 // A long command's buffer may have room for all that the socket holds.
                 let mut turn = (&mut *stream).take(TURN_BYTES as u64);
-                pin!(turn.read_buf(&mut *input)).poll(context)
+                pin!(turn.read_buf(&mut *input)).poll(context).map_ok(Came::Input)
             });
-            let Some(deadline) = deadline else { return read.await };
-            if let Ok(read) = tokio::time::timeout_at(deadline.into(), read).await {
-                return read;
+            let came = match deadline {
+                None => Some(read.await?),
+                Some(at) => tokio::time::timeout_at(at.into(), read).await.ok().transpose()?,
+            };
+            match came {
+                Some(Came::Input(bytes)) => return Ok(bytes),
+                Some(Came::Lines) => {
+                    let lines = feed.as_ref().and_then(|feed| feed.take());
+                    let mut lines = lines.ok_or_else(|| self.overflow(Overflow::Hard))?;
+                    self.waiting.push(&mut lines);
+                    if let Err(overflow) = self.waiting.check(limit, 0, Instant::now()) {
+                        return Err(self.overflow(overflow));
+                    }
+                    continue;
+                }
+                None => {}
             }
             if let Err(overflow) = self.waiting.check(limit, 0, Instant::now()) {
                 return Err(self.overflow(overflow));

@@ -33,8 +33,16 @@ pub(super) fn select(words: Words<'_>) -> Reply {
     }
 }
 
+pub(super) fn monitor(session: &mut Session) -> Reply {
+    if session.monitoring.is_none() {
+        session.monitoring = Some(session.server.monitors.begin(session.client.id));
+    }
+    Reply::ok()
+}
+
 pub(super) fn reset(session: &mut Session) -> Reply {
     transaction::end(session);
+    session.monitoring = None;
     session.protocol = Protocol::Resp2;
     *session.client.about.lock() = crate::clients::About { resp: 2, ..Default::default() };
     session.log_out();

@@ -5,6 +5,7 @@ mod admin;
 mod bitop;
 mod client;
 mod copy;
+mod debug;
 mod describe;
 mod dump;
 mod info;
@@ -42,6 +43,7 @@ pub(crate) async fn run(
         "ACL" => acl::acl(session, words, env),
         "CONFIG" => admin::config(session, words),
         "COPY" => copy::copy_beside(session, command, words, env).await,
+        "DEBUG" => debug::debug(session, words, env).await,
         "DISCARD" => transaction::discard(session),
         "DUMP" => dump::dump_beside(session, words, env).await,
         "EXEC" => transaction::exec(session, env).await,
@@ -89,6 +91,7 @@ pub(crate) fn run_with(
         "INFO" => info::info(session, words, env, keys),
         "LATENCY" => latency::latency(session, words),
         "MODULE" => admin::module(words),
+        "MONITOR" => client::monitor(session),
         "PING" => client::ping(words),
         "QUIT" => client::quit(session),
         "RESET" => client::reset(session),

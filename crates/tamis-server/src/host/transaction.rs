@@ -96,6 +96,7 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
         let began = Instant::now();
         // With what a CONFIG SET before it has set.
         let config = session.server.config();
+        session.show(command, &[&words], &config);
         let env = &Env { settings: &config.filters, ..*env };
         let reply = match command.run {
             Run::Host => super::run_with(session, command, &words, env, keys),

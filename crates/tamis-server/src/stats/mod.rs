@@ -14,7 +14,7 @@ pub(crate) use calls::{Called, bound_nanos};
 use parking_lot::Mutex;
 use rates::Rates;
 use saves::Saves;
-pub(crate) use slow::SlowLog;
+pub(crate) use slow::{SlowLog, shown};
 use tamis_commands::Command;
 
 /// Numbers that grow until they are reset.

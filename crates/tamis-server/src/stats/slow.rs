@@ -89,7 +89,7 @@ const MAX_WORDS: usize = 32;
 const MAX_WORD_BYTES: usize = 128;
 
 /// Cuts the words of a command as Redis does, and hides what must not be seen.
-fn shown(words: Words<'_>) -> Vec<Vec<u8>> {
+pub(crate) fn shown(words: Words<'_>) -> Vec<Vec<u8>> {
     let is_secret = secrets(words);
     let kept = if words.len() > MAX_WORDS { MAX_WORDS - 1 } else { words.len() };
     let show = |(i, word): (usize, &&[u8])| {

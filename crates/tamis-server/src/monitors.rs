@@ -1,0 +1,167 @@
+//! `MONITOR`: clients that see the commands of all others.
+//!
+//! A command adds a line to the feed of each monitor. The connection of the monitor takes the lines out and sends them as its
+//! client reads. While nobody monitors, a command pays for the test of one number.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tamis_commands::{Action, Category, Command, Words};
+use tokio::sync::Notify;
+
+use crate::clients::Client;
+use crate::stats::{shown, since_1970};
+
+/// The monitors of a server.
+#[derive(Debug, Default)]
+pub(crate) struct Monitors {
+    count: AtomicUsize,
+    feeds: Mutex<Vec<Arc<Feed>>>,
+}
+
+/// The lines that a monitor has not been sent yet.
+#[derive(Debug, Default)]
+pub(crate) struct Feed {
+    /// The number of the client, which does not see its own commands.
+    client: u64,
+    lines: Mutex<Lines>,
+    /// Told when there are lines.
+    pub told: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Lines {
+    bytes: Vec<u8>,
+    /// There were more than the limit: some are missing.
+    is_over: bool,
+}
+
+/// The most bytes of lines that wait in a feed if replies have no limit.
+const MAX_FEED_BYTES: u64 = 256 << 20;
+
+impl Feed {
+    /// Takes the lines out; `None` if some are missing.
+    pub fn take(&self) -> Option<Vec<u8>> {
+        let mut lines = self.lines.lock();
+        if lines.is_over { None } else { Some(std::mem::take(&mut lines.bytes)) }
+    }
+
+    fn push(&self, line: &[u8], most: u64) {
+        let mut lines = self.lines.lock();
+        if (lines.bytes.len() + line.len()) as u64 > most {
+            *lines = Lines { bytes: Vec::new(), is_over: true };
+        }
+        if !lines.is_over {
+            lines.bytes.extend_from_slice(line);
+        }
+        drop(lines);
+        self.told.notify_one();
+    }
+}
+
+/// A connection that monitors, as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Monitoring {
+    monitors: Arc<Monitors>,
+    pub feed: Arc<Feed>,
+}
+
+impl Drop for Monitoring {
+    fn drop(&mut self) {
+        let mut feeds = self.monitors.feeds.lock();
+        feeds.retain(|feed| !Arc::ptr_eq(feed, &self.feed));
+        self.monitors.count.store(feeds.len(), Ordering::Relaxed);
+    }
+}
+
+impl Monitors {
+    /// Begins to show a client of this number the commands of others.
+    pub fn begin(self: &Arc<Self>, client: u64) -> Monitoring {
+        let feed = Arc::new(Feed { client, ..Feed::default() });
+        let mut feeds = self.feeds.lock();
+        feeds.push(feed.clone());
+        self.count.store(feeds.len(), Ordering::Relaxed);
+        drop(feeds);
+        Monitoring { monitors: self.clone(), feed }
+    }
+
+    /// Tests whether anybody monitors.
+    pub fn are_there(&self) -> bool {
+        self.count.load(Ordering::Relaxed) > 0
+    }
+
+    /// Shows neighbours of one command to all monitors, but those of operators, as Redis does. A feed keeps at most so many
+    /// bytes; 0 is for the usual limit.
+    pub fn show(
+        &self,
+        client: &Client,
+        command: &'static Command,
+        commands: &[Words<'_>],
+        hard_bytes: u64,
+    ) {
+        let most = if hard_bytes == 0 { MAX_FEED_BYTES } else { hard_bytes };
+        for words in commands {
+            if Action::of(command, words).is_in(Category::Admin) {
+                continue;
+            }
+            let line = line(since_1970(), &client.peer.to_string(), &shown(words));
+            let feeds = self.feeds.lock();
+            feeds.iter().filter(|it| it.client != client.id).for_each(|it| it.push(&line, most));
+        }
+    }
+}
+
+/// Returns the line of a command, as Redis writes it.
+fn line(time: Duration, peer: &str, words: &[Vec<u8>]) -> Vec<u8> {
+    let (seconds, micros) = (time.as_secs(), time.subsec_micros());
+    let mut line = format!("+{seconds}.{micros:06} [0 {peer}]").into_bytes();
+    for word in words {
+        line.extend_from_slice(b" \"");
+        for &byte in word {
+            match byte {
+                b'"' | b'\\' => line.extend_from_slice(&[b'\\', byte]),
+                b'\n' => line.extend_from_slice(b"\\n"),
+                b'\r' => line.extend_from_slice(b"\\r"),
+                b'\t' => line.extend_from_slice(b"\\t"),
+                0x07 => line.extend_from_slice(b"\\a"),
+                0x08 => line.extend_from_slice(b"\\b"),
+                b' '..=b'~' => line.push(byte),
+                _ => line.extend_from_slice(format!("\\x{byte:02x}").as_bytes()),
+            }
+        }
+        line.push(b'"');
+    }
+    line.extend_from_slice(b"\r\n");
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_as_redis_writes_it() {
+        let words = [b"SET".to_vec(), b"a \"b\\\n\r\t\x07\x08".to_vec(), b"\x00\xff~".to_vec()];
+        let line = line(Duration::from_micros(1_500_000_042), "127.0.0.1:9", &words);
+        let expected = "+1500.000042 [0 127.0.0.1:9] \"SET\" \"a \\\"b\\\\\\n\\r\\t\\a\\b\" \"\\x00\\xff~\"\r\n";
+        assert_eq!(String::from_utf8(line).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_feed_that_nobody_reads_is_bounded() {
+        let monitors = Arc::new(Monitors::default());
+        assert!(!monitors.are_there());
+        let (one, other) = (monitors.begin(1), monitors.begin(2));
+        assert!(monitors.are_there());
+        one.feed.push(b"+a\r\n", 10);
+        assert_eq!(one.feed.take(), Some(b"+a\r\n".to_vec()));
+        for _ in 0..3 {
+            one.feed.push(b"+a\r\n", 10);
+        }
+        assert_eq!((one.feed.take(), other.feed.take()), (None, Some(Vec::new())));
+        drop((one, other));
+        assert!(!monitors.are_there());
+    }
+}
