@@ -51,9 +51,9 @@ const HANDSHAKE: Duration = Duration::from_secs(5);
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Runs a connection to its end.
-pub(crate) async fn run(shared: Arc<Shared>, stream: TcpStream, greeted: Greeted) {
+pub(crate) async fn run(shared: Arc<Shared>, stream: TcpStream, greeted: Greeted, input: Vec<u8>) {
     let (Ok(peer), Ok(local)) = (stream.peer_addr(), stream.local_addr()) else { return };
-    talk(shared, stream, peer, local, greeted).await;
+    talk(shared, stream, peer, local, greeted, input).await;
 }
 
 /// Runs a connection to its end, over TLS.
@@ -70,7 +70,7 @@ pub(crate) async fn run_tls(
     };
     match accepted {
         Ok(Ok(mut stream)) => {
-            talk(shared, &mut stream, peer, local, greeted).await;
+            talk(shared, &mut stream, peer, local, greeted, Vec::new()).await;
             _ = tokio::time::timeout(FAREWELL, stream.shutdown()).await;
         }
         Ok(Err(error)) => tracing::info!(%peer, %error, "a client does not agree on TLS"),
@@ -84,6 +84,7 @@ async fn talk<S: AsyncRead + AsyncWrite + Unpin>(
     peer: SocketAddr,
     local: SocketAddr,
     greeted: Greeted,
+    input: Vec<u8>,
 ) {
     let connected = shared.clients.add(peer, local, now_millis());
     drop(greeted);
@@ -94,7 +95,7 @@ async fn talk<S: AsyncRead + AsyncWrite + Unpin>(
         session: Session::new(shared.clone(), client.clone()),
         stream,
         decoder: RequestDecoder::new(Limits::default()),
-        input: Vec::with_capacity(READ_BYTES),
+        input,
         output: Vec::new(),
         waiting: OutputBuffer::new(shared.clients.output.clone(), client.output.clone()),
     };

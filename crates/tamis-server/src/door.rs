@@ -12,10 +12,11 @@ use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 use tokio_rustls::rustls::ServerConfig;
 
-use crate::clients::Greeted;
+use crate::clients::{Clients, Greeted};
 use crate::config::BindAddress;
 use crate::connection;
 use crate::durable;
+use crate::loading::Early;
 use crate::server::{ServerError, Shared, runtime};
 use crate::stats::now_millis;
 
@@ -25,6 +26,16 @@ pub(crate) struct Arrival {
     tls: Option<Arc<ServerConfig>>,
     /// It counts among the connections from the moment at which it is accepted.
     greeted: Greeted,
+    /// What it has sent already.
+    input: Vec<u8>,
+}
+
+impl Arrival {
+    /// A client that connected while the server read its data.
+    pub fn early(early: Early, clients: &Clients) -> Self {
+        _ = early.stream.set_nodelay(true);
+        Self { stream: early.stream, tls: None, greeted: clients.greet(), input: early.input }
+    }
 }
 
 /// How many connections may wait at the door. With the system's usual 128, those of a crowd that comes at once wait for
@@ -100,11 +111,11 @@ pub(crate) fn serve(shared: &Arc<Shared>, mut arrivals: mpsc::UnboundedReceiver<
                 arrival = arrivals.recv() => arrival,
                 () = shared.stopping() => break,
             };
-            let Some(Arrival { stream, tls, greeted }) = arrival else { break };
+            let Some(Arrival { stream, tls, greeted, input }) = arrival else { break };
             let shared = shared.clone();
             match (TcpStream::from_std(stream), tls) {
                 (Ok(stream), None) => {
-                    tokio::task::spawn_local(connection::run(shared, stream, greeted));
+                    tokio::task::spawn_local(connection::run(shared, stream, greeted, input));
                 }
                 (Ok(stream), Some(tls)) => {
                     let run = connection::run_tls(shared, stream, tls, greeted);
@@ -189,7 +200,7 @@ async fn accept(
                 let tls = shared.tls.as_ref().filter(|_| is_tls).map(|it| it.read().clone());
                 let greeted = shared.clients.greet();
                 if let Ok(stream) = stream.into_std() {
-                    _ = door.send(Arrival { stream, tls, greeted });
+                    _ = door.send(Arrival { stream, tls, greeted, input: Vec::new() });
                 }
             }
             Err(error) => {

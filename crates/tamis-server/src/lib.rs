@@ -21,6 +21,7 @@ mod hash_key;
 mod host;
 mod http;
 pub mod keyspace;
+mod loading;
 mod metrics;
 mod monitors;
 mod output;

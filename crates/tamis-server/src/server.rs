@@ -17,12 +17,13 @@ use tokio_rustls::rustls::ServerConfig;
 use crate::clients::Clients;
 use crate::config::{Config, HttpPort};
 use crate::cross_protocol::Warnings;
-use crate::door;
+use crate::door::{self, Arrival};
 use crate::durability::Record;
 use crate::durable::Durable;
 use crate::hash_key::HashKey;
 use crate::http;
 use crate::keyspace::Keyspace;
+use crate::loading::Loading;
 use crate::monitors::Monitors;
 use crate::stats::{Stats, now_millis};
 use crate::tls::{self, TlsError};
@@ -138,6 +139,9 @@ impl Server {
             config.max_clients = fitting;
         }
         let keyspace = Keyspace::new();
+        let may_ask_info = users.default_user().is_open();
+        let load = || Loading::begin(&plain, config.max_clients, may_ask_info);
+        let loading = config.append_only.then(load).transpose().map_err(ServerError::Thread)?;
         let durable = config.append_only.then(|| Durable::open(&config, &keyspace));
         let durable = durable.transpose().map_err(ServerError::Durability)?;
         // Behind the lock of the folder.
@@ -177,6 +181,11 @@ impl Server {
             doors.push(door);
             let shared = server.shared.clone();
             server.spawn(&format!("tamis-{number}"), move || door::serve(&shared, arrivals))?;
+        }
+        let early = loading.map(Loading::end).unwrap_or_default();
+        for (i, early) in early.into_iter().enumerate() {
+            // The thread ends with the server only.
+            _ = doors[i % doors.len()].send(Arrival::early(early, &server.shared.clients));
         }
         let shared = server.shared.clone();
         let plain = plain.into_iter().map(|listener| (listener, false));

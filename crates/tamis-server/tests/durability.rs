@@ -595,3 +595,31 @@ fn a_long_cuckoo_insert_passes_the_limit_of_expansions_and_is_kept() {
     let Reply::Array(found) = client.say(&command("CF.MEXISTS k")) else { panic!() };
     assert_eq!(found, vec![Reply::Integer(1); 500]);
 }
+
+#[test]
+fn a_client_that_connects_while_data_is_loaded_is_told_so_and_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(dir.path());
+    for _ in 0..20 {
+        (0..1000).for_each(|_| client.send(&["INCR", "n"]));
+        (0..1000).for_each(|_| _ = client.receive());
+    }
+    drop(server);
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let early = std::thread::spawn(move || {
+        while std::net::TcpStream::connect(address).is_err() {
+            std::thread::yield_now();
+        }
+        let mut client = Client::connect(address);
+        loop {
+            match client.say(&["GET", "n"]) {
+                Reply::Error(text) => assert!(text.starts_with("LOADING "), "{text}"),
+                reply => return reply,
+            }
+        }
+    });
+    let _server = Server::start(Config { port: address.port(), ..config(dir.path()) }).unwrap();
+    assert_eq!(early.join().unwrap(), Reply::bulk("20000"));
+}

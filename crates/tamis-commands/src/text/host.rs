@@ -81,6 +81,8 @@ pub const LARGE_MULTI: Text = "ERR the transaction is too large: send its items 
 pub const LARGE_COMMAND: Text = "ERR Protocol error: command too large";
 /// `DEBUG` is not enabled.
 pub const NO_DEBUG: Text = "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.";
+/// The server reads its data and runs no command.
+pub const LOADING: Text = "LOADING Tamis is loading the dataset in memory";
 /// `OBJECT FREQ`: nothing counts how often a key is touched.
 pub const NO_LFU: Text = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.";
 

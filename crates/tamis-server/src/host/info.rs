@@ -10,7 +10,7 @@ use crate::session::{Keys, Session, with_keys};
 use crate::stats::{Called, Stats};
 
 /// The Redis whose commands are answered: clients look at it to see what they may ask.
-pub(super) const REDIS_VERSION: &str = "7.4.0";
+pub(crate) const REDIS_VERSION: &str = "7.4.0";
 
 /// The sections, and whether each is told unasked.
 const SECTIONS: [(&str, bool); 14] = [

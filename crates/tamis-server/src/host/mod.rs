@@ -19,7 +19,7 @@ use tamis_commands::text::host;
 use tamis_commands::{Action, Command, Env, Flag, Words};
 use tamis_resp::Reply;
 
-pub(crate) use info::memory_of_process;
+pub(crate) use info::{REDIS_VERSION, memory_of_process};
 
 use crate::session::{Keys, Session, at_present};
 
