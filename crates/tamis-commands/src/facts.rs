@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tamis::{AnyFilter, Bits, Filter, Plan, RedisBloom, RedisCuckoo, Span};
+use tamis::{AnyFilter, Bits, Filter, Kind, Plan, RedisBloom, RedisCuckoo, Span};
 use tamis_formats::TamisFile;
 
 use crate::expandable::{Expandable, Part};
@@ -148,12 +148,18 @@ impl Facts {
         Some(Self { kind: value.kind_name(), bytes: value.memory_bytes(), ..facts })
     }
 
+    /// Tells whether the filter refuses adds.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.refuses && self.headroom_items == Some(0)
+    }
+
     /// Tells when the filter comes to its limit if it goes on taking so many new items a second.
     #[must_use]
     pub fn forecast(&self, items_per_second: Option<f64>) -> Forecast {
         match (self.headroom_items, items_per_second) {
+            _ if self.is_full() => Forecast::Full,
             _ if self.is_over_rate => Forecast::Over,
-            (Some(0), _) if self.refuses => Forecast::Full,
             (None, pace) => Forecast::NoLimit {
                 bytes_per_day: self
                     .bytes_per_new_item
@@ -185,7 +191,7 @@ impl fmt::Display for Forecast {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (what, days) = match *self {
             Forecast::Over => return f.write_str("over target"),
-            Forecast::Full => return f.write_str("full: it takes no more items"),
+            Forecast::Full => return f.write_str("full: refuses adds"),
             Forecast::NoLimit { bytes_per_day: None } => {
                 return f.write_str("no limit: it grows or forgets");
             }
@@ -327,7 +333,7 @@ fn of_file<B: Bits<Word = u64>, C: Bits<Word = u64>>(
         headroom_items: (!is_endless).then_some((most - items).max(0.0) as u64),
         bytes,
         is_over_rate,
-        refuses: false,
+        refuses: kind == Kind::Cuckoo,
         bytes_per_new_item: (kind.grows() && items > 0.0).then(|| bytes as f64 / items),
         layers: Vec::new(),
         window: match &file.filter {
@@ -443,7 +449,8 @@ fn of_redis_cuckoo(filter: &RedisCuckoo) -> Facts {
     // A lookup compares two buckets of each sub-filter, whose fingerprints are one of 255.
     let rate_of = |slots: f64| 1.0 - (1.0 - 1.0 / FINGERPRINTS).powf(slots);
     let rate_planned = rate_of(2.0 * bucket as f64);
-    let rate_now = rate_of(2.0 * bucket as f64 * parts as f64 * fill);
+    let rate_now = filter.estimate_rate(SAMPLE_BYTES);
+    let is_refusing = filter.is_refusing();
     Facts {
         kind: "",
         layout: format!(
@@ -455,10 +462,13 @@ fn of_redis_cuckoo(filter: &RedisCuckoo) -> Facts {
         rate_planned,
         rate_now,
         fill,
-        headroom_items: Some(room_of_redis_cuckoo(filter).saturating_sub(filter.items())),
+        headroom_items: Some(match is_refusing {
+            true => 0,
+            false => room_of_redis_cuckoo(filter).saturating_sub(filter.items()),
+        }),
         bytes: filter.size_bytes(),
         is_over_rate: rate_now > rate_planned,
-        refuses: filter.expansion() == 0,
+        refuses: is_refusing || filter.expansion() == 0,
         bytes_per_new_item: None,
         layers: Vec::new(),
         window: None,
@@ -467,7 +477,7 @@ fn of_redis_cuckoo(filter: &RedisCuckoo) -> Facts {
 
 #[cfg(test)]
 mod tests {
-    use tamis::{Hasher, Kind, TryInsert as _};
+    use tamis::{Hasher, TryInsert as _};
 
     use super::*;
 
@@ -564,6 +574,38 @@ mod tests {
             (full.forecast(None), full.forecast(Some(0.0))),
             (Forecast::Full, Forecast::Full)
         );
+    }
+
+    #[test]
+    fn a_filter_that_refuses_adds_is_full() {
+        let options =
+            tamis::RedisCuckooOptions { capacity: 64, expansion: 0, ..Default::default() };
+        let mut cuckoo = RedisCuckoo::new(&options).unwrap();
+        let facts = |cuckoo: &RedisCuckoo| {
+            Facts::of(&Value::RedisCuckoo(Box::new(cuckoo.clone())), 0).unwrap()
+        };
+        assert!(!facts(&cuckoo).is_full());
+        let mut item = 0_u64;
+        while cuckoo.insert(&item).is_ok() {
+            item += 1;
+        }
+        let full = facts(&cuckoo);
+        assert!(full.is_full() && full.headroom_items == Some(0));
+        assert_eq!(full.forecast(Some(5.0)).to_string(), "full: refuses adds");
+        let mut ours =
+            AnyFilter::new(&Plan::for_kind(Kind::Cuckoo, 1000, 0.01).unwrap(), Hasher::default())
+                .unwrap();
+        let mut item = 0_u64;
+        while ours.try_insert(&item).is_ok() {
+            item += 1;
+        }
+        let full = Facts::of(&Value::Filter(Box::new(TamisFile::new(ours))), 0).unwrap();
+        assert!(full.is_full() && !full.is_over_rate, "{full:?}");
+        // What grows or forgets is never full, and what passes its rate says that.
+        for kind in [Kind::Growing, Kind::SplitBlock] {
+            let plan = Plan::for_kind(kind, 100, 0.01).unwrap();
+            assert!(!Facts::of(&filled(&plan, 1000, 0), 0).unwrap().is_full(), "{kind}");
+        }
     }
 
     #[test]

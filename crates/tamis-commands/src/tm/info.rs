@@ -65,6 +65,7 @@ impl Facts {
             ("bytes", integer(self.bytes)),
             ("bits_per_item", bits_per_item),
             ("over_rate", Reply::Bool(self.is_over_rate)),
+            ("full", Reply::Bool(self.is_full())),
             ("items_per_second", items_per_second.map_or(Reply::Null, Reply::Double)),
             ("forecast", Reply::bulk(forecast.to_string())),
             ("forecast_days", forecast.days().map_or(Reply::Null, Reply::Double)),
