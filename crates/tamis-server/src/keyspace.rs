@@ -24,7 +24,7 @@ use parking_lot::RwLock;
 use tamis_commands::Value;
 
 use crate::gauge::Gauge;
-pub use access::{Exclusive, Shared};
+pub use access::{Cleared, Exclusive, Shared};
 pub(crate) use entry::Entry;
 use lending::Lending;
 

@@ -38,7 +38,13 @@ pub(super) fn run(
         "FLUSHALL" | "FLUSHDB" if !is_flush(words) => syntax_error(),
         "FLUSHALL" | "FLUSHDB" => match keys {
             Keys::Exclusive(keys) => {
-                keys.clear();
+                let cleared = keys.clear();
+                let is_beside = !words.get(1).is_some_and(|how| how.eq_ignore_ascii_case(b"SYNC"));
+                if is_beside && !cleared.is_empty() {
+                    let thread = std::thread::Builder::new().name("tamis-free".to_owned());
+                    // Without a thread it is freed here.
+                    _ = thread.spawn(move || drop(cleared));
+                }
                 Reply::ok()
             }
             Keys::Shared(_) => unreachable!("it runs alone"),

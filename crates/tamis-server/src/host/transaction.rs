@@ -1,5 +1,6 @@
 //! `MULTI`, `EXEC`, `DISCARD`, `WATCH`, `UNWATCH`.
 
+use std::ops::Range;
 use std::time::Instant;
 
 use tamis_commands::text::host;
@@ -46,20 +47,23 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
         return Reply::error(host::BROKEN_MULTI);
     }
     let config = session.server.config();
-    for words in &transaction.queued {
-        let command = find(&words[0]).expect("it was found when it was queued");
+    let prepared = Prepared::of(&transaction.queued).await;
+    let mut checked: Option<&'static Command> = None;
+    for &(command, _) in &prepared.commands {
+        // Neighbours are mostly of one command.
+        if checked.is_some_and(|it| std::ptr::eq(it, command)) {
+            continue;
+        }
+        checked = Some(command);
         if let Err(why) = session.check_change(command, &config) {
             return host::discarded(&why);
         }
     }
     let server = session.server.clone();
     let is_meant = |lent: &[u8]| {
-        transaction.queued.iter().any(|words| {
-            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-            let command = find(words[0]).expect("it was found when it was queued");
-            let mut keys = command.keys.of(&words);
+        prepared.iter().any(|(command, words)| {
             let changes = command.has(Flag::Write) || matches!(command.run, Run::Write(_));
-            changes && (command.keys.first == 0 || keys.any(|key| key == lent))
+            changes && (command.keys.first == 0 || command.keys.of(words).any(|key| key == lent))
         })
     };
     let alone = server.keyspace.exclusive_to_change(is_meant).await;
@@ -72,44 +76,83 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
     let mut group = None;
     if let Some(durable) = &server.durable {
         // All of it goes into one frame of the log.
-        let bytes: u64 = transaction
-            .queued
-            .iter()
-            .map(|words| {
-                let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-                let name = find(words[0]).expect("it was found when it was queued").name;
-                keys::image_bytes(name, &words, env, Keys::Exclusive(&alone))
-            })
-            .fold(0, u64::saturating_add);
-        if durable.is_saving() && bytes > keys::MAX_IMAGE_BYTES {
-            return host::discarded(host::LARGE_WHILE_SAVING.trim_start_matches("ERR "));
+        if durable.is_saving() {
+            let bytes = prepared
+                .iter()
+                .map(|(command, words)| {
+                    keys::image_bytes(command.name, words, env, Keys::Exclusive(&alone))
+                })
+                .fold(0, u64::saturating_add);
+            if bytes > keys::MAX_IMAGE_BYTES {
+                return host::discarded(host::LARGE_WHILE_SAVING.trim_start_matches("ERR "));
+            }
         }
         group = Some(durable.log.begin_group());
     }
-    let replies = transaction.queued.iter().map(|words| {
-        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-        let command = find(words[0]).expect("it was found when it was queued");
-        if let Err(refusal) = check(session, command, &words) {
+    let mut began = Instant::now();
+    let mut config = session.server.config();
+    let replies = prepared.iter().map(|(command, words)| {
+        if let Err(refusal) = check(session, command, words) {
             return refusal;
         }
         let keys = Keys::Exclusive(&alone);
-        let began = Instant::now();
-        // With what a CONFIG SET before it has set.
-        let config = session.server.config();
-        session.show(command, &[&words], &config);
+        session.show(command, &[words], &config);
         let env = &Env { settings: &config.filters, ..*env };
         let reply = match command.run {
-            Run::Host => super::run_with(session, command, &words, env, keys),
-            _ => session.run_one(command, &words, keys, env),
+            Run::Host => super::run_with(session, command, words, env, keys),
+            _ => session.run_one(command, words, keys, env),
         };
+        if command.name == "CONFIG" {
+            // What it has set is for the commands behind it.
+            config = session.server.config();
+        }
         session.count_failure(command, &reply);
-        session.count(command, &[&words], began, &config);
+        began = session.count(command, &[words], began, &config);
         reply
     });
     let replies = Reply::Array(replies.collect());
     // While nobody else has the keys.
     drop(group);
+    drop(alone);
+    drop(prepared);
+    if transaction.queued.len() > TURN_COMMANDS {
+        // Giving the memory of a million commands back takes longer than others should wait.
+        tokio::task::spawn_blocking(move || drop(transaction));
+    }
     replies
+}
+
+/// Commands that are prepared before others have their turn.
+const TURN_COMMANDS: usize = 4096;
+
+/// The commands of a transaction, found in the table before the keys are locked.
+struct Prepared<'t> {
+    commands: Vec<(&'static Command, Range<usize>)>,
+    words: Vec<&'t [u8]>,
+}
+
+impl<'t> Prepared<'t> {
+    /// Prepares commands, with others in between.
+    async fn of(queued: &'t [Vec<Vec<u8>>]) -> Self {
+        let commands = Vec::with_capacity(queued.len());
+        let mut prepared = Self { commands, words: Vec::new() };
+        for queued in queued.chunks(TURN_COMMANDS) {
+            for words in queued {
+                let command = find(&words[0]).expect("it was found when it was queued");
+                let start = prepared.words.len();
+                prepared.words.extend(words.iter().map(Vec::as_slice));
+                prepared.commands.push((command, start..prepared.words.len()));
+            }
+            if queued.len() == TURN_COMMANDS {
+                tokio::task::yield_now().await;
+            }
+        }
+        prepared
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&'static Command, Words<'_>)> {
+        self.commands.iter().map(|(command, words)| (*command, &self.words[words.clone()]))
+    }
 }
 
 /// Tells whether the user still may run what was queued: an operator, or a command before it, may have said otherwise.

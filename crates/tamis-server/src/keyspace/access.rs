@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 use tamis_commands::{Change, Expiry, Outcome, Value};
 
-use super::{Cell, Keyspace, SHARDS, State};
+use super::{Cell, Keyspace, SHARDS};
 
 /// Shared access to the keyspace, for a command or a batch of them.
 #[derive(Debug)]
@@ -21,6 +21,21 @@ pub struct Exclusive<'k>(
     pub(super) &'k Keyspace,
     #[expect(dead_code, reason = "held")] pub(super) RwLockWriteGuard<'k, ()>,
 );
+
+/// Keys that were all taken out, with their values.
+#[derive(Debug, Default)]
+pub struct Cleared(Vec<Part>);
+
+/// The keys of a part, with their cells.
+type Part = Vec<(Box<[u8]>, Arc<Cell>)>;
+
+impl Cleared {
+    /// Tests whether there was no key.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
 
 /// What both kinds of access can do.
 macro_rules! one_key {
@@ -204,16 +219,19 @@ one_key!(Shared);
 one_key!(Exclusive);
 
 impl Exclusive<'_> {
-    /// Takes all keys out.
-    pub fn clear(&self) {
+    /// Takes all keys out. Their memory is given back when the result is dropped, which may take long and needs no lock.
+    #[must_use = "dropping it may take long: do so on another thread"]
+    pub fn clear(&self) -> Cleared {
+        let mut cleared = Vec::new();
         for shard in &self.0.shards {
-            for (_, cell) in shard.write().drain() {
-                let mut state = cell.state.write();
-                *state = State { is_removed: true, ..State::default() };
-            }
+            let cells: Part = shard.write().drain().collect();
+            // The value stays in its cell, where nobody reads it any more.
+            cells.iter().for_each(|(_, cell)| cell.state.write().is_removed = true);
+            cleared.extend((!cells.is_empty()).then_some(cells));
         }
         self.0.memory_bytes.store(0, Ordering::Relaxed);
         self.0.expiring.store(0, Ordering::Relaxed);
+        Cleared(cleared)
     }
 
     /// Lends the value of a key exclusively and those of others shared; these are other keys.

@@ -40,6 +40,9 @@ impl Entry<'_> {
             if is_large(&self.cell.state.read()) {
                 let (alone, lent) = self.keyspace.begin_to_lend(&self.key);
                 let state = self.cell.state.read();
+                if state.is_removed {
+                    return None;
+                }
                 if is_settled() {
                     let noted = state.value.as_ref().map(|value| (value, note(value)));
                     drop(alone);
@@ -51,6 +54,9 @@ impl Entry<'_> {
                     return result;
                 }
             } else if let Some(state) = self.cell.state.try_write_for(SOON) {
+                if state.is_removed {
+                    return None;
+                }
                 // Exclusively, for the moment that it takes, so that nobody inserts.
                 if is_settled() && !is_large(&state) {
                     let value = state.value.as_ref();

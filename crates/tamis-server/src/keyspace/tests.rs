@@ -65,7 +65,7 @@ fn keys_with_a_time_are_counted() {
     assert_eq!(keyspace.expiring(), 0);
     set(&keyspace.shared(), b"e", "one");
     keyspace.shared().expiry(b"e", 0, |at| *at = Some(10));
-    keyspace.exclusive().clear();
+    drop(keyspace.exclusive().clear());
     assert_eq!(keyspace.expiring(), 0);
 }
 
@@ -109,7 +109,7 @@ fn a_value_moves_with_its_time() {
     assert!(keys.rename(b"a", b"b", 0) && !keys.rename(b"a", b"b", 0));
     assert_eq!(keys.expires_millis(b"b", 0), Some(Some(10)));
     assert!(keys.rename(b"b", b"b", 0), "a key may be renamed to itself");
-    keys.clear();
+    drop(keys.clear());
     assert!(keys.is_empty());
 }
 
@@ -263,4 +263,24 @@ fn no_write_is_lost_while_keys_come_and_go() {
         _ => 0,
     });
     assert_eq!(added.into_inner() + left, 40_000);
+}
+
+#[test]
+fn what_reads_keys_for_long_finds_none_that_was_cleared() {
+    let keyspace = Keyspace::new();
+    let large = "x".repeat(1 << 20);
+    set(&keyspace.shared(), b"small", "one");
+    set(&keyspace.shared(), b"large", &large);
+    let entries: Vec<Entry<'_>> =
+        (0..SHARDS).flat_map(|part| keyspace.entries(part).collect::<Vec<_>>()).collect();
+    assert_eq!(entries.len(), 2);
+    let cleared = keyspace.exclusive().clear();
+    assert!(!cleared.is_empty());
+    for entry in entries {
+        assert!(entry.read(|| true, |_| (), |_, _, ()| ()).is_none());
+    }
+    set(&keyspace.shared(), b"small", "two");
+    drop(cleared);
+    assert_eq!(get(&keyspace.shared(), b"small", 0).as_deref(), Some("two"));
+    assert!(!keyspace.exclusive().clear().is_empty() && keyspace.exclusive().clear().is_empty());
 }
