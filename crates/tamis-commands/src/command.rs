@@ -209,6 +209,19 @@ impl Keys {
 }
 
 impl Command {
+    /// Returns whether that many words are such a command, with its key if it is about one.
+    #[must_use]
+    pub const fn takes(&self, words: usize) -> bool {
+        self.arity.takes(words) && words > self.keys.first
+    }
+
+    /// Returns whether the command may change a key, whatever its flags say: RedisBloom calls `CF.COMPACT` one that only
+    /// reads.
+    #[must_use]
+    pub fn may_change(&self) -> bool {
+        self.has(Flag::Write) || matches!(self.run, Run::Write(_))
+    }
+
     /// Tells whether the command has this flag.
     #[must_use]
     pub fn has(&self, flag: Flag) -> bool {

@@ -674,9 +674,11 @@ impl Reserved {
             return Err(ImageError::Value);
         }
         let items = from.u64()?;
-        from.expect_bytes(plan.bytes())?;
+        if !from.is_new {
+            from.expect_bytes(plan.bytes())?;
+        }
         let reserved = Self::new(&plan, hasher).map_err(|_| ImageError::Memory)?;
-        for word in reserved.words() {
+        for word in reserved.words().iter().take(if from.is_new { 0 } else { usize::MAX }) {
             word.store(from.u64()?, Ordering::Relaxed);
         }
         reserved.items.store(items, Ordering::Relaxed);

@@ -11,12 +11,13 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tamis::{Hasher, Plan, RedisBloom, RedisCuckoo, Shape};
+use tamis::{AnyFilter, Filter as _, Hasher, Kind, Plan, RedisBloom, RedisCuckoo, Shape, Span};
 use tamis_formats::TamisFile;
 
 use crate::arriving::Arriving;
 use crate::bitmap::SparseBytes;
 use crate::expandable::Expandable;
+use crate::tm::empty;
 use crate::value::Value;
 
 /// Why bytes are no image of a value.
@@ -57,6 +58,8 @@ pub(crate) struct Writer<'a> {
     left: u64,
     /// How many items a filter counts, if not as many as it does by now.
     pub counted_items: Option<u64>,
+    /// The filter is new: none of its bits is set, and none is written.
+    is_new: bool,
 }
 
 impl Write for Writer<'_> {
@@ -80,7 +83,7 @@ impl Write for Writer<'_> {
 
 impl<'a> Writer<'a> {
     fn whole(out: &'a mut dyn Write) -> Self {
-        Self { out, skipped: 0, left: u64::MAX, counted_items: None }
+        Self { out, skipped: 0, left: u64::MAX, counted_items: None, is_new: false }
     }
 
     pub fn u64(&mut self, number: u64) -> io::Result<()> {
@@ -112,6 +115,9 @@ impl<'a> Writer<'a> {
         chunk: impl Fn(i64) -> Option<(i64, Vec<u8>)>,
     ) -> io::Result<()> {
         self.sized(header)?;
+        if self.is_new {
+            return Ok(());
+        }
         let mut position = 1;
         while let Some((next, bytes)) = chunk(position) {
             self.u64(next as u64)?;
@@ -129,8 +135,28 @@ impl<'a> Writer<'a> {
         file.write_range(skipped..skipped.saturating_add(self.left).min(len), self)
     }
 
+    /// Writes the parameters of a filter.
+    fn new_filter(&mut self, filter: &AnyFilter) -> io::Result<()> {
+        self.plan(filter.plan())?;
+        let (function, seed) = filter.hasher().to_parts();
+        self.u64(u64::from(function))?;
+        self.write_all(&seed)?;
+        let AnyFilter::Window(window) = filter else { return Ok(()) };
+        let (kind, span) = match window.span() {
+            Span::Items(items) => (0, items),
+            Span::Millis(millis) => (1, millis),
+        };
+        self.u64(kind | u64::from(window.refreshes()) << 1)?;
+        self.u64(span)?;
+        // A window by items has no clock.
+        self.u64(window.began_millis().unwrap_or(0))
+    }
+
     /// Writes bits as they are at the moment; those before the part are not looked at.
     pub fn words(&mut self, words: &[AtomicU64]) -> io::Result<()> {
+        if self.is_new {
+            return Ok(());
+        }
         let skipped = (self.skipped / 8).min(words.len() as u64);
         self.skipped -= skipped * 8;
         let mut bytes = Vec::with_capacity(CHUNK_BYTES);
@@ -153,6 +179,8 @@ pub(crate) struct Reader<'a> {
     bytes: &'a mut dyn Read,
     /// Bytes to the end of the image.
     left: u64,
+    /// The image is of a new filter: it has no bits.
+    pub is_new: bool,
 }
 
 impl Read for Reader<'_> {
@@ -223,6 +251,18 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// Creates the filter whose parameters [`Writer::new_filter`] wrote.
+    fn new_filter(&mut self) -> Result<AnyFilter, ImageError> {
+        let plan = self.plan()?;
+        let hasher = self.hasher()?;
+        if plan.kind() != Kind::Window {
+            return AnyFilter::new(&plan, hasher).map_err(|_| ImageError::Memory);
+        }
+        let (kind, span, began_millis) = (self.u64()?, self.u64()?, self.u64()?);
+        let span = if kind & 1 == 0 { Span::Items(span) } else { Span::Millis(span) };
+        empty(&plan, hasher, Some(span), kind & 2 == 2, began_millis).map_err(|_| ImageError::Value)
+    }
+
     /// Reads a filter file, which is all that is left.
     pub fn filter(&mut self) -> Result<TamisFile, ImageError> {
         let left = self.left;
@@ -244,6 +284,8 @@ mod tag {
     pub const FILTER: u64 = 4;
     pub const BYTES: u64 = 5;
     pub const ARRIVING: u64 = 6;
+    pub const NEW_BLOOM: u64 = 7;
+    pub const NEW_FILTER: u64 = 8;
 }
 
 impl Value {
@@ -271,6 +313,30 @@ impl Value {
         self.write_to(&mut Writer { counted_items, ..Writer::whole(out) })
     }
 
+    /// Returns the image of a filter that has just been created, which is short however large the filter is: its
+    /// parameters without its bits. [`read_logged_image`](Self::read_logged_image) creates the same filter from it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_commands::{Expandable, Value};
+    ///
+    /// let new = Value::Bloom(Box::new(Expandable::reserve(1_000_000, 0.01, None)?));
+    /// let image = new.new_image();
+    /// assert!(image.len() < 200);
+    /// let back = Value::read_logged_image(&image).unwrap();
+    /// assert_eq!(back.memory_bytes(), new.memory_bytes());
+    /// # Ok::<(), tamis::PlanError>(())
+    /// ```
+    #[must_use]
+    pub fn new_image(&self) -> Vec<u8> {
+        let mut image = Vec::new();
+        let mut out = Writer { is_new: true, ..Writer::whole(&mut image) };
+        // Memory takes all.
+        _ = self.write_to(&mut out);
+        image
+    }
+
     /// Returns the length of the image, in bytes, without a look at the bits of a filter of ours.
     pub(crate) fn image_bytes(&self) -> u64 {
         let mut nothing = io::sink();
@@ -292,7 +358,7 @@ impl Value {
     fn write_to(&self, out: &mut Writer<'_>) -> io::Result<()> {
         match self {
             Value::Bloom(filter) => {
-                out.u64(tag::BLOOM)?;
+                out.u64(if out.is_new { tag::NEW_BLOOM } else { tag::BLOOM })?;
                 filter.write_image(out)
             }
             Value::RedisBloom(filter) => {
@@ -302,6 +368,10 @@ impl Value {
             Value::RedisCuckoo(filter) => {
                 out.u64(tag::REDIS_CUCKOO)?;
                 out.dump(&filter.header(), |position| filter.chunk(position))
+            }
+            Value::Filter(filter) if out.is_new => {
+                out.u64(tag::NEW_FILTER)?;
+                out.new_filter(&filter.filter)
             }
             Value::Filter(filter) => {
                 out.u64(tag::FILTER)?;
@@ -332,9 +402,40 @@ impl Value {
     ///
     /// [`ImageError`] if they are none. No memory is reserved beyond a few times `len`.
     pub fn read_image(bytes: &mut dyn Read, len: u64) -> Result<Self, ImageError> {
-        let mut from = Reader { bytes, left: len };
-        let value = match from.u64()? {
-            tag::BLOOM => Value::Bloom(Box::new(Expandable::read_image(&mut from)?)),
+        let mut from = Reader { bytes, left: len, is_new: false };
+        let tag = from.u64()?;
+        from.value(tag)
+    }
+
+    /// Reads a value from an image that the server itself wrote to its log, such as a [new one](Self::new_image), which
+    /// reserves as much memory as the command that created the filter did.
+    ///
+    /// # Errors
+    ///
+    /// [`ImageError`] if it is none.
+    pub fn read_logged_image(mut image: &[u8]) -> Result<Self, ImageError> {
+        let left = image.len() as u64;
+        let mut from = Reader { bytes: &mut image, left, is_new: false };
+        match from.u64()? {
+            tag::NEW_BLOOM => {
+                from.is_new = true;
+                from.value(tag::BLOOM)
+            }
+            tag::NEW_FILTER => {
+                let value = Value::Filter(Box::new(TamisFile::new(from.new_filter()?)));
+                if from.left == 0 { Ok(value) } else { Err(ImageError::Value) }
+            }
+            tag => from.value(tag),
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// Reads the value that this tag says, to the end of the image.
+    fn value(mut self, tag: u64) -> Result<Value, ImageError> {
+        let from = &mut self;
+        let value = match tag {
+            tag::BLOOM => Value::Bloom(Box::new(Expandable::read_image(from)?)),
             tag::REDIS_BLOOM => {
                 let header = from.sized()?;
                 let mut filter = RedisBloom::from_header(&header).map_err(|_| ImageError::Value)?;
@@ -375,7 +476,7 @@ impl Value {
 
 #[cfg(test)]
 mod tests {
-    use tamis::{Answers, AnyFilter, Kind, RedisBloomOptions, RedisCuckooOptions, TryInsert as _};
+    use tamis::{Answers, RedisBloomOptions, RedisCuckooOptions, TryInsert as _};
 
     use super::*;
 
@@ -434,6 +535,43 @@ mod tests {
             let bytes = image(&value);
             let back = Value::read_image(&mut &bytes[..], bytes.len() as u64).unwrap();
             assert_eq!(image(&back), bytes);
+        }
+    }
+
+    #[test]
+    fn a_new_filter_is_created_again_from_its_parameters() {
+        let window = |span, refreshes| {
+            let plan = Plan::window(1000, 0.01, 3).unwrap();
+            let filter =
+                empty(&plan, Hasher::sip13([1, 2]), Some(span), refreshes, 1_700_000_000_000);
+            Value::Filter(Box::new(TamisFile::new(filter.unwrap())))
+        };
+        let filter = |kind| {
+            let plan = Plan::for_kind(kind, 1000, 0.01).unwrap();
+            Value::Filter(Box::new(TamisFile::new(AnyFilter::new(&plan, Hasher::xxh3(7)).unwrap())))
+        };
+        let (bloom, cuckoo) = (RedisBloomOptions::default(), RedisCuckooOptions::default());
+        let new = [
+            Value::Bloom(Box::new(Expandable::reserve(1000, 0.01, Some(2)).unwrap())),
+            Value::Bloom(Box::new(Expandable::reserve(1000, 1e-7, None).unwrap())),
+            Value::Bloom(Box::new(Expandable::growing(100, 0.01, 2).unwrap())),
+            Value::RedisBloom(Box::new(RedisBloom::new(&bloom).unwrap())),
+            Value::RedisCuckoo(Box::new(RedisCuckoo::new(&cuckoo).unwrap())),
+            filter(Kind::SplitBlock),
+            filter(Kind::Cuckoo),
+            filter(Kind::Counting),
+            filter(Kind::Growing),
+            window(Span::Items(1000), false),
+            window(Span::Millis(60_000), true),
+        ];
+        for value in new {
+            let short = value.new_image();
+            let back = Value::read_logged_image(&short).unwrap();
+            assert_eq!(image(&back), image(&value), "{value:?}");
+            assert_eq!(back.new_image(), short);
+            let read = Value::read_image(&mut &short[..], short.len() as u64);
+            let is_foreign = matches!(value, Value::RedisBloom(_) | Value::RedisCuckoo(_));
+            assert!(read.is_err() || is_foreign, "clients cannot send short images");
         }
     }
 

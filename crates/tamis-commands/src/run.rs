@@ -54,6 +54,9 @@ pub struct Outcome {
     pub change: Change,
     /// When the key expires from now on.
     pub expiry: Expiry,
+    /// If it created a filter: the [image](crate::Value::new_image) of the filter before its first item. The filter's
+    /// parameters may come from settings, which the log does not have.
+    pub created: Option<Vec<u8>>,
 }
 
 /// What becomes of the time at which a key expires.
@@ -68,12 +71,12 @@ pub enum Expiry {
     At(u64),
 }
 
-/// What a command did to a value, for whoever must do it again.
+/// What a command did to a value besides creating it, for the log. Replaying it reads no setting but limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Nothing.
     None,
-    /// What its words say.
+    /// What its words say. Running the command again on the value as it was does the same.
     Words,
     /// It inserted items of these hashes into the Bloom filter that was there.
     Inserted(Vec<u64>),
@@ -82,12 +85,23 @@ pub enum Change {
 impl Outcome {
     /// A reply after a change.
     pub(crate) fn changed(reply: Reply) -> Self {
-        Self { reply, change: Change::Words, expiry: Expiry::Kept }
+        Self { reply, change: Change::Words, expiry: Expiry::Kept, created: None }
     }
 
     /// A reply, after a change or without one.
     pub(crate) fn after(reply: Reply, has_changed: bool) -> Self {
         if has_changed { Self::changed(reply) } else { Self::unchanged(reply) }
+    }
+
+    /// A reply after a filter was created.
+    pub(crate) fn created(reply: Reply, image: Vec<u8>) -> Self {
+        Self { created: Some(image), ..Self::unchanged(reply) }
+    }
+
+    /// Returns whether the command has changed anything.
+    #[must_use]
+    pub fn has_changed(&self) -> bool {
+        self.change != Change::None || self.created.is_some()
     }
 
     /// Makes of the outcome for several items, of which there was one, that for one.
@@ -104,7 +118,7 @@ impl Outcome {
 
     /// A reply without one.
     pub(crate) fn unchanged(reply: Reply) -> Self {
-        Self { reply, change: Change::None, expiry: Expiry::Kept }
+        Self { reply, change: Change::None, expiry: Expiry::Kept, created: None }
     }
 }
 

@@ -83,6 +83,14 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    /// Returns the settings under which changes are replayed: no limit refuses what was accepted once.
+    #[must_use]
+    pub fn without_limits() -> Self {
+        Self { cf_bucket_size: 1, cf_max_expansions: u32::MAX, ..Self::default() }
+    }
+}
+
 /// One of the settings, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
@@ -159,25 +167,6 @@ impl Settings {
             let key = u128::from_le_bytes(key);
             Hasher::keyed([key as u64, (key >> 64) as u64])
         });
-    }
-
-    /// Returns the hash function of new filters as bytes, its key included: for logs that are kept as private as the
-    /// filters.
-    #[must_use]
-    pub fn encode_hasher(&self) -> [u8; 17] {
-        let (number, seed) = self.hasher.to_parts();
-        let mut bytes = [number; 17];
-        bytes[1..].copy_from_slice(&seed);
-        bytes
-    }
-
-    /// Sets the hash function of new filters by its [bytes](Self::encode_hasher); false if they are none.
-    #[must_use]
-    pub fn decode_hasher(&mut self, bytes: &[u8]) -> bool {
-        let parts = bytes.split_first().and_then(|(&number, seed)| {
-            seed.try_into().ok().and_then(|seed| Hasher::from_parts(number, seed))
-        });
-        parts.map(|hasher| self.hasher = hasher).is_some()
     }
 
     /// Returns the value of a setting as text; `None` if there is none of this name.
@@ -277,20 +266,13 @@ mod tests {
     }
 
     #[test]
-    fn a_hasher_comes_back_from_its_bytes() {
+    fn a_hash_key_has_the_byte_order_of_siphash() {
         let mut keyed = Settings::default();
         let key: [u8; 16] = std::array::from_fn(|i| i as u8);
         keyed.set_hash_key(Some(key));
         // SipHash's own order of bytes.
         let words = [0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908];
         assert_eq!(keyed.hasher, Hasher::keyed(words));
-        for settings in [Settings::default(), keyed] {
-            let mut other = Settings { hasher: Hasher::xxh3(9), ..Settings::default() };
-            assert!(other.decode_hasher(&settings.encode_hasher()));
-            assert_eq!(other, settings);
-            assert!(!other.decode_hasher(&settings.encode_hasher()[..16]));
-            assert!(!other.decode_hasher(&[99; 17]) && !other.decode_hasher(&[]));
-        }
     }
 
     #[test]

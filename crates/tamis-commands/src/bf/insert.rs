@@ -5,7 +5,7 @@ use tamis_resp::Reply;
 
 use super::reserve::{Options, parse_rate};
 use crate::expandable::ExpandError;
-use crate::run::{Change, Env, Expiry, Outcome};
+use crate::run::{Change, Env, Outcome};
 use crate::settings::{MAX_CAPACITY, MAX_EXPANSION};
 use crate::text::{self, Text, bf};
 use crate::tm::insert_filter;
@@ -19,15 +19,20 @@ pub(crate) fn add(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) ->
 
 /// `BF.MADD key item [item ...]`
 pub(crate) fn add_each(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
-    let is_made = value.is_none();
-    let value = match value {
-        Some(value) => value,
+    let (value, created) = match value {
+        Some(value) => (value, None),
         None => match Options::unasked(env.settings).build(env.settings, false) {
-            Ok(made) => value.insert(made),
+            Ok(made) => create(value, made),
             Err(text) => return text.into(),
         },
     };
-    insert_items(value, &words[2..], is_made, env)
+    Outcome { created, ..insert_items(value, &words[2..], env) }
+}
+
+/// Gives a key its first value; returns it with its image.
+fn create(value: &mut Option<Value>, made: Value) -> (&mut Value, Option<Vec<u8>>) {
+    let image = made.new_image();
+    (value.insert(made), Some(image))
 }
 
 /// `BF.INSERT key [CAPACITY n] [ERROR e] [EXPANSION n] [NOCREATE] [NONSCALING] ITEMS item [item ...]`
@@ -37,16 +42,15 @@ pub(crate) fn insert(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>)
         Ok(None) => return Outcome::unchanged(text::wrong_arity("bf.insert")),
         Err(text) => return text.into(),
     };
-    let is_made = value.is_none();
-    let value = match value {
-        Some(value) => value,
+    let (value, created) = match value {
+        Some(value) => (value, None),
         None if asked.is_nocreate => return text::NOT_FOUND.into(),
         None => match asked.options.build(env.settings, asked.is_reserved) {
-            Ok(made) => value.insert(made),
+            Ok(made) => create(value, made),
             Err(text) => return text.into(),
         },
     };
-    insert_items(value, asked.items, is_made, env)
+    Outcome { created, ..insert_items(value, asked.items, env) }
 }
 
 struct Asked<'w> {
@@ -103,14 +107,8 @@ fn parse<'w>(words: Words<'w>, mut options: Options) -> Result<Option<Asked<'w>>
     Ok(None)
 }
 
-/// Inserts items in order, up to the first that finds a filter full that may not grow. `is_made` tells that the
-/// command has made the filter.
-pub(crate) fn insert_items(
-    value: &mut Value,
-    items: &[&[u8]],
-    is_made: bool,
-    env: &Env<'_>,
-) -> Outcome {
+/// Inserts items in order, up to the first that finds a filter full that may not grow.
+pub(crate) fn insert_items(value: &mut Value, items: &[&[u8]], env: &Env<'_>) -> Outcome {
     match value {
         Value::Bloom(filter) => {
             let mut answers = Answers::new();
@@ -140,12 +138,8 @@ pub(crate) fn insert_items(
                     Reply::Array(replies)
                 }
             };
-            let change = match (is_made, hashes.is_empty()) {
-                (true, _) => Change::Words,
-                (false, true) => Change::None,
-                (false, false) => Change::Inserted(hashes),
-            };
-            Outcome { reply, change, expiry: Expiry::Kept }
+            let change = if hashes.is_empty() { Change::None } else { Change::Inserted(hashes) };
+            Outcome { change, ..Outcome::unchanged(reply) }
         }
         Value::Filter(file) => insert_filter(file, items, env, bf::FULL),
         Value::RedisBloom(filter) => {

@@ -92,8 +92,9 @@ pub(crate) fn reserve(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>
     }
     match options.build(env.settings, true) {
         Ok(made) => {
+            let image = made.new_image();
             *value = Some(made);
-            Outcome::changed(Reply::ok())
+            Outcome::created(Reply::ok(), image)
         }
         Err(text) => text.into(),
     }

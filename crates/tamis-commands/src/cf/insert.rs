@@ -4,7 +4,7 @@ use tamis::{RedisCuckoo, RedisInsertError};
 use tamis_resp::{Protocol, Reply};
 
 use super::reserve::{build, unasked};
-use crate::run::{Env, Outcome, error};
+use crate::run::{Env, Outcome};
 use crate::settings::MAX_CAPACITY;
 use crate::text::{self, Text, cf};
 use crate::value::Value;
@@ -26,16 +26,18 @@ fn add_one(
     env: &Env<'_>,
     insert: fn(&mut RedisCuckoo, &[u8]) -> Result<bool, RedisInsertError>,
 ) -> Outcome {
-    let filter = match filter_of(value, env, None) {
-        Ok(filter) => filter,
+    let created = match create(value, env, None) {
+        Ok(created) => created,
         Err(text) => return text.into(),
     };
-    match insert(filter, item) {
-        Ok(true) => Outcome::changed(Reply::Bool(true)),
-        Ok(false) => Outcome::unchanged(Reply::Bool(false)),
-        Err(RedisInsertError::Memory(_)) => cf::NO_MEMORY.into(),
-        Err(_) => cf::FULL.into(),
-    }
+    let outcome = match filter_of(value, env).map(|filter| insert(filter, item)) {
+        Ok(Ok(true)) => Outcome::changed(Reply::Bool(true)),
+        Ok(Ok(false)) => Outcome::unchanged(Reply::Bool(false)),
+        Ok(Err(RedisInsertError::Memory(_))) => cf::NO_MEMORY.into(),
+        Ok(Err(_)) => cf::FULL.into(),
+        Err(text) => text.into(),
+    };
+    Outcome { created, ..outcome }
 }
 
 /// `CF.INSERT key [CAPACITY n] [NOCREATE] ITEMS item [item ...]`
@@ -108,26 +110,36 @@ fn insert_items(
     if value.is_none() && asked.is_nocreate {
         return text::NOT_FOUND.into();
     }
-    match filter_of(value, env, asked.capacity) {
+    let created = match create(value, env, asked.capacity) {
+        Ok(created) => created,
+        Err(text) => return text.into(),
+    };
+    let outcome = match filter_of(value, env) {
         Ok(filter) => {
             let replies = asked.items.iter().map(|item| insert(filter, item)).collect();
             Outcome::changed(Reply::Array(replies))
         }
-        Err(text) => Outcome::unchanged(error(text)),
-    }
+        Err(text) => text.into(),
+    };
+    Outcome { created, ..outcome }
 }
 
-/// Returns the filter of a key, a new one if there is none, as long as it may still grow.
-fn filter_of<'v>(
-    value: &'v mut Option<Value>,
+/// Creates the filter of a key that has none; returns its image.
+fn create(
+    value: &mut Option<Value>,
     env: &Env<'_>,
     capacity: Option<u64>,
-) -> Result<&'v mut RedisCuckoo, Text> {
-    if value.is_none() {
-        let mut options = unasked(env.settings);
-        options.capacity = capacity.unwrap_or(options.capacity);
-        *value = Some(build(options, env.settings)?);
+) -> Result<Option<Vec<u8>>, Text> {
+    if value.is_some() {
+        return Ok(None);
     }
+    let mut options = unasked(env.settings);
+    options.capacity = capacity.unwrap_or(options.capacity);
+    Ok(Some(value.insert(build(options, env.settings)?).new_image()))
+}
+
+/// Returns the filter of a key, as long as it may still grow.
+fn filter_of<'v>(value: &'v mut Option<Value>, env: &Env<'_>) -> Result<&'v mut RedisCuckoo, Text> {
     match value {
         Some(Value::RedisCuckoo(filter)) => {
             if filter.sub_filters() >= env.settings.cf_max_expansions as usize {

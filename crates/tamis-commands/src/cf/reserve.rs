@@ -50,8 +50,9 @@ pub(crate) fn reserve(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>
     }
     match build(options, env.settings) {
         Ok(made) => {
+            let image = made.new_image();
             *value = Some(made);
-            Outcome::changed(Reply::ok())
+            Outcome::created(Reply::ok(), image)
         }
         Err(text) => text.into(),
     }

@@ -22,7 +22,7 @@ pub(crate) fn add_each(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_
         None => tm::NOT_FOUND.into(),
         Some(Value::Filter(file)) => insert_filter(file, items, env, tm::FULL),
         Some(Value::RedisCuckoo(filter)) => insert_redis_cuckoo(filter, items, env),
-        Some(value) => bf::insert_items(value, items, false, env),
+        Some(value) => bf::insert_items(value, items, env),
     }
 }
 

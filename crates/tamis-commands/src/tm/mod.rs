@@ -18,4 +18,4 @@ pub(crate) use insert::{add, add_each, insert_filter};
 pub use merge::merge;
 pub(crate) use plan::plan;
 pub use plan::{PlanCurve, plan_curves};
-pub(crate) use reserve::reserve;
+pub(crate) use reserve::{empty, reserve};

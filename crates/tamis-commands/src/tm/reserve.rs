@@ -26,8 +26,10 @@ pub(crate) fn reserve(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>
     });
     match made {
         Ok(filter) => {
-            *value = Some(Value::Filter(Box::new(TamisFile::new(filter))));
-            Outcome::changed(Reply::ok())
+            let made = Value::Filter(Box::new(TamisFile::new(filter)));
+            let image = made.new_image();
+            *value = Some(made);
+            Outcome::created(Reply::ok(), image)
         }
         Err(reply) => Outcome::unchanged(reply),
     }
@@ -49,7 +51,7 @@ fn planned(options: &Options, env: &Env<'_>) -> Result<Plan, Reply> {
 }
 
 /// Makes an empty filter; a window has a span.
-pub(super) fn empty(
+pub(crate) fn empty(
     plan: &Plan,
     hasher: Hasher,
     window: Option<Span>,
