@@ -15,7 +15,7 @@ use crate::foreign::{Foreign, Opened, each_keys, judge_changed};
 use crate::input;
 use crate::items::Tally;
 use crate::key::{KeyArgs, RecordArgs, rate};
-use crate::output::{check_filter_output, refuse_input_as_output};
+use crate::output::{refuse_input_as_output, refuse_packed_name};
 use crate::parquet_table::check_one_column;
 use crate::told::{
     TellArgs, charset_parser, format_parser, funnel, funnel_names, missing_to_write, parse_funnel,
@@ -49,7 +49,7 @@ pub struct Args {
     #[arg(long, value_name = "FORMAT", hide_possible_values = true, value_parser = format_parser())]
     to: Option<String>,
 
-    /// Build OUT anew of the items in FILE, one a line, plain or packed (gzip, zstd, xz, bzip2) (may be repeated)
+    /// Build OUT anew of the items in FILE, one a line, plain, gzip or zstd (may be repeated)
     #[arg(long, value_name = "FILE")]
     items: Vec<PathBuf>,
 
@@ -100,7 +100,7 @@ const RATE: f64 = 0.01;
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    check_filter_output(&args.output)?;
+    refuse_packed_name(&args.output)?;
     let to = args.to_format()?;
     if let (Some(version), None) = (&args.to_version, to.versions) {
         return Err(Failure::new(format!(
@@ -382,7 +382,7 @@ impl Args {
         if !self.force {
             return Err(Failure::new(format!("{state}; nothing was written (--force: convert)")));
         }
-        note!("{state}");
+        eprintln!("tamis: {state}");
         Ok(())
     }
 

@@ -4,9 +4,6 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-use crate::input;
-use crate::notice;
-
 /// How a command ended that could do its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -57,11 +54,10 @@ pub type Outcome = Result<Exit, Failure>;
 /// Prints why a command could not, and turns its outcome into the exit status.
 pub fn report(outcome: Outcome) -> ExitCode {
     match outcome {
-        Ok(_) if input::were_left_out() => ExitCode::from(2),
         Ok(exit) => ExitCode::from(exit as u8),
         Err(Failure::BrokenPipe) => ExitCode::SUCCESS,
         Err(Failure::Message(message)) => {
-            notice::error(message);
+            eprintln!("tamis: {message}");
             ExitCode::from(2)
         }
     }

@@ -15,7 +15,7 @@ use crate::filter_file::{Sink, Source, Trust};
 use crate::input::{self, Input};
 use crate::items::Tally;
 use crate::key::KeyRule;
-use crate::map::Mapped;
+use crate::map::map;
 use crate::output::{Output, is_same_file};
 use crate::parquet_table;
 use crate::progress::Progress;
@@ -121,7 +121,6 @@ impl Opened {
             )),
             _ => Failure::new(format!("{name}: as {}: {error}", format.name)),
         })?;
-        bytes.check_unchanged(&name)?;
         let mut file = Foreign {
             path: path.to_path_buf(),
             name,
@@ -143,7 +142,7 @@ impl Opened {
 
 /// The bytes of a file: mapped where it is a plain one, otherwise a copy.
 enum Bytes {
-    Mapped(Mapped),
+    Mapped(memmap2::Mmap),
     Copied(Vec<u8>),
 }
 
@@ -173,8 +172,8 @@ impl Bytes {
             if let Found::Bytes(bytes) = &found
                 && input::starts_packed(bytes)
             {
-                note!(
-                    "{name}: begins as packed data does, and is read as bits: if it is packed, name it .gz or .zst"
+                eprintln!(
+                    "tamis: {name}: begins as packed data does, and is read as bits: if it is packed, name it .gz or .zst"
                 );
             }
             return Ok(found);
@@ -192,16 +191,8 @@ impl Bytes {
     fn mapped(path: &Path) -> Result<Found, Failure> {
         let failure = |error: &io::Error| Failure::io(input::name(path), error);
         let file = File::open(path).map_err(|error| failure(&error))?;
-        let bytes = Mapped::new(file).map_err(|error| failure(&error))?;
+        let bytes = map(&file).map_err(|error| failure(&error))?;
         Ok(Found::Bytes(Bytes::Mapped(bytes)))
-    }
-
-    /// Refuses to go on if the file was written to since it was opened.
-    fn check_unchanged(&self, name: &str) -> Result<(), Failure> {
-        match self {
-            Bytes::Mapped(bytes) => bytes.check_unchanged(name),
-            Bytes::Copied(_) => Ok(()),
-        }
     }
 
     fn unpacked(path: &Path) -> Result<Found, Failure> {
@@ -311,7 +302,7 @@ impl Foreign {
     /// Says on stderr what users of such filters should know before they rely on it.
     pub fn warn(&self, facts: &Facts) {
         for warning in &facts.warnings {
-            note!("{}: {warning}", self.name);
+            eprintln!("tamis: {}: {warning}", self.name);
         }
     }
 
@@ -330,14 +321,14 @@ impl Foreign {
     /// Says on stderr if it is over-full, or over its rate.
     pub fn judge(&self, facts: &Facts) -> Exit {
         if facts.rate > MANY {
-            note!(
-                "{}: over-full: takes {:.0} % of absent items for present ones",
+            eprintln!(
+                "tamis: {}: over-full: takes {:.0} % of absent items for present ones",
                 self.name,
                 facts.rate * 100.0
             );
         }
         self.over_rate(facts).map_or(Exit::Yes, |state| {
-            note!("{state}");
+            eprintln!("tamis: {state}");
             Exit::OverRate
         })
     }

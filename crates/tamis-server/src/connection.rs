@@ -271,9 +271,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Writes the replies, once what they answer is as safe as it must be.
     async fn write(&mut self) -> io::Result<()> {
         if let Some(durable) = &self.session.server.durable {
-            // Without an answer: whoever waits for it does not know whether the change will last, and nor do we.
-            let reads = !std::mem::take(&mut self.session.has_written);
-            durable.log.settle(reads).await.map_err(io::Error::other)?;
+            let changes = &mut self.session.change_replies;
+            match durable.log.settle(!changes.is_empty()).await {
+                Ok(()) => changes.clear(),
+                Err(why) => {
+                    changes.replace_by_error(&why, self.session.protocol, &mut self.output);
+                }
+            }
         }
         let bytes = self.output.len() as u64;
         self.session.server.stats.bytes_out.fetch_add(bytes, Ordering::Relaxed);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use crate::config::Config;
-use crate::durability::{DurabilityError, Log, NOT_BEGUN, create, forget, recover, save};
+use crate::durability::{Disk, DurabilityError, Log, OsDisk, forget, lock, recover, save};
 use crate::keyspace::Keyspace;
 use crate::server::Shared;
 use crate::stats::now_millis;
@@ -17,6 +17,7 @@ use crate::stats::now_millis;
 #[derive(Debug)]
 pub(crate) struct Durable {
     pub log: Log,
+    disk: Arc<dyn Disk>,
     dir: PathBuf,
     /// The number of the present log. Locked while a snapshot is made.
     number: Mutex<u64>,
@@ -34,11 +35,14 @@ impl Durable {
     /// Opens the folder and fills the keyspace with what it has.
     pub fn open(config: &Config, keyspace: &Keyspace) -> Result<Self, DurabilityError> {
         let started = std::time::Instant::now();
-        let found = recover(&config.dir, keyspace)?;
-        if found.cut_bytes > 0 {
+        let disk: Arc<dyn Disk> = Arc::new(OsDisk);
+        let lock = lock(&config.dir)?;
+        let found = recover(&disk, &config.dir, keyspace)?;
+        if found.torn_bytes > 0 {
             tracing::warn!(
-                bytes = found.cut_bytes,
-                "the log ended within a change: it was cut there, and nothing that was synced is lost"
+                bytes = found.torn_bytes,
+                "a crash tore the end of the log, which is kept in a .torn file: nothing that was recorded as \
+                 synced is lost, but changes of the last moments before the crash may be"
             );
         }
         let keys = keyspace.shared().len();
@@ -46,17 +50,19 @@ impl Durable {
             let seconds = started.elapsed().as_secs_f64();
             tracing::info!(keys, changes = found.changes, seconds, "recovered");
         }
-        let log = Log::start(&config.dir, found.file, found.end, config.sync);
+        let (number, began) = (found.file.number, found.file.began);
+        let log = Log::start(disk.clone(), &config.dir, found.file, found.end, config.sync);
         let log = log.map_err(DurabilityError::io(&config.dir))?;
         Ok(Self {
             log,
+            disk,
             dir: config.dir.clone(),
-            number: Mutex::new(found.number),
+            number: Mutex::new(number),
             is_saving: AtomicBool::new(false),
-            began: AtomicU64::new(found.began),
+            began: AtomicU64::new(began),
             snapshot_bytes: AtomicU64::new(keyspace.memory_bytes()),
             last_save_millis: AtomicU64::new(now_millis()),
-            lock: Mutex::new(Some(found.lock)),
+            lock: Mutex::new(Some(lock)),
         })
     }
 
@@ -68,29 +74,34 @@ impl Durable {
     /// Writes a snapshot and begins a new log; waits for one that is being written.
     pub fn save(&self, keyspace: &Keyspace) -> Result<(), DurabilityError> {
         let mut number = self.number.lock();
-        self.is_saving.store(true, Ordering::Release);
-        if let Some(why) = self.log.must_stay() {
-            self.is_saving.store(false, Ordering::Release);
-            let error = std::io::Error::other(why);
-            return Err(DurabilityError::Io { path: self.dir.clone(), error });
-        }
-        let next = *number + 1;
-        let made = create(&self.dir, next, NOT_BEGUN);
-        let saved = made.and_then(|file| {
-            let position = {
-                // No command is half done where one log ends and the next begins.
-                let _alone = keyspace.exclusive();
-                self.log.rotate(file)
-            };
-            *number = next;
-            self.began.store(position, Ordering::Relaxed);
-            save(keyspace, &self.log, &self.dir, next, position)
-        });
+        let saved = self.save_as(*number + 1, &mut number, keyspace);
         self.is_saving.store(false, Ordering::Release);
         saved?;
         self.snapshot_bytes.store(keyspace.memory_bytes(), Ordering::Relaxed);
         self.last_save_millis.store(now_millis(), Ordering::Relaxed);
-        forget(&self.dir, next)
+        forget(&*self.disk, &self.dir, *number)
+    }
+
+    fn save_as(
+        &self,
+        next: u64,
+        number: &mut u64,
+        keyspace: &Keyspace,
+    ) -> Result<(), DurabilityError> {
+        let refused = |why: String| DurabilityError::Io {
+            path: self.dir.clone(),
+            error: std::io::Error::other(why),
+        };
+        let position = {
+            // No command is half done where one log ends and the next begins.
+            let _alone = keyspace.exclusive();
+            self.is_saving.store(true, Ordering::Release);
+            self.log.rotate(next).map_err(refused)?
+        };
+        self.log.rotated().map_err(refused)?;
+        *number = next;
+        self.began.store(position, Ordering::Relaxed);
+        save(&*self.disk, keyspace, &self.log, &self.dir, next, position)
     }
 
     /// Writes what is left, gives a snapshot up that is being written, and leaves the folder to others.
@@ -99,7 +110,7 @@ impl Durable {
     ///
     /// Why something was not kept.
     pub fn finish(&self) -> Result<(), String> {
-        let kept = self.log.finish();
+        let kept = self.log.close();
         drop(self.number.lock());
         self.lock.lock().take();
         kept
@@ -140,7 +151,7 @@ pub(crate) fn save_if_due(shared: &Arc<Shared>) {
     let Some(durable) = &shared.durable else { return };
     let least = shared.config().rewrite_bytes;
     let twice = durable.snapshot_bytes.load(Ordering::Relaxed).saturating_mul(2);
-    if least > 0 && durable.log_bytes() > least.max(twice) && durable.log.failed().is_none() {
+    if least > 0 && durable.log_bytes() > least.max(twice) && durable.log.failure().is_none() {
         save_beside(shared);
     }
 }

@@ -8,6 +8,7 @@
 //! Each thread runs its own connections; they share the [keyspace](keyspace::Keyspace), whose locks are held for
 //! a batch at most.
 
+mod change_replies;
 mod clients;
 mod config;
 mod config_file;

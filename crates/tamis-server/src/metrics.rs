@@ -53,7 +53,7 @@ fn of_server(out: &mut Exposition, shared: &Shared) {
     }
     let Some(durable) = &shared.durable else { return };
     out.one("tamis_log_bytes", "gauge", "Length of the present log.", durable.log_bytes());
-    let failed = u8::from(durable.log.failed().is_some());
+    let failed = u8::from(durable.log.failure().is_some());
     out.one("tamis_log_failed", "gauge", "1 while changes are refused for the log's sake.", failed);
     let saved = count(&durable.last_save_millis) as f64 / 1000.0;
     let name = "tamis_last_save_timestamp_seconds";
@@ -138,9 +138,6 @@ fn of_filters(out: &mut Exposition, shared: &Shared, may_see: impl Fn(&[u8]) -> 
     });
     each("tamis_filter_over_target", "1 if the rate is above the target.", |it| {
         Some(f64::from(u8::from(it.facts.is_over_rate)))
-    });
-    each("tamis_filter_full", "1 if it refuses adds.", |it| {
-        Some(f64::from(u8::from(it.facts.is_full())))
     });
     each("tamis_filter_memory_bytes", "Memory.", |it| Some(it.facts.bytes as f64));
     each("tamis_filter_added_items_per_second", "New items a second of late.", |it| {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use parking_lot::RwLock;
-use tamis_commands::{Env, Words};
+use tamis_commands::{Change, Env, Outcome, Words};
 use tamis_resp::Reply;
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_rustls::rustls::ServerConfig;
@@ -376,23 +376,52 @@ impl Shared {
         self.users.authenticate(user, password)
     }
 
-    /// Keeps a command that changed a value. The lock of its key is held.
+    /// Logs a command that changed a value. The lock of its key is held.
     pub fn log_command(&self, words: Words<'_>, env: &Env<'_>) {
         if let Some(durable) = &self.durable {
-            durable.log.append_command(words, env);
+            let words = words.to_vec();
+            durable.log.append(&Record::Command { now_millis: env.now_millis, words });
         }
     }
 
-    /// Keeps items that were new to a Bloom filter. The lock of its key is held.
+    /// Logs commands that take effect together. The locks of their keys are held.
+    pub fn log_together<'w>(&self, commands: impl Iterator<Item = Vec<&'w [u8]>>, env: &Env<'_>) {
+        if let Some(durable) = &self.durable {
+            let now_millis = env.now_millis;
+            let records = commands.map(|words| Record::Command { now_millis, words });
+            durable.log.append_all(&records.collect::<Vec<_>>());
+        }
+    }
+
+    /// Logs items that were new to a Bloom filter. The lock of its key is held.
     pub fn log_inserted(&self, key: &[u8], hashes: Vec<u64>, now_millis: u64) {
         if let Some(durable) = &self.durable {
             durable.log.append(&Record::Inserted { now_millis, key, hashes });
         }
     }
 
+    /// Logs what a command about one key has done. The lock of the key is held.
+    pub fn log_outcome(&self, key: &[u8], words: Words<'_>, outcome: &Outcome, env: &Env<'_>) {
+        let Some(durable) = &self.durable else { return };
+        let now_millis = env.now_millis;
+        let created = outcome.created.as_ref();
+        let created = created.map(|image| Record::Image { key, expires_millis: None, image });
+        let change = match &outcome.change {
+            Change::None => None,
+            Change::Words => Some(Record::Command { now_millis, words: words.to_vec() }),
+            Change::Inserted(hashes) => {
+                Some(Record::Inserted { now_millis, key, hashes: hashes.clone() })
+            }
+        };
+        let records: Vec<Record<'_>> = created.into_iter().chain(change).collect();
+        if !records.is_empty() {
+            durable.log.append_all(&records);
+        }
+    }
+
     /// Says why changes cannot be kept at the moment, if so.
     pub fn log_failure(&self) -> Option<String> {
-        self.durable.as_ref()?.log.failed()
+        self.durable.as_ref()?.log.failure()
     }
 
     pub fn port(&self) -> u16 {

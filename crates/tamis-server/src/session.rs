@@ -2,18 +2,21 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tamis_commands::{
-    Batch, BatchAnswers, Change, Command, Env, Flag, Items, Outcome, Run, Words, find, text,
+    Batch, BatchAnswers, Command, Env, Flag, Items, Outcome, Run, Words, find, text,
 };
 use tamis_resp::{Protocol, Reply};
 
+use crate::change_replies::ChangeReplies;
 use crate::clients::Client;
 use crate::config::Config;
 use crate::cross_protocol::is_http;
+use crate::durability::Log;
 use crate::host;
 use crate::keyspace::{Exclusive, Shared};
 use crate::monitors::Monitoring;
@@ -38,8 +41,8 @@ pub(crate) struct Session {
     pub monitoring: Option<Monitoring>,
     /// Keys with the versions they had.
     pub watched: HashMap<Vec<u8>, u64>,
-    /// A command ran since the last replies were written that may have changed something.
-    pub has_written: bool,
+    /// Which replies since the last write answer commands that may have changed something.
+    pub change_replies: ChangeReplies,
     /// The connection ends once the replies are written.
     pub is_closing: bool,
     /// The length of the longest reply since the last replies were written.
@@ -85,7 +88,7 @@ impl Session {
             transaction: None,
             monitoring: None,
             watched: HashMap::new(),
-            has_written: false,
+            change_replies: ChangeReplies::default(),
             is_closing: false,
             longest_reply: 0,
             lookups: Cell::default(),
@@ -198,6 +201,7 @@ impl Session {
                     self.show(command, &commands[at - 1..at], &config);
                 }
                 self.run_in_slices(command, words, first, &env, out).await;
+                self.note_change(command, answered..out.len(), 1);
                 now = now_millis();
                 began = self.count(command, &commands[at - 1..at], began, &config);
                 continue;
@@ -209,7 +213,7 @@ impl Session {
                 let first = at - 1;
                 while let Some(next) = commands.get(at) {
                     let is_alike = next[0].eq_ignore_ascii_case(words[0])
-                        && command.arity.takes(next.len())
+                        && command.takes(next.len())
                         && next[1] == words[1]
                         && batch.len() + next.len() <= slices::ITEMS;
                     if !is_alike {
@@ -238,7 +242,8 @@ impl Session {
                         }
                     }
                 }
-                began = self.count(command, &commands[first..at], began, &config);
+                self.note_change(command, answered..out.len(), alike.len());
+                began = self.count(command, alike, began, &config);
                 continue;
             }
             let reply = match command.run {
@@ -260,6 +265,7 @@ impl Session {
             if command.name != "SHUTDOWN" {
                 self.answer(command, &reply, out);
             }
+            self.note_change(command, answered..out.len(), 1);
             if matches!(command.name, "CONFIG" | "EXEC") {
                 // What it has set is for the commands behind it.
                 config = server.config();
@@ -283,6 +289,14 @@ impl Session {
         if self.server.monitors.are_there() {
             let most = config.output_limit.hard_bytes;
             self.server.monitors.show(&self.client, command, commands, most);
+        }
+    }
+
+    /// Notes where the replies to commands stand that may have changed something.
+    fn note_change(&mut self, command: &Command, replies: Range<usize>, commands: usize) {
+        // A transaction may have such commands in it.
+        if command.may_change() || command.name == "EXEC" {
+            self.change_replies.push(replies, commands);
         }
     }
 
@@ -316,7 +330,10 @@ impl Session {
     ) -> bool {
         let now_millis = env.now_millis;
         let mut has_run = false;
+        let log = self.server.durable.as_ref().map(|durable| &durable.log);
         let run = |value: Option<&tamis_commands::Value>| {
+            // Bits are set before the log has them: answers that may have seen them wait until it has.
+            let _inserting = log.filter(|_| items.inserts).map(Log::begin_insert);
             let Some(answers) = batch.run(items, value, now_millis) else { return false };
             has_run = true;
             if !items.inserts {
@@ -381,21 +398,10 @@ impl Session {
                 let outcome: Outcome = with_keys!(keys, keys => {
                     keys.change(key, env.now_millis, |value| {
                         let outcome = run(value, words, env);
-                        match &outcome.change {
-                            Change::None => {}
-                            Change::Words => self.server.log_command(words, env),
-                            Change::Inserted(hashes) => {
-                                self.server.log_inserted(key, hashes.clone(), env.now_millis);
-                            }
-                        }
+                        self.server.log_outcome(key, words, &outcome, env);
                         outcome
                     })
                 });
-                debug_assert!(
-                    outcome.change == Change::None
-                        || command.has(Flag::Write)
-                        || command.name == "CF.COMPACT"
-                );
                 outcome.reply
             }
             Run::Answer(run) => run(words, env),
@@ -411,7 +417,7 @@ impl Session {
         config: &Config,
     ) -> Result<(), Reply> {
         self.refresh_user()?;
-        if !command.arity.takes(words.len()) {
+        if !command.takes(words.len()) {
             return Err(text::wrong_arity(command.name));
         }
         if !self.is_authenticated && !command.has(Flag::NoAuth) {
@@ -429,8 +435,6 @@ impl Session {
         if self.transaction.is_some() && command.has(Flag::NoMulti) {
             return Err(Reply::error(text::host::NOT_IN_MULTI));
         }
-        self.has_written |=
-            command.has(Flag::Write) || ["CF.COMPACT", "EXEC"].contains(&command.name);
         Ok(())
     }
 
@@ -468,7 +472,7 @@ impl Session {
         {
             return Err(text::host::MEMORY.to_owned());
         }
-        let failure = command.has(Flag::Write).then(|| self.server.log_failure()).flatten();
+        let failure = command.may_change().then(|| self.server.log_failure()).flatten();
         match failure {
             Some(error) => Err(text::host::no_log(&error)),
             None => Ok(()),
@@ -532,7 +536,7 @@ pub(crate) fn at_present<'e>(env: &Env<'e>) -> Env<'e> {
     Env { now_millis: now_millis(), ..*env }
 }
 
-/// Returns the key of a command that is about one; the few that may lack it refuse that themselves.
+/// Returns the key of a command that is about one.
 fn key_of<'w>(command: &Command, words: Words<'w>) -> &'w [u8] {
     words.get(command.keys.first).copied().unwrap_or_default()
 }

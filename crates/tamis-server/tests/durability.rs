@@ -303,19 +303,34 @@ fn only_log(dir: &Path) -> std::path::PathBuf {
     logs[0].clone()
 }
 
+/// Bytes before the first frame of a log.
+const LOG_HEAD_BYTES: usize = 48;
+
+/// Returns a folder as a crash leaves it whose server never synced its log.
+fn unsynced(change: impl FnOnce(&mut Client)) -> tempfile::TempDir {
+    let (dir, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = Server::start(Config { sync: Sync::Never, ..config(dir.path()) }).unwrap();
+    let mut client = Client::connect(server.addresses()[0]);
+    change(&mut client);
+    for entry in std::fs::read_dir(dir.path()).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+    }
+    copy
+}
+
 #[test]
 fn a_torn_end_is_cut_wherever_it_is() {
-    let dir = tempfile::tempdir().unwrap();
-    let (server, mut client) = start(dir.path());
-    for i in 0..20 {
-        client.say(&["INCR", "number"]);
-        client.say(&["BF.ADD", "seen", &i.to_string()]);
-    }
-    drop(server);
+    let dir = unsynced(|client| {
+        for i in 0..20 {
+            client.say(&["INCR", "number"]);
+            client.say(&["BF.ADD", "seen", &i.to_string()]);
+        }
+    });
     let log = only_log(dir.path());
     let whole = std::fs::read(&log).unwrap();
     let mut last = 20;
-    for len in (20..whole.len()).rev().step_by(7) {
+    for len in (LOG_HEAD_BYTES..whole.len()).rev().step_by(7) {
         std::fs::write(&log, &whole[..len]).unwrap();
         let (server, mut client) = start(dir.path());
         let number = match client.say(&["GET", "number"]) {
@@ -349,7 +364,7 @@ fn damage_in_the_middle_is_refused_and_nothing_is_changed() {
     let log = only_log(dir.path());
     let snapshot =
         dir.path().join(log.file_name().unwrap().to_str().unwrap().replace("log", "snapshot"));
-    for (path, places) in [(&log, 24..300), (&snapshot, 20..400)] {
+    for (path, places) in [(&log, LOG_HEAD_BYTES..300), (&snapshot, 20..400)] {
         let whole = std::fs::read(path).unwrap();
         for at in places.step_by(5) {
             let mut flipped = whole.clone();
@@ -357,7 +372,9 @@ fn damage_in_the_middle_is_refused_and_nothing_is_changed() {
             std::fs::write(path, &flipped).unwrap();
             let refused = Server::start(config(dir.path())).unwrap_err().to_string();
             assert!(
-                refused.contains("damaged at byte") && refused.contains("backup"),
+                refused.contains("damaged at byte")
+                    && refused.contains("backup")
+                    && refused.contains("tamis check-data --repair"),
                 "{at}: {refused}"
             );
             assert_eq!(std::fs::read(path).unwrap(), flipped, "left as it is");
@@ -442,20 +459,19 @@ fn always_answers_when_it_is_on_the_disk() {
 
 #[test]
 fn a_transaction_is_kept_whole_or_not_at_all() {
-    let dir = tempfile::tempdir().unwrap();
-    let (server, mut client) = start(dir.path());
-    client.say(&["SET", "before", "1"]);
-    client.say(&["MULTI"]);
-    for _ in 0..10 {
-        client.say(&["INCR", "one"]);
-        client.say(&["INCR", "other"]);
-    }
-    client.say(&["EXEC"]);
-    drop(server);
+    let dir = unsynced(|client| {
+        client.say(&["SET", "before", "1"]);
+        client.say(&["MULTI"]);
+        for _ in 0..10 {
+            client.say(&["INCR", "one"]);
+            client.say(&["INCR", "other"]);
+        }
+        client.say(&["EXEC"]);
+    });
     let log = only_log(dir.path());
     let whole = std::fs::read(&log).unwrap();
     let mut seen = Vec::new();
-    for len in (40..=whole.len()).rev() {
+    for len in (LOG_HEAD_BYTES..=whole.len()).rev() {
         std::fs::write(&log, &whole[..len]).unwrap();
         let (_server, mut client) = start(dir.path());
         let found = [client.say(&["GET", "one"]), client.say(&["GET", "other"])];
@@ -477,7 +493,7 @@ fn damage_before_large_changes_is_no_torn_end() {
     drop(server);
     let log = only_log(dir.path());
     let whole = std::fs::read(&log).unwrap();
-    for at in [30, 50_000, 100_500, 150_000, 1_000_000] {
+    for at in [60, 50_000, 100_500, 150_000, 1_000_000] {
         let mut flipped = whole.clone();
         flipped[at] ^= 1;
         std::fs::write(&log, &flipped).unwrap();
@@ -501,19 +517,41 @@ fn a_missing_file_is_told() {
     let bytes = std::fs::read(&snapshot).unwrap();
     std::fs::remove_file(&snapshot).unwrap();
     let refused = Server::start(config(dir.path())).unwrap_err().to_string();
-    assert!(refused.contains("does not go on"), "{refused}");
+    assert!(refused.contains("does not begin where the snapshot ends"), "{refused}");
     std::fs::write(&snapshot, bytes).unwrap();
     let far = dir.path().join("log-9.tamis");
     std::fs::copy(&log, &far).unwrap();
-    let refused = Server::start(config(dir.path())).unwrap_err().to_string();
-    assert!(refused.contains("missing"), "{refused}");
-    std::fs::remove_file(&far).unwrap();
+    // The manifest knows of no such log, so it holds nothing that was synced.
     let (_server, mut client) = start(dir.path());
     assert_eq!(client.say(&["EXISTS", "a", "b"]), Reply::Integer(2));
+    assert!(!far.exists() && dir.path().join("log-9.torn-1").exists());
 }
 
 #[test]
-fn a_log_that_was_made_and_not_begun_changes_nothing() {
+fn a_log_whose_header_a_crash_tore_is_put_aside() {
+    let dir = unsynced(|client| {
+        for _ in 0..9 {
+            client.say(&["INCR", "number"]);
+        }
+    });
+    let log = only_log(dir.path());
+    // A power loss while a snapshot began: the log before is torn, and the next one has no header.
+    let whole = std::fs::read(&log).unwrap();
+    for header in [&whole[..10], &[0; LOG_HEAD_BYTES], b""] {
+        std::fs::write(&log, &whole[..whole.len() - 3]).unwrap();
+        std::fs::write(dir.path().join("log-1.tamis"), header).unwrap();
+        let (server, mut client) = start(dir.path());
+        assert_eq!(client.say(&["GET", "number"]), Reply::bulk("8"));
+        drop(server);
+        assert!(!dir.path().join("log-1.tamis").exists());
+    }
+    let names = std::fs::read_dir(dir.path()).unwrap().map(|it| it.unwrap().file_name());
+    let kept = names.filter(|name| name.to_string_lossy().contains(".torn-"));
+    assert_eq!(kept.count(), 6, "nothing that was put aside is overwritten");
+}
+
+#[test]
+fn a_log_that_is_cut_before_its_last_sync_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut client) = start(dir.path());
     for _ in 0..9 {
@@ -521,18 +559,77 @@ fn a_log_that_was_made_and_not_begun_changes_nothing() {
     }
     drop(server);
     let log = only_log(dir.path());
-    // The end of a power loss while a snapshot began: the log before is torn, the next one is there.
     let whole = std::fs::read(&log).unwrap();
-    std::fs::write(&log, &whole[..whole.len() - 3]).unwrap();
-    let head = [&b"TAMISLOG"[..], &1_u32.to_le_bytes(), &u64::MAX.to_le_bytes()].concat();
-    for made in [&head[..], &head[..10], b""] {
-        std::fs::write(dir.path().join("log-1.tamis"), made).unwrap();
-        let (server, mut client) = start(dir.path());
-        assert_eq!(client.say(&["GET", "number"]), Reply::bulk("8"));
-        drop(server);
-        std::fs::remove_file(dir.path().join("log-1.tamis")).unwrap();
-        std::fs::write(&log, &whole[..whole.len() - 3]).unwrap();
+    // Between two changes too.
+    for len in LOG_HEAD_BYTES..whole.len() {
+        std::fs::write(&log, &whole[..len]).unwrap();
+        let refused = Server::start(config(dir.path())).unwrap_err().to_string();
+        assert!(refused.contains("log-0.tamis: damaged at byte"), "{refused}");
+        assert!(refused.contains("synced"), "{refused}");
+        assert_eq!(std::fs::read(&log).unwrap(), &whole[..len], "left as it is");
     }
+    std::fs::write(&log, &whole[..20]).unwrap();
+    let refused = Server::start(config(dir.path())).unwrap_err().to_string();
+    assert!(refused.contains("its header is invalid"), "{refused}");
+    std::fs::remove_file(&log).unwrap();
+    let refused = Server::start(config(dir.path())).unwrap_err().to_string();
+    assert!(refused.contains("log-0.tamis: the newest log is missing"), "{refused}");
+    std::fs::write(&log, &whole).unwrap();
+    let (_server, mut client) = start(dir.path());
+    assert_eq!(client.say(&["GET", "number"]), Reply::bulk("9"));
+}
+
+#[test]
+fn a_cuckoo_filter_that_takes_no_item_is_there_after_a_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(dir.path());
+    client.say(&["CONFIG", "SET", "cf-max-expansions", "1"]);
+    assert!(matches!(client.say(&["CF.ADD", "full", "x"]), Reply::Error(_)));
+    assert!(matches!(client.say(&["CF.INSERT", "other", "ITEMS", "x"]), Reply::Error(_)));
+    assert_eq!(client.say(&["EXISTS", "full", "other"]), Reply::Integer(2));
+    client.say(&["CONFIG", "SET", "cf-max-expansions", "2"]);
+    assert_eq!(client.say(&["CF.ADD", "full", "x"]), Reply::Integer(1));
+    drop(server);
+    let (_server, mut client) = start(dir.path());
+    assert_eq!(client.say(&["EXISTS", "full", "other"]), Reply::Integer(2));
+    assert_eq!(client.say(&["CF.EXISTS", "full", "x"]), Reply::Integer(1));
+}
+
+#[test]
+fn a_command_without_its_key_is_refused_and_not_logged() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(dir.path());
+    assert_eq!(client.say(&["CF.ADD", "", "x"]), Reply::Integer(1));
+    let Reply::Error(error) = client.say(&["CF.COMPACT"]) else { panic!("it has no key") };
+    assert!(error.contains("wrong number of arguments for 'cf.compact'"), "{error}");
+    assert_eq!(client.say(&["CF.COMPACT", ""]), Reply::ok());
+    drop(server);
+    let (_server, mut client) = start(dir.path());
+    assert_eq!(client.say(&["CF.EXISTS", "", "x"]), Reply::Integer(1));
+}
+
+#[test]
+fn a_change_that_cannot_be_replayed_names_its_place_and_the_way_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(dir.path());
+    client.say(&["SET", "number", "1"]);
+    client.say(&["INCR", "number"]);
+    drop(server);
+    let log = only_log(dir.path());
+    // The value becomes text, which cannot be incremented.
+    let mut bytes = std::fs::read(&log).unwrap();
+    let records = 20;
+    let value = bytes.windows(8).position(|it| it == b"\x06number\x01").unwrap() + 8;
+    bytes[value] = b'x';
+    let frame = &mut bytes[LOG_HEAD_BYTES..];
+    let len = u64::from_le_bytes(frame[..8].try_into().unwrap()) as usize;
+    let sum = xxhash_rust::xxh3::xxh3_64_with_seed(&frame[records..records + len], 0);
+    frame[12..20].copy_from_slice(&sum.to_le_bytes());
+    std::fs::write(&log, &bytes).unwrap();
+    let refused = Server::start(config(dir.path())).unwrap_err().to_string();
+    let at = LOG_HEAD_BYTES + records + len;
+    assert!(refused.contains(&format!("log-0.tamis: damaged at byte {at}: INCR")), "{refused}");
+    assert!(refused.contains("tamis check-data --repair"), "{refused}");
 }
 
 #[test]

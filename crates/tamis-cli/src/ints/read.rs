@@ -59,17 +59,22 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Reads `paths`. Integers outside `range` are refused.
+    /// Reads `files`, or standard input if there are none. Integers outside `range` are refused.
+    ///
+    /// # Errors
+    ///
+    /// The first file that is missing, unreadable or a directory.
     pub fn new(
-        paths: Vec<PathBuf>,
+        files: &[PathBuf],
         format: Format,
         range: Option<RangeInclusive<u64>>,
         threads: usize,
-    ) -> Self {
+    ) -> Result<Self, Failure> {
+        let paths = input::checked(files)?;
         let progress = Progress::new(input::total_len_bytes(&paths));
         let decoder =
             Decoder { paths: paths.into_iter(), source: None, format, range, done_bytes: 0 };
-        Self { decoder, progress, threads }
+        Ok(Self { decoder, progress, threads })
     }
 
     /// Calls `visit` with the integers of all inputs in order.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why the files of a server cannot be used.
 #[derive(Debug)]
@@ -20,13 +20,20 @@ pub enum DurabilityError {
         /// The folder.
         path: PathBuf,
     },
-    /// A file is damaged, and more than its end.
+    /// A file is damaged, and what is lost had been synced to the disk.
     Damaged {
         /// The file.
         path: PathBuf,
-        /// The first byte that cannot be.
+        /// The first damaged byte.
         at: u64,
         /// What is wrong there.
+        what: String,
+    },
+    /// A file that should exist is missing.
+    Missing {
+        /// The file.
+        path: PathBuf,
+        /// What it was for.
         what: &'static str,
     },
     /// A file was written by another version.
@@ -40,31 +47,47 @@ impl DurabilityError {
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         move |error| DurabilityError::Io { path: path.into(), error }
     }
+
+    pub(super) fn damaged(path: &Path, at: u64, what: impl Into<String>) -> Self {
+        DurabilityError::Damaged { path: path.to_owned(), at, what: what.into() }
+    }
+}
+
+/// Returns the text of an error without Rust's "(os error 2)".
+pub(super) fn without_code(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
 impl fmt::Display for DurabilityError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let way_out = |f: &mut fmt::Formatter<'_>, path: &Path| {
+            let dir = path.parent().unwrap_or(path).display();
+            write!(
+                f,
+                "; restore the folder from a backup, or keep what is valid: tamis check-data --repair {dir}"
+            )
+        };
         match self {
             DurabilityError::Io { path, error } => {
-                // Without Rust's "(os error 2)".
-                let text = error.to_string();
-                let text = text.split(" (os error").next().unwrap_or(&text);
-                write!(f, "{}: {text}", path.display())
+                write!(f, "{}: {}", path.display(), without_code(error))
             }
             DurabilityError::Locked { path } => write!(
                 f,
                 "{}: another server uses this folder; stop it or choose another --dir",
                 path.display()
             ),
-            DurabilityError::Damaged { path, at, what } => write!(
-                f,
-                "{}: damaged at byte {at}: {what}; restore the folder from a backup, or move it away to \
-                 start empty",
-                path.display()
-            ),
+            DurabilityError::Damaged { path, at, what } => {
+                write!(f, "{}: damaged at byte {at}: {what}", path.display())?;
+                way_out(f, path)
+            }
+            DurabilityError::Missing { path, what } => {
+                write!(f, "{}: {what} is missing", path.display())?;
+                way_out(f, path)
+            }
             DurabilityError::Version { path } => write!(
                 f,
-                "{}: no file of this version of tamis: use the version that wrote it, or another --dir",
+                "{}: not a file of this version of tamis; use the version that wrote it, or another --dir",
                 path.display()
             ),
         }

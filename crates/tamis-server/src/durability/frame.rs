@@ -1,61 +1,52 @@
-//! Frames: what is written to a log at once, with what shows that it is whole.
+//! Frames: the units in which changes are appended to a log. A frame takes effect as a whole or not at all.
 //!
 //! ```text
-//! | length: u32 | check of the length: u32 | checksum: u64 | records, of so many bytes |
+//! | length: u64 | check of the length: u32 | checksum: u64 | records, `length` bytes |
 //! ```
 //!
-//! The length has a check of its own, XXH3 of it cut to 32 bits, so that where the next frame begins is known even if the
-//! records are damaged.
+//! The length has a check of its own, XXH3-64 of its eight bytes cut to 32 bits. So the reader knows where the next frame
+//! begins even if the records are damaged, and allocates nothing for a damaged length.
 //!
-//! The checksum is XXH3 of the records, seeded with the frame's position in the stream of all logs: a frame that was
-//! whole elsewhere, such as in a recycled block of the disk, is not whole here.
+//! The checksum is XXH3-64 of the records. Both are seeded with the frame's position in the stream of all logs: a frame
+//! that was valid elsewhere, such as in a recycled block of the disk, is not valid here.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Bytes before the records.
-pub(super) const HEAD_BYTES: usize = 16;
+pub(super) const HEAD_BYTES: usize = 20;
 
-/// Begins a frame: its head is filled in at its end.
-pub(super) fn begin(out: &mut Vec<u8>) -> usize {
+/// Appends a frame that stands at `position` in the stream; `encode` appends its records.
+pub(super) fn append(out: &mut Vec<u8>, position: u64, encode: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[0; HEAD_BYTES]);
-    start
-}
-
-/// Ends the frame that begins at `start` in `out`, and at `position` in the stream; false, and it is taken off, if it
-/// is too long to have a head.
-pub(super) fn end(out: &mut Vec<u8>, start: usize, position: u64) -> bool {
+    encode(out);
     let (head, records) = out[start..].split_at_mut(HEAD_BYTES);
-    let Ok(len) = u32::try_from(records.len()) else {
-        out.truncate(start);
-        return false;
-    };
-    head[..4].copy_from_slice(&len.to_le_bytes());
-    head[4..8].copy_from_slice(&check_of(len, position).to_le_bytes());
-    head[8..].copy_from_slice(&xxh3_64_with_seed(records, position).to_le_bytes());
-    true
+    let len = records.len() as u64;
+    head[..8].copy_from_slice(&len.to_le_bytes());
+    head[8..12].copy_from_slice(&check_of(len, position).to_le_bytes());
+    head[12..].copy_from_slice(&xxh3_64_with_seed(records, position).to_le_bytes());
 }
 
-/// Takes a frame off the front of some bytes: its records, and how long it is with its head. `None` if it is cut or
+/// Takes a frame off the front of some bytes: its records, and its length with the head. `None` if it is cut or
 /// damaged.
 pub(super) fn split(bytes: &[u8], position: u64) -> Option<(&[u8], usize)> {
     let len = length(bytes, position)?;
     let (head, rest) = bytes.split_at_checked(HEAD_BYTES)?;
-    let checksum = u64::from_le_bytes(head[8..].try_into().expect("eight bytes"));
-    let records = rest.get(..len)?;
+    let checksum = u64::from_le_bytes(head[12..].try_into().expect("eight bytes"));
+    let records = rest.get(..usize::try_from(len).ok()?)?;
     let is_whole = len > 0 && xxh3_64_with_seed(records, position) == checksum;
-    is_whole.then_some((records, HEAD_BYTES + len))
+    is_whole.then_some((records, HEAD_BYTES + records.len()))
 }
 
-/// Returns how long the records of the frame are that begins here, if its head is sound as far.
-pub(super) fn length(bytes: &[u8], position: u64) -> Option<usize> {
+/// Returns the length of the records of the frame that begins here, if that length is valid.
+pub(super) fn length(bytes: &[u8], position: u64) -> Option<u64> {
     let (len, rest) = bytes.split_first_chunk()?;
-    let len = u32::from_le_bytes(*len);
+    let len = u64::from_le_bytes(*len);
     let check = u32::from_le_bytes(*rest.first_chunk()?);
-    (check == check_of(len, position)).then_some(len as usize)
+    (check == check_of(len, position)).then_some(len)
 }
 
-fn check_of(len: u32, position: u64) -> u32 {
+fn check_of(len: u64, position: u64) -> u32 {
     xxh3_64_with_seed(&len.to_le_bytes(), position) as u32
 }
 
@@ -118,10 +109,8 @@ mod tests {
     #[test]
     fn a_flipped_bit_anywhere_is_seen() {
         let mut bytes = b"before".to_vec();
-        let start = begin(&mut bytes);
-        bytes.extend(b"records");
-        assert!(end(&mut bytes, start, 99));
-        let frame = bytes[start..].to_vec();
+        append(&mut bytes, 99, |out| out.extend(b"records"));
+        let frame = bytes[6..].to_vec();
         assert_eq!(split(&frame, 99), Some((&b"records"[..], frame.len())));
         assert_eq!(split(&frame, 98), None);
         for bit in 0..frame.len() * 8 {

@@ -1,318 +1,414 @@
-//! The log: changes of all connections, written and synced together.
+//! The append-only log of a running server: the state machine (`state.rs`), its files, and the thread that syncs them.
+//!
+//! A connection writes its frames to the file itself, all of a pipeline in one `write`, before it sends the answers: a
+//! process that is killed loses nothing that was answered. While a sync runs, the connection leaves the write to another
+//! thread, because some file systems make a write wait for the sync. With [`Sync::Always`] the log thread writes and syncs,
+//! so that one sync serves all connections that wait.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Seek as _, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
-use tamis_commands::{Env, Settings, Words};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::watch;
 
-use super::error::DurabilityError;
-use super::frame;
-use super::record::{HASHER, Record};
+use super::disk::Disk;
+use super::error::without_code;
+use super::log_file::{BeginError, LogFile};
+use super::manifest;
+use super::record::Record;
+use super::state::{FileJob, LogState, Settled, Sync};
 
-/// When what was written is synced to the disk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sync {
-    /// Before a change is answered.
-    Always,
-    /// Once a second.
-    #[default]
-    EverySecond,
-    /// When the system likes.
-    Never,
-}
-
-/// The log of a server that runs.
+/// The log of a running server. Can be used by several threads at once.
 #[derive(Debug)]
 pub(crate) struct Log {
-    shared: Arc<Shared>,
+    core: Arc<LogCore>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
+/// The log without its thread: the model test calls its steps in every order.
 #[derive(Debug)]
-struct Shared {
+pub(super) struct LogCore {
+    disk: Arc<dyn Disk>,
     dir: PathBuf,
-    state: Mutex<State>,
-    /// Told when there is something to write, or to end.
+    inner: Mutex<Inner>,
+    /// Wakes the log thread.
     work: Condvar,
-    /// Told when the writer has done what it could.
+    /// Wakes threads that wait for a sync or a rotation.
     done: Condvar,
-    /// Up to where the stream is as safe as `appendfsync` has it before an answer.
-    safe: watch::Sender<u64>,
+    /// Wakes connections that wait before they answer.
+    progress: watch::Sender<()>,
+    started: Instant,
 }
 
 #[derive(Debug)]
-struct State {
-    sync: Sync,
-    /// Whole frames that are not written yet.
-    waiting: Vec<u8>,
-    /// The position behind the last frame of all.
-    end: u64,
-    /// Where in `waiting` the frame begins that is not whole yet: changes of a transaction go into one.
-    open: Option<usize>,
-    /// The file shall end here, at this position, and the next begin.
-    rotate: Option<(u64, File)>,
-    /// Why nothing can be written at the moment.
-    failed: Option<String>,
-    is_ending: bool,
-    /// Up to here the stream shall be on the disk, whatever `appendfsync` says, and up to here it is.
-    sync_wanted: u64,
-    synced: u64,
-    /// The settings that the present file has told so far.
-    settings: Option<Settings>,
+struct Inner {
+    state: LogState,
+    /// The file that is written.
+    file: Arc<LogFile>,
+    /// Earlier files that are not known to be durable.
+    ended: Vec<Arc<LogFile>>,
 }
 
-/// Changes that wait for a disk above this hold up whoever makes more.
-const MAX_WAITING_BYTES: usize = 64 << 20;
-
-/// How long the writer gathers before it writes, when nobody waits for it.
-const GATHER: Duration = Duration::from_millis(5);
-
-/// What a log starts with: a name, the version, and the position of its first frame.
-pub(super) const MAGIC: &[u8; 8] = b"TAMISLOG";
-pub(super) const VERSION: u32 = 1;
-pub(super) const HEAD_BYTES: u64 = 20;
-
-/// Returns the name of a log.
-pub(super) fn path(dir: &Path, number: u64) -> PathBuf {
-    dir.join(format!("log-{number}.tamis"))
+/// What a sync makes durable.
+#[derive(Debug)]
+pub(super) struct SyncJob {
+    position: u64,
+    file: Arc<LogFile>,
+    ended: Vec<Arc<LogFile>>,
+    /// The file is new, and so is its name.
+    is_new: bool,
 }
 
-/// The position in the head of a log that no server has gone on with yet.
-pub(crate) const NOT_BEGUN: u64 = u64::MAX;
+/// How often the log thread looks for work that nothing woke it for.
+const IDLE: Duration = Duration::from_millis(100);
 
-/// Makes an empty log.
-pub(crate) fn create(dir: &Path, number: u64, position: u64) -> Result<File, DurabilityError> {
-    let path = path(dir, number);
-    let make = || -> io::Result<File> {
-        let mut file =
-            OpenOptions::new().create(true).truncate(true).read(true).write(true).open(&path)?;
-        let mut head = MAGIC.to_vec();
-        head.extend(VERSION.to_le_bytes());
-        head.extend(position.to_le_bytes());
-        file.write_all(&head)?;
-        file.sync_all()?;
-        File::open(dir)?.sync_all()?;
-        Ok(file)
-    };
-    make().map_err(DurabilityError::io(&path))
-}
+/// How long the log thread waits after an error.
+const RETRY: Duration = Duration::from_millis(200);
 
-/// Fills in where a log begins.
-fn begin(mut file: &File, position: u64) -> io::Result<()> {
-    file.seek(io::SeekFrom::Start(HEAD_BYTES - 8))?;
-    file.write_all(&position.to_le_bytes())?;
-    file.sync_data()
+/// How often the log thread checks that its file is still in the folder.
+const CHECK: Duration = Duration::from_secs(1);
+
+impl LogCore {
+    /// Goes on with a log that is durable up to `end`.
+    pub fn new(disk: Arc<dyn Disk>, dir: &Path, file: LogFile, end: u64, sync: Sync) -> Self {
+        let state = LogState::new(end, sync);
+        let inner = Inner { state, file: Arc::new(file), ended: Vec::new() };
+        Self {
+            disk,
+            dir: dir.to_owned(),
+            inner: Mutex::new(inner),
+            work: Condvar::new(),
+            done: Condvar::new(),
+            progress: watch::Sender::new(()),
+            started: Instant::now(),
+        }
+    }
+
+    fn now_millis(&self) -> u64 {
+        self.started.elapsed().as_millis() as u64
+    }
+
+    /// Runs a function on the state.
+    pub fn with<R>(&self, run: impl FnOnce(&mut LogState) -> R) -> R {
+        run(&mut self.inner.lock().state)
+    }
+
+    /// Does the next job on the file; false if there is none.
+    pub fn run_file_job(&self, now_millis: u64) -> bool {
+        let job = self.take_file_job();
+        job.map(|(file, job)| self.do_file_job(&file, job, now_millis)).is_some()
+    }
+
+    /// Takes the next job on the file.
+    pub fn take_file_job(&self) -> Option<(Arc<LogFile>, FileJob)> {
+        let mut inner = self.inner.lock();
+        let job = inner.state.next_file_job()?;
+        Some((inner.file.clone(), job))
+    }
+
+    /// Does a job and reports its end.
+    pub fn do_file_job(&self, file: &LogFile, job: FileJob, now_millis: u64) {
+        match job {
+            FileJob::Write { position, bytes } => {
+                let result = file.file.write_all_at(&bytes, file.offset_of(position));
+                let result = result.map_err(|error| without_code(&error));
+                self.note(|inner| inner.state.wrote(bytes, result, now_millis));
+            }
+            FileJob::Switch { number, position, synced } => {
+                let begun = LogFile::begin(&*self.disk, &self.dir, number, position, synced);
+                self.note(|inner| match begun {
+                    Ok(file) => {
+                        let ended = std::mem::replace(&mut inner.file, Arc::new(file));
+                        inner.ended.push(ended);
+                        inner.state.switched();
+                    }
+                    Err(BeginError { error, may_exist }) => {
+                        inner.state.not_switched(without_code(&error), may_exist);
+                    }
+                });
+            }
+        }
+    }
+
+    /// Makes durable what is written, if that is due; false if not.
+    pub fn run_sync(&self, now_millis: u64) -> bool {
+        self.take_sync(now_millis).map(|job| self.do_sync(job)).is_some()
+    }
+
+    /// Takes a sync job if one is due.
+    pub fn take_sync(&self, now_millis: u64) -> Option<SyncJob> {
+        let mut inner = self.inner.lock();
+        let (position, is_new) = inner.state.next_sync(now_millis)?;
+        let (file, ended) = (inner.file.clone(), inner.ended.clone());
+        Some(SyncJob { position, file, ended, is_new })
+    }
+
+    /// Does a sync job and reports its end.
+    pub fn do_sync(&self, job: SyncJob) {
+        let SyncJob { position, file, ended, is_new } = job;
+        let sync = || -> io::Result<()> {
+            ended.iter().try_for_each(|ended| ended.file.sync())?;
+            file.file.sync()?;
+            if is_new { self.disk.sync_dir(&self.dir) } else { Ok(()) }
+        };
+        let result = sync().map_err(|error| {
+            let error = without_code(&error);
+            format!(
+                "the disk may have lost what was written ({error}); restart the server: it writes it again"
+            )
+        });
+        if result.is_ok() {
+            if is_new && let Err(error) = manifest::write(&*self.disk, &self.dir, file.number) {
+                tracing::warn!(%error, "cannot record the newest log: a start will not miss it if it is removed");
+            }
+            // The field becomes durable with the next sync. It only says what a crash has cost.
+            if let Err(error) = file.record_synced(position) {
+                tracing::warn!(%error, "cannot record the position of the last sync");
+            }
+        }
+        self.note(|inner| {
+            let is_present = Arc::ptr_eq(&inner.file, &file);
+            if result.is_ok() {
+                inner.ended.retain(|it| !ended.iter().any(|ended| Arc::ptr_eq(it, ended)));
+            }
+            inner.state.sync_ended(result, is_present);
+        });
+    }
+
+    /// Checks that a start would find the file that is written.
+    fn check_file(&self) {
+        let file = self.inner.lock().file.clone();
+        let is_there = self.disk.is_at(&file.path, &*file.file);
+        let gone = (!is_there).then(|| {
+            let path = file.path.display();
+            format!("{path} was removed or replaced under the running server; put the folder back, or DUMP the keys to another server")
+        });
+        self.note(|inner| {
+            if Arc::ptr_eq(&inner.file, &file) {
+                inner.state.found(gone);
+            }
+        });
+    }
+
+    /// Records that nothing follows the end of the stream, after the last sync.
+    fn record_end(&self) -> io::Result<()> {
+        let inner = self.inner.lock();
+        let (file, synced) = (inner.file.clone(), inner.state.synced());
+        drop(inner);
+        file.record_synced(synced)?;
+        file.file.sync()
+    }
+
+    /// Changes the state after a job, logs whether changes can be kept, and wakes those who wait.
+    fn note(&self, change: impl FnOnce(&mut Inner)) {
+        let mut inner = self.inner.lock();
+        let had_failed = inner.state.failure().is_some();
+        change(&mut inner);
+        match (had_failed, inner.state.failure()) {
+            (false, Some(error)) => {
+                tracing::error!(%error, dir = %self.dir.display(), "the log cannot be written: changes are refused");
+            }
+            (true, None) => tracing::info!("the log can be written again"),
+            _ => {}
+        }
+        drop(inner);
+        self.wake();
+    }
+
+    fn wake(&self) {
+        self.done.notify_all();
+        self.progress.send_replace(());
+    }
+
+    /// Waits until a job has ended, for a moment at most.
+    fn wait(&self, mut inner: MutexGuard<'_, Inner>) {
+        self.work.notify_one();
+        self.done.wait_for(&mut inner, IDLE);
+    }
+
+    /// The log thread.
+    fn run(&self) {
+        let mut checked = Instant::now();
+        loop {
+            let now = self.now_millis();
+            let has_worked = self.run_sync(now) | self.run_file_job(now);
+            if checked.elapsed() >= CHECK {
+                self.check_file();
+                checked = Instant::now();
+            }
+            let mut inner = self.inner.lock();
+            let state = &inner.state;
+            if state.is_closing && state.is_done() {
+                return;
+            }
+            if state.failure().is_some() {
+                self.work.wait_for(&mut inner, RETRY);
+            } else if !(has_worked || state.sync == Sync::Always && state.has_file_job()) {
+                // Otherwise connections write by themselves.
+                self.work.wait_for(&mut inner, IDLE);
+            }
+        }
+    }
 }
 
 impl Log {
-    /// Goes on with a log, whose file stands behind its last frame.
-    pub fn start(dir: &Path, file: File, end: u64, sync: Sync) -> io::Result<Self> {
-        let state = State {
-            sync,
-            waiting: Vec::new(),
-            end,
-            open: None,
-            rotate: None,
-            failed: None,
-            is_ending: false,
-            sync_wanted: end,
-            synced: end,
-            settings: None,
-        };
-        let shared = Arc::new(Shared {
-            dir: dir.to_owned(),
-            state: Mutex::new(state),
-            work: Condvar::new(),
-            done: Condvar::new(),
-            safe: watch::Sender::new(end),
-        });
-        let writer = Writer { shared: shared.clone(), file, written: end, synced: end, lost: None };
+    /// Goes on with a log that is durable up to `end`.
+    pub fn start(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        file: LogFile,
+        end: u64,
+        sync: Sync,
+    ) -> io::Result<Self> {
+        let core = Arc::new(LogCore::new(disk, dir, file, end, sync));
         let thread = std::thread::Builder::new().name("tamis-log".to_owned());
-        let thread = thread.spawn(move || writer.run())?;
-        Ok(Self { shared, thread: Mutex::new(Some(thread)) })
+        let running = core.clone();
+        let thread = thread.spawn(move || running.run())?;
+        Ok(Self { core, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Appends a change. Whoever holds the lock of the key it is about calls this before letting go of it.
+    /// Appends a change. The caller holds the lock of the key, so that the log has the changes of each key in order.
     pub fn append(&self, record: &Record<'_>) {
-        self.push(&mut self.shared.state.lock(), [record]);
+        self.append_all(std::slice::from_ref(record));
     }
 
-    /// Appends a command in the same way, behind the settings that it depends on if they have changed.
-    pub fn append_command(&self, words: Words<'_>, env: &Env<'_>) {
-        let command = Record::Command { now_millis: env.now_millis, words: words.to_vec() };
-        let mut state = self.shared.state.lock();
-        if state.settings.as_ref() == Some(env.settings) {
-            return self.push(&mut state, [command]);
-        }
-        let told: Vec<(&str, String)> = Settings::ALL
-            .iter()
-            .filter_map(|setting| Some((setting.name, env.settings.get(setting.name)?)))
-            .collect();
-        let settings = told.iter().map(|(name, value)| Record::Setting {
-            name: name.as_bytes(),
-            value: value.as_bytes(),
+    /// Appends changes that take effect together.
+    pub fn append_all(&self, records: &[Record<'_>]) {
+        self.core.with(|state| {
+            state.append(|out| records.iter().for_each(|record| record.encode(out)));
         });
-        let hasher = env.settings.encode_hasher();
-        let hasher = Record::Setting { name: HASHER, value: &hasher };
-        self.push(&mut state, settings.chain([hasher, command]));
-        state.settings = Some(env.settings.clone());
     }
 
-    /// Appends commands that take effect together, and that no setting changes.
-    pub fn append_together<'r>(
-        &self,
-        commands: impl Iterator<Item = Vec<&'r [u8]>>,
-        env: &Env<'_>,
-    ) {
-        let records = commands.map(|words| Record::Command { now_millis: env.now_millis, words });
-        self.push(&mut self.shared.state.lock(), records);
-    }
-
-    /// Begins a group: what is appended until its end is in the log as a whole or not at all. Nobody else appends
-    /// meanwhile.
+    /// Opens a group: what is appended until its end takes effect as a whole or not at all. The caller is alone with the
+    /// keys.
     #[must_use]
     pub fn begin_group(&self) -> Group<'_> {
-        let mut state = self.shared.state.lock();
-        let start = frame::begin(&mut state.waiting);
-        state.open = Some(start);
+        self.core.with(LogState::begin_group);
         Group(self)
     }
 
+    /// Returns how many bytes the open group has; `None` if there is none.
+    pub fn group_bytes(&self) -> Option<usize> {
+        self.core.with(|state| state.group_bytes())
+    }
+
+    /// Notes that an insert under shared access begins, which may set bits before it appends its change.
+    #[must_use]
+    pub fn begin_insert(&self) -> Inserting<'_> {
+        Inserting { log: self, ticket: self.core.with(LogState::begin_insert) }
+    }
+
     /// Tells whether the log takes nothing any more.
-    pub fn is_ending(&self) -> bool {
-        self.shared.state.lock().is_ending
-    }
-
-    /// Tells whether a group is open: what it changes is not at a position of its own yet.
-    pub fn has_group(&self) -> bool {
-        self.shared.state.lock().open.is_some()
-    }
-
-    /// Appends records that take effect together: a frame of their own, or more of the open one.
-    fn push<'r>(
-        &self,
-        state: &mut State,
-        records: impl IntoIterator<Item = impl std::borrow::Borrow<Record<'r>>>,
-    ) {
-        let start = match state.open {
-            Some(_) => None,
-            None => Some(frame::begin(&mut state.waiting)),
-        };
-        for record in records {
-            record.borrow().encode(&mut state.waiting);
-        }
-        if let Some(start) = start {
-            self.end_frame(state, start);
-        }
-    }
-
-    fn end_frame(&self, state: &mut State, start: usize) {
-        if frame::end(&mut state.waiting, start, state.end) {
-            state.end += (state.waiting.len() - start) as u64;
-        } else {
-            unreachable!(
-                "no command is so long, and values so large are not renamed while they are saved"
-            );
-        }
-        // The writer sleeps while nothing waits; then it gathers for a moment by itself.
-        if state.sync == Sync::Always || start == 0 || state.waiting.len() > MAX_WAITING_BYTES / 4 {
-            self.shared.work.notify_one();
-        }
+    pub fn is_closing(&self) -> bool {
+        self.core.with(|state| state.is_closing)
     }
 
     /// Returns the position behind the last change.
     pub fn end(&self) -> u64 {
-        self.shared.state.lock().end
+        self.core.with(|state| state.end())
     }
 
-    /// Says why changes cannot be kept at the moment, if so.
-    pub fn failed(&self) -> Option<String> {
-        self.shared.state.lock().failed.clone()
+    /// Returns why changes cannot be kept at the moment.
+    pub fn failure(&self) -> Option<String> {
+        self.core.with(|state| state.failure().map(str::to_owned))
     }
 
-    /// Changes when is synced.
+    /// Changes when the log is synced.
     pub fn set_sync(&self, sync: Sync) {
-        self.shared.state.lock().sync = sync;
-        self.shared.work.notify_one();
+        self.core.with(|state| state.sync = sync);
+        self.core.work.notify_one();
     }
 
-    /// Waits until all changes so far are as safe as they must be before an answer.
+    /// Waits until the answers that the caller has just computed may be sent.
     ///
     /// # Errors
     ///
-    /// Why they are not, if the disk refuses. Whoever only `reads` is not held up by that: others' changes are in
-    /// memory, and their makers are told.
-    pub async fn settle(&self, reads: bool) -> Result<(), String> {
-        let (end, must_wait) = {
-            let state = self.shared.state.lock();
-            let must_wait = state.sync == Sync::Always || state.waiting.len() > MAX_WAITING_BYTES;
-            (state.end, must_wait)
-        };
-        if !must_wait {
-            return Ok(());
-        }
-        let mut safe = self.shared.safe.subscribe();
+    /// Why they may not: what they rest on cannot be written. `is_change` says that a command among them may have changed
+    /// something; the others are never held up by an error.
+    pub async fn settle(&self, is_change: bool) -> Result<(), String> {
+        let mut needs = None;
+        let mut progress: Option<watch::Receiver<()>> = None;
         loop {
-            if *safe.borrow_and_update() >= end {
-                return Ok(());
+            let (can_write, is_syncing) = {
+                let inner = self.core.inner.lock();
+                let needs = needs.get_or_insert_with(|| inner.state.needs());
+                match inner.state.settle(needs, is_change, self.core.now_millis()) {
+                    Settled::Ready => return Ok(()),
+                    Settled::Failed(error) => return Err(error),
+                    Settled::Waits => {}
+                }
+                let is_own = inner.state.sync != Sync::Always && inner.state.failure().is_none();
+                (is_own && inner.state.has_file_job(), inner.state.is_syncing())
+            };
+            if can_write && !is_syncing {
+                self.core.run_file_job(self.core.now_millis());
+                continue;
             }
-            if let Some(error) = self.failed() {
-                return if reads { Ok(()) } else { Err(error) };
+            // Subscribed before the state is looked at, so that no progress is missed.
+            let Some(progress) = &mut progress else {
+                progress = Some(self.core.progress.subscribe());
+                continue;
+            };
+            if can_write {
+                let core = self.core.clone();
+                let write = move || core.run_file_job(core.now_millis());
+                _ = tokio::task::spawn_blocking(write).await;
+                continue;
             }
-            self.shared.work.notify_one();
-            if safe.changed().await.is_err() {
-                return Err("the log has ended".to_owned());
-            }
+            self.core.work.notify_one();
+            _ = tokio::time::timeout(IDLE, progress.changed()).await;
         }
     }
 
-    /// Waits until all changes so far are on the disk.
+    /// Waits until all changes so far are durable; returns up to which position.
     ///
     /// # Errors
     ///
     /// Why they are not.
-    pub fn sync(&self) -> io::Result<()> {
-        let mut state = self.shared.state.lock();
-        let end = state.end;
-        state.sync_wanted = state.sync_wanted.max(end);
-        self.shared.work.notify_one();
-        while state.synced < end {
-            if let Some(error) = &state.failed {
-                return Err(io::Error::other(error.clone()));
+    pub fn sync(&self) -> io::Result<u64> {
+        let end = self.core.with(LogState::want_sync);
+        loop {
+            let inner = self.core.inner.lock();
+            if inner.state.is_durable(end) {
+                return Ok(end);
             }
-            if state.is_ending {
-                return Err(io::Error::other("the server ends"));
+            if let Some(error) = inner.state.failure() {
+                return Err(io::Error::other(error.to_owned()));
             }
-            self.shared.done.wait_for(&mut state, IDLE);
+            self.core.wait(inner);
         }
-        Ok(())
     }
 
-    /// Tells why no other file can be begun now, if so: what waits belongs into the present one.
-    pub fn must_stay(&self) -> Option<String> {
-        let state = self.shared.state.lock();
-        let pending = || "the last log is still being ended".to_owned();
-        state.failed.clone().or_else(|| state.rotate.is_some().then(pending))
-    }
-
-    /// Ends the present file and goes on with this one, which is [empty](create); returns the position between them.
+    /// Decides that the log goes on in another file from here on; returns the position between them. The caller is alone
+    /// with the keys, so that no command is half done, and then calls [`rotated`](Self::rotated).
     ///
-    /// Whoever calls this sees to it that nobody appends meanwhile.
-    pub fn rotate(&self, file: File) -> u64 {
-        let mut state = self.shared.state.lock();
-        let end = state.end;
-        state.rotate = Some((end, file));
-        // The next file tells them again.
-        state.settings = None;
-        drop(state);
-        self.shared.work.notify_one();
-        end
+    /// # Errors
+    ///
+    /// Why it cannot.
+    pub fn rotate(&self, number: u64) -> Result<u64, String> {
+        self.core.with(|state| state.rotate(number))
+    }
+
+    /// Waits until the log goes on in the file that [`rotate`](Self::rotate) named.
+    ///
+    /// # Errors
+    ///
+    /// Why it goes on in the old one, or cannot be written.
+    pub fn rotated(&self) -> Result<(), String> {
+        loop {
+            self.core.run_file_job(self.core.now_millis());
+            let inner = self.core.inner.lock();
+            if let Some(result) = inner.state.rotated() {
+                return result;
+            }
+            if let Some(error) = inner.state.failure() {
+                return Err(error.to_owned());
+            }
+            self.core.wait(inner);
+        }
     }
 
     /// Writes and syncs what is left, and takes nothing any more.
@@ -320,209 +416,72 @@ impl Log {
     /// # Errors
     ///
     /// Why something was not kept.
-    pub fn finish(&self) -> Result<(), String> {
-        self.shared.state.lock().is_ending = true;
-        self.shared.work.notify_one();
-        if let Some(thread) = self.thread.lock().take() {
-            _ = thread.join();
-        }
-        match self.failed() {
+    pub fn close(&self) -> Result<(), String> {
+        self.core.with(|state| state.is_closing = true);
+        self.core.work.notify_one();
+        let Some(thread) = self.thread.lock().take() else { return Ok(()) };
+        _ = thread.join();
+        match self.failure() {
             Some(error) => Err(error),
-            None => Ok(()),
-        }
-    }
-}
-
-/// A group that is open, until this is gone.
-#[derive(Debug)]
-pub(crate) struct Group<'l>(&'l Log);
-
-impl Drop for Group<'_> {
-    /// Ends the group, even if a command of it has panicked: an open one would hold up the writer, and all behind it, for ever.
-    fn drop(&mut self) {
-        let mut state = self.0.shared.state.lock();
-        let Some(start) = state.open.take() else { return };
-        if state.waiting.len() == start + frame::HEAD_BYTES {
-            state.waiting.truncate(start);
-        } else {
-            self.0.end_frame(&mut state, start);
+            None => self.core.record_end().map_err(|error| without_code(&error)),
         }
     }
 }
 
 impl Drop for Log {
     fn drop(&mut self) {
-        _ = self.finish();
+        _ = self.close();
     }
 }
 
-/// The thread that writes.
-struct Writer {
-    shared: Arc<Shared>,
-    file: File,
-    /// Up to here the stream is in the file, and up to here on the disk.
-    written: u64,
-    synced: u64,
-    /// What a sync failed with: the system may have dropped what it could not write, so no later one proves
-    /// anything about this file.
-    lost: Option<String>,
-}
+/// A group that is open until this is dropped, even by a panic.
+#[derive(Debug)]
+pub(crate) struct Group<'l>(&'l Log);
 
-impl Writer {
-    fn run(mut self) {
-        let mut bytes = Vec::new();
-        let mut last_sync = Instant::now();
-        loop {
-            let (sync, sync_wanted, rotate, is_ending) = {
-                let mut state = self.shared.state.lock();
-                let is_behind = state.sync_wanted > state.synced;
-                if state.waiting.is_empty()
-                    && state.rotate.is_none()
-                    && !state.is_ending
-                    && !is_behind
-                {
-                    let wait =
-                        if state.failed.is_some() { Duration::from_millis(200) } else { IDLE };
-                    self.shared.work.wait_for(&mut state, wait);
-                }
-                if state.sync != Sync::Always
-                    && !state.is_ending
-                    && !is_behind
-                    && state.waiting.len() < MAX_WAITING_BYTES / 4
-                {
-                    // More of them come.
-                    self.shared.work.wait_for(&mut state, GATHER);
-                }
-                if bytes.is_empty() && state.open.is_none() {
-                    std::mem::swap(&mut bytes, &mut state.waiting);
-                }
-                // What waits behind a failed write stays where it is, until that is done.
-                let rotate = if bytes.is_empty() || state.waiting.is_empty() {
-                    state.rotate.take()
-                } else {
-                    None
-                };
-                (state.sync, state.sync_wanted, rotate, state.is_ending)
-            };
-            let result = self.write(&mut bytes, rotate).and_then(|()| {
-                let due = match sync {
-                    Sync::Always => true,
-                    Sync::EverySecond => last_sync.elapsed() >= Duration::from_secs(1),
-                    Sync::Never => false,
-                };
-                if (due || is_ending || sync_wanted > self.synced) && self.synced < self.written {
-                    self.sync()?;
-                    last_sync = Instant::now();
-                }
-                Ok(())
-            });
-            self.tell(&result);
-            if is_ending
-                && (bytes.is_empty() && self.shared.state.lock().waiting.is_empty()
-                    || result.is_err())
-            {
-                return;
-            }
-            if result.is_err() {
-                std::thread::sleep(Duration::from_millis(200));
-            }
-        }
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        if let Some(lost) = &self.lost {
-            return Err(io::Error::other(format!("{lost}; start the server again")));
-        }
-        match self.file.sync_data() {
-            Ok(()) => {
-                self.synced = self.written;
-                Ok(())
-            }
-            Err(error) => {
-                self.lost = Some(format!("the disk lost what was written: {error}"));
-                Err(error)
-            }
-        }
-    }
-
-    /// Writes frames; those that are in the file are taken off `bytes`.
-    fn write(&mut self, bytes: &mut Vec<u8>, rotate: Option<(u64, File)>) -> io::Result<()> {
-        if let Some((position, file)) = rotate {
-            // What belongs before it was gathered before it.
-            let before = (position - self.written) as usize;
-            let later = bytes.split_off(before.min(bytes.len()));
-            let ended = self.write(bytes, None).and_then(|()| self.sync());
-            bytes.extend(later);
-            // It says where it begins before it has anything to say.
-            let begun = ended.and_then(|()| begin(&file, position));
-            if let Err(error) = begun {
-                self.shared.state.lock().rotate = Some((position, file));
-                return Err(error);
-            }
-            self.file = file;
-        }
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        let start = self.file.stream_position()?;
-        if let Err(error) = self.file.write_all(bytes) {
-            // Nothing half-written stays behind: the next try begins where this one did.
-            _ = self.file.set_len(start);
-            _ = self.file.seek(io::SeekFrom::Start(start));
-            return Err(error);
-        }
-        self.written += bytes.len() as u64;
-        bytes.clear();
-        Ok(())
-    }
-
-    /// Tells those who wait how far it is, or why it is not.
-    fn tell(&self, result: &io::Result<()>) {
-        let mut state = self.shared.state.lock();
-        let failed = result.as_ref().err().map(ToString::to_string);
-        if let Some(error) = &failed
-            && state.failed.is_none()
-        {
-            tracing::error!(%error, dir = %self.shared.dir.display(), "the log cannot be written: changes are refused");
-        } else if failed.is_none() && state.failed.is_some() {
-            tracing::info!("the log can be written again");
-        }
-        let has_changed = failed != state.failed;
-        state.failed = failed;
-        state.synced = self.synced;
-        let safe = if state.sync == Sync::Always { self.synced } else { self.written };
-        drop(state);
-        self.shared.done.notify_all();
-        self.shared.safe.send_if_modified(|before| {
-            let is_new = *before < safe;
-            *before = safe.max(*before);
-            is_new || has_changed
-        });
+impl Drop for Group<'_> {
+    fn drop(&mut self) {
+        self.0.core.with(LogState::end_group);
     }
 }
 
-/// How often the writer looks after itself.
-const IDLE: Duration = Duration::from_millis(100);
+/// An insert under shared access that has not ended. Answers that may have seen its bits wait for it.
+#[derive(Debug)]
+pub(crate) struct Inserting<'l> {
+    log: &'l Log,
+    ticket: u64,
+}
+
+impl Drop for Inserting<'_> {
+    fn drop(&mut self) {
+        let core = &self.log.core;
+        core.with(|state| state.end_insert(self.ticket));
+        // Few wait for an insert: it takes less than a millisecond.
+        if core.progress.receiver_count() > 0 {
+            core.progress.send_replace(());
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {
+    use super::super::disk::OsDisk;
     use super::*;
 
     #[test]
     fn a_group_ends_even_if_a_command_of_it_panics() {
         let dir = tempfile::tempdir().unwrap();
-        let file = create(dir.path(), 1, 0).unwrap();
-        let log = Log::start(dir.path(), file, 0, Sync::Always).unwrap();
+        let file = LogFile::begin(&OsDisk, dir.path(), 1, 0, 0).unwrap();
+        let log = Log::start(Arc::new(OsDisk), dir.path(), file, 0, Sync::Always).unwrap();
         let run = || {
             let _group = log.begin_group();
             log.append(&Record::Command { now_millis: 0, words: vec![b"DEL", b"a"] });
-            assert!(log.has_group());
+            assert!(log.group_bytes() > Some(0));
             panic!("a command does");
         };
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err());
-        assert!(!log.has_group() && log.end() > 0);
-        log.sync().unwrap();
+        assert!(log.group_bytes().is_none() && log.end() > 0);
+        assert_eq!(log.sync().unwrap(), log.end());
         drop(log.begin_group());
-        log.finish().unwrap();
+        log.close().unwrap();
     }
 }

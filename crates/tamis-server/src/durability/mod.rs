@@ -2,31 +2,43 @@
 //!
 //! ```text
 //! dir/ lock               one server a folder
+//!      manifest           the number of the newest log
 //!      snapshot-3.tamis   every key, as it was while log-3 began
 //!      log-3.tamis        changes from shortly before that snapshot on
 //! ```
 //!
-//! A change is written to the log while the lock of its key is held, so the log has the changes of each key in
-//! order. A writer thread writes what has gathered, all connections' together, and syncs it to the disk as
-//! `appendfsync` says.
+//! A change is appended to the log while the lock of its key is held, so the log has the changes of each key in order. What
+//! orders frames, files, syncs and answers is one state machine (`state.rs`), which a model test explores (`model.rs`).
 //!
-//! A snapshot begins with a new log, and then writes key after key while the server works. What a key's image
-//! already has of the new log is told by its position: changes before it are passed over when the log is read.
-//! Bits of a reserved Bloom filter only ever go from 0 to 1, so its image is written while others insert: doing
-//! an insert again does nothing.
+//! A change is logged with all its parameters: replaying it reads no setting. A new filter is logged as its parameters,
+//! items of a Bloom filter as their hashes, any other change as the command.
 //!
-//! Both files are drawn in `docs/formats/server.md`.
+//! A snapshot begins with a new log, and then writes key after key while the server works. The position of an image says
+//! which changes of the new log it has: they are passed over when the log is replayed. Bits of a reserved Bloom filter only
+//! ever go from 0 to 1, so its image is written while others insert: inserting again changes nothing.
+//!
+//! The files are drawn in `docs/formats/server.md`.
 
+mod disk;
 mod error;
 mod frame;
 mod log;
+mod log_file;
+mod manifest;
+#[cfg(test)]
+mod model;
 mod record;
 mod recover;
+mod replay;
+#[cfg(test)]
+mod sim_disk;
 mod snapshot;
+mod state;
 
+pub(crate) use disk::{Disk, OsDisk};
 pub use error::DurabilityError;
-pub use log::Sync;
-pub(crate) use log::{Log, NOT_BEGUN, create};
+pub(crate) use log::Log;
 pub(crate) use record::Record;
-pub(crate) use recover::{forget, recover};
+pub(crate) use recover::{forget, lock, recover};
 pub(crate) use snapshot::save;
+pub use state::Sync;

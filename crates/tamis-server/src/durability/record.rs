@@ -2,27 +2,21 @@
 
 use super::frame::{get_bytes, get_u64, put_bytes, put_u64};
 
-/// A change, as the log has it.
+/// A change, as the log has it. Replaying it reads no setting: it has all the parameters that it depends on.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Record<'a> {
-    /// A command that changed what its words say, at a time.
+    /// A command that changed a value, and the time at which it ran.
     Command { now_millis: u64, words: Vec<&'a [u8]> },
-    /// Items that were new to a Bloom filter, by their hashes: inserting them again does nothing.
+    /// The hashes of items that were new to a Bloom filter. Inserting them again changes nothing.
     Inserted { now_millis: u64, key: &'a [u8], hashes: Vec<u64> },
-    /// A setting that later commands depend on.
-    Setting { name: &'a [u8], value: &'a [u8] },
-    /// A key's value, whole, with its time.
+    /// A whole value, and the time at which its key expires.
     Image { key: &'a [u8], expires_millis: Option<u64>, image: &'a [u8] },
 }
 
-/// The setting that is the hash function of new filters: no option, since its value is secret.
-pub(super) const HASHER: &[u8] = b"hasher";
-
-/// What a record starts with. Numbers are kept for ever.
+/// The first byte of a record. A number is never used again for something else; 3 stood for a setting.
 mod tag {
     pub const COMMAND: u8 = 1;
     pub const INSERTED: u8 = 2;
-    pub const SETTING: u8 = 3;
     pub const IMAGE: u8 = 4;
 }
 
@@ -42,11 +36,6 @@ impl<'a> Record<'a> {
                 put_bytes(out, key);
                 put_u64(out, hashes.len() as u64);
                 hashes.iter().for_each(|hash| out.extend_from_slice(&hash.to_le_bytes()));
-            }
-            Record::Setting { name, value } => {
-                out.push(tag::SETTING);
-                put_bytes(out, name);
-                put_bytes(out, value);
             }
             Record::Image { key, expires_millis, image } => {
                 out.push(tag::IMAGE);
@@ -82,7 +71,6 @@ impl<'a> Record<'a> {
                 let hashes = hashes.iter().map(|hash| u64::from_le_bytes(*hash)).collect();
                 Record::Inserted { now_millis, key, hashes }
             }
-            tag::SETTING => Record::Setting { name: get_bytes(bytes)?, value: get_bytes(bytes)? },
             tag::IMAGE => {
                 let (key, expires) = (get_bytes(bytes)?, get_u64(bytes)?);
                 let image = get_bytes(bytes)?;
@@ -102,7 +90,6 @@ mod tests {
         let records = [
             Record::Command { now_millis: 7, words: vec![b"BF.ADD", b"k", b""] },
             Record::Inserted { now_millis: 1 << 60, key: b"", hashes: vec![1, u64::MAX] },
-            Record::Setting { name: b"bf-error-rate", value: b"0.1" },
             Record::Image { key: b"k", expires_millis: Some(5), image: &[9; 300] },
             Record::Image { key: b"k", expires_millis: None, image: b"" },
         ];

@@ -1,124 +1,42 @@
-//! After a start: the newest snapshot, and all changes behind it.
+//! Fills a keyspace at the start: the newest snapshot, then all changes behind it.
+//!
+//! All logs together are one stream. What is valid of it is kept from its start to the first invalid byte, which must not
+//! stand before the last position that is recorded as synced: then changes are lost, and the start is refused. Behind that
+//! position a crash may leave anything, since the system writes pages in any order: that is a torn tail, and is put aside.
+//!
+//! Before the server answers from what it has read, all of it is durable. Bytes that are not known to be are written once
+//! more, because after a failed sync the system takes pages for written that are not.
 
-use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use tamis_commands::{Env, Run, Settings, Value, find};
-use tamis_resp::Protocol;
-
-use super::error::DurabilityError;
-use super::record::{HASHER, Record};
-use super::{frame, log, snapshot};
-use crate::host;
+use super::disk::{Disk, DiskFile};
+use super::error::{DurabilityError, without_code};
+use super::log_file::{self, Header, LogFile, read_at_most};
+use super::record::Record;
+use super::replay::Replay;
+use super::{frame, manifest, snapshot};
 use crate::keyspace::Keyspace;
-use crate::session::Keys;
 
 /// What was found.
 pub(crate) struct Recovered {
-    /// Held as long as the server uses the folder.
-    pub lock: File,
-    /// The number of the log, and of the snapshot before it if there is one.
-    pub number: u64,
-    /// The log, which stands behind its last whole frame, and that frame's position.
-    pub file: File,
+    /// The log that goes on, and the position of its end.
+    pub file: LogFile,
     pub end: u64,
-    /// Where that log begins.
-    pub began: u64,
     /// How many changes the logs had.
     pub changes: u64,
-    /// Bytes of a torn end that were cut off.
-    pub cut_bytes: u64,
+    /// Bytes that were put aside because a crash had torn them.
+    pub torn_bytes: u64,
 }
 
-/// Fills a keyspace with what the folder has, which is made if there is none.
+/// Creates the folder if there is none, and takes it for this process; it is free again when the file is closed.
 ///
 /// # Errors
 ///
-/// [`DurabilityError`] if the folder is in use or its files are damaged: they are left as they are.
-pub(crate) fn recover(dir: &Path, keyspace: &Keyspace) -> Result<Recovered, DurabilityError> {
+/// [`DurabilityError`] if it is in use.
+pub(crate) fn lock(dir: &Path) -> Result<File, DurabilityError> {
     std::fs::create_dir_all(dir).map_err(DurabilityError::io(dir))?;
-    let lock = lock(dir)?;
-    let (snapshots, logs) = numbers(dir)?;
-    let newest = snapshots.iter().max().copied();
-    let first = newest.or_else(|| logs.iter().min().copied()).unwrap_or(0);
-    let mut replay = Replay {
-        keyspace,
-        settings: Settings::default(),
-        applied: HashMap::new(),
-        gathered: Gathered::default(),
-        changes: 0,
-    };
-    // Without a snapshot the first log has everything from the beginning.
-    let mut position = Some(0);
-    if let Some(number) = newest {
-        let keys = keyspace.shared();
-        let begins = snapshot::load(&snapshot::path(dir, number), |entry| {
-            keys.write(&entry.key, 0, |value| *value = Some(entry.value));
-            keys.expiry(&entry.key, 0, |at| *at = entry.expires_millis);
-            replay.applied.insert(entry.key, entry.applied);
-        })?;
-        position = Some(begins);
-    }
-    let mut current = None;
-    let (mut cut_bytes, mut began) = (0, position.unwrap_or(0));
-    for number in first.. {
-        let path = log::path(dir, number);
-        if !path.exists() {
-            break;
-        }
-        // One that follows may have been made, but the server ended before it went on with it.
-        let is_last = !has_begun(&log::path(dir, number + 1))?;
-        let read =
-            read_log(&path, is_last, position, |position, record| replay.apply(position, &record))?;
-        replay.insert_gathered().map_err(|what| {
-            let at = log::HEAD_BYTES + (read.end - read.began);
-            DurabilityError::Damaged { path: path.clone(), at, what }
-        })?;
-        cut_bytes = read.cut_bytes;
-        began = read.began;
-        position = Some(read.end);
-        current = Some((number, read.file));
-    }
-    if let (Some(&last), Some((read, _))) = (logs.iter().max(), &current)
-        && last > *read
-    {
-        let path = log::path(dir, read + 1);
-        let error = io::Error::new(io::ErrorKind::NotFound, "a log between others is missing");
-        return Err(DurabilityError::Io { path, error });
-    }
-    let end = position.unwrap_or(0);
-    let (number, file) = match current {
-        Some(current) => current,
-        // A snapshot whose log is gone would lose what came after it.
-        None if newest.is_some() => {
-            let error =
-                io::Error::new(io::ErrorKind::NotFound, "the log of the snapshot is missing");
-            return Err(DurabilityError::Io { path: log::path(dir, first), error });
-        }
-        None => (first, log::create(dir, first, end)?),
-    };
-    forget_before(dir, first, &snapshots, &logs);
-    Ok(Recovered { lock, number, file, end, began, changes: replay.changes, cut_bytes })
-}
-
-/// Tells whether a log is there that a server went on with.
-fn has_begun(path: &Path) -> Result<bool, DurabilityError> {
-    let mut head = [0; log::HEAD_BYTES as usize];
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
-    match read {
-        Ok(()) => Ok(head[12..] != log::NOT_BEGUN.to_le_bytes()),
-        Err(error)
-            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof) =>
-        {
-            Ok(false)
-        }
-        Err(error) => Err(DurabilityError::Io { path: path.to_owned(), error }),
-    }
-}
-
-fn lock(dir: &Path) -> Result<File, DurabilityError> {
     let path = dir.join("lock");
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
     let file = file.map_err(DurabilityError::io(&path))?;
@@ -131,23 +49,377 @@ fn lock(dir: &Path) -> Result<File, DurabilityError> {
     }
 }
 
-/// Returns the numbers of the snapshots and of the logs in the folder. What a snapshot that was not finished left is
-/// removed.
-fn numbers(dir: &Path) -> Result<(Vec<u64>, Vec<u64>), DurabilityError> {
-    let (mut snapshots, mut logs) = (Vec::new(), Vec::new());
-    for entry in std::fs::read_dir(dir).map_err(DurabilityError::io(dir))? {
-        let entry = entry.map_err(DurabilityError::io(dir))?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let number = |prefix: &str, suffix: &str| {
-            name.strip_prefix(prefix)?.strip_suffix(suffix)?.parse::<u64>().ok()
+/// Fills a keyspace with what the folder has.
+///
+/// # Errors
+///
+/// [`DurabilityError`] if files are damaged, missing or cannot be used: they are left as they are.
+pub(crate) fn recover(
+    disk: &Arc<dyn Disk>,
+    dir: &Path,
+    keyspace: &Keyspace,
+) -> Result<Recovered, DurabilityError> {
+    let disk = &**disk;
+    let found = Folder::read(disk, dir)?;
+    let mut replay = Replay::new(keyspace);
+    let mut stream = Stream::open(disk, dir, &found, &mut replay)?;
+    stream.replay(&mut replay)?;
+    let changes = replay.changes;
+    let torn_bytes = stream.torn_bytes();
+    let (file, end) = stream.make_durable(disk, dir, found.recorded)?;
+    forget_before(disk, dir, found.first(), &found);
+    Ok(Recovered { file, end, changes, torn_bytes })
+}
+
+/// The files of a folder, by their names.
+pub(super) struct Folder {
+    snapshots: Vec<u64>,
+    logs: Vec<u64>,
+    /// The newest log, as the manifest has it.
+    recorded: Option<u64>,
+}
+
+impl Folder {
+    pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Self, DurabilityError> {
+        let (mut snapshots, mut logs) = (Vec::new(), Vec::new());
+        for name in disk.names(dir).map_err(DurabilityError::io(dir))? {
+            let number = |prefix: &str| {
+                name.strip_prefix(prefix)?.strip_suffix(".tamis")?.parse::<u64>().ok()
+            };
+            snapshots.extend(number("snapshot-"));
+            logs.extend(number("log-"));
+        }
+        snapshots.sort_unstable();
+        logs.sort_unstable();
+        let recorded = manifest::read(disk, dir);
+        let recorded = recorded.map_err(DurabilityError::io(dir.join("manifest")))?;
+        Ok(Self { snapshots, logs, recorded })
+    }
+
+    /// The newest snapshot.
+    pub fn snapshot(&self) -> Option<u64> {
+        self.snapshots.last().copied()
+    }
+
+    /// The first log that is read: that of the snapshot, or the first of all.
+    pub fn first(&self) -> u64 {
+        self.snapshot().or_else(|| self.logs.first().copied()).unwrap_or(0)
+    }
+
+    /// The logs that are read.
+    pub fn logs(&self) -> impl Iterator<Item = u64> {
+        self.logs.iter().copied().filter(|&number| number >= self.first())
+    }
+}
+
+/// The logs behind a snapshot.
+struct Stream {
+    logs: Vec<LogFile>,
+    /// Behind these, files that a crash has torn: they hold nothing that was synced.
+    torn: Vec<PathBuf>,
+    /// All bytes before this position were durable.
+    synced: u64,
+    /// Up to here it is valid, in the log of this index, which has this many bytes behind it.
+    end: u64,
+    last: usize,
+    tail_bytes: u64,
+}
+
+impl Stream {
+    /// Loads the snapshot and opens the logs.
+    fn open(
+        disk: &dyn Disk,
+        dir: &Path,
+        found: &Folder,
+        replay: &mut Replay<'_>,
+    ) -> Result<Self, DurabilityError> {
+        let mut start = 0;
+        let mut synced = 0;
+        if let Some(number) = found.snapshot() {
+            let path = snapshot::path(dir, number);
+            let positions = snapshot::load(disk, &path, |entry| replay.take(entry))?;
+            replay.set_snapshot_end(positions.end);
+            (start, synced) = (positions.began, positions.end);
+        }
+        let missing = |number, what| {
+            Err(DurabilityError::Missing { path: log_file::path(dir, number), what })
         };
-        snapshots.extend(number("snapshot-", ".tamis"));
-        logs.extend(number("log-", ".tamis"));
-        if number("snapshot-", ".part").is_some() {
-            _ = std::fs::remove_file(entry.path());
+        // Names and headers up to that of the newest recorded log were durable.
+        let was_durable = |number| found.recorded.is_some_and(|recorded| number <= recorded);
+        let (mut logs, mut torn) = (Vec::new(), Vec::new());
+        let mut next = found.first();
+        for number in found.logs() {
+            if number != next && was_durable(next) {
+                return missing(next, "a log between others");
+            }
+            let path = log_file::path(dir, number);
+            let opened = LogFile::open(disk, dir, number);
+            let (log, header) = opened.map_err(DurabilityError::io(&path))?;
+            if let Header::Valid { synced: recorded, .. } = header {
+                synced = synced.max(recorded);
+            }
+            match header {
+                Header::Foreign => return Err(DurabilityError::Version { path }),
+                Header::Invalid if was_durable(number) => {
+                    return Err(DurabilityError::damaged(&path, 0, "its header is invalid"));
+                }
+                // What follows a missing or invalid file is not part of the stream.
+                Header::Valid { .. } if number == next && torn.is_empty() => logs.push(log),
+                _ => torn.push(path),
+            }
+            next = number + 1;
+        }
+        if found.recorded.is_some_and(|recorded| next <= recorded) {
+            return missing(next, "the newest log");
+        }
+        if found.snapshot().is_some() && logs.is_empty() {
+            return missing(found.first(), "the log of the snapshot");
+        }
+        if let Some(first) = logs.first()
+            && first.began != start
+        {
+            let what = "it does not begin where the snapshot ends";
+            return Err(DurabilityError::damaged(&first.path, 12, what));
+        }
+        Ok(Self { logs, torn, synced, end: start, last: 0, tail_bytes: 0 })
+    }
+
+    /// Applies all valid changes.
+    fn replay(&mut self, replay: &mut Replay<'_>) -> Result<(), DurabilityError> {
+        for index in 0..self.logs.len() {
+            let log = &self.logs[index];
+            if index > 0 && log.began != self.end {
+                break;
+            }
+            self.last = index;
+            let mut frames = Frames::new(log).map_err(DurabilityError::io(&log.path))?;
+            let damaged = |at, what: String| DurabilityError::damaged(&log.path, at, what);
+            while let Some((position, records)) =
+                frames.next().map_err(DurabilityError::io(&log.path))?
+            {
+                let at = log.offset_of(position);
+                let mut rest = records;
+                while !rest.is_empty() {
+                    let record = Record::decode(&mut rest)
+                        .ok_or_else(|| damaged(at, "a change has no meaning".to_owned()))?;
+                    replay.apply(position, &record).map_err(|what| damaged(at, what))?;
+                }
+            }
+            self.end = frames.position();
+            self.tail_bytes = frames.left().map_err(DurabilityError::io(&log.path))?;
+            let at = log.offset_of(self.end);
+            replay.finish().map_err(|what| damaged(at, what))?;
+            if self.tail_bytes > 0 {
+                break;
+            }
+        }
+        if self.end >= self.synced {
+            return Ok(());
+        }
+        let (path, at) = match self.logs.get(self.last) {
+            Some(log) => (log.path.clone(), log.offset_of(self.end)),
+            None => return Ok(()),
+        };
+        let what = if self.tail_bytes == 0 {
+            let lost = self.synced - self.end;
+            format!("the file ends here, and {lost} bytes that were synced are missing")
+        } else {
+            "a change that was synced is damaged".to_owned()
+        };
+        Err(DurabilityError::damaged(&path, at, what))
+    }
+
+    /// Returns how many bytes a crash has torn.
+    fn torn_bytes(&self) -> u64 {
+        let later = self.logs.iter().skip(self.last + 1);
+        let later =
+            later.map(|log| log.file.len().unwrap_or(0).saturating_sub(log_file::HEAD_BYTES));
+        self.tail_bytes + later.sum::<u64>()
+    }
+
+    /// Puts aside what is torn, and makes the rest durable; returns the log that goes on, and the end of the stream.
+    fn make_durable(
+        mut self,
+        disk: &dyn Disk,
+        dir: &Path,
+        recorded: Option<u64>,
+    ) -> Result<(LogFile, u64), DurabilityError> {
+        let later = self.logs.split_off((self.last + 1).min(self.logs.len()));
+        let torn = later.into_iter().map(|log| log.path).chain(self.torn);
+        for path in torn {
+            let aside = free_name(disk, dir, &path)?;
+            disk.rename(&path, &aside).map_err(DurabilityError::io(&path))?;
+        }
+        for name in disk.names(dir).map_err(DurabilityError::io(dir))? {
+            if name.ends_with(".part") {
+                _ = disk.remove(&dir.join(name));
+            }
+        }
+        let Some(last) = self.logs.last() else {
+            // The first start.
+            let path = log_file::path(dir, 0);
+            let log = LogFile::begin(disk, dir, 0, 0, 0);
+            let log = log
+                .map_err(|error| DurabilityError::Io { path: path.clone(), error: error.error })?;
+            log.file.sync().map_err(DurabilityError::io(&path))?;
+            disk.sync_dir(dir).map_err(DurabilityError::io(dir))?;
+            record_newest(disk, dir, 0);
+            return Ok((log, 0));
+        };
+        if self.tail_bytes > 0 {
+            keep_tail(disk, dir, last, self.end, self.tail_bytes)?;
+        }
+        for log in &self.logs {
+            let fail = |error| DurabilityError::Io { path: log.path.clone(), error };
+            let log_end = if log.number == last.number { self.end } else { u64::MAX };
+            write_again(log, self.synced.max(log.began), log_end).map_err(fail)?;
+            if log.number == last.number {
+                log.file.set_len(log.offset_of(self.end)).map_err(fail)?;
+            }
+            log.file.sync().map_err(fail)?;
+        }
+        disk.sync_dir(dir).map_err(DurabilityError::io(dir))?;
+        if recorded != Some(last.number) {
+            record_newest(disk, dir, last.number);
+        }
+        if let Err(error) = last.record_synced(self.end) {
+            tracing::warn!(%error, "cannot record the position of the last sync");
+        }
+        let last = self.logs.pop().expect("just seen");
+        Ok((last, self.end))
+    }
+}
+
+fn record_newest(disk: &dyn Disk, dir: &Path, number: u64) {
+    if let Err(error) = manifest::write(disk, dir, number) {
+        tracing::warn!(%error, "cannot record the newest log: if it is removed, a start will not miss it");
+    }
+}
+
+/// Returns a name for what is put aside, which no file has.
+fn free_name(disk: &dyn Disk, dir: &Path, path: &Path) -> Result<PathBuf, DurabilityError> {
+    let names = disk.names(dir).map_err(DurabilityError::io(dir))?;
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name = (1..).map(|n| format!("{stem}.torn-{n}")).find(|name| !names.contains(name));
+    Ok(dir.join(name.expect("a folder does not have that many files")))
+}
+
+/// Bytes that are copied at a time.
+const PIECE_BYTES: u64 = 4 << 20;
+
+/// Copies a torn tail to a file of its own. It holds nothing that was synced, so a disk without room is no reason not to start.
+fn keep_tail(
+    disk: &dyn Disk,
+    dir: &Path,
+    log: &LogFile,
+    end: u64,
+    len: u64,
+) -> Result<(), DurabilityError> {
+    let aside = free_name(disk, dir, &log.path)?;
+    let copy = || -> std::io::Result<()> {
+        let (file, start) = (disk.create(&aside)?, log.offset_of(end));
+        copy_bytes(&*log.file, start, &*file, 0, len)?;
+        file.sync()
+    };
+    if let Err(error) = copy() {
+        let error = without_code(&error);
+        tracing::warn!(%error, path = %aside.display(), "cannot keep a copy of the torn tail");
+        _ = disk.remove(&aside);
+    }
+    Ok(())
+}
+
+/// Writes the header of a log, and its bytes between two positions, once more where they are.
+fn write_again(log: &LogFile, from: u64, to: u64) -> std::io::Result<()> {
+    copy_bytes(&*log.file, 0, &*log.file, 0, log_file::HEAD_BYTES)?;
+    let end = log.began + log.file.len()?.saturating_sub(log_file::HEAD_BYTES);
+    let to = to.min(end);
+    if from < to {
+        let at = log.offset_of(from);
+        copy_bytes(&*log.file, at, &*log.file, at, to - from)?;
+    }
+    Ok(())
+}
+
+fn copy_bytes(
+    from: &dyn DiskFile,
+    from_at: u64,
+    to: &dyn DiskFile,
+    to_at: u64,
+    len: u64,
+) -> std::io::Result<()> {
+    let mut piece = vec![0; len.min(PIECE_BYTES) as usize];
+    let mut done = 0;
+    while done < len {
+        let wanted = (len - done).min(PIECE_BYTES) as usize;
+        let read = read_at_most(from, &mut piece[..wanted], from_at + done)?;
+        if read == 0 {
+            break;
+        }
+        to.write_all_at(&piece[..read], to_at + done)?;
+        done += read as u64;
+    }
+    Ok(())
+}
+
+/// Reads the frames of a log.
+pub(super) struct Frames<'l> {
+    log: &'l LogFile,
+    /// Bytes of the file that were read, from `at` on; those before `used` are behind.
+    bytes: Vec<u8>,
+    used: usize,
+    at: u64,
+    total: u64,
+}
+
+impl<'l> Frames<'l> {
+    pub fn new(log: &'l LogFile) -> std::io::Result<Self> {
+        let total = log.file.len()?;
+        Ok(Self { log, bytes: Vec::new(), used: 0, at: log_file::HEAD_BYTES, total })
+    }
+
+    /// Returns the position behind the last valid frame.
+    pub fn position(&self) -> u64 {
+        self.log.began + (self.at + self.used as u64 - log_file::HEAD_BYTES)
+    }
+
+    /// Returns how many bytes of the file stand behind it.
+    pub fn left(&self) -> std::io::Result<u64> {
+        Ok(self.total.saturating_sub(self.at + self.used as u64))
+    }
+
+    /// Returns the next valid frame: its position and its records. `None` at the end, or where the file is not valid.
+    pub fn next(&mut self) -> std::io::Result<Option<(u64, &[u8])>> {
+        loop {
+            let position = self.position();
+            if let Some((_, len)) = frame::split(&self.bytes[self.used..], position) {
+                let start = self.used;
+                self.used += len;
+                return Ok(Some((position, &self.bytes[start + frame::HEAD_BYTES..self.used])));
+            }
+            let loaded = self.at + self.bytes.len() as u64;
+            let unread = self.total.saturating_sub(loaded);
+            let wanted = frame::length(&self.bytes[self.used..], position);
+            let wanted = wanted.map_or(0, |len| len.saturating_add(frame::HEAD_BYTES as u64));
+            let have = (self.bytes.len() - self.used) as u64;
+            let is_cut = wanted > have + unread;
+            let is_bad = have >= frame::HEAD_BYTES as u64 && wanted <= have;
+            if unread == 0 || is_cut || is_bad {
+                return Ok(None);
+            }
+            self.bytes.drain(..self.used);
+            self.at += self.used as u64;
+            self.used = 0;
+            let more = unread.min(PIECE_BYTES.max(wanted.saturating_sub(have)));
+            let before = self.bytes.len();
+            self.bytes.resize(before + more as usize, 0);
+            let read = read_at_most(&*self.log.file, &mut self.bytes[before..], loaded)?;
+            self.bytes.truncate(before + read);
+            if read == 0 {
+                return Ok(None);
+            }
         }
     }
-    Ok((snapshots, logs))
 }
 
 /// Removes what the snapshot of this number and its log replace.
@@ -155,248 +427,17 @@ fn numbers(dir: &Path) -> Result<(Vec<u64>, Vec<u64>), DurabilityError> {
 /// # Errors
 ///
 /// [`DurabilityError`] if the folder cannot be read.
-pub(crate) fn forget(dir: &Path, number: u64) -> Result<(), DurabilityError> {
-    let (snapshots, logs) = numbers(dir)?;
-    forget_before(dir, number, &snapshots, &logs);
+pub(crate) fn forget(disk: &dyn Disk, dir: &Path, number: u64) -> Result<(), DurabilityError> {
+    let found = Folder::read(disk, dir)?;
+    forget_before(disk, dir, number, &found);
     Ok(())
 }
 
-fn forget_before(dir: &Path, number: u64, snapshots: &[u64], logs: &[u64]) {
-    let older = |all: &[u64]| all.iter().copied().filter(|&it| it < number).collect::<Vec<_>>();
-    for number in older(snapshots) {
-        _ = std::fs::remove_file(snapshot::path(dir, number));
+fn forget_before(disk: &dyn Disk, dir: &Path, number: u64, found: &Folder) {
+    for &older in found.snapshots.iter().filter(|&&it| it < number) {
+        _ = disk.remove(&snapshot::path(dir, older));
     }
-    for number in older(logs) {
-        _ = std::fs::remove_file(log::path(dir, number));
-    }
-}
-
-/// A log that was read.
-struct Read {
-    file: File,
-    began: u64,
-    end: u64,
-    cut_bytes: u64,
-}
-
-/// Bytes that are read of a log at once; a frame may be longer.
-const PIECE_BYTES: usize = 4 << 20;
-
-/// Reads a log, which must go on at `position`. Only the last one may have a torn end, which is cut off.
-fn read_log(
-    path: &Path,
-    is_last: bool,
-    position: Option<u64>,
-    mut each: impl FnMut(u64, Record<'_>) -> Result<(), &'static str>,
-) -> Result<Read, DurabilityError> {
-    let fail = |error| DurabilityError::Io { path: path.to_owned(), error };
-    let damaged = |at, what| DurabilityError::Damaged { path: path.to_owned(), at, what };
-    let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(fail)?;
-    let total = file.metadata().map_err(fail)?.len();
-    let mut head = [0; log::HEAD_BYTES as usize];
-    let is_begun = total >= log::HEAD_BYTES && {
-        file.read_exact(&mut head).map_err(fail)?;
-        head[12..] != log::NOT_BEGUN.to_le_bytes()
-    };
-    if !is_begun && is_last {
-        // The server ended before it went on with this one: as if it had just been made.
-        let end = position.unwrap_or(0);
-        let number =
-            path.file_stem().and_then(|stem| stem.to_str()?.strip_prefix("log-")?.parse().ok());
-        let dir = path.parent().expect("a log is in a folder");
-        let file = log::create(dir, number.expect("its name has a number"), end)?;
-        return Ok(Read { file, began: end, end, cut_bytes: 0 });
-    }
-    if &head[..8] != log::MAGIC || head[8..12] != log::VERSION.to_le_bytes() {
-        return Err(DurabilityError::Version { path: path.to_owned() });
-    }
-    let begins = u64::from_le_bytes(head[12..].try_into().expect("eight bytes"));
-    if position.is_some_and(|position| position != begins) {
-        return Err(damaged(12, "it does not go on where the one before it ends"));
-    }
-    // The file's byte at which what is in `bytes` from `read` on begins, less that.
-    let (mut bytes, mut read, mut at) = (Vec::new(), 0, log::HEAD_BYTES);
-    loop {
-        let frame_position = begins + (at - log::HEAD_BYTES);
-        if let Some((records, len)) = frame::split(&bytes[read..], frame_position) {
-            let mut rest = records;
-            while !rest.is_empty() {
-                let record =
-                    Record::decode(&mut rest).ok_or(damaged(at, "a change has no meaning"))?;
-                each(frame_position, record).map_err(|what| damaged(at, what))?;
-            }
-            read += len;
-            at += len as u64;
-            continue;
-        }
-        // Cut here, or only not read so far.
-        let unread = total - at - (bytes.len() - read) as u64;
-        if unread == 0 {
-            break;
-        }
-        bytes.drain(..read);
-        read = 0;
-        let wanted = unread.min(PIECE_BYTES.max(bytes.len()) as u64);
-        let before = bytes.len();
-        (&mut file).take(wanted).read_to_end(&mut bytes).map_err(fail)?;
-        if bytes.len() == before {
-            break;
-        }
-    }
-    let left = &bytes[read..];
-    let end = begins + (at - log::HEAD_BYTES);
-    if !left.is_empty() {
-        if !is_last || has_frame_behind(left, end) {
-            return Err(damaged(at, "the checksum of a change is wrong"));
-        }
-        // Not thrown away: somebody may want to see what it was.
-        std::fs::write(path.with_extension("torn"), left).map_err(fail)?;
-        file.set_len(at).map_err(fail)?;
-        file.sync_all().map_err(fail)?;
-    }
-    file.seek(SeekFrom::Start(at)).map_err(fail)?;
-    Ok(Read { file, began: begins, end, cut_bytes: left.len() as u64 })
-}
-
-/// Tells whether a whole frame stands somewhere behind a bad one: then it is no torn end.
-fn has_frame_behind(left: &[u8], position: u64) -> bool {
-    let is_frame = |at: usize| {
-        left.get(at..).is_some_and(|bytes| frame::split(bytes, position + at as u64).is_some())
-    };
-    // Most places have no head, and where the length is sound the next frame is known.
-    frame::length(left, position).is_some_and(|len| is_frame(frame::HEAD_BYTES + len))
-        || (1..left.len())
-            .any(|at| frame::length(&left[at..], position + at as u64).is_some() && is_frame(at))
-}
-
-/// Does changes again.
-struct Replay<'k> {
-    keyspace: &'k Keyspace,
-    /// As they were when the commands ran.
-    settings: Settings,
-    /// Up to which position a key of the snapshot has the changes already.
-    applied: HashMap<Vec<u8>, u64>,
-    gathered: Gathered,
-    changes: u64,
-}
-
-/// Items of neighbouring changes of a key, which are inserted as one batch: a filter that is in no cache takes large ones in two
-/// thirds of the time.
-#[derive(Default)]
-struct Gathered {
-    key: Vec<u8>,
-    /// When the first of them came. As none came after the key's end, any of their times would do.
-    now_millis: u64,
-    hashes: Vec<u64>,
-}
-
-/// Items that are gathered at most.
-const MAX_GATHERED: usize = 1 << 20;
-
-impl Replay<'_> {
-    /// Does a change again, unless the snapshot has it.
-    fn apply(&mut self, position: u64, record: &Record<'_>) -> Result<(), &'static str> {
-        self.changes += 1;
-        if !matches!(record, Record::Inserted { .. }) {
-            self.insert_gathered()?;
-        }
-        let is_done = |key: &[u8]| self.applied.get(key).is_some_and(|&applied| position < applied);
-        match record {
-            Record::Inserted { key, .. } if is_done(key) => Ok(()),
-            Record::Inserted { now_millis, key, hashes } => self.gather(*now_millis, key, hashes),
-            Record::Setting { name: HASHER, value } => {
-                let is_known = self.settings.decode_hasher(value);
-                is_known.then_some(()).ok_or("there is no such hash function")
-            }
-            Record::Setting { name, value } => {
-                let name = std::str::from_utf8(name).map_err(|_| "a setting has no name")?;
-                if name == Settings::ALL[0].name {
-                    // All of them follow. Two limit each other, so those from before must not.
-                    self.settings =
-                        Settings { cf_bucket_size: 1, cf_capacity: 1 << 30, ..Settings::default() };
-                }
-                self.settings.set(name, value).map_err(|_| "a setting has no such value")
-            }
-            Record::Image { key, expires_millis, image } => {
-                if !is_done(key) {
-                    let value = Value::read_image(&mut &image[..], image.len() as u64);
-                    let value = value.map_err(|_| "a value cannot be read")?;
-                    let keys = self.keyspace.shared();
-                    keys.write(key, 0, |slot| *slot = Some(value));
-                    keys.expiry(key, 0, |at| *at = *expires_millis);
-                }
-                Ok(())
-            }
-            Record::Command { now_millis, words } => {
-                let command = words.first().and_then(|name| find(name));
-                let command = command.ok_or("there is no such command")?;
-                if !command.arity.takes(words.len()) {
-                    return Err("a command has too few or too many words");
-                }
-                let env = Env {
-                    settings: &self.settings,
-                    protocol: Protocol::Resp2,
-                    now_millis: *now_millis,
-                    items_per_second: None,
-                };
-                if command.name == "FLUSHALL" || command.name == "FLUSHDB" {
-                    // Keys that the snapshot has from after it stay.
-                    let kept: Vec<Vec<u8>> = self
-                        .applied
-                        .iter()
-                        .filter(|(_, applied)| position < **applied)
-                        .map(|(key, _)| key.clone())
-                        .collect();
-                    self.keyspace.exclusive().clear_but(&kept);
-                    return Ok(());
-                }
-                if command.keys.of(words).any(is_done) {
-                    return Ok(());
-                }
-                match command.run {
-                    Run::Write(run) => {
-                        let key = words[command.keys.first];
-                        let keys = self.keyspace.shared();
-                        keys.change(key, *now_millis, |value| run(value, words, &env));
-                    }
-                    Run::Read(_) | Run::Answer(_) => return Err("a command changes nothing"),
-                    Run::Host => {
-                        let alone = self.keyspace.exclusive();
-                        host::redo(command, words, &env, Keys::Exclusive(&alone))
-                            .ok_or("a command changes nothing")?;
-                    }
-                }
-                Ok(())
-            }
-        }
-    }
-
-    /// Has items wait, behind those of the same key.
-    fn gather(&mut self, now_millis: u64, key: &[u8], hashes: &[u64]) -> Result<(), &'static str> {
-        let len = self.gathered.hashes.len();
-        if self.gathered.key != key || len + hashes.len() > MAX_GATHERED {
-            self.insert_gathered()?;
-        }
-        if self.gathered.hashes.is_empty() {
-            self.gathered.key = key.to_vec();
-            self.gathered.now_millis = now_millis;
-        }
-        self.gathered.hashes.extend_from_slice(hashes);
-        Ok(())
-    }
-
-    /// Inserts the items that wait.
-    fn insert_gathered(&mut self) -> Result<(), &'static str> {
-        let Gathered { key, now_millis, hashes } = &mut self.gathered;
-        if hashes.is_empty() {
-            return Ok(());
-        }
-        let inserted = self.keyspace.shared().write(key, *now_millis, |value| {
-            // Without a filter there: it was taken away, as comes later in the log.
-            let Some(Value::Bloom(filter)) = value else { return Ok(()) };
-            filter.restore_hashes(hashes)
-        });
-        hashes.clear();
-        inserted.map_err(|_| "there is not enough memory for it")
+    for &older in found.logs.iter().filter(|&&it| it < number) {
+        _ = disk.remove(&log_file::path(dir, older));
     }
 }

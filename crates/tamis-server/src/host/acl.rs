@@ -139,7 +139,7 @@ fn describe(session: &Session, name: &[u8]) -> Reply {
 fn try_out(session: &Session, name: &[u8], words: Words<'_>) -> Reply {
     let Some(user) = session.server.users.get(name) else { return texts::no_user(name) };
     let Some(command) = find(words[0]) else { return texts::no_such_command(words[0]) };
-    if !command.arity.takes(words.len()) {
+    if !command.takes(words.len()) {
         return text::wrong_arity(command.name);
     }
     let shown = |word: &[u8]| String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned();

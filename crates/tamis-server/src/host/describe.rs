@@ -30,7 +30,7 @@ fn keys(words: Words<'_>) -> Reply {
     let Some(command) = find(words[0]) else {
         return Reply::error(host::NO_COMMAND);
     };
-    if !command.arity.takes(words.len()) {
+    if !command.takes(words.len()) {
         return Reply::error(host::WORDS_OF_COMMAND);
     }
     let keys: Vec<Reply> = command.keys_of(words).map(|(key, _)| Reply::bulk(key)).collect();

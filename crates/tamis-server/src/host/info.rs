@@ -122,7 +122,7 @@ fn write_section(
             line("async_loading", &0)?;
             line("aof_enabled", &u8::from(server.durable.is_some()))?;
             let Some(durable) = &server.durable else { return Ok(()) };
-            let failed = durable.log.failed();
+            let failed = durable.log.failure();
             let saves = stats.saves.told(env.now_millis);
             // A snapshot and a new log are one thing, so both names tell of it.
             let in_progress = u8::from(durable.is_saving());

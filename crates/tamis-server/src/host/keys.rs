@@ -107,20 +107,20 @@ pub(super) fn log(
         "RENAME" | "RENAMENX" if words[1] == words[2] => {}
         // A key each, since a snapshot may already have some of them.
         "DEL" | "UNLINK" => {
-            durable.log.append_together(words[1..].iter().map(|key| vec![&b"DEL"[..], key]), env);
+            server.log_together(words[1..].iter().map(|key| vec![&b"DEL"[..], key]), env);
         }
-        "MSET" => durable.log.append_together(sets(words).map(Vec::from), env),
+        "MSET" => server.log_together(sets(words).map(Vec::from), env),
         "RENAME" | "RENAMENX" if durable.is_saving() => {
             // The snapshot may have passed one place and not come to the other.
             log_image(durable, words[2], env, keys);
-            durable.log.append_command(&[b"DEL", words[1]], env);
+            server.log_command(&[b"DEL", words[1]], env);
         }
         // Or have the copy, or what it is of, from another moment.
         "COPY" if durable.is_saving() => log_image(durable, words[2], env, keys),
         "BITOP" if durable.is_saving() => log_image(durable, words[2], env, keys),
         // Or have one filter from before and the other from after.
         "TM.MERGE" if durable.is_saving() => log_image(durable, words[1], env, keys),
-        _ => durable.log.append_command(words, env),
+        _ => server.log_command(words, env),
     }
 }
 
@@ -133,7 +133,8 @@ fn log_image(durable: &Durable, key: &[u8], env: &Env<'_>, keys: Keys<'_, '_>) {
         value.map(|value| value.write_image(&mut image).expect("memory takes all")).is_some()
     });
     if !is_there {
-        return durable.log.append_command(&[b"DEL", key], env);
+        let words = vec![&b"DEL"[..], key];
+        return durable.log.append(&Record::Command { now_millis: env.now_millis, words });
     }
     durable.log.append(&Record::Image { key, expires_millis, image: &image });
 }
@@ -220,8 +221,11 @@ pub(super) fn must_wait(
     env: &Env<'_>,
     keys: Keys<'_, '_>,
 ) -> Option<Reply> {
-    let is_saving = server.durable.as_ref().is_some_and(Durable::is_saving);
-    (is_saving && image_bytes(name, words, env, keys) > MAX_IMAGE_BYTES)
+    let durable = server.durable.as_ref().filter(|durable| durable.is_saving())?;
+    // A transaction is one frame of the log.
+    let group_bytes = durable.log.group_bytes().unwrap_or(0) as u64;
+    let bytes = image_bytes(name, words, env, keys);
+    (bytes > 0 && bytes.saturating_add(group_bytes) > MAX_IMAGE_BYTES)
         .then(|| Reply::error(host::LARGE_WHILE_SAVING))
 }
 

@@ -29,7 +29,7 @@ pub(super) fn overview(console: &Console) -> Json {
     let totals = console.rounds.totals();
     let log = shared.durable.as_ref().map(|durable| {
         json!({
-            "error": durable.log.failed(),
+            "error": durable.log.failure(),
             "bytes": durable.log_bytes(),
             "is_saving": durable.is_saving(),
             "saved_millis": durable.last_save_millis.load(Ordering::Relaxed),
@@ -49,7 +49,6 @@ pub(super) fn overview(console: &Console) -> Json {
         "keys": totals.keys,
         "filters": totals.filters,
         "over_rate": totals.over_rate,
-        "full": totals.full,
         "looked_millis": totals.millis,
         "log": log,
         "history": console.history.to_json(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
-use tamis_commands::{Change, Expiry, Outcome, Value};
+use tamis_commands::{Expiry, Outcome, Value};
 
 use super::{Cell, Keyspace, SHARDS};
 
@@ -117,7 +117,7 @@ macro_rules! one_key {
                         Expiry::Never => *expires = None,
                         Expiry::At(millis) => *expires = Some(millis),
                     }
-                    let has_changed = outcome.change != Change::None;
+                    let has_changed = outcome.has_changed();
                     (outcome, has_changed)
                 })
             }
@@ -217,6 +217,16 @@ macro_rules! one_key {
 
 one_key!(Shared);
 one_key!(Exclusive);
+
+impl Shared<'_> {
+    /// Gives a key a value, over any other, and the time at which it expires.
+    pub(crate) fn replace(&self, key: &[u8], value: Value, expires_millis: Option<u64>) {
+        self.0.write(key, 0, |slot, expires| {
+            *slot = Some(value);
+            *expires = expires_millis;
+        });
+    }
+}
 
 impl Exclusive<'_> {
     /// Takes all keys out. Their memory is given back when the result is dropped, which may take long and needs no lock.

@@ -13,7 +13,7 @@
 
 use super::options::{MAX_BUCKET_SIZE, MAX_EXPANSION};
 use super::sub_filter::SubFilter;
-use super::{MAX_SUB_FILTERS, RedisCuckoo, Refused};
+use super::{MAX_SUB_FILTERS, RedisCuckoo};
 use crate::growing::redis::growth_limit::GrowthLimit;
 use crate::growing::redis::{can_allocate, parts};
 use crate::growing::{RedisChunkError, RedisHeaderError, RedisHeaderErrorKind};
@@ -99,7 +99,6 @@ impl RedisCuckoo {
             all.push(SubFilter::zeroed(buckets, bucket_size).map_err(no_memory)?);
         }
         let growth_limit = GrowthLimit::default();
-        let refused = Refused::default();
         Ok(Self {
             sub_filters: all,
             items,
@@ -108,7 +107,6 @@ impl RedisCuckoo {
             max_iterations,
             expansion,
             growth_limit,
-            refused,
         })
     }
 

@@ -1,0 +1,67 @@
+//! Which replies of a connection answer commands that may have changed something, and rest on the log.
+
+use std::ops::Range;
+
+use tamis_commands::text::host;
+use tamis_resp::{Protocol, Reply};
+
+/// Where such replies stand in an output, in order.
+#[derive(Debug, Default)]
+pub(crate) struct ChangeReplies(Vec<(Range<usize>, usize)>);
+
+impl ChangeReplies {
+    /// Notes that this range of the output has the replies to that many commands.
+    pub fn push(&mut self, range: Range<usize>, commands: usize) {
+        match self.0.last_mut() {
+            Some((last, count)) if last.end == range.start => {
+                last.end = range.end;
+                *count += commands;
+            }
+            _ => self.0.push((range, commands)),
+        }
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Forgets the replies, which are sent.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Replaces each of the replies by an error: the log could not be written, for this reason. The changes are in memory,
+    /// and may or may not be there after a restart.
+    pub fn replace_by_error(&mut self, why: &str, protocol: Protocol, output: &mut Vec<u8>) {
+        let mut error = Vec::new();
+        Reply::error(host::no_log(why)).encode(protocol, &mut error);
+        let before = std::mem::take(output);
+        let mut at = 0;
+        for (range, commands) in self.0.drain(..) {
+            output.extend_from_slice(&before[at..range.start]);
+            (0..commands).for_each(|_| output.extend_from_slice(&error));
+            at = range.end;
+        }
+        output.extend_from_slice(&before[at..]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_replies_to_changes_become_errors() {
+        let mut replies = ChangeReplies::default();
+        let mut output = b"+PONG\r\n:1\r\n:0\r\n$1\r\na\r\n:7\r\n".to_vec();
+        replies.push(7..11, 1);
+        replies.push(11..15, 1);
+        replies.push(22..26, 1);
+        replies.replace_by_error("full", Protocol::Resp2, &mut output);
+        let error = format!("-{}\r\n", host::no_log("full"));
+        let expected = format!("+PONG\r\n{error}{error}$1\r\na\r\n{error}");
+        assert_eq!(String::from_utf8(output).unwrap(), expected);
+        assert!(replies.is_empty());
+    }
+}

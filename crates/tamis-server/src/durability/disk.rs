@@ -1,0 +1,164 @@
+//! The file operations that durability needs, so that tests can run it on a simulated disk.
+
+use std::fmt::Debug;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A file system.
+pub(crate) trait Disk: Debug + Send + Sync {
+    /// Creates a file, or truncates the one of this name.
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
+
+    /// Opens a file for reading and writing.
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
+
+    /// Renames a file, over any other of the new name.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Returns the names of the files in a folder.
+    fn names(&self, dir: &Path) -> io::Result<Vec<String>>;
+
+    /// Makes the names of a folder durable.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Returns whether `path` still names `file`.
+    fn is_at(&self, path: &Path, file: &dyn DiskFile) -> bool;
+}
+
+/// An open file.
+pub(crate) trait DiskFile: Debug + Send + Sync {
+    /// Reads bytes from an offset on; 0 at the end.
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Writes all bytes at an offset. After an error any part of them may be in the file.
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Returns the length in bytes.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Truncates or extends the file.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+
+    /// Makes the file's bytes and length durable.
+    fn sync(&self) -> io::Result<()>;
+
+    /// Returns the numbers by which the system knows the file.
+    fn identity(&self) -> Option<(u64, u64)>;
+}
+
+/// The file system of the operating system.
+#[derive(Debug)]
+pub(crate) struct OsDisk;
+
+impl Disk for OsDisk {
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        let mut options = OpenOptions::new();
+        Ok(Arc::new(options.create(true).truncate(true).read(true).write(true).open(path)?))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(OpenOptions::new().read(true).write(true).open(path)?))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
+
+    fn names(&self, dir: &Path) -> io::Result<Vec<String>> {
+        std::fs::read_dir(dir)?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect()
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        File::open(dir)?.sync_all()
+    }
+
+    fn is_at(&self, path: &Path, file: &dyn DiskFile) -> bool {
+        let found = std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+        found.is_some() && found == file.identity()
+    }
+}
+
+impl DiskFile for File {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        std::os::unix::fs::FileExt::read_at(self, bytes, offset)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        std::os::unix::fs::FileExt::write_all_at(self, bytes, offset)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        File::set_len(self, len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        // The length is part of what it makes durable.
+        self.sync_data()
+    }
+
+    fn identity(&self) -> Option<(u64, u64)> {
+        self.metadata().ok().map(|it| (it.dev(), it.ino()))
+    }
+}
+
+/// Reads or writes a file from its start to its end.
+#[derive(Debug)]
+pub(crate) struct Sequential {
+    pub file: Arc<dyn DiskFile>,
+    pub offset: u64,
+}
+
+impl Sequential {
+    /// Begins at the start of the file.
+    pub fn new(file: Arc<dyn DiskFile>) -> Self {
+        Self { file, offset: 0 }
+    }
+}
+
+impl Read for Sequential {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let len = self.file.read_at(bytes, self.offset)?;
+        self.offset += len as u64;
+        Ok(len)
+    }
+}
+
+impl Write for Sequential {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write_all_at(bytes, self.offset)?;
+        self.offset += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for Sequential {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let offset = match to {
+            SeekFrom::Start(offset) => Some(offset),
+            SeekFrom::Current(by) => self.offset.checked_add_signed(by),
+            SeekFrom::End(by) => self.file.len()?.checked_add_signed(by),
+        };
+        self.offset = offset.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.offset)
+    }
+}

@@ -1,0 +1,205 @@
+//! Applies the changes of a log to a keyspace.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tamis_commands::{Env, Run, Settings, Value, find};
+use tamis_resp::{Protocol, Reply};
+
+use super::record::Record;
+use super::snapshot::Entry;
+use crate::host;
+use crate::keyspace::Keyspace;
+use crate::session::Keys;
+
+/// Applies changes in the order of the log.
+pub(super) struct Replay<'k> {
+    keyspace: &'k Keyspace,
+    settings: Settings,
+    /// The values of the snapshot have all changes before these positions.
+    applied: HashMap<Vec<u8>, u64>,
+    /// No value of the snapshot has a change from behind this position. Before it, a change may be about a key that was
+    /// removed before the snapshot came to it, and then does nothing.
+    snapshot_end: u64,
+    gathered: Gathered,
+    pub changes: u64,
+}
+
+/// The items of neighbouring changes of a key, which are inserted as one batch: for a filter that is in no cache that takes
+/// two thirds of the time.
+#[derive(Default)]
+struct Gathered {
+    key: Vec<u8>,
+    /// When the first of them came. The key had not expired by the last one, so any of their times would do.
+    now_millis: u64,
+    hashes: Vec<u64>,
+    /// The snapshot was complete when the last of them came.
+    is_exact: bool,
+}
+
+/// Items that are gathered at most.
+const MAX_GATHERED: usize = 1 << 20;
+
+impl<'k> Replay<'k> {
+    /// Begins with an empty keyspace.
+    pub fn new(keyspace: &'k Keyspace) -> Self {
+        Self {
+            keyspace,
+            settings: Settings::without_limits(),
+            applied: HashMap::new(),
+            snapshot_end: 0,
+            gathered: Gathered::default(),
+            changes: 0,
+        }
+    }
+
+    /// Takes a value of the snapshot.
+    pub fn take(&mut self, entry: Entry) {
+        self.keyspace.shared().replace(&entry.key, entry.value, entry.expires_millis);
+        self.applied.insert(entry.key, entry.applied);
+    }
+
+    /// Notes the position at which the snapshot was complete.
+    pub fn set_snapshot_end(&mut self, end: u64) {
+        self.snapshot_end = end;
+    }
+
+    /// Applies a change, unless the snapshot has it.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be applied.
+    pub fn apply(&mut self, position: u64, record: &Record<'_>) -> Result<(), String> {
+        self.changes += 1;
+        let applied = catch_unwind(AssertUnwindSafe(|| self.apply_unguarded(position, record)));
+        applied.unwrap_or_else(|_| {
+            Err("replaying a change failed inside Tamis: please report it".to_owned())
+        })
+    }
+
+    /// Applies what is gathered.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be applied.
+    pub fn finish(&mut self) -> Result<(), String> {
+        let finished = catch_unwind(AssertUnwindSafe(|| self.insert_gathered()));
+        finished.unwrap_or_else(|_| {
+            Err("replaying a change failed inside Tamis: please report it".to_owned())
+        })
+    }
+
+    fn apply_unguarded(&mut self, position: u64, record: &Record<'_>) -> Result<(), String> {
+        if !matches!(record, Record::Inserted { .. }) {
+            self.insert_gathered()?;
+        }
+        let is_done = |key: &[u8]| self.applied.get(key).is_some_and(|&applied| position < applied);
+        match record {
+            Record::Inserted { key, .. } if is_done(key) => Ok(()),
+            Record::Inserted { now_millis, key, hashes } => {
+                self.gather(*now_millis, key, hashes)?;
+                self.gathered.is_exact |= position >= self.snapshot_end;
+                Ok(())
+            }
+            Record::Image { key, .. } if is_done(key) => Ok(()),
+            Record::Image { key, expires_millis, image } => {
+                let value = Value::read_logged_image(image)
+                    .map_err(|error| format!("a value cannot be read: {error}"))?;
+                self.keyspace.shared().replace(key, value, *expires_millis);
+                Ok(())
+            }
+            Record::Command { now_millis, words } => {
+                let is_exact = position >= self.snapshot_end;
+                match self.run(position, *now_millis, words) {
+                    // Without its key it changes nothing.
+                    Err(_) if !is_exact => Ok(()),
+                    result => result,
+                }
+            }
+        }
+    }
+
+    fn run(&self, position: u64, now_millis: u64, words: &[&[u8]]) -> Result<(), String> {
+        let Some(command) = words.first().and_then(|name| find(name)) else {
+            return Err(
+                "a command is unknown: a newer version of tamis may have written it".to_owned()
+            );
+        };
+        if !command.takes(words.len()) {
+            return Err(format!("{} has too few or too many words", command.name));
+        }
+        let nothing = || format!("{} changed something once and changes nothing now", command.name);
+        let env = Env {
+            settings: &self.settings,
+            protocol: Protocol::Resp2,
+            now_millis,
+            items_per_second: None,
+        };
+        let is_done = |key: &[u8]| self.applied.get(key).is_some_and(|&applied| position < applied);
+        if command.keys.first == 0 {
+            // Keys that the snapshot has from after it stay.
+            let kept = self.applied.iter().filter(|(_, applied)| position < **applied);
+            let kept: Vec<Vec<u8>> = kept.map(|(key, _)| key.clone()).collect();
+            if !["FLUSHALL", "FLUSHDB"].contains(&command.name) {
+                return Err(nothing());
+            }
+            self.keyspace.exclusive().clear_but(&kept);
+            return Ok(());
+        }
+        if command.keys.of(words).any(is_done) {
+            return Ok(());
+        }
+        match command.run {
+            Run::Write(run) => {
+                let Some(key) = words.get(command.keys.first) else { return Err(nothing()) };
+                let keys = self.keyspace.shared();
+                let outcome = keys.change(key, now_millis, |value| run(value, words, &env));
+                if outcome.has_changed() { Ok(()) } else { Err(nothing()) }
+            }
+            Run::Read(_) | Run::Answer(_) => Err(nothing()),
+            Run::Host => {
+                let alone = self.keyspace.exclusive();
+                match host::redo(command, words, &env, Keys::Exclusive(&alone)) {
+                    Some(Reply::Error(error)) => Err(format!("{}: {error}", command.name)),
+                    Some(_) => Ok(()),
+                    None => Err(nothing()),
+                }
+            }
+        }
+    }
+
+    /// Has items wait, behind those of the same key.
+    fn gather(&mut self, now_millis: u64, key: &[u8], hashes: &[u64]) -> Result<(), String> {
+        let len = self.gathered.hashes.len();
+        if self.gathered.key != key || len + hashes.len() > MAX_GATHERED {
+            self.insert_gathered()?;
+        }
+        if self.gathered.hashes.is_empty() {
+            self.gathered.key = key.to_vec();
+            self.gathered.now_millis = now_millis;
+        }
+        self.gathered.hashes.extend_from_slice(hashes);
+        Ok(())
+    }
+
+    /// Inserts the items that wait.
+    fn insert_gathered(&mut self) -> Result<(), String> {
+        let Gathered { key, now_millis, hashes, is_exact } = &mut self.gathered;
+        if hashes.is_empty() {
+            return Ok(());
+        }
+        let is_exact = std::mem::take(is_exact);
+        let inserted = self.keyspace.shared().write(key, *now_millis, |value| match value {
+            Some(Value::Bloom(filter)) => filter
+                .restore_hashes(hashes)
+                .map_err(|_| "there is not enough memory for an item".to_owned()),
+            _ if is_exact => {
+                Err("items were inserted into a filter that does not exist".to_owned())
+            }
+            // The filter was removed before the snapshot came to it: the log says so later.
+            _ => Ok(()),
+        });
+        hashes.clear();
+        inserted
+    }
+}

@@ -1,0 +1,518 @@
+//! The append-only log as a state machine, free of threads, files and clocks.
+//!
+//! ```text
+//! position   0 ........ synced ........ written ........ end
+//!              durable       in the file       in memory
+//! ```
+//!
+//! All logs together are one stream of bytes, and a position counts the bytes of it. Frames are appended at `end`; a file
+//! job writes them, a sync job makes them durable. Each kind of job runs at most once at a time. The driver (`log.rs`) asks
+//! for jobs, does them, and reports their results. The model test (`model.rs`) does the same in every order.
+//!
+//! **Rotation.** The stream goes on in another file from a position on. A file job writes bytes up to this position, the next
+//! one switches files. Bytes before it are in the old file and bytes after it in the new one, whatever else happens.
+//!
+//! **Groups.** The records of a transaction are kept apart until it ends, and then become one frame. So there is never a part
+//! of a frame between `written` and `end`.
+//!
+//! **Answers.** An insert under shared access sets bits before it appends its frame. It holds a ticket while it does, and an
+//! answer waits for all tickets that were open when it was computed: what it saw has a position then. The answer is sent
+//! once the stream is written up to there, or durable with [`Sync::Always`].
+
+use std::collections::BTreeSet;
+
+use super::frame;
+
+/// When the log is synced to the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sync {
+    /// Before a change is answered.
+    Always,
+    /// Once a second.
+    #[default]
+    EverySecond,
+    /// When the system does so by itself.
+    Never,
+}
+
+/// Milliseconds from one sync to the next with [`Sync::EverySecond`].
+const SYNC_EVERY_MILLIS: u64 = 1000;
+
+/// How late a sync may be before writers wait for it.
+const SYNC_LATE_MILLIS: u64 = 2000;
+
+/// The state of the log.
+#[derive(Debug)]
+pub(super) struct LogState {
+    pub sync: Sync,
+    /// Whole frames from `written` on, less those of a job that runs.
+    waiting: Vec<u8>,
+    /// The position behind the last frame.
+    end: u64,
+    written: u64,
+    synced: u64,
+    /// The records of the group that is open.
+    group: Option<Vec<u8>>,
+    /// Inserts that may have set bits and not yet appended their frame.
+    tickets: BTreeSet<u64>,
+    next_ticket: u64,
+    /// The position at which the next file begins, and its number.
+    rotation: Option<(u64, u64)>,
+    /// Why the last rotation failed, until the next one.
+    rotation_error: Option<String>,
+    /// A file job runs, and a sync job that covers this position.
+    is_writing: bool,
+    syncing: Option<u64>,
+    /// The present file is new: neither its header nor its name is durable.
+    is_file_new: bool,
+    /// A sync is wanted up to here, whatever `sync` says.
+    sync_wanted: u64,
+    /// When the last sync job began, and when the oldest byte was written that the last finished one does not cover,
+    /// and the one that runs does not.
+    last_sync_millis: u64,
+    unsynced_since: Option<u64>,
+    uncovered_since: Option<u64>,
+    /// Why the last write failed: it is repeated.
+    write_error: Option<String>,
+    /// Why a sync failed: the system may have dropped what it could not write, so no later sync proves anything.
+    sync_error: Option<String>,
+    /// Why the file that is written is not the one that a start would find.
+    gone: Option<String>,
+    pub is_closing: bool,
+}
+
+/// Work on the file that is written.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum FileJob {
+    /// Write these bytes at this position.
+    Write { position: u64, bytes: Vec<u8> },
+    /// Go on in the file of this number, which begins at this position. `synced` is durable.
+    Switch { number: u64, position: u64, synced: u64 },
+}
+
+/// What an answer waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Needs {
+    /// Tickets below this one.
+    Tickets(u64),
+    /// The stream up to this position.
+    Position(u64),
+}
+
+/// Whether an answer may be sent.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Settled {
+    Ready,
+    Waits,
+    /// What it rests on cannot be kept, for this reason.
+    Failed(String),
+}
+
+impl LogState {
+    /// Begins behind a stream that is durable up to `end`.
+    pub fn new(end: u64, sync: Sync) -> Self {
+        Self {
+            sync,
+            waiting: Vec::new(),
+            end,
+            written: end,
+            synced: end,
+            group: None,
+            tickets: BTreeSet::new(),
+            next_ticket: 0,
+            rotation: None,
+            rotation_error: None,
+            is_writing: false,
+            syncing: None,
+            is_file_new: false,
+            sync_wanted: 0,
+            last_sync_millis: 0,
+            unsynced_since: None,
+            uncovered_since: None,
+            write_error: None,
+            sync_error: None,
+            gone: None,
+            is_closing: false,
+        }
+    }
+
+    /// Returns the position behind the last frame.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Returns up to where the stream is durable.
+    pub fn synced(&self) -> u64 {
+        self.synced
+    }
+
+    /// Returns whether the stream is durable up to a position, and so is the file in which it goes on.
+    pub fn is_durable(&self, position: u64) -> bool {
+        self.synced >= position && !self.is_file_new
+    }
+
+    /// Appends the records that `encode` appends to a buffer, as a frame or to the group that is open.
+    pub fn append(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
+        if let Some(group) = &mut self.group {
+            return encode(group);
+        }
+        let before = self.waiting.len();
+        frame::append(&mut self.waiting, self.end, encode);
+        self.end += (self.waiting.len() - before) as u64;
+    }
+
+    /// Opens a group: what is appended until its end takes effect as a whole or not at all.
+    pub fn begin_group(&mut self) {
+        debug_assert!(self.group.is_none(), "a transaction is alone");
+        self.group = Some(Vec::new());
+    }
+
+    /// Returns how many bytes the open group has; `None` if there is none.
+    pub fn group_bytes(&self) -> Option<usize> {
+        self.group.as_ref().map(Vec::len)
+    }
+
+    /// Ends the group and appends its frame, unless it is empty.
+    pub fn end_group(&mut self) {
+        if let Some(records) = self.group.take().filter(|records| !records.is_empty()) {
+            self.append(|out| out.extend_from_slice(&records));
+        }
+    }
+
+    /// Notes that an insert under shared access begins; returns its ticket.
+    pub fn begin_insert(&mut self) -> u64 {
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        self.tickets.insert(ticket);
+        ticket
+    }
+
+    /// Notes that the insert of a ticket has appended its frame, or changed nothing.
+    pub fn end_insert(&mut self, ticket: u64) {
+        self.tickets.remove(&ticket);
+    }
+
+    /// Returns what an answer needs that has just been computed.
+    pub fn needs(&self) -> Needs {
+        if self.tickets.is_empty() {
+            Needs::Position(self.end)
+        } else {
+            Needs::Tickets(self.next_ticket)
+        }
+    }
+
+    /// Tells whether an answer may be sent that needs this. `is_change` says that its command may have changed something.
+    ///
+    /// While the log cannot be written, answers to commands that only read are sent: what they saw is in memory, and
+    /// those who changed it were told that it may be lost.
+    pub fn settle(&self, needs: &mut Needs, is_change: bool, now_millis: u64) -> Settled {
+        let is_free = match *needs {
+            Needs::Position(_) => true,
+            Needs::Tickets(below) => self.tickets.first().is_none_or(|first| *first >= below),
+        };
+        if let (true, Needs::Tickets(_)) = (is_free, *needs) {
+            *needs = Needs::Position(self.end);
+        }
+        let kept = if self.sync == Sync::Always { self.synced } else { self.written };
+        let is_kept = matches!(*needs, Needs::Position(position) if position <= kept);
+        match self.failure() {
+            Some(error) if is_change && (!is_kept || self.gone.is_some()) => {
+                Settled::Failed(error.to_owned())
+            }
+            None if !is_kept || is_change && self.is_sync_late(now_millis) => Settled::Waits,
+            _ => Settled::Ready,
+        }
+    }
+
+    /// Tells whether bytes wait for a sync for longer than they should.
+    pub fn is_sync_late(&self, now_millis: u64) -> bool {
+        let since = [self.unsynced_since, self.uncovered_since].into_iter().flatten().min();
+        self.sync == Sync::EverySecond
+            && since.is_some_and(|since| {
+                now_millis.saturating_sub(since) > SYNC_EVERY_MILLIS + SYNC_LATE_MILLIS
+            })
+    }
+
+    /// Returns why changes cannot be kept at the moment.
+    pub fn failure(&self) -> Option<&str> {
+        self.sync_error
+            .as_ref()
+            .or(self.write_error.as_ref())
+            .or(self.gone.as_ref())
+            .map(|it| &**it)
+    }
+
+    /// Tells whether a sync job runs.
+    pub fn is_syncing(&self) -> bool {
+        self.syncing.is_some()
+    }
+
+    /// Decides that the stream goes on in the file of this number; returns from which position on.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot now.
+    pub fn rotate(&mut self, number: u64) -> Result<u64, String> {
+        if let Some(error) = self.failure() {
+            return Err(error.to_owned());
+        }
+        if self.rotation.is_some() {
+            return Err("the last log is still being ended".to_owned());
+        }
+        if self.is_closing {
+            return Err("the server ends".to_owned());
+        }
+        self.rotation = Some((self.end, number));
+        self.rotation_error = None;
+        Ok(self.end)
+    }
+
+    /// Returns how the last rotation ended; `None` while it has not.
+    pub fn rotated(&self) -> Option<Result<(), String>> {
+        if let Some(error) = &self.rotation_error {
+            return Some(Err(error.clone()));
+        }
+        self.rotation.is_none().then_some(Ok(()))
+    }
+
+    /// Takes the next job on the file, if there is one and none runs. Its end must be reported.
+    pub fn next_file_job(&mut self) -> Option<FileJob> {
+        if self.is_writing || self.sync_error.is_some() {
+            return None;
+        }
+        let limit = self.rotation.map_or(self.end, |(position, _)| position);
+        let job = match self.rotation {
+            Some((position, number)) if position == self.written => {
+                FileJob::Switch { number, position, synced: self.synced }
+            }
+            _ if limit == self.written => return None,
+            _ => {
+                let rest = self.waiting.split_off((limit - self.written) as usize);
+                let bytes = std::mem::replace(&mut self.waiting, rest);
+                FileJob::Write { position: self.written, bytes }
+            }
+        };
+        self.is_writing = true;
+        Some(job)
+    }
+
+    /// Tells whether [`next_file_job`](Self::next_file_job) would return a job.
+    pub fn has_file_job(&self) -> bool {
+        !self.is_writing
+            && self.sync_error.is_none()
+            && (self.written < self.end || self.rotation.is_some())
+    }
+
+    /// Reports the end of a write.
+    pub fn wrote(&mut self, mut bytes: Vec<u8>, result: Result<(), String>, now_millis: u64) {
+        self.is_writing = false;
+        match result {
+            Ok(()) => {
+                self.written += bytes.len() as u64;
+                self.uncovered_since.get_or_insert(now_millis);
+                self.write_error = None;
+                if self.waiting.is_empty() && bytes.capacity() <= KEEP_BYTES {
+                    bytes.clear();
+                    self.waiting = bytes;
+                }
+            }
+            Err(error) => {
+                bytes.append(&mut self.waiting);
+                self.waiting = bytes;
+                self.write_error = Some(error);
+            }
+        }
+    }
+
+    /// Reports that the file was switched.
+    pub fn switched(&mut self) {
+        self.is_writing = false;
+        self.is_file_new = true;
+        self.rotation = None;
+    }
+
+    /// Reports that the file was not switched: the stream goes on in the old one. If the new one `may_exist`, nothing is
+    /// written any more, since a start could find both.
+    pub fn not_switched(&mut self, error: String, may_exist: bool) {
+        self.is_writing = false;
+        self.rotation = None;
+        if may_exist {
+            self.sync_error = Some(error.clone());
+        }
+        self.rotation_error = Some(error);
+    }
+
+    /// Asks for a sync of the stream as it is now, and of the file in which it goes on; returns up to where.
+    pub fn want_sync(&mut self) -> u64 {
+        self.sync_wanted = self.end;
+        self.end
+    }
+
+    /// Returns whether [`next_sync`](Self::next_sync) would return a job.
+    pub fn has_sync(&self, now_millis: u64) -> bool {
+        let has_work = self.written > self.synced || self.is_file_new;
+        if self.syncing.is_some() || self.sync_error.is_some() || !has_work {
+            return false;
+        }
+        let is_due = match self.sync {
+            Sync::Always => true,
+            Sync::EverySecond => {
+                now_millis.saturating_sub(self.last_sync_millis) >= SYNC_EVERY_MILLIS
+            }
+            Sync::Never => false,
+        };
+        is_due || self.is_closing || !self.is_durable(self.sync_wanted)
+    }
+
+    /// Takes a sync job if one is due and none runs: it makes durable what is written up to this position, and the name of
+    /// the present file if that is new. Its end must be reported.
+    pub fn next_sync(&mut self, now_millis: u64) -> Option<(u64, bool)> {
+        if !self.has_sync(now_millis) {
+            return None;
+        }
+        self.last_sync_millis = now_millis;
+        self.syncing = Some(self.written);
+        self.unsynced_since = self.uncovered_since.take();
+        self.syncing.map(|position| (position, self.is_file_new))
+    }
+
+    /// Reports the end of a sync job, which included the present file and its name or began before that was switched.
+    pub fn sync_ended(&mut self, result: Result<(), String>, is_present: bool) {
+        let Some(position) = self.syncing.take() else { return };
+        match result {
+            Ok(()) => {
+                self.synced = position;
+                self.is_file_new &= !is_present;
+                self.unsynced_since = None;
+            }
+            Err(error) => self.sync_error = Some(error),
+        }
+    }
+
+    /// Notes whether the file that is written is the one that a start would find.
+    pub fn found(&mut self, gone: Option<String>) {
+        self.gone = gone;
+    }
+
+    /// Tells whether everything is durable, or cannot become so.
+    pub fn is_done(&self) -> bool {
+        let has_failed = self.sync_error.is_some() || self.write_error.is_some();
+        !self.is_writing
+            && self.syncing.is_none()
+            && (has_failed || self.is_durable(self.end) && self.rotation.is_none())
+    }
+}
+
+/// A buffer up to this is kept for the next frames.
+const KEEP_BYTES: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(state: &mut LogState) -> (u64, usize) {
+        match state.next_file_job() {
+            Some(FileJob::Write { position, bytes }) => {
+                let len = bytes.len();
+                state.wrote(bytes, Ok(()), 0);
+                (position, len)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn bytes_before_the_rotation_are_written_to_the_old_file() {
+        let mut state = LogState::new(100, Sync::EverySecond);
+        state.append(|out| out.extend(b"before"));
+        let between = state.rotate(1).unwrap();
+        state.append(|out| out.extend(b"after"));
+        assert_eq!(write(&mut state), (100, (between - 100) as usize));
+        let switch = FileJob::Switch { number: 1, position: between, synced: 100 };
+        assert_eq!(state.next_file_job(), Some(switch));
+        assert_eq!(state.next_file_job(), None, "one at a time");
+        state.switched();
+        assert_eq!(write(&mut state), (between, (state.end() - between) as usize));
+    }
+
+    #[test]
+    fn a_rotation_inside_a_group_leaves_the_group_whole() {
+        let mut state = LogState::new(0, Sync::EverySecond);
+        state.append(|out| out.extend(b"before"));
+        state.begin_group();
+        state.append(|out| out.extend(b"one"));
+        let between = state.rotate(1).unwrap();
+        state.append(|out| out.extend(b"two"));
+        assert_eq!(state.end(), between, "a group has no position before it ends");
+        state.end_group();
+        write(&mut state);
+        assert!(matches!(state.next_file_job(), Some(FileJob::Switch { .. })));
+        state.switched();
+        let (position, len) = write(&mut state);
+        assert_eq!((position, len), (between, frame::HEAD_BYTES + 6));
+    }
+
+    #[test]
+    fn an_answer_waits_for_inserts_that_it_may_have_seen() {
+        let mut state = LogState::new(0, Sync::Always);
+        let other = state.begin_insert();
+        let mut needs = state.needs();
+        let later = state.begin_insert();
+        state.append(|out| out.extend(b"later"));
+        state.end_insert(later);
+        assert_eq!(state.settle(&mut needs, true, 0), Settled::Waits);
+        state.append(|out| out.extend(b"other"));
+        state.end_insert(other);
+        assert_eq!(state.settle(&mut needs, true, 0), Settled::Waits, "not durable");
+        write(&mut state);
+        assert_eq!(state.next_sync(0), Some((state.end(), false)));
+        assert_eq!(state.settle(&mut needs, true, 0), Settled::Waits);
+        state.sync_ended(Ok(()), true);
+        assert_eq!(state.settle(&mut needs, true, 0), Settled::Ready);
+    }
+
+    #[test]
+    fn writers_wait_for_a_late_sync_and_readers_do_not() {
+        let mut state = LogState::new(0, Sync::EverySecond);
+        state.append(|out| out.extend(b"one"));
+        write(&mut state);
+        assert!(state.next_sync(1000).is_some());
+        state.append(|out| out.extend(b"two"));
+        write(&mut state);
+        let settle = |state: &LogState, is_change, now| {
+            let mut needs = state.needs();
+            state.settle(&mut needs, is_change, now)
+        };
+        assert_eq!(settle(&state, true, 3000), Settled::Ready);
+        assert_eq!(settle(&state, true, 3001), Settled::Waits);
+        assert_eq!(settle(&state, false, 3001), Settled::Ready);
+        state.sync_ended(Ok(()), true);
+        assert_eq!(settle(&state, true, 3000), Settled::Ready, "the second write is at 0 + 3000");
+    }
+
+    #[test]
+    fn a_failed_write_is_repeated_with_what_came_since() {
+        let mut state = LogState::new(0, Sync::EverySecond);
+        state.append(|out| out.extend(b"one"));
+        let Some(FileJob::Write { bytes, .. }) = state.next_file_job() else { panic!() };
+        state.append(|out| out.extend(b"two"));
+        state.wrote(bytes, Err("full".to_owned()), 0);
+        let mut needs = state.needs();
+        assert_eq!(state.settle(&mut needs, true, 0), Settled::Failed("full".to_owned()));
+        assert_eq!(state.settle(&mut needs, false, 0), Settled::Ready);
+        assert_eq!(write(&mut state), (0, state.end() as usize));
+        assert_eq!(state.failure(), None);
+    }
+
+    #[test]
+    fn nothing_is_taken_for_durable_after_a_failed_sync() {
+        let mut state = LogState::new(0, Sync::Always);
+        state.append(|out| out.extend(b"one"));
+        write(&mut state);
+        state.next_sync(0).unwrap();
+        state.sync_ended(Err("lost".to_owned()), true);
+        state.append(|out| out.extend(b"two"));
+        assert_eq!((state.next_file_job(), state.next_sync(9000)), (None, None));
+        assert!(state.is_done() && state.synced() == 0);
+    }
+}
