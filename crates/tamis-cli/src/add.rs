@@ -52,7 +52,8 @@ pub fn run(args: &Args) -> Outcome {
     if !is_raw(&args.filter, &args.tell) {
         check_unpacked(&args.filter)?;
     }
-    if let Opened::Foreign(file) = Opened::one(&args.filter, &args.tell, Trust::Verify)? {
+    let tell = TellArgs { asks_items: true, ..args.tell.clone() };
+    if let Opened::Foreign(file) = Opened::one(&args.filter, &tell, Trust::Verify)? {
         return args.add_to_foreign(*file, &paths);
     }
     let mut file = read(&args.filter)?;

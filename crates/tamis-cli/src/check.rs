@@ -99,8 +99,9 @@ pub fn run(args: &Args) -> Outcome {
     }
     let trust = if args.no_verify { Trust::Assume } else { Trust::Verify };
     let mut opened = Vec::with_capacity(filters.len());
+    let tell = TellArgs { asks_items: true, ..args.tell.clone() };
     for path in filters {
-        let of_path = Opened::all(path, &args.tell, trust)?;
+        let of_path = Opened::all(path, &tell, trust)?;
         parquet_table::check_one_column(&of_path)?;
         opened.extend(of_path);
     }

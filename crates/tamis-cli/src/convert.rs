@@ -18,7 +18,8 @@ use crate::key::{KeyArgs, RecordArgs, rate};
 use crate::output::{refuse_input_as_output, refuse_packed_name};
 use crate::parquet_table::check_one_column;
 use crate::told::{
-    TellArgs, charset_parser, format_parser, funnel, funnel_names, missing_to_write, parse_funnel,
+    TellArgs, asked_of_output, charset_parser, format_parser, funnel, funnel_names,
+    missing_to_write, parse_funnel,
 };
 
 /// Writes a filter as another system has it
@@ -46,7 +47,7 @@ pub struct Args {
     output: PathBuf,
 
     /// The format of OUT; by default what its name ends in
-    #[arg(long, value_name = "FORMAT", hide_possible_values = true, value_parser = format_parser())]
+    #[arg(long, value_name = "FORMAT", ignore_case = true, hide_possible_values = true, value_parser = format_parser())]
     to: Option<String>,
 
     /// Build OUT anew of the items in FILE, one a line, plain, gzip or zstd (may be repeated)
@@ -54,7 +55,7 @@ pub struct Args {
     items: Vec<PathBuf>,
 
     /// With --items: what an item is in OUT, if it is not the same as in IN
-    #[arg(long, value_name = "FUNNEL", hide_possible_values = true, value_parser = crate::told::funnel_parser(), requires = "items")]
+    #[arg(long, value_name = "FUNNEL", ignore_case = true, hide_possible_values = true, value_parser = crate::told::funnel_parser(), requires = "items")]
     to_funnel: Option<String>,
 
     /// With --to-funnel: how text becomes bytes in OUT [default: --charset]
@@ -70,8 +71,8 @@ pub struct Args {
     #[arg(long, alias = "rate", value_name = "R", value_parser = rate)]
     to_rate: Option<f64>,
 
-    /// Which version of its format OUT is to be, such as 'nb' for SSTables of Cassandra 4, 2 for Spark since 4.1, or 31 for
-    /// Guava before 33.4
+    /// Which version of its format OUT is to be, such as 'nb' for SSTables of Cassandra 4, 2 for Spark since 4.1, 64 for Roaring, or 31
+    /// for Guava before 33.4
     #[arg(long, value_name = "V")]
     to_version: Option<Box<str>>,
 
@@ -102,13 +103,27 @@ const RATE: f64 = 0.01;
 pub fn run(args: &Args) -> Outcome {
     refuse_packed_name(&args.output)?;
     let to = args.to_format()?;
-    if let (Some(version), None) = (&args.to_version, to.versions) {
-        return Err(Failure::new(format!(
-            "--to-version {version}: there is but one version of {}: leave it out",
-            to.name
-        )));
+    match (&args.to_version, to.versions) {
+        (Some(version), None) => {
+            return Err(Failure::new(format!(
+                "--to-version {version}: there is but one version of {}: leave it out",
+                to.name
+            )));
+        }
+        (Some(version), Some(versions)) if versions.are_plans && args.items.is_empty() => {
+            return Err(Failure::new(format!(
+                "--to-version {version}: versions of {} differ in how they plan, and their files are the same: leave it out, or build OUT \
+                 anew with --items FILE",
+                to.name
+            )));
+        }
+        (_, _) => {}
     }
     let mut tell = args.tell.clone();
+    if !args.items.is_empty() {
+        tell.asks_items = true;
+        tell.also_missing = args.missing_of_output(to);
+    }
     tell.is_charset_of_output = args.to_funnel.is_some();
     let from = open(&args.input, &tell, args.union)?;
     let asks = |format: &Format| format.asks.contains(&Fact::Items);
@@ -274,13 +289,39 @@ impl Args {
         let kept = |fact| to.asks.contains(&fact);
         let items = self.to_items.map(|Count(items)| items);
         let version = from.told.version.clone().filter(|_| from.format.name == to.name);
+        let of_name = to.version_of_name(&self.output).map(Into::into);
         Told {
             items: items.or(from.told.items.filter(|_| kept(Fact::Items))),
             rate: self.to_rate.or(from.told.rate.filter(|_| kept(Fact::Rate))),
-            version: self.to_version.clone().or(version),
+            version: self.to_version.clone().or(of_name).or(version),
             union: self.union,
             ..from.told.clone()
         }
+    }
+
+    /// Returns what a filter that is built anew needs and the user did not give, as whole phrases.
+    fn missing_of_output(&self, to: &Format) -> Vec<String> {
+        let name = input::name(&self.output);
+        let mut missing = Vec::new();
+        if to.items == Items::Asked && self.to_funnel.is_none() && self.tell.funnel.is_none() {
+            missing.push(format!(
+                "{name}: what is an item there? say --to-funnel ({})",
+                funnel_names(to.takes)
+            ));
+        }
+        let has_version = self.to_version.is_some() || to.version_of_name(&self.output).is_some();
+        for &fact in to.asks {
+            let is_missing = match fact {
+                Fact::Version => !has_version,
+                Fact::BlockHash => self.tell.block_hash.is_none(),
+                // Counted, or that of IN.
+                _ => false,
+            };
+            if is_missing {
+                missing.push(format!("{name}: {}", asked_of_output(fact)));
+            }
+        }
+        missing
     }
 
     /// Builds the filter anew of its items, and looks for each of them in both.
@@ -290,6 +331,7 @@ impl Args {
             Failure::new(format!("{name}: tamis builds no filters of {} anew", to.name))
         })?;
         let items = self.checked_items()?;
+        self.check_nothing_is_missing(from, to)?;
         let from_funnel = from.funnel()?;
         let to_funnel = self.funnel_of(to, from.funnel)?;
         let (distinct, total) = self.count(&items)?;
@@ -303,7 +345,7 @@ impl Args {
         let rate = told.rate.or(of_input).unwrap_or(RATE);
         let told = Told { items: planned, rate: Some(rate), ..told };
         let mut contents = create(&told).map_err(|error| match error {
-            EncodeError::Missing(fact) => missing_to_write(fact, &name),
+            EncodeError::Missing(fact) => missing_to_write(fact, &told, to, &name),
             error => Failure::new(format!("{name}: {error}")),
         })?;
         let (mut answers, mut lacking) = (Answers::new(), 0);
@@ -342,6 +384,21 @@ impl Args {
         rebuilt.warn(&rebuilt.contents.facts());
         rebuilt.save(&self.output, to, &rebuilt.told)?;
         Ok(exit)
+    }
+
+    /// Refuses at once for all that is missing, not for one thing a try.
+    fn check_nothing_is_missing(&self, from: &Foreign, to: &Format) -> Result<(), Failure> {
+        let mut missing = Vec::new();
+        match from.funnel() {
+            Err(Failure::Message(message)) => missing.push(message),
+            other => drop(other?),
+        }
+        let of_output = self.missing_of_output(to);
+        // A version of the same format is that of IN.
+        let is_kept = from.format.name == to.name && from.told.version.is_some();
+        missing
+            .extend(of_output.into_iter().filter(|it| !(is_kept && it.contains("--to-version"))));
+        if missing.is_empty() { Ok(()) } else { Err(Failure::new(missing.join("; "))) }
     }
 
     /// The files of items: they are read several times.

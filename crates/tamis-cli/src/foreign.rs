@@ -5,7 +5,8 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use tamis_formats::{
-    Contents, DecodeErrorKind, EncodeError, Fact, Facts, Format, Funnel, ItemError, Rdb, Told,
+    Contents, DecodeErrorKind, EncodeError, Fact, Facts, Format, Funnel, ItemError, Rdb,
+    RedisValue, Told,
 };
 
 use crate::column_type::ColumnType;
@@ -108,19 +109,28 @@ impl Opened {
         if format.name == "tamis" {
             return Ok(vec![Opened::Tamis(Source::open(path, trust)?)]);
         }
-        if let (Some(version), None) = (&told.version, format.versions) {
+        if let Some(version) = &told.version
+            && format.versions.is_none_or(|versions| versions.are_plans)
+        {
             return Err(Failure::new(format!(
-                "{name}: there is but one version of {}: leave out --format-version {version}",
+                "{name}: there is but one version of {} files: leave out --format-version {version}",
                 format.name
             )));
         }
         let contents = (format.decode)(&bytes, &told).map_err(|error| match error.kind {
-            DecodeErrorKind::Missing(fact) => missing(fact, &name),
+            DecodeErrorKind::Missing(fact) => missing(fact, tell, format, &name),
             DecodeErrorKind::SeveralKeys { keys } => Failure::new(format!(
-                "{name}: its bytes do not say which of its keys: say --key KEY ({keys})"
+                "{name}: its bytes do not say which of its keys: say --key KEY ({keys}); 'tamis info --keys' lists all"
             )),
             _ => Failure::new(format!("{name}: as {}: {error}", format.name)),
         })?;
+        let is_dump = RedisValue::string_of(&bytes).is_some();
+        if is_raw(path, tell) && !is_dump && bytes.ends_with(b"\n") {
+            eprintln!(
+                "tamis: {name}: its last byte is a line feed, and is read as bits: if a program such as 'redis-cli --raw' appended it, leave \
+                 it out (redis-cli -D \"\" --raw GET key)"
+            );
+        }
         let mut file = Foreign {
             path: path.to_path_buf(),
             name,
@@ -133,8 +143,10 @@ impl Opened {
             is_whole_file: true,
         };
         // Snapshots and commands may be of several keys, and a key that is told is not always in the bytes.
-        let may_be_part =
-            bytes.starts_with(b"REDIS") || bytes.starts_with(b"*") || file.told.key.is_some();
+        let may_be_part = is_dump
+            || bytes.starts_with(b"REDIS")
+            || bytes.starts_with(b"*")
+            || file.told.key.is_some();
         file.is_whole_file = !may_be_part || file.is_written_as(&bytes);
         Ok(vec![Opened::Foreign(Box::new(file))])
     }
@@ -222,6 +234,20 @@ impl std::ops::Deref for Bytes {
     }
 }
 
+/// Reads all bytes of a file that is no filter of Tamis, unpacked.
+///
+/// # Errors
+///
+/// A file that cannot be read, or a filter of Tamis.
+pub fn file_bytes(path: &Path) -> Result<impl std::ops::Deref<Target = [u8]> + use<>, Failure> {
+    match Bytes::read(path, false)? {
+        Found::Bytes(bytes) => Ok(bytes),
+        Found::Tamis(_) => {
+            Err(Failure::new(format!("{}: is a filter of Tamis", input::name(path))))
+        }
+    }
+}
+
 /// Tells whether a file is read as it is, never unpacked: the format that was told is bits and nothing else, which may begin
 /// as packed data does, and the name is not that of packed data.
 pub fn is_raw(path: &Path, tell: &TellArgs) -> bool {
@@ -237,6 +263,11 @@ fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
         let whole = Rdb::new(bytes).and_then(|rdb| rdb.check());
         whole.map_err(|error| Failure::new(format!("{name}: a snapshot of Redis: {error}")))?;
     }
+    if RedisValue::string_of(bytes).is_some() {
+        return Err(Failure::new(format!(
+            "{name}: the DUMP of a string of Redis: say what its bits are with --format (redis-bits, redis-bitmap, redis-bitmaps or redisson)"
+        )));
+    }
     match Format::of(bytes)[..] {
         [format] => Ok(format),
         // Reading it as what its name says tells what is wrong with its bytes.
@@ -245,6 +276,10 @@ fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
         {
             Ok(format)
         }
+        [] if let Some(class) = java_class(bytes) => Err(Failure::new(format!(
+            "{name}: a Java object of class {class}, as ObjectOutputStream writes it: tamis does not read those; write the filter by its own \
+             method, such as Guava's writeTo, or build one from the items"
+        ))),
         [] => {
             let state = if bytes.is_empty() {
                 "is empty"
@@ -256,6 +291,12 @@ fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
             )))
         }
         ref several => {
+            // What its name says, if its bytes may be that.
+            let mut named = Format::of_name(path);
+            named.retain(|named| several.iter().any(|format| format.name == named.name));
+            if let [format] = named[..] {
+                return Ok(format);
+            }
             let names: Vec<_> = several.iter().map(|format| format.name).collect();
             Err(Failure::new(format!(
                 "{name}: may be of several formats: say which with --format ({})",
@@ -263,6 +304,14 @@ fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
             )))
         }
     }
+}
+
+/// Returns the class of the object that Java's serialization wrote.
+fn java_class(bytes: &[u8]) -> Option<&str> {
+    let (&[high, low], rest) = bytes.strip_prefix(b"\xac\xed\0\x05sr")?.split_first_chunk()?;
+    let class = rest.get(..usize::from(u16::from_be_bytes([high, low])))?;
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"._$".contains(byte);
+    std::str::from_utf8(class).ok().filter(|_| !class.is_empty() && class.iter().all(is_name))
 }
 
 impl Foreign {
@@ -365,7 +414,9 @@ impl Foreign {
             return Err(Failure::new(format!("{name}: {to} is a format that is only read")));
         };
         encode(&self.contents, told, out).map_err(|error| match error {
-            EncodeError::Missing(fact) => missing_to_write(fact, &input::name(path)),
+            EncodeError::Missing(fact) => {
+                missing_to_write(fact, told, format, &input::name(path))
+            }
             EncodeError::Several { filters, rate } => Failure::new(format!(
                 "{name}: {to} has place for one filter, and this is {filters}: put together they take absent items for \
                  present ones at a rate of {}: say --union if that will do, or build one with --items FILE",

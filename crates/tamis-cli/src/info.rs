@@ -2,6 +2,7 @@
 
 mod chart;
 mod foreign;
+mod keys;
 
 use std::path::{Path, PathBuf};
 
@@ -31,6 +32,7 @@ Examples:
   tamis info --json *.tamis | jq '.[] | select(.headroom_items == 0) | .name'
   tamis info seen.tamis --svg seen.svg
   tamis info users.guava                              filters of other systems: see 'tamis formats'
+  tamis info --keys dump.rdb                          all keys of a snapshot of Redis
 
 Exit status: 0 shown, 2 could not, 3 a filter is over its rate.")]
 pub struct Args {
@@ -45,6 +47,10 @@ pub struct Args {
     /// Draw fill by block, and rate against items, into FILE (of one filter)
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+
+    /// List all keys of snapshots of Redis instead: database, type and key
+    #[arg(long, conflicts_with = "svg")]
+    keys: bool,
 
     // Last: what follows would stand under its heading in the help.
     #[command(flatten)]
@@ -61,6 +67,9 @@ pub fn run(args: &Args) -> Outcome {
     {
         let path = path.display();
         return Err(Failure::new(format!("{path}: is the filter; name another file for --svg")));
+    }
+    if args.keys {
+        return keys::run(&args.files, args.json);
     }
     let mut shown = Shown::default();
     let mut failures = Vec::new();

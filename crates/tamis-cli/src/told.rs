@@ -15,12 +15,12 @@ use crate::key::rate;
 #[command(next_help_heading = "For filters of other systems")]
 pub struct TellArgs {
     /// What the filter is, if its bytes do not show it: see 'tamis formats'
-    #[arg(long, value_name = "FORMAT", hide_possible_values = true, value_parser = format_parser())]
+    #[arg(long, value_name = "FORMAT", ignore_case = true, hide_possible_values = true, value_parser = format_parser())]
     pub format: Option<String>,
 
     /// What an item is there (Guava's funnel): bytes, hex, text, twice, chars, int, long, unsigned, unsigned-int, float, double, hash128,
     /// hash-string, hash-integer, ... for Java's hashCode, long-be, double-be for Hive, or orc-bytes, orc-long, orc-double
-    #[arg(long, value_name = "FUNNEL", hide_possible_values = true, value_parser = funnel_parser())]
+    #[arg(long, value_name = "FUNNEL", ignore_case = true, hide_possible_values = true, value_parser = funnel_parser())]
     pub funnel: Option<String>,
 
     /// How text becomes bytes there: UTF-8, GBK, ISO-8859-1, ...
@@ -58,23 +58,32 @@ pub struct TellArgs {
     /// The charset is that of the filter to be written.
     #[arg(skip)]
     pub is_charset_of_output: bool,
+
+    /// The command asks the filter for items, so that what they are is needed.
+    #[arg(skip)]
+    pub asks_items: bool,
+
+    /// What else the command needs and was not given, as whole phrases.
+    #[arg(skip)]
+    pub also_missing: Vec<String>,
 }
 
 /// Reads the name of a format. For clap.
-pub fn format_parser() -> PossibleValuesParser {
+pub fn format_parser() -> impl TypedValueParser<Value = String> {
     let values = FORMATS.iter().map(|format| PossibleValue::new(format.name).help(format.summary));
-    PossibleValuesParser::new(values.collect::<Vec<_>>())
+    PossibleValuesParser::new(values.collect::<Vec<_>>()).map(|name| name.to_lowercase())
 }
 
 /// Reads the name of a funnel. For clap.
-pub fn funnel_parser() -> PossibleValuesParser {
+pub fn funnel_parser() -> impl TypedValueParser<Value = String> {
     let values = Funnel::NAMES.iter().map(|&(name, help)| PossibleValue::new(name).help(help));
-    PossibleValuesParser::new(values.collect::<Vec<_>>())
+    PossibleValuesParser::new(values.collect::<Vec<_>>()).map(|name| name.to_lowercase())
 }
 
 /// Reads the name of a charset. For clap.
 pub fn charset_parser() -> impl TypedValueParser<Value = Charset> {
-    PossibleValuesParser::new(Charset::ALL.map(Charset::name))
+    let values = Charset::ALL.map(|it| PossibleValue::new(it.name()).aliases(it.aliases()));
+    PossibleValuesParser::new(values)
         .map(|name| Charset::named(&name).expect("clap checked the name"))
 }
 
@@ -151,26 +160,55 @@ pub fn funnel_names(takes: Takes) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// Asks for a fact by the name of its option.
-pub fn missing(fact: Fact, name: &str) -> Failure {
-    let option = match fact {
-        Fact::Items => "for how many items it was planned: say --items-planned N",
-        Fact::Rate => "for which rate it was planned: say --rate-planned R",
-        Fact::Key => "which of its keys: say --key KEY",
-        Fact::Version => "of which version it is: say --format-version V",
-        Fact::BlockHash => "of which block it is: say --block-hash HASH",
-        other => return Failure::new(format!("{name}: its bytes do not say its {other}")),
+/// Asks for `fact`, without which a filter cannot be read, and for all else that the command will need, by their options.
+pub fn missing(fact: Fact, tell: &TellArgs, format: &Format, name: &str) -> Failure {
+    let told = tell.told();
+    let others = format.asks.iter().filter(|&&other| other != fact && !told.has(other));
+    let facts = [&fact].into_iter().chain(others).map(|&fact| phrase(fact));
+    let (mut phrases, mut options): (Vec<String>, Vec<String>) =
+        facts.map(|(phrase, option)| (phrase.to_owned(), option.to_owned())).unzip();
+    if tell.asks_items && tell.funnel.is_none() && format.items == Items::Asked {
+        phrases.push("what its items are".to_owned());
+        options.push(format!("--funnel ({})", funnel_names(format.takes)));
+    }
+    let last = phrases.pop().expect("one at least");
+    let phrases = match phrases.is_empty() {
+        true => last,
+        false => format!("{} and {last}", phrases.join(", ")),
     };
-    Failure::new(format!("{name}: its bytes do not say {option}"))
+    let needed = format!("{name}: its bytes do not say {phrases}: say {}", options.join(" "));
+    let all = [&[needed], &tell.also_missing[..]].concat();
+    Failure::new(all.join("; "))
 }
 
-/// Asks for a fact that a filter is written with.
-pub fn missing_to_write(fact: Fact, name: &str) -> Failure {
-    let asked = match fact {
+/// Returns what a fact is called, and its option.
+fn phrase(fact: Fact) -> (&'static str, &'static str) {
+    match fact {
+        Fact::Items => ("for how many items it was planned", "--items-planned N"),
+        Fact::Rate => ("for which rate it was planned", "--rate-planned R"),
+        Fact::Key => ("which of its keys is meant", "--key KEY"),
+        Fact::Version => ("of which version it is", "--format-version V"),
+        Fact::BlockHash => ("of which block it is", "--block-hash HASH"),
+        other => (other.name(), "its option"),
+    }
+}
+
+/// Asks for a fact that a filter is written with, and for all others that its format needs and nobody gave.
+pub fn missing_to_write(fact: Fact, told: &Told, format: &Format, name: &str) -> Failure {
+    let others = format.asks.iter().filter(|&&other| other != fact && !told.has(other));
+    let asked: Vec<_> =
+        [&fact].into_iter().chain(others).map(|&fact| asked_of_output(fact)).collect();
+    Failure::new(format!("{name}: {}", asked.join("; ")))
+}
+
+/// Asks for a fact about a filter that is to be written.
+pub fn asked_of_output(fact: Fact) -> &'static str {
+    match fact {
         Fact::Items => "for how many items is it planned? say --to-items N",
         Fact::Rate => "for which rate is it planned? say --to-rate R",
         Fact::Version => "of which version is it to be? say --to-version V",
-        fact => return missing(fact, name),
-    };
-    Failure::new(format!("{name}: {asked}"))
+        Fact::BlockHash => "of which block is it? say --block-hash HASH",
+        Fact::Key => "under which key is it stored? say --key KEY",
+        _ => "something is not said that its page names",
+    }
 }

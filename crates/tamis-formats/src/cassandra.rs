@@ -8,7 +8,7 @@ use tamis::OutOfMemory;
 use crate::contents::Contents;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Sniff, Takes};
+use crate::format::{Format, Items, Sniff, Takes, Versions};
 use crate::guava::write_words;
 use crate::hash::murmur3::{Tail, x64_128};
 use crate::modulus::Modulus;
@@ -25,7 +25,7 @@ pub(crate) const FORMAT: Format = Format {
     items: Items::Asked,
     takes: Takes::Bytes,
     asks: &[Fact::Version],
-    versions: Some(VERSIONS),
+    versions: Some(Versions { expected: VERSIONS, are_plans: false }),
     decode: |bytes, told| {
         let error = |kind| DecodeError { field: Fact::Version.name(), at: 0, kind };
         let version = told.version.as_deref();

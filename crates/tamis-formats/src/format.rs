@@ -32,8 +32,8 @@ pub struct Format {
     pub takes: Takes,
     /// What reading one needs to be told.
     pub asks: &'static [Fact],
-    /// What [`Told::version`] may be, in words; `None` if there is but one.
-    pub versions: Option<&'static str>,
+    /// What [`Told::version`] may be; `None` if there is but one.
+    pub versions: Option<Versions>,
     /// Reads a whole file. Memory stays within four times the bytes, and what was told. Two take more: [`Contents::Roaring`] up
     /// to 18 times the bytes, of values that are far apart; and compressed values of Redis, whose bytes count as they are once
     /// expanded, up to 88 times as many.
@@ -42,6 +42,15 @@ pub struct Format {
     pub encode: Option<Encode>,
     /// Makes an empty filter of as many items as are told, at the rate that is told; `None` if there is no such rule.
     pub create: Option<Create>,
+}
+
+/// Which versions a format has.
+#[derive(Clone, Copy, Debug)]
+pub struct Versions {
+    /// What they are called, in words.
+    pub expected: &'static str,
+    /// Whether they differ in how filters are planned alone, so that the bytes of a file are the same in all of them.
+    pub are_plans: bool,
 }
 
 /// The type of [`Format::create`].
@@ -171,7 +180,7 @@ impl Format {
         let extension = path.extension().and_then(|it| it.to_str())?;
         let named = self.extensions.iter().find(|it| **it == extension)?;
         let version = named.strip_prefix(*self.extensions.first()?)?;
-        self.versions.and(Some(version)).filter(|version| !version.is_empty())
+        self.versions.as_ref().and(Some(version)).filter(|version| !version.is_empty())
     }
 
     /// Tells whether files of this format can be recognised by their bytes.

@@ -9,7 +9,7 @@ use tamis::OutOfMemory;
 use crate::contents::Contents;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Sniff, Takes};
+use crate::format::{Format, Items, Sniff, Takes, Versions};
 use crate::mitz::{Mitz32, Mitz64};
 use crate::reader::Reader;
 use crate::rule::Rule;
@@ -24,7 +24,7 @@ pub(crate) const FORMAT: Format = Format {
     items: Items::Asked,
     takes: Takes::Bytes,
     asks: &[],
-    versions: Some(VERSIONS),
+    versions: Some(Versions { expected: VERSIONS, are_plans: true }),
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode: Some(encode),
     create: Some(|told| {

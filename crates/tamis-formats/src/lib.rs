@@ -95,7 +95,7 @@ pub use collected::Collected;
 pub use contents::{ChangeError, Contents, Facts};
 pub use error::{DecodeError, DecodeErrorKind, EncodeError, ReadError};
 pub use flat::FlatFilter;
-pub use format::{Create, Encode, FORMATS, Format, Items, Sniff, Takes};
+pub use format::{Create, Encode, FORMATS, Format, Items, Sniff, Takes, Versions};
 pub use funnel::{Funnel, ItemError, OrcType};
 pub use golomb_set::{GolombError, GolombParams, GolombSet};
 pub use integers::IntegerBitmap;

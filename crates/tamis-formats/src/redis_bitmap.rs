@@ -111,7 +111,7 @@ fn planned(items: u64, rate: f64) -> Result<Rule, String> {
 fn decode(bytes: &[u8], told: &Told) -> Result<Contents, DecodeError> {
     if !Rdb::has_magic(bytes) {
         let rule = redis_string::told_rule(told, planned)?;
-        return redis_string::decode(rule, bytes, 0).map(Contents::Flat);
+        return redis_string::decode(rule, &redis_string::of_file(bytes), 0).map(Contents::Flat);
     }
     // The key comes first: the plan is that of the filter under it.
     let is_string = |entry: &Entry<'_>| entry.type_name() == "string";

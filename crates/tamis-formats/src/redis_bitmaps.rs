@@ -244,8 +244,8 @@ fn number_of(key: &[u8]) -> Option<u64> {
 fn decode(bytes: &[u8], told: &Told) -> Result<Contents, DecodeError> {
     let rule = redis_string::told_rule(told, planned)?;
     if !Rdb::has_magic(bytes) {
-        whole_length(&rule, bytes, 0)?;
-        return redis_string::decode(rule, bytes, 0).map(Contents::Flat);
+        whole_length(&rule, &redis_string::of_file(bytes), 0)?;
+        return redis_string::decode(rule, &redis_string::of_file(bytes), 0).map(Contents::Flat);
     }
     let rdb = Rdb::new(bytes)?;
     let [cursor] = rdb.find([CURSOR])?;

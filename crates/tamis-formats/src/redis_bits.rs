@@ -9,6 +9,7 @@ use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::format::{Format, Items, Takes};
 use crate::funnel::Funnel;
 use crate::integers::{self, IntegerBitmap};
+use crate::redis_string;
 use crate::told::Told;
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -32,7 +33,7 @@ pub(crate) const FORMAT: Format = Format {
 /// The greatest offset of `SETBIT`.
 const MAX: u64 = u32::MAX as u64;
 
-/// Reads the bytes of a string, as `GET` returns them. Values behind its end make it longer, as `SETBIT` does.
+/// Reads the bytes of a string, as `GET` or `DUMP` returns them. Values behind its end make it longer, as `SETBIT` does.
 ///
 /// # Errors
 ///
@@ -49,6 +50,7 @@ const MAX: u64 = u32::MAX as u64;
 /// # Ok::<(), tamis_formats::DecodeError>(())
 /// ```
 pub fn decode(bytes: &[u8]) -> Result<IntegerBitmap, DecodeError> {
+    let bytes = &*redis_string::of_file(bytes);
     let max_bytes = MAX / 8 + 1;
     if bytes.len() as u64 > max_bytes {
         let kind = DecodeErrorKind::TooLong { expected: max_bytes };

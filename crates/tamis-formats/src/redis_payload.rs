@@ -12,7 +12,7 @@ use std::fmt;
 
 use tamis::{RedisBloom, RedisCuckoo};
 
-use crate::rdb::coding::{Reader, Writer};
+use crate::rdb::coding::{MAX_EXPANSION, Reader, Writer};
 use crate::rdb::crc64::crc64;
 use crate::rdb::kind::{MODULE_2 as MODULE_VALUE, STRING};
 
@@ -96,6 +96,23 @@ impl RedisValue {
         }
         let (&kind, value) = body.split_first().ok_or(PayloadError::OtherType)?;
         Self::read(kind, Reader::new(value, max_bytes))
+    }
+
+    /// Returns the string that bytes are the `DUMP` of, also with the line feed behind it that `redis-cli --raw` appends; `None`
+    /// unless the checksum says that they are one.
+    #[must_use]
+    pub fn string_of(bytes: &[u8]) -> Option<Vec<u8>> {
+        if bytes.first() != Some(&STRING) {
+            return None;
+        }
+        [bytes, bytes.strip_suffix(b"\n").unwrap_or_default()].into_iter().find_map(|payload| {
+            // Zero means that there is none: a bitmap may end in zeros.
+            payload.last_chunk::<8>().filter(|&&checksum| checksum != [0; 8])?;
+            match Self::from_payload(payload, MAX_EXPANSION * payload.len() as u64) {
+                Ok(RedisValue::String(string)) => Some(string),
+                _ => None,
+            }
+        })
     }
 
     /// Reads a value of a type that `from` holds, and nothing behind it.

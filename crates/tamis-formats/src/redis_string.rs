@@ -7,9 +7,12 @@
 //!
 //! A string ends with the byte of its highest bit that was ever written.
 
+use std::borrow::Cow;
+
 use crate::contents::Contents;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::flat::FlatFilter;
+use crate::redis_payload::RedisValue;
 use crate::rule::Rule;
 use crate::told::{Fact, Told};
 
@@ -73,6 +76,11 @@ pub(crate) fn fitting<'a>(
         of(&planned),
         of(filter.rule())
     ))
+}
+
+/// Returns the string in a file: what `GET` returns, or what is in the payload of `DUMP`.
+pub(crate) fn of_file(bytes: &[u8]) -> Cow<'_, [u8]> {
+    RedisValue::string_of(bytes).map_or(Cow::Borrowed(bytes), Cow::Owned)
 }
 
 /// Reads the bits of a string that begins at `at`; a string that ended early has zeros there.

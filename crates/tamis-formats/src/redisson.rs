@@ -245,7 +245,7 @@ fn is_config(entry: &Entry<'_>) -> bool {
 fn decode(bytes: &[u8], told: &Told) -> Result<Contents, DecodeError> {
     if !Rdb::has_magic(bytes) {
         let rule = redis_string::told_rule(told, planned)?;
-        return redis_string::decode(rule, bytes, 0).map(Contents::Flat);
+        return redis_string::decode(rule, &redis_string::of_file(bytes), 0).map(Contents::Flat);
     }
     let rdb = Rdb::new(bytes)?;
     let name = match &told.key {

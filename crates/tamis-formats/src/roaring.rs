@@ -6,7 +6,7 @@ use tamis::{Answers, CompressedSet};
 
 use crate::contents::{ChangeError, Contents, Facts, answer_each, try_answer_each};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::format::{Format, Items, Sniff, Takes};
+use crate::format::{Format, Items, Sniff, Takes, Versions};
 use crate::funnel::Funnel;
 use crate::integers::{extremes, no_value, value};
 use crate::reader::Reader;
@@ -21,7 +21,7 @@ pub(crate) const FORMAT: Format = Format {
     items: Items::Are(Funnel::Unsigned),
     takes: Takes::Integers,
     asks: &[],
-    versions: Some(VERSIONS),
+    versions: Some(Versions { expected: VERSIONS, are_plans: false }),
     decode: |bytes, told| decode_told(bytes, told).map(Contents::Roaring),
     encode: Some(encode),
     create: Some(|_| Ok(Contents::Roaring(Roaring::new(CompressedSet::new())))),

@@ -8,7 +8,7 @@ use tamis::OutOfMemory;
 use crate::contents::Contents;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Sniff, Takes};
+use crate::format::{Format, Items, Sniff, Takes, Versions};
 use crate::guava::{Probes, plan_bits, plan_probes, write_words};
 use crate::hash::murmur3::spark_32;
 use crate::modulus::Modulus;
@@ -25,7 +25,7 @@ pub(crate) const FORMAT: Format = Format {
     items: Items::Asked,
     takes: Takes::Bytes,
     asks: &[],
-    versions: Some(VERSIONS),
+    versions: Some(Versions { expected: VERSIONS, are_plans: false }),
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode: Some(encode),
     create: Some(|told| {

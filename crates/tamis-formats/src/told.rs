@@ -64,6 +64,18 @@ pub struct Told {
 }
 
 impl Told {
+    /// Tests whether a fact was given.
+    #[must_use]
+    pub fn has(&self, fact: Fact) -> bool {
+        match fact {
+            Fact::Items => self.items.is_some(),
+            Fact::Rate => self.rate.is_some(),
+            Fact::Version => self.version.is_some(),
+            Fact::BlockHash => self.block_hash.is_some(),
+            Fact::Key => self.key.is_some(),
+        }
+    }
+
     /// Returns for how many items a filter was planned.
     pub(crate) fn items(&self) -> Result<u64, DecodeError> {
         self.items.ok_or(missing(Fact::Items))

@@ -1,0 +1,58 @@
+//! `tamis info --keys`: the keys of a snapshot of Redis.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use tamis_formats::Rdb;
+
+use crate::exit::{Exit, Failure, Outcome};
+use crate::foreign::file_bytes;
+use crate::input;
+use crate::output::Output;
+use crate::table::{align, plain};
+
+/// Lists all keys of the snapshots `files`.
+pub fn run(files: &[PathBuf], as_json: bool) -> Outcome {
+    let (mut list, mut text) = (Vec::new(), String::new());
+    for path in files {
+        let name = input::name(path);
+        let bytes = file_bytes(path)?;
+        if !Rdb::is_one(&bytes) {
+            return Err(Failure::new(format!(
+                "{name}: not a snapshot of Redis: --keys is for those (redis-cli --rdb FILE)"
+            )));
+        }
+        let failed = |error| Failure::new(format!("{name}: a snapshot of Redis: {error}"));
+        let mut rows = vec![["  database", "type", "key"].map(String::from).to_vec()];
+        for entry in Rdb::new(&bytes).map_err(failed)?.entries() {
+            let entry = entry.map_err(failed)?;
+            let key = String::from_utf8_lossy(entry.key()).into_owned();
+            if as_json {
+                list.push(json!({
+                    "name": name,
+                    "database": entry.database(),
+                    "type": entry.type_name(),
+                    "key": key,
+                }));
+            } else {
+                let database = format!("  {}", entry.database());
+                rows.push(vec![database, entry.type_name().to_owned(), plain(&key)]);
+            }
+        }
+        if !as_json {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&name);
+            text.push('\n');
+            align(&mut text, &rows, &[]);
+        }
+    }
+    if as_json {
+        text = format!("{:#}\n", Value::Array(list));
+    }
+    let mut output = Output::open(None)?;
+    output.write(text.as_bytes())?;
+    output.finish()?;
+    Ok(Exit::Yes)
+}

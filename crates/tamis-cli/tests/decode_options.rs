@@ -1,0 +1,196 @@
+//! What a user says of filters of other systems: names in any case, all that is missing at once, nothing ignored.
+
+mod program;
+
+use program::Folder;
+use tamis_formats::RedisValue;
+
+/// A filter of Tamis with `item 0` to `item 999`, and its items.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("items.txt", (0..1000).map(|i| format!("item {i}\n")).collect::<String>());
+    folder.ok("build items.txt -o items.tamis");
+    folder
+}
+
+const ITEMS: &str = "--items items.txt";
+
+#[test]
+fn names_are_taken_in_any_case() {
+    let folder = folder();
+    folder.ok(&format!(
+        "convert items.tamis a.bin --to Guava {ITEMS} --to-funnel TEXT --to-charset utf8"
+    ));
+    folder
+        .ok(&format!("convert items.tamis b.bin --to GUAVA {ITEMS} --funnel Text --charset UTF8"));
+    assert_eq!(folder.read("a.bin"), folder.read("b.bin"));
+    let check = "check -c a.bin items.txt --format gUAVA --funnel text --charset";
+    assert_eq!(folder.ok(&format!("{check} Utf-8")), "1000\n");
+    folder.ok(&format!("convert items.tamis c.dump --to RedisBloom {ITEMS}"));
+    assert_eq!(folder.ok("check -c --format RedisBloom c.dump items.txt"), "1000\n");
+}
+
+#[test]
+fn all_that_is_missing_is_named_at_once() {
+    let folder = folder();
+    folder.write("bits", [1, 2, 3]);
+    folder.refused(
+        "info --format redis-bitmap bits",
+        "bits: its bytes do not say for how many items it was planned and for which rate it was planned: say --items-planned N \
+         --rate-planned R\n",
+    );
+    folder.refused(
+        "check --format redis-bitmap --rate-planned 0.1 bits items.txt",
+        "for how many items it was planned and what its items are: say --items-planned N --funnel (bytes, hex,",
+    );
+    let convert = format!("convert --format redis-bitmap bits a.db {ITEMS}");
+    for part in [
+        "--items-planned N --rate-planned R --funnel (",
+        "a.db: what is an item there?",
+        "say --to-version V",
+    ] {
+        folder.refused(&convert, part);
+    }
+    let plan = "--items-planned 1000 --rate-planned 0.01";
+    for part in [
+        "bits: its bytes do not say what its items are",
+        "a.db: what is an item there?",
+        "say --to-version V",
+    ] {
+        folder.refused(&format!("{convert} {plan}"), part);
+    }
+    folder.ok(&format!("convert items.tamis a.guava {ITEMS} --funnel bytes"));
+    let moved = "convert --funnel bytes a.guava b.bits --to redis-bitmaps";
+    for part in ["say --to-items N", "say --to-rate R"] {
+        folder.refused(moved, part);
+    }
+}
+
+#[test]
+fn a_version_that_would_change_nothing_is_refused() {
+    let folder = folder();
+    folder.ok(&format!("convert items.tamis a.guava {ITEMS} --funnel bytes --to-version 31"));
+    folder.refused(
+        "convert a.guava b.guava --to-version 14",
+        "--to-version 14: versions of guava differ in how they plan",
+    );
+    folder.refused("info a.guava --format-version 14", "but one version of guava files");
+}
+
+#[test]
+fn a_roaring_file_has_64_bits_by_its_name() {
+    let folder = Folder::new();
+    folder.write("numbers.txt", "1\n2\n");
+    folder.ok("build numbers.txt -o numbers.tamis");
+    let items = "--items numbers.txt --to-funnel unsigned";
+    folder.ok(&format!("convert numbers.tamis a.roaring {items}"));
+    folder.ok(&format!("convert numbers.tamis a.roaring64 {items}"));
+    folder.ok(&format!("convert numbers.tamis b.roaring {items} --to-version 64"));
+    assert_eq!(folder.read("a.roaring64")[..8], 1_u64.to_le_bytes());
+    assert_eq!(folder.read("a.roaring64"), folder.read("b.roaring"));
+    assert_eq!(folder.read("a.roaring64")[12..], folder.read("a.roaring"));
+    assert!(folder.ok("info a.roaring64").contains("64 bits"));
+    assert_eq!(folder.ok("check -c a.roaring64 numbers.txt"), "2\n");
+}
+
+#[test]
+fn a_dump_of_a_string_is_read_as_its_bits() {
+    let folder = Folder::new();
+    let dump = RedisValue::String(vec![0b0100_0000, 0x0a]).to_payload();
+    folder.write("numbers.txt", "1\n2\n12\n14\n");
+    folder.write("ids.dump", &dump);
+    folder.write("raw.dump", [&dump[..], b"\n"].concat());
+    for name in ["ids.dump", "raw.dump"] {
+        folder.refused(
+            &format!("info {name}"),
+            "the DUMP of a string of Redis: say what its bits are with --format (redis-bits,",
+        );
+        assert_eq!(
+            folder.ok(&format!("check --format redis-bits {name} numbers.txt")),
+            "1\n12\n14\n"
+        );
+        // Bits alone would be no payload any more.
+        folder.refused(
+            &format!("add --format redis-bits {name} numbers.txt"),
+            "make a file of the filter alone",
+        );
+        folder.ok(&format!("convert --format redis-bits {name} {name}.redisbits"));
+        assert_eq!(folder.read(&format!("{name}.redisbits")), [0b0100_0000, 0x0a]);
+    }
+}
+
+#[test]
+fn a_line_feed_behind_bits_is_named() {
+    let folder = Folder::new();
+    folder.write("ids", [0b0100_0000, b'\n']);
+    let ended = folder.run("info --format redis-bits ids");
+    assert_eq!(ended.status, 0);
+    assert!(
+        ended.stderr.contains("ids: its last byte is a line feed, and is read as bits"),
+        "{}",
+        ended.stderr
+    );
+    folder.write("ids", [0b0100_0000]);
+    assert_eq!(folder.run("info --format redis-bits ids").stderr, "");
+}
+
+#[test]
+fn all_keys_of_a_snapshot_are_listed() {
+    let folder = Folder::new();
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/redis_rdb/lfu.rdb");
+    let bytes = std::fs::read(golden).unwrap();
+    folder.write("dump.rdb", &bytes);
+    let keys = tamis_formats::Rdb::new(&bytes).unwrap().entries().count();
+    let text = folder.ok("info --keys dump.rdb");
+    assert_eq!(text.lines().count(), 2 + keys, "{text}");
+    assert!(text.lines().any(|line| line.trim_start() == "0         string  bitmap"), "{text}");
+    let json: serde_json::Value =
+        serde_json::from_str(&folder.ok("info --keys --json dump.rdb")).unwrap();
+    assert_eq!(json.as_array().unwrap().len(), keys);
+    assert!(
+        json.as_array().unwrap().iter().any(|it| it["key"] == "bitmap" && it["type"] == "string")
+    );
+    folder.write("text", "a\n");
+    folder.refused("info --keys text", "not a snapshot of Redis");
+}
+
+#[test]
+fn filters_of_hadoop_rocksdb_leveldb_and_bitcoin_are_built_from_items() {
+    let folder = folder();
+    let hash = "00".repeat(32);
+    for (to, options) in [
+        ("hadoop", "--funnel bytes".to_owned()),
+        ("hadoop-counting", "--funnel bytes".to_owned()),
+        ("hadoop-dynamic", "--funnel bytes".to_owned()),
+        ("rocksdb", String::new()),
+        ("leveldb", String::new()),
+        ("hive", "--to-funnel text --to-charset utf8".to_owned()),
+        ("orc", "--to-funnel orc-bytes".to_owned()),
+        ("stream-lib", String::new()),
+        ("bits-and-blooms", String::new()),
+        ("bip158", format!("--to-funnel bytes --block-hash {hash}")),
+    ] {
+        folder.ok(&format!("convert items.tamis out --to {to} {ITEMS} {options}"));
+        let of_items = options.replace("--to-", "--");
+        let ask = if to == "bip158" || of_items.contains("--funnel") { &of_items } else { "" };
+        assert_eq!(
+            folder.ok(&format!("check -c --format {to} {ask} out items.txt")),
+            "1000\n",
+            "{to}"
+        );
+    }
+    folder.refused(
+        &format!("convert items.tamis out --to bip158 {ITEMS}"),
+        "of which block is it? say --block-hash HASH",
+    );
+}
+
+#[test]
+fn a_java_object_is_named_by_its_class() {
+    let folder = Folder::new();
+    let class = "cn.hutool.bloomfilter.BitMapBloomFilter";
+    let object =
+        [&b"\xac\xed\0\x05sr\0"[..], &[class.len() as u8], class.as_bytes(), &[0; 90]].concat();
+    folder.write("hutool.ser", &object);
+    folder.refused("info hutool.ser", &format!("a Java object of class {class}"));
+}
