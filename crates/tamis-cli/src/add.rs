@@ -4,14 +4,15 @@ use std::path::PathBuf;
 
 use tamis::{Answers, Filter as _};
 
-use crate::build::{full, judge};
+use crate::build::judge;
 use crate::clock::now_millis;
 use crate::exit::{Failure, Outcome};
 use crate::filter_file::{Trust, check_clock, check_unpacked, lock_to_change, read, save};
 use crate::foreign::{Foreign, Opened, each_keys, is_raw, judge_changed};
 use crate::input;
-use crate::items::{ItemArgs, hash_all, insert_all};
+use crate::items::{ItemArgs, hash_all};
 use crate::metadata::expect_same_items;
+use crate::repeats::{Inserter, RepeatArgs};
 use crate::told::TellArgs;
 
 /// Adds items to a filter
@@ -33,9 +34,8 @@ pub struct Args {
     #[arg(long)]
     force: bool,
 
-    /// Into a counting or cuckoo filter: a line that it has, or takes for one it has, is not added again
-    #[arg(long)]
-    once: bool,
+    #[command(flatten)]
+    repeats: RepeatArgs,
 
     #[command(flatten)]
     items_from: ItemArgs,
@@ -57,22 +57,16 @@ pub fn run(args: &Args) -> Outcome {
         return args.add_to_foreign(*file, &paths);
     }
     let mut file = read(&args.filter)?;
-    if args.once && !file.filter.plan().kind().can_remove() {
-        let (name, kind) = (input::name(&args.filter), file.filter.plan().kind());
-        return Err(Failure::new(format!(
-            "{name}: --once is for filters that count, not for a {kind} one"
-        )));
-    }
+    let repeats = args.repeats.of(Some(file.filter.plan().kind()))?;
     let rule = args.items_from.key.rule();
     expect_same_items(&file.metadata, &rule, &input::name(&args.filter))?;
     check_clock(&file.filter, now_millis(), &input::name(&args.filter))?;
-    let (hasher, mut answers) = (file.filter.hasher(), Vec::new());
+    let (hasher, mut inserter) = (file.filter.hasher(), Inserter::new(repeats, u64::MAX));
     let delimiter = args.items_from.records.delimiter();
     let tally = hash_all(&paths, &rule, delimiter, hasher, |hashes| {
         // What comes late comes at its own time.
         file.filter.advance(now_millis());
-        insert_all(&mut file.filter, hashes, args.once, &mut answers)
-            .map_err(|error| full(&args.filter, &error))
+        inserter.insert(&mut file.filter, hashes, &args.filter)
     })?;
     file.added = file.added.saturating_add(tally.items);
     tally.warn();
@@ -84,10 +78,10 @@ pub fn run(args: &Args) -> Outcome {
 
 impl Args {
     fn add_to_foreign(&self, mut file: Foreign, paths: &[PathBuf]) -> Outcome {
-        if self.once {
+        if self.repeats.once || self.repeats.copies {
             let (name, format) = (&file.name, file.format.name);
             return Err(Failure::new(format!(
-                "{name}: --once is for filters of Tamis that count, not for {format}"
+                "{name}: --once and --copies are for filters of Tamis that count, not for {format}"
             )));
         }
         file.check_output(&self.filter)?;

@@ -9,15 +9,17 @@ use tamis::{
 };
 use tamis_formats::{Format, TamisFile};
 
+use crate::budget::left_bytes;
 use crate::clock::now_millis;
 use crate::count::{About, Count, Rate};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::filter_file::save;
 use crate::input;
-use crate::items::{ItemArgs, Tally, hash_all, insert_all};
+use crate::items::{ItemArgs, Tally, hash_all};
 use crate::key::rate;
 use crate::metadata::MetadataArgs;
-use crate::output::{refuse_input_as_output, refuse_packed_name};
+use crate::output::{check_filter_output, refuse_input_as_output};
+use crate::repeats::{Inserter, RepeatArgs, Repeats};
 use crate::size::Size;
 use crate::span::SpanArg;
 
@@ -25,8 +27,9 @@ use crate::span::SpanArg;
 ///
 /// Without --items the distinct items are counted first, so that the filter has just the right size:
 /// files and pipes alike are read once, and 11 to 22 bytes are kept for each distinct item (and eight for each repeat
-/// that a counting or cuckoo filter counts). With --items
-/// the filter alone is in memory, and `tamis add` finds the room that was planned.
+/// that a filter counts). With --items
+/// the filter alone is in memory, and `tamis add` finds the room that was planned; for a cuckoo filter the distinct hashes
+/// are kept too, unless --once or --copies is given.
 ///
 /// Equal items in equal order, with equal options, give equal bytes; the order matters only to cuckoo, growing and
 /// window filters, and the time (that of SOURCE_DATE_EPOCH, if it is set) only to windows.
@@ -89,9 +92,8 @@ pub struct Args {
     #[arg(long)]
     force: bool,
 
-    /// With --kind counting or cuckoo: a repeated line counts once, not each time
-    #[arg(long)]
-    once: bool,
+    #[command(flatten)]
+    repeats: RepeatArgs,
 
     #[command(flatten)]
     items_from: ItemArgs,
@@ -129,12 +131,13 @@ pub fn run(args: &Args) -> Outcome {
     refuse_other_format(&args.output)?;
     let paths = input::checked(&args.items_from.files)?;
     refuse_input_as_output(&paths, &args.output)?;
-    refuse_packed_name(&args.output)?;
+    check_filter_output(&args.output)?;
     let hasher = args.hasher()?;
     let metadata = args.metadata.collect(&args.items_from)?;
+    let max_bytes = left_bytes(args.memory, &paths)?;
     let (filter, tally) = match args.planned_items() {
-        Some(items) => args.stream(&paths, &args.plan(items)?, hasher)?,
-        None => args.count_first(&paths, hasher)?,
+        Some(items) => args.stream(&paths, &args.plan(items, max_bytes)?, hasher, max_bytes)?,
+        None => args.count_first(&paths, hasher, max_bytes)?,
     };
     let mut file = TamisFile::new(filter);
     file.added = tally.items;
@@ -178,11 +181,7 @@ impl Args {
             let message = "--slices: a window has no more slices than items";
             return Err(Failure::new(message));
         }
-        if self.once && !kind.is_some_and(Kind::can_remove) {
-            return Err(Failure::new(
-                "--once is for --kind counting or cuckoo: other kinds do not count",
-            ));
-        }
+        self.repeats.of(kind)?;
         if self.keyed && kind == Some(Kind::Parquet) {
             return Err(Failure::new("--keyed: Parquet's readers know no keys; leave out --kind"));
         }
@@ -227,7 +226,8 @@ impl Args {
         })
     }
 
-    fn plan(&self, items: u64) -> Result<Plan, Failure> {
+    /// Plans a filter of at most `max_bytes`.
+    fn plan(&self, items: u64, max_bytes: u64) -> Result<Plan, Failure> {
         let counter_bits = self.counter_bits.as_ref().and_then(|bits| bits.parse().ok());
         let plan = match (self.kind(), counter_bits, self.slices) {
             (Some(Kind::Counting), Some(bits), _) => Plan::counting(items, self.rate, bits),
@@ -243,12 +243,13 @@ impl Args {
         };
         let plan = plan.map_err(Failure::new)?;
         match self.memory {
-            Some(limit) if plan.bytes() > limit.bytes => Err(Failure::new(format!(
-                "{} items at a rate of {} take {}, and --memory allows {limit}: allow more memory, a \
+            Some(limit) if plan.bytes() > max_bytes => Err(Failure::new(format!(
+                "{} items at a rate of {} take {}, and --memory {limit} leaves {}: allow more memory, a \
                  higher rate or fewer items",
                 Count(items),
                 Rate(self.rate),
                 Size { bytes: plan.bytes() },
+                Size { bytes: max_bytes },
             ))),
             _ => Ok(plan),
         }
@@ -260,16 +261,17 @@ impl Args {
         paths: &[PathBuf],
         plan: &Plan,
         hasher: Hasher,
+        max_bytes: u64,
     ) -> Result<(AnyFilter, Tally), Failure> {
         let mut filter = self.empty(plan, hasher)?;
-        let mut answers = Vec::new();
+        let left_bytes = max_bytes - plan.bytes().min(max_bytes);
+        let mut inserter = Inserter::new(self.repeats.of(self.kind())?, left_bytes);
         let rule = self.items_from.key.rule();
         let tally =
             hash_all(paths, &rule, self.items_from.records.delimiter(), hasher, |hashes| {
                 // What comes late comes at its own time.
                 filter.advance(now_millis());
-                insert_all(&mut filter, hashes, self.once, &mut answers)
-                    .map_err(|error| self.full(&error))
+                inserter.insert(&mut filter, hashes, &self.output)
             })?;
         Ok((filter, tally))
     }
@@ -289,20 +291,33 @@ impl Args {
         full(&self.output, error)
     }
 
+    /// Returns how much of `max_bytes` sets of hashes may take, so that the filter they become fits beside them.
+    fn bytes_beside_filter(&self, max_bytes: u64) -> Result<u64, Failure> {
+        if max_bytes == u64::MAX {
+            return Ok(max_bytes);
+        }
+        // Of as many items as fill the memory with hashes alone: eight bytes each, in three quarters of the slots.
+        let items = max_bytes / 32 * 3;
+        let filter_bytes = self.plan(items, u64::MAX)?.bytes() as f64;
+        Ok((max_bytes as f64 / (1.0 + filter_bytes / max_bytes as f64)) as u64)
+    }
+
     /// Keeps the distinct hashes until all are known, then builds the filter that they need.
     fn count_first(
         &self,
         paths: &[PathBuf],
         hasher: Hasher,
+        max_bytes: u64,
     ) -> Result<(AnyFilter, Tally), Failure> {
         let rule = self.items_from.key.rule();
         let delimiter = self.items_from.records.delimiter();
-        let max_bytes = self.memory.map_or(u64::MAX, |memory| memory.bytes);
-        let mut distinct = DigestSet::<u64>::within(max_bytes);
+        let counts = self.kind().is_some_and(Kind::can_remove)
+            && self.repeats.of(self.kind())? == Repeats::Each;
+        let sets_bytes = self.bytes_beside_filter(max_bytes)?;
+        let distinct_bytes = if counts { sets_bytes / 3 * 2 } else { sets_bytes };
+        let mut distinct = DigestSet::<u64>::within(distinct_bytes);
         let mut answers = Answers::new();
-        // A filter that counts takes each repeat too.
-        let counts = self.kind().is_some_and(Kind::can_remove) && !self.once;
-        let mut repeats = Repeats::new(self.most_copies());
+        let mut repeats = Repeated::new(self.most_copies());
         let tally = hash_all(paths, &rule, delimiter, hasher, |hashes| {
             distinct.insert_each(hashes, &mut answers).map_err(|_| {
                 Failure::new(format!(
@@ -312,8 +327,8 @@ impl Args {
                 ))
             })?;
             if counts {
-                let left_bytes = max_bytes.saturating_sub(distinct.memory_bytes());
-                repeats.add(answers.zeros().map(|i| hashes[i]), left_bytes)?;
+                let repeats_bytes = sets_bytes - distinct_bytes;
+                repeats.add(answers.zeros().map(|i| hashes[i]), repeats_bytes)?;
             }
             Ok(())
         })?;
@@ -322,7 +337,7 @@ impl Args {
         if self.kind() == Some(Kind::Cuckoo) {
             places += repeats.finish().len() as u64;
         }
-        let plan = self.plan(places)?;
+        let plan = self.plan(places, max_bytes)?;
         let mut filter = self.empty(&plan, hasher)?;
         let mut answers = Vec::new();
         // The set gives its memory back on the way, and hands out hashes in the order of the blocks.
@@ -334,21 +349,22 @@ impl Args {
             }
         });
         inserted.map_err(|error| self.full(&error))?;
-        insert_all(&mut filter, repeats.finish(), false, &mut answers)
-            .map_err(|error| self.full(&error))?;
+        let repeats = repeats.finish();
+        answers.resize(repeats.len().div_ceil(64), 0);
+        filter.try_insert_hashes(repeats, &mut answers).map_err(|error| self.full(&error))?;
         Ok((filter, tally))
     }
 }
 
 /// The hashes of items that occurred again, each as often as a filter can count it.
-struct Repeats {
+struct Repeated {
     hashes: Vec<u64>,
     most_copies: u64,
     // When so many wait, those that are too many are thrown out.
     thin_at: usize,
 }
 
-impl Repeats {
+impl Repeated {
     fn new(most_copies: u64) -> Self {
         Self { hashes: Vec::new(), most_copies, thin_at: 1 << 16 }
     }
@@ -406,7 +422,8 @@ pub fn full(path: &Path, error: &InsertError) -> Failure {
     let name = input::name(path);
     match error.reason {
         NoRoom::Full { items } => Failure::new(format!(
-            "{name}: full with {} items; nothing was written: build one for more with --items N",
+            "{name}: full with {} items; nothing was written: build one for more with --items N, or \
+             without --copies if it was made with that",
             Count(items)
         )),
         _ => Failure::new(format!("{name}: {error}; nothing was written")),
@@ -420,15 +437,19 @@ pub fn judge(file: &TamisFile, path: &Path, force: bool) -> Outcome {
     }
     let (plan, items) = (file.filter.plan(), file.filter.estimate_items());
     let state = format!(
-        "{}: planned for {} items at a rate of {}, it holds about {} and its rate is {}",
+        "{}: planned for {} items at a rate of {}, it holds {} and its rate is {}",
         input::name(path),
         Count(plan.items()),
         Rate(plan.rate()),
-        About(items),
+        if items.is_finite() {
+            format!("about {}", About(items))
+        } else {
+            "too many to tell".into()
+        },
         Rate(file.filter.estimate_rate()),
     );
     if force {
-        eprintln!("tamis: {state}");
+        note!("{state}");
         Ok(Exit::OverRate)
     } else {
         Err(Failure::new(format!(

@@ -9,12 +9,12 @@ use tamis_formats::{Funnel, TamisFile};
 use crate::clock::now_millis;
 use crate::count::{About, Rate};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::filter_file::Trust;
+use crate::filter_file::{Source, Trust};
 use crate::foreign::{Foreign, Keys, Opened, no_item};
 use crate::input::{self, Input};
 use crate::key::{KeyArgs, KeyRule, RecordArgs};
 use crate::metadata::expect_same_items;
-use crate::output::Output;
+use crate::output::{Output, refuse_endless};
 use crate::parquet_table;
 use crate::progress::Progress;
 use crate::records::{Blocks, records};
@@ -90,7 +90,8 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     let (filters, files) = args.split()?;
-    let files = input::checked(files)?;
+    let files = input::present(files)?;
+    refuse_endless(&files, None)?;
     let asks_stdin = filters.iter().filter(|path| input::is_stdin(path)).count();
     if asks_stdin + files.iter().filter(|path| input::is_stdin(path)).count() > 1 {
         return Err(Failure::new(
@@ -134,13 +135,14 @@ pub fn run(args: &Args) -> Outcome {
             warn(source.name(), &file);
         }
         let filter = Asking::Tamis(Box::new(file.filter));
-        asked.push(Asked { name: source.name(), filter, is_over_rate, found: 0 });
+        let (name, source) = (source.name(), Some(source));
+        asked.push(Asked { name, source, filter, is_over_rate, found: 0 });
     }
     let mut check = Check {
         args,
         rule,
         asked,
-        output: Output::open(None)?,
+        output: if args.quiet { Output::nowhere() } else { Output::open(None)? },
         printed: 0,
         hashes: Vec::new(),
         keys: Keys::default(),
@@ -151,8 +153,8 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 fn warn(name: &str, file: &TamisFile<BitView<'_>>) {
-    eprintln!(
-        "tamis: {name}: holds about {} items, more than planned: its rate is {}, not {}",
+    note!(
+        "{name}: holds about {} items, more than planned: its rate is {}, not {}",
         About(file.filter.estimate_items()),
         Rate(file.filter.estimate_rate()),
         Rate(file.filter.plan().rate()),
@@ -175,6 +177,8 @@ impl Args {
 /// A filter, and what it has found.
 struct Asked<'a> {
     name: &'a str,
+    /// Where its bits are, if they are used in place.
+    source: Option<&'a Source>,
     filter: Asking<'a>,
     is_over_rate: bool,
     found: u64,
@@ -198,7 +202,7 @@ impl<'a> Asked<'a> {
         }
         let is_over_rate = file.judge(&file.contents.facts()) == Exit::OverRate;
         let filter = Asking::Foreign(file, file.funnel()?);
-        Ok(Self { name: &file.name, filter, is_over_rate, found: 0 })
+        Ok(Self { name: &file.name, source: None, filter, is_over_rate, found: 0 })
     }
 
     /// How often the key of a record is in the filter, at most; with a plus where counting ends.
@@ -296,6 +300,9 @@ impl Check<'_> {
             for &index in keyless {
                 answers[index / 64] &= !(1 << (index % 64));
             }
+        }
+        for source in self.asked.iter().filter_map(|asked| asked.source) {
+            source.check_unchanged()?;
         }
         *line += records(block, delimiter).count() as u64;
         for (asked, answers) in self.asked.iter_mut().zip(&self.answers) {

@@ -15,7 +15,7 @@ use crate::foreign::{Foreign, Opened, each_keys, judge_changed};
 use crate::input;
 use crate::items::Tally;
 use crate::key::{KeyArgs, RecordArgs, rate};
-use crate::output::{refuse_input_as_output, refuse_packed_name};
+use crate::output::{check_filter_output, refuse_input_as_output};
 use crate::parquet_table::check_one_column;
 use crate::told::{
     TellArgs, asked_of_output, charset_parser, format_parser, funnel, funnel_names,
@@ -50,7 +50,7 @@ pub struct Args {
     #[arg(long, value_name = "FORMAT", ignore_case = true, hide_possible_values = true, value_parser = format_parser())]
     to: Option<String>,
 
-    /// Build OUT anew of the items in FILE, one a line, plain, gzip or zstd (may be repeated)
+    /// Build OUT anew of the items in FILE, one a line, plain or packed (gzip, zstd, xz, bzip2) (may be repeated)
     #[arg(long, value_name = "FILE")]
     items: Vec<PathBuf>,
 
@@ -101,7 +101,7 @@ const RATE: f64 = 0.01;
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    refuse_packed_name(&args.output)?;
+    check_filter_output(&args.output)?;
     let to = args.to_format()?;
     match (&args.to_version, to.versions) {
         (Some(version), None) => {
@@ -439,7 +439,7 @@ impl Args {
         if !self.force {
             return Err(Failure::new(format!("{state}; nothing was written (--force: convert)")));
         }
-        eprintln!("tamis: {state}");
+        note!("{state}");
         Ok(())
     }
 

@@ -4,6 +4,9 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use crate::input;
+use crate::notice;
+
 /// How a command ended that could do its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -54,10 +57,11 @@ pub type Outcome = Result<Exit, Failure>;
 /// Prints why a command could not, and turns its outcome into the exit status.
 pub fn report(outcome: Outcome) -> ExitCode {
     match outcome {
+        Ok(_) if input::were_left_out() => ExitCode::from(2),
         Ok(exit) => ExitCode::from(exit as u8),
         Err(Failure::BrokenPipe) => ExitCode::SUCCESS,
         Err(Failure::Message(message)) => {
-            eprintln!("tamis: {message}");
+            notice::error(message);
             ExitCode::from(2)
         }
     }

@@ -4,25 +4,24 @@ use std::fs::{File, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use memmap2::Mmap;
 use tamis::{AnyFilter, BitView, Bits, Filter as _, HashFunction, Span};
 use tamis_formats::{DecodeErrorKind, Format, ReadError, TamisFile};
 
 use crate::exit::Failure;
 use crate::input::{self, Input};
-use crate::map::map;
+use crate::map::Mapped;
 use crate::output::Output;
 use crate::span::SpanArg;
 
 /// A filter to be read: mapped where it is a plain file, otherwise a copy (from a pipe, unpacked from
-/// gzip or zstd).
+/// gzip or another packing).
 pub struct Source {
     name: String,
     place: Place,
 }
 
 enum Place {
-    Mapped(Mmap),
+    Mapped(Mapped),
     // Boxed: a filter's plan and metadata are several times the size of a mapping.
     Copied(Box<TamisFile>),
 }
@@ -75,6 +74,19 @@ impl Source {
     /// Returns the path as typed, or `standard input`.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Refuses to go on if the file was written to since it was opened: what was read of it may be neither the old
+    /// filter nor the new one.
+    ///
+    /// # Errors
+    ///
+    /// If it was.
+    pub fn check_unchanged(&self) -> Result<(), Failure> {
+        match &self.place {
+            Place::Mapped(bytes) => bytes.check_unchanged(&self.name),
+            Place::Copied(_) => Ok(()),
+        }
     }
 
     /// Returns the filter as a copy, to be changed.
@@ -210,7 +222,7 @@ fn copied(stream: impl Read, name: &str) -> Result<Place, Failure> {
 }
 
 /// Maps `path` if it is a file that starts as a filter does.
-fn mapped(path: &Path, name: &str) -> Result<Option<Mmap>, Failure> {
+fn mapped(path: &Path, name: &str) -> Result<Option<Mapped>, Failure> {
     if input::is_stdin(path) {
         return Ok(None);
     }
@@ -228,7 +240,7 @@ fn mapped(path: &Path, name: &str) -> Result<Option<Mmap>, Failure> {
     if Format::of(&start).first().is_none_or(|format| format.name != "tamis") {
         return Ok(None);
     }
-    map(&file).map(Some).map_err(|error| failure(&error))
+    Mapped::new(file).map(Some).map_err(|error| failure(&error))
 }
 
 fn of_file(name: &str, error: impl std::fmt::Display) -> Failure {

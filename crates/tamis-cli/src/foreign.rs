@@ -16,7 +16,7 @@ use crate::filter_file::{Sink, Source, Trust};
 use crate::input::{self, Input};
 use crate::items::Tally;
 use crate::key::KeyRule;
-use crate::map::map;
+use crate::map::Mapped;
 use crate::output::{Output, is_same_file};
 use crate::parquet_table;
 use crate::progress::Progress;
@@ -126,11 +126,12 @@ impl Opened {
         })?;
         let is_dump = RedisValue::string_of(&bytes).is_some();
         if is_raw(path, tell) && !is_dump && bytes.ends_with(b"\n") {
-            eprintln!(
-                "tamis: {name}: its last byte is a line feed, and is read as bits: if a program such as 'redis-cli --raw' appended it, leave \
+            crate::notice::note(format_args!(
+                "{name}: its last byte is a line feed, and is read as bits: if a program such as 'redis-cli --raw' appended it, leave \
                  it out (redis-cli -D \"\" --raw GET key)"
-            );
+            ));
         }
+        bytes.check_unchanged(&name)?;
         let mut file = Foreign {
             path: path.to_path_buf(),
             name,
@@ -154,7 +155,7 @@ impl Opened {
 
 /// The bytes of a file: mapped where it is a plain one, otherwise a copy.
 enum Bytes {
-    Mapped(memmap2::Mmap),
+    Mapped(Mapped),
     Copied(Vec<u8>),
 }
 
@@ -184,8 +185,8 @@ impl Bytes {
             if let Found::Bytes(bytes) = &found
                 && input::starts_packed(bytes)
             {
-                eprintln!(
-                    "tamis: {name}: begins as packed data does, and is read as bits: if it is packed, name it .gz or .zst"
+                note!(
+                    "{name}: begins as packed data does, and is read as bits: if it is packed, name it .gz or .zst"
                 );
             }
             return Ok(found);
@@ -203,8 +204,16 @@ impl Bytes {
     fn mapped(path: &Path) -> Result<Found, Failure> {
         let failure = |error: &io::Error| Failure::io(input::name(path), error);
         let file = File::open(path).map_err(|error| failure(&error))?;
-        let bytes = map(&file).map_err(|error| failure(&error))?;
+        let bytes = Mapped::new(file).map_err(|error| failure(&error))?;
         Ok(Found::Bytes(Bytes::Mapped(bytes)))
+    }
+
+    /// Refuses to go on if the file was written to since it was opened.
+    fn check_unchanged(&self, name: &str) -> Result<(), Failure> {
+        match self {
+            Bytes::Mapped(bytes) => bytes.check_unchanged(name),
+            Bytes::Copied(_) => Ok(()),
+        }
     }
 
     fn unpacked(path: &Path) -> Result<Found, Failure> {
@@ -351,7 +360,7 @@ impl Foreign {
     /// Says on stderr what users of such filters should know before they rely on it.
     pub fn warn(&self, facts: &Facts) {
         for warning in &facts.warnings {
-            eprintln!("tamis: {}: {warning}", self.name);
+            note!("{}: {warning}", self.name);
         }
     }
 
@@ -370,14 +379,14 @@ impl Foreign {
     /// Says on stderr if it is over-full, or over its rate.
     pub fn judge(&self, facts: &Facts) -> Exit {
         if facts.rate > MANY {
-            eprintln!(
-                "tamis: {}: over-full: takes {:.0} % of absent items for present ones",
+            note!(
+                "{}: over-full: takes {:.0} % of absent items for present ones",
                 self.name,
                 facts.rate * 100.0
             );
         }
         self.over_rate(facts).map_or(Exit::Yes, |state| {
-            eprintln!("tamis: {state}");
+            note!("{state}");
             Exit::OverRate
         })
     }

@@ -7,7 +7,7 @@ mod keys;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use tamis::{AnyFilter, BitView, Count as _, Filter as _, Span};
+use tamis::{AnyFilter, BitView, Count as _, Filter as _, Span, TryInsert as _};
 use tamis_formats::TamisFile;
 
 use crate::clock::now_millis;
@@ -15,6 +15,7 @@ use crate::count::{About, Count, Rate};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::filter_file::{Source, Trust, check_clock};
 use crate::foreign::Opened;
+use crate::notice;
 use crate::output::{Output, is_same_file};
 use crate::size::Size;
 use crate::span::SpanArg;
@@ -89,7 +90,7 @@ pub fn run(args: &Args) -> Outcome {
         output.finish()?;
     }
     for message in failures {
-        eprintln!("tamis: {message}");
+        notice::error(message);
     }
     last.map_or(Ok(shown.exit), |message| Err(Failure::Message(message)))
 }
@@ -134,7 +135,7 @@ impl Shown {
                     return Err(Failure::new("--svg draws filters of Tamis only"));
                 }
                 Opened::Unfiltered(name) => {
-                    eprintln!("tamis: {name}: has no filter: any item may be in it");
+                    note!("{name}: has no filter: any item may be in it");
                     rows.push(foreign::row_without(name, path));
                 }
                 Opened::Foreign(file) => {
@@ -164,13 +165,17 @@ impl Shown {
         if let Err(Failure::Message(message)) =
             check_clock(&file.filter, now_millis(), source.name())
         {
-            eprintln!("tamis: {message}");
+            note!("{message}");
         }
         file.filter.advance(now_millis());
         let facts = Facts::of(source.name(), &file);
+        source.check_unchanged()?;
+        if facts.is_full {
+            note!("{}: {FULL}", facts.name);
+        }
         if facts.is_over_rate {
             self.exit = Exit::OverRate;
-            eprintln!("tamis: {}: over its rate: {}", facts.name, facts.overflow());
+            note!("{}: over its rate: {}", facts.name, facts.overflow());
         }
         if let Some(path) = &args.svg {
             let mut output = Output::open(Some(path))?;
@@ -195,6 +200,7 @@ struct Facts<'a> {
     fill: f64,
     rate: f64,
     is_over_rate: bool,
+    is_full: bool,
 }
 
 impl<'a> Facts<'a> {
@@ -206,6 +212,7 @@ impl<'a> Facts<'a> {
             fill: file.filter.fill(),
             rate: file.filter.estimate_rate(),
             is_over_rate: file.is_over_rate(),
+            is_full: is_full(file),
         }
     }
 
@@ -215,6 +222,7 @@ impl<'a> Facts<'a> {
         // A filter can hold more than planned where its size was rounded up.
         let most = plan.items_at(plan.rate()).max(plan.items()) as f64;
         let is_endless = (plan.kind().grows() || plan.kind().forgets()) && !self.is_over_rate;
+        let most = if self.is_full { self.items } else { most };
         (!is_endless).then_some((most - self.items).max(0.0) as u64)
     }
 
@@ -249,6 +257,7 @@ impl<'a> Facts<'a> {
             None => "any number of items: it grows".into(),
             Some(_) if plan.kind().forgets() => self.overflow(),
             Some(_) if plan.kind().grows() => format!("none: {}", self.overflow()),
+            Some(_) if self.is_full => format!("none: {FULL}"),
             Some(0) if self.is_over_rate => format!("none: {}", self.overflow()),
             Some(0) => "none".into(),
             Some(items) => format!("about {} items until its rate is passed", About(items as f64)),
@@ -374,6 +383,7 @@ impl<'a> Facts<'a> {
             // Null if any number of items keeps the rate.
             "headroom_items": self.headroom_items(),
             "over_rate": self.is_over_rate,
+            "full": self.is_full,
             "window": self.window_json(),
             "saturated_counters": match &self.file.filter {
                 AnyFilter::Counting(counting) => Some(counting.saturated_counters()),
@@ -382,6 +392,28 @@ impl<'a> Facts<'a> {
             "metadata": metadata,
         })
     }
+}
+
+/// What a filter is that takes no more items.
+const FULL: &str = "full: refuses adds; build one for more items";
+
+/// Tells whether a filter refuses items: a cuckoo filter may, and only trying shows it. Half of the items that are tried on
+/// a copy must be refused.
+fn is_full(file: &TamisFile<BitView<'_>>) -> bool {
+    const TRIED: u64 = 64;
+    let AnyFilter::Cuckoo(filter) = &file.filter else { return false };
+    // Far from its capacity no item is refused, unless it was added many times.
+    if filter.items() < filter.plan().items() / 10 * 9 {
+        return false;
+    }
+    let mut bytes = Vec::new();
+    let copy = file
+        .write_to(&mut bytes)
+        .ok()
+        .and_then(|()| TamisFile::read_from(&bytes[..], u64::MAX).ok());
+    let Some(TamisFile { filter: mut copy, .. }) = copy else { return false };
+    let refused = (0..TRIED).filter(|item| copy.try_insert(item).is_err()).count() as u64;
+    refused * 2 > TRIED
 }
 
 fn format_factor(factor: f64) -> String {

@@ -1,54 +1,19 @@
 //! Where bytes come from: a file or standard input, plain or compressed.
 //!
-//! The first bytes decide, never the name: `1f 8b` is gzip (any number of members), `28 b5 2f fd`
-//! zstd (any number of frames), anything else is taken as it is.
+//! The first bytes decide how they are packed, never the name (`unpack.rs`).
 
 use std::fs::File;
-use std::io::{self, BufReader, Cursor, Read};
+use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use flate2::bufread::MultiGzDecoder;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::exit::Failure;
+use crate::notice;
 use crate::read_ahead::ReadAhead;
 use crate::records::Blocks;
-
-/// How much compressed data is read at once.
-const COMPRESSED_BLOCK_BYTES: usize = 256 << 10;
-
-/// How the bytes of an input are packed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Packing {
-    Plain,
-    Gzip,
-    Zstd,
-}
-
-impl Packing {
-    /// Tells whether these first bytes could be those of a packed format, but are too few to know.
-    fn may_become_known(head: &[u8]) -> bool {
-        matches!(
-            head,
-            [] | [0x1f | 0x28 | 0x50..=0x5f]
-                | [0x28, 0xb5]
-                | [0x28, 0xb5, 0x2f]
-                | [0x50..=0x5f, 0x2a]
-                | [0x50..=0x5f, 0x2a, 0x4d]
-        )
-    }
-
-    fn of(head: &[u8]) -> Self {
-        match head {
-            [0x1f, 0x8b, ..] => Packing::Gzip,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Packing::Zstd,
-            // A zstd stream may open with a skippable frame.
-            [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Packing::Zstd,
-            _ => Packing::Plain,
-        }
-    }
-}
+use crate::standard;
+use crate::unpack::{MARK_BYTES, PACKED_BLOCK_BYTES, Packing};
 
 /// One input, read as unpacked bytes.
 pub struct Input {
@@ -68,6 +33,7 @@ impl Input {
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let name = name(path);
         if is_stdin(path) {
+            standard::check_input()?;
             return Self::of(name, None, io::stdin());
         }
         let file = File::open(path).map_err(|error| Failure::io(&name, &error))?;
@@ -87,12 +53,14 @@ impl Input {
     ) -> Result<Self, Failure> {
         let consumed_bytes = Arc::new(AtomicU64::new(0));
         let mut reader = Counted { reader, bytes: Arc::clone(&consumed_bytes) };
-        let mut head = [0; 4];
+        let mut head = [0; MARK_BYTES];
         let mut filled = 0;
         // A terminal or `tail -f` may send a line of two bytes and then wait for its answer: no more
         // is read than it takes to tell.
         while Packing::may_become_known(&head[..filled]) {
-            match read_some(&mut reader, &mut head[filled..]) {
+            // Most need four bytes.
+            let until = if filled < 4 { 4 } else { MARK_BYTES };
+            match read_some(&mut reader, &mut head[filled..until]) {
                 Ok(0) => break,
                 Ok(len) => filled += len,
                 Err(error) => return Err(Failure::io(&name, &error)),
@@ -100,19 +68,7 @@ impl Input {
         }
         let packing = Packing::of(&head[..filled]);
         let whole = Cursor::new(head).take(filled as u64).chain(reader);
-        let reader: Box<dyn Read + Send> = match packing {
-            Packing::Plain => Box::new(whole),
-            Packing::Gzip => {
-                let buffered = BufReader::with_capacity(COMPRESSED_BLOCK_BYTES, whole);
-                Box::new(MultiGzDecoder::new(buffered))
-            }
-            Packing::Zstd => {
-                let buffered = BufReader::with_capacity(COMPRESSED_BLOCK_BYTES, whole);
-                let decoder = zstd::stream::read::Decoder::with_buffer(buffered)
-                    .map_err(|error| Failure::io(&name, &error))?;
-                Box::new(decoder)
-            }
-        };
+        let reader = packing.unpack(whole, &name).map_err(|error| Failure::io(&name, &error))?;
         Ok(Self { name, len_bytes, consumed_bytes, packing, reader })
     }
 
@@ -154,16 +110,19 @@ impl Input {
 
     /// Says what is wrong with packed data in words that help.
     fn explain(&self, error: io::Error) -> io::Error {
-        let format = match self.packing {
-            _ if error.kind() == io::ErrorKind::Interrupted => return error,
-            Packing::Plain => return error,
-            Packing::Gzip => "gzip",
-            Packing::Zstd => "zstd",
-        };
+        if self.packing == Packing::Plain || error.kind() == io::ErrorKind::Interrupted {
+            return error;
+        }
+        let format = self.packing.name();
         let at = self.consumed_bytes();
         let text = match error.kind() {
             io::ErrorKind::UnexpectedEof => {
                 format!("the {format} data is cut short after {at} bytes; fetch the file again")
+            }
+            _ if is_want_of_memory(&error) => {
+                format!(
+                    "the {format} data take more memory to unpack than there may be; unpack them before"
+                )
             }
             _ => format!("broken {format} data within the first {at} bytes ({error})"),
         };
@@ -175,6 +134,12 @@ impl Read for Input {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.reader.read(buffer).map_err(|error| self.explain(error))
     }
+}
+
+/// Tells whether a decoder was not allowed the memory that its data ask for.
+fn is_want_of_memory(error: &io::Error) -> bool {
+    // zstd's errors have no kind.
+    error.kind() == io::ErrorKind::OutOfMemory || error.to_string().contains("too much memory")
 }
 
 /// Counts the bytes that come through.
@@ -236,7 +201,7 @@ impl Sample {
         if !is_bound {
             // Some of what was consumed is still packed. Of two bounds the cautious one is taken.
             let consumed_bytes = blocks.reader().consumed_bytes();
-            used_bytes = consumed_bytes.saturating_sub(COMPRESSED_BLOCK_BYTES as u64);
+            used_bytes = consumed_bytes.saturating_sub(PACKED_BLOCK_BYTES as u64);
             used_bytes = used_bytes.max(consumed_bytes / 4);
         }
         let records = records.max(1) as f64;
@@ -251,7 +216,9 @@ pub fn starts_packed(bytes: &[u8]) -> bool {
 
 /// Tells whether a file is named as packed ones are.
 pub fn is_named_packed(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "gz" || extension == "zst")
+    path.extension().is_some_and(|extension| {
+        ["gz", "zst", "xz", "bz2"].iter().any(|packed| extension == *packed)
+    })
 }
 
 /// Tells whether `path` stands for standard input.
@@ -275,19 +242,65 @@ pub fn checked(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     if files.is_empty() {
         return Ok(vec![PathBuf::from("-")]);
     }
-    for path in files.iter().filter(|path| !is_stdin(path)) {
-        let failure = |error: &io::Error| Failure::io(path.display(), error);
-        let metadata = path.metadata().map_err(|error| failure(&error))?;
-        if metadata.is_dir() {
-            let message = format!("{}: is a directory, not a file of records", path.display());
-            return Err(Failure::new(message));
-        }
-        // Opening a named pipe would wait for its writer.
-        if metadata.is_file() {
-            File::open(path).map_err(|error| failure(&error))?;
+    files.iter().try_for_each(|path| check(path))?;
+    Ok(files.to_vec())
+}
+
+/// As [`checked`], for a command whose result is of use without one of its inputs: those that cannot be read are
+/// reported and left out, and the exit status will be 2.
+///
+/// # Errors
+///
+/// The only file, if it is missing, unreadable or a directory; one of several is left out, unless all are.
+pub fn present(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let (mut paths, mut last) = (Vec::with_capacity(files.len().max(1)), None);
+    for path in files {
+        match check(path) {
+            Ok(()) => paths.push(path.clone()),
+            Err(Failure::Message(message)) => {
+                if let Some(message) = last.replace(message) {
+                    notice::error(message);
+                }
+            }
+            Err(failure) => return Err(failure),
         }
     }
-    Ok(files.to_vec())
+    match last {
+        None if files.is_empty() => paths.push(PathBuf::from("-")),
+        None => {}
+        Some(message) if paths.is_empty() => return Err(Failure::Message(message)),
+        Some(message) => {
+            notice::error(message);
+            WERE_LEFT_OUT.store(true, Ordering::Relaxed);
+        }
+    }
+    Ok(paths)
+}
+
+/// Whether [`present`] has left an input out.
+static WERE_LEFT_OUT: AtomicBool = AtomicBool::new(false);
+
+/// Tells whether an input was left out, so that the command has done only a part of its work.
+pub fn were_left_out() -> bool {
+    WERE_LEFT_OUT.load(Ordering::Relaxed)
+}
+
+/// Refuses a file that is missing, unreadable or a directory.
+fn check(path: &Path) -> Result<(), Failure> {
+    if is_stdin(path) {
+        return Ok(());
+    }
+    let failure = |error: &io::Error| Failure::io(path.display(), error);
+    let metadata = path.metadata().map_err(|error| failure(&error))?;
+    if metadata.is_dir() {
+        let message = format!("{}: is a directory, not a file of records", path.display());
+        return Err(Failure::new(message));
+    }
+    // Opening a named pipe would wait for its writer.
+    if metadata.is_file() {
+        File::open(path).map_err(|error| failure(&error))?;
+    }
+    Ok(())
 }
 
 /// Returns the size of all inputs together as they lie on disk, if all of them are files.

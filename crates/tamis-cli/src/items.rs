@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tamis::{AnyFilter, Filter as _, Hasher, InsertError, TryInsert as _};
+use tamis::Hasher;
 
 use crate::exit::Failure;
 use crate::input::{self, Input};
@@ -13,7 +13,7 @@ use crate::records::{Blocks, records};
 /// Which items a command reads, alike in `build` and `add`.
 #[derive(clap::Args, Debug)]
 pub struct ItemArgs {
-    /// Files of items, one a line; plain, gzip or zstd. None, or '-', is standard input
+    /// Files of items, one a line; plain or packed (gzip, zstd, xz, bzip2). None, or '-', is standard input
     #[arg(value_name = "FILES")]
     pub files: Vec<PathBuf>,
 
@@ -38,8 +38,8 @@ impl Tally {
     pub fn warn(&self) {
         match self.skipped {
             0 => {}
-            1 => eprintln!("tamis: skipped a record that has no such key"),
-            n => eprintln!("tamis: skipped {n} records that have no such key"),
+            1 => note!("skipped a record that has no such key"),
+            n => note!("skipped {n} records that have no such key"),
         }
     }
 }
@@ -82,29 +82,6 @@ pub fn hash_all(
         done_bytes += blocks.reader().consumed_bytes();
     }
     Ok(tally)
-}
-
-/// Inserts hashes in order; those that the filter already has not again, if `once`.
-///
-/// # Errors
-///
-/// If there is no room.
-pub fn insert_all(
-    filter: &mut AnyFilter,
-    hashes: &[u64],
-    once: bool,
-    answers: &mut Vec<u64>,
-) -> Result<(), InsertError> {
-    if once {
-        for &hash in hashes {
-            if !filter.contains_hash(hash) {
-                filter.try_insert_hash(hash)?;
-            }
-        }
-        return Ok(());
-    }
-    answers.resize(hashes.len().div_ceil(64), 0);
-    filter.try_insert_hashes(hashes, answers)
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> Failure {

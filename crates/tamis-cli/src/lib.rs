@@ -4,8 +4,14 @@
 //! Each command is a file: its `Args` (what clap reads) and `run` (what it does). `input`, `output`
 //! and `progress` are what the commands share.
 
+// First: its macro is for the others.
+#[macro_use]
+mod notice;
+
 mod add;
 mod ahead;
+mod attributes;
+mod budget;
 mod build;
 mod check;
 mod clock;
@@ -32,14 +38,17 @@ mod progress;
 mod read_ahead;
 pub mod records;
 mod remove;
+mod repeats;
 mod serve;
 mod shell;
 mod size;
 mod span;
+mod standard;
 mod svg;
 mod table;
 mod temporary;
 mod told;
+mod unpack;
 mod usage;
 
 pub use ints::decimal;
@@ -54,6 +63,14 @@ use clap::{Parser, Subcommand};
 struct Cli {
     #[command(subcommand)]
     command: Command,
+
+    /// Write only errors to stderr: no warnings, notes or progress
+    #[arg(long, global = true, display_order = 1000)]
+    quiet: bool,
+
+    /// Draw no progress bar on a terminal
+    #[arg(long, global = true, display_order = 1001)]
+    no_progress: bool,
 }
 
 #[derive(Subcommand)]
@@ -86,6 +103,12 @@ pub fn main() -> ExitCode {
             return exit::report(Err(exit::Failure::new(usage::line(&error, words))));
         }
     };
+    if cli.quiet {
+        notice::be_quiet();
+    }
+    if cli.quiet || cli.no_progress {
+        progress::turn_off();
+    }
     let outcome = match cli.command {
         Command::Dedup(args) => dedup::run(&args),
         Command::Build(args) => build::run(&args),

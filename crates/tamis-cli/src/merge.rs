@@ -12,7 +12,7 @@ use crate::filter_file::{Trust, check_clock, save};
 use crate::foreign::{Foreign, Opened, judge_changed};
 use crate::input;
 use crate::metadata::{MetadataArgs, common};
-use crate::output::refuse_packed_name;
+use crate::output::check_filter_output;
 use crate::told::TellArgs;
 
 /// Merges filters of one layout into one that holds the items of all
@@ -51,7 +51,7 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     let (first, others) = args.filters.split_first().expect("clap requires one");
-    refuse_packed_name(&args.output)?;
+    check_filter_output(&args.output)?;
     let now = now_millis();
     let mut merged = match Opened::one(first, &args.tell, Trust::Assume)? {
         Opened::Foreign(merged) => return args.merge_foreign(*merged, others),
@@ -90,6 +90,7 @@ pub fn run(args: &Args) -> Outcome {
         merged.filter.merge(&other.filter).map_err(|error| {
             Failure::new(format!("{}: {error}; nothing was written", source.name()))
         })?;
+        source.check_unchanged()?;
         merged.added = merged.added.saturating_add(other.added);
     }
     args.metadata.add_to(&mut metadata, &args.filters)?;

@@ -4,14 +4,16 @@
 //! done and on disk does it take the name: a failure, a full disk or a kill leaves the old file as it
 //! was, and the output may even be one of the inputs.
 
-use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions, Permissions, TryLockError};
+use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::attributes;
 use crate::exit::Failure;
-use crate::input::is_named_packed;
+use crate::input::{self, is_named_packed};
+use crate::standard;
 use crate::temporary::Temporary;
 
 /// Small writes are gathered up to this size; larger ones go out as they are.
@@ -51,9 +53,12 @@ impl Output {
     ///
     /// A directory, or a folder in which no file can be made.
     pub fn open(path: Option<&Path>) -> Result<Self, Failure> {
-        match path.filter(|path| *path != Path::new("-")) {
+        match path.filter(|path| !is_stdout(path)) {
             Some(path) => Self::replace(path, usual_permissions()),
-            None => Ok(Self::stream("standard output".into(), stdout())),
+            None => {
+                standard::check_output()?;
+                Ok(Self::stream("standard output".into(), stdout()))
+            }
         }
     }
 
@@ -63,15 +68,14 @@ impl Output {
     ///
     /// As for [`open`](Self::open).
     pub fn open_private(path: &Path) -> Result<Self, Failure> {
-        if path == Path::new("-") { Self::open(None) } else { Self::replace(path, None) }
+        if is_stdout(path) { Self::open(None) } else { Self::replace(path, None) }
     }
 
     /// `new_permissions` are those of a file that was not there before; none are the owner's alone.
     fn replace(path: &Path, new_permissions: Option<Permissions>) -> Result<Self, Failure> {
         let name = path.display().to_string();
         let failure = |error: io::Error| Failure::io(&name, &error);
-        // A link stays a link: what it points to is replaced.
-        let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let path = resolved(path);
         let existing = match path.metadata() {
             Ok(metadata) => Some(metadata),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -87,13 +91,14 @@ impl Output {
         }
         let mut builder = tempfile::Builder::new();
         builder.prefix(".tamis-").suffix(".tmp");
-        let permissions = existing.map(|metadata| metadata.permissions());
-        if let Some(permissions) = permissions.clone().or(new_permissions) {
+        // In place of another, until it has those of the other, it is its owner's alone.
+        if let (None, Some(permissions)) = (&existing, new_permissions) {
             builder.permissions(permissions);
         }
         let file = Temporary::create(|| builder.tempfile_in(folder(&path))).map_err(failure)?;
-        if let Some(permissions) = permissions {
-            file.as_file().set_permissions(permissions).map_err(failure)?;
+        if let Some(existing) = &existing {
+            note_other_names(&name, existing);
+            attributes::keep(&path, existing, file.as_file()).map_err(failure)?;
         }
         let sink = Sink::Replacement { file, path };
         Ok(Self { name, sink, buffer: Vec::with_capacity(BUFFER_BYTES), written_bytes: 0 })
@@ -111,10 +116,13 @@ impl Output {
         path: Option<&Path>,
         mark: Option<&Mark>,
     ) -> Result<(Self, bool), Failure> {
-        let (name, file, partial) = match path.filter(|path| *path != Path::new("-")) {
-            None => ("standard output".to_string(), stdout_file(), None),
+        let (name, file, partial) = match path.filter(|path| !is_stdout(path)) {
+            None => {
+                standard::check_output()?;
+                ("standard output".to_string(), stdout_file(), None)
+            }
             Some(path) => {
-                let target = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+                let target = resolved(path);
                 let is_new = matches!(target.metadata(),
                     Err(error) if error.kind() == io::ErrorKind::NotFound);
                 if !is_new && !target.is_file() {
@@ -125,6 +133,10 @@ impl Output {
                 file_name.push(".tamis-part");
                 let partial = target.with_file_name(file_name);
                 let file = OpenOptions::new().read(true).write(true).open(&partial).ok();
+                // Held to the end of the run, so that no other removes it or writes to it.
+                if let Some(file) = &file {
+                    lock_part(file, &path.display().to_string())?;
+                }
                 (path.display().to_string(), file, Some((partial, target)))
             }
         };
@@ -157,8 +169,10 @@ impl Output {
                     .create_new(true)
                     .open(&partial)
                     .map_err(failure)?;
+                lock_part(&file, &name)?;
                 if let Ok(existing) = path.metadata() {
-                    file.set_permissions(existing.permissions()).map_err(failure)?;
+                    note_other_names(&name, &existing);
+                    attributes::keep(&path, &existing, &file).map_err(failure)?;
                 }
                 Sink::Partial { file, partial, path }
             }
@@ -187,12 +201,22 @@ impl Output {
             .map_err(|error| Failure::io(&self.name, &error))
     }
 
+    /// Tells whether a later run may go on from a [`mark`](Self::mark).
+    pub fn is_resumable(&self) -> bool {
+        matches!(self.sink, Sink::Partial { .. } | Sink::Appended(_))
+    }
+
     /// Removes what was written to a file that has not taken its name yet.
     pub fn abandon(self) {
         if let Sink::Partial { partial, .. } = &self.sink {
             // A file that cannot be removed is replaced by the next run.
             std::fs::remove_file(partial).ok();
         }
+    }
+
+    /// An output for a command that writes nothing.
+    pub fn nowhere() -> Self {
+        Self::stream("nowhere".into(), Box::new(io::sink()))
     }
 
     fn stream(name: String, writer: Box<dyn Write + Send>) -> Self {
@@ -282,7 +306,7 @@ impl Sink {
 impl Mark {
     /// Returns the mark at the end of the file that an output would replace or append to.
     pub fn of_output(path: Option<&Path>) -> Option<Mark> {
-        let file = match path.filter(|path| *path != Path::new("-")) {
+        let file = match path.filter(|path| !is_stdout(path)) {
             None => stdout_file()?,
             // Opening a pipe would wait for its reader.
             Some(path) if path.is_file() => File::open(path).ok()?,
@@ -325,6 +349,87 @@ impl Mark {
     }
 }
 
+/// Locks the unfinished output of a run with a state.
+fn lock_part(file: &File, name: &str) -> Result<(), Failure> {
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(Failure::new(format!(
+            "{name}: another run with a --state is writing to it; wait for its end, or name another output"
+        ))),
+        // Some network file systems know no locks.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
+    }
+}
+
+/// Refuses to read a file that standard output appends to: the command would read what it has written, without end.
+///
+/// `output` is where the user has the results go, if not to standard output.
+///
+/// # Errors
+///
+/// If one of `paths` is that file.
+pub fn refuse_endless(paths: &[PathBuf], output: Option<&Path>) -> Result<(), Failure> {
+    if output.is_some_and(|output| !is_stdout(output)) {
+        return Ok(());
+    }
+    let Some(written) = stdout_file().and_then(|file| Mark::of(&file).ok().flatten()) else {
+        return Ok(());
+    };
+    let is_written = |path: &Path| {
+        let read = if input::is_stdin(path) { stdin_file() } else { regular_file(path) };
+        let read = read.and_then(|file| Mark::of(&file).ok().flatten());
+        read.is_some_and(|read| (read.device, read.inode) == (written.device, written.inode))
+    };
+    match paths.iter().find(|path| is_written(path)) {
+        Some(path) => Err(Failure::new(format!(
+            "{}: is standard output too: write to another file",
+            input::name(path)
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Opens `path` if it is a regular file. To open a pipe would wait for its writer.
+fn regular_file(path: &Path) -> Option<File> {
+    if path.is_file() { File::open(path).ok() } else { None }
+}
+
+/// Returns the path of the file itself: a link stays a link, and what it points to is replaced, or made if it is missing.
+fn resolved(path: &Path) -> PathBuf {
+    /// As many as the system follows.
+    const MOST_LINKS: usize = 40;
+    let mut path = path.to_path_buf();
+    for _ in 0..MOST_LINKS {
+        if let Ok(path) = path.canonicalize() {
+            return path;
+        }
+        // A missing file, or a link to one.
+        let Ok(target) = path.read_link() else { break };
+        path = folder(&path).join(target);
+    }
+    path
+}
+
+/// Says that a file of several names stays as it is under the others.
+fn note_other_names(name: &str, existing: &std::fs::Metadata) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let others = existing.nlink().saturating_sub(1);
+        if others > 0 {
+            let (names, keep) = if others == 1 { ("name", "keeps") } else { ("names", "keep") };
+            note!("{name}: a hard link: its {others} other {names} {keep} the old content");
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = (name, existing);
+}
+
+/// Tells whether `path` is a name of standard output, which is written to and never replaced.
+pub fn is_stdout(path: &Path) -> bool {
+    let names = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+    names.iter().any(|name| path == Path::new(name))
+}
+
 /// Returns the folder in which `path` lies.
 pub fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
@@ -341,20 +446,39 @@ pub fn is_same_file(a: &Path, b: &Path) -> bool {
         })
     };
     let is_replaceable = |path: &Path| path.metadata().map_or(true, |metadata| metadata.is_file());
-    let is_stream = |path: &Path| path == Path::new("-") || !is_replaceable(path);
+    let is_stream = |path: &Path| is_stdout(path) || !is_replaceable(path);
     !is_stream(a) && !is_stream(b) && known(a).is_ok_and(|a| known(b).is_ok_and(|b| a == b))
 }
 
-/// Refuses a name of packed data: filters are written as they are.
+/// Refuses an output that is no place for a filter, before the work: standard output that is closed or a terminal, and
+/// a name of packed data, since filters are written as they are.
 ///
 /// # Errors
 ///
-/// If `output` is such a name.
-pub fn refuse_packed_name(output: &Path) -> Result<(), Failure> {
+/// If `output` is such a place.
+pub fn check_filter_output(output: &Path) -> Result<(), Failure> {
+    if is_stdout(output) {
+        standard::check_output()?;
+        refuse_terminal("a filter is")?;
+    }
     if is_named_packed(output) {
         return Err(Failure::new(format!(
             "{}: filters are written unpacked, and this is a name of packed data: name it otherwise, and pack it then",
             output.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses to write bytes that are no text to a terminal; `what` they are.
+///
+/// # Errors
+///
+/// If standard output is one.
+pub fn refuse_terminal(what: &str) -> Result<(), Failure> {
+    if io::stdout().is_terminal() {
+        return Err(Failure::new(format!(
+            "standard output: is a terminal, and {what} binary: write to a file with -o, or to a pipe"
         )));
     }
     Ok(())
@@ -401,6 +525,16 @@ fn stdout() -> Box<dyn Write + Send> {
     // Without a descriptor to spare, the buffered handle does.
     stdout_file()
         .map_or_else(|| Box::new(io::stdout()) as Box<dyn Write + Send>, |file| Box::new(file))
+}
+
+fn stdin_file() -> Option<File> {
+    #[cfg(unix)]
+    {
+        use std::os::fd::AsFd;
+        io::stdin().as_fd().try_clone_to_owned().map(File::from).ok()
+    }
+    #[cfg(not(unix))]
+    None
 }
 
 fn stdout_file() -> Option<File> {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{
@@ -10,6 +11,15 @@ use indicatif::{
 
 /// Work shorter than this is not worth a bar.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Whether the user wants no bar.
+static IS_OFF: AtomicBool = AtomicBool::new(false);
+
+/// Draws no bar from now on.
+pub fn turn_off() {
+    // Relaxed: set once, before any other thread starts.
+    IS_OFF.store(true, Ordering::Relaxed);
+}
 
 /// Shows how far a command is: bytes, rate, and the time left where the total is known.
 pub struct Progress {
@@ -22,7 +32,7 @@ pub struct Progress {
 impl Progress {
     /// Starts the clock. `total_bytes` is what there is to read, if known.
     pub fn new(total_bytes: Option<u64>) -> Self {
-        let is_wanted = std::io::stderr().is_terminal();
+        let is_wanted = !IS_OFF.load(Ordering::Relaxed) && std::io::stderr().is_terminal();
         Self { total_bytes, started: Instant::now(), bar: None, is_wanted }
     }
 
@@ -42,8 +52,8 @@ impl Progress {
     /// Prints a line above the bar, or just to stderr if there is none.
     pub fn say(&self, line: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("tamis: {line}")),
-            None => eprintln!("tamis: {line}"),
+            Some(bar) => bar.suspend(|| note!("{line}")),
+            None => note!("{line}"),
         }
     }
 

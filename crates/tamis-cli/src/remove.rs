@@ -71,11 +71,11 @@ pub fn run(args: &Args) -> Outcome {
     }
     let lines = |n: u64| format!("{} {}", Count(n), if n == 1 { "line" } else { "lines" });
     if absent > 0 {
-        eprintln!("tamis: {name}: {} not in it: nothing was changed for these", lines(absent));
+        note!("{name}: {} not in it: nothing was changed for these", lines(absent));
     }
     if saturated > 0 {
-        eprintln!(
-            "tamis: {name}: {} stayed: added more often than the filter can count; build it anew, with \
+        note!(
+            "{name}: {} stayed: added more often than the filter can count; build it anew, with \
              wider counters",
             lines(saturated)
         );

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use tamis_server::{Config, HttpPort, Server, ServerError};
 
 use crate::exit::{Exit, Failure, Outcome};
+use crate::notice;
 
 /// Serves filters to any Redis client.
 ///
@@ -168,7 +169,9 @@ pub fn run(args: &Args) -> Outcome {
     let config = configure(args)?;
     let log = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
-        .with_max_level(args.loglevel)
+        // A log that cannot be written must not end the server, and there is nowhere to say so.
+        .log_internal_errors(false)
+        .with_max_level(if notice::is_quiet() { tracing::Level::ERROR } else { args.loglevel })
         .with_target(false);
     match args.log_format {
         LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).init(),

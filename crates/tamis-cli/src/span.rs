@@ -67,9 +67,31 @@ impl fmt::Display for SpanArg {
     }
 }
 
+/// Returns into how many slices a window of `items` items is divided, at least `slices`, so that no item is remembered
+/// for more than 1/`slices` of the window longer than asked. All slices are of equal length, which is rounded up.
+pub fn even_slices(items: u64, slices: u64) -> u64 {
+    let allowed = items + items / slices.max(1);
+    let most = |slices: u64| (slices + 1) * items.div_ceil(slices) - 1;
+    // With slices of one item each, none is remembered longer.
+    (slices.max(1)..items).find(|&slices| most(slices) <= allowed).unwrap_or(items.max(1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_window_of_few_items_is_divided_so_that_it_is_kept() {
+        for slices in 1..=20 {
+            for items in 1..2000_u64 {
+                let even = even_slices(items, slices);
+                let longest = (even + 1) * items.div_ceil(even) - 1;
+                assert!(even * items.div_ceil(even) >= items && even <= items);
+                assert!(longest <= items + items / slices, "{items} in {slices}: {even}");
+            }
+        }
+        assert_eq!((even_slices(1_000_000, 4), even_slices(5, 4), even_slices(1, 4)), (4, 5, 1));
+    }
 
     #[test]
     fn times_have_a_unit_and_numbers_a_noun() {

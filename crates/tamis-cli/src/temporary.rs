@@ -21,6 +21,16 @@ pub struct Temporary {
 /// finds each of them either here or gone.
 static PATHS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
+/// What the user reads when the program is interrupted.
+static HINT: Mutex<Option<String>> = Mutex::new(None);
+
+/// Says `hint` when the program is interrupted.
+pub fn hint_at_interruption(hint: String) {
+    #[cfg(unix)]
+    signals::watch();
+    *HINT.lock().unwrap_or_else(PoisonError::into_inner) = Some(hint);
+}
+
 impl Temporary {
     /// Takes the file that `make` makes.
     ///
@@ -75,7 +85,7 @@ fn lock() -> MutexGuard<'static, Vec<PathBuf>> {
 
 #[cfg(unix)]
 mod signals {
-    use std::sync::{Once, mpsc};
+    use std::sync::{Once, PoisonError, mpsc};
     use std::thread;
 
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -96,6 +106,11 @@ mod signals {
                     let paths = super::lock();
                     for path in paths.iter() {
                         std::fs::remove_file(path).ok();
+                    }
+                    let hint = super::HINT.lock().unwrap_or_else(PoisonError::into_inner);
+                    if let Some(hint) = &*hint {
+                        // After the `^C` of a terminal.
+                        note!("interrupted: {hint}");
                     }
                     // Returns only if the system refuses.
                     emulate_default_handler(signal).ok();

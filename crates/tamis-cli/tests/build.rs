@@ -210,9 +210,13 @@ fn bad_numbers_are_refused_in_one_line() {
 fn memory_is_a_limit() {
     let folder = Folder::new();
     folder.write("a.txt", lines(0..200_000));
-    folder.refused("build a.txt -o a.tamis --memory 1M", "--items N");
-    folder.refused("build a.txt -o a.tamis --memory 100K --items 200K", "--memory allows 100 KiB");
-    folder.ok("build a.txt -o a.tamis --memory 300K --items 200K");
+    folder.refused("build a.txt -o a.tamis --memory 1M", "too little: give at least 9.0 MiB");
+    folder.refused("build a.txt -o a.tamis --memory 9M", "--items N");
+    folder.refused(
+        "build a.txt -o a.tamis --memory 9M --items 2M",
+        "--memory 9.0 MiB leaves 1.0 MiB",
+    );
+    folder.ok("build a.txt -o a.tamis --memory 9M --items 200K");
 }
 
 #[test]

@@ -77,3 +77,31 @@ fn text_of_a_file_does_not_steer_the_terminal() {
     let text = folder.ok("info a.tamis");
     assert!(text.contains("meta x        \\u{1b}[31mred") && !text.contains('\u{1b}'), "{text}");
 }
+
+#[test]
+fn a_filter_that_refuses_adds_says_so() {
+    let folder = Folder::new();
+    folder.write("a.txt", lines(0..1000));
+    folder.ok("build --kind cuckoo --items 2000 a.txt -o a.tamis");
+    assert!(!folder.ok("info a.tamis").contains("full"));
+    // Filled until it refuses, a few items at a time.
+    let mut next = 1000;
+    let refused = loop {
+        let ended = folder.feed("add a.tamis", lines(next..next + 10));
+        next += 10;
+        if ended.status != 0 {
+            break ended;
+        }
+        assert!(next < 4000);
+    };
+    assert!(refused.stderr.contains("full with"), "{}", refused.stderr);
+    while folder.feed("add a.tamis", format!("{next}\n")).status == 0 || next % 64 != 0 {
+        next += 1;
+    }
+    let ended = folder.run("info a.tamis");
+    assert_eq!(ended.status, 0);
+    assert!(ended.stdout.contains("full: refuses adds"), "{}", ended.stdout);
+    assert!(ended.stderr.contains("a.tamis: full: refuses adds"), "{}", ended.stderr);
+    let list: Value = serde_json::from_str(&folder.run("info --json a.tamis").stdout).unwrap();
+    assert_eq!((&list[0]["full"], &list[0]["headroom_items"]), (&true.into(), &0.into()));
+}

@@ -4,7 +4,7 @@
 
 mod program;
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -84,11 +84,39 @@ fn an_interrupted_run_with_a_state_can_be_given_again() {
     send("INT", &child);
     assert_eq!(child.wait().unwrap().signal(), Some(2));
     drop(stdin);
+    let mut hint = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut hint).unwrap();
+    assert!(
+        hint.contains("run the same command again to go on") && hint.contains("--restart"),
+        "{hint}"
+    );
     assert_eq!(folder.names(), [".out.tamis-part", "seen"]);
     let ended = folder.feed(line, "1\n2\n2\n3\n");
     assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
     assert_eq!(folder.names(), ["out", "seen"]);
     assert_eq!(folder.read("out"), b"1\n2\n3\n");
+}
+
+#[test]
+fn two_runs_with_a_state_do_not_share_an_output() {
+    let folder = Folder::new();
+    let line = "dedup --state seen --checkpoint 1 -o out";
+    let mut child = start(&folder, "--default-signal=INT", line, "1\n2\n");
+    let part = || std::fs::metadata(folder.path(".out.tamis-part")).map_or(0, |file| file.len());
+    wait_until("lines are in the part", || part() > 0);
+    let ended = folder.feed("dedup --state other -o out", "3\n");
+    assert_eq!(ended.status, 2);
+    assert!(
+        ended.stderr.contains("another run with a --state is writing to it"),
+        "{}",
+        ended.stderr
+    );
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+    assert_eq!(folder.read("out"), b"1\n2\n");
+    folder.write("three", "3\n");
+    folder.ok("dedup --state other -o out three");
+    assert_eq!(folder.read("out"), b"3\n");
 }
 
 #[test]

@@ -322,7 +322,8 @@ impl Contents {
             Contents::Roaring(set) => set.facts(),
             Contents::Tamis(file) => Facts {
                 rule: file.filter.layout().to_string(),
-                bits: file.filter.plan().bits(),
+                // A growing filter has other bits than it was planned with.
+                bits: file.filter.len_words() * 64,
                 fill: file.filter.fill(),
                 items: file.filter.estimate_items(),
                 rate: file.filter.estimate_rate(),

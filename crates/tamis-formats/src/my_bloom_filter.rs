@@ -10,6 +10,7 @@
 //! bits missing. Where two masks with the sign bit leave 80000000 of it, `abs` of which is negative, `BitSet` throws. It is
 //! all kept here: the filters that exist were made so.
 
+use std::collections::{HashMap, HashSet};
 use std::io;
 
 use tamis::{Answers, OutOfMemory};
@@ -193,6 +194,39 @@ impl MyBloomFilter {
     /// Estimates at how many of all 2³² hash codes it answers that they may be in: about as many, or fewer, were added.
     #[must_use]
     pub fn estimate_hash_codes(&self) -> f64 {
+        let (found, step) = self.found();
+        found.len() as f64 * step as f64
+    }
+
+    /// Estimates how many hash codes were added: about as many as it takes to set all bits, so that codes which set no bit
+    /// of their own are missing. Of many bits it is the number of codes that it answers yes to.
+    #[must_use]
+    pub fn estimate_items(&self) -> f64 {
+        let (found, step) = self.found();
+        if step > 1 {
+            return found.len() as f64 * step as f64;
+        }
+        let bits_of = |x: u32| MASKS.into_iter().filter_map(move |mask| position(mask, x));
+        let mut codes_of = HashMap::<u32, u32>::new();
+        for bit in found.iter().flat_map(|&x| bits_of(x)) {
+            *codes_of.entry(bit).or_default() += 1;
+        }
+        // First those that alone set a bit, then those that share one with few others.
+        let mut found: Vec<(u32, u32)> = found
+            .into_iter()
+            .map(|x| (bits_of(x).map(|bit| codes_of[&bit]).min().unwrap_or(0), x))
+            .collect();
+        found.sort_unstable();
+        let mut set = HashSet::new();
+        let needed = found.iter().filter(|(_, x)| {
+            // All of its bits are taken, whether or not the first is new.
+            bits_of(*x).filter(|&bit| set.insert(bit)).count() > 0
+        });
+        needed.count() as f64
+    }
+
+    /// Returns the hashes, mixed as the class does, that it answers yes to: all of them, or those of one bit in so many.
+    fn found(&self) -> (Vec<u32>, usize) {
         // A hash code that is in has its probe by this mask among the bits that are set: it is one of those with other bits
         // where the mask has none. There are 128 a bit, so that all can be tested, or of many bits an even share.
         let mask = MASKS[2];
@@ -217,8 +251,7 @@ impl MyBloomFilter {
         let is_in = |x: &u32| {
             MASKS.into_iter().all(|mask| position(mask, *x).is_some_and(|bit| self.is_set(bit)))
         };
-        let found = bits().step_by(step).flat_map(completions).filter(is_in).count();
-        found as f64 * step as f64
+        (bits().step_by(step).flat_map(completions).filter(is_in).collect(), step)
     }
 
     pub(crate) fn contains_each(&self, keys: &[impl AsRef<[u8]>], answers: &mut Answers) {
@@ -248,11 +281,14 @@ impl MyBloomFilter {
             bits,
             probes: Some(SEEDS.len() as u32),
             fill: if bits == 0 { 0.0 } else { ones as f64 / bits as f64 },
-            items: codes,
+            items: self.estimate_items(),
             rate: codes / 2_f64.powi(32),
             noise: 0.0,
             planned_rate: None,
-            more: vec![("bits set", ones.to_string())],
+            more: vec![
+                ("bits set", ones.to_string()),
+                ("says yes to", format!("{codes:.0} of all 4294967296 hash codes")),
+            ],
             warnings: vec![
                 "its six probes are one number with a few bits missing, because * binds tighter than & in its hash: it takes up \
                  to 256 MiB, not 4 MiB"

@@ -204,7 +204,7 @@ pub(crate) fn bloom_facts(filter: &RedisBloom) -> Facts {
         let (items, capacity) = (newest.items, newest.capacity);
         warnings.push(format!("the newest layer holds {items} items and was planned for {capacity}: its rate is above the planned one"));
     } else if !filter.is_scaling() && newest.items == newest.capacity {
-        warnings.push("it is full and does not grow: new items are refused".into());
+        warnings.push("full: refuses adds, and does not grow: reserve a larger one".into());
     }
     if filter.hash_bits() == 32 {
         warnings.push("its hashes have 32 bits, as very old servers made them: some items in 4 billion are one, whatever the rate".into());
@@ -261,15 +261,13 @@ pub(crate) fn cuckoo_facts(filter: &RedisCuckoo) -> Facts {
         buckets = buckets.saturating_mul(u64::from(filter.expansion().max(1)));
     }
     let fill = filter.items() as f64 / slots as f64;
-    // An absent item meets the fingerprints of two buckets of each part, and is one of 255.
-    let met = fill * (2 * bucket_size * filter.sub_filters() as u64) as f64;
     let mut warnings = Vec::new();
     if filter.sub_filters() > 1 {
         let parts = filter.sub_filters();
         warnings.push(format!("it has grown to {parts} parts, each of which adds to the rate and to the time of an answer: reserve a larger one"));
     }
-    if filter.expansion() == 0 && fill > 0.95 {
-        warnings.push("it is nearly full and does not grow: new items will be refused".into());
+    if filter.expansion() == 0 && fill > 0.5 {
+        warnings.extend(refusals(filter));
     }
     Facts {
         rule: "murmur2 x64 64, RedisBloom's cuckoo filter".into(),
@@ -277,7 +275,7 @@ pub(crate) fn cuckoo_facts(filter: &RedisCuckoo) -> Facts {
         probes: None,
         fill,
         items: filter.items() as f64,
-        rate: 1.0 - (1.0 - 1.0 / 255.0_f64).powf(met),
+        rate: filter.estimate_rate(u64::MAX),
         noise: 0.0,
         planned_rate: None,
         more: vec![
@@ -289,6 +287,25 @@ pub(crate) fn cuckoo_facts(filter: &RedisCuckoo) -> Facts {
             ("removed", filter.removed().to_string()),
         ],
         warnings,
+    }
+}
+
+/// Says that a filter which does not grow refuses items, found out by adding some to a copy.
+fn refusals(filter: &RedisCuckoo) -> Option<String> {
+    const TRIED: u64 = 64;
+    /// A larger one is not copied for this.
+    const MOST_BYTES: u64 = 256 << 20;
+    if filter.size_bytes() > MOST_BYTES {
+        return None;
+    }
+    let mut copy = filter.clone();
+    let refused = (0..TRIED).filter(|item| copy.insert(item).is_err()).count() as u64;
+    match refused {
+        0 => None,
+        _ if refused * 2 > TRIED => {
+            Some("full: refuses adds, and does not grow: reserve a larger one".into())
+        }
+        _ => Some("nearly full, and does not grow: refuses some adds: reserve a larger one".into()),
     }
 }
 

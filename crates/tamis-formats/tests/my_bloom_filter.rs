@@ -160,3 +160,21 @@ fn only_as_many_bytes_as_the_class_makes_are_read() {
     let filter = MyBloomFilter::from_bytes(&[0, 1]).unwrap();
     assert_eq!((filter.count_ones(), filter.len_bits()), (1, 9));
 }
+
+#[test]
+fn the_number_of_items_is_estimated_from_what_sets_the_bits() {
+    let urls = |n: u32| (0..n).map(|i| format!("https://example.com/page/{i}"));
+    let words = |n: u32| (0..n).map(|i| format!("{:08x}", i.wrapping_mul(0x9e37_79b9)));
+    let estimate = |items: &mut dyn Iterator<Item = String>| {
+        let mut filter = MyBloomFilter::default();
+        for item in items {
+            filter.add(JavaType::String.hash_code(&item).unwrap()).unwrap();
+        }
+        filter.estimate_items()
+    };
+    assert_eq!(estimate(&mut std::iter::empty()), 0.0);
+    assert_eq!(estimate(&mut urls(1)), 1.0);
+    for (about, n) in [(estimate(&mut urls(501)), 501.0), (estimate(&mut words(5000)), 5000.0)] {
+        assert!((about / n - 1.0_f64).abs() < 0.1, "{about} of {n}");
+    }
+}

@@ -44,7 +44,7 @@ export function filterPage(root, keyEncoded) {
     drawTime();
     drawRates();
     // Written once for each state: a line that is being selected stays.
-    const state = `${filter.kind} ${filter.over_rate}`;
+    const state = `${filter.kind} ${filter.over_rate} ${filter.full}`;
     if (typedFor !== state) {
       typedFor = state;
       commands.replaceChildren(...commandsOf(filter));
@@ -116,7 +116,7 @@ export function filterPage(root, keyEncoded) {
     return [
       ...children,
       h("h2", {}, t("filter.fix")),
-      h("p", {}, t(filter.over_rate ? "filter.fix.over" : "filter.fix.later")),
+      h("p", {}, t(filter.over_rate || filter.full ? "filter.fix.over" : "filter.fix.later")),
       made(),
       line("RENAME", fresh, key),
     ];

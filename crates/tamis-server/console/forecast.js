@@ -8,9 +8,10 @@ const SOON_DAYS = 7;
 
 /** Marks a filter that needs somebody to look at it soon; null if none does. */
 export function warning(filter) {
+  if (filter.full) return mark("bad", t("mark.full"));
   if (filter.over_rate) return mark("bad", t("mark.over"));
   const isSoon = filter.days_until_over !== null && filter.days_until_over < SOON_DAYS;
-  return isSoon ? mark("warn", t(refuses(filter) ? "mark.full" : "mark.soon")) : null;
+  return isSoon ? mark("warn", t(refuses(filter) ? "mark.full.soon" : "mark.soon")) : null;
 }
 
 /** Kinds that refuse items at the end of their room, and so are never over their target. */
@@ -21,6 +22,7 @@ function refuses(filter) {
 /** Says it in a word or two, and in a sentence. */
 export function forecast(filter) {
   const both = (name, values) => ({ short: t(`${name}.short`, values), long: t(name, values) });
+  if (filter.full) return both("forecast.now.full");
   if (filter.over_rate) return both("forecast.over");
   if (filter.days_until_over !== null) {
     const time = duration(filter.days_until_over * 86_400);

@@ -17,7 +17,7 @@ const COLUMNS = [
   { name: "items", by: (filter) => filter.items },
   { name: "fill", by: (filter) => filter.fill },
   { name: "rate", by: (filter) => filter.rate_now / filter.rate_planned },
-  { name: "forecast", by: (filter) => (filter.over_rate ? -1 : (filter.days_until_over ?? Infinity)) },
+  { name: "forecast", by: (filter) => (filter.over_rate || filter.full ? -1 : (filter.days_until_over ?? Infinity)) },
   { name: "memory", by: (filter) => filter.bytes },
 ];
 
@@ -157,7 +157,7 @@ function newRow(filter) {
 }
 
 function fillRow(row, filter) {
-  row.className = filter.over_rate ? "over" : "";
+  row.className = filter.over_rate || filter.full ? "over" : "";
   const [, kind, items, fill, rates, soon, memory] = row.children;
   kind.textContent = filter.kind;
   items.textContent = `${count(filter.items)} / ${filter.capacity === null ? "∞" : count(filter.capacity)}`;
@@ -179,7 +179,8 @@ function tilesOf(server, history) {
   const since = duration((server.now_millis - server.started_millis) / 1000);
   const last = t("tile.last", { time: duration(Math.max(history.seconds, 1)) });
   const limit = server.max_memory_bytes ? t("tile.memory.limit", { bytes: bytes(server.max_memory_bytes) }) : t("tile.memory.nolimit");
-  const over = server.over_rate > 0 ? mark("bad", t("tile.filters.over", { n: count(server.over_rate) })) : mark("good", t("tile.filters.fine"));
+  const bad = [["tile.filters.over", server.over_rate], ["tile.filters.full", server.full]].filter(([, n]) => n > 0).map(([name, n]) => t(name, { n: count(n) }));
+  const over = bad.length > 0 ? mark("bad", bad.join(", ")) : mark("good", t("tile.filters.fine"));
   return [
     tile(t("tile.ops"), perSecond(server.commands_per_second), t("tile.ops.total", { n: count(server.commands), time: since }),
       sparkline(history.commands, `${t("tile.ops")}, ${last}`), "tile-ops"),

@@ -139,6 +139,9 @@ fn of_filters(out: &mut Exposition, shared: &Shared, may_see: impl Fn(&[u8]) -> 
     each("tamis_filter_over_target", "1 if the rate is above the target.", |it| {
         Some(f64::from(u8::from(it.facts.is_over_rate)))
     });
+    each("tamis_filter_full", "1 if it refuses adds.", |it| {
+        Some(f64::from(u8::from(it.facts.is_full())))
+    });
     each("tamis_filter_memory_bytes", "Memory.", |it| Some(it.facts.bytes as f64));
     each("tamis_filter_added_items_per_second", "New items a second of late.", |it| {
         it.items_per_second

@@ -59,7 +59,8 @@ impl FilterReport {
                 0.0
             }
         };
-        let by_over = other.facts.is_over_rate.cmp(&self.facts.is_over_rate);
+        let is_bad = |facts: &Facts| facts.is_over_rate || facts.is_full();
+        let by_over = is_bad(&other.facts).cmp(&is_bad(&self.facts));
         by_over
             .then_with(|| days(self).total_cmp(&days(other)))
             .then_with(|| nearness(other).total_cmp(&nearness(self)))

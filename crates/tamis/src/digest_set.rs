@@ -171,6 +171,21 @@ impl<D: Digest> DigestSet<D> {
         }
     }
 
+    /// Lets the set take at most `max_bytes` from now on. One that takes more already keeps what it has.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis::{Answers, DigestSet};
+    ///
+    /// let mut seen = DigestSet::<u64>::new();
+    /// seen.limit(0);
+    /// assert!(seen.insert(7).is_err());
+    /// ```
+    pub fn limit(&mut self, max_bytes: u64) {
+        self.max_bytes = max_bytes;
+    }
+
     /// Returns how many digests the set holds.
     #[must_use]
     pub fn len(&self) -> u64 {

@@ -33,6 +33,10 @@ pub struct Layout {
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Layout { kind, bits, shape, hasher } = self;
-        write!(f, "{kind}, {bits} bits, {shape}, {hasher}")
+        // A growing filter has as many bits as it needs, and merges with one of any number.
+        if !kind.grows() {
+            return write!(f, "{kind}, {bits} bits, {shape}, {hasher}");
+        }
+        write!(f, "{kind}, {shape}, {hasher}")
     }
 }

@@ -89,9 +89,9 @@ impl Approx {
     /// As for [`Bloom::for_items`].
     pub fn new(expected: Expected, target: f64, growth: Growth) -> Result<Self, PlanError> {
         let (items, rate) = match expected {
-            Expected::Stated(items) => (items, target),
+            Expected::Stated(items) => (items.max(LEAST_ITEMS), target),
             // The first of all filters takes half the rate, the next a quarter.
-            Expected::Guessed(items) => (items, target / 2.0),
+            Expected::Guessed(items) => (items.max(LEAST_ITEMS), target / 2.0),
             Expected::Unknown => (FIRST_ITEMS, target / 2.0),
         };
         let mut plan = Plan::for_kind(Kind::SplitBlock, items, rate)?;
@@ -106,6 +106,26 @@ impl Approx {
             approx.slack = 1.0 / 64.0;
         }
         Ok(approx)
+    }
+
+    /// Makes a filter that takes all of `max_bytes` and does not grow, for `expected` records and more.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Bloom::for_items`].
+    pub fn within(expected: Expected, target: f64, max_bytes: u64) -> Result<Self, PlanError> {
+        let items = match expected {
+            Expected::Stated(items) | Expected::Guessed(items) => items,
+            Expected::Unknown => FIRST_ITEMS,
+        };
+        let plan = Plan::for_items_in(Kind::SplitBlock, items, max_bytes)?;
+        Ok(Self::of(Bloom::new(&plan, Hasher::default())?, target, Growth::Never))
+    }
+
+    /// Counts as kept what was inserted so far: it is known to be distinct.
+    pub fn forget_losses(&mut self) {
+        self.recompute();
+        self.settled_lost = 0.0;
     }
 
     /// Turns an exact set into a filter of at most `max_bytes`, in the memory of the set: it is given
@@ -156,19 +176,22 @@ impl Approx {
     ///
     /// If there is no memory for a filter that must follow.
     pub fn insert_each(&mut self, hashes: &[u64], new: &mut Answers) -> Result<(), PlanError> {
-        self.grow()?;
-        let (last, earlier) = self.layers.split_last_mut().expect("at least one layer");
         let words = new.reset(hashes.len());
-        if earlier.is_empty() {
-            last.bloom.insert_hashes(hashes, words);
-        } else {
-            self.scratch.insert_unseen(earlier, last, hashes, words);
-        }
-        let inserted: u64 = words.iter().map(|word| u64::from(word.count_ones())).sum();
-        last.items += inserted;
-        self.since += inserted;
-        if self.since >= self.step {
-            self.recompute();
+        // No more at a time than the last filter has room for: one that is overfull answers for all that follow.
+        for (hashes, words) in hashes.chunks(PART).zip(words.chunks_mut(PART / 64)) {
+            self.grow()?;
+            let (last, earlier) = self.layers.split_last_mut().expect("at least one layer");
+            if earlier.is_empty() {
+                last.bloom.insert_hashes(hashes, words);
+            } else {
+                self.scratch.insert_unseen(earlier, last, hashes, words);
+            }
+            let inserted: u64 = words.iter().map(|word| u64::from(word.count_ones())).sum();
+            last.items += inserted;
+            self.since += inserted;
+            if self.since >= self.step {
+                self.recompute();
+            }
         }
         Ok(())
     }
@@ -283,6 +306,12 @@ impl Scratch {
     }
 }
 
+/// How many records are inserted before it is tested whether another filter must follow: a sixteenth of the least one.
+const PART: usize = 256;
+
+/// The least number of items that a filter is planned for. It takes some kilobytes.
+const LEAST_ITEMS: u64 = 16 * PART as u64;
+
 /// The first filter, where nobody said how many records come.
 const FIRST_ITEMS: u64 = 1 << 20;
 
@@ -330,6 +359,15 @@ mod tests {
         let lost = fill(&mut full, 60_000);
         assert!((full.expected_lost() / lost as f64 - 1.0).abs() < 0.1, "{lost}");
         assert!(full.rate() > 0.8);
+    }
+
+    #[test]
+    fn a_number_that_was_far_too_small_is_made_up_for() {
+        let mut approx =
+            Approx::new(Expected::Stated(100), 0.001, Growth::Within(u64::MAX)).unwrap();
+        let lost = fill(&mut approx, 300_000);
+        assert!(is_near(lost, approx.expected_lost()), "{lost} {}", approx.expected_lost());
+        assert!(lost < 1000 && approx.rate() < 0.003, "{lost} {}", approx.rate());
     }
 
     #[test]

@@ -6,6 +6,8 @@ mod cuts;
 mod digest;
 mod occurrences;
 mod seen;
+mod sketch;
+mod spill;
 mod state;
 mod stats;
 mod stream;
@@ -29,12 +31,16 @@ use self::stats::{Form, Stats, shown};
 use self::stream::{Emit, Judge, Source, Stream, WORTH_SAYING};
 use self::tally::{Keep, Tally};
 use self::window::WindowArgs;
+use crate::budget::{OWN_BYTES, left_bytes};
 use crate::count::Count;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::input::{self, Sample};
 use crate::key::{KeyArgs, RecordArgs};
-use crate::output::{Mark, Output, is_same_file};
+use crate::notice;
+use crate::output::{Mark, Output, folder, is_same_file, is_stdout, refuse_endless};
 use crate::size::Size;
+use crate::temporary::hint_at_interruption;
+use crate::unpack;
 
 /// Removes repeated lines: prints the first occurrence of each, in order
 #[derive(clap::Args)]
@@ -46,7 +52,7 @@ use crate::size::Size;
     arg.requires(Resettable::<Id>::Reset).requires("fields").help(help)
 }))]
 pub struct Args {
-    /// Files to read, plain, gzip or zstd; '-' or none is standard input
+    /// Files to read, plain or packed (gzip, zstd, xz, bzip2); '-' or none is standard input
     files: Vec<PathBuf>,
 
     /// Write to FILE, which is replaced when all is done (it may be one of the inputs)
@@ -169,22 +175,22 @@ enum Repeated {
     All,
 }
 
-/// What the program needs beside the set: its code, and buffers for reading and writing.
-const OWN_BYTES: u64 = 8 << 20;
-
-/// And for blocks on their way between threads; with no more memory than so many times that, one thread
+/// What the program needs for blocks on their way between threads; with no more memory than so many times that, one thread
 /// does it all unless the user asks for more.
 const BETWEEN_BYTES: u64 = 2 << 20;
 const BETWEEN_WORTH: u64 = 32;
-
-/// The least memory that is worth a set.
-const LEAST_SET_BYTES: u64 = 1 << 20;
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     let started = Instant::now();
     args.check()?;
-    let inputs = input::checked(&args.files)?;
+    // A state would remember a run without the missing input as done.
+    let inputs = match args.state {
+        Some(_) => input::checked(&args.files)?,
+        None => input::present(&args.files)?,
+    };
+    refuse_endless(&inputs, args.output.as_deref())?;
+    left_bytes(args.memory, &inputs)?;
     let sample = Sample::of(&inputs, args.record.delimiter());
     let mut stats = if args.count || args.unique {
         args.tally(&inputs)?
@@ -210,13 +216,6 @@ impl Args {
         }
         let is_once = self.repeated == Some(Repeated::Once);
         self.window.check(self.approx.is_some(), self.items.is_some(), is_once)?;
-        if let Some(memory) = self.memory {
-            let least = Size { bytes: OWN_BYTES + LEAST_SET_BYTES };
-            if memory < least {
-                let message = format!("--memory {memory} is too little: give at least {least}");
-                return Err(Failure::new(message));
-            }
-        }
         self.check_files()
     }
 
@@ -250,13 +249,17 @@ impl Args {
 
     fn budget(&self) -> Budget {
         let between_bytes = if self.is_memory_little() { 0 } else { BETWEEN_BYTES };
-        let own_bytes = OWN_BYTES + between_bytes;
-        let max_bytes = self.memory.map_or(u64::MAX, |memory| memory.bytes - own_bytes);
+        let own_bytes = OWN_BYTES + between_bytes + unpack::aside();
+        let mut max_bytes = self.memory.map_or(u64::MAX, |memory| memory.bytes - own_bytes);
+        if self.state.is_some() {
+            // Its file is read and written too.
+            max_bytes -= (max_bytes / 4).min(2 << 20);
+        }
         let is_once = self.repeated == Some(Repeated::Once);
         Budget {
             // Repeats that are printed once are kept in a second set.
             max_bytes: if is_once { max_bytes / 2 } else { max_bytes },
-            is_exact: self.exact || is_once,
+            is_exact: self.exact || self.full,
             target: self.approx.unwrap_or(self.rate),
         }
     }
@@ -279,7 +282,11 @@ impl Args {
 
     fn tally(&self, inputs: &[PathBuf]) -> Result<Stats, Failure> {
         let run = occurrences::Run {
-            tally: Tally::new(Keep::Record, self.budget().max_bytes),
+            budget: self.budget(),
+            folder: match self.output.as_deref() {
+                Some(path) if !is_stdout(path) => folder(path).to_path_buf(),
+                _ => std::env::temp_dir(),
+            },
             rule: self.rule(),
             output: Output::open(self.output.as_deref())?,
             threads: self.threads(),
@@ -385,13 +392,19 @@ impl Args {
         {
             if is.continues(&was) {
                 state.begin(None)?;
-                eprintln!("tamis: this run was finished before; its output is left as it is");
+                note!("this run was finished before; its output is left as it is");
                 return Ok(Stats { records: last.records, ..Stats::default() });
             }
             begin_at = is.is_cut(&was).then_some(start);
         }
         let mark = killed.as_ref().and_then(|(checkpoint, _)| checkpoint.output);
         let (output, is_resumed) = Output::open_resumable(self.output.as_deref(), mark.as_ref())?;
+        hint_at_interruption(if output.is_resumable() {
+            "run the same command again to go on from there, or add --restart to forget this run"
+                .into()
+        } else {
+            "nothing of this run is remembered; run the same command again".into()
+        });
         match killed {
             Some((checkpoint, end)) if is_resumed => {
                 state.begin(Some(end))?;
@@ -447,14 +460,12 @@ impl Args {
 
     fn report(&self, stats: &Stats) -> Outcome {
         if let Some(form) = self.stats {
-            eprintln!("{}", stats.show(form));
+            notice::line(stats.show(form));
         }
         if stats.timeless > 0 && (self.stats.is_none() || stats.timeless == stats.records) {
             let timeless = stats::grouped(stats.timeless);
             let lines = if stats.timeless == 1 { "line" } else { "lines" };
-            eprintln!(
-                "tamis: {timeless} {lines} without a time: taken as of the latest one before"
-            );
+            note!("{timeless} {lines} without a time: taken as of the latest one before");
             if stats.timeless == stats.records {
                 return Err(Failure::new(
                     "no line had a time that can be read: is the field right? Unix seconds, milliseconds and \
@@ -465,15 +476,15 @@ impl Args {
         if stats.late > 0 && self.stats.is_none() {
             let late = stats::grouped(stats.late);
             let lines = if stats.late == 1 { "line" } else { "lines" };
-            eprintln!(
-                "tamis: {late} {lines} more than a window older than one before: taken as of the latest; was one \
+            note!(
+                "{late} {lines} more than a window older than one before: taken as of the latest; was one \
                  time far ahead?"
             );
         }
         let lost = shown(stats.expected_lost);
         let Some((rate, target)) = stats.rate.zip(stats.target_rate) else {
             if stats.expected_lost > WORTH_SAYING && self.stats.is_none() {
-                eprintln!("tamis: {lost} lines are expected to have been taken for another");
+                note!("{lost} lines are expected to have been taken for another");
             }
             return Ok(Exit::Yes);
         };
@@ -481,20 +492,42 @@ impl Args {
         let is_over = stats.window.as_ref().map_or(rate > target, |window| window.over_rate);
         if self.approx.is_none() || is_over {
             let distinct = stats::grouped(stats.distinct);
-            eprintln!(
-                "tamis: approximate: {lost} new lines are expected to be lost beside {distinct} \
-                 distinct ones"
-            );
+            let what = match (self.repeated, stats.expected_wrong) {
+                (Some(_), wrong) if !self.count => {
+                    let wrong = shown(wrong);
+                    format!(
+                        "{wrong} lines that occur once are expected to be printed as repeats, and {lost} repeats to \
+                         be left out"
+                    )
+                }
+                (_, wrong) if self.unique => {
+                    let lost = shown(stats.expected_lost + wrong);
+                    format!("{lost} lines that occur once are expected to be left out")
+                }
+                (_, wrong) if self.count => {
+                    let wrong = shown(wrong);
+                    format!(
+                        "{lost} new lines are expected to be lost beside {distinct} distinct ones, and {wrong} counts \
+                         to be too high"
+                    )
+                }
+                _ => format!(
+                    "{lost} new lines are expected to be lost beside {distinct} distinct ones"
+                ),
+            };
+            note!("approximate: {what}");
         }
         if is_over {
             let advice = match self.window.is_some() {
                 true => "more lines came at a time than planned; give a larger --items",
                 false => "give more --memory, or a larger --items",
             };
-            eprintln!(
-                "tamis: the chance to lose a new line rose to {rate:.1e}, above the {target:.1e} asked \
-                 for; {advice}"
-            );
+            let of = if self.count || self.unique || self.repeated.is_some() {
+                "to be wrong about a line"
+            } else {
+                "to lose a new line"
+            };
+            note!("the chance {of} rose to {rate:.1e}, above the {target:.1e} asked for; {advice}");
             return Ok(Exit::OverRate);
         }
         Ok(Exit::Yes)

@@ -2,14 +2,17 @@
 
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use tamis::Answers;
+use tamis::{Answers, Hasher};
 
 use super::cut::{Cut, Place, Rule};
 use super::cuts::Cuts;
+use super::digest::Width as _;
+use super::seen::Budget;
+use super::spill::Spill;
 use super::stats::Stats;
-use super::tally::Tally;
+use super::tally::{Keep, Tally};
 use crate::exit::Failure;
 use crate::input;
 use crate::output::Output;
@@ -17,8 +20,10 @@ use crate::progress::Progress;
 
 /// A run that counts.
 pub struct Run {
-    /// What counts.
-    pub tally: Tally,
+    /// How much memory there is, and what happens when it is not enough.
+    pub budget: Budget,
+    /// Where records wait that outgrow it.
+    pub folder: PathBuf,
     /// What is compared.
     pub rule: Rule,
     /// Where the records go.
@@ -38,7 +43,9 @@ impl Run {
     ///
     /// Those of reading and writing, and of records that do not fit.
     pub fn run(self, paths: &[PathBuf]) -> Result<Stats, Failure> {
-        let Self { mut tally, rule, mut output, threads, with_counts, counts } = self;
+        let Self { budget, folder, rule, mut output, threads, with_counts, counts } = self;
+        let mut held = Held::Exact(Tally::new(Keep::Record, budget.max_bytes));
+        let hasher = rule.hasher;
         let mut stats = Stats::default();
         let mut progress = Progress::new(input::total_len_bytes(paths));
         let delimiter = rule.delimiter;
@@ -46,12 +53,27 @@ impl Run {
         let (mut cut, mut new) = (Cut::default(), Answers::new());
         while cuts.next(&mut cut)? {
             for batch in cut.batches() {
-                tally.insert_batch(&batch, &mut new)?;
+                let mut from = 0;
+                if let Held::Exact(tally) = &mut held {
+                    match tally.insert_some(&batch, &mut new) {
+                        Ok(()) => continue,
+                        Err((_, failure)) if budget.is_exact => return Err(failure),
+                        Err((done, _)) => from = done,
+                    }
+                    progress.say(&format!(
+                        "{} distinct records fill the memory: going on approximately, with the records in a \
+                         temporary file",
+                        tally.len()
+                    ));
+                }
+                let spill = held.spill(&folder, budget, hasher)?;
+                let hashes = &batch.digests()[from..];
+                spill.insert_each(hashes, |i| batch.record(from + i))?;
             }
             stats.add(&cut);
             progress.at(cut.consumed_bytes);
         }
-        tally.each(|record, count| {
+        held.each(|record, count| {
             if counts.contains(&count) {
                 stats.written += 1;
                 if with_counts {
@@ -63,8 +85,52 @@ impl Run {
             Ok(())
         })?;
         stats.bytes_written = output.written_bytes();
-        stats.set_worth(tally.worth());
+        match &held {
+            Held::Exact(tally) => stats.set_worth(tally.worth()),
+            Held::Approx(spill) => {
+                let (worth, wrong) = spill.worth();
+                stats.set_worth(worth);
+                stats.expected_wrong = wrong;
+            }
+        }
         output.finish()?;
         Ok(stats)
+    }
+}
+
+/// What the records so far are kept in.
+enum Held {
+    Exact(Tally),
+    // Boxed: a filter and its plan.
+    Approx(Box<Spill>),
+}
+
+impl Held {
+    /// Returns the approximate counts, which take over those of an exact tally.
+    fn spill(
+        &mut self,
+        folder: &Path,
+        budget: Budget,
+        hasher: Hasher,
+    ) -> Result<&mut Spill, Failure> {
+        if let Held::Exact(tally) = self {
+            let tally = std::mem::replace(tally, Tally::new(Keep::Record, 0));
+            let hash = |key: &[u8], is_key: bool| {
+                let digest = u64::digest(&hasher, key);
+                if is_key { digest } else { digest.keyless() }
+            };
+            *self = Held::Approx(Box::new(Spill::new(tally, folder, budget, hash)?));
+        }
+        match self {
+            Held::Approx(spill) => Ok(spill),
+            Held::Exact(_) => unreachable!("replaced above"),
+        }
+    }
+
+    fn each(&mut self, each: impl FnMut(&[u8], u64) -> Result<(), Failure>) -> Result<(), Failure> {
+        match self {
+            Held::Exact(tally) => tally.each(each),
+            Held::Approx(spill) => spill.each(each),
+        }
     }
 }

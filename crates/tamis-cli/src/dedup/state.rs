@@ -46,6 +46,9 @@ const BLOCK_HEADER_BYTES: usize = 16;
 const MAX_DATA_BYTES: usize = 64 << 10;
 const MAX_PAYLOAD_BYTES: usize = 16 << 20;
 
+/// How much is read at once.
+const BUFFER_BYTES: usize = 128 << 10;
+
 const DATA: [u8; 4] = *b"DATA";
 const MARK: [u8; 4] = *b"MARK";
 const DONE: [u8; 4] = *b"DONE";
@@ -202,7 +205,7 @@ impl State {
         let (from, end, name) = (self.data_from, self.end, self.name.clone());
         let failure = |error: io::Error| Failure::io(&name, &error);
         self.file.seek(SeekFrom::Start(from)).map_err(failure)?;
-        let mut reader = BufReader::with_capacity(1 << 20, &self.file);
+        let mut reader = BufReader::with_capacity(BUFFER_BYTES, &self.file);
         let mut at = from;
         let mut block = Block::default();
         while at < end {
@@ -410,7 +413,7 @@ fn scan(file: &mut File, name: &str, from: u64, width_bytes: u8) -> Result<Scan,
     let mut scan = Scan { done_end: from, killed: None, last: None };
     let mut block = Block::default();
     let mut at = from;
-    let mut reader = BufReader::with_capacity(1 << 20, &*file);
+    let mut reader = BufReader::with_capacity(BUFFER_BYTES, &*file);
     while block.read(&mut reader, at).map_err(failure)? {
         let end = at + block.len_bytes();
         match block.tag {
@@ -443,7 +446,7 @@ fn scan(file: &mut File, name: &str, from: u64, width_bytes: u8) -> Result<Scan,
 fn holds_marker(file: &mut File, from: u64) -> io::Result<bool> {
     const OVERLAP: usize = 3;
     let finders = [memmem::Finder::new(&MARK), memmem::Finder::new(&DONE)];
-    let mut window = vec![0; 1 << 20];
+    let mut window = vec![0; BUFFER_BYTES];
     let mut at = from;
     let mut block = Block::default();
     loop {

@@ -44,6 +44,8 @@ pub struct Stats {
     pub method: String,
     /// How many new records are expected to have been taken for seen.
     pub expected_lost: f64,
+    /// How many records are expected to be counted too often, or to be printed though they occur once.
+    pub expected_wrong: f64,
     /// The present chance of that, for approximate runs; with a window the highest so far.
     pub rate: Option<f64>,
     /// The chance that was asked for.
@@ -103,6 +105,7 @@ impl Default for Stats {
             late: 0,
             method: String::new(),
             expected_lost: 0.0,
+            expected_wrong: 0.0,
             rate: None,
             target_rate: None,
             memory_bytes: 0,

@@ -114,7 +114,16 @@ impl<D: Width> Stream<D> {
         if let Judge::Window(recent) = &mut self.judge {
             work.stats.window = Some(recent.finish());
         }
-        work.stats.set_worth(self.judge.worth());
+        let worth = self.judge.worth();
+        if self.emit != Emit::First {
+            // A new record that is taken for a repeat is printed.
+            work.stats.expected_wrong = worth.expected_lost;
+        }
+        work.stats.set_worth(worth);
+        if self.emit != Emit::First {
+            // And one of the repeats that are taken for printed ones is lost.
+            work.stats.expected_lost = self.judge.expected_unprinted();
+        }
         if let Some(suspects) = self.suspects {
             suspects.finish()?;
         }
@@ -230,14 +239,14 @@ impl<D: Width> Judge<D> {
             Judge::Digests { seen, again: None } => seen.insert_each(batch.digests(), new),
             Judge::Digests { seen, again: Some(repeats) } => {
                 let digests = batch.digests();
-                seen.insert_each(digests, new)?;
+                let of_seen = seen.insert_each(digests, new)?;
                 let places: Vec<usize> = new.zeros().collect();
                 let repeated: Vec<D> = places.iter().map(|&i| digests[i]).collect();
                 let mut first = Answers::new();
-                repeats.insert_each(&repeated, &mut first)?;
+                let of_repeats = repeats.insert_each(&repeated, &mut first)?;
                 let words = again.reset(batch.len());
                 first.ones().for_each(|i| words[places[i] / 64] |= 1 << (places[i] % 64));
-                Ok(None)
+                Ok(of_seen.or(of_repeats))
             }
             Judge::Full { seen, again: None } => seen.insert_batch(batch, new).map(|()| None),
             Judge::Full { seen, again: Some(repeats) } => {
@@ -247,6 +256,14 @@ impl<D: Width> Judge<D> {
             Judge::Window(recent) => {
                 recent.insert_each(batch.slice(), batch.digests(), new).map(|()| None)
             }
+        }
+    }
+
+    /// Returns how many repeats are expected to be taken for others that were printed.
+    fn expected_unprinted(&self) -> f64 {
+        match self {
+            Judge::Digests { again: Some(again), .. } => again.worth().expected_lost,
+            _ => 0.0,
         }
     }
 

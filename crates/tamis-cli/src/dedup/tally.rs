@@ -63,7 +63,20 @@ impl Tally {
         batch: &Batch<'_, D>,
         new: &mut Answers,
     ) -> Result<(), Failure> {
-        self.reserve(batch.len() as u64)?;
+        self.insert_some(batch, new).map_err(|(_, failure)| failure)
+    }
+
+    /// As [`insert_batch`](Self::insert_batch).
+    ///
+    /// # Errors
+    ///
+    /// If the keys do not fit: the index of the first record that was not inserted, and why.
+    pub fn insert_some<D: Width>(
+        &mut self,
+        batch: &Batch<'_, D>,
+        new: &mut Answers,
+    ) -> Result<(), (usize, Failure)> {
+        self.reserve(batch.len() as u64).map_err(|failure| (0, failure))?;
         let words = new.reset(batch.len());
         let mut start = 0;
         for (word, digests) in words.iter_mut().zip(batch.digests().chunks(AHEAD)) {
@@ -74,7 +87,8 @@ impl Tally {
                 self.prefetch_key(digest.hash64());
             }
             for i in 0..digests.len() {
-                *word |= u64::from(self.insert_record(batch, start + i)?) << i;
+                let inserted = self.insert_record(batch, start + i);
+                *word |= u64::from(inserted.map_err(|failure| (start + i, failure))?) << i;
             }
             start += digests.len();
         }
@@ -175,7 +189,9 @@ impl Tally {
             chunk.capacity() - chunk.len() >= most && chunk.len() < CHUNK_BYTES
         });
         if !has_room {
-            let bytes = most.max(CHUNK_BYTES);
+            // Of little memory a whole chunk would be all.
+            let usual = CHUNK_BYTES.min((self.max_bytes / 16).max(64 << 10) as usize);
+            let bytes = most.max(usual);
             self.check_limit(bytes as u64)?;
             let mut chunk = Vec::new();
             chunk.try_reserve_exact(bytes).map_err(|_| self.too_large())?;
@@ -229,14 +245,22 @@ impl Tally {
         let (distinct, limit) = (self.len, Size { bytes: self.max_bytes });
         let held = Size { bytes: self.memory_bytes() };
         let limit = if self.max_bytes == u64::MAX { held } else { limit };
+        let advice = match self.keep {
+            Keep::Key => "compare by hash: leave out --full",
+            Keep::Record => "leave out --exact and --full to go on approximately",
+        };
         Failure::new(format!(
-            "keys kept whole do not fit: {distinct} distinct records fill {limit}; give more \
-             --memory, or compare by hash"
+            "records kept whole do not fit: {distinct} distinct ones fill {limit}; give more --memory, or {advice}"
         ))
     }
 
     fn memory_bytes(&self) -> u64 {
         self.chunks_bytes + self.table.words().len() as u64 * 8
+    }
+
+    /// Returns the number of distinct records.
+    pub fn len(&self) -> u64 {
+        self.len
     }
 
     /// Hands out every record and its count, in first-seen order.
@@ -245,11 +269,23 @@ impl Tally {
     ///
     /// The first error of `each`.
     pub fn each<E>(&self, mut each: impl FnMut(&[u8], u64) -> Result<(), E>) -> Result<(), E> {
+        self.each_key(|_, record, count| each(record, count))
+    }
+
+    /// As [`each`](Self::each), with the key before the record, and whether it is one.
+    ///
+    /// # Errors
+    ///
+    /// The first error of `each`.
+    pub fn each_key<E>(
+        &self,
+        mut each: impl FnMut((&[u8], bool), &[u8], u64) -> Result<(), E>,
+    ) -> Result<(), E> {
         for chunk in &self.chunks {
             let mut rest = &chunk[..];
             while !rest.is_empty() {
                 let entry = Entry::read(rest, self.keep);
-                each(entry.record, entry.count)?;
+                each((entry.key, entry.found), entry.record, entry.count)?;
                 rest = &rest[entry.len_bytes..];
             }
         }

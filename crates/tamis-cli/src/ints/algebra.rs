@@ -34,6 +34,7 @@ pub struct AndArgs {
 
 /// Prints the integers that are in any file, ascending.
 #[derive(clap::Args)]
+#[command(mut_arg("files", |arg| arg.num_args(1..).help("Files of integers; `-` is standard input")))]
 #[command(after_help = "\
 Example:
   tamis ints or monday.txt sunday.txt.gz -o any.txt    who came at all")]
@@ -64,6 +65,7 @@ pub struct AndNotArgs {
 
 /// Runs `and`.
 pub fn and(args: &Algebra) -> Outcome {
+    let memory = args.reading.memory()?;
     combine(args, |set, file| {
         let mut both = args.reading.set()?;
         let mut answers = Answers::new();
@@ -72,6 +74,7 @@ pub fn and(args: &Algebra) -> Outcome {
             set.contains_each(values, &mut answers);
             common.clear();
             common.extend(answers.ones().map(|at| values[at]));
+            both.limit(memory.less(set.memory_bytes()));
             both.insert_each(&common, &mut answers)
         })?;
         Ok(both)
@@ -89,18 +92,21 @@ pub fn or(args: &Algebra) -> Outcome {
 
 /// Runs `xor`.
 pub fn xor(args: &Algebra) -> Outcome {
+    let memory = args.reading.memory()?;
     combine(args, |mut set, file| {
         let mut other = args.reading.set()?;
         let (mut new, mut added) = (Answers::new(), Answers::new());
         let mut fresh = Vec::new();
         args.each_block(file, |values| {
             // Only the first occurrence in this file counts.
+            other.limit(memory.less(set.memory_bytes()));
             other.insert_each(values, &mut new)?;
+            set.limit(memory.less(other.memory_bytes()));
             fresh.clear();
             fresh.extend(new.ones().map(|at| values[at]));
             set.insert_each(&fresh, &mut added)?;
             for at in added.zeros() {
-                set.remove(fresh[at]);
+                set.remove(fresh[at])?;
             }
             Ok(())
         })?;
@@ -111,12 +117,7 @@ pub fn xor(args: &Algebra) -> Outcome {
 /// Runs `andnot`.
 pub fn and_not(args: &Algebra) -> Outcome {
     combine(args, |mut set, file| {
-        args.each_block(file, |values| {
-            for &value in values {
-                set.remove(value);
-            }
-            Ok(())
-        })?;
+        args.each_block(file, |values| values.iter().try_for_each(|&value| set.remove(value)))?;
         Ok(set)
     })
 }
@@ -131,10 +132,10 @@ fn combine(
     }
     // Opens every file once, so that a missing one is known before the work.
     args.reading.reader(&args.files)?;
-    let mut writer = args.writing.writer(&args.reading)?;
+    let mut writer = args.writing.writer(&args.reading, &[&args.files])?;
     let mut set = args.reading.set()?;
     let mut answers = Answers::new();
-    let (first, others) = args.files.split_first().expect("clap requires two files");
+    let (first, others) = args.files.split_first().expect("clap requires one");
     args.each_block(first, |values| set.insert_each(values, &mut answers))?;
     for file in others {
         set = with(set, file)?;

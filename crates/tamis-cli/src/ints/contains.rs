@@ -47,9 +47,10 @@ pub fn run(args: &Args) -> Outcome {
     }
     let mut set = args.reading.set()?;
     let mut answers = Answers::new();
-    let lookups = args.reading.reader(&args.files)?;
+    let lookups = args.reading.reader_of_present(&args.files)?;
     let reader = args.reading.reader(std::slice::from_ref(&args.set))?;
-    let mut writer = args.writing.writer(&args.reading)?;
+    let mut writer =
+        args.writing.writer(&args.reading, &[&args.files, std::slice::from_ref(&args.set)])?;
     reader.for_each(|block| set.insert_each(&block.values, &mut answers))?;
     let mut found = 0;
     lookups.for_each(|block| {

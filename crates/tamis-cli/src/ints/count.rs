@@ -47,7 +47,7 @@ struct Counts {
 pub fn run(args: &Args) -> Outcome {
     let memory = args.reading.memory()?;
     let mut repeats = Repeats::new(args.reading.range.as_ref(), memory, args.reading.threads());
-    let reader = args.reading.reader(&args.files)?;
+    let reader = args.reading.reader_of_present(&args.files)?;
     let mut output = Output::open(args.output.as_deref())?;
     let mut counts = Counts::default();
     reader.for_each(|block| {

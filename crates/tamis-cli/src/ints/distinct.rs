@@ -48,8 +48,8 @@ pub struct SortArgs {
 /// Runs `uniq`.
 pub fn uniq(args: &UniqArgs) -> Outcome {
     let mut set = args.reading.set()?;
-    let reader = args.reading.reader(&args.files)?;
-    let mut writer = args.writing.writer(&args.reading)?;
+    let reader = args.reading.reader_of_present(&args.files)?;
+    let mut writer = args.writing.writer(&args.reading, &[&args.files])?;
     let mut new = Answers::new();
     reader.for_each(|block| {
         set.insert_each(&block.values, &mut new)?;
@@ -63,8 +63,8 @@ pub fn uniq(args: &UniqArgs) -> Outcome {
 /// Runs `sort`.
 pub fn sort(args: &SortArgs) -> Outcome {
     let mut set = args.reading.set()?;
-    let reader = args.reading.reader(&args.files)?;
-    let mut writer = args.writing.writer(&args.reading)?;
+    let reader = args.reading.reader_of_present(&args.files)?;
+    let mut writer = args.writing.writer(&args.reading, &[&args.files])?;
     let mut new = Answers::new();
     reader.for_each(|block| set.insert_each(&block.values, &mut new))?;
     set.into_sorted(|value| writer.write(value))?;

@@ -30,8 +30,8 @@ pub struct Args {
 pub fn run(args: &Args) -> Outcome {
     let memory = args.reading.memory()?;
     let mut repeats = Repeats::new(args.reading.range.as_ref(), memory, args.reading.threads());
-    let reader = args.reading.reader(&args.files)?;
-    let mut writer = args.writing.writer(&args.reading)?;
+    let reader = args.reading.reader_of_present(&args.files)?;
+    let mut writer = args.writing.writer(&args.reading, &[&args.files])?;
     reader.for_each(|block| repeats.feed(&block.values))?;
     repeats.finish().into_sorted_repeats(|value| writer.write(value))?;
     writer.finish()?;

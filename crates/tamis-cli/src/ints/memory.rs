@@ -2,15 +2,18 @@
 
 use crate::exit::Failure;
 use crate::size::Size;
+use crate::unpack;
 
 /// A limit on the memory of the sets, if the user gave one.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
     limit: Option<Size>,
+    // Taken by what is not counted with the sets that this is for.
+    taken_bytes: u64,
 }
 
 /// What reading and writing take beside the sets.
-const BUFFERS_BYTES: u64 = 8 << 20;
+const BUFFERS_BYTES: u64 = 10 << 20;
 
 /// The least limit that makes sense.
 const LEAST_BYTES: u64 = 16 << 20;
@@ -27,19 +30,28 @@ impl Memory {
                 "--memory {limit} is too little: give at least {}",
                 Size { bytes: LEAST_BYTES }
             ))),
-            limit => Ok(Self { limit }),
+            limit => Ok(Self { limit, taken_bytes: 0 }),
         }
     }
 
     /// No limit.
     #[cfg(test)]
     pub fn unlimited() -> Self {
-        Self { limit: None }
+        Self { limit: None, taken_bytes: 0 }
     }
 
     /// Returns how many bytes sets may take, if there is a limit.
     pub fn bytes(&self) -> Option<u64> {
-        self.limit.map(|limit| limit.bytes - BUFFERS_BYTES)
+        self.limit.map(|limit| {
+            let taken_bytes = BUFFERS_BYTES + unpack::aside();
+            limit.bytes.saturating_sub(taken_bytes).saturating_sub(self.taken_bytes)
+        })
+    }
+
+    /// Returns what is left of this when `bytes` of it are taken.
+    #[must_use]
+    pub fn less(self, bytes: u64) -> Self {
+        Self { taken_bytes: self.taken_bytes.saturating_add(bytes), ..self }
     }
 
     /// Tells whether sets may take `bytes`.
@@ -53,12 +65,17 @@ impl Memory {
     ///
     /// That refusal.
     pub fn check(&self, bytes: u64) -> Result<(), Failure> {
-        match self.limit {
-            Some(limit) if !self.allows(bytes) => Err(Failure::new(format!(
-                "the distinct integers outgrow --memory {limit}: give more, or state a narrow --range \
-                 (all of u32 takes 512 MiB, and 1.1 GiB to find repeats)"
-            ))),
-            _ => Ok(()),
-        }
+        if self.allows(bytes) { Ok(()) } else { Err(self.refusal()) }
+    }
+
+    /// Says that the sets do not fit.
+    pub fn refusal(&self) -> Failure {
+        let Some(limit) = self.limit else {
+            return Failure::new("the system has no memory for so many distinct integers");
+        };
+        Failure::new(format!(
+            "the distinct integers outgrow --memory {limit}: give more, or state a narrow --range (all of u32 takes \
+             512 MiB, and 1.1 GiB to find repeats)"
+        ))
     }
 }

@@ -25,8 +25,10 @@ use self::read::{Format, Reader};
 use self::write::Encoder;
 use self::write_behind::Writer;
 use crate::exit::{Failure, Outcome};
-use crate::output::Output;
+use crate::input;
+use crate::output::{Output, is_stdout, refuse_endless, refuse_terminal};
 use crate::size::Size;
+use crate::unpack;
 
 /// Repeats, distinct values and set algebra of integers, exact at any size.
 #[derive(clap::Args)]
@@ -45,7 +47,7 @@ const LONG_ABOUT: &str = "\
 Repeats, distinct values and set algebra of integers, exact at any size.
 
 Integers from 0 to 18446744073709551615 are read from FILES, or from standard input if there are none: \
-decimal text, one a line or separated by any white space, or binary (--format). Gzip and zstd are \
+decimal text, one a line or separated by any white space, or binary (--format). Gzip, zstd, xz and bzip2 are \
 unpacked by their first bytes. Nothing is sorted on disk and nothing is approximate: few integers are \
 kept in a compressed set, many in a bitmap of one bit for each of the 2^32 values of u32, which is \
 512 MiB whether there are a hundred million or five billion of them. Integers above that are kept in \
@@ -110,9 +112,21 @@ struct Reading {
 }
 
 impl Reading {
-    /// Opens a reader of `files`.
+    /// Opens a reader of `files`, all of which must be there.
     fn reader(&self, files: &[PathBuf]) -> Result<Reader, Failure> {
-        Reader::new(files, self.format, self.range.clone(), self.threads())
+        Ok(self.reader_of(input::checked(files)?))
+    }
+
+    /// Opens a reader of those of `files` that are there.
+    fn reader_of_present(&self, files: &[PathBuf]) -> Result<Reader, Failure> {
+        Ok(self.reader_of(input::present(files)?))
+    }
+
+    fn reader_of(&self, paths: Vec<PathBuf>) -> Reader {
+        if let Some(memory) = self.memory {
+            unpack::set_aside(&paths, memory.bytes / 2);
+        }
+        Reader::new(paths, self.format, self.range.clone(), self.threads())
     }
 
     /// Returns how many threads may work.
@@ -144,9 +158,18 @@ struct Writing {
 }
 
 impl Writing {
-    fn writer(&self, reading: &Reading) -> Result<Writer, Failure> {
-        let output = Output::open(self.output.as_deref())?;
+    /// Opens a writer of what is found in `inputs`.
+    fn writer(&self, reading: &Reading, inputs: &[&[PathBuf]]) -> Result<Writer, Failure> {
+        for files in inputs {
+            let stdin = [PathBuf::from("-")];
+            let files = if files.is_empty() { &stdin } else { *files };
+            refuse_endless(files, self.output.as_deref())?;
+        }
         let format = self.output_format.unwrap_or(reading.format);
+        if format != Format::Text && self.output.as_deref().is_none_or(is_stdout) {
+            refuse_terminal("these integers are")?;
+        }
+        let output = Output::open(self.output.as_deref())?;
         Ok(Writer::new(Encoder::new(output, format), reading.threads()))
     }
 }

@@ -59,22 +59,17 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Reads `files`, or standard input if there are none. Integers outside `range` are refused.
-    ///
-    /// # Errors
-    ///
-    /// The first file that is missing, unreadable or a directory.
+    /// Reads `paths`. Integers outside `range` are refused.
     pub fn new(
-        files: &[PathBuf],
+        paths: Vec<PathBuf>,
         format: Format,
         range: Option<RangeInclusive<u64>>,
         threads: usize,
-    ) -> Result<Self, Failure> {
-        let paths = input::checked(files)?;
+    ) -> Self {
         let progress = Progress::new(input::total_len_bytes(&paths));
         let decoder =
             Decoder { paths: paths.into_iter(), source: None, format, range, done_bytes: 0 };
-        Ok(Self { decoder, progress, threads })
+        Self { decoder, progress, threads }
     }
 
     /// Calls `visit` with the integers of all inputs in order.

@@ -85,7 +85,11 @@ impl Repeats {
                 &self.rest
             }
         };
+        let bitmaps = if self.finder.is_some() { self.bitmaps_bytes + SCRATCH_BYTES } else { 0 };
+        let memory = self.memory.less(bitmaps);
+        self.seen.limit(memory.less(self.repeated.memory_bytes()));
         self.seen.insert_each(rest, &mut self.new)?;
+        self.repeated.limit(memory.less(self.seen.memory_bytes()));
         let again: Vec<u64> = self.new.zeros().map(|at| rest[at]).collect();
         self.repeated.insert_each(&again, &mut self.new)?;
         if self.seen.len() >= self.check_at {

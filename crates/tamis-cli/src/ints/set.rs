@@ -36,14 +36,41 @@ const DENSE_FACTOR: u64 = 64;
 /// Below this many integers nothing is worth changing.
 const CHECK_FROM: u64 = 1 << 18;
 
+impl Low {
+    fn memory_bytes(&self) -> u64 {
+        match self {
+            Low::Dense(set) => set.memory_bytes(),
+            Low::Sparse(set) => set.memory_bytes(),
+        }
+    }
+
+    fn insert_each(
+        &mut self,
+        values: &[u64],
+        new: &mut [u64],
+        memory: Memory,
+    ) -> Result<(), Failure> {
+        match self {
+            Low::Sparse(set) => set.insert_each(values, new).map_err(|_| memory.refusal()),
+            Low::Dense(set) => {
+                for (i, &value) in values.iter().enumerate() {
+                    let is_new = set.insert(value).map_err(Failure::new)?;
+                    new[i / 64] |= u64::from(is_new) << (i % 64);
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
 impl IntSet {
     /// Makes an empty set. `range`, if stated, holds all integers that will come.
     pub fn new(range: Option<&RangeInclusive<u64>>, memory: Memory) -> Self {
         Self {
             window: window(range),
             memory,
-            low: Low::Sparse(SparseSet::default()),
-            high: SparseSet::default(),
+            low: Low::Sparse(SparseSet::new(memory)),
+            high: SparseSet::new(memory),
             may_be_dense: true,
             len: 0,
             check_at: CHECK_FROM,
@@ -54,6 +81,11 @@ impl IntSet {
     pub fn stay_compressed(mut self) -> Self {
         self.may_be_dense = false;
         self
+    }
+
+    /// Lets the set take so much memory from now on.
+    pub fn limit(&mut self, memory: Memory) {
+        self.memory = memory;
     }
 
     /// Returns how many integers are in.
@@ -67,20 +99,39 @@ impl IntSet {
     ///
     /// More memory needed than allowed.
     pub fn insert_each(&mut self, values: &[u64], new: &mut Answers) -> Result<(), Failure> {
-        let Self { window, low, high, .. } = self;
+        let (low_bytes, high_bytes) = (self.low.memory_bytes(), self.high.memory_bytes());
+        let Self { window, low, high, memory, .. } = self;
+        high.limit(memory.less(low_bytes));
+        if let Low::Sparse(low) = low {
+            low.limit(memory.less(high_bytes));
+        }
         match low {
             Low::Dense(set) if values.iter().all(|value| window.contains(value)) => {
                 set.insert_each(values, new).map_err(Failure::new)?;
             }
             low => {
                 let masks = new.reset(values.len());
-                for (i, &value) in values.iter().enumerate() {
-                    let is_new = match low {
-                        _ if !window.contains(&value) => high.insert(value),
-                        Low::Dense(set) => set.insert(value).map_err(Failure::new)?,
-                        Low::Sparse(set) => set.insert(value),
-                    };
-                    masks[i / 64] |= u64::from(is_new) << (i % 64);
+                let is_low = |value: &u64| window.contains(value);
+                if values.iter().all(is_low) {
+                    low.insert_each(values, masks, *memory)?;
+                } else if !values.iter().any(is_low) {
+                    high.insert_each(values, masks).map_err(|_| memory.refusal())?;
+                } else {
+                    let (lows, highs): (Vec<_>, Vec<_>) =
+                        values.iter().copied().enumerate().partition(|(_, value)| is_low(value));
+                    for (part, is_low) in [(lows, true), (highs, false)] {
+                        let values: Vec<u64> = part.iter().map(|&(_, value)| value).collect();
+                        let mut of_part = vec![0; values.len().div_ceil(64)];
+                        if is_low {
+                            low.insert_each(&values, &mut of_part, *memory)?;
+                        } else {
+                            high.insert_each(&values, &mut of_part)
+                                .map_err(|_| memory.refusal())?;
+                        }
+                        for (nth, &(i, _)) in part.iter().enumerate() {
+                            masks[i / 64] |= (of_part[nth / 64] >> (nth % 64) & 1) << (i % 64);
+                        }
+                    }
                 }
             }
         }
@@ -113,13 +164,18 @@ impl IntSet {
     }
 
     /// Removes `value`, if it is in.
-    pub fn remove(&mut self, value: u64) {
+    ///
+    /// # Errors
+    ///
+    /// More memory needed than allowed.
+    pub fn remove(&mut self, value: u64) -> Result<(), Failure> {
         let was_in = match &mut self.low {
             _ if !self.window.contains(&value) => self.high.remove(value),
-            Low::Dense(set) => set.remove(value),
+            Low::Dense(set) => Ok(set.remove(value)),
             Low::Sparse(set) => set.remove(value),
         };
-        self.len -= u64::from(was_in);
+        self.len -= u64::from(was_in.map_err(|_| self.memory.refusal())?);
+        Ok(())
     }
 
     /// Calls `visit` with every integer, ascending, and gives up the set.
@@ -144,7 +200,7 @@ impl IntSet {
 
     /// Moves the integers of the window out.
     pub fn take_window(&mut self) -> CompressedSet {
-        let empty = Low::Sparse(SparseSet::default());
+        let empty = Low::Sparse(SparseSet::new(self.memory));
         let window = match std::mem::replace(&mut self.low, empty) {
             Low::Dense(set) => set.to_compressed(),
             Low::Sparse(set) => set.into_compressed(),
@@ -155,11 +211,7 @@ impl IntSet {
 
     /// Returns about how many bytes the set takes.
     pub fn memory_bytes(&self) -> u64 {
-        let low = match &self.low {
-            Low::Dense(set) => set.memory_bytes(),
-            Low::Sparse(set) => set.memory_bytes(),
-        };
-        low + self.high.memory_bytes()
+        self.low.memory_bytes() + self.high.memory_bytes()
     }
 
     /// Tells whether the integers of the window are so many that a bitmap over it pays.
@@ -174,14 +226,26 @@ impl IntSet {
 
     /// Changes structures where that pays and the memory allows.
     fn check(&mut self) -> Result<(), Failure> {
-        self.check_at = self.len + (self.len / 4).max(CHECK_FROM);
+        let more = if self.memory.bytes().is_some() {
+            (self.len / 16).max(CHECK_FROM / 8)
+        } else {
+            (self.len / 4).max(CHECK_FROM)
+        };
+        self.check_at = self.len + more;
+        self.high.count_memory();
+        if let Low::Sparse(set) = &mut self.low {
+            set.count_memory();
+        }
         let bitmap_bytes = dense_bytes(&self.window);
-        if self.may_be_dense && self.memory.allows(bitmap_bytes) && self.is_crowded() {
+        if self.may_be_dense
+            && self.memory.allows(bitmap_bytes + self.memory_bytes())
+            && self.is_crowded()
+        {
             self.make_dense()?;
         }
-        self.high.compress_if_smaller();
+        self.high.compress_if_smaller(self.memory);
         if let Low::Sparse(set) = &mut self.low {
-            set.compress_if_smaller();
+            set.compress_if_smaller(self.memory);
         }
         self.memory.check(self.memory_bytes())
     }
@@ -244,7 +308,7 @@ mod tests {
         }
         for &value in values.iter().step_by(3) {
             oracle.remove(&value);
-            set.remove(value);
+            set.remove(value).unwrap();
         }
         assert_eq!(set.len(), oracle.len() as u64);
         set

@@ -93,3 +93,76 @@ fn a_second_pass_over_the_suspects_makes_the_run_exact() {
     assert!(set(&recovered) == set(&exact));
     assert_eq!(recovered.len(), exact.len());
 }
+
+/// Counts of the lines that a command printed with counts before them.
+fn counts(stdout: &[u8]) -> std::collections::HashMap<Vec<u8>, u64> {
+    let counted = stdout.split_inclusive(|&byte| byte == b'\n').map(|line| {
+        let (count, line) = line.split_at(8);
+        (line.to_vec(), std::str::from_utf8(count).unwrap().trim().parse().unwrap())
+    });
+    counted.collect()
+}
+
+#[test]
+fn counts_that_outgrow_the_memory_become_approximate() {
+    // 120,000 lines, of which every third occurs again, and those divisible by nine a third time.
+    let each =
+        |step: usize| (0..120_000).step_by(step).map(|i| format!("line number {i} of many\n"));
+    let text: String = each(1).chain(each(3)).chain(each(9)).collect();
+    let exact = counts(&dedup(["--count"], text.as_bytes()).quietly());
+    let run = dedup(["--count", "--memory=10M", "--rate=0.9"], text.as_bytes());
+    assert!(run.stderr.contains("going on approximately"), "{}", run.stderr);
+    assert!(run.stderr.contains("counts to be too high"), "{}", run.stderr);
+    let about = counts(&run.stdout);
+    assert!(exact.len() - about.len() < 100, "{} of {}", about.len(), exact.len());
+    let mut too_high = 0;
+    for (line, count) in &about {
+        assert!(*count >= exact[line], "never too low: {}", String::from_utf8_lossy(line));
+        too_high += u64::from(*count > exact[line]);
+    }
+    assert!(too_high < 5000, "{too_high}");
+    // In first-seen order.
+    let lines = |stdout: &[u8]| -> Vec<Vec<u8>> {
+        stdout.split_inclusive(|&byte| byte == b'\n').map(|line| line[8..].to_vec()).collect()
+    };
+    let in_order = lines(&run.stdout);
+    let mut expected = lines(&dedup(["--count"], text.as_bytes()).quietly()).into_iter();
+    assert!(in_order.iter().all(|line| expected.any(|other| other == *line)));
+
+    let run = dedup(["--unique", "--memory=10M", "--rate=0.9"], text.as_bytes());
+    assert!(run.stderr.contains("occur once are expected to be left out"), "{}", run.stderr);
+    let unique: Vec<_> = run.stdout.split_inclusive(|&byte| byte == b'\n').collect();
+    assert!(
+        unique.iter().all(|&line| exact[line] == 1),
+        "no repeated line is taken for a unique one"
+    );
+    assert!(unique.len() > 75_000, "{}", unique.len());
+
+    let run = dedup(["--repeated", "--count", "--memory=10M", "--rate=0.9"], text.as_bytes());
+    let repeated = counts(&run.stdout);
+    let missing = exact.iter().filter(|(line, count)| **count > 1 && !repeated.contains_key(*line));
+    assert!(missing.count() < 100);
+
+    for exactly in ["--exact", "--full"] {
+        dedup(["--count", exactly, "--memory=10M"], text.as_bytes())
+            .fails_with("leave out --exact");
+    }
+}
+
+#[test]
+fn repeats_that_outgrow_the_memory_become_approximate() {
+    let text = lines(600_000, 700_000);
+    let exact = dedup(["--repeated"], &text).quietly();
+    let exact = set(&exact);
+    let run = dedup(["--repeated", "--memory=9M", "--rate=0.9"], &text);
+    assert!(run.stderr.contains("going on with an approximate filter"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("occur once are expected to be printed as repeats"),
+        "{}",
+        run.stderr
+    );
+    let about = set(&run.stdout);
+    assert!(exact.difference(&about).count() < exact.len() / 2);
+    assert_eq!(run.stdout.iter().filter(|&&byte| byte == b'\n').count(), about.len(), "each once");
+    dedup(["--repeated", "--exact", "--memory=9M"], &text).fails_with("leave out --exact");
+}

@@ -6,23 +6,41 @@ use std::process::Stdio;
 use super::program::{command, dedup, lines};
 
 #[test]
-fn inputs_that_cannot_be_read_are_named_before_anything_is_written() {
+fn an_input_that_cannot_be_read_is_named_and_the_others_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let (good, output) = (folder.path().join("good"), folder.path().join("out"));
     fs::write(&good, "a\n").unwrap();
-    fs::write(&output, "old").unwrap();
     for (bad, reason) in
         [(folder.path().join("missing"), "no such file"), (folder.path().into(), "directory")]
     {
         for to in [&["-o", output.to_str().unwrap()][..], &[]] {
-            let mut args = vec![good.as_os_str(), bad.as_os_str()];
-            args.extend(to.iter().map(std::ffi::OsStr::new));
-            let run = dedup(args, b"");
+            let with = |paths: &[&std::path::Path]| {
+                let paths = paths.iter().map(|path| path.as_os_str());
+                dedup(paths.chain(to.iter().map(std::ffi::OsStr::new)), b"")
+            };
+            fs::write(&output, "old").unwrap();
+            let run = with(&[&bad, &good, &bad]);
+            let lines: Vec<_> = run.stderr.lines().collect();
+            assert_eq!((run.status, lines.len()), (2, 2), "{run:?}");
+            let is_named =
+                |line: &&str| line.contains(bad.to_str().unwrap()) && line.contains(reason);
+            assert!(lines.iter().all(is_named), "{run:?}");
+            let written = if to.is_empty() { run.stdout } else { fs::read(&output).unwrap() };
+            assert_eq!(written, b"a\n");
+            // Where there is none to read, nothing is written.
+            fs::write(&output, "old").unwrap();
+            let run = with(&[&bad]);
             run.fails_with(reason);
-            assert!(run.stderr.contains(bad.to_str().unwrap()) && run.stdout.is_empty(), "{run:?}");
+            assert_eq!((run.stdout, fs::read(&output).unwrap()), (vec![], b"old".to_vec()));
         }
     }
-    assert_eq!(fs::read(&output).unwrap(), b"old");
+    // A state would remember the run as done.
+    let state = folder.path().join("state");
+    let missing = folder.path().join("missing");
+    let args = ["--state".as_ref(), state.as_os_str(), good.as_os_str(), missing.as_os_str()];
+    let run = dedup(args, b"");
+    run.fails_with("no such file");
+    assert!(run.stdout.is_empty() && !state.exists());
 }
 
 #[test]
@@ -112,14 +130,12 @@ fn exact_refuses_to_outgrow_its_memory() {
     let (input, output) = (folder.path().join("in"), folder.path().join("out"));
     fs::write(&input, lines(400_000, 1 << 40)).unwrap();
     fs::write(&output, "old").unwrap();
-    for option in ["--exact", "--full", "--count", "--repeated"] {
-        let args = [
-            "--memory=9M".as_ref(),
-            option.as_ref(),
-            "-o".as_ref(),
-            output.as_os_str(),
-            input.as_os_str(),
-        ];
+    for options in
+        [&["--exact"][..], &["--full"], &["--exact", "--count"], &["--exact", "--repeated"]]
+    {
+        let mut args = vec!["--memory=9M".as_ref(), "-o".as_ref(), output.as_os_str()];
+        args.extend(options.iter().map(std::ffi::OsStr::new));
+        args.push(input.as_os_str());
         dedup(args, b"").fails_with("--memory");
         assert_eq!(fs::read(&output).unwrap(), b"old");
     }

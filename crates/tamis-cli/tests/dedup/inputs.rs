@@ -29,6 +29,47 @@ fn packed_inputs_are_known_by_their_first_bytes() {
     }
 }
 
+const XZ: &[u8] = include_bytes!("../packed/numbers.xz");
+const BZIP2: &[u8] = include_bytes!("../packed/numbers.bz2");
+
+#[test]
+fn xz_and_bzip2_are_unpacked() {
+    let numbers: String = (1..=4000).map(|n| format!("{n}\n")).collect();
+    for packed in [XZ, BZIP2] {
+        for threads in ["--threads=1", "--threads=3"] {
+            assert!(dedup([threads], packed).quietly() == numbers.as_bytes());
+        }
+    }
+    for (format, packed) in [("xz", XZ), ("bzip2", BZIP2)] {
+        for len in (12..packed.len()).step_by(97) {
+            let run = dedup([""; 0], &packed[..len]);
+            // Cut between two streams it is whole.
+            assert!(run.status == 2 || run.stdout.ends_with(b"\n2000\n"), "{format} cut at {len}");
+            assert!(run.status == 0 || run.stderr.contains(format), "{}", run.stderr);
+        }
+        let mut corrupt = packed.to_vec();
+        corrupt[packed.len() / 3] ^= 0x55;
+        dedup([""; 0], &corrupt).fails_with(format);
+    }
+    // A dictionary of 64 MiB (xz -9) does not fit.
+    dedup(["--memory=20M"], XZ).fails_with("the xz data take more memory to unpack");
+}
+
+#[test]
+fn bytes_after_gzip_data_are_ignored_with_a_note() {
+    let with = |rest: &[u8]| dedup([""; 0], &[&gzip(b"one\ntwo\n")[..], rest].concat());
+    for rest in [&b"garbage"[..], b"\0\0garbage", b"\x1e\x8b"] {
+        let run = with(rest);
+        assert_eq!((run.status, &run.stdout[..]), (0, &b"one\ntwo\n"[..]), "{run:?}");
+        let note =
+            "tamis: standard input: bytes that are no gzip follow the gzip data and are ignored\n";
+        assert_eq!(run.stderr, note);
+    }
+    assert_eq!(with(&[0; 1000]).quietly(), b"one\ntwo\n", "zeros fill up blocks of tapes");
+    assert_eq!(with(&gzip(b"three\n")).quietly(), b"one\ntwo\nthree\n");
+    with(b"\x1f\x8b\x08").fails_with("cut short");
+}
+
 #[test]
 fn cut_and_corrupt_packed_inputs_fail_and_leave_the_output() {
     let text = lines(50_000, 20_000);

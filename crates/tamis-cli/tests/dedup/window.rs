@@ -25,6 +25,33 @@ fn stats(run: &Run) -> serde_json::Value {
 }
 
 #[test]
+fn a_window_of_few_lines_is_kept_too() {
+    // Of n lines: a repeat n lines later is dropped, and one a quarter of that later still is not.
+    for n in [1, 2, 3, 5, 7, 9, 10, 30_usize] {
+        for slices in [1, 4] {
+            for first in (0..n).step_by(1 + n / 3) {
+                let gap = |len: usize| {
+                    let others = |from: usize, to: usize| (from..to).map(|i| format!("{i}\n"));
+                    let mut text: String = others(0, first).collect();
+                    text += "x\n";
+                    text.extend(others(first, first + len - 1));
+                    text + "x\n"
+                };
+                let window = format!("--window={n}-lines");
+                let slices_option = format!("--slices={slices}");
+                let is_dropped = |text: &str| {
+                    let run = dedup([&*window, &*slices_option], text.as_bytes()).quietly();
+                    run.iter().filter(|&&byte| byte == b'x').count() == 1
+                };
+                assert!(is_dropped(&gap(n)), "{n} lines in {slices} slices, after {first}");
+                let longest = n + n / slices;
+                assert!(!is_dropped(&gap(longest + 1)), "{n} in {slices}, after {first}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_line_is_remembered_for_the_window_and_forgotten_soon_after() {
     // Slices of a second.
     for (again, is_dropped) in [("100", true), ("104", true), ("104.999", true), ("105", false)] {

@@ -49,6 +49,7 @@ pub(super) fn overview(console: &Console) -> Json {
         "keys": totals.keys,
         "filters": totals.filters,
         "over_rate": totals.over_rate,
+        "full": totals.full,
         "looked_millis": totals.millis,
         "log": log,
         "history": console.history.to_json(),

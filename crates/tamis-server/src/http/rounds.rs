@@ -38,6 +38,8 @@ pub(super) struct Totals {
     pub keys: u64,
     pub filters: u64,
     pub over_rate: u64,
+    /// Those that refuse adds, of the reports that are kept.
+    pub full: u64,
     /// When the round ended.
     pub millis: u64,
 }
@@ -100,6 +102,7 @@ impl Rounds {
             keys: keyspace.shared().len() as u64,
             filters,
             over_rate: others_over + over,
+            full: found.iter().filter(|it| it.facts.is_full()).count() as u64,
             millis: now_millis(),
         });
         *self.worst.borrow_mut() = found;

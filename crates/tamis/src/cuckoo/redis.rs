@@ -69,7 +69,20 @@ pub struct RedisCuckoo {
     // Invariant: 0 or a power of two.
     expansion: u16,
     growth_limit: GrowthLimit,
+    refused: Refused,
 }
+
+/// Whether the last insert found no place. No part of what a filter is: equal filters may differ in it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Refused(bool);
+
+impl PartialEq for Refused {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Refused {}
 
 impl RedisCuckoo {
     /// Makes an empty filter.
@@ -90,6 +103,7 @@ impl RedisCuckoo {
             max_iterations,
             expansion: if expansion == 0 { 0 } else { expansion.next_power_of_two() },
             growth_limit: GrowthLimit::default(),
+            refused: Refused(false),
         })
     }
 
@@ -244,6 +258,7 @@ impl RedisCuckoo {
         // Saturating: a forged header may count none.
         self.items = self.items.saturating_sub(1);
         self.removed = self.removed.saturating_add(1);
+        self.refused = Refused(false);
         if self.sub_filters.len() > 1 && self.removed as f64 > self.items as f64 * 0.10 {
             self.compact_until_failure();
         }
@@ -269,10 +284,13 @@ impl RedisCuckoo {
             {
                 // Saturating: only a forged header counts so far.
                 self.items = self.items.saturating_add(1);
+                self.refused = Refused(false);
                 return Ok(());
             }
             // At most one turn more: an empty sub-filter has a place.
-            self.grow()?;
+            self.grow().inspect_err(|error| {
+                self.refused = Refused(!matches!(error, RedisInsertError::Memory(_)));
+            })?;
         }
     }
 
@@ -310,6 +328,20 @@ impl RedisCuckoo {
     #[must_use]
     pub fn items(&self) -> u64 {
         self.items
+    }
+
+    /// Tells whether the last insert found no place, and none was removed since. A filter that was just read says no.
+    #[must_use]
+    pub fn is_refusing(&self) -> bool {
+        self.refused.0
+    }
+
+    /// Estimates the chance that an absent item is answered as present, from the first `max_bytes` of the slots of each
+    /// sub-filter: items meet the fingerprints of two buckets of each, and theirs is one of 255.
+    #[must_use]
+    pub fn estimate_rate(&self, max_bytes: u64) -> f64 {
+        let fills: f64 = self.sub_filters.iter().map(|sub_filter| sub_filter.fill(max_bytes)).sum();
+        1.0 - (1.0 - 1.0 / 255.0_f64).powf(2.0 * f64::from(self.bucket_size) * fills)
     }
 
     /// Returns how many were removed since the last compaction.

@@ -28,7 +28,7 @@ use super::digest::Width;
 use crate::count::Count;
 use crate::exit::Failure;
 use crate::key::KeyArgs;
-use crate::span::SpanArg;
+use crate::span::{SpanArg, even_slices};
 
 /// Not that of all arguments that follow: the options of a command go on behind these.
 const HEADING: &str = "What is forgotten";
@@ -100,6 +100,15 @@ impl WindowArgs {
         }
     }
 
+    /// Returns the number of slices: more than asked where few lines do not divide evenly.
+    fn slices(&self) -> u32 {
+        let slices = u64::from(self.slices);
+        match self.window {
+            Some(SpanArg(Span::Items(items))) => even_slices(items, slices) as u32,
+            _ => self.slices,
+        }
+    }
+
     /// Returns what numbers the slices of records, which are split as for their key.
     pub fn timer(&self, key: &KeyArgs) -> Option<Timer> {
         let SpanArg(span) = self.window?;
@@ -113,7 +122,8 @@ impl WindowArgs {
         };
         let (Span::Millis(len) | Span::Items(len)) = span;
         // Rounded up, so that all slices are no less than the window.
-        Some(Timer::new(times, len.div_ceil(self.slices.into()), self.slices))
+        let slices = self.slices();
+        Some(Timer::new(times, len.div_ceil(slices.into()), slices))
     }
 
     /// Makes an empty window in so much memory; approximate, if there is a rate, for so many `items`.
@@ -130,7 +140,7 @@ impl WindowArgs {
         let window = self.window?;
         let shape = WindowShape {
             span: window.to_string(),
-            slices: self.slices,
+            slices: self.slices(),
             refreshes: self.refresh,
             max_bytes,
         };

@@ -13,7 +13,7 @@
 
 use super::options::{MAX_BUCKET_SIZE, MAX_EXPANSION};
 use super::sub_filter::SubFilter;
-use super::{MAX_SUB_FILTERS, RedisCuckoo};
+use super::{MAX_SUB_FILTERS, RedisCuckoo, Refused};
 use crate::growing::redis::growth_limit::GrowthLimit;
 use crate::growing::redis::{can_allocate, parts};
 use crate::growing::{RedisChunkError, RedisHeaderError, RedisHeaderErrorKind};
@@ -99,6 +99,7 @@ impl RedisCuckoo {
             all.push(SubFilter::zeroed(buckets, bucket_size).map_err(no_memory)?);
         }
         let growth_limit = GrowthLimit::default();
+        let refused = Refused::default();
         Ok(Self {
             sub_filters: all,
             items,
@@ -107,6 +108,7 @@ impl RedisCuckoo {
             max_iterations,
             expansion,
             growth_limit,
+            refused,
         })
     }
 

@@ -67,6 +67,15 @@ impl SubFilter {
         self.buckets * u64::from(self.bucket_size)
     }
 
+    /// Returns the share of slots that are taken, in the first `max_bytes` of them.
+    pub(super) fn fill(&self, max_bytes: u64) -> f64 {
+        let len = self.len_bytes().min(max_bytes.max(8));
+        let words = self.slots.words().iter().take(len.div_ceil(8) as usize);
+        // What is behind the last slot is zero.
+        let taken = words.flat_map(|word| word.to_le_bytes()).filter(|&slot| slot != EMPTY).count();
+        taken as f64 / len.next_multiple_of(8).min(self.len_bytes()) as f64
+    }
+
     pub(super) fn words(&self) -> &[u64] {
         self.slots.words()
     }

@@ -376,3 +376,37 @@ fn options_out_of_range_are_refused() {
         assert_eq!(RedisCuckoo::new(&options), Err(error));
     }
 }
+
+#[test]
+fn the_rate_of_a_grown_filter_is_the_measured_one() {
+    for (expansion, items) in [(1, 900_u64), (1, 4000), (2, 2200), (2, 3100), (4, 5500)] {
+        let options = RedisCuckooOptions { expansion, ..RedisCuckooOptions::default() };
+        let mut filter = RedisCuckoo::new(&options).unwrap();
+        (0..items).for_each(|item| filter.insert(&item).unwrap());
+        let absent = 200_000_u64;
+        let found = (0..absent).filter(|i| filter.contains(&(i + (1 << 40)))).count();
+        let (measured, told) = (found as f64 / absent as f64, filter.estimate_rate(u64::MAX));
+        let parts = filter.sub_filters();
+        assert!((told / measured - 1.0).abs() < 0.1, "{parts} parts: {told}, measured {measured}");
+        // The hash spreads items evenly, so that a part of each sub-filter tells nearly the same.
+        let by_part = filter.estimate_rate(1024);
+        assert!((by_part / told - 1.0).abs() < 0.2, "{by_part} {told}");
+    }
+}
+
+#[test]
+fn a_filter_that_does_not_grow_knows_that_it_refuses() {
+    let options =
+        RedisCuckooOptions { capacity: 64, expansion: 0, ..RedisCuckooOptions::default() };
+    let mut filter = RedisCuckoo::new(&options).unwrap();
+    let mut item = 0_u64;
+    while filter.insert(&item).is_ok() {
+        assert!(!filter.is_refusing());
+        item += 1;
+    }
+    assert!(filter.is_refusing());
+    let mut other = filter.clone();
+    other.refused = Refused(false);
+    assert_eq!(filter, other, "it is no part of the filter");
+    assert!(filter.remove(&0_u64) && !filter.is_refusing());
+}

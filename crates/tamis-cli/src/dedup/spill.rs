@@ -1,0 +1,172 @@
+//! Counting when distinct records outgrow the memory: records wait in a temporary file, and what is kept in memory is
+//! approximate.
+//!
+//! ```text
+//! record ─▶ filter: seen before? ─ no ──▶ temporary file: hash | times | length | record      in first-seen order
+//!                                 └ yes ▶ sketch: once more
+//! ```
+//!
+//! At the end the file is read back, and each record is counted by the sketch. A new record that the filter takes for a
+//! seen one is lost; a count may be too high.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use tamis::Answers;
+
+use super::approx::{Approx, Expected};
+use super::seen::{Budget, Worth};
+use super::sketch::Sketch;
+use super::tally::Tally;
+use crate::exit::Failure;
+
+/// Records in a file, and their counts about.
+pub struct Spill {
+    seen: Approx,
+    sketch: Sketch,
+    records: BufWriter<File>,
+    folder: PathBuf,
+    new: Answers,
+}
+
+/// How much is written or read at once.
+const BUFFER_BYTES: usize = 128 << 10;
+
+impl Spill {
+    /// Moves the records of `tally` to a file in `folder`; `hash` computes the hash of a key, or of a record without one.
+    ///
+    /// # Errors
+    ///
+    /// A full disk, or less memory than is worth a filter.
+    pub fn new(
+        tally: Tally,
+        folder: &Path,
+        budget: Budget,
+        hash: impl Fn(&[u8], bool) -> u64,
+    ) -> Result<Self, Failure> {
+        let failure = |error: &io::Error| of_file(folder, error);
+        let file = tempfile::tempfile_in(folder).map_err(|error| failure(&error))?;
+        let mut records = BufWriter::with_capacity(BUFFER_BYTES, file);
+        let distinct = tally.len();
+        tally
+            .each_key(|(key, is_key), record, count| {
+                append(&mut records, hash(key, is_key), count - 1, record)
+            })
+            .map_err(|error| failure(&error))?;
+        // Its memory is that of what follows.
+        drop(tally);
+        // Counts need more than the filter does for an equal chance to be wrong.
+        let seen_bytes = budget.max_bytes / 4;
+        let seen = Approx::within(Expected::Stated(distinct), budget.target, seen_bytes)
+            .map_err(Failure::new)?;
+        let sketch = Sketch::new(budget.max_bytes - seen_bytes).map_err(Failure::new)?;
+        let (folder, new) = (folder.to_path_buf(), Answers::new());
+        let mut all = Self { seen, sketch, records, folder, new };
+        let (seen, sketch, new) = (&mut all.seen, &mut all.sketch, &mut all.new);
+        let folder_of = &all.folder;
+        let mut inserted = Ok(());
+        read_back(&mut all.records, |hash, times, _| {
+            if times > 0 {
+                sketch.add(hash, times);
+            }
+            if inserted.is_ok() {
+                inserted = seen.insert_each(&[hash], new);
+            }
+            Ok::<(), Failure>(())
+        })
+        .map_err(|error| error.unwrap_or_else(|error| of_file(folder_of, &error)))?;
+        inserted.map_err(Failure::new)?;
+        all.records.seek(io::SeekFrom::End(0)).map_err(|error| of_file(&all.folder, &error))?;
+        // None of these was lost.
+        all.seen.forget_losses();
+        Ok(all)
+    }
+
+    /// Counts records of these hashes; `record` returns one by its index.
+    ///
+    /// # Errors
+    ///
+    /// A full disk.
+    pub fn insert_each<'a>(
+        &mut self,
+        hashes: &[u64],
+        record: impl Fn(usize) -> &'a [u8],
+    ) -> Result<(), Failure> {
+        self.seen.insert_each(hashes, &mut self.new).map_err(Failure::new)?;
+        for i in self.new.ones() {
+            append(&mut self.records, hashes[i], 0, record(i))
+                .map_err(|error| of_file(&self.folder, &error))?;
+        }
+        self.new.zeros().for_each(|i| self.sketch.add(hashes[i], 1));
+        Ok(())
+    }
+
+    /// Hands out every record and its count, in first-seen order.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file and of `each`.
+    pub fn each(
+        &mut self,
+        mut each: impl FnMut(&[u8], u64) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let Self { sketch, records, folder, .. } = self;
+        read_back(records, |hash, _, record| each(record, sketch.count(hash) + 1))
+            .map_err(|error| error.unwrap_or_else(|error| of_file(folder, &error)))
+    }
+
+    /// Returns what the counts are worth, and how many are expected to be too high.
+    pub fn worth(&self) -> (Worth, f64) {
+        let (lost, too_high) = (self.seen.rate(), self.sketch.rate());
+        let worth = Worth {
+            method: "approximate, counted by a sketch".into(),
+            distinct: self.seen.items(),
+            expected_lost: self.seen.expected_lost(),
+            rates: Some((1.0 - (1.0 - lost) * (1.0 - too_high), self.seen.target())),
+            memory_bytes: self.seen.memory_bytes() + self.sketch.memory_bytes(),
+        };
+        let miscounted = too_high * worth.distinct as f64;
+        (worth, miscounted)
+    }
+}
+
+fn of_file(folder: &Path, error: &io::Error) -> Failure {
+    // Never a reader that has had enough: this is no pipe.
+    let why = crate::exit::plain(error);
+    Failure::new(format!(
+        "{}: a temporary file: {why}; name another folder with TMPDIR",
+        folder.display()
+    ))
+}
+
+fn append(records: &mut BufWriter<File>, hash: u64, times: u64, record: &[u8]) -> io::Result<()> {
+    for word in [hash, times, record.len() as u64] {
+        records.write_all(&word.to_le_bytes())?;
+    }
+    records.write_all(record)
+}
+
+/// Reads all records from the first to the last: hash, times and bytes. The error of `each` is the first of the two.
+fn read_back<E>(
+    records: &mut BufWriter<File>,
+    mut each: impl FnMut(u64, u64, &[u8]) -> Result<(), E>,
+) -> Result<(), Result<E, io::Error>> {
+    let end = records.stream_position().map_err(Err)?;
+    records.rewind().map_err(Err)?;
+    let mut reader = BufReader::with_capacity(BUFFER_BYTES, records.get_ref()).take(end);
+    let mut record = Vec::new();
+    while reader.limit() > 0 {
+        let mut words = [0; 3];
+        for word in &mut words {
+            let mut bytes = [0; 8];
+            reader.read_exact(&mut bytes).map_err(Err)?;
+            *word = u64::from_le_bytes(bytes);
+        }
+        let [hash, times, len] = words;
+        record.resize(len as usize, 0);
+        reader.read_exact(&mut record).map_err(Err)?;
+        each(hash, times, &record).map_err(Ok)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! Which standard streams were closed when the program was started, as by `tamis dedup list >&-`.
+//!
+//! Before `main` the standard library opens /dev/null in the place of each closed one. A result that goes there would be
+//! lost, and the exit status would say that it was written.
+
+use crate::exit::Failure;
+
+/// Refuses to write to a standard output that was closed.
+///
+/// # Errors
+///
+/// If it was.
+pub fn check_output() -> Result<(), Failure> {
+    check(1, "standard output")
+}
+
+/// Refuses to read from a standard input that was closed.
+///
+/// # Errors
+///
+/// If it was.
+pub fn check_input() -> Result<(), Failure> {
+    check(0, "standard input")
+}
+
+fn check(descriptor: usize, name: &str) -> Result<(), Failure> {
+    if at_start::was_closed(descriptor) {
+        return Err(Failure::new(format!("{name}: is closed")));
+    }
+    Ok(())
+}
+
+#[cfg(any(target_os = "linux", target_vendor = "apple"))]
+mod at_start {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    static WERE_CLOSED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
+
+    // SAFETY: the section holds functions that the system calls once, before `main` and on the only thread; `look`
+    // needs nothing that is set up later.
+    #[allow(unsafe_code)]
+    #[used]
+    #[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
+    #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__mod_init_func"))]
+    static LOOK: extern "C" fn() = look;
+
+    extern "C" fn look() {
+        for (descriptor, was_closed) in (0..).zip(&WERE_CLOSED) {
+            // SAFETY: asks for the flags of a descriptor, which may be any number.
+            #[allow(unsafe_code)]
+            let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFD) };
+            // Relaxed: no other thread is there yet.
+            was_closed.store(flags == -1, Ordering::Relaxed);
+        }
+    }
+
+    pub fn was_closed(descriptor: usize) -> bool {
+        WERE_CLOSED[descriptor].load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
+mod at_start {
+    pub fn was_closed(_: usize) -> bool {
+        false
+    }
+}

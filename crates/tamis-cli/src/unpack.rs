@@ -1,0 +1,350 @@
+//! Packed bytes: how each format is recognised and unpacked, and in how much memory.
+//!
+//! | format | begins with | may follow |
+//! | --- | --- | --- |
+//! | gzip | `1f 8b` | any number of members, zeros, bytes that are ignored with a note |
+//! | bzip2 | `BZh1` to `BZh9`, then the mark of a block or of the end | any number of streams, as for gzip |
+//! | xz | `fd 7zXZ 00` | any number of streams, zeros |
+//! | zstd | `28 b5 2f fd`, or a skippable frame | any number of frames |
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use bzip2::bufread::BzDecoder;
+use flate2::bufread::GzDecoder;
+use lzma_rust2::XzReader;
+
+use crate::input::{is_stdin, read_some};
+
+/// How much packed data is read at once.
+pub const PACKED_BLOCK_BYTES: usize = 256 << 10;
+
+/// How the bytes of an input are packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// Not at all.
+    Plain,
+    /// Deflate in gzip's frame.
+    Gzip,
+    /// Zstandard.
+    Zstd,
+    /// xz, not the older lzma.
+    Xz,
+    /// bzip2.
+    Bzip2,
+}
+
+/// How long the longest mark is by which a packing is recognised.
+pub const MARK_BYTES: usize = 10;
+
+/// The bytes with which packed data begin.
+const MARKS: [(&[RangeInclusive<u8>], Packing); 6] = [
+    (&[0x1f..=0x1f, 0x8b..=0x8b], Packing::Gzip),
+    (&[0x28..=0x28, 0xb5..=0xb5, 0x2f..=0x2f, 0xfd..=0xfd], Packing::Zstd),
+    // A zstd stream may open with a skippable frame.
+    (&[0x50..=0x5f, 0x2a..=0x2a, 0x4d..=0x4d, 0x18..=0x18], Packing::Zstd),
+    (&[0xfd..=0xfd, b'7'..=b'7', b'z'..=b'z', b'X'..=b'X', b'Z'..=b'Z', 0..=0], Packing::Xz),
+    // The first three bytes alone could be those of a line: π in decimal opens a block, √π the end of all.
+    (
+        &[
+            b'B'..=b'B',
+            b'Z'..=b'Z',
+            b'h'..=b'h',
+            b'1'..=b'9',
+            0x31..=0x31,
+            0x41..=0x41,
+            0x59..=0x59,
+            0x26..=0x26,
+            0x53..=0x53,
+            0x59..=0x59,
+        ],
+        Packing::Bzip2,
+    ),
+    (
+        &[
+            b'B'..=b'B',
+            b'Z'..=b'Z',
+            b'h'..=b'h',
+            b'1'..=b'9',
+            0x17..=0x17,
+            0x72..=0x72,
+            0x45..=0x45,
+            0x38..=0x38,
+            0x50..=0x50,
+            0x90..=0x90,
+        ],
+        Packing::Bzip2,
+    ),
+];
+
+impl Packing {
+    /// Returns the packing of data that begin so.
+    pub fn of(head: &[u8]) -> Self {
+        let is_of = |mark: &[RangeInclusive<u8>]| {
+            head.len() >= mark.len() && mark.iter().zip(head).all(|(may, byte)| may.contains(byte))
+        };
+        MARKS.iter().find(|(mark, _)| is_of(mark)).map_or(Packing::Plain, |(_, packing)| *packing)
+    }
+
+    /// Tells whether these first bytes could be those of packed data, but are too few to know.
+    pub fn may_become_known(head: &[u8]) -> bool {
+        MARKS.iter().any(|(mark, _)| {
+            head.len() < mark.len() && mark.iter().zip(head).all(|(may, byte)| may.contains(byte))
+        })
+    }
+
+    /// Returns the name of the format.
+    pub fn name(self) -> &'static str {
+        match self {
+            Packing::Plain => "plain",
+            Packing::Gzip => "gzip",
+            Packing::Zstd => "zstd",
+            Packing::Xz => "xz",
+            Packing::Bzip2 => "bzip2",
+        }
+    }
+
+    /// Unpacks what `packed` holds; `name` is that of the input.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory.
+    pub fn unpack(
+        self,
+        packed: impl Read + Send + 'static,
+        name: &str,
+    ) -> io::Result<Box<dyn Read + Send>> {
+        if self == Packing::Plain {
+            return Ok(Box::new(packed));
+        }
+        let packed = BufReader::with_capacity(PACKED_BLOCK_BYTES, packed);
+        let most_bytes = most_bytes();
+        Ok(match self {
+            Packing::Plain => unreachable!("returned above"),
+            Packing::Gzip | Packing::Bzip2 => Box::new(Members::new(packed, self, name)),
+            Packing::Xz => {
+                let most_kib = u32::try_from(most_bytes >> 10).unwrap_or(u32::MAX);
+                Box::new(XzReader::new_mem_limit(packed, true, most_kib))
+            }
+            Packing::Zstd => {
+                let mut decoder = zstd::stream::read::Decoder::with_buffer(packed)?;
+                // The least and the most that the library takes.
+                let window_bytes = most_bytes.saturating_sub(DECODER_BYTES).max(LITTLE_BYTES);
+                decoder.window_log_max(window_bytes.next_power_of_two().ilog2().clamp(10, 27))?;
+                Box::new(decoder)
+            }
+        })
+    }
+}
+
+/// Memory that is set aside for unpacking.
+static ASIDE_BYTES: AtomicU64 = AtomicU64::new(0);
+
+/// Whether a decoder may take no more than that.
+static IS_LIMITED: AtomicBool = AtomicBool::new(false);
+
+/// What a decoder takes beside its window or dictionary, at most.
+const DECODER_BYTES: u64 = 1 << 20;
+
+/// What needs no more is not worth looking at.
+const LITTLE_BYTES: u64 = 512 << 10;
+
+/// Returns what a decoder may take: without a limit as much as the formats' own tools take at their highest levels, so
+/// that a hostile header asks for no more.
+fn most_bytes() -> u64 {
+    if IS_LIMITED.load(Ordering::Relaxed) { aside().max(LITTLE_BYTES) } else { 128 << 20 }
+}
+
+/// Returns how much memory is set aside for unpacking.
+pub fn aside() -> u64 {
+    ASIDE_BYTES.load(Ordering::Relaxed)
+}
+
+/// Sets aside memory for unpacking `paths`, at most half of `max_bytes`. Data that need more are refused later.
+pub fn set_aside(paths: &[PathBuf], max_bytes: u64) {
+    /// For data that come through a pipe, which may be packed.
+    const PIPE_BYTES: u64 = 4 << 20;
+    let of_path = |path: &PathBuf| {
+        if is_stdin(path) || !path.is_file() {
+            PIPE_BYTES.min(max_bytes / 16)
+        } else {
+            needed_bytes(path).unwrap_or(0).min(max_bytes / 2)
+        }
+    };
+    let needed = paths.iter().map(of_path).max().unwrap_or(0);
+    // Relaxed: set before any input is opened.
+    if needed > LITTLE_BYTES {
+        ASIDE_BYTES.fetch_max(needed, Ordering::Relaxed);
+    }
+    IS_LIMITED.store(true, Ordering::Relaxed);
+}
+
+/// Reads from the start of a file how much memory it takes to unpack it.
+fn needed_bytes(path: &Path) -> Option<u64> {
+    let mut head = [0; 64];
+    let mut file = File::open(path).ok()?;
+    let mut filled = 0;
+    while filled < head.len() {
+        match read_some(&mut file, &mut head[filled..]).ok()? {
+            0 => break,
+            len => filled += len,
+        }
+    }
+    let head = &head[..filled];
+    Some(match Packing::of(head) {
+        Packing::Plain => 0,
+        Packing::Gzip => 128 << 10,
+        // Five bytes for each of up to 900,000 in a block.
+        Packing::Bzip2 => 5 << 20,
+        Packing::Xz => xz_bytes(head).unwrap_or(8 << 20) + DECODER_BYTES,
+        Packing::Zstd => zstd_bytes(head).unwrap_or(8 << 20) + DECODER_BYTES,
+    })
+}
+
+/// Reads the dictionary's size from the header of the first block of an xz stream.
+fn xz_bytes(head: &[u8]) -> Option<u64> {
+    // 12 bytes of stream header; size and flags of the block, then up to two optional sizes that no tool writes for a
+    // single thread; then filters of an id, a length and properties, of which LZMA2 (0x21) has one byte.
+    let block = head.get(12..)?;
+    let at = block.windows(2).position(|pair| pair == [0x21, 1])?;
+    let bits = u32::from(*block.get(at + 2)?);
+    let mantissa = 2 | u64::from(bits & 1);
+    Some(if bits >= 40 { u64::from(u32::MAX) } else { mantissa << (bits / 2 + 11) })
+}
+
+/// Reads the window's size from the header of a zstd frame.
+fn zstd_bytes(head: &[u8]) -> Option<u64> {
+    if !head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        return None;
+    }
+    let descriptor = *head.get(4)?;
+    let is_single = descriptor & 0x20 != 0;
+    if !is_single {
+        let window = *head.get(5)?;
+        let base = 1_u64 << (10 + (window >> 3));
+        return Some(base + base / 8 * u64::from(window & 7));
+    }
+    // The window is the whole content, whose size follows the dictionary's number.
+    let at = 5 + [0, 1, 2, 4][usize::from(descriptor & 3)];
+    let len = [1, 2, 4, 8][usize::from(descriptor >> 6)];
+    let mut size = [0; 8];
+    size[..len].copy_from_slice(head.get(at..at + len)?);
+    Some(u64::from_le_bytes(size).min(128 << 20))
+}
+
+/// The members of a gzip file, or the streams of a bzip2 file, one after the other.
+struct Members<R> {
+    member: Option<Member<R>>,
+    packing: Packing,
+    name: String,
+}
+
+enum Member<R> {
+    // Boxed: hundreds of bytes of state.
+    Gzip(Box<GzDecoder<R>>),
+    Bzip2(Box<BzDecoder<R>>),
+}
+
+impl<R: BufRead> Members<R> {
+    fn new(packed: R, packing: Packing, name: &str) -> Self {
+        let mut all = Self { member: None, packing, name: name.into() };
+        all.start(packed);
+        all
+    }
+
+    fn start(&mut self, packed: R) {
+        self.member = Some(match self.packing {
+            Packing::Bzip2 => Member::Bzip2(Box::new(BzDecoder::new(packed))),
+            _ => Member::Gzip(Box::new(GzDecoder::new(packed))),
+        });
+    }
+
+    /// Starts the member that follows, if one does.
+    fn start_next(&mut self) -> io::Result<()> {
+        let (mut packed, first) = match self.member.take() {
+            Some(Member::Gzip(decoder)) => (decoder.into_inner(), 0x1f),
+            Some(Member::Bzip2(decoder)) => (decoder.into_inner(), b'B'),
+            None => return Ok(()),
+        };
+        loop {
+            let rest = packed.fill_buf()?;
+            match rest.iter().position(|&byte| byte != 0) {
+                None if rest.is_empty() => return Ok(()),
+                // Tapes and disks are filled up with zeros.
+                None => {
+                    let len = rest.len();
+                    packed.consume(len);
+                }
+                Some(at) if rest[at] == first => {
+                    packed.consume(at);
+                    self.start(packed);
+                    return Ok(());
+                }
+                Some(_) => {
+                    let (name, format) = (&self.name, self.packing.name());
+                    let note = format!(
+                        "{name}: bytes that are no {format} follow the {format} data and are ignored"
+                    );
+                    note_once(note);
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+/// Writes a note about an input, which may be read twice: to guess how long it is, and to do the work.
+fn note_once(text: String) {
+    static NOTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let mut noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !noted.contains(&text) {
+        note!("{text}");
+        noted.push(text);
+    }
+}
+
+impl<R: BufRead> Read for Members<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let len = match &mut self.member {
+                None => return Ok(0),
+                Some(Member::Gzip(decoder)) => decoder.read(buffer)?,
+                Some(Member::Bzip2(decoder)) => decoder.read(buffer)?,
+            };
+            if len > 0 || buffer.is_empty() {
+                return Ok(len);
+            }
+            self.start_next()?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_not_taken_for_packed_data() {
+        for text in ["BZh9 is no bzip2", "BZh91AY&S", "P*M", "\u{fd}7zXZ", "", "a", "(\u{b5}/"] {
+            assert_eq!(Packing::of(text.as_bytes()), Packing::Plain, "{text}");
+        }
+        assert!(!Packing::may_become_known(b"BZx") && !Packing::may_become_known(b"a"));
+        assert!(Packing::may_become_known(b"") && Packing::may_become_known(b"BZh9"));
+    }
+
+    #[test]
+    fn the_memory_of_a_decoder_is_read_from_the_header() {
+        // Written by `xz -6`, `xz -0` and `zstd -19` (window 8 MiB), and by `zstd` of ten bytes (a single segment).
+        let xz =
+            |bits| [&b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4\x46\x02\0\x21\x01"[..], &[bits, 0]].concat();
+        assert_eq!(xz_bytes(&xz(0x16)), Some(8 << 20));
+        assert_eq!(xz_bytes(&xz(0x0c)), Some(256 << 10));
+        assert_eq!(zstd_bytes(&[0x28, 0xb5, 0x2f, 0xfd, 0x04, 0x68]), Some(8 << 20));
+        assert_eq!(zstd_bytes(&[0x28, 0xb5, 0x2f, 0xfd, 0x24, 10]), Some(10));
+        assert_eq!(zstd_bytes(&[0x28, 0xb5]), None);
+    }
+}

@@ -1,0 +1,165 @@
+//! `--memory` is a promise for the whole process: at most 6 MB more are resident at any moment, whatever the command, the
+//! input and the outcome.
+
+#![cfg(target_os = "linux")]
+
+mod program;
+
+use std::fs::File;
+use std::io::{BufWriter, Read as _, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use program::Folder;
+
+const MB: u64 = 1 << 20;
+
+/// Waits for a program; returns how it ended, and how many bytes of it were resident at most.
+///
+/// The system counts this process too, up to the start of the other program: so it must stay small itself.
+fn wait(child: &Child) -> (ExitStatus, u64) {
+    // SAFETY: of numbers only, which may be zero.
+    let (mut status, mut usage) = (0, unsafe { std::mem::zeroed::<libc::rusage>() });
+    let id = child.id() as libc::pid_t;
+    // SAFETY: both places are there, and nobody else waits for the program.
+    assert_eq!(unsafe { libc::wait4(id, &mut status, 0, &mut usage) }, id);
+    (ExitStatus::from_raw(status), usage.ru_maxrss as u64 * 1024)
+}
+
+/// Runs a line with `stdin`, and notes in `over` if more is resident than its `--memory` in MB and 6 more.
+fn within(
+    folder: &Folder,
+    line: &str,
+    limit: u64,
+    stdin: Option<&str>,
+    over: &mut Vec<String>,
+) -> (i32, String) {
+    let stdin =
+        stdin.map_or_else(Stdio::null, |name| File::open(folder.path(name)).unwrap().into());
+    // `wait4` waits for it.
+    #[allow(clippy::zombie_processes)]
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
+        .args(line.split_whitespace())
+        .arg(format!("--memory={limit}M"))
+        .current_dir(folder.path("."))
+        .stdin(stdin)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    let (status, bytes) = wait(&child);
+    let status = status.code().expect("no signal");
+    assert!([0, 2, 3].contains(&status), "{line}: {status}: {stderr}");
+    if bytes > (limit + 6) * MB {
+        let taken = bytes as f64 / MB as f64;
+        over.push(format!("{line} --memory={limit}M took {taken:.1} MB, and ended with {status}"));
+    }
+    (status, stderr)
+}
+
+/// Scattered numbers: the top `bits` bits of a product.
+fn numbers(items: u64, bits: u32) -> impl Iterator<Item = u64> {
+    (1..=items).map(move |i| {
+        let mixed = (i ^ i << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> (64 - bits)
+    })
+}
+
+fn write(folder: &Folder, name: &str, mut each: impl FnMut(&mut dyn std::io::Write)) {
+    let mut file = BufWriter::new(File::create(folder.path(name)).unwrap());
+    each(&mut file);
+    file.flush().unwrap();
+}
+
+#[test]
+fn integers_stay_within_their_memory() {
+    let (folder, mut over) = (Folder::new(), Vec::new());
+    write(&folder, "u64", |out| {
+        numbers(1_500_000, 64).for_each(|n| out.write_all(&n.to_le_bytes()).unwrap());
+    });
+    write(&folder, "u64-2", |out| {
+        numbers(1_500_000, 64).skip(700_000).for_each(|n| out.write_all(&n.to_le_bytes()).unwrap());
+    });
+    write(&folder, "u32", |out| {
+        numbers(2_000_000, 32).for_each(|n| out.write_all(&(n as u32).to_le_bytes()).unwrap());
+    });
+    write(&folder, "close", |out| {
+        numbers(2_000_000, 23).for_each(|n| out.write_all(&(n + (1 << 40)).to_le_bytes()).unwrap());
+    });
+    write(&folder, "text", |out| {
+        numbers(1_000_000, 64).for_each(|n| writeln!(out, "{n}").unwrap());
+    });
+    for limit in [16, 30] {
+        for line in [
+            "sort --format u64 u64",
+            "dups --format u64 u64",
+            "dups --format u64 u64 u64-2",
+            "count --format u64 u64 close",
+            "uniq --format u64 close",
+            "sort --format u32 u32",
+            "dups --format u32 u32",
+            "uniq text",
+            "and --format u64 u64 u64-2",
+            "or --format u64 u64 close",
+            "xor --format u64 u64 u64-2",
+            "andnot --format u64 u64 u64-2",
+            "contains --format u64 u64 u64-2",
+        ] {
+            within(&folder, &format!("ints {line}"), limit, None, &mut over);
+        }
+    }
+    // What fits is done.
+    assert_eq!(within(&folder, "ints sort --format u64 u64", 40, None, &mut over).0, 0);
+    assert_eq!(within(&folder, "ints sort --format u32 u32", 40, None, &mut over).0, 0);
+    assert!(over.is_empty(), "{over:#?}");
+}
+
+#[test]
+fn filters_and_lines_stay_within_their_memory() {
+    let (folder, mut over) = (Folder::new(), Vec::new());
+    write(&folder, "lines", |out| {
+        numbers(700_000, 64).for_each(|n| writeln!(out, "{n}").unwrap());
+        numbers(50_000, 64).for_each(|n| writeln!(out, "{n}").unwrap());
+    });
+    write(&folder, "long", |out| {
+        numbers(60_000, 64).for_each(|n| writeln!(out, "{n}{:200}", "").unwrap());
+    });
+    for limit in [10, 15] {
+        for line in [
+            "build lines -o out",
+            "build --rate 1e-7 lines -o out",
+            "build --kind cuckoo lines -o out",
+            "build --kind cuckoo --copies lines -o out",
+            "build --kind cuckoo --items 800K lines -o out",
+            "build --kind counting lines -o out",
+            "build --kind growing lines -o out",
+            "build --items 900K lines -o out",
+            "build --window 500K-items lines -o out",
+            "dedup lines",
+            "dedup --hash-bits 128 lines",
+            "dedup --full long",
+            "dedup --approx 1e-4 lines",
+            "dedup --window 300K-lines lines",
+            "dedup --repeated lines",
+            "dedup --repeated=all lines",
+            "dedup --count lines",
+            "dedup --unique long",
+            "dedup --threads 3 lines",
+            "dedup --suspects maybe lines",
+            "dedup --state state --restart lines -o out",
+        ] {
+            within(&folder, line, limit, None, &mut over);
+            std::fs::remove_file(folder.path("state")).ok();
+        }
+        within(&folder, "dedup", limit, Some("lines"), &mut over);
+        within(&folder, "build -o out", limit, Some("lines"), &mut over);
+    }
+    // What fits is done.
+    for line in ["build lines -o out", "dedup lines", "dedup --window 300K-lines lines"] {
+        let (status, stderr) = within(&folder, line, 24, None, &mut over);
+        assert_eq!((status, stderr.as_str()), (0, ""), "{line}");
+    }
+    assert!(over.is_empty(), "{over:#?}");
+}

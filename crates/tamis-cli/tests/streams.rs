@@ -1,0 +1,252 @@
+//! Standard streams that are closed, full or of the input, and files that change under a running command.
+
+#![cfg(target_os = "linux")]
+
+mod program;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Command, Stdio};
+
+use program::{Ended, Folder, lines};
+
+/// Runs a line of the shell in which `tamis` is the program.
+fn shell(folder: &Folder, line: &str) -> Ended {
+    let output = Command::new("sh")
+        .args(["-c", &format!("tamis() {{ {} \"$@\"; }}; {line}", env!("CARGO_BIN_EXE_tamis"))])
+        .current_dir(folder.path("."))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    Ended {
+        status: output.status.code().expect("no signal"),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+#[test]
+fn a_full_or_closed_stderr_loses_words_and_nothing_else() {
+    let folder = Folder::new();
+    folder.write("list", "a\nb\na\n");
+    folder.write("full", lines(0..2000));
+    for stderr in ["2>/dev/full", "2>&-"] {
+        for (line, status, stdout) in [
+            ("dedup --stats list", 0, "a\nb\n"),
+            ("dedup --rate 1e-9 list", 0, "a\nb\n"),
+            ("dedup --wrong", 2, ""),
+            ("dedup missing", 2, ""),
+            ("", 2, ""),
+            ("build --items 10 -o x.tamis full", 2, ""),
+            ("build --items 10 --force -o x.tamis full", 3, ""),
+            ("info x.tamis missing > /dev/null", 2, ""),
+            ("check x.tamis list -c", 3, "3\n"),
+            ("serve --port x", 2, ""),
+        ] {
+            let ended = shell(&folder, &format!("tamis {line} {stderr}"));
+            assert_eq!((ended.status, &*ended.stdout), (status, stdout), "{line} {stderr}");
+        }
+    }
+}
+
+#[test]
+fn a_closed_standard_stream_is_an_error() {
+    let folder = Folder::new();
+    folder.write("list", "1\n2\n1\n");
+    assert_eq!(shell(&folder, "tamis build list -o list.tamis").status, 0);
+    for line in [
+        "dedup list",
+        "dedup --count list",
+        "dedup --state seen list",
+        "ints sort list",
+        "ints count list",
+        "check list.tamis list",
+        "info list.tamis",
+        "plan --items 100 --rate 1%",
+        "formats",
+        "build list -o -",
+        "completions bash",
+    ] {
+        let ended = shell(&folder, &format!("tamis {line} >&-"));
+        let expected = (2, "tamis: standard output: is closed\n");
+        assert_eq!((ended.status, &*ended.stderr), expected, "{line}");
+    }
+    for line in ["dedup", "ints sort -", "check list.tamis", "build -o x", "info -"] {
+        let ended = shell(&folder, &format!("tamis {line} <&-"));
+        let expected = (2, "tamis: standard input: is closed\n");
+        assert_eq!((ended.status, &*ended.stderr), expected, "{line}");
+    }
+    // What is not used may be closed.
+    for line in
+        ["build list -o y >&- <&-", "check -q list.tamis list >&- <&-", "dedup list <&- >/dev/null"]
+    {
+        let ended = shell(&folder, &format!("tamis {line}"));
+        assert_eq!((ended.status, &*ended.stderr), (0, ""), "{line}");
+    }
+}
+
+#[test]
+fn a_command_does_not_feed_on_its_own_output() {
+    let folder = Folder::new();
+    folder.write("list", lines(0..100_000));
+    folder.write("copy", lines(0..100_000));
+    fs::hard_link(folder.path("list"), folder.path("link")).unwrap();
+    assert_eq!(shell(&folder, "tamis build copy -o all.tamis").status, 0);
+    for line in [
+        "dedup list >> list",
+        "dedup copy list >> list",
+        "dedup link >> list",
+        "dedup --repeated=all < list >> list",
+        "dedup list -o - >> list",
+        "dedup list -o /dev/stdout >> list",
+        "ints uniq list >> list",
+        "ints sort < list >> list",
+        "ints or copy list >> list",
+        "ints contains list copy >> list",
+        "check all.tamis list >> list",
+    ] {
+        // A regression must not fill the disk: at most 64 MiB are written.
+        let ended = shell(&folder, &format!("ulimit -f 131072; tamis {line}"));
+        assert_eq!(ended.status, 2, "{line}: {}", ended.stderr);
+        assert!(ended.stderr.contains("is standard output too"), "{line}: {}", ended.stderr);
+        assert_eq!(folder.read("list"), folder.read("copy"), "{line}");
+    }
+    // Another file may be appended to, and a device may be read and written.
+    assert_eq!(
+        shell(&folder, "tamis dedup list >> other; tamis dedup /dev/null > /dev/null").status,
+        0
+    );
+    // What an output named otherwise replaces, it replaces at the end.
+    assert_eq!(shell(&folder, "tamis dedup list copy -o list >> list").status, 0);
+    assert_eq!(folder.read("list"), folder.read("copy"));
+}
+
+#[test]
+fn standard_output_by_its_name_is_appended_to() {
+    let folder = Folder::new();
+    folder.write("log", "old\n");
+    assert_eq!(shell(&folder, "echo new | tamis dedup -o /dev/stdout >> log").status, 0);
+    assert_eq!(folder.read("log"), b"old\nnew\n");
+}
+
+#[test]
+fn a_link_to_a_missing_file_stays_a_link() {
+    let folder = Folder::new();
+    std::os::unix::fs::symlink("target", folder.path("link")).unwrap();
+    folder.write("list", "a\n");
+    folder.ok("dedup list -o link");
+    assert_eq!(folder.read("target"), b"a\n");
+    assert!(folder.path("link").symlink_metadata().unwrap().is_symlink());
+}
+
+#[test]
+fn other_names_of_a_replaced_file_are_reported() {
+    let folder = Folder::new();
+    folder.write("list", "a\n");
+    folder.write("out", "old");
+    fs::hard_link(folder.path("out"), folder.path("other")).unwrap();
+    let ended = folder.run("dedup list -o out");
+    let note = "tamis: out: a hard link: its 1 other name keeps the old content\n";
+    assert_eq!((ended.status, &*ended.stderr), (0, note));
+    assert_eq!((folder.read("out"), folder.read("other")), (b"a\n".to_vec(), b"old".to_vec()));
+}
+
+#[test]
+fn a_filter_that_is_overwritten_under_a_check_ends_it_in_words() {
+    // As `cp` does: shorter for a moment, or written over at once.
+    for is_cut in [true, false] {
+        let folder = Folder::new();
+        folder.write("list", lines(0..400_000));
+        folder.ok("build list -o live");
+        folder.write("other", lines(400_000..800_000));
+        folder.ok("build other -o new");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
+            .args(["check", "live"])
+            .current_dir(folder.path("."))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(b"7\n").unwrap();
+        let mut answers = BufReader::new(child.stdout.take().unwrap());
+        let mut answer = String::new();
+        answers.read_line(&mut answer).unwrap();
+        assert_eq!(answer, "7\n");
+        if is_cut {
+            File::create(folder.path("live")).unwrap();
+        } else {
+            let mut live = OpenOptions::new().write(true).open(folder.path("live")).unwrap();
+            live.write_all(&folder.read("new")).unwrap();
+        }
+        _ = stdin.write_all(lines(0..1000).as_bytes());
+        drop(stdin);
+        let mut rest = String::new();
+        answers.read_to_string(&mut rest).unwrap();
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+        let stderr = String::from_utf8(ended.stderr).unwrap();
+        assert!(stderr.contains("overwritten while it was in use"), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1);
+        assert_eq!(rest, "", "no answer rests on what changed");
+    }
+}
+
+#[test]
+fn quiet_leaves_only_errors() {
+    let folder = Folder::new();
+    folder.write("full", lines(0..2000));
+    let ended = folder.run("build --quiet --items 10 --force -o x.tamis full");
+    assert_eq!((ended.status, &*ended.stderr), (3, ""));
+    let ended = folder.run("--quiet check x.tamis full -c --no-progress");
+    assert_eq!((ended.status, &*ended.stderr), (3, ""));
+    folder.refused("dedup missing --quiet", "missing: no such file");
+}
+
+/// Runs `tamis` with a terminal as its standard output.
+fn on_a_terminal(folder: &Folder, line: &str) -> Ended {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&controller).unwrap();
+    unlockpt(&controller).unwrap();
+    let name = ptsname(&controller, Vec::new()).unwrap();
+    let terminal = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
+        .args(line.split_whitespace())
+        .current_dir(folder.path("."))
+        .stdin(Stdio::null())
+        .stdout(terminal)
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    Ended { status: output.status.code().unwrap(), stdout: String::new(), stderr }
+}
+
+#[test]
+fn binary_output_does_not_go_to_a_terminal() {
+    let folder = Folder::new();
+    folder.write("list", "1\n2\n");
+    folder.ok("build list -o list.tamis");
+    for line in [
+        "build list -o -",
+        "build list -o /dev/stdout",
+        "merge list.tamis list.tamis -o -",
+        "ints sort --output-format u32 list",
+    ] {
+        let ended = on_a_terminal(&folder, line);
+        assert_eq!(ended.status, 2, "{line}");
+        assert!(ended.stderr.contains("is a terminal"), "{line}: {}", ended.stderr);
+    }
+    for line in ["ints sort list", "dedup list", "info list.tamis"] {
+        assert_eq!(on_a_terminal(&folder, line).status, 0, "{line}");
+    }
+    // To a pipe it does.
+    let built = Command::new(env!("CARGO_BIN_EXE_tamis"))
+        .args(["build", "list", "-o", "-"])
+        .current_dir(folder.path("."))
+        .output()
+        .unwrap();
+    assert!(built.stdout == folder.read("list.tamis"));
+}
