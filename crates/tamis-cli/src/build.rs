@@ -14,6 +14,7 @@ use crate::clock::now_millis;
 use crate::count::{About, Count, Rate};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::filter_file::save;
+use crate::hash_key::random_hasher;
 use crate::input;
 use crate::items::{ItemArgs, Tally, hash_all};
 use crate::key::rate;
@@ -80,7 +81,8 @@ pub struct Args {
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
 
-    /// Hash with a new secret key (SipHash), for items that an attacker may choose
+    /// Hash with a new secret key, for items that an attacker may choose: without it they can make false positives at
+    /// will. The key is in the file, so keep that private
     #[arg(long, conflicts_with = "seed")]
     keyed: bool,
 
@@ -217,7 +219,7 @@ impl Args {
 
     fn hasher(&self) -> Result<Hasher, Failure> {
         if self.keyed {
-            return random_key().map(Hasher::sip13);
+            return random_hasher();
         }
         Ok(match self.kind {
             // Parquet's own hash, so that the words are those of a Parquet column.
@@ -456,12 +458,4 @@ pub fn judge(file: &TamisFile, path: &Path, force: bool) -> Outcome {
             "{state}; nothing was written: build for more items, or accept it with --force"
         )))
     }
-}
-
-fn random_key() -> Result<[u64; 2], Failure> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Failure::new(format!("the system gives no random key: {error}")))?;
-    let word = |i: usize| u64::from_le_bytes(bytes[i..i + 8].try_into().expect("eight bytes"));
-    Ok([word(0), word(8)])
 }

@@ -23,6 +23,7 @@ mod exit;
 mod filter_file;
 mod foreign;
 mod formats;
+mod hash_key;
 mod info;
 mod input;
 mod ints;

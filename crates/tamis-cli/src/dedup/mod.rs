@@ -16,6 +16,7 @@ mod window;
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{Instant, UNIX_EPOCH};
 
 use clap::builder::Resettable;
@@ -34,6 +35,7 @@ use self::window::WindowArgs;
 use crate::budget::{OWN_BYTES, left_bytes};
 use crate::count::Count;
 use crate::exit::{Exit, Failure, Outcome};
+use crate::hash_key::random_hasher;
 use crate::input::{self, Sample};
 use crate::key::{KeyArgs, RecordArgs};
 use crate::notice;
@@ -148,9 +150,19 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = crate::count::threads)]
     threads: Option<NonZeroUsize>,
 
-    /// Seed of the hash
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "How exact, how large")]
-    seed: u64,
+    /// Hash without a secret key, by this seed. Runs whose output depends on the hash (--approx, --memory without
+    /// --exact) and states do so anyway, by seed 0, so that equal input gives equal output
+    #[arg(long, value_name = "N", help_heading = "How exact, how large")]
+    seed: Option<u64>,
+
+    /// Hash with a secret key of this run whatever it prints, for lines that an attacker may choose: without it they can
+    /// have lines of others dropped where the answer is approximate
+    #[arg(long, conflicts_with_all = ["seed", "state"], help_heading = "How exact, how large")]
+    keyed: bool,
+
+    /// Chosen when the run begins.
+    #[arg(skip)]
+    hasher: OnceLock<Hasher>,
 }
 
 const EXAMPLES: &str = "\
@@ -184,6 +196,8 @@ const BETWEEN_WORTH: u64 = 32;
 pub fn run(args: &Args) -> Outcome {
     let started = Instant::now();
     args.check()?;
+    let hasher = args.choose_hasher()?;
+    args.hasher.get_or_init(|| hasher);
     // A state would remember a run without the missing input as done.
     let inputs = match args.state {
         Some(_) => input::checked(&args.files)?,
@@ -244,7 +258,19 @@ impl Args {
     }
 
     fn hasher(&self) -> Hasher {
-        Hasher::xxh3(self.seed)
+        *self.hasher.get().expect("chosen when the run begins")
+    }
+
+    /// Chooses the hash: with a new secret key where the output does not depend on it, so that no input makes the run
+    /// slow.
+    fn choose_hasher(&self) -> Result<Hasher, Failure> {
+        let may_be_approximate =
+            self.approx.is_some() || self.memory.is_some() && !self.exact && !self.full;
+        let is_free = !may_be_approximate && self.state.is_none();
+        match self.seed {
+            None if self.keyed || is_free => random_hasher(),
+            seed => Ok(Hasher::xxh3(seed.unwrap_or(0))),
+        }
     }
 
     fn budget(&self) -> Budget {
@@ -543,4 +569,36 @@ fn described(inputs: &[PathBuf]) -> Vec<InputId> {
         is_named.then_some((metadata.len(), changed.as_nanos() as u64))
     };
     inputs.iter().map(|path| InputId { name: input::name(path), file: file(path) }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Program {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn hasher(line: &str) -> Hasher {
+        let words = std::iter::once("dedup").chain(line.split_whitespace());
+        Program::parse_from(words).args.choose_hasher().unwrap()
+    }
+
+    #[test]
+    fn each_run_has_its_own_key_where_the_output_does_not_depend_on_it() {
+        for line in
+            ["", "--full", "--count", "--window 1h", "--exact --memory 1G", "--approx 0.01 --keyed"]
+        {
+            assert!(hasher(line).is_keyed(), "{line}");
+            assert_ne!(hasher(line), hasher(line), "{line}");
+        }
+        for line in ["--approx 0.01", "--memory 1G", "--state s", "--seed 0"] {
+            assert_eq!(hasher(line), Hasher::xxh3(0), "{line}");
+        }
+        assert_eq!(hasher("--seed 7"), Hasher::xxh3(7));
+    }
 }
