@@ -2,7 +2,7 @@
 
 use crate::action::Action;
 use crate::command::{Command, Flag, Keys};
-use crate::words::Words;
+use crate::words::{Words, is};
 
 /// What a command does with a key. One that does neither tells only that the key is there, until when, of which type
 /// and how long.
@@ -51,7 +51,18 @@ impl Command {
             keys => keys,
         };
         let (first, others) = self.access(words);
-        keys.of(words).enumerate().map(move |(i, key)| (key, if i == 0 { first } else { others }))
+        let of_row = keys.of(words).enumerate();
+        let of_row = of_row.map(move |(i, key)| (key, if i == 0 { first } else { others }));
+        of_row.chain(self.like_key(words).map(|key| (key, Access::READ)))
+    }
+
+    /// Returns the key of the filter that the command makes another like: `TM.RESERVE key LIKE other`.
+    #[must_use]
+    pub fn like_key<'w>(&self, words: Words<'w>) -> Option<&'w [u8]> {
+        match words {
+            [_, _, like, other] if self.name == "TM.RESERVE" && is(like, "LIKE") => Some(*other),
+            _ => None,
+        }
     }
 
     /// What is done to the first key, and to the others.
@@ -105,6 +116,9 @@ mod tests {
         assert_eq!(keys(&[b"MEMORY", b"nothing", b"k"]), 0);
         assert_eq!(keys(&[b"OBJECT", b"ENCODING", b"k"]), 1);
         assert_eq!(keys(&[b"CLIENT", b"SETNAME", b"k"]), 0);
+        let reserve: [&[u8]; 4] = [b"TM.RESERVE", b"k", b"like", b"other"];
+        let found: Vec<_> = find(reserve[0]).unwrap().keys_of(&reserve).collect();
+        assert_eq!(found, [(&b"k"[..], Access::WRITE), (b"other", Access::READ)]);
         let access = |words: Words<'_>| find(words[0]).unwrap().keys_of(words).next().unwrap().1;
         assert_eq!(access(&[b"SET", b"get", b"get"]), Access::WRITE);
         assert_eq!(access(&[b"SET", b"k", b"v", b"NX", b"get"]), Access::BOTH);

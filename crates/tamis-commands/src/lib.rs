@@ -50,6 +50,6 @@ pub use run::{Change, Env, Expiry, Outcome, Run};
 pub use settings::{BloomLayout, Setting, SettingError, Settings};
 pub use subcommands::{SUBCOMMANDS, Subcommand};
 pub use table::{COMMANDS, find};
-pub use tm::{PlanCurve, merge, plan_curves};
+pub use tm::{PlanCurve, made_like, merge, plan_curves, reserve_like};
 pub use value::Value;
 pub use words::{Words, parse_double, parse_integer};

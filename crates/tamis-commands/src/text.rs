@@ -191,6 +191,9 @@ pub mod tm {
     /// `TM.RESERVE`: no `KIND`.
     pub const NO_KIND: Text =
         "ERR KIND is missing: split-block, classic, growing, cuckoo, counting or window";
+    /// `TM.RESERVE`: `LIKE` among other options.
+    pub const LIKE: Text =
+        "ERR LIKE takes the key of another filter and no other option: TM.RESERVE key LIKE other";
     /// More than two of three.
     pub const THREE: Text = "ERR ITEMS, RATE and MEMORY: give two, and the third follows from them";
     /// `TM.RESERVE`: neither items nor memory.

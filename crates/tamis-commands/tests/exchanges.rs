@@ -6,7 +6,9 @@ mod exchanges;
 use std::collections::HashMap;
 
 use exchanges::{Scene, scenes, shown};
-use tamis_commands::{Batch, Env, Run, Settings, Value, Words, find, merge, text};
+use tamis_commands::{
+    Batch, Env, Run, Settings, Value, Words, find, made_like, merge, reserve_like, text,
+};
 use tamis_resp::{Protocol, Reply};
 
 /// The smallest host: keys in memory, one command at a time.
@@ -62,8 +64,16 @@ impl Host {
         match command.run {
             Run::Read(run) => run(self.values.get(&key), &words, &env),
             Run::Write(run) => {
+                let like = command.like_key(&words).map(|other| self.values.get(other));
+                let made = match like.map(|other| made_like(other, &env)).transpose() {
+                    Ok(made) => made,
+                    Err(reply) => return reply,
+                };
                 let mut value = self.values.remove(&key);
-                let outcome = run(&mut value, &words, &env);
+                let outcome = match made {
+                    Some(made) => reserve_like(&mut value, made),
+                    None => run(&mut value, &words, &env),
+                };
                 if let Some(value) = value {
                     self.values.insert(key, value);
                 }

@@ -8,7 +8,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tamis_commands::{
-    Batch, BatchAnswers, Command, Env, Flag, Items, Outcome, Run, Words, find, text,
+    Batch, BatchAnswers, Command, Env, Flag, Items, Outcome, Run, Words, find, made_like,
+    reserve_like, text,
 };
 use tamis_resp::{Protocol, Reply};
 
@@ -395,9 +396,22 @@ impl Session {
                 })
             }),
             Run::Write(run) => {
+                // Read before the key is locked: no command holds the locks of two keys.
+                let like = command.like_key(words).map(|other| {
+                    with_keys!(keys, keys => {
+                        keys.read(other, env.now_millis, |other| made_like(other, env))
+                    })
+                });
+                let mut made = match like.transpose() {
+                    Ok(made) => made,
+                    Err(refusal) => return refusal,
+                };
                 let outcome: Outcome = with_keys!(keys, keys => {
                     keys.change(key, env.now_millis, |value| {
-                        let outcome = run(value, words, env);
+                        let outcome = match made.take() {
+                            Some(made) => reserve_like(value, made),
+                            None => run(value, words, env),
+                        };
                         self.server.log_outcome(key, words, &outcome, env);
                         outcome
                     })

@@ -234,3 +234,41 @@ fn the_key_is_shown_to_nobody() {
         assert!(shown(&mut client, &["CONFIG", "GET", "hash-key"]).contains(text));
     }
 }
+
+#[test]
+fn a_filter_made_like_one_of_another_server_merges_with_it() {
+    let (_other, mut from) = in_memory(OTHER);
+    make(&mut from);
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(config(dir.path()));
+    make(&mut client);
+    let mut made = Vec::new();
+    for (key, dump) in dumps(&mut from) {
+        let Reply::Bulk(dump) = dump else { panic!("{dump:?}") };
+        let theirs = format!("theirs:{key}");
+        let restore: [&[u8]; 4] = [b"RESTORE", theirs.as_bytes(), b"0", &dump];
+        assert_eq!(client.say(&restore), Reply::ok(), "{key}");
+        let Reply::Error(refusal) = client.say(&["TM.MERGE", key, &theirs]) else {
+            panic!("{key} has another key")
+        };
+        assert!(refusal.contains("different keys"), "{refusal}");
+        let like = format!("like:{key}");
+        assert_eq!(client.say(&["TM.RESERVE", &like, "LIKE", &theirs]), Reply::ok(), "{key}");
+        assert_eq!(client.say(&["TM.EXISTS", &like, "b"]), Reply::Integer(0), "{key}");
+        client.say(&["TM.ADD", &like, "c"]);
+        made.push((like, theirs));
+    }
+    let dumped = |client: &mut Client| -> Vec<Reply> {
+        made.iter().map(|(like, _)| client.say(&["DUMP", like])).collect()
+    };
+    let before = dumped(&mut client);
+    drop(server);
+    let (_server, mut client) = start(config(dir.path()));
+    assert_eq!(dumped(&mut client), before);
+    for (like, theirs) in &made {
+        // There is no room for two in the filter for one item, and a cuckoo filter may be full.
+        if !theirs.ends_with("full") {
+            assert_eq!(client.say(&["TM.MERGE", like, theirs]), Reply::ok(), "{like}");
+        }
+    }
+}

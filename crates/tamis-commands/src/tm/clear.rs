@@ -3,10 +3,11 @@
 use tamis::{
     AnyFilter, Filter as _, RedisBloom, RedisBloomOptions, RedisCuckoo, RedisCuckooOptions,
 };
+use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 
 use super::reserve::empty;
-use crate::run::{Env, Outcome};
+use crate::run::{Env, Outcome, error};
 use crate::text::{self, tm};
 use crate::value::Value;
 use crate::words::Words;
@@ -14,36 +15,49 @@ use crate::words::Words;
 /// `TM.CLEAR key`: an empty filter takes the place of the full one. Its memory is not touched yet, which costs
 /// less than zeroing what is there.
 pub(crate) fn clear(value: &mut Option<Value>, _: Words<'_>, env: &Env<'_>) -> Outcome {
-    let cleared = match value {
-        None => return tm::NOT_FOUND.into(),
-        Some(Value::Bytes(_)) => return text::WRONG_TYPE.into(),
-        Some(Value::Arriving(_)) => return text::bf::ARRIVING.into(),
-        Some(Value::Bloom(filter)) => {
-            filter.emptied().map(|empty| **filter = empty).map_err(tm::because)
+    let Some(value) = value else { return tm::NOT_FOUND.into() };
+    match (emptied(value, env.now_millis), value) {
+        (Err(reply), _) => Outcome::unchanged(reply),
+        (Ok(Value::Filter(empty)), Value::Filter(file)) => {
+            file.filter = empty.filter;
+            file.added = 0;
+            Outcome::changed(Reply::ok())
         }
-        Some(Value::RedisBloom(filter)) => RedisBloom::new(&options_of_bloom(filter))
-            .map(|empty| **filter = empty)
-            .map_err(tm::because),
-        Some(Value::RedisCuckoo(filter)) => RedisCuckoo::new(&options_of_cuckoo(filter))
-            .map(|empty| **filter = empty)
-            .map_err(tm::because),
-        Some(Value::Filter(file)) => {
+        (Ok(empty), value) => {
+            *value = empty;
+            Outcome::changed(Reply::ok())
+        }
+    }
+}
+
+/// Creates an empty filter with the parameters of another: kind, layout, hash function and key.
+///
+/// # Errors
+///
+/// The reply to a value that is no filter, or if there is not enough memory.
+pub(super) fn emptied(value: &Value, now_millis: u64) -> Result<Value, Reply> {
+    Ok(match value {
+        Value::Bytes(_) => return Err(error(text::WRONG_TYPE)),
+        Value::Arriving(_) => return Err(error(text::bf::ARRIVING)),
+        Value::Bloom(filter) => Value::Bloom(Box::new(filter.emptied().map_err(tm::because)?)),
+        Value::RedisBloom(filter) => {
+            let empty = RedisBloom::new(&options_of_bloom(filter)).map_err(tm::because)?;
+            Value::RedisBloom(Box::new(empty))
+        }
+        Value::RedisCuckoo(filter) => {
+            let empty = RedisCuckoo::new(&options_of_cuckoo(filter)).map_err(tm::because)?;
+            Value::RedisCuckoo(Box::new(empty))
+        }
+        Value::Filter(file) => {
             let (span, refreshes) = match &file.filter {
                 AnyFilter::Window(window) => (Some(window.span()), window.refreshes()),
                 _ => (None, false),
             };
-            empty(file.filter.plan(), file.filter.hasher(), span, refreshes, env.now_millis)
-                .map(|empty| {
-                    file.filter = empty;
-                    file.added = 0;
-                })
-                .map_err(tm::because)
+            let (plan, hasher) = (file.filter.plan(), file.filter.hasher());
+            let empty = empty(plan, hasher, span, refreshes, now_millis).map_err(tm::because)?;
+            Value::Filter(Box::new(TamisFile::new(empty)))
         }
-    };
-    match cleared {
-        Ok(()) => Outcome::changed(Reply::ok()),
-        Err(reply) => Outcome::unchanged(reply),
-    }
+    })
 }
 
 /// Returns what the filter was made by: its first layer tells.

@@ -19,3 +19,4 @@ pub use merge::merge;
 pub(crate) use plan::plan;
 pub use plan::{PlanCurve, plan_curves};
 pub(crate) use reserve::{empty, reserve};
+pub use reserve::{made_like, reserve_like};

@@ -118,6 +118,8 @@ impl Options {
             } else if is(word, "SLICES") {
                 let slices = small(next(), |slices| (1..=255).contains(&slices));
                 set(&mut options.slices, slices.ok_or_else(|| error(tm::SLICES))?, "SLICES")?;
+            } else if is(word, "LIKE") {
+                return Err(error(tm::LIKE));
             } else if is(word, "REFRESH") {
                 options.refreshes = true;
             } else {

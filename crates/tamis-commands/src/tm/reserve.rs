@@ -4,6 +4,7 @@ use tamis::{AnyFilter, Hasher, Kind, Plan, PlanError, Span, Window};
 use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 
+use super::clear::emptied;
 use super::options::{Options, Question};
 use crate::run::{Env, Outcome, error};
 use crate::text::{self, tm};
@@ -11,7 +12,7 @@ use crate::value::Value;
 use crate::words::Words;
 
 /// `TM.RESERVE key KIND kind [ITEMS n] [RATE p] [MEMORY bytes] [COUNTER bits] [BUCKET slots]
-/// [WINDOW millis | WINDOW n ITEMS] [SLICES n] [REFRESH]`
+/// [WINDOW millis | WINDOW n ITEMS] [SLICES n] [REFRESH]`; for `LIKE` see [`reserve_like`].
 pub(crate) fn reserve(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
     let made = Options::of_filter(&words[2..]).and_then(|options| {
         let plan = planned(&options, env)?;
@@ -33,6 +34,26 @@ pub(crate) fn reserve(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>
         }
         Err(reply) => Outcome::unchanged(reply),
     }
+}
+
+/// Creates an empty filter for [`reserve_like`] with the parameters of the value of another key.
+///
+/// # Errors
+///
+/// The reply if there is no such filter, or not enough memory.
+pub fn made_like(other: Option<&Value>, env: &Env<'_>) -> Result<Value, Reply> {
+    emptied(other.ok_or_else(|| error(tm::NOT_FOUND))?, env.now_millis)
+}
+
+/// `TM.RESERVE key LIKE other`: gives a key the filter that [`made_like`] created of `other`. The host reads the other key
+/// first, so that no command holds two keys.
+pub fn reserve_like(value: &mut Option<Value>, made: Value) -> Outcome {
+    if value.is_some() {
+        return tm::EXISTS.into();
+    }
+    let image = made.new_image();
+    *value = Some(made);
+    Outcome::created(Reply::ok(), image)
 }
 
 /// Plans the filter: a rate that nobody gave is that of the settings.
