@@ -29,6 +29,8 @@ pub(crate) enum JoinError {
     Gap,
     /// All have come, and are no filter: it was changed while it was dumped, or a chunk was.
     Value,
+    /// All have come, and are a window whose clock is ahead.
+    Ahead,
     /// There is not enough memory.
     Memory,
 }
@@ -60,8 +62,18 @@ impl Arriving {
         &self.bytes
     }
 
+    /// Returns the memory behind the chunks, in bytes.
+    pub(crate) fn heap_bytes(&self) -> u64 {
+        tamis::allocation_bytes(self.bytes.capacity())
+    }
+
     /// Joins the chunk that ends before byte `position`, counted from 1; returns the value once it is whole.
-    pub(crate) fn join(&mut self, position: i64, chunk: &[u8]) -> Result<Option<Value>, JoinError> {
+    pub(crate) fn join(
+        &mut self,
+        position: i64,
+        chunk: &[u8],
+        now_millis: u64,
+    ) -> Result<Option<Value>, JoinError> {
         let end = (self.bytes.len() + chunk.len()) as u64;
         if chunk.is_empty() || u64::try_from(position) != Ok(end + 1) || end > self.len_bytes {
             return Err(JoinError::Gap);
@@ -71,8 +83,9 @@ impl Arriving {
         if end < self.len_bytes {
             return Ok(None);
         }
-        match Value::read_image(&mut &self.bytes[..], end) {
+        match Value::from_dump(&self.bytes) {
             Ok(Value::Arriving(_)) => Err(JoinError::Value),
+            Ok(value) if value.is_ahead(now_millis) => Err(JoinError::Ahead),
             Ok(value) => Ok(Some(value)),
             Err(ImageError::Memory) => {
                 // As if the chunk had not come: it may again.

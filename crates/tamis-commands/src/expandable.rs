@@ -7,7 +7,7 @@
 //! set by threads │ one thread at a time changes
 //! ```
 //!
-//! What is reserved has its memory from the start and is shared: inserts set bits under shared access, from any
+//! What is reserved has its memory from the start, or from the first insert if that is 4 KiB or less, and is shared: inserts set bits under shared access, from any
 //! number of threads. Four fifths of the rate are its share, a fifth is the overflow's, so that both
 //! together keep the rate for ever; a filter that may not grow has all of it. A filter made unasked reserves
 //! nothing and grows from its first item.
@@ -15,16 +15,19 @@
 mod merge;
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tamis::{
     Answers, AnyFilter, AtomicBitmap, Bitmap, Bits as _, BitsMut as _, Bloom, Classic, Filter,
     Growing, Hasher, Insert, Item, Kind, Layout, Plan, PlanError, SplitBlock, TryInsert,
+    allocation_bytes,
 };
 use tamis_formats::TamisFile;
 
 use crate::image::{ImageError, Reader, Writer};
+use crate::value::file_heap_bytes;
 
 /// A Bloom filter that is reserved for so many items, shared between threads, and grows beyond them.
 ///
@@ -49,8 +52,7 @@ pub struct Expandable {
     capacity: u64,
     /// By how much the capacity that is told grows; `None` if the filter does not.
     expansion: Option<u32>,
-    /// Of both parts.
-    hasher: Hasher,
+    // Invariant: there is one part at least, and both hash by the same function and key.
     reserved: Option<Reserved>,
     /// Made when the reserved part is full. A growing filter, as a file holds it.
     overflow: Option<Box<TamisFile>>,
@@ -76,16 +78,26 @@ pub(crate) struct Part {
 /// The kinds that [`Plan::new`] chooses from.
 #[derive(Debug)]
 enum Shared {
+    /// A small one that holds nothing yet: its bits are made with the first insert.
+    Empty(Plan, Hasher),
     SplitBlock(Bloom<SplitBlock, AtomicBitmap>),
-    Classic(Bloom<Classic, AtomicBitmap>),
+    /// Boxed: it would make all others larger, and is for rates that few ask for.
+    Classic(Box<Bloom<Classic, AtomicBitmap>>),
 }
 
-/// Runs an expression for the filter, whichever it is.
+/// Filters of more bytes have their bits from the start.
+const SMALL_BYTES: u64 = 4096;
+
+/// Runs an expression for the filter, whichever it is, or gives that of an empty one.
 macro_rules! shared {
-    ($shared:expr, $bloom:ident => $answer:expr) => {
+    ($shared:expr, $bloom:ident => $answer:expr, $empty:expr) => {
         match $shared {
+            Shared::Empty(..) => $empty,
             Shared::SplitBlock($bloom) => $answer,
-            Shared::Classic($bloom) => $answer,
+            Shared::Classic($bloom) => {
+                let $bloom = &**$bloom;
+                $answer
+            }
         }
     };
 }
@@ -141,8 +153,8 @@ impl Expandable {
         hasher: Hasher,
     ) -> Result<Self, PlanError> {
         let own_rate = if expansion.is_some() { rate * RESERVED_SHARE } else { rate };
-        let reserved = Some(Reserved::new(&Plan::new(capacity, own_rate)?, hasher)?);
-        Ok(Self { rate, capacity, expansion, hasher, reserved, overflow: None })
+        let reserved = Some(Reserved::new(&planned(capacity, own_rate)?, hasher)?);
+        Ok(Self { rate, capacity, expansion, reserved, overflow: None })
     }
 
     /// Makes an empty filter that grows from its first item; `capacity` is only told.
@@ -166,7 +178,7 @@ impl Expandable {
         hasher: Hasher,
     ) -> Result<Self, PlanError> {
         let overflow = Some(growing(rate, hasher)?);
-        Ok(Self { rate, capacity, expansion: Some(expansion), hasher, reserved: None, overflow })
+        Ok(Self { rate, capacity, expansion: Some(expansion), reserved: None, overflow })
     }
 
     /// Makes an empty filter [as this one](Self::is_made_as): of the same reservation, rate, expansion and hash key.
@@ -177,8 +189,8 @@ impl Expandable {
     pub fn emptied(&self) -> Result<Self, PlanError> {
         // By its own plan: that of an image may be another than would be made today.
         let (reserved, overflow) = match self.reserved_plan() {
-            Some(plan) => (Some(Reserved::new(&plan, self.hasher)?), None),
-            None => (None, Some(growing(self.rate, self.hasher)?)),
+            Some(plan) => (Some(Reserved::new(&plan, self.hasher())?), None),
+            None => (None, Some(growing(self.rate, self.hasher())?)),
         };
         Ok(Self { reserved, overflow, ..*self })
     }
@@ -194,9 +206,9 @@ impl Expandable {
     /// use tamis::Answers;
     /// use tamis_commands::Expandable;
     ///
-    /// let seen = Expandable::reserve(100, 0.01, Some(2))?;
+    /// let mut seen = Expandable::reserve(100, 0.01, Some(2))?;
     /// let (mut copy, mut answers) = (seen.emptied()?, Answers::new());
-    /// assert!(seen.insert_each_shared(&[b"a".as_slice()], &mut answers));
+    /// assert_eq!(seen.insert_each(&[b"a".as_slice()], &mut answers), Ok(1));
     /// assert!(copy.follow(&seen));
     /// copy.contains_each(&[b"a".as_slice()], &mut answers);
     /// assert_eq!((answers.count_ones(), copy.items()), (1, 1));
@@ -206,13 +218,14 @@ impl Expandable {
     #[must_use]
     pub fn follow(&mut self, source: &Self) -> bool {
         let parts = |it: &Self| (it.capacity, it.expansion, it.overflow.is_none());
-        let (Some(own), Some(its)) = (&self.reserved, &source.reserved) else { return false };
         let can_follow =
             source.overflow.is_none() && parts(self) == parts(source) && self.is_made_as(source);
-        if can_follow {
+        let (Some(own), Some(its)) = (&mut self.reserved, &source.reserved) else { return false };
+        let is_ready = if its.has_bits() { own.make_bits().is_ok() } else { !own.has_bits() };
+        if can_follow && is_ready {
             own.follow(its);
         }
-        can_follow
+        can_follow && is_ready
     }
 
     /// Tells which items may be in; certain of those that are not.
@@ -235,7 +248,8 @@ impl Expandable {
     }
 
     /// Inserts items under shared access, if all of them find room in the reserved part; `answers` tells which
-    /// were new. Otherwise nothing changes, and `false` asks for [`insert_each`](Self::insert_each).
+    /// were new. Otherwise nothing changes, and `false` asks for [`insert_each`](Self::insert_each). So it does for the first
+    /// items of a small filter, which has no bits before them.
     #[must_use]
     pub fn insert_each_shared(&self, items: &[&[u8]], answers: &mut Answers) -> bool {
         self.insert_each_hashed(items, &mut Vec::new(), answers)
@@ -250,6 +264,9 @@ impl Expandable {
         answers: &mut Answers,
     ) -> bool {
         let (Some(reserved), None) = (&self.reserved, &self.overflow) else { return false };
+        if !reserved.has_bits() {
+            return false;
+        }
         // Taken ahead, so that threads together do not pass the capacity either.
         let len = items.len() as u64;
         let before = reserved.items.fetch_add(len, Ordering::Relaxed);
@@ -274,6 +291,9 @@ impl Expandable {
         items: &[&[u8]],
         answers: &mut Answers,
     ) -> Result<usize, (usize, ExpandError)> {
+        if let Some(reserved) = &mut self.reserved {
+            reserved.make_bits().map_err(|_| (0, ExpandError::NoRoom))?;
+        }
         if self.insert_each_shared(items, answers) {
             return Ok(items.len());
         }
@@ -283,8 +303,9 @@ impl Expandable {
         }
         let mut words = vec![0_u64; items.len().div_ceil(64)];
         let mut done = Ok(items.len());
+        let hasher = self.hasher();
         for (i, item) in items.iter().enumerate() {
-            match self.insert_hash(self.hasher.hash(item)) {
+            match self.insert_hash(hasher.hash(item)) {
                 Ok(is_new) => words[i / 64] |= u64::from(is_new) << (i % 64),
                 Err(error) => {
                     done = Err((i, error));
@@ -302,7 +323,8 @@ impl Expandable {
     ///
     /// [`ExpandError`] if it finds no room.
     pub fn insert_hash(&mut self, hash: u64) -> Result<bool, ExpandError> {
-        if let Some(reserved) = &self.reserved {
+        if let Some(reserved) = &mut self.reserved {
+            reserved.make_bits().map_err(|_| ExpandError::NoRoom)?;
             if reserved.items.load(Ordering::Relaxed) < self.capacity && self.overflow.is_none() {
                 return Ok(reserved.insert_hash(hash));
             }
@@ -313,13 +335,12 @@ impl Expandable {
                 return Err(ExpandError::Full);
             }
         }
-        let overflow = match &mut self.overflow {
+        let overflow = match self.overflow.take() {
             Some(overflow) => overflow,
-            none => {
-                let rate = self.rate * (1.0 - RESERVED_SHARE);
-                none.insert(growing(rate, self.hasher).map_err(|_| ExpandError::NoRoom)?)
-            }
+            None => growing(self.rate * (1.0 - RESERVED_SHARE), self.hasher())
+                .map_err(|_| ExpandError::NoRoom)?,
         };
+        let overflow = self.overflow.insert(overflow);
         overflow.filter.try_insert_hash(hash).map_err(|_| ExpandError::NoRoom)
     }
 
@@ -350,9 +371,10 @@ impl Expandable {
     /// # Ok::<(), tamis::PlanError>(())
     /// ```
     pub fn restore_hashes(&mut self, mut hashes: &[u64]) -> Result<(), ExpandError> {
-        while let (Some(reserved), None) = (&self.reserved, &self.overflow)
+        while let (Some(reserved), None) = (&mut self.reserved, &self.overflow)
             && !hashes.is_empty()
         {
+            reserved.make_bits().map_err(|_| ExpandError::NoRoom)?;
             let items = reserved.items.load(Ordering::Relaxed);
             let room = match self.expansion {
                 Some(_) => self.capacity.saturating_sub(items).min(hashes.len() as u64) as usize,
@@ -376,7 +398,11 @@ impl Expandable {
     /// Returns the hash function of its items.
     #[must_use]
     pub fn hasher(&self) -> Hasher {
-        self.hasher
+        match (&self.reserved, &self.overflow) {
+            (Some(reserved), _) => reserved.layout().hasher,
+            (None, Some(overflow)) => overflow.filter.hasher(),
+            (None, None) => Hasher::default(),
+        }
     }
 
     /// Returns how many items were new when they came.
@@ -431,7 +457,7 @@ impl Expandable {
         let reserved = self
             .reserved
             .as_ref()
-            .map_or(0.0, |it| shared!(&it.bloom, bloom => bloom.estimate_rate()));
+            .map_or(0.0, |it| shared!(&it.bloom, bloom => bloom.estimate_rate(), 0.0));
         let overflow = self.overflow.as_ref().map_or(0.0, |it| it.filter.estimate_rate());
         1.0 - (1.0 - reserved) * (1.0 - overflow)
     }
@@ -441,7 +467,7 @@ impl Expandable {
     #[must_use]
     pub fn fill(&self) -> f64 {
         match (&self.reserved, &self.overflow) {
-            (Some(reserved), _) => shared!(&reserved.bloom, bloom => bloom.fill()),
+            (Some(reserved), _) => shared!(&reserved.bloom, bloom => bloom.fill(), 0.0),
             (None, Some(overflow)) => overflow.filter.fill(),
             (None, None) => 0.0,
         }
@@ -452,7 +478,7 @@ impl Expandable {
     pub(crate) fn expected(&self) -> (Option<Part>, Option<Part>) {
         let reserved = self.reserved.as_ref().map(|reserved| {
             let items = reserved.items.load(Ordering::Relaxed);
-            let plan = shared!(&reserved.bloom, bloom => *bloom.plan());
+            let plan = reserved.plan();
             let draws = items as f64 * f64::from(plan.probes());
             Part {
                 items,
@@ -483,23 +509,31 @@ impl Expandable {
     /// Returns the layouts of its parts: of the reserved one, and of the growing one behind it.
     #[must_use]
     pub fn layouts(&self) -> (Option<Layout>, Option<Layout>) {
-        let reserved = self.reserved.as_ref().map(|it| shared!(&it.bloom, bloom => bloom.layout()));
+        let reserved = self.reserved.as_ref().map(Reserved::layout);
         (reserved, self.overflow.as_ref().map(|it| it.filter.layout()))
     }
 
     /// Returns the memory of both parts, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        let reserved = self
-            .reserved
-            .as_ref()
-            .map_or(0, |it| shared!(&it.bloom, bloom => bloom.plan().bytes()));
+        let reserved = self.reserved.as_ref().map_or(0, |it| it.plan().bytes());
         reserved + self.overflow.as_deref().and_then(grown).map_or(0, Growing::memory_bytes)
+    }
+
+    /// Returns the memory behind both parts, in bytes, as [`allocation_bytes`](tamis::allocation_bytes) counts it.
+    #[must_use]
+    pub fn heap_bytes(&self) -> u64 {
+        let reserved = self.reserved.as_ref().map_or(0, Reserved::heap_bytes);
+        let overflow = self
+            .overflow
+            .as_deref()
+            .map_or(0, |file| allocation_bytes(size_of::<TamisFile>()) + file_heap_bytes(file));
+        reserved + overflow
     }
 
     /// Returns the plan of the reserved part, if there is one.
     pub(crate) fn reserved_plan(&self) -> Option<Plan> {
-        self.reserved.as_ref().map(|it| shared!(&it.bloom, bloom => *bloom.plan()))
+        self.reserved.as_ref().map(Reserved::plan)
     }
 
     /// Returns how many items the reserved part takes.
@@ -519,12 +553,12 @@ impl Expandable {
             (None, Some(overflow)) => return Ok(Some(Cow::Borrowed(overflow))),
             _ => return Ok(None),
         };
-        let plan = shared!(&reserved.bloom, bloom => *bloom.plan());
+        let plan = reserved.plan();
         let mut bits = Bitmap::zeroed(plan.bits())?;
         for (copy, word) in bits.words_mut().iter_mut().zip(reserved.words()) {
             *copy = word.load(Ordering::Relaxed);
         }
-        let filter = AnyFilter::restore(&plan, self.hasher, bits)?;
+        let filter = AnyFilter::restore(&plan, self.hasher(), bits)?;
         Ok(Some(Cow::Owned(TamisFile::new(filter))))
     }
 
@@ -534,11 +568,11 @@ impl Expandable {
         out.u64(self.capacity)?;
         out.u64(self.expansion.map_or(0, |expansion| u64::from(expansion) + 1))?;
         // Images of old releases have no hasher: theirs was the default.
-        let is_keyed = self.hasher != Hasher::default();
+        let is_keyed = self.hasher() != Hasher::default();
         let parts = [self.reserved.is_some(), self.overflow.is_some(), is_keyed];
         out.u64(parts.iter().rev().fold(0, |bits, &part| bits << 1 | u64::from(part)))?;
         if is_keyed {
-            let (number, seed) = self.hasher.to_parts();
+            let (number, seed) = self.hasher().to_parts();
             out.u64(u64::from(number))?;
             out.write_all(&seed)?;
         }
@@ -574,11 +608,26 @@ impl Expandable {
                 is_its && expansion.is_some()
             });
         if is_sound {
-            Ok(Self { rate, capacity, expansion, hasher, reserved, overflow })
+            Ok(Self { rate, capacity, expansion, reserved, overflow })
         } else {
             Err(ImageError::Value)
         }
     }
+}
+
+/// Plans a filter, or returns the last plan of this thread if it was of the same numbers: a plan takes a hundred times as long as
+/// the rest of a small filter, and whoever makes many makes them alike.
+fn planned(items: u64, rate: f64) -> Result<Plan, PlanError> {
+    thread_local! {
+        static LAST: Cell<Option<Plan>> = const { Cell::new(None) };
+    }
+    let is_it = |plan: &Plan| (plan.items(), plan.rate()) == (items, rate);
+    if let Some(last) = LAST.get().filter(is_it) {
+        return Ok(last);
+    }
+    let plan = Plan::new(items, rate)?;
+    LAST.set(Some(plan));
+    Ok(plan)
 }
 
 fn growing(rate: f64, hasher: Hasher) -> Result<Box<TamisFile>, PlanError> {
@@ -591,28 +640,75 @@ fn grown(file: &TamisFile) -> Option<&Growing> {
 
 impl Reserved {
     fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
-        let bloom = match plan.kind() {
-            Kind::SplitBlock => Shared::SplitBlock(Bloom::shared(plan, hasher)?),
-            _ => Shared::Classic(Bloom::shared(plan, hasher)?),
-        };
-        Ok(Self { bloom, items: AtomicU64::new(0) })
+        let mut reserved = Self { bloom: Shared::Empty(*plan, hasher), items: AtomicU64::new(0) };
+        if plan.bytes() > SMALL_BYTES {
+            reserved.make_bits()?;
+        }
+        Ok(reserved)
     }
 
+    fn has_bits(&self) -> bool {
+        !matches!(self.bloom, Shared::Empty(..))
+    }
+
+    /// Gives an empty one its bits.
+    fn make_bits(&mut self) -> Result<(), PlanError> {
+        if let Shared::Empty(plan, hasher) = self.bloom {
+            self.bloom = match plan.kind() {
+                Kind::SplitBlock => Shared::SplitBlock(Bloom::shared(&plan, hasher)?),
+                _ => Shared::Classic(Box::new(Bloom::shared(&plan, hasher)?)),
+            };
+        }
+        Ok(())
+    }
+
+    fn heap_bytes(&self) -> u64 {
+        let bits = shared!(&self.bloom, bloom => bloom.bits().heap_bytes(), 0);
+        match &self.bloom {
+            Shared::Classic(bloom) => bits + allocation_bytes(size_of_val(&**bloom)),
+            _ => bits,
+        }
+    }
+
+    fn plan(&self) -> Plan {
+        match &self.bloom {
+            Shared::Empty(plan, _) => *plan,
+            Shared::SplitBlock(bloom) => *bloom.plan(),
+            Shared::Classic(bloom) => *bloom.plan(),
+        }
+    }
+
+    fn layout(&self) -> Layout {
+        match &self.bloom {
+            Shared::Empty(plan, hasher) => Layout {
+                kind: plan.kind(),
+                bits: plan.bits(),
+                shape: plan.shape(),
+                hasher: *hasher,
+            },
+            Shared::SplitBlock(bloom) => bloom.layout(),
+            Shared::Classic(bloom) => bloom.layout(),
+        }
+    }
+
+    /// Returns the words of the bits; none of an empty one that has none yet.
     fn words(&self) -> &[AtomicU64] {
-        shared!(&self.bloom, bloom => bloom.bits().words())
+        shared!(&self.bloom, bloom => bloom.bits().words(), &[])
     }
 
     /// Estimates how many distinct items it holds; reads all bits.
     fn estimate_items(&self) -> f64 {
-        shared!(&self.bloom, bloom => bloom.estimate_items())
+        shared!(&self.bloom, bloom => bloom.estimate_items(), 0.0)
     }
 
     fn contains_hash(&self, hash: u64) -> bool {
-        shared!(&self.bloom, bloom => bloom.contains_hash(hash))
+        shared!(&self.bloom, bloom => bloom.contains_hash(hash), false)
     }
 
     fn contains_each(&self, items: &[&[u8]], answers: &mut Answers) {
-        shared!(&self.bloom, bloom => bloom.contains_each(items, answers));
+        shared!(&self.bloom, bloom => bloom.contains_each(items, answers), {
+            answers.reset(items.len());
+        });
     }
 
     /// Inserts items and writes the hash of each to `hashes`.
@@ -628,7 +724,7 @@ impl Reserved {
                 Item::hash_each_then(items, &hasher, hashes, |hash| bloom.prefetch_hash(hash));
                 bloom.insert_hashes(hashes, words);
             }
-        });
+        }, unreachable!("it has bits"));
     }
 
     /// Takes over the bits of another of this layout, and its number of items. Nobody inserts meanwhile.
@@ -645,8 +741,11 @@ impl Reserved {
 
     /// Inserts an item that there is room for.
     fn insert_hash(&self, hash: u64) -> bool {
-        let is_new =
-            shared!(&self.bloom, bloom => { let mut bloom = bloom; bloom.insert_hash(hash) });
+        let is_new = shared!(
+            &self.bloom,
+            bloom => { let mut bloom = bloom; bloom.insert_hash(hash) },
+            unreachable!("it has bits")
+        );
         self.items.fetch_add(u64::from(is_new), Ordering::Relaxed);
         is_new
     }
@@ -657,15 +756,15 @@ impl Reserved {
         shared!(&self.bloom, bloom => {
             let mut bloom = bloom;
             bloom.insert_hashes(hashes, &mut answers);
-        });
+        }, unreachable!("it has bits"));
         self.items.fetch_add(hashes.len() as u64, Ordering::Relaxed);
     }
 
     fn write_image(&self, items: u64, out: &mut Writer<'_>) -> std::io::Result<()> {
-        let plan = shared!(&self.bloom, bloom => *bloom.plan());
+        let plan = self.plan();
         out.plan(&plan)?;
         out.u64(items)?;
-        out.words(self.words())
+        if self.has_bits() { out.words(self.words()) } else { out.zeros(plan.bytes()) }
     }
 
     fn read_image(from: &mut Reader<'_>, hasher: Hasher) -> Result<Self, ImageError> {
@@ -677,9 +776,21 @@ impl Reserved {
         if !from.is_new {
             from.expect_bytes(plan.bytes())?;
         }
-        let reserved = Self::new(&plan, hasher).map_err(|_| ImageError::Memory)?;
-        for word in reserved.words().iter().take(if from.is_new { 0 } else { usize::MAX }) {
-            word.store(from.u64()?, Ordering::Relaxed);
+        let mut reserved = Self::new(&plan, hasher).map_err(|_| ImageError::Memory)?;
+        // A new filter has no bits in its image.
+        let len_words = if from.is_new { 0 } else { plan.bytes() / 8 };
+        let mut words = (0..len_words).map(|_| from.u64());
+        if !reserved.has_bits() {
+            let small = words.by_ref().collect::<Result<Vec<u64>, _>>()?;
+            if small.iter().any(|&word| word != 0) {
+                reserved.make_bits().map_err(|_| ImageError::Memory)?;
+            }
+            for (word, bits) in reserved.words().iter().zip(small) {
+                word.store(bits, Ordering::Relaxed);
+            }
+        }
+        for (word, bits) in reserved.words().iter().zip(words) {
+            word.store(bits?, Ordering::Relaxed);
         }
         reserved.items.store(items, Ordering::Relaxed);
         Ok(reserved)

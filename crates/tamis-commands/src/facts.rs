@@ -565,9 +565,10 @@ mod tests {
         assert!((86_400.0..864_000.0).contains(&bytes), "{bytes}");
         let window = Facts::of(&filled(&Plan::window(1000, 0.01, 1).unwrap(), 5000, 0), 0).unwrap();
         assert_eq!(window.forecast(Some(1e9)), Forecast::NoLimit { bytes_per_day: None });
-        let full = Expandable::reserve(3, 0.01, None).unwrap();
+        let mut full = Expandable::reserve(3, 0.01, None).unwrap();
         for hash in 0..3 {
-            assert!(full.insert_each_shared(&[[hash].as_slice()], &mut tamis::Answers::new()));
+            let item = [hash];
+            assert_eq!(full.insert_each(&[item.as_slice()], &mut tamis::Answers::new()), Ok(1));
         }
         let full = Facts::of(&Value::Bloom(Box::new(full)), 0).unwrap();
         assert_eq!(

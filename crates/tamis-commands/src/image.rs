@@ -152,6 +152,11 @@ impl<'a> Writer<'a> {
         self.u64(window.began_millis().unwrap_or(0))
     }
 
+    /// Writes so many zeros.
+    pub fn zeros(&mut self, bytes: u64) -> io::Result<()> {
+        io::copy(&mut io::repeat(0).take(bytes), self).map(|_| ())
+    }
+
     /// Writes bits as they are at the moment; those before the part are not looked at.
     pub fn words(&mut self, words: &[AtomicU64]) -> io::Result<()> {
         if self.is_new {
@@ -393,6 +398,24 @@ impl Value {
                 out.u64(part.len_bytes())?;
                 out.write_all(part.bytes())
             }
+        }
+    }
+
+    /// Reads a value that a client brings, from the image in a payload of `DUMP` or in chunks of `BF.SCANDUMP`.
+    ///
+    /// Of RedisBloom's filters and of strings these have other forms than an image, so an image of one is refused: its
+    /// header could ask for memory without the bytes that go there.
+    ///
+    /// # Errors
+    ///
+    /// [`ImageError`] if they are none. No memory is reserved beyond a few times the length.
+    pub fn from_dump(image: &[u8]) -> Result<Self, ImageError> {
+        let kind = image.first_chunk().map(|tag| u64::from_le_bytes(*tag));
+        match kind {
+            Some(tag::BLOOM | tag::FILTER | tag::ARRIVING) => {
+                Self::read_image(&mut &image[..], image.len() as u64)
+            }
+            _ => Err(ImageError::Value),
         }
     }
 

@@ -116,6 +116,12 @@ impl Outcome {
         self
     }
 
+    /// An error, and no change.
+    #[must_use]
+    pub fn refused(text: &'static str) -> Self {
+        text.into()
+    }
+
     /// A reply without one.
     pub(crate) fn unchanged(reply: Reply) -> Self {
         Self { reply, change: Change::None, expiry: Expiry::Kept, created: None }

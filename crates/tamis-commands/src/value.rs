@@ -1,6 +1,6 @@
 //! What a key holds.
 
-use tamis::{AnyFilter, Filter as _, RedisBloom, RedisCuckoo};
+use tamis::{AnyFilter, Filter as _, RedisBloom, RedisCuckoo, allocation_bytes};
 use tamis_formats::TamisFile;
 
 use crate::arriving::Arriving;
@@ -75,6 +75,65 @@ impl Value {
     }
 }
 
+impl Value {
+    /// Tells whether the value is a window filter whose clock is more than a minute ahead of `now_millis`, milliseconds
+    /// since 1970. Such a window forgets every item that is added before its time comes. The clocks of machines that are
+    /// kept right differ by less.
+    #[must_use]
+    pub fn is_ahead(&self, now_millis: u64) -> bool {
+        let Value::Filter(file) = self else { return false };
+        let AnyFilter::Window(window) = &file.filter else { return false };
+        window
+            .began_millis()
+            .is_some_and(|began| began > now_millis.saturating_add(MAX_AHEAD_MILLIS))
+    }
+}
+
+/// By how much the clock of a window that a client brings may be ahead.
+const MAX_AHEAD_MILLIS: u64 = 60_000;
+
+impl Value {
+    /// Returns the memory behind the value, in bytes, as [`allocation_bytes`] counts it: all that it takes from the
+    /// allocator, where [`memory_bytes`](Self::memory_bytes) is the size of the filter itself. Time in proportion to the
+    /// layers of a filter.
+    #[must_use]
+    pub fn heap_bytes(&self) -> u64 {
+        match self {
+            Value::Bloom(filter) => boxed_bytes(&**filter) + filter.heap_bytes(),
+            Value::RedisBloom(filter) => boxed_bytes(&**filter) + filter.heap_bytes(),
+            Value::RedisCuckoo(filter) => boxed_bytes(&**filter) + filter.heap_bytes(),
+            Value::Filter(file) => boxed_bytes(&**file) + file_heap_bytes(file),
+            Value::Bytes(bytes) => bytes.memory_bytes(),
+            Value::Arriving(part) => boxed_bytes(&**part) + part.heap_bytes(),
+        }
+    }
+}
+
+impl Value {
+    /// Limits the bytes that one growth takes of filters that grow by whole layers, as RedisBloom's do: an insert that needs more
+    /// is refused. Other filters grow by pages.
+    pub fn limit_growth(&mut self, max_bytes: u64) {
+        match self {
+            Value::RedisBloom(filter) => filter.limit_growth(max_bytes),
+            Value::RedisCuckoo(filter) => filter.limit_growth(max_bytes),
+            _ => {}
+        }
+    }
+}
+
+fn boxed_bytes<T>(_: &T) -> u64 {
+    allocation_bytes(size_of::<T>())
+}
+
+/// Returns the memory behind a file: its filter, and what it says of itself.
+pub(crate) fn file_heap_bytes(file: &TamisFile) -> u64 {
+    // An entry is two strings, in a node that is half full on average.
+    let metadata = file.metadata.iter().map(|(key, value)| {
+        allocation_bytes(key.len()) + allocation_bytes(value.len()) + 4 * size_of::<String>() as u64
+    });
+    file.filter.heap_bytes() + metadata.sum::<u64>()
+}
+
 /// Returns the string of a key, if it holds something.
 pub(crate) fn bytes(value: Option<&Value>) -> Result<Option<&SparseBytes>, Text> {
     match value {
@@ -89,5 +148,46 @@ pub(crate) fn bytes_or_new(value: &mut Option<Value>) -> Result<&mut SparseBytes
     match value.get_or_insert_with(|| Value::Bytes(SparseBytes::default())) {
         Value::Bytes(bytes) => Ok(bytes),
         _ => Err(text::WRONG_TYPE),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_three_words_and_a_small_string_takes_no_more() {
+        assert_eq!(size_of::<Option<Value>>(), 24);
+        let text = Value::Bytes(b"1234567890123456789012".to_vec().into());
+        assert_eq!(text.heap_bytes(), 0);
+    }
+
+    #[test]
+    fn an_empty_filter_has_no_bits_and_every_answer_of_one_that_has() {
+        let filter = Expandable::reserve(100, 0.01, Some(2)).unwrap();
+        let items: [&[u8]; 2] = [b"a", b"b"];
+        let mut answers = tamis::Answers::new();
+        filter.contains_each(&items, &mut answers);
+        assert_eq!((answers.count_ones(), filter.items(), filter.parts()), (0, 0, 1));
+        assert_eq!((filter.estimate_rate(), filter.fill(), filter.heap_bytes()), (0.0, 0.0, 0));
+        let empty = Value::Bloom(Box::new(filter));
+        assert_eq!(empty.heap_bytes(), 176, "one allocation");
+        let image = |value: &Value| {
+            let mut image = Vec::new();
+            value.write_image(&mut image).unwrap();
+            image
+        };
+        let bytes = image(&empty);
+        let Value::Bloom(mut filter) = Value::from_dump(&bytes).unwrap() else { panic!() };
+        assert_eq!(filter.heap_bytes(), 0, "its image says so");
+        assert!(!filter.insert_each_shared(&items, &mut answers));
+        assert_eq!(filter.insert_each(&items, &mut answers), Ok(2));
+        assert!(filter.insert_each_shared(&items, &mut answers));
+        assert_eq!((answers.count_ones(), filter.items()), (0, 2));
+        let full = image(&Value::Bloom(filter));
+        assert_eq!(full.len(), bytes.len(), "bits have their place in every image");
+        let Value::Bloom(back) = Value::from_dump(&full).unwrap() else { panic!() };
+        back.contains_each(&items, &mut answers);
+        assert_eq!((answers.count_ones(), back.items()), (2, 2));
     }
 }

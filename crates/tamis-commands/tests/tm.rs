@@ -358,8 +358,22 @@ fn a_window_from_the_future_is_refused() {
     host.line("TM.RESERVE k KIND window WINDOW 1000 ITEMS 100");
     host.say(&words("TM.ADD", "k", [1]));
     let bytes = host.dump("k");
+    let chunks: Vec<(i64, Vec<u8>)> = [0, 1]
+        .map(|position| {
+            let reply = host.say(&words("BF.SCANDUMP", "k", [position]));
+            let Reply::Array(parts) = reply else { panic!() };
+            let [Reply::Integer(next), Reply::Bulk(bytes)] = &parts[..] else { panic!() };
+            (*next, bytes.clone())
+        })
+        .into();
     host.now_millis = 10;
     let text = tamis_commands::text::tm::CLOCK_AHEAD;
+    for ((next, bytes), expected) in chunks.iter().zip([Reply::ok(), Reply::error(text)]) {
+        let next = next.to_string();
+        let load: [&[u8]; 4] = [b"BF.LOADCHUNK", b"chunks", next.as_bytes(), bytes];
+        assert_eq!(host.say(&load), expected);
+    }
+    assert_eq!(host.line("BF.EXISTS chunks 1"), Reply::Bool(false), "no chunk is left");
     assert_eq!(host.say(&[&b"TM.LOAD"[..], b"new", &bytes]), Reply::error(text));
     assert_eq!(host.say(&words("TM.EXISTS", "k", [1])), Reply::Bool(true), "time never goes back");
 }

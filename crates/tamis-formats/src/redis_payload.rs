@@ -39,6 +39,8 @@ pub enum PayloadError {
     OtherType,
     /// The value is none that a server writes.
     Value,
+    /// The strings of the value take more memory than allowed.
+    TooLarge,
 }
 
 impl fmt::Display for PayloadError {
@@ -47,6 +49,7 @@ impl fmt::Display for PayloadError {
             PayloadError::Checksum => "the payload was changed or cut: its checksum is wrong",
             PayloadError::OtherType => "the payload is no filter of RedisBloom and no string",
             PayloadError::Value => "the payload has a filter that no server writes",
+            PayloadError::TooLarge => "the payload takes more memory than allowed",
         })
     }
 }
@@ -120,7 +123,7 @@ impl RedisValue {
         if kind == STRING {
             let bytes = from.bytes().filter(|_| from.is_empty());
             let bytes = bytes.map(Cow::into_owned);
-            return bytes.map(RedisValue::String).ok_or(PayloadError::Value);
+            return bytes.map(RedisValue::String).ok_or_else(|| why_none(&from));
         }
         if kind != MODULE_VALUE {
             return Err(PayloadError::OtherType);
@@ -133,8 +136,9 @@ impl RedisValue {
             _ if id == TAMIS_ID => from.string().map(|image| RedisValue::Tamis(image.into_owned())),
             _ => return Err(PayloadError::OtherType),
         };
+        let error = why_none(&from);
         let is_whole = from.end();
-        filter.filter(|_| is_whole).ok_or(PayloadError::Value)
+        filter.filter(|_| is_whole).ok_or(error)
     }
 
     /// Tells whether a value of a type is a filter of RedisBloom or of Tamis.
@@ -184,6 +188,10 @@ impl RedisValue {
         payload.extend(crc64(&payload).to_le_bytes());
         payload
     }
+}
+
+fn why_none(from: &Reader<'_>) -> PayloadError {
+    if from.is_over() { PayloadError::TooLarge } else { PayloadError::Value }
 }
 
 /// Reads a Bloom filter as the header and chunks that `BF.SCANDUMP` would have given.

@@ -165,6 +165,15 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
         }
     }
 
+    /// Returns the memory behind the filter, in bytes, as [`allocation_bytes`](crate::allocation_bytes) counts it.
+    /// Constant time.
+    pub fn heap_bytes(&self) -> u64 {
+        match self {
+            AnyFilter::Growing(filter) => filter.heap_bytes(),
+            filter => crate::bits::heap_bytes(filter.plan().bits()),
+        }
+    }
+
     /// Borrows the filter as one whose storage is elsewhere; `None` of a growing one that has grown, since it is
     /// no longer in one run of words then. Constant time.
     pub fn as_view(&self) -> Option<AnyFilter<BitView<'_>>> {

@@ -47,7 +47,7 @@ mod window;
 
 pub use answers::Answers;
 pub use any::AnyFilter;
-pub use arch::prefetch;
+pub use arch::{allocation_bytes, prefetch};
 pub use bitmap::{
     CompressedSet, DenseSet, IntoValues, Order, OutOfRange, RangeError, RangeMismatch, RankIndex,
     RepeatFinder, Repeats, Values, Words,

@@ -5,7 +5,7 @@ use tamis_resp::Reply;
 
 use crate::arriving::{Arriving, JoinError, chunk};
 use crate::run::{Env, Outcome, error};
-use crate::text::{self, bf};
+use crate::text::{self, bf, tm};
 use crate::value::Value;
 use crate::words::{Words, parse_integer};
 
@@ -36,7 +36,7 @@ pub(crate) fn load_chunk(value: &mut Option<Value>, words: Words<'_>, env: &Env<
             let arriving = Arriving::from_header(words[3], max_bytes);
             let begun = match arriving {
                 Some(arriving) => Some(Value::Arriving(Box::new(arriving))),
-                None => RedisBloom::from_header(words[3])
+                None => RedisBloom::from_header_within(words[3], max_bytes)
                     .ok()
                     .map(|filter| Value::RedisBloom(Box::new(filter))),
             };
@@ -55,20 +55,27 @@ pub(crate) fn load_chunk(value: &mut Option<Value>, words: Words<'_>, env: &Env<
             Err(RedisChunkError::TooLong) => bf::TOO_LONG.into(),
             Err(_) => bf::BAD_DATA.into(),
         },
-        Some(Value::Arriving(arriving)) => match arriving.join(position, words[3]) {
-            Ok(None) => Outcome::changed(Reply::ok()),
-            Ok(whole) => {
-                *value = whole;
-                Outcome::changed(Reply::ok())
+        Some(Value::Arriving(arriving)) => {
+            match arriving.join(position, words[3], env.now_millis) {
+                Ok(None) => Outcome::changed(Reply::ok()),
+                Ok(whole) => {
+                    *value = whole;
+                    Outcome::changed(Reply::ok())
+                }
+                Err(JoinError::Gap) => bf::GAP.into(),
+                Err(JoinError::Memory) => text::NO_MEMORY_FOR_FILTER.into(),
+                Err(JoinError::Ahead) => {
+                    // Nor could any further chunk set its clock back.
+                    *value = None;
+                    Outcome::changed(error(tm::CLOCK_AHEAD))
+                }
+                Err(JoinError::Value) => {
+                    // No further chunk could mend it.
+                    *value = None;
+                    Outcome::changed(error(bf::TORN))
+                }
             }
-            Err(JoinError::Gap) => bf::GAP.into(),
-            Err(JoinError::Memory) => text::NO_MEMORY_FOR_FILTER.into(),
-            Err(JoinError::Value) => {
-                // No further chunk could mend it.
-                *value = None;
-                Outcome::changed(error(bf::TORN))
-            }
-        },
+        }
         Some(_) => text::WRONG_TYPE.into(),
     }
 }

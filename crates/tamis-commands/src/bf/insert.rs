@@ -149,6 +149,7 @@ pub(crate) fn insert_items(value: &mut Value, items: &[&[u8]], env: &Env<'_>) ->
                 replies.push(match inserted {
                     Ok(is_new) => Reply::Bool(is_new),
                     Err(RedisInsertError::Full { .. }) => Reply::error(bf::FULL),
+                    Err(RedisInsertError::OverLimit { .. }) => Reply::error(text::host::MEMORY),
                     Err(_) => Reply::error(bf::NOT_INSERTED),
                 });
                 !is_full

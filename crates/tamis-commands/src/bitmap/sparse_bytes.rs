@@ -3,6 +3,10 @@
 use std::fmt;
 use std::ops::Range;
 
+use tamis::allocation_bytes;
+
+use crate::small_bytes::SmallBytes;
+
 /// A string of bytes, kept in pages; a page of zeros is absent.
 ///
 /// One bit far out in an empty string takes a page, and eight bytes for every page before it. A string of up to a
@@ -20,18 +24,23 @@ use std::ops::Range;
 /// assert!(bytes.memory_bytes() < (1 << 29) / 400);
 /// ```
 #[derive(Clone)]
-pub struct SparseBytes {
-    pieces: Pieces,
-    /// Bytes behind it in the last page are zeros.
-    len: usize,
-}
+pub struct SparseBytes(Pieces);
 
 #[derive(Clone)]
 enum Pieces {
     /// All of a string of up to a page.
-    Short(Vec<u8>),
-    /// The pages of a longer one, and how many of them are there.
-    Pages { table: Vec<Option<Page>>, present: usize },
+    Short(SmallBytes),
+    /// A longer one.
+    Long(Box<Pages>),
+}
+
+#[derive(Clone)]
+struct Pages {
+    table: Vec<Option<Page>>,
+    /// How many pages are there.
+    present: usize,
+    /// The length of the string. Bytes behind it in the last page are zeros.
+    len: usize,
 }
 
 type Page = Box<[u8; PAGE_BYTES]>;
@@ -43,42 +52,46 @@ impl SparseBytes {
     /// Returns the length of the string, in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.len
+        match &self.0 {
+            Pieces::Short(bytes) => bytes.len(),
+            Pieces::Long(pages) => pages.len,
+        }
     }
 
     /// Tells whether the string has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
-    /// Returns the memory of the string, in bytes. Constant time.
+    /// Returns the memory behind the string, in bytes, as [`allocation_bytes`] counts it. Constant time.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        let bytes = match &self.pieces {
-            Pieces::Short(bytes) => bytes.capacity(),
-            Pieces::Pages { table, present } => {
-                table.capacity() * size_of::<Option<Page>>() + present * PAGE_BYTES
+        match &self.0 {
+            Pieces::Short(bytes) => bytes.heap_bytes(),
+            Pieces::Long(pages) => {
+                allocation_bytes(size_of::<Pages>())
+                    + allocation_bytes(pages.table.capacity() * size_of::<Option<Page>>())
+                    + pages.present as u64 * allocation_bytes(PAGE_BYTES)
             }
-        };
-        bytes as u64
+        }
     }
 
     /// Returns the whole string if it is no longer than a page.
     #[must_use]
     pub fn as_short(&self) -> Option<&[u8]> {
-        match &self.pieces {
+        match &self.0 {
             Pieces::Short(bytes) => Some(bytes),
-            Pieces::Pages { .. } => None,
+            Pieces::Long(_) => None,
         }
     }
 
     /// Returns a byte, zero behind the end.
     #[must_use]
     pub fn byte(&self, at: usize) -> u8 {
-        match &self.pieces {
+        match &self.0 {
             Pieces::Short(bytes) => bytes.get(at).copied().unwrap_or(0),
-            Pieces::Pages { table, .. } => match table.get(at / PAGE_BYTES) {
+            Pieces::Long(pages) => match pages.table.get(at / PAGE_BYTES) {
                 Some(Some(page)) => page[at % PAGE_BYTES],
                 _ => 0,
             },
@@ -99,7 +112,7 @@ impl SparseBytes {
     /// Returns the bytes of a range, as far as they are in the string.
     #[must_use]
     pub fn to_vec(&self, range: Range<usize>) -> Vec<u8> {
-        let end = range.end.min(self.len);
+        let end = range.end.min(self.len());
         let start = range.start.min(end);
         let mut bytes = vec![0; end - start];
         self.read(start, &mut bytes);
@@ -108,21 +121,23 @@ impl SparseBytes {
 
     /// Makes the string so long, with zeros; nothing if it is that long already.
     pub fn grow(&mut self, len: usize) {
-        if len <= self.len {
+        if len <= self.len() {
             return;
         }
-        self.len = len;
-        match &mut self.pieces {
-            Pieces::Short(bytes) if len <= PAGE_BYTES => bytes.resize(len, 0),
+        match &mut self.0 {
+            Pieces::Short(bytes) if len <= PAGE_BYTES => bytes.resize(len),
             Pieces::Short(bytes) => {
                 let first = page_of(bytes);
                 let present = usize::from(first.is_some());
                 let mut table = Vec::with_capacity(len.div_ceil(PAGE_BYTES));
                 table.push(first);
                 table.resize_with(len.div_ceil(PAGE_BYTES), || None);
-                self.pieces = Pieces::Pages { table, present };
+                self.0 = Pieces::Long(Box::new(Pages { table, present, len }));
             }
-            Pieces::Pages { table, .. } => table.resize_with(len.div_ceil(PAGE_BYTES), || None),
+            Pieces::Long(pages) => {
+                pages.table.resize_with(len.div_ceil(PAGE_BYTES), || None);
+                pages.len = len;
+            }
         }
     }
 
@@ -136,9 +151,9 @@ impl SparseBytes {
             return;
         }
         self.grow(at.checked_add(bytes.len()).expect("lengths fit"));
-        let (table, present) = match &mut self.pieces {
+        let Pages { table, present, .. } = match &mut self.0 {
             Pieces::Short(all) => return all[at..][..bytes.len()].copy_from_slice(bytes),
-            Pieces::Pages { table, present } => (table, present),
+            Pieces::Long(pages) => &mut **pages,
         };
         let (mut at, mut rest) = (at, bytes);
         while !rest.is_empty() {
@@ -163,7 +178,7 @@ impl SparseBytes {
         &self,
         range: Range<usize>,
     ) -> impl Iterator<Item = (usize, Option<&[u8]>)> {
-        let end = range.end.min(self.len);
+        let end = range.end.min(self.len());
         let range = if range.start < end { range.start..end } else { 0..0 };
         let pages = range.start / PAGE_BYTES..range.end.div_ceil(PAGE_BYTES);
         pages.map(move |number| {
@@ -175,9 +190,9 @@ impl SparseBytes {
 
     /// Returns a page; it ends with the string only if that is short.
     fn page(&self, number: usize) -> Option<&[u8]> {
-        match &self.pieces {
-            Pieces::Short(bytes) => (number == 0).then_some(bytes.as_slice()),
-            Pieces::Pages { table, .. } => table.get(number)?.as_ref().map(|page| &page[..]),
+        match &self.0 {
+            Pieces::Short(bytes) => (number == 0).then_some(&**bytes),
+            Pieces::Long(pages) => pages.table.get(number)?.as_ref().map(|page| &page[..]),
         }
     }
 
@@ -216,18 +231,20 @@ impl SparseBytes {
     /// Changes every page into what `change` makes of it and the page of another string, which may be cut short; the
     /// string becomes as long as the longer one.
     fn combine(&mut self, other: &SparseBytes, change: impl Fn(&mut Option<Page>, Option<&[u8]>)) {
-        self.grow(other.len);
-        let (table, present) = match &mut self.pieces {
+        self.grow(other.len());
+        let Pages { table, present, .. } = match &mut self.0 {
             Pieces::Short(bytes) => {
                 let mut page = page_of(bytes);
                 change(&mut page, other.page(0));
                 match page {
-                    Some(page) => bytes.copy_from_slice(&page[..self.len]),
+                    Some(page) => {
+                        bytes.iter_mut().zip(&page[..]).for_each(|(to, from)| *to = *from);
+                    }
                     None => bytes.fill(0),
                 }
                 return;
             }
-            Pieces::Pages { table, present } => (table, present),
+            Pieces::Long(pages) => &mut **pages,
         };
         *present = 0;
         for (number, page) in table.iter_mut().enumerate() {
@@ -241,13 +258,13 @@ impl SparseBytes {
 
     /// Turns every bit of the string over.
     pub(crate) fn invert(&mut self) {
-        let (table, present) = match &mut self.pieces {
+        let Pages { table, present, len } = match &mut self.0 {
             Pieces::Short(bytes) => return bytes.iter_mut().for_each(|byte| *byte = !*byte),
-            Pieces::Pages { table, present } => (table, present),
+            Pieces::Long(pages) => &mut **pages,
         };
         *present = 0;
         for (number, page) in table.iter_mut().enumerate() {
-            let len = (self.len - number * PAGE_BYTES).min(PAGE_BYTES);
+            let len = (*len - number * PAGE_BYTES).min(PAGE_BYTES);
             let bytes = page.get_or_insert_with(|| Box::new([0; PAGE_BYTES]));
             bytes[..len].iter_mut().for_each(|byte| *byte = !*byte);
             if is_zero(&bytes[..]) {
@@ -260,14 +277,14 @@ impl SparseBytes {
 
 impl Default for SparseBytes {
     fn default() -> Self {
-        Self { pieces: Pieces::Short(Vec::new()), len: 0 }
+        Self(Pieces::Short(SmallBytes::default()))
     }
 }
 
 impl From<Vec<u8>> for SparseBytes {
     fn from(bytes: Vec<u8>) -> Self {
         if bytes.len() <= PAGE_BYTES {
-            return Self { len: bytes.len(), pieces: Pieces::Short(bytes) };
+            return Self(Pieces::Short(bytes.into()));
         }
         let mut sparse = Self::default();
         sparse.write(0, &bytes);
@@ -278,7 +295,7 @@ impl From<Vec<u8>> for SparseBytes {
 impl fmt::Debug for SparseBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SparseBytes")
-            .field("len", &self.len)
+            .field("len", &self.len())
             .field("memory_bytes", &self.memory_bytes())
             .finish_non_exhaustive()
     }
@@ -407,8 +424,8 @@ mod tests {
                 prop_assert_eq!(sparse.len(), twin.len());
                 prop_assert!(sparse.to_vec(0..usize::MAX) == twin);
                 prop_assert_eq!(sparse.as_short(), (twin.len() <= PAGE_BYTES).then_some(&twin[..]));
-                if let Pieces::Pages { table, present } = &sparse.pieces {
-                    prop_assert_eq!(table.iter().flatten().count(), *present);
+                if let Pieces::Long(pages) = &sparse.0 {
+                    prop_assert_eq!(pages.table.iter().flatten().count(), pages.present);
                 }
             }
             prop_assert_eq!(sparse.byte(start), twin.get(start).copied().unwrap_or(0));
@@ -429,7 +446,7 @@ mod tests {
         bytes.write(0, &[0; 2 * PAGE_BYTES]);
         assert_eq!(bytes.memory_bytes(), empty);
         bytes.write(50 * PAGE_BYTES, b"x");
-        assert_eq!(bytes.memory_bytes(), empty + PAGE_BYTES as u64);
+        assert_eq!(bytes.memory_bytes(), empty + allocation_bytes(PAGE_BYTES));
         let other = bytes.clone();
         bytes.xor(&other);
         assert_eq!(bytes.memory_bytes(), empty);

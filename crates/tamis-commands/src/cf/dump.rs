@@ -34,7 +34,7 @@ pub(crate) fn scan_dump(value: Option<&Value>, words: Words<'_>, _: &Env<'_>) ->
 }
 
 /// `CF.LOADCHUNK key position data`
-pub(crate) fn load_chunk(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_>) -> Outcome {
+pub(crate) fn load_chunk(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
     let Some(position) = parse_integer(words[2]).filter(|&n| n != 0) else {
         return cf::POSITION.into();
     };
@@ -48,12 +48,53 @@ pub(crate) fn load_chunk(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_
         Some(_) => text::WRONG_TYPE.into(),
         None if position != 1 => text::NOT_FOUND.into(),
         None if data.len() != HEADER_BYTES => cf::HEADER.into(),
-        None => match RedisCuckoo::from_header(data) {
+        // Each sub-filter takes its memory now, and there are no bytes for it yet.
+        None if sub_filters(data) > u64::from(env.settings.cf_max_expansions) => {
+            cf::BAD_HEADER.into()
+        }
+        None => match RedisCuckoo::from_header_within(data, env.settings.max_filter_bytes) {
             Ok(filter) => {
                 *value = Some(Value::RedisCuckoo(Box::new(filter)));
                 Outcome::changed(Reply::ok())
             }
             Err(_) => cf::BAD_HEADER.into(),
         },
+    }
+}
+
+/// Returns how many sub-filters a header names.
+fn sub_filters(header: &[u8]) -> u64 {
+    header.get(24..).and_then(|rest| rest.first_chunk()).map_or(0, |n| u64::from_le_bytes(*n))
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_resp::{Protocol, Reply};
+
+    use super::*;
+    use crate::settings::Settings;
+
+    #[test]
+    fn a_header_takes_no_more_memory_than_the_settings_allow() {
+        let settings = Settings { max_filter_bytes: 1 << 20, ..Settings::default() };
+        let env = Env {
+            settings: &settings,
+            protocol: Protocol::Resp2,
+            now_millis: 0,
+            items_per_second: None,
+        };
+        for (buckets, sub_filters, is_loaded) in
+            [(1_u64 << 30, 1_u64, false), (1 << 18, 600, false), (4, 33, false), (1 << 18, 2, true)]
+        {
+            let mut header = [0; HEADER_BYTES];
+            header[8..16].copy_from_slice(&buckets.to_le_bytes());
+            header[24..32].copy_from_slice(&sub_filters.to_le_bytes());
+            header[32..].copy_from_slice(&[2, 0, 20, 0, 1, 0]);
+            let words: [&[u8]; 4] = [b"CF.LOADCHUNK", b"k", b"1", &header];
+            let mut value = None;
+            let outcome = load_chunk(&mut value, &words, &env);
+            assert_eq!(outcome.reply == Reply::ok(), is_loaded, "{buckets} x {sub_filters}");
+            assert_eq!(value.is_some(), is_loaded);
+        }
     }
 }

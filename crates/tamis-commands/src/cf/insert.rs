@@ -34,6 +34,7 @@ fn add_one(
         Ok(Ok(true)) => Outcome::changed(Reply::Bool(true)),
         Ok(Ok(false)) => Outcome::unchanged(Reply::Bool(false)),
         Ok(Err(RedisInsertError::Memory(_))) => cf::NO_MEMORY.into(),
+        Ok(Err(RedisInsertError::OverLimit { .. })) => text::host::MEMORY.into(),
         Ok(Err(_)) => cf::FULL.into(),
         Err(text) => text.into(),
     };

@@ -16,7 +16,7 @@ impl Expandable {
     /// Tells whether another was reserved or made as this one: only then they merge.
     #[must_use]
     pub fn is_made_as(&self, other: &Self) -> bool {
-        let made = |it: &Self| (it.rate, it.expansion.is_some(), it.hasher, it.layouts().0);
+        let made = |it: &Self| (it.rate, it.expansion.is_some(), it.hasher(), it.layouts().0);
         made(self) == made(other)
     }
 
@@ -48,10 +48,17 @@ impl Expandable {
     pub fn merge(&mut self, others: &[&Self]) -> Result<(), MergeError> {
         assert!(others.iter().all(|other| self.is_made_as(other)), "they were compared");
         // First what may find no room.
+        if let Some(reserved) = &mut self.reserved
+            && others.iter().filter_map(|it| it.reserved.as_ref()).any(Reserved::has_bits)
+        {
+            reserved.make_bits().map_err(no_memory)?;
+        }
         self.merge_overflows(others)?;
-        if let Some(reserved) = &self.reserved {
+        if let Some(reserved) = &mut self.reserved {
             for other in others.iter().filter_map(|other| other.reserved.as_ref()) {
-                reserved.join(other);
+                if other.has_bits() {
+                    reserved.join(other);
+                }
             }
         }
         Ok(())
@@ -59,12 +66,13 @@ impl Expandable {
 
     fn merge_overflows(&mut self, others: &[&Self]) -> Result<(), MergeError> {
         let overflows: Vec<_> = others.iter().filter_map(|it| it.overflow.as_deref()).collect();
+        let hasher = self.hasher();
         match (&mut self.overflow, overflows.as_slice()) {
             (_, []) => Ok(()),
             // Nothing has changed if it fails.
             (Some(own), [other]) => own.filter.merge(&other.filter),
             (own, overflows) => {
-                let made = Growing::by_plan(overflows[0].filter.plan(), self.hasher);
+                let made = Growing::by_plan(overflows[0].filter.plan(), hasher);
                 let made = AnyFilter::Growing(made.map_err(no_memory)?);
                 let mut merged = Box::new(TamisFile::new(made));
                 for file in own.as_deref().into_iter().chain(overflows.iter().copied()) {
@@ -182,7 +190,7 @@ mod tests {
     fn with_another_plan(capacity: u64) -> Expandable {
         let mut filter = Expandable::reserve(capacity, 0.01, Some(2)).unwrap();
         let plan = tamis::Plan::for_kind(tamis::Kind::SplitBlock, 1, 0.01).unwrap();
-        filter.reserved = Some(Reserved::new(&plan, filter.hasher).unwrap());
+        filter.reserved = Some(Reserved::new(&plan, filter.hasher()).unwrap());
         filter
     }
 

@@ -1,6 +1,5 @@
 //! `TM.LOAD` and `TM.DUMP`: filters as files.
 
-use tamis::AnyFilter;
 use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 
@@ -21,12 +20,11 @@ pub(crate) fn load(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -
         Ok(file) => file,
         Err(reason) => return Outcome::unchanged(tm::because(reason)),
     };
-    if let AnyFilter::Window(window) = &file.filter
-        && window.began_millis().is_some_and(|began| began > env.now_millis)
-    {
+    let loaded = Value::Filter(Box::new(file));
+    if loaded.is_ahead(env.now_millis) {
         return tm::CLOCK_AHEAD.into();
     }
-    *value = Some(Value::Filter(Box::new(file)));
+    *value = Some(loaded);
     Outcome::changed(Reply::ok())
 }
 

@@ -6,7 +6,7 @@ use tamis_resp::Reply;
 
 use crate::bf;
 use crate::run::{Env, Outcome, error};
-use crate::text::{Text, tm};
+use crate::text::{self, Text, tm};
 use crate::value::Value;
 use crate::words::Words;
 
@@ -74,6 +74,7 @@ fn insert_redis_cuckoo(filter: &mut RedisCuckoo, items: &[&[u8]], env: &Env<'_>)
         match filter.insert(*item) {
             Ok(()) => answers.push(Reply::Bool(is_new)),
             Err(RedisInsertError::Memory(_)) => failed = Some(tm::NO_MEMORY),
+            Err(RedisInsertError::OverLimit { .. }) => failed = Some(text::host::MEMORY),
             Err(_) => failed = Some(tm::FULL),
         }
         if failed.is_some() {

@@ -18,11 +18,27 @@ pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     /// What strings may still take.
     left_bytes: u64,
+    /// A string would have taken more.
+    is_over: bool,
 }
 
 impl<'a> Reader<'a> {
     pub fn new(bytes: &'a [u8], max_bytes: u64) -> Self {
-        Self { bytes, left_bytes: max_bytes }
+        Self { bytes, left_bytes: max_bytes, is_over: false }
+    }
+
+    /// Tells whether a string was refused because it takes more memory than allowed.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Counts the memory of a string that `packed` bytes are to become.
+    fn count(&mut self, len: u64, packed: u64) -> Option<()> {
+        // A length that these bytes cannot have was forged: memory is not the matter.
+        let is_possible = len <= MAX_EXPANSION.saturating_mul(packed);
+        self.is_over |= is_possible && len > self.left_bytes;
+        self.left_bytes = self.left_bytes.checked_sub(len)?;
+        Some(())
     }
 
     /// Returns the bytes that were not read yet.
@@ -76,7 +92,7 @@ impl<'a> Reader<'a> {
                 self.take(1)?;
                 let (packed, len) = (self.length()?, self.length()?);
                 let packed = self.take(usize::try_from(packed).ok()?)?;
-                self.left_bytes = self.left_bytes.checked_sub(len)?;
+                self.count(len, packed.len() as u64)?;
                 expand(packed, usize::try_from(len).ok()?).map(Cow::Owned)
             }
             // Small numbers that were written as text.
@@ -92,8 +108,9 @@ impl<'a> Reader<'a> {
             }
             _ => {
                 let len = self.length()?;
-                self.left_bytes = self.left_bytes.checked_sub(len)?;
-                self.take(usize::try_from(len).ok()?).map(Cow::Borrowed)
+                let bytes = self.take(usize::try_from(len).ok()?)?;
+                self.count(len, len)?;
+                Some(Cow::Borrowed(bytes))
             }
         }
     }

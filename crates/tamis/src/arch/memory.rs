@@ -63,6 +63,15 @@ impl Lines {
         }
     }
 
+    /// Returns the memory of so many words, in bytes: see [`allocation_bytes`].
+    pub(crate) fn heap_bytes(len_words: usize) -> u64 {
+        let len_bytes = len_words.saturating_mul(size_of::<u64>());
+        if is_mapped(len_bytes) {
+            return len_bytes.next_multiple_of(PAGE_BYTES) as u64;
+        }
+        allocation_bytes(len_bytes)
+    }
+
     fn layout(len_words: usize) -> Option<Layout> {
         let len_bytes = len_words.checked_mul(size_of::<u64>())?;
         Layout::from_size_align(len_bytes, LINE_BYTES).ok()
@@ -99,6 +108,32 @@ impl Drop for Lines {
         }
     }
 }
+
+/// Returns the memory that an allocation of `len_bytes` takes from the system, in bytes, headers and rounding included.
+///
+/// The numbers are those of glibc on 64-bit systems; other allocators differ by a few bytes. Zero bytes take nothing.
+///
+/// # Examples
+///
+/// ```
+/// use tamis::allocation_bytes;
+///
+/// assert_eq!([0, 1, 24, 25, 100].map(allocation_bytes), [0, 32, 32, 48, 112]);
+/// ```
+#[must_use]
+pub const fn allocation_bytes(len_bytes: usize) -> u64 {
+    let bytes = len_bytes as u64;
+    match bytes {
+        0 => 0,
+        1..=24 => 32,
+        // Mapped by itself, in whole pages.
+        MAPPED_FROM_BYTES.. => bytes.saturating_add(16 + 4095) & !4095,
+        _ => (bytes + 8 + 15) & !15,
+    }
+}
+
+/// From here on glibc maps an allocation by itself.
+const MAPPED_FROM_BYTES: u64 = 128 << 10;
 
 /// [`Lines`] that many threads read and write at once.
 #[cfg(not(loom))]

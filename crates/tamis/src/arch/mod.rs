@@ -26,7 +26,7 @@ mod unaligned;
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 use std::sync::atomic::{AtomicU8, Ordering};
 
-pub use memory::prefetch;
+pub use memory::{allocation_bytes, prefetch};
 pub(crate) use memory::{prefetch_index, prefetch_lines, prefetch_write};
 pub(crate) use unaligned::{bits_at, flip_bits_at};
 

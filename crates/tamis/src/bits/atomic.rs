@@ -37,10 +37,19 @@ pub struct AtomicBitmap {
     words: crate::arch::memory::AtomicLines,
     #[cfg(loom)]
     words: Vec<AtomicU64>,
-    locks: Box<[Lock]>,
+    locks: Locks,
+    stripes: u32,
     /// A stripe has two to the power of this many lines, the last one what is left.
     shift: u32,
 }
+
+/// The locks of all stripes. Those of a small filter lie in it, beside each other.
+enum Locks {
+    Few([AtomicU8; FEW_STRIPES]),
+    Many(Box<[Lock]>),
+}
+
+const FEW_STRIPES: usize = 8;
 
 /// One for each stripe: 1 while it is held. On a line of its own: two threads that insert one by one
 /// take a tenth less time than with all locks on a few lines.
@@ -51,8 +60,8 @@ struct Lock(AtomicU8);
 const MAX_STRIPES: u64 = if cfg!(loom) { 1 } else { 256 };
 
 /// A batch that sets one line over and over waits for each store before the next load: 10 ns an item
-/// instead of 6. A filter of fewer lines is one stripe or a few.
-const MIN_SHIFT: u32 = 3;
+/// instead of 6. A lock takes as much memory as a line: with 32 lines each that is 3 % of the bits.
+const MIN_SHIFT: u32 = 5;
 
 /// Words in a cache line.
 const LINE_WORDS: usize = 8;
@@ -70,16 +79,16 @@ impl AtomicBitmap {
             .ok()
             .and_then(crate::arch::memory::AtomicLines::zeroed)
             .ok_or(OutOfMemory { bytes: len_words.saturating_mul(8) })?;
-        let (locks, shift) = locks(len_bits);
-        Ok(Self { words, locks, shift })
+        let (stripes, shift) = stripes(len_bits);
+        Ok(Self { words, locks: Locks::new(stripes), stripes, shift })
     }
 
     /// Allocates `len_bits` zeroed bits under the model checker.
     #[cfg(loom)]
     pub fn zeroed(len_bits: u64) -> Result<Self, super::OutOfMemory> {
         let words = (0..len_bits.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        let (locks, shift) = locks(len_bits);
-        Ok(Self { words, locks, shift })
+        let (stripes, shift) = stripes(len_bits);
+        Ok(Self { words, locks: Locks::new(stripes), stripes, shift })
     }
 
     /// Sets the bits of `mask`, a block that starts at word `first`; true if one was not set.
@@ -115,7 +124,18 @@ impl AtomicBitmap {
 
     /// Returns the number of stripes.
     pub(crate) fn stripes(&self) -> usize {
-        self.locks.len()
+        self.stripes as usize
+    }
+
+    /// Returns the memory of the bits and their locks, in bytes, as [`allocation_bytes`](crate::allocation_bytes) counts it.
+    /// Constant time.
+    #[must_use]
+    pub fn heap_bytes(&self) -> u64 {
+        let locks = match &self.locks {
+            Locks::Few(_) => 0,
+            Locks::Many(locks) => crate::allocation_bytes(size_of_val(&**locks)),
+        };
+        super::heap_bytes(self.len_bits()) + locks
     }
 
     /// Returns how many lines a stripe has, as a power of two; the last one has those that are left.
@@ -126,7 +146,10 @@ impl AtomicBitmap {
     /// Holds a stripe, so that nobody else writes its words.
     #[inline]
     pub(crate) fn lock(&self, stripe: usize) -> Stripe<'_> {
-        let lock = &self.locks[stripe].0;
+        let lock = match &self.locks {
+            Locks::Few(locks) => &locks[stripe],
+            Locks::Many(locks) => &locks[stripe].0,
+        };
         // Acquire: sees what the last holder wrote. Relaxed: a failure reads nothing else. Not `swap`: the
         // model checker would let a waiting thread's swaps follow the release of the lock for ever.
         while lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
@@ -155,13 +178,22 @@ fn missing(block: &[AtomicU64], mask: &[u64]) -> u64 {
         .fold(0, |missing, (word, mask)| missing | (mask & !word.load(Ordering::Relaxed)))
 }
 
-/// Makes the locks of the stripes of so many bits, and says how many lines a stripe has.
-fn locks(len_bits: u64) -> (Box<[Lock]>, u32) {
+/// Returns how many stripes so many bits have, and how many lines a stripe has, as a power of two.
+fn stripes(len_bits: u64) -> (u32, u32) {
     let lines = len_bits.div_ceil(64 * LINE_WORDS as u64).max(1);
+    // No stripe has more lines than there are.
     let least = MIN_SHIFT.min(lines.ilog2());
     let shift = lines.div_ceil(MAX_STRIPES).next_power_of_two().ilog2().max(least);
-    let stripes = lines.div_ceil(1 << shift);
-    ((0..stripes).map(|_| Lock(AtomicU8::new(0))).collect(), shift)
+    (lines.div_ceil(1 << shift) as u32, shift)
+}
+
+impl Locks {
+    fn new(stripes: u32) -> Self {
+        if stripes as usize <= FEW_STRIPES {
+            return Locks::Few(std::array::from_fn(|_| AtomicU8::new(0)));
+        }
+        Locks::Many((0..stripes).map(|_| Lock(AtomicU8::new(0))).collect())
+    }
 }
 
 impl Bits for AtomicBitmap {

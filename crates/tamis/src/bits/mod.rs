@@ -66,6 +66,12 @@ pub trait BitsMut: Bits<Word = u64> {
     fn words_mut(&mut self) -> &mut [u64];
 }
 
+/// Returns the memory of so many bits in words of their own, in bytes.
+pub(crate) fn heap_bytes(len_bits: u64) -> u64 {
+    let len_words = usize::try_from(len_bits.div_ceil(64)).unwrap_or(usize::MAX);
+    crate::arch::memory::Lines::heap_bytes(len_words)
+}
+
 /// Returns the words from the one numbered `start` on, if any.
 pub(crate) fn words_from(words: &[u64], start: u64) -> &[u64] {
     usize::try_from(start).ok().and_then(|start| words.get(start..)).unwrap_or_default()

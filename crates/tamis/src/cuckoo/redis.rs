@@ -27,7 +27,7 @@ mod options;
 mod sub_filter;
 
 use crate::answers::Answers;
-use crate::bits::OutOfMemory;
+use crate::bits::{OutOfMemory, heap_bytes};
 use crate::growing::RedisInsertError;
 use crate::growing::redis::growth_limit::GrowthLimit;
 use crate::hash::murmur2;
@@ -385,6 +385,15 @@ impl RedisCuckoo {
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
         40 + self.sub_filters.iter().map(|sub_filter| 16 + sub_filter.len_bytes()).sum::<u64>()
+    }
+}
+
+impl RedisCuckoo {
+    /// Returns the memory of the sub-filters, in bytes, as [`allocation_bytes`](crate::allocation_bytes) counts it.
+    #[must_use]
+    pub fn heap_bytes(&self) -> u64 {
+        let slots = self.sub_filters.iter().map(|it| heap_bytes(it.len_bytes() * 8)).sum::<u64>();
+        slots + crate::allocation_bytes(self.sub_filters.capacity() * size_of::<SubFilter>())
     }
 }
 

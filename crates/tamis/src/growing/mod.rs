@@ -148,6 +148,15 @@ impl<B: Bits<Word = u64>> Growing<B> {
         }
     }
 
+    /// Returns the memory behind the filter, in bytes, as [`allocation_bytes`](crate::allocation_bytes) counts it.
+    /// Constant time.
+    pub fn heap_bytes(&self) -> u64 {
+        match &self.held {
+            Held::Pages(table) => table.heap_bytes(),
+            Held::Words(table) => crate::bits::heap_bytes(table.len_words() * 64),
+        }
+    }
+
     /// Returns how many words [`each_words`](Self::each_words) hands on.
     pub(crate) fn len_words(&self) -> u64 {
         with_table!(self, table => table.len_words())

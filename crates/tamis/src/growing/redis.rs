@@ -25,7 +25,7 @@ mod layer;
 pub(crate) mod parts;
 
 use crate::answers::Answers;
-use crate::bits::OutOfMemory;
+use crate::bits::{OutOfMemory, heap_bytes};
 use crate::item::Item;
 use crate::strategy::RedisHash;
 pub(crate) use dump::can_allocate;
@@ -316,6 +316,15 @@ impl RedisBloom {
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
         32 + 64 * self.layers.len() as u64 + self.len_bytes()
+    }
+}
+
+impl RedisBloom {
+    /// Returns the memory of the layers, in bytes, as [`allocation_bytes`](crate::allocation_bytes) counts it.
+    #[must_use]
+    pub fn heap_bytes(&self) -> u64 {
+        let bits = self.layers().map(|layer| heap_bytes(layer.bits)).sum::<u64>();
+        bits + crate::allocation_bytes(self.layers.capacity() * size_of::<Layer>())
     }
 }
 

@@ -44,6 +44,16 @@ impl RedisCuckoo {
     ///
     /// [`RedisHeaderError`] if no server wrote this, or there is not enough memory.
     pub fn from_header(header: &[u8]) -> Result<Self, RedisHeaderError> {
+        Self::from_header_within(header, u64::MAX)
+    }
+
+    /// Makes a filter by the header of a dump, as [`from_header`](Self::from_header) does, if its slots take at most
+    /// `max_bytes`: a header is short, whatever it asks for.
+    ///
+    /// # Errors
+    ///
+    /// As for [`from_header`](Self::from_header); a larger filter is one for which there is not enough memory.
+    pub fn from_header_within(header: &[u8], max_bytes: u64) -> Result<Self, RedisHeaderError> {
         let (field, found) = ("header", header.len());
         let length =
             RedisHeaderError { field, at: 0, kind: RedisHeaderErrorKind::Length { found } };
@@ -90,7 +100,7 @@ impl RedisCuckoo {
             at: 8,
             kind: RedisHeaderErrorKind::Memory(error),
         };
-        can_allocate(sum_bytes).map_err(no_memory)?;
+        can_allocate(sum_bytes, max_bytes).map_err(no_memory)?;
         let first = SubFilter::zeroed(buckets, bucket_size).map_err(no_memory)?;
         let mut all = vec![first];
         let mut buckets = buckets;

@@ -334,6 +334,16 @@ impl Table {
         (size_of::<Self>() + directory + pages.len_words * 8) as u64
     }
 
+    /// Returns the memory behind the table, with what the allocator adds.
+    pub(crate) fn heap_bytes(&self) -> u64 {
+        let pages = &self.pages;
+        let directory = [pages.unsplit.capacity(), pages.split.capacity()]
+            .map(|len| crate::allocation_bytes(len * size_of::<OwnedPage>()));
+        // A page has room for all words that its allocation has; the allocator adds a header.
+        let headers = (pages.unsplit.len() + pages.split.len()) * 8;
+        directory.iter().sum::<u64>() + (pages.len_words * 8 + headers) as u64
+    }
+
     /// Inserts a hash; true if no prefix covered it.
     ///
     /// # Errors

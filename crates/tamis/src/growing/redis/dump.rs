@@ -49,6 +49,16 @@ impl RedisBloom {
     ///
     /// [`RedisHeaderError`] if no server wrote this, or there is not enough memory.
     pub fn from_header(header: &[u8]) -> Result<Self, RedisHeaderError> {
+        Self::from_header_within(header, u64::MAX)
+    }
+
+    /// Makes a filter by the header of a dump, as [`from_header`](Self::from_header) does, if its layers take at most
+    /// `max_bytes`: a header is short, whatever it asks for.
+    ///
+    /// # Errors
+    ///
+    /// As for [`from_header`](Self::from_header); a larger filter is one for which there is not enough memory.
+    pub fn from_header_within(header: &[u8], max_bytes: u64) -> Result<Self, RedisHeaderError> {
         let found = header.len();
         let length = RedisHeaderError {
             field: "layers",
@@ -95,7 +105,7 @@ impl RedisBloom {
             at: HEAD_BYTES,
             kind: RedisHeaderErrorKind::Memory(error),
         };
-        can_allocate(sum_bytes).map_err(no_memory)?;
+        can_allocate(sum_bytes, max_bytes).map_err(no_memory)?;
         let layers: Result<Vec<Layer>, OutOfMemory> =
             numbers.into_iter().map(Layer::zeroed).collect();
         let (layers, growth_limit) = (layers.map_err(no_memory)?, GrowthLimit::default());
@@ -146,9 +156,12 @@ impl RedisBloom {
     }
 }
 
-/// Tells whether so many bytes are there at all, before many allocations of parts of it begin. Large
+/// Tells whether so many bytes are allowed and there at all, before many allocations of parts of it begin. Large
 /// memory comes untouched, so this costs two system calls.
-pub(crate) fn can_allocate(bytes: u64) -> Result<(), OutOfMemory> {
+pub(crate) fn can_allocate(bytes: u64, max_bytes: u64) -> Result<(), OutOfMemory> {
+    if bytes > max_bytes {
+        return Err(OutOfMemory { bytes });
+    }
     Bitmap::zeroed(bytes.checked_mul(8).ok_or(OutOfMemory { bytes })?).map(|_| ())
 }
 
