@@ -152,8 +152,11 @@ impl<'a> Writer<'a> {
         self.u64(window.began_millis().unwrap_or(0))
     }
 
-    /// Writes so many zeros.
+    /// Writes so many zeros, in place of the words of bits.
     pub fn zeros(&mut self, bytes: u64) -> io::Result<()> {
+        if self.is_new {
+            return Ok(());
+        }
         io::copy(&mut io::repeat(0).take(bytes), self).map(|_| ())
     }
 

@@ -167,7 +167,7 @@ pub(crate) fn admit(
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 durable::save_if_due(&saving);
                 saving.stats.sample();
-                saving.stats.note_memory(saving.keyspace.memory_bytes());
+                saving.stats.note_memory(saving.used_memory());
             }
         });
         ended.stopping().await;

@@ -11,22 +11,27 @@
 //! runs meanwhile.
 
 mod access;
+mod cell;
 mod entry;
 mod lending;
+mod table;
+mod writing;
 
-use std::collections::HashMap;
 use std::hash::BuildHasher as _;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use foldhash::fast::RandomState;
 use parking_lot::RwLock;
 use tamis_commands::Value;
+use triomphe::Arc;
 
-use crate::gauge::Gauge;
 pub use access::{Cleared, Exclusive, Shared};
+use cell::{Cell, State};
 pub(crate) use entry::Entry;
 use lending::Lending;
+use table::Table;
+use writing::Writing;
 
 /// All keys of a server.
 #[derive(Debug)]
@@ -34,7 +39,7 @@ pub struct Keyspace {
     gate: RwLock<()>,
     shards: Box<[Shard]>,
     hasher: RandomState,
-    /// Memory of the values, in bytes.
+    /// Memory of the keys and their values, in bytes, as the allocator counts it.
     memory_bytes: AtomicI64,
     /// Keys with a time.
     expiring: AtomicI64,
@@ -56,49 +61,7 @@ impl std::fmt::Debug for Expired {
     }
 }
 
-type Shard = RwLock<HashMap<Box<[u8]>, Arc<Cell>, RandomState>>;
-
-/// A key's value, which outlives its place in the map while somebody still holds it.
-#[derive(Debug, Default)]
-struct Cell {
-    state: RwLock<State>,
-    /// The number of the last change.
-    version: AtomicU64,
-    gauge: Gauge,
-}
-
-impl Cell {
-    fn measure(&self, now_millis: u64) {
-        // One that somebody has alone can wait for the next round.
-        let Some(state) = self.state.try_read() else { return };
-        let Some(value) = state.value(now_millis) else { return };
-        self.gauge.note(value.strain(now_millis), now_millis);
-    }
-}
-
-#[derive(Debug, Default)]
-struct State {
-    value: Option<Value>,
-    /// Milliseconds since 1970.
-    expires_millis: Option<u64>,
-    /// Taken out of the map: whoever finds it so looks the key up again.
-    is_removed: bool,
-}
-
-impl State {
-    fn is_expired(&self, now_millis: u64) -> bool {
-        self.expires_millis.is_some_and(|at| at <= now_millis)
-    }
-
-    fn has_time(&self) -> bool {
-        self.value.is_some() && self.expires_millis.is_some()
-    }
-
-    /// The value, unless its time has come.
-    fn value(&self, now_millis: u64) -> Option<&Value> {
-        if self.is_expired(now_millis) { None } else { self.value.as_ref() }
-    }
-}
+type Shard = RwLock<Table>;
 
 /// How many parts the keys are in, each locked by itself: a lookup rarely waits for another, and `SCAN` answers
 /// with whole parts.
@@ -109,11 +72,11 @@ impl Keyspace {
     #[must_use]
     pub fn new() -> Self {
         let hasher = RandomState::default();
-        let shards = (0..SHARDS).map(|_| RwLock::new(HashMap::with_hasher(hasher.clone())));
+        let shards = (0..SHARDS).map(|_| RwLock::new(Table::default()));
         Self {
             gate: RwLock::new(()),
             shards: shards.collect(),
-            hasher: hasher.clone(),
+            hasher,
             memory_bytes: AtomicI64::new(0),
             expiring: AtomicI64::new(0),
             changes: AtomicU64::new(1),
@@ -169,7 +132,8 @@ impl Keyspace {
         }
     }
 
-    /// Returns the memory of all values, in bytes.
+    /// Returns the memory of all keys and their values, in bytes: what the allocator gave for them, headers, rounding and
+    /// the tables of keys included.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.memory_bytes.load(Ordering::Relaxed).max(0) as u64
@@ -186,26 +150,62 @@ impl Keyspace {
         self.expiring.load(Ordering::Relaxed).max(0) as u64
     }
 
-    fn shard(&self, key: &[u8]) -> &Shard {
-        // The high bits: the map takes the low ones.
-        &self.shards[(self.hasher.hash_one(key) >> 54) as usize % SHARDS]
+    /// Returns the memory of a key, in bytes: its value, its own and its part of the table. `None` if there is none.
+    #[must_use]
+    pub fn memory_of(&self, key: &[u8], now_millis: u64) -> Option<u64> {
+        let (shard, hash) = self.place(key);
+        let (cell, share) = {
+            let table = shard.read();
+            (table.find(hash, key)?.clone(), table.heap_bytes() / table.len() as u64)
+        };
+        let value = cell.state.read().value(now_millis).map(Value::heap_bytes)?;
+        Some(value + cell.heap_bytes() + share)
+    }
+
+    /// Returns the shard of a key, and its hash there.
+    fn place(&self, key: &[u8]) -> (&Shard, u64) {
+        let hash = self.hasher.hash_one(key);
+        // Bits from the middle: the table takes the low ones for the place, and the highest to tell keys apart.
+        (&self.shards[(hash >> 40) as usize % SHARDS], hash)
     }
 
     fn cell(&self, key: &[u8]) -> Option<Arc<Cell>> {
-        self.shard(key).read().get(key).cloned()
+        let (shard, hash) = self.place(key);
+        shard.read().find(hash, key).cloned()
     }
 
     fn cell_or_new(&self, key: &[u8]) -> Arc<Cell> {
-        if let Some(cell) = self.cell(key) {
-            return cell;
+        let (shard, hash) = self.place(key);
+        if let Some(cell) = shard.read().find(hash, key) {
+            return cell.clone();
         }
-        let mut shard = self.shard(key).write();
-        let make = || Arc::new(Cell::default());
-        shard.entry(key.into()).or_insert_with(make).clone()
+        let mut table = shard.write();
+        if let Some(cell) = table.find(hash, key) {
+            return cell.clone();
+        }
+        let cell = Arc::new(Cell::new(key));
+        let grown = table.insert(hash, cell.clone(), &self.hasher);
+        self.count_bytes(grown + cell.heap_bytes() as i64);
+        cell
+    }
+
+    /// Takes a cell out that has no value any more.
+    fn remove_cell(&self, cell: &Arc<Cell>) {
+        let (shard, hash) = self.place(&cell.key);
+        let mut table = shard.write();
+        if let Some(grown) = table.remove(hash, cell, &self.hasher) {
+            self.count_bytes(grown - cell.heap_bytes() as i64);
+        }
+    }
+
+    fn count_bytes(&self, more: i64) {
+        if more != 0 {
+            self.memory_bytes.fetch_add(more, Ordering::Relaxed);
+        }
     }
 
     fn note_change(&self, cell: &Cell) {
-        cell.version.store(self.changes.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        cell.set_version(self.changes.fetch_add(1, Ordering::Relaxed));
     }
 
     /// Lends the value of a key shared.
@@ -235,39 +235,19 @@ impl Keyspace {
     ) -> R {
         loop {
             let cell = self.cell_or_new(key);
-            let mut state = cell.state.write();
-            if state.is_removed {
-                continue;
-            }
-            let memory =
-                |value: &Option<Value>| value.as_ref().map_or(0, Value::memory_bytes) as i64;
-            let before = memory(&state.value);
-            let had_time = state.has_time();
-            if state.is_expired(now_millis) {
-                *state = State::default();
+            let Some(mut writing) = Writing::begin(self, &cell) else { continue };
+            if writing.state().is_expired(now_millis) {
+                *writing.state() = State::default();
                 if let Some(expired) = self.expired.get() {
                     (expired.0)(key);
                 }
             }
-            let State { value, expires_millis, .. } = &mut *state;
-            let (result, has_changed) = run(value, expires_millis);
-            self.memory_bytes.fetch_add(memory(value) - before, Ordering::Relaxed);
-            match (had_time, state.has_time()) {
-                (false, true) => _ = self.expiring.fetch_add(1, Ordering::Relaxed),
-                (true, false) => _ = self.expiring.fetch_sub(1, Ordering::Relaxed),
-                _ => {}
-            }
+            let state = writing.state();
+            let mut expires_millis = state.expires_millis();
+            let (result, has_changed) = run(&mut state.value, &mut expires_millis);
+            state.set_expires_millis(expires_millis);
             if has_changed {
                 self.note_change(&cell);
-            }
-            if state.value.is_none() {
-                state.is_removed = true;
-                // The order of the locks: shard before cell.
-                drop(state);
-                let mut shard = self.shard(key).write();
-                if shard.get(key).is_some_and(|found| Arc::ptr_eq(found, &cell)) {
-                    shard.remove(key);
-                }
             }
             return result;
         }
@@ -289,18 +269,14 @@ impl Keyspace {
     /// Returns the keys of one part, to read their values one after the other. Keys that come or go meanwhile may be
     /// among them or not.
     pub(crate) fn entries(&self, part: usize) -> impl Iterator<Item = Entry<'_>> {
-        let cells: Vec<(Box<[u8]>, Arc<Cell>)> = self.shards[part]
-            .read()
-            .iter()
-            .map(|(key, cell)| (key.clone(), cell.clone()))
-            .collect();
-        cells.into_iter().map(|(key, cell)| Entry { keyspace: self, key, cell })
+        let cells = self.shards[part].read().cells();
+        cells.into_iter().map(|cell| Entry { keyspace: self, key: (*cell.key).into(), cell })
     }
 
     /// Measures the filters of one part. Whoever changes one waits for tens of microseconds at most.
     pub(crate) fn measure(&self, part: usize, now_millis: u64) {
-        let cells: Vec<Arc<Cell>> = self.shards[part % SHARDS].read().values().cloned().collect();
-        cells.iter().for_each(|cell| cell.measure(now_millis));
+        let cells = self.shards[part % SHARDS].read().cells();
+        cells.iter().for_each(|cell| self.count_bytes(cell.measure(now_millis)));
     }
 
     /// Hands out the keys of the filters of one part, with what of their room is used. Those that have not been
@@ -311,18 +287,18 @@ impl Keyspace {
         now_millis: u64,
         mut each: impl FnMut(&[u8], f32),
     ) {
-        let mut new: Vec<(Box<[u8]>, Arc<Cell>)> = Vec::new();
-        for (key, cell) in self.shards[part].read().iter() {
-            match cell.gauge.used() {
-                Some(used) if used >= 0.0 => each(key, used),
+        let mut new: Vec<Arc<Cell>> = Vec::new();
+        for cell in self.shards[part].read().iter() {
+            match cell.used() {
+                Some(used) if used >= 0.0 => each(&cell.key, used),
                 Some(_) => {}
-                None => new.push((key.clone(), cell.clone())),
+                None => new.push(cell.clone()),
             }
         }
-        for (key, cell) in new {
-            cell.measure(now_millis);
-            if let Some(used) = cell.gauge.used().filter(|used| *used >= 0.0) {
-                each(&key, used);
+        for cell in new {
+            self.count_bytes(cell.measure(now_millis));
+            if let Some(used) = cell.used().filter(|used| *used >= 0.0) {
+                each(&cell.key, used);
             }
         }
     }
@@ -330,17 +306,17 @@ impl Keyspace {
     /// Takes out what has expired, in one part; returns how many keys.
     pub fn sweep(&self, part: usize, now_millis: u64) -> usize {
         let keys = self.shared();
-        let expired: Vec<Box<[u8]>> = {
+        let expired: Vec<Arc<Cell>> = {
             let shard = self.shards[part % SHARDS].read();
             // One that somebody has alone can wait for the next round.
             let is_expired =
                 |cell: &Cell| cell.state.try_read().is_some_and(|it| it.is_expired(now_millis));
-            shard.iter().filter(|(_, cell)| is_expired(cell)).map(|(key, _)| key.clone()).collect()
+            shard.iter().filter(|cell| is_expired(cell)).cloned().collect()
         };
         // So can one that is lent.
-        let free = expired.iter().filter(|key| !keys.is_lent(key));
+        let free = expired.iter().filter(|cell| !keys.is_lent(&cell.key));
         // Writing finds it expired.
-        free.map(|key| keys.write(key, now_millis, |_| ())).count()
+        free.map(|cell| keys.write(&cell.key, now_millis, |_| ())).count()
     }
 }
 

@@ -19,6 +19,7 @@ mod durability;
 mod durable;
 mod gauge;
 mod hash_key;
+mod held_memory;
 mod host;
 mod http;
 pub mod keyspace;

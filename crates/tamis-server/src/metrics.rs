@@ -43,8 +43,13 @@ fn of_server(out: &mut Exposition, shared: &Shared) {
     out.one("tamis_expiring_keys", "gauge", "Keys with a time.", expiring);
     let expired = count(&stats.expired_keys);
     out.one("tamis_expired_keys_total", "counter", "Keys whose time came.", expired);
-    let bytes = shared.keyspace.memory_bytes();
-    out.one("tamis_memory_bytes", "gauge", "Memory of all values.", bytes);
+    let bytes = shared.used_memory();
+    out.one(
+        "tamis_memory_bytes",
+        "gauge",
+        "Memory of keys and values, and of what waits for clients.",
+        bytes,
+    );
     let limit = shared.config().max_memory_bytes;
     out.one("tamis_memory_limit_bytes", "gauge", "maxmemory; 0 for no limit.", limit);
     if let Some(bytes) = memory_of_process() {

@@ -160,7 +160,7 @@ mod tests {
     fn the_worst_come_first_and_strings_not_at_all() {
         let keyspace = Keyspace::new();
         for items in 0..50 {
-            put(&keyspace, &format!("k{items:02}"), 100, items);
+            put(&keyspace, &format!("k{items:02}"), 100, items.max(1));
         }
         for i in 0..20 {
             let key = format!("text{i}");

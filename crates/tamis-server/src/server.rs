@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use parking_lot::RwLock;
-use tamis_commands::{Change, Env, Outcome, Words};
+use tamis_commands::{Change, Env, Outcome, Value, Words};
 use tamis_resp::Reply;
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_rustls::rustls::ServerConfig;
@@ -21,6 +21,7 @@ use crate::door::{self, Arrival};
 use crate::durability::Record;
 use crate::durable::Durable;
 use crate::hash_key::HashKey;
+use crate::held_memory::HeldMemory;
 use crate::http;
 use crate::keyspace::Keyspace;
 use crate::loading::Loading;
@@ -69,6 +70,8 @@ pub(crate) struct Shared {
     /// Permits for copies of large values: each takes as much memory again, which nobody counts before it has a key or is
     /// sent.
     pub copies: Semaphore,
+    /// Memory that no key has.
+    pub held: HeldMemory,
     /// What is kept over the server's end, if anything is.
     pub durable: Option<Durable>,
     config: RwLock<Arc<Config>>,
@@ -151,6 +154,7 @@ impl Server {
             keyspace,
             users,
             copies: Semaphore::new(COPIES),
+            held: HeldMemory::default(),
             durable,
             clients: Clients::default(),
             stats: Stats::new(threads),
@@ -417,6 +421,25 @@ impl Shared {
         if !records.is_empty() {
             durable.log.append_all(&records);
         }
+    }
+
+    /// Returns the memory that `maxmemory` limits, in bytes: that of keys and values, transactions that wait, copies and dumps on
+    /// their way, and replies that clients have not read yet.
+    pub fn used_memory(&self) -> u64 {
+        self.keyspace.memory_bytes() + self.held.bytes() + self.clients.output.bytes()
+    }
+
+    /// Returns how much memory may still be taken under `maxmemory`, in bytes; `u64::MAX` without a limit.
+    pub fn memory_left(&self) -> u64 {
+        match self.config().max_memory_bytes {
+            0 => u64::MAX,
+            max => max.saturating_sub(self.used_memory()),
+        }
+    }
+
+    /// Tells whether a value that was just made fits under `maxmemory`.
+    pub fn has_memory_for(&self, value: Option<&Value>) -> bool {
+        value.is_none_or(|value| value.heap_bytes() <= self.memory_left())
     }
 
     /// Says why changes cannot be kept at the moment, if so.

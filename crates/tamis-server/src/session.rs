@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tamis_commands::{
-    Batch, BatchAnswers, Command, Env, Flag, Items, Outcome, Run, Words, find, made_like,
+    Batch, BatchAnswers, Command, Env, Flag, Items, Outcome, Run, Value, Words, find, made_like,
     reserve_like, text,
 };
 use tamis_resp::{Protocol, Reply};
@@ -56,6 +56,9 @@ pub(crate) struct Session {
 
 /// Replies are written when there are so many bytes of them, so that a long pipeline does not gather in memory.
 const WRITE_BYTES: usize = 256 << 10;
+
+/// What a new key takes besides its bytes and its value, with some to spare.
+const KEY_BYTES: u64 = 256;
 
 /// The keys, as a command may have them: one of many, or alone.
 #[derive(Clone, Copy)]
@@ -408,10 +411,22 @@ impl Session {
                 };
                 let outcome: Outcome = with_keys!(keys, keys => {
                     keys.change(key, env.now_millis, |value| {
+                        let was_there = value.is_some();
+                        if let Some(layers @ (Value::RedisBloom(_) | Value::RedisCuckoo(_))) = value {
+                            layers.limit_growth(self.server.memory_left());
+                        }
                         let outcome = match made.take() {
                             Some(made) => reserve_like(value, made),
                             None => run(value, words, env),
                         };
+                        // Before anybody has seen it.
+                        if !was_there
+                            && command.has(Flag::DenyOom)
+                            && !self.server.has_memory_for(value.as_ref())
+                        {
+                            *value = None;
+                            return Outcome::refused(text::host::MEMORY);
+                        }
                         self.server.log_outcome(key, words, &outcome, env);
                         outcome
                     })
@@ -446,6 +461,13 @@ impl Session {
         }
         host::check_subcommand(command, words)?;
         self.check_change(command, config).map_err(Reply::error)?;
+        if command.has(Flag::DenyOom) && config.max_memory_bytes != 0 {
+            // A string takes as much as it has, items take less, and the key may be new.
+            let bytes = KEY_BYTES + words.iter().map(|word| word.len() as u64).sum::<u64>();
+            if self.server.used_memory() + bytes > config.max_memory_bytes {
+                return Err(Reply::error(text::host::MEMORY));
+            }
+        }
         if self.transaction.is_some() && command.has(Flag::NoMulti) {
             return Err(Reply::error(text::host::NOT_IN_MULTI));
         }
@@ -482,7 +504,7 @@ impl Session {
     pub fn check_change(&self, command: &Command, config: &Config) -> Result<(), String> {
         if command.has(Flag::DenyOom)
             && config.max_memory_bytes != 0
-            && self.server.keyspace.memory_bytes() > config.max_memory_bytes
+            && self.server.used_memory() > config.max_memory_bytes
         {
             return Err(text::host::MEMORY.to_owned());
         }
@@ -539,6 +561,10 @@ impl Session {
 
     fn queue(&mut self, words: Words<'_>) -> Reply {
         let transaction = self.transaction.as_mut().expect("only inside one");
+        if self.server.memory_left() == 0 {
+            transaction.is_broken = true;
+            return Reply::error(text::host::MEMORY);
+        }
         let is_kept = transaction.push(words);
         self.client.about.lock().queued = Some(transaction.queued.len());
         if is_kept { Reply::simple("QUEUED") } else { Reply::error(text::host::LARGE_MULTI) }

@@ -425,7 +425,7 @@ fn copies_at_the_same_time_stay_within_the_memory_too() {
     let mut client = connect(&server);
     client.say(&["BF.RESERVE", "seen", "0.01", "10000000"]);
     // There is room for one more.
-    client.say(&["CONFIG", "SET", "maxmemory", "20mb"]);
+    client.say(&["CONFIG", "SET", "maxmemory", "30mb"]);
     let replies: Vec<Reply> = std::thread::scope(|threads| {
         let copies: Vec<_> = (0..6)
             .map(|i| {
@@ -440,6 +440,9 @@ fn copies_at_the_same_time_stay_within_the_memory_too() {
         |reply: &&Reply| matches!(reply, Reply::Error(text) if text.starts_with("OOM"));
     let refused = replies.iter().filter(is_refusal).count();
     assert_eq!((done, refused), (1, 5), "{replies:?}");
+    let dumped = client.say(&["DUMP", "seen"]);
+    assert!(is_refusal(&&dumped), "a dump takes memory too");
+    client.say(&["CONFIG", "SET", "maxmemory", "0"]);
     assert!(matches!(client.say(&["DUMP", "seen"]), Reply::Bulk(_)));
 }
 

@@ -20,18 +20,24 @@ pub(super) async fn copy_beside(
     env: &Env<'_>,
 ) -> Reply {
     let server = session.server.clone();
+    let bytes;
     let is_worth_it = {
         let keys = server.keyspace.shared();
+        bytes = heap_bytes(words, env, Keys::Shared(&keys));
         refusal(words, env, Keys::Shared(&keys)).is_none()
             && keys.is_large(words[1], env.now_millis)
     };
-    let (mut copied, mut permit): (Option<Copied>, _) = (None, None);
+    let (mut copied, mut permit, mut hold): (Option<Copied>, _, _) = (None, None, None);
     if is_worth_it {
         permit = Some(server.copies.acquire().await.expect("it is never closed"));
         // Others may have copied much meanwhile.
         if let Err(refusal) = session.check_change(command, &server.config()) {
             return Reply::error(refusal);
         }
+        if bytes > server.memory_left() {
+            return Reply::error(host::MEMORY);
+        }
+        hold = Some(server.held.hold(bytes));
         let (server, key, now) =
             (session.server.clone(), words[1].to_vec(), at_present(env).now_millis);
         let copying = tokio::task::spawn_blocking(move || server.keyspace.lend(&key, now, copy_of));
@@ -47,9 +53,10 @@ pub(super) async fn copy_beside(
     if let Some(refusal) = keys::must_wait(&server, command.name, words, env, access) {
         return refusal;
     }
-    let reply = copy(words, env, access, copied);
+    // The copy is counted with its key from here on.
+    drop(hold);
+    let reply = copy(words, env, access, copied, server.memory_left());
     keys::log(&server, command, words, env, access, &reply);
-    // The copy is counted now.
     drop(permit);
     reply
 }
@@ -60,12 +67,16 @@ pub(super) fn copy(
     env: &Env<'_>,
     keys: Keys<'_, '_>,
     copied: Option<Copied>,
+    left_bytes: u64,
 ) -> Reply {
     if let Some(refusal) = refusal(words, env, keys) {
         return refusal;
     }
     let Keys::Exclusive(keys) = keys else { unreachable!("it runs alone") };
     let (from, to, now) = (words[1], words[2], env.now_millis);
+    if heap_bytes(words, env, Keys::Exclusive(keys)) > left_bytes {
+        return Reply::error(host::MEMORY);
+    }
     let version = keys.version(from, now);
     let copy = keys.read(from, now, |source| {
         let source = source.expect("just seen");
@@ -77,8 +88,7 @@ pub(super) fn copy(
     });
     let Some(value) = copy else { return Reply::error(text::NO_MEMORY_FOR_FILTER) };
     let expires = keys.expires_millis(from, now).flatten();
-    keys.write(to, now, |slot| *slot = Some(value));
-    keys.expiry(to, now, |at| *at = expires);
+    keys.put(to, now, value, expires);
     Reply::Integer(1)
 }
 
@@ -92,6 +102,13 @@ fn is_counted_as(source: &Value, copy: Option<&Value>) -> bool {
 fn following(copy: Value, source: &Value) -> Option<Value> {
     let (Value::Bloom(mut copy), Value::Bloom(source)) = (copy, source) else { return None };
     copy.follow(source).then_some(Value::Bloom(copy))
+}
+
+/// Returns the memory that a copy takes, in bytes.
+fn heap_bytes(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> u64 {
+    with_keys!(keys, keys => {
+        keys.read(words[1], env.now_millis, |value| value.map_or(0, Value::heap_bytes))
+    })
 }
 
 /// Tells why nothing is copied, if so.
@@ -158,7 +175,10 @@ mod tests {
             assert_eq!(copied.counted_items(), Some(5));
             let words: [&[u8]; 4] = [b"COPY", b"a", b"b", b"REPLACE"];
             let copied = Some((Some(copied), copied_at));
-            assert_eq!(copy(&words, &env, Keys::Exclusive(&alone), copied), Reply::Integer(1));
+            assert_eq!(
+                copy(&words, &env, Keys::Exclusive(&alone), copied, u64::MAX),
+                Reply::Integer(1)
+            );
             let items = alone.read(b"b", 0, |value| value.and_then(Value::counted_items));
             assert_eq!(items, Some(1));
         }

@@ -1,11 +1,12 @@
 //! `DUMP` and `RESTORE`: values as Redis and RedisBloom exchange them.
 
 use tamis_commands::text::host;
-use tamis_commands::{Env, Value, Words, parse_integer, text};
+use tamis_commands::{Command, Env, Value, Words, parse_integer, text};
 use tamis_formats::{PayloadError, RedisValue};
 use tamis_resp::Reply;
 
-use super::syntax_error;
+use super::{keys, syntax_error};
+use crate::keyspace::Exclusive;
 use crate::session::{Keys, Session, at_present, with_keys};
 
 pub(super) fn dump(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
@@ -23,6 +24,16 @@ pub(super) async fn dump_beside(session: &Session, words: Words<'_>, env: &Env<'
         }
     }
     let _permit = session.server.copies.acquire().await.expect("it is never closed");
+    // An image, and the payload around it.
+    let bytes = 2 * session
+        .server
+        .keyspace
+        .shared()
+        .read(words[1], env.now_millis, |value| value.map_or(0, Value::heap_bytes));
+    if bytes > session.server.memory_left() {
+        return Reply::error(host::MEMORY);
+    }
+    let _hold = session.server.held.hold(bytes);
     let (server, key, now) =
         (session.server.clone(), words[1].to_vec(), at_present(env).now_millis);
     let dumping = tokio::task::spawn_blocking(move || server.keyspace.lend(&key, now, dumped));
@@ -46,59 +57,274 @@ fn dumped(value: &Value) -> Reply {
     Reply::Bulk(value.to_payload())
 }
 
-/// `RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`
-pub(super) fn restore(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
-    let Keys::Exclusive(keys) = keys else { unreachable!("it runs alone") };
-    let (mut replaces, mut is_absolute) = (false, false);
-    let mut rest = &words[4..];
-    while let [option, behind @ ..] = rest {
-        rest = match (option.to_ascii_uppercase().as_slice(), behind) {
-            (b"REPLACE", rest) => {
-                replaces = true;
-                rest
-            }
-            (b"ABSTTL", rest) => {
-                is_absolute = true;
-                rest
-            }
-            // Nothing here remembers when it was touched.
-            (b"IDLETIME" | b"FREQ", [number, rest @ ..]) if parse_integer(number).is_some() => rest,
-            _ => return syntax_error(),
-        };
-    }
-    let (key, now) = (words[1], env.now_millis);
-    if !replaces && keys.read(key, now, |value| value.is_some()) {
-        return Reply::error(host::BUSY_KEY);
-    }
-    let Some(ttl) = parse_integer(words[2]) else { return Reply::error(text::NO_INTEGER) };
-    let Ok(ttl) = u64::try_from(ttl) else {
-        return Reply::error(host::TTL);
+/// Restores a value: a payload is decoded before the keys are taken, a large one on a thread of its own.
+pub(super) async fn restore_beside(
+    session: &Session,
+    command: &Command,
+    words: Words<'_>,
+    env: &Env<'_>,
+) -> Reply {
+    let server = session.server.clone();
+    let options = match Options::parse(words) {
+        Ok(options) => options,
+        Err(refusal) => return refusal,
     };
-    let value = match RedisValue::from_payload(words[3], env.settings.max_filter_bytes) {
+    if let Some(refusal) = options.refusal(words, env, Keys::Shared(&server.keyspace.shared())) {
+        return refusal;
+    }
+    let limit = Limit { max_bytes: server.memory_left(), now_millis: env.now_millis };
+    let max_filter_bytes = env.settings.max_filter_bytes;
+    let _hold;
+    let (decoded, _permit) = if words[3].len() > LARGE_PAYLOAD_BYTES {
+        let permit = server.copies.acquire().await.expect("it is never closed");
+        // Beside the payload, what it becomes: as much, or up to 88 times as much if it is compressed, which is bounded.
+        _hold = server.held.hold(2 * words[3].len() as u64);
+        let payload = words[3].to_vec();
+        let decoding =
+            tokio::task::spawn_blocking(move || decode(&payload, max_filter_bytes, Some(limit)));
+        let Ok(decoded) = decoding.await else { return Reply::error(host::NOT_COPIED) };
+        (decoded, Some(permit))
+    } else {
+        (decode(words[3], max_filter_bytes, Some(limit)), None)
+    };
+    let value = match decoded {
+        Ok(value) => value,
+        Err(refusal) => return refusal,
+    };
+    let alone = server.keyspace.exclusive_to_change(|lent| lent == words[1]).await;
+    let (env, access) = (&at_present(env), Keys::Exclusive(&alone));
+    if let Err(refusal) = session.check_change(command, &server.config()) {
+        return Reply::error(refusal);
+    }
+    // Others may have made the key meanwhile.
+    if let Some(refusal) = options.refusal(words, env, access) {
+        return refusal;
+    }
+    let reply = options.place(words[1], value, env, &alone);
+    keys::log(&server, command, words, env, access, &reply);
+    reply
+}
+
+/// Restores a value while the keys are held, for a transaction or the log. `limit` is `None` for the log: it has only what
+/// was accepted.
+pub(super) fn restore(
+    words: Words<'_>,
+    env: &Env<'_>,
+    keys: Keys<'_, '_>,
+    limit: Option<Limit>,
+) -> Reply {
+    let restored = Options::parse(words).and_then(|options| {
+        if let Some(refusal) = options.refusal(words, env, keys) {
+            return Err(refusal);
+        }
+        decode(words[3], env.settings.max_filter_bytes, limit).map(|value| (options, value))
+    });
+    let Keys::Exclusive(keys) = keys else { unreachable!("it runs alone") };
+    match restored {
+        Ok((options, value)) => options.place(words[1], value, env, keys),
+        Err(refusal) => refusal,
+    }
+}
+
+/// What a client may restore.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limit {
+    /// The memory that is left, in bytes.
+    pub max_bytes: u64,
+    /// Milliseconds since 1970.
+    pub now_millis: u64,
+}
+
+/// Larger payloads are decoded on a thread of their own.
+const LARGE_PAYLOAD_BYTES: usize = 256 << 10;
+
+/// `RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`
+struct Options<'w> {
+    replaces: bool,
+    is_absolute: bool,
+    ttl: &'w [u8],
+}
+
+impl<'w> Options<'w> {
+    fn parse(words: Words<'w>) -> Result<Self, Reply> {
+        let mut options = Self { replaces: false, is_absolute: false, ttl: words[2] };
+        let mut rest = &words[4..];
+        while let [option, behind @ ..] = rest {
+            rest = match (option.to_ascii_uppercase().as_slice(), behind) {
+                (b"REPLACE", rest) => {
+                    options.replaces = true;
+                    rest
+                }
+                (b"ABSTTL", rest) => {
+                    options.is_absolute = true;
+                    rest
+                }
+                // The server does not record when a key was last used.
+                (b"IDLETIME" | b"FREQ", [number, rest @ ..]) if parse_integer(number).is_some() => {
+                    rest
+                }
+                _ => return Err(syntax_error()),
+            };
+        }
+        Ok(options)
+    }
+
+    /// Returns why the key may not be restored, before its payload is read.
+    fn refusal(&self, words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Option<Reply> {
+        let is_there = || with_keys!(keys, keys => keys.read(words[1], env.now_millis, |value| value.is_some()));
+        if !self.replaces && is_there() {
+            return Some(Reply::error(host::BUSY_KEY));
+        }
+        match parse_integer(self.ttl) {
+            None => Some(Reply::error(text::NO_INTEGER)),
+            Some(ttl) if ttl < 0 => Some(Reply::error(host::TTL)),
+            Some(_) => None,
+        }
+    }
+
+    /// Gives the key its value and its time in one step.
+    fn place(&self, key: &[u8], value: Value, env: &Env<'_>, keys: &Exclusive<'_>) -> Reply {
+        let ttl = parse_integer(self.ttl).and_then(|ttl| u64::try_from(ttl).ok());
+        let now = env.now_millis;
+        let expires = match (ttl.unwrap_or(0), self.is_absolute) {
+            (0, _) => None,
+            (at, true) => Some(at),
+            (ttl, false) => Some(now.saturating_add(ttl)),
+        };
+        // A value whose time is over is not kept.
+        if expires.is_none_or(|at| at > now) {
+            keys.put(key, now, value, expires);
+        } else {
+            keys.remove(key, now);
+        }
+        Reply::ok()
+    }
+}
+
+/// Decodes a payload. Its strings take no more memory than may be used.
+fn decode(payload: &[u8], max_filter_bytes: u64, limit: Option<Limit>) -> Result<Value, Reply> {
+    let left_bytes = limit.map_or(u64::MAX, |limit| limit.max_bytes);
+    let max_bytes = max_filter_bytes.min(left_bytes);
+    let value = match RedisValue::from_payload(payload, max_bytes) {
         Ok(RedisValue::Bloom(filter)) => Value::RedisBloom(Box::new(filter)),
         Ok(RedisValue::Cuckoo(filter)) => Value::RedisCuckoo(Box::new(filter)),
         Ok(RedisValue::String(bytes)) => Value::Bytes(bytes.into()),
         Ok(RedisValue::Tamis(image)) => {
-            match Value::read_image(&mut &image[..], image.len() as u64) {
-                Ok(value) => value,
-                Err(_) => return Reply::error(host::BAD_DATA),
-            }
+            let read = match limit {
+                Some(_) => Value::from_dump(&image),
+                None => Value::read_image(&mut &image[..], image.len() as u64),
+            };
+            read.map_err(|_| Reply::error(host::BAD_DATA))?
         }
-        Err(PayloadError::Checksum) => {
-            return Reply::error(host::BAD_PAYLOAD);
+        Err(PayloadError::Checksum) => return Err(Reply::error(host::BAD_PAYLOAD)),
+        Err(PayloadError::TooLarge) if left_bytes < max_filter_bytes => {
+            return Err(Reply::error(host::MEMORY));
         }
-        Err(_) => return Reply::error(host::BAD_DATA),
+        Err(_) => return Err(Reply::error(host::BAD_DATA)),
     };
-    let expires = match (ttl, is_absolute) {
-        (0, _) => None,
-        (at, true) => Some(at),
-        (ttl, false) => Some(now.saturating_add(ttl)),
-    };
-    keys.remove(key, now);
-    // What is over already is not kept.
-    if expires.is_none_or(|at| at > now) {
-        keys.write(key, now, |slot| *slot = Some(value));
-        keys.expiry(key, now, |at| *at = expires);
+    if value.heap_bytes() > left_bytes {
+        return Err(Reply::error(host::MEMORY));
     }
-    Reply::ok()
+    match limit {
+        Some(limit) if value.is_ahead(limit.now_millis) => Err(Reply::error(text::tm::CLOCK_AHEAD)),
+        _ => Ok(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use tamis::{
+        AnyFilter, Hasher, Insert as _, Plan, RedisCuckoo, RedisCuckooOptions, Span, Window,
+    };
+    use tamis_commands::Settings;
+    use tamis_formats::TamisFile;
+    use tamis_resp::Protocol;
+
+    use super::*;
+    use crate::config::Config;
+    use crate::keyspace::Keyspace;
+    use crate::server::Server;
+
+    fn restore_now(payload: &[u8], now_millis: u64, limit: Option<Limit>) -> (Reply, Keyspace) {
+        let keyspace = Keyspace::new();
+        let settings = Settings::default();
+        let env = Env {
+            settings: &settings,
+            protocol: Protocol::Resp2,
+            now_millis,
+            items_per_second: None,
+        };
+        let words: [&[u8]; 4] = [b"RESTORE", b"k", b"5000", payload];
+        let reply = restore(&words, &env, Keys::Exclusive(&keyspace.exclusive()), limit);
+        (reply, keyspace)
+    }
+
+    fn payload_of(value: &Value) -> Vec<u8> {
+        let mut image = Vec::new();
+        value.write_image(&mut image).unwrap();
+        RedisValue::Tamis(image).to_payload()
+    }
+
+    #[test]
+    fn a_restored_key_has_its_time_from_the_first_moment() {
+        let payload = RedisValue::String(b"text".to_vec()).to_payload();
+        let (reply, keyspace) = restore_now(&payload, 1000, None);
+        let keys = keyspace.shared();
+        assert_eq!((reply, keys.expires_millis(b"k", 1000)), (Reply::ok(), Some(Some(6000))));
+        let first = keys.version(b"k", 1000);
+        keys.put(b"k", 1000, Value::Bytes(b"other".to_vec().into()), Some(7000));
+        assert_eq!(keys.version(b"k", 1000), first + 1, "value and time are one change");
+    }
+
+    #[test]
+    fn a_window_whose_clock_is_ahead_is_not_restored() {
+        let plan = Plan::window(100, 0.01, 4).unwrap();
+        let mut window = Window::new(&plan, Hasher::default(), Span::Millis(4000)).unwrap();
+        window.advance(1_000_000);
+        window.insert(&1_u64);
+        let window = Value::Filter(Box::new(TamisFile::new(AnyFilter::Window(window))));
+        let payload = payload_of(&window);
+        let at = |now_millis| {
+            restore_now(&payload, now_millis, Some(Limit { max_bytes: u64::MAX, now_millis })).0
+        };
+        assert_eq!(at(900_000), Reply::error(text::tm::CLOCK_AHEAD));
+        assert_eq!(at(950_000), Reply::ok(), "clocks differ a little");
+        assert_eq!(restore_now(&payload, 10, None).0, Reply::ok(), "the log has what was accepted");
+    }
+
+    #[test]
+    fn a_header_without_its_bytes_is_no_payload() {
+        let options = RedisCuckooOptions { capacity: 1 << 30, ..Default::default() };
+        let cuckoo = Value::RedisCuckoo(Box::new(RedisCuckoo::new(&options).unwrap()));
+        let payload = payload_of(&cuckoo);
+        assert!(payload.len() < 100);
+        let limit = Limit { max_bytes: u64::MAX, now_millis: 0 };
+        assert_eq!(restore_now(&payload, 0, Some(limit)).0, Reply::error(host::BAD_DATA));
+    }
+
+    #[test]
+    fn a_payload_is_decoded_before_the_keys_are_taken() {
+        let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
+        let server = Server::start(config).unwrap();
+        let shared = server.shared();
+        let address = server.addresses()[0];
+        // Whoever asks for the keys alone waits for this.
+        let held = shared.keyspace.shared();
+        let (sender, replies) = mpsc::channel();
+        let shared = shared.clone();
+        std::thread::spawn(move || {
+            let client = shared.clients.add(address, address, 0);
+            let mut session = Session::new(shared.clone(), client.client.clone());
+            let mut out = Vec::new();
+            let words: [&[u8]; 4] = [b"RESTORE", b"k", b"0", b"no payload"];
+            crate::server::runtime().block_on(session.run(&[&words], &mut out));
+            sender.send(out).unwrap();
+        });
+        let reply = replies.recv_timeout(Duration::from_secs(30)).expect("it waits for the keys");
+        drop(held);
+        assert!(reply.starts_with(b"-ERR DUMP payload version or checksum"));
+    }
 }

@@ -90,7 +90,7 @@ fn write_section(
             line("blocked_clients", &0)
         }
         "memory" => {
-            let bytes = server.keyspace.memory_bytes();
+            let bytes = server.used_memory();
             line("used_memory", &bytes)?;
             line("used_memory_human", &human(bytes))?;
             let resident = memory_of_process();

@@ -4,6 +4,7 @@ use tamis_commands::text::host;
 use tamis_commands::{Command, Env, Flag, Run, Value, Words, find, parse_integer, text};
 use tamis_resp::Reply;
 
+use super::dump::Limit;
 use super::{syntax_error, unknown_subcommand};
 use crate::durability::Record;
 use crate::durable::Durable;
@@ -11,17 +12,20 @@ use crate::pattern::matches;
 use crate::server::Shared as Server;
 use crate::session::{Keys, Session, with_keys};
 
-/// Runs a command about keys; `None` if it is none.
+/// Runs a command about keys; `None` if it is none. `left_bytes` is the memory that a client's command may take; `None` for
+/// a command from the log.
 pub(super) fn run(
     name: &str,
     words: Words<'_>,
     env: &Env<'_>,
     keys: Keys<'_, '_>,
+    left_bytes: Option<u64>,
 ) -> Option<Reply> {
     let now = env.now_millis;
+    let max_bytes = left_bytes.unwrap_or(u64::MAX);
     Some(match name {
-        "BITOP" => super::bitop::bitop(words, env, keys),
-        "COPY" => super::copy::copy(words, env, keys, None),
+        "BITOP" => super::bitop::bitop(words, env, keys, max_bytes),
+        "COPY" => super::copy::copy(words, env, keys, None, max_bytes),
         "DBSIZE" => Reply::Integer(with_keys!(keys, keys => keys.len()) as i64),
         "DEL" | "UNLINK" => count(words, |key| with_keys!(keys, keys => keys.remove(key, now))),
         "DUMP" => super::dump::dump(words, env, keys),
@@ -65,9 +69,12 @@ pub(super) fn run(
         "OBJECT" => object(words, env, keys),
         "RANDOMKEY" => random_key(env, keys),
         "RENAME" | "RENAMENX" => rename(name, words, env, keys),
-        "RESTORE" => super::dump::restore(words, env, keys),
+        "RESTORE" => {
+            let limit = left_bytes.map(|max_bytes| Limit { max_bytes, now_millis: now });
+            super::dump::restore(words, env, keys, limit)
+        }
         "SCAN" => scan(words, env, keys),
-        "TM.MERGE" => merge(words, env, keys),
+        "TM.MERGE" => merge(words, env, keys, max_bytes),
         _ => return None,
     })
 }
@@ -259,7 +266,7 @@ fn rename(name: &str, words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Re
     Reply::ok()
 }
 
-fn merge(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
+fn merge(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>, left_bytes: u64) -> Reply {
     let Keys::Exclusive(keys) = keys else { unreachable!("it runs alone") };
     let destination = words[1];
     // What is merged into itself stays as it is.
@@ -267,7 +274,13 @@ fn merge(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
         words[2..].iter().copied().filter(|source| *source != destination).collect();
     keys.write_by(destination, &sources, env.now_millis, |value, found| {
         let sources: Vec<_> = sources.iter().copied().zip(found.iter().copied()).collect();
-        tamis_commands::merge(destination, value, &sources, env).reply
+        let was_there = value.is_some();
+        let reply = tamis_commands::merge(destination, value, &sources, env).reply;
+        if !was_there && value.as_ref().is_some_and(|value| value.heap_bytes() > left_bytes) {
+            *value = None;
+            return Reply::error(host::MEMORY);
+        }
+        reply
     })
 }
 
@@ -319,12 +332,8 @@ fn memory(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
     if !words[1].eq_ignore_ascii_case(b"USAGE") || words.len() < 3 {
         return unknown_subcommand("MEMORY", words[1]);
     }
-    // The key, its place in the map and its locks.
-    let overhead = words[2].len() as u64 + 120;
-    let bytes = with_keys!(keys, keys => {
-        keys.read(words[2], env.now_millis, |value| value.map(Value::memory_bytes))
-    });
-    bytes.map_or(Reply::Null, |bytes| Reply::Integer((bytes + overhead) as i64))
+    let bytes = with_keys!(keys, keys => keys.memory_of(words[2], env.now_millis));
+    bytes.map_or(Reply::Null, |bytes| Reply::Integer(bytes as i64))
 }
 
 fn object(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {

@@ -48,6 +48,7 @@ pub(crate) async fn run(
         "DUMP" => dump::dump_beside(session, words, env).await,
         "EXEC" => transaction::exec(session, env).await,
         "MULTI" => transaction::multi(session),
+        "RESTORE" => dump::restore_beside(session, command, words, env).await,
         // It is alone with the keys for moments itself.
         "SAVE" => admin::save_now(session).await,
         "UNWATCH" => transaction::unwatch(session),
@@ -105,8 +106,9 @@ pub(crate) fn run_with(
             {
                 return refusal;
             }
-            let reply = keys::run(command.name, words, env, keys)
-                .unwrap_or_else(|| unreachable!("nobody runs {}", command.name));
+            let reply =
+                keys::run(command.name, words, env, keys, Some(session.server.memory_left()))
+                    .unwrap_or_else(|| unreachable!("nobody runs {}", command.name));
             keys::log(&session.server, command, words, env, keys, &reply);
             keys::count_lookups(session, command, words, &reply);
             reply
@@ -121,7 +123,7 @@ pub(crate) fn redo(
     env: &Env<'_>,
     keys: Keys<'_, '_>,
 ) -> Option<Reply> {
-    command.has(Flag::Write).then(|| keys::run(command.name, words, env, keys)).flatten()
+    command.has(Flag::Write).then(|| keys::run(command.name, words, env, keys, None)).flatten()
 }
 
 /// Replies to a subcommand that does not exist, or that takes another number of words.

@@ -16,7 +16,7 @@ pub(super) fn multi(session: &mut Session) -> Reply {
     if session.transaction.is_some() {
         return Reply::error(host::NESTED_MULTI);
     }
-    session.transaction = Some(Transaction::default());
+    session.transaction = Some(Transaction::new(session.server.held.hold(0)));
     session.client.about.lock().queued = Some(0);
     Reply::ok()
 }

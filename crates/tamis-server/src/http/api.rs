@@ -42,7 +42,7 @@ pub(super) fn overview(console: &Console) -> Json {
         "port": shared.port(),
         "commands": shared.stats.commands.load(Ordering::Relaxed),
         "commands_per_second": console.history.commands_per_second(),
-        "memory_bytes": shared.keyspace.memory_bytes(),
+        "memory_bytes": shared.used_memory(),
         "max_memory_bytes": config.max_memory_bytes,
         "clients": shared.clients.len(),
         "max_clients": config.max_clients,

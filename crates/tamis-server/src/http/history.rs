@@ -32,10 +32,8 @@ impl History {
         loop {
             seconds.tick().await;
             let now = shared.stats.commands.load(Ordering::Relaxed);
-            let sample = Sample {
-                commands: now.saturating_sub(before),
-                memory_bytes: shared.keyspace.memory_bytes(),
-            };
+            let sample =
+                Sample { commands: now.saturating_sub(before), memory_bytes: shared.used_memory() };
             before = now;
             let mut samples = self.0.borrow_mut();
             if samples.len() == SECONDS {

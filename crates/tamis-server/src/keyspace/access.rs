@@ -1,12 +1,14 @@
 //! What a command may do with the keys: beside others, or alone.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 use tamis_commands::{Expiry, Outcome, Value};
+use triomphe::Arc;
 
-use super::{Cell, Keyspace, SHARDS};
+use super::cell::Cell;
+use super::table::Table;
+use super::{Keyspace, SHARDS};
 
 /// Shared access to the keyspace, for a command or a batch of them.
 #[derive(Debug)]
@@ -24,10 +26,7 @@ pub struct Exclusive<'k>(
 
 /// Keys that were all taken out, with their values.
 #[derive(Debug, Default)]
-pub struct Cleared(Vec<Part>);
-
-/// The keys of a part, with their cells.
-type Part = Vec<(Box<[u8]>, Arc<Cell>)>;
+pub struct Cleared(Vec<Table>);
 
 impl Cleared {
     /// Tests whether there was no key.
@@ -66,7 +65,7 @@ macro_rules! one_key {
                 run: impl FnOnce(Option<&Value>, Option<f64>) -> R,
             ) -> R {
                 match self.0.cell(key) {
-                    Some(cell) => run(cell.state.read().value(now_millis), cell.gauge.per_second()),
+                    Some(cell) => run(cell.state.read().value(now_millis), cell.per_second()),
                     None => run(None, None),
                 }
             }
@@ -100,6 +99,21 @@ macro_rules! one_key {
                     }
                     result
                 })
+            }
+
+            /// Gives a key a value and the time at which it expires, in place of what it had. Whoever reads the key
+            /// sees both or neither.
+            pub fn put(
+                &self,
+                key: &[u8],
+                now_millis: u64,
+                value: Value,
+                expires_millis: Option<u64>,
+            ) {
+                self.0.write(key, now_millis, |slot, at| {
+                    *slot = Some(value);
+                    *at = expires_millis;
+                });
             }
 
             /// Runs a command about one key on its value, lent exclusively.
@@ -139,7 +153,13 @@ macro_rules! one_key {
             pub fn expires_millis(&self, key: &[u8], now_millis: u64) -> Option<Option<u64>> {
                 let cell = self.0.cell(key)?;
                 let state = cell.state.read();
-                state.value(now_millis).map(|_| state.expires_millis)
+                state.value(now_millis).map(|_| state.expires_millis())
+            }
+
+            /// Returns the memory of a key and its value, in bytes; `None` if there is none.
+            #[must_use]
+            pub fn memory_of(&self, key: &[u8], now_millis: u64) -> Option<u64> {
+                self.0.memory_of(key, now_millis)
             }
 
             /// Returns a number that changes with the key.
@@ -147,7 +167,7 @@ macro_rules! one_key {
             pub fn version(&self, key: &[u8], now_millis: u64) -> u64 {
                 let Some(cell) = self.0.cell(key) else { return 0 };
                 let is_there = cell.state.read().value(now_millis).is_some();
-                if is_there { cell.version.load(Ordering::Relaxed) } else { 0 }
+                if is_there { cell.version() } else { 0 }
             }
 
             /// Takes a key out; true if there was one.
@@ -178,14 +198,10 @@ macro_rules! one_key {
                 now_millis: u64,
                 mut each: impl FnMut(&[u8], &Value),
             ) {
-                let cells: Vec<(Box<[u8]>, Arc<Cell>)> = self.0.shards[part]
-                    .read()
-                    .iter()
-                    .map(|(key, cell)| (key.clone(), cell.clone()))
-                    .collect();
-                for (key, cell) in cells {
+                let cells = self.0.shards[part].read().cells();
+                for cell in cells {
                     if let Some(value) = cell.state.read().value(now_millis) {
-                        each(&key, value);
+                        each(&cell.key, value);
                     }
                 }
             }
@@ -198,10 +214,10 @@ macro_rules! one_key {
                 now_millis: u64,
                 mut each: impl FnMut(&Value, Option<u64>),
             ) {
-                let cells: Vec<Arc<Cell>> = self.0.shards[part].read().values().cloned().collect();
+                let cells = self.0.shards[part].read().cells();
                 for cell in cells {
                     if let Some(value) = cell.state.read().value(now_millis) {
-                        each(value, cell.gauge.items());
+                        each(value, cell.items());
                     }
                 }
             }
@@ -234,10 +250,10 @@ impl Exclusive<'_> {
     pub fn clear(&self) -> Cleared {
         let mut cleared = Vec::new();
         for shard in &self.0.shards {
-            let cells: Part = shard.write().drain().collect();
+            let table = std::mem::take(&mut *shard.write());
             // The value stays in its cell, where nobody reads it any more.
-            cells.iter().for_each(|(_, cell)| cell.state.write().is_removed = true);
-            cleared.extend((!cells.is_empty()).then_some(cells));
+            table.iter().for_each(|cell| cell.state.write().mark_removed());
+            cleared.extend((table.len() > 0).then_some(table));
         }
         self.0.memory_bytes.store(0, Ordering::Relaxed);
         self.0.expiring.store(0, Ordering::Relaxed);
@@ -280,9 +296,9 @@ impl Exclusive<'_> {
     /// Takes all keys out but these.
     pub(crate) fn clear_but(&self, kept: &[Vec<u8>]) {
         for shard in &self.0.shards {
-            let keys: Vec<Box<[u8]>> = shard.read().keys().cloned().collect();
-            for key in keys.iter().filter(|key| !kept.iter().any(|kept| **kept == ***key)) {
-                self.remove(key, 0);
+            let cells = shard.read().cells();
+            for cell in cells.iter().filter(|cell| !kept.iter().any(|kept| **kept == *cell.key)) {
+                self.remove(&cell.key, 0);
             }
         }
     }

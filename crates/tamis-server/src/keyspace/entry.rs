@@ -1,12 +1,13 @@
 //! Values that are read for long, such as by a snapshot, one after the other.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tamis_commands::Value;
+use triomphe::Arc;
 
+use super::cell::{Cell, State};
 use super::lending::Lent;
-use super::{Cell, Exclusive, Keyspace, Shared, State};
+use super::{Exclusive, Keyspace, Shared};
 
 /// A key that was there when the keys of its part were read.
 pub(crate) struct Entry<'k> {
@@ -40,13 +41,13 @@ impl Entry<'_> {
             if is_large(&self.cell.state.read()) {
                 let (alone, lent) = self.keyspace.begin_to_lend(&self.key);
                 let state = self.cell.state.read();
-                if state.is_removed {
+                if state.is_removed() {
                     return None;
                 }
                 if is_settled() {
                     let noted = state.value.as_ref().map(|value| (value, note(value)));
                     drop(alone);
-                    let run = |(value, noted)| run(value, state.expires_millis, noted);
+                    let run = |(value, noted)| run(value, state.expires_millis(), noted);
                     let result = noted.map(run);
                     // Whoever waits for the key finds its lock free.
                     drop(state);
@@ -54,13 +55,13 @@ impl Entry<'_> {
                     return result;
                 }
             } else if let Some(state) = self.cell.state.try_write_for(SOON) {
-                if state.is_removed {
+                if state.is_removed() {
                     return None;
                 }
                 // Exclusively, for the moment that it takes, so that nobody inserts.
                 if is_settled() && !is_large(&state) {
                     let value = state.value.as_ref();
-                    return value.map(|value| run(value, state.expires_millis, note(value)));
+                    return value.map(|value| run(value, state.expires_millis(), note(value)));
                 }
             }
             std::thread::sleep(Duration::from_micros(50));

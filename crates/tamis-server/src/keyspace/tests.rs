@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use tamis_commands::Outcome;
+
 use super::*;
 
 fn set(keys: &Shared<'_>, key: &[u8], text: &str) {
@@ -283,4 +285,92 @@ fn what_reads_keys_for_long_finds_none_that_was_cleared() {
     drop(cleared);
     assert_eq!(get(&keyspace.shared(), b"small", 0).as_deref(), Some("two"));
     assert!(!keyspace.exclusive().clear().is_empty() && keyspace.exclusive().clear().is_empty());
+}
+
+#[test]
+fn a_panic_in_a_write_leaves_no_key_without_a_value() {
+    let keyspace = Keyspace::new();
+    let keys = keyspace.shared();
+    set(&keys, b"here", "a string that is too long for the cell");
+    let bytes = keyspace.memory_bytes();
+    let panicking = |key: &[u8], taken: bool| {
+        let change = || {
+            keys.write(key, 0, |value| {
+                if taken {
+                    *value = None;
+                }
+                panic!("a bug");
+            })
+        };
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(change)).is_err());
+    };
+    let version = keys.version(b"here", 0);
+    panicking(b"new", false);
+    panicking(b"here", false);
+    assert_eq!((keys.len(), keyspace.memory_bytes()), (1, bytes));
+    assert!(keys.version(b"here", 0) != version, "it may be another");
+    panicking(b"here", true);
+    assert_eq!((keys.len(), keyspace.memory_bytes()), (0, 0));
+    set(&keys, b"here", "again");
+    assert_eq!(get(&keys, b"here", 0).as_deref(), Some("again"));
+}
+
+#[test]
+fn the_memory_of_keys_adds_up_and_goes_with_them() {
+    let keyspace = Keyspace::new();
+    let keys = keyspace.shared();
+    let name = |i: u32| format!("a key with a name of its own {i}").into_bytes();
+    for i in 0..20_000 {
+        set(&keys, &name(i), "x");
+        keys.expiry(&name(i), 0, |at| *at = Some(10));
+    }
+    let sum: u64 = (0..20_000).filter_map(|i| keyspace.memory_of(&name(i), 0)).sum();
+    let all = keyspace.memory_bytes();
+    // Of the tables each key has its share, rounded down.
+    assert!(all - sum < 20_000, "{all} {sum}");
+    (0..19_000).for_each(|i| assert!(keys.remove(&name(i), 0)));
+    assert!(keyspace.memory_bytes() < all / 12, "tables shrink");
+    keyspace.measure(0, 0);
+    drop(keys);
+    drop(keyspace.exclusive().clear());
+    assert_eq!((keyspace.memory_bytes(), keyspace.expiring()), (0, 0));
+    keyspace.shared().write(b"f", 0, |value| {
+        let mut filter = tamis_commands::Expandable::reserve(100, 0.01, None).unwrap();
+        filter.insert_hash(7).unwrap();
+        *value = Some(Value::Bloom(Box::new(filter)));
+    });
+    (0..SHARDS).for_each(|part| keyspace.measure(part, 1));
+    assert!(keyspace.shared().remove(b"f", 0));
+    assert_eq!(keyspace.memory_bytes(), 0, "and what was measured of it");
+}
+
+#[test]
+fn a_filter_without_items_is_measured_without_memory() {
+    let keyspace = Keyspace::new();
+    let measured = |now_millis| {
+        let mut found = Vec::new();
+        for part in 0..SHARDS {
+            keyspace.each_gauge(part, now_millis, |key, used| found.push((key.to_vec(), used)));
+        }
+        found
+    };
+    set(&keyspace.shared(), b"text", "x");
+    keyspace.shared().write(b"f", 0, |value| {
+        let filter = tamis_commands::Expandable::reserve(100, 0.01, None).unwrap();
+        *value = Some(Value::Bloom(Box::new(filter)));
+    });
+    let bytes = keyspace.memory_bytes();
+    assert_eq!(measured(1000), [(b"f".to_vec(), 0.0)]);
+    assert_eq!(keyspace.memory_bytes(), bytes);
+    let version = keyspace.shared().version(b"f", 0);
+    keyspace.shared().change(b"f", 0, |value| {
+        let Some(Value::Bloom(filter)) = value else { panic!() };
+        filter.insert_hash(7).unwrap();
+        let mut outcome = Outcome::refused("");
+        outcome.change = tamis_commands::Change::Words;
+        outcome
+    });
+    assert_ne!(keyspace.shared().version(b"f", 0), version);
+    assert_eq!(measured(2000), [(b"f".to_vec(), 0.01)]);
+    assert!(keyspace.memory_bytes() > bytes);
 }

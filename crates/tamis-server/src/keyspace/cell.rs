@@ -1,0 +1,181 @@
+//! A key with its value.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use once_cell::race::OnceBox;
+use parking_lot::RwLock;
+use tamis_commands::{SmallBytes, Value};
+
+use crate::gauge::Gauge;
+
+/// A key and its value, which outlive their place in the table while somebody still holds them.
+///
+/// A server may hold tens of millions of keys, so a cell is 88 bytes in one allocation with its count of holders; a key of
+/// over 22 bytes has one of its own. What is measured of a filter is allocated when it is measured.
+#[derive(Debug)]
+pub(super) struct Cell {
+    pub key: SmallBytes,
+    pub state: RwLock<State>,
+    /// The number of the last change; the highest bits say what was measured since, if that needs no gauge.
+    version: AtomicU64,
+    gauge: OnceBox<Gauge>,
+}
+
+/// The value is no filter.
+const NO_FILTER: u64 = 1 << 63;
+/// The value is a filter without items.
+const EMPTY: u64 = 1 << 62;
+
+impl Cell {
+    pub fn new(key: &[u8]) -> Self {
+        Self {
+            key: key.into(),
+            state: RwLock::default(),
+            version: AtomicU64::new(0),
+            gauge: OnceBox::new(),
+        }
+    }
+
+    /// Returns the memory of the cell without the value, in bytes.
+    pub fn heap_bytes(&self) -> u64 {
+        let gauge = self.gauge.get().map_or(0, |_| GAUGE_BYTES);
+        CELL_BYTES + self.key.heap_bytes() + gauge
+    }
+
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Relaxed) & !(NO_FILTER | EMPTY)
+    }
+
+    /// Notes a change. The value may be of another kind now.
+    pub fn set_version(&self, version: u64) {
+        self.version.store(version, Ordering::Relaxed);
+    }
+
+    /// Measures the filter; returns how many bytes of memory that took.
+    pub fn measure(&self, now_millis: u64) -> i64 {
+        // One that somebody has alone can wait for the next round.
+        let Some(state) = self.state.try_read() else { return 0 };
+        if state.is_removed() {
+            return 0;
+        }
+        let Some(value) = state.value(now_millis) else { return 0 };
+        let strain = value.strain(now_millis);
+        if self.gauge.get().is_none() {
+            let known = match &strain {
+                None => NO_FILTER,
+                Some(strain) if strain.items == 0.0 => EMPTY,
+                Some(_) => 0,
+            };
+            if known != 0 {
+                self.version.fetch_or(known, Ordering::Relaxed);
+                return 0;
+            }
+        }
+        let is_new = self.gauge.get().is_none() && self.gauge.set(Box::default()).is_ok();
+        self.gauge.get().expect("just made").note(strain, now_millis);
+        if is_new { GAUGE_BYTES as i64 } else { 0 }
+    }
+
+    /// Returns what of its room a filter used; `None` before the first measurement, negative for what is no filter.
+    pub fn used(&self) -> Option<f32> {
+        match self.gauge.get() {
+            Some(gauge) => gauge.used(),
+            None => match self.version.load(Ordering::Relaxed) {
+                version if version & NO_FILTER != 0 => Some(-1.0),
+                version if version & EMPTY != 0 => Some(0.0),
+                _ => None,
+            },
+        }
+    }
+
+    /// Returns how many items there were at the last measurement, if there was one of a filter.
+    pub fn items(&self) -> Option<u64> {
+        match self.gauge.get() {
+            Some(gauge) => gauge.items(),
+            None => (self.version.load(Ordering::Relaxed) & EMPTY != 0).then_some(0),
+        }
+    }
+
+    /// Returns how many more items a second there were of late; `None` if nobody knows yet.
+    pub fn per_second(&self) -> Option<f64> {
+        self.gauge.get()?.per_second()
+    }
+}
+
+/// With the count of holders before it.
+const CELL_BYTES: u64 = tamis_commands::allocation_bytes(size_of::<usize>() + size_of::<Cell>());
+const GAUGE_BYTES: u64 = tamis_commands::allocation_bytes(size_of::<Gauge>());
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub value: Option<Value>,
+    /// Milliseconds since 1970, `NEVER` or `REMOVED`.
+    time: u64,
+}
+
+/// The key does not expire.
+const NEVER: u64 = u64::MAX;
+/// The key was taken out of the table: whoever finds it so looks it up again.
+const REMOVED: u64 = u64::MAX - 1;
+
+impl Default for State {
+    fn default() -> Self {
+        Self { value: None, time: NEVER }
+    }
+}
+
+impl State {
+    pub fn mark_removed(&mut self) {
+        self.time = REMOVED;
+    }
+
+    pub fn is_removed(&self) -> bool {
+        self.time == REMOVED
+    }
+
+    /// Returns when the key expires, in milliseconds since 1970.
+    pub fn expires_millis(&self) -> Option<u64> {
+        (self.time < REMOVED).then_some(self.time)
+    }
+
+    pub fn set_expires_millis(&mut self, at: Option<u64>) {
+        self.time = at.map_or(NEVER, |at| at.min(REMOVED - 1));
+    }
+
+    pub fn is_expired(&self, now_millis: u64) -> bool {
+        self.expires_millis().is_some_and(|at| at <= now_millis)
+    }
+
+    pub fn has_time(&self) -> bool {
+        self.value.is_some() && self.expires_millis().is_some()
+    }
+
+    /// Returns the value, unless its time has come.
+    pub fn value(&self, now_millis: u64) -> Option<&Value> {
+        if self.is_expired(now_millis) { None } else { self.value.as_ref() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_with_its_count_fits_96_bytes() {
+        assert_eq!((size_of::<Cell>(), CELL_BYTES), (80, 96));
+    }
+
+    #[test]
+    fn any_time_is_kept_or_is_far_away() {
+        let mut state = State::default();
+        for at in [0, 1, u64::MAX - 2, u64::MAX - 1, u64::MAX] {
+            state.set_expires_millis(Some(at));
+            assert_eq!(state.expires_millis(), Some(at.min(u64::MAX - 2)));
+            assert!(!state.is_removed());
+        }
+        state.set_expires_millis(None);
+        assert_eq!((state.expires_millis(), state.is_expired(u64::MAX)), (None, false));
+        state.mark_removed();
+        assert!(state.is_removed() && !state.is_expired(u64::MAX));
+    }
+}

@@ -1,0 +1,63 @@
+//! A value that is being changed.
+
+use std::sync::atomic::Ordering;
+
+use parking_lot::RwLockWriteGuard;
+use tamis_commands::Value;
+use triomphe::Arc;
+
+use super::Keyspace;
+use super::cell::{Cell, State};
+
+/// The right to change a value. What has become of it is counted when this ends, and a key without a value is taken out:
+/// also if the change panics, so that no key is left that has none.
+pub(super) struct Writing<'k> {
+    keyspace: &'k Keyspace,
+    cell: &'k Arc<Cell>,
+    // Invariant: there until the end.
+    state: Option<RwLockWriteGuard<'k, State>>,
+    bytes_before: u64,
+    had_time: bool,
+}
+
+impl<'k> Writing<'k> {
+    /// Waits for the value; `None` if the cell was taken out meanwhile.
+    pub fn begin(keyspace: &'k Keyspace, cell: &'k Arc<Cell>) -> Option<Self> {
+        let state = cell.state.write();
+        if state.is_removed() {
+            return None;
+        }
+        let (bytes_before, had_time) = (heap_bytes(&state), state.has_time());
+        Some(Self { keyspace, cell, state: Some(state), bytes_before, had_time })
+    }
+
+    pub fn state(&mut self) -> &mut State {
+        self.state.as_mut().expect("there until the end")
+    }
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        let mut state = self.state.take().expect("there until the end");
+        if std::thread::panicking() {
+            // Whoever watches the key must not take it for what it was.
+            self.keyspace.note_change(self.cell);
+        }
+        self.keyspace.count_bytes(heap_bytes(&state) as i64 - self.bytes_before as i64);
+        match (self.had_time, state.has_time()) {
+            (false, true) => _ = self.keyspace.expiring.fetch_add(1, Ordering::Relaxed),
+            (true, false) => _ = self.keyspace.expiring.fetch_sub(1, Ordering::Relaxed),
+            _ => {}
+        }
+        if state.value.is_none() {
+            state.mark_removed();
+            // The order of the locks: shard before cell.
+            drop(state);
+            self.keyspace.remove_cell(self.cell);
+        }
+    }
+}
+
+fn heap_bytes(state: &State) -> u64 {
+    state.value.as_ref().map_or(0, Value::heap_bytes)
+}

@@ -1,0 +1,283 @@
+//! `maxmemory`: what counts, what is refused, and that deletes make room again.
+
+#[path = "../../../tests/exchanges/client.rs"]
+mod client;
+
+use client::Client;
+use tamis_resp::Reply;
+use tamis_server::{Config, Server};
+
+const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+
+fn start(max_memory_bytes: u64) -> (Server, Client) {
+    let config =
+        Config { port: 0, threads: 2, append_only: false, max_memory_bytes, ..Config::default() };
+    let server = Server::start(config).unwrap();
+    let client = Client::connect(server.addresses()[0]);
+    (server, client)
+}
+
+/// A payload of `DUMP` for a string of `copies` times 264 and one more equal bytes, compressed.
+fn compressed(copies: usize) -> Vec<u8> {
+    let len = 1 + 264 * copies as u32;
+    let mut payload = vec![0, 0xc3, 0x80];
+    payload.extend((2 + 3 * copies as u32).to_be_bytes());
+    payload.push(0x80);
+    payload.extend(len.to_be_bytes());
+    // A byte as it is, then copies of 264 bytes from one before.
+    payload.extend([0, b'x']);
+    payload.extend([0xe0, 0xff, 0].repeat(copies));
+    // The version of RDB; a checksum of zero stands for none.
+    payload.extend([9, 0]);
+    payload.extend([0; 8]);
+    payload
+}
+
+#[test]
+fn a_compressed_payload_takes_no_more_than_is_left() {
+    let (_server, mut client) = start(1 << 20);
+    let restore = |key: &str, copies: usize| -> Vec<Vec<u8>> {
+        vec![b"RESTORE".to_vec(), key.into(), b"0".to_vec(), compressed(copies)]
+    };
+    assert_eq!(client.say(&restore("small", 10)), Reply::ok());
+    assert_eq!(client.say(&["STRLEN", "small"]), Reply::Integer(2641));
+    // 26 MB of 300 KB, which are decoded on a thread of their own.
+    assert_eq!(client.say(&restore("large", 100_000)), Reply::error(OOM));
+    assert_eq!(client.say(&restore("large", 10_000)), Reply::error(OOM));
+    assert_eq!(client.say(&["EXISTS", "large"]), Reply::Integer(0));
+}
+
+/// Runs a test in a process of its own, where nobody else takes memory.
+fn alone(name: &str, test: impl FnOnce()) {
+    const VARIABLE: &str = "TAMIS_TEST_ALONE";
+    if std::env::var(VARIABLE).is_ok_and(|it| it == name) {
+        return test();
+    }
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = command.args(["--exact", name, "--nocapture"]).env(VARIABLE, name).output();
+    let output = output.unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The memory of this process that is there, in bytes.
+fn resident() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+    text.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
+fn used(client: &mut Client) -> u64 {
+    let Reply::Bulk(info) = client.say(&["INFO", "memory"]) else { panic!() };
+    let info = String::from_utf8(info).unwrap();
+    let line = info.lines().find_map(|line| line.strip_prefix("used_memory:")).unwrap();
+    line.parse().unwrap()
+}
+
+/// Sends commands some hundred at a time, each of which is answered without an error.
+fn send_all(client: &mut Client, commands: impl Iterator<Item = Vec<Vec<u8>>>) {
+    let mut commands = commands.peekable();
+    while commands.peek().is_some() {
+        let sent = commands.by_ref().take(300).map(|words| client.send(&words)).count();
+        for _ in 0..sent {
+            let reply = client.receive();
+            assert!(!matches!(reply, Reply::Error(_)), "{reply:?}");
+        }
+    }
+}
+
+fn line(text: &str) -> Vec<Vec<u8>> {
+    text.split(' ').map(|word| word.as_bytes().to_vec()).collect()
+}
+
+/// Tells that what the server counts is what the process has taken, but for a tenth.
+fn counts_what_it_takes(count: usize, command: impl Fn(usize) -> Vec<Vec<u8>>) -> f64 {
+    let (_server, mut client) = start(0);
+    // What connections and threads take is not of keys.
+    send_all(&mut client, (0..1000).map(|i| line(&format!("SET warm:{i} x"))));
+    send_all(&mut client, (0..300).map(|i| command(count + i)));
+    let (resident_before, used_before) = (resident(), used(&mut client));
+    send_all(&mut client, (0..count).map(command));
+    let taken = (resident() - resident_before) as f64;
+    let counted = (used(&mut client) - used_before) as f64;
+    println!(
+        "{count} keys: {:.1} counted, {:.1} taken each",
+        counted / count as f64,
+        taken / count as f64
+    );
+    // Buffers of connections, and what allocators of threads keep for themselves.
+    let slack = 0.1 * taken + f64::from(3 << 19);
+    assert!((counted - taken).abs() <= slack, "counted {counted}, taken {taken}");
+    counted / count as f64
+}
+
+#[cfg(target_os = "linux")]
+mod counted {
+    use super::*;
+
+    #[test]
+    fn short_strings() {
+        alone("counted::short_strings", || {
+            counts_what_it_takes(300_000, |i| line(&format!("SET key:{i} x")));
+        });
+    }
+
+    #[test]
+    fn strings_of_many_lengths_that_expire() {
+        alone("counted::strings_of_many_lengths_that_expire", || {
+            counts_what_it_takes(12_000, |i| {
+                let text = "x".repeat(i * 7919 % 3000);
+                line(&format!("SET a:longer:key:of:a:session:{i} {text} PX 10000000"))
+            });
+        });
+    }
+
+    #[test]
+    fn empty_filters_which_take_300_bytes_at_most() {
+        alone("counted::empty_filters_which_take_300_bytes_at_most", || {
+            let each =
+                counts_what_it_takes(60_000, |i| line(&format!("BF.RESERVE filter:{i} 0.01 100")));
+            assert!(each <= 300.0, "{each}");
+        });
+    }
+
+    #[test]
+    fn small_filters_with_items() {
+        alone("counted::small_filters_with_items", || {
+            counts_what_it_takes(20_000, |i| match i % 4 {
+                0 => line(&format!("BF.INSERT filter:{i} CAPACITY 1000 ITEMS a b c")),
+                1 => line(&format!("BF.MADD filter:{i} a b c")),
+                2 => line(&format!("CF.ADD filter:{i} a")),
+                _ => line(&format!("BF.INSERT filter:{i} CAPACITY 100 ITEMS a")),
+            });
+        });
+    }
+
+    #[test]
+    fn filters_of_every_kind_and_bitmaps() {
+        alone("counted::filters_of_every_kind_and_bitmaps", || {
+            let kinds = ["split-block", "classic", "counting", "cuckoo", "growing"];
+            counts_what_it_takes(2000, |i| match kinds.get(i % 8) {
+                Some(kind) => line(&format!("TM.RESERVE {kind}:{i} KIND {kind} ITEMS {}", 100 + i)),
+                None if i % 8 < 7 => line(&format!("SETBIT bits:{i} {} 1", 100_000 + 97 * i)),
+                None => line(&format!("TM.RESERVE w:{i} KIND window WINDOW 1000 ITEMS {}", 50 + i)),
+            });
+        });
+    }
+
+    #[test]
+    fn a_few_large_filters() {
+        alone("counted::a_few_large_filters", || {
+            counts_what_it_takes(10, |i| {
+                line(&format!("BF.RESERVE filter:{i} 0.01 {}", 1_000_000 + i))
+            });
+        });
+    }
+}
+
+#[test]
+fn keys_fill_maxmemory_and_deletes_make_room_again() {
+    const MAX: u64 = 3 << 20;
+    let (_server, mut client) = start(MAX);
+    let mut count = 0;
+    let full = loop {
+        match client.say(&line(&format!("SET key:{count} x"))) {
+            Reply::Error(error) => break error,
+            _ => count += 1,
+        }
+        assert!(count < 100_000, "nothing counts");
+    };
+    assert_eq!(Reply::Error(full), Reply::error(OOM));
+    let bytes = used(&mut client);
+    // The table of a shard may have grown with the last key.
+    assert!((MAX * 98 / 100..=MAX + 1024).contains(&bytes), "{bytes}");
+    for refused in [
+        "BF.RESERVE f 0.01 100",
+        "SETBIT b 1 1",
+        "INCR n",
+        "COPY key:1 copy",
+        "TM.RESERVE t KIND classic ITEMS 9",
+    ] {
+        let reply = client.say(&line(refused));
+        assert!(
+            matches!(&reply, Reply::Error(error) if error.starts_with("OOM")),
+            "{refused}: {reply:?}"
+        );
+    }
+    for i in 0..count {
+        assert_eq!(client.say(&line(&format!("DEL key:{i}"))), Reply::Integer(1));
+    }
+    assert!(used(&mut client) < 1024);
+    assert_eq!(client.say(&line("SET key x")), Reply::ok());
+}
+
+#[test]
+fn what_would_pass_maxmemory_is_refused_before_it_takes_effect() {
+    let (_server, mut client) = start(1 << 20);
+    let refused = |client: &mut Client, command: Vec<Vec<u8>>, key: &str| {
+        assert_eq!(client.say(&command), Reply::error(OOM), "{key}");
+        assert_eq!(client.say(&["EXISTS", key]), Reply::Integer(0));
+    };
+    refused(&mut client, line("BF.RESERVE large 0.01 10000000"), "large");
+    refused(&mut client, line("CF.RESERVE large 10000000"), "large");
+    refused(&mut client, line("TM.RESERVE large KIND classic ITEMS 10000000"), "large");
+    refused(&mut client, line("BF.INSERT large CAPACITY 10000000 ITEMS a"), "large");
+    refused(&mut client, line(&format!("SET large {}", "x".repeat(2 << 20))), "large");
+    refused(&mut client, line("SETBIT large 4294967295 1"), "large");
+    // A header that says that 2 GiB follow.
+    let mut header = [0; 38];
+    header[8..16].copy_from_slice(&(1_u64 << 30).to_le_bytes());
+    header[24] = 1;
+    header[32..].copy_from_slice(&[2, 0, 20, 0, 1, 0]);
+    let load = ["CF.LOADCHUNK", "large", "1"].map(|word| word.as_bytes().to_vec());
+    refused(&mut client, [&load[..], &[header.to_vec()]].concat(), "large");
+    assert_eq!(client.say(&line("BF.RESERVE half 0.01 300000")), Reply::ok());
+    assert_eq!(client.say(&line("COPY half copy")), Reply::Integer(1));
+    assert_eq!(client.say(&line("COPY half copy2")), Reply::error(OOM));
+}
+
+#[test]
+fn a_transaction_that_waits_counts() {
+    let (server, mut client) = start(1 << 20);
+    assert_eq!(client.say(&line("MULTI")), Reply::ok());
+    let text = "x".repeat(1000);
+    let queued = (0..2000)
+        .take_while(|_| client.say(&line(&format!("GET {text}"))) == Reply::simple("QUEUED"));
+    let queued = queued.count();
+    assert!((500..1000).contains(&queued), "{queued}");
+    let mut other = Client::connect(server.addresses()[0]);
+    assert!(used(&mut other) >= 500_000);
+    assert_eq!(other.say(&line("SET k v")), Reply::error(OOM));
+    assert!(matches!(client.say(&line("EXEC")), Reply::Error(_)));
+    // Replies on their way may count.
+    assert!(used(&mut other) < 1024);
+    assert_eq!(other.say(&line("SET k v")), Reply::ok());
+}
+
+#[test]
+fn a_layer_that_would_pass_maxmemory_is_not_added() {
+    let (_server, mut client) = start(1 << 20);
+    assert_eq!(client.say(&line("CONFIG SET bf-layout redisbloom")), Reply::ok());
+    assert_eq!(client.say(&line("BF.RESERVE layers 0.01 100 EXPANSION 32768")), Reply::ok());
+    assert_eq!(client.say(&line("CF.RESERVE cuckoo 64 EXPANSION 32768")), Reply::ok());
+    let bytes = used(&mut client);
+    for command in ["BF.ADD layers", "CF.ADD cuckoo"] {
+        let refused = (0..200).find_map(|i| match client.say(&line(&format!("{command} {i}"))) {
+            Reply::Error(error) => Some(error),
+            _ => None,
+        });
+        assert_eq!(refused.map(Reply::Error), Some(Reply::error(OOM)), "{command}");
+    }
+    // The list of layers may have room for more of them.
+    assert!(used(&mut client) < bytes + 4096);
+}
+
+#[test]
+fn a_dump_that_would_pass_maxmemory_is_refused() {
+    let (_server, mut client) = start(3 << 20);
+    assert_eq!(client.say(&line("BF.RESERVE large 0.01 1000000")), Reply::ok());
+    assert!(
+        matches!(client.say(&line("DUMP large")), Reply::Error(error) if error.starts_with("OOM"))
+    );
+    assert_eq!(client.say(&line("CONFIG SET maxmemory 5mb")), Reply::ok());
+    assert!(matches!(client.say(&line("DUMP large")), Reply::Bulk(_)));
+}
