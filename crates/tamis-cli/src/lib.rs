@@ -14,6 +14,7 @@ mod attributes;
 mod budget;
 mod build;
 mod check;
+mod check_data;
 mod clock;
 mod column_type;
 mod convert;
@@ -88,6 +89,7 @@ enum Command {
     Plan(plan::Args),
     Ints(ints::Args),
     Serve(Box<serve::Args>),
+    CheckData(check_data::Args),
     Completions(shell::CompletionsArgs),
     Man(shell::ManArgs),
 }
@@ -123,6 +125,7 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Ints(args) => ints::run(&args),
         Command::Serve(args) => serve::run(&args),
+        Command::CheckData(args) => check_data::run(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
     };

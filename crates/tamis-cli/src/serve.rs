@@ -14,7 +14,7 @@ use crate::notice;
 /// flags, then from the environment, then from a file.
 ///
 /// Changes are kept in a log in the folder --dir, synced once a second: a crash of the machine may lose the last second,
-/// a crash of the server nothing that was answered more than some milliseconds before.
+/// a crash of the server loses nothing that was answered.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Examples:

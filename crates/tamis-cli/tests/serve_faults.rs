@@ -77,17 +77,9 @@ fn a_full_disk_stops_changes_and_loses_none_that_was_answered() {
         let program = Program::start(&dir, &["--appendfsync", "always"]);
         let mut client = program.client();
         for _ in 0..2 {
-            // Whoever waited for the disk gets no answer; those after it a reason.
-            loop {
-                let (items, why) = add_until_refused(&mut client, taken);
-                taken = items;
-                if why.starts_with("MISCONF") {
-                    assert!(why.contains("No space left"), "{why}");
-                    break;
-                }
-                assert_eq!(why, "closed");
-                client = program.client();
-            }
+            let (items, why) = add_until_refused(&mut client, taken);
+            taken = items;
+            assert!(why.starts_with("MISCONF") && why.contains("No space left"), "{why}");
             // Reads go on.
             assert_holds(&mut client, taken);
             let refused = client.say(&["SET", "a", "1"]);
@@ -151,9 +143,16 @@ fn a_sync_that_fails_is_never_taken_for_done() {
             items += 1;
         }
         std::fs::write(&fault, "").unwrap();
+        // Of a pipeline, only the changes are refused.
+        client.send(&["PING"]);
         client.send(&["BF.ADD", "seen", "lost"]);
-        assert_eq!(client.try_receive(), None, "nobody is told that it is safe");
-        let mut client = program.client();
+        client.send(&["BF.ADD", "seen", &format!("0:{}", "x".repeat(100))]);
+        client.send(&["BF.EXISTS", "seen", "none"]);
+        let replies = [(); 4].map(|()| client.try_receive().expect("an answer"));
+        assert_eq!((&replies[0], &replies[3]), (&Reply::simple("PONG"), &Reply::Integer(0)));
+        for reply in &replies[1..3] {
+            assert!(matches!(reply, Reply::Error(why) if why.starts_with("MISCONF")), "{reply:?}");
+        }
         let Reply::Error(why) = client.say(&["BF.ADD", "seen", "refused"]) else { panic!() };
         assert!(why.starts_with("MISCONF") && why.contains("Input/output error"), "{why}");
         assert_holds(&mut client, items);
@@ -162,12 +161,39 @@ fn a_sync_that_fails_is_never_taken_for_done() {
         std::fs::remove_file(&fault).unwrap();
         std::thread::sleep(Duration::from_millis(500));
         let Reply::Error(why) = client.say(&["BF.ADD", "seen", "refused"]) else { panic!() };
-        assert!(why.contains("start the server again"), "{why}");
+        assert!(why.contains("restart the server"), "{why}");
     }
     let program = Program::start(&dir, &[]);
     let mut client = program.client();
     assert_holds(&mut client, items);
     assert_eq!(client.say(&["BF.ADD", "seen", "new"]), Reply::Integer(1));
+}
+
+#[test]
+fn a_folder_that_is_deleted_under_the_server_stops_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dir, moved) = (folder.path().join("data"), folder.path().join("moved"));
+    let program = Program::start(&dir, &[]);
+    let mut client = program.client();
+    assert_eq!(client.say(&["BF.ADD", "seen", "a"]), Reply::Integer(1));
+    std::fs::rename(&dir, &moved).unwrap();
+    let wait = |client: &mut Client, is_done: fn(&Reply) -> bool| {
+        let begun = Instant::now();
+        loop {
+            let reply = client.say(&["SET", "b", "1"]);
+            if is_done(&reply) {
+                return reply;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "{reply:?}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    let refused = wait(&mut client, |reply| matches!(reply, Reply::Error(_)));
+    let Reply::Error(why) = refused else { unreachable!() };
+    assert!(why.starts_with("MISCONF") && why.contains("was removed or replaced"), "{why}");
+    assert_eq!(client.say(&["BF.EXISTS", "seen", "a"]), Reply::Integer(1));
+    std::fs::rename(&moved, &dir).unwrap();
+    wait(&mut client, |reply| *reply == Reply::ok());
 }
 
 #[test]

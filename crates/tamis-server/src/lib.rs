@@ -42,7 +42,7 @@ pub use config::{
     OutputLimitError,
 };
 pub use config_file::ConfigFile;
-pub use durability::{DurabilityError, Sync};
+pub use durability::{DataReport, DurabilityError, Sync, check_data, repair_data};
 pub use hash_key::{HashKey, HashKeyError};
 pub use server::{Renewer, Server, ServerError, Stopper};
 pub use tls::{ClientCertificates, TlsError};

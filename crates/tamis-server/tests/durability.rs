@@ -580,6 +580,55 @@ fn a_log_that_is_cut_before_its_last_sync_is_refused() {
 }
 
 #[test]
+fn a_repair_keeps_what_is_valid_and_says_what_is_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(dir.path());
+    client.say(&["BF.RESERVE", "seen", "0.001", "1000"]);
+    client.say(&["SET", "early", "1"]);
+    client.say(&["SAVE"]);
+    for i in 0..100 {
+        client.say(&["BF.ADD", "seen", &i.to_string()]);
+    }
+    client.say(&["SET", "late", "1"]);
+    drop(server);
+    assert_eq!(tamis_server::check_data(dir.path()).unwrap().keys, 3);
+    let sound = tamis_server::repair_data(dir.path()).unwrap();
+    assert!(sound.lost.is_empty() && sound.aside.is_none(), "nothing to repair");
+    let log = only_log(dir.path());
+    let mut bytes = std::fs::read(&log).unwrap();
+    bytes[LOG_HEAD_BYTES + 200] ^= 1;
+    std::fs::write(&log, &bytes).unwrap();
+    let refused = Server::start(config(dir.path())).unwrap_err().to_string();
+    let checked = tamis_server::check_data(dir.path()).unwrap_err().to_string();
+    assert_eq!(checked, refused);
+    assert_eq!(std::fs::read(&log).unwrap(), bytes, "a check changes nothing");
+    let report = tamis_server::repair_data(dir.path()).unwrap();
+    assert_eq!((report.keys, report.lost.len()), (3, 1), "{report:?}");
+    assert!(report.lost[0].contains("log-1.tamis: bytes"), "{report:?}");
+    let aside = report.aside.unwrap();
+    assert_eq!(std::fs::read(aside.join("log-1.tamis")).unwrap(), bytes);
+    let (server, mut client) = start(dir.path());
+    let mut words = vec!["BF.MEXISTS".to_owned(), "seen".to_owned()];
+    words.extend((0..100).map(|i: u32| i.to_string()));
+    let Reply::Array(found) = client.say(&words) else { panic!() };
+    assert_eq!(found.iter().filter(|it| **it == Reply::Integer(1)).count(), 99);
+    assert_eq!(client.say(&["EXISTS", "early", "late"]), Reply::Integer(2));
+    drop(server);
+    // The snapshot too, and the newest log is gone.
+    let snapshot = dir.path().join("snapshot-2.tamis");
+    let mut bytes = std::fs::read(&snapshot).unwrap();
+    let at = bytes.len() - 60;
+    bytes[at] ^= 1;
+    std::fs::write(&snapshot, &bytes).unwrap();
+    std::fs::remove_file(only_log(dir.path())).unwrap();
+    let report = tamis_server::repair_data(dir.path()).unwrap();
+    assert_eq!((report.keys, report.lost.len()), (2, 2), "{report:?}");
+    let (server, _) = start(dir.path());
+    drop(server);
+    assert!(tamis_server::check_data(&dir.path().join("none")).is_err());
+}
+
+#[test]
 fn a_cuckoo_filter_that_takes_no_item_is_there_after_a_start() {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut client) = start(dir.path());

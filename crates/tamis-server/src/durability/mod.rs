@@ -19,6 +19,7 @@
 //!
 //! The files are drawn in `docs/formats/server.md`.
 
+mod check;
 mod disk;
 mod error;
 mod frame;
@@ -35,6 +36,7 @@ mod sim_disk;
 mod snapshot;
 mod state;
 
+pub use check::{DataReport, check_data, repair_data};
 pub(crate) use disk::{Disk, OsDisk};
 pub use error::DurabilityError;
 pub(crate) use log::Log;

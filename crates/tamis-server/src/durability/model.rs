@@ -467,7 +467,7 @@ impl World {
         noted: (u64, Option<u64>),
     ) -> bool {
         self.keyspace.shared().read(key.as_bytes(), 0, |value| {
-            writer.entry(key.as_bytes(), value.expect("the filter stays"), noted).is_ok()
+            writer.entry(key.as_bytes(), value.expect("the filter stays"), None, noted).is_ok()
         })
     }
 

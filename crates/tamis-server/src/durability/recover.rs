@@ -76,7 +76,7 @@ pub(super) struct Folder {
     snapshots: Vec<u64>,
     logs: Vec<u64>,
     /// The newest log, as the manifest has it.
-    recorded: Option<u64>,
+    pub recorded: Option<u64>,
 }
 
 impl Folder {
@@ -106,6 +106,18 @@ impl Folder {
         self.snapshot().or_else(|| self.logs.first().copied()).unwrap_or(0)
     }
 
+    /// The highest number of all files.
+    pub fn newest(&self) -> u64 {
+        self.snapshots.iter().chain(&self.logs).copied().max().unwrap_or(0)
+    }
+
+    /// The paths of all files.
+    pub fn paths(&self, dir: &Path) -> impl Iterator<Item = PathBuf> {
+        let snapshots = self.snapshots.iter().map(|&number| snapshot::path(dir, number));
+        let logs = self.logs.iter().map(|&number| log_file::path(dir, number));
+        snapshots.chain(logs)
+    }
+
     /// The logs that are read.
     pub fn logs(&self) -> impl Iterator<Item = u64> {
         self.logs.iter().copied().filter(|&number| number >= self.first())
@@ -113,7 +125,7 @@ impl Folder {
 }
 
 /// The logs behind a snapshot.
-struct Stream {
+pub(super) struct Stream {
     logs: Vec<LogFile>,
     /// Behind these, files that a crash has torn: they hold nothing that was synced.
     torn: Vec<PathBuf>,
@@ -127,7 +139,7 @@ struct Stream {
 
 impl Stream {
     /// Loads the snapshot and opens the logs.
-    fn open(
+    pub fn open(
         disk: &dyn Disk,
         dir: &Path,
         found: &Folder,
@@ -185,7 +197,7 @@ impl Stream {
     }
 
     /// Applies all valid changes.
-    fn replay(&mut self, replay: &mut Replay<'_>) -> Result<(), DurabilityError> {
+    pub fn replay(&mut self, replay: &mut Replay<'_>) -> Result<(), DurabilityError> {
         for index in 0..self.logs.len() {
             let log = &self.logs[index];
             if index > 0 && log.began != self.end {
@@ -230,7 +242,7 @@ impl Stream {
     }
 
     /// Returns how many bytes a crash has torn.
-    fn torn_bytes(&self) -> u64 {
+    pub fn torn_bytes(&self) -> u64 {
         let later = self.logs.iter().skip(self.last + 1);
         let later =
             later.map(|log| log.file.len().unwrap_or(0).saturating_sub(log_file::HEAD_BYTES));
@@ -419,6 +431,25 @@ impl<'l> Frames<'l> {
                 return Ok(None);
             }
         }
+    }
+}
+
+impl Frames<'_> {
+    /// Passes over bytes that are not valid, to the next valid frame; false if there is none. Reads the rest of the file
+    /// into memory.
+    pub fn skip_to_valid(&mut self) -> std::io::Result<bool> {
+        let loaded = self.at + self.bytes.len() as u64;
+        let before = self.bytes.len();
+        self.bytes.resize(before + self.total.saturating_sub(loaded) as usize, 0);
+        let read = read_at_most(&*self.log.file, &mut self.bytes[before..], loaded)?;
+        self.bytes.truncate(before + read);
+        while self.used < self.bytes.len() {
+            if frame::split(&self.bytes[self.used..], self.position()).is_some() {
+                return Ok(true);
+            }
+            self.used += 1;
+        }
+        Ok(false)
     }
 }
 

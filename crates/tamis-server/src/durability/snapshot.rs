@@ -105,15 +105,15 @@ impl<'d> SnapshotWriter<'d> {
     }
 
     /// Appends a key whose value has all changes before a position, and counted this many items then.
-    #[cfg(test)]
     pub fn entry(
         &mut self,
         key: &[u8],
         value: &Value,
+        expires_millis: Option<u64>,
         noted: (u64, Option<u64>),
     ) -> io::Result<()> {
         self.keys += 1;
-        write_entry(&mut self.file, key, value, None, noted)
+        write_entry(&mut self.file, key, value, expires_millis, noted)
     }
 
     /// Completes the snapshot and gives it its name, once the stream of logs is durable up to `end`.

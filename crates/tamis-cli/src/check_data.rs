@@ -1,0 +1,71 @@
+//! `tamis check-data`: checks the folder of a server that does not run, and repairs it.
+
+use std::path::PathBuf;
+
+use tamis_server::{DataReport, DurabilityError, check_data, repair_data};
+
+use crate::count::Count;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::size::Size;
+
+/// Checks the files in which a stopped server keeps its keys
+///
+/// Reads the snapshot and the log as `tamis serve` does when it starts, and changes nothing. Needs as much memory as the
+/// server.
+///
+/// With --repair, writes what is valid as a new snapshot, moves the old files to a folder beside it, and says what is
+/// lost. Does nothing if a server starts with the files as they are.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  tamis check-data /var/lib/tamis
+  tamis check-data --repair /var/lib/tamis
+
+Exit status: 0 a server starts with these files, 1 they are damaged, or parts were lost in the repair, 2 could
+not be checked.")]
+pub struct Args {
+    /// The folder, as in `tamis serve --dir`
+    dir: PathBuf,
+
+    /// Keeps what is valid, and moves the damaged files to a folder inside of DIR
+    #[arg(long)]
+    repair: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Outcome {
+    let checked = if args.repair { repair_data(&args.dir) } else { check_data(&args.dir) };
+    match checked {
+        Ok(report) => Ok(print(args, &report)),
+        Err(error @ (DurabilityError::Damaged { .. } | DurabilityError::Missing { .. })) => {
+            println!("{error}");
+            Ok(Exit::No)
+        }
+        Err(error) => Err(Failure::new(error)),
+    }
+}
+
+fn print(args: &Args, report: &DataReport) -> Exit {
+    let dir = args.dir.display();
+    println!(
+        "{dir}: {} keys, {} changes in the log",
+        Count(report.keys as u64),
+        Count(report.changes)
+    );
+    if report.torn_bytes > 0 {
+        println!(
+            "  {} behind the last valid change were never synced; a start puts them aside",
+            Size { bytes: report.torn_bytes }
+        );
+    }
+    let Some(aside) = &report.aside else {
+        let done = if args.repair { "nothing to repair: a" } else { "a" };
+        println!("  {done} server starts with these files");
+        return Exit::Yes;
+    };
+    for lost in &report.lost {
+        println!("  lost: {lost}");
+    }
+    println!("  the old files are in {}", aside.display());
+    if report.lost.is_empty() { Exit::Yes } else { Exit::No }
+}
