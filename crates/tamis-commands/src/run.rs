@@ -78,6 +78,8 @@ pub enum Change {
     None,
     /// What its words say. Running the command again on the value as it was does the same.
     Words,
+    /// What these words say, another command: the one that ran was refused in part, by limits that hold at the time.
+    Replaced(Vec<Vec<u8>>),
     /// It inserted items of these hashes into the Bloom filter that was there.
     Inserted(Vec<u64>),
 }
@@ -91,6 +93,14 @@ impl Outcome {
     /// A reply, after a change or without one.
     pub(crate) fn after(reply: Reply, has_changed: bool) -> Self {
         if has_changed { Self::changed(reply) } else { Self::unchanged(reply) }
+    }
+
+    /// A reply after items were accepted: the change is a command that has only these. `start` are its first words.
+    pub(crate) fn accepted(reply: Reply, start: &[&[u8]], items: &[&[u8]]) -> Self {
+        let words = start.iter().chain(items).map(|word| word.to_vec());
+        let change =
+            if items.is_empty() { Change::None } else { Change::Replaced(words.collect()) };
+        Self { change, ..Self::unchanged(reply) }
     }
 
     /// A reply after a filter was created.

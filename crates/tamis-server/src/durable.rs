@@ -19,12 +19,11 @@ pub(crate) struct Durable {
     pub log: Log,
     disk: Arc<dyn Disk>,
     dir: PathBuf,
-    /// The number of the present log. Locked while a snapshot is made.
-    number: Mutex<u64>,
+    /// Locked while a snapshot is made.
+    saving: Mutex<()>,
     /// True while keys are written to a snapshot one after the other: a key that moves meanwhile must not be missed.
     is_saving: AtomicBool,
-    /// Where the present log began, and what the snapshot before it takes.
-    began: AtomicU64,
+    /// What the last snapshot takes.
     snapshot_bytes: AtomicU64,
     pub last_save_millis: AtomicU64,
     /// Held as long as the folder is used.
@@ -50,16 +49,14 @@ impl Durable {
             let seconds = started.elapsed().as_secs_f64();
             tracing::info!(keys, changes = found.changes, seconds, "recovered");
         }
-        let (number, began) = (found.file.number, found.file.began);
         let log = Log::start(disk.clone(), &config.dir, found.file, found.end, config.sync);
         let log = log.map_err(DurabilityError::io(&config.dir))?;
         Ok(Self {
             log,
             disk,
             dir: config.dir.clone(),
-            number: Mutex::new(number),
+            saving: Mutex::new(()),
             is_saving: AtomicBool::new(false),
-            began: AtomicU64::new(began),
             snapshot_bytes: AtomicU64::new(keyspace.memory_bytes()),
             last_save_millis: AtomicU64::new(now_millis()),
             lock: Mutex::new(Some(lock)),
@@ -73,35 +70,29 @@ impl Durable {
 
     /// Writes a snapshot and begins a new log; waits for one that is being written.
     pub fn save(&self, keyspace: &Keyspace) -> Result<(), DurabilityError> {
-        let mut number = self.number.lock();
-        let saved = self.save_as(*number + 1, &mut number, keyspace);
+        let _saving = self.saving.lock();
+        let saved = self.save_alone(keyspace);
         self.is_saving.store(false, Ordering::Release);
-        saved?;
+        let number = saved?;
         self.snapshot_bytes.store(keyspace.memory_bytes(), Ordering::Relaxed);
         self.last_save_millis.store(now_millis(), Ordering::Relaxed);
-        forget(&*self.disk, &self.dir, *number)
+        forget(&*self.disk, &self.dir, number)
     }
 
-    fn save_as(
-        &self,
-        next: u64,
-        number: &mut u64,
-        keyspace: &Keyspace,
-    ) -> Result<(), DurabilityError> {
+    fn save_alone(&self, keyspace: &Keyspace) -> Result<u64, DurabilityError> {
         let refused = |why: String| DurabilityError::Io {
             path: self.dir.clone(),
             error: std::io::Error::other(why),
         };
-        let position = {
+        let (number, position) = {
             // No command is half done where one log ends and the next begins.
             let _alone = keyspace.exclusive();
             self.is_saving.store(true, Ordering::Release);
-            self.log.rotate(next).map_err(refused)?
+            self.log.rotate().map_err(refused)?
         };
         self.log.rotated().map_err(refused)?;
-        *number = next;
-        self.began.store(position, Ordering::Relaxed);
-        save(&*self.disk, keyspace, &self.log, &self.dir, next, position)
+        save(&*self.disk, keyspace, &self.log, &self.dir, number, position)?;
+        Ok(number)
     }
 
     /// Writes what is left, gives a snapshot up that is being written, and leaves the folder to others.
@@ -111,7 +102,7 @@ impl Durable {
     /// Why something was not kept.
     pub fn finish(&self) -> Result<(), String> {
         let kept = self.log.close();
-        drop(self.number.lock());
+        drop(self.saving.lock());
         self.lock.lock().take();
         kept
     }
@@ -123,7 +114,7 @@ impl Durable {
 
     /// Returns how long the present log is.
     pub fn log_bytes(&self) -> u64 {
-        self.log.end().saturating_sub(self.began.load(Ordering::Relaxed))
+        self.log.end().saturating_sub(self.log.began())
     }
 }
 

@@ -413,6 +413,10 @@ impl Shared {
         let change = match &outcome.change {
             Change::None => None,
             Change::Words => Some(Record::Command { now_millis, words: words.to_vec() }),
+            Change::Replaced(words) => {
+                let words = words.iter().map(Vec::as_slice).collect();
+                Some(Record::Command { now_millis, words })
+            }
             Change::Inserted(hashes) => {
                 Some(Record::Inserted { now_millis, key, hashes: hashes.clone() })
             }

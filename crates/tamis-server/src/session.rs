@@ -299,7 +299,8 @@ impl Session {
     /// Notes where the replies to commands stand that may have changed something.
     fn note_change(&mut self, command: &Command, replies: Range<usize>, commands: usize) {
         // A transaction may have such commands in it.
-        if command.may_change() || command.name == "EXEC" {
+        let is_logged = self.server.durable.is_some();
+        if is_logged && (command.may_change() || command.name == "EXEC") {
             self.change_replies.push(replies, commands);
         }
     }

@@ -645,6 +645,32 @@ fn a_cuckoo_filter_that_takes_no_item_is_there_after_a_start() {
 }
 
 #[test]
+fn items_that_a_limit_refused_are_not_inserted_at_a_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(dir.path());
+    client.say(&words("CF.RESERVE cut 8"));
+    client.say(&words("CF.RESERVE whole 8"));
+    client.say(&words("CONFIG SET cf-max-expansions 2"));
+    let items: Vec<String> = (0..60).map(|i| format!("item:{i}")).collect();
+    let say = |client: &mut Client, command: &[&str]| {
+        let start = command.iter().map(|word| (*word).to_owned());
+        client.say(&start.chain(items.iter().cloned()).collect::<Vec<_>>())
+    };
+    let Reply::Array(replies) = say(&mut client, &["TM.MADD", "cut"]) else { panic!() };
+    assert!(matches!(replies.last(), Some(Reply::Error(_))) && replies.len() < 60);
+    say(&mut client, &["CF.INSERT", "whole", "ITEMS"]);
+    client.say(&words("CONFIG SET cf-max-expansions 32"));
+    // An item that was refused before is new.
+    assert_eq!(client.say(&words("CF.ADDNX cut item:59")), Reply::Integer(1));
+    let questions = ["CF.DEBUG cut", "CF.DEBUG whole", "CF.SCANDUMP cut 1", "CF.SCANDUMP whole 1"];
+    let before: Vec<Reply> = questions.iter().map(|it| client.say(&words(it))).collect();
+    drop(server);
+    let (_server, mut client) = start(dir.path());
+    let after: Vec<Reply> = questions.iter().map(|it| client.say(&words(it))).collect();
+    assert_eq!(after, before);
+}
+
+#[test]
 fn a_command_without_its_key_is_refused_and_not_logged() {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut client) = start(dir.path());

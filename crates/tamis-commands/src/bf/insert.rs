@@ -26,7 +26,7 @@ pub(crate) fn add_each(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_
             Err(text) => return text.into(),
         },
     };
-    Outcome { created, ..insert_items(value, &words[2..], env) }
+    Outcome { created, ..insert_items(words[1], value, &words[2..], env) }
 }
 
 /// Gives a key its first value; returns it with its image.
@@ -50,7 +50,7 @@ pub(crate) fn insert(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>)
             Err(text) => return text.into(),
         },
     };
-    Outcome { created, ..insert_items(value, asked.items, env) }
+    Outcome { created, ..insert_items(words[1], value, asked.items, env) }
 }
 
 struct Asked<'w> {
@@ -108,7 +108,12 @@ fn parse<'w>(words: Words<'w>, mut options: Options) -> Result<Option<Asked<'w>>
 }
 
 /// Inserts items in order, up to the first that finds a filter full that may not grow.
-pub(crate) fn insert_items(value: &mut Value, items: &[&[u8]], env: &Env<'_>) -> Outcome {
+pub(crate) fn insert_items(
+    key: &[u8],
+    value: &mut Value,
+    items: &[&[u8]],
+    env: &Env<'_>,
+) -> Outcome {
     match value {
         Value::Bloom(filter) => {
             let mut answers = Answers::new();
@@ -154,7 +159,10 @@ pub(crate) fn insert_items(value: &mut Value, items: &[&[u8]], env: &Env<'_>) ->
                 });
                 !is_full
             });
-            Outcome::changed(Reply::Array(replies))
+            let answered = items.iter().zip(&replies);
+            let accepted = answered.filter(|(_, reply)| **reply == Reply::Bool(true));
+            let accepted: Vec<&[u8]> = accepted.map(|(item, _)| *item).collect();
+            Outcome::accepted(Reply::Array(replies), &[b"BF.MADD", key], &accepted)
         }
         Value::Arriving(_) => bf::ARRIVING.into(),
         Value::RedisCuckoo(_) | Value::Bytes(_) => text::WRONG_TYPE.into(),

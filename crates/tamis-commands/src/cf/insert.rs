@@ -69,6 +69,7 @@ pub(crate) fn insert_absent(value: &mut Option<Value>, words: Words<'_>, env: &E
 }
 
 struct Asked<'w> {
+    key: &'w [u8],
     capacity: Option<u64>,
     is_nocreate: bool,
     items: Words<'w>,
@@ -82,7 +83,8 @@ fn parse<'w>(words: Words<'w>, env: &Env<'_>) -> Result<Option<Asked<'w>>, Text>
         match word.first().map(u8::to_ascii_lowercase) {
             Some(b'i') => {
                 let items = &words[at + 1..];
-                return Ok((!items.is_empty()).then_some(Asked { capacity, is_nocreate, items }));
+                let asked = Asked { key: words[1], capacity, is_nocreate, items };
+                return Ok((!items.is_empty()).then_some(asked));
             }
             Some(b'n') => is_nocreate = true,
             Some(b'c') => {
@@ -117,8 +119,14 @@ fn insert_items(
     };
     let outcome = match filter_of(value, env) {
         Ok(filter) => {
-            let replies = asked.items.iter().map(|item| insert(filter, item)).collect();
-            Outcome::changed(Reply::Array(replies))
+            let replies: Vec<Reply> = asked.items.iter().map(|item| insert(filter, item)).collect();
+            let answered = asked.items.iter().zip(&replies);
+            let is_accepted = |reply| matches!(reply, &Reply::Bool(true) | &Reply::Integer(1));
+            let accepted = answered.filter(|(_, reply)| is_accepted(*reply));
+            let accepted: Vec<&[u8]> = accepted.map(|(item, _)| *item).collect();
+            // The name of the command is that for items that may be in already: these are not, or were inserted anyway.
+            let start: [&[u8]; 4] = [b"CF.INSERT", asked.key, b"NOCREATE", b"ITEMS"];
+            Outcome::accepted(Reply::Array(replies), &start, &accepted)
         }
         Err(text) => text.into(),
     };

@@ -42,6 +42,9 @@ pub const EXEC_ALONE: Text = "ERR EXEC without MULTI";
 pub const BROKEN_MULTI: Text = "EXECABORT Transaction discarded because of previous errors.";
 /// `WATCH` in a transaction.
 pub const WATCH_IN_MULTI: Text = "ERR WATCH inside MULTI is not allowed";
+/// Strings that are too long together.
+pub const LONG_REPLY: Text =
+    "ERR the reply would be longer than 512 MiB: ask for fewer keys at once";
 /// A pattern that takes too long to compare.
 pub const LONG_PATTERN: Text = "ERR the pattern is too long: give at most 1024 bytes";
 /// `EXPIRE`: rules that exclude each other.

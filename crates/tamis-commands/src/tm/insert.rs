@@ -21,8 +21,8 @@ pub(crate) fn add_each(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_
     match value {
         None => tm::NOT_FOUND.into(),
         Some(Value::Filter(file)) => insert_filter(file, items, env, tm::FULL),
-        Some(Value::RedisCuckoo(filter)) => insert_redis_cuckoo(filter, items, env),
-        Some(value) => bf::insert_items(value, items, env),
+        Some(Value::RedisCuckoo(filter)) => insert_redis_cuckoo(words[1], filter, items, env),
+        Some(value) => bf::insert_items(words[1], value, items, env),
     }
 }
 
@@ -62,7 +62,12 @@ pub(crate) fn insert_filter(
 }
 
 /// Inserts each item once more, as Tamis' own cuckoo filters do.
-fn insert_redis_cuckoo(filter: &mut RedisCuckoo, items: &[&[u8]], env: &Env<'_>) -> Outcome {
+fn insert_redis_cuckoo(
+    key: &[u8],
+    filter: &mut RedisCuckoo,
+    items: &[&[u8]],
+    env: &Env<'_>,
+) -> Outcome {
     let mut answers = Vec::with_capacity(items.len());
     let mut failed = None;
     for item in items {
@@ -81,12 +86,12 @@ fn insert_redis_cuckoo(filter: &mut RedisCuckoo, items: &[&[u8]], env: &Env<'_>)
             break;
         }
     }
-    let has_changed = !answers.is_empty();
+    let accepted = &items[..answers.len()];
     let reply = match failed {
         Some(why) => cut(answers, why),
         None => Reply::Array(answers),
     };
-    Outcome::after(reply, has_changed)
+    Outcome::accepted(reply, &[b"TM.MADD", key], accepted)
 }
 
 /// Ends the answers with the error of the first item that has none.

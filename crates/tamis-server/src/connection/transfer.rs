@@ -116,7 +116,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     ///
     /// # Errors
     ///
-    /// If the connection is broken; if it ends and the client takes nothing.
+    /// If the connection is broken, or the client takes nothing for a while.
     pub(super) async fn drain(&mut self, most: usize) -> io::Result<()> {
         loop {
             let deadline = self.waiting.progress + LINGER;
@@ -125,9 +125,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Poll::Pending if most > 0 && waiting.len() <= most => Poll::Ready(Ok(())),
                 other => other,
             });
-            if most > 0 {
-                return written.await;
-            }
             match tokio::time::timeout_at(deadline.into(), written).await {
                 Ok(written) => return written,
                 Err(_) if self.waiting.progress.elapsed() < LINGER => {}

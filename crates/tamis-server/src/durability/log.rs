@@ -96,6 +96,14 @@ impl LogCore {
         run(&mut self.inner.lock().state)
     }
 
+    /// Decides that the stream goes on in another file; returns its number and where it begins. The number follows that of
+    /// the file that is written: an earlier rotation may have happened after its caller gave it up.
+    pub fn rotate(&self) -> Result<(u64, u64), String> {
+        let mut inner = self.inner.lock();
+        let number = inner.file.number + 1;
+        Ok((number, inner.state.rotate(number)?))
+    }
+
     /// Does the next job on the file; false if there is none.
     pub fn run_file_job(&self, now_millis: u64) -> bool {
         let job = self.take_file_job();
@@ -382,21 +390,26 @@ impl Log {
         }
     }
 
-    /// Decides that the log goes on in another file from here on; returns the position between them. The caller is alone
-    /// with the keys, so that no command is half done, and then calls [`rotated`](Self::rotated).
+    /// Decides that the log goes on in another file from here on; returns its number and where it begins. The caller is
+    /// alone with the keys, so that no command is half done, and then calls [`rotated`](Self::rotated).
     ///
     /// # Errors
     ///
     /// Why it cannot.
-    pub fn rotate(&self, number: u64) -> Result<u64, String> {
-        self.core.with(|state| state.rotate(number))
+    pub fn rotate(&self) -> Result<(u64, u64), String> {
+        self.core.rotate()
+    }
+
+    /// Returns where the file begins that is written.
+    pub fn began(&self) -> u64 {
+        self.core.inner.lock().file.began
     }
 
     /// Waits until the log goes on in the file that [`rotate`](Self::rotate) named.
     ///
     /// # Errors
     ///
-    /// Why it goes on in the old one, or cannot be written.
+    /// Why it goes on in the old one, or cannot be written now: then it may go on in the new one later.
     pub fn rotated(&self) -> Result<(), String> {
         loop {
             self.core.run_file_job(self.core.now_millis());

@@ -80,6 +80,9 @@ impl LogFile {
         head.extend(synced_field(synced));
         debug_assert_eq!(head.len() as u64, HEAD_BYTES);
         let created = disk.create(&temporary).and_then(|file| {
+            if disk.open(&path).is_ok() {
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the log exists already"));
+            }
             file.write_all_at(&head, 0)?;
             Ok(file)
         });

@@ -132,7 +132,6 @@ struct World {
     disk: SimDisk,
     keyspace: Keyspace,
     core: LogCore,
-    number: u64,
     now_millis: u64,
     clients: Vec<(Client, Vec<Op>)>,
     saves: usize,
@@ -193,13 +192,11 @@ impl World {
         let keyspace = Keyspace::new();
         let shared: Arc<dyn Disk> = Arc::new(disk.clone());
         let found = recover(&shared, Path::new(DIR), &keyspace)?;
-        let number = found.file.number;
         let core = LogCore::new(shared, Path::new(DIR), found.file, found.end, sync);
         Ok(Self {
             disk,
             keyspace,
             core,
-            number,
             now_millis: 0,
             clients: Vec::new(),
             saves: 0,
@@ -290,7 +287,9 @@ impl World {
         let is_alone = may_change && !self.is_inserting();
         let can_save = match &self.saver {
             Saver::Idle => self.saves > 0 && is_alone,
-            Saver::Rotates { .. } => self.core.with(|state| state.rotated()).is_some(),
+            Saver::Rotates { .. } => {
+                self.core.with(|state| state.rotated().is_some() || state.failure().is_some())
+            }
             // A small value is read with its lock, and not within a transaction.
             Saver::Writes { left, .. } => left.is_empty() || is_alone,
             Saver::Reads { .. } => true,
@@ -402,16 +401,15 @@ impl World {
         self.saver = match saver {
             Saver::Idle => {
                 self.saves -= 1;
-                let number = self.number + 1;
-                match self.core.with(|state| state.rotate(number)) {
-                    Ok(position) => Saver::Rotates { number, position },
+                match self.core.rotate() {
+                    Ok((number, position)) => Saver::Rotates { number, position },
                     Err(_) => Saver::Idle,
                 }
             }
             Saver::Rotates { number, position } => {
-                match self.core.with(|state| state.rotated()).expect("seen before") {
+                // While the log cannot be written, the snapshot is given up. The rotation may happen later.
+                match self.core.with(|state| state.rotated()).unwrap_or(Err(String::new())) {
                     Ok(()) => {
-                        self.number = number;
                         // The disk lives as long as the test.
                         let disk: &'static SimDisk = Box::leak(Box::new(self.disk.clone()));
                         match SnapshotWriter::new(disk, Path::new(DIR), number, position) {

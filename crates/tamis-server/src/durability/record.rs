@@ -56,7 +56,7 @@ impl<'a> Record<'a> {
                 let len = get_u64(bytes)?;
                 // A word takes a byte at least.
                 let fits = usize::try_from(len).ok().filter(|&len| len > 0 && len <= bytes.len());
-                let mut words = Vec::with_capacity(fits?);
+                let mut words = Vec::with_capacity(fits?.min(1 << 10));
                 for _ in 0..len {
                     words.push(get_bytes(bytes)?);
                 }

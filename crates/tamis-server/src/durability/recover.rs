@@ -84,7 +84,9 @@ impl Folder {
         let (mut snapshots, mut logs) = (Vec::new(), Vec::new());
         for name in disk.names(dir).map_err(DurabilityError::io(dir))? {
             let number = |prefix: &str| {
-                name.strip_prefix(prefix)?.strip_suffix(".tamis")?.parse::<u64>().ok()
+                let digits = name.strip_prefix(prefix)?.strip_suffix(".tamis")?;
+                // Other spellings of a number, and numbers that none follows, are not names of ours.
+                digits.parse::<u32>().ok().filter(|it| it.to_string() == digits).map(u64::from)
             };
             snapshots.extend(number("snapshot-"));
             logs.extend(number("log-"));

@@ -138,12 +138,10 @@ impl<'k> Replay<'k> {
         let is_done = |key: &[u8]| self.applied.get(key).is_some_and(|&applied| position < applied);
         if command.keys.first == 0 {
             // Keys that the snapshot has from after it stay.
-            let kept = self.applied.iter().filter(|(_, applied)| position < **applied);
-            let kept: Vec<Vec<u8>> = kept.map(|(key, _)| key.clone()).collect();
             if !["FLUSHALL", "FLUSHDB"].contains(&command.name) {
                 return Err(nothing());
             }
-            self.keyspace.exclusive().clear_but(&kept);
+            self.keyspace.exclusive().clear_but(is_done);
             return Ok(());
         }
         if command.keys.of(words).any(is_done) {
@@ -154,7 +152,12 @@ impl<'k> Replay<'k> {
                 let Some(key) = words.get(command.keys.first) else { return Err(nothing()) };
                 let keys = self.keyspace.shared();
                 let outcome = keys.change(key, now_millis, |value| run(value, words, &env));
-                if outcome.has_changed() { Ok(()) } else { Err(nothing()) }
+                match outcome.reply {
+                    Reply::Error(error) if !outcome.has_changed() => {
+                        Err(format!("{}: {error}", command.name))
+                    }
+                    _ => Ok(()),
+                }
             }
             Run::Read(_) | Run::Answer(_) => Err(nothing()),
             Run::Host => {

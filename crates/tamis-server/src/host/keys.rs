@@ -119,31 +119,41 @@ pub(super) fn log(
         "MSET" => server.log_together(sets(words).map(Vec::from), env),
         "RENAME" | "RENAMENX" if durable.is_saving() => {
             // The snapshot may have passed one place and not come to the other.
-            log_image(durable, words[2], env, keys);
-            server.log_command(&[b"DEL", words[1]], env);
+            log_image(durable, words[2], Some(words[1]), env, keys);
         }
         // Or have the copy, or what it is of, from another moment.
-        "COPY" if durable.is_saving() => log_image(durable, words[2], env, keys),
-        "BITOP" if durable.is_saving() => log_image(durable, words[2], env, keys),
+        "COPY" if durable.is_saving() => log_image(durable, words[2], None, env, keys),
+        "BITOP" if durable.is_saving() => log_image(durable, words[2], None, env, keys),
         // Or have one filter from before and the other from after.
-        "TM.MERGE" if durable.is_saving() => log_image(durable, words[1], env, keys),
+        "TM.MERGE" if durable.is_saving() => log_image(durable, words[1], None, env, keys),
         _ => server.log_command(words, env),
     }
 }
 
-/// Keeps the whole value of a key.
-fn log_image(durable: &Durable, key: &[u8], env: &Env<'_>, keys: Keys<'_, '_>) {
+/// Logs the whole value of a key, and that another key is removed.
+fn log_image(
+    durable: &Durable,
+    key: &[u8],
+    removed: Option<&[u8]>,
+    env: &Env<'_>,
+    keys: Keys<'_, '_>,
+) {
     let Keys::Exclusive(keys) = keys else { unreachable!("it runs alone") };
     let expires_millis = keys.expires_millis(key, env.now_millis).flatten();
     let mut image = Vec::new();
     let is_there = keys.read(key, env.now_millis, |value| {
         value.map(|value| value.write_image(&mut image).expect("memory takes all")).is_some()
     });
-    if !is_there {
+    let delete = |key| {
         let words = vec![&b"DEL"[..], key];
-        return durable.log.append(&Record::Command { now_millis: env.now_millis, words });
-    }
-    durable.log.append(&Record::Image { key, expires_millis, image: &image });
+        Record::Command { now_millis: env.now_millis, words }
+    };
+    let value = match is_there {
+        true => Record::Image { key, expires_millis, image: &image },
+        false => delete(key),
+    };
+    let records: Vec<Record<'_>> = [value].into_iter().chain(removed.map(delete)).collect();
+    durable.log.append_all(&records);
 }
 
 fn count(words: Words<'_>, is_one: impl Fn(&[u8]) -> bool) -> Reply {
@@ -298,6 +308,9 @@ pub(super) fn count_lookups(session: &Session, command: &Command, words: Words<'
     session.note_lookups(false, keys.saturating_sub(found));
 }
 
+/// The most bytes of strings in one reply, as long as the longest string.
+const MAX_REPLY_BYTES: usize = 512 << 20;
+
 fn mget(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
     let Some(Run::Read(get)) = find(b"GET").map(|it| it.run) else { unreachable!("it reads") };
     let read = |key: &&[u8]| {
@@ -307,6 +320,16 @@ fn mget(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
         // A value of another type is no string.
         if matches!(reply, Reply::Error(_)) { Reply::Null } else { reply }
     };
+    let len = |key: &&[u8]| {
+        with_keys!(keys, keys => keys.read(key, env.now_millis, |value| match value {
+            Some(Value::Bytes(bytes)) => bytes.len(),
+            _ => 0,
+        }))
+    };
+    // A key may be named many times, and its string be sparse.
+    if words[1..].iter().map(len).fold(0, usize::saturating_add) > MAX_REPLY_BYTES {
+        return Reply::error(host::LONG_REPLY);
+    }
     Reply::Array(words[1..].iter().map(read).collect())
 }
 

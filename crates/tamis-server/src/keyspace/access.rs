@@ -294,10 +294,10 @@ impl Exclusive<'_> {
     }
 
     /// Takes all keys out but these.
-    pub(crate) fn clear_but(&self, kept: &[Vec<u8>]) {
+    pub(crate) fn clear_but(&self, is_kept: impl Fn(&[u8]) -> bool) {
         for shard in &self.0.shards {
             let cells = shard.read().cells();
-            for cell in cells.iter().filter(|cell| !kept.iter().any(|kept| **kept == *cell.key)) {
+            for cell in cells.iter().filter(|cell| !is_kept(&cell.key)) {
                 self.remove(&cell.key, 0);
             }
         }
