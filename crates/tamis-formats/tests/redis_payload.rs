@@ -83,9 +83,9 @@ fn a_payload_takes_no_more_memory_than_allowed() {
             RedisValue::String(bytes) | RedisValue::Tamis(bytes) => bytes.len() as u64,
         };
         assert!(RedisValue::from_payload(&payload, bytes).is_ok());
-        assert_eq!(RedisValue::from_payload(&payload, bytes - 1), Err(PayloadError::Value));
+        assert_eq!(RedisValue::from_payload(&payload, bytes - 1), Err(PayloadError::TooLarge));
     }
     let long = RedisValue::String(vec![0; 1000]).to_payload();
     assert!(RedisValue::from_payload(&long, 1000).is_ok());
-    assert_eq!(RedisValue::from_payload(&long, 999), Err(PayloadError::Value));
+    assert_eq!(RedisValue::from_payload(&long, 999), Err(PayloadError::TooLarge));
 }
