@@ -141,12 +141,12 @@ fn each_server_has_another_key_unless_it_is_fixed() {
 #[test]
 fn items_that_collide_without_a_key_do_not_collide_with_one() {
     // What an attacker computes: items that a filter without a key takes for seen.
-    let known = Expandable::reserve(1000, 0.01, None).unwrap();
+    let mut known = Expandable::reserve(1000, 0.01, None).unwrap();
     let name = |i: u32| format!("known:{i}").into_bytes();
     let (seen, absent): (Vec<_>, Vec<_>) =
         ((0..1000).map(name).collect(), (1000..40_000).map(name).collect());
     let mut answers = Answers::new();
-    assert!(known.insert_each_shared(&borrowed(&seen), &mut answers));
+    assert_eq!(known.insert_each(&borrowed(&seen), &mut answers), Ok(1000));
     known.contains_each(&borrowed(&absent), &mut answers);
     let forged: Vec<Vec<u8>> = answers.ones().map(|i| absent[i].clone()).collect();
     assert!(forged.len() > 100, "{}", forged.len());
