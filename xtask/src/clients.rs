@@ -2,7 +2,8 @@
 //!
 //! What cannot be installed is left out with a word.
 
-use std::net::TcpListener;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -94,7 +95,7 @@ impl Server {
             .map_err(|error| error.to_string())?;
         let server = Self { child, port: port.to_string() };
         let begun = Instant::now();
-        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        while !is_ready(port) {
             if begun.elapsed() > Duration::from_secs(300) {
                 return Err("the server did not start".to_owned());
             }
@@ -102,6 +103,18 @@ impl Server {
         }
         Ok(server)
     }
+}
+
+/// Tells whether a server answers: it listens before it has read its data.
+fn is_ready(port: u16) -> bool {
+    let ask = || -> std::io::Result<bool> {
+        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.write_all(b"PING\r\n")?;
+        let mut reply = [0; 7];
+        stream.read_exact(&mut reply)?;
+        Ok(&reply == b"+PONG\r\n")
+    };
+    ask().unwrap_or(false)
 }
 
 impl Drop for Server {
