@@ -1,5 +1,5 @@
-//! `docs/commands.md` is written from the table: `TAMIS_WRITE_DOCS=1 cargo test -p tamis-commands --test docs` writes it
-//! anew.
+//! `docs/commands.md` is written from the table: `TAMIS_WRITE_DOCS=1 cargo test -p tamis-commands --test docs` writes
+//! the page.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,8 @@ type IsIn = fn(&Command) -> bool;
 fn page() -> String {
     let mut page = String::from(
         "# Commands\n\n\
-         What `tamis serve` answers. Written from the table of commands; `redis-cli HELP` and `COMMAND DOCS` show the same.\n\
+         After this page you can call every command of `tamis serve`, and set how new filters are made.\n\
+         The page is generated from the table of commands; `redis-cli HELP` and `COMMAND DOCS` show the same.\n\
          Words in brackets may be left out. `BF.*` and `CF.*` answer as RedisBloom does, to the letter.\n",
     );
     let groups: [(&str, IsIn); 8] = [
