@@ -6,6 +6,7 @@ use tamis::{AnyFilter, Bits, Filter, Kind, Plan, RedisBloom, RedisCuckoo, Span};
 use tamis_formats::TamisFile;
 
 use crate::expandable::{Expandable, Part};
+use crate::settings::Settings;
 use crate::value::Value;
 
 /// What a filter is, what it holds, and how much room is left.
@@ -13,10 +14,10 @@ use crate::value::Value;
 /// # Examples
 ///
 /// ```
-/// use tamis_commands::{Expandable, Facts, Forecast, Value};
+/// use tamis_commands::{Expandable, Facts, Forecast, Settings, Value};
 ///
 /// let filter = Value::Bloom(Box::new(Expandable::reserve(1000, 0.01, None)?));
-/// let facts = Facts::of(&filter, 0).expect("it is a filter");
+/// let facts = Facts::of(&filter, &Settings::default(), 0).expect("it is a filter");
 /// assert_eq!((facts.items, facts.headroom_items), (0.0, Some(1000)));
 /// let forecast = facts.forecast(Some(0.01));
 /// assert_eq!(forecast.to_string(), "full in 27.8 hours at the present rate of adds");
@@ -109,25 +110,33 @@ const SAMPLE_BYTES: u64 = 64 << 10;
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
 impl Facts {
-    /// Tells of a filter what there is to tell, at this time in milliseconds since 1970; `None` if it is none. May read
-    /// all its bits.
+    /// Returns the facts of a filter at `now_millis`, in milliseconds since 1970; `None` if the value is no filter. May
+    /// read all bits of the filter.
+    ///
+    /// The `settings` are those by which commands insert now: `cf-max-expansions` decides whether RedisBloom's cuckoo
+    /// filters refuse adds.
     #[must_use]
-    pub fn of(value: &Value, now_millis: u64) -> Option<Self> {
-        Self::by(value, now_millis, None)
+    pub fn of(value: &Value, settings: &Settings, now_millis: u64) -> Option<Self> {
+        Self::by(value, settings, now_millis, None)
     }
 
-    /// Tells the same in little time, however large the filter is: estimated from a part of it.
+    /// Returns the same in tens of microseconds at most: large filters are estimated from a part of their bits.
     #[must_use]
-    pub fn at_a_glance(value: &Value, now_millis: u64) -> Option<Self> {
-        Self::by(value, now_millis, Some(SAMPLE_BYTES))
+    pub fn at_a_glance(value: &Value, settings: &Settings, now_millis: u64) -> Option<Self> {
+        Self::by(value, settings, now_millis, Some(SAMPLE_BYTES))
     }
 
-    fn by(value: &Value, now_millis: u64, sample_bytes: Option<u64>) -> Option<Self> {
+    fn by(
+        value: &Value,
+        settings: &Settings,
+        now_millis: u64,
+        sample_bytes: Option<u64>,
+    ) -> Option<Self> {
         let facts = match value {
             Value::Bytes(_) | Value::Arriving(_) => return None,
             Value::Bloom(filter) => of_expandable(filter, sample_bytes.is_some()),
             Value::RedisBloom(filter) => of_redis_bloom(filter),
-            Value::RedisCuckoo(filter) => of_redis_cuckoo(filter),
+            Value::RedisCuckoo(filter) => of_redis_cuckoo(filter, settings),
             Value::Filter(file) => {
                 let sample = sample_bytes.and_then(|max_bytes| file.filter.sample(max_bytes));
                 match (sample, &file.filter) {
@@ -146,6 +155,19 @@ impl Facts {
             }
         };
         Some(Self { kind: value.kind_name(), bytes: value.memory_bytes(), ..facts })
+    }
+
+    /// Returns how many items the filter holds when it is as full as planned; `None` if there is room for any number.
+    ///
+    /// Of most filters that is the capacity. The capacity of a window is the items of one span, and a window holds up to
+    /// one slice more, which it forgets next.
+    #[must_use]
+    pub fn held_capacity(&self) -> Option<u64> {
+        let slice = match self.window {
+            Some((_, slices, _)) => self.capacity? / u64::from(slices.max(1)),
+            None => 0,
+        };
+        Some(self.capacity?.saturating_add(slice))
     }
 
     /// Tells whether the filter refuses adds.
@@ -442,7 +464,7 @@ fn room_of_redis_cuckoo(filter: &RedisCuckoo) -> u64 {
     slots_of_redis_cuckoo(filter) / filter.sub_filters().max(1) as u64
 }
 
-fn of_redis_cuckoo(filter: &RedisCuckoo) -> Facts {
+fn of_redis_cuckoo(filter: &RedisCuckoo, settings: &Settings) -> Facts {
     let (bucket, parts) = (u64::from(filter.bucket_size()), filter.sub_filters());
     let slots = slots_of_redis_cuckoo(filter);
     let fill = filter.items() as f64 / slots as f64;
@@ -450,7 +472,9 @@ fn of_redis_cuckoo(filter: &RedisCuckoo) -> Facts {
     let rate_of = |slots: f64| 1.0 - (1.0 - 1.0 / FINGERPRINTS).powf(slots);
     let rate_planned = rate_of(2.0 * bucket as f64);
     let rate_now = filter.estimate_rate(SAMPLE_BYTES);
-    let is_refusing = filter.is_refusing();
+    // The setting counts sub-filters, and is checked before each add: at the limit every add fails.
+    let is_at_limit = filter.sub_filters() >= settings.cf_max_expansions as usize;
+    let is_refusing = filter.is_refusing() || is_at_limit;
     Facts {
         kind: "",
         layout: format!(
@@ -503,8 +527,8 @@ mod tests {
             let plan = Plan::for_kind(kind, 500_000, 0.01).unwrap();
             for items in [0, 1000, 400_000] {
                 let value = filled(&plan, items, 0);
-                let all = Facts::of(&value, 0).unwrap();
-                let glance = Facts::at_a_glance(&value, 0).unwrap();
+                let all = Facts::of(&value, &Settings::default(), 0).unwrap();
+                let glance = Facts::at_a_glance(&value, &Settings::default(), 0).unwrap();
                 let strain = value.strain(0).unwrap();
                 // What the part holds of so few items is chance.
                 let slack = 4.0 * (items as f64 * all.bytes as f64 / SAMPLE_BYTES as f64).sqrt();
@@ -530,7 +554,7 @@ mod tests {
     fn too_many_items_are_seen_at_a_glance() {
         for kind in [Kind::SplitBlock, Kind::Classic, Kind::Counting] {
             let value = filled(&Plan::for_kind(kind, 200_000, 0.01).unwrap(), 300_000, 0);
-            let glance = Facts::at_a_glance(&value, 0).unwrap();
+            let glance = Facts::at_a_glance(&value, &Settings::default(), 0).unwrap();
             assert!(glance.is_over_rate && value.strain(0).unwrap().used > 1.2, "{kind}");
             assert_eq!(glance.forecast(None), Forecast::Over);
             assert_eq!((glance.headroom_items, glance.forecast(None).days()), (Some(0), Some(0.0)));
@@ -539,9 +563,12 @@ mod tests {
 
     #[test]
     fn forecasts_follow_from_room_and_pace() {
-        let bounded =
-            Facts::of(&filled(&Plan::for_kind(Kind::Classic, 1_000_000, 0.01).unwrap(), 0, 0), 0)
-                .unwrap();
+        let bounded = Facts::of(
+            &filled(&Plan::for_kind(Kind::Classic, 1_000_000, 0.01).unwrap(), 0, 0),
+            &Settings::default(),
+            0,
+        )
+        .unwrap();
         let room = bounded.headroom_items.unwrap() as f64;
         assert_eq!(bounded.forecast(None), Forecast::Unknown);
         assert_eq!(bounded.forecast(Some(0.0)), Forecast::NotGrowing);
@@ -555,26 +582,66 @@ mod tests {
         ] {
             assert_eq!(bounded.forecast(Some(pace)).to_string(), text);
         }
-        let growing =
-            Facts::of(&filled(&Plan::for_kind(Kind::Growing, 1, 0.01).unwrap(), 10_000, 0), 0)
-                .unwrap();
+        let growing = Facts::of(
+            &filled(&Plan::for_kind(Kind::Growing, 1, 0.01).unwrap(), 10_000, 0),
+            &Settings::default(),
+            0,
+        )
+        .unwrap();
         assert_eq!(growing.forecast(None), Forecast::NoLimit { bytes_per_day: None });
         let Forecast::NoLimit { bytes_per_day: Some(bytes) } = growing.forecast(Some(1.0)) else {
             panic!("it grows")
         };
         assert!((86_400.0..864_000.0).contains(&bytes), "{bytes}");
-        let window = Facts::of(&filled(&Plan::window(1000, 0.01, 1).unwrap(), 5000, 0), 0).unwrap();
+        let window = Facts::of(
+            &filled(&Plan::window(1000, 0.01, 1).unwrap(), 5000, 0),
+            &Settings::default(),
+            0,
+        )
+        .unwrap();
         assert_eq!(window.forecast(Some(1e9)), Forecast::NoLimit { bytes_per_day: None });
         let mut full = Expandable::reserve(3, 0.01, None).unwrap();
         for hash in 0..3 {
             let item = [hash];
             assert_eq!(full.insert_each(&[item.as_slice()], &mut tamis::Answers::new()), Ok(1));
         }
-        let full = Facts::of(&Value::Bloom(Box::new(full)), 0).unwrap();
+        let full = Facts::of(&Value::Bloom(Box::new(full)), &Settings::default(), 0).unwrap();
         assert_eq!(
             (full.forecast(None), full.forecast(Some(0.0))),
             (Forecast::Full, Forecast::Full)
         );
+    }
+
+    #[test]
+    fn a_cuckoo_filter_at_its_last_expansion_is_full() {
+        let options = tamis::RedisCuckooOptions { capacity: 64, ..Default::default() };
+        let mut cuckoo = RedisCuckoo::new(&options).unwrap();
+        let mut item = 0_u64;
+        while cuckoo.sub_filters() < 3 {
+            cuckoo.insert(&item).unwrap();
+            item += 1;
+        }
+        let value = Value::RedisCuckoo(Box::new(cuckoo));
+        for (cf_max_expansions, is_full) in [(1, true), (3, true), (4, false)] {
+            let settings = Settings { cf_max_expansions, ..Settings::default() };
+            for facts in [Facts::of(&value, &settings, 0), Facts::at_a_glance(&value, &settings, 0)]
+            {
+                let facts = facts.unwrap();
+                assert_eq!(facts.is_full(), is_full, "{cf_max_expansions}");
+                assert_eq!(facts.forecast(None) == Forecast::Full, is_full, "{cf_max_expansions}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_window_holds_a_slice_more_than_a_span() {
+        let plan = Plan::window(9000, 0.01, 3).unwrap();
+        let mut filter = tamis::Window::new(&plan, Hasher::default(), Span::Items(9000)).unwrap();
+        (0..200_000_u64).for_each(|item| _ = tamis::Insert::insert(&mut filter, &item));
+        let value = Value::Filter(Box::new(TamisFile::new(AnyFilter::Window(filter))));
+        let facts = Facts::of(&value, &Settings::default(), 0).unwrap();
+        assert_eq!((facts.capacity, facts.held_capacity()), (Some(9000), Some(12_000)));
+        assert!((9000.0..=12_300.0).contains(&facts.items), "{}", facts.items);
     }
 
     #[test]
@@ -583,7 +650,8 @@ mod tests {
             tamis::RedisCuckooOptions { capacity: 64, expansion: 0, ..Default::default() };
         let mut cuckoo = RedisCuckoo::new(&options).unwrap();
         let facts = |cuckoo: &RedisCuckoo| {
-            Facts::of(&Value::RedisCuckoo(Box::new(cuckoo.clone())), 0).unwrap()
+            Facts::of(&Value::RedisCuckoo(Box::new(cuckoo.clone())), &Settings::default(), 0)
+                .unwrap()
         };
         assert!(!facts(&cuckoo).is_full());
         let mut item = 0_u64;
@@ -600,12 +668,17 @@ mod tests {
         while ours.try_insert(&item).is_ok() {
             item += 1;
         }
-        let full = Facts::of(&Value::Filter(Box::new(TamisFile::new(ours))), 0).unwrap();
+        let full =
+            Facts::of(&Value::Filter(Box::new(TamisFile::new(ours))), &Settings::default(), 0)
+                .unwrap();
         assert!(full.is_full() && !full.is_over_rate, "{full:?}");
         // What grows or forgets is never full, and what passes its rate says that.
         for kind in [Kind::Growing, Kind::SplitBlock] {
             let plan = Plan::for_kind(kind, 100, 0.01).unwrap();
-            assert!(!Facts::of(&filled(&plan, 1000, 0), 0).unwrap().is_full(), "{kind}");
+            assert!(
+                !Facts::of(&filled(&plan, 1000, 0), &Settings::default(), 0).unwrap().is_full(),
+                "{kind}"
+            );
         }
     }
 
@@ -618,7 +691,10 @@ mod tests {
                 .unwrap();
         }
         let value = Value::Bloom(Box::new(filter));
-        let (all, glance) = (Facts::of(&value, 0).unwrap(), Facts::at_a_glance(&value, 0).unwrap());
+        let (all, glance) = (
+            Facts::of(&value, &Settings::default(), 0).unwrap(),
+            Facts::at_a_glance(&value, &Settings::default(), 0).unwrap(),
+        );
         assert_eq!(all.layers, glance.layers);
         let sum: u64 = all.layers.iter().map(|layer| layer.items).sum();
         assert_eq!(

@@ -4,7 +4,7 @@ import { h } from "./page.js";
 import { t } from "./words.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const HEIGHT = 260;
+const USUAL_HEIGHT = 260;
 const EDGE = { top: 16, right: 14, bottom: 40, left: 72 };
 
 function s(tag, attributes = {}, text = null) {
@@ -17,21 +17,22 @@ function s(tag, attributes = {}, text = null) {
 /**
  * Draws lines into a box, over what was drawn before.
  *
- * `x` and `y` are { label, format, from, to, isLog, isTime, isCount }; `lines` are { name, points }, sorted by x; `levels` are
+ * `x` and `y` are { label, format, formatTick, from, to, isLog, isTime, isCount }; `lines` are { name, points }, sorted by x; `levels` are
  * { y, name } or { x, name }: lines across; `dot` is { x, y, name }.
  */
-export function lineChart(box, { x, y, lines, levels = [], dot = null, title }) {
+export function lineChart(box, { x, y, lines, levels = [], dot = null, title, height = USUAL_HEIGHT }) {
   const width = Math.max(box.clientWidth, 260);
-  const inner = { width: width - EDGE.left - EDGE.right, height: HEIGHT - EDGE.top - EDGE.bottom };
+  const inner = { width: width - EDGE.left - EDGE.right, height: height - EDGE.top - EDGE.bottom };
   const place = (axis, size) => {
-    const shape = axis.isLog ? Math.log10 : (value) => value;
+    const shape = axis.isLog ? (value) => Math.log10(Math.max(value, axis.from / 1000)) : (value) => value;
     const [from, to] = [shape(axis.from), shape(axis.to)];
-    return (value) => (Math.min(Math.max((shape(value) - from) / (to - from || 1), 0), 1)) * size;
+    return (value) => ((shape(value) - from) / (to - from || 1)) * size;
   };
-  const atX = place(x, inner.width);
-  const fromBelow = place(y, inner.height);
-  const atY = (value) => inner.height - fromBelow(Math.max(value, y.isLog ? y.from : value));
-  const root = s("svg", { class: "chart", width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", tabindex: 0 });
+  const within = (at, size) => Math.min(Math.max(at, 0), size);
+  const [right, up] = [place(x, inner.width), place(y, inner.height)];
+  const atX = (value) => within(right(value), inner.width);
+  const atY = (value) => inner.height - within(up(value), inner.height);
+  const root = s("svg", { class: "chart", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", tabindex: 0 });
   root.setAttribute("aria-label", `${title}. ${t("chart.keys")}`);
   const plane = s("g", { transform: `translate(${EDGE.left} ${EDGE.top})` });
   root.append(plane);
@@ -39,13 +40,13 @@ export function lineChart(box, { x, y, lines, levels = [], dot = null, title }) 
   for (const tick of ticks(y, Math.max(2, Math.floor(inner.height / 45)))) {
     const at = atY(tick);
     plane.append(s("line", { class: "grid", x1: 0, x2: inner.width, y1: at, y2: at }));
-    plane.append(s("text", { class: "tick", x: -8, y: at + 4, "text-anchor": "end" }, y.format(tick)));
+    plane.append(s("text", { class: "tick", x: -8, y: at + 4, "text-anchor": "end" }, (y.formatTick ?? y.format)(tick)));
   }
   for (const tick of ticks(x, Math.max(2, Math.floor(inner.width / 90)))) {
     const at = atX(tick);
     plane.append(s("line", { class: "axis", x1: at, x2: at, y1: inner.height, y2: inner.height + 4 }));
     const anchor = at > inner.width - 24 ? "end" : at < 12 ? "start" : "middle";
-    plane.append(s("text", { class: "tick", x: at, y: inner.height + 17, "text-anchor": anchor }, x.format(tick)));
+    plane.append(s("text", { class: "tick", x: at, y: inner.height + 17, "text-anchor": anchor }, (x.formatTick ?? x.format)(tick)));
   }
   plane.append(s("line", { class: "axis", x1: 0, x2: inner.width, y1: inner.height, y2: inner.height }));
   plane.append(s("text", { class: "label", x: inner.width / 2, y: inner.height + 35, "text-anchor": "middle" }, x.label));
@@ -65,9 +66,13 @@ export function lineChart(box, { x, y, lines, levels = [], dot = null, title }) 
       plane.append(s("text", { class: "level-name", x: at + (anchor === "end" ? -4 : 4), y: 10, "text-anchor": anchor }, level.name));
     }
   }
+  // A line that leaves the plane is cut at its edge.
+  const edge = `${box.id}-edge`;
+  const clip = s("clipPath", { id: edge });
+  clip.append(s("rect", { x: 0, y: -2, width: inner.width, height: inner.height + 4 }));
+  plane.append(clip);
   lines.forEach((line, number) => {
-    const path = line.points.map(([px, py], i) => `${i ? "L" : "M"}${atX(px).toFixed(1)} ${atY(py).toFixed(1)}`).join("");
-    plane.append(s("path", { class: `line line-${number + 1}`, d: path }));
+    plane.append(s("path", { class: `line line-${number + 1}`, d: pathOf(line.points, right, (value) => inner.height - up(value)), "clip-path": `url(#${edge})` }));
   });
   if (dot) {
     plane.append(s("circle", { class: "dot", cx: atX(dot.x), cy: atY(dot.y), r: 5 }));
@@ -129,12 +134,25 @@ export function lineChart(box, { x, y, lines, levels = [], dot = null, title }) 
   else readout.textContent = "\u00a0";
 }
 
-/** Returns what a line is at x, between its points straight; null outside. */
-function valueAt(points, px) {
+/** Draws a line from point to point; a point of no value is a gap, and one between two gaps is a short dash. */
+function pathOf(points, atX, atY) {
+  let path = "";
+  points.forEach(([px, py], i) => {
+    if (py === null) return;
+    const isBegin = (points[i - 1]?.[1] ?? null) === null;
+    path += `${isBegin ? "M" : "L"}${atX(px).toFixed(1)} ${atY(py).toFixed(1)}`;
+    if (isBegin && (points[i + 1]?.[1] ?? null) === null) path += "h1.5";
+  });
+  return path;
+}
+
+/** Returns what a line is at x, between its points straight; null outside and in gaps. */
+export function valueAt(points, px) {
   const next = points.findIndex((point) => point[0] >= px);
   if (next === -1) return null;
-  if (next === 0) return points[0][0] === px ? points[0][1] : null;
+  if (points[next][0] === px || next === 0) return points[next][0] === px ? points[next][1] : null;
   const [[x0, y0], [x1, y1]] = [points[next - 1], points[next]];
+  if (y0 === null || y1 === null) return null;
   return y0 + ((px - x0) / (x1 - x0 || 1)) * (y1 - y0);
 }
 

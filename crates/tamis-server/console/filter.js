@@ -1,11 +1,13 @@
 // One filter: facts, fill, curves, and what to type.
 
-import { lineChart } from "./chart.js";
+import { overviewAddress } from "./address.js";
+import { lineChart, valueAt } from "./chart.js";
 import { forecast, warning } from "./forecast.js";
-import { bytes, clock, count, duration, exact, perSecond, rate } from "./numbers.js";
-import { bar, command, fillOf, h, mark, percent, typed } from "./page.js";
+import { nothing } from "./nothing.js";
+import { bytes, clock, count, decimal, duration, perSecond, rate, tick } from "./numbers.js";
+import { bar, command, fillText, h, itemsText, mark, shownKey, textOf, typed } from "./page.js";
 import { ask } from "./server.js";
-import { has, t } from "./words.js";
+import { has, kindName, t } from "./words.js";
 
 /** Opens the view of a key, percent-encoded, in an element; returns what brings it up to date. */
 export function filterPage(root, keyEncoded) {
@@ -17,11 +19,13 @@ export function filterPage(root, keyEncoded) {
   const asItFills = h("div", { class: "chart-box", id: "chart-rates" });
   const commands = h("section", { class: "card" });
   const card = (name, ...children) => h("section", { class: "card" }, h("h2", {}, t(name)), children);
-  const gone = h("p", { class: "empty", hidden: true }, t("filter.gone"));
-  const cards = h("div", { class: "cards", hidden: true },
+  const key = shownKey(textOf(keyEncoded));
+  const gone = h("div", { hidden: true }, nothing(t("filter.gone"), key));
+  const cards = h("div", { class: "cards" },
     card("filter.facts", facts), card("filter.fill", layers), card("filter.time", overTime), card("filter.rates", asItFills), commands);
-  const back = h("p", {}, h("a", { href: "#/" }, `← ${t("filter.back")}`));
-  root.replaceChildren(back, h("div", { class: "title" }, title, sign), gone, cards);
+  const back = h("p", {}, h("a", { href: overviewAddress() }, `← ${t("filter.back")}`));
+  const known = h("div", { hidden: true }, back, h("div", { class: "title" }, title, sign), cards);
+  root.replaceChildren(known, gone);
   let [filter, typedFor] = [null, null];
 
   async function refresh() {
@@ -32,12 +36,12 @@ export function filterPage(root, keyEncoded) {
       filter = null;
     }
     gone.hidden = filter !== null;
-    cards.hidden = filter === null;
+    known.hidden = filter === null;
     if (filter) draw();
   }
 
   function draw() {
-    title.textContent = filter.key === "" ? "\"\"" : filter.key;
+    title.textContent = shownKey(filter.key);
     sign.replaceChildren(warning(filter) ?? mark("good", t("mark.within")));
     facts.replaceChildren(...factsOf(filter).flatMap(([name, value]) => [h("dt", {}, t(`fact.${name}`)), h("dd", { id: `fact-${name}` }, value)]));
     layers.replaceChildren(...filter.layers.map((layer, number) => layerRow(layer, number)));
@@ -52,29 +56,32 @@ export function filterPage(root, keyEncoded) {
   }
 
   function layerRow(layer, number) {
-    const isExpandable = filter.kind === "expandable";
-    const name = isExpandable ? t(layer.capacity === null ? "layer.overflow" : "layer.reserved") : t("layer.name", { n: number + 1 });
-    const values = { items: count(layer.items), capacity: count(layer.capacity) };
-    const fill = fillOf(layer);
-    const text = fill === null ? t("layer.open", values) : t("layer.of", { ...values, percent: percent(fill) });
-    return h("div", { class: "layer" }, h("span", {}, name), bar(layer, filter), h("span", { class: "muted" }, text));
+    const own = { expandable: layer.capacity === null ? "layer.overflow" : "layer.reserved", window: "layer.window" }[filter.kind];
+    const name = own ? t(own) : filter.layers.length > 1 ? t("layer.name", { n: number + 1 }) : t("layer.only");
+    return h("div", { class: "layer" }, h("span", {}, name), bar(layer, filter), h("span", { class: "muted" }, fillText(layer, filter)));
+  }
+
+  /** The line at which the filter is as full as planned. */
+  function capacityLevel(axis) {
+    const most = filter.held_capacity ?? Infinity;
+    return { [axis]: most, name: t(filter.kind === "window" ? "chart.window" : "chart.capacity", { n: count(most) }) };
   }
 
   function drawTime() {
-    const { samples } = filter;
-    const points = samples.map(([millis, items]) => [millis, items]);
+    const points = filter.samples.map(([millis, items]) => [millis, items]);
+    if (points.length > 0 && filter.now_millis > points.at(-1)[0]) points.push([filter.now_millis, filter.items]);
     if (points.length < 2) {
       overTime.replaceChildren(h("p", { class: "muted" }, t("filter.notime")));
       return;
     }
     const most = Math.max(...points.map((point) => point[1]), 1);
-    const isNear = filter.capacity !== null && filter.capacity <= most * 3;
+    const isNear = filter.held_capacity !== null && filter.held_capacity <= most * 3;
     lineChart(overTime, {
       title: t("filter.time"),
       x: { label: t("chart.time"), format: clock, from: points[0][0], to: points.at(-1)[0], isTime: true },
-      y: { label: t("chart.items"), format: count, isCount: true, from: 0, to: (isNear ? Math.max(filter.capacity, most) : most) * 1.1 },
+      y: { label: t("chart.items"), format: count, formatTick: tick, isCount: true, from: 0, to: (isNear ? Math.max(filter.held_capacity, most) : most) * 1.1 },
       lines: [{ name: t("chart.items"), points }],
-      levels: isNear ? [{ y: filter.capacity, name: t("chart.capacity", { n: count(filter.capacity) }) }] : [],
+      levels: isNear ? [capacityLevel("y")] : [],
     });
   }
 
@@ -84,19 +91,18 @@ export function filterPage(root, keyEncoded) {
       asItFills.replaceChildren(h("p", { class: "muted" }, t("filter.norates")));
       return;
     }
-    const last = points.at(-1)[0];
-    const reach = Math.max(filter.rate_now * 1.15, filter.rate_planned * 1.5);
-    const most = Math.min(Math.max(reach, Math.min(points.at(-1)[1], filter.rate_planned * 4)), 1);
+    // The line goes as far as the filter's items, and the plane as high as its rate.
+    const last = Math.max(points.at(-1)[0], filter.items ?? 0);
+    const items = filter.items ?? last;
+    const here = valueAt(points, items) ?? 0;
+    const most = Math.min(Math.max(filter.rate_now, filter.rate_planned * 1.2, here) * 1.25, 1);
     lineChart(asItFills, {
       title: t("filter.rates"),
-      x: { label: t("chart.items"), format: count, unit: t("chart.items"), isCount: true, from: 0, to: Math.max(last, filter.items) },
+      x: { label: t("chart.items"), format: count, formatTick: tick, unit: t("chart.items"), isCount: true, from: 0, to: last },
       y: { label: t("chart.rate"), format: rate, from: 0, to: most },
-      lines: [{ name: t("chart.expected"), points: points.filter((point) => point[1] <= most * 1.001) }],
-      levels: [
-        { y: filter.rate_planned, name: t("chart.target", { rate: rate(filter.rate_planned) }) },
-        { x: filter.capacity ?? Infinity, name: t("chart.capacity", { n: count(filter.capacity) }) },
-      ],
-      dot: { x: filter.items, y: filter.rate_now, name: t("chart.now") },
+      lines: [{ name: t("chart.expected"), points }],
+      levels: [{ y: filter.rate_planned, name: t("chart.target", { rate: rate(filter.rate_planned) }) }, capacityLevel("x")],
+      dot: { x: items, y: filter.rate_now, name: t("chart.now") },
     });
   }
 
@@ -108,11 +114,11 @@ export function filterPage(root, keyEncoded) {
     if (family) children.push(line(`${family}.INFO`, key));
     if (filter.headroom_items === null && !filter.over_rate) return children;
     const items = Math.max(filter.items, filter.capacity ?? 0) * 2;
-    const span = filter.span_millis ? ` WINDOW ${filter.span_millis}` : "";
+    const size = filter.span_items ? `WINDOW ${filter.span_items * 2} ITEMS` : `${filter.span_millis ? `WINDOW ${filter.span_millis} ` : ""}ITEMS ${items}`;
     const made = {
       BF: () => line("BF.RESERVE", fresh, String(filter.rate_planned), String(items)),
       CF: () => line("CF.RESERVE", fresh, String(items)),
-    }[family] ?? (() => line("TM.RESERVE", fresh, `KIND ${filter.kind} ITEMS ${items} RATE ${filter.rate_planned}${span}`));
+    }[family] ?? (() => line("TM.RESERVE", fresh, `KIND ${filter.kind} ${size} RATE ${filter.rate_planned}`));
     return [
       ...children,
       h("h2", {}, t("filter.fix")),
@@ -122,25 +128,30 @@ export function filterPage(root, keyEncoded) {
     ];
   }
 
-  return { refresh, resized: () => filter && (drawTime(), drawRates()) };
+  return { title: () => key, refresh, resized: () => filter && (drawTime(), drawRates()) };
 }
 
 function factsOf(filter) {
-  const about = `kind.${filter.kind}`;
+  const about = `about.${filter.kind}`;
   const adds = filter.adds_per_second === null ? t("forecast.unknown") : perSecond(filter.adds_per_second);
+  const name = kindName(filter.kind_name);
+  const isWindow = filter.kind === "window";
+  const capacity = filter.capacity === null ? t("fact.capacity.none")
+    : isWindow ? t("fact.capacity.window", { n: count(filter.capacity), most: count(filter.held_capacity) })
+    : count(filter.capacity);
   const facts = [
-    ["kind", has(about) ? `${filter.kind}: ${t(about)}` : filter.kind],
-    ["items", `${exact(filter.items)} (${t(filter.items_are === "counted" ? "fact.counted" : "fact.estimated")})`],
-    ["capacity", filter.capacity === null ? t("fact.capacity.none") : exact(filter.capacity)],
+    ["kind", has(about) ? `${name} – ${t(about)}` : name],
+    ["items", `${itemsText(filter.items)} (${t(filter.items_are === "counted" ? "fact.counted" : "fact.estimated")})`],
+    ["capacity", capacity],
     ["now", rate(filter.rate_now)],
     ["target", rate(filter.rate_planned)],
-    ["headroom", filter.headroom_items === null ? t("fact.capacity.none") : t("fact.headroom.items", { n: exact(filter.headroom_items) })],
+    ["headroom", filter.headroom_items === null ? t("fact.capacity.none") : t("fact.headroom.items", { n: count(filter.headroom_items) })],
     ["adds", adds],
     ["forecast", forecast(filter).long],
-    ["memory", [bytes(filter.bytes), filter.bits_per_item === null ? "" : `, ${t("fact.bits", { n: Number(filter.bits_per_item.toPrecision(3)) })}`]],
-    ["layout", filter.layout],
+    ["memory", [bytes(filter.bytes), filter.bits_per_item === null ? "" : `, ${t("fact.bits", { n: decimal(filter.bits_per_item, 2) })}`]],
+    ["layout", filter.layout.replaceAll(/\d{4,}/g, (digits) => count(Number(digits)))],
   ];
   if (filter.span_millis) facts.splice(3, 0, ["span", t("fact.span.time", { time: duration(filter.span_millis / 1000) })]);
-  if (filter.span_items) facts.splice(3, 0, ["span", t("fact.span.items", { n: exact(filter.span_items) })]);
+  if (filter.span_items) facts.splice(3, 0, ["span", t("fact.span.items", { n: count(filter.span_items) })]);
   return facts;
 }

@@ -11,12 +11,7 @@ export function warning(filter) {
   if (filter.full) return mark("bad", t("mark.full"));
   if (filter.over_rate) return mark("bad", t("mark.over"));
   const isSoon = filter.days_until_over !== null && filter.days_until_over < SOON_DAYS;
-  return isSoon ? mark("warn", t(refuses(filter) ? "mark.full.soon" : "mark.soon")) : null;
-}
-
-/** Kinds that refuse items at the end of their room, and so are never over their target. */
-function refuses(filter) {
-  return filter.kind === "cuckoo" || filter.kind === "rediscuckoo" || filter.kind === "expandable";
+  return isSoon ? mark("warn", t(filter.refuses ? "mark.full.soon" : "mark.soon")) : null;
 }
 
 /** Says it in a word or two, and in a sentence. */
@@ -26,7 +21,7 @@ export function forecast(filter) {
   if (filter.over_rate) return both("forecast.over");
   if (filter.days_until_over !== null) {
     const time = duration(filter.days_until_over * 86_400);
-    return refuses(filter)
+    return filter.refuses
       ? { short: t("forecast.in.full", { time }), long: t("forecast.full", { time }) }
       : { short: t("forecast.in", { time }), long: t("forecast.days", { time }) };
   }

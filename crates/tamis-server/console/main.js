@@ -1,6 +1,9 @@
 // The frame: which view is open, asking for numbers again and again, and whether the server answers.
 
+import { overviewAddress, read } from "./address.js";
 import { filterPage } from "./filter.js";
+import { login } from "./login.js";
+import { nothingHere } from "./nothing.js";
 import { clock } from "./numbers.js";
 import { overview } from "./overview.js";
 import { h } from "./page.js";
@@ -16,14 +19,21 @@ let view = null;
 let goneSince = null;
 let hasAnswered = false;
 
+/** The views by their names in the address. */
+const VIEWS = {
+  "": ({ parameters }) => overview(root, parameters),
+  filter: ({ parts }) => (parts.length === 1 ? filterPage(root, parts[0]) : nothingHere(root)),
+  sizing: ({ parts }) => sizing(root, parts.map(decoded)),
+};
+
 /** Opens the view that the address says. */
 function open() {
-  const [name, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
-  const opened = { filter: () => filterPage(root, rest[0] ?? ""), sizing: () => sizing(root, rest.map(decoded)) };
+  const address = read(location.hash);
+  const isPage = location.pathname === "/" && Object.hasOwn(VIEWS, address.name);
   document.documentElement.lang = language() === "zh" ? "zh-CN" : "en";
-  drawHead(name);
+  drawHead(isPage ? address.name : null);
   hasAnswered = false;
-  view = (opened[name] ?? (() => overview(root)))();
+  view = isPage ? VIEWS[address.name](address) : nothingHere(root);
   refresh();
 }
 
@@ -36,28 +46,43 @@ function decoded(text) {
 }
 
 function drawHead(name) {
-  const link = (address, text, isHere) => h("a", { href: address, "aria-current": isHere ? "page" : null }, text);
+  const link = (address, text, isHere) => h("a", { href: `/${address}`, "aria-current": isHere ? "page" : null }, text);
   const option = (value, text, chosen) => h("option", { value, selected: value === chosen }, text);
   const languages = h("select", { id: "language", "aria-label": t("nav.language"), onchange: () => { setLanguage(languages.value); open(); document.getElementById("language").focus(); } },
     option("en", "English", language()), option("zh", "中文", language()));
   const themes = h("select", { id: "theme", "aria-label": t("nav.theme"), onchange: () => setTheme(themes.value) },
     ["system", "light", "dark"].map((value) => option(value, t(`theme.${value}`), theme())));
   document.getElementById("head").replaceChildren(
-    h("a", { class: "name", href: "#/" }, "Tamis"),
-    h("nav", {}, link("#/", t("nav.filters"), name !== "sizing"), link("#/sizing", t("nav.sizing"), name === "sizing")),
+    h("a", { class: "name", href: `/${overviewAddress()}` }, "Tamis"),
+    h("nav", { "aria-label": t("nav.label") }, link(overviewAddress(), t("nav.filters"), name === "" || name === "filter"), link("#/sizing", t("nav.sizing"), name === "sizing")),
     h("span", { class: "switches" }, languages, themes),
   );
 }
 
+function showTitle() {
+  const title = `${view.title()} – Tamis`;
+  if (document.title !== title) document.title = title;
+}
+
 async function refresh() {
   const asked = view;
+  showTitle();
   try {
     await asked.refresh();
     if (asked !== view) return;
     [goneSince, hasAnswered] = [null, true];
     say("");
+    showTitle();
   } catch (error) {
     if (asked !== view) return;
+    if (error.status === 401) {
+      // The password was changed, or the server restarted with one: the address stays, so that its view comes back.
+      goneSince = null;
+      say("");
+      view = login(root, open);
+      showTitle();
+      return;
+    }
     if (error.status !== undefined && error.status < 500) {
       say(t("refused", { text: error.message }));
       return;

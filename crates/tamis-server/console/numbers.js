@@ -1,58 +1,73 @@
-// Numbers as people read them, in the language of the page.
+// Numbers as people read them, in the style of the program `tamis`: 1,234,567 items, 1.5 MiB, a rate of 0.0101, 43.2 %.
+// All numbers of the page are written here.
 
 import { t } from "./words.js";
 
-const UNITS = ["", " k", " M", " G", " T", " P", " E"];
+const NONE = "–";
+const isNone = (number) => number === null || number === undefined || !Number.isFinite(number);
 
-function short(number, step, units) {
-  let [value, unit] = [number, 0];
-  while (Math.abs(value) >= step && unit < units.length - 1) {
-    value /= step;
-    unit += 1;
-  }
-  // Three digits: enough to see it change.
-  const digits = unit === 0 || value >= 100 ? 0 : value >= 10 ? 1 : 2;
-  return `${Number(value.toFixed(digits))}${units[unit]}`;
-}
-
-/** A number of items, in powers of 1000. */
+/** A number of things, with all its digits in groups of three. */
 export function count(number) {
-  if (number === null || number === undefined) return "–";
-  return Math.abs(number) < 10_000 ? String(Math.round(number)) : short(number, 1000, UNITS);
+  return isNone(number) ? NONE : grouped(Math.round(number));
 }
 
-/** All digits of a number, in groups. */
-export function exact(number) {
-  return number === null || number === undefined ? "–" : Math.round(number).toLocaleString("en").replaceAll(",", "\u202f");
+function grouped(integer) {
+  return String(integer).replaceAll(/\B(?=(\d{3})+$)/g, ",");
+}
+
+/** A number for the ticks of an axis, where there is little room: 20k, 1.5M. */
+export function tick(number) {
+  for (const [unit, size] of [["T", 1e12], ["G", 1e9], ["M", 1e6], ["k", 1e3]]) {
+    if (Math.abs(number) >= size) return `${Number((number / size).toPrecision(4))}${unit}`;
+  }
+  return String(Number(number.toPrecision(4)));
 }
 
 /** Memory, in powers of 1024. */
 export function bytes(number) {
-  if (number === null || number === undefined) return "–";
-  return short(number, 1024, [" B", " KiB", " MiB", " GiB", " TiB", " PiB"]);
-}
-
-/** A rate, a probability, in percent; very low ones by their power of ten. */
-export function rate(probability) {
-  if (probability === null || probability === undefined) return "–";
-  if (probability === 0) return "0 %";
-  if (probability < 1e-5) {
-    const power = Math.floor(Math.log10(probability));
-    const front = (probability / 10 ** power).toPrecision(2).replace(/\.?0+$/, "");
-    return front === "1" ? `10${raised(power)}` : `${front}×10${raised(power)}`;
+  if (isNone(number)) return NONE;
+  let [value, unit] = [number, "B"];
+  for (const larger of ["KiB", "MiB", "GiB", "TiB"]) {
+    if (value < 1024) break;
+    [value, unit] = [value / 1024, larger];
   }
-  return `${Number((probability * 100).toPrecision(probability >= 0.1 ? 3 : 2))} %`;
+  return `${value.toFixed(unit !== "B" && value < 99.95 ? 1 : 0)} ${unit}`;
 }
 
-function raised(power) {
-  const digits = "⁰¹²³⁴⁵⁶⁷⁸⁹";
-  return (power < 0 ? "⁻" : "") + [...String(Math.abs(power))].map((digit) => digits[digit]).join("");
+/** A false positive rate, a probability, with three digits. */
+export function rate(probability) {
+  if (isNone(probability)) return NONE;
+  if (probability === 0) return "0";
+  if (probability < 1e-4) return probability.toExponential(2).replace(/\.?0*e/, "e");
+  const decimals = Math.max(2 - Math.floor(Math.log10(probability)), 0);
+  return String(Number(probability.toFixed(decimals)));
 }
 
-/** So many a second. */
+/** A share of a whole, in percent with one decimal. What is not all is not 100 %, what is not nothing is not 0 %. */
+export function percent(share) {
+  if (isNone(share)) return NONE;
+  if (share > 0 && share < 0.001) return "<0.1 %";
+  const shown = share < 1 ? Math.min(share * 100, 99.9) : share * 100;
+  return `${shown.toFixed(1)} %`;
+}
+
+/** A number with its fraction, such as bits an item. */
+export function decimal(number, digits) {
+  return isNone(number) ? NONE : number.toFixed(digits);
+}
+
+/** Things a second. */
 export function perSecond(number) {
-  if (number === null || number === undefined) return "–";
-  return `${number > 0 && number < 10 ? Number(number.toPrecision(2)) : count(number)}/s`;
+  if (isNone(number)) return NONE;
+  return `${number !== 0 && Math.abs(number) < 10 ? Number(number.toPrecision(2)) : count(number)}/s`;
+}
+
+/** A short time, given in microseconds. */
+export function micros(number) {
+  if (isNone(number)) return NONE;
+  for (const [unit, size] of [["s", 1e6], ["ms", 1e3], ["µs", 1]]) {
+    if (number >= size || size === 1) return `${Number((number / size).toPrecision(3))} ${unit}`;
+  }
 }
 
 /** A time to come or gone by, in its largest unit. */
@@ -60,7 +75,7 @@ export function duration(seconds) {
   for (const [unit, length] of [["years", 31_557_600], ["days", 86_400], ["hours", 3600], ["minutes", 60]]) {
     const number = seconds / length;
     if (number >= (unit === "years" ? 3 : unit === "days" ? 2 : 1)) {
-      return t(`time.${unit}`, { n: number < 10 ? Number(number.toFixed(1)) : Math.round(number) });
+      return t(`time.${unit}`, { n: number < 10 ? Number(number.toFixed(1)) : count(number) });
     }
   }
   return t("time.seconds", { n: Math.round(seconds) });

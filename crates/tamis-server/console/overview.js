@@ -1,64 +1,83 @@
-// The overview: tiles of the server, and its filters, worst first.
+// The overview: tiles of the server, its filters in any order, a page at a time, and charts of the server over time.
 
+import { filterAddress, overviewAddress } from "./address.js";
 import { sparkline } from "./chart.js";
 import { forecast, warning } from "./forecast.js";
-import { bytes, count, duration, perSecond, rate } from "./numbers.js";
-import { bar, command, filterAddress, h, mark, program } from "./page.js";
+import { bytes, clock, count, duration, perSecond, rate } from "./numbers.js";
+import { bar, command, h, itemsText, mark, program, shownKey } from "./page.js";
 import { ask } from "./server.js";
-import { t } from "./words.js";
+import { serverCharts } from "./trends.js";
+import { kindName, t } from "./words.js";
 
-const FIRST_LIMIT = 100;
-const MOST = 1000;
+/** Filters on a page. */
+const PAGE = 100;
 
-/** What a column is sorted by; the server's order, worst first, is that of none. */
+/** The columns, by the names that the server sorts by, and whether their first order is the descending one. */
 const COLUMNS = [
-  { name: "key", by: (filter) => filter.key },
-  { name: "kind", by: (filter) => filter.kind },
-  { name: "items", by: (filter) => filter.items },
-  { name: "fill", by: (filter) => filter.fill },
-  { name: "rate", by: (filter) => filter.rate_now / filter.rate_planned },
-  { name: "forecast", by: (filter) => (filter.over_rate || filter.full ? -1 : (filter.days_until_over ?? Infinity)) },
-  { name: "memory", by: (filter) => filter.bytes },
+  { name: "key", isDownFirst: false },
+  { name: "kind", isDownFirst: false },
+  { name: "items", isDownFirst: true },
+  { name: "fill", isDownFirst: true },
+  { name: "rate", isDownFirst: true },
+  { name: "forecast", isDownFirst: false },
+  { name: "memory", isDownFirst: true },
 ];
 
-/** Opens the view in an element; returns what brings it up to date. */
-export function overview(root) {
-  const state = { sort: null, isDown: false, limit: FIRST_LIMIT, text: "" };
+/** Opens the view in an element, as the address says; returns what brings it up to date. */
+export function overview(root, parameters) {
+  const sort = COLUMNS.find(({ name }) => name === parameters.get("sort"))?.name ?? null;
+  const page = Math.max(Number.parseInt(parameters.get("page") ?? "1", 10) || 1, 1);
+  const state = { sort, isDown: parameters.get("order") === "desc", page, text: parameters.get("find") ?? "" };
   let [server, filters] = [null, null];
   const tiles = h("section", { class: "tiles", "aria-label": "Tamis" });
   const find = h("input", {
-    id: "find", type: "search", placeholder: t("table.find.hint"), autocomplete: "off", spellcheck: "false",
-    oninput: () => { state.text = find.value; later(); },
+    id: "find", type: "search", placeholder: t("table.find.hint"), autocomplete: "off", spellcheck: "false", value: state.text,
+    oninput: () => { state.text = find.value; state.page = 1; later(150); },
   });
   const shown = h("span", { class: "muted", id: "shown" });
   const body = h("tbody");
   const head = h("tr");
-  const table = h("table", { class: "filters" }, h("caption", {}, t("table.caption")), h("thead", {}, head), body);
+  const caption = h("caption");
+  const table = h("table", { class: "filters" }, caption, h("thead", {}, head), body);
   const note = h("div", { class: "note" });
   const tools = h("div", { class: "tools" }, h("label", { for: "find" }, t("table.find")), find, shown);
-  const list = h("section", {}, tools, h("div", { class: "scroll" }, table), note);
+  const previous = h("button", { type: "button", id: "previous", onclick: () => turn(-1) }, `← ${t("page.previous")}`);
+  const next = h("button", { type: "button", id: "next", onclick: () => turn(1) }, `${t("page.next")} →`);
+  const where = h("span", { id: "where", role: "status" });
+  const pager = h("nav", { class: "pager", "aria-label": t("page.label") }, previous, where, next);
+  const fresh = h("p", { class: "muted", id: "fresh" });
+  const list = h("section", { hidden: true }, tools, h("div", { class: "scroll" }, table), note, pager, fresh);
   const empty = h("section", { class: "empty", hidden: true });
   const loading = h("p", { class: "muted" }, t("loading"));
-  list.hidden = true;
-  root.replaceChildren(h("h1", { class: "unseen" }, t("nav.filters")), tiles, loading, list, empty);
+  const charts = serverCharts();
+  root.replaceChildren(h("h1", { class: "unseen" }, t("nav.filters")), tiles, charts.element, loading, list, empty);
 
   let waiting = null;
-  function later() {
+  function later(millis) {
     clearTimeout(waiting);
-    waiting = setTimeout(() => refresh().catch(() => {}), 150);
+    waiting = setTimeout(() => refresh().catch(() => {}), millis);
   }
 
   async function refresh() {
-    const asked = pattern(state.text);
-    const parameters = { limit: state.limit };
-    if (asked !== null) parameters.match = encodeURIComponent(asked);
-    [server, filters] = await Promise.all([ask("overview"), ask("filters", parameters)]);
+    const asked = JSON.stringify(state);
+    const pattern = patternOf(state.text);
+    const question = { limit: PAGE, offset: (state.page - 1) * PAGE };
+    if (state.sort) Object.assign(question, { sort: state.sort, order: state.isDown ? "desc" : "asc" });
+    if (pattern !== null) question.match = encodeURIComponent(pattern);
+    const answers = await Promise.all([ask("overview"), ask("filters", question), charts.ask()]);
+    // Another order was asked for meanwhile.
+    if (asked !== JSON.stringify(state)) return;
+    [server, filters] = answers;
+    const pages = Math.max(Math.ceil(filters.matching / PAGE), 1);
+    if (state.page > pages) {
+      state.page = pages;
+      return refresh();
+    }
     draw();
   }
 
   function draw() {
-    const { history } = server;
-    tiles.replaceChildren(...tilesOf(server, history));
+    tiles.replaceChildren(...tilesOf(server, server.history));
     const isEmpty = filters.total === 0 && server.looked_millis > 0;
     loading.hidden = server.looked_millis > 0;
     list.hidden = isEmpty || server.looked_millis === 0;
@@ -66,17 +85,19 @@ export function overview(root) {
       empty.hidden = !isEmpty;
       if (isEmpty) empty.replaceChildren(...emptyOf(server));
     }
+    charts.draw(server.history);
     if (isEmpty) return;
     drawHead();
     drawRows();
-    shown.textContent = t("table.shown", { shown: count(filters.filters.length), total: count(filters.total) });
     drawNote();
+    drawPager();
   }
 
   function drawHead() {
+    caption.textContent = state.sort ? t("table.caption.by", { column: t(`table.${state.sort}`) }) : t("table.caption");
     if (head.childElementCount === 0) {
       head.append(...COLUMNS.map((column) => {
-        const button = h("button", { type: "button", onclick: () => sortBy(column.name) }, t(`table.${column.name}`), h("span", { class: "arrow", "aria-hidden": "true" }));
+        const button = h("button", { type: "button", onclick: () => sortBy(column) }, t(`table.${column.name}`), h("span", { class: "arrow", "aria-hidden": "true" }));
         return h("th", { scope: "col", class: `c-${column.name}` }, button);
       }));
     }
@@ -88,28 +109,26 @@ export function overview(root) {
     });
   }
 
-  // Up, down, and back to worst first.
-  function sortBy(name) {
-    if (state.sort !== name) Object.assign(state, { sort: name, isDown: name !== "key" && name !== "kind" && name !== "forecast" });
-    else if (state.isDown === (name !== "key" && name !== "kind" && name !== "forecast")) state.isDown = !state.isDown;
-    else state.sort = null;
-    draw();
+  // One order, the other, and back to worst first.
+  function sortBy({ name, isDownFirst }) {
+    if (state.sort !== name) Object.assign(state, { sort: name, isDown: isDownFirst });
+    else if (state.isDown === isDownFirst) state.isDown = !isDownFirst;
+    else Object.assign(state, { sort: null, isDown: false });
+    state.page = 1;
+    drawHead();
+    later(0);
   }
 
-  function sorted() {
-    const column = COLUMNS.find(({ name }) => name === state.sort);
-    if (!column) return filters.filters;
-    const sign = state.isDown ? -1 : 1;
-    return [...filters.filters].sort((one, other) => {
-      const [a, b] = [column.by(one), column.by(other)];
-      return sign * (a < b ? -1 : a > b ? 1 : 0);
-    });
+  function turn(pages) {
+    state.page += pages;
+    later(0);
+    table.scrollIntoView({ block: "start" });
   }
 
   function drawRows() {
     // Rows stay the elements they were, so that focus and selection do too.
     const before = new Map([...body.children].map((row) => [row.dataset.key, row]));
-    const rows = sorted().map((filter) => {
+    const rows = filters.filters.map((filter) => {
       const row = before.get(filter.key_encoded) ?? newRow(filter);
       fillRow(row, filter);
       return row;
@@ -124,27 +143,47 @@ export function overview(root) {
 
   function drawNote() {
     const children = [];
-    if (filters.filters.length === 0) children.push(h("p", {}, t("table.nomatch")));
-    if (filters.filters.length === 0 && state.text !== "") {
+    if (filters.matching === 0) children.push(h("p", {}, t("table.nomatch")));
+    if (filters.matching === 0 && state.text !== "") {
       const address = filterAddress(encodeURIComponent(state.text));
       children.push(h("p", {}, h("a", { href: address }, t("table.open", { key: state.text }))));
     }
-    const isMore = filters.matching > filters.filters.length && state.limit < MOST;
-    if (isMore) {
-      children.push(h("button", { type: "button", id: "more", onclick: () => { state.limit = Math.min(state.limit * 3, MOST); later(); } }, t("table.more")));
-    } else if (filters.total > MOST) {
-      children.push(h("p", { class: "muted" }, t("table.omitted", { n: MOST })));
+    if (filters.total > filters.sortable) {
+      children.push(h("p", { class: "muted" }, t("table.omitted", { n: count(filters.sortable), total: count(filters.total) })));
     }
     const hadFocus = note.contains(document.activeElement);
     note.replaceChildren(...children);
-    if (hadFocus) note.querySelector("button, a")?.focus({ preventScroll: true });
+    if (hadFocus) note.querySelector("a")?.focus({ preventScroll: true });
   }
 
-  return { refresh };
+  function drawPager() {
+    const from = (state.page - 1) * PAGE;
+    const pages = Math.max(Math.ceil(filters.matching / PAGE), 1);
+    shown.textContent = t("table.shown", { shown: count(filters.matching), total: count(filters.total) });
+    setText(where, filters.matching === 0 ? "" : t("page.where", {
+      from: count(from + 1), to: count(from + filters.filters.length), n: count(filters.matching), page: count(state.page), pages: count(pages),
+    }));
+    previous.disabled = state.page <= 1;
+    next.disabled = state.page >= pages;
+    pager.hidden = pages === 1;
+    const seconds = (filters.looked_millis - filters.looked_from_millis) / 1000;
+    const values = { from: clock(filters.looked_from_millis), to: clock(filters.looked_millis) };
+    setText(fresh, t(seconds < 1 ? "table.fresh" : "table.fresh.long", values));
+    const address = overviewAddress({
+      find: state.text, sort: state.sort, order: state.sort && state.isDown ? "desc" : null, page: state.page > 1 ? state.page : null,
+    });
+    if (location.hash !== address && !(location.hash === "" && address === "#/")) history.replaceState(null, "", address);
+  }
+
+  return { title: () => t("nav.filters"), refresh, resized: () => server && charts.draw(server.history) };
+}
+
+function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
 }
 
 /** What people type as a pattern of Redis: a part of the key unless it is one already. */
-function pattern(text) {
+function patternOf(text) {
   if (text === "") return null;
   if (/[*?]/.test(text)) return text;
   return `*${text.replaceAll(/[\\[\]]/g, "\\$&")}*`;
@@ -152,15 +191,15 @@ function pattern(text) {
 
 function newRow(filter) {
   const cells = COLUMNS.map(({ name }) => h("td", { class: `c-${name}`, "data-label": t(`table.${name}`) }));
-  cells[0].append(h("a", { href: filterAddress(filter.key_encoded) }, filter.key === "" ? "\"\"" : filter.key));
+  cells[0].append(h("a", { href: filterAddress(filter.key_encoded) }, shownKey(filter.key)));
   return h("tr", { "data-key": filter.key_encoded }, cells);
 }
 
 function fillRow(row, filter) {
   row.className = filter.over_rate || filter.full ? "over" : "";
   const [, kind, items, fill, rates, soon, memory] = row.children;
-  kind.textContent = filter.kind;
-  items.textContent = `${count(filter.items)} / ${filter.capacity === null ? "∞" : count(filter.capacity)}`;
+  kind.textContent = kindName(filter.kind_name);
+  items.textContent = `${itemsText(filter.items)} / ${filter.held_capacity === null ? "∞" : count(filter.held_capacity)}`;
   fill.replaceChildren(h("span", { class: "bars" }, filter.layers.map((layer) => bar(layer, filter))));
   const sign = warning(filter);
   const both = `${rate(filter.rate_now)} / ${rate(filter.rate_planned)}`;
@@ -177,7 +216,8 @@ function tile(name, value, note, extra = null, id = null) {
 
 function tilesOf(server, history) {
   const since = duration((server.now_millis - server.started_millis) / 1000);
-  const last = t("tile.last", { time: duration(Math.max(history.seconds, 1)) });
+  const seconds = Math.max((history.commands.length * history.step_millis) / 1000, 1);
+  const last = t("tile.last", { time: duration(seconds) });
   const limit = server.max_memory_bytes ? t("tile.memory.limit", { bytes: bytes(server.max_memory_bytes) }) : t("tile.memory.nolimit");
   const bad = [["tile.filters.over", server.over_rate], ["tile.filters.full", server.full]].filter(([, n]) => n > 0).map(([name, n]) => t(name, { n: count(n) }));
   const over = bad.length > 0 ? mark("bad", bad.join(", ")) : mark("good", t("tile.filters.fine"));

@@ -1,6 +1,6 @@
 // Pieces of the page. Text goes in as text, never as markup: keys may be anything.
 
-import { count } from "./numbers.js";
+import { count, percent } from "./numbers.js";
 import { t } from "./words.js";
 
 /** Makes an element: attributes by name, `on…` as listeners, children as nodes or text. */
@@ -22,30 +22,40 @@ export function mark(kind, text) {
   return h("span", { class: `mark ${kind}` }, h("span", { "aria-hidden": "true" }, sign), ` ${text}`);
 }
 
-/** How full a layer is, in [0, 1] and above; null of one that takes any number. */
-export function fillOf(layer) {
-  return layer.capacity ? layer.items / layer.capacity : null;
+/** How full a layer is, in [0, 1] and above; null of one that takes any number. Of no number of items: infinite. */
+function fillOf(layer) {
+  return layer.capacity ? (layer.items ?? Infinity) / layer.capacity : null;
+}
+
+/** A number of items; there is none if all bits are set. */
+export function itemsText(items) {
+  return items === null ? t("countless") : count(items);
+}
+
+/** Says in words how full a layer is, and why it is more than full if it is. */
+export function fillText(layer, filter) {
+  const fill = fillOf(layer);
+  if (fill === null) return t("layer.open", { items: itemsText(layer.items) });
+  const text = t("layer.of", { items: itemsText(layer.items), capacity: count(layer.capacity), percent: percent(fill) });
+  if (fill <= 1) return text;
+  return `${text}: ${t(filter.over_rate ? "layer.over" : "layer.past")}`;
 }
 
 /** A bar of one layer of a filter. */
 export function bar(layer, filter) {
   const fill = fillOf(layer);
-  const text =
-    fill === null
-      ? t("layer.open", { items: count(layer.items) })
-      : t("layer.of", { items: count(layer.items), capacity: count(layer.capacity), percent: percent(fill) });
+  const text = fillText(layer, filter);
   const inner = h("span", { class: "bar-fill" });
   inner.style.width = fill === null ? "100%" : `${Math.min(fill, 1) * 100}%`;
   // What grows is right to be full, layer after layer.
   const isNear = fill > 0.9 && filter.headroom_items !== null;
-  const kind = fill === null ? "open" : filter.over_rate ? "bad" : isNear ? "warn" : "";
+  const kind = fill === null ? "open" : filter.over_rate || filter.full ? "bad" : isNear ? "warn" : "";
   return h("span", { class: `bar ${kind}`, role: "img", "aria-label": text, title: text }, inner);
 }
 
-/** Writes a share as people do. */
-export function percent(share) {
-  if (share > 0 && share < 0.01) return "<1 %";
-  return `${Math.floor(share * 100)} %`;
+/** A key as it is shown: the empty one by its quotes. */
+export function shownKey(key) {
+  return key === "" ? "\"\"" : key;
 }
 
 /** Lines to type, with a button that copies them. */
@@ -66,11 +76,6 @@ async function copy(line, code, button) {
   }
 }
 
-/** Where a filter's page is. */
-export function filterAddress(keyEncoded) {
-  return `#/filter/${keyEncoded}`;
-}
-
 /** Returns the bytes of a key that is percent-encoded. */
 function decode(keyEncoded) {
   const bytes = [];
@@ -83,6 +88,11 @@ function decode(keyEncoded) {
     }
   }
   return bytes;
+}
+
+/** Returns a percent-encoded key as text; bytes that are no UTF-8 are shown as the replacement character. */
+export function textOf(keyEncoded) {
+  return new TextDecoder().decode(new Uint8Array(decode(keyEncoded)));
 }
 
 /**

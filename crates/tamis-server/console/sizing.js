@@ -1,10 +1,10 @@
 // Sizing: what filters of each kind take for so many items at such a rate.
 
 import { lineChart } from "./chart.js";
-import { bytes, count, rate, readCount, readRate } from "./numbers.js";
+import { bytes, count, decimal, rate, readCount, readRate, tick } from "./numbers.js";
 import { command, h, mark, program } from "./page.js";
 import { ask } from "./server.js";
-import { has, t } from "./words.js";
+import { has, kindName, t } from "./words.js";
 
 const COLUMNS = ["kind", "memory", "bits", "probes", "lines", "what"];
 
@@ -71,9 +71,10 @@ export function sizing(root, [items = "1000000", asked = "0.01"]) {
     const { n, p } = question;
     caption.textContent = t("sizing.caption", { items: count(n), rate: rate(p) });
     body.replaceChildren(...plans.map((plan) => {
-      const about = `kind.${plan.kind}`;
-      const name = plan.is_usual ? [plan.kind, " ", mark("good", t("sizing.usual"))] : plan.kind;
-      const cells = [name, bytes(plan.bytes), plan.bits_per_item.toFixed(2), plan.probes, plan.cache_lines, has(about) ? t(about) : plan.why];
+      const about = `about.${plan.kind}`;
+      const kind = kindName(plan.kind_name);
+      const name = plan.is_usual ? [kind, " ", mark("good", t("sizing.usual"))] : kind;
+      const cells = [name, bytes(plan.bytes), decimal(plan.bits_per_item, 2), count(plan.probes), count(plan.cache_lines), has(about) ? t(about) : plan.why];
       return h("tr", { class: plan.is_usual ? "usual" : "" }, COLUMNS.map((column, i) => h("td", { class: `p-${column}`, "data-label": t(`sizing.${column}`) }, cells[i])));
     }));
     drawChart();
@@ -85,7 +86,7 @@ export function sizing(root, [items = "1000000", asked = "0.01"]) {
       line(`BF.RESERVE seen ${p} ${n}`),
       ...[usual, ...others].flatMap((plan) => {
         const window = plan.kind === "window" ? " WINDOW 3600000" : "";
-        const told = [t("sizing.tm", { kind: plan.kind }), window ? ` ${t("sizing.window")}` : ""];
+        const told = [t("sizing.tm", { kind: kindName(plan.kind_name) }), window ? ` ${t("sizing.window")}` : ""];
         return [h("p", {}, told), line(`TM.RESERVE seen KIND ${plan.kind}${window} ITEMS ${n} RATE ${p}`)];
       }),
     );
@@ -96,9 +97,9 @@ export function sizing(root, [items = "1000000", asked = "0.01"]) {
     const { n, p } = question;
     lineChart(chart, {
       title: t("sizing.curve"),
-      x: { label: t("chart.items"), unit: t("chart.items"), format: count, isCount: true, from: 0, to: n * 1.5 },
+      x: { label: t("chart.items"), unit: t("chart.items"), format: count, formatTick: tick, isCount: true, from: 0, to: n * 1.5 },
       y: { label: t("chart.rate"), format: rate, from: p / 1000, to: Math.min(p * 30, 1), isLog: true },
-      lines: drawn.map((plan) => ({ name: plan.kind, points: plan.rate_curve.filter((point) => point[1] >= p / 1000) })),
+      lines: drawn.map((plan) => ({ name: kindName(plan.kind_name), points: plan.rate_curve.filter((point) => point[1] >= p / 1000) })),
       levels: [{ y: p, name: t("chart.target", { rate: rate(p) }) }, { x: n, name: t("chart.capacity", { n: count(n) }) }],
     });
   }
@@ -110,6 +111,7 @@ export function sizing(root, [items = "1000000", asked = "0.01"]) {
       // What needs no answer still shows whether the server is there.
       if (known && known === question) await ask("plan", { items: 1, rate: 0.5 });
     },
+    title: () => t("nav.sizing"),
     resized: () => question && drawChart(),
   };
 }

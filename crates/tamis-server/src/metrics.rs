@@ -101,6 +101,10 @@ fn of_commands(out: &mut Exposition, shared: &Shared) {
         out.sample(&format!("{name}_count"), &[("command", command)], sum);
     }
 
+    let slow = shared.stats.slow.ever();
+    let help = "Commands slower than slowlog-log-slower-than.";
+    out.one("tamis_slow_commands_total", "counter", help, slow);
+
     out.family("tamis_errors_total", "counter", "Replies that were errors, by their code.");
     for (code, count) in shared.stats.errors_by_code() {
         out.sample("tamis_errors_total", &[("code", code.as_bytes())], count);
@@ -108,8 +112,9 @@ fn of_commands(out: &mut Exposition, shared: &Shared) {
 }
 
 fn of_filters(out: &mut Exposition, shared: &Shared, may_see: impl Fn(&[u8]) -> bool) {
-    let limit = shared.config().metrics_max_filters;
-    let mut found = filter_reports(&shared.keyspace, limit, now_millis());
+    let config = shared.config();
+    let limit = config.metrics_max_filters;
+    let mut found = filter_reports(&shared.keyspace, &config.filters, limit, now_millis());
     found.reports.retain(|report| may_see(&report.key));
     let omitted = found.filters.saturating_sub(found.reports.len() as u64);
     out.one("tamis_filters", "gauge", "Filters.", found.filters);
@@ -314,10 +319,12 @@ mod tests {
     fn the_text_is_what_the_format_wants() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().to_owned();
-        let config = Config { port: 0, threads: 1, dir, ..Config::default() };
+        // Every command is slow.
+        let config = Config { port: 0, threads: 1, dir, slow_micros: 0, ..Config::default() };
         let server = Server::start(config).unwrap();
         let empty = read(&text(server.shared(), |_| true));
         assert_eq!(empty["tamis_filters"][0].1, 0.0);
+        assert_eq!(empty["tamis_slow_commands_total"][0].1, 0.0);
         assert!(!empty.contains_key("tamis_commands_total"));
 
         say(
@@ -339,6 +346,8 @@ mod tests {
         let told = read(&text(server.shared(), |_| true));
         assert_eq!(*of(&told["tamis_commands_total"], "command", "bf.add"), 4.0);
         assert_eq!(*of(&told["tamis_command_failures_total"], "command", "tm.add"), 1.0);
+        let ran: f64 = told["tamis_commands_total"].iter().map(|(_, calls)| calls).sum();
+        assert_eq!(told["tamis_slow_commands_total"][0].1, ran);
         assert_eq!(*of(&told["tamis_command_rejections_total"], "command", "bf.reserve"), 1.0);
         assert_eq!(*of(&told["tamis_errors_total"], "code", "WRONGTYPE"), 1.0);
         assert_eq!((told["tamis_filters"][0].1, told["tamis_filters_omitted"][0].1), (7.0, 0.0));

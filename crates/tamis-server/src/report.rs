@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use tamis_commands::{Facts, Forecast, Value};
+use tamis_commands::{Facts, Forecast, Settings, Value};
 
 use crate::keyspace::Keyspace;
 
@@ -26,18 +26,24 @@ impl FilterReport {
     pub fn of(
         key: &[u8],
         value: &Value,
+        settings: &Settings,
         items_per_second: Option<f64>,
         now_millis: u64,
     ) -> Option<Self> {
-        let facts = Facts::at_a_glance(value, now_millis)?;
+        let facts = Facts::at_a_glance(value, settings, now_millis)?;
         let forecast = facts.forecast(items_per_second);
         Some(Self { key: key.into(), looked_millis: now_millis, facts, items_per_second, forecast })
     }
 
     /// Looks at the filter of a key, if there is one.
-    pub fn of_key(keyspace: &Keyspace, key: &[u8], now_millis: u64) -> Option<Self> {
+    pub fn of_key(
+        keyspace: &Keyspace,
+        key: &[u8],
+        settings: &Settings,
+        now_millis: u64,
+    ) -> Option<Self> {
         keyspace.shared().read_measured(key, now_millis, |value, items_per_second| {
-            Self::of(key, value?, items_per_second, now_millis)
+            Self::of(key, value?, settings, items_per_second, now_millis)
         })
     }
 
@@ -124,13 +130,18 @@ pub(crate) struct FilterReports {
 }
 
 /// Returns the filters nearest to their limits, up to so many.
-pub(crate) fn filter_reports(keyspace: &Keyspace, limit: usize, now_millis: u64) -> FilterReports {
+pub(crate) fn filter_reports(
+    keyspace: &Keyspace,
+    settings: &Settings,
+    limit: usize,
+    now_millis: u64,
+) -> FilterReports {
     let mut worst = Worst::new(limit);
     for part in 0..keyspace.parts() {
         worst.look_at(keyspace, part, now_millis);
     }
     let filters = worst.filters;
-    let look = |key: Box<[u8]>| FilterReport::of_key(keyspace, &key, now_millis);
+    let look = |key: Box<[u8]>| FilterReport::of_key(keyspace, &key, settings, now_millis);
     let mut reports: Vec<FilterReport> = worst.into_keys().filter_map(look).collect();
     reports.sort_by(FilterReport::cmp_worst);
     FilterReports { filters, reports }
@@ -151,6 +162,10 @@ mod tests {
         keyspace.shared().write(key.as_bytes(), 0, |slot| *slot = value.take());
     }
 
+    fn reports(keyspace: &Keyspace, limit: usize, now_millis: u64) -> FilterReports {
+        filter_reports(keyspace, &Settings::default(), limit, now_millis)
+    }
+
     fn keys(reports: &FilterReports) -> Vec<String> {
         let text = |it: &FilterReport| String::from_utf8(it.key.to_vec()).unwrap();
         reports.reports.iter().map(text).collect()
@@ -167,18 +182,18 @@ mod tests {
             let text = || Some(Value::Bytes(b"a".to_vec().into()));
             keyspace.shared().write(key.as_bytes(), 0, |value| *value = text());
         }
-        let told = filter_reports(&keyspace, 3, 1000);
+        let told = reports(&keyspace, 3, 1000);
         assert_eq!(
             (told.filters, keys(&told)),
             (50, vec!["k49".into(), "k48".into(), "k47".into()])
         );
         assert_eq!(told.reports[0].forecast, Forecast::Unknown);
-        assert_eq!(keys(&filter_reports(&keyspace, 0, 1000)).len(), 0);
-        assert_eq!(filter_reports(&keyspace, 1000, 1000).reports.len(), 50);
+        assert_eq!(keys(&reports(&keyspace, 0, 1000)).len(), 0);
+        assert_eq!(reports(&keyspace, 1000, 1000).reports.len(), 50);
         // Later, when one has taken more.
         put(&keyspace, "k00", 100, 90);
         (0..keyspace.parts()).for_each(|part| keyspace.measure(part, 31_000));
-        let told = filter_reports(&keyspace, 2, 31_000);
+        let told = reports(&keyspace, 2, 31_000);
         assert_eq!(keys(&told), ["k00", "k49"]);
         assert!(told.reports[0].items_per_second.is_some_and(|pace| (2.5..=3.5).contains(&pace)));
         let Forecast::FullInDays(days) = told.reports[0].forecast else { panic!() };
@@ -188,6 +203,6 @@ mod tests {
         (0..keyspace.parts()).for_each(|part| worst.look_at(&keyspace, part, 31_000));
         assert_eq!((worst.filters, worst.others_over), (50, 0));
         keyspace.shared().remove(b"k00", 0);
-        assert_eq!(filter_reports(&keyspace, 2, 31_000).filters, 49);
+        assert_eq!(reports(&keyspace, 2, 31_000).filters, 49);
     }
 }

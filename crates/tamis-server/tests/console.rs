@@ -202,6 +202,33 @@ fn a_password_is_asked_for_by_all_but_health() {
 }
 
 #[test]
+fn the_page_asks_for_a_password_with_its_own_form() {
+    let (_server, address) = start(Config { password: "secret".to_owned(), ..config() });
+    let of_page = get_with(address, "/api/overview.json", "X-Tamis-Console: 1\r\n");
+    assert_eq!(of_page.status, 401);
+    assert!(!of_page.head.contains("www-authenticate"), "{}", of_page.head);
+    assert!(get(address, "/api/overview.json").head.contains("www-authenticate"));
+}
+
+#[test]
+fn a_browser_gets_a_page_where_there_is_nothing() {
+    let (_server, address) = start(config());
+    let accept = "Accept: text/html,application/xhtml+xml;q=0.9\r\n";
+    for (path, kind) in [
+        ("/nothing", "text/html"),
+        ("/filter/users", "text/html"),
+        ("/api/nothing.json", "application/json"),
+        ("/console/none.js", "application/json"),
+    ] {
+        let answer = get_with(address, path, accept);
+        assert_eq!(answer.status, 404, "{path}");
+        assert!(answer.head.contains(&format!("content-type: {kind}")), "{path}: {}", answer.head);
+        assert!(answer.head.contains("content-security-policy: default-src 'self'"), "{path}");
+        assert!(get(address, path).head.contains("content-type: application/json"), "{path}");
+    }
+}
+
+#[test]
 fn users_see_what_they_may_ask_for() {
     let (server, address) = start(config());
     let mut client = Client::connect(server.addresses()[0]);
@@ -358,9 +385,147 @@ fn filters_come_worst_first_and_by_pattern() {
     for query in ["?limit=-1", "?limit=", "?limit=x", "?limit=%ff"] {
         assert_eq!(get(address, &format!("/api/filters.json{query}")).status, 400, "{query}");
     }
+    for (query, expected) in [
+        ("?sort=key", &["a:empty", "a:half", "b:nearly", "b:over"][..]),
+        ("?sort=items&order=desc", &["b:over", "b:nearly", "a:half", "a:empty"]),
+        ("?sort=items&order=asc&offset=1&limit=2", &["a:half", "b:nearly"]),
+        ("?sort=key&order=desc&offset=3", &["a:empty"]),
+        ("?sort=key&offset=99999999999", &[]),
+        ("?sort=fill&match=a*", &["a:empty", "a:half"]),
+    ] {
+        let told = json(&get(address, &format!("/api/filters.json{query}")));
+        assert_eq!(keys(&told), expected, "{query}");
+        assert_eq!(told["sortable"], 4);
+        let (from, to) = (&told["looked_from_millis"], &told["looked_millis"]);
+        assert!(from.as_u64() > Some(0) && from.as_u64() <= to.as_u64(), "{told}");
+    }
+    for query in ["?sort=", "?sort=none", "?order=up", "?offset=-1"] {
+        assert_eq!(get(address, &format!("/api/filters.json{query}")).status, 400, "{query}");
+    }
     let overview = json(&get(address, "/api/overview.json"));
     assert_eq!((&overview["filters"], &overview["over_rate"]), (&4.into(), &1.into()));
     assert_eq!(overview["log"], Json::Null);
+}
+
+#[test]
+fn every_filter_is_in_the_order_and_on_one_page() {
+    let (server, address) = start(config());
+    let mut client = Client::connect(server.addresses()[0]);
+    for number in 0..1500 {
+        client.say(&["BF.RESERVE", &format!("k{number:04}"), "0.01", "10"]);
+    }
+    until(address, "/api/filters.json?limit=0", |told| told["matching"] == 1500);
+    let mut seen = Vec::new();
+    for offset in (0..1500).step_by(100) {
+        let told = json(&get(address, &format!("/api/filters.json?sort=key&offset={offset}")));
+        let filters = told["filters"].as_array().unwrap();
+        seen.extend(filters.iter().map(|it| it["key"].as_str().unwrap().to_owned()));
+    }
+    assert!(seen.len() == 1500 && seen.is_sorted(), "{}", seen.len());
+}
+
+#[test]
+fn filters_that_refuse_adds_are_full_and_counted() {
+    let (server, address) = start(config());
+    let mut client = Client::connect(server.addresses()[0]);
+    client.say(&["BF.RESERVE", "bloom", "0.01", "10", "NONSCALING"]);
+    client.say(&["BF.RESERVE", "grows", "0.01", "10"]);
+    client.say(&["CF.RESERVE", "cuckoo", "8"]);
+    for item in 0..60 {
+        for (command, key) in [("BF.ADD", "bloom"), ("BF.ADD", "grows"), ("CF.ADD", "cuckoo")] {
+            client.say(&[command, key, &item.to_string()]);
+        }
+    }
+    let is_full =
+        |key: &str| json(&get(address, &format!("/api/filter.json?key={key}")))["full"] == true;
+    assert!(is_full("bloom") && !is_full("grows") && !is_full("cuckoo"));
+    until(address, "/api/overview.json", |told| told["full"] == 1);
+    // The limit refuses every add from now on.
+    client.say(&["CONFIG", "SET", "cf-max-expansions", "2"]);
+    assert!(matches!(client.say(&["CF.ADD", "cuckoo", "another"]), Reply::Error(_)));
+    assert!(is_full("cuckoo"));
+    let told = until(address, "/api/filters.json", |told| told["filters"][1]["full"] == true);
+    assert_eq!(told["filters"][2]["full"], false);
+    until(address, "/api/overview.json", |told| told["full"] == 2);
+    assert!(
+        get(address, "/metrics")
+            .body
+            .contains("tamis_filter_full{key=\"cuckoo\",kind=\"rediscuckoo\"} 1")
+    );
+}
+
+#[test]
+fn kinds_have_their_usual_names() {
+    let (server, address) = start(config());
+    let mut client = Client::connect(server.addresses()[0]);
+    for (line, name) in [
+        ("BF.RESERVE k 0.01 10", "Bloom, growing"),
+        ("BF.RESERVE k 0.01 10 NONSCALING", "Bloom"),
+        ("CF.RESERVE k 100", "cuckoo"),
+        ("TM.RESERVE k KIND cuckoo ITEMS 10 RATE 0.01", "cuckoo"),
+        ("TM.RESERVE k KIND split-block ITEMS 10 RATE 0.01", "Bloom"),
+        ("TM.RESERVE k KIND classic ITEMS 10 RATE 0.01", "Bloom, classic"),
+        ("TM.RESERVE k KIND counting ITEMS 10 RATE 0.01", "counting"),
+        ("TM.RESERVE k KIND growing ITEMS 10 RATE 0.01", "growing"),
+        ("TM.RESERVE k KIND window WINDOW 10 ITEMS RATE 0.01", "window"),
+    ] {
+        client.say(&["DEL", "k"]);
+        client.say(&line.split(' ').collect::<Vec<_>>());
+        assert_eq!(json(&get(address, "/api/filter.json?key=k"))["kind_name"], name, "{line}");
+    }
+}
+
+#[test]
+fn a_window_is_measured_by_what_it_holds_when_full() {
+    let (server, address) = start(config());
+    let mut client = Client::connect(server.addresses()[0]);
+    client.say(&["TM.RESERVE", "w", "KIND", "window", "WINDOW", "900", "ITEMS", "RATE", "0.01"]);
+    for item in 0..5000 {
+        client.say(&["TM.ADD", "w", &item.to_string()]);
+    }
+    let told = json(&get(address, "/api/filter.json?key=w"));
+    let (items, layer) = (told["items"].as_f64().unwrap(), &told["layers"][0]);
+    assert_eq!((&told["capacity"], &layer["capacity"]), (&900.into(), &told["held_capacity"]));
+    let capacity = layer["capacity"].as_f64().unwrap();
+    assert!(items > 900.0 && items <= capacity * 1.05, "{items} of {capacity}");
+    let curve = told["rate_curve"].as_array().unwrap();
+    assert!(curve.last().unwrap()[0].as_f64() >= Some(items));
+}
+
+#[test]
+fn a_filter_of_set_bits_only_tells_of_no_number_of_items() {
+    let (server, address) = start(config());
+    let mut client = Client::connect(server.addresses()[0]);
+    client.say(&["TM.RESERVE", "k", "KIND", "classic", "ITEMS", "10", "RATE", "0.01"]);
+    for item in 0..1000 {
+        client.say(&["TM.ADD", "k", &item.to_string()]);
+    }
+    let told = json(&get(address, "/api/filter.json?key=k"));
+    assert_eq!((&told["items"], &told["layers"][0]["items"]), (&Json::Null, &Json::Null));
+    assert_eq!((&told["rate_now"], &told["over_rate"]), (&1.0.into(), &true.into()));
+}
+
+#[test]
+fn latency_errors_and_slow_commands_are_kept_over_time() {
+    let (server, address) = start(Config { slow_micros: 0, ..config() });
+    let mut client = Client::connect(server.addresses()[0]);
+    let sum = |told: &Json, name: &str| -> u64 {
+        told[name].as_array().unwrap().iter().filter_map(Json::as_u64).sum()
+    };
+    // The first reading is what later ones are compared with.
+    until(address, "/api/history.json", |told| told["end_millis"] != 0);
+    for _ in 0..10 {
+        client.say(&["BF.ADD", "k", "a"]);
+        client.say(&["TM.ADD", "none", "a"]);
+    }
+    let told = until(address, "/api/history.json?step=second", |told| sum(told, "commands") >= 20);
+    assert_eq!((sum(&told, "errors"), told["step_millis"].as_u64()), (10, Some(1000)));
+    assert!(sum(&told, "slow") >= 20, "{told}");
+    let times = told["p99_micros"].as_array().unwrap();
+    let micros: Vec<f64> = times.iter().filter_map(Json::as_f64).collect();
+    assert!(!micros.is_empty() && micros.iter().all(|it| *it > 0.0), "{told}");
+    assert_eq!(json(&get(address, "/api/history.json?step=minute"))["step_millis"], 60_000);
+    assert_eq!(get(address, "/api/history.json?step=hour").status, 400);
 }
 
 #[test]

@@ -79,3 +79,8 @@ pub(super) fn asset(asset: &Asset, headers: &HeaderMap) -> Answer {
     answer.headers_mut().insert(header::ETAG, tag);
     answer
 }
+
+/// Answers a path that leads nowhere with the page, which says so.
+pub(super) fn page_of_nothing(page: &Asset) -> Answer {
+    answer(StatusCode::NOT_FOUND, page.kind, "no-store", Bytes::from_static(page.bytes))
+}

@@ -11,7 +11,10 @@ use tamis_resp::{Protocol, Reply};
 
 use super::Console;
 use super::answer::{self, Refusal};
-use super::rounds::{CURVE_POINTS, MAX_REPORTS};
+use super::history::Step;
+use super::kinds::usual_name;
+use super::order::{Column, Page};
+use super::rounds::CURVE_POINTS;
 use crate::host::MAX_PATTERN_BYTES;
 use crate::pattern::matches;
 use crate::report::FilterReport;
@@ -21,6 +24,9 @@ use crate::users::User;
 
 /// Filters in an answer unless asked otherwise.
 const USUAL_FILTERS: usize = 100;
+
+/// Filters in an answer at most. Each is measured for the answer.
+const MAX_FILTERS: usize = 1000;
 
 /// `/api/overview.json`
 pub(super) fn overview(console: &Console) -> Json {
@@ -52,30 +58,59 @@ pub(super) fn overview(console: &Console) -> Json {
         "full": totals.full,
         "looked_millis": totals.millis,
         "log": log,
-        "history": console.history.to_json(),
+        "history": console.history.to_json(Step::Second),
     })
 }
 
-/// `/api/filters.json?limit=…&match=…`
-pub(super) fn filters(console: &Console, user: &User, query: &str) -> Result<Json, Refusal> {
-    let limit = match number(query, "limit")? {
-        Some(limit) => usize::try_from(limit).unwrap_or(usize::MAX).min(MAX_REPORTS),
-        None => USUAL_FILTERS,
+/// `/api/history.json?step=…`: commands, errors, slow commands and latency over time.
+pub(super) fn history(console: &Console, query: &str) -> Result<Json, Refusal> {
+    let step = match parameter(query, "step").as_deref() {
+        None | Some(b"second") => Step::Second,
+        Some(b"minute") => Step::Minute,
+        Some(_) => return Err(bad("step takes second or minute")),
     };
+    Ok(console.history.to_json(step))
+}
+
+/// `/api/filters.json?sort=…&order=…&offset=…&limit=…&match=…`
+pub(super) fn filters(console: &Console, user: &User, query: &str) -> Result<Json, Refusal> {
     let pattern = parameter(query, "match").unwrap_or(Cow::Borrowed(b"*"));
     if pattern.len() > MAX_PATTERN_BYTES {
         return Err(bad(&format!("match takes at most {MAX_PATTERN_BYTES} bytes")));
     }
-    let (reports, matching) =
-        console.rounds.worst(limit, |key| matches(&pattern, key) && may_see(user, key));
+    let is_asked = |key: &[u8]| matches(&pattern, key) && may_see(user, key);
+    let (reports, matching) = console.rounds.page(&console.shared, page(query)?, is_asked);
     let totals = console.rounds.totals();
     Ok(json!({
         "filters": reports.iter().map(filter_json).collect::<Vec<_>>(),
         "matching": matching,
+        "sortable": totals.sortable,
         "total": totals.filters,
+        "looked_from_millis": totals.began_millis,
         "looked_millis": totals.millis,
         "now_millis": now_millis(),
     }))
+}
+
+/// Reads which filters of which order are asked for.
+fn page(query: &str) -> Result<Page, Refusal> {
+    let or_most = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let column = match parameter(query, "sort") {
+        None => Column::Worst,
+        Some(name) => Column::named(&name)
+            .ok_or_else(|| bad(&format!("sort takes one of: {}", Column::names())))?,
+    };
+    let is_descending = match parameter(query, "order").as_deref() {
+        None | Some(b"asc") => false,
+        Some(b"desc") => true,
+        Some(_) => return Err(bad("order takes asc or desc")),
+    };
+    Ok(Page {
+        column,
+        is_descending,
+        offset: number(query, "offset")?.map_or(0, or_most),
+        limit: number(query, "limit")?.map_or(USUAL_FILTERS, or_most).min(MAX_FILTERS),
+    })
 }
 
 /// `/api/filter.json?key=…`
@@ -129,6 +164,7 @@ pub(super) fn plan(shared: &Shared, query: &str) -> Result<Json, Refusal> {
                 continue;
             };
             plan["is_usual"] = json!(curve.is_usual);
+            plan["kind_name"] = json!(usual_name(curve.kind, false));
             plan["rate_curve"] = curve_json(&curve.points);
         }
     }
@@ -152,15 +188,24 @@ fn curve_json(curve: &[RatePoint]) -> Json {
 fn filter_json(report: &FilterReport) -> Json {
     let facts = &report.facts;
     let mut told = reply_json(&facts.to_reply(report.items_per_second));
+    // Of no number of items, JSON says null.
     let layer = |items: f64, capacity| json!({ "items": items.round(), "capacity": capacity });
     // What has no parts is one.
     let layers: Json = match facts.layers.is_empty() {
-        true => json!([layer(facts.items, facts.capacity)]),
+        true => json!([layer(facts.items, facts.held_capacity())]),
         false => facts.layers.iter().map(|it| layer(it.items as f64, it.capacity)).collect(),
     };
     told["key"] = json!(String::from_utf8_lossy(&report.key));
     told["key_encoded"] = json!(percent_encode(&report.key, NON_ALPHANUMERIC).to_string());
+    if !facts.items.is_finite() {
+        // All bits are set: they tell of no number.
+        told["items"] = Json::Null;
+    }
+    told["kind_name"] = json!(usual_name(facts.kind, facts.refuses));
     told["layers"] = layers;
+    // A window holds more than the items of one span: what is full by that is said of this.
+    told["held_capacity"] = json!(facts.held_capacity());
+    told["refuses"] = json!(facts.refuses);
     told["adds_per_second"] = json!(report.items_per_second);
     told["days_until_over"] = match report.forecast {
         Forecast::OverInDays(days) | Forecast::FullInDays(days) => json!(days),

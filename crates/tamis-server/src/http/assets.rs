@@ -24,7 +24,7 @@ macro_rules! asset {
     };
 }
 
-static ASSETS: [Asset; 15] = [
+static ASSETS: [Asset; 19] = [
     Asset { path: "/", ..asset!("index.html", HTML) },
     asset!("style.css", CSS),
     asset!("icon.svg", SVG),
@@ -32,14 +32,18 @@ static ASSETS: [Asset; 15] = [
     asset!("main.js", JS),
     asset!("server.js", JS),
     asset!("settings.js", JS),
+    asset!("address.js", JS),
     asset!("page.js", JS),
     asset!("words.js", JS),
     asset!("numbers.js", JS),
     asset!("chart.js", JS),
     asset!("overview.js", JS),
+    asset!("trends.js", JS),
     asset!("filter.js", JS),
     asset!("forecast.js", JS),
     asset!("sizing.js", JS),
+    asset!("login.js", JS),
+    asset!("nothing.js", JS),
 ];
 
 /// Returns the file at a path.

@@ -49,14 +49,19 @@ pub(super) fn user_of(shared: &Shared, headers: &HeaderMap) -> Option<Arc<User>>
     user
 }
 
-/// Asks for user and password.
-pub(super) fn ask_who() -> Answer {
+/// The header of questions that the page itself asks.
+const OF_THE_PAGE: &str = "x-tamis-console";
+
+/// Asks for user and password. The browser shows its own form, unless the page asked, which has a form of its own.
+pub(super) fn ask_who(headers: &HeaderMap) -> Answer {
     let mut refusal = answer::error(
         StatusCode::UNAUTHORIZED,
         "give user and password as for the Redis port; the user is 'default' unless there are others",
     );
-    let asked = HeaderValue::from_static("Basic realm=\"Tamis\", charset=\"UTF-8\"");
-    refusal.headers_mut().insert(header::WWW_AUTHENTICATE, asked);
+    if !headers.contains_key(OF_THE_PAGE) {
+        let asked = HeaderValue::from_static("Basic realm=\"Tamis\", charset=\"UTF-8\"");
+        refusal.headers_mut().insert(header::WWW_AUTHENTICATE, asked);
+    }
     refusal
 }
 

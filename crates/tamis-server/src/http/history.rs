@@ -1,4 +1,4 @@
-//! What happened lately: a ring of samples, one a second.
+//! The server over time: the last ten minutes by the second, and the last day by the minute.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -8,53 +8,197 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 
 use crate::server::Shared;
+use crate::stats::{Called, now_millis};
 
-/// Seconds that are remembered.
+/// Samples of a second that are kept: ten minutes.
 const SECONDS: usize = 600;
 
-/// The last ten minutes of the server.
-#[derive(Default)]
-pub(super) struct History(RefCell<VecDeque<Sample>>);
+/// Samples of a minute that are kept: a day.
+const MINUTES: usize = 1440;
 
-#[derive(Clone, Copy)]
+/// Seconds in a sample of a minute.
+const SECONDS_PER_MINUTE: u64 = 60;
+
+/// What happened lately. Takes 100 kB at most, whatever the server does.
+#[derive(Default)]
+pub(super) struct History(RefCell<Rings>);
+
+#[derive(Default)]
+struct Rings {
+    seconds: Ring,
+    minutes: Ring,
+}
+
+/// Samples of one length, the oldest first.
+#[derive(Default)]
+struct Ring {
+    samples: VecDeque<Sample>,
+    /// The counters at the end of the last sample; `None` before the first reading.
+    last: Option<Counters>,
+    last_millis: u64,
+}
+
+/// What a server counts since its start.
+#[derive(Clone)]
+struct Counters {
+    commands: u64,
+    errors: u64,
+    slow: u64,
+    called: Called,
+}
+
+/// What happened in a second or in a minute.
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Sample {
     commands: u64,
+    errors: u64,
+    slow: u64,
+    /// Within how many microseconds half of the commands and 99 % of them were done; `None` if there were none.
+    p50_micros: Option<f64>,
+    p99_micros: Option<f64>,
     memory_bytes: u64,
 }
 
+/// The length of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Second,
+    Minute,
+}
+
+impl Counters {
+    fn read(shared: &Shared) -> Self {
+        let stats = &shared.stats;
+        Self {
+            commands: stats.commands.load(Ordering::Relaxed),
+            errors: stats.errors.load(Ordering::Relaxed),
+            slow: stats.slow.ever(),
+            called: stats.calls.all(),
+        }
+    }
+
+    /// Returns what was counted since then. After `CONFIG RESETSTAT` counters begin at zero: then nothing was.
+    fn since(&self, before: &Self, memory_bytes: u64) -> Sample {
+        let called = self.called.since(&before.called);
+        let percentile = |share| (called.calls() > 0).then(|| called.percentile_micros(share));
+        Sample {
+            commands: self.commands.saturating_sub(before.commands),
+            errors: self.errors.saturating_sub(before.errors),
+            slow: self.slow.saturating_sub(before.slow),
+            p50_micros: percentile(0.5),
+            p99_micros: percentile(0.99),
+            memory_bytes,
+        }
+    }
+}
+
+impl Ring {
+    fn push(&mut self, now: &Counters, now_millis: u64, memory_bytes: u64, most: usize) {
+        if let Some(before) = &self.last {
+            if self.samples.len() == most {
+                self.samples.pop_front();
+            }
+            self.samples.push_back(now.since(before, memory_bytes));
+        }
+        (self.last, self.last_millis) = (Some(now.clone()), now_millis);
+    }
+
+    fn to_json(&self, step: Step) -> Json {
+        let list = |number: fn(&Sample) -> Json| self.samples.iter().map(number).collect::<Json>();
+        json!({
+            "step_millis": if step == Step::Second { 1000 } else { 1000 * SECONDS_PER_MINUTE },
+            "end_millis": self.last_millis,
+            "commands": list(|it| json!(it.commands)),
+            "errors": list(|it| json!(it.errors)),
+            "slow": list(|it| json!(it.slow)),
+            "p50_micros": list(|it| json!(it.p50_micros)),
+            "p99_micros": list(|it| json!(it.p99_micros)),
+            "memory_bytes": list(|it| json!(it.memory_bytes)),
+        })
+    }
+}
+
+impl Rings {
+    fn push(&mut self, second: u64, now: &Counters, now_millis: u64, memory_bytes: u64) {
+        self.seconds.push(now, now_millis, memory_bytes, SECONDS);
+        if second.is_multiple_of(SECONDS_PER_MINUTE) {
+            self.minutes.push(now, now_millis, memory_bytes, MINUTES);
+        }
+    }
+}
+
 impl History {
-    /// Takes a sample a second, for ever.
+    /// Takes a sample a second, until the server ends.
     pub async fn keep(&self, shared: &Shared) {
-        let mut before = shared.stats.commands.load(Ordering::Relaxed);
         let mut seconds = tokio::time::interval(Duration::from_secs(1));
         seconds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        seconds.tick().await;
-        loop {
+        for second in 0.. {
             seconds.tick().await;
-            let now = shared.stats.commands.load(Ordering::Relaxed);
-            let sample =
-                Sample { commands: now.saturating_sub(before), memory_bytes: shared.used_memory() };
-            before = now;
-            let mut samples = self.0.borrow_mut();
-            if samples.len() == SECONDS {
-                samples.pop_front();
-            }
-            samples.push_back(sample);
+            let (now, memory) = (Counters::read(shared), shared.used_memory());
+            self.0.borrow_mut().push(second, &now, now_millis(), memory);
         }
     }
 
     /// Returns the commands of the last full second.
     pub fn commands_per_second(&self) -> u64 {
-        self.0.borrow().back().map_or(0, |sample| sample.commands)
+        self.0.borrow().seconds.samples.back().map_or(0, |sample| sample.commands)
     }
 
-    /// Returns all samples, oldest first.
-    pub fn to_json(&self) -> Json {
-        let samples = self.0.borrow();
-        json!({
-            "seconds": samples.len(),
-            "commands": samples.iter().map(|it| it.commands).collect::<Vec<_>>(),
-            "memory_bytes": samples.iter().map(|it| it.memory_bytes).collect::<Vec<_>>(),
-        })
+    /// Returns all samples of a length, the oldest first.
+    pub fn to_json(&self, step: Step) -> Json {
+        let rings = self.0.borrow();
+        match step {
+            Step::Second => rings.seconds.to_json(step),
+            Step::Minute => rings.minutes.to_json(step),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Calls;
+
+    #[test]
+    fn seconds_and_minutes_are_bounded_and_agree() {
+        let calls = Calls::new(1);
+        let mut rings = Rings::default();
+        let (mut commands, mut errors) = (0, 0);
+        for second in 0..100_000_u64 {
+            // One command in fifty takes a millisecond; every other second there is none.
+            if second % 2 == 1 {
+                calls.count(1, 98, Duration::from_micros(10));
+                calls.count(1, 2, Duration::from_millis(1));
+                commands += 100;
+                errors += 3;
+            }
+            let now = Counters { commands, errors, slow: errors * 2, called: calls.all() };
+            rings.push(second, &now, second * 1000, second);
+        }
+        assert_eq!((rings.seconds.samples.len(), rings.minutes.samples.len()), (SECONDS, MINUTES));
+        let last = rings.seconds.samples.back().unwrap();
+        assert_eq!((last.commands, last.errors, last.slow), (100, 3, 6));
+        let (p50, p99) = (last.p50_micros.unwrap(), last.p99_micros.unwrap());
+        assert!((8.0..=16.0).contains(&p50) && (512.0..=1024.0).contains(&p99), "{p50} {p99}");
+        let before = rings.seconds.samples[SECONDS - 2];
+        assert_eq!((before.commands, before.p50_micros), (0, None));
+        let minute = rings.minutes.samples.back().unwrap();
+        assert_eq!((minute.commands, minute.errors, minute.slow), (3000, 90, 180));
+        let told = rings.minutes.to_json(Step::Minute);
+        assert_eq!(told["step_millis"], 60_000);
+        assert_eq!(told["end_millis"], 99_960_000);
+        assert_eq!(told["p99_micros"].as_array().unwrap().len(), MINUTES);
+    }
+
+    #[test]
+    fn counters_that_were_reset_count_nothing() {
+        let calls = Calls::new(1);
+        calls.count(1, 5, Duration::from_micros(10));
+        let before = Counters { commands: 5, errors: 2, slow: 1, called: calls.all() };
+        calls.reset();
+        let now = Counters { commands: 0, errors: 0, slow: 1, called: calls.all() };
+        let sample = now.since(&before, 7);
+        assert_eq!((sample.commands, sample.errors, sample.slow), (0, 0, 0));
+        assert_eq!((sample.p50_micros, sample.memory_bytes), (None, 7));
     }
 }

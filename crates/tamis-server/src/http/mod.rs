@@ -13,6 +13,8 @@ mod api;
 mod assets;
 mod guard;
 mod history;
+mod kinds;
+mod order;
 mod rounds;
 
 use std::cell::{Cell, RefCell};
@@ -25,6 +27,7 @@ use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
+use hyper::header::{self, HeaderMap};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
@@ -213,17 +216,17 @@ fn route(console: &Console, request: &Request<Incoming>) -> Answer {
         return health(&console.shared);
     }
     let Some(user) = guard::user_of(&console.shared, request.headers()) else {
-        return guard::ask_who();
+        return guard::ask_who(request.headers());
     };
     if let Some(asset) = assets::find(path) {
         return answer::asset(asset, request.headers());
     }
     // Each tells what a command does, to those who may run that.
     let needed = match path {
-        "/metrics" | "/api/overview.json" => "info",
+        "/metrics" | "/api/overview.json" | "/api/history.json" => "info",
         "/api/filters.json" | "/api/filter.json" => "tm.info",
         "/api/plan.json" => "tm.plan",
-        _ => return answer::error(StatusCode::NOT_FOUND, "there is no such page: begin at /"),
+        _ => return not_found(path, request.headers()),
     };
     if !user.may_run(needed) {
         return answer::of(Err(answer::not_allowed(needed)));
@@ -234,10 +237,22 @@ fn route(console: &Console, request: &Request<Incoming>) -> Answer {
             answer::metrics(crate::metrics::text(&console.shared, |key| api::may_see(&user, key)))
         }
         "/api/overview.json" => answer::json(StatusCode::OK, &api::overview(console)),
+        "/api/history.json" => answer::of(api::history(console, query)),
         "/api/filters.json" => answer::of(api::filters(console, &user, query)),
         "/api/filter.json" => answer::of(api::filter(console, &user, query)),
         _ => answer::of(api::plan(&console.shared, query)),
     }
+}
+
+/// Answers a browser with the page, which says that there is nothing here and leads on; programs with an error.
+fn not_found(path: &str, headers: &HeaderMap) -> Answer {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|it| it.to_str().ok());
+    let is_browser = accepted.into_iter().any(|kinds| kinds.contains("text/html"));
+    let is_data = path.starts_with("/api/") || path.starts_with("/console/");
+    if is_browser && !is_data {
+        return answer::page_of_nothing(assets::find("/").expect("the page is embedded"));
+    }
+    answer::error(StatusCode::NOT_FOUND, "there is no such page: begin at /")
 }
 
 fn health(shared: &Shared) -> Answer {

@@ -1,15 +1,17 @@
-//! The worst filters with what they held before: looked at again and again, in small steps.
+//! The sampler: measures all filters in turn, again and again, in small steps.
 //!
-//! The keys are gone through part by part, and then the worst filters one by one, with twenty times as long a pause after
-//! each step as it took, so that no more than a twentieth of one core goes into it, however many filters there are; and the
-//! lock of one filter is held for a look at that one only.
+//! A round goes through the keys part by part, and then through the filters one by one, with a pause after each step that is
+//! twenty times as long as the step. So the sampler takes at most a twentieth of one core, however many filters there are,
+//! and holds the lock of one filter while it measures that filter. The round leaves a row of each filter, by which the
+//! page sorts, and samples of the worst filters over time.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use tamis_commands::RatePoint;
 
+use super::order::{MAX_ROWS, Page, Row};
 use crate::report::{FilterReport, Worst};
 use crate::server::Shared;
 use crate::stats::now_millis;
@@ -22,10 +24,11 @@ pub(super) struct Sample {
     pub rate: f64,
 }
 
-/// What the last round through all keys has found.
+/// What the rounds through all keys found.
 #[derive(Default)]
 pub(super) struct Rounds {
-    worst: RefCell<Vec<FilterReport>>,
+    /// Filters, at most [`MAX_ROWS`], in no order.
+    rows: RefCell<Vec<Row>>,
     totals: Cell<Totals>,
     samples: RefCell<HashMap<Box<[u8]>, Samples>>,
     /// When somebody last asked.
@@ -38,14 +41,17 @@ pub(super) struct Totals {
     pub keys: u64,
     pub filters: u64,
     pub over_rate: u64,
-    /// Those that refuse adds, of the reports that are kept.
+    /// Filters that refuse adds, of those that have a row.
     pub full: u64,
-    /// When the round ended.
+    /// Filters that have a row.
+    pub sortable: u64,
+    /// When the round began and ended, in milliseconds since 1970; 0 before the first one.
+    pub began_millis: u64,
     pub millis: u64,
 }
 
-/// Filters whose reports and samples are kept.
-pub(super) const MAX_REPORTS: usize = 1000;
+/// Filters whose samples are kept, the worst ones.
+const MAX_SAMPLED: usize = 1000;
 
 /// Samples of one filter.
 const MAX_SAMPLES: usize = 240;
@@ -82,48 +88,50 @@ impl Rounds {
     }
 
     async fn go_round(&self, shared: &Shared) {
-        let keyspace = &shared.keyspace;
+        let (keyspace, began_millis) = (&shared.keyspace, now_millis());
         let mut pace = Pace(Instant::now());
-        let mut worst = Worst::new(MAX_REPORTS);
+        let mut worst = Worst::new(MAX_ROWS);
         for part in 0..keyspace.parts() {
             worst.look_at(keyspace, part, now_millis());
             pace.keep().await;
         }
         let (filters, others_over) = (worst.filters, worst.others_over);
-        let mut found = Vec::new();
+        let (mut rows, mut sampled) = (Vec::new(), HashSet::new());
+        let (mut over, mut full) = (0, 0);
         for key in worst.into_keys() {
-            found.extend(FilterReport::of_key(keyspace, &key, now_millis()));
+            let settings = &shared.config().filters;
+            let report = FilterReport::of_key(keyspace, &key, settings, now_millis());
+            if let Some(mut report) = report {
+                if sampled.len() < MAX_SAMPLED {
+                    self.sample(&mut report, &mut sampled);
+                }
+                over += u64::from(report.facts.is_over_rate);
+                full += u64::from(report.facts.is_full());
+                rows.push(Row::of(&report));
+            }
             pace.keep().await;
         }
-        self.sample(&mut found);
-        found.sort_by(FilterReport::cmp_worst);
-        let over = found.iter().filter(|it| it.facts.is_over_rate).count() as u64;
+        self.samples.borrow_mut().retain(|key, _| sampled.contains(key));
         self.totals.set(Totals {
             keys: keyspace.shared().len() as u64,
             filters,
             over_rate: others_over + over,
-            full: found.iter().filter(|it| it.facts.is_full()).count() as u64,
+            full,
+            sortable: rows.len() as u64,
+            began_millis,
             millis: now_millis(),
         });
-        *self.worst.borrow_mut() = found;
+        *self.rows.borrow_mut() = rows;
     }
 
-    /// Notes what the filters hold now, and forgets those that are not among them.
-    fn sample(&self, found: &mut [FilterReport]) {
+    /// Takes a sample of a filter, and notes that it has samples.
+    fn sample(&self, report: &mut FilterReport, sampled: &mut HashSet<Box<[u8]>>) {
         let mut samples = self.samples.borrow_mut();
-        let mut kept = HashMap::with_capacity(found.len());
-        for report in found {
-            let mut of_filter = samples.remove(&report.key).unwrap_or_default();
-            let millis = report.looked_millis;
-            of_filter.push(Sample {
-                millis,
-                items: report.facts.items,
-                rate: report.facts.rate_now,
-            });
-            report.or_at(of_filter.adds_per_second());
-            kept.insert(report.key.clone(), of_filter);
-        }
-        *samples = kept;
+        let of_filter = samples.entry(report.key.clone()).or_default();
+        let (millis, items) = (report.looked_millis, report.facts.items);
+        of_filter.push(Sample { millis, items, rate: report.facts.rate_now });
+        report.or_at(of_filter.adds_per_second());
+        sampled.insert(report.key.clone());
     }
 
     pub fn totals(&self) -> Totals {
@@ -131,27 +139,36 @@ impl Rounds {
         self.totals.get()
     }
 
-    /// Returns the worst filters whose keys `is_asked`, worst first, and how many of those that are known there are.
-    pub fn worst(
+    /// Returns the filters of a page, measured now, and how many filters there are whose keys `is_asked`. The order is
+    /// that of the last round.
+    pub fn page(
         &self,
-        limit: usize,
+        shared: &Shared,
+        page: Page,
         is_asked: impl Fn(&[u8]) -> bool,
     ) -> (Vec<FilterReport>, usize) {
         self.asked.set(Some(Instant::now()));
-        let worst = self.worst.borrow();
-        let asked: Vec<&FilterReport> = worst.iter().filter(|it| is_asked(&it.key)).collect();
-        (asked.iter().take(limit).map(|&it| it.clone()).collect(), asked.len())
+        let rows = self.rows.borrow();
+        let (keys, asked) = page.of(&rows, is_asked);
+        let (settings, samples) = (&shared.config().filters, self.samples.borrow());
+        let look = |key: &[u8]| {
+            let mut report = FilterReport::of_key(&shared.keyspace, key, settings, now_millis())?;
+            report.or_at(samples.get(key).and_then(Samples::adds_per_second));
+            Some(report)
+        };
+        (keys.into_iter().filter_map(look).collect(), asked)
     }
 
     /// Looks at one filter now; with its curve of rates.
     pub fn of_key(&self, shared: &Shared, key: &[u8]) -> Option<(FilterReport, Vec<RatePoint>)> {
         self.asked.set(Some(Instant::now()));
-        let now = now_millis();
+        let (now, settings) = (now_millis(), &shared.config().filters);
         shared.keyspace.shared().read_measured(key, now, |value, items_per_second| {
             let value = value?;
-            let mut report = FilterReport::of(key, value, items_per_second, now)?;
+            let mut report = FilterReport::of(key, value, settings, items_per_second, now)?;
             report.or_at(self.samples.borrow().get(key).and_then(Samples::adds_per_second));
-            Some((report, value.rate_curve(CURVE_POINTS)))
+            let curve = value.rate_curve(CURVE_POINTS, report.facts.items);
+            Some((report, curve))
         })
     }
 

@@ -122,6 +122,21 @@ impl Calls {
         }
     }
 
+    /// Returns what was counted of all commands together. Reads some ten thousand numbers.
+    pub fn all(&self) -> Called {
+        let all = (0..COMMANDS.len()).map(|command| self.of(command));
+        all.reduce(|mut sum, called| {
+            for (sum, more) in sum.buckets.iter_mut().zip(called.buckets) {
+                *sum += more;
+            }
+            sum.nanos += called.nanos;
+            sum.failed += called.failed;
+            sum.rejected += called.rejected;
+            sum
+        })
+        .expect("there are commands")
+    }
+
     /// Forgets all calls.
     pub fn reset(&self) {
         for row in self.stripes.iter().flat_map(|stripe| stripe.iter()) {
@@ -137,6 +152,16 @@ impl Called {
     /// Returns how often the command ran.
     pub fn calls(&self) -> u64 {
         self.buckets.iter().sum()
+    }
+
+    /// Returns what was counted since an earlier reading; nothing if the counters were reset meanwhile.
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            buckets: std::array::from_fn(|i| self.buckets[i].saturating_sub(before.buckets[i])),
+            nanos: self.nanos.saturating_sub(before.nanos),
+            failed: self.failed.saturating_sub(before.failed),
+            rejected: self.rejected.saturating_sub(before.rejected),
+        }
     }
 
     /// Returns the time within which a share of the calls ended, in microseconds. Within a bucket calls are taken to
@@ -196,6 +221,11 @@ mod tests {
         let middle = called.percentile_micros(0.5);
         assert!((2.0..=4.0).contains(&middle), "{middle}");
         assert_eq!(calls.of(2).calls(), 0);
+        calls.count(2, 5, Duration::from_micros(9));
+        let all = calls.all();
+        assert_eq!((all.calls(), all.nanos, all.failed), (8005, 24_045_000, 4));
+        let since = all.since(&called);
+        assert_eq!((since.calls(), since.nanos, since.failed), (5, 45_000, 0));
         calls.count(3, u64::MAX / 2, Duration::MAX);
         calls.reset();
         assert_eq!((calls.of(3).calls(), calls.of(3).percentile_micros(0.99)), (0, 0.0));

@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use calls::Calls;
-pub(crate) use calls::{Called, bound_nanos};
+pub(crate) use calls::{Called, Calls, bound_nanos};
 use parking_lot::Mutex;
 use rates::Rates;
 use saves::Saves;

@@ -70,6 +70,11 @@ impl SlowLog {
         log.entries.len()
     }
 
+    /// Returns how many commands were slow since the server started, those included that are no longer kept.
+    pub fn ever(&self) -> u64 {
+        self.0.lock().next_id
+    }
+
     /// Forgets all.
     pub fn reset(&self) {
         self.0.lock().entries.clear();
@@ -190,5 +195,6 @@ mod tests {
         assert_eq!(ids(9, 4), [11]);
         log.push(client, &commands, Duration::MAX, 0);
         assert_eq!(ids(9, 4), [0; 0]);
+        assert_eq!(log.ever(), 22);
     }
 }

@@ -1,0 +1,190 @@
+//! The order of all filters by any column of the overview, as the last round of the sampler measured them.
+//!
+//! A row takes some 80 bytes beside its key, and there are at most [`MAX_ROWS`], so a page of any order is found in
+//! memory: in about 20 ms for 100,000 filters, without a lock of the keyspace.
+
+use std::cmp::Ordering;
+
+use super::kinds::usual_name;
+use crate::report::FilterReport;
+
+/// The filters that can be sorted. Of more filters, those nearest to their limits.
+pub(super) const MAX_ROWS: usize = 100_000;
+
+/// What one filter is sorted by.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub key: Box<[u8]>,
+    kind: &'static str,
+    items: f64,
+    /// The items in parts of those that it holds when it is full; 0 if there is room for any number.
+    fill: f32,
+    /// The present rate in parts of the planned one.
+    rate: f32,
+    /// The days until the filter is full or over its target; infinite if it never is, or if that is not known.
+    days: f32,
+    bytes: u64,
+    is_bad: bool,
+}
+
+/// A column of the overview.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Column {
+    /// Filters that are full or over their target, then those that are soonest, then those that are nearest.
+    Worst,
+    Key,
+    Kind,
+    Items,
+    Fill,
+    Rate,
+    Forecast,
+    Memory,
+}
+
+/// The columns by their names in `sort=`.
+const COLUMNS: [(&str, Column); 8] = [
+    ("worst", Column::Worst),
+    ("key", Column::Key),
+    ("kind", Column::Kind),
+    ("items", Column::Items),
+    ("fill", Column::Fill),
+    ("rate", Column::Rate),
+    ("forecast", Column::Forecast),
+    ("memory", Column::Memory),
+];
+
+impl Column {
+    /// Returns the column of a name.
+    pub fn named(name: &[u8]) -> Option<Self> {
+        COLUMNS.iter().find(|(of, _)| of.as_bytes() == name).map(|(_, column)| *column)
+    }
+
+    /// Returns all names, for messages.
+    pub fn names() -> String {
+        COLUMNS.map(|(name, _)| name).join(", ")
+    }
+}
+
+impl Row {
+    pub fn of(report: &FilterReport) -> Self {
+        let facts = &report.facts;
+        let rate = if facts.rate_planned > 0.0 { facts.rate_now / facts.rate_planned } else { 0.0 };
+        Self {
+            key: report.key.clone(),
+            kind: usual_name(facts.kind, facts.refuses),
+            items: facts.items,
+            fill: facts.held_capacity().map_or(0.0, |most| facts.items / most.max(1) as f64) as f32,
+            rate: rate as f32,
+            days: report.forecast.days().unwrap_or(f64::INFINITY) as f32,
+            bytes: facts.bytes,
+            is_bad: facts.is_over_rate || facts.is_full(),
+        }
+    }
+
+    fn cmp(&self, other: &Self, column: Column) -> Ordering {
+        match column {
+            Column::Worst => (other.is_bad.cmp(&self.is_bad))
+                .then_with(|| self.days.total_cmp(&other.days))
+                .then_with(|| other.rate.total_cmp(&self.rate)),
+            Column::Key => self.key.cmp(&other.key),
+            Column::Kind => self.kind.cmp(other.kind),
+            Column::Items => self.items.total_cmp(&other.items),
+            Column::Fill => self.fill.total_cmp(&other.fill),
+            Column::Rate => self.rate.total_cmp(&other.rate),
+            Column::Forecast => self.days.total_cmp(&other.days),
+            Column::Memory => self.bytes.cmp(&other.bytes),
+        }
+    }
+}
+
+/// A page of an order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Page {
+    pub column: Column,
+    pub is_descending: bool,
+    pub offset: usize,
+    pub limit: usize,
+}
+
+impl Page {
+    /// Returns the keys of the page, and how many rows are asked for in all. Rows that are equal by the column are in the
+    /// order of their keys, so that no filter is on two pages.
+    pub fn of<'r>(
+        &self,
+        rows: &'r [Row],
+        is_asked: impl Fn(&[u8]) -> bool,
+    ) -> (Vec<&'r [u8]>, usize) {
+        let mut asked: Vec<&Row> = rows.iter().filter(|row| is_asked(&row.key)).collect();
+        asked.sort_unstable_by(|one, other| {
+            let by_column = one.cmp(other, self.column);
+            let by_column = if self.is_descending { by_column.reverse() } else { by_column };
+            by_column.then_with(|| one.key.cmp(&other.key))
+        });
+        let page = asked.iter().skip(self.offset).take(self.limit);
+        (page.map(|row| &*row.key).collect(), asked.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(key: &str, items: f64, days: f32, is_bad: bool) -> Row {
+        let key = key.as_bytes().into();
+        let (fill, rate, bytes) = (0.5, items as f32, items as u64);
+        Row { key, kind: "classic", items, fill, rate, days, bytes, is_bad }
+    }
+
+    #[test]
+    fn pages_follow_each_other_in_any_order() {
+        let numbers: Vec<u32> = (0..1000).map(|i| i * 7919 % 1000).collect();
+        let rows: Vec<Row> = numbers
+            .iter()
+            .map(|i| row(&format!("k{i:03}"), f64::from(i / 10), 1.0, *i == 5))
+            .collect();
+        for (_, column) in COLUMNS {
+            for is_descending in [false, true] {
+                let mut seen = Vec::new();
+                for offset in (0..1100).step_by(90) {
+                    let page = Page { column, is_descending, offset, limit: 90 };
+                    let (keys, asked) = page.of(&rows, |key| key != b"k999");
+                    assert_eq!(asked, 999);
+                    seen.extend(keys);
+                }
+                assert_eq!(seen.len(), 999, "{column:?}");
+                let first: &[u8] = match (column, is_descending) {
+                    (Column::Worst, false) => b"k005",
+                    (Column::Items | Column::Rate | Column::Memory, true) => b"k990",
+                    (Column::Key, true) => b"k998",
+                    _ => b"k000",
+                };
+                if column != Column::Worst {
+                    assert_eq!(seen[0], first, "{column:?} {is_descending}");
+                }
+                seen.sort_unstable();
+                seen.dedup();
+                assert_eq!(seen.len(), 999, "{column:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_worst_are_bad_then_soon_then_near() {
+        let rows = [
+            row("near", 9.0, f32::INFINITY, false),
+            row("far", 1.0, f32::INFINITY, false),
+            row("soon", 0.0, 2.0, false),
+            row("bad", 0.0, 0.0, true),
+        ];
+        let page = Page { column: Column::Worst, is_descending: false, offset: 0, limit: 9 };
+        let (keys, _) = page.of(&rows, |_| true);
+        assert_eq!(keys, [&b"bad"[..], b"soon", b"near", b"far"]);
+    }
+
+    #[test]
+    fn columns_have_names() {
+        assert_eq!(Column::named(b"memory"), Some(Column::Memory));
+        assert_eq!(Column::named(b"Memory"), None);
+        assert!(Column::names().starts_with("worst, key"));
+    }
+}
