@@ -102,11 +102,8 @@ pub fn check(target: &Target) -> Result<Command, String> {
     let mut command = command(target)?;
     command.args(["-seed=1", &format!("-runs={RUNS}")]);
     // By name: a folder's order differs from one file system to the next.
-    let seeds = target.place("seeds");
-    let seeds: Vec<String> = if seeds.is_dir() { files(&seeds)? } else { Vec::new() };
-    if !seeds.is_empty() {
-        command.arg(format!("-seed_inputs={}", seeds.join(",")));
-    }
+    let seeds = files(&target.place("seeds"))?;
+    command.arg(format!("-seed_inputs={}", seeds.join(",")));
     Ok(command)
 }
 
@@ -116,11 +113,7 @@ pub fn explore(target: &Target, seconds: u64) -> Result<Command, String> {
     command.arg(format!("-max_total_time={seconds}"));
     let corpus = target.place("corpus");
     make_folder(&corpus)?;
-    command.arg(corpus);
-    let seeds = target.place("seeds");
-    if seeds.is_dir() {
-        command.arg(seeds);
-    }
+    command.arg(corpus).arg(target.place("seeds"));
     Ok(command)
 }
 
@@ -168,6 +161,14 @@ mod tests {
             let picked = picked(&[target.name()]).unwrap();
             let shown: Vec<String> = picked.iter().map(Target::to_string).collect();
             assert_eq!(shown, [target.to_string()]);
+        }
+    }
+
+    #[test]
+    fn every_target_has_seeds() {
+        for target in targets().unwrap() {
+            let seeds = target.place("seeds");
+            assert!(files(&seeds).is_ok_and(|seeds| !seeds.is_empty()), "{}", seeds.display());
         }
     }
 
