@@ -3,8 +3,8 @@
 use crate::formats::READING;
 use crate::run::Row;
 use crate::server::{
-    HOT, HUNDRED, LARGE, LOG, LONG, MEMORY, ONE, PIPELINE_1, PIPELINE_16, PIPELINE_64, RECOVERY,
-    SAVED, THOUSAND,
+    HOT, HUNDRED, KEYS, LARGE, LOG, LOG_16, LONG, MEMORY, ONE, PIPELINE_1, PIPELINE_16,
+    PIPELINE_64, RECOVERY, SAVED, THOUSAND,
 };
 
 /// A demand on one row.
@@ -174,6 +174,8 @@ const TARGETS: &[Target] = &[
     target(HOT, "tamis BF.ADD, 2 threads", Time("tamis BF.ADD, 1 thread", 1.0 / 1.8)),
     target(HOT, "tamis BF.EXISTS, 2 threads", Time("tamis BF.EXISTS, 1 thread", 1.0 / 1.8)),
     target(LOG, "everysec, BF.ADD", Time("no log, BF.ADD", 1.0 / 0.85)),
+    target(LOG_16, "everysec, BF.ADD", Time("no log, BF.ADD", 1.1)),
+    target(KEYS, "tamis, BF.RESERVE of 100 items", Bits(8.0 * 300.0)),
     target(LONG, "beside BF.MADD seen", Nanos(5e6)),
     target(LONG, "beside BF.MEXISTS seen", Nanos(5e6)),
     target(LONG, "beside CF.INSERT cuckoo ITEMS", Nanos(5e6)),

@@ -110,3 +110,37 @@ pub fn numbers(port: u16, key: &str, range: std::ops::Range<u64>) -> Result<(), 
     }
     Ok(())
 }
+
+/// Sends `count` commands, each answered by one line, a thousand at a time.
+pub fn commands(port: u16, count: u64, command: impl Fn(u64) -> Vec<String>) -> Result<(), String> {
+    let fail = |error: std::io::Error| error.to_string();
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(fail)?;
+    let mut replies = BufReader::new(stream.try_clone().map_err(fail)?);
+    let mut line = String::new();
+    for first in (0..count).step_by(1000) {
+        let batch = first..count.min(first + 1000);
+        let bytes: Vec<u8> = batch.clone().flat_map(|i| encode(&command(i))).collect();
+        stream.write_all(&bytes).map_err(fail)?;
+        for _ in batch {
+            line.clear();
+            replies.read_line(&mut line).map_err(fail)?;
+            if line.starts_with('-') || line.is_empty() {
+                return Err(format!("{}: {}", command(first)[0], line.trim_end()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns `used_memory` of `INFO memory`, in bytes.
+pub fn used_memory(port: u16) -> Result<u64, String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(|error| error.to_string())?;
+    stream.write_all(b"INFO memory\r\n").map_err(|error| error.to_string())?;
+    for line in BufReader::new(stream).lines().take(50) {
+        let line = line.map_err(|error| error.to_string())?;
+        if let Some(bytes) = line.strip_prefix("used_memory:") {
+            return bytes.parse().map_err(|_| line.clone());
+        }
+    }
+    Err("INFO memory has no used_memory".to_owned())
+}

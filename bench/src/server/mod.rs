@@ -10,7 +10,7 @@ mod redisbloom;
 mod waits;
 
 pub use hot::CASE as HOT;
-use load::{Load, ask, fill, numbers};
+use load::{Load, ask, commands, fill, numbers, used_memory};
 use program::{Program, is_here};
 pub use redisbloom::{ONE, THOUSAND};
 pub use waits::{LONG, RECOVERY, SAVED};
@@ -34,9 +34,12 @@ pub fn run(bench: &mut Bench) {
     }
     let outcome = throughput(bench)
         .and_then(|()| redisbloom::run(bench))
-        .and_then(|()| logged(bench))
+        .and_then(|()| logged(bench, LOG, 64))
+        .and_then(|()| logged(bench, LOG_16, 16))
+        .and_then(|()| hash_key(bench))
         .and_then(|()| large(bench))
         .and_then(|()| memory(bench))
+        .and_then(|()| small_keys(bench))
         .and_then(|()| waits::run(bench));
     if let Err(why) = outcome {
         bench.wrong.push(format!("server: {why}"));
@@ -48,10 +51,13 @@ pub const PIPELINE_16: &str = "server, one core, pipeline 16";
 pub const PIPELINE_64: &str = "server, one core, pipeline 64";
 pub const HUNDRED: &str = "server, one core, 100 items a command at pipeline 16";
 pub const LOG: &str = "server, one core, BF.ADD at pipeline 64 with a log";
+pub const LOG_16: &str = "server, one core, BF.ADD at pipeline 16 with a log";
+pub const HASH_KEY: &str = "server, one core, hash key, 100 items a command at pipeline 16";
 pub const LARGE: &str = "server, one core, 1 GiB filter at pipeline 64";
 pub const MEMORY: &str = "server, memory at 10 M items, 1 %";
+pub const KEYS: &str = "server, memory of small keys";
 
-const CASES: [&str; 12] = [
+const CASES: [&str; 15] = [
     PIPELINE_1,
     PIPELINE_16,
     PIPELINE_64,
@@ -59,8 +65,11 @@ const CASES: [&str; 12] = [
     ONE,
     THOUSAND,
     LOG,
+    LOG_16,
+    HASH_KEY,
     LARGE,
     MEMORY,
+    KEYS,
     LONG,
     SAVED,
     RECOVERY,
@@ -135,20 +144,54 @@ fn throughput(bench: &mut Bench) -> Result<(), String> {
     Ok(())
 }
 
-/// What the log costs.
-fn logged(bench: &mut Bench) -> Result<(), String> {
-    if !bench.wants(LOG) {
+/// Measures what the log costs: each batch of commands is written to the file before it is answered.
+fn logged(bench: &mut Bench, case: &str, pipeline: u32) -> Result<(), String> {
+    if !bench.wants(case) {
         return Ok(());
     }
     let without = Program::tamis(&["--appendonly", "no"])?;
-    let with = Program::tamis(&["--appendfsync", "everysec"])?;
-    for program in [&without, &with] {
-        // Most adds are new, and logged, and the filter never is full.
+    let everysec = Program::tamis(&["--appendfsync", "everysec"])?;
+    let always = Program::tamis(&["--appendfsync", "always"])?;
+    for program in [&without, &everysec, &always] {
+        // Most adds are new and logged, and the filter never is full.
         ask(program.port, &["BF.RESERVE", "seen", "0.01", "100000000"])?;
         fill(program.port, "seen", ITEMS)?;
     }
-    let load = Load { pipeline: 64, range: 1_000_000_000, ..Load::of(ADD) };
-    race(bench, LOG, &[("no log, BF.ADD", &without, load), ("everysec, BF.ADD", &with, load)])
+    let load = Load { pipeline, range: 1_000_000_000, ..Load::of(ADD) };
+    let contenders = [
+        ("no log, BF.ADD", &without, load),
+        ("everysec, BF.ADD", &everysec, load),
+        ("always, BF.ADD", &always, load),
+    ];
+    race(bench, case, &contenders)
+}
+
+/// Measures what the secret hash key costs: SipHash-1-3 in place of XXH3.
+fn hash_key(bench: &mut Bench) -> Result<(), String> {
+    if !bench.wants(HASH_KEY) {
+        return Ok(());
+    }
+    let keyed = Program::tamis(&["--appendonly", "no"])?;
+    let unkeyed = Program::tamis(&["--appendonly", "no", "--set", "hash-key=none"])?;
+    for program in [&keyed, &unkeyed] {
+        ask(program.port, &["BF.RESERVE", "seen", "0.01", &ITEMS.to_string()])?;
+        fill(program.port, "seen", ITEMS)?;
+    }
+    let hundred = |name| -> Vec<&str> {
+        [name, "seen"].into_iter().chain(std::iter::repeat_n("__rand_int__", 100)).collect()
+    };
+    let (exists, add) = (hundred("BF.MEXISTS"), hundred("BF.MADD"));
+    let many = |words| Load { pipeline: 16, range: ITEMS, items: 100, ..Load::of(words) };
+    let one = Load { pipeline: 16, range: ITEMS, ..Load::of(EXISTS) };
+    let contenders = [
+        ("no key, BF.MEXISTS", &unkeyed, many(&exists)),
+        ("random key, BF.MEXISTS", &keyed, many(&exists)),
+        ("no key, BF.MADD", &unkeyed, many(&add)),
+        ("random key, BF.MADD", &keyed, many(&add)),
+        ("no key, BF.EXISTS of one", &unkeyed, one),
+        ("random key, BF.EXISTS of one", &keyed, one),
+    ];
+    race(bench, HASH_KEY, &contenders)
 }
 
 /// A filter that is in no cache.
@@ -215,6 +258,40 @@ fn memory(bench: &mut Bench) -> Result<(), String> {
     rows.push(of("tamis, grown, average", sum / f64::from(steps)));
     rows.push(of("tamis, grown, worst moment", worst));
     rows.push(of("tamis, grown, resident", bits(resident, items)));
+    keep(bench, rows);
+    Ok(())
+}
+
+/// Measures what a key takes of the machine, in bits, beside Redis: short strings, and filters of a hundred items.
+fn small_keys(bench: &mut Bench) -> Result<(), String> {
+    if !bench.wants(KEYS) {
+        return Ok(());
+    }
+    println!("\n{KEYS}");
+    let (strings, filters) = if bench.quick { (600_000, 82_000) } else { (6_000_000, 820_000) };
+    let set: &dyn Fn(u64) -> Vec<String> =
+        &|i| vec!["SET".to_owned(), format!("k{i}"), "x".to_owned()];
+    let reserve: &dyn Fn(u64) -> Vec<String> =
+        &|i| ["BF.RESERVE".to_owned(), format!("f{i}"), "0.01".to_owned(), "100".to_owned()].into();
+    let mut rows = Vec::new();
+    for (name, is_redis, count, command) in [
+        ("redis, SET", true, strings, set),
+        ("tamis, SET", false, strings, set),
+        ("tamis, BF.RESERVE of 100 items", false, filters, reserve),
+    ] {
+        let program = match is_redis {
+            true => Program::redis()?,
+            false => Program::tamis(&["--appendonly", "no"])?,
+        };
+        let empty = program.resident_bytes()?;
+        commands(program.port, count, command)?;
+        let resident = program.resident_bytes()?.saturating_sub(empty);
+        let used = used_memory(program.port)?;
+        let bits = |bytes: u64| Some(bytes as f64 * 8.0 / count as f64);
+        rows.push(Row { bits_per_item: bits(resident), ..Row::new(KEYS, name) });
+        let name = format!("{name}, used_memory");
+        rows.push(Row { bits_per_item: bits(used), ..Row::new(KEYS, &name) });
+    }
     keep(bench, rows);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! How long others wait: beside a command of a million items, and beside a snapshot of a large filter. And how long
 //! everyone waits after a crash.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -60,8 +60,46 @@ fn long_commands(bench: &mut Bench) -> Result<(), String> {
             row.rounds.push(longest);
         }
     }
+    rows.push(beside_exec(&tamis, bench.rounds)?);
     keep(bench, rows);
     Ok(())
+}
+
+/// Measures the longest PING beside a transaction of a million commands.
+fn beside_exec(tamis: &Program, rounds: usize) -> Result<Row, String> {
+    let fail = |error: std::io::Error| error.to_string();
+    let mut row = Row::new(LONG, "beside EXEC of a million BF.ADD");
+    for round in 0..rounds {
+        let mut stream = TcpStream::connect(("127.0.0.1", tamis.port)).map_err(fail)?;
+        stream.write_all(b"MULTI\r\n").map_err(fail)?;
+        let mut replies = BufReader::new(stream.try_clone().map_err(fail)?);
+        let mut line = String::new();
+        replies.read_line(&mut line).map_err(fail)?;
+        for first in (0..1_000_000).step_by(1000) {
+            let items = first..first + 1000;
+            let queue = items.flat_map(|i| {
+                encode(&["BF.ADD", "seen", &format!("{}", i + 50_000_000 + round * 1_000_000)])
+            });
+            stream.write_all(&queue.collect::<Vec<u8>>()).map_err(fail)?;
+            for _ in 0..1000 {
+                line.clear();
+                replies.read_line(&mut line).map_err(fail)?;
+            }
+        }
+        row.rounds.push(longest_ping(tamis.port, || {
+            stream.write_all(b"EXEC\r\n").map_err(fail)?;
+            // A line for the array and one for each command.
+            for _ in 0..=1_000_000 {
+                line.clear();
+                replies.read_line(&mut line).map_err(fail)?;
+            }
+            match line.starts_with(':') {
+                true => Ok(()),
+                false => Err(format!("EXEC: {}", line.trim_end())),
+            }
+        })?);
+    }
+    Ok(row)
 }
 
 /// Pings a server while something is done; returns the longest time for an answer, in nanoseconds.
@@ -131,11 +169,8 @@ fn recovery(bench: &mut Bench) -> Result<(), String> {
     let mut tamis = Program::tamis(&options)?;
     let items = 20_000_000;
     ask(tamis.port, &["BF.RESERVE", "seen", "0.01", "20000000"])?;
-    // Nobody promised that what was answered a moment before is written.
-    std::thread::sleep(Duration::from_millis(500));
     let empty = tamis.restart(&options)?;
     fill(tamis.port, "seen", items)?;
-    std::thread::sleep(Duration::from_secs(1));
     let mut rows = vec![Row::new(RECOVERY, "tamis")];
     for _ in 0..bench.rounds.min(3) {
         let took = tamis.restart(&options)?.saturating_sub(empty);
