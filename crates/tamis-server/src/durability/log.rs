@@ -339,6 +339,7 @@ impl Log {
     pub async fn settle(&self, is_change: bool) -> Result<(), String> {
         let mut needs = None;
         let mut progress: Option<watch::Receiver<()>> = None;
+        let mut has_yielded = false;
         loop {
             let (can_write, is_syncing) = {
                 let inner = self.core.inner.lock();
@@ -351,6 +352,12 @@ impl Log {
                 let is_own = inner.state.sync != Sync::Always && inner.state.failure().is_none();
                 (is_own && inner.state.has_file_job(), inner.state.is_syncing())
             };
+            if can_write && !has_yielded {
+                // The other connections of this thread that have commands run them first, and one `write` serves all.
+                has_yielded = true;
+                tokio::task::yield_now().await;
+                continue;
+            }
             if can_write && !is_syncing {
                 self.core.run_file_job(self.core.now_millis());
                 continue;
