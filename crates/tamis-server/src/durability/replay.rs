@@ -16,7 +16,7 @@ use crate::session::Keys;
 pub(super) struct Replay<'k> {
     keyspace: &'k Keyspace,
     settings: Settings,
-    /// The values of the snapshot have all changes before these positions.
+    /// The values of the snapshot have all changes before these positions. Empty behind the snapshot's end.
     applied: HashMap<Vec<u8>, u64>,
     /// No value of the snapshot has a change from behind this position. Before it, a change may be about a key that was
     /// removed before the snapshot came to it, and then does nothing.
@@ -92,6 +92,9 @@ impl<'k> Replay<'k> {
     fn apply_unguarded(&mut self, position: u64, record: &Record<'_>) -> Result<(), String> {
         if !matches!(record, Record::Inserted { .. }) {
             self.insert_gathered()?;
+        }
+        if position >= self.snapshot_end && !self.applied.is_empty() {
+            self.applied = HashMap::new();
         }
         let is_done = |key: &[u8]| self.applied.get(key).is_some_and(|&applied| position < applied);
         match record {
@@ -204,5 +207,38 @@ impl<'k> Replay<'k> {
         });
         hashes.clear();
         inserted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_of_the_snapshot_are_freed_behind_its_end() {
+        let keyspace = Keyspace::new();
+        let mut replay = Replay::new(&keyspace);
+        for i in 0..100 {
+            replay.take(Entry {
+                key: vec![i],
+                value: Value::Bytes(b"1".to_vec().into()),
+                expires_millis: None,
+                applied: 50,
+            });
+        }
+        replay.set_snapshot_end(60);
+        let mut increment = |position| {
+            let record = Record::Command { now_millis: 0, words: vec![b"INCR", &[7]] };
+            replay.apply(position, &record).unwrap();
+            replay.applied.capacity() > 0
+        };
+        assert!(increment(49), "the snapshot has it");
+        assert!(increment(59), "others may be in the snapshot");
+        assert!(!increment(60));
+        let reply = keyspace.shared().read(&[7], 0, |value| match value {
+            Some(Value::Bytes(bytes)) => bytes.to_vec(0..bytes.len()),
+            _ => panic!("it is there"),
+        });
+        assert_eq!(reply, b"3");
     }
 }
