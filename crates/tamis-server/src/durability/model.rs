@@ -10,6 +10,10 @@
 //!   [`Sync::Always`] this holds for a power loss, with the other modes for a process that is killed.
 //! * The prefix has everything that was synced, whatever the mode.
 
+mod oracle;
+mod saver;
+mod search;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,27 +26,14 @@ use super::error::DurabilityError;
 use super::log::{LogCore, SyncJob};
 use super::log_file::LogFile;
 use super::record::Record;
-use super::recover::{forget, recover};
-use super::sim_disk::{Fault, Random, SimDisk};
-use super::snapshot::SnapshotWriter;
+use super::recover::recover;
+use super::sim_disk::SimDisk;
 use super::state::{FileJob, LogState, Needs, Settled, Sync};
 use crate::keyspace::Keyspace;
+use oracle::{Change, Logged};
+use saver::Saver;
 
 const DIR: &str = "/data";
-
-/// A change of the history, with the position behind its frame.
-#[derive(Clone, Debug)]
-struct Logged {
-    changes: Vec<Change>,
-    end: u64,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Change {
-    Inserted(Vec<u32>),
-    Incremented(&'static str),
-    Removed(&'static str),
-}
 
 /// What a client does next.
 #[derive(Clone, Debug)]
@@ -82,35 +73,6 @@ enum Client {
         needs: Needs,
         items: Vec<u32>,
         end: u64,
-    },
-}
-
-/// Where a snapshot is.
-enum Saver {
-    Idle,
-    /// The log goes on in another file from this position on, once that exists.
-    Rotates {
-        number: u64,
-        position: u64,
-    },
-    /// These keys are written.
-    Writes {
-        number: u64,
-        writer: SnapshotWriter<'static>,
-        left: Vec<&'static str>,
-    },
-    /// The moment is noted at which a filter is read that others change meanwhile.
-    Reads {
-        number: u64,
-        writer: SnapshotWriter<'static>,
-        left: Vec<&'static str>,
-        noted: (u64, Option<u64>),
-    },
-    /// The log is synced up to here.
-    Syncs {
-        number: u64,
-        writer: SnapshotWriter<'static>,
-        until: u64,
     },
 }
 
@@ -394,285 +356,5 @@ impl World {
 
     fn answers(&self, items: Vec<u32>) -> Client {
         Client::Answers { needs: self.core.with(|state| state.needs()), items, end: self.end() }
-    }
-
-    fn save(&mut self) {
-        let saver = std::mem::replace(&mut self.saver, Saver::Idle);
-        self.saver = match saver {
-            Saver::Idle => {
-                self.saves -= 1;
-                match self.core.rotate() {
-                    Ok((number, position)) => Saver::Rotates { number, position },
-                    Err(_) => Saver::Idle,
-                }
-            }
-            Saver::Rotates { number, position } => {
-                // While the log cannot be written, the snapshot is given up. The rotation may happen later.
-                match self.core.with(|state| state.rotated()).unwrap_or(Err(String::new())) {
-                    Ok(()) => {
-                        // The disk lives as long as the test.
-                        let disk: &'static SimDisk = Box::leak(Box::new(self.disk.clone()));
-                        match SnapshotWriter::new(disk, Path::new(DIR), number, position) {
-                            Ok(writer) => Saver::Writes { number, writer, left: KEYS.to_vec() },
-                            Err(_) => Saver::Idle,
-                        }
-                    }
-                    Err(_) => Saver::Idle,
-                }
-            }
-            Saver::Writes { number, mut writer, mut left } => match left.pop() {
-                None => {
-                    let until = self.core.with(LogState::want_sync);
-                    Saver::Syncs { number, writer, until }
-                }
-                Some(key) => {
-                    let noted = self.keyspace.shared().read(key.as_bytes(), 0, |value| {
-                        value.map(|value| (self.end(), value.counted_items()))
-                    });
-                    match noted {
-                        Some(noted) if key == "filter" => {
-                            Saver::Reads { number, writer, left, noted }
-                        }
-                        Some(noted) => {
-                            let written = self.write_entry(&mut writer, key, noted);
-                            if written {
-                                Saver::Writes { number, writer, left }
-                            } else {
-                                Saver::Idle
-                            }
-                        }
-                        None => Saver::Writes { number, writer, left },
-                    }
-                }
-            },
-            Saver::Reads { number, mut writer, left, noted } => {
-                let written = self.write_entry(&mut writer, "filter", noted);
-                if written { Saver::Writes { number, writer, left } } else { Saver::Idle }
-            }
-            Saver::Syncs { number, writer, until } => {
-                if self.core.with(|state| state.is_durable(until)) && writer.finish(until).is_ok() {
-                    _ = forget(&self.disk, Path::new(DIR), number);
-                }
-                Saver::Idle
-            }
-        };
-    }
-
-    fn write_entry(
-        &self,
-        writer: &mut SnapshotWriter<'_>,
-        key: &str,
-        noted: (u64, Option<u64>),
-    ) -> bool {
-        self.keyspace.shared().read(key.as_bytes(), 0, |value| {
-            writer.entry(key.as_bytes(), value.expect("the filter stays"), None, noted).is_ok()
-        })
-    }
-
-    /// Crashes and starts again; checks that nothing is lost.
-    fn crash(self, is_power_loss: bool, random: &mut Random) -> Result<Self, String> {
-        let sync = self.core.with(|state| state.sync);
-        let synced = self.core.with(|state| state.synced());
-        let mut disk = self.disk.after_crash(is_power_loss.then_some(&mut *random));
-        if random.one_in(3) {
-            // It crashes again while it starts, or an operation fails.
-            let at = random.below(12);
-            if random.one_in(2) {
-                disk.end_at(at);
-            } else {
-                disk.fail_at(at, if random.one_in(2) { Fault::Io } else { Fault::Full });
-            }
-            _ = Self::start(disk.clone(), sync, Vec::new());
-            // What was lost in the first crash was never promised. With a kill everything must be there still.
-            disk = disk.after_crash(is_power_loss.then_some(&mut *random));
-        }
-        let mut next = Self::start(disk, sync, self.history)
-            .map_err(|error| format!("it does not start: {error}"))?;
-        let is_kept = sync == Sync::Always || !is_power_loss;
-        let least = if is_kept { synced.max(self.promised_end) } else { synced };
-        next.check(least, if is_kept { &self.promised_items } else { &NONE })?;
-        // What may be there or not is history only as far as it is.
-        Ok(next)
-    }
-
-    /// Finds the prefix of the history that the keys are the state of, and cuts the history there.
-    fn check(&mut self, least: u64, promised: &BTreeSet<u32>) -> Result<(), String> {
-        let counters = ["one", "other", "alone"].map(|key| counter(&self.keyspace, key));
-        let counted = self
-            .keyspace
-            .shared()
-            .read(b"filter", 0, |value| value.and_then(Value::counted_items).unwrap_or(0));
-        let promised: Vec<u32> = promised.iter().copied().collect();
-        let found = contains(&self.keyspace, &promised);
-        if let Some((lost, _)) = promised.iter().zip(found).find(|(_, is_there)| !is_there) {
-            return Err(format!("item {lost} is lost"));
-        }
-        let mut state = ([0; 3], BTreeSet::new());
-        let mut fits = Vec::new();
-        for n in 0..=self.history.len() {
-            if let Some(logged) = n.checked_sub(1).map(|last| &self.history[last]) {
-                for change in &logged.changes {
-                    let place =
-                        |key: &str| ["one", "other", "alone"].iter().position(|it| *it == key);
-                    match change {
-                        Change::Inserted(items) => state.1.extend(items.iter().copied()),
-                        Change::Incremented(key) => state.0[place(key).expect("a counter")] += 1,
-                        Change::Removed(key) => state.0[place(key).expect("a counter")] = 0,
-                    }
-                }
-            }
-            let items: Vec<u32> = state.1.iter().copied().collect();
-            let has_all = contains(&self.keyspace, &items).iter().all(|is_there| *is_there);
-            if state.0 == counters && items.len() as u64 == counted && has_all {
-                fits.push(n);
-            }
-        }
-        let end_of = |n: usize| n.checked_sub(1).map_or(0, |last| self.history[last].end);
-        let end = self.end();
-        let Some(&n) = fits.iter().find(|n| end_of(**n) == end) else {
-            return Err(format!(
-                "{counters:?} and {counted} items are not the state at position {end}: fits {fits:?} of {:?}",
-                self.history
-            ));
-        };
-        if end < least {
-            return Err(format!("the log ends at {end}, and {least} was promised"));
-        }
-        self.history.truncate(n);
-        Ok(())
-    }
-}
-
-static NONE: BTreeSet<u32> = BTreeSet::new();
-
-fn random_op(random: &mut Random) -> Op {
-    match random.below(6) {
-        0..3 => Op::Insert([random.below(6) as u32, random.below(6) as u32]),
-        3 => Op::Increment("alone"),
-        4 => Op::Remove("alone"),
-        _ => Op::Transaction,
-    }
-}
-
-/// Runs several processes one after the other, each with its clients, snapshots, faults and a crash.
-fn explore(seed: u64) -> Result<(), String> {
-    let mut random = Random(seed);
-    let sync = [Sync::Always, Sync::EverySecond, Sync::Never][random.below(3)];
-    let mut world = World::first(sync);
-    for _ in 0..1 + random.below(3) {
-        for _ in 0..1 + random.below(3) {
-            let ops = (0..1 + random.below(4)).map(|_| random_op(&mut random)).collect();
-            world.clients.push((Client::Idle, ops));
-        }
-        world.saves = random.below(3);
-        let start = world.disk.operations();
-        if random.one_in(3) {
-            let fault = if random.one_in(2) { Fault::Io } else { Fault::Full };
-            world.disk.fail_at(start + random.below(40), fault);
-        }
-        if !random.one_in(3) {
-            world.disk.end_at(start + random.below(60));
-        }
-        for _ in 0..400 {
-            let steps = world.steps();
-            if steps.is_empty() || world.disk.has_ended() {
-                break;
-            }
-            world.do_step(steps[random.below(steps.len())]);
-        }
-        let is_power_loss = random.one_in(2);
-        world = world.crash(is_power_loss, &mut random)?;
-    }
-    Ok(())
-}
-
-/// Does every sequence of steps of a small world, and crashes before every operation of the disk.
-fn explore_all(sync: Sync, clients: &[&[Op]], saves: usize, limit: usize) -> usize {
-    let mut choices: Vec<(usize, usize)> = Vec::new();
-    let mut runs = 0;
-    loop {
-        // The sequence to its end, to count its operations; then again with a crash before each of them.
-        let mut crash_at = None;
-        loop {
-            let mut world = World::first(sync);
-            let start = world.disk.operations();
-            world.clients = clients.iter().map(|ops| (Client::Idle, ops.to_vec())).collect();
-            world.saves = saves;
-            if let Some(at) = crash_at {
-                world.disk.end_at(start + at);
-            }
-            let mut depth = 0;
-            loop {
-                let steps = world.steps();
-                if steps.is_empty() || world.disk.has_ended() {
-                    break;
-                }
-                if depth == choices.len() {
-                    choices.push((0, steps.len()));
-                }
-                world.do_step(steps[choices[depth].0]);
-                depth += 1;
-            }
-            let operations = world.disk.operations() - start;
-            runs += 1;
-            let mut random = Random(runs as u64);
-            let is_power_loss = sync == Sync::Always;
-            if let Err(why) = world.crash(is_power_loss, &mut random) {
-                panic!("{why}; choices {choices:?}, crash at {crash_at:?}, {sync:?}");
-            }
-            crash_at = Some(crash_at.map_or(0, |at| at + 1));
-            if crash_at > Some(operations) || runs >= limit {
-                break;
-            }
-        }
-        // The next sequence.
-        while choices.last().is_some_and(|(choice, count)| choice + 1 == *count) {
-            choices.pop();
-        }
-        match choices.last_mut() {
-            Some((choice, _)) if runs < limit => *choice += 1,
-            _ => return runs,
-        }
-    }
-}
-
-#[test]
-fn nothing_promised_is_lost_in_any_order_of_steps_faults_and_crashes() {
-    // To repeat what a search has found.
-    let seed = std::env::var("TAMIS_MODEL_SEED").ok().and_then(|text| text.parse().ok());
-    if let Some(seed) = seed {
-        return explore(seed).unwrap();
-    }
-    // `cargo xtask soak` sets how long it searches, from another seed each time.
-    let seconds = std::env::var("TAMIS_MODEL_SECONDS").ok().and_then(|text| text.parse().ok());
-    let (first, count) = match seconds {
-        Some(_) => (u64::from(std::process::id()) * 1_000_003, u64::MAX),
-        None => (0, 3000),
-    };
-    let (started, seconds) = (std::time::Instant::now(), seconds.unwrap_or(u64::MAX));
-    for seed in (first..).take(usize::try_from(count).unwrap_or(usize::MAX)) {
-        if started.elapsed().as_secs() >= seconds {
-            break;
-        }
-        if let Err(why) = explore(seed) {
-            panic!("seed {seed}: {why}");
-        }
-    }
-}
-
-#[test]
-fn every_order_of_two_inserts_of_one_item_keeps_it() {
-    let insert = || vec![Op::Insert([1, 2])];
-    let (one, other) = (insert(), insert());
-    for sync in [Sync::Always, Sync::EverySecond] {
-        assert!(explore_all(sync, &[&one, &other], 0, 5_000) > 1000);
-    }
-}
-
-#[test]
-fn every_order_of_a_rotation_and_a_transaction_keeps_it_whole() {
-    let transaction = vec![Op::Transaction, Op::Increment("alone")];
-    for sync in [Sync::Always, Sync::EverySecond] {
-        assert!(explore_all(sync, &[&transaction], 1, 5_000) > 1000);
     }
 }

@@ -1,0 +1,157 @@
+//! What must be there after a crash: a prefix of the history, with everything that was promised.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use tamis_commands::Value;
+
+use super::super::disk::Disk;
+use super::super::error::DurabilityError;
+use super::super::log_file::{Header, LogFile, read_at_most};
+use super::super::recover::{Folder, recover};
+use super::super::sim_disk::{Fault, Random, SimDisk};
+use super::super::snapshot;
+use super::super::state::Sync;
+use super::{DIR, World, contains, counter};
+use crate::keyspace::Keyspace;
+
+/// A change of the history, with the position behind its frame.
+#[derive(Clone, Debug)]
+pub(super) struct Logged {
+    pub changes: Vec<Change>,
+    pub end: u64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Change {
+    Inserted(Vec<u32>),
+    Incremented(&'static str),
+    Removed(&'static str),
+}
+
+impl World {
+    /// Crashes and starts again; checks that nothing is lost.
+    pub(super) fn crash(self, is_power_loss: bool, random: &mut Random) -> Result<Self, String> {
+        let sync = self.core.with(|state| state.sync);
+        let synced = self.core.with(|state| state.synced());
+        let mut disk = self.disk.after_crash(is_power_loss.then_some(&mut *random));
+        if random.one_in(3) {
+            // It crashes again while it starts, or an operation fails.
+            let at = random.below(12);
+            if random.one_in(2) {
+                disk.end_at(at);
+            } else {
+                disk.fail_at(at, if random.one_in(2) { Fault::Io } else { Fault::Full });
+            }
+            _ = Self::start(disk.clone(), sync, Vec::new());
+            // What was lost in the first crash was never promised. With a kill everything must be there still.
+            disk = disk.after_crash(is_power_loss.then_some(&mut *random));
+        }
+        check_damage(&disk, random)?;
+        let torn = torn_files(&disk);
+        let mut next = Self::start(disk.clone(), sync, self.history)
+            .map_err(|error| format!("it does not start: {error}"))?;
+        let kept = torn_files(&disk);
+        if let Some((name, _)) = torn.iter().find(|(name, bytes)| kept.get(*name) != Some(bytes)) {
+            return Err(format!("{name}, which was put aside, is overwritten"));
+        }
+        let is_kept = sync == Sync::Always || !is_power_loss;
+        let least = if is_kept { synced.max(self.promised_end) } else { synced };
+        next.check(least, if is_kept { &self.promised_items } else { &NONE })?;
+        // What may be there or not is history only as far as it is.
+        Ok(next)
+    }
+
+    /// Finds the prefix of the history that the keys are the state of, and cuts the history there.
+    fn check(&mut self, least: u64, promised: &BTreeSet<u32>) -> Result<(), String> {
+        let counters = ["one", "other", "alone"].map(|key| counter(&self.keyspace, key));
+        let counted = self
+            .keyspace
+            .shared()
+            .read(b"filter", 0, |value| value.and_then(Value::counted_items).unwrap_or(0));
+        let promised: Vec<u32> = promised.iter().copied().collect();
+        let found = contains(&self.keyspace, &promised);
+        if let Some((lost, _)) = promised.iter().zip(found).find(|(_, is_there)| !is_there) {
+            return Err(format!("item {lost} is lost"));
+        }
+        let mut state = ([0; 3], BTreeSet::new());
+        let mut fits = Vec::new();
+        for n in 0..=self.history.len() {
+            if let Some(logged) = n.checked_sub(1).map(|last| &self.history[last]) {
+                for change in &logged.changes {
+                    let place =
+                        |key: &str| ["one", "other", "alone"].iter().position(|it| *it == key);
+                    match change {
+                        Change::Inserted(items) => state.1.extend(items.iter().copied()),
+                        Change::Incremented(key) => state.0[place(key).expect("a counter")] += 1,
+                        Change::Removed(key) => state.0[place(key).expect("a counter")] = 0,
+                    }
+                }
+            }
+            let items: Vec<u32> = state.1.iter().copied().collect();
+            let has_all = contains(&self.keyspace, &items).iter().all(|is_there| *is_there);
+            if state.0 == counters && items.len() as u64 == counted && has_all {
+                fits.push(n);
+            }
+        }
+        let end_of = |n: usize| n.checked_sub(1).map_or(0, |last| self.history[last].end);
+        let end = self.end();
+        let Some(&n) = fits.iter().find(|n| end_of(**n) == end) else {
+            return Err(format!(
+                "{counters:?} and {counted} items are not the state at position {end}: fits {fits:?} of {:?}",
+                self.history
+            ));
+        };
+        if end < least {
+            return Err(format!("the log ends at {end}, and {least} was promised"));
+        }
+        self.history.truncate(n);
+        Ok(())
+    }
+}
+
+static NONE: BTreeSet<u32> = BTreeSet::new();
+
+/// Damages a byte before the position that is recorded as synced, and checks that the start is refused. Puts the byte back.
+fn check_damage(disk: &SimDisk, random: &mut Random) -> Result<(), String> {
+    let (disk, dir): (Arc<dyn Disk>, _) = (Arc::new(disk.clone()), Path::new(DIR));
+    let fail = |error: DurabilityError| error.to_string();
+    let found = Folder::read(&*disk, dir).map_err(fail)?;
+    let (mut logs, mut recorded) = (Vec::new(), 0);
+    if let Some(number) = found.snapshot() {
+        recorded = snapshot::load(&*disk, &snapshot::path(dir, number), drop).map_err(fail)?.end;
+    }
+    for number in found.logs() {
+        if let Ok((log, Header::Valid { synced, .. })) = LogFile::open(&*disk, dir, number) {
+            recorded = recorded.max(synced);
+            logs.push(log);
+        }
+    }
+    let Some(first) = logs.first().map(|log| log.began).filter(|first| *first < recorded) else {
+        return Ok(());
+    };
+    let position = first + random.below((recorded - first) as usize) as u64;
+    let log = logs.iter().rev().find(|log| log.began <= position).expect("the first does");
+    let (at, mut byte) = (log.offset_of(position), [0]);
+    log.file.read_at(&mut byte, at).map_err(|error| error.to_string())?;
+    let write = |byte| log.file.write_all_at(&[byte], at).map_err(|error| error.to_string());
+    write(byte[0] ^ 1 << random.below(8))?;
+    let started = recover(&disk, dir, &Keyspace::new());
+    if !matches!(started, Err(DurabilityError::Damaged { .. })) {
+        return Err(format!("damage at position {position} is not refused: {recorded} is synced"));
+    }
+    write(byte[0])
+}
+
+/// Returns what earlier starts have put aside.
+fn torn_files(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {
+    let names = disk.names(Path::new(DIR)).expect("a folder");
+    let torn = names.into_iter().filter(|name| name.contains(".torn")).map(|name| {
+        let file = disk.open(&Path::new(DIR).join(&name)).expect("it has a name");
+        let mut bytes = vec![0; file.len().expect("it is open") as usize];
+        read_at_most(&*file, &mut bytes, 0).expect("it is open");
+        (name, bytes)
+    });
+    torn.collect()
+}

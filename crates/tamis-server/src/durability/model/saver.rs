@@ -1,0 +1,115 @@
+//! The snapshot of the model: each step is what the thread that saves does between two moments at which another may come in
+//! between.
+
+use std::path::Path;
+
+use super::super::recover::forget;
+use super::super::sim_disk::SimDisk;
+use super::super::snapshot::SnapshotWriter;
+use super::super::state::LogState;
+use super::{DIR, KEYS, World};
+
+/// Where a snapshot is.
+pub(super) enum Saver {
+    Idle,
+    /// The log goes on in another file from this position on, once that exists.
+    Rotates {
+        number: u64,
+        position: u64,
+    },
+    /// These keys are written.
+    Writes {
+        number: u64,
+        writer: SnapshotWriter<'static>,
+        left: Vec<&'static str>,
+    },
+    /// The moment is noted at which a filter is read that others change meanwhile.
+    Reads {
+        number: u64,
+        writer: SnapshotWriter<'static>,
+        left: Vec<&'static str>,
+        noted: (u64, Option<u64>),
+    },
+    /// The log is synced up to here.
+    Syncs {
+        number: u64,
+        writer: SnapshotWriter<'static>,
+        until: u64,
+    },
+}
+
+impl World {
+    /// Does the next step of the snapshot.
+    pub(super) fn save(&mut self) {
+        let saver = std::mem::replace(&mut self.saver, Saver::Idle);
+        self.saver = match saver {
+            Saver::Idle => {
+                self.saves -= 1;
+                match self.core.rotate() {
+                    Ok((number, position)) => Saver::Rotates { number, position },
+                    Err(_) => Saver::Idle,
+                }
+            }
+            Saver::Rotates { number, position } => {
+                // While the log cannot be written, the snapshot is given up. The rotation may happen later.
+                match self.core.with(|state| state.rotated()).unwrap_or(Err(String::new())) {
+                    Ok(()) => {
+                        // The disk lives as long as the test.
+                        let disk: &'static SimDisk = Box::leak(Box::new(self.disk.clone()));
+                        match SnapshotWriter::new(disk, Path::new(DIR), number, position) {
+                            Ok(writer) => Saver::Writes { number, writer, left: KEYS.to_vec() },
+                            Err(_) => Saver::Idle,
+                        }
+                    }
+                    Err(_) => Saver::Idle,
+                }
+            }
+            Saver::Writes { number, mut writer, mut left } => match left.pop() {
+                None => {
+                    let until = self.core.with(LogState::want_sync);
+                    Saver::Syncs { number, writer, until }
+                }
+                Some(key) => {
+                    let noted = self.keyspace.shared().read(key.as_bytes(), 0, |value| {
+                        value.map(|value| (self.end(), value.counted_items()))
+                    });
+                    match noted {
+                        Some(noted) if key == "filter" => {
+                            Saver::Reads { number, writer, left, noted }
+                        }
+                        Some(noted) => {
+                            let written = self.write_entry(&mut writer, key, noted);
+                            if written {
+                                Saver::Writes { number, writer, left }
+                            } else {
+                                Saver::Idle
+                            }
+                        }
+                        None => Saver::Writes { number, writer, left },
+                    }
+                }
+            },
+            Saver::Reads { number, mut writer, left, noted } => {
+                let written = self.write_entry(&mut writer, "filter", noted);
+                if written { Saver::Writes { number, writer, left } } else { Saver::Idle }
+            }
+            Saver::Syncs { number, writer, until } => {
+                if self.core.with(|state| state.is_durable(until)) && writer.finish(until).is_ok() {
+                    _ = forget(&self.disk, Path::new(DIR), number);
+                }
+                Saver::Idle
+            }
+        };
+    }
+
+    fn write_entry(
+        &self,
+        writer: &mut SnapshotWriter<'_>,
+        key: &str,
+        noted: (u64, Option<u64>),
+    ) -> bool {
+        self.keyspace.shared().read(key.as_bytes(), 0, |value| {
+            writer.entry(key.as_bytes(), value.expect("the filter stays"), None, noted).is_ok()
+        })
+    }
+}

@@ -1,0 +1,137 @@
+//! The searches of the model test: random worlds of a seed, and every order of steps of small ones.
+
+use super::super::sim_disk::{Fault, Random};
+use super::super::state::Sync;
+use super::{Client, Op, World};
+
+fn random_op(random: &mut Random) -> Op {
+    match random.below(6) {
+        0..3 => Op::Insert([random.below(6) as u32, random.below(6) as u32]),
+        3 => Op::Increment("alone"),
+        4 => Op::Remove("alone"),
+        _ => Op::Transaction,
+    }
+}
+
+/// Runs several processes one after the other, each with its clients, snapshots, faults and a crash.
+fn explore(seed: u64) -> Result<(), String> {
+    let mut random = Random(seed);
+    let sync = [Sync::Always, Sync::EverySecond, Sync::Never][random.below(3)];
+    let mut world = World::first(sync);
+    for _ in 0..1 + random.below(3) {
+        for _ in 0..1 + random.below(3) {
+            let ops = (0..1 + random.below(4)).map(|_| random_op(&mut random)).collect();
+            world.clients.push((Client::Idle, ops));
+        }
+        world.saves = random.below(3);
+        let start = world.disk.operations();
+        if random.one_in(3) {
+            let fault = if random.one_in(2) { Fault::Io } else { Fault::Full };
+            world.disk.fail_at(start + random.below(40), fault);
+        }
+        if !random.one_in(3) {
+            world.disk.end_at(start + random.below(60));
+        }
+        for _ in 0..400 {
+            let steps = world.steps();
+            if steps.is_empty() || world.disk.has_ended() {
+                break;
+            }
+            world.do_step(steps[random.below(steps.len())]);
+        }
+        let is_power_loss = random.one_in(2);
+        world = world.crash(is_power_loss, &mut random)?;
+    }
+    Ok(())
+}
+
+/// Does every sequence of steps of a small world, and crashes before every operation of the disk.
+fn explore_all(sync: Sync, clients: &[&[Op]], saves: usize, limit: usize) -> usize {
+    let mut choices: Vec<(usize, usize)> = Vec::new();
+    let mut runs = 0;
+    loop {
+        // The sequence to its end, to count its operations; then again with a crash before each of them.
+        let mut crash_at = None;
+        loop {
+            let mut world = World::first(sync);
+            let start = world.disk.operations();
+            world.clients = clients.iter().map(|ops| (Client::Idle, ops.to_vec())).collect();
+            world.saves = saves;
+            if let Some(at) = crash_at {
+                world.disk.end_at(start + at);
+            }
+            let mut depth = 0;
+            loop {
+                let steps = world.steps();
+                if steps.is_empty() || world.disk.has_ended() {
+                    break;
+                }
+                if depth == choices.len() {
+                    choices.push((0, steps.len()));
+                }
+                world.do_step(steps[choices[depth].0]);
+                depth += 1;
+            }
+            let operations = world.disk.operations() - start;
+            runs += 1;
+            let mut random = Random(runs as u64);
+            let is_power_loss = sync == Sync::Always;
+            if let Err(why) = world.crash(is_power_loss, &mut random) {
+                panic!("{why}; choices {choices:?}, crash at {crash_at:?}, {sync:?}");
+            }
+            crash_at = Some(crash_at.map_or(0, |at| at + 1));
+            if crash_at > Some(operations) || runs >= limit {
+                break;
+            }
+        }
+        // The next sequence.
+        while choices.last().is_some_and(|(choice, count)| choice + 1 == *count) {
+            choices.pop();
+        }
+        match choices.last_mut() {
+            Some((choice, _)) if runs < limit => *choice += 1,
+            _ => return runs,
+        }
+    }
+}
+
+#[test]
+fn nothing_promised_is_lost_in_any_order_of_steps_faults_and_crashes() {
+    // To repeat what a search has found.
+    let seed = std::env::var("TAMIS_MODEL_SEED").ok().and_then(|text| text.parse().ok());
+    if let Some(seed) = seed {
+        return explore(seed).unwrap();
+    }
+    // `cargo xtask soak` sets how long it searches, from another seed each time.
+    let seconds = std::env::var("TAMIS_MODEL_SECONDS").ok().and_then(|text| text.parse().ok());
+    let (first, count) = match seconds {
+        Some(_) => (u64::from(std::process::id()) * 1_000_003, u64::MAX),
+        None => (0, 3000),
+    };
+    let (started, seconds) = (std::time::Instant::now(), seconds.unwrap_or(u64::MAX));
+    for seed in (first..).take(usize::try_from(count).unwrap_or(usize::MAX)) {
+        if started.elapsed().as_secs() >= seconds {
+            break;
+        }
+        if let Err(why) = explore(seed) {
+            panic!("seed {seed}: {why}");
+        }
+    }
+}
+
+#[test]
+fn every_order_of_two_inserts_of_one_item_keeps_it() {
+    let insert = || vec![Op::Insert([1, 2])];
+    let (one, other) = (insert(), insert());
+    for sync in [Sync::Always, Sync::EverySecond] {
+        assert!(explore_all(sync, &[&one, &other], 0, 5_000) > 1000);
+    }
+}
+
+#[test]
+fn every_order_of_a_rotation_and_a_transaction_keeps_it_whole() {
+    let transaction = vec![Op::Transaction, Op::Increment("alone")];
+    for sync in [Sync::Always, Sync::EverySecond] {
+        assert!(explore_all(sync, &[&transaction], 1, 5_000) > 1000);
+    }
+}
