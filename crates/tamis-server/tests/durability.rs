@@ -3,7 +3,7 @@
 #[path = "../../../tests/exchanges/client.rs"]
 mod client;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use client::Client;
 use tamis_resp::Reply;
@@ -96,6 +96,21 @@ fn change(client: &mut Client) {
     for change in CHANGES {
         client.say(&words(change));
     }
+}
+
+/// Checks that the answers to questions are the same after a start.
+fn assert_same_after_a_start(
+    dir: &Path,
+    (server, mut client): (Server, Client),
+    questions: &[&str],
+) {
+    let ask = |client: &mut Client| -> Vec<Reply> {
+        questions.iter().map(|question| client.say(&words(question))).collect()
+    };
+    let before = ask(&mut client);
+    drop(server);
+    let (_server, mut client) = start(dir);
+    assert_eq!(ask(&mut client), before);
 }
 
 #[test]
@@ -303,8 +318,11 @@ fn only_log(dir: &Path) -> std::path::PathBuf {
     logs[0].clone()
 }
 
+/// Bytes of the head of a log or a snapshot.
+const HEAD_BYTES: usize = 24;
+
 /// Bytes before the first frame of a log.
-const LOG_HEAD_BYTES: usize = 48;
+const LOG_HEAD_BYTES: usize = HEAD_BYTES + 24;
 
 /// Returns a folder as a crash leaves it whose server never synced its log.
 fn unsynced(change: impl FnOnce(&mut Client)) -> tempfile::TempDir {
@@ -381,11 +399,17 @@ fn damage_in_the_middle_is_refused_and_nothing_is_changed() {
         }
         std::fs::write(path, &whole).unwrap();
     }
-    for (path, text) in [(&log, "version"), (&snapshot, "version")] {
+    for path in [&log, &snapshot] {
         let whole = std::fs::read(path).unwrap();
-        std::fs::write(path, [b"NOTATAMISFILE-----------", &whole[..]].concat()).unwrap();
+        let mut other = whole.clone();
+        other[8] = 200;
+        let check = xxhash_rust::xxh3::xxh3_64(&other[..20]) as u32;
+        other[20..HEAD_BYTES].copy_from_slice(&check.to_le_bytes());
+        std::fs::write(path, &other).unwrap();
         let refused = Server::start(config(dir.path())).unwrap_err().to_string();
-        assert!(refused.contains(text), "{refused}");
+        assert!(refused.contains("not a file of this version"), "{refused}");
+        let refused = tamis_server::repair_data(dir.path()).unwrap_err().to_string();
+        assert!(refused.contains("not a file of this version"), "{refused}");
         std::fs::write(path, &whole).unwrap();
     }
     std::fs::remove_file(&log).unwrap();
@@ -628,6 +652,159 @@ fn a_repair_keeps_what_is_valid_and_says_what_is_lost() {
     assert!(tamis_server::check_data(&dir.path().join("none")).is_err());
 }
 
+/// Returns a folder with a snapshot and changes behind it, its log, its snapshot, and how many keys it has.
+fn saved() -> (tempfile::TempDir, PathBuf, PathBuf, usize) {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(dir.path());
+    for i in 0..20 {
+        client.say(&["SET", &format!("early:{i}"), &"x".repeat(i)]);
+    }
+    client.say(&["SAVE"]);
+    for i in 0..20 {
+        client.say(&["SET", &format!("late:{i}"), "1"]);
+    }
+    drop(server);
+    let log = only_log(dir.path());
+    let snapshot = dir.path().join("snapshot-1.tamis");
+    assert!(snapshot.exists());
+    (dir, log, snapshot, 40)
+}
+
+/// Returns a copy of a folder in which the bytes of one file are others.
+fn copy_with(dir: &Path, path: &Path, bytes: &[u8]) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+    }
+    std::fs::write(copy.path().join(path.file_name().unwrap()), bytes).unwrap();
+    copy
+}
+
+#[test]
+fn a_flipped_bit_in_a_header_is_damage_and_a_repair_loses_nothing() {
+    let (dir, log, snapshot, keys) = saved();
+    for (path, head_bytes) in [(&log, LOG_HEAD_BYTES), (&snapshot, HEAD_BYTES)] {
+        let whole = std::fs::read(path).unwrap();
+        for bit in 0..head_bytes * 8 {
+            let mut flipped = whole.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            std::fs::write(path, &flipped).unwrap();
+            let checked = tamis_server::check_data(dir.path());
+            // Of the two fields for the synced position one is enough.
+            if bit >= HEAD_BYTES * 8 {
+                assert_eq!(checked.unwrap().keys, keys, "bit {bit}");
+                continue;
+            }
+            let refused = checked.unwrap_err().to_string();
+            assert!(refused.contains("damaged at byte"), "bit {bit}: {refused}");
+            assert!(refused.contains("tamis check-data --repair"), "bit {bit}: {refused}");
+            if bit % 8 == bit / 8 % 8 {
+                let copy = copy_with(dir.path(), path, &flipped);
+                let report = tamis_server::repair_data(copy.path()).unwrap();
+                assert_eq!((report.keys, report.lost.len()), (keys, 1), "bit {bit}: {report:?}");
+                assert_eq!(tamis_server::check_data(copy.path()).unwrap().keys, keys);
+            }
+        }
+        std::fs::write(path, &whole).unwrap();
+    }
+    // Both fields, and a header that is cut out of the middle of nowhere.
+    let whole = std::fs::read(&log).unwrap();
+    for damaged in [HEAD_BYTES..LOG_HEAD_BYTES, 0..LOG_HEAD_BYTES] {
+        let mut bytes = whole.clone();
+        bytes[damaged].fill(0x55);
+        let copy = copy_with(dir.path(), &log, &bytes);
+        let report = tamis_server::repair_data(copy.path()).unwrap();
+        assert_eq!((report.keys, report.lost.len()), (keys, 1), "{report:?}");
+    }
+}
+
+#[test]
+fn a_repair_loses_only_the_damaged_keys_of_a_snapshot() {
+    let (dir, _, snapshot, keys) = saved();
+    let whole = std::fs::read(&snapshot).unwrap();
+    let (mut named, mut repairs) = (0, 0);
+    for at in (HEAD_BYTES..whole.len()).step_by(19) {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 0x10;
+        let copy = copy_with(dir.path(), &snapshot, &flipped);
+        let report = tamis_server::repair_data(copy.path()).unwrap();
+        // The last 32 bytes are the end, behind all keys.
+        let lost = usize::from(at < whole.len() - 32);
+        assert_eq!((report.keys, report.lost.len()), (keys - lost, 1), "{at}: {report:?}");
+        assert!(report.lost[0].contains("snapshot-1.tamis: bytes "), "{report:?}");
+        named += usize::from(report.lost[0].contains("of key \"early:"));
+        repairs += 1;
+        assert_eq!(tamis_server::check_data(copy.path()).unwrap().keys, keys - lost);
+    }
+    assert!(named > repairs / 2, "{named} of {repairs}: most bytes are not those of lengths");
+    // Some keys that are damaged so that no length can be read.
+    let mut bytes = whole.clone();
+    bytes[100..250].fill(0xff);
+    let copy = copy_with(dir.path(), &snapshot, &bytes);
+    let report = tamis_server::repair_data(copy.path()).unwrap();
+    assert!(report.keys < keys - 1 && report.keys > keys - 6, "{report:?}");
+    assert!(report.lost.last().unwrap().contains(" of 20 keys in all"), "{report:?}");
+}
+
+#[test]
+fn files_that_are_missing_are_named_by_a_repair() {
+    let (dir, log, snapshot, keys) = saved();
+    let bytes = std::fs::read(&log).unwrap();
+    // As if another log had been between them.
+    let copy = copy_with(dir.path(), Path::new("log-3.tamis"), &bytes);
+    std::fs::write(copy.path().join("manifest"), "log 3\n").unwrap();
+    let refused = Server::start(config(copy.path())).unwrap_err().to_string();
+    assert!(refused.contains("log-2.tamis: a log between others is missing"), "{refused}");
+    let report = tamis_server::repair_data(copy.path()).unwrap();
+    assert_eq!((report.keys, report.lost.len()), (keys, 1), "{report:?}");
+    assert!(report.lost[0].ends_with("log-2.tamis: the file is missing"), "{report:?}");
+    std::fs::remove_file(&snapshot).unwrap();
+    let report = tamis_server::repair_data(dir.path()).unwrap();
+    assert_eq!((report.keys, report.lost.len()), (20, 1), "{report:?}");
+    assert!(report.lost[0].ends_with("snapshot-1.tamis: the file is missing"), "{report:?}");
+}
+
+#[test]
+fn a_length_beyond_the_memory_is_refused_in_a_line() {
+    let (dir, log, snapshot, _) = saved();
+    let (huge, tail) = (1_u64 << 42, LOG_HEAD_BYTES as u64);
+    // A change that says that it is four terabytes long, in a file with a hole of that length.
+    let mut bytes = std::fs::read(&log).unwrap();
+    let began = u64::from_le_bytes(bytes[12..20].try_into().unwrap());
+    bytes.truncate(LOG_HEAD_BYTES);
+    bytes.extend(huge.to_le_bytes());
+    let check = xxhash_rust::xxh3::xxh3_64_with_seed(&huge.to_le_bytes(), began) as u32;
+    bytes.extend(check.to_le_bytes());
+    let sparse = |path: &Path, bytes: &[u8]| {
+        let copy = copy_with(dir.path(), path, bytes);
+        let file = copy.path().join(path.file_name().unwrap());
+        let file = std::fs::OpenOptions::new().write(true).open(file).unwrap();
+        file.set_len(huge + 2 * tail).unwrap();
+        let refused = tamis_server::check_data(copy.path()).unwrap_err().to_string();
+        assert_eq!(refused.lines().count(), 1, "{refused}");
+        refused
+    };
+    let refused = sparse(&log, &bytes);
+    assert!(refused.contains("log-1.tamis: a change of"), "{refused}");
+    assert!(refused.contains("larger than the machine's memory"), "{refused}");
+    // A key that says so, and a value.
+    let whole = std::fs::read(&snapshot).unwrap();
+    let key_len = usize::from(whole[HEAD_BYTES]);
+    for at in [HEAD_BYTES, HEAD_BYTES + 8 + key_len + 16] {
+        let mut bytes = whole.clone();
+        bytes[at..at + 8].copy_from_slice(&huge.to_le_bytes());
+        if at == HEAD_BYTES {
+            let refused = sparse(&snapshot, &bytes);
+            assert!(refused.contains("a key is longer than it can be"), "{refused}");
+        } else {
+            let copy = copy_with(dir.path(), &snapshot, &bytes);
+            let refused = tamis_server::check_data(copy.path()).unwrap_err().to_string();
+            assert!(refused.contains("longer than"), "{refused}");
+        }
+    }
+}
+
 #[test]
 fn a_cuckoo_filter_that_takes_no_item_is_there_after_a_start() {
     let dir = tempfile::tempdir().unwrap();
@@ -663,11 +840,7 @@ fn items_that_a_limit_refused_are_not_inserted_at_a_start() {
     // An item that was refused before is new.
     assert_eq!(client.say(&words("CF.ADDNX cut item:59")), Reply::Integer(1));
     let questions = ["CF.DEBUG cut", "CF.DEBUG whole", "CF.SCANDUMP cut 1", "CF.SCANDUMP whole 1"];
-    let before: Vec<Reply> = questions.iter().map(|it| client.say(&words(it))).collect();
-    drop(server);
-    let (_server, mut client) = start(dir.path());
-    let after: Vec<Reply> = questions.iter().map(|it| client.say(&words(it))).collect();
-    assert_eq!(after, before);
+    assert_same_after_a_start(dir.path(), (server, client), &questions);
 }
 
 #[test]
@@ -724,11 +897,7 @@ fn settings_are_told_again_in_any_order() {
         client.say(&words(change));
     }
     let questions = ["CF.DEBUG one", "CF.DEBUG two", "CF.DEBUG three"];
-    let before: Vec<Reply> = questions.iter().map(|it| client.say(&words(it))).collect();
-    drop(server);
-    let (_server, mut client) = start(dir.path());
-    let after: Vec<Reply> = questions.iter().map(|it| client.say(&words(it))).collect();
-    assert_eq!(after, before);
+    assert_same_after_a_start(dir.path(), (server, client), &questions);
 }
 
 #[test]

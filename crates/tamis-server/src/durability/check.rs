@@ -10,7 +10,7 @@ use super::manifest;
 use super::record::Record;
 use super::recover::{Folder, Frames, Stream, lock};
 use super::replay::Replay;
-use super::snapshot::{self, SnapshotWriter};
+use super::snapshot::{self, Item, SnapshotReader, SnapshotWriter};
 use crate::keyspace::Keyspace;
 
 /// What a check or a repair found.
@@ -73,18 +73,10 @@ pub fn repair_data(dir: &Path) -> Result<DataReport, DurabilityError> {
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
     let keyspace = Keyspace::new();
     let found = Folder::read(&*disk, dir)?;
-    let mut salvage = Salvage { replay: Replay::new(&keyspace), lost: Vec::new(), end: 0 };
+    let mut salvage = Salvage::new(&keyspace);
     salvage.snapshot(&*disk, dir, &found)?;
-    for number in found.logs() {
-        salvage.log(&*disk, dir, number)?;
-    }
-    salvage.replay.finish().unwrap_or_else(|why| salvage.lost.push(why));
-    let Salvage { replay, mut lost, end } = salvage;
-    if let Some(recorded) =
-        found.recorded.filter(|recorded| !found.logs().any(|it| it == *recorded))
-    {
-        lost.push(format!("{}: the file is missing", log_file::path(dir, recorded).display()));
-    }
+    salvage.logs(&*disk, dir, &found)?;
+    let (replay, lost, end) = salvage.finish();
     let changes = replay.changes;
     let number = found.newest().max(found.recorded.unwrap_or(0)) + 1;
     write_anew(&*disk, dir, number, end, &keyspace)?;
@@ -102,11 +94,28 @@ fn lock_existing(dir: &Path) -> Result<std::fs::File, DurabilityError> {
 struct Salvage<'k> {
     replay: Replay<'k>,
     lost: Vec<String>,
-    /// The largest position that was seen.
+    /// Changes that could not be applied, beyond those that `lost` names.
+    unnamed: u64,
+    /// The position behind everything that was read.
     end: u64,
+    /// Where the next log begins if none is missing.
+    next_began: u64,
 }
 
-impl Salvage<'_> {
+/// Changes that cannot be applied and are named one by one.
+const NAMED_CHANGES: usize = 100;
+
+impl<'k> Salvage<'k> {
+    fn new(keyspace: &'k Keyspace) -> Self {
+        let replay = Replay::new(keyspace);
+        Self { replay, lost: Vec::new(), unnamed: 0, end: 0, next_began: 0 }
+    }
+
+    fn lose(&mut self, path: &Path, what: impl std::fmt::Display) {
+        self.lost.push(format!("{}: {what}", path.display()));
+    }
+
+    /// Reads the keys of the snapshot that are valid.
     fn snapshot(
         &mut self,
         disk: &dyn Disk,
@@ -115,45 +124,120 @@ impl Salvage<'_> {
     ) -> Result<(), DurabilityError> {
         let Some(number) = found.snapshot() else { return Ok(()) };
         let path = snapshot::path(dir, number);
-        let replay = &mut self.replay;
+        // A change about a lost key cannot be applied. That is not worth a line each.
+        self.replay.set_snapshot_end(u64::MAX);
+        let (mut reader, began) = match SnapshotReader::open(disk, &path) {
+            Err(DurabilityError::Damaged { what, .. }) => {
+                self.lose(&path, format_args!("all keys: {what}"));
+                return Ok(());
+            }
+            opened => opened?,
+        };
+        match began {
+            Some(began) => self.next_began = began,
+            None => self.lose(&path, "its head, and no key"),
+        }
+        let lost_before = self.lost.len();
         let mut keys = 0;
-        let loaded = snapshot::load(disk, &path, |entry| {
-            keys += 1;
-            replay.take(entry);
-        });
-        match loaded {
-            Ok(positions) => {
-                replay.set_snapshot_end(positions.end);
-                self.end = positions.end;
+        loop {
+            let from = reader.at();
+            match reader.next() {
+                Ok(Item::Key(entry)) => {
+                    keys += 1;
+                    self.replay.take(entry);
+                }
+                Ok(Item::End { keys: counted, end }) => {
+                    self.end = end;
+                    if self.lost.len() == lost_before && keys == counted {
+                        self.replay.set_snapshot_end(end);
+                    } else if counted > keys + (self.lost.len() - lost_before) as u64 {
+                        // More than one in some damaged part.
+                        let missing = counted - keys;
+                        self.lose(&path, format_args!("{missing} of {counted} keys in all"));
+                    }
+                    return Ok(());
+                }
+                Err(DurabilityError::Damaged { what, .. }) => {
+                    let (key, goes_on) = reader.skip_damaged()?;
+                    let to = reader.at();
+                    let of = key.map_or(String::new(), |key| format!(" of key {}", shown(&key)));
+                    self.lose(&path, format_args!("bytes {from} to {to}{of}: {what}"));
+                    if !goes_on {
+                        return Ok(());
+                    }
+                }
+                Err(error) => return Err(error),
             }
-            Err(DurabilityError::Damaged { at, what, .. }) => {
-                // Changes about the lost keys cannot be applied.
-                replay.set_snapshot_end(u64::MAX);
-                let path = path.display();
-                self.lost.push(format!(
-                    "{path}: all keys from byte {at} on ({what}); {keys} before it are kept"
-                ));
+        }
+    }
+
+    /// Applies the valid changes of all logs.
+    fn logs(&mut self, disk: &dyn Disk, dir: &Path, found: &Folder) -> Result<(), DurabilityError> {
+        let first = found.first();
+        let mut next = first;
+        for number in found.logs() {
+            if number > next {
+                if found.recorded.is_some_and(|recorded| next > recorded) {
+                    // Logs behind one that was never durable hold nothing that was synced.
+                    return Ok(());
+                }
+                self.miss(dir, next, number - 1);
             }
-            Err(error) => return Err(error),
+            self.log(disk, dir, number, number == first && found.snapshot().is_none())?;
+            next = number + 1;
+        }
+        if let Some(recorded) = found.recorded.filter(|recorded| *recorded >= next) {
+            self.miss(dir, next, recorded);
         }
         Ok(())
     }
 
-    fn log(&mut self, disk: &dyn Disk, dir: &Path, number: u64) -> Result<(), DurabilityError> {
+    /// Notes that the logs of these numbers are missing.
+    fn miss(&mut self, dir: &Path, first: u64, last: u64) {
+        let path = log_file::path(dir, first);
+        if first == last {
+            self.lose(&path, "the file is missing");
+        } else {
+            self.lose(&path, format_args!("the file is missing, and so are all up to log-{last}"));
+        }
+    }
+
+    /// Applies the valid changes of a log. `is_first` says that no snapshot is before it.
+    fn log(
+        &mut self,
+        disk: &dyn Disk,
+        dir: &Path,
+        number: u64,
+        is_first: bool,
+    ) -> Result<(), DurabilityError> {
         let path = log_file::path(dir, number);
-        let (log, header) = LogFile::open(disk, dir, number).map_err(DurabilityError::io(&path))?;
+        let fail = |error| DurabilityError::Io { path: path.clone(), error };
+        let (mut log, header) = LogFile::open(disk, dir, number).map_err(fail)?;
         match header {
             Header::Valid { .. } => {}
-            Header::Foreign => return Err(DurabilityError::Version { path }),
-            Header::Invalid => {
-                self.lost.push(format!(
-                    "{}: all changes, because the header is invalid",
-                    path.display()
-                ));
-                return Ok(());
+            Header::OtherVersion => return Err(DurabilityError::Version { path }),
+            Header::Invalid { began } => {
+                let candidates = self.candidates(disk, dir, &log, began).map_err(fail)?;
+                let mut found = None;
+                for began in candidates {
+                    log.began = began;
+                    if Frames::new(&log).map_err(fail)?.skip_to_valid().map_err(fail)? {
+                        found = Some(began);
+                        break;
+                    }
+                }
+                let Some(began) = found else {
+                    self.lose(&path, "all changes: its header is damaged, and no change is valid");
+                    return Ok(());
+                };
+                log.began = began;
+                self.lose(&path, "its header, and no change");
             }
         }
-        let fail = |error| DurabilityError::Io { path: path.clone(), error };
+        if is_first && log.began > 0 {
+            self.lose(&snapshot::path(dir, number), "the file is missing");
+            self.replay.set_snapshot_end(u64::MAX);
+        }
         let mut frames = Frames::new(&log).map_err(fail)?;
         loop {
             while let Some((position, records)) = frames.next().map_err(fail)? {
@@ -166,9 +250,14 @@ impl Salvage<'_> {
                             Err("it has no meaning".to_owned())
                         }
                     };
-                    if let Err(why) = applied {
-                        let at = log.offset_of(position);
-                        self.lost.push(format!("{}: a change at byte {at}: {why}", path.display()));
+                    match applied {
+                        Ok(()) => {}
+                        Err(why) if self.lost.len() < NAMED_CHANGES => {
+                            let at = log.offset_of(position);
+                            let line = format!("{}: a change at byte {at}: {why}", path.display());
+                            self.lost.push(line);
+                        }
+                        Err(_) => self.unnamed += 1,
                     }
                 }
             }
@@ -176,14 +265,49 @@ impl Salvage<'_> {
             let found = frames.skip_to_valid().map_err(fail)?;
             let to = log.offset_of(frames.position());
             if to > from {
-                self.lost.push(format!("{}: bytes {from} to {to} are damaged", path.display()));
+                self.lose(&path, format_args!("bytes {from} to {to} are damaged"));
             }
             if !found {
                 self.end = self.end.max(frames.position());
+                self.next_began = frames.position();
                 return Ok(());
             }
         }
     }
+
+    /// Returns where a log may begin whose header is damaged.
+    fn candidates(
+        &self,
+        disk: &dyn Disk,
+        dir: &Path,
+        log: &LogFile,
+        in_header: u64,
+    ) -> std::io::Result<Vec<u64>> {
+        let len = log.file.len()?;
+        let mut candidates = vec![in_header, self.next_began, 0];
+        // The next log begins where this one ends.
+        if let Ok((_, Header::Valid { began, .. })) = LogFile::open(disk, dir, log.number + 1) {
+            candidates.extend(began.checked_sub(len.saturating_sub(log_file::HEAD_BYTES)));
+        }
+        candidates.retain(|began| began.checked_add(len).is_some());
+        Ok(candidates)
+    }
+
+    /// Returns what was replayed, what is lost, and the position behind everything.
+    fn finish(mut self) -> (Replay<'k>, Vec<String>, u64) {
+        self.replay.finish().unwrap_or_else(|why| self.lost.push(why));
+        if self.unnamed > 0 {
+            self.lost.push(format!("{} more changes that cannot be applied", self.unnamed));
+        }
+        (self.replay, self.lost, self.end)
+    }
+}
+
+/// Returns a key as it can be printed.
+fn shown(key: &[u8]) -> String {
+    let start = &key[..key.len().min(64)];
+    let dots = if start.len() < key.len() { " ..." } else { "" };
+    format!("\"{}\"{dots}", start.escape_ascii())
 }
 
 /// Writes the keys as a snapshot with an empty log, which a start takes instead of any older file.

@@ -1,10 +1,10 @@
 //! One file of the log: its header, and the last position that is known to be durable.
 //!
 //! ```text
-//! | "TAMISLOG" | version: u32 | position: u64 | check: u32 | synced: u64 | check: u32 | synced: u64 | check: u32 | frames
+//! | head (`head.rs`) | synced: u64 | check: u32 | synced: u64 | check: u32 | frames
 //! ```
 //!
-//! `position` is how many bytes of frames all earlier logs have together. The two `synced` fields are written in turn, each
+//! The position in the head is how many bytes of frames all earlier logs have together. The two `synced` fields are written in turn, each
 //! after a sync that succeeded, and become durable with a later one: if a crash tears one, the other is valid. The larger
 //! says up to which position of the stream all bytes were durable. A log that ends before it, or is damaged before it, has
 //! lost changes; what follows it may be missing after a power loss.
@@ -17,14 +17,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::disk::{Disk, DiskFile};
+use super::head::{self, Head};
 
 const MAGIC: &[u8; 8] = b"TAMISLOG";
 const VERSION: u32 = 2;
 
 /// Where the first frame begins.
 pub(super) const HEAD_BYTES: u64 = SYNCED_AT + 2 * SYNCED_BYTES;
-const POSITION_AT: usize = 12;
-const SYNCED_AT: u64 = 24;
+const SYNCED_AT: u64 = head::BYTES as u64;
 const SYNCED_BYTES: u64 = 12;
 
 /// Returns the name of a log.
@@ -50,10 +50,10 @@ pub(super) enum Header {
     /// The positions of the first frame and of the end of what was durable, and which field does not say that: it is the
     /// next to be written, so that a crash cannot tear both.
     Valid { began: u64, synced: u64, next_field: bool },
-    /// It is no log, or one of another version.
-    Foreign,
-    /// It is cut or damaged.
-    Invalid,
+    /// It is that of another version.
+    OtherVersion,
+    /// It is cut or damaged. The log may begin at this position.
+    Invalid { began: u64 },
 }
 
 impl LogFile {
@@ -72,10 +72,7 @@ impl LogFile {
     ) -> Result<Self, BeginError> {
         let path = path(dir, number);
         let temporary = path.with_extension("part");
-        let mut head = MAGIC.to_vec();
-        head.extend(VERSION.to_le_bytes());
-        head.extend(began.to_le_bytes());
-        head.extend((xxh3_64_with_seed(&head, 0) as u32).to_le_bytes());
+        let mut head = head::encode(MAGIC, VERSION, began).to_vec();
         head.extend(synced_field(synced));
         head.extend(synced_field(synced));
         debug_assert_eq!(head.len() as u64, HEAD_BYTES);
@@ -101,7 +98,13 @@ impl LogFile {
         let file = disk.open(&path)?;
         let mut head = [0; HEAD_BYTES as usize];
         let len = read_at_most(&*file, &mut head, 0)?;
-        let header = read_header(&head[..len]);
+        let mut header = read_header(&head[..len]);
+        // A position is not so large that those of the frames overflow.
+        if let Header::Valid { began, .. } = header
+            && began.checked_add(file.len()?).is_none()
+        {
+            header = Header::Invalid { began };
+        }
         let (began, next_field) = match header {
             Header::Valid { began, next_field, .. } => (began, next_field),
             _ => (0, false),
@@ -141,29 +144,21 @@ fn synced_field(synced: u64) -> [u8; SYNCED_BYTES as usize] {
     field
 }
 
-fn read_header(head: &[u8]) -> Header {
-    let Some((fixed, fields)) = head.split_first_chunk::<{ SYNCED_AT as usize }>() else {
-        return Header::Invalid;
+fn read_header(bytes: &[u8]) -> Header {
+    let Some((fixed, fields)) = bytes.split_first_chunk::<{ head::BYTES }>() else {
+        return Header::Invalid { began: 0 };
     };
-    let (checked, check) = fixed.split_at(POSITION_AT + 8);
-    let version = u32::from_le_bytes(fixed[8..12].try_into().expect("four bytes"));
-    if check != (xxh3_64_with_seed(checked, 0) as u32).to_le_bytes() {
-        // A crash leaves the front of the header, and zeros behind it.
-        let is_torn = match fixed.first_chunk() {
-            Some(MAGIC) => version == 0 || version == VERSION,
-            _ => fixed[0] == MAGIC[0] || fixed[0] == 0,
-        };
-        return if is_torn { Header::Invalid } else { Header::Foreign };
-    }
-    if fixed.first_chunk() != Some(MAGIC) || version != VERSION {
-        return Header::Foreign;
-    }
-    let began = u64::from_le_bytes(fixed[POSITION_AT..POSITION_AT + 8].try_into().expect("eight"));
+    let began = match head::read(fixed, MAGIC, VERSION) {
+        Head::Valid(began) => began,
+        Head::OtherVersion => return Header::OtherVersion,
+        // A crash leaves the front of the header too, and zeros behind it.
+        Head::Damaged(began) => return Header::Invalid { began },
+    };
     let (first, second) = fields.split_at_checked(SYNCED_BYTES as usize).unwrap_or_default();
     let (first, second) = (read_synced(first), read_synced(second));
     match first.max(second) {
         Some(synced) => Header::Valid { began, synced, next_field: second < first },
-        None => Header::Invalid,
+        None => Header::Invalid { began },
     }
 }
 

@@ -45,8 +45,11 @@ pub(super) fn read(disk: &dyn Disk, dir: &Path) -> io::Result<Option<u64>> {
     let mut bytes = [0; 32];
     let len = read_at_most(&*file, &mut bytes, 0)?;
     let number = std::str::from_utf8(&bytes[..len]).ok();
-    let number = number.and_then(|text| text.strip_prefix("log ")?.trim_end().parse().ok());
-    number.map(Some).ok_or_else(|| {
+    let number: Option<u32> =
+        number.and_then(|text| text.strip_prefix("log ")?.trim_end().parse().ok());
+    // There is a number for the next log.
+    let number = number.filter(|number| *number < u32::MAX);
+    number.map(|number| Some(u64::from(number))).ok_or_else(|| {
         io::Error::new(
             io::ErrorKind::InvalidData,
             "it does not name a log; remove it to start without it",

@@ -23,6 +23,7 @@ mod check;
 mod disk;
 mod error;
 mod frame;
+mod head;
 mod log;
 mod log_file;
 mod manifest;

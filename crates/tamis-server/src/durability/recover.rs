@@ -18,6 +18,7 @@ use super::record::Record;
 use super::replay::Replay;
 use super::{frame, manifest, snapshot};
 use crate::keyspace::Keyspace;
+use crate::server::memory_of_machine;
 
 /// What was found.
 pub(crate) struct Recovered {
@@ -173,8 +174,8 @@ impl Stream {
                 synced = synced.max(recorded);
             }
             match header {
-                Header::Foreign => return Err(DurabilityError::Version { path }),
-                Header::Invalid if was_durable(number) => {
+                Header::OtherVersion => return Err(DurabilityError::Version { path }),
+                Header::Invalid { .. } if was_durable(number) => {
                     return Err(DurabilityError::damaged(&path, 0, "its header is invalid"));
                 }
                 // What follows a missing or invalid file is not part of the stream.
@@ -384,12 +385,15 @@ pub(super) struct Frames<'l> {
     used: usize,
     at: u64,
     total: u64,
+    /// A longer frame is not read.
+    max_bytes: u64,
 }
 
 impl<'l> Frames<'l> {
     pub fn new(log: &'l LogFile) -> std::io::Result<Self> {
         let total = log.file.len()?;
-        Ok(Self { log, bytes: Vec::new(), used: 0, at: log_file::HEAD_BYTES, total })
+        let max_bytes = memory_of_machine().unwrap_or(u64::MAX);
+        Ok(Self { log, bytes: Vec::new(), used: 0, at: log_file::HEAD_BYTES, total, max_bytes })
     }
 
     /// Returns the position behind the last valid frame.
@@ -404,12 +408,29 @@ impl<'l> Frames<'l> {
 
     /// Returns the next valid frame: its position and its records. `None` at the end, or where the file is not valid.
     pub fn next(&mut self) -> std::io::Result<Option<(u64, &[u8])>> {
+        let Some(len) = self.load()? else { return Ok(None) };
+        let (position, start) = (self.position(), self.used);
+        self.used += len;
+        Ok(Some((position, &self.bytes[start + frame::HEAD_BYTES..self.used])))
+    }
+
+    /// Passes over bytes that are not valid, to the next valid frame; false if there is none.
+    pub fn skip_to_valid(&mut self) -> std::io::Result<bool> {
+        while self.load()?.is_none() {
+            if self.used == self.bytes.len() {
+                return Ok(false);
+            }
+            self.used += 1;
+        }
+        Ok(true)
+    }
+
+    /// Reads the frame that begins here; returns its length with its head. `None` at the end, or if it is not valid.
+    fn load(&mut self) -> std::io::Result<Option<usize>> {
         loop {
             let position = self.position();
             if let Some((_, len)) = frame::split(&self.bytes[self.used..], position) {
-                let start = self.used;
-                self.used += len;
-                return Ok(Some((position, &self.bytes[start + frame::HEAD_BYTES..self.used])));
+                return Ok(Some(len));
             }
             let loaded = self.at + self.bytes.len() as u64;
             let unread = self.total.saturating_sub(loaded);
@@ -421,37 +442,24 @@ impl<'l> Frames<'l> {
             if unread == 0 || is_cut || is_bad {
                 return Ok(None);
             }
+            if wanted > self.max_bytes {
+                let what =
+                    format!("a change of {wanted} bytes is larger than the machine's memory");
+                return Err(std::io::Error::new(std::io::ErrorKind::OutOfMemory, what));
+            }
             self.bytes.drain(..self.used);
             self.at += self.used as u64;
             self.used = 0;
-            let more = unread.min(PIECE_BYTES.max(wanted.saturating_sub(have)));
+            let more = unread.min(PIECE_BYTES.max(wanted.saturating_sub(have))) as usize;
             let before = self.bytes.len();
-            self.bytes.resize(before + more as usize, 0);
+            self.bytes.try_reserve(more).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
+            self.bytes.resize(before + more, 0);
             let read = read_at_most(&*self.log.file, &mut self.bytes[before..], loaded)?;
             self.bytes.truncate(before + read);
             if read == 0 {
                 return Ok(None);
             }
         }
-    }
-}
-
-impl Frames<'_> {
-    /// Passes over bytes that are not valid, to the next valid frame; false if there is none. Reads the rest of the file
-    /// into memory.
-    pub fn skip_to_valid(&mut self) -> std::io::Result<bool> {
-        let loaded = self.at + self.bytes.len() as u64;
-        let before = self.bytes.len();
-        self.bytes.resize(before + self.total.saturating_sub(loaded) as usize, 0);
-        let read = read_at_most(&*self.log.file, &mut self.bytes[before..], loaded)?;
-        self.bytes.truncate(before + read);
-        while self.used < self.bytes.len() {
-            if frame::split(&self.bytes[self.used..], self.position()).is_some() {
-                return Ok(true);
-            }
-            self.used += 1;
-        }
-        Ok(false)
     }
 }
 

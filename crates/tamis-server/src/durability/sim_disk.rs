@@ -64,6 +64,8 @@ struct State {
     fault: Option<(usize, Fault)>,
     /// From this operation on nothing happens any more: the machine or the process is gone.
     ends_at: Option<usize>,
+    /// Bytes of files from this offset on cannot be read.
+    unreadable_from: Option<u64>,
 }
 
 /// How an operation fails.
@@ -131,6 +133,11 @@ impl SimDisk {
     /// Ends the process before an operation: neither it nor any later one happens.
     pub fn end_at(&self, operation: usize) {
         self.0.lock().ends_at = Some(operation);
+    }
+
+    /// Makes all bytes of files from an offset on unreadable.
+    pub fn fail_reads_from(&self, offset: u64) {
+        self.0.lock().unreadable_from = Some(offset);
     }
 
     /// Returns whether the process has ended.
@@ -272,6 +279,9 @@ impl Disk for SimDisk {
 impl DiskFile for SimFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let state = self.disk.0.lock();
+        if state.unreadable_from.is_some_and(|from| offset + bytes.len() as u64 > from) {
+            return Err(io::Error::from_raw_os_error(5));
+        }
         let from = state.inodes[self.inode].cache.get(offset as usize..).unwrap_or_default();
         let len = from.len().min(bytes.len());
         bytes[..len].copy_from_slice(&from[..len]);

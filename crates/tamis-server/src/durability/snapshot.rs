@@ -1,7 +1,7 @@
 //! A snapshot: every key with its value, written while the server works.
 //!
 //! ```text
-//! | "TAMISNAP" | version: u32 | position of its log: u64 |
+//! | head (`head.rs`), with the position of its log |
 //! | length of key: u64 | key | time + 1: u64 | position: u64 | length of image: u64 | image | checksum: u64 |  each key
 //! | 2⁶⁴ − 1: u64 | number of keys: u64 | end: u64 | checksum: u64 |
 //! ```
@@ -11,16 +11,18 @@
 use std::io::{self, BufReader, BufWriter, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use tamis_commands::Value;
+use tamis_commands::{ImageError, Value};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::disk::{Disk, Sequential};
 use super::error::DurabilityError;
+use super::head::{self, Head};
 use super::log::Log;
+use super::log_file::read_at_most;
 use crate::keyspace::Keyspace;
 
 const MAGIC: &[u8; 8] = b"TAMISNAP";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// What stands where a key's length would, behind the last.
 const END: u64 = u64::MAX;
@@ -98,9 +100,7 @@ impl<'d> SnapshotWriter<'d> {
         let path = path(dir, number);
         let file = disk.create(&path.with_extension("part"))?;
         let mut file = BufWriter::with_capacity(1 << 20, Sequential::new(file));
-        file.write_all(MAGIC)?;
-        file.write_all(&VERSION.to_le_bytes())?;
-        file.write_all(&position.to_le_bytes())?;
+        file.write_all(&head::encode(MAGIC, VERSION, position))?;
         Ok(Self { disk, dir: dir.to_owned(), path, file, keys: 0 })
     }
 
@@ -233,64 +233,232 @@ pub(super) fn load(
     path: &Path,
     mut each: impl FnMut(Entry),
 ) -> Result<Positions, DurabilityError> {
-    let fail = |error| DurabilityError::Io { path: path.to_owned(), error };
-    let file = disk.open(path).map_err(fail)?;
-    let total = file.len().map_err(fail)?;
-    let mut from = BufReader::with_capacity(1 << 20, Sequential::new(file));
-    let mut head = [0; 20];
-    from.read_exact(&mut head).map_err(|error| read_error(path, 0, error))?;
-    if &head[..8] != MAGIC || head[8..12] != VERSION.to_le_bytes() {
-        return Err(DurabilityError::Version { path: path.to_owned() });
-    }
-    let began = u64::from_le_bytes(head[12..].try_into().expect("eight bytes"));
-    let (mut at, mut keys) = (20, 0);
+    let (mut reader, began) = SnapshotReader::open(disk, path)?;
+    let began = began.ok_or_else(|| DurabilityError::damaged(path, 0, "its head is damaged"))?;
+    let mut keys = 0;
     loop {
-        let damaged = |what| DurabilityError::damaged(path, at, what);
-        let number = |from: &mut BufReader<Sequential>| -> Result<u64, DurabilityError> {
-            let mut bytes = [0; 8];
-            from.read_exact(&mut bytes).map_err(|error| read_error(path, at, error))?;
-            Ok(u64::from_le_bytes(bytes))
+        let at = reader.at();
+        match reader.next()? {
+            Item::Key(entry) => {
+                keys += 1;
+                each(entry);
+            }
+            Item::End { keys: counted, end } if counted == keys => {
+                return Ok(Positions { began, end });
+            }
+            Item::End { .. } => return Err(DurabilityError::damaged(path, at, "keys are missing")),
+        }
+    }
+}
+
+/// What a snapshot has, one after the other.
+pub(super) enum Item {
+    Key(Entry),
+    /// The end, the number of keys before it, and up to where the stream of logs was durable.
+    End {
+        keys: u64,
+        end: u64,
+    },
+}
+
+/// The longest key, as that of any word of a command.
+const MAX_KEY_BYTES: u64 = 512 << 20;
+
+/// Reads a snapshot key by key, and can pass over damaged ones.
+pub(super) struct SnapshotReader {
+    path: PathBuf,
+    file: BufReader<Sequential>,
+    total: u64,
+    /// Where the next key begins, or the end.
+    at: u64,
+}
+
+impl SnapshotReader {
+    /// Opens a snapshot; returns the position in its head too, unless that is damaged.
+    ///
+    /// # Errors
+    ///
+    /// [`DurabilityError`] if it cannot be read, or is of another version.
+    pub fn open(disk: &dyn Disk, path: &Path) -> Result<(Self, Option<u64>), DurabilityError> {
+        let fail = |error| DurabilityError::Io { path: path.to_owned(), error };
+        let file = disk.open(path).map_err(fail)?;
+        let total = file.len().map_err(fail)?;
+        let mut file = BufReader::with_capacity(1 << 20, Sequential::new(file));
+        let mut head = [0; head::BYTES];
+        file.read_exact(&mut head).map_err(|error| read_error(path, 0, error))?;
+        let began = match head::read(&head, MAGIC, VERSION) {
+            Head::Valid(began) => Some(began),
+            Head::OtherVersion => return Err(DurabilityError::Version { path: path.to_owned() }),
+            Head::Damaged(_) => None,
         };
-        let key_len = number(&mut from)?;
+        let at = head::BYTES as u64;
+        Ok((Self { path: path.to_owned(), file, total, at }, began))
+    }
+
+    /// Returns where the next key begins, or the end.
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// Reads the next key.
+    ///
+    /// # Errors
+    ///
+    /// [`DurabilityError`] if it is damaged or cannot be read: the reader stays before it.
+    pub fn next(&mut self) -> Result<Item, DurabilityError> {
+        let (item, len) = self.read_item()?;
+        self.at += len;
+        Ok(item)
+    }
+
+    /// Reads what begins at `at`, where the file is read; returns how long it is.
+    fn read_item(&mut self) -> Result<(Item, u64), DurabilityError> {
+        let (file, path, at) = (&mut self.file, &self.path, self.at);
+        let damaged = |what| DurabilityError::damaged(path, at, what);
+        let fail = |error| read_error(path, at, error);
+        let key_len = read_u64(file).map_err(fail)?;
         if key_len == END {
-            let (counted, end) = (number(&mut from)?, number(&mut from)?);
-            if number(&mut from)? != sum_of_end(counted, end) {
+            let (keys, end) = (read_u64(file).map_err(fail)?, read_u64(file).map_err(fail)?);
+            if read_u64(file).map_err(fail)? != sum_of_end(keys, end) {
                 return Err(damaged("the checksum of its end is wrong"));
             }
-            let is_whole = counted == keys;
-            return if is_whole {
-                Ok(Positions { began, end })
-            } else {
-                Err(damaged("keys are missing"))
-            };
+            return Ok((Item::End { keys, end }, END_BYTES));
         }
-        if key_len > total - at {
-            return Err(damaged("a key is longer than the file"));
+        if key_len > MAX_KEY_BYTES.min(self.total - at) {
+            return Err(damaged("a key is longer than it can be"));
         }
         let mut key = vec![0; key_len as usize];
-        from.read_exact(&mut key).map_err(|error| read_error(path, at, error))?;
-        let expires_millis = number(&mut from)?.checked_sub(1);
-        let (applied, len) = (number(&mut from)?, number(&mut from)?);
-        if len > total - at {
+        file.read_exact(&mut key).map_err(fail)?;
+        let expires_millis = read_u64(file).map_err(fail)?.checked_sub(1);
+        let (applied, len) = (read_u64(file).map_err(fail)?, read_u64(file).map_err(fail)?);
+        if len > self.total - at {
             return Err(damaged("a value is longer than the file"));
         }
-        let mut image = Summed { out: &mut from, sum: Xxh3::new(), len: 0 };
-        let value = Value::read_image(&mut image, len).map_err(|error| match error {
-            tamis_commands::ImageError::Memory => DurabilityError::Io {
-                path: path.to_owned(),
-                error: io::Error::other("there is not enough memory for its values"),
-            },
-            _ => damaged("a value cannot be read"),
-        })?;
+        let mut image = Summed { out: &mut *file, sum: Xxh3::new(), len: 0 };
+        let value = match Value::read_image(&mut image, len) {
+            // The end of the image, if not that of the file.
+            Err(ImageError::Io(error)) if error.kind() != io::ErrorKind::UnexpectedEof => {
+                return Err(fail(error));
+            }
+            value => value,
+        };
+        // Whatever cannot be read in it, an image with a wrong checksum is damaged.
+        let left = len - image.len;
+        io::copy(&mut (&mut image).take(left), &mut io::sink()).map_err(fail)?;
         let mut sum = image.sum;
         sum_head(&mut sum, &key, expires_millis, applied, len);
-        if number(&mut from)? != sum.digest() {
+        if read_u64(file).map_err(fail)? != sum.digest() {
             return Err(damaged("the checksum of a key is wrong"));
         }
-        at += 8 + key_len + 24 + len + 8;
-        keys += 1;
-        each(Entry { key, value, expires_millis, applied });
+        let value = value.map_err(|error| match error {
+            ImageError::Memory => {
+                fail(io::Error::other("there is not enough memory for its values"))
+            }
+            _ => damaged("a value cannot be read"),
+        })?;
+        let item = Item::Key(Entry { key, value, expires_millis, applied });
+        Ok((item, ENTRY_BYTES + key_len + len))
     }
+
+    /// Passes over the key that is damaged; returns its name, if that can still be read, and whether another key or the end
+    /// follows.
+    ///
+    /// # Errors
+    ///
+    /// [`DurabilityError`] if the file cannot be read.
+    pub fn skip_damaged(&mut self) -> Result<(Option<Vec<u8>>, bool), DurabilityError> {
+        let from = self.at;
+        // By its lengths, if something valid stands where they lead.
+        if let Some((key_len, len)) = self.lengths(from)? {
+            self.at = from + ENTRY_BYTES + key_len + len;
+            if self.is_valid()? {
+                let mut key = vec![0; key_len as usize];
+                self.read_at(&mut key, from + 8)?;
+                return Ok((Some(key), true));
+            }
+        }
+        self.at = from + 1;
+        while self.find_candidate()? {
+            if self.is_valid()? {
+                return Ok((None, true));
+            }
+            self.at += 1;
+        }
+        Ok((None, false))
+    }
+
+    /// Moves on to where a key or the end may stand; false if there is no such place.
+    fn find_candidate(&mut self) -> Result<bool, DurabilityError> {
+        let mut piece = vec![0; 64 << 10];
+        loop {
+            let read = self.read_at(&mut piece, self.at)?;
+            let Some(last) = read.checked_sub(8) else { return Ok(false) };
+            let start = self.at;
+            for offset in 0..=last {
+                self.at = start + offset as u64;
+                let number = number_at(&piece[..read], offset).expect("eight bytes");
+                if number == END {
+                    return Ok(true);
+                }
+                if number > MAX_KEY_BYTES {
+                    continue;
+                }
+                // Most often in this piece.
+                let len = number_at(&piece[..read], offset + 24 + number as usize);
+                if len != Some(0) && self.lengths(self.at)?.is_some() {
+                    return Ok(true);
+                }
+            }
+            self.at += 1;
+        }
+    }
+
+    /// Reads the lengths of the key at a byte and of its value; `None` if they cannot be those.
+    fn lengths(&self, at: u64) -> Result<Option<(u64, u64)>, DurabilityError> {
+        let left = self.total.saturating_sub(at + ENTRY_BYTES);
+        let mut number = [0; 8];
+        self.read_at(&mut number, at)?;
+        let key_len = u64::from_le_bytes(number);
+        if key_len > left.min(MAX_KEY_BYTES) {
+            return Ok(None);
+        }
+        self.read_at(&mut number, at + 24 + key_len)?;
+        let len = u64::from_le_bytes(number);
+        Ok((1..=left - key_len).contains(&len).then_some((key_len, len)))
+    }
+
+    /// Tells whether a valid key or the end begins here.
+    fn is_valid(&mut self) -> Result<bool, DurabilityError> {
+        let path = self.path.clone();
+        let at = SeekFrom::Start(self.at);
+        self.file.seek(at).map_err(DurabilityError::io(&path))?;
+        let read = self.read_item();
+        self.file.seek(at).map_err(DurabilityError::io(&path))?;
+        match read {
+            Ok(_) => Ok(true),
+            Err(DurabilityError::Damaged { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn read_at(&self, bytes: &mut [u8], at: u64) -> Result<usize, DurabilityError> {
+        let file = &self.file.get_ref().file;
+        read_at_most(&**file, bytes, at).map_err(DurabilityError::io(&self.path))
+    }
+}
+
+/// Bytes of a key besides its name and its image, and of the end.
+const ENTRY_BYTES: u64 = 5 * 8;
+const END_BYTES: u64 = 4 * 8;
+
+fn read_u64(from: &mut impl Read) -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    from.read_exact(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+fn number_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 fn read_error(path: &Path, at: u64, error: io::Error) -> DurabilityError {
@@ -298,4 +466,31 @@ fn read_error(path: &Path, at: u64, error: io::Error) -> DurabilityError {
         return DurabilityError::damaged(path, at, "the file is cut");
     }
     DurabilityError::Io { path: path.to_owned(), error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sim_disk::SimDisk;
+    use super::*;
+
+    #[test]
+    fn a_disk_that_cannot_read_is_not_taken_for_damage() {
+        let (disk, dir) = (SimDisk::default(), Path::new("/data"));
+        let mut writer = SnapshotWriter::new(&disk, dir, 1, 7).unwrap();
+        let random = |i: u32| i.wrapping_mul(0x9e37_79b9) as u8 | 1;
+        let value = Value::Bytes((0..3 << 20).map(random).collect::<Vec<u8>>().into());
+        writer.entry(b"key", &value, None, (9, None)).unwrap();
+        writer.finish(9).unwrap();
+        let path = path(dir, 1);
+        let mut keys = 0;
+        let positions = load(&disk, &path, |_| keys += 1).unwrap();
+        assert_eq!((keys, positions.began, positions.end), (1, 7, 9));
+        for from in [0, 10, 1 << 20, 2 << 20, 3 << 20] {
+            disk.fail_reads_from(from);
+            match load(&disk, &path, drop) {
+                Err(DurabilityError::Io { error, .. }) => assert_eq!(error.raw_os_error(), Some(5)),
+                other => panic!("{from}: {other:?}"),
+            }
+        }
+    }
 }
