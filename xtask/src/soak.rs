@@ -1,5 +1,6 @@
 //! `cargo xtask soak`: the long version of the tests. Every fuzz target for an hour, runs of `dedup --state`
-//! that are killed at random moments and must neither lose nor invent a line, and the model of the server's log.
+//! that are killed at random moments and must neither lose nor invent a line, the model of the server's log, and that of the
+//! whole server.
 
 use std::collections::HashSet;
 use std::fs;
@@ -13,7 +14,7 @@ use crate::setup::{self, cargo};
 use crate::steps::Steps;
 use crate::{Outcome, fuzz, root};
 
-/// Runs each fuzz target for `--minutes` (60 by default), and killed runs and the model of the log for as long. With
+/// Runs each fuzz target for `--minutes` (60 by default), and killed runs and both models for as long. With
 /// `--target`, runs the named targets alone.
 pub fn run(words: &[&str]) -> Outcome {
     let mut args = Args::new(words);
@@ -36,7 +37,10 @@ pub fn run(words: &[&str]) -> Outcome {
         steps.run("build of the program", &mut cargo(&["build", "--release", "--quiet"]))?;
         let time = Duration::from_secs(minutes * 60);
         steps.check("killed runs of dedup --state", || killed_runs(time, seed))?;
-        steps.run("model of the server's log", &mut log_model(time))?;
+        let log_model = ["tamis-server", "--lib", "nothing_promised_is_lost"];
+        steps.run("model of the server's log", &mut model(log_model, time))?;
+        let server_model = ["tamis-cli", "--test=serve_restarts", "a_server_that_restarts"];
+        steps.run("model of the server", &mut model(server_model, time))?;
     }
     steps.run("build of the fuzz targets", &mut fuzz::build()?)?;
     for target in &targets {
@@ -46,11 +50,10 @@ pub fn run(words: &[&str]) -> Outcome {
     Ok(())
 }
 
-/// Searches for an order of steps, faults and crashes in which the server loses what it has promised. A failure names its
-/// seed, which `TAMIS_MODEL_SEED` repeats.
-fn log_model(time: Duration) -> Command {
-    let mut model = cargo(&["test", "--release", "--quiet", "-p", "tamis-server", "--lib"]);
-    model.args(["--", "nothing_promised_is_lost"]);
+/// Searches with a model test for a case in which the server loses what it has promised, from another seed each time. A failure
+/// names its seed, which `TAMIS_MODEL_SEED` repeats.
+fn model([package, target, test]: [&str; 3], time: Duration) -> Command {
+    let mut model = cargo(&["test", "--release", "--quiet", "-p", package, target, "--", test]);
     model.env("TAMIS_MODEL_SECONDS", time.as_secs().to_string());
     model
 }
@@ -70,10 +73,10 @@ const MAX_MINUTES: u64 = 7 * 24 * 60;
 fn announcement(targets: u64, is_whole: bool, minutes: u64) -> String {
     let plural = if targets == 1 { "" } else { "s" };
     let (killed, before) = match is_whole {
-        true => (", the killed runs and the model of the log", "tests and builds"),
+        true => (", the killed runs and two models", "tests and builds"),
         false => ("", "builds"),
     };
-    let all = (targets + 2 * u64::from(is_whole)) * minutes;
+    let all = (targets + 3 * u64::from(is_whole)) * minutes;
     let (hours, rest) = (all / 60, all % 60);
     format!(
         "{targets} fuzz target{plural}{killed}, {minutes} min each: {hours} h {rest} min in all, after some minutes of {before}"
@@ -172,7 +175,7 @@ mod tests {
 
     #[test]
     fn the_time_in_all_is_said_before() {
-        let all = "32 fuzz targets, the killed runs and the model of the log, 60 min each: 34 h 0 min in all, after some minutes of tests and builds";
+        let all = "32 fuzz targets, the killed runs and two models, 60 min each: 35 h 0 min in all, after some minutes of tests and builds";
         assert_eq!(announcement(32, true, 60), all);
         let two = "2 fuzz targets, 45 min each: 1 h 30 min in all, after some minutes of builds";
         assert_eq!(announcement(2, false, 45), two);

@@ -1,0 +1,531 @@
+//! A model test of the whole server: random commands from the rows of the table, on a server that is stopped and killed again
+//! and again, and on one that never ends and has no log. Both must answer alike, and have the same values after each start.
+//!
+//! What depends on the time is compared as follows. Times to live are far away, and may differ by minutes. A window over time
+//! stores when its slices began, so its bytes differ: its parameters and its answers are compared. Replies that depend on
+//! the time or on the random order of the keys are not compared at all, see [`is_comparable`].
+
+#[path = "../../../tests/exchanges/client.rs"]
+mod client;
+#[path = "program/random_commands.rs"]
+mod random_commands;
+#[path = "program/server.rs"]
+mod server;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use client::Client;
+use random_commands::{Argv, Generator, ITEMS, Random, is_random, item, make_each};
+use server::Program;
+use tamis_commands::{COMMANDS, Settings};
+use tamis_resp::Reply;
+
+/// What a client sends at once: a command, or a transaction.
+#[derive(Clone)]
+enum Unit {
+    One(Argv),
+    Group(Vec<Argv>),
+}
+
+impl std::fmt::Debug for Unit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let commands: Vec<String> = self.commands().iter().map(shown).collect();
+        match self {
+            Unit::One(_) => f.write_str(&commands[0]),
+            Unit::Group(_) => write!(f, "MULTI; {}; EXEC", commands.join("; ")),
+        }
+    }
+}
+
+/// Returns a command as it can be printed.
+fn shown(argv: &Argv) -> String {
+    let word = |word: &Vec<u8>| match word.len() {
+        0 => "\"\"".to_owned(),
+        1..100 => word.escape_ascii().to_string(),
+        len => format!("{} ... ({len} bytes)", word[..60].escape_ascii()),
+    };
+    argv.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+impl Unit {
+    fn commands(&self) -> &[Argv] {
+        match self {
+            Unit::One(argv) => std::slice::from_ref(argv),
+            Unit::Group(all) => all,
+        }
+    }
+
+    fn send(&self, client: &mut Client) -> std::io::Result<()> {
+        match self {
+            Unit::One(argv) => client.try_send(argv),
+            Unit::Group(all) => {
+                client.try_send(&["MULTI"])?;
+                all.iter().try_for_each(|argv| client.try_send(argv))?;
+                client.try_send(&["EXEC"])
+            }
+        }
+    }
+
+    /// Waits for the replies to the commands; `None` if the server ended before.
+    fn receive(&self, client: &mut Client) -> Option<Vec<Reply>> {
+        let Unit::Group(all) = self else { return Some(vec![client.try_receive()?]) };
+        for _ in 0..=all.len() {
+            client.try_receive()?;
+        }
+        // A command that was refused before it was queued gives the transaction up.
+        match client.try_receive()? {
+            Reply::Array(replies) => Some(replies),
+            other => Some(vec![other; all.len()]),
+        }
+    }
+
+    fn run(&self, client: &mut Client) -> Vec<Reply> {
+        self.send(client).unwrap();
+        self.receive(client).expect("the server ended")
+    }
+}
+
+/// What a server says of a key.
+#[derive(Debug)]
+struct Found {
+    kind: Reply,
+    /// `DUMP`, or of a window over time what it answers.
+    value: Vec<Reply>,
+    expires_millis: i64,
+}
+
+impl PartialEq for Found {
+    fn eq(&self, other: &Self) -> bool {
+        let has_time = |it: &Self| it.expires_millis >= 0;
+        self.kind == other.kind
+            && self.value == other.value
+            && has_time(self) == has_time(other)
+            && self.expires_millis.abs_diff(other.expires_millis) < TIMES_DIFFER_MILLIS
+    }
+}
+
+/// How far apart two servers may run a command.
+const TIMES_DIFFER_MILLIS: u64 = 600_000;
+
+/// Asks for all keys and their values.
+fn found(client: &mut Client) -> BTreeMap<Vec<u8>, Found> {
+    let Reply::Array(keys) = client.say(&["KEYS", "*"]) else { panic!("KEYS") };
+    let keys = keys.into_iter().map(|key| match key {
+        Reply::Bulk(key) => key,
+        other => panic!("{other:?}"),
+    });
+    let mut of_key = |key: Vec<u8>| {
+        let kind = client.say(&[b"TYPE", &key[..]]);
+        let Reply::Integer(expires_millis) = client.say(&[b"PEXPIRETIME", &key[..]]) else {
+            panic!("PEXPIRETIME")
+        };
+        let value = value_of(client, &key);
+        (key, Found { kind, value, expires_millis })
+    };
+    keys.map(&mut of_key).collect()
+}
+
+/// Asks for what is compared of a value.
+fn value_of(client: &mut Client, key: &[u8]) -> Vec<Reply> {
+    if !is_timed_window(client, key) {
+        return vec![client.say(&[b"DUMP", key])];
+    }
+    let mut words = vec![b"TM.MEXISTS".to_vec(), key.to_vec()];
+    words.extend((0..ITEMS).map(item));
+    let info = client.say(&[b"TM.INFO", key]);
+    vec![client.say(&words), comparable_info(info)]
+}
+
+fn is_timed_window(client: &mut Client, key: &[u8]) -> bool {
+    let Reply::Array(fields) = client.say(&[b"TM.INFO", key]) else { return false };
+    fields.contains(&Reply::simple("span_millis"))
+}
+
+/// Takes out of the reply of `TM.INFO` what depends on the time, and on the memory that is allocated ahead.
+fn comparable_info(info: Reply) -> Reply {
+    without(info, &["items_per_second", "forecast", "forecast_days", "bytes", "bits_per_item"])
+}
+
+/// Takes fields out of a reply of names and values.
+fn without(info: Reply, names: &[&'static str]) -> Reply {
+    let Reply::Array(mut fields) = info else { return info };
+    for name in names {
+        if let Some(at) = fields.iter().position(|it| *it == Reply::simple(*name)) {
+            fields.drain(at..(at + 2).min(fields.len()));
+        }
+    }
+    Reply::Array(fields)
+}
+
+/// Tells whether the replies of two servers to a command must be equal.
+fn is_comparable(argv: &Argv) -> bool {
+    let is_size = argv.get(2).is_some_and(|word| word.eq_ignore_ascii_case(b"SIZE"));
+    match &argv[0][..] {
+        // By the order of the keys in their table, and by the memory that is allocated ahead.
+        b"SCAN" | b"RANDOMKEY" | b"MEMORY" | b"BF.DEBUG" => false,
+        b"BF.INFO" => !is_size,
+        // A key whose time is over is counted until it is swept.
+        b"DBSIZE" => false,
+        _ => true,
+    }
+}
+
+/// Tells whether two replies to a command are those of equal servers.
+fn are_alike(argv: &Argv, one: &Reply, other: &Reply) -> bool {
+    match (&argv[0][..], one, other) {
+        (
+            b"TTL" | b"PTTL" | b"EXPIRETIME" | b"PEXPIRETIME",
+            Reply::Integer(a),
+            Reply::Integer(b),
+        ) => (*a < 0) == (*b < 0) && a.abs_diff(*b) < TIMES_DIFFER_MILLIS,
+        (b"KEYS", Reply::Array(a), Reply::Array(b)) => {
+            let sorted = |keys: &[Reply]| -> BTreeSet<String> {
+                keys.iter().map(|key| format!("{key:?}")).collect()
+            };
+            sorted(a) == sorted(b)
+        }
+        (b"TM.INFO", ..) => comparable_info(one.clone()) == comparable_info(other.clone()),
+        (b"BF.INFO", ..) if argv.len() == 2 => {
+            without(one.clone(), &["Size"]) == without(other.clone(), &["Size"])
+        }
+        // That of a window over time has times in it. Values are compared after each start.
+        (b"DUMP" | b"TM.DUMP", Reply::Bulk(a), Reply::Bulk(b)) => a.len() == b.len(),
+        (b"BF.SCANDUMP", Reply::Array(a), Reply::Array(b)) => a.len() == b.len(),
+        _ => !is_comparable(argv) || one == other,
+    }
+}
+
+/// The server that is stopped and killed, and the one that never is.
+struct World<'d> {
+    dir: &'d Path,
+    random: Random,
+    generator: Generator,
+    program: Option<Program>,
+    client: Client,
+    steady: Client,
+    steady_program: Program,
+    /// Set on both. A server forgets them at its end.
+    settings: BTreeMap<&'static str, String>,
+    /// Names of commands that succeeded.
+    succeeded: BTreeSet<Vec<u8>>,
+    /// What was done, for the message of a failure.
+    done: Vec<String>,
+}
+
+const HASH_KEY: &str = "000102030405060708090a0b0c0d0e0f";
+
+impl<'d> World<'d> {
+    fn new(dir: &'d Path, seed: u64) -> Self {
+        let steady = Program::start(dir, &["--appendonly", "no", "--hash-key", HASH_KEY]);
+        let mut random = Random(seed);
+        let program = start(dir, &mut random);
+        Self {
+            dir,
+            random,
+            generator: Generator::new(),
+            client: patient(&program),
+            program: Some(program),
+            steady: patient(&steady),
+            steady_program: steady,
+            settings: BTreeMap::new(),
+            succeeded: BTreeSet::new(),
+            done: Vec::new(),
+        }
+    }
+
+    fn units(&mut self) -> Vec<Unit> {
+        let count = 1 + self.random.below(12);
+        let mut unit = || {
+            if self.random.one_in(6) {
+                let count = self.random.below(6);
+                Unit::Group((0..count).map(|_| self.generator.command(&mut self.random)).collect())
+            } else {
+                Unit::One(self.generator.command(&mut self.random))
+            }
+        };
+        (0..count).map(|_| unit()).collect()
+    }
+
+    fn step(&mut self) -> Result<(), String> {
+        match self.random.below(100) {
+            0..70 => {
+                let units = self.units();
+                units.iter().try_for_each(|unit| unit.send(&mut self.client)).expect("it runs");
+                for unit in units {
+                    let replies = unit.receive(&mut self.client);
+                    self.follow(&unit, replies.as_deref())?;
+                }
+            }
+            70..78 => self.copy_by_chunks()?,
+            78..84 => self.change_setting(),
+            84..92 => {
+                let save = self.random.pick(&["SAVE", "BGSAVE", "BGREWRITEAOF"]);
+                self.done.push(save.to_owned());
+                // It may be refused, since a snapshot is being written.
+                self.client.say(&[save]);
+            }
+            92..95 => {
+                let sync = self.random.pick(&["always", "everysec", "no"]);
+                assert_eq!(self.client.say(&["CONFIG", "SET", "appendfsync", sync]), Reply::ok());
+            }
+            _ => self.restart()?,
+        }
+        Ok(())
+    }
+
+    /// Has the steady server do the same; compares the replies, if there are some.
+    fn follow(&mut self, unit: &Unit, replies: Option<&[Reply]>) -> Result<(), String> {
+        let mut text = format!("{unit:?}");
+        text.truncate(text.floor_char_boundary(600));
+        self.done.push(text);
+        let expected = unit.run(&mut self.steady);
+        let replies = replies.unwrap_or(&expected);
+        if expected.len() != replies.len() {
+            return Err(format!("{unit:?} has {replies:?} instead of {expected:?}"));
+        }
+        for ((argv, reply), expected) in unit.commands().iter().zip(replies).zip(&expected) {
+            if !are_alike(argv, reply, expected) {
+                return Err(format!(
+                    "{} has the reply {reply:?}\ninstead of {expected:?}",
+                    shown(argv)
+                ));
+            }
+            self.generator.note(argv, reply);
+            if !matches!(reply, Reply::Error(_)) {
+                self.succeeded.insert(argv[0].clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies a filter as RedisBloom's clients do.
+    fn copy_by_chunks(&mut self) -> Result<(), String> {
+        let family = self.random.pick(&["bf", "cf"]);
+        let key = |random: &mut Random| {
+            format!("{family}:{}", random.pick(&["a", "b", "c"])).into_bytes()
+        };
+        let (from, to) = (key(&mut self.random), key(&mut self.random));
+        if self.random.one_in(2) {
+            self.say(vec![b"DEL".to_vec(), to.clone()])?;
+        }
+        let name = |name: &str| format!("{}.{name}", family.to_uppercase()).into_bytes();
+        let mut number = 0;
+        loop {
+            let text = number.to_string().into_bytes();
+            let reply = self.say(vec![name("SCANDUMP"), from.clone(), text])?;
+            let Reply::Array(parts) = reply else { return Ok(()) };
+            let [Reply::Integer(next), Reply::Bulk(chunk)] = &parts[..] else { return Ok(()) };
+            if *next == 0 || self.random.one_in(10) {
+                return Ok(());
+            }
+            number = *next;
+            let text = number.to_string().into_bytes();
+            self.say(vec![name("LOADCHUNK"), to.clone(), text, chunk.clone()])?;
+        }
+    }
+
+    fn say(&mut self, argv: Argv) -> Result<Reply, String> {
+        let unit = Unit::One(argv);
+        let replies = unit.run(&mut self.client);
+        self.follow(&unit, Some(&replies))?;
+        Ok(replies.into_iter().next().expect("one"))
+    }
+
+    fn change_setting(&mut self) {
+        let name = Settings::ALL[self.random.below(Settings::ALL.len())].name;
+        let value = value_of_setting(name, &mut self.random);
+        self.done.push(format!("CONFIG SET {name} {value}"));
+        for client in [&mut self.client, &mut self.steady] {
+            assert_eq!(client.say(&["CONFIG", "SET", name, &value]), Reply::ok(), "{name} {value}");
+        }
+        self.settings.insert(name, value);
+    }
+
+    /// Ends the server in some way, starts it again, and compares all values.
+    fn restart(&mut self) -> Result<(), String> {
+        let mut program = self.program.take().expect("it runs");
+        let mut unanswered = Vec::new();
+        let how = self.random.below(4);
+        self.done.push(["SHUTDOWN", "SIGTERM", "kill -9", "kill -9 amid commands"][how].to_owned());
+        match how {
+            0 => {
+                self.client.send(&["SHUTDOWN"]);
+                program.child.wait().unwrap();
+            }
+            1 => {
+                let pid = rustix::process::Pid::from_child(&program.child);
+                rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+                program.child.wait().unwrap();
+            }
+            2 => drop(program),
+            _ => {
+                let units = self.units();
+                let sent = units.iter().try_for_each(|unit| unit.send(&mut self.client));
+                sent.expect("it runs");
+                std::thread::sleep(Duration::from_micros(self.random.below(3000) as u64));
+                drop(program);
+                let mut units = units.into_iter();
+                for unit in units.by_ref() {
+                    let Some(replies) = unit.receive(&mut self.client) else {
+                        unanswered.push(unit);
+                        break;
+                    };
+                    self.follow(&unit, Some(&replies))?;
+                }
+                unanswered.extend(units);
+            }
+        }
+        while self.random.one_in(4) {
+            let mut child = command(self.dir, &mut self.random).spawn().unwrap();
+            std::thread::sleep(Duration::from_millis(self.random.below(40) as u64));
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        let program = start(self.dir, &mut self.random);
+        self.client = patient(&program);
+        self.program = Some(program);
+        for (name, value) in &self.settings {
+            assert_eq!(self.client.say(&["CONFIG", "SET", name, value]), Reply::ok());
+        }
+        self.compare(unanswered)
+    }
+
+    /// Compares all values. Of the commands that had no answer, in order, any number may have run.
+    fn compare(&mut self, unanswered: Vec<Unit>) -> Result<(), String> {
+        let recovered = found(&mut self.client);
+        let mut unanswered = unanswered.into_iter();
+        loop {
+            let expected = found(&mut self.steady);
+            if recovered == expected {
+                return Ok(());
+            }
+            let Some(unit) = unanswered.next() else {
+                return Err(difference(&recovered, &expected));
+            };
+            self.follow(&unit, None)?;
+        }
+    }
+}
+
+/// Connects a client that does not wait for ever.
+fn patient(program: &Program) -> Client {
+    let client = program.client();
+    client.stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    client
+}
+
+fn command(dir: &Path, random: &mut Random) -> std::process::Command {
+    let sync = random.pick(&["always", "everysec", "no"]);
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tamis"));
+    command.args(["serve", "--port", "0", "--http-port", "no", "--hash-key", HASH_KEY]);
+    command.args(["--appendfsync", sync, "--dir"]).arg(dir).stderr(std::process::Stdio::null());
+    command
+}
+
+fn start(dir: &Path, random: &mut Random) -> Program {
+    let sync = random.pick(&["always", "everysec", "no"]);
+    Program::start(dir, &["--appendfsync", sync, "--hash-key", HASH_KEY])
+}
+
+fn value_of_setting(name: &str, random: &mut Random) -> String {
+    let number = match name {
+        "bf-layout" => return random.pick(&["tamis", "redisbloom"]).to_owned(),
+        "bf-error-rate" => return random.pick(&["0.1", "0.01", "0.0001"]).to_owned(),
+        "bf-initial-size" | "cf-initial-size" => 8 + random.below(100),
+        "bf-expansion-factor" | "cf-expansion-factor" => random.below(4),
+        "cf-bucket-size" => 1 + random.below(4),
+        "cf-max-iterations" => 1 + random.below(30),
+        "cf-max-expansions" => 1 + random.below(6),
+        _ => panic!("no values for {name}"),
+    };
+    number.to_string()
+}
+
+/// Says in a few lines what differs.
+fn difference(found: &BTreeMap<Vec<u8>, Found>, expected: &BTreeMap<Vec<u8>, Found>) -> String {
+    let keys: BTreeSet<&Vec<u8>> = found.keys().chain(expected.keys()).collect();
+    let differing = keys.into_iter().filter(|key| found.get(*key) != expected.get(*key));
+    let lines = differing.map(|key| {
+        let text = |it: Option<&Found>| {
+            let mut text = format!("{it:?}");
+            text.truncate(2000);
+            text
+        };
+        let name = String::from_utf8_lossy(key);
+        format!("{name:?} is {}\ninstead of {}", text(found.get(key)), text(expected.get(key)))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Runs random steps; returns the commands that succeeded.
+fn explore(seed: u64, steps: usize) -> BTreeSet<Vec<u8>> {
+    let dir = tempfile::tempdir().unwrap();
+    let mut world = World::new(dir.path(), seed);
+    let mut run = || -> Result<(), String> {
+        (0..steps).try_for_each(|_| world.step())?;
+        world.restart()
+    };
+    let why = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(&mut run)) {
+        Ok(Ok(())) => return world.succeeded,
+        Ok(Err(why)) => why,
+        Err(_) => "a server gave no answer, or the test failed".to_owned(),
+    };
+    let last = world.done.len().saturating_sub(60);
+    let logs: Vec<String> =
+        world.program.into_iter().chain([world.steady_program]).map(end_of_log).collect();
+    let (done, logs) = (world.done[last..].join("\n"), logs.join("\n"));
+    panic!("seed {seed}: {why}\nafter\n{done}\nand the servers logged\n{logs}");
+}
+
+/// Ends a server; returns what it wrote to stderr.
+fn end_of_log(mut program: Program) -> String {
+    _ = program.child.kill();
+    let mut log = String::new();
+    _ = std::io::Read::read_to_string(&mut program.stderr, &mut log);
+    log
+}
+
+#[test]
+fn a_server_that_restarts_again_and_again_is_like_one_that_never_ended() {
+    // To repeat what a search has found.
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    if let Some(seed) = number("TAMIS_MODEL_SEED") {
+        explore(seed, STEPS);
+        return;
+    }
+    // `cargo xtask soak` sets how long it searches, from another seed each time.
+    if let Some(seconds) = number("TAMIS_MODEL_SECONDS") {
+        let first = u64::from(std::process::id()) * 1_000_003;
+        let started = Instant::now();
+        for seed in first.. {
+            explore(seed, STEPS);
+            if started.elapsed().as_secs() >= seconds {
+                return;
+            }
+        }
+    }
+    let mut succeeded = BTreeSet::new();
+    for seed in 0..SEEDS {
+        succeeded.extend(explore(seed, STEPS));
+    }
+    let rows = COMMANDS.iter().filter(|row| is_random(row));
+    let never: Vec<_> =
+        rows.filter(|row| !succeeded.contains(row.name.as_bytes())).map(|row| row.name).collect();
+    assert!(never.is_empty(), "never without an error: {never:?}");
+}
+
+/// Steps of a run.
+const STEPS: usize = 150;
+
+/// Runs of the test.
+const SEEDS: u64 = 4;
+
+#[test]
+fn each_command_about_keys_can_be_made_from_its_row() {
+    make_each();
+    for setting in Settings::ALL {
+        value_of_setting(setting.name, &mut Random(0));
+    }
+}
