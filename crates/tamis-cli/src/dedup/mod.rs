@@ -27,7 +27,7 @@ use self::approx::Expected;
 use self::cut::Rule;
 use self::digest::Width;
 use self::seen::{Budget, Seen};
-use self::state::{Checkpoint, InputId, State};
+use self::state::{Checkpoint, InputId, State, Wanted};
 use self::stats::{Form, Stats, shown};
 use self::stream::{Emit, Judge, Source, Stream, WORTH_SAYING};
 use self::tally::{Keep, Tally};
@@ -151,12 +151,12 @@ pub struct Args {
     threads: Option<NonZeroUsize>,
 
     /// Hash without a secret key, by this seed. Runs whose output depends on the hash (--approx, --memory without
-    /// --exact) and states do so anyway, by seed 0, so that equal input gives equal output
+    /// --exact) do so by seed 0 unless --keyed or --state is given, so that equal input gives equal output
     #[arg(long, value_name = "N", help_heading = "How exact, how large")]
     seed: Option<u64>,
 
-    /// Hash with a secret key of this run whatever it prints, for lines that an attacker may choose: without it they can
-    /// have lines of others dropped where the answer is approximate
+    /// Hash with a secret key of this run also with --approx and --memory, for lines that an attacker may choose: without
+    /// the key the attacker can have lines of others dropped. A --state has a key of its own
     #[arg(long, conflicts_with_all = ["seed", "state"], help_heading = "How exact, how large")]
     keyed: bool,
 
@@ -197,7 +197,6 @@ pub fn run(args: &Args) -> Outcome {
     let started = Instant::now();
     args.check()?;
     let hasher = args.choose_hasher()?;
-    args.hasher.get_or_init(|| hasher);
     // A state would remember a run without the missing input as done.
     let inputs = match args.state {
         Some(_) => input::checked(&args.files)?,
@@ -205,13 +204,15 @@ pub fn run(args: &Args) -> Outcome {
     };
     refuse_endless(&inputs, args.output.as_deref())?;
     left_bytes(args.memory, &inputs)?;
+    let found = args.open_state(hasher)?;
+    args.hasher.get_or_init(|| found.as_ref().map_or(hasher, |found| found.state.hasher()));
     let sample = Sample::of(&inputs, args.record.delimiter());
     let mut stats = if args.count || args.unique {
         args.tally(&inputs)?
     } else if args.full {
         args.full(&inputs)?
     } else {
-        args.by_hash(&inputs, sample.as_ref())?
+        args.by_hash(&inputs, sample.as_ref(), found)?
     };
     stats.set_time(started.elapsed());
     args.report(&stats)
@@ -261,12 +262,12 @@ impl Args {
         *self.hasher.get().expect("chosen when the run begins")
     }
 
-    /// Chooses the hash: with a new secret key where the output does not depend on it, so that no input makes the run
-    /// slow.
+    /// Chooses the hash of this run, or of a new state: with a new secret key, so that no input makes the run slow, but
+    /// where the output depends on the hash.
     fn choose_hasher(&self) -> Result<Hasher, Failure> {
         let may_be_approximate =
             self.approx.is_some() || self.memory.is_some() && !self.exact && !self.full;
-        let is_free = !may_be_approximate && self.state.is_none();
+        let is_free = !may_be_approximate || self.state.is_some();
         match self.seed {
             None if self.keyed || is_free => random_hasher(),
             seed => Ok(Hasher::xxh3(seed.unwrap_or(0))),
@@ -336,25 +337,39 @@ impl Args {
     }
 
     /// Chooses the width of the hashes.
-    fn by_hash(&self, inputs: &[PathBuf], sample: Option<&Sample>) -> Result<Stats, Failure> {
-        let asked = self.hash_bits.as_deref().map(|bits| if bits == "64" { 64 } else { 128 });
+    /// Opens the file of `--state`; a new one gets `hasher`.
+    fn open_state(&self, hasher: Hasher) -> Result<Option<state::Found>, Failure> {
+        let Some(path) = &self.state else { return Ok(None) };
+        // A state grows from run to run. A filter takes 64 bits of any hash.
+        let lasting_bits = if self.approx.is_none() { 128 } else { 64 };
+        let wanted = Wanted {
+            description: &self.description(),
+            hasher,
+            is_hasher_fixed: self.seed.is_some(),
+            width_bits: self.hash_bits().unwrap_or(lasting_bits),
+            is_width_fixed: self.hash_bits.is_some(),
+        };
+        State::open(path, &wanted).map(Some)
+    }
+
+    fn hash_bits(&self) -> Option<u32> {
+        self.hash_bits.as_deref().map(|bits| if bits == "64" { 64 } else { 128 })
+    }
+
+    fn by_hash(
+        &self,
+        inputs: &[PathBuf],
+        sample: Option<&Sample>,
+        found: Option<state::Found>,
+    ) -> Result<Stats, Failure> {
         // Later lines may be shorter than the first ones.
         let most = sample.map_or(0.0, |sample| sample.records * 1.5) as u64;
         let is_large = tamis::expected_collisions(most, 64) > WORTH_SAYING;
         // A filter takes 64 bits of any hash.
         let usual = if is_large && self.approx.is_none() { 128 } else { 64 };
-        let lasting = if self.approx.is_none() { 128 } else { 64 };
-        let found = match &self.state {
-            // A state grows from run to run.
-            Some(path) => {
-                let text = self.description();
-                Some(State::open(path, &text, asked.unwrap_or(lasting), asked.is_some())?)
-            }
-            None => None,
-        };
         let bits = match &found {
             Some(found) => found.state.width_bits(),
-            None => asked.unwrap_or(usual),
+            None => self.hash_bits().unwrap_or(usual),
         };
         if bits == 64 {
             self.by_digest::<u64>(inputs, sample, found)
@@ -481,7 +496,7 @@ impl Args {
     /// Returns what a state must have been made with to be used by this run.
     fn description(&self) -> String {
         let ends = if self.record.delimiter() == 0 { "NUL" } else { "newline" };
-        format!("{}, records end with {ends}, hash {}", self.key.rule().describe(), self.hasher())
+        format!("{}, records end with {ends}", self.key.rule().describe())
     }
 
     fn report(&self, stats: &Stats) -> Outcome {
@@ -590,13 +605,20 @@ mod tests {
 
     #[test]
     fn each_run_has_its_own_key_where_the_output_does_not_depend_on_it() {
-        for line in
-            ["", "--full", "--count", "--window 1h", "--exact --memory 1G", "--approx 0.01 --keyed"]
-        {
+        for line in [
+            "",
+            "--full",
+            "--count",
+            "--window 1h",
+            "--exact --memory 1G",
+            "--approx 0.01 --keyed",
+            "--state s",
+            "--approx 0.01 --state s",
+        ] {
             assert!(hasher(line).is_keyed(), "{line}");
             assert_ne!(hasher(line), hasher(line), "{line}");
         }
-        for line in ["--approx 0.01", "--memory 1G", "--state s", "--seed 0"] {
+        for line in ["--approx 0.01", "--memory 1G", "--seed 0", "--state s --seed 0"] {
             assert_eq!(hasher(line), Hasher::xxh3(0), "{line}");
         }
         assert_eq!(hasher("--seed 7"), Hasher::xxh3(7));

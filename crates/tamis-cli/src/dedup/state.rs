@@ -37,9 +37,12 @@ use crate::exit::Failure;
 use crate::output::Mark;
 
 const MAGIC: [u8; 8] = *b"TAMISEEN";
-const VERSION: u8 = 1;
+/// The version of new files. Version 1 has no hasher of its own: its description ends with the seed of XXH3.
+const VERSION: u8 = 2;
 /// magic, version, width, length of the description.
 const FIXED_BYTES: usize = 12;
+/// Number of the hash function, seed or key.
+const HASHER_BYTES: usize = 17;
 const CHECKSUM_BYTES: usize = 8;
 /// tag, payload length, checksum.
 const BLOCK_HEADER_BYTES: usize = 16;
@@ -79,11 +82,27 @@ pub struct Checkpoint {
     pub written: u64,
 }
 
+/// What a run asks of a state.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    /// What records were reduced to digests.
+    pub description: &'a str,
+    /// The hasher of a new file.
+    pub hasher: Hasher,
+    /// Whether an old file must have that hasher.
+    pub is_hasher_fixed: bool,
+    /// The width of the digests of a new file.
+    pub width_bits: u32,
+    /// Whether an old file must have that width.
+    pub is_width_fixed: bool,
+}
+
 /// An open state file, locked.
 pub struct State {
     file: File,
     name: String,
     width_bytes: u8,
+    hasher: Hasher,
     data_from: u64,
     // What a failure goes back to.
     cut: u64,
@@ -103,27 +122,21 @@ pub struct Found {
 }
 
 impl State {
-    /// Opens or makes the state file at `path`.
-    ///
-    /// `description` says what records were reduced to digests and how; `width_bits` is the width that
-    /// a new file gets, and one that an old file must have if `is_width_fixed`.
+    /// Opens the state file at `path`, or creates it. A new file is readable by its owner only, since it holds the key.
     ///
     /// # Errors
     ///
     /// A file that is used by another process, is no state file, is damaged, or was made by other
     /// options.
-    pub fn open(
-        path: &Path,
-        description: &str,
-        width_bits: u32,
-        is_width_fixed: bool,
-    ) -> Result<Found, Failure> {
+    pub fn open(path: &Path, wanted: &Wanted<'_>) -> Result<Found, Failure> {
         let name = path.display().to_string();
         let failure = |error: io::Error| Failure::io(&name, &error);
         if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
             return Err(Failure::new(format!("{name}: is not a regular file, so no state")));
         }
         let mut options = OpenOptions::new();
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options
             .read(true)
             .write(true)
@@ -139,33 +152,35 @@ impl State {
             }
             Err(TryLockError::Error(error)) => return Err(failure(error)),
         }
-        let header = header(description, (width_bits / 8) as u8);
-        let mut found = vec![0; header.len()];
+        let new = Header {
+            width_bytes: (wanted.width_bits / 8) as u8,
+            description: wanted.description.into(),
+            hasher: wanted.hasher,
+        };
+        let bytes = new.to_bytes();
+        let mut found = vec![0; bytes.len()];
         let len = read_up_to(&mut file, &mut found).map_err(failure)?;
-        found.truncate(len);
-        let mut width_bytes = (width_bits / 8) as u8;
-        if len < header.len() && header.starts_with(&found) {
-            // New, or killed while it was being made.
+        // The key of a file that was killed while it was being made is another one.
+        let known_bytes = len.min(FIXED_BYTES + wanted.description.len());
+        let is_new = len < bytes.len() && bytes.starts_with(&found[..known_bytes]);
+        let (header, data_from) = if is_new {
             file.set_len(0).and_then(|()| file.rewind()).map_err(failure)?;
-            file.write_all(&header).and_then(|()| file.sync_all()).map_err(failure)?;
+            file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(failure)?;
             crate::output::sync_folder(path).map_err(failure)?;
+            (new, bytes.len() as u64)
         } else {
-            width_bytes = check_header(&mut file, &name, description)?;
-            if is_width_fixed && u32::from(width_bytes) * 8 != width_bits {
-                return Err(Failure::new(format!(
-                    "{name}: holds {}-bit hashes, not {width_bits}-bit ones; leave out --hash-bits \
-                     or use another state",
-                    u32::from(width_bytes) * 8
-                )));
-            }
-        }
-        let data_from = header.len() as u64;
+            let (header, end) = Header::read(&mut file, &name)?;
+            header.check(&name, wanted)?;
+            (header, end)
+        };
+        let width_bytes = header.width_bytes;
         let scan = scan(&mut file, &name, data_from, width_bytes)?;
         let end = scan.done_end;
         let state = State {
             file,
             name,
             width_bytes,
+            hasher: header.hasher,
             data_from,
             cut: end,
             end,
@@ -178,6 +193,11 @@ impl State {
     /// Returns the width of the digests in bits.
     pub fn width_bits(&self) -> u32 {
         u32::from(self.width_bytes) * 8
+    }
+
+    /// Returns the hasher that makes the digests.
+    pub fn hasher(&self) -> Hasher {
+        self.hasher
     }
 
     /// Cuts off all that follows the last finished run; or all that follows `end`, if that is where
@@ -296,58 +316,100 @@ impl Drop for State {
     }
 }
 
-fn header(description: &str, width_bytes: u8) -> Vec<u8> {
-    let len = u16::try_from(description.len()).unwrap_or(u16::MAX);
-    let mut header = MAGIC.to_vec();
-    header.extend_from_slice(&[VERSION, width_bytes]);
-    header.extend_from_slice(&len.to_le_bytes());
-    header.extend_from_slice(&description.as_bytes()[..usize::from(len)]);
-    let checksum = Hasher::default().hash(&header);
-    header.extend_from_slice(&checksum.to_le_bytes());
-    header
+/// What stands at the start of a file.
+struct Header {
+    width_bytes: u8,
+    description: String,
+    hasher: Hasher,
 }
 
-/// Reads the header of an old file, leaves the file after it, and returns the width of its digests.
-fn check_header(file: &mut File, name: &str, description: &str) -> Result<u8, Failure> {
-    let failure = |error: io::Error| Failure::io(name, &error);
-    let other = || Failure::new(format!("{name}: is not a state file of 'tamis dedup'"));
-    file.rewind().map_err(failure)?;
-    let mut found = vec![0; FIXED_BYTES];
-    if read_up_to(file, &mut found).map_err(failure)? < FIXED_BYTES || found[..8] != MAGIC {
-        return Err(other());
+impl Header {
+    fn to_bytes(&self) -> Vec<u8> {
+        let len = u16::try_from(self.description.len()).unwrap_or(u16::MAX);
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&[VERSION, self.width_bytes]);
+        bytes.extend_from_slice(&len.to_le_bytes());
+        bytes.extend_from_slice(&self.description.as_bytes()[..usize::from(len)]);
+        let (function, key) = self.hasher.to_parts();
+        bytes.push(function);
+        bytes.extend_from_slice(&key);
+        let checksum = Hasher::default().hash(&bytes);
+        bytes.extend_from_slice(&checksum.to_le_bytes());
+        bytes
     }
-    if found[8] != VERSION {
-        return Err(Failure::new(format!(
-            "{name}: is a state of version {}, and this program reads version {VERSION}; use the \
-             newer tamis",
-            found[8]
-        )));
+
+    /// Reads the header of an old file, and returns it with the offset behind it.
+    fn read(file: &mut File, name: &str) -> Result<(Self, u64), Failure> {
+        let failure = |error: io::Error| Failure::io(name, &error);
+        file.rewind().map_err(failure)?;
+        let mut found = vec![0; FIXED_BYTES];
+        if read_up_to(file, &mut found).map_err(failure)? < FIXED_BYTES || found[..8] != MAGIC {
+            return Err(Failure::new(format!("{name}: is not a state file of 'tamis dedup'")));
+        }
+        let (version, width_bytes) = (found[8], found[9]);
+        if !(1..=VERSION).contains(&version) {
+            return Err(Failure::new(format!(
+                "{name}: is a state of version {version}, and this program reads versions up to {VERSION}; use the \
+                 newer tamis"
+            )));
+        }
+        let text_end = FIXED_BYTES + usize::from(u16::from_le_bytes([found[10], found[11]]));
+        let end = text_end + if version == 1 { 0 } else { HASHER_BYTES };
+        found.resize(end + CHECKSUM_BYTES, 0);
+        let rest = read_up_to(file, &mut found[FIXED_BYTES..]).map_err(failure)?;
+        let (head, checksum) = found.split_at(end);
+        let is_whole = FIXED_BYTES + rest == found.len();
+        if !is_whole || checksum != Hasher::default().hash(head).to_le_bytes() {
+            return Err(damaged(name, 0));
+        }
+        if !matches!(width_bytes, 8 | 16) {
+            return Err(damaged(name, 9));
+        }
+        let mut description = String::from_utf8_lossy(&head[FIXED_BYTES..text_end]).into_owned();
+        let hasher = if version == 1 {
+            let seed = description
+                .rsplit_once(", hash xxh3 seed ")
+                .and_then(|(text, seed)| Some((text.to_owned(), seed.parse().ok()?)));
+            let (text, seed) = seed.ok_or_else(|| damaged(name, FIXED_BYTES as u64))?;
+            description = text;
+            Hasher::xxh3(seed)
+        } else {
+            let key = head[text_end + 1..].try_into().expect("HASHER_BYTES follow the text");
+            Hasher::from_parts(head[text_end], key).ok_or_else(|| damaged(name, text_end as u64))?
+        };
+        Ok((Self { width_bytes, description, hasher }, found.len() as u64))
     }
-    let width_bytes = found[9];
-    let len = usize::from(u16::from_le_bytes([found[10], found[11]]));
-    found.resize(FIXED_BYTES + len + CHECKSUM_BYTES, 0);
-    let rest = read_up_to(file, &mut found[FIXED_BYTES..]).map_err(failure)?;
-    let (text, checksum) = found.split_at(FIXED_BYTES + len);
-    let is_whole = rest == len + CHECKSUM_BYTES;
-    if !is_whole || checksum != Hasher::default().hash(text).to_le_bytes() {
-        return Err(damaged(name, 0));
+
+    /// Refuses the state of a run with other options.
+    fn check(&self, name: &str, wanted: &Wanted<'_>) -> Result<(), Failure> {
+        let (held, asked) = (&self.description, wanted.description);
+        if held != asked {
+            return Err(Failure::new(format!(
+                "{name}: remembers '{held}', but this run asks for '{asked}'; use the same options \
+                 or another state"
+            )));
+        }
+        if wanted.is_hasher_fixed && self.hasher != wanted.hasher {
+            return Err(Failure::new(format!(
+                "{name}: hashes by {}, not by {}; leave out --seed or use another state",
+                self.hasher, wanted.hasher
+            )));
+        }
+        let width_bits = u32::from(self.width_bytes) * 8;
+        if wanted.is_width_fixed && width_bits != wanted.width_bits {
+            return Err(Failure::new(format!(
+                "{name}: holds {width_bits}-bit hashes, not {}-bit ones; leave out --hash-bits \
+                 or use another state",
+                wanted.width_bits
+            )));
+        }
+        Ok(())
     }
-    let held = String::from_utf8_lossy(&text[FIXED_BYTES..]);
-    if held != description {
-        return Err(Failure::new(format!(
-            "{name}: remembers '{held}', but this run asks for '{description}'; use the same options \
-             or another state"
-        )));
-    }
-    if !matches!(width_bytes, 8 | 16) {
-        return Err(damaged(name, 9));
-    }
-    Ok(width_bytes)
 }
 
 fn damaged(name: &str, at: u64) -> Failure {
     Failure::new(format!(
-        "{name}: the state is damaged at byte {at}; restore it from a copy, or remove it to start anew"
+        "{name}: the state is damaged at byte {at}; restore it from a copy, or remove it to start over"
     ))
 }
 
@@ -487,8 +549,16 @@ mod tests {
 
     use super::*;
 
+    const WANTED: Wanted<'_> = Wanted {
+        description: "record",
+        hasher: Hasher::keyed([1, 2]),
+        is_hasher_fixed: false,
+        width_bits: 64,
+        is_width_fixed: false,
+    };
+
     fn open(path: &Path) -> Result<Found, Failure> {
-        State::open(path, "record", 64, false)
+        State::open(path, &WANTED)
     }
 
     fn digests(state: &mut State) -> Vec<u8> {
@@ -566,6 +636,25 @@ mod tests {
     }
 
     #[test]
+    fn a_state_of_version_1_keeps_the_seed_in_its_description() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        let text = b"record, hash xxh3 seed 7";
+        let mut bytes = [&MAGIC[..], &[1, 8, text.len() as u8, 0], text].concat();
+        bytes.extend(Hasher::default().hash(&bytes).to_le_bytes());
+        let at = bytes.len() as u64;
+        bytes.extend(block(DATA, &5_u64.to_le_bytes(), at));
+        let end = bytes.len() as u64;
+        let checkpoint = serde_json::to_vec(&Checkpoint::default()).unwrap();
+        bytes.extend(block(DONE, &checkpoint, end));
+        fs::write(&path, &bytes).unwrap();
+        let mut state = open(&path).unwrap().state;
+        assert_eq!(state.hasher(), Hasher::xxh3(7));
+        state.begin(None).unwrap();
+        assert_eq!(digests(&mut state), 5_u64.to_le_bytes());
+    }
+
+    #[test]
     fn a_second_process_and_other_options_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state");
@@ -574,13 +663,18 @@ mod tests {
             matches!(open(&path), Err(Failure::Message(line)) if line.contains("another process"))
         );
         drop(found);
-        let other = State::open(&path, "field 2", 64, false);
+        let other = State::open(&path, &Wanted { description: "field 2", ..WANTED });
         assert!(
             matches!(other, Err(Failure::Message(line)) if line.contains("remembers 'record'"))
         );
-        let wide = State::open(&path, "record", 128, true);
+        let wide = Wanted { width_bits: 128, ..WANTED };
+        assert_eq!(State::open(&path, &wide).unwrap().state.width_bits(), 64);
+        let wide = State::open(&path, &Wanted { is_width_fixed: true, ..wide });
         assert!(matches!(wide, Err(Failure::Message(line)) if line.contains("64-bit")));
-        assert_eq!(State::open(&path, "record", 128, false).unwrap().state.width_bits(), 64);
+        let seeded = Wanted { hasher: Hasher::xxh3(7), ..WANTED };
+        assert_eq!(State::open(&path, &seeded).unwrap().state.hasher(), WANTED.hasher);
+        let seeded = State::open(&path, &Wanted { is_hasher_fixed: true, ..seeded });
+        assert!(matches!(seeded, Err(Failure::Message(line)) if line.contains("xxh3 seed 7")));
         fs::write(&path, "a text that is no state file").unwrap();
         assert!(
             matches!(open(&path), Err(Failure::Message(line)) if line.contains("is not a state"))

@@ -38,6 +38,26 @@ fn a_state_serves_exact_and_approximate_runs() {
     }
 }
 
+/// An attacker who knew the hash could choose lines that make every later run slow.
+#[test]
+fn each_new_state_hashes_with_a_key_of_its_own_that_only_the_owner_can_read() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    let [one, two] = ["one", "two"].map(|name| {
+        let state = folder.path().join(name);
+        assert_eq!(with_state(&state, &["--seed=0", "-0"], b"a\0").quietly(), b"a\0");
+        fs::remove_file(&state).unwrap();
+        assert_eq!(with_state(&state, &[], b"a\nb\n").quietly(), b"a\nb\n");
+        assert_eq!(with_state(&state, &[], b"a\nb\nc\n").quietly(), b"c\n");
+        assert_eq!(fs::metadata(&state).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::read(&state).unwrap()
+    });
+    let key = |state: &[u8]| state[12 + usize::from(state[10])..][..17].to_vec();
+    assert_eq!((key(&one)[0], key(&two)[0]), (2, 2), "SipHash-1-3");
+    assert_ne!(key(&one), key(&two));
+}
+
 #[test]
 fn the_same_run_given_again_has_the_same_output() {
     let folder = tempfile::tempdir().unwrap();
