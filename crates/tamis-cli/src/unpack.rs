@@ -5,7 +5,7 @@
 //! | gzip | `1f 8b` | any number of members, zeros, bytes that are ignored with a note |
 //! | bzip2 | `BZh1` to `BZh9`, then the mark of a block or of the end | any number of streams, as for gzip |
 //! | xz | `fd 7zXZ 00` | any number of streams, zeros |
-//! | zstd | `28 b5 2f fd`, or a skippable frame | any number of frames |
+//! | zstd | `28 b5 2f fd`, or a skippable frame | any number of frames, as for gzip |
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -49,37 +49,13 @@ const MARKS: [(&[RangeInclusive<u8>], Packing); 6] = [
     (&[0x50..=0x5f, 0x2a..=0x2a, 0x4d..=0x4d, 0x18..=0x18], Packing::Zstd),
     (&[0xfd..=0xfd, b'7'..=b'7', b'z'..=b'z', b'X'..=b'X', b'Z'..=b'Z', 0..=0], Packing::Xz),
     // The first three bytes alone could be those of a line: π in decimal opens a block, √π the end of all.
-    (
-        &[
-            b'B'..=b'B',
-            b'Z'..=b'Z',
-            b'h'..=b'h',
-            b'1'..=b'9',
-            0x31..=0x31,
-            0x41..=0x41,
-            0x59..=0x59,
-            0x26..=0x26,
-            0x53..=0x53,
-            0x59..=0x59,
-        ],
-        Packing::Bzip2,
-    ),
-    (
-        &[
-            b'B'..=b'B',
-            b'Z'..=b'Z',
-            b'h'..=b'h',
-            b'1'..=b'9',
-            0x17..=0x17,
-            0x72..=0x72,
-            0x45..=0x45,
-            0x38..=0x38,
-            0x50..=0x50,
-            0x90..=0x90,
-        ],
-        Packing::Bzip2,
-    ),
+    (&bzip2([0x31, 0x41, 0x59, 0x26, 0x53, 0x59]), Packing::Bzip2),
+    (&bzip2([0x17, 0x72, 0x45, 0x38, 0x50, 0x90]), Packing::Bzip2),
 ];
+
+const fn bzip2([a, b, c, d, e, f]: [u8; 6]) -> [RangeInclusive<u8>; MARK_BYTES] {
+    [b'B'..=b'B', b'Z'..=b'Z', b'h'..=b'h', b'1'..=b'9', a..=a, b..=b, c..=c, d..=d, e..=e, f..=f]
+}
 
 impl Packing {
     /// Returns the packing of data that begin so.
@@ -125,17 +101,12 @@ impl Packing {
         let most_bytes = most_bytes();
         Ok(match self {
             Packing::Plain => unreachable!("returned above"),
-            Packing::Gzip | Packing::Bzip2 => Box::new(Members::new(packed, self, name)),
+            Packing::Gzip | Packing::Bzip2 | Packing::Zstd => {
+                Box::new(Members::new(packed, self, name)?)
+            }
             Packing::Xz => {
                 let most_kib = u32::try_from(most_bytes >> 10).unwrap_or(u32::MAX);
                 Box::new(XzReader::new_mem_limit(packed, true, most_kib))
-            }
-            Packing::Zstd => {
-                let mut decoder = zstd::stream::read::Decoder::with_buffer(packed)?;
-                // The least and the most that the library takes.
-                let window_bytes = most_bytes.saturating_sub(DECODER_BYTES).max(LITTLE_BYTES);
-                decoder.window_log_max(window_bytes.next_power_of_two().ilog2().clamp(10, 27))?;
-                Box::new(decoder)
             }
         })
     }
@@ -236,62 +207,70 @@ fn zstd_bytes(head: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(size).min(128 << 20))
 }
 
-/// The members of a gzip file, or the streams of a bzip2 file, one after the other.
-struct Members<R> {
+/// The members of a gzip file, the streams of a bzip2 file or the frames of a zstd file, one after the other.
+struct Members<R: BufRead> {
     member: Option<Member<R>>,
     packing: Packing,
     name: String,
 }
 
-enum Member<R> {
+enum Member<R: BufRead> {
     // Boxed: hundreds of bytes of state.
     Gzip(Box<GzDecoder<R>>),
     Bzip2(Box<BzDecoder<R>>),
+    Zstd(Box<zstd::Decoder<'static, R>>),
 }
 
 impl<R: BufRead> Members<R> {
-    fn new(packed: R, packing: Packing, name: &str) -> Self {
+    fn new(packed: R, packing: Packing, name: &str) -> io::Result<Self> {
         let mut all = Self { member: None, packing, name: name.into() };
-        all.start(packed);
-        all
+        all.start(packed)?;
+        Ok(all)
     }
 
-    fn start(&mut self, packed: R) {
+    fn start(&mut self, packed: R) -> io::Result<()> {
         self.member = Some(match self.packing {
             Packing::Bzip2 => Member::Bzip2(Box::new(BzDecoder::new(packed))),
+            Packing::Zstd => {
+                let mut decoder = zstd::Decoder::with_buffer(packed)?.single_frame();
+                // The least and the most that the library takes.
+                let window_bytes = most_bytes().saturating_sub(DECODER_BYTES).max(LITTLE_BYTES);
+                decoder.window_log_max(window_bytes.next_power_of_two().ilog2().clamp(10, 27))?;
+                Member::Zstd(Box::new(decoder))
+            }
             _ => Member::Gzip(Box::new(GzDecoder::new(packed))),
         });
+        Ok(())
     }
 
     /// Starts the member that follows, if one does.
     fn start_next(&mut self) -> io::Result<()> {
-        let (mut packed, first) = match self.member.take() {
-            Some(Member::Gzip(decoder)) => (decoder.into_inner(), 0x1f),
-            Some(Member::Bzip2(decoder)) => (decoder.into_inner(), b'B'),
+        let mut packed = match self.member.take() {
+            Some(Member::Gzip(decoder)) => decoder.into_inner(),
+            Some(Member::Bzip2(decoder)) => decoder.into_inner(),
+            Some(Member::Zstd(decoder)) => decoder.finish(),
             None => return Ok(()),
         };
         loop {
             let rest = packed.fill_buf()?;
-            match rest.iter().position(|&byte| byte != 0) {
-                None if rest.is_empty() => return Ok(()),
+            let zeros = rest.iter().take_while(|&&byte| byte == 0).count();
+            let head = &rest[zeros..];
+            if rest.is_empty() {
+                return Ok(());
+            }
+            if head.is_empty() {
                 // Tapes and disks are filled up with zeros.
-                None => {
-                    let len = rest.len();
-                    packed.consume(len);
-                }
-                Some(at) if rest[at] == first => {
-                    packed.consume(at);
-                    self.start(packed);
-                    return Ok(());
-                }
-                Some(_) => {
-                    let (name, format) = (&self.name, self.packing.name());
-                    let note = format!(
-                        "{name}: bytes that are no {format} follow the {format} data and are ignored"
-                    );
-                    note_once(note);
-                    return Ok(());
-                }
+                packed.consume(zeros);
+            } else if Packing::of(head) == self.packing || Packing::may_become_known(head) {
+                packed.consume(zeros);
+                return self.start(packed);
+            } else {
+                let (name, format) = (&self.name, self.packing.name());
+                let note = format!(
+                    "{name}: bytes that are no {format} follow the {format} data and are ignored"
+                );
+                note_once(note);
+                return Ok(());
             }
         }
     }
@@ -314,6 +293,7 @@ impl<R: BufRead> Read for Members<R> {
                 None => return Ok(0),
                 Some(Member::Gzip(decoder)) => decoder.read(buffer)?,
                 Some(Member::Bzip2(decoder)) => decoder.read(buffer)?,
+                Some(Member::Zstd(decoder)) => decoder.read(buffer)?,
             };
             if len > 0 || buffer.is_empty() {
                 return Ok(len);

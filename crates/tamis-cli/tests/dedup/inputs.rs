@@ -56,18 +56,27 @@ fn xz_and_bzip2_are_unpacked() {
 }
 
 #[test]
-fn bytes_after_gzip_data_are_ignored_with_a_note() {
-    let with = |rest: &[u8]| dedup([""; 0], &[&gzip(b"one\ntwo\n")[..], rest].concat());
-    for rest in [&b"garbage"[..], b"\0\0garbage", b"\x1e\x8b"] {
-        let run = with(rest);
-        assert_eq!((run.status, &run.stdout[..]), (0, &b"one\ntwo\n"[..]), "{run:?}");
-        let note =
-            "tamis: standard input: bytes that are no gzip follow the gzip data and are ignored\n";
-        assert_eq!(run.stderr, note);
+fn bytes_after_packed_data_are_ignored_with_a_note() {
+    let zstd = |text: &[u8]| zstd::encode_all(text, 1).unwrap();
+    for (format, first, second) in [
+        ("gzip", gzip(b"one\ntwo\n"), gzip(b"three\n")),
+        ("zstd", zstd(b"one\ntwo\n"), zstd(b"three\n")),
+    ] {
+        let with = |rest: &[u8]| dedup([""; 0], &[&first[..], rest].concat());
+        for rest in [&b"garbage"[..], b"\0\0garbage", b"\x1e\x8b", b"(garbage", b"P*M garbage"] {
+            let run = with(rest);
+            assert_eq!((run.status, &run.stdout[..]), (0, &b"one\ntwo\n"[..]), "{run:?}");
+            let note = format!(
+                "tamis: standard input: bytes that are no {format} follow the {format} data and are ignored\n"
+            );
+            assert_eq!(run.stderr, note);
+        }
+        assert_eq!(with(&[0; 1000]).quietly(), b"one\ntwo\n", "zeros fill up blocks of tapes");
+        assert_eq!(with(&second).quietly(), b"one\ntwo\nthree\n");
+        with(&second[..6]).fails_with(format);
     }
-    assert_eq!(with(&[0; 1000]).quietly(), b"one\ntwo\n", "zeros fill up blocks of tapes");
-    assert_eq!(with(&gzip(b"three\n")).quietly(), b"one\ntwo\nthree\n");
-    with(b"\x1f\x8b\x08").fails_with("cut short");
+    let skippable = [&b"\x50\x2a\x4d\x18\x03\0\0\0abc"[..], &zstd(b"a\n")].concat();
+    assert_eq!(dedup([""; 0], &skippable).quietly(), b"a\n");
 }
 
 #[test]
