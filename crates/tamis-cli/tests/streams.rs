@@ -204,14 +204,20 @@ fn quiet_leaves_only_errors() {
     folder.refused("dedup missing --quiet", "missing: no such file");
 }
 
-/// Runs `tamis` with a terminal as its standard output.
-fn on_a_terminal(folder: &Folder, line: &str) -> Ended {
+/// A terminal, and the end at which what is written to it can be read.
+fn terminal() -> (rustix::fd::OwnedFd, File) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&controller).unwrap();
     unlockpt(&controller).unwrap();
     let name = ptsname(&controller, Vec::new()).unwrap();
     let terminal = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    (controller, terminal)
+}
+
+/// Runs `tamis` with a terminal as its standard output.
+fn on_a_terminal(folder: &Folder, line: &str) -> Ended {
+    let (_controller, terminal) = terminal();
     let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
         .args(line.split_whitespace())
         .current_dir(folder.path("."))
@@ -222,6 +228,56 @@ fn on_a_terminal(folder: &Folder, line: &str) -> Ended {
         .unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     Ended { status: output.status.code().unwrap(), stdout: String::new(), stderr }
+}
+
+/// Returns what `tamis` writes to a terminal as its standard error while it works for over a second.
+fn drawn(folder: &Folder, line: &str) -> String {
+    let (controller, terminal) = terminal();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
+        .args(line.split_whitespace())
+        .current_dir(folder.path("."))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(terminal)
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    for _ in 0..8 {
+        stdin.write_all(lines(0..100_000).as_bytes()).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+    drop(stdin);
+    assert!(child.wait().unwrap().code().is_some_and(|code| code < 2), "{line}");
+    // Reading ends with an error, since no program has the terminal any more.
+    let mut drawn = Vec::new();
+    _ = File::from(controller).read_to_end(&mut drawn);
+    String::from_utf8(drawn).unwrap()
+}
+
+#[test]
+fn no_progress_draws_no_bar_on_a_terminal() {
+    let folder = Folder::new();
+    folder.write("list", lines(0..10));
+    folder.ok("build list -o list.tamis");
+    std::thread::scope(|scope| {
+        for command in
+            ["dedup", "dedup --count", "build -o x.tamis", "check list.tamis", "ints count"]
+        {
+            let folder = &folder;
+            scope.spawn(move || {
+                let bar = drawn(folder, command);
+                assert!(bar.contains("iB/s"), "{command}: {bar:?}");
+            });
+            for option in ["--no-progress", "--quiet"] {
+                // A `check --quiet` ends at the first line that is in.
+                if (command, option) != ("check list.tamis", "--quiet") {
+                    scope.spawn(move || {
+                        assert_eq!(drawn(folder, &format!("{command} {option}")), "");
+                    });
+                }
+            }
+        }
+    });
 }
 
 #[test]
