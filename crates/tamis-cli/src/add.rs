@@ -61,7 +61,7 @@ pub fn run(args: &Args) -> Outcome {
     let rule = args.items_from.key.rule();
     expect_same_items(&file.metadata, &rule, &input::name(&args.filter))?;
     check_clock(&file.filter, now_millis(), &input::name(&args.filter))?;
-    let (hasher, mut inserter) = (file.filter.hasher(), Inserter::new(repeats, u64::MAX));
+    let (hasher, mut inserter) = (file.filter.hasher(), Inserter::new(repeats, u64::MAX)?);
     let delimiter = args.items_from.records.delimiter();
     let tally = hash_all(&paths, &rule, delimiter, hasher, |hashes| {
         // What comes late comes at its own time.

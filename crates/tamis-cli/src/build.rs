@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use tamis::{
-    Answers, AnyFilter, DigestSet, Filter as _, Hasher, InsertError, Kind, NoRoom, Plan, Span,
+    Answers, AnyFilter, Filter as _, Hasher, InsertError, Kind, NoRoom, Plan, Shape, Span,
     TryInsert as _, Window,
 };
 use tamis_formats::{Format, TamisFile};
@@ -13,7 +13,8 @@ use crate::budget::left_bytes;
 use crate::clock::now_millis;
 use crate::count::{About, Count, Rate};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::filter_file::save;
+use crate::filter_file::{Trust, save};
+use crate::foreign::Opened;
 use crate::hash_key::random_hasher;
 use crate::input;
 use crate::items::{ItemArgs, Tally, hash_all};
@@ -21,8 +22,10 @@ use crate::key::rate;
 use crate::metadata::MetadataArgs;
 use crate::output::{check_filter_output, refuse_input_as_output};
 use crate::repeats::{Inserter, RepeatArgs, Repeats};
+use crate::secret_set::SecretSet;
 use crate::size::Size;
-use crate::span::SpanArg;
+use crate::span::{SpanArg, even_slices};
+use crate::told::TellArgs;
 
 /// Builds a filter from items and writes it to a file
 ///
@@ -41,6 +44,7 @@ Examples:
   tamis build -k 2 -d , --rate 1e-6 users.csv -o users.tamis
   zcat logs/*.gz | tamis build --items 50M -o seen.tamis      in the filter's own memory
   tamis build --keyed --items 1M -o tokens.tamis < /dev/null  empty, for items an attacker may choose
+  tamis build --like tokens.tamis more.txt -o more.tamis      merges with it, since it has the same key
 
 Exit status: 0 built, 2 could not, 3 built with --force though over its rate.")]
 pub struct Args {
@@ -69,7 +73,8 @@ pub struct Args {
     window: Option<SpanArg>,
 
     /// With --window: forget at the latest 1/N of the span after it. A time of more than one slice keeps its
-    /// rate only if items come evenly [default: 1 for a time; for items by the rate, 3 to 5]
+    /// rate only if items come evenly; a window of few items gets more slices [default: 1 for a time; for items by the
+    /// rate, 3 to 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     slices: Option<u8>,
 
@@ -85,6 +90,12 @@ pub struct Args {
     /// will. The key is in the file, so keep that private
     #[arg(long, conflicts_with = "seed")]
     keyed: bool,
+
+    /// Build a filter that merges with the Tamis filter in FILE: of the same kind, size and rate, with its seed or its
+    /// secret key
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["items", "rate", "kind", "counter_bits", "window", "slices",
+        "refresh", "seed", "keyed"])]
+    like: Option<PathBuf>,
 
     /// Work within SIZE of memory (such as 512M)
     #[arg(long, value_name = "SIZE")]
@@ -134,12 +145,15 @@ pub fn run(args: &Args) -> Outcome {
     let paths = input::checked(&args.items_from.files)?;
     refuse_input_as_output(&paths, &args.output)?;
     check_filter_output(&args.output)?;
-    let hasher = args.hasher()?;
     let metadata = args.metadata.collect(&args.items_from)?;
     let max_bytes = left_bytes(args.memory, &paths)?;
-    let (filter, tally) = match args.planned_items() {
-        Some(items) => args.stream(&paths, &args.plan(items, max_bytes)?, hasher, max_bytes)?,
-        None => args.count_first(&paths, hasher, max_bytes)?,
+    let (filter, tally) = match (&args.like, args.planned_items()) {
+        (Some(like), _) => args.stream(&paths, args.empty_like(like, max_bytes)?, max_bytes)?,
+        (None, Some(items)) => {
+            let empty = args.empty(&args.plan(items, max_bytes)?, args.hasher()?)?;
+            args.stream(&paths, empty, max_bytes)?
+        }
+        (None, None) => args.count_first(&paths, max_bytes)?,
     };
     let mut file = TamisFile::new(filter);
     file.added = tally.items;
@@ -183,7 +197,9 @@ impl Args {
             let message = "--slices: a window has no more slices than items";
             return Err(Failure::new(message));
         }
-        self.repeats.of(kind)?;
+        if self.like.is_none() {
+            self.repeats.of(kind)?;
+        }
         if self.keyed && kind == Some(Kind::Parquet) {
             return Err(Failure::new("--keyed: Parquet's readers know no keys; leave out --kind"));
         }
@@ -208,13 +224,32 @@ impl Args {
 
     /// Makes the filter of this plan, with nothing in it.
     fn empty(&self, plan: &Plan, hasher: Hasher) -> Result<AnyFilter, Failure> {
-        let Some(SpanArg(span)) = self.window else {
-            return AnyFilter::new(plan, hasher).map_err(Failure::new);
+        empty(plan, hasher, self.window.map(|SpanArg(span)| span), self.refresh)
+    }
+
+    /// Makes an empty filter that merges with the one in the file `like`.
+    fn empty_like(&self, like: &Path, max_bytes: u64) -> Result<AnyFilter, Failure> {
+        let name = input::name(like);
+        let source = match Opened::one(like, &TellArgs::default(), Trust::Assume)? {
+            Opened::Tamis(source) => source,
+            Opened::Foreign(foreign) => {
+                return Err(Failure::new(format!(
+                    "{name}: --like takes a Tamis filter, and this is one of {}: add the items to a copy of it with \
+                     'tamis add', or convert it first",
+                    foreign.format.name
+                )));
+            }
+            Opened::Unfiltered(name) => return Err(Failure::new(format!("{name}: has no filter"))),
         };
-        let window = Window::new(plan, hasher, span).map_err(Failure::new)?;
-        let mut filter = AnyFilter::Window(if self.refresh { window.refreshing() } else { window });
-        filter.advance(now_millis());
-        Ok(filter)
+        let file = source.file()?;
+        let (plan, hasher) = (file.filter.plan(), file.filter.hasher());
+        self.repeats.of(Some(plan.kind()))?;
+        self.check_memory(plan, max_bytes)?;
+        let (span, refreshes) = match &file.filter {
+            AnyFilter::Window(window) => (Some(window.span()), window.refreshes()),
+            _ => (None, false),
+        };
+        empty(plan, hasher, span, refreshes)
     }
 
     fn hasher(&self) -> Result<Hasher, Failure> {
@@ -243,17 +278,30 @@ impl Args {
             (Some(kind), ..) => Plan::for_kind(kind, items, self.rate),
             (None, ..) => Plan::new(items, self.rate),
         };
+        let plan = plan.and_then(|plan| match (self.window, plan.shape()) {
+            // Few items do not divide evenly.
+            (Some(SpanArg(Span::Items(span))), Shape::Slices(slices)) => {
+                let even = even_slices(span, slices.into());
+                Plan::window(items, self.rate, u8::try_from(even).map_or(slices, u32::from))
+            }
+            _ => Ok(plan),
+        });
         let plan = plan.map_err(Failure::new)?;
+        self.check_memory(&plan, max_bytes)?;
+        Ok(plan)
+    }
+
+    fn check_memory(&self, plan: &Plan, max_bytes: u64) -> Result<(), Failure> {
         match self.memory {
             Some(limit) if plan.bytes() > max_bytes => Err(Failure::new(format!(
                 "{} items at a rate of {} take {}, and --memory {limit} leaves {}: allow more memory, a \
                  higher rate or fewer items",
-                Count(items),
-                Rate(self.rate),
+                Count(plan.items()),
+                Rate(plan.rate()),
                 Size { bytes: plan.bytes() },
                 Size { bytes: max_bytes },
             ))),
-            _ => Ok(plan),
+            _ => Ok(()),
         }
     }
 
@@ -261,13 +309,12 @@ impl Args {
     fn stream(
         &self,
         paths: &[PathBuf],
-        plan: &Plan,
-        hasher: Hasher,
+        mut filter: AnyFilter,
         max_bytes: u64,
     ) -> Result<(AnyFilter, Tally), Failure> {
-        let mut filter = self.empty(plan, hasher)?;
+        let (plan, hasher) = (filter.plan(), filter.hasher());
         let left_bytes = max_bytes - plan.bytes().min(max_bytes);
-        let mut inserter = Inserter::new(self.repeats.of(self.kind())?, left_bytes);
+        let mut inserter = Inserter::new(self.repeats.of(Some(plan.kind()))?, left_bytes)?;
         let rule = self.items_from.key.rule();
         let tally =
             hash_all(paths, &rule, self.items_from.records.delimiter(), hasher, |hashes| {
@@ -308,16 +355,16 @@ impl Args {
     fn count_first(
         &self,
         paths: &[PathBuf],
-        hasher: Hasher,
         max_bytes: u64,
     ) -> Result<(AnyFilter, Tally), Failure> {
+        let hasher = self.hasher()?;
         let rule = self.items_from.key.rule();
         let delimiter = self.items_from.records.delimiter();
         let counts = self.kind().is_some_and(Kind::can_remove)
             && self.repeats.of(self.kind())? == Repeats::Each;
         let sets_bytes = self.bytes_beside_filter(max_bytes)?;
         let distinct_bytes = if counts { sets_bytes / 3 * 2 } else { sets_bytes };
-        let mut distinct = DigestSet::<u64>::within(distinct_bytes);
+        let mut distinct = SecretSet::within(distinct_bytes)?;
         let mut answers = Answers::new();
         let mut repeats = Repeated::new(self.most_copies());
         let tally = hash_all(paths, &rule, delimiter, hasher, |hashes| {
@@ -340,22 +387,48 @@ impl Args {
             places += repeats.finish().len() as u64;
         }
         let plan = self.plan(places, max_bytes)?;
-        let mut filter = self.empty(&plan, hasher)?;
         let mut answers = Vec::new();
-        // The set gives its memory back on the way, and hands out hashes in the order of the blocks.
-        let mut inserted = Ok(());
-        distinct.drain_each(|hashes| {
+        let mut insert = |filter: &mut AnyFilter, hashes: &[u64]| {
             answers.resize(hashes.len().div_ceil(64), 0);
-            if inserted.is_ok() {
-                inserted = filter.try_insert_hashes(hashes, &mut answers);
-            }
-        });
+            filter.try_insert_hashes(hashes, &mut answers)
+        };
+        let (mut filter, inserted) = if plan.kind() == Kind::Cuckoo {
+            // Its bytes depend on the order, and the set's order differs from run to run.
+            let mut hashes = Vec::with_capacity(distinct.len() as usize);
+            distinct.drain_each(|some| hashes.extend_from_slice(some));
+            hashes.sort_unstable();
+            let mut filter = self.empty(&plan, hasher)?;
+            let inserted = insert(&mut filter, &hashes);
+            (filter, inserted)
+        } else {
+            let mut filter = self.empty(&plan, hasher)?;
+            let mut inserted = Ok(());
+            // The set gives its memory back on the way.
+            distinct.drain_each(|hashes| {
+                if inserted.is_ok() {
+                    inserted = insert(&mut filter, hashes);
+                }
+            });
+            (filter, inserted)
+        };
         inserted.map_err(|error| self.full(&error))?;
-        let repeats = repeats.finish();
-        answers.resize(repeats.len().div_ceil(64), 0);
-        filter.try_insert_hashes(repeats, &mut answers).map_err(|error| self.full(&error))?;
+        insert(&mut filter, repeats.finish()).map_err(|error| self.full(&error))?;
         Ok((filter, tally))
     }
+}
+
+/// Makes an empty filter; a window has a span.
+fn empty(
+    plan: &Plan,
+    hasher: Hasher,
+    window: Option<Span>,
+    refreshes: bool,
+) -> Result<AnyFilter, Failure> {
+    let Some(span) = window else { return AnyFilter::new(plan, hasher).map_err(Failure::new) };
+    let window = Window::new(plan, hasher, span).map_err(Failure::new)?;
+    let mut filter = AnyFilter::Window(if refreshes { window.refreshing() } else { window });
+    filter.advance(now_millis());
+    Ok(filter)
 }
 
 /// The hashes of items that occurred again, each as often as a filter can count it.

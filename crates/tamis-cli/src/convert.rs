@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tamis::{Answers, DigestSet, Hasher};
+use tamis::{Answers, DigestSet};
 use tamis_formats::{
     Charset, Contents, EncodeError, Fact, Facts, Format, Funnel, Items, Takes, Told,
 };
@@ -12,6 +12,7 @@ use crate::count::{About, Count};
 use crate::exit::{Failure, Outcome};
 use crate::filter_file::Trust;
 use crate::foreign::{Foreign, Opened, each_keys, judge_changed};
+use crate::hash_key::random_hasher;
 use crate::input;
 use crate::items::Tally;
 use crate::key::{KeyArgs, RecordArgs, rate};
@@ -464,7 +465,8 @@ impl Args {
     /// Counts the distinct items, and all.
     fn count(&self, items: &[PathBuf]) -> Result<(u64, Tally), Failure> {
         let mut distinct = DigestSet::<u64>::within(u64::MAX);
-        let (hasher, mut hashes, mut answers) = (Hasher::default(), Vec::new(), Answers::new());
+        // With a secret key: an attacker may have chosen the items.
+        let (hasher, mut hashes, mut answers) = (random_hasher()?, Vec::new(), Answers::new());
         let total = self.each(items, Funnel::Bytes, |keys| {
             hashes.clear();
             hashes.extend(keys.iter().map(|key| hasher.hash(key)));

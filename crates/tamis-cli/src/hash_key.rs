@@ -10,9 +10,17 @@ use crate::exit::Failure;
 ///
 /// The system gives no random bytes.
 pub fn random_hasher() -> Result<Hasher, Failure> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
+    random_words().map(Hasher::keyed)
+}
+
+/// Returns random words from the system.
+///
+/// # Errors
+///
+/// The system gives no random bytes.
+pub fn random_words<const N: usize>() -> Result<[u64; N], Failure> {
+    let mut words = [[0; 8]; N];
+    getrandom::fill(words.as_flattened_mut())
         .map_err(|error| Failure::new(format!("the system gives no random key: {error}")))?;
-    let (words, _) = bytes.as_chunks::<8>();
-    Ok(Hasher::keyed([0, 1].map(|i| u64::from_le_bytes(words[i]))))
+    Ok(words.map(u64::from_le_bytes))
 }

@@ -41,6 +41,7 @@ mod read_ahead;
 pub mod records;
 mod remove;
 mod repeats;
+mod secret_set;
 mod serve;
 mod shell;
 mod size;

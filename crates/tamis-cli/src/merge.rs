@@ -17,8 +17,8 @@ use crate::told::TellArgs;
 
 /// Merges filters of one layout into one that holds the items of all
 ///
-/// Build one filter per machine or per day with the same --items, --rate, --kind and --seed, then merge
-/// the files. The merged filter is planned as the first one; it keeps the metadata that all share.
+/// Build one filter per machine or per day with the same --items, --rate, --kind and --seed, or each with 'build --like' of
+/// the first, then merge the files. The merged filter is planned as the first one; it keeps the metadata that all share.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -80,7 +80,7 @@ pub fn run(args: &Args) -> Outcome {
         if let Some(difference) = difference(&one, &two) {
             return Err(Failure::new(format!(
                 "{}: does not merge with {}: {difference}; build both with the same --items, --rate, \
-                 --kind and --seed",
+                 --kind and --seed, or one with 'tamis build --like' of the other",
                 source.name(),
                 input::name(first),
             )));

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use tamis::{Answers, AnyFilter, DigestSet, Filter as _, Kind, TryInsert as _};
+use tamis::{Answers, AnyFilter, Filter as _, Kind, TryInsert as _};
 
 use crate::build::full;
 use crate::count::Count;
 use crate::exit::Failure;
+use crate::secret_set::SecretSet;
 
 /// How often a command inserts an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,17 +59,21 @@ impl RepeatArgs {
 /// Inserts the items of a command into its filter.
 pub struct Inserter {
     repeats: Repeats,
-    seen: DigestSet<u64>,
+    seen: SecretSet,
     new: Answers,
     fresh: Vec<u64>,
     answers: Vec<u64>,
 }
 
 impl Inserter {
-    /// Makes one that remembers hashes in at most `max_bytes`, where it must.
-    pub fn new(repeats: Repeats, max_bytes: u64) -> Self {
+    /// Creates an inserter that remembers hashes, if it must, in at most `max_bytes`.
+    ///
+    /// # Errors
+    ///
+    /// The system gives no random bytes.
+    pub fn new(repeats: Repeats, max_bytes: u64) -> Result<Self, Failure> {
         let (new, fresh, answers) = (Answers::new(), Vec::new(), Vec::new());
-        Self { repeats, seen: DigestSet::within(max_bytes), new, fresh, answers }
+        Ok(Self { repeats, seen: SecretSet::within(max_bytes)?, new, fresh, answers })
     }
 
     /// Inserts hashes in order into the filter that goes to `output`.
@@ -87,7 +92,7 @@ impl Inserter {
             Repeats::Once => {
                 self.seen.insert_each(hashes, &mut self.new).map_err(|_| {
                     Failure::new(format!(
-                        "to tell repeats among over {} distinct items takes more memory than there may be: leave them \
+                        "finding repeats among over {} distinct items takes more memory than --memory allows: leave them \
                          to the filter with --once",
                         Count(self.seen.len())
                     ))

@@ -206,6 +206,21 @@ fn a_window_of_items_forgets_the_oldest() {
     assert!(info.contains("remembered at least 100 "), "{info}");
 }
 
+/// Slices of equal length rounded up made a window of 5 items remember 8.
+#[test]
+fn a_window_of_few_items_remembers_at_most_a_slice_more() {
+    let folder = folder();
+    for items in [1, 2, 3, 5, 6, 7, 9, 10, 33, 101] {
+        let slices = items.min(4);
+        folder.ok(&format!(
+            "build --window {items}-items --slices {slices} --rate 1e-6 n.txt -o f.tamis"
+        ));
+        let found = folder.ok("check f.tamis n.txt").lines().count();
+        // An item is remembered until so many others came.
+        assert!((items..=items + items / 4 + 1).contains(&found), "{items}: {found}");
+    }
+}
+
 #[test]
 fn a_window_of_time_forgets_by_the_clock() {
     let folder = folder();

@@ -61,3 +61,34 @@ fn a_merge_over_the_rate_is_refused() {
     assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
     assert_eq!(folder.run("check -c --force out.tamis c.txt").stdout, "900\n");
 }
+
+#[test]
+fn a_filter_built_like_another_merges_with_it() {
+    let folder = folder();
+    for options in [
+        "--items 1000",
+        "--items 1000 --keyed",
+        "--items 1000 --rate 1e-6 --seed 7",
+        "--items 1000 --kind parquet",
+        "--items 1000 --kind classic --keyed",
+        "--items 1000 --kind counting --counter-bits 8 --keyed",
+        "--items 2000 --kind cuckoo --keyed",
+        "--kind growing --keyed",
+        "--items 4000 --window 24h --slices 3 --refresh --keyed",
+        "--window 3000-items --keyed",
+    ] {
+        folder.ok(&format!("build {options} a.txt -o a.tamis"));
+        folder.ok("build --like a.tamis b.txt -o b.tamis");
+        folder.ok("merge a.tamis b.tamis -o merged.tamis");
+        assert_eq!(folder.ok("check -c merged.tamis both.txt"), "1000\n", "{options}");
+    }
+    folder.refused("build --like a.tamis --items 5 b.txt -o c.tamis", "--like");
+    folder.refused("build --like a.tamis --keyed b.txt -o c.tamis", "--like");
+    folder.refused("build --like a.tamis --copies b.txt -o c.tamis", "--copies is for");
+    folder.refused("build --like missing b.txt -o c.tamis", "missing: no such file");
+    folder.refused("build --like a.txt b.txt -o c.tamis", "a.txt: ");
+    folder.ok("convert merged.tamis a.guava --items both.txt --to-funnel bytes");
+    folder.refused("build --like a.guava b.txt -o c.tamis", "this is one of guava");
+    folder.ok("build --items 100 /dev/null -o small.tamis");
+    folder.refused("build --like small.tamis b.txt -o c.tamis", "nothing was written");
+}

@@ -1,0 +1,129 @@
+//! An exact set of hashes that an attacker may have chosen.
+//!
+//! Anyone can compute the hash of a filter without a key, and XXH3 of short items can be inverted. A [`DigestSet`] finds a
+//! digest by its high bits, so n chosen hashes that share them take n² steps. This set holds each hash under a secret permutation,
+//! drawn at random for each run: an attacker who does not know it cannot choose hashes that meet.
+
+use tamis::{Answers, DigestSet, OutOfMemory};
+
+use crate::exit::Failure;
+use crate::hash_key::random_words;
+
+/// A set of hashes, in a secret order.
+pub struct SecretSet {
+    set: DigestSet<u64>,
+    permutation: Permutation,
+    permuted: Vec<u64>,
+}
+
+impl SecretSet {
+    /// Creates an empty set that takes at most `max_bytes`.
+    ///
+    /// # Errors
+    ///
+    /// The system gives no random bytes.
+    pub fn within(max_bytes: u64) -> Result<Self, Failure> {
+        let permutation = Permutation::new(random_words()?);
+        Ok(Self { set: DigestSet::within(max_bytes), permutation, permuted: Vec::new() })
+    }
+
+    /// Inserts hashes in order, and answers which are new.
+    ///
+    /// # Errors
+    ///
+    /// If the set may not take as much memory.
+    pub fn insert_each(&mut self, hashes: &[u64], new: &mut Answers) -> Result<(), OutOfMemory> {
+        self.permuted.clear();
+        self.permuted.extend(hashes.iter().map(|&hash| self.permutation.apply(hash)));
+        self.set.insert_each(&self.permuted, new)
+    }
+
+    /// Counts the hashes.
+    pub fn len(&self) -> u64 {
+        self.set.len()
+    }
+
+    /// Hands out all hashes in batches, in an order that differs from run to run, and frees the memory on the way.
+    pub fn drain_each(self, mut each: impl FnMut(&[u64])) {
+        let (permutation, mut hashes) = (self.permutation, self.permuted);
+        self.set.drain_each(|permuted| {
+            hashes.clear();
+            hashes.extend(permuted.iter().map(|&word| permutation.invert(word)));
+            each(&hashes);
+        });
+    }
+}
+
+/// A permutation of the 64-bit words, chosen by a key.
+#[derive(Clone, Copy)]
+struct Permutation {
+    added: [u64; 2],
+    factors: [u64; 2],
+    inverses: [u64; 2],
+}
+
+impl Permutation {
+    fn new([a, b, c, d]: [u64; 4]) -> Self {
+        // Odd numbers have inverses.
+        let factors = [c | 1, d | 1];
+        Self { added: [a, b], factors, inverses: factors.map(inverse) }
+    }
+
+    fn apply(&self, word: u64) -> u64 {
+        (0..2).fold(word, |word, round| {
+            let word = (word ^ self.added[round]).wrapping_mul(self.factors[round]);
+            word ^ word >> 32
+        })
+    }
+
+    fn invert(&self, word: u64) -> u64 {
+        (0..2).rev().fold(word, |word, round| {
+            let word = word ^ word >> 32;
+            word.wrapping_mul(self.inverses[round]) ^ self.added[round]
+        })
+    }
+}
+
+/// Returns the inverse of an odd number modulo 2⁶⁴.
+fn inverse(odd: u64) -> u64 {
+    // Right in three bits; each step of Newton's doubles them.
+    (0..5).fold(odd, |x, _| x.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(x))))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn a_set_hands_out_the_hashes_that_went_in() {
+        let hashes: Vec<u64> = (0..1000).chain(u64::MAX - 1000..=u64::MAX).collect();
+        let mut set = SecretSet::within(u64::MAX).unwrap();
+        let mut new = Answers::new();
+        set.insert_each(&hashes, &mut new).unwrap();
+        assert_eq!(new.ones().count(), hashes.len());
+        set.insert_each(&hashes, &mut new).unwrap();
+        assert_eq!((new.ones().count(), set.len()), (0, hashes.len() as u64));
+        let mut drained = Vec::new();
+        set.drain_each(|hashes| drained.extend_from_slice(hashes));
+        drained.sort_unstable();
+        assert_eq!(drained, hashes);
+    }
+
+    /// The places of 10,000 random words among 2¹⁶ are about 9,270 different ones.
+    #[test]
+    fn hashes_that_differ_in_few_bits_are_spread_over_all_places() {
+        let permutation = Permutation::new([
+            0x9e37_79b9_7f4a_7c15,
+            0xd1b5_4a32_d192_ed03,
+            0x8cb9_2ba7_2f3d_8dd7,
+            0x2545_f491_4f6c_dd1d,
+        ]);
+        for shift in [0, 8, 16, 24, 32, 40, 48, 50] {
+            let places: HashSet<u64> =
+                (0..10_000_u64).map(|i| permutation.apply(i << shift) >> 48).collect();
+            assert!(places.len() > 8000, "shift {shift}: {}", places.len());
+        }
+    }
+}
