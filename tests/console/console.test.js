@@ -4,7 +4,7 @@
 // which `npm ci` was run.
 
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { after, before, test } from "node:test";
@@ -243,6 +243,23 @@ test("it speaks the browser's language, and the one that is chosen", async (t) =
   await other.getByText("Commands per second").waitFor();
 });
 
+test("every text is there in both languages", () => {
+  const folder = join(root, "crates/tamis-server/console");
+  const read = (name) => readFileSync(join(folder, name), "utf8");
+  const words = [...read("words.js").matchAll(/^ {2}"([^"]+)": \["((?:[^"\\]|\\.)+)", "((?:[^"\\]|\\.)+)"\],$/gm)];
+  const names = new Set(words.map(([, name]) => name));
+  assert.equal(words.length, read("words.js").match(/^ {2}"/gm).length, "a text that is not in two languages");
+  assert.equal(names.size, words.length, "a text that is there twice");
+  const values = (text) => [...text.matchAll(/\{\w+\}/g)].map(String).sort();
+  for (const [, name, english, chinese] of words) {
+    assert.deepEqual(values(chinese), values(english), name);
+    if (name !== "fact.span.time") assert.match(chinese, /\p{Script=Han}/u, name);
+  }
+  for (const file of readdirSync(folder).filter((name) => name.endsWith(".js"))) {
+    for (const [, name] of read(file).matchAll(/\bt\("([^"]+)"/g)) assert.ok(names.has(name), `${file}: ${name}`);
+  }
+});
+
 test("it is light or dark as the system is, or as chosen, and can be read", async (t) => {
   const full = await server(t);
   await fill(full);
@@ -293,7 +310,7 @@ test("every page fits a phone, a tablet and a wide screen", async (t) => {
     ["overview", "#/"], ["filter", "#/filter/layers"], ["window", "#/filter/recent"], ["sizing", "#/sizing"],
     ["hostile", `#/filter/${encodeURIComponent(HOSTILE)}`], ["unknown-key", "#/filter/none"], ["nothing", "#/none"],
   ];
-  for (const [width, height, isDark, locale] of [[360, 740, false, "en-US"], [400, 860, true, "zh-CN"], [768, 1024, true, "en-US"], [1440, 900, false, "zh-CN"]]) {
+  for (const [width, height, isDark, locale] of [[360, 740, false, "en-US"], [400, 860, true, "zh-CN"], [768, 1024, true, "en-US"], [1024, 768, false, "en-US"], [1440, 900, false, "zh-CN"]]) {
     const view = await page(t, { width, height, isDark, locale });
     for (const [name, hash] of views) {
       await view.goto(full.url + hash);
@@ -303,6 +320,9 @@ test("every page fits a phone, a tablet and a wide screen", async (t) => {
       const cut = await view.locator("#head, #head *, .filters thead, .filters thead *").evaluateAll((all) =>
         all.filter((it) => it.scrollWidth > it.clientWidth + 1 && it.clientWidth > 0 || it.getBoundingClientRect().right > innerWidth).map((it) => it.outerHTML.slice(0, 80)));
       assert.deepEqual(cut, [], `${name} at ${width}`);
+      // Wide rows leave room for the key.
+      const narrowest = await view.locator("td.c-key").evaluateAll((all) => Math.min(...all.map((it) => it.clientWidth), 1e9));
+      assert.ok(narrowest >= 180, `${name} at ${width}: keys have ${narrowest} pixels`);
     }
     await view.context().close();
   }

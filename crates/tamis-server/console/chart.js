@@ -37,7 +37,7 @@ export function lineChart(box, { x, y, lines, levels = [], dot = null, title, he
   const plane = s("g", { transform: `translate(${EDGE.left} ${EDGE.top})` });
   root.append(plane);
 
-  for (const tick of ticks(y, Math.max(2, Math.floor(inner.height / 45)))) {
+  for (const tick of ticks(y, Math.max(2, Math.floor(inner.height / 35)))) {
     const at = atY(tick);
     plane.append(s("line", { class: "grid", x1: 0, x2: inner.width, y1: at, y2: at }));
     plane.append(s("text", { class: "tick", x: -8, y: at + 4, "text-anchor": "end" }, (y.formatTick ?? y.format)(tick)));

@@ -203,7 +203,7 @@ function fillRow(row, filter) {
   fill.replaceChildren(h("span", { class: "bars" }, filter.layers.map((layer) => bar(layer, filter))));
   const sign = warning(filter);
   const both = `${rate(filter.rate_now)} / ${rate(filter.rate_planned)}`;
-  rates.replaceChildren(h("span", {}, both, sign ? " " : null, sign));
+  rates.replaceChildren(h("span", {}, h("span", { class: "both" }, both), sign ? " " : null, sign));
   const told = forecast(filter);
   soon.textContent = told.short;
   soon.title = told.long;

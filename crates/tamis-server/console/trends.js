@@ -9,7 +9,7 @@ import { t } from "./words.js";
 const HEIGHT = 190;
 
 /** The width below which rows are cards: see the end of style.css. */
-const NARROW = 860;
+const NARROW = 1000;
 
 /** Makes the charts; `ask` fetches what the chosen time needs, `draw` takes the last ten minutes as the overview has them. */
 export function serverCharts() {

@@ -152,7 +152,7 @@ const WORDS = {
   "trend.minutes": ["the last 10 minutes", "最近 10 分钟"],
   "trend.day": ["the last 24 hours", "最近 24 小时"],
   "trend.latency": ["Latency of commands", "命令延迟"],
-  "trend.latency.axis": ["time", "耗时"],
+  "trend.latency.axis": ["duration", "耗时"],
   "trend.latency.note": ["Half of the commands took no longer than the lower line, 99 % no longer than the upper one.", "一半命令的耗时不超过下方曲线，99 % 不超过上方曲线。"],
   "trend.p50": ["median", "中位数"],
   "trend.p99": ["99th percentile", "第 99 百分位"],
