@@ -425,6 +425,26 @@ fn every_filter_is_in_the_order_and_on_one_page() {
 }
 
 #[test]
+fn a_filter_that_is_not_among_the_worst_has_samples_while_its_page_is_open() {
+    let (server, address) = start(config());
+    let mut client = Client::connect(server.addresses()[0]);
+    for number in 0..1100 {
+        client.say(&["BF.RESERVE", &format!("k{number}"), "0.01", "10"]);
+    }
+    until(address, "/api/filters.json?limit=0", |told| told["matching"] == 1100);
+    let samples = |number: usize| {
+        let told = json(&get(address, &format!("/api/filter.json?key=k{number}")));
+        told["samples"].as_array().unwrap().len()
+    };
+    let began = Instant::now();
+    let mut without: Vec<usize> = (0..1100).collect();
+    while !without.is_empty() {
+        without.retain(|number| samples(*number) < 2);
+        assert!(began.elapsed() < Duration::from_secs(60), "{} filters", without.len());
+    }
+}
+
+#[test]
 fn filters_that_refuse_adds_are_full_and_counted() {
     let (server, address) = start(config());
     let mut client = Client::connect(server.addresses()[0]);

@@ -53,6 +53,12 @@ pub(super) struct Totals {
 /// Filters whose samples are kept, the worst ones.
 const MAX_SAMPLED: usize = 1000;
 
+/// Other filters whose samples are kept, since their pages are open.
+const MAX_WATCHED: usize = 1000;
+
+/// How long the samples of a filter are kept after its page was asked for.
+const WATCHED_MILLIS: u64 = 60_000;
+
 /// Samples of one filter.
 const MAX_SAMPLES: usize = 240;
 
@@ -111,7 +117,10 @@ impl Rounds {
             }
             pace.keep().await;
         }
-        self.samples.borrow_mut().retain(|key, _| sampled.contains(key));
+        let oldest = now_millis().saturating_sub(WATCHED_MILLIS);
+        self.samples.borrow_mut().retain(|key, samples| {
+            sampled.contains(key) || samples.0.last().is_some_and(|last| last.millis >= oldest)
+        });
         self.totals.set(Totals {
             keys: keyspace.shared().len() as u64,
             filters,
@@ -124,14 +133,20 @@ impl Rounds {
         *self.rows.borrow_mut() = rows;
     }
 
-    /// Takes a sample of a filter, and notes that it has samples.
+    /// Takes a sample of one of the worst filters.
     fn sample(&self, report: &mut FilterReport, sampled: &mut HashSet<Box<[u8]>>) {
-        let mut samples = self.samples.borrow_mut();
-        let of_filter = samples.entry(report.key.clone()).or_default();
-        let (millis, items) = (report.looked_millis, report.facts.items);
-        of_filter.push(Sample { millis, items, rate: report.facts.rate_now });
-        report.or_at(of_filter.adds_per_second());
+        self.samples.borrow_mut().entry(report.key.clone()).or_default().take(report);
         sampled.insert(report.key.clone());
+    }
+
+    /// Takes a sample of a filter whose page is open, as long as there is room for its samples.
+    fn sample_watched(&self, report: &mut FilterReport) {
+        let mut samples = self.samples.borrow_mut();
+        if let Some(of_filter) = samples.get_mut(&report.key) {
+            of_filter.take(report);
+        } else if samples.len() < MAX_SAMPLED + MAX_WATCHED {
+            samples.entry(report.key.clone()).or_default().take(report);
+        }
     }
 
     pub fn totals(&self) -> Totals {
@@ -166,7 +181,7 @@ impl Rounds {
         shared.keyspace.shared().read_measured(key, now, |value, items_per_second| {
             let value = value?;
             let mut report = FilterReport::of(key, value, settings, items_per_second, now)?;
-            report.or_at(self.samples.borrow().get(key).and_then(Samples::adds_per_second));
+            self.sample_watched(&mut report);
             let curve = value.rate_curve(CURVE_POINTS, report.facts.items);
             Some((report, curve))
         })
@@ -200,6 +215,13 @@ pub(super) const CURVE_POINTS: u64 = 61;
 struct Samples(Vec<Sample>);
 
 impl Samples {
+    /// Takes what a report says as a sample, and gives it the present rate of adds.
+    fn take(&mut self, report: &mut FilterReport) {
+        let (millis, facts) = (report.looked_millis, &report.facts);
+        self.push(Sample { millis, items: facts.items, rate: facts.rate_now });
+        report.or_at(self.adds_per_second());
+    }
+
     fn push(&mut self, sample: Sample) {
         if self.0.last().is_some_and(|last| last.millis >= sample.millis) {
             return;
