@@ -13,6 +13,7 @@
 mod access;
 mod cell;
 mod entry;
+mod freeing;
 mod lending;
 mod table;
 mod writing;
@@ -26,9 +27,11 @@ use parking_lot::RwLock;
 use tamis_commands::Value;
 use triomphe::Arc;
 
-pub use access::{Cleared, Exclusive, Shared};
+pub use access::{Exclusive, Shared};
 use cell::{Cell, State};
 pub(crate) use entry::Entry;
+pub use freeing::Cleared;
+use freeing::Freeing;
 use lending::Lending;
 use table::Table;
 use writing::Writing;
@@ -45,6 +48,9 @@ pub struct Keyspace {
     expiring: AtomicI64,
     /// Counts changes, so that watched keys are told apart from changed ones.
     changes: AtomicU64,
+    /// Counts how often all keys were taken out. Changes only while somebody is alone with the keys.
+    clears: AtomicU64,
+    freeing: Freeing,
     lending: Lending,
     expired: OnceLock<Expired>,
 }
@@ -80,6 +86,8 @@ impl Keyspace {
             memory_bytes: AtomicI64::new(0),
             expiring: AtomicI64::new(0),
             changes: AtomicU64::new(1),
+            clears: AtomicU64::new(0),
+            freeing: Freeing::default(),
             lending: Lending::new(),
             expired: OnceLock::new(),
         }
@@ -137,6 +145,12 @@ impl Keyspace {
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.memory_bytes.load(Ordering::Relaxed).max(0) as u64
+    }
+
+    /// Returns the memory of keys that were all taken out and are being freed, in bytes.
+    #[must_use]
+    pub fn freeing_bytes(&self) -> u64 {
+        self.freeing.bytes()
     }
 
     /// Returns how many changes there were.
@@ -269,14 +283,33 @@ impl Keyspace {
     /// Returns the keys of one part, to read their values one after the other. Keys that come or go meanwhile may be
     /// among them or not.
     pub(crate) fn entries(&self, part: usize) -> impl Iterator<Item = Entry<'_>> {
+        // Before the cells: those that come after a clear are taken for cleared then, and may be missing.
+        let clears = self.clears();
         let cells = self.shards[part].read().cells();
-        cells.into_iter().map(|cell| Entry { keyspace: self, key: (*cell.key).into(), cell })
+        cells.into_iter().map(move |cell| {
+            let key = (*cell.key).into();
+            Entry { keyspace: self, key, cell, clears }
+        })
+    }
+
+    fn clears(&self) -> u64 {
+        self.clears.load(Ordering::Relaxed)
     }
 
     /// Measures the filters of one part. Whoever changes one waits for tens of microseconds at most.
     pub(crate) fn measure(&self, part: usize, now_millis: u64) {
+        let clears = self.clears();
         let cells = self.shards[part % SHARDS].read().cells();
-        cells.iter().for_each(|cell| self.count_bytes(cell.measure(now_millis)));
+        cells.iter().for_each(|cell| self.measure_cell(cell, clears, now_millis));
+    }
+
+    /// Measures a filter, unless all keys were taken out since there were so many `clears`: its memory is not counted then.
+    fn measure_cell(&self, cell: &Cell, clears: u64, now_millis: u64) {
+        // The caller may have the keys already, while somebody waits to be alone with them.
+        let _keys = Shared(self, self.gate.read_recursive());
+        if self.clears() == clears {
+            self.count_bytes(cell.measure(now_millis));
+        }
     }
 
     /// Hands out the keys of the filters of one part, with what of their room is used. Those that have not been
@@ -288,6 +321,7 @@ impl Keyspace {
         mut each: impl FnMut(&[u8], f32),
     ) {
         let mut new: Vec<Arc<Cell>> = Vec::new();
+        let clears = self.clears();
         for cell in self.shards[part].read().iter() {
             match cell.used() {
                 Some(used) if used >= 0.0 => each(&cell.key, used),
@@ -296,7 +330,7 @@ impl Keyspace {
             }
         }
         for cell in new {
-            self.count_bytes(cell.measure(now_millis));
+            self.measure_cell(&cell, clears, now_millis);
             if let Some(used) = cell.used().filter(|used| *used >= 0.0) {
                 each(&cell.key, used);
             }

@@ -7,7 +7,7 @@ use tamis_commands::{Expiry, Outcome, Value};
 use triomphe::Arc;
 
 use super::cell::Cell;
-use super::table::Table;
+use super::freeing::Cleared;
 use super::{Keyspace, SHARDS};
 
 /// Shared access to the keyspace, for a command or a batch of them.
@@ -23,18 +23,6 @@ pub struct Exclusive<'k>(
     pub(super) &'k Keyspace,
     #[expect(dead_code, reason = "held")] pub(super) RwLockWriteGuard<'k, ()>,
 );
-
-/// Keys that were all taken out, with their values.
-#[derive(Debug, Default)]
-pub struct Cleared(Vec<Table>);
-
-impl Cleared {
-    /// Tests whether there was no key.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
 
 /// What both kinds of access can do.
 macro_rules! one_key {
@@ -246,18 +234,23 @@ impl Shared<'_> {
 
 impl Exclusive<'_> {
     /// Takes all keys out. Their memory is given back when the result is dropped, which may take long and needs no lock.
-    #[must_use = "dropping it may take long: do so on another thread"]
+    ///
+    /// Constant time, whatever there is.
+    #[must_use = "dropping it may take long: see `free_beside`"]
     pub fn clear(&self) -> Cleared {
-        let mut cleared = Vec::new();
-        for shard in &self.0.shards {
-            let table = std::mem::take(&mut *shard.write());
-            // The value stays in its cell, where nobody reads it any more.
-            table.iter().for_each(|cell| cell.state.write().mark_removed());
-            cleared.extend((table.len() > 0).then_some(table));
-        }
-        self.0.memory_bytes.store(0, Ordering::Relaxed);
+        // A value stays in its cell. Whoever still holds the cell compares the number of clears.
+        self.0.clears.fetch_add(1, Ordering::Relaxed);
+        let tables = self.0.shards.iter().map(|shard| std::mem::take(&mut *shard.write()));
+        let tables = tables.filter(|table| table.len() > 0).collect();
         self.0.expiring.store(0, Ordering::Relaxed);
-        Cleared(cleared)
+        let bytes = self.0.memory_bytes.swap(0, Ordering::Relaxed).max(0) as u64;
+        Cleared { tables, bytes }
+    }
+
+    /// Gives the memory of keys that were taken out back, on another thread. It is counted as
+    /// [being freed](Keyspace::freeing_bytes) until then.
+    pub fn free_beside(&self, cleared: Cleared) {
+        self.0.freeing.free(cleared);
     }
 
     /// Lends the value of a key exclusively and those of others shared; these are other keys.

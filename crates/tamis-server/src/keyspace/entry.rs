@@ -14,6 +14,8 @@ pub(crate) struct Entry<'k> {
     pub(super) keyspace: &'k Keyspace,
     pub key: Box<[u8]>,
     pub(super) cell: Arc<Cell>,
+    /// How often all keys had been taken out before.
+    pub(super) clears: u64,
 }
 
 /// Values above this are lent for long: reading them takes more than a moment.
@@ -41,7 +43,7 @@ impl Entry<'_> {
             if is_large(&self.cell.state.read()) {
                 let (alone, lent) = self.keyspace.begin_to_lend(&self.key);
                 let state = self.cell.state.read();
-                if state.is_removed() {
+                if self.is_gone(&state) {
                     return None;
                 }
                 if is_settled() {
@@ -54,14 +56,18 @@ impl Entry<'_> {
                     drop(lent);
                     return result;
                 }
-            } else if let Some(state) = self.cell.state.try_write_for(SOON) {
-                if state.is_removed() {
-                    return None;
-                }
-                // Exclusively, for the moment that it takes, so that nobody inserts.
-                if is_settled() && !is_large(&state) {
-                    let value = state.value.as_ref();
-                    return value.map(|value| run(value, state.expires_millis(), note(value)));
+            } else {
+                // So that nobody takes all keys out meanwhile.
+                let _keys = self.keyspace.shared();
+                if let Some(state) = self.cell.state.try_write_for(SOON) {
+                    if self.is_gone(&state) {
+                        return None;
+                    }
+                    // Exclusively, for the moment that it takes, so that nobody inserts.
+                    if is_settled() && !is_large(&state) {
+                        let value = state.value.as_ref();
+                        return value.map(|value| run(value, state.expires_millis(), note(value)));
+                    }
                 }
             }
             std::thread::sleep(Duration::from_micros(50));
@@ -69,10 +75,19 @@ impl Entry<'_> {
     }
 }
 
+impl Entry<'_> {
+    /// Tells whether the key was taken out, alone or with all others. The caller has the keys.
+    fn is_gone(&self, state: &State) -> bool {
+        state.is_removed() || self.keyspace.clears() != self.clears
+    }
+}
+
 impl Shared<'_> {
     /// Tells whether reading the value of a key takes more than a moment.
     pub(crate) fn is_large(&self, key: &[u8], now_millis: u64) -> bool {
-        self.read(key, now_millis, |value| value.is_some_and(|it| it.memory_bytes() > LARGE_BYTES))
+        self.read(key, now_millis, |value| {
+            value.is_some_and(|it| it.memory_bytes().max(it.longest_reply_bytes()) > LARGE_BYTES)
+        })
     }
 }
 

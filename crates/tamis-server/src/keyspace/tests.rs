@@ -374,3 +374,23 @@ fn a_filter_without_items_is_measured_without_memory() {
     assert_eq!(measured(2000), [(b"f".to_vec(), 0.01)]);
     assert!(keyspace.memory_bytes() > bytes);
 }
+
+#[test]
+fn a_filter_that_is_measured_while_all_keys_are_taken_out_is_not_counted() {
+    let keyspace = Keyspace::new();
+    let filter = tamis_commands::Expandable::reserve(100, 0.01, None).unwrap();
+    let put = || {
+        let mut filter = filter.emptied().unwrap();
+        filter.insert_hash(1).unwrap();
+        keyspace.shared().put(b"filter", 0, Value::Bloom(Box::new(filter)), None);
+    };
+    put();
+    let (clears, cell) = (keyspace.clears(), keyspace.cell(b"filter").unwrap());
+    drop(keyspace.exclusive().clear());
+    keyspace.measure_cell(&cell, clears, 0);
+    assert_eq!(keyspace.memory_bytes(), 0);
+    put();
+    (0..SHARDS).for_each(|part| keyspace.measure(part, 0));
+    assert!(keyspace.shared().remove(b"filter", 0));
+    assert_eq!(keyspace.memory_bytes(), 0);
+}
