@@ -24,6 +24,7 @@ fuzz_target!(|data: &[u8]| {
             protocol,
             now_millis: now_millis as u64,
             items_per_second: None,
+            max_reply_bytes: u64::MAX,
         };
         let key = words.get(1).copied().unwrap_or_default();
         let mut batch = Batch::default();

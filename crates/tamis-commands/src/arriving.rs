@@ -20,7 +20,7 @@ pub struct Arriving {
 const MAGIC: &[u8; 8] = b"TAMISDMP";
 
 /// The longest chunk, as RedisBloom's.
-const MAX_CHUNK_BYTES: usize = 16 << 20;
+pub(crate) const MAX_CHUNK_BYTES: usize = 16 << 20;
 
 /// Why a chunk cannot be joined to those that came before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

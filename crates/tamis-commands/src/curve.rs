@@ -138,6 +138,7 @@ mod tests {
             protocol: Protocol::Resp3,
             now_millis: 1,
             items_per_second: None,
+            max_reply_bytes: u64::MAX,
         };
         let Run::Write(run) = find(words[0]).unwrap().run else { panic!() };
         run(value, &words, &env);

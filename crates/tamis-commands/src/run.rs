@@ -5,6 +5,7 @@ use std::fmt;
 use tamis_resp::{Protocol, Reply};
 
 use crate::settings::Settings;
+use crate::text::{self, Text};
 use crate::value::Value;
 use crate::words::Words;
 
@@ -19,6 +20,15 @@ pub struct Env<'a> {
     pub now_millis: u64,
     /// How many new items a second the value of the command's key has taken of late, if the host knows.
     pub items_per_second: Option<f64>,
+    /// The longest reply that there is memory for, in bytes. A longer one is refused before it is made.
+    pub max_reply_bytes: u64,
+}
+
+impl Env<'_> {
+    /// Checks that there is memory for a reply of `bytes` bytes.
+    pub(crate) fn check_reply(&self, bytes: u64) -> Result<(), Text> {
+        if bytes <= self.max_reply_bytes { Ok(()) } else { Err(text::host::REPLY_MEMORY) }
+    }
 }
 
 /// What runs a command.

@@ -13,28 +13,30 @@ use crate::words::{Words, is, parse_integer};
 const MAX_BYTES: u64 = 512 << 20;
 
 /// `GET key`
-pub(crate) fn get(value: Option<&Value>, _: Words<'_>, _: &Env<'_>) -> Reply {
-    match bytes(value) {
-        Ok(None) => Reply::Null,
-        Ok(Some(bytes)) => Reply::Bulk(bytes.to_vec(0..bytes.len())),
-        Err(text) => error(text),
-    }
+pub(crate) fn get(value: Option<&Value>, _: Words<'_>, env: &Env<'_>) -> Reply {
+    bytes(value).and_then(|bytes| whole(bytes, env)).unwrap_or_else(error)
+}
+
+/// Replies with a whole string, which may be far longer than the memory that it takes.
+fn whole(bytes: Option<&SparseBytes>, env: &Env<'_>) -> Result<Reply, text::Text> {
+    let Some(bytes) = bytes else { return Ok(Reply::Null) };
+    env.check_reply(bytes.len() as u64)?;
+    Ok(Reply::Bulk(bytes.to_vec(0..bytes.len())))
 }
 
 /// `GETRANGE key start end`
-pub(crate) fn get_range(value: Option<&Value>, words: Words<'_>, _: &Env<'_>) -> Reply {
+pub(crate) fn get_range(value: Option<&Value>, words: Words<'_>, env: &Env<'_>) -> Reply {
     let (Some(start), Some(end)) = (parse_integer(words[2]), parse_integer(words[3])) else {
         return error(text::NO_INTEGER);
     };
     let part = |bytes: &SparseBytes| {
-        let places =
-            places(start, end, bytes.len() as u64).filter(|_| !is_backwards(start, end))?;
-        Some(bytes.to_vec(places.start as usize..places.end as usize))
+        let places = places(start, end, bytes.len() as u64).filter(|_| !is_backwards(start, end));
+        let Some(places) = places else { return Ok(Vec::new()) };
+        env.check_reply(places.end - places.start)?;
+        Ok(bytes.to_vec(places.start as usize..places.end as usize))
     };
-    match bytes(value) {
-        Ok(bytes) => Reply::Bulk(bytes.and_then(part).unwrap_or_default()),
-        Err(text) => error(text),
-    }
+    let part = bytes(value).and_then(|bytes| bytes.map(part).transpose());
+    part.map_or_else(error, |part| Reply::Bulk(part.unwrap_or_default()))
 }
 
 /// `SETRANGE key offset value`
@@ -71,10 +73,13 @@ pub(crate) fn set(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) ->
         Ok(options) => options,
         Err(text) => return text.into(),
     };
-    let before = match bytes(value.as_ref()) {
-        Err(text) if gets => return text.into(),
-        Ok(Some(bytes)) if gets => Reply::Bulk(bytes.to_vec(0..bytes.len())),
-        _ => Reply::Null,
+    let before = match gets {
+        true => bytes(value.as_ref()).and_then(|bytes| whole(bytes, env)),
+        false => Ok(Reply::Null),
+    };
+    let before = match before {
+        Ok(before) => before,
+        Err(text) => return text.into(),
     };
     if exists.is_some_and(|exists| exists != value.is_some()) {
         return Outcome::unchanged(before);

@@ -110,6 +110,16 @@ impl Value {
 }
 
 impl Value {
+    /// Returns the most bytes that a reply with the contents of the value takes. A string may be far longer than the memory
+    /// that it takes, and a filter is little shorter than its file.
+    #[must_use]
+    pub fn longest_reply_bytes(&self) -> u64 {
+        match self {
+            Value::Bytes(bytes) => bytes.len() as u64,
+            value => value.memory_bytes().saturating_add(4096),
+        }
+    }
+
     /// Limits the bytes that one growth takes of filters that grow by whole layers, as RedisBloom's do: an insert that needs more
     /// is refused. Other filters grow by pages.
     pub fn limit_growth(&mut self, max_bytes: u64) {

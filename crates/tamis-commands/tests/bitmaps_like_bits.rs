@@ -140,6 +140,7 @@ fn run_bytes(value: &mut Option<Value>, words: &[&[u8]]) -> Reply {
         protocol: Protocol::Resp3,
         now_millis: 0,
         items_per_second: None,
+        max_reply_bytes: u64::MAX,
     };
     match find(words[0]).unwrap().run {
         Run::Read(run) => run(value.as_ref(), words, &env),

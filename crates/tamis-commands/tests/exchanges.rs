@@ -40,6 +40,7 @@ impl Host {
             protocol: self.protocol,
             now_millis: 0,
             items_per_second: None,
+            max_reply_bytes: u64::MAX,
         };
         let key = command.keys.of(&words).next().unwrap_or_default().to_vec();
         if let Some(items) = command.items.filter(|_| in_batches) {
@@ -91,6 +92,7 @@ impl Host {
             protocol: self.protocol,
             now_millis: 0,
             items_per_second: None,
+            max_reply_bytes: u64::MAX,
         };
         let mut value = self.values.remove(words[1]);
         let sources: Vec<_> = words[2..]

@@ -62,6 +62,7 @@ impl Host {
             protocol: Protocol::Resp2,
             now_millis: 0,
             items_per_second: None,
+            max_reply_bytes: u64::MAX,
         };
         let reply = match command.run {
             Run::Read(run) => run(self.values.get(words[1]), &words, &env),

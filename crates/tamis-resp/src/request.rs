@@ -145,6 +145,20 @@ impl RequestDecoder {
         self.limits = limits;
     }
 
+    /// Returns the memory of the words of the unfinished command, in bytes.
+    ///
+    /// ```
+    /// use tamis_resp::{Limits, RequestDecoder};
+    ///
+    /// let mut decoder = RequestDecoder::new(Limits::default());
+    /// decoder.next(b"*2\r\n$3\r\nGET\r\n", &mut Vec::new())?;
+    /// assert_eq!(decoder.unfinished_bytes(), 16);
+    /// # Ok::<(), tamis_resp::ProtocolError>(())
+    /// ```
+    pub fn unfinished_bytes(&self) -> usize {
+        self.found.len() * size_of::<Span>()
+    }
+
     /// Reads the request that `input` starts with, and sets `words` to where its words are in `input`.
     ///
     /// Nothing means that it is not complete: call again with the same bytes and more behind them. The two

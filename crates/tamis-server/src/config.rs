@@ -51,6 +51,8 @@ pub struct Config {
     pub max_clients: usize,
     /// `client-output-buffer-limit`: how many bytes of replies may wait for one client.
     pub output_limit: OutputLimit,
+    /// `client-query-buffer-limit`, in bytes: a client whose unfinished command takes more memory is disconnected.
+    pub max_query_bytes: u64,
     /// `maxmemory`, in bytes: above it nothing is added; 0 for no limit.
     pub max_memory_bytes: u64,
     /// `timeout`, in seconds: idle connections are closed after it; 0 for never.
@@ -102,6 +104,7 @@ impl Default for Config {
             threads: 0,
             max_clients: 10_000,
             output_limit: OutputLimit::default(),
+            max_query_bytes: 1 << 30,
             max_memory_bytes: 0,
             timeout_seconds: 0,
             append_only: true,
@@ -301,6 +304,7 @@ mod tests {
             ("protected-mode", "maybe"),
             ("timeout", "-1"),
             ("client-output-buffer-limit", "normal 1 2"),
+            ("client-query-buffer-limit", "1000"),
             ("bf-error-rate", "2"),
             ("nothing", "1"),
         ] {

@@ -16,6 +16,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
 use crate::clients::Greeted;
+use crate::held_memory::Hold;
 use crate::output::OutputBuffer;
 use crate::server::Shared;
 use crate::session::Session;
@@ -40,9 +41,6 @@ const GIVE_BACK_BYTES: usize = 4 << 20;
 
 /// A buffer that grew for a large command is given back above this.
 const KEEP_BYTES: usize = 256 << 10;
-
-/// The most bytes of a command that is not complete.
-const MAX_COMMAND_BYTES: usize = 1 << 30;
 
 /// How long a client has to agree on TLS.
 const HANDSHAKE: Duration = Duration::from_secs(5);
@@ -96,6 +94,7 @@ async fn talk<S: AsyncRead + AsyncWrite + Unpin>(
         stream,
         decoder: RequestDecoder::new(Limits::default()),
         input,
+        held: shared.held.hold(0),
         output: Vec::new(),
         waiting: OutputBuffer::new(shared.clients.output.clone(), client.output.clone()),
     };
@@ -116,6 +115,8 @@ struct Connection<S> {
     stream: S,
     decoder: RequestDecoder,
     input: Vec<u8>,
+    /// The memory of a long command that is arriving.
+    held: Hold,
     /// Replies that may not be sent yet.
     output: Vec<u8>,
     /// Replies that the client has not taken yet.
@@ -162,8 +163,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         self.input.reserve(room.min(TURN_BYTES));
         let read = self.read_beside_writing().await?;
+        self.count_input();
         self.session.server.stats.bytes_in.fetch_add(read as u64, Ordering::Relaxed);
         Ok(read)
+    }
+
+    /// Counts the memory of what is there of a long command; returns it in bytes.
+    fn count_input(&mut self) -> u64 {
+        let bytes = match self.input.len() {
+            // Every connection has that much room, idle ones too.
+            ..=READ_BYTES => 0,
+            len => (len + self.decoder.unfinished_bytes()) as u64,
+        };
+        self.held.set(bytes);
+        bytes
     }
 
     /// Runs the complete commands of the input and writes their replies; true if there may be more of them.
@@ -260,7 +273,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             give_back(&mut self.input).await;
             self.input.shrink_to(READ_BYTES);
         }
-        if self.input.len() > MAX_COMMAND_BYTES {
+        if self.count_input() > self.session.server.config().max_query_bytes {
+            let peer = self.session.client.peer;
+            tracing::warn!(%peer, "a client sent a command that is too long: see client-query-buffer-limit");
             Reply::error(text::host::LARGE_COMMAND).encode(self.session.protocol, &mut self.output);
             self.session.is_closing = true;
         }
@@ -270,6 +285,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Writes the replies, once what they answer is as safe as it must be.
     async fn write(&mut self) -> io::Result<()> {
+        // Counted while the disk is waited for; then as the output of the client.
+        let _held = (self.output.len() > KEEP_BYTES)
+            .then(|| self.session.server.held.hold(self.output.capacity() as u64));
         if let Some(durable) = &self.session.server.durable {
             let changes = &mut self.session.change_replies;
             match durable.log.settle(!changes.is_empty()).await {

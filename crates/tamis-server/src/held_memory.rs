@@ -1,4 +1,4 @@
-//! Memory that no key has: transactions that wait for `EXEC`, copies and dumps on their way.
+//! Memory that no key has: commands that are arriving, transactions that wait for `EXEC`, watched keys, copies and dumps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,6 +39,17 @@ impl Hold {
     }
 }
 
+impl Hold {
+    /// Counts this many bytes from now on.
+    pub fn set(&mut self, bytes: u64) {
+        if bytes != self.bytes {
+            self.sum.0.fetch_add(bytes, Ordering::Relaxed);
+            self.sum.0.fetch_sub(self.bytes, Ordering::Relaxed);
+            self.bytes = bytes;
+        }
+    }
+}
+
 impl Drop for Hold {
     fn drop(&mut self) {
         self.sum.0.fetch_sub(self.bytes, Ordering::Relaxed);
@@ -56,6 +67,8 @@ mod tests {
         let two = held.hold(5);
         one.add(100);
         assert_eq!((held.bytes(), one.bytes()), (115, 110));
+        one.set(20);
+        assert_eq!((held.bytes(), one.bytes()), (25, 20));
         drop(one);
         assert_eq!(held.bytes(), 5);
         drop(two);

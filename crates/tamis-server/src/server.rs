@@ -21,7 +21,7 @@ use crate::door::{self, Arrival};
 use crate::durability::Record;
 use crate::durable::Durable;
 use crate::hash_key::HashKey;
-use crate::held_memory::HeldMemory;
+use crate::held_memory::{HeldMemory, Hold};
 use crate::http;
 use crate::keyspace::Keyspace;
 use crate::loading::Loading;
@@ -82,6 +82,9 @@ pub(crate) struct Shared {
     is_stopping: AtomicBool,
     stopped: Notify,
 }
+
+/// A reply up to this length is not checked against `maxmemory`.
+const SHORT_REPLY_BYTES: u64 = 256 << 10;
 
 /// How many large values are copied at a time: those who copy others wait.
 const COPIES: usize = 2;
@@ -427,10 +430,13 @@ impl Shared {
         }
     }
 
-    /// Returns the memory that `maxmemory` limits, in bytes: that of keys and values, transactions that wait, copies and dumps on
-    /// their way, and replies that clients have not read yet.
+    /// Returns the memory that `maxmemory` limits, in bytes: that of keys and values, of those that `FLUSHALL` frees, transactions that wait, copies and
+    /// dumps on their way, and replies that clients have not read yet.
     pub fn used_memory(&self) -> u64 {
-        self.keyspace.memory_bytes() + self.held.bytes() + self.clients.output.bytes()
+        self.keyspace.memory_bytes()
+            + self.keyspace.freeing_bytes()
+            + self.held.bytes()
+            + self.clients.output.bytes()
     }
 
     /// Returns how much memory may still be taken under `maxmemory`, in bytes; `u64::MAX` without a limit.
@@ -438,6 +444,25 @@ impl Shared {
         match self.config().max_memory_bytes {
             0 => u64::MAX,
             max => max.saturating_sub(self.used_memory()),
+        }
+    }
+
+    /// Counts `bytes` bytes as used until the answer is dropped; `None` if they do not fit under `maxmemory`. Of several threads
+    /// that try at once only as many succeed as there is memory for.
+    pub fn reserve_memory(&self, bytes: u64) -> Option<Hold> {
+        let hold = self.held.hold(bytes);
+        let max = self.config().max_memory_bytes;
+        (max == 0 || self.used_memory() <= max).then_some(hold)
+    }
+
+    /// Returns the longest reply that may be made of a value, in bytes. A long one is in memory up to three times: as a copy of
+    /// the value, as its bytes, and encoded.
+    pub fn max_reply_bytes(&self, value: Option<&Value>) -> u64 {
+        match value {
+            Some(value) if value.longest_reply_bytes() > SHORT_REPLY_BYTES => {
+                (self.memory_left() / 3).max(SHORT_REPLY_BYTES)
+            }
+            _ => u64::MAX,
         }
     }
 

@@ -1,15 +1,14 @@
 //! A client's commands, run in order: checked, gathered into batches, answered.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tamis_commands::{
-    Batch, BatchAnswers, Command, Env, Flag, Items, Outcome, Run, Value, Words, find, made_like,
-    reserve_like, text,
+    Batch, BatchAnswers, Command, Env, Flag, Items, Outcome, Run, Value, Words, decode_file, find,
+    load_decoded, made_like, reserve_like, text,
 };
 use tamis_resp::{Protocol, Reply};
 
@@ -24,7 +23,7 @@ use crate::monitors::Monitoring;
 use crate::server::Shared as Server;
 use crate::slices::{self, Pace};
 use crate::stats::now_millis;
-use crate::transaction::Transaction;
+use crate::transaction::{Transaction, Watched};
 use crate::users::{Refusal, Refused, User};
 
 /// A connection's state between commands.
@@ -40,8 +39,7 @@ pub(crate) struct Session {
     pub transaction: Option<Transaction>,
     /// The client sees the commands of all others.
     pub monitoring: Option<Monitoring>,
-    /// Keys with the versions they had.
-    pub watched: HashMap<Vec<u8>, u64>,
+    pub watched: Watched,
     /// Which replies since the last write answer commands that may have changed something.
     pub change_replies: ChangeReplies,
     /// The connection ends once the replies are written.
@@ -56,6 +54,9 @@ pub(crate) struct Session {
 
 /// Replies are written when there are so many bytes of them, so that a long pipeline does not gather in memory.
 const WRITE_BYTES: usize = 256 << 10;
+
+/// Longer data is decoded on a thread of its own.
+const LONG_DATA_BYTES: usize = 256 << 10;
 
 /// What a new key takes besides its bytes and its value, with some to spare.
 const KEY_BYTES: u64 = 256;
@@ -82,6 +83,7 @@ impl Session {
     pub fn new(server: Arc<Server>, client: Arc<Client>) -> Self {
         let users_version = server.users.version();
         let user = server.users.default_user();
+        let watched = Watched::new(server.held.hold(0));
         let mut session = Self {
             server,
             client,
@@ -91,7 +93,7 @@ impl Session {
             users_version,
             transaction: None,
             monitoring: None,
-            watched: HashMap::new(),
+            watched,
             change_replies: ChangeReplies::default(),
             is_closing: false,
             longest_reply: 0,
@@ -146,6 +148,11 @@ impl Session {
         }
     }
 
+    /// Tests whether the user may still see the commands of others.
+    pub fn may_monitor(&mut self) -> bool {
+        self.refresh_user().is_ok() && self.is_authenticated && self.user.may_run("monitor")
+    }
+
     /// Runs commands in order and appends their replies, until these are many bytes; returns how many ran.
     pub async fn run(&mut self, commands: &[Words<'_>], out: &mut Vec<u8>) -> usize {
         let server = self.server.clone();
@@ -193,6 +200,7 @@ impl Session {
                 protocol: self.protocol,
                 now_millis: now,
                 items_per_second: None,
+                max_reply_bytes: u64::MAX,
             };
             // Neighbours are shown when they are gathered, and those of a transaction when they run.
             if command.items.is_none() && command.name != "EXEC" {
@@ -258,10 +266,11 @@ impl Session {
                 }
                 Run::Write(_) => {
                     let key = key_of(command, words);
+                    let decoded = self.decode_beside(command, words, &env).await;
                     let keys = server.keyspace.shared_to_change(key).await;
                     let env = at_present(&env);
                     now = env.now_millis;
-                    self.run_one(command, words, Keys::Shared(&keys), &env)
+                    self.run_one_with(command, words, Keys::Shared(&keys), &env, decoded)
                 }
                 _ => self.run_one(command, words, Keys::Shared(&server.keyspace.shared()), &env),
             };
@@ -383,6 +392,39 @@ impl Session {
         has_run
     }
 
+    /// Decodes the data of a command before its keys are taken: long data on a thread of its own. `None` if it has none.
+    async fn decode_beside(
+        &self,
+        command: &Command,
+        words: Words<'_>,
+        env: &Env<'_>,
+    ) -> Option<Result<Value, Reply>> {
+        let data = command.decoded_data(words)?;
+        if data.len() <= LONG_DATA_BYTES {
+            return Some(decode_file(data, env));
+        }
+        let server = self.server.clone();
+        let _permit = server.copies.acquire().await.expect("it is never closed");
+        // A copy of the data, and what it becomes.
+        let Some(_hold) = server.reserve_memory(2 * data.len() as u64) else {
+            return Some(Err(Reply::error(text::host::MEMORY)));
+        };
+        let (data, settings) = (data.to_vec(), env.settings.clone());
+        let (protocol, now_millis) = (env.protocol, env.now_millis);
+        let decoding = tokio::task::spawn_blocking(move || {
+            let env = Env {
+                settings: &settings,
+                protocol,
+                now_millis,
+                items_per_second: None,
+                max_reply_bytes: u64::MAX,
+            };
+            decode_file(&data, &env)
+        });
+        let failed = || Err(Reply::error(text::host::NOT_COPIED));
+        Some(decoding.await.unwrap_or_else(|_| failed()))
+    }
+
     /// Runs a command about one key, or none.
     pub fn run_one(
         &self,
@@ -391,12 +433,25 @@ impl Session {
         keys: Keys<'_, '_>,
         env: &Env<'_>,
     ) -> Reply {
+        self.run_one_with(command, words, keys, env, None)
+    }
+
+    /// Does so with the data of the command decoded already, if it has some.
+    fn run_one_with(
+        &self,
+        command: &Command,
+        words: Words<'_>,
+        keys: Keys<'_, '_>,
+        env: &Env<'_>,
+        mut decoded: Option<Result<Value, Reply>>,
+    ) -> Reply {
         let key = key_of(command, words);
         match command.run {
             Run::Read(run) => with_keys!(keys, keys => {
                 keys.read_measured(key, env.now_millis, |value, items_per_second| {
                     self.note_lookups(value.is_some(), 1);
-                    run(value, words, &Env { items_per_second, ..*env })
+                    let max_reply_bytes = env.max_reply_bytes.min(self.server.max_reply_bytes(value));
+                    run(value, words, &Env { items_per_second, max_reply_bytes, ..*env })
                 })
             }),
             Run::Write(run) => {
@@ -416,9 +471,14 @@ impl Session {
                         if let Some(layers @ (Value::RedisBloom(_) | Value::RedisCuckoo(_))) = value {
                             layers.limit_growth(self.server.memory_left());
                         }
-                        let outcome = match made.take() {
-                            Some(made) => reserve_like(value, made),
-                            None => run(value, words, env),
+                        let outcome = match (made.take(), decoded.take()) {
+                            (Some(made), _) => reserve_like(value, made),
+                            (None, Some(decoded)) => load_decoded(value, words, decoded),
+                            (None, None) => {
+                                let max_reply_bytes = self.server.max_reply_bytes(value.as_ref());
+                                let max_reply_bytes = max_reply_bytes.min(env.max_reply_bytes);
+                                run(value, words, &Env { max_reply_bytes, ..*env })
+                            }
                         };
                         // Before anybody has seen it.
                         if !was_there
@@ -615,5 +675,40 @@ mod tests {
             assert_eq!(replies, ":2\r\n:1\r\n:1\r\n");
             assert_eq!(run(&[&[b"EXISTS", b"a"]]), ":1\r\n", "its time came too early");
         });
+    }
+
+    #[test]
+    fn a_file_is_decoded_before_the_keys_are_taken() {
+        let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
+        let server = Server::start(config).unwrap();
+        let shared = server.shared();
+        let address = server.addresses()[0];
+        // Whoever asks for the keys waits for this.
+        let alone = shared.keyspace.exclusive();
+        let (sender, decoded) = std::sync::mpsc::channel();
+        let thread = shared.clone();
+        std::thread::spawn(move || {
+            let client = thread.clients.add(address, address, 0);
+            let session = Session::new(thread.clone(), client.client.clone());
+            let command = find(b"TM.LOAD").unwrap();
+            let config = thread.config();
+            let env = Env {
+                settings: &config.filters,
+                protocol: Protocol::Resp2,
+                now_millis: 0,
+                items_per_second: None,
+                max_reply_bytes: u64::MAX,
+            };
+            for data in [vec![0; 10], vec![0; LONG_DATA_BYTES + 1]] {
+                let words: [&[u8]; 3] = [b"TM.LOAD", b"k", &data];
+                let decoding = session.decode_beside(command, &words, &env);
+                let result = crate::server::runtime().block_on(decoding);
+                sender.send(result.is_some_and(|it| it.is_err())).unwrap();
+            }
+        });
+        for _ in 0..2 {
+            assert!(decoded.recv_timeout(Duration::from_secs(30)).expect("it waits for the keys"));
+        }
+        drop(alone);
     }
 }

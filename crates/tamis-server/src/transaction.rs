@@ -1,4 +1,6 @@
-//! `MULTI`: commands that wait for `EXEC`.
+//! `MULTI`: commands that wait for `EXEC`. `WATCH`: keys that must stay as they are until then.
+
+use std::collections::HashMap;
 
 use tamis_commands::allocation_bytes;
 
@@ -34,5 +36,44 @@ impl Transaction {
         }
         self.queued.push(words.iter().map(|word| word.to_vec()).collect());
         true
+    }
+}
+
+/// The keys that a client watches, with the versions that they had.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    keys: HashMap<Vec<u8>, u64>,
+    held: Hold,
+}
+
+impl Watched {
+    /// Returns none; what keys take is added to `held`.
+    pub fn new(held: Hold) -> Self {
+        Self { keys: HashMap::new(), held }
+    }
+
+    /// Watches a key, unless it is watched already.
+    pub fn watch(&mut self, key: &[u8], version: impl FnOnce() -> u64) {
+        if !self.keys.contains_key(key) {
+            self.keys.insert(key.to_vec(), version());
+            // The table has up to twice the places that it needs.
+            self.held.add(allocation_bytes(key.len()) + 2 * size_of::<(Vec<u8>, u64)>() as u64);
+        }
+    }
+
+    /// Forgets all keys.
+    pub fn clear(&mut self) {
+        self.keys = HashMap::new();
+        self.held.set(0);
+    }
+
+    /// Tests whether every key has the version that it had.
+    pub fn are_as_before(&self, version: impl Fn(&[u8]) -> u64) -> bool {
+        self.keys.iter().all(|(key, before)| version(key) == *before)
+    }
+
+    /// Returns the memory of the keys, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.held.bytes()
     }
 }

@@ -281,3 +281,94 @@ fn a_dump_that_would_pass_maxmemory_is_refused() {
     assert_eq!(client.say(&line("CONFIG SET maxmemory 5mb")), Reply::ok());
     assert!(matches!(client.say(&line("DUMP large")), Reply::Bulk(_)));
 }
+
+/// Tests that a command is refused because its reply takes too much memory.
+fn refuses_reply(client: &mut Client, command: &str) {
+    let reply = client.say(&line(command));
+    assert!(
+        matches!(&reply, Reply::Error(error) if error.starts_with("OOM")),
+        "{command}: {}",
+        match reply {
+            Reply::Bulk(bytes) => format!("{} bytes", bytes.len()),
+            reply => format!("{reply:?}"),
+        }
+    );
+}
+
+#[test]
+fn a_sparse_string_is_as_long_in_replies_as_it_says() {
+    let (_server, mut client) = start(8 << 20);
+    // Some 800 KB of memory, and 95 MB of zeros to send.
+    assert_eq!(client.say(&line("SETRANGE s 100000000 x")), Reply::Integer(100_000_001));
+    let commands = "GET s|GETEX s|GETRANGE s 1 -1|MGET s|DUMP s|SET s y GET|BITOP NOT d s";
+    commands.split('|').for_each(|command| refuses_reply(&mut client, command));
+    assert_eq!(client.say(&line("STRLEN s")), Reply::Integer(100_000_001));
+    assert_eq!(client.say(&line("GETRANGE s -1 -1")), Reply::Bulk(b"x".to_vec()));
+    assert_eq!(client.say(&line("COPY s copy")), Reply::Integer(1));
+    assert_eq!(client.say(&line("BITOP OR d s copy")), Reply::Integer(100_000_001));
+    assert_eq!(client.say(&line("TM.RESERVE t KIND classic ITEMS 2000000")), Reply::ok());
+    refuses_reply(&mut client, "TM.DUMP t");
+}
+
+#[test]
+fn replies_of_a_transaction_fit_in_memory_together() {
+    let (_server, mut client) = start(0);
+    let limit = ["CONFIG", "SET", "client-output-buffer-limit", "normal 3mb 0 0"];
+    assert_eq!(client.say(&limit), Reply::ok());
+    assert_eq!(client.say(&line("SETRANGE s 999999 x")), Reply::Integer(1_000_000));
+    assert_eq!(client.say(&line("MULTI")), Reply::ok());
+    for command in ["GET s", "GETRANGE s 0 -1", "MGET s", "GET s", "DUMP s", "INCR n"] {
+        assert_eq!(client.say(&line(command)), Reply::simple("QUEUED"));
+    }
+    let Reply::Array(replies) = client.say(&line("EXEC")) else { panic!() };
+    let is_refused: Vec<bool> =
+        replies.iter().map(|reply| matches!(reply, Reply::Error(_))).collect();
+    assert_eq!(is_refused, [false, false, false, true, true, false]);
+}
+
+/// Waits until the memory that is used is in a range.
+fn wait_used(client: &mut Client, range: std::ops::Range<u64>) {
+    let began = std::time::Instant::now();
+    while !range.contains(&used(client)) {
+        assert!(began.elapsed().as_secs() < 30, "{} is not in {range:?}", used(client));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_command_that_arrives_counts_and_is_limited() {
+    use std::io::Write as _;
+    let (server, mut client) = start(0);
+    assert_eq!(client.say(&line("CONFIG SET client-query-buffer-limit 2mb")), Reply::ok());
+    let mut slow = Client::connect(server.addresses()[0]);
+    slow.stream.write_all(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1500000\r\n").unwrap();
+    slow.stream.write_all(&vec![b'x'; 1_499_000]).unwrap();
+    wait_used(&mut client, 1_499_000..1_600_000);
+    slow.stream.write_all(&[vec![b'x'; 1000], b"\r\n".to_vec()].concat()).unwrap();
+    assert_eq!(slow.receive(), Reply::ok());
+    assert_eq!(client.say(&line("DEL k")), Reply::Integer(1));
+    wait_used(&mut client, 0..1024);
+    // Of very short words the places take most.
+    slow.stream.write_all(b"*1000000\r\n$3\r\nDEL\r\n").unwrap();
+    _ = slow.stream.write_all(&b"$0\r\n\r\n".repeat(100_000));
+    assert_eq!(slow.receive(), Reply::error("ERR Protocol error: command too large"));
+    assert_eq!(slow.try_receive(), None);
+    wait_used(&mut client, 0..1024);
+}
+
+#[test]
+fn watched_keys_count_until_they_are_forgotten() {
+    let (_server, mut client) = start(1 << 20);
+    let key = |i: usize| vec![b"WATCH".to_vec(), format!("{i:0>1000}").into_bytes()];
+    let watched = (0..2000).take_while(|i| client.say(&key(*i)) == Reply::ok()).count();
+    assert!((800..1100).contains(&watched), "{watched}");
+    assert!(matches!(client.say(&key(0)), Reply::Error(error) if error.starts_with("OOM")));
+    for forgets in ["UNWATCH", "RESET"] {
+        client.say(&line(forgets));
+        assert!(used(&mut client) < 1024, "{forgets}");
+        assert_eq!(client.say(&key(0)), Reply::ok());
+    }
+    assert_eq!(client.say(&line("MULTI")), Reply::ok());
+    assert!(matches!(client.say(&line("EXEC")), Reply::Array(_)));
+    assert!(used(&mut client) < 1024);
+}

@@ -3,14 +3,14 @@
 use tamis::{RedisBloom, RedisChunkError};
 use tamis_resp::Reply;
 
-use crate::arriving::{Arriving, JoinError, chunk};
+use crate::arriving::{Arriving, JoinError, MAX_CHUNK_BYTES, chunk};
 use crate::run::{Env, Outcome, error};
 use crate::text::{self, bf, tm};
 use crate::value::Value;
 use crate::words::{Words, parse_integer};
 
 /// `BF.SCANDUMP key iterator`
-pub(crate) fn scan_dump(value: Option<&Value>, words: Words<'_>, _: &Env<'_>) -> Reply {
+pub(crate) fn scan_dump(value: Option<&Value>, words: Words<'_>, env: &Env<'_>) -> Reply {
     let value = match value {
         None => return error(text::NOT_FOUND),
         Some(value @ (Value::RedisBloom(_) | Value::Bloom(_) | Value::Filter(_))) => value,
@@ -18,6 +18,10 @@ pub(crate) fn scan_dump(value: Option<&Value>, words: Words<'_>, _: &Env<'_>) ->
         Some(_) => return error(text::WRONG_TYPE),
     };
     let Some(position) = parse_integer(words[2]) else { return error(bf::POSITION) };
+    let bytes = value.longest_reply_bytes().min(MAX_CHUNK_BYTES as u64);
+    if let Err(text) = env.check_reply(bytes) {
+        return error(text);
+    }
     let chunk = match value {
         Value::RedisBloom(filter) if position == 0 => Some((1, filter.header())),
         Value::RedisBloom(filter) => filter.chunk(position),

@@ -82,6 +82,18 @@ impl BitOp {
         Ok(())
     }
 
+    /// Returns the most memory that the result takes after [`take`](Self::take) of this value, in bytes.
+    #[must_use]
+    pub fn bytes_with(&self, value: Option<&Value>) -> u64 {
+        let Some(Value::Bytes(next)) = value else { return 0 };
+        match (&self.result, self.kind) {
+            // Zeros take no memory, and become ones.
+            (None, Kind::Not) => next.memory_bytes() + next.len() as u64,
+            (None, _) => next.memory_bytes(),
+            (Some(result), _) => result.memory_bytes() + next.memory_bytes(),
+        }
+    }
+
     /// Returns what the destination shall hold, nothing if that is empty, and its length in bytes.
     #[must_use]
     pub fn finish(self) -> (Option<Value>, usize) {

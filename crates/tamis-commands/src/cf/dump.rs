@@ -3,6 +3,7 @@
 use tamis::RedisCuckoo;
 use tamis_resp::Reply;
 
+use crate::arriving::MAX_CHUNK_BYTES;
 use crate::run::{Env, Outcome, error};
 use crate::text::{self, cf};
 use crate::value::Value;
@@ -12,7 +13,7 @@ use crate::words::{Words, parse_integer};
 const HEADER_BYTES: usize = 38;
 
 /// `CF.SCANDUMP key position`
-pub(crate) fn scan_dump(value: Option<&Value>, words: Words<'_>, _: &Env<'_>) -> Reply {
+pub(crate) fn scan_dump(value: Option<&Value>, words: Words<'_>, env: &Env<'_>) -> Reply {
     let Some(position) = parse_integer(words[2]).filter(|&n| n >= 0) else {
         return error(cf::POSITION);
     };
@@ -21,6 +22,10 @@ pub(crate) fn scan_dump(value: Option<&Value>, words: Words<'_>, _: &Env<'_>) ->
         Some(Value::RedisCuckoo(filter)) => filter,
         Some(_) => return error(text::WRONG_TYPE),
     };
+    // A chunk is as long as RedisBloom's at most.
+    if let Err(text) = env.check_reply(filter.size_bytes().min(MAX_CHUNK_BYTES as u64)) {
+        return error(text);
+    }
     let chunk = match position {
         _ if filter.items() == 0 => None,
         0 => Some((1, filter.header().to_vec())),
@@ -82,6 +87,7 @@ mod tests {
             protocol: Protocol::Resp2,
             now_millis: 0,
             items_per_second: None,
+            max_reply_bytes: u64::MAX,
         };
         for (buckets, sub_filters, is_loaded) in
             [(1_u64 << 30, 1_u64, false), (1 << 18, 600, false), (4, 33, false), (1 << 18, 2, true)]

@@ -76,6 +76,9 @@ pub const GIVEN_UP: Text = "ERR the snapshot was given up";
 pub const NOT_COPIED: Text = "ERR the value could not be copied: try again";
 /// A command that cannot wait for `EXEC`.
 pub const NOT_IN_MULTI: Text = "ERR Command not allowed inside a transaction";
+/// A reply for which there is not enough memory.
+pub const REPLY_MEMORY: Text =
+    "OOM the reply needs more memory than 'maxmemory' or 'client-output-buffer-limit' leaves";
 /// Nothing is added above `maxmemory`.
 pub const MEMORY: Text = "OOM command not allowed when used memory > 'maxmemory'.";
 /// A transaction that takes too much memory.

@@ -4,32 +4,62 @@ use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 
 use crate::run::{Env, Outcome, error};
-use crate::text::{self, tm};
+use crate::text::{self, Text, tm};
 use crate::value::Value;
 use crate::words::{Words, is};
 
 /// `TM.LOAD key data [REPLACE]`
 pub(crate) fn load(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
-    match words[3..] {
-        [] if value.is_some() => return tm::LOAD_EXISTS.into(),
-        [] => {}
-        [word] if is(word, "REPLACE") => {}
-        _ => return tm::LOAD_OPTION.into(),
+    match refusal(value.is_some(), words) {
+        Some(refusal) => refusal.into(),
+        None => load_decoded(value, words, decode_file(words[2], env)),
     }
-    let file = match TamisFile::decode(words[2]) {
-        Ok(file) => file,
-        Err(reason) => return Outcome::unchanged(tm::because(reason)),
-    };
+}
+
+/// Decodes the file of a `TM.LOAD`, which may take long and needs no key.
+///
+/// # Errors
+///
+/// The reply to bytes that are no file, or a window whose clock is ahead.
+pub fn decode_file(data: &[u8], env: &Env<'_>) -> Result<Value, Reply> {
+    let file = TamisFile::decode(data).map_err(tm::because)?;
     let loaded = Value::Filter(Box::new(file));
-    if loaded.is_ahead(env.now_millis) {
-        return tm::CLOCK_AHEAD.into();
+    if loaded.is_ahead(env.now_millis) { Err(error(tm::CLOCK_AHEAD)) } else { Ok(loaded) }
+}
+
+/// Gives a key what [`decode_file`] made of the words of a `TM.LOAD`.
+pub fn load_decoded(
+    value: &mut Option<Value>,
+    words: Words<'_>,
+    decoded: Result<Value, Reply>,
+) -> Outcome {
+    if let Some(refusal) = refusal(value.is_some(), words) {
+        return refusal.into();
     }
-    *value = Some(loaded);
-    Outcome::changed(Reply::ok())
+    match decoded {
+        Ok(loaded) => {
+            *value = Some(loaded);
+            Outcome::changed(Reply::ok())
+        }
+        Err(refusal) => Outcome::unchanged(refusal),
+    }
+}
+
+/// Returns why nothing is loaded, before the data is read.
+fn refusal(is_there: bool, words: Words<'_>) -> Option<Text> {
+    match words[3..] {
+        [] if is_there => Some(tm::LOAD_EXISTS),
+        [] => None,
+        [word] if is(word, "REPLACE") => None,
+        _ => Some(tm::LOAD_OPTION),
+    }
 }
 
 /// `TM.DUMP key`
-pub(crate) fn dump(value: Option<&Value>, _: Words<'_>, _: &Env<'_>) -> Reply {
+pub(crate) fn dump(value: Option<&Value>, _: Words<'_>, env: &Env<'_>) -> Reply {
+    if let Err(text) = env.check_reply(value.map_or(0, Value::longest_reply_bytes)) {
+        return error(text);
+    }
     match value {
         None => Reply::Null,
         Some(Value::Bytes(_)) => error(text::WRONG_TYPE),

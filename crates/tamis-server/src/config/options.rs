@@ -22,7 +22,7 @@ pub(super) struct Entry {
 /// The option whose value is secret.
 pub(super) const HASH_KEY: &str = "hash-key";
 
-pub(super) const ENTRIES: [Entry; 29] = [
+pub(super) const ENTRIES: [Entry; 30] = [
     Entry {
         name: "aclfile",
         is_live: false,
@@ -104,6 +104,16 @@ pub(super) const ENTRIES: [Entry; 29] = [
         get: |config| config.output_limit.to_string(),
         set: |config, text| {
             config.output_limit = text.parse().ok()?;
+            Some(())
+        },
+    },
+    Entry {
+        name: "client-query-buffer-limit",
+        is_live: true,
+        expected: "a memory value of at least 1mb",
+        get: |config| config.max_query_bytes.to_string(),
+        set: |config, text| {
+            config.max_query_bytes = parse_bytes(text).filter(|&bytes| bytes >= 1 << 20)?;
             Some(())
         },
     },

@@ -137,6 +137,7 @@ impl<'k> Replay<'k> {
             protocol: Protocol::Resp2,
             now_millis,
             items_per_second: None,
+            max_reply_bytes: u64::MAX,
         };
         let is_done = |key: &[u8]| self.applied.get(key).is_some_and(|&applied| position < applied);
         if command.keys.first == 0 {

@@ -11,7 +11,13 @@ pub(super) fn bitop(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>, left_by
     let combine = || {
         let mut operation = BitOp::new(words)?;
         for key in sources {
-            keys.read(key, env.now_millis, |value| operation.take(value))?;
+            keys.read(key, env.now_millis, |value| {
+                // Before it is made.
+                if operation.bytes_with(value) > left_bytes {
+                    return Err(Reply::error(text::host::MEMORY));
+                }
+                operation.take(value)
+            })?;
         }
         Ok(operation.finish())
     };

@@ -34,10 +34,10 @@ pub(super) async fn copy_beside(
         if let Err(refusal) = session.check_change(command, &server.config()) {
             return Reply::error(refusal);
         }
-        if bytes > server.memory_left() {
+        hold = server.reserve_memory(bytes);
+        if hold.is_none() {
             return Reply::error(host::MEMORY);
         }
-        hold = Some(server.held.hold(bytes));
         let (server, key, now) =
             (session.server.clone(), words[1].to_vec(), at_present(env).now_millis);
         let copying = tokio::task::spawn_blocking(move || server.keyspace.lend(&key, now, copy_of));
@@ -167,6 +167,7 @@ mod tests {
             protocol: Protocol::Resp2,
             now_millis: 0,
             items_per_second: None,
+            max_reply_bytes: u64::MAX,
         };
         let alone = keyspace.exclusive();
         let version = alone.version(b"a", 0);

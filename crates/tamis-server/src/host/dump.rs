@@ -10,8 +10,11 @@ use crate::keyspace::Exclusive;
 use crate::session::{Keys, Session, at_present, with_keys};
 
 pub(super) fn dump(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
-    with_keys!(keys, keys => keys.read(words[1], env.now_millis, |value| {
-        value.map_or(Reply::Null, dumped)
+    with_keys!(keys, keys => keys.read(words[1], env.now_millis, |value| match value {
+        Some(value) if value.longest_reply_bytes() > env.max_reply_bytes => {
+            Reply::error(host::REPLY_MEMORY)
+        }
+        value => value.map_or(Reply::Null, dumped),
     }))
 }
 
@@ -24,16 +27,13 @@ pub(super) async fn dump_beside(session: &Session, words: Words<'_>, env: &Env<'
         }
     }
     let _permit = session.server.copies.acquire().await.expect("it is never closed");
-    // An image, and the payload around it.
-    let bytes = 2 * session
-        .server
-        .keyspace
-        .shared()
-        .read(words[1], env.now_millis, |value| value.map_or(0, Value::heap_bytes));
-    if bytes > session.server.memory_left() {
-        return Reply::error(host::MEMORY);
-    }
-    let _hold = session.server.held.hold(bytes);
+    // The contents, and the payload around them.
+    let bytes = 2 * session.server.keyspace.shared().read(words[1], env.now_millis, |value| {
+        value.map_or(0, |value| value.heap_bytes().max(value.longest_reply_bytes()))
+    });
+    let Some(_hold) = session.server.reserve_memory(bytes) else {
+        return Reply::error(host::REPLY_MEMORY);
+    };
     let (server, key, now) =
         (session.server.clone(), words[1].to_vec(), at_present(env).now_millis);
     let dumping = tokio::task::spawn_blocking(move || server.keyspace.lend(&key, now, dumped));
@@ -74,11 +74,11 @@ pub(super) async fn restore_beside(
     }
     let limit = Limit { max_bytes: server.memory_left(), now_millis: env.now_millis };
     let max_filter_bytes = env.settings.max_filter_bytes;
-    let _hold;
+    let mut hold = None;
     let (decoded, _permit) = if words[3].len() > LARGE_PAYLOAD_BYTES {
         let permit = server.copies.acquire().await.expect("it is never closed");
         // Beside the payload, what it becomes: as much, or up to 88 times as much if it is compressed, which is bounded.
-        _hold = server.held.hold(2 * words[3].len() as u64);
+        hold = Some(server.held.hold(2 * words[3].len() as u64));
         let payload = words[3].to_vec();
         let decoding =
             tokio::task::spawn_blocking(move || decode(&payload, max_filter_bytes, Some(limit)));
@@ -91,6 +91,12 @@ pub(super) async fn restore_beside(
         Ok(value) => value,
         Err(refusal) => return refusal,
     };
+    // Other clients may have decoded theirs meanwhile: all of them together must fit.
+    drop(hold.take());
+    hold = server.reserve_memory(value.heap_bytes());
+    if hold.is_none() {
+        return Reply::error(host::MEMORY);
+    }
     let alone = server.keyspace.exclusive_to_change(|lent| lent == words[1]).await;
     let (env, access) = (&at_present(env), Keys::Exclusive(&alone));
     if let Err(refusal) = session.check_change(command, &server.config()) {
@@ -99,6 +105,11 @@ pub(super) async fn restore_beside(
     // Others may have made the key meanwhile.
     if let Some(refusal) = options.refusal(words, env, access) {
         return refusal;
+    }
+    // The value is counted with its key from here on.
+    drop(hold);
+    if !server.has_memory_for(Some(&value)) {
+        return Reply::error(host::MEMORY);
     }
     let reply = options.place(words[1], value, env, &alone);
     keys::log(&server, command, words, env, access, &reply);
@@ -256,6 +267,7 @@ mod tests {
             protocol: Protocol::Resp2,
             now_millis,
             items_per_second: None,
+            max_reply_bytes: u64::MAX,
         };
         let words: [&[u8]; 4] = [b"RESTORE", b"k", b"5000", payload];
         let reply = restore(&words, &env, Keys::Exclusive(&keyspace.exclusive()), limit);
@@ -326,5 +338,42 @@ mod tests {
         let reply = replies.recv_timeout(Duration::from_secs(30)).expect("it waits for the keys");
         drop(held);
         assert!(reply.starts_with(b"-ERR DUMP payload version or checksum"));
+    }
+
+    #[test]
+    fn values_restored_at_the_same_time_fit_in_memory_together() {
+        let config = Config {
+            port: 0,
+            threads: 1,
+            append_only: false,
+            max_memory_bytes: 300_000,
+            ..Config::default()
+        };
+        let server = Server::start(config).unwrap();
+        let shared = server.shared();
+        let address = server.addresses()[0];
+        let payload = RedisValue::String(vec![b'x'; 200_000]).to_payload();
+        // Whoever asks for the keys alone waits for this.
+        let held = shared.keyspace.shared();
+        let replies: Vec<Vec<u8>> = std::thread::scope(|threads| {
+            let restores = ["a", "b", "c"].map(|key| {
+                let (shared, payload) = (shared.clone(), &payload);
+                threads.spawn(move || {
+                    let client = shared.clients.add(address, address, 0);
+                    let mut session = Session::new(shared.clone(), client.client.clone());
+                    let mut out = Vec::new();
+                    let words: [&[u8]; 4] = [b"RESTORE", key.as_bytes(), b"0", payload];
+                    crate::server::runtime().block_on(session.run(&[&words], &mut out));
+                    out
+                })
+            });
+            // Until all are decoded. On a slow machine they are decoded one after the other, which is refused, too.
+            std::thread::sleep(Duration::from_millis(200));
+            drop(held);
+            restores.map(|restore| restore.join().unwrap()).into()
+        });
+        let restored = replies.iter().filter(|reply| **reply == b"+OK\r\n").count();
+        assert_eq!(restored, 1, "{replies:?}");
+        assert!(shared.used_memory() <= 300_000);
     }
 }

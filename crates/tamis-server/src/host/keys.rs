@@ -44,10 +44,8 @@ pub(super) fn run(
             Keys::Exclusive(keys) => {
                 let cleared = keys.clear();
                 let is_beside = !words.get(1).is_some_and(|how| how.eq_ignore_ascii_case(b"SYNC"));
-                if is_beside && !cleared.is_empty() {
-                    let thread = std::thread::Builder::new().name("tamis-free".to_owned());
-                    // Without a thread it is freed here.
-                    _ = thread.spawn(move || drop(cleared));
+                if is_beside {
+                    keys.free_beside(cleared);
                 }
                 Reply::ok()
             }
@@ -64,7 +62,7 @@ pub(super) fn run(
             Reply::Array(found)
         }
         "MEMORY" => memory(words, env, keys),
-        "MGET" => mget(words, env, keys),
+        "MGET" => mget(words, env, keys, max_bytes),
         "MSET" => mset(words, env, keys),
         "OBJECT" => object(words, env, keys),
         "RANDOMKEY" => random_key(env, keys),
@@ -311,7 +309,10 @@ pub(super) fn count_lookups(session: &Session, command: &Command, words: Words<'
 /// The most bytes of strings in one reply, as long as the longest string.
 const MAX_REPLY_BYTES: usize = 512 << 20;
 
-fn mget(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
+/// A reply up to this length is not checked against `maxmemory`.
+const SHORT_REPLY_BYTES: usize = 256 << 10;
+
+fn mget(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>, left_bytes: u64) -> Reply {
     let Some(Run::Read(get)) = find(b"GET").map(|it| it.run) else { unreachable!("it reads") };
     let read = |key: &&[u8]| {
         let reply = with_keys!(keys, keys => {
@@ -327,8 +328,15 @@ fn mget(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
         }))
     };
     // A key may be named many times, and its string be sparse.
-    if words[1..].iter().map(len).fold(0, usize::saturating_add) > MAX_REPLY_BYTES {
+    let bytes = words[1..].iter().map(len).fold(0, usize::saturating_add);
+    if bytes > MAX_REPLY_BYTES {
         return Reply::error(host::LONG_REPLY);
+    }
+    // The strings, and the reply around them.
+    if bytes > SHORT_REPLY_BYTES && 2 * bytes as u64 > left_bytes
+        || bytes as u64 > env.max_reply_bytes
+    {
+        return Reply::error(host::REPLY_MEMORY);
     }
     Reply::Array(words[1..].iter().map(read).collect())
 }

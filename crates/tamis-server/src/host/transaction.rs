@@ -9,7 +9,7 @@ use tamis_resp::Reply;
 
 use super::keys;
 use crate::session::{Keys, Session, at_present};
-use crate::transaction::Transaction;
+use crate::transaction::{Transaction, Watched};
 use crate::users::Refusal;
 
 pub(super) fn multi(session: &mut Session) -> Reply {
@@ -41,7 +41,8 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
     if session.transaction.is_none() {
         return Reply::error(host::EXEC_ALONE);
     }
-    let watched = std::mem::take(&mut session.watched);
+    let none = Watched::new(session.server.held.hold(0));
+    let watched = std::mem::replace(&mut session.watched, none);
     let transaction = end(session).expect("just seen");
     if transaction.is_broken {
         return Reply::error(host::BROKEN_MULTI);
@@ -68,9 +69,7 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
     };
     let alone = server.keyspace.exclusive_to_change(is_meant).await;
     let env = &at_present(env);
-    let is_as_watched =
-        watched.iter().all(|(key, version)| alone.version(key, env.now_millis) == *version);
-    if !is_as_watched {
+    if !watched.are_as_before(|key| alone.version(key, env.now_millis)) {
         return Reply::NullArray;
     }
     let mut group = None;
@@ -91,13 +90,19 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
     }
     let mut began = Instant::now();
     let mut config = session.server.config();
+    // All replies are one, which `client-output-buffer-limit` lets be longer than the limit.
+    let mut left_bytes = match config.output_limit.hard_bytes {
+        0 => u64::MAX,
+        bytes => bytes,
+    };
+    left_bytes = left_bytes.min(server.memory_left().max(LEAST_REPLY_BYTES) / 2);
     let replies = prepared.iter().map(|(command, words)| {
         if let Err(refusal) = check(session, command, words) {
             return refusal;
         }
         let keys = Keys::Exclusive(&alone);
         session.show(command, &[words], &config);
-        let env = &Env { settings: &config.filters, ..*env };
+        let env = &Env { settings: &config.filters, max_reply_bytes: left_bytes, ..*env };
         let reply = match command.run {
             Run::Host => super::run_with(session, command, words, env, keys),
             _ => session.run_one(command, words, keys, env),
@@ -106,6 +111,7 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
             // What it has set is for the commands behind it.
             config = session.server.config();
         }
+        left_bytes = left_bytes.saturating_sub(long_bytes(&reply));
         session.count_failure(command, &reply);
         began = session.count(command, &[words], began, &config);
         reply
@@ -120,6 +126,19 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
         tokio::task::spawn_blocking(move || drop(transaction));
     }
     replies
+}
+
+/// A transaction may have so many bytes of replies whatever memory is left.
+const LEAST_REPLY_BYTES: u64 = 1 << 20;
+
+/// Returns the length of a reply that may be long, in bytes.
+fn long_bytes(reply: &Reply) -> u64 {
+    match reply {
+        Reply::Bulk(bytes) => bytes.len() as u64,
+        Reply::Verbatim { text, .. } => text.len() as u64,
+        Reply::Array(replies) => replies.iter().map(long_bytes).sum(),
+        _ => 0,
+    }
 }
 
 /// Commands that are prepared before others have their turn.
@@ -164,15 +183,20 @@ fn check(session: &mut Session, command: &'static Command, words: Words<'_>) -> 
     })
 }
 
+/// A client that watches more may watch no further key.
+const MAX_WATCHED_BYTES: u64 = 512 << 20;
+
 pub(super) fn watch(session: &mut Session, words: Words<'_>, env: &Env<'_>) -> Reply {
     if session.transaction.is_some() {
         return Reply::error(host::WATCH_IN_MULTI);
     }
+    if session.server.memory_left() == 0 || session.watched.bytes() > MAX_WATCHED_BYTES {
+        return Reply::error(host::MEMORY);
+    }
     let server = session.server.clone();
     let keys = server.keyspace.shared();
     for key in &words[1..] {
-        let version = || keys.version(key, env.now_millis);
-        session.watched.entry(key.to_vec()).or_insert_with(version);
+        session.watched.watch(key, || keys.version(key, env.now_millis));
     }
     Reply::ok()
 }

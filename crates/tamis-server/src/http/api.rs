@@ -147,6 +147,7 @@ pub(super) fn plan(shared: &Shared, query: &str) -> Result<Json, Refusal> {
         protocol: Protocol::Resp3,
         now_millis: now_millis(),
         items_per_second: None,
+        max_reply_bytes: u64::MAX,
     };
     let Run::Answer(run) = find(b"TM.PLAN").expect("a row of the table").run else {
         unreachable!("it is about no key")
