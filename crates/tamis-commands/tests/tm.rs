@@ -24,6 +24,7 @@ impl Host {
             protocol: Protocol::Resp3,
             now_millis: self.now_millis,
             items_per_second: None,
+            max_reply_bytes: u64::MAX,
         };
         match command.run {
             Run::Answer(run) => run(&words, &env),
@@ -270,6 +271,69 @@ fn clearing_keeps_kind_and_plan() {
         assert_eq!(host.say(&["TM.CLEAR", "k"]), Reply::ok());
         assert_eq!(host.dump("k"), empty, "{kind}");
     }
+}
+
+#[test]
+fn a_forged_capacity_does_not_make_a_large_filter() {
+    // RedisBloom's header of one layer of 8 bytes that is said to be planned for 10¹² items.
+    let mut header =
+        [0_u64.to_le_bytes().as_slice(), &1_u32.to_le_bytes(), &5_u32.to_le_bytes()].concat();
+    header.extend(2_u32.to_le_bytes());
+    let bits_per_item = 0.005_f64.ln().abs() / 0.480453013918201;
+    header.extend(8_u64.to_le_bytes());
+    header.extend(64_u64.to_le_bytes());
+    header.extend(0_u64.to_le_bytes());
+    header.extend(0.005_f64.to_le_bytes());
+    header.extend(bits_per_item.to_le_bytes());
+    header.extend(8_u32.to_le_bytes());
+    header.extend(1_000_000_000_000_u64.to_le_bytes());
+    header.push(0);
+    let mut host = Host::default();
+    let load: [&[u8]; 4] = [b"BF.LOADCHUNK", b"k", b"1", &header];
+    assert_eq!(host.say(&load), Reply::ok());
+    let before = host.values[&b"k"[..]].heap_bytes();
+    assert_eq!(host.say(&["TM.CLEAR", "k"]), Reply::ok());
+    assert_eq!(host.values[&b"k"[..]].heap_bytes(), before);
+    let env = Env {
+        settings: &host.settings,
+        protocol: Protocol::Resp3,
+        now_millis: 0,
+        items_per_second: None,
+        max_reply_bytes: u64::MAX,
+    };
+    let like = tamis_commands::made_like(host.values.get(&b"k"[..]), &env).unwrap();
+    assert_eq!(like.heap_bytes(), before);
+}
+
+#[test]
+fn items_that_are_refused_take_no_longer_than_others() {
+    let mut host = Host::default();
+    assert_eq!(host.line("TM.RESERVE k KIND growing"), Reply::ok());
+    // Items of one page of the filter: their hashes begin with seven zeros.
+    let hasher = host.settings.hasher;
+    let mut crowd = (0_u64..)
+        .map(|i| i.to_string().into_bytes())
+        .filter(|item| hasher.hash_item(&item[..]) >> 57 == 0);
+    let mut add = |crowd: &mut dyn Iterator<Item = Vec<u8>>| {
+        let items: Vec<Vec<u8>> = crowd.take(1024).collect();
+        let words: Vec<&[u8]> =
+            [&b"TM.MADD"[..], b"k"].into_iter().chain(items.iter().map(Vec::as_slice)).collect();
+        let began = std::time::Instant::now();
+        (host.say(&words), began.elapsed())
+    };
+    let is_refused = |reply: &Reply| matches!(reply, Reply::Error(_));
+    let mut quickest = std::time::Duration::MAX;
+    let mut refused = 0;
+    while refused < 1000 {
+        let (reply, took) = add(&mut crowd);
+        match reply {
+            Reply::Array(replies) => refused = replies.iter().filter(|it| is_refused(it)).count(),
+            _ => quickest = quickest.min(took),
+        }
+    }
+    // Each refused item once cost the hashes of a thousand others.
+    let refusing = (0..3).map(|_| add(&mut crowd).1).min().unwrap();
+    assert!(refusing < 50 * quickest, "{refusing:?}, inserted in {quickest:?}");
 }
 
 #[test]

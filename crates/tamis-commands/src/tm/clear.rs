@@ -1,8 +1,6 @@
 //! `TM.CLEAR`.
 
-use tamis::{
-    AnyFilter, Filter as _, RedisBloom, RedisBloomOptions, RedisCuckoo, RedisCuckooOptions,
-};
+use tamis::{AnyFilter, Filter as _, RedisCuckoo, RedisCuckooOptions};
 use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 
@@ -41,7 +39,7 @@ pub(super) fn emptied(value: &Value, now_millis: u64) -> Result<Value, Reply> {
         Value::Arriving(_) => return Err(error(text::bf::ARRIVING)),
         Value::Bloom(filter) => Value::Bloom(Box::new(filter.emptied().map_err(tm::because)?)),
         Value::RedisBloom(filter) => {
-            let empty = RedisBloom::new(&options_of_bloom(filter)).map_err(tm::because)?;
+            let empty = filter.emptied().map_err(|_| error(text::NO_MEMORY_FOR_FILTER))?;
             Value::RedisBloom(Box::new(empty))
         }
         Value::RedisCuckoo(filter) => {
@@ -58,19 +56,6 @@ pub(super) fn emptied(value: &Value, now_millis: u64) -> Result<Value, Reply> {
             Value::Filter(Box::new(TamisFile::new(empty)))
         }
     })
-}
-
-/// Returns what the filter was made by: its first layer tells.
-fn options_of_bloom(filter: &RedisBloom) -> RedisBloomOptions {
-    let first = filter.layers().next().expect("a filter has a layer");
-    let is_scaling = filter.is_scaling();
-    RedisBloomOptions {
-        capacity: first.capacity,
-        // Of what grows the first layer has half the rate.
-        rate: if is_scaling { first.rate * 2.0 } else { first.rate },
-        expansion: filter.expansion().unwrap_or(0),
-        is_scaling,
-    }
 }
 
 fn options_of_cuckoo(filter: &RedisCuckoo) -> RedisCuckooOptions {

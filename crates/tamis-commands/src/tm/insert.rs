@@ -1,6 +1,8 @@
 //! `TM.ADD`, `TM.MADD`.
 
-use tamis::{Answers, InsertError, NoRoom, RedisCuckoo, RedisInsertError, TryInsert as _};
+use tamis::{
+    Answers, Filter as _, InsertError, NoRoom, RedisCuckoo, RedisInsertError, TryInsert as _,
+};
 use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 
@@ -36,29 +38,49 @@ pub(crate) fn insert_filter(
 ) -> Outcome {
     file.filter.advance(env.now_millis);
     let mut answers = Answers::new();
-    let (mut replies, mut inserted, mut rest) = (Vec::new(), 0, items);
-    let reply = loop {
-        let done = file.filter.try_insert_each(rest, &mut answers);
-        let taken = done.map_or_else(|error| error.inserted, |()| rest.len());
-        inserted += taken;
-        if done.is_ok() && replies.is_empty() {
-            break Reply::Bools { mask: answers.words().to_vec(), len: items.len() };
-        }
-        replies.extend(answers.iter().take(taken).map(Reply::Bool));
-        match done {
-            Ok(()) => break Reply::Array(replies),
-            Err(InsertError { reason: NoRoom::Crowded, .. }) => {
-                replies.push(error(tm::CROWDED));
-                rest = &rest[taken + 1..];
-            }
-            Err(InsertError { reason: NoRoom::Memory(_), .. }) => {
-                break cut(replies, tm::NO_MEMORY);
-            }
-            Err(_) => break cut(replies, full),
+    let done = file.filter.try_insert_each(items, &mut answers);
+    let taken = done.map_or_else(|error| error.inserted, |()| items.len());
+    let (reply, inserted) = match done {
+        Ok(()) => (Reply::Bools { mask: answers.words().to_vec(), len: items.len() }, taken),
+        Err(why) => {
+            let replies = answers.iter().take(taken).map(Reply::Bool).collect();
+            insert_rest(file, &items[taken..], why.reason, replies, full)
         }
     };
     file.added = file.added.saturating_add(inserted as u64);
     Outcome::after(reply, inserted > 0)
+}
+
+/// Goes on at an item that was refused, with the replies to the items before it. Returns the reply, and how many items are in.
+///
+/// Each item is hashed once, however many items are refused.
+fn insert_rest(
+    file: &mut TamisFile,
+    items: &[&[u8]],
+    mut why: NoRoom,
+    mut replies: Vec<Reply>,
+    full: Text,
+) -> (Reply, usize) {
+    let hasher = file.filter.hasher();
+    let mut inserted = replies.len();
+    for (i, item) in items.iter().enumerate() {
+        if i > 0 {
+            match file.filter.try_insert_hash(hasher.hash_item(*item)) {
+                Ok(is_new) => {
+                    replies.push(Reply::Bool(is_new));
+                    inserted += 1;
+                    continue;
+                }
+                Err(InsertError { reason, .. }) => why = reason,
+            }
+        }
+        match why {
+            NoRoom::Crowded => replies.push(error(tm::CROWDED)),
+            NoRoom::Memory(_) => return (cut(replies, tm::NO_MEMORY), inserted),
+            _ => return (cut(replies, full), inserted),
+        }
+    }
+    (Reply::Array(replies), inserted)
 }
 
 /// Inserts each item once more, as Tamis' own cuckoo filters do.

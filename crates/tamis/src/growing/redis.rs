@@ -126,6 +126,30 @@ impl RedisBloom {
         Ok(Self { layers: vec![first], items: 0, options, expansion, growth_limit })
     }
 
+    /// Creates an empty filter with the parameters of this one, as large as its first layer.
+    ///
+    /// # Errors
+    ///
+    /// [`OutOfMemory`] if there is not enough memory.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis::RedisBloom;
+    ///
+    /// let mut seen = RedisBloom::new(&Default::default())?;
+    /// let empty = seen.clone();
+    /// seen.insert("user:1001")?;
+    /// assert_eq!(seen.emptied()?, empty);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn emptied(&self) -> Result<Self, OutOfMemory> {
+        // Not planned anew: the capacity of a forged header has nothing to do with its bits.
+        let first = self.layers().next().expect("a filter has a layer");
+        let first = Layer::zeroed(RedisLayer { items: 0, ..*first })?;
+        Ok(Self { layers: vec![first], items: 0, ..*self })
+    }
+
     /// Hashes an item as this filter does, once for all that is asked of it.
     #[inline]
     #[must_use]
