@@ -12,6 +12,7 @@ use tamis_commands::{Action, Category, Command, Words};
 use tokio::sync::Notify;
 
 use crate::clients::Client;
+use crate::output::OutputMemory;
 use crate::stats::{shown, since_1970};
 
 /// The monitors of a server.
@@ -22,12 +23,14 @@ pub(crate) struct Monitors {
 }
 
 /// The lines that a monitor has not been sent yet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Feed {
     /// The number of the client, which does not see its own commands.
     client: u64,
     lines: Mutex<Lines>,
-    /// Told when there are lines.
+    /// The memory of the replies that all clients, and this one, have not taken yet. The lines are among them.
+    memory: [Arc<OutputMemory>; 2],
+    /// Told when there are lines, or users have changed.
     pub told: Notify,
 }
 
@@ -45,19 +48,38 @@ impl Feed {
     /// Takes the lines out; `None` if some are missing.
     pub fn take(&self) -> Option<Vec<u8>> {
         let mut lines = self.lines.lock();
-        if lines.is_over { None } else { Some(std::mem::take(&mut lines.bytes)) }
+        if lines.is_over {
+            return None;
+        }
+        let bytes = std::mem::take(&mut lines.bytes);
+        self.memory.iter().for_each(|it| it.sub(bytes.capacity() as u64));
+        Some(bytes)
     }
 
+    /// Appends a line, unless more than `most` bytes would wait for the client, its replies included.
     fn push(&self, line: &[u8], most: u64) {
         let mut lines = self.lines.lock();
-        if (lines.bytes.len() + line.len()) as u64 > most {
+        let before = lines.bytes.capacity() as u64;
+        if self.memory[1].bytes() - before + (lines.bytes.len() + line.len()) as u64 > most {
             *lines = Lines { bytes: Vec::new(), is_over: true };
         }
         if !lines.is_over {
             lines.bytes.extend_from_slice(line);
         }
+        let after = lines.bytes.capacity() as u64;
+        for memory in &self.memory {
+            memory.add(after);
+            memory.sub(before);
+        }
         drop(lines);
         self.told.notify_one();
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        let bytes = self.lines.get_mut().bytes.capacity() as u64;
+        self.memory.iter().for_each(|it| it.sub(bytes));
     }
 }
 
@@ -77,9 +99,14 @@ impl Drop for Monitoring {
 }
 
 impl Monitors {
-    /// Begins to show a client of this number the commands of others.
-    pub fn begin(self: &Arc<Self>, client: u64) -> Monitoring {
-        let feed = Arc::new(Feed { client, ..Feed::default() });
+    /// Begins to show a client the commands of others. `all` is the memory of the replies that clients have not taken yet.
+    pub fn begin(self: &Arc<Self>, client: &Client, all: &Arc<OutputMemory>) -> Monitoring {
+        let feed = Arc::new(Feed {
+            client: client.id,
+            lines: Mutex::default(),
+            memory: [all.clone(), client.output.clone()],
+            told: Notify::new(),
+        });
         let mut feeds = self.feeds.lock();
         feeds.push(feed.clone());
         self.count.store(feeds.len(), Ordering::Relaxed);
@@ -90,6 +117,11 @@ impl Monitors {
     /// Tests whether anybody monitors.
     pub fn are_there(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0
+    }
+
+    /// Wakes the connections that monitor after a change of users: some may not monitor any more.
+    pub fn users_changed(&self) {
+        self.feeds.lock().iter().for_each(|feed| feed.told.notify_one());
     }
 
     /// Shows neighbours of one command to all monitors, but those of operators, as Redis does. A feed keeps at most so many
@@ -150,18 +182,28 @@ mod tests {
     }
 
     #[test]
-    fn a_feed_that_nobody_reads_is_bounded() {
+    fn a_feed_that_nobody_reads_is_bounded_and_counted() {
         let monitors = Arc::new(Monitors::default());
         assert!(!monitors.are_there());
-        let (one, other) = (monitors.begin(1), monitors.begin(2));
+        let clients = crate::clients::Clients::default();
+        let address = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+        let clients_of = [0; 2].map(|_| clients.add(address, address, 0));
+        let [one, other] = [0, 1].map(|i| monitors.begin(&clients_of[i].client, &clients.output));
+        let own = &clients_of[0].client.output;
         assert!(monitors.are_there());
         one.feed.push(b"+a\r\n", 10);
+        assert!(own.bytes() >= 4 && clients.output.bytes() == own.bytes());
         assert_eq!(one.feed.take(), Some(b"+a\r\n".to_vec()));
-        for _ in 0..3 {
-            one.feed.push(b"+a\r\n", 10);
-        }
+        assert_eq!((own.bytes(), clients.output.bytes()), (0, 0));
+        // Replies that the client has not taken count, too.
+        own.add(3);
+        one.feed.push(b"+a\r\n", 10);
+        one.feed.push(b"+a\r\n", 10);
         assert_eq!((one.feed.take(), other.feed.take()), (None, Some(Vec::new())));
+        assert_eq!(own.bytes(), 3);
+        other.feed.push(&[b'x'; 100], 1000);
         drop((one, other));
         assert!(!monitors.are_there());
+        assert_eq!(clients.output.bytes(), 0);
     }
 }

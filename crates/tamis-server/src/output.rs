@@ -27,7 +27,7 @@ const TURN_BYTES: usize = 256 << 10;
 /// Short replies that wait are gathered in pieces of this length.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// The memory of all output buffers of a server, in bytes. This is the one place where it is counted.
+/// The memory of all output buffers of a server, in bytes. With the lines that wait for clients that monitor.
 #[derive(Debug, Default)]
 pub(crate) struct OutputMemory(AtomicU64);
 
@@ -35,6 +35,16 @@ impl OutputMemory {
     /// Returns the memory of all replies that wait to be sent, in bytes.
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
+    }
+
+    /// Counts memory of replies that begin to wait.
+    pub fn add(&self, bytes: u64) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts memory of replies that no longer wait.
+    pub fn sub(&self, bytes: u64) {
+        self.0.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 
@@ -120,15 +130,15 @@ impl OutputBuffer {
     fn add_piece(&mut self, piece: Vec<u8>) {
         let bytes = piece.capacity() as u64;
         self.memory += bytes;
-        self.all.0.fetch_add(bytes, Ordering::Relaxed);
-        self.own.0.fetch_add(bytes, Ordering::Relaxed);
+        self.all.add(bytes);
+        self.own.add(bytes);
         self.pieces.push_back(piece);
     }
 
     fn uncount(&mut self, bytes: u64) {
         self.memory -= bytes;
-        self.all.0.fetch_sub(bytes, Ordering::Relaxed);
-        self.own.0.fetch_sub(bytes, Ordering::Relaxed);
+        self.all.sub(bytes);
+        self.own.sub(bytes);
     }
 
     /// Writes what the socket takes. Ready once it has everything; the memory of a piece that is written is then given to

@@ -361,6 +361,7 @@ impl Shared {
                 }
                 if changed.password != current.password {
                     self.users.set_default_password(&changed.password);
+                    self.monitors.users_changed();
                 }
                 *current = Arc::new(changed);
                 Reply::ok()

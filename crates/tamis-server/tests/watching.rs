@@ -417,6 +417,32 @@ fn a_monitor_sees_the_commands_of_all_clients() {
 }
 
 #[test]
+fn a_client_that_may_not_monitor_any_more_is_disconnected() {
+    let server = start(2);
+    let mut admin = connect(&server);
+    let set = |admin: &mut Client, rules: &str| {
+        let words = ["ACL", "SETUSER", "m"].into_iter().chain(rules.split(' '));
+        assert_eq!(admin.say(&words.collect::<Vec<_>>()), Reply::ok());
+    };
+    for end in ["-monitor", "-@all", "off", "DELUSER"] {
+        set(&mut admin, "reset on nopass ~* +@all");
+        let mut monitor = connect(&server);
+        assert_eq!(monitor.say(&["AUTH", "m", "x"]), Reply::ok());
+        assert_eq!(monitor.say(&["MONITOR"]), Reply::ok());
+        // Another change leaves it as it is.
+        set(&mut admin, "-get");
+        admin.say(&["SET", "a", "b"]);
+        assert!(simple(&monitor.receive()).ends_with(r#""SET" "a" "b""#));
+        match end {
+            "DELUSER" => assert_eq!(admin.say(&["ACL", "DELUSER", "m"]), Reply::Integer(1)),
+            rule => set(&mut admin, rule),
+        }
+        // At once, not with the next command of somebody.
+        assert_eq!(monitor.try_receive(), None, "{end}");
+    }
+}
+
+#[test]
 fn debug_reload_keeps_every_value_and_is_off_by_default() {
     let server = start(1);
     let mut client = connect(&server);

@@ -24,20 +24,30 @@ enum Came {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    /// Reads what the client sends next, and meanwhile writes what waits for it. Returns 0 at the end of the stream, and when
-    /// the client has been idle for the time of `timeout`.
+    /// Reads what the client sends next, and meanwhile writes what waits for it. Returns 0 at the end of the stream, when
+    /// the client has been idle for the time of `timeout`, and when it monitors and may not do so any more.
     pub(super) async fn read_beside_writing(&mut self) -> io::Result<usize> {
         let config = self.session.server.config();
         let limit = config.output_limit;
         let began = Instant::now();
         loop {
+            let feed = self.session.monitoring.as_ref().map(|it| it.feed.clone());
+            if let Some(feed) = &feed {
+                if !self.session.may_monitor() {
+                    return Ok(0);
+                }
+                let mut lines = feed.take().ok_or_else(|| self.overflow(Overflow::Hard))?;
+                self.waiting.push(&mut lines);
+                if let Err(overflow) = self.waiting.check(limit, 0, Instant::now()) {
+                    return Err(self.overflow(overflow));
+                }
+            }
             let idle = Duration::from_secs(config.timeout_seconds);
             let idle_at = (!idle.is_zero())
                 .then(|| began.max(self.waiting.progress).checked_add(idle))
                 .flatten();
             let deadline = idle_at.into_iter().chain(self.waiting.soft_deadline(limit)).min();
-            let Self { session, stream, input, output, waiting, .. } = self;
-            let feed = session.monitoring.as_ref().map(|it| it.feed.clone());
+            let Self { stream, input, output, waiting, .. } = self;
             let mut told = pin!(async {
                 match &feed {
                     Some(feed) => feed.told.notified().await,
@@ -45,9 +55,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 }
             });
             let read = poll_fn(|context| {
-                if told.as_mut().poll(context).is_ready() {
-                    return Poll::Ready(Ok(Came::Lines));
-                }
                 if !waiting.is_flushed()
                     && let Poll::Ready(Err(error)) = waiting.poll_write(context, stream, output)
                 {
@@ -55,7 +62,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 }
                 // A long command's buffer may have room for all that the socket holds.
                 let mut turn = (&mut *stream).take(TURN_BYTES as u64);
-                pin!(turn.read_buf(&mut *input)).poll(context).map_ok(Came::Input)
+                let read = pin!(turn.read_buf(&mut *input)).poll(context).map_ok(Came::Input);
+                // Behind the input: there may always be lines, and the client must be heard.
+                if read.is_pending() && told.as_mut().poll(context).is_ready() {
+                    return Poll::Ready(Ok(Came::Lines));
+                }
+                read
             });
             let came = match deadline {
                 None => Some(read.await?),
@@ -63,15 +75,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             };
             match came {
                 Some(Came::Input(bytes)) => return Ok(bytes),
-                Some(Came::Lines) => {
-                    let lines = feed.as_ref().and_then(|feed| feed.take());
-                    let mut lines = lines.ok_or_else(|| self.overflow(Overflow::Hard))?;
-                    self.waiting.push(&mut lines);
-                    if let Err(overflow) = self.waiting.check(limit, 0, Instant::now()) {
-                        return Err(self.overflow(overflow));
-                    }
-                    continue;
-                }
+                Some(Came::Lines) => continue,
                 None => {}
             }
             if let Err(overflow) = self.waiting.check(limit, 0, Instant::now()) {
@@ -149,5 +153,89 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             "a client was disconnected because it does not read its replies: see client-output-buffer-limit"
         );
         io::Error::other("replies beyond client-output-buffer-limit")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+    use std::sync::Arc;
+    use std::task::Context;
+
+    use tamis_commands::find;
+    use tamis_resp::{Limits, RequestDecoder};
+    use tokio::io::ReadBuf;
+
+    use super::*;
+    use crate::clients::Client;
+    use crate::config::Config;
+    use crate::output::OutputBuffer;
+    use crate::server::{Server, Shared};
+    use crate::session::Session;
+
+    /// A socket whose every write comes with another command of somebody.
+    struct Busy {
+        server: Arc<Shared>,
+        other: Arc<Client>,
+        input: &'static [u8],
+    }
+
+    impl AsyncRead for Busy {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            if self.input.is_empty() {
+                return Poll::Pending;
+            }
+            buffer.put_slice(std::mem::take(&mut self.input));
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncWrite for Busy {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.server.monitors.show(&self.other, find(b"PING").unwrap(), &[&[b"PING"]], 0);
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[test]
+    fn a_busy_feed_does_not_keep_a_monitor_from_being_heard() {
+        let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
+        let server = Server::start(config).unwrap();
+        let (shared, address) = (server.shared().clone(), server.addresses()[0]);
+        let [client, other] = [0; 2].map(|_| shared.clients.add(address, address, 0));
+        let (client, other) = (client.client.clone(), other.client.clone());
+        let mut session = Session::new(shared.clone(), client.clone());
+        session.monitoring = Some(shared.monitors.begin(&client, &shared.clients.output));
+        shared.monitors.show(&other, find(b"PING").unwrap(), &[&[b"PING"]], 0);
+        let mut connection = Connection {
+            session,
+            stream: Busy { server: shared.clone(), other, input: b"PING\r\n" },
+            decoder: RequestDecoder::new(Limits::default()),
+            input: Vec::with_capacity(100),
+            held: shared.held.hold(0),
+            output: Vec::new(),
+            waiting: OutputBuffer::new(shared.clients.output.clone(), client.output.clone()),
+        };
+        let read = crate::server::runtime().block_on(async {
+            let read = connection.read_beside_writing();
+            tokio::time::timeout(Duration::from_secs(5), read).await
+        });
+        assert_eq!(read.expect("the client is not heard").unwrap(), 6);
     }
 }

@@ -71,6 +71,7 @@ fn password(bits: usize) -> Reply {
 fn set(session: &mut Session, name: &[u8], rules: Words<'_>) -> Reply {
     match session.server.users.set(name, rules) {
         Ok(user) => {
+            session.server.monitors.users_changed();
             if !user.is_on {
                 end_those_of(session, |other| other == name);
             }
@@ -96,6 +97,7 @@ fn load(session: &mut Session) -> Reply {
         return Reply::error(format!("ERR {why}. The users are as they were"));
     }
     let server = session.server.clone();
+    server.monitors.users_changed();
     end_those_of(session, |name| !server.users.get(name).is_some_and(|user| user.is_on));
     Reply::ok()
 }

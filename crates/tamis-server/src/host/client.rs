@@ -35,7 +35,8 @@ pub(super) fn select(words: Words<'_>) -> Reply {
 
 pub(super) fn monitor(session: &mut Session) -> Reply {
     if session.monitoring.is_none() {
-        session.monitoring = Some(session.server.monitors.begin(session.client.id));
+        session.monitoring =
+            Some(session.server.monitors.begin(&session.client, &session.server.clients.output));
     }
     Reply::ok()
 }
