@@ -293,7 +293,7 @@ fn a_forged_capacity_does_not_make_a_large_filter() {
     assert_eq!(host.say(&load), Reply::ok());
     let before = host.values[&b"k"[..]].heap_bytes();
     assert_eq!(host.say(&["TM.CLEAR", "k"]), Reply::ok());
-    assert_eq!(host.values[&b"k"[..]].heap_bytes(), before);
+    assert!(host.values[&b"k"[..]].heap_bytes() <= before);
     let env = Env {
         settings: &host.settings,
         protocol: Protocol::Resp3,
@@ -302,18 +302,18 @@ fn a_forged_capacity_does_not_make_a_large_filter() {
         max_reply_bytes: u64::MAX,
     };
     let like = tamis_commands::made_like(host.values.get(&b"k"[..]), &env).unwrap();
-    assert_eq!(like.heap_bytes(), before);
+    assert!(like.heap_bytes() <= before);
 }
 
 #[test]
 fn items_that_are_refused_take_no_longer_than_others() {
     let mut host = Host::default();
-    assert_eq!(host.line("TM.RESERVE k KIND growing"), Reply::ok());
-    // Items of one page of the filter: their hashes begin with seven zeros.
+    assert_eq!(host.line("TM.RESERVE k KIND growing RATE 1e-9"), Reply::ok());
+    // Items of one page of the filter: their hashes begin with six zeros.
     let hasher = host.settings.hasher;
     let mut crowd = (0_u64..)
         .map(|i| i.to_string().into_bytes())
-        .filter(|item| hasher.hash_item(&item[..]) >> 57 == 0);
+        .filter(|item| hasher.hash_item(&item[..]) >> 58 == 0);
     let mut add = |crowd: &mut dyn Iterator<Item = Vec<u8>>| {
         let items: Vec<Vec<u8>> = crowd.take(1024).collect();
         let words: Vec<&[u8]> =

@@ -1,25 +1,32 @@
 //! Answers clients while the server reads its data, which may take minutes.
 //!
 //! The addresses are open before the data is read. A thread accepts the connections meanwhile and answers `LOADING` to every
-//! command, as Redis does, but for `QUIT`, and for `INFO` if the default user needs no password. Once the data is there, the
-//! connections go on as those of usual clients, with what each has sent of its next command. Connections of TLS wait.
+//! command, as Redis does, but for `QUIT`, and for `INFO` if the default user needs no password and may run it. Once the data
+//! is there, the connections go on as those of usual clients, with what each has sent of its next command. Connections of
+//! TLS are closed then: their state belongs to this thread. The HTTP port answers 503.
+
+mod http;
 
 use std::cell::RefCell;
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tamis_commands::text;
 use tamis_resp::{Limits, Protocol, Reply, Request, RequestDecoder};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::LocalSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
 
-use crate::cross_protocol::is_http;
+use crate::cross_protocol::{Warnings, is_http};
 use crate::server::runtime;
+use crate::stats::now_millis;
 
 /// The thread that answers while the data is read.
 #[derive(Debug)]
@@ -36,31 +43,62 @@ pub(crate) struct Early {
     pub input: Vec<u8>,
 }
 
+/// The sockets that listen while the data is read.
+#[derive(Default)]
+pub(crate) struct Listeners<'l> {
+    pub plain: &'l [TcpListener],
+    pub tls: &'l [TcpListener],
+    pub tls_config: Option<Arc<ServerConfig>>,
+    pub http: Option<&'l TcpListener>,
+}
+
 /// What is read at a time.
 const READ_BYTES: usize = 16 << 10;
 
 /// Of a command that is longer than this no more is read before the data is there.
-const MAX_INPUT_BYTES: usize = 1 << 20;
+const MAX_INPUT_BYTES: usize = 64 << 10;
+
+/// Replies are written when there are this many bytes of them.
+const WRITE_BYTES: usize = 16 << 10;
+
+/// How long a client may take to read a few replies, and to agree on TLS.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long a client has at the end to take its last replies.
 const GRACE: Duration = Duration::from_millis(200);
 
 impl Loading {
-    /// Begins to answer clients of these listeners, at most so many at a time.
+    /// Begins to answer clients, at most `max_clients` at a time.
     ///
     /// # Errors
     ///
     /// If the system gives no thread or no file.
     pub fn begin(
-        listeners: &[TcpListener],
+        listeners: &Listeners<'_>,
         max_clients: usize,
         may_ask_info: bool,
     ) -> io::Result<Self> {
-        let listeners: io::Result<Vec<TcpListener>> =
-            listeners.iter().map(TcpListener::try_clone).collect();
-        let listeners = listeners?;
+        let tls = listeners.tls_config.as_ref().map(|config| TlsAcceptor::from(config.clone()));
+        let mut accepting = Vec::new();
+        for (all, tls) in [(listeners.plain, None), (listeners.tls, tls)] {
+            for listener in all {
+                accepting.push((listener.try_clone()?, tls.clone()));
+            }
+        }
+        let http = listeners.http.map(TcpListener::try_clone).transpose()?;
         let (end, ended) = watch::channel(false);
-        let run = move || serve(listeners, max_clients, may_ask_info, &ended);
+        let run = move || {
+            let shared = Shared {
+                may_ask_info,
+                max_clients,
+                patience: PATIENCE,
+                ended,
+                connected: RefCell::new(0),
+                early: RefCell::default(),
+                warnings: Warnings::default(),
+            };
+            serve(accepting, http, &Rc::new(shared))
+        };
         let thread = std::thread::Builder::new().name("tamis-loading".to_owned()).spawn(run)?;
         Ok(Self { end, thread: Some(thread) })
     }
@@ -85,55 +123,36 @@ impl Drop for Loading {
 /// What the connections share.
 struct Shared {
     may_ask_info: bool,
+    max_clients: usize,
+    patience: Duration,
     ended: watch::Receiver<bool>,
     connected: RefCell<usize>,
     early: RefCell<Vec<Early>>,
+    warnings: Warnings,
 }
 
 fn serve(
-    listeners: Vec<TcpListener>,
-    max_clients: usize,
-    may_ask_info: bool,
-    ended: &watch::Receiver<bool>,
+    listeners: Vec<(TcpListener, Option<TlsAcceptor>)>,
+    http: Option<TcpListener>,
+    shared: &Rc<Shared>,
 ) -> Vec<Early> {
-    let shared = Rc::new(Shared {
-        may_ask_info,
-        ended: ended.clone(),
-        connected: RefCell::new(0),
-        early: RefCell::default(),
-    });
     let (local, runtime) = (LocalSet::new(), runtime());
     local.block_on(&runtime, async {
-        for listener in listeners {
+        for (listener, tls) in listeners {
             let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { continue };
-            let shared = shared.clone();
+            tokio::task::spawn_local(accept(shared.clone(), listener, tls));
+        }
+        let mut ended = shared.ended.clone();
+        if let Some(Ok(listener)) = http.map(tokio::net::TcpListener::from_std) {
+            let mut ended = ended.clone();
             tokio::task::spawn_local(async move {
-                let mut ended = shared.ended.clone();
-                loop {
-                    let accepted = tokio::select! {
-                        accepted = listener.accept() => accepted,
-                        _ = ended.wait_for(|it| *it) => return,
-                    };
-                    match accepted {
-                        Ok((stream, _)) if *shared.connected.borrow() >= max_clients => {
-                            _ = stream.try_write(b"-ERR max number of clients reached\r\n");
-                        }
-                        Ok((stream, _)) => {
-                            *shared.connected.borrow_mut() += 1;
-                            let shared = shared.clone();
-                            tokio::task::spawn_local(async move {
-                                let early = connection(&shared, stream).await.ok().flatten();
-                                shared.early.borrow_mut().extend(early);
-                                *shared.connected.borrow_mut() -= 1;
-                            });
-                        }
-                        // Out of files, mostly.
-                        Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
-                    }
+                tokio::select! {
+                    () = http::serve(listener) => {}
+                    _ = ended.wait_for(|it| *it) => {}
                 }
             });
         }
-        _ = ended.clone().wait_for(|it| *it).await;
+        _ = ended.wait_for(|it| *it).await;
     });
     runtime.block_on(async {
         _ = tokio::time::timeout(GRACE, local).await;
@@ -141,30 +160,105 @@ fn serve(
     shared.early.take()
 }
 
-/// Answers a client until the data is there, or it ends the connection.
-async fn connection(shared: &Shared, mut stream: TcpStream) -> io::Result<Option<Early>> {
+/// Accepts connections until the data is there.
+async fn accept(shared: Rc<Shared>, listener: tokio::net::TcpListener, tls: Option<TlsAcceptor>) {
     let mut ended = shared.ended.clone();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = ended.wait_for(|it| *it) => return,
+        };
+        match accepted {
+            Ok((stream, _)) if *shared.connected.borrow() >= shared.max_clients => {
+                // A client of TLS would not understand.
+                if tls.is_none() {
+                    _ = stream.try_write(b"-ERR max number of clients reached\r\n");
+                }
+            }
+            Ok((stream, peer)) => {
+                *shared.connected.borrow_mut() += 1;
+                let (shared, tls) = (shared.clone(), tls.clone());
+                tokio::task::spawn_local(async move {
+                    let ended = match tls {
+                        None => connection(&shared, stream, peer).await,
+                        Some(tls) => connection_of_tls(&shared, stream, peer, &tls).await,
+                    };
+                    if let Err(error) = ended {
+                        tracing::debug!(%peer, %error, "a connection broke while the data is read");
+                    }
+                    *shared.connected.borrow_mut() -= 1;
+                });
+            }
+            // Out of files, mostly.
+            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
+
+async fn connection(shared: &Shared, mut stream: TcpStream, peer: SocketAddr) -> io::Result<()> {
     let mut input = Vec::with_capacity(READ_BYTES);
+    if answer_each(shared, &mut stream, peer, &mut input).await? == End::Loaded {
+        shared.early.borrow_mut().push(Early { stream: stream.into_std()?, input });
+    }
+    Ok(())
+}
+
+async fn connection_of_tls(
+    shared: &Shared,
+    stream: TcpStream,
+    peer: SocketAddr,
+    tls: &TlsAcceptor,
+) -> io::Result<()> {
+    let mut stream = tokio::time::timeout(shared.patience, tls.accept(stream)).await??;
+    let mut input = Vec::with_capacity(READ_BYTES);
+    answer_each(shared, &mut stream, peer, &mut input).await?;
+    // It tells the client that nothing was cut off.
+    _ = tokio::time::timeout(GRACE / 2, stream.shutdown()).await;
+    Ok(())
+}
+
+/// Why a client is answered no more.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    /// It has gone, or is sent away.
+    Closed,
+    /// The data is there.
+    Loaded,
+}
+
+/// Answers a client until the data is there, or it ends the connection. Leaves what it has sent of its next command in
+/// `input`.
+///
+/// # Errors
+///
+/// If the connection is broken, or the client does not read its replies.
+async fn answer_each<S: AsyncRead + AsyncWrite + Unpin>(
+    shared: &Shared,
+    stream: &mut S,
+    peer: SocketAddr,
+    input: &mut Vec<u8>,
+) -> io::Result<End> {
+    let mut ended = shared.ended.clone();
     let limits = Limits { authenticated: shared.may_ask_info, ..Limits::default() };
     let mut decoder = RequestDecoder::new(limits);
     let (mut found, mut output) = (Vec::new(), Vec::new());
-    let peer = stream.peer_addr()?;
     loop {
         let has_room = input.len() < MAX_INPUT_BYTES;
         tokio::select! {
             biased;
-            _ = ended.wait_for(|it| *it) => {
-                return Ok(Some(Early { stream: stream.into_std()?, input }));
-            }
-            read = stream.read_buf(&mut input), if has_room => {
+            _ = ended.wait_for(|it| *it) => return Ok(End::Loaded),
+            read = stream.read_buf(input), if has_room => {
                 if read? == 0 {
-                    return Ok(None);
+                    return Ok(End::Closed);
                 }
             }
         }
         let mut is_closing = false;
         let mut consumed = 0;
         while !is_closing {
+            if output.len() >= WRITE_BYTES {
+                write(shared, stream, &mut output).await?;
+            }
             let quoted;
             let (bytes, words): (usize, Vec<&[u8]>) =
                 match decoder.next(&input[consumed..], &mut found) {
@@ -189,8 +283,10 @@ async fn connection(shared: &Shared, mut stream: TcpStream) -> io::Result<Option
                 };
             consumed += bytes;
             if is_http(&words) {
-                tracing::warn!(%peer, "possible attack: a client sent HTTP to the port of commands");
-                return Ok(None);
+                if shared.warnings.is_due(now_millis()) {
+                    tracing::warn!(%peer, "possible attack: a client sent HTTP to the port of commands");
+                }
+                return Ok(End::Closed);
             }
             is_closing = words[0].eq_ignore_ascii_case(b"QUIT");
             let reply = match words[0].to_ascii_uppercase().as_slice() {
@@ -201,12 +297,26 @@ async fn connection(shared: &Shared, mut stream: TcpStream) -> io::Result<Option
             reply.encode(Protocol::Resp2, &mut output);
         }
         input.drain(..consumed);
-        stream.write_all(&output).await?;
-        output.clear();
+        write(shared, stream, &mut output).await?;
         if is_closing {
-            return Ok(None);
+            return Ok(End::Closed);
         }
     }
+}
+
+/// Writes replies, which the client must take within a time.
+async fn write<S: AsyncWrite + Unpin>(
+    shared: &Shared,
+    stream: &mut S,
+    output: &mut Vec<u8>,
+) -> io::Result<()> {
+    let written = async {
+        stream.write_all(output).await?;
+        stream.flush().await
+    };
+    tokio::time::timeout(shared.patience, written).await??;
+    output.clear();
+    Ok(())
 }
 
 /// Returns what `INFO` tells of a server that reads its data.
@@ -232,6 +342,11 @@ mod tests {
         listener
     }
 
+    fn begin(listener: &TcpListener, may_ask_info: bool) -> Loading {
+        let plain = std::slice::from_ref(listener);
+        Loading::begin(&Listeners { plain, ..Listeners::default() }, 2, may_ask_info).unwrap()
+    }
+
     fn read(stream: &mut std::net::TcpStream, len: usize) -> String {
         let mut bytes = vec![0; len];
         stream.read_exact(&mut bytes).unwrap();
@@ -241,7 +356,7 @@ mod tests {
     #[test]
     fn clients_are_told_that_data_is_loaded_and_go_on_where_they_were() {
         let listener = listener();
-        let loading = Loading::begin(&[listener.try_clone().unwrap()], 2, true).unwrap();
+        let loading = begin(&listener, true);
         let connect = || std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let told = format!("-{}\r\n", text::host::LOADING);
         let mut client = connect();
@@ -276,7 +391,7 @@ mod tests {
     #[test]
     fn a_password_keeps_info_secret_while_data_is_loaded() {
         let listener = listener();
-        let loading = Loading::begin(&[listener.try_clone().unwrap()], 2, false).unwrap();
+        let loading = begin(&listener, false);
         let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         client.write_all(b"INFO\r\n").unwrap();
         let told = format!("-{}\r\n", text::host::LOADING);
@@ -284,5 +399,107 @@ mod tests {
         // A server that does not start ends the thread, and with it the connection.
         drop(loading);
         assert_eq!(client.read(&mut [0]).unwrap(), 0, "closed");
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_its_replies_is_sent_away() {
+        let (_end, ended) = watch::channel(false);
+        let shared = Shared {
+            may_ask_info: true,
+            max_clients: 2,
+            patience: Duration::from_millis(100),
+            ended,
+            connected: RefCell::new(0),
+            early: RefCell::default(),
+            warnings: Warnings::default(),
+        };
+        let (client, mut server) = tokio::io::duplex(100);
+        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+        let mut input = Vec::new();
+        let error = runtime().block_on(async {
+            let (_reading, mut writing) = tokio::io::split(client);
+            let sending = async {
+                _ = writing.write_all(&b"PING\r\n".repeat(10_000)).await;
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                ended = answer_each(&shared, &mut server, peer, &mut input) => ended.unwrap_err(),
+                () = sending => unreachable!("it never ends"),
+                () = tokio::time::sleep(Duration::from_secs(30)) => panic!("it waits for ever"),
+            }
+        });
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn http_says_that_data_is_loaded() {
+        let http = listener();
+        let listeners = Listeners { http: Some(&http), ..Listeners::default() };
+        let loading = Loading::begin(&listeners, 2, false).unwrap();
+        let ask = |line: &str| {
+            let mut client = std::net::TcpStream::connect(http.local_addr().unwrap()).unwrap();
+            client
+                .write_all(format!("{line} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())
+                .unwrap();
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).unwrap();
+            answer
+        };
+        for path in ["/healthz", "/", "/api/overview.json"] {
+            let answer = ask(&format!("GET {path}"));
+            assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+            assert!(answer.ends_with("\r\n\r\nloading: the server reads its data\n"), "{answer}");
+        }
+        let answer = ask("GET /metrics");
+        assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\ntamis_loading 1\n"));
+        assert!(ask("POST /healthz").starts_with("HTTP/1.1 405 "));
+        // The port is free for the console.
+        drop(loading);
+        let mut client = std::net::TcpStream::connect(http.local_addr().unwrap()).unwrap();
+        client.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        assert!(http.accept().is_ok());
+    }
+
+    #[test]
+    fn clients_of_tls_are_told_that_data_is_loaded() {
+        use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+        use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+        let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let certificate = pair.cert.der().clone();
+        let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(
+                vec![certificate.clone()],
+                PrivateKeyDer::try_from(pair.signing_key.serialize_der()).unwrap(),
+            )
+            .unwrap();
+        let listener = listener();
+        let listeners = Listeners {
+            tls: std::slice::from_ref(&listener),
+            tls_config: Some(Arc::new(config)),
+            ..Listeners::default()
+        };
+        let loading = Loading::begin(&listeners, 2, false).unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate).unwrap();
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let name = "localhost".try_into().unwrap();
+        let connection = ClientConnection::new(Arc::new(config), name).unwrap();
+        let socket = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut client = StreamOwned::new(connection, socket);
+        client.write_all(b"PING\r\n").unwrap();
+        let told = format!("-{}\r\n", text::host::LOADING);
+        let mut reply = vec![0; told.len()];
+        client.read_exact(&mut reply).unwrap();
+        assert_eq!(reply, told.as_bytes());
+        drop(loading);
+        assert_eq!(client.read(&mut [0]).unwrap(), 0, "the end of TLS, not of the socket alone");
     }
 }

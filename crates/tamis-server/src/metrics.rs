@@ -27,6 +27,7 @@ fn of_server(out: &mut Exposition, shared: &Shared) {
     let count = |number: &std::sync::atomic::AtomicU64| number.load(Ordering::Relaxed);
     out.family("tamis_build_info", "gauge", "The version that runs.");
     out.sample("tamis_build_info", &[("version", env!("CARGO_PKG_VERSION").as_bytes())], 1);
+    out.one("tamis_loading", "gauge", "1 while the server reads its data.", 0);
     let started = shared.started_millis as f64 / 1000.0;
     out.one("tamis_start_time_seconds", "gauge", "When the server started, since 1970.", started);
     out.one("tamis_connected_clients", "gauge", "Connections.", shared.clients.len());

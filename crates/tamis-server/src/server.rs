@@ -24,7 +24,7 @@ use crate::hash_key::HashKey;
 use crate::held_memory::{HeldMemory, Hold};
 use crate::http;
 use crate::keyspace::Keyspace;
-use crate::loading::Loading;
+use crate::loading::{self, Loading};
 use crate::monitors::Monitors;
 use crate::stats::{Stats, now_millis};
 use crate::tls::{self, TlsError};
@@ -145,8 +145,15 @@ impl Server {
             config.max_clients = fitting;
         }
         let keyspace = Keyspace::new();
-        let may_ask_info = users.default_user().is_open();
-        let load = || Loading::begin(&plain, config.max_clients, may_ask_info);
+        let default_user = users.default_user();
+        let may_ask_info = default_user.is_open() && default_user.may_run("info");
+        let listeners = loading::Listeners {
+            plain: &plain,
+            tls: &over_tls,
+            tls_config: tls.as_ref().map(|config| config.read().clone()),
+            http: http.as_ref(),
+        };
+        let load = || Loading::begin(&listeners, config.max_clients, may_ask_info);
         let loading = config.append_only.then(load).transpose().map_err(ServerError::Thread)?;
         let durable = config.append_only.then(|| Durable::open(&config, &keyspace));
         let durable = durable.transpose().map_err(ServerError::Durability)?;

@@ -145,8 +145,7 @@ impl RedisBloom {
     /// ```
     pub fn emptied(&self) -> Result<Self, OutOfMemory> {
         // Not planned anew: the capacity of a forged header has nothing to do with its bits.
-        let first = self.layers().next().expect("a filter has a layer");
-        let first = Layer::zeroed(RedisLayer { items: 0, ..*first })?;
+        let first = Layer::zeroed(RedisLayer { items: 0, ..*self.layers[0].numbers() })?;
         Ok(Self { layers: vec![first], items: 0, ..*self })
     }
 
