@@ -5,7 +5,7 @@ mod error;
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use parking_lot::RwLock;
@@ -75,6 +75,8 @@ pub(crate) struct Shared {
     /// What is kept over the server's end, if anything is.
     pub durable: Option<Durable>,
     config: RwLock<Arc<Config>>,
+    /// `maxmemory` of the options, which many commands ask for.
+    max_memory_bytes: AtomicU64,
     /// What greets clients over TLS, if anything does.
     pub tls: Option<RwLock<Arc<ServerConfig>>>,
     port: u16,
@@ -171,6 +173,7 @@ impl Server {
             http_warnings: Warnings::default(),
             monitors: Arc::default(),
             started_millis: now_millis(),
+            max_memory_bytes: AtomicU64::new(config.max_memory_bytes),
             config: RwLock::new(Arc::new(config)),
             tls,
             port,
@@ -370,6 +373,7 @@ impl Shared {
                     self.users.set_default_password(&changed.password);
                     self.monitors.users_changed();
                 }
+                self.max_memory_bytes.store(changed.max_memory_bytes, Ordering::Relaxed);
                 *current = Arc::new(changed);
                 Reply::ok()
             }
@@ -432,9 +436,13 @@ impl Shared {
                 Some(Record::Inserted { now_millis, key, hashes: hashes.clone() })
             }
         };
-        let records: Vec<Record<'_>> = created.into_iter().chain(change).collect();
-        if !records.is_empty() {
-            durable.log.append_all(&records);
+        match (created, change) {
+            (None, None) => {}
+            (None, Some(change)) => durable.log.append(&change),
+            (Some(created), change) => {
+                let records: Vec<Record<'_>> = [created].into_iter().chain(change).collect();
+                durable.log.append_all(&records);
+            }
         }
     }
 
@@ -449,7 +457,7 @@ impl Shared {
 
     /// Returns how much memory may still be taken under `maxmemory`, in bytes; `u64::MAX` without a limit.
     pub fn memory_left(&self) -> u64 {
-        match self.config().max_memory_bytes {
+        match self.max_memory_bytes.load(Ordering::Relaxed) {
             0 => u64::MAX,
             max => max.saturating_sub(self.used_memory()),
         }
@@ -459,7 +467,7 @@ impl Shared {
     /// that try at once only as many succeed as there is memory for.
     pub fn reserve_memory(&self, bytes: u64) -> Option<Hold> {
         let hold = self.held.hold(bytes);
-        let max = self.config().max_memory_bytes;
+        let max = self.max_memory_bytes.load(Ordering::Relaxed);
         (max == 0 || self.used_memory() <= max).then_some(hold)
     }
 
@@ -476,7 +484,8 @@ impl Shared {
 
     /// Tells whether a value that was just made fits under `maxmemory`.
     pub fn has_memory_for(&self, value: Option<&Value>) -> bool {
-        value.is_none_or(|value| value.heap_bytes() <= self.memory_left())
+        let left_bytes = self.memory_left();
+        left_bytes == u64::MAX || value.is_none_or(|value| value.heap_bytes() <= left_bytes)
     }
 
     /// Says why changes cannot be kept at the moment, if so.

@@ -39,9 +39,6 @@ pub(crate) async fn run(
         return describe::help(command);
     }
     match command.name {
-        // These may wait for a disk, and need no key.
-        "ACL" => acl::acl(session, words, env),
-        "CONFIG" => admin::config(session, words),
         "COPY" => copy::copy_beside(session, command, words, env).await,
         "DEBUG" => debug::debug(session, words, env).await,
         "DISCARD" => transaction::discard(session),
@@ -63,11 +60,44 @@ pub(crate) async fn run(
             run_with(session, command, words, &at_present(env), Keys::Exclusive(&alone))
         }
         _ => {
+            if let Some(reply) = run_without_keys(session, command, words, env) {
+                return reply;
+            }
             let server = session.server.clone();
             let shared = server.keyspace.shared();
             run_with(session, command, words, env, Keys::Shared(&shared))
         }
     }
+}
+
+/// Runs a command that needs no key, which nobody who is alone with the keys holds up. `None` if it needs them.
+fn run_without_keys(
+    session: &mut Session,
+    command: &Command,
+    words: Words<'_>,
+    env: &Env<'_>,
+) -> Option<Reply> {
+    Some(match command.name {
+        "ACL" => acl::acl(session, words, env),
+        "AUTH" => client::auth(session, words),
+        "CLIENT" => client::client(session, words, env),
+        "COMMAND" => describe::command(words),
+        "CONFIG" => admin::config(session, words),
+        "ECHO" => Reply::bulk(words[1]),
+        "HELLO" => client::hello(session, words),
+        "LATENCY" => latency::latency(session, words),
+        "MODULE" => admin::module(words),
+        "MONITOR" => client::monitor(session),
+        "PING" => client::ping(words),
+        "QUIT" => client::quit(session),
+        "RESET" => client::reset(session),
+        "SELECT" => client::select(words),
+        "SHUTDOWN" => admin::shutdown(session),
+        "SLOWLOG" => slow_log::slow_log(session, words),
+        "TIME" => admin::time(),
+        "BGREWRITEAOF" | "BGSAVE" | "LASTSAVE" => admin::save(session, command.name),
+        _ => return None,
+    })
 }
 
 /// Runs a command of the host on keys that somebody holds already.
@@ -81,26 +111,11 @@ pub(crate) fn run_with(
     if asks_for_help(command, words) {
         return describe::help(command);
     }
+    if let Some(reply) = run_without_keys(session, command, words, env) {
+        return reply;
+    }
     match command.name {
-        "ACL" => acl::acl(session, words, env),
-        "AUTH" => client::auth(session, words),
-        "CLIENT" => client::client(session, words, env),
-        "COMMAND" => describe::command(words),
-        "CONFIG" => admin::config(session, words),
-        "ECHO" => Reply::bulk(words[1]),
-        "HELLO" => client::hello(session, words),
         "INFO" => info::info(session, words, env, keys),
-        "LATENCY" => latency::latency(session, words),
-        "MODULE" => admin::module(words),
-        "MONITOR" => client::monitor(session),
-        "PING" => client::ping(words),
-        "QUIT" => client::quit(session),
-        "RESET" => client::reset(session),
-        "SELECT" => client::select(words),
-        "SHUTDOWN" => admin::shutdown(session),
-        "SLOWLOG" => slow_log::slow_log(session, words),
-        "TIME" => admin::time(),
-        "BGREWRITEAOF" | "BGSAVE" | "LASTSAVE" => admin::save(session, command.name),
         _ => {
             if let Some(refusal) = keys::must_wait(&session.server, command.name, words, env, keys)
             {

@@ -1,6 +1,7 @@
 //! `MULTI`, `EXEC`, `DISCARD`, `WATCH`, `UNWATCH`.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Instant;
 
 use tamis_commands::text::host;
@@ -10,7 +11,7 @@ use tamis_resp::Reply;
 use super::keys;
 use crate::session::{Keys, Session, at_present};
 use crate::transaction::{Transaction, Watched};
-use crate::users::Refusal;
+use crate::users::{Refusal, User};
 
 pub(super) fn multi(session: &mut Session) -> Reply {
     if session.transaction.is_some() {
@@ -60,6 +61,7 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
             return host::discarded(&why);
         }
     }
+    let allowed = allowed(session, &prepared).await;
     let server = session.server.clone();
     let is_meant = |lent: &[u8]| {
         prepared.iter().any(|(command, words)| {
@@ -97,7 +99,10 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
     };
     left_bytes = left_bytes.min(server.memory_left().max(LEAST_REPLY_BYTES) / 2);
     let replies = prepared.iter().map(|(command, words)| {
-        if let Err(refusal) = check(session, command, words) {
+        let is_allowed = allowed.as_ref().is_some_and(|(user, version)| {
+            Arc::ptr_eq(user, &session.user) && *version == server.users.version()
+        });
+        if !is_allowed && let Err(refusal) = check(session, command, words) {
             return refusal;
         }
         let keys = Keys::Exclusive(&alone);
@@ -174,6 +179,21 @@ impl<'t> Prepared<'t> {
     }
 }
 
+/// Checks all commands of a transaction before the keys are locked, with others in between. Returns the user and the version
+/// of the users for which all are allowed; `None` if one is not.
+async fn allowed(session: &mut Session, prepared: &Prepared<'_>) -> Option<(Arc<User>, u64)> {
+    let version = session.server.users.version();
+    session.refresh_user().ok()?;
+    let user = session.user.clone();
+    for (i, (command, words)) in prepared.iter().enumerate() {
+        user.check(command, words).ok()?;
+        if (i + 1).is_multiple_of(TURN_COMMANDS) {
+            tokio::task::yield_now().await;
+        }
+    }
+    Some((user, version))
+}
+
 /// Tells whether the user still may run what was queued: an operator, or a command before it, may have said otherwise.
 fn check(session: &mut Session, command: &'static Command, words: Words<'_>) -> Result<(), Reply> {
     session.refresh_user()?;
@@ -204,4 +224,38 @@ pub(super) fn watch(session: &mut Session, words: Words<'_>, env: &Env<'_>) -> R
 pub(super) fn unwatch(session: &mut Session) -> Reply {
     session.watched.clear();
     Reply::ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use crate::config::Config;
+    use crate::server::Server;
+    use crate::session::Session;
+
+    #[test]
+    fn commands_without_keys_run_beside_a_transaction() {
+        let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
+        let server = Server::start(config).unwrap();
+        let (shared, address) = (server.shared().clone(), server.addresses()[0]);
+        let alone = server.shared().keyspace.exclusive();
+        let (sender, replies) = mpsc::channel();
+        std::thread::spawn(move || {
+            let client = shared.clients.add(address, address, 0);
+            let mut session = Session::new(shared.clone(), client.client.clone());
+            for words in [&[&b"PING"[..]][..], &[b"CLIENT", b"ID"], &[b"TIME"], &[b"SELECT", b"0"]]
+            {
+                let mut out = Vec::new();
+                crate::server::runtime().block_on(session.run(&[words], &mut out));
+                sender.send(out).unwrap();
+            }
+        });
+        for _ in 0..4 {
+            let reply = replies.recv_timeout(Duration::from_secs(30)).expect("it waits");
+            assert!(!reply.starts_with(b"-"));
+        }
+        drop(alone);
+    }
 }
