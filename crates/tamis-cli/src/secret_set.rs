@@ -23,7 +23,7 @@ impl SecretSet {
     ///
     /// The system gives no random bytes.
     pub fn within(max_bytes: u64) -> Result<Self, Failure> {
-        let permutation = Permutation::new(random_words()?);
+        let permutation = Permutation::new([random_words()?, random_words()?]);
         Ok(Self { set: DigestSet::within(max_bytes), permutation, permuted: Vec::new() })
     }
 
@@ -57,27 +57,30 @@ impl SecretSet {
 /// A permutation of the 64-bit words, chosen by a key.
 #[derive(Clone, Copy)]
 struct Permutation {
-    added: [u64; 2],
-    factors: [u64; 2],
-    inverses: [u64; 2],
+    added: [u64; ROUNDS],
+    factors: [u64; ROUNDS],
+    inverses: [u64; ROUNDS],
 }
 
+/// After two rounds, words that differ in their highest bits alone still share some places.
+const ROUNDS: usize = 3;
+
 impl Permutation {
-    fn new([a, b, c, d]: [u64; 4]) -> Self {
+    fn new(key: [[u64; ROUNDS]; 2]) -> Self {
         // Odd numbers have inverses.
-        let factors = [c | 1, d | 1];
-        Self { added: [a, b], factors, inverses: factors.map(inverse) }
+        let [added, factors] = [key[0], key[1].map(|word| word | 1)];
+        Self { added, factors, inverses: factors.map(inverse) }
     }
 
     fn apply(&self, word: u64) -> u64 {
-        (0..2).fold(word, |word, round| {
+        (0..ROUNDS).fold(word, |word, round| {
             let word = (word ^ self.added[round]).wrapping_mul(self.factors[round]);
             word ^ word >> 32
         })
     }
 
     fn invert(&self, word: u64) -> u64 {
-        (0..2).rev().fold(word, |word, round| {
+        (0..ROUNDS).rev().fold(word, |word, round| {
             let word = word ^ word >> 32;
             word.wrapping_mul(self.inverses[round]) ^ self.added[round]
         })
@@ -115,10 +118,8 @@ mod tests {
     #[test]
     fn hashes_that_differ_in_few_bits_are_spread_over_all_places() {
         let permutation = Permutation::new([
-            0x9e37_79b9_7f4a_7c15,
-            0xd1b5_4a32_d192_ed03,
-            0x8cb9_2ba7_2f3d_8dd7,
-            0x2545_f491_4f6c_dd1d,
+            [0x9e37_79b9_7f4a_7c15, 0xd1b5_4a32_d192_ed03, 0x94d0_49bb_1331_11eb],
+            [0x8cb9_2ba7_2f3d_8dd7, 0x2545_f491_4f6c_dd1d, 0xbf58_476d_1ce4_e5b9],
         ]);
         for shift in [0, 8, 16, 24, 32, 40, 48, 50] {
             let places: HashSet<u64> =
