@@ -602,6 +602,23 @@ mod tests {
     }
 
     #[test]
+    fn fingerprints_that_a_header_does_not_count_are_in_the_image() {
+        let mut full = RedisCuckoo::new(&RedisCuckooOptions::default()).unwrap();
+        let header = full.header();
+        full.insert("item").unwrap();
+        // As chunks come from a filter into which items were inserted while it was dumped.
+        let mut loaded = RedisCuckoo::from_header(&header).unwrap();
+        let (next, chunk) = full.chunk(1).unwrap();
+        loaded.load_chunk(next, &chunk).unwrap();
+        assert!(loaded.contains("item") && loaded.items() == 0);
+        let image = image(&Value::RedisCuckoo(Box::new(loaded)));
+        match Value::read_image(&mut &image[..], image.len() as u64).unwrap() {
+            Value::RedisCuckoo(back) => assert!(back.contains("item")),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
     fn an_image_is_the_sum_of_its_parts() {
         for value in values() {
             let whole = image(&value);

@@ -123,13 +123,17 @@ impl RedisCuckoo {
     }
 
     /// Returns the chunk at a position, and the position behind it, at which the next chunk begins; none
-    /// at the end, for 0, for a negative position and of a filter without items.
+    /// at the end, for 0, for a negative position and of an empty filter, whose slots have nothing to read.
+    ///
+    /// The items that a filter counts are no measure of that: those of a [header](Self::from_header) may be fewer than the
+    /// fingerprints that were loaded.
     ///
     /// The first position is 1. A sub-filter of at most 16 MiB is one chunk, whole even if the position
     /// is inside it, as the server has it: ask only for positions that a chunk came with.
     #[must_use]
     pub fn chunk(&self, position: i64) -> Option<(i64, Vec<u8>)> {
-        if self.items == 0 {
+        let is_blank = |it: &SubFilter| it.words().iter().all(|word| *word == 0);
+        if self.items == 0 && self.sub_filters.iter().all(is_blank) {
             return None;
         }
         let start = u64::try_from(position).ok()?.checked_sub(1)?;
