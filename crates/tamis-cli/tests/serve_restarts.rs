@@ -448,15 +448,25 @@ fn difference(found: &BTreeMap<Vec<u8>, Found>, expected: &BTreeMap<Vec<u8>, Fou
     let keys: BTreeSet<&Vec<u8>> = found.keys().chain(expected.keys()).collect();
     let differing = keys.into_iter().filter(|key| found.get(*key) != expected.get(*key));
     let lines = differing.map(|key| {
-        let text = |it: Option<&Found>| {
-            let mut text = format!("{it:?}");
-            text.truncate(2000);
-            text
+        let text = |all: &BTreeMap<Vec<u8>, Found>| match all.get(key) {
+            None => "nothing".to_owned(),
+            Some(Found { kind, value, expires_millis }) => {
+                let value: Vec<String> = value.iter().map(shown_reply).collect();
+                format!("{kind:?} that expires at {expires_millis}, {}", value.join(", "))
+            }
         };
-        let name = String::from_utf8_lossy(key);
-        format!("{name:?} is {}\ninstead of {}", text(found.get(key)), text(expected.get(key)))
+        let name = key.escape_ascii();
+        format!("\"{name}\" is {}\ninstead of {}", text(found), text(expected))
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Returns a reply as it can be printed: of bytes at most those that are not zero.
+fn shown_reply(reply: &Reply) -> String {
+    let Reply::Bulk(bytes) = reply else { return format!("{reply:?}") };
+    let bytes = bytes.iter().enumerate().filter(|(_, byte)| **byte != 0).take(400);
+    let bytes: Vec<String> = bytes.map(|(at, byte)| format!("{at}:{byte:02x}")).collect();
+    bytes.join(" ")
 }
 
 /// Runs random steps; returns the commands that succeeded.
