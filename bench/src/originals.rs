@@ -166,7 +166,7 @@ fn one_by_one<K: AsRef<[u8]>>(contents: &Contents, asked: &[K]) -> Sample {
 
 fn filled<K: AsRef<[u8]>>(format: &'static Format, members: u64, key: fn(u64) -> K) -> Contents {
     let told = Told { items: Some(members), rate: Some(0.01), ..Told::default() };
-    let create = format.create.expect("can be built");
+    let create = format.create;
     let mut contents = create(&told).expect("items and rate are told");
     let mut answers = Answers::new();
     for first in (0..members).step_by(BATCH) {
@@ -181,7 +181,7 @@ fn written(format: &'static Format, contents: &Contents, case: &str) -> Result<P
     let path =
         std::env::temp_dir().join(format!("tamis-{}.{}", case.replace(' ', "-"), format.name));
     let mut bytes = Vec::new();
-    let encode = format.encode.expect("is written");
+    let encode = format.encode;
     encode(contents, &Told::default(), &mut bytes).map_err(|error| error.to_string())?;
     std::fs::write(&path, bytes).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(path)

@@ -40,7 +40,7 @@ fn use_it(mut contents: Contents, told: &Told) {
 }
 
 fn comes_back(contents: &Contents, told: &Told) {
-    let Some(encode) = FORMAT.encode else { return };
+    let encode = FORMAT.encode;
     let mut bytes = Vec::new();
     if encode(contents, told, &mut bytes).is_ok() {
         let back = (FORMAT.decode)(&bytes, told).expect("what is written is read");

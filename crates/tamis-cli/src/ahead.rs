@@ -25,13 +25,13 @@ pub struct Ahead<T, E> {
     hand: Hand<T, E>,
 }
 
-/// Who makes them.
+/// The maker of the values.
 enum Hand<T, E> {
-    /// Whoever asks.
+    /// The caller itself.
     Own(Make<T, E>),
     /// A thread.
     Other { made: Receiver<Result<T, E>>, used: Sender<T>, thread: JoinHandle<()> },
-    /// Nobody any more: there are none left.
+    /// None: all values have been made.
     None,
 }
 
@@ -92,7 +92,7 @@ where
         next
     }
 
-    /// Sees whether the thread has come to an end or to grief.
+    /// Waits for the thread, and passes its panic on.
     fn end(&mut self) {
         if let Hand::Other { thread, .. } = std::mem::replace(&mut self.hand, Hand::None)
             && let Err(panic) = thread.join()

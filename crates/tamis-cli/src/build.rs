@@ -68,7 +68,7 @@ pub struct Args {
     #[arg(long, value_name = "BITS", value_parser = ["4", "8", "16"])]
     counter_bits: Option<String>,
 
-    /// Forget items after SPAN, such as 24h, or after so many others: 1M-items (--kind window)
+    /// Forget items after a time such as 24h, or after a number of other items such as 1M-items (--kind window)
     #[arg(long, value_name = "SPAN")]
     window: Option<SpanArg>,
 
@@ -78,7 +78,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     slices: Option<u8>,
 
-    /// With --window: a repeat is remembered anew
+    /// With --window: a repeat restarts the span of its item
     #[arg(long)]
     refresh: bool,
 
@@ -176,7 +176,7 @@ impl Args {
         }
         match (kind, self.window) {
             (Some(Kind::Window), None) => Err(Failure::new(
-                "--kind window forgets items: say after what with --window, such as --window 24h or \
+                "--kind window needs the span after which items are forgotten, such as --window 24h or \
                  --window 1M-items",
             )),
             (Some(Kind::Window), Some(SpanArg(Span::Millis(_)))) if self.items.is_none() => {
@@ -201,7 +201,7 @@ impl Args {
             self.repeats.of(kind)?;
         }
         if self.keyed && kind == Some(Kind::Parquet) {
-            return Err(Failure::new("--keyed: Parquet's readers know no keys; leave out --kind"));
+            return Err(Failure::new("--keyed: filters of Parquet have no key; leave out --kind"));
         }
         Ok(())
     }
@@ -305,7 +305,7 @@ impl Args {
         }
     }
 
-    /// Inserts items as they come.
+    /// Inserts items while they are read.
     fn stream(
         &self,
         paths: &[PathBuf],
@@ -370,8 +370,8 @@ impl Args {
         let tally = hash_all(paths, &rule, delimiter, hasher, |hashes| {
             distinct.insert_each(hashes, &mut answers).map_err(|_| {
                 Failure::new(format!(
-                    "counting over {} distinct items takes more memory than there may be: say how \
-                     many there are with --items N",
+                    "counting over {} distinct items takes more memory than --memory allows: give their \
+                     number with --items N",
                     Count(distinct.len())
                 ))
             })?;
@@ -455,7 +455,7 @@ impl Repeated {
         self.hashes.shrink_to(self.thin_at);
         if self.hashes.len() as u64 * 8 > max_bytes {
             return Err(Failure::new(
-                "counting repeated items takes more memory than there may be: say how many items there are with \
+                "counting repeated items takes more memory than --memory allows: give the number of items with \
                  --items N, or count each once with --once",
             ));
         }
@@ -479,11 +479,11 @@ impl Repeated {
     }
 }
 
-/// Refuses a name by which the filter would be taken for that of another system.
+/// Refuses an output whose name is that of another system's format.
 fn refuse_other_format(output: &Path) -> Result<(), Failure> {
     match Format::of_name(output).first() {
         Some(format) if format.name != "tamis" => Err(Failure::new(format!(
-            "{}: 'build' writes Tamis files, and the name is one of {}: name it .tamis, and make the other of it with \
+            "{}: 'build' writes Tamis files, and this name is one of {}: name it .tamis, then convert it with \
              'tamis convert --items'",
             input::name(output),
             format.name
@@ -492,7 +492,7 @@ fn refuse_other_format(output: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Says that a filter takes no more items, and that its file is as it was.
+/// Returns the failure of a filter that refuses items; its file is unchanged.
 pub fn full(path: &Path, error: &InsertError) -> Failure {
     let name = input::name(path);
     match error.reason {
@@ -505,7 +505,7 @@ pub fn full(path: &Path, error: &InsertError) -> Failure {
     }
 }
 
-/// Refuses a filter that is over its rate, unless that is wanted; says so in any case.
+/// Refuses a filter that is over its rate; with `force` writes a note.
 pub fn judge(file: &TamisFile, path: &Path, force: bool) -> Outcome {
     if !file.is_over_rate() {
         return Ok(Exit::Yes);
@@ -519,7 +519,7 @@ pub fn judge(file: &TamisFile, path: &Path, force: bool) -> Outcome {
         if items.is_finite() {
             format!("about {}", About(items))
         } else {
-            "too many to tell".into()
+            "too many to estimate".into()
         },
         Rate(file.filter.estimate_rate()),
     );

@@ -113,7 +113,7 @@ pub fn run(args: &Args) -> Outcome {
             Opened::Tamis(source) => source,
             Opened::Unfiltered(name) => {
                 return Err(Failure::new(format!(
-                    "{name}: has no filter, so that any item may be in it: ask the table itself"
+                    "{name}: has no filter, so any item may be in it: look into the table itself"
                 )));
             }
             Opened::Foreign(file) => {

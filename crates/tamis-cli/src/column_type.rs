@@ -62,7 +62,7 @@ impl ColumnType {
         Some(Self { physical, is_text, funnel, item })
     }
 
-    /// Tells whether items through this funnel can be in such a column: through any other the filter would say of each item
+    /// Tests whether items of this funnel can be in the column: with any other the filter would answer of each item
     /// that it is not in it.
     pub fn takes(&self, funnel: Funnel) -> bool {
         let is_bytes = matches!(self.physical, Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY);

@@ -25,9 +25,8 @@ use crate::told::{
 
 /// Writes a filter as another system has it
 ///
-/// The bits themselves move where both systems place items alike, in whatever order their bits and words are. Where they do
-/// not, no program can do it without the items: with --items the filter is built anew of them, and each item is looked for in
-/// both filters.
+/// The bits move if both systems place items alike, whatever the order of their bits and words. Otherwise the items are
+/// needed: with --items the command builds OUT from them, and looks for each item in both filters.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,7 +34,7 @@ Examples:
   tamis convert users.guava users.tamis --funnel text --charset UTF-8 --items users.txt
   tamis convert users.tamis users.guava --items users.txt --to-funnel text --to-charset UTF-8
 
-What is told with --to-... is of OUT; all else is of IN, and of OUT too where nothing else is told of that.
+Options with --to-... apply to OUT. All others apply to IN, and to OUT too if OUT has no option of its own.
 
 Exit status: 0 converted, 2 could not, 3 converted though over its rate.")]
 pub struct Args {
@@ -51,7 +50,7 @@ pub struct Args {
     #[arg(long, value_name = "FORMAT", ignore_case = true, hide_possible_values = true, value_parser = format_parser())]
     to: Option<String>,
 
-    /// Build OUT anew of the items in FILE, one a line, plain or packed (gzip, zstd, xz, bzip2) (may be repeated)
+    /// Build OUT from the items in FILE, one a line, plain or packed (gzip, zstd, xz, bzip2) (may be repeated)
     #[arg(long, value_name = "FILE")]
     items: Vec<PathBuf>,
 
@@ -63,26 +62,25 @@ pub struct Args {
     #[arg(long, value_name = "CHARSET", ignore_case = true, value_parser = charset_parser(), requires = "to_funnel")]
     to_charset: Option<Charset>,
 
-    /// For how many items OUT is planned; for a bitmap of integers, how many values it has place for [default: as many as FILE
-    /// has; --items-planned, if OUT will not say itself]
+    /// Capacity of OUT in items; of a bitmap of integers, the number of values [default: the items in FILE; --items-planned
+    /// if the format does not store it]
     #[arg(long, value_name = "N")]
     to_items: Option<Count>,
 
-    /// For which rate OUT is planned [default: that of IN, or 0.01; --rate-planned, if OUT will not say itself]
+    /// Planned rate of OUT [default: that of IN, or 0.01; --rate-planned if the format does not store it]
     #[arg(long, alias = "rate", value_name = "R", value_parser = rate)]
     to_rate: Option<f64>,
 
-    /// Which version of its format OUT is to be, such as 'nb' for SSTables of Cassandra 4, 2 for Spark since 4.1, 64 for Roaring, or 31
+    /// Version of the format of OUT, such as 'nb' for SSTables of Cassandra 4, 2 for Spark since 4.1, 64 for Roaring, or 31
     /// for Guava before 33.4
     #[arg(long, value_name = "V")]
     to_version: Option<Box<str>>,
 
-    /// Put the several filters of IN, such as those of a Parquet table's row groups, together as one where OUT has place for just
-    /// one: it is fuller than it was planned for
+    /// Join several filters of IN, such as those of a Parquet table's row groups, into one: it is fuller than planned
     #[arg(long)]
     union: bool,
 
-    /// With --items: convert even if IN does not have all of them, or has many others, or OUT is over its rate with them
+    /// With --items: convert even if IN lacks some of the items or holds many others, or if OUT is over its rate
     #[arg(long, requires = "items")]
     force: bool,
 
@@ -97,7 +95,7 @@ pub struct Args {
     tell: TellArgs,
 }
 
-/// The rate of a filter that is built anew, if none is told.
+/// The rate of a filter that is built from items, if the user gives none and IN stores none.
 const RATE: f64 = 0.01;
 
 /// Runs the command.
@@ -107,14 +105,14 @@ pub fn run(args: &Args) -> Outcome {
     match (&args.to_version, to.versions) {
         (Some(version), None) => {
             return Err(Failure::new(format!(
-                "--to-version {version}: there is but one version of {}: leave it out",
+                "--to-version {version}: {} has only one version; leave the option out",
                 to.name
             )));
         }
         (Some(version), Some(versions)) if versions.are_plans && args.items.is_empty() => {
             return Err(Failure::new(format!(
-                "--to-version {version}: versions of {} differ in how they plan, and their files are the same: leave it out, or build OUT \
-                 anew with --items FILE",
+                "--to-version {version}: versions of {} differ only in how filters are planned; leave the option out, or build OUT \
+                 from the items with --items FILE",
                 to.name
             )));
         }
@@ -130,8 +128,8 @@ pub fn run(args: &Args) -> Outcome {
     let asks = |format: &Format| format.asks.contains(&Fact::Items);
     if from.told.items.is_some() && !asks(from.format) && !asks(to) {
         return Err(Failure::new(
-            "--items-planned is for filters whose places depend on it, as those over bitmaps of Redis: for how many items OUT is planned \
-             is told by --to-items",
+            "--items-planned has no effect here: it is for filters whose bits depend on the plan, such as those over bitmaps of \
+             Redis; set the capacity of OUT with --to-items",
         ));
     }
     // A set without a length gets one.
@@ -144,7 +142,7 @@ pub fn run(args: &Args) -> Outcome {
     };
     if let Some(option) = in_vain {
         return Err(Failure::new(format!(
-            "{option} is for filters that are built anew, with --items FILE, or do not say their plan themselves: leave it out for {}",
+            "{option} has no effect on {} without --items FILE: leave it out, or build OUT from the items",
             to.name
         )));
     }
@@ -154,26 +152,22 @@ pub fn run(args: &Args) -> Outcome {
         return args.rebuild(&from, to, told);
     }
     if from.funnel.is_none() {
-        // Nobody is asked what items are, only to hear then that they do not help.
-        from.write(&mut io::sink(), &args.output, to, &told)
-            .map_err(|failure| with_items(failure, to))?;
+        // Refuses a format without a place for this filter before it asks for a funnel.
+        from.write(&mut io::sink(), &args.output, to, &told).map_err(with_items)?;
     }
     check_same_items(&from, to)?;
-    from.save(&args.output, to, &told).map_err(|failure| with_items(failure, to))?;
+    from.save(&args.output, to, &told).map_err(with_items)?;
     let facts = from.contents.facts();
     from.warn(&facts);
     Ok(from.judge(&facts))
 }
 
-/// Adds to a message that asks for a filter to be built how that is done.
-fn with_items(failure: Failure, to: &Format) -> Failure {
+/// Adds the option to a message that advises to build a filter from items.
+fn with_items(failure: Failure) -> Failure {
     const ADVICE: &str = "build one from the items";
     let Failure::Message(message) = failure else { return failure };
     let Some(why) = message.strip_suffix(ADVICE) else { return Failure::Message(message) };
-    Failure::new(match to.create {
-        Some(_) => format!("{why}{ADVICE}, with --items FILE"),
-        None => format!("{}, and tamis builds none anew", why.trim_end_matches([' ', ':', ';'])),
-    })
+    Failure::new(format!("{why}{ADVICE}, with --items FILE"))
 }
 
 /// Refuses to move bits into a format whose items are something else: every answer would be no.
@@ -189,12 +183,12 @@ fn check_same_items(from: &Foreign, to: &Format) -> Result<(), Failure> {
     }
     let (name, format) = (&from.name, to.name);
     Err(Failure::new(format!(
-        "{name}: its items are something else than those of {format}, which is never told what they are: build it anew, \
+        "{name}: its items are of another type than those of {format}, which has only one: build OUT from the items \
          with --items FILE"
     )))
 }
 
-/// Reads the filter to convert; a copy, also if it is one of ours.
+/// Reads a copy of the filter to convert.
 fn open(path: &Path, tell: &TellArgs, union: bool) -> Result<Foreign, Failure> {
     let all = Opened::all(path, tell, Trust::Assume)?;
     if union && all.len() > 1 {
@@ -247,7 +241,7 @@ fn row_groups_as_one(path: &Path, all: Vec<Opened>) -> Result<Foreign, Failure> 
             Opened::Tamis(source) => unreachable!("{}: a filter alone", source.name()),
             Opened::Unfiltered(name) => {
                 return Err(Failure::new(format!(
-                    "{name}: has no filter, so that none of the table would find its items"
+                    "{name}: has no filter, so a filter of the table would miss its items"
                 )));
             }
         };
@@ -284,7 +278,7 @@ impl Args {
         }
     }
 
-    /// What is told of OUT.
+    /// Returns the decode options of OUT.
     fn told_of_output(&self, from: &Foreign, to: &Format) -> Told {
         // What it does not say itself, the program that will ask it knows: it computes places by that.
         let kept = |fact| to.asks.contains(&fact);
@@ -300,7 +294,7 @@ impl Args {
         }
     }
 
-    /// Returns what a filter that is built anew needs and the user did not give, as whole phrases.
+    /// Returns the parameters that OUT needs and the user did not give, as whole phrases.
     fn missing_of_output(&self, to: &Format) -> Vec<String> {
         let name = input::name(&self.output);
         let mut missing = Vec::new();
@@ -325,12 +319,9 @@ impl Args {
         missing
     }
 
-    /// Builds the filter anew of its items, and looks for each of them in both.
+    /// Builds OUT from the items, and looks for each item in both filters.
     fn rebuild(&self, from: &Foreign, to: &'static Format, told: Told) -> Outcome {
         let name = input::name(&self.output);
-        let create = to.create.ok_or_else(|| {
-            Failure::new(format!("{name}: tamis builds no filters of {} anew", to.name))
-        })?;
         let items = self.checked_items()?;
         self.check_nothing_is_missing(from, to)?;
         let from_funnel = from.funnel()?;
@@ -345,7 +336,7 @@ impl Args {
         let of_input = of_input.filter(|&rate| rate > 0.0 && rate < 1.0);
         let rate = told.rate.or(of_input).unwrap_or(RATE);
         let told = Told { items: planned, rate: Some(rate), ..told };
-        let mut contents = create(&told).map_err(|error| match error {
+        let mut contents = (to.create)(&told).map_err(|error| match error {
             EncodeError::Missing(fact) => missing_to_write(fact, &told, to, &name),
             error => Failure::new(format!("{name}: {error}")),
         })?;
@@ -357,8 +348,8 @@ impl Args {
         })?;
         if lacking > 0 {
             self.refuse(&format!(
-                "{}: does not have {} of the {} items: they are not those it was made of, or its items are \
-                 something else (--funnel, --charset)",
+                "{}: lacks {} of the {} items: the filter was made of other items, or with another --funnel or \
+                 --charset",
                 from.name,
                 Count(lacking),
                 Count(total.items)
@@ -420,7 +411,7 @@ impl Args {
     /// Refuses items that are none, or far fewer than the filter has: the others would not be found any more.
     fn check_count(&self, from: &Foreign, facts: &Facts, distinct: u64) -> Result<(), Failure> {
         if distinct == 0 {
-            return Err(Failure::new("--items: there are no items; nothing was written"));
+            return Err(Failure::new("--items: the file has no items; nothing was written"));
         }
         if !facts.items.is_finite() || distinct as f64 >= facts.items - slack(&from.contents, facts)
         {

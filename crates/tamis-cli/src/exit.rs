@@ -23,7 +23,7 @@ pub enum Exit {
 pub enum Failure {
     /// The line to print; exit status 2.
     Message(String),
-    /// Whoever read our output has had enough: a quiet success.
+    /// The reader of our output has closed it: a quiet success.
     BrokenPipe,
 }
 

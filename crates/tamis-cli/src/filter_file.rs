@@ -291,8 +291,8 @@ pub fn check_clock<B: Bits<Word = u64>>(
     }
     let ahead = SpanArg(Span::Millis(ahead_millis));
     Err(Failure::new(format!(
-        "{name}: its clock is {ahead} ahead of this machine's, and all before it is forgotten; set the clock \
-         right, or build the filter anew"
+        "{name}: its clock is {ahead} ahead of this machine's, and earlier items are forgotten; set the \
+         machine's clock, or build the filter again"
     )))
 }
 

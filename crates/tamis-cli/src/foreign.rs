@@ -41,7 +41,7 @@ pub struct Foreign {
     pub column: Option<ColumnType>,
     /// The size of the file that it is in, unpacked.
     pub len_bytes: u64,
-    /// Whether the file is this filter and nothing else, so that it may be written anew.
+    /// Whether the file holds this filter and nothing else, so that it may be replaced.
     pub is_whole_file: bool,
 }
 
@@ -113,7 +113,7 @@ impl Opened {
             && format.versions.is_none_or(|versions| versions.are_plans)
         {
             return Err(Failure::new(format!(
-                "{name}: there is but one version of {} files: leave out --format-version {version}",
+                "{name}: {} has only one version: leave out --format-version {version}",
                 format.name
             )));
         }
@@ -328,16 +328,15 @@ impl Foreign {
     ///
     /// # Errors
     ///
-    /// If the bytes do not say, and nobody has told.
+    /// If the file does not store it and the user did not give it.
     pub fn funnel(&self) -> Result<Funnel, Failure> {
         funnel(self.format, self.funnel, &self.name)
     }
 
     fn is_written_as(&self, bytes: &[u8]) -> bool {
         let mut written = Vec::new();
-        let encode =
-            self.format.encode.map(|encode| encode(&self.contents, &self.told, &mut written));
-        encode.is_some_and(|encoded| encoded.is_ok()) && written == bytes
+        let encoded = (self.format.encode)(&self.contents, &self.told, &mut written);
+        encoded.is_ok() && written == bytes
     }
 
     /// Refuses to write to the file that it was read from, if that holds more than it.
@@ -351,20 +350,20 @@ impl Foreign {
         }
         let format = self.format.name;
         Err(Failure::new(format!(
-            "{}: the file holds more than this filter, and would lose it: make a file of the filter alone with \
-             'tamis convert --to {format}', and change that",
+            "{}: the file holds more than this filter: copy the filter to a file of its own with \
+             'tamis convert --to {format}', and change the copy",
             self.name
         )))
     }
 
-    /// Says on stderr what users of such filters should know before they rely on it.
+    /// Writes the warnings about this filter to stderr.
     pub fn warn(&self, facts: &Facts) {
         for warning in &facts.warnings {
             note!("{}: {warning}", self.name);
         }
     }
 
-    /// Says how far it is over the rate that was told or is in its bytes, if it is.
+    /// Returns a line if the filter is over its planned rate.
     pub fn over_rate(&self, facts: &Facts) -> Option<String> {
         let planned = self.contents.passed_rate(facts, self.told.rate)?;
         Some(format!(
@@ -376,14 +375,10 @@ impl Foreign {
         ))
     }
 
-    /// Says on stderr if it is over-full, or over its rate.
+    /// Writes a note to stderr if the filter is over-full or over its rate.
     pub fn judge(&self, facts: &Facts) -> Exit {
         if facts.rate > MANY {
-            note!(
-                "{}: over-full: takes {:.0} % of absent items for present ones",
-                self.name,
-                facts.rate * 100.0
-            );
+            note!("{}: over-full: finds {:.0} % of absent items", self.name, facts.rate * 100.0);
         }
         self.over_rate(facts).map_or(Exit::Yes, |state| {
             note!("{state}");
@@ -419,16 +414,13 @@ impl Foreign {
         told: &Told,
     ) -> Result<(), Failure> {
         let (name, to) = (&self.name, format.name);
-        let Some(encode) = format.encode else {
-            return Err(Failure::new(format!("{name}: {to} is a format that is only read")));
-        };
-        encode(&self.contents, told, out).map_err(|error| match error {
+        (format.encode)(&self.contents, told, out).map_err(|error| match error {
             EncodeError::Missing(fact) => {
                 missing_to_write(fact, told, format, &input::name(path))
             }
             EncodeError::Several { filters, rate } => Failure::new(format!(
-                "{name}: {to} has place for one filter, and this is {filters}: put together they take absent items for \
-                 present ones at a rate of {}: say --union if that will do, or build one with --items FILE",
+                "{name}: {to} holds one filter, and this file has {filters}: joined, their rate is {}; accept it with \
+                 --union, or build one filter from the items with --items FILE",
                 Rate(rate)
             )),
             EncodeError::Io(error) => Failure::io(input::name(path), &error),

@@ -15,7 +15,7 @@ use crate::table::align;
 #[command(after_help = "\
 Examples:
   tamis formats
-  tamis formats --json | jq -r '.[] | select(.writes) | .name'")]
+  tamis formats --json | jq -r '.[] | select(.asks_for_funnel) | .name'")]
 pub struct Args {
     /// Print a JSON list
     #[arg(long)]
@@ -27,8 +27,7 @@ pub fn run(args: &Args) -> Outcome {
     let text = if args.json {
         format!("{:#}\n", Value::Array(FORMATS.iter().map(json).collect()))
     } else {
-        let mut rows =
-            vec![["format", "", "found by", "ends in", "what"].map(String::from).to_vec()];
+        let mut rows = vec![["format", "found by", "ends in", "what"].map(String::from).to_vec()];
         rows.extend(FORMATS.iter().map(row));
         let mut text = String::new();
         align(&mut text, &rows, &[]);
@@ -46,15 +45,10 @@ const REMARK: &str = "\nA string of Redis alone, as GET returns it, is bits and 
      the name of its OUT ends in, or --to.\n";
 
 fn row(format: &Format) -> Vec<String> {
-    let does = match (format.encode, format.create) {
-        (Some(_), Some(_)) => "reads, writes, builds",
-        (Some(_), None) => "reads, writes",
-        (None, _) => "reads",
-    };
     let found_by = if format.shows() { "its bytes" } else { "--format" };
     let ends_in = format.extensions.iter().map(|extension| format!(".{extension}"));
     let ends_in = ends_in.collect::<Vec<_>>().join(" ");
-    [format.name, does, found_by, &ends_in, format.summary].map(String::from).to_vec()
+    [format.name, found_by, &ends_in, format.summary].map(String::from).to_vec()
 }
 
 fn json(format: &Format) -> Value {
@@ -62,8 +56,6 @@ fn json(format: &Format) -> Value {
         "name": format.name,
         "summary": format.summary,
         "extensions": format.extensions,
-        "writes": format.encode.is_some(),
-        "builds": format.create.is_some(),
         "recognised": format.shows(),
         "asks_for_funnel": format.items == Items::Asked,
     })

@@ -121,7 +121,7 @@ impl Input {
             }
             _ if is_want_of_memory(&error) => {
                 format!(
-                    "the {format} data take more memory to unpack than there may be; unpack them before"
+                    "the {format} data take more memory to unpack than --memory allows; unpack them before"
                 )
             }
             _ => format!("broken {format} data within the first {at} bytes ({error})"),

@@ -228,7 +228,7 @@ impl Output {
     ///
     /// # Errors
     ///
-    /// A full disk, or [`Failure::BrokenPipe`] if whoever reads has had enough.
+    /// A full disk, or [`Failure::BrokenPipe`] if the reader has closed the pipe.
     #[inline]
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         self.written_bytes += bytes.len() as u64;

@@ -75,7 +75,7 @@ pub fn run(args: &Args) -> Outcome {
     }
     if saturated > 0 {
         note!(
-            "{name}: {} stayed: added more often than the filter can count; build it anew, with \
+            "{name}: {} stayed: added more often than the filter can count; build it again, with \
              wider counters",
             lines(saturated)
         );

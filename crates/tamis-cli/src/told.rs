@@ -10,15 +10,15 @@ use crate::count::Count;
 use crate::exit::Failure;
 use crate::key::rate;
 
-/// What a filter of another system does not say of itself, alike in every command that reads one.
+/// Decode options: parameters that the file of another system does not store. Every command that reads such a file has them.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "For filters of other systems")]
 pub struct TellArgs {
-    /// What the filter is, if its bytes do not show it: see 'tamis formats'
+    /// Format of the filter, if its bytes do not show it: see 'tamis formats'
     #[arg(long, value_name = "FORMAT", ignore_case = true, hide_possible_values = true, value_parser = format_parser())]
     pub format: Option<String>,
 
-    /// What an item is there (Guava's funnel): bytes, hex, text, twice, chars, int, long, unsigned, unsigned-int, float, double, hash128,
+    /// How an item becomes bytes there (Guava's funnel): bytes, hex, text, twice, chars, int, long, unsigned, unsigned-int, float, double, hash128,
     /// hash-string, hash-integer, ... for Java's hashCode, long-be, double-be for Hive, or orc-bytes, orc-long, orc-double
     #[arg(long, value_name = "FUNNEL", ignore_case = true, hide_possible_values = true, value_parser = funnel_parser())]
     pub funnel: Option<String>,
@@ -27,11 +27,11 @@ pub struct TellArgs {
     #[arg(long, value_name = "CHARSET", ignore_case = true, value_parser = charset_parser())]
     pub charset: Option<Charset>,
 
-    /// For how many items the filter was planned there
+    /// Number of items that the filter was planned for
     #[arg(long, value_name = "N")]
     pub items_planned: Option<Count>,
 
-    /// For which rate the filter was planned there: a probability, or 1%
+    /// Rate that the filter was planned for: a probability, or 1%
     #[arg(long, value_name = "R", value_parser = rate)]
     pub rate_planned: Option<f64>,
 
@@ -43,11 +43,11 @@ pub struct TellArgs {
     #[arg(long, value_name = "NAME")]
     pub column: Option<String>,
 
-    /// Which version of the format it is, such as 'nb' in the name of an SSTable
+    /// Version of the format, such as 'nb' in the name of an SSTable
     #[arg(long, value_name = "V")]
     pub format_version: Option<Box<str>>,
 
-    /// The hash of the block that it is of, as block explorers show it (BIP-158)
+    /// Hash of the filter's block, as block explorers show it (BIP-158)
     #[arg(long, value_name = "HASH")]
     pub block_hash: Option<Hash256>,
 
@@ -88,7 +88,7 @@ pub fn charset_parser() -> impl TypedValueParser<Value = Charset> {
 }
 
 impl TellArgs {
-    /// Returns what was told of the filter itself.
+    /// Returns the decode options of the filter itself.
     pub fn told(&self) -> Told {
         Told {
             items: self.items_planned.map(|Count(items)| items),
@@ -101,7 +101,7 @@ impl TellArgs {
         }
     }
 
-    /// Returns what was told of its items.
+    /// Returns the funnel that was given.
     ///
     /// # Errors
     ///
@@ -112,7 +112,7 @@ impl TellArgs {
         let is_text = matches!(funnel, Some(Funnel::Text(_) | Funnel::Twice(_)));
         if self.charset.is_some() && !is_text && !self.is_charset_of_output {
             return Err(Failure::new(
-                "--charset is for text: say --funnel text too, or twice; formats whose items are always text have their own",
+                "--charset is for text: add --funnel text or --funnel twice; formats whose items are always text need no --charset",
             ));
         }
         Ok(funnel)
@@ -123,7 +123,7 @@ impl TellArgs {
 ///
 /// # Errors
 ///
-/// If it is one of text and no charset was told.
+/// A funnel of text without a charset.
 pub fn parse_funnel(name: &str, charset: Option<Charset>) -> Result<Funnel, Failure> {
     Funnel::named(name, charset).ok_or_else(|| {
         let charsets = Charset::ALL.map(Charset::name).join(", ");
@@ -135,7 +135,7 @@ pub fn parse_funnel(name: &str, charset: Option<Charset>) -> Result<Funnel, Fail
 ///
 /// # Errors
 ///
-/// If its bytes do not say, and nobody has told; if no such filter has such items.
+/// If the file does not store it and the user did not give it; if the format has no items of this funnel.
 pub fn funnel(format: &Format, told: Option<Funnel>, name: &str) -> Result<Funnel, Failure> {
     match (told, format.items) {
         (Some(funnel), _) if !format.takes.funnel(funnel) => Err(Failure::new(format!(
@@ -209,6 +209,6 @@ pub fn asked_of_output(fact: Fact) -> &'static str {
         Fact::Version => "of which version is it to be? say --to-version V",
         Fact::BlockHash => "of which block is it? say --block-hash HASH",
         Fact::Key => "under which key is it stored? say --key KEY",
-        _ => "something is not said that its page names",
+        _ => "a parameter is missing that the page of its format names",
     }
 }

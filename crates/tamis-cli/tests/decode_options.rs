@@ -72,9 +72,9 @@ fn a_version_that_would_change_nothing_is_refused() {
     folder.ok(&format!("convert items.tamis a.guava {ITEMS} --funnel bytes --to-version 31"));
     folder.refused(
         "convert a.guava b.guava --to-version 14",
-        "--to-version 14: versions of guava differ in how they plan",
+        "--to-version 14: versions of guava differ only in how filters are planned",
     );
-    folder.refused("info a.guava --format-version 14", "but one version of guava files");
+    folder.refused("info a.guava --format-version 14", "guava has only one version");
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_dump_of_a_string_is_read_as_its_bits() {
         // Bits alone would be no payload any more.
         folder.refused(
             &format!("add --format redis-bits {name} numbers.txt"),
-            "make a file of the filter alone",
+            "copy the filter to a file of its own",
         );
         folder.ok(&format!("convert --format redis-bits {name} {name}.redisbits"));
         assert_eq!(folder.read(&format!("{name}.redisbits")), [0b0100_0000, 0x0a]);

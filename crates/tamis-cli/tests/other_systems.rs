@@ -174,7 +174,7 @@ fn several_filters_become_one_only_if_that_is_wanted() {
     assert!(folder.names().contains(&"grown.rdb".into()), "{}", ended.stderr);
     let convert =
         format!("convert grown.rdb one.guava --format redis-bitmaps {plan} --funnel bytes");
-    folder.refused(&convert, "say --union if that will do");
+    folder.refused(&convert, "accept it with --union");
     let ended = folder.run(&format!("{convert} --union"));
     assert_ne!(ended.status, 2, "{}", ended.stderr);
     assert_eq!(folder.ok(&format!("check -c one.guava items.txt {TEXT}")), "1000\n");
@@ -268,7 +268,7 @@ fn where_bits_cannot_move_the_items_are_asked_for() {
     folder.write("wrong.txt", texts(5000..6000));
     folder.refused(
         &format!("convert {TEXT} users.guava wrong.tamis --items wrong.txt"),
-        "they are not those it was made of",
+        "the filter was made of other items",
     );
     assert!(!folder.names().contains(&"wrong.tamis".into()));
     // Numbers there, text here.
@@ -289,7 +289,7 @@ fn items_that_are_not_all_there_make_no_filter() {
     folder.refused(&convert("--items -"), "name a file, not a pipe");
     folder.refused(&convert("--items /dev/stdin"), "name a file, not a pipe");
     folder.write("empty.txt", "");
-    folder.refused(&convert("--items empty.txt"), "there are no items");
+    folder.refused(&convert("--items empty.txt"), "the file has no items");
     folder.write("one.txt", "item 1\n");
     folder.refused(&convert("--items one.txt"), "the others would not be found in x.guava");
     folder.refused(
@@ -308,7 +308,7 @@ fn items_that_are_not_all_there_make_no_filter() {
     let ended = folder.run(&convert("--items one.txt --force"));
     assert!(ended.status == 0 && ended.stderr.contains("would not be found"), "{}", ended.stderr);
     // Records without the key are said, and none but such are refused.
-    folder.refused(&convert("--items empty.txt -k 2"), "there are no items");
+    folder.refused(&convert("--items empty.txt -k 2"), "the file has no items");
     let ended = folder.run(&convert("--items items.txt -k 3"));
     assert_eq!(ended.status, 2);
     assert!(ended.stderr.contains("skipped 1000 records"), "{}", ended.stderr);
@@ -342,13 +342,16 @@ fn what_is_told_of_one_side_is_not_believed_of_the_other() {
     );
     folder.refused(
         &format!("convert --items-planned 5000 {TEXT} users.guava c.tamis --items items.txt"),
-        "told by --to-items",
+        "set the capacity of OUT with --to-items",
     );
     folder.refused(
         &format!("convert {TEXT} users.guava c.tamis --to-version 2 --items items.txt"),
-        "leave it out",
+        "leave the option out",
     );
-    folder.refused("info --format pybloom-live --format-version 3 users.guava", "but one version");
+    folder.refused(
+        "info --format pybloom-live --format-version 3 users.guava",
+        "has only one version",
+    );
     folder.ok("convert items.tamis 2.spark --items items.txt --to-funnel bytes --to-version 2");
     folder.refused(
         "convert 2.spark 1.spark --to-version 1",
@@ -358,7 +361,7 @@ fn what_is_told_of_one_side_is_not_believed_of_the_other() {
         "convert 2.spark 3.spark --to-version 99",
         "expected 1 (every Spark reads it, and up to 4.0 nothing else) or 2 (Spark 4.1 and later)",
     );
-    // A plan that OUT does not say itself is told of it, though nothing is built anew.
+    // The format of OUT does not store its plan: its options apply although nothing is built.
     let moved = format!("convert {TEXT} users.guava moved.bits --to redis-bitmaps");
     folder.refused(&moved, "for how many items is it planned? say --to-items N");
     folder.refused(
@@ -369,7 +372,7 @@ fn what_is_told_of_one_side_is_not_believed_of_the_other() {
     for option in ["--to-items 5", "--to-rate 0.5"] {
         folder.refused(
             &format!("convert users.guava again.guava {option}"),
-            "leave it out for guava",
+            "has no effect on guava",
         );
     }
     // Nobody is asked for a funnel that would not help.

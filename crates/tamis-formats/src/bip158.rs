@@ -30,15 +30,15 @@ pub(crate) const FORMAT: Format =
         asks: &[Fact::BlockHash],
         versions: None,
         decode: |bytes, told| decode(bytes, told.block_hash()?).map(Contents::Golomb),
-        encode: Some(encode),
-        create: Some(|told| {
+        encode,
+        create: |told| {
             block_hash(told)?;
             Ok(Contents::Collected(Collected::new("bip158", |items, told, out| {
                 let set = GolombSet::new(key(block_hash(told)?), GolombParams::BASIC, items);
                 let set = set.map_err(|error| EncodeError::NoPlace(error.to_string().into()))?;
                 Ok(out.write_all(set.bytes())?)
             })))
-        }),
+        },
     };
 
 fn block_hash(told: &Told) -> Result<Hash256, EncodeError> {

@@ -34,8 +34,8 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[],
     versions: None,
     decode: |bytes, _| WalletFilter::decode(bytes).map(|filter| Contents::Flat(filter.into())),
-    encode: Some(|contents, _, out| encode(contents, out)),
-    create: Some(|told| {
+    encode: |contents, _, out| encode(contents, out),
+    create: |told| {
         let (items, rate) = told.plan()?;
         let no_place = |why: String| EncodeError::NoPlace(why.into());
         let items = u32::try_from(items)
@@ -50,7 +50,7 @@ pub(crate) const FORMAT: Format = Format {
         }
         let filter = WalletFilter::create(items, rate, 0, Update::None, Sizing::Core);
         filter.map(|filter| Contents::Flat(filter.into())).map_err(refused)
-    }),
+    },
 };
 
 /// The largest filter that nodes take.

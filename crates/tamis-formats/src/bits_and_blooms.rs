@@ -26,8 +26,8 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[],
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
-    encode: Some(encode),
-    create: Some(|told| {
+    encode,
+    create: |told| {
         let (items, rate) = told.plan()?;
         if !(rate > 0.0 && rate < 1.0) || items == 0 {
             let why = format!(
@@ -37,7 +37,7 @@ pub(crate) const FORMAT: Format = Format {
         }
         let (bits, probes) = plan(items, rate);
         create(bits, probes).map(Contents::Flat)
-    }),
+    },
 };
 
 /// The rule of bits-and-blooms: the hash of an item and that of the item with a byte behind it make four numbers, which are added up

@@ -25,11 +25,11 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[],
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
-    encode: Some(encode),
-    create: Some(|told| {
+    encode,
+    create: |told| {
         let (items, rate) = told.plan()?;
         create(plan_bytes(items, rate)).map(Contents::Flat)
-    }),
+    },
 };
 
 /// The factors of the eight hashes.

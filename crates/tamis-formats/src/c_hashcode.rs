@@ -24,11 +24,11 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[],
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
-    encode: Some(encode),
-    create: Some(|_| {
+    encode,
+    create: |_| {
         let failed = |_| EncodeError::NoPlace("15 MiB at most are not there: free memory".into());
         FlatFilter::new(Rule::MaskedSeven(ARTICLE)).map(Contents::Flat).map_err(failed)
-    }),
+    },
 };
 
 /// The factors of the seven hashes.

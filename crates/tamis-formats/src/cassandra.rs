@@ -34,12 +34,12 @@ pub(crate) const FORMAT: Format = Format {
         let release = Release::of_version(version).ok_or(error(told))?;
         decode(bytes, release).map(Contents::Flat)
     },
-    encode: Some(|contents, told, out| encode(contents, told_release(told)?, out)),
-    create: Some(|told| {
+    encode: |contents, told, out| encode(contents, told_release(told)?, out),
+    create: |told| {
         let (items, rate) = told.plan()?;
         let created = create(items, rate, told_release(told)?);
         created.map(Contents::Flat).map_err(|error| EncodeError::NoPlace(error.to_string().into()))
-    }),
+    },
 };
 
 /// What is expected of [`Told::version`].

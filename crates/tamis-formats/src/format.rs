@@ -38,10 +38,10 @@ pub struct Format {
     /// to 18 times the bytes, of values that are far apart; and compressed values of Redis, whose bytes count as they are once
     /// expanded, up to 88 times as many.
     pub decode: fn(bytes: &[u8], told: &Told) -> Result<Contents, DecodeError>,
-    /// Writes a whole file, if the format has a place for such contents; `None` if it is only read.
-    pub encode: Option<Encode>,
-    /// Makes an empty filter of as many items as are told, at the rate that is told; `None` if there is no such rule.
-    pub create: Option<Create>,
+    /// Writes a whole file, if the format has a place for such contents.
+    pub encode: Encode,
+    /// Creates an empty filter for the number of items and the rate in `told`.
+    pub create: Create,
 }
 
 /// Which versions a format has.

@@ -26,12 +26,12 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[],
     versions: Some(Versions { expected: VERSIONS, are_plans: true }),
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
-    encode: Some(encode),
-    create: Some(|told| {
+    encode,
+    create: |told| {
         let (items, rate) = told.plan()?;
         let created = create(items, rate, Strategy::default(), told_probes(told)?);
         created.map(Contents::Flat).map_err(|error| EncodeError::NoPlace(error.to_string().into()))
-    }),
+    },
 };
 
 /// Which releases may be told for new filters: files are alike.

@@ -33,12 +33,12 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[],
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
-    encode: Some(encode),
-    create: Some(|told| {
+    encode,
+    create: |told| {
         let (bits, probes) = plan(told)?;
         let created = create(bits, probes, HashType::Murmur).map(Contents::Flat);
         created.map_err(|error| EncodeError::NoPlace(error.to_string().into()))
-    }),
+    },
 };
 
 /// Plans bits and probes by the textbook: in Hadoop the caller chooses them.

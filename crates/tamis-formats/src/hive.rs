@@ -25,11 +25,11 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[],
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
-    encode: Some(encode),
-    create: Some(|told| {
+    encode,
+    create: |told| {
         let (items, rate) = told.plan()?;
         create(items, rate).map(Contents::Flat)
-    }),
+    },
 };
 
 /// Words of a block: all probes of an item lie in one.

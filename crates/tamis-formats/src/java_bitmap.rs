@@ -33,13 +33,13 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[],
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Integers),
-    encode: Some(encode),
-    create: Some(|told| {
+    encode,
+    create: |told| {
         let set = integers::create(told.items, MAX)?;
         // Without a length it becomes as long as its items need.
         let array = if told.items.is_some() { of_array(set) } else { IntegerBitmap::new(set, MAX) };
         Ok(Contents::Integers(array))
-    }),
+    },
 };
 
 /// The greatest value that an `int` has.

@@ -22,14 +22,14 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[],
     versions: None,
     decode: |bytes, _| FilterBlock::decode(bytes).map(Contents::LevelDb),
-    encode: Some(encode),
-    create: Some(|told| {
+    encode,
+    create: |told| {
         bits_per_key(told)?;
         Ok(Contents::Collected(Collected::new("leveldb", |items, told, out| {
             let keys: Vec<(u32, &[u8])> = items.iter().map(|&item| (0, item)).collect();
             FilterBlock::build(bits_per_key(told)?, &keys).write(out)
         })))
-    }),
+    },
 };
 
 /// log₂ of the bytes of data that share a filter, in every table.

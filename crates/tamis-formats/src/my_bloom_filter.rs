@@ -32,8 +32,8 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[],
     versions: None,
     decode: |bytes, _| MyBloomFilter::from_bytes(bytes).map(Contents::MyBloomFilter),
-    encode: Some(encode),
-    create: Some(|_| Ok(Contents::MyBloomFilter(MyBloomFilter::default()))),
+    encode,
+    create: |_| Ok(Contents::MyBloomFilter(MyBloomFilter::default())),
 };
 
 /// How many bits it was meant to have.

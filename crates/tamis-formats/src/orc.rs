@@ -29,11 +29,11 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[],
     versions: None,
     decode: |bytes, _| RowGroups::decode(bytes).map(Contents::Orc),
-    encode: Some(encode),
-    create: Some(|told| {
+    encode,
+    create: |told| {
         let (items, rate) = told.plan()?;
         create(items, rate).map(|filter| Contents::Orc(RowGroups { filters: vec![filter] }))
-    }),
+    },
 };
 
 /// The rule of ORC: both halves of a hash of 64 bits, added up.

@@ -30,8 +30,8 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[],
     versions: None,
     decode: |bytes, told| decode(bytes, told).map(Contents::Parquet),
-    encode: Some(encode),
-    create: Some(|told| {
+    encode,
+    create: |told| {
         let (items, rate) = told.plan()?;
         let bits = java_bits(items, rate).ok_or_else(|| {
             let why = format!("rates are between 0 and 1, not {rate}: {items} items need another");
@@ -41,7 +41,7 @@ pub(crate) const FORMAT: Format = Format {
         filter
             .map(Contents::Parquet)
             .map_err(|error| EncodeError::NoPlace(error.to_string().into()))
-    }),
+    },
 };
 
 /// The smallest filter that a writer makes, one block.

@@ -33,12 +33,12 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[],
     versions: None,
     decode: |bytes, told| decode(bytes, Short::told(told)).map(Contents::Layers),
-    encode: Some(encode),
-    create: Some(|told| {
+    encode,
+    create: |told| {
         let (items, rate, short) = planned(told)?;
         let layer = layer(items, rate, short).map_err(EncodeError::NoPlace)?;
         Ok(Contents::Layers(Layers { layers: vec![layer], growth: Growth::Refuses }))
-    }),
+    },
 };
 
 /// The row of [`FORMATS`](crate::FORMATS) for filters that grow.
@@ -52,14 +52,14 @@ pub(crate) const SCALABLE: Format = Format {
     asks: &[],
     versions: None,
     decode: |bytes, told| decode_scalable(bytes, Short::told(told)).map(Contents::Layers),
-    encode: Some(encode_scalable),
-    create: Some(|told| {
+    encode: encode_scalable,
+    create: |told| {
         let (capacity, rate, short) = planned(told)?;
         let scale = Scale { factor: 4, ratio: 0.9, capacity, rate, short };
         // What cannot be made is better said now than at the first item.
         scale.next_layer(None).map_err(|error| EncodeError::NoPlace(error.to_string().into()))?;
         Ok(Contents::Layers(Layers { layers: Vec::new(), growth: Growth::Scales(scale) }))
-    }),
+    },
 };
 
 fn maybe(is_possible: bool) -> Sniff {

@@ -28,11 +28,11 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[],
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Layers),
-    encode: Some(encode),
-    create: Some(|told| {
+    encode,
+    create: |told| {
         let (items, rate) = told.plan()?;
         create(items, rate, None).map(Contents::Layers)
-    }),
+    },
 };
 
 const MAGIC: &[u8; 9] = b"MBITARRAY";

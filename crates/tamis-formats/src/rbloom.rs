@@ -24,11 +24,11 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[],
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
-    encode: Some(encode),
-    create: Some(|told| {
+    encode,
+    create: |told| {
         let (items, rate) = told.plan()?;
         create(items, rate).map(Contents::Flat)
-    }),
+    },
 };
 
 /// The user's hash is the state of a generator of numbers, which gives the probes.

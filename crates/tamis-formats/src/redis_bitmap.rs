@@ -23,8 +23,8 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[Fact::Items, Fact::Rate],
     versions: None,
     decode,
-    encode: Some(encode),
-    create: Some(|told| redis_string::create(told, planned).map(Contents::Flat)),
+    encode,
+    create: |told| redis_string::create(told, planned).map(Contents::Flat),
 };
 
 /// The sizes that the Java computes, whatever comes of them.

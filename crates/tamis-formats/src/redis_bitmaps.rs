@@ -30,12 +30,12 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[Fact::Items, Fact::Rate],
     versions: None,
     decode,
-    encode: Some(encode),
-    create: Some(|told| {
+    encode,
+    create: |told| {
         let rule = redis_string::new_rule(told, planned)?;
         let created = RedisBitmaps::of_rule(rule).map(Contents::RedisBitmaps);
         created.map_err(|error| EncodeError::NoPlace(format!("{error}: plan fewer items").into()))
-    }),
+    },
 };
 
 /// The key of the number of the newest bitmap.

@@ -23,11 +23,11 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[],
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Integers),
-    encode: Some(encode),
-    create: Some(|told| {
+    encode,
+    create: |told| {
         let set = integers::create(told.items, MAX)?;
         Ok(Contents::Integers(IntegerBitmap::new(set, MAX)))
-    }),
+    },
 };
 
 /// The greatest offset of `SETBIT`.

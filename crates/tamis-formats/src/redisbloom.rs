@@ -27,8 +27,8 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[],
     versions: None,
     decode,
-    encode: Some(encode),
-    create: Some(create),
+    encode,
+    create,
 };
 
 fn sniff(bytes: &[u8]) -> Sniff {

@@ -35,8 +35,8 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[Fact::Items, Fact::Rate],
     versions: None,
     decode,
-    encode: Some(encode),
-    create: Some(|told| redis_string::create(told, planned).map(Contents::Flat)),
+    encode,
+    create: |told| redis_string::create(told, planned).map(Contents::Flat),
 };
 
 /// `HighwayHash` in 128 bits, whose halves are added in turn.

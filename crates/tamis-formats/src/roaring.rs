@@ -23,8 +23,8 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[],
     versions: Some(Versions { expected: VERSIONS, are_plans: false }),
     decode: |bytes, told| decode_told(bytes, told).map(Contents::Roaring),
-    encode: Some(encode),
-    create: Some(|_| Ok(Contents::Roaring(Roaring::new(CompressedSet::new())))),
+    encode,
+    create: |_| Ok(Contents::Roaring(Roaring::new(CompressedSet::new()))),
 };
 
 /// What is expected of [`Told::version`].

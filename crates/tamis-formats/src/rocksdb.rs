@@ -27,8 +27,8 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[],
     versions: None,
     decode: |bytes, _| decode(bytes),
-    encode: Some(encode),
-    create: Some(|told| {
+    encode,
+    create: |told| {
         let (keys, rate) = told.plan()?;
         let no_place = |why: String| EncodeError::NoPlace(why.into());
         let bits_per_key = bits_per_key(rate).ok_or_else(|| {
@@ -39,7 +39,7 @@ pub(crate) const FORMAT: Format = Format {
         create(keys, f64::from(bits_per_key), Generation::FastLocal)
             .map(Contents::Flat)
             .map_err(|error| no_place(error.to_string()))
-    }),
+    },
 };
 
 /// The bytes of a line, of which an item reads one.

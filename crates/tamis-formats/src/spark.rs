@@ -27,12 +27,12 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[],
     versions: Some(Versions { expected: VERSIONS, are_plans: false }),
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
-    encode: Some(encode),
-    create: Some(|told| {
+    encode,
+    create: |told| {
         let (items, rate) = told.plan()?;
         let created = create(items, rate, told_version(told)?);
         created.map(Contents::Flat).map_err(|error| EncodeError::NoPlace(error.to_string().into()))
-    }),
+    },
 };
 
 /// Which versions may be told.

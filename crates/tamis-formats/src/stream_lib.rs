@@ -27,11 +27,11 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[],
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
-    encode: Some(encode),
-    create: Some(|told| {
+    encode,
+    create: |told| {
         let (items, rate) = told.plan()?;
         create(items, rate).map(Contents::Flat)
-    }),
+    },
 };
 
 /// What Java's serialization writes before the number of words of a `java.util.BitSet`.

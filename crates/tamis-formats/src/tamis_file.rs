@@ -25,7 +25,7 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[],
     versions: None,
     decode: |bytes, _| TamisFile::decode(bytes).map(Contents::Tamis),
-    encode: Some(|contents, _, out| match contents {
+    encode: |contents, _, out| match contents {
         Contents::Tamis(file) => file.write_to(out).map_err(EncodeError::Io),
         Contents::Parquet(filter) => {
             let filter = AnyFilter::Parquet(filter.as_view());
@@ -35,14 +35,14 @@ pub(crate) const FORMAT: Format = Format {
             "a Tamis file has no place for the filter of another system: build one from the items"
                 .into(),
         )),
-    }),
-    create: Some(|told| {
+    },
+    create: |told| {
         let (items, rate) = told.plan()?;
         let plan = Plan::new(items, rate);
         let filter = plan.and_then(|plan| AnyFilter::new(&plan, Hasher::default()));
         let file = filter.map(|filter| Contents::Tamis(TamisFile::new(filter)));
         file.map_err(|error| EncodeError::NoPlace(error.to_string().into()))
-    }),
+    },
 };
 
 /// A filter with all that its file says of it, over storage `B`.

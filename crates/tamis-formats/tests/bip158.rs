@@ -167,7 +167,7 @@ fn the_block_is_asked_for_and_other_params_have_no_place() {
     assert_eq!(error.kind, DecodeErrorKind::Missing(Fact::BlockHash));
     assert!(error.to_string().contains("block's hash"), "{error}");
     let set = GolombSet::new([1, 2], GolombParams::new(10, 1024).unwrap(), &["a"]).unwrap();
-    let encode = format.encode.unwrap();
+    let encode = format.encode;
     let error = encode(&Contents::Golomb(set), &Told::default(), &mut Vec::new()).unwrap_err();
     assert!(error.to_string().contains("build one from the items"), "{error}");
 }

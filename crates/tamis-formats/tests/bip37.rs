@@ -179,14 +179,14 @@ fn reserved_flags_are_kept_and_warned_of() {
     let contents = Contents::Flat(filter);
     assert!(contents.facts().warnings[0].contains("0xfd"));
     let mut again = Vec::new();
-    let encode = Format::named("bip37").unwrap().encode.unwrap();
+    let encode = Format::named("bip37").unwrap().encode;
     encode(&contents, &Told::default(), &mut again).unwrap();
     assert_eq!(again, bytes);
 }
 
 #[test]
 fn a_new_filter_without_use_is_refused_with_what_to_do() {
-    let create = Format::named("bip37").unwrap().create.unwrap();
+    let create = Format::named("bip37").unwrap().create;
     for (items, rate) in [(150_000, 0.01), (1, 0.5), (0, 0.01), (1 << 32, 0.01), (1, 2.0)] {
         let told = Told { items: Some(items), rate: Some(rate), ..Told::default() };
         let error = create(&told).unwrap_err().to_string();

@@ -20,7 +20,7 @@ fn filters_are_those_of_bits_and_blooms() {
         (0..number(&case["added"]) as usize).for_each(|i| _ = filter.insert(&item(i)));
         let mut bytes = Vec::new();
         let contents = Contents::Flat(filter.clone());
-        format.encode.unwrap()(&contents, &Told::default(), &mut bytes).unwrap();
+        (format.encode)(&contents, &Told::default(), &mut bytes).unwrap();
         assert_eq!(bytes, hex(&case["write_to_hex"]), "{case}");
         assert_eq!(decode(&bytes).unwrap(), filter);
         for (i, expected) in text(&case["tests_0_99"]).bytes().enumerate() {

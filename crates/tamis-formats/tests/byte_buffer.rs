@@ -12,7 +12,7 @@ fn golden() -> serde_json::Value {
 
 fn encode(filter: &FlatFilter) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let encode = Format::named("byte-buffer").unwrap().encode.unwrap();
+    let encode = Format::named("byte-buffer").unwrap().encode;
     encode(&Contents::Flat(filter.clone()), &Told::default(), &mut bytes).unwrap();
     bytes
 }

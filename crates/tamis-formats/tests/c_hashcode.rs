@@ -27,7 +27,7 @@ fn every_recorded_text_has_its_positions() {
 
 #[test]
 fn a_new_one_has_the_size_of_the_article_and_says_what_is_wrong_with_it() {
-    let create = Format::named("c-hashcode").unwrap().create.unwrap();
+    let create = Format::named("c-hashcode").unwrap().create;
     let facts = create(&Told::default()).unwrap().facts();
     assert_eq!(facts.bits, 125_829_120);
     assert!(facts.warnings.iter().any(|it| it.contains("only 53 %")), "{:?}", facts.warnings);

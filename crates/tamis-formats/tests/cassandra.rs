@@ -16,7 +16,7 @@ fn told(version: &str) -> Told {
 
 fn encode(contents: &Contents, version: &str) -> Result<Vec<u8>, EncodeError> {
     let mut bytes = Vec::new();
-    format().encode.unwrap()(contents, &told(version), &mut bytes)?;
+    (format().encode)(contents, &told(version), &mut bytes)?;
     Ok(bytes)
 }
 
@@ -108,7 +108,7 @@ fn the_version_is_asked_for() {
     assert_eq!(error.kind, DecodeErrorKind::Missing(Fact::Version));
     let contents = (format().decode)(&bytes, &told("da")).unwrap();
     let mut out = Vec::new();
-    let error = format().encode.unwrap()(&contents, &Told::default(), &mut out).unwrap_err();
+    let error = (format().encode)(&contents, &Told::default(), &mut out).unwrap_err();
     assert!(matches!(error, EncodeError::Missing(Fact::Version)));
     for version in ["hf", "3.11", "", "M", "m"] {
         let error = (format().decode)(&bytes, &told(version)).unwrap_err().to_string();

@@ -68,7 +68,7 @@ fn items(json: &Json) -> Vec<Json> {
 
 fn encode(filter: &FlatFilter) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let encode = Format::named("guava").unwrap().encode.unwrap();
+    let encode = Format::named("guava").unwrap().encode;
     encode(&Contents::Flat(filter.clone()), &Told::default(), &mut bytes).unwrap();
     bytes
 }
@@ -130,7 +130,7 @@ fn three_generations_plan_as_they_did() {
 
 #[test]
 fn the_release_that_plans_is_told() {
-    let create = Format::named("guava").unwrap().create.unwrap();
+    let create = Format::named("guava").unwrap().create;
     let golden = json("guava/sizing.json");
     let mut differ = 0;
     for row in list(&golden["rows"]) {

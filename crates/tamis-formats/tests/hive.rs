@@ -7,7 +7,7 @@ use tamis_formats::{Contents, FlatFilter, Format, Funnel, Told, hive};
 
 fn encode(filter: &FlatFilter) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let encode = Format::named("hive").unwrap().encode.unwrap();
+    let encode = Format::named("hive").unwrap().encode;
     encode(&Contents::Flat(filter.clone()), &Told::default(), &mut bytes).unwrap();
     bytes
 }

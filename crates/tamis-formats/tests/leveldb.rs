@@ -9,7 +9,7 @@ use tamis_formats::{Contents, Format, Told};
 
 fn encode(block: FilterBlock) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let encode = Format::named("leveldb").unwrap().encode.unwrap();
+    let encode = Format::named("leveldb").unwrap().encode;
     encode(&Contents::LevelDb(block), &Told::default(), &mut bytes).unwrap();
     bytes
 }

@@ -6,7 +6,7 @@ use tamis_formats::{Contents, Format, Told};
 /// A filter planned for so many items at 1 %, with others for each seed.
 fn filled(format: &str, planned: u64, items: u64, seed: u64) -> Contents {
     let told = Told { items: Some(planned), rate: Some(RATE), ..Told::default() };
-    let mut filter = Format::named(format).unwrap().create.unwrap()(&told).unwrap();
+    let mut filter = (Format::named(format).unwrap().create)(&told).unwrap();
     let items: Vec<_> = (0..items).map(|i| format!("{seed}:{i}")).collect();
     filter.insert_each(&items, &mut Answers::new()).unwrap();
     filter

@@ -12,7 +12,7 @@ fn bitset(filter: &Bloom<Parquet>) -> Vec<u8> {
 
 fn encode(format: &str, contents: &Contents) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
-    let encode = Format::named(format).unwrap().encode.unwrap();
+    let encode = Format::named(format).unwrap().encode;
     encode(contents, &Told::default(), &mut bytes).map_err(|error| error.to_string())?;
     Ok(bytes)
 }

@@ -14,7 +14,7 @@ fn golden() -> Json {
 
 fn create(format: &str, items: u64, rate: f64, md5: bool) -> Layers {
     let told = Told { items: Some(items), rate: Some(rate), md5, ..Told::default() };
-    match Format::named(format).unwrap().create.unwrap()(&told).unwrap() {
+    match (Format::named(format).unwrap().create)(&told).unwrap() {
         Contents::Layers(layers) => layers,
         other => panic!("{other:?}"),
     }
@@ -22,7 +22,7 @@ fn create(format: &str, items: u64, rate: f64, md5: bool) -> Layers {
 
 fn encode(format: &str, layers: &Layers) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let encode = Format::named(format).unwrap().encode.unwrap();
+    let encode = Format::named(format).unwrap().encode;
     encode(&Contents::Layers(layers.clone()), &Told::default(), &mut bytes).unwrap();
     bytes
 }

@@ -8,7 +8,7 @@ use tamis_formats::{Contents, Format, Layers, Sniff, Told};
 
 fn encode(layers: &Layers) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let encode = Format::named("pybloomfiltermmap").unwrap().encode.unwrap();
+    let encode = Format::named("pybloomfiltermmap").unwrap().encode;
     encode(&Contents::Layers(layers.clone()), &Told::default(), &mut bytes).unwrap();
     bytes
 }

@@ -21,7 +21,7 @@ fn files_are_those_of_python() {
         let estimate = real(&case["approx_items"]);
         assert!((filter.estimate_items() / estimate - 1.0).abs() < 1e-9, "{items}");
         let mut bytes = Vec::new();
-        let encode = Format::named("rbloom").unwrap().encode.unwrap();
+        let encode = Format::named("rbloom").unwrap().encode;
         encode(&Contents::Flat(filter.clone()), &Told::default(), &mut bytes).unwrap();
         assert_eq!(bytes, hex(&case["saved_hex"]), "{items}");
         assert_eq!(rbloom::decode(&bytes).unwrap(), filter);

@@ -72,25 +72,25 @@ fn where_the_java_fails_nothing_is_made() {
             _ => panic!("{case}"),
         }
         if plan.bits <= 0 && n >= 0 {
-            let error = (format().create.unwrap())(&told(n as u64, fpp)).unwrap_err();
+            let error = (format().create)(&told(n as u64, fpp)).unwrap_err();
             let EncodeError::NoPlace(why) = error else { panic!("{error}") };
             let expected = if plan.bits == 0 { "divides by them" } else { "negative" };
             assert!(why.contains(expected), "{why}");
         }
     }
-    let error = (format().create.unwrap())(&told(1 << 31, 0.03)).unwrap_err().to_string();
+    let error = (format().create)(&told(1 << 31, 0.03)).unwrap_err().to_string();
     assert!(error.contains("2,147,483,647 at most"), "{error}");
 }
 
 #[test]
 fn the_articles_filter_comes_out_bit_for_bit() {
     let article = &golden()["article_test_main"];
-    let mut filter = (format().create.unwrap())(&told(1000, 0.1)).unwrap();
+    let mut filter = (format().create)(&told(1000, 0.1)).unwrap();
     let items: Vec<_> = (0..1000).map(|i| i.to_string()).collect();
     let mut answers = Answers::new();
     filter.insert_each(&items[..100], &mut answers).unwrap();
     let mut string = Vec::new();
-    format().encode.unwrap()(&filter, &told(1000, 0.1), &mut string).unwrap();
+    (format().encode)(&filter, &told(1000, 0.1), &mut string).unwrap();
     assert!(string == hex(&article["redis_string_hex"]));
     filter.contains_each(&items, &mut answers);
     assert_eq!(answers.len() - answers.count_ones(), number(&article["not_contained"]) as usize);
@@ -145,27 +145,27 @@ fn what_cannot_be_the_string_of_such_a_plan_is_refused() {
 fn guava_takes_it_if_its_bits_are_whole_words() {
     let guava = Format::named("guava").unwrap();
     // 4,792 bits are no multiple of 64; 64 come of 13 items at 0.0947.
-    let filter = (format().create.unwrap())(&told(1000, 0.1)).unwrap();
-    assert!(guava.encode.unwrap()(&filter, &Told::default(), &mut Vec::new()).is_err());
+    let filter = (format().create)(&told(1000, 0.1)).unwrap();
+    assert!((guava.encode)(&filter, &Told::default(), &mut Vec::new()).is_err());
     let (n, p) = (
         13,
         (1..1000).map(|i| f64::from(i) / 1000.0).find(|&p| Plan::new(13, p).bits == 64).unwrap(),
     );
-    let mut filter = (format().create.unwrap())(&told(n, p)).unwrap();
+    let mut filter = (format().create)(&told(n, p)).unwrap();
     filter.insert_each(&["one", "two"], &mut Answers::new()).unwrap();
     let mut bytes = Vec::new();
-    guava.encode.unwrap()(&filter, &Told::default(), &mut bytes).unwrap();
+    (guava.encode)(&filter, &Told::default(), &mut bytes).unwrap();
     let back = (guava.decode)(&bytes, &Told::default()).unwrap();
     assert_eq!(back, filter);
     let mut string = Vec::new();
-    format().encode.unwrap()(&back, &told(n, p), &mut string).unwrap();
+    (format().encode)(&back, &told(n, p), &mut string).unwrap();
     assert_eq!((format().decode)(&string, &told(n, p)).unwrap(), filter);
-    let error = format().encode.unwrap()(&back, &told(1000, 0.1), &mut string).unwrap_err();
+    let error = (format().encode)(&back, &told(1000, 0.1), &mut string).unwrap_err();
     assert!(error.to_string().contains("plans 4792 bits"), "{error}");
 }
 
 #[test]
 fn a_clipped_plan_is_warned_of() {
-    let filter = (format().create.unwrap())(&told(300_000_000, 0.03)).unwrap();
+    let filter = (format().create)(&told(300_000_000, 0.03)).unwrap();
     assert!(filter.facts().warnings[0].contains("2,147,483,647"));
 }

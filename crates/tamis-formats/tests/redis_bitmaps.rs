@@ -27,7 +27,7 @@ fn told(items: u64, rate: f64) -> Told {
 
 fn encode(format: &Format, contents: &Contents, told: &Told) -> Vec<u8> {
     let mut bytes = Vec::new();
-    format.encode.unwrap()(contents, told, &mut bytes).unwrap();
+    (format.encode)(contents, told, &mut bytes).unwrap();
     bytes
 }
 
@@ -187,7 +187,7 @@ fn several_bitmaps_become_one_filter_only_if_that_is_asked_for() {
     filter.insert_each(&items(case), &mut Answers::new()).unwrap();
     let warnings = filter.facts().warnings;
     assert!(warnings[0].contains("grown 3 times") && warnings[0].contains("union"), "{warnings:?}");
-    let error = guava().encode.unwrap()(&filter, &Told::default(), &mut Vec::new()).unwrap_err();
+    let error = (guava().encode)(&filter, &Told::default(), &mut Vec::new()).unwrap_err();
     assert!(error.to_string().contains("a union of their bits"), "{error}");
     let union = Told { union: true, ..Told::default() };
     let one = (guava().decode)(&encode(guava(), &filter, &union), &Told::default()).unwrap();

@@ -17,7 +17,7 @@ fn decode(bytes: &[u8]) -> Contents {
 
 fn encode(contents: &Contents, told: &Told) -> Vec<u8> {
     let mut bytes = Vec::new();
-    format().encode.unwrap()(contents, told, &mut bytes).unwrap();
+    (format().encode)(contents, told, &mut bytes).unwrap();
     bytes
 }
 

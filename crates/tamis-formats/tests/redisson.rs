@@ -27,7 +27,7 @@ fn told(case: &Json, key: Option<&str>) -> Told {
 
 fn encode(contents: &Contents, told: &Told) -> Vec<u8> {
     let mut bytes = Vec::new();
-    format().encode.unwrap()(contents, told, &mut bytes).unwrap();
+    (format().encode)(contents, told, &mut bytes).unwrap();
     bytes
 }
 
@@ -57,7 +57,7 @@ fn filters_have_the_same_offsets_and_bits() {
             assert!(plan.offsets(text(&pair[0]).as_bytes()).eq(offsets), "{n} {}", pair[0]);
         }
         let Some(string) = case.get("redis_string_hex") else { continue };
-        let mut filter = (format().create.unwrap())(&told(case, None)).unwrap();
+        let mut filter = (format().create)(&told(case, None)).unwrap();
         filter.insert_each(&items, &mut Answers::new()).unwrap();
         assert!(encode(&filter, &told(case, None)) == hex(string), "{n}");
         match &case["count_estimate"] {
@@ -189,7 +189,6 @@ fn plans_are_refused_where_redisson_refuses() {
         matches!(Redisson::plan(589_000_000, 0.03), Err(PlanError::TooLarge { bits }) if bits > most)
     );
     assert_eq!(Redisson::plan(1000, 0.0).unwrap().hash_iterations(), 1074);
-    let error =
-        (format().create.unwrap())(&Told { items: Some(1), rate: Some(1.0), ..Told::default() });
+    let error = (format().create)(&Told { items: Some(1), rate: Some(1.0), ..Told::default() });
     assert!(matches!(error, Err(EncodeError::NoPlace(why)) if why.contains("0 bits")));
 }

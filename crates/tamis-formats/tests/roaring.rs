@@ -10,7 +10,7 @@ use tamis_formats::{Contents, Format, Told, java_bitmap};
 
 fn encode(format: &str, contents: &Contents) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
-    let encode = Format::named(format).unwrap().encode.unwrap();
+    let encode = Format::named(format).unwrap().encode;
     encode(contents, &Told::default(), &mut bytes).map_err(|error| error.to_string())?;
     Ok(bytes)
 }
@@ -96,8 +96,7 @@ fn a_set_of_small_values_is_written_in_64_bits_if_asked_for() {
     let set = Contents::Roaring(Roaring::new((0..10).collect()));
     let write = |set: &Contents, version: &str| {
         let mut bytes = Vec::new();
-        format.encode.unwrap()(set, &told(version), &mut bytes)
-            .map_err(|error| error.to_string())?;
+        (format.encode)(set, &told(version), &mut bytes).map_err(|error| error.to_string())?;
         Ok::<_, String>(bytes)
     };
     let (narrow, wide) = (write(&set, "32").unwrap(), write(&set, "64").unwrap());
@@ -114,6 +113,6 @@ fn a_set_of_small_values_is_written_in_64_bits_if_asked_for() {
     // 64 bits that no value needs stay with the file that has them.
     let read = (format.decode)(&wide, &Told::default()).unwrap();
     let mut again = Vec::new();
-    format.encode.unwrap()(&read, &Told::default(), &mut again).unwrap();
+    (format.encode)(&read, &Told::default(), &mut again).unwrap();
     assert_eq!(again, wide);
 }

@@ -9,7 +9,7 @@ use tamis_formats::{Contents, FlatFilter, Format, Told};
 
 fn encode(contents: &Contents) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let encode = Format::named("rocksdb").unwrap().encode.unwrap();
+    let encode = Format::named("rocksdb").unwrap().encode;
     encode(contents, &Told::default(), &mut bytes).unwrap();
     bytes
 }

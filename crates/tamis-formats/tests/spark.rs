@@ -9,7 +9,7 @@ use tamis_formats::{Charset, Contents, FlatFilter, Format, Funnel, Told};
 
 fn encode(filter: FlatFilter) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let encode = Format::named("spark").unwrap().encode.unwrap();
+    let encode = Format::named("spark").unwrap().encode;
     encode(&Contents::Flat(filter), &Told::default(), &mut bytes).unwrap();
     bytes
 }
@@ -82,7 +82,7 @@ fn the_default_is_a_version_that_every_spark_reads() {
     let created = spark::create(1000, 0.03, Version::default()).unwrap();
     assert_eq!(encode(created)[..4], 1_u32.to_be_bytes());
     let told = Told { items: Some(1000), rate: Some(0.03), ..Told::default() };
-    let created = Format::named("spark").unwrap().create.unwrap()(&told).unwrap();
+    let created = (Format::named("spark").unwrap().create)(&told).unwrap();
     assert_eq!(created, Contents::Flat(spark::create(1000, 0.03, Version::V1).unwrap()));
 }
 

@@ -22,7 +22,7 @@ fn filters_are_those_of_stream_lib() {
         (0..10).for_each(|i| _ = filter.insert(&key(i)));
         let mut bytes = Vec::new();
         let contents = Contents::Flat(filter.clone());
-        format.encode.unwrap()(&contents, &Told::default(), &mut bytes).unwrap();
+        (format.encode)(&contents, &Told::default(), &mut bytes).unwrap();
         assert_eq!(bytes, base64(&case["serialized_base64"]), "{case}");
         assert_eq!(stream_lib::decode(&bytes).unwrap(), filter);
         assert_eq!(format.sniff.unwrap()(&bytes), Sniff::Yes);

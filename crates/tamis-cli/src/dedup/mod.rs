@@ -95,7 +95,7 @@ pub struct Args {
         conflicts_with_all = ["full", "approx"], help_heading = "How exact, how large")]
     hash_bits: Option<String>,
 
-    /// Stay within SIZE, such as 512M; a set that outgrows it becomes approximate and says so
+    /// Stay within SIZE, such as 512M; a set that outgrows it becomes approximate, with a note
     #[arg(long, value_name = "SIZE", help_heading = "How exact, how large")]
     memory: Option<Size>,
 
@@ -108,7 +108,7 @@ pub struct Args {
         conflicts_with_all = ["full", "count", "unique"], help_heading = "How exact, how large")]
     approx: Option<f64>,
 
-    /// Plan --approx for N distinct lines (such as 10M); with --window for so many in a window, if they
+    /// Plan --approx for N distinct lines (such as 10M); with --window for N in a window, if they
     /// come evenly
     #[arg(long, value_name = "N", requires = "approx", help_heading = "How exact, how large")]
     items: Option<Count>,
@@ -135,7 +135,7 @@ pub struct Args {
     #[arg(long, requires = "state", help_heading = "Between runs")]
     restart: bool,
 
-    /// Save the state after so much input
+    /// Save the state after each SIZE of input
     #[arg(
         long,
         value_name = "SIZE",

@@ -18,7 +18,7 @@ pub fn text(file: &Foreign, facts: &Facts, text: &mut String) {
     let items = if facts.items.is_finite() {
         format!("about {}", About(facts.items))
     } else {
-        "too many to tell: every bit is set".into()
+        "too many to estimate: every bit is set".into()
     };
     let mut rows = vec![
         row("format", format!("{}: {}", file.format.name, file.format.summary)),

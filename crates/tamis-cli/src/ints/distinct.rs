@@ -14,7 +14,7 @@ use crate::exit::{Exit, Outcome};
 #[command(after_help = "\
 Examples:
   tamis ints uniq ids.txt -o once.txt          first occurrences, in the order of the input
-  zcat logs*.gz | cut -f3 | tamis ints uniq    as they come")]
+  zcat logs*.gz | cut -f3 | tamis ints uniq    while they arrive")]
 pub struct UniqArgs {
     /// Files of integers [default: standard input]
     files: Vec<PathBuf>,

@@ -71,7 +71,7 @@ impl Memory {
     /// Says that the sets do not fit.
     pub fn refusal(&self) -> Failure {
         let Some(limit) = self.limit else {
-            return Failure::new("the system has no memory for so many distinct integers");
+            return Failure::new("the system has not enough memory for the distinct integers");
         };
         Failure::new(format!(
             "the distinct integers outgrow --memory {limit}: give more, or state a narrow --range (all of u32 takes \

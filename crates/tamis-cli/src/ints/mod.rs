@@ -57,7 +57,7 @@ const EXAMPLES: &str = "\
 Examples:
   tamis ints dups ids.txt                          which ids occur more than once
   tamis ints dups --format u32 five-billion.bin    the same of a 18.6 GiB file, in 1.1 GiB
-  zcat logs*.gz | cut -f3 | tamis ints uniq        first occurrence of each, as they come
+  zcat logs*.gz | cut -f3 | tamis ints uniq        first occurrence of each, while they arrive
   tamis ints count --json orders.txt.zst           how many, how many distinct, how many repeated
   tamis ints andnot all.txt deleted.txt            what is in the first and not in the second
   tamis ints contains blocked.txt < today.txt      which of today's are blocked";

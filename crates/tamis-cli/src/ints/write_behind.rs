@@ -28,7 +28,7 @@ enum Hand {
     Own(Encoder),
     /// A thread does.
     Other(Lane),
-    /// Nobody any more, after a failure or the end.
+    /// None, after a failure or the end.
     None,
 }
 

@@ -24,14 +24,14 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[],
     versions: None,
     decode: |bytes, _| CountingFilter::decode(bytes).map(Contents::HadoopCounting),
-    encode: Some(encode),
-    create: Some(|told| {
+    encode,
+    create: |told| {
         let (counters, probes) = super::plan(told)?;
         let created = CountingFilter::new(counters, probes, HashType::Murmur);
         created
             .map(Contents::HadoopCounting)
             .map_err(|error| EncodeError::NoPlace(error.to_string().into()))
-    }),
+    },
 };
 
 /// Counters in a word.

@@ -27,8 +27,8 @@ pub(crate) const FORMAT: Format = Format {
     asks: &[],
     versions: None,
     decode: |bytes, _| DynamicFilter::decode(bytes).map(Contents::HadoopDynamic),
-    encode: Some(encode),
-    create: Some(|told| {
+    encode,
+    create: |told| {
         let (bits, probes) = super::plan(told)?;
         let records =
             u32::try_from(told.plan()?.0).ok().filter(|&it| it <= i32::MAX.cast_unsigned());
@@ -41,7 +41,7 @@ pub(crate) const FORMAT: Format = Format {
                 "a row has at most 2,147,483,647 records: plan fewer items".into(),
             )),
         }
-    }),
+    },
 };
 
 /// Hadoop's `DynamicBloomFilter`: it grows by a row of bits each time that it was given as many items as a row is for.

@@ -62,7 +62,7 @@ pub struct WindowArgs {
         value_parser = clap::value_parser!(u32).range(1..=255))]
     slices: u32,
 
-    /// Let a dropped line start its window anew: it comes back only after a whole window without it
+    /// Let a dropped line restart its window: it is printed again only after a whole window without it
     #[arg(long, requires = "window", help_heading = HEADING)]
     refresh: bool,
 }
@@ -126,7 +126,7 @@ impl WindowArgs {
         Some(Timer::new(times, len.div_ceil(slices.into()), slices))
     }
 
-    /// Makes an empty window in so much memory; approximate, if there is a rate, for so many `items`.
+    /// Creates an empty window of at most `max_bytes`; approximate if `approx` is a rate, for `items` distinct records.
     ///
     /// # Errors
     ///
