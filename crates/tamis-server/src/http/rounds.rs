@@ -115,21 +115,32 @@ impl Rounds {
                 full += u64::from(report.facts.is_full());
                 rows.push(Row::of(&report));
             }
+            // A round of very many filters takes long: the page shows the worst ones if it had fewer until now.
+            if rows.len() == MAX_SAMPLED && self.rows.borrow().len() < MAX_SAMPLED {
+                let keys = keyspace.shared().len() as u64;
+                let over_rate = others_over + over;
+                self.publish(
+                    rows.clone(),
+                    Totals { keys, filters, over_rate, full, began_millis, ..Totals::default() },
+                );
+            }
             pace.keep().await;
         }
         let oldest = now_millis().saturating_sub(WATCHED_MILLIS);
         self.samples.borrow_mut().retain(|key, samples| {
             sampled.contains(key) || samples.0.last().is_some_and(|last| last.millis >= oldest)
         });
-        self.totals.set(Totals {
-            keys: keyspace.shared().len() as u64,
-            filters,
-            over_rate: others_over + over,
-            full,
-            sortable: rows.len() as u64,
-            began_millis,
-            millis: now_millis(),
-        });
+        let keys = keyspace.shared().len() as u64;
+        let over_rate = others_over + over;
+        self.publish(
+            rows,
+            Totals { keys, filters, over_rate, full, began_millis, ..Totals::default() },
+        );
+    }
+
+    /// Lets the page see what a round found until now.
+    fn publish(&self, rows: Vec<Row>, totals: Totals) {
+        self.totals.set(Totals { sortable: rows.len() as u64, millis: now_millis(), ..totals });
         *self.rows.borrow_mut() = rows;
     }
 
