@@ -180,7 +180,7 @@ pub static SUBCOMMANDS: &[Subcommand] = &[
         "COMMAND",
         "LIST",
         ANYONE_CONNECTION,
-        (Exactly(2), ""),
+        (AtLeast(2), "[FILTERBY MODULE name | ACLCAT category | PATTERN pattern]"),
         "Lists the names of commands and subcommands",
     ),
     row(

@@ -360,6 +360,34 @@ fn every_command_with_subcommands_has_help_and_describes_them() {
     );
 }
 
+#[test]
+fn command_list_filters_by_module_category_and_pattern() {
+    let server = start(1);
+    let mut client = connect(&server);
+    let mut list = |words: &str| -> Vec<String> {
+        let words = ["COMMAND", "LIST"].into_iter().chain(words.split_terminator(' '));
+        let mut names: Vec<String> =
+            array(client.say(&words.collect::<Vec<_>>())).iter().map(text).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(list("FILTERBY PATTERN SETB*"), ["setbit"]);
+    let config = ["config|get", "config|help", "config|resetstat", "config|rewrite", "config|set"];
+    assert_eq!(list("filterby pattern config|*"), config);
+    let transactions = ["discard", "exec", "multi", "unwatch", "watch"];
+    assert_eq!(list("FILTERBY ACLCAT Transaction"), transactions);
+    let module = list("FILTERBY MODULE bf");
+    assert!(module.contains(&"bf.add".to_owned()) && !module.contains(&"get".to_owned()));
+    for none in ["FILTERBY ACLCAT @transaction", "FILTERBY ACLCAT none", "FILTERBY MODULE none"] {
+        assert!(list(none).is_empty(), "{none}");
+    }
+    for wrong in ["FILTERBY MODULE", "FILTERBY NAME get", "get", "FILTERBY PATTERN get more"] {
+        let words = ["COMMAND", "LIST"].into_iter().chain(wrong.split(' '));
+        let reply = client.say(&words.collect::<Vec<_>>());
+        assert_eq!(reply, Reply::error("ERR syntax error"), "{wrong}");
+    }
+}
+
 fn simple(reply: &Reply) -> String {
     let Reply::Simple(text) = reply else { panic!("no line: {reply:?}") };
     text.to_string()

@@ -4,7 +4,8 @@ use tamis_commands::text::host;
 use tamis_commands::{Action, COMMANDS, Category, Command, Flag, Words, find};
 use tamis_resp::Reply;
 
-use super::unknown_subcommand;
+use super::{MAX_PATTERN_BYTES, syntax_error, unknown_subcommand};
+use crate::pattern;
 
 pub(super) fn command(words: Words<'_>) -> Reply {
     let rows = || Reply::Array(commands().map(row).collect());
@@ -12,7 +13,7 @@ pub(super) fn command(words: Words<'_>) -> Reply {
     let arguments = &words[2..];
     match subcommand.to_ascii_uppercase().as_slice() {
         b"COUNT" if arguments.is_empty() => Reply::Integer(COMMANDS.len() as i64),
-        b"LIST" => Reply::Array(Action::all().map(|it| Reply::bulk(it.name())).collect()),
+        b"LIST" => list(arguments),
         b"INFO" if arguments.is_empty() => rows(),
         b"INFO" => Reply::Array(
             arguments.iter().map(|name| Action::find(name).map_or(Reply::NullArray, row)).collect(),
@@ -23,6 +24,33 @@ pub(super) fn command(words: Words<'_>) -> Reply {
         ),
         b"GETKEYS" if !arguments.is_empty() => keys(arguments),
         _ => unknown_subcommand("COMMAND", subcommand),
+    }
+}
+
+/// Answers `COMMAND LIST`. As in Redis, an unknown module or category has no commands, and a category stands without `@`.
+fn list(arguments: Words<'_>) -> Reply {
+    let names = |is_listed: &dyn Fn(Action) -> bool| {
+        let listed = Action::all().filter(|action| is_listed(*action));
+        Reply::Array(listed.map(|action| Reply::bulk(action.name())).collect())
+    };
+    let (by, word) = match *arguments {
+        [] => return names(&|_| true),
+        [filter, by, word] if filter.eq_ignore_ascii_case(b"FILTERBY") => (by, word),
+        _ => return syntax_error(),
+    };
+    match by.to_ascii_uppercase().as_slice() {
+        b"MODULE" => names(&|action| word == b"bf" && action.command.has(Flag::Module)),
+        b"ACLCAT" => {
+            let is_named = |it: &Category| word.eq_ignore_ascii_case(it.name().as_bytes());
+            let category = Category::ALL.into_iter().find(is_named);
+            names(&|action| category.is_some_and(|category| action.is_in(category)))
+        }
+        b"PATTERN" if word.len() > MAX_PATTERN_BYTES => Reply::error(host::LONG_PATTERN),
+        b"PATTERN" => {
+            let pattern = word.to_ascii_lowercase();
+            names(&|action| pattern::matches(&pattern, action.name().as_bytes()))
+        }
+        _ => syntax_error(),
     }
 }
 
