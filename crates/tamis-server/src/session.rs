@@ -202,7 +202,8 @@ impl Session {
                 items_per_second: None,
                 max_reply_bytes: u64::MAX,
             };
-            // Neighbours are shown when they are gathered, and those of a transaction when they run.
+            // Neighbours are shown when they are gathered. `EXEC` is shown behind the commands of its transaction, as Redis
+            // does.
             if command.items.is_none() && command.name != "EXEC" {
                 self.show(command, &commands[at - 1..at], &config);
             }
@@ -259,10 +260,17 @@ impl Session {
                 continue;
             }
             let reply = match command.run {
+                Run::Host if command.name == "EXEC" => {
+                    let ran = host::exec(self, &env, out).await;
+                    now = now_millis();
+                    self.show(command, &commands[at - 1..at], &config);
+                    ran.err()
+                }
                 Run::Host => {
                     let reply = host::run(self, command, words, &env).await;
                     now = now_millis();
-                    reply
+                    // Redis ends the connection without an answer, and clients take one for a failure.
+                    (command.name != "SHUTDOWN").then_some(reply)
                 }
                 Run::Write(_) => {
                     let key = key_of(command, words);
@@ -270,12 +278,14 @@ impl Session {
                     let keys = server.keyspace.shared_to_change(key).await;
                     let env = at_present(&env);
                     now = env.now_millis;
-                    self.run_one_with(command, words, Keys::Shared(&keys), &env, decoded)
+                    Some(self.run_one_with(command, words, Keys::Shared(&keys), &env, decoded))
                 }
-                _ => self.run_one(command, words, Keys::Shared(&server.keyspace.shared()), &env),
+                _ => {
+                    let keys = server.keyspace.shared();
+                    Some(self.run_one(command, words, Keys::Shared(&keys), &env))
+                }
             };
-            // Redis ends the connection without an answer, and clients take one for a failure.
-            if command.name != "SHUTDOWN" {
+            if let Some(reply) = reply {
                 self.answer(command, &reply, out);
             }
             self.note_change(command, answered..out.len(), 1);
@@ -312,6 +322,16 @@ impl Session {
         if is_logged && (command.may_change() || command.name == "EXEC") {
             self.change_replies.push(replies, commands);
         }
+    }
+
+    /// Ends the connection of a client whose replies exceed the limit of one client.
+    pub fn overflow(&mut self) {
+        self.is_closing = true;
+        self.server.stats.overflows.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(
+            peer = %self.client.peer,
+            "a client was disconnected because the replies of its transaction exceed client-output-buffer-limit or maxmemory"
+        );
     }
 
     /// Ends the connection of a web page without an answer.

@@ -311,6 +311,48 @@ fn a_sparse_string_is_as_long_in_replies_as_it_says() {
 }
 
 #[test]
+fn every_way_to_dump_is_refused_to_clients_that_do_not_read() {
+    const MAX: u64 = 80 << 20;
+    // What sockets do not take of a reply counts.
+    const REPLY: u64 = 16 << 20;
+    for dump in ["DUMP f", "TM.DUMP f", "BF.SCANDUMP f 1", "CF.SCANDUMP c 1"] {
+        let (server, mut client) = start(MAX);
+        let made = match dump.strip_prefix("CF") {
+            Some(_) => "CF.RESERVE c 10000000",
+            None => "BF.RESERVE f 0.01 10000000",
+        };
+        assert_eq!(client.say(&line(made)), Reply::ok());
+        client.say(&line("BF.ADD f a"));
+        client.say(&line("CF.ADD c a"));
+        let mut slow: Vec<Client> =
+            (0..20).map(|_| Client::connect(server.addresses()[0])).collect();
+        for client in &mut slow {
+            client.send(&line(dump));
+        }
+        // Each of them is answered in the end, although it reads nothing meanwhile.
+        let began = std::time::Instant::now();
+        let stats = |client: &mut Client| text_of(client.say(&["INFO", "commandstats"]));
+        let name = dump.split(' ').next().unwrap().to_ascii_lowercase();
+        let counted = format!("cmdstat_{name}:calls=20,");
+        while !stats(&mut client).contains(&counted) {
+            assert!(began.elapsed().as_secs() < 60, "{dump}");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let bytes = used(&mut client);
+        // Each thread may be making one when the others see that memory is left.
+        assert!(bytes <= MAX + 2 * REPLY, "{dump}: {bytes} of {MAX} used");
+        let replies = slow.iter_mut().map(Client::receive);
+        let refused = replies.filter(|reply| matches!(reply, Reply::Error(_))).count();
+        assert!((10..20).contains(&refused), "{dump}: {refused}");
+    }
+}
+
+fn text_of(reply: Reply) -> String {
+    let Reply::Bulk(bytes) = reply else { panic!("no text: {reply:?}") };
+    String::from_utf8(bytes).unwrap()
+}
+
+#[test]
 fn replies_of_a_transaction_fit_in_memory_together() {
     let (_server, mut client) = start(0);
     let limit = ["CONFIG", "SET", "client-output-buffer-limit", "normal 3mb 0 0"];
@@ -324,6 +366,25 @@ fn replies_of_a_transaction_fit_in_memory_together() {
     let is_refused: Vec<bool> =
         replies.iter().map(|reply| matches!(reply, Reply::Error(_))).collect();
     assert_eq!(is_refused, [false, false, false, true, true, false]);
+}
+
+#[test]
+fn a_transaction_whose_replies_pass_the_limit_runs_and_ends_the_connection() {
+    let (server, mut client) = start(0);
+    let limit = ["CONFIG", "SET", "client-output-buffer-limit", "normal 3mb 0 0"];
+    assert_eq!(client.say(&limit), Reply::ok());
+    assert_eq!(client.say(&line("MULTI")), Reply::ok());
+    // No command refuses such a reply by itself.
+    let word = "x".repeat(100_000);
+    let commands = vec![vec!["ECHO".to_owned(), word]; 40];
+    for command in commands.into_iter().chain([vec!["INCR".to_owned(), "n".to_owned()]]) {
+        assert_eq!(client.say(&command), Reply::simple("QUEUED"));
+    }
+    client.send(&line("EXEC"));
+    assert_eq!(client.try_receive(), None);
+    let mut other = Client::connect(server.addresses()[0]);
+    assert_eq!(other.say(&line("GET n")), Reply::Bulk(b"1".to_vec()));
+    wait_used(&mut other, 0..1024);
 }
 
 /// Waits until the memory that is used is in a range.

@@ -407,6 +407,9 @@ fn a_monitor_sees_the_commands_of_all_clients() {
         "INCR n",
         "GET none",
         "EXEC",
+        "EXEC",
+        "MULTI",
+        "DISCARD",
         "ECHO end",
     ];
     for command in commands {
@@ -419,7 +422,7 @@ fn a_monitor_sees_the_commands_of_all_clients() {
     client.say(&["AUTH", "default", "secret"]);
     let peer = client.stream.local_addr().unwrap();
     let mut seen = Vec::new();
-    for _ in 0..=commands.len() - 1 {
+    for _ in 0..=commands.len() {
         let line = simple(&monitor.receive());
         let (_, shown) =
             line.split_once(&format!(" [0 {peer}] ")).unwrap_or_else(|| panic!("{line}"));
@@ -433,6 +436,11 @@ fn a_monitor_sees_the_commands_of_all_clients() {
         r#""MULTI""#,
         r#""INCR" "n""#,
         r#""GET" "none""#,
+        // Behind what it runs, and if it fails, too.
+        r#""EXEC""#,
+        r#""EXEC""#,
+        r#""MULTI""#,
+        r#""DISCARD""#,
         r#""ECHO" "end""#,
         r#""AUTH" "(redacted)" "(redacted)""#,
     ];

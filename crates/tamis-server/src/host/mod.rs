@@ -18,6 +18,7 @@ pub(crate) use keys::MAX_PATTERN_BYTES;
 use tamis_commands::text::host;
 use tamis_commands::{Action, Command, Env, Flag, Words};
 use tamis_resp::Reply;
+pub(crate) use transaction::exec;
 
 pub(crate) use info::{REDIS_VERSION, memory_of_process};
 
@@ -43,7 +44,6 @@ pub(crate) async fn run(
         "DEBUG" => debug::debug(session, words, env).await,
         "DISCARD" => transaction::discard(session),
         "DUMP" => dump::dump_beside(session, words, env).await,
-        "EXEC" => transaction::exec(session, env).await,
         "MULTI" => transaction::multi(session),
         "RESTORE" => dump::restore_beside(session, command, words, env).await,
         // It is alone with the keys for moments itself.

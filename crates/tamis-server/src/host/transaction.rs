@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use tamis_commands::text::host;
 use tamis_commands::{Command, Env, Flag, Run, Words, find, text};
-use tamis_resp::Reply;
+use tamis_resp::{Protocol, Reply};
 
 use super::keys;
+use crate::held_memory::Hold;
 use crate::session::{Keys, Session, at_present};
 use crate::transaction::{Transaction, Watched};
 use crate::users::{Refusal, User};
@@ -37,16 +38,25 @@ pub(super) fn end(session: &mut Session) -> Option<Transaction> {
     session.transaction.take()
 }
 
-/// Runs what waits, with no other command in between.
-pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
+/// Runs the queued commands with no other command in between, and appends their replies to `out`. Replies that together
+/// exceed the limit of one client are discarded and the connection ends, as in Redis; the effects of the commands stay.
+///
+/// # Errors
+///
+/// Returns the reply to a transaction that does not run.
+pub(crate) async fn exec(
+    session: &mut Session,
+    env: &Env<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Reply> {
     if session.transaction.is_none() {
-        return Reply::error(host::EXEC_ALONE);
+        return Err(Reply::error(host::EXEC_ALONE));
     }
     let none = Watched::new(session.server.held.hold(0));
     let watched = std::mem::replace(&mut session.watched, none);
     let transaction = end(session).expect("just seen");
     if transaction.is_broken {
-        return Reply::error(host::BROKEN_MULTI);
+        return Err(Reply::error(host::BROKEN_MULTI));
     }
     let config = session.server.config();
     let prepared = Prepared::of(&transaction.queued).await;
@@ -58,7 +68,7 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
         }
         checked = Some(command);
         if let Err(why) = session.check_change(command, &config) {
-            return host::discarded(&why);
+            return Err(host::discarded(&why));
         }
     }
     let allowed = allowed(session, &prepared).await;
@@ -72,7 +82,7 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
     let alone = server.keyspace.exclusive_to_change(is_meant).await;
     let env = &at_present(env);
     if !watched.are_as_before(|key| alone.version(key, env.now_millis)) {
-        return Reply::NullArray;
+        return Err(Reply::NullArray);
     }
     let mut group = None;
     if let Some(durable) = &server.durable {
@@ -85,7 +95,8 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
                 })
                 .fold(0, u64::saturating_add);
             if bytes > keys::MAX_IMAGE_BYTES {
-                return host::discarded(host::LARGE_WHILE_SAVING.trim_start_matches("ERR "));
+                let why = host::LARGE_WHILE_SAVING.trim_start_matches("ERR ");
+                return Err(host::discarded(why));
             }
         }
         group = Some(durable.log.begin_group());
@@ -97,17 +108,29 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
         0 => u64::MAX,
         bytes => bytes,
     };
-    left_bytes = left_bytes.min(server.memory_left().max(LEAST_REPLY_BYTES) / 2);
-    let replies = prepared.iter().map(|(command, words)| {
+    let memory_left = server.memory_left();
+    let mut replies = Replies::new(
+        left_bytes.min(memory_left.max(LEAST_KEPT_BYTES)),
+        prepared.commands.len(),
+        server.held.hold(0),
+        out,
+    );
+    left_bytes = left_bytes.min(memory_left.max(LEAST_REPLY_BYTES) / 2);
+    for (command, words) in prepared.iter() {
         let is_allowed = allowed.as_ref().is_some_and(|(user, version)| {
             Arc::ptr_eq(user, &session.user) && *version == server.users.version()
         });
         if !is_allowed && let Err(refusal) = check(session, command, words) {
-            return refusal;
+            replies.push(&refusal, session.protocol);
+            continue;
         }
         let keys = Keys::Exclusive(&alone);
         session.show(command, &[words], &config);
-        let env = &Env { settings: &config.filters, max_reply_bytes: left_bytes, ..*env };
+        let env = &Env {
+            settings: &config.filters,
+            max_reply_bytes: left_bytes.saturating_sub(replies.len()),
+            ..*env
+        };
         let reply = match command.run {
             Run::Host => super::run_with(session, command, words, env, keys),
             _ => session.run_one(command, words, keys, env),
@@ -116,12 +139,14 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
             // What it has set is for the commands behind it.
             config = session.server.config();
         }
-        left_bytes = left_bytes.saturating_sub(long_bytes(&reply));
         session.count_failure(command, &reply);
+        replies.push(&reply, session.protocol);
         began = session.count(command, &[words], began, &config);
-        reply
-    });
-    let replies = Reply::Array(replies.collect());
+    }
+    if replies.are_discarded {
+        session.overflow();
+    }
+    drop(replies);
     // While nobody else has the keys.
     drop(group);
     drop(alone);
@@ -130,19 +155,47 @@ pub(super) async fn exec(session: &mut Session, env: &Env<'_>) -> Reply {
         // Giving the memory of a million commands back takes longer than others should wait.
         tokio::task::spawn_blocking(move || drop(transaction));
     }
-    replies
+    Ok(())
 }
 
 /// A transaction may have so many bytes of replies whatever memory is left.
 const LEAST_REPLY_BYTES: u64 = 1 << 20;
 
-/// Returns the length of a reply that may be long, in bytes.
-fn long_bytes(reply: &Reply) -> u64 {
-    match reply {
-        Reply::Bulk(bytes) => bytes.len() as u64,
-        Reply::Verbatim { text, .. } => text.len() as u64,
-        Reply::Array(replies) => replies.iter().map(long_bytes).sum(),
-        _ => 0,
+/// Replies of a transaction are kept up to this many bytes whatever memory is left: those to short commands are not refused.
+const LEAST_KEPT_BYTES: u64 = 16 << 20;
+
+/// The replies of a transaction, encoded as they are made. Their memory is counted.
+struct Replies<'o> {
+    out: &'o mut Vec<u8>,
+    start: usize,
+    max_bytes: u64,
+    held: Hold,
+    /// They exceeded `max_bytes`: none of them are kept.
+    are_discarded: bool,
+}
+
+impl<'o> Replies<'o> {
+    fn new(max_bytes: u64, commands: usize, held: Hold, out: &'o mut Vec<u8>) -> Self {
+        let start = out.len();
+        out.extend_from_slice(format!("*{commands}\r\n").as_bytes());
+        Self { out, start, max_bytes, held, are_discarded: false }
+    }
+
+    fn len(&self) -> u64 {
+        (self.out.len() - self.start) as u64
+    }
+
+    fn push(&mut self, reply: &Reply, protocol: Protocol) {
+        if self.are_discarded {
+            return;
+        }
+        reply.encode(protocol, self.out);
+        if self.len() > self.max_bytes {
+            self.are_discarded = true;
+            self.out.truncate(self.start);
+            self.out.shrink_to_fit();
+        }
+        self.held.set(self.out.capacity() as u64);
     }
 }
 
