@@ -129,19 +129,21 @@ impl Session {
         if version == self.users_version {
             return Ok(());
         }
-        // Before the user: a change in between is seen the next time.
-        self.users_version = version;
         if !self.is_authenticated {
+            self.users_version = version;
             self.log_out();
             return Ok(());
         }
         let user = self.server.users.get(&self.user.name);
         match user.filter(|user| user.number == self.user.number && user.is_on) {
             Some(user) => {
+                // The version from before the look-up: a change in between is seen the next time.
+                self.users_version = version;
                 self.user = user;
                 Ok(())
             }
             None => {
+                // The version stays the old one, so that every later command of a transaction is refused too.
                 self.is_closing = true;
                 Err(Reply::error(text::acl::GONE))
             }

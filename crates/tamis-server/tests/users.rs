@@ -231,6 +231,22 @@ fn changes_hold_for_connections_that_are_there() {
     client.say(&["AUTH", "u", "x"]);
     assert_eq!(client.say(&["ACL", "DELUSER", "u"]), Reply::Integer(1));
     assert_eq!(client.try_receive(), None);
+
+    // In a transaction too: no command behind it runs.
+    operator.say(&["ACL", "SETUSER", "u", "on", "nopass", "allcommands", "allkeys"]);
+    let mut client = connect(&server);
+    client.say(&["AUTH", "u", "x"]);
+    client.say(&["MULTI"]);
+    for queued in
+        [&["ACL", "DELUSER", "u"][..], &["SET", "a", "1"], &["SET", "b", "2"], &["SET", "c", "3"]]
+    {
+        assert_eq!(client.say(queued), Reply::simple("QUEUED"));
+    }
+    let Reply::Array(replies) = client.say(&["EXEC"]) else { panic!() };
+    assert_eq!(replies[0], Reply::Integer(1));
+    assert!(replies[1..].iter().all(|reply| text(reply).starts_with("NOAUTH")), "{replies:?}");
+    assert_eq!(operator.say(&["EXISTS", "a", "b", "c"]), Reply::Integer(0));
+
     let mut one = connect(&server);
     one.say(&["PING"]);
     assert_eq!(operator.say(&["ACL", "SETUSER", "default", "off"]), Reply::ok());
