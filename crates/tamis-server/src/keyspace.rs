@@ -293,7 +293,8 @@ impl Keyspace {
     }
 
     fn clears(&self) -> u64 {
-        self.clears.load(Ordering::Relaxed)
+        // `Acquire`, for `Exclusive::clear`.
+        self.clears.load(Ordering::Acquire)
     }
 
     /// Measures the filters of one part. Whoever changes one waits for tens of microseconds at most.

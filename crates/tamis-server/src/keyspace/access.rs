@@ -238,10 +238,12 @@ impl Exclusive<'_> {
     /// Constant time, whatever there is.
     #[must_use = "dropping it may take long: see `free_beside`"]
     pub fn clear(&self) -> Cleared {
-        // A value stays in its cell. Whoever still holds the cell compares the number of clears.
-        self.0.clears.fetch_add(1, Ordering::Relaxed);
         let tables = self.0.shards.iter().map(|shard| std::mem::take(&mut *shard.write()));
         let tables = tables.filter(|table| table.len() > 0).collect();
+        // A value stays in its cell, and a reader of the cell compares the number of clears. `Release`, after the tables: a
+        // reader that sees the new number finds no old cell. In the other order a snapshot could keep a key that FLUSHALL
+        // removed.
+        self.0.clears.fetch_add(1, Ordering::Release);
         self.0.expiring.store(0, Ordering::Relaxed);
         let bytes = self.0.memory_bytes.swap(0, Ordering::Relaxed).max(0) as u64;
         Cleared { tables, bytes }
