@@ -286,7 +286,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Writes the replies, once what they answer is as safe as it must be.
     async fn write(&mut self) -> io::Result<()> {
         // Counted while the disk is waited for; then as the output of the client.
-        let _held = (self.output.len() > KEEP_BYTES)
+        let held = (self.output.len() > KEEP_BYTES)
             .then(|| self.session.server.held.hold(self.output.capacity() as u64));
         if let Some(durable) = &self.session.server.durable {
             let changes = &mut self.session.change_replies;
@@ -297,6 +297,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 }
             }
         }
+        drop(held);
         let bytes = self.output.len() as u64;
         self.session.server.stats.bytes_out.fetch_add(bytes, Ordering::Relaxed);
         self.send().await
