@@ -144,6 +144,7 @@ pub fn run(args: &Args) -> Outcome {
     refuse_other_format(&args.output)?;
     let paths = input::checked(&args.items_from.files)?;
     refuse_input_as_output(&paths, &args.output)?;
+    refuse_input_as_output(args.like.as_slice(), &args.output)?;
     check_filter_output(&args.output)?;
     let metadata = args.metadata.collect(&args.items_from)?;
     let max_bytes = left_bytes(args.memory, &paths)?;

@@ -85,6 +85,7 @@ fn a_filter_built_like_another_merges_with_it() {
     folder.refused("build --like a.tamis --items 5 b.txt -o c.tamis", "--like");
     folder.refused("build --like a.tamis --keyed b.txt -o c.tamis", "--like");
     folder.refused("build --like a.tamis --copies b.txt -o c.tamis", "--copies is for");
+    folder.refused("build --like a.tamis b.txt -o a.tamis", "is an input too");
     folder.refused("build --like missing b.txt -o c.tamis", "missing: no such file");
     folder.refused("build --like a.txt b.txt -o c.tamis", "a.txt: ");
     folder.ok("convert merged.tamis a.guava --items both.txt --to-funnel bytes");
