@@ -165,6 +165,10 @@ impl State {
         let is_new = len < bytes.len() && bytes.starts_with(&found[..known_bytes]);
         let (header, data_from) = if is_new {
             file.set_len(0).and_then(|()| file.rewind()).map_err(failure)?;
+            // A file that existed, and was empty, has its own mode.
+            #[cfg(unix)]
+            file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))
+                .map_err(failure)?;
             file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(failure)?;
             crate::output::sync_folder(path).map_err(failure)?;
             (new, bytes.len() as u64)
