@@ -125,7 +125,8 @@ impl Opened {
             _ => Failure::new(format!("{name}: as {}: {error}", format.name)),
         })?;
         let is_dump = RedisValue::string_of(&bytes).is_some();
-        if is_raw(path, tell) && !is_dump && bytes.ends_with(b"\n") {
+        let is_bits = !is_dump && !Rdb::is_one(&bytes);
+        if is_raw(path, tell) && is_bits && bytes.ends_with(b"\n") {
             crate::notice::note(format_args!(
                 "{name}: its last byte is a line feed, and is read as bits: if a program such as 'redis-cli --raw' appended it, leave \
                  it out (redis-cli -D \"\" --raw GET key)"
@@ -274,7 +275,7 @@ fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
     }
     if RedisValue::string_of(bytes).is_some() {
         return Err(Failure::new(format!(
-            "{name}: the DUMP of a string of Redis: say what its bits are with --format (redis-bits, redis-bitmap, redis-bitmaps or redisson)"
+            "{name}: the DUMP of a string of Redis: say what its bits are with --format (redis-bits, java-bitmap, redis-bitmap, redis-bitmaps or redisson)"
         )));
     }
     match Format::of(bytes)[..] {

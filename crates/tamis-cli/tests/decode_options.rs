@@ -194,3 +194,32 @@ fn a_java_object_is_named_by_its_class() {
     folder.write("hutool.ser", &object);
     folder.refused("info hutool.ser", &format!("a Java object of class {class}"));
 }
+
+#[test]
+fn integers_are_read_from_a_key_of_a_snapshot() {
+    let folder = Folder::new();
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/redis_rdb/lfu.rdb");
+    folder.write("s.rdb", std::fs::read(golden).unwrap());
+    folder.write("items", "6\n7\n1000\n1001\n");
+    // Java has the bits of each byte the other way around: 7 is 0 there, and 1000 is 1007.
+    folder.write("java-items", "0\n7\n1000\n1007\n");
+    let bits = "--format redis-bits";
+    assert_eq!(folder.ok(&format!("check s.rdb items {bits} --key bitmap")), "7\n1000\n");
+    let java = "--format java-bitmap --key bitmap";
+    assert_eq!(folder.ok(&format!("check s.rdb java-items {java}")), "0\n1007\n");
+    for format in ["redis-bits", "java-bitmap"] {
+        folder.refused(
+            &format!("info s.rdb --format {format} --key nosuch"),
+            "there is no key \"nosuch\"",
+        );
+        folder.refused(&format!("info s.rdb --format {format} --key list"), "is a list");
+        folder.refused(&format!("info s.rdb --format {format}"), "say --key KEY (");
+    }
+    // The other keys would be lost.
+    folder.refused(&format!("add s.rdb {bits} --key bitmap items"), "holds more than this filter");
+    folder.ok(&format!("convert s.rdb a.redisbits {bits} --key bitmap"));
+    let dump = RedisValue::String(folder.read("a.redisbits")).to_payload();
+    folder.write("a.dump", dump);
+    assert_eq!(folder.ok(&format!("check a.dump items {bits}")), "7\n1000\n");
+    assert_eq!(folder.ok("check a.dump java-items --format java-bitmap"), "0\n1007\n");
+}

@@ -20,6 +20,7 @@ use crate::error::{DecodeError, EncodeError};
 use crate::format::{Format, Items, Takes};
 use crate::funnel::Funnel;
 use crate::integers::{self, IntegerBitmap};
+use crate::redis_string;
 use crate::told::Told;
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -32,7 +33,10 @@ pub(crate) const FORMAT: Format = Format {
     takes: Takes::Integers,
     asks: &[],
     versions: None,
-    decode: |bytes, _| decode(bytes).map(Contents::Integers),
+    decode: |bytes, told| {
+        let array = redis_string::of_any_file(bytes, told)?;
+        decode(&array).map(Contents::Integers)
+    },
     encode,
     create: |told| {
         let set = integers::create(told.items, MAX)?;

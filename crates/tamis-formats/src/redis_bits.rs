@@ -22,7 +22,10 @@ pub(crate) const FORMAT: Format = Format {
     takes: Takes::Integers,
     asks: &[],
     versions: None,
-    decode: |bytes, _| decode(bytes).map(Contents::Integers),
+    decode: |bytes, told| {
+        let string = redis_string::of_any_file(bytes, told)?;
+        of_string(&string).map(Contents::Integers)
+    },
     encode,
     create: |told| {
         let set = integers::create(told.items, MAX)?;
@@ -50,7 +53,10 @@ const MAX: u64 = u32::MAX as u64;
 /// # Ok::<(), tamis_formats::DecodeError>(())
 /// ```
 pub fn decode(bytes: &[u8]) -> Result<IntegerBitmap, DecodeError> {
-    let bytes = &*redis_string::of_file(bytes);
+    of_string(&redis_string::of_file(bytes))
+}
+
+fn of_string(bytes: &[u8]) -> Result<IntegerBitmap, DecodeError> {
     let max_bytes = MAX / 8 + 1;
     if bytes.len() as u64 > max_bytes {
         let kind = DecodeErrorKind::TooLong { expected: max_bytes };

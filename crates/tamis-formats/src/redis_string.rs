@@ -12,6 +12,8 @@ use std::borrow::Cow;
 use crate::contents::Contents;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::flat::FlatFilter;
+use crate::rdb::coding::MAX_EXPANSION;
+use crate::rdb::{Entry, Rdb};
 use crate::redis_payload::RedisValue;
 use crate::rule::Rule;
 use crate::told::{Fact, Told};
@@ -81,6 +83,16 @@ pub(crate) fn fitting<'a>(
 /// Returns the string in a file: what `GET` returns, or what is in the payload of `DUMP`.
 pub(crate) fn of_file(bytes: &[u8]) -> Cow<'_, [u8]> {
     RedisValue::string_of(bytes).map_or(Cow::Borrowed(bytes), Cow::Owned)
+}
+
+/// Returns the string in a file: under a key of a snapshot, in the payload of `DUMP`, or the file itself.
+pub(crate) fn of_any_file<'a>(bytes: &'a [u8], told: &Told) -> Result<Cow<'a, [u8]>, DecodeError> {
+    if !Rdb::is_one(bytes) {
+        return Ok(of_file(bytes));
+    }
+    let is_string = |entry: &Entry<'_>| entry.type_name() == "string";
+    let entry = Rdb::new(bytes)?.find_told(told, "a string", is_string, |key| key)?;
+    entry.string(MAX_EXPANSION * bytes.len() as u64)
 }
 
 /// Reads the bits of a string that begins at `at`; a string that ended early has zeros there.
