@@ -115,6 +115,9 @@ pub struct Args {
     metadata: MetadataArgs,
 }
 
+/// How many items go into a filter between two looks at its memory.
+const GROWTH_CHUNK: usize = 8192;
+
 /// A [`Kind`] as clap reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KindArg(pub Kind);
@@ -321,9 +324,28 @@ impl Args {
             hash_all(paths, &rule, self.items_from.records.delimiter(), hasher, |hashes| {
                 // What comes late comes at its own time.
                 filter.advance(now_millis());
-                inserter.insert(&mut filter, hashes, &self.output)
+                // A growing filter takes little more memory for a chunk.
+                hashes.chunks(GROWTH_CHUNK).try_for_each(|hashes| {
+                    inserter.insert(&mut filter, hashes, &self.output)?;
+                    self.check_growth(&filter, max_bytes)
+                })
             })?;
         Ok((filter, tally))
+    }
+
+    /// Refuses a growing filter that has grown beyond `max_bytes`. Constant time.
+    fn check_growth(&self, filter: &AnyFilter, max_bytes: u64) -> Result<(), Failure> {
+        match (filter, self.memory) {
+            (AnyFilter::Growing(growing), Some(limit)) if growing.heap_bytes() > max_bytes => {
+                Err(Failure::new(format!(
+                    "{}: with {} items the filter needs more than --memory {limit}; nothing was written: allow more memory or a \
+                     higher rate, or plan a filter of another kind with --items N",
+                    input::name(&self.output),
+                    Count(growing.items()),
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// How often an item counts, the first time included.

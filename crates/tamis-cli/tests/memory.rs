@@ -156,6 +156,18 @@ fn filters_and_lines_stay_within_their_memory() {
         within(&folder, "dedup", limit, Some("lines"), &mut over);
         within(&folder, "build -o out", limit, Some("lines"), &mut over);
     }
+    // It takes 15 bits an item, so that 3 million take more than the limit.
+    write(&folder, "many", |out| {
+        numbers(3_000_000, 64).for_each(|n| writeln!(out, "{n}").unwrap());
+    });
+    for limit in [9, 11] {
+        let line = "build --kind growing many -o grown";
+        let (status, stderr) = within(&folder, line, limit, None, &mut over);
+        let why = format!("grown: with {}", if limit == 9 { "5" } else { "1," });
+        assert!(status == 2 && stderr.contains(&why), "{line}: {status}: {stderr}");
+        assert!(stderr.contains("items the filter needs more than --memory"), "{stderr}");
+        assert!(!folder.path("grown").exists());
+    }
     // What fits is done.
     for line in ["build lines -o out", "dedup lines", "dedup --window 300K-lines lines"] {
         let (status, stderr) = within(&folder, line, 24, None, &mut over);
