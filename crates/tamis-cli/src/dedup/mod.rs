@@ -229,6 +229,17 @@ impl Args {
                  --state or --suspects",
             ));
         }
+        // Clap drops `requires` where the option that is required conflicts with another one.
+        if self.items.is_some() && self.approx.is_none() {
+            return Err(Failure::new(
+                "--items N is the number of lines that --approx is planned for, and has no effect here: leave it out",
+            ));
+        }
+        if self.restart && self.state.is_none() {
+            return Err(Failure::new(
+                "--restart forgets an unfinished run of a --state, and has no effect here: leave it out",
+            ));
+        }
         let is_once = self.repeated == Some(Repeated::Once);
         self.window.check(self.approx.is_some(), self.items.is_some(), is_once)?;
         self.check_files()
@@ -559,9 +570,14 @@ impl Args {
             note!("approximate: {what}");
         }
         if is_over {
-            let advice = match self.window.is_some() {
-                true => "more lines came at a time than planned; give a larger --items",
-                false => "give more --memory, or a larger --items",
+            let advice = match (self.window.is_some(), self.items, self.memory, self.approx) {
+                (true, ..) => "more lines came at a time than planned; give a larger --items",
+                (_, Some(_), None, _) => "give a larger --items",
+                (_, Some(_), Some(_), _) => "give more --memory, and a larger --items",
+                (_, None, _, Some(_)) => {
+                    "give more --memory, or say how many lines come with --items N"
+                }
+                (_, None, _, None) => "give more --memory",
             };
             let of = if self.count || self.unique || self.repeated.is_some() {
                 "to be wrong about a line"

@@ -111,6 +111,13 @@ fn options_that_make_no_sense_are_refused() {
         (&["--unique", "--state=x"], "cannot be used with"),
         (&["-d,"], "--field"),
         (&["--items=5"], "--approx"),
+        (&["--items=5", "--full"], "--items N is the number of lines that --approx is planned for"),
+        (&["--items=5", "--unique"], "--items N is the number of lines that --approx"),
+        (
+            &["--items=5", "--count", "--memory=12M"],
+            "--items N is the number of lines that --approx",
+        ),
+        (&["--restart", "--keyed"], "--restart forgets an unfinished run of a --state"),
     ] {
         let run = dedup(options, b"");
         assert!(run.status == 2 && run.stderr.contains(word), "{options:?}: {}", run.stderr);
