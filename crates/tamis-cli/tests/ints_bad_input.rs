@@ -112,13 +112,17 @@ fn missing_files_and_folders_are_refused_before_the_work() {
         let said = refusal(&args, b"");
         assert_eq!(said, format!("tamis: {missing}: no such file or directory"));
     }
-    for args in [["xor", place, &good], ["or", &good, place], ["contains", place, &good]] {
+    for args in [["xor", place, &good], ["andnot", &good, place], ["contains", place, &good]] {
         assert!(refusal(&args, b"").starts_with(&format!("tamis: {place}: is a directory")));
     }
-    for job in ["uniq", "sort"] {
+    for job in ["uniq", "sort", "or"] {
         let output = ints(&[job, missing, &good], b"");
         assert_eq!((output.status.code(), &output.stdout[..]), (Some(2), &b"1\n2\n"[..]));
+        let said = refusal(&[job, missing], b"");
+        assert_eq!(said, format!("tamis: {missing}: no such file or directory"));
     }
+    let output = ints(&["contains", &good, missing, &good], b"");
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(2), &b"1\n2\n"[..]));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use tamis::Answers;
 use super::set::IntSet;
 use super::{Reading, Writing};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::input;
 
 /// What the four jobs take.
 #[derive(clap::Args)]
@@ -66,7 +67,7 @@ pub struct AndNotArgs {
 /// Runs `and`.
 pub fn and(args: &Algebra) -> Outcome {
     let memory = args.reading.memory()?;
-    combine(args, |set, file| {
+    combine(args, &args.files, |set, file| {
         let mut both = args.reading.set()?;
         let mut answers = Answers::new();
         let mut common = Vec::new();
@@ -83,7 +84,8 @@ pub fn and(args: &Algebra) -> Outcome {
 
 /// Runs `or`.
 pub fn or(args: &Algebra) -> Outcome {
-    combine(args, |mut set, file| {
+    // A union of what is there is of use, as a sorted list is.
+    combine(args, &input::present(&args.files)?, |mut set, file| {
         let mut answers = Answers::new();
         args.each_block(file, |values| set.insert_each(values, &mut answers))?;
         Ok(set)
@@ -93,7 +95,7 @@ pub fn or(args: &Algebra) -> Outcome {
 /// Runs `xor`.
 pub fn xor(args: &Algebra) -> Outcome {
     let memory = args.reading.memory()?;
-    combine(args, |mut set, file| {
+    combine(args, &args.files, |mut set, file| {
         let mut other = args.reading.set()?;
         let (mut new, mut added) = (Answers::new(), Answers::new());
         let mut fresh = Vec::new();
@@ -116,7 +118,7 @@ pub fn xor(args: &Algebra) -> Outcome {
 
 /// Runs `andnot`.
 pub fn and_not(args: &Algebra) -> Outcome {
-    combine(args, |mut set, file| {
+    combine(args, &args.files, |mut set, file| {
         args.each_block(file, |values| values.iter().try_for_each(|&value| set.remove(value)))?;
         Ok(set)
     })
@@ -125,17 +127,18 @@ pub fn and_not(args: &Algebra) -> Outcome {
 /// Starts with the first file's set, combines it with each other file, and prints what is left.
 fn combine(
     args: &Algebra,
+    files: &[PathBuf],
     mut with: impl FnMut(IntSet, &Path) -> Result<IntSet, Failure>,
 ) -> Outcome {
     if args.files.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
         return Err(Failure::new("standard input can be one set only: name files for the others"));
     }
     // Opens every file once, so that a missing one is known before the work.
-    args.reading.reader(&args.files)?;
+    args.reading.reader(files)?;
     let mut writer = args.writing.writer(&args.reading, &[&args.files])?;
     let mut set = args.reading.set()?;
     let mut answers = Answers::new();
-    let (first, others) = args.files.split_first().expect("clap requires one");
+    let (first, others) = files.split_first().expect("clap requires one, and one is there");
     args.each_block(first, |values| set.insert_each(values, &mut answers))?;
     for file in others {
         set = with(set, file)?;
