@@ -13,7 +13,7 @@ use crate::size::Size;
 /// Reads the snapshot and the log as `tamis serve` does when it starts, and changes nothing. Needs as much memory as the
 /// server.
 ///
-/// With --repair, writes what is valid as a new snapshot, moves the old files to a folder beside it, and says what is
+/// With --repair, writes what is valid as a new snapshot, moves the old files to a folder inside it, and says what is
 /// lost. Does nothing if a server starts with the files as they are.
 #[derive(clap::Args)]
 #[command(after_help = "\

@@ -11,7 +11,7 @@ type IsIn = fn(&Command) -> bool;
 fn page() -> String {
     let mut page = String::from(
         "# Commands\n\n\
-         After this page you can call every command of `tamis serve`, and set how new filters are made.\n\
+         After reading this page you can call every command of `tamis serve`, and set how new filters are made.\n\n\
          The page is generated from the table of commands; `redis-cli HELP` and `COMMAND DOCS` show the same.\n\
          Words in brackets may be left out. `BF.*` and `CF.*` answer as RedisBloom does, to the letter.\n",
     );

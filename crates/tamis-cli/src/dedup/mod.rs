@@ -347,7 +347,6 @@ impl Args {
         self.stream(judge, output, None)?.run(self.source(inputs), Checkpoint::default())
     }
 
-    /// Chooses the width of the hashes.
     /// Opens the file of `--state`; a new one gets `hasher`.
     fn open_state(&self, hasher: Hasher) -> Result<Option<state::Found>, Failure> {
         let Some(path) = &self.state else { return Ok(None) };
@@ -367,6 +366,7 @@ impl Args {
         self.hash_bits.as_deref().map(|bits| if bits == "64" { 64 } else { 128 })
     }
 
+    /// Removes repeats by hash. Its width is that of the state or of `--hash-bits`, or follows from the size of the input.
     fn by_hash(
         &self,
         inputs: &[PathBuf],

@@ -88,7 +88,10 @@ fn each_page_begins_with_what_its_reader_can_do() {
             !text.lines().skip(1).find(|line| !line.is_empty()).unwrap().contains("you can")
         })
         .collect();
-    assert!(wrong.is_empty(), "the first paragraph says 'After this page you can ...': {wrong:?}");
+    assert!(
+        wrong.is_empty(),
+        "the first paragraph says 'After reading this page you can ...': {wrong:?}"
+    );
 }
 
 /// Runs the steps of a page, and returns a text for each that failed.

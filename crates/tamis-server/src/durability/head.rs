@@ -4,8 +4,8 @@
 //! | magic: 8 bytes | version: u32 | position: u64 | check: u32 |
 //! ```
 //!
-//! The check is XXH3-64 of the 20 bytes before, cut to 32 bits. Every version has this head, so a file of another version is
-//! told apart from a damaged one.
+//! The check is XXH3-64 of the 20 bytes before, cut to 32 bits. Logs have it from version 2 on and snapshots from
+//! version 3 on, so that a file of a later version is told apart from a damaged one.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
