@@ -66,7 +66,8 @@ pub struct AndNotArgs {
 
 /// Runs `and`.
 pub fn and(args: &Algebra) -> Outcome {
-    let memory = args.reading.memory()?;
+    // The common values of a block take up to 1 MiB, and the allocator as much again.
+    let memory = args.reading.memory()?.less(2 << 20);
     combine(args, &args.files, |set, file| {
         let mut both = args.reading.set()?;
         let mut answers = Answers::new();
