@@ -414,13 +414,27 @@ impl<'l> Frames<'l> {
         Ok(Some((position, &self.bytes[start + frame::HEAD_BYTES..self.used])))
     }
 
-    /// Passes over bytes that are not valid, to the next valid frame; false if there is none.
+    /// Skips damaged bytes up to the next valid frame; false if there is none.
+    ///
+    /// A damaged frame whose length is valid is skipped whole: a client chose the bytes of its records, and they may look like
+    /// frames.
     pub fn skip_to_valid(&mut self) -> std::io::Result<bool> {
         while self.load()?.is_none() {
-            if self.used == self.bytes.len() {
+            let left = self.left()?;
+            if left == 0 {
                 return Ok(false);
             }
-            self.used += 1;
+            let len = frame::length(&self.bytes[self.used..], self.position());
+            let skipped =
+                len.map_or(1, |len| len.saturating_add(frame::HEAD_BYTES as u64)).min(left);
+            let loaded = (self.bytes.len() - self.used) as u64;
+            if skipped <= loaded {
+                self.used += skipped as usize;
+            } else {
+                self.at += self.used as u64 + skipped;
+                self.bytes.clear();
+                self.used = 0;
+            }
         }
         Ok(true)
     }
@@ -480,5 +494,41 @@ fn forget_before(disk: &dyn Disk, dir: &Path, number: u64, found: &Folder) {
     }
     for &older in found.logs.iter().filter(|&&it| it < number) {
         _ = disk.remove(&log_file::path(dir, older));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sim_disk::SimDisk;
+    use super::*;
+
+    #[test]
+    fn frames_inside_a_damaged_frame_are_not_found() {
+        let (disk, dir) = (SimDisk::default(), Path::new("/data"));
+        let log = LogFile::begin(&disk, dir, 0, 0, 0).unwrap();
+        // A value that a client chose: a frame that is valid where it stands.
+        let mut bytes = Vec::new();
+        frame::append(&mut bytes, 0, |records| {
+            records.push(b'v');
+            let mut planted = Vec::new();
+            let position = (frame::HEAD_BYTES + records.len()) as u64;
+            frame::append(&mut planted, position, |out| out.extend_from_slice(b"planted"));
+            records.extend(planted);
+        });
+        let behind = bytes.len();
+        frame::append(&mut bytes, behind as u64, |records| records.extend_from_slice(b"behind"));
+        bytes[frame::HEAD_BYTES] ^= 1;
+        log.file.write_all_at(&bytes, log_file::HEAD_BYTES).unwrap();
+        let mut frames = Frames::new(&log).unwrap();
+        assert!(frames.next().unwrap().is_none(), "damaged");
+        assert!(frames.skip_to_valid().unwrap());
+        assert_eq!(frames.next().unwrap(), Some((behind as u64, &b"behind"[..])));
+
+        // The same in a frame that is cut.
+        let log = LogFile::begin(&disk, dir, 1, 0, 0).unwrap();
+        log.file.write_all_at(&bytes[..behind - 1], log_file::HEAD_BYTES).unwrap();
+        let mut frames = Frames::new(&log).unwrap();
+        assert!(!frames.skip_to_valid().unwrap());
+        assert_eq!(frames.position(), behind as u64 - 1);
     }
 }
