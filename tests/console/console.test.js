@@ -455,8 +455,8 @@ test("the chart of rates reaches the present number of items, and windows are no
 });
 
 test("latency, errors and slow commands are drawn over time", async (t) => {
-  const busy = await server(t, { more: ["--slowlog-log-slower-than", "0"] });
-  await say(busy, ["BF.ADD", "k", "a"]);
+  const busy = await server(t);
+  await say(busy, ["CONFIG", "SET", "slowlog-log-slower-than", "0"], ["BF.ADD", "k", "a"]);
   const view = await page(t);
   await view.goto(busy.url);
   const drive = setInterval(() => {
