@@ -21,6 +21,12 @@ pub(crate) trait Disk: Debug + Send + Sync {
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
+    /// Creates a folder in an existing one.
+    fn create_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// Gives a file a second name. After an error it may have it all the same.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
+
     /// Returns the names of the files in a folder.
     fn names(&self, dir: &Path) -> io::Result<Vec<String>>;
 
@@ -72,6 +78,14 @@ impl Disk for OsDisk {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         std::fs::remove_file(path)
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        std::fs::create_dir(path)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::hard_link(from, to)
     }
 
     fn names(&self, dir: &Path) -> io::Result<Vec<String>> {

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use super::disk::Disk;
 use super::log_file::read_at_most;
 
-fn path(dir: &Path) -> PathBuf {
+/// Returns the path of the manifest.
+pub(super) fn path(dir: &Path) -> PathBuf {
     dir.join("manifest")
 }
 

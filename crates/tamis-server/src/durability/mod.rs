@@ -31,17 +31,20 @@ mod manifest;
 mod model;
 mod record;
 mod recover;
+mod repair;
 mod replay;
+mod salvage;
 #[cfg(test)]
 mod sim_disk;
 mod snapshot;
 mod state;
 
-pub use check::{DataReport, check_data, repair_data};
+pub use check::{DataReport, check_data};
 pub(crate) use disk::{Disk, OsDisk};
 pub use error::DurabilityError;
 pub(crate) use log::Log;
 pub(crate) use record::Record;
 pub(crate) use recover::{forget, lock, recover};
+pub use repair::repair_data;
 pub(crate) use snapshot::save;
 pub use state::Sync;

@@ -356,7 +356,8 @@ fn write_again(log: &LogFile, from: u64, to: u64) -> std::io::Result<()> {
     Ok(())
 }
 
-fn copy_bytes(
+/// Copies bytes from one file to another.
+pub(super) fn copy_bytes(
     from: &dyn DiskFile,
     from_at: u64,
     to: &dyn DiskFile,

@@ -1,8 +1,9 @@
 //! A simulated disk for the model test: what a crash leaves of it is chosen by a seed.
 //!
 //! A write goes to the page cache. A sync makes it durable. A power loss keeps, of all pages that were not synced, any
-//! subset, tears one of them, and keeps any length of a file that grew. Names are durable after a sync of the folder; a power
-//! loss keeps any prefix of the later changes of each name. A killed process loses nothing of the page cache.
+//! subset, tears one of them, and keeps any length of a file that grew. Names are durable after a sync of their folder; a power
+//! loss keeps any prefix of the later changes of each name, and no name in a folder whose own name is lost. A killed process
+//! loses nothing of the page cache.
 //!
 //! An operation can be made to fail. A write that fails leaves any part of its bytes. A sync that fails leaves the pages in the
 //! cache, but takes them for written: no later sync writes them, as on Linux.
@@ -56,8 +57,12 @@ struct State {
     inodes: Vec<Inode>,
     names: BTreeMap<PathBuf, usize>,
     durable_names: BTreeMap<PathBuf, usize>,
-    /// Changes of names since the last sync of the folder.
+    /// Changes of names since the last sync of their folder.
     renamed: Vec<(PathBuf, Option<usize>)>,
+    /// Folders below the first one.
+    dirs: BTreeSet<PathBuf>,
+    /// Files cannot have a second name.
+    refuses_links: bool,
     /// Counts operations that change the disk.
     operations: usize,
     /// The operation that fails, and with what.
@@ -140,6 +145,11 @@ impl SimDisk {
         self.0.lock().unreadable_from = Some(offset);
     }
 
+    /// Makes the disk one on which a file has one name.
+    pub fn refuse_links(&self) {
+        self.0.lock().refuses_links = true;
+    }
+
     /// Returns whether the process has ended.
     pub fn has_ended(&self) -> bool {
         self.0.lock().has_ended()
@@ -154,6 +164,8 @@ impl SimDisk {
                 inodes: state.inodes.clone(),
                 durable_names: state.durable_names.clone(),
                 renamed: state.renamed.clone(),
+                dirs: state.dirs.clone(),
+                refuses_links: state.refuses_links,
                 names,
                 ..State::default()
             };
@@ -171,9 +183,20 @@ impl SimDisk {
                 }
             }
         }
+        let dirs: BTreeSet<PathBuf> =
+            state.dirs.iter().filter(|dir| names.contains_key(*dir)).cloned().collect();
+        let is_lost = |dir: &Path| state.dirs.contains(dir) && !dirs.contains(dir);
+        names.retain(|path, _| !path.parent().is_some_and(is_lost));
         let inodes: Vec<Inode> =
             state.inodes.iter().map(|inode| inode.after_power_loss(random)).collect();
-        let left = State { inodes, names: names.clone(), durable_names: names, ..State::default() };
+        let left = State {
+            inodes,
+            names: names.clone(),
+            durable_names: names,
+            dirs,
+            refuses_links: state.refuses_links,
+            ..State::default()
+        };
         Self(Arc::new(Mutex::new(left)))
     }
 }
@@ -254,19 +277,61 @@ impl Disk for SimDisk {
         Ok(())
     }
 
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.0.lock();
+        if let Step::Fails(error) = state.step() {
+            return Err(error);
+        }
+        if state.names.contains_key(path) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        state.inodes.push(Inode::default());
+        let inode = state.inodes.len() - 1;
+        state.name(path, Some(inode));
+        state.dirs.insert(path.to_owned());
+        Ok(())
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.0.lock();
+        let step = state.step();
+        if state.refuses_links {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        // A link that reports an error may have been made.
+        let happens = !state.has_ended()
+            && (matches!(step, Step::Runs) || state.operations.is_multiple_of(2));
+        if happens {
+            let inode = *state.names.get(from).ok_or(io::ErrorKind::NotFound)?;
+            if state.names.contains_key(to) {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            state.name(to, Some(inode));
+        }
+        if let Step::Fails(error) = step { Err(error) } else { Ok(()) }
+    }
+
     fn names(&self, dir: &Path) -> io::Result<Vec<String>> {
         let state = self.0.lock();
         let here = state.names.keys().filter(|path| path.parent() == Some(dir));
         Ok(here.map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect())
     }
 
-    fn sync_dir(&self, _: &Path) -> io::Result<()> {
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let mut state = self.0.lock();
         if let Step::Fails(error) = state.step() {
             return Err(error);
         }
-        state.durable_names = state.names.clone();
-        state.renamed.clear();
+        let is_here = |path: &Path| path.parent() == Some(dir);
+        let here: Vec<(PathBuf, usize)> = state
+            .names
+            .iter()
+            .filter(|(path, _)| is_here(path))
+            .map(|(path, inode)| (path.clone(), *inode))
+            .collect();
+        state.durable_names.retain(|path, _| !is_here(path));
+        state.durable_names.extend(here);
+        state.renamed.retain(|(path, _)| !is_here(path));
         Ok(())
     }
 
