@@ -100,13 +100,16 @@ impl LogFile {
         let len = read_at_most(&*file, &mut head, 0)?;
         let mut header = read_header(&head[..len]);
         // A position is not so large that those of the frames overflow.
+        let fits = |began: u64, len| began.checked_add(len).is_some();
+        let len = file.len()?;
         if let Header::Valid { began, .. } = header
-            && began.checked_add(file.len()?).is_none()
+            && !fits(began, len)
         {
             header = Header::Invalid { began };
         }
         let (began, next_field) = match header {
             Header::Valid { began, next_field, .. } => (began, next_field),
+            Header::Invalid { began } if fits(began, len) => (began, false),
             _ => (0, false),
         };
         Ok((Self { number, began, path, file, next_field: AtomicBool::new(next_field) }, header))

@@ -127,11 +127,23 @@ impl Folder {
     }
 }
 
+/// Returns whether a log with an invalid header is the first one, and damaged. It is not if the very first start ended
+/// before the header was durable: then nothing else was written.
+fn is_first_damaged(found: &Folder, log: &LogFile) -> Result<bool, DurabilityError> {
+    if found.snapshot().is_some() || log.number != found.first() {
+        return Ok(false);
+    }
+    let len = log.file.len().map_err(DurabilityError::io(&log.path))?;
+    Ok(log.number > 0 || found.logs.len() > 1 || len > log_file::HEAD_BYTES)
+}
+
 /// The logs behind a snapshot.
 pub(super) struct Stream {
     logs: Vec<LogFile>,
     /// Behind these, files that a crash has torn: they hold nothing that was synced.
-    torn: Vec<PathBuf>,
+    torn: Vec<LogFile>,
+    /// The folder has a manifest.
+    has_manifest: bool,
     /// All bytes before this position were durable.
     synced: u64,
     /// Up to here it is valid, in the log of this index, which has this many bytes behind it.
@@ -159,12 +171,13 @@ impl Stream {
         let missing = |number, what| {
             Err(DurabilityError::Missing { path: log_file::path(dir, number), what })
         };
-        // Names and headers up to that of the newest recorded log were durable.
-        let was_durable = |number| found.recorded.is_some_and(|recorded| number <= recorded);
+        // Names and headers up to that of the newest recorded log were durable, and that of the snapshot's log.
+        let was_recorded = |number| found.recorded.is_some_and(|recorded| number <= recorded);
+        let was_durable = |number| was_recorded(number) || found.snapshot() == Some(number);
         let (mut logs, mut torn) = (Vec::new(), Vec::new());
         let mut next = found.first();
         for number in found.logs() {
-            if number != next && was_durable(next) {
+            if number != next && was_recorded(next) {
                 return missing(next, "a log between others");
             }
             let path = log_file::path(dir, number);
@@ -172,15 +185,19 @@ impl Stream {
             let (log, header) = opened.map_err(DurabilityError::io(&path))?;
             if let Header::Valid { synced: recorded, .. } = header {
                 synced = synced.max(recorded);
+                if was_recorded(number) {
+                    // It was recorded when it and all earlier logs were durable.
+                    synced = synced.max(log.began);
+                }
             }
             match header {
                 Header::OtherVersion => return Err(DurabilityError::Version { path }),
-                Header::Invalid { .. } if was_durable(number) => {
+                Header::Invalid { .. } if was_durable(number) || is_first_damaged(found, &log)? => {
                     return Err(DurabilityError::damaged(&path, 0, "its header is invalid"));
                 }
                 // What follows a missing or invalid file is not part of the stream.
                 Header::Valid { .. } if number == next && torn.is_empty() => logs.push(log),
-                _ => torn.push(path),
+                _ => torn.push(log),
             }
             next = number + 1;
         }
@@ -196,7 +213,8 @@ impl Stream {
             let what = "it does not begin where the snapshot ends";
             return Err(DurabilityError::damaged(&first.path, 12, what));
         }
-        Ok(Self { logs, torn, synced, end: start, last: 0, tail_bytes: 0 })
+        let has_manifest = found.recorded.is_some();
+        Ok(Self { logs, torn, has_manifest, synced, end: start, last: 0, tail_bytes: 0 })
     }
 
     /// Applies all valid changes.
@@ -229,7 +247,7 @@ impl Stream {
             }
         }
         if self.end >= self.synced {
-            return Ok(());
+            return self.check_torn();
         }
         let (path, at) = match self.logs.get(self.last) {
             Some(log) => (log.path.clone(), log.offset_of(self.end)),
@@ -244,9 +262,28 @@ impl Stream {
         Err(DurabilityError::damaged(&path, at, what))
     }
 
+    /// Checks that the torn files hold no changes if there is no manifest, which would say whether they were durable.
+    fn check_torn(&mut self) -> Result<(), DurabilityError> {
+        if self.has_manifest {
+            return Ok(());
+        }
+        for log in &mut self.torn {
+            for began in [log.began, self.end] {
+                log.began = began;
+                let path = &log.path;
+                let found = Frames::new(log).and_then(|mut frames| frames.skip_to_valid());
+                if found.map_err(DurabilityError::io(path))? {
+                    let what = "it has changes, but it does not follow another log, and the manifest is missing";
+                    return Err(DurabilityError::damaged(path, 0, what));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Returns how many bytes a crash has torn.
     pub fn torn_bytes(&self) -> u64 {
-        let later = self.logs.iter().skip(self.last + 1);
+        let later = self.logs.iter().skip(self.last + 1).chain(&self.torn);
         let later =
             later.map(|log| log.file.len().unwrap_or(0).saturating_sub(log_file::HEAD_BYTES));
         self.tail_bytes + later.sum::<u64>()
@@ -260,8 +297,7 @@ impl Stream {
         recorded: Option<u64>,
     ) -> Result<(LogFile, u64), DurabilityError> {
         let later = self.logs.split_off((self.last + 1).min(self.logs.len()));
-        let torn = later.into_iter().map(|log| log.path).chain(self.torn);
-        for path in torn {
+        for LogFile { path, .. } in later.into_iter().chain(self.torn) {
             let aside = free_name(disk, dir, &path)?;
             disk.rename(&path, &aside).map_err(DurabilityError::io(&path))?;
         }
@@ -531,5 +567,82 @@ mod tests {
         let mut frames = Frames::new(&log).unwrap();
         assert!(!frames.skip_to_valid().unwrap());
         assert_eq!(frames.position(), behind as u64 - 1);
+    }
+
+    const DIR: &str = "/data";
+
+    /// Writes a log of changes that set one key each; returns it and where it ends.
+    fn log_of(disk: &SimDisk, number: u64, began: u64, keys: &[&str]) -> (LogFile, u64) {
+        let log = LogFile::begin(disk, Path::new(DIR), number, began, 0).unwrap();
+        let mut bytes = Vec::new();
+        for key in keys {
+            let words: Vec<&[u8]> = vec![b"SET", key.as_bytes(), b"1"];
+            let record = Record::Command { now_millis: 0, words };
+            let position = began + bytes.len() as u64;
+            frame::append(&mut bytes, position, |out| record.encode(out));
+        }
+        log.file.write_all_at(&bytes, log.offset_of(began)).unwrap();
+        (log, began + bytes.len() as u64)
+    }
+
+    fn flip(log: &LogFile, at: u64) {
+        let mut byte = [0];
+        log.file.read_at(&mut byte, at).unwrap();
+        log.file.write_all_at(&[byte[0] ^ 1], at).unwrap();
+    }
+
+    /// Starts; returns the number of keys, or the error.
+    fn started(disk: &SimDisk) -> Result<usize, String> {
+        let (keyspace, disk) = (Keyspace::new(), Arc::new(disk.clone()) as Arc<dyn Disk>);
+        let recovered = recover(&disk, Path::new(DIR), &keyspace);
+        recovered.map(|_| keyspace.shared().len()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn damage_before_a_log_that_the_manifest_names_is_refused() {
+        // No `synced` field says so: the crash came before the next one was durable.
+        let disk = SimDisk::default();
+        let (first, end) = log_of(&disk, 0, 0, &["a", "b", "c"]);
+        log_of(&disk, 1, end, &["d"]);
+        flip(&first, first.offset_of(end) - 1);
+        let torn = disk.after_crash(None);
+        assert_eq!(started(&torn), Ok(2), "a torn tail, as far as anything says");
+        manifest::write(&disk, Path::new(DIR), 1).unwrap();
+        let refused = started(&disk).unwrap_err();
+        assert!(refused.contains("log-0.tamis: damaged at byte"), "{refused}");
+        assert!(refused.contains("a change that was synced is damaged"), "{refused}");
+    }
+
+    #[test]
+    fn a_damaged_header_is_refused_without_a_manifest_if_changes_follow() {
+        for at in [0, 8, 13, 20] {
+            let disk = SimDisk::default();
+            let (first, end) = log_of(&disk, 0, 0, &["a", "b"]);
+            flip(&first, at);
+            let refused = started(&disk).unwrap_err();
+            assert!(refused.contains("log-0.tamis: damaged at byte 0"), "{at}: {refused}");
+            flip(&first, at);
+            // The same of a later log.
+            let (second, _) = log_of(&disk, 1, end, &["c"]);
+            flip(&second, at);
+            let refused = started(&disk).unwrap_err();
+            assert!(refused.contains("log-1.tamis: damaged at byte 0"), "{at}: {refused}");
+            // Of the first log nothing is left, and the second proves that there were changes.
+            flip(&second, at);
+            first.file.set_len(10).unwrap();
+            let refused = started(&disk).unwrap_err();
+            assert!(refused.contains("log-0.tamis: damaged at byte 0"), "{at}: {refused}");
+        }
+    }
+
+    #[test]
+    fn a_log_whose_header_the_first_start_did_not_complete_is_put_aside() {
+        for len in [0, 10, log_file::HEAD_BYTES - 1] {
+            let disk = SimDisk::default();
+            let (log, _) = log_of(&disk, 0, 0, &[]);
+            log.file.set_len(len).unwrap();
+            assert_eq!(started(&disk), Ok(0));
+            assert_eq!(started(&disk), Ok(0));
+        }
     }
 }

@@ -124,7 +124,8 @@ fn check_damage(disk: &SimDisk, random: &mut Random) -> Result<(), String> {
     }
     for number in found.logs() {
         if let Ok((log, Header::Valid { synced, .. })) = LogFile::open(&*disk, dir, number) {
-            recorded = recorded.max(synced);
+            let is_recorded = found.recorded.is_some_and(|recorded| number <= recorded);
+            recorded = recorded.max(synced).max(if is_recorded { log.began } else { 0 });
             logs.push(log);
         }
     }
