@@ -78,9 +78,9 @@ export function overview(root, parameters) {
 
   function draw() {
     tiles.replaceChildren(...tilesOf(server, server.history));
-    const isEmpty = filters.total === 0 && server.looked_millis > 0;
-    loading.hidden = server.looked_millis > 0;
-    list.hidden = isEmpty || server.looked_millis === 0;
+    const isEmpty = filters.total === 0 && server.measured_millis > 0;
+    loading.hidden = server.measured_millis > 0;
+    list.hidden = isEmpty || server.measured_millis === 0;
     if (empty.hidden === isEmpty) {
       empty.hidden = !isEmpty;
       if (isEmpty) empty.replaceChildren(...emptyOf(server));
@@ -166,8 +166,8 @@ export function overview(root, parameters) {
     previous.disabled = state.page <= 1;
     next.disabled = state.page >= pages;
     pager.hidden = pages === 1;
-    const seconds = (filters.looked_millis - filters.looked_from_millis) / 1000;
-    const values = { from: clock(filters.looked_from_millis), to: clock(filters.looked_millis) };
+    const seconds = (filters.measured_millis - filters.measured_from_millis) / 1000;
+    const values = { from: clock(filters.measured_from_millis), to: clock(filters.measured_millis) };
     setText(fresh, t(seconds < 1 ? "table.fresh" : "table.fresh.long", values));
     const address = overviewAddress({
       find: state.text, sort: state.sort, order: state.sort && state.isDown ? "desc" : null, page: state.page > 1 ? state.page : null,

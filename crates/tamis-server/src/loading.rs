@@ -461,6 +461,27 @@ mod tests {
     }
 
     #[test]
+    fn half_sent_requests_do_not_keep_health_from_answering() {
+        let http = listener();
+        let listeners = Listeners { http: Some(&http), ..Listeners::default() };
+        let _loading = Loading::begin(&listeners, 2, false).unwrap();
+        let connect = || std::net::TcpStream::connect(http.local_addr().unwrap()).unwrap();
+        let half_sent: Vec<_> = (0..100)
+            .map(|_| {
+                let mut client = connect();
+                client.write_all(b"GET /healthz HTTP/1.1\r\n").unwrap();
+                client
+            })
+            .collect();
+        let mut client = connect();
+        client.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+        drop(half_sent);
+    }
+
+    #[test]
     fn clients_of_tls_are_told_that_data_is_loaded() {
         use tokio_rustls::rustls::pki_types::PrivateKeyDer;
         use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};

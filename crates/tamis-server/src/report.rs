@@ -12,7 +12,7 @@ use crate::keyspace::Keyspace;
 pub(crate) struct FilterReport {
     pub key: Box<[u8]>,
     /// When it was looked at, in milliseconds since 1970.
-    pub looked_millis: u64,
+    pub measured_millis: u64,
     /// Kind, items, fill, rates, memory, layers: see [`Facts`].
     pub facts: Facts,
     /// How many more items a second there were of late, if that is known yet.
@@ -32,7 +32,13 @@ impl FilterReport {
     ) -> Option<Self> {
         let facts = Facts::at_a_glance(value, settings, now_millis)?;
         let forecast = facts.forecast(items_per_second);
-        Some(Self { key: key.into(), looked_millis: now_millis, facts, items_per_second, forecast })
+        Some(Self {
+            key: key.into(),
+            measured_millis: now_millis,
+            facts,
+            items_per_second,
+            forecast,
+        })
     }
 
     /// Looks at the filter of a key, if there is one.

@@ -396,7 +396,7 @@ fn filters_come_worst_first_and_by_pattern() {
         let told = json(&get(address, &format!("/api/filters.json{query}")));
         assert_eq!(keys(&told), expected, "{query}");
         assert_eq!(told["sortable"], 4);
-        let (from, to) = (&told["looked_from_millis"], &told["looked_millis"]);
+        let (from, to) = (&told["measured_from_millis"], &told["measured_millis"]);
         assert!(from.as_u64() > Some(0) && from.as_u64() <= to.as_u64(), "{told}");
     }
     for query in ["?sort=", "?sort=none", "?order=up", "?offset=-1"] {

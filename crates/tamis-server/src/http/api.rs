@@ -56,7 +56,7 @@ pub(super) fn overview(console: &Console) -> Json {
         "filters": totals.filters,
         "over_rate": totals.over_rate,
         "full": totals.full,
-        "looked_millis": totals.millis,
+        "measured_millis": totals.millis,
         "log": log,
         "history": console.history.to_json(Step::Second),
     })
@@ -86,8 +86,8 @@ pub(super) fn filters(console: &Console, user: &User, query: &str) -> Result<Jso
         "matching": matching,
         "sortable": totals.sortable,
         "total": totals.filters,
-        "looked_from_millis": totals.began_millis,
-        "looked_millis": totals.millis,
+        "measured_from_millis": totals.began_millis,
+        "measured_millis": totals.millis,
         "now_millis": now_millis(),
     }))
 }
@@ -142,13 +142,7 @@ pub(super) fn plan(shared: &Shared, query: &str) -> Result<Json, Refusal> {
     }
     let words: Vec<&[u8]> = words.iter().map(AsRef::as_ref).collect();
     let config = shared.config();
-    let env = Env {
-        settings: &config.filters,
-        protocol: Protocol::Resp3,
-        now_millis: now_millis(),
-        items_per_second: None,
-        max_reply_bytes: u64::MAX,
-    };
+    let env = Env::new(&config.filters, Protocol::Resp3, now_millis());
     let Run::Answer(run) = find(b"TM.PLAN").expect("a row of the table").run else {
         unreachable!("it is about no key")
     };

@@ -65,8 +65,8 @@ pub(super) fn ask_who(headers: &HeaderMap) -> Answer {
     refusal
 }
 
-/// What follows is no request but the body that was not read.
-fn closing(mut answer: Answer) -> Answer {
+/// Lets the answer end its connection: what follows there is not read.
+pub(super) fn closing(mut answer: Answer) -> Answer {
     answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     answer
 }

@@ -5,20 +5,21 @@
 //!            hyper       guard.rs                    numbers as JSON (api.rs) from rounds and history
 //! ```
 //!
-//! All of it runs on one thread of its own, takes nothing from the threads that answer commands but short shared locks,
-//! and changes nothing: only `GET` and `HEAD` are answered.
+//! One thread has all connections and answers `/healthz` at once. Other answers are made one after the other on a second
+//! thread, so that none of them delays `/healthz`. Both threads take short shared locks only, and change nothing: only
+//! `GET` and `HEAD` are answered.
 
 mod answer;
 mod api;
 mod assets;
+pub(crate) mod connections;
 mod guard;
 mod history;
 mod kinds;
 mod order;
 mod rounds;
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
@@ -28,21 +29,20 @@ use std::time::Duration;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderMap};
+use hyper::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
-use tokio::sync::Notify;
+use tokio::sync::Semaphore;
 use tokio::task::LocalSet;
 
 use crate::config::{Config, HttpPort};
 use crate::server::{ServerError, Shared, runtime};
+use connections::{Connections, Open};
 use history::History;
 use rounds::Rounds;
-
-/// Connections at a time; browsers take six.
-pub(crate) const MAX_CONNECTIONS: usize = 64;
 
 /// The longest head of a request.
 const MAX_HEAD_BYTES: usize = 16 << 10;
@@ -50,42 +50,31 @@ const MAX_HEAD_BYTES: usize = 16 << 10;
 /// Time for the head of a request, and between two of one connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// No connection lasts longer, so that whoever reads nothing does not keep one for ever.
+/// No connection lasts longer, so that a client that reads nothing does not keep one for ever.
 const MAX_CONNECTION: Duration = Duration::from_secs(300);
 
 /// Time for a connection to end by itself.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What all requests share, on the one thread.
+/// What all requests share.
 struct Console {
     shared: Arc<Shared>,
     address: SocketAddr,
     history: History,
     rounds: Rounds,
-    /// The connections that are open, by the order in which they came.
-    open: RefCell<BTreeMap<u64, Rc<Open>>>,
-}
-
-/// A connection that is open.
-#[derive(Default)]
-struct Open {
-    /// A whole request has come, and is being answered.
-    is_answering: Cell<bool>,
-    /// Told when the connection shall end.
-    end: Notify,
+    /// The permit to make an answer other than that of `/healthz`. There is one.
+    turn: Arc<Semaphore>,
 }
 
 impl Console {
-    /// Makes room for a connection: ends the oldest that has sent no whole request. False if all are being answered.
-    fn make_room(&self) -> bool {
-        let mut open = self.open.borrow_mut();
-        if open.len() < MAX_CONNECTIONS {
-            return true;
+    fn new(shared: Arc<Shared>, address: SocketAddr) -> Self {
+        Self {
+            shared,
+            address,
+            history: History::default(),
+            rounds: Rounds::default(),
+            turn: Arc::new(Semaphore::new(1)),
         }
-        let oldest = open.iter().find(|(_, it)| !it.is_answering.get()).map(|(number, _)| *number);
-        let Some(ended) = oldest.and_then(|number| open.remove(&number)) else { return false };
-        ended.end.notify_one();
-        true
     }
 }
 
@@ -122,42 +111,33 @@ pub(crate) fn serve(shared: &Arc<Shared>, listener: TcpListener) {
                 return;
             }
         };
-        let console = Rc::new(Console {
-            shared: shared.clone(),
-            address,
-            history: History::default(),
-            rounds: Rounds::default(),
-            open: RefCell::default(),
-        });
-        let (sampling, looking, accepting) = (console.clone(), console.clone(), console.clone());
+        let console = Arc::new(Console::new(shared.clone(), address));
+        let (sampling, looking) = (console.clone(), console.clone());
         tokio::task::spawn_local(async move { sampling.history.keep(&sampling.shared).await });
         tokio::task::spawn_local(async move { looking.rounds.keep(&looking.shared).await });
+        let connections = Rc::default();
         tokio::select! {
-            () = accept(&accepting, &listener) => {}
+            () = accept(&console, &connections, &listener) => {}
             () = shared.stopping() => {}
         }
     });
 }
 
-async fn accept(console: &Rc<Console>, listener: &tokio::net::TcpListener) {
-    for number in 0.. {
+async fn accept(
+    console: &Arc<Console>,
+    connections: &Rc<Connections>,
+    listener: &tokio::net::TcpListener,
+) {
+    loop {
         match listener.accept().await {
-            Ok((stream, _)) if !console.make_room() => {
-                let text = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-                // A new socket has room for it.
-                _ = stream.try_write(text);
-            }
             Ok((stream, _)) => {
-                let open = Rc::new(Open::default());
-                console.open.borrow_mut().insert(number, open.clone());
-                let console = console.clone();
+                let open = connections.admit();
+                let (console, connections) = (console.clone(), connections.clone());
                 tokio::task::spawn_local(async move {
-                    tokio::select! {
-                        () = connection(&console, &open, stream) => {}
-                        () = open.end.notified() => {}
-                    }
-                    console.open.borrow_mut().remove(&number);
+                    connections.run(&open, connection(&console, &open, stream)).await;
                 });
+                // The request is read before the next connection may end this one.
+                tokio::task::yield_now().await;
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection of the console");
@@ -167,13 +147,13 @@ async fn accept(console: &Rc<Console>, listener: &tokio::net::TcpListener) {
     }
 }
 
-async fn connection(console: &Rc<Console>, open: &Rc<Open>, stream: TcpStream) {
+async fn connection(console: &Arc<Console>, open: &Rc<Open>, stream: TcpStream) {
     _ = stream.set_nodelay(true);
     let service = service_fn(|request| {
         let (console, open) = (console.clone(), open.clone());
         async move {
             open.is_answering.set(true);
-            let answer = answer_to(&console, &request).await;
+            let answer = answer_to(&console, &open, request).await;
             open.is_answering.set(false);
             answer
         }
@@ -200,38 +180,60 @@ async fn connection(console: &Rc<Console>, open: &Rc<Open>, stream: TcpStream) {
 
 type Answer = Response<Full<Bytes>>;
 
-async fn answer_to(console: &Console, request: &Request<Incoming>) -> Result<Answer, hyper::Error> {
-    let refusal = guard::refuse(console, request);
-    let answer = refusal.unwrap_or_else(|| route(console, request));
+async fn answer_to(
+    console: &Arc<Console>,
+    open: &Open,
+    request: Request<Incoming>,
+) -> Result<Answer, Infallible> {
+    if let Some(refusal) = guard::refuse(console, &request) {
+        return Ok(refusal);
+    }
+    if request.uri().path() == "/healthz" {
+        return Ok(health(&console.shared));
+    }
+    if open.is_for_health {
+        return Ok(guard::closing(answer::error(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many connections wait for answers: try again",
+        )));
+    }
+    // The permit goes with the work: a client that leaves does not start a second answer beside the first.
+    let turn = console.turn.clone().acquire_owned().await.expect("it is never closed");
+    let (console, (request, _)) = (console.clone(), request.into_parts());
+    let making = tokio::task::spawn_blocking(move || {
+        let answer = route(&console, &request);
+        drop(turn);
+        answer
+    });
+    let answer = making.await.unwrap_or_else(|_| {
+        answer::error(StatusCode::INTERNAL_SERVER_ERROR, "the answer failed: see the server's log")
+    });
     if answer.status() == StatusCode::UNAUTHORIZED {
-        // Whoever guesses passwords waits.
+        // A client that guesses passwords waits.
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     Ok(answer)
 }
 
-fn route(console: &Console, request: &Request<Incoming>) -> Answer {
-    let path = request.uri().path();
-    if path == "/healthz" {
-        return health(&console.shared);
-    }
-    let Some(user) = guard::user_of(&console.shared, request.headers()) else {
-        return guard::ask_who(request.headers());
+fn route(console: &Console, request: &Parts) -> Answer {
+    let path = request.uri.path();
+    let Some(user) = guard::user_of(&console.shared, &request.headers) else {
+        return guard::ask_who(&request.headers);
     };
     if let Some(asset) = assets::find(path) {
-        return answer::asset(asset, request.headers());
+        return answer::asset(asset, &request.headers);
     }
     // Each tells what a command does, to those who may run that.
     let needed = match path {
         "/metrics" | "/api/overview.json" | "/api/history.json" => "info",
         "/api/filters.json" | "/api/filter.json" => "tm.info",
         "/api/plan.json" => "tm.plan",
-        _ => return not_found(path, request.headers()),
+        _ => return not_found(path, &request.headers),
     };
     if !user.may_run(needed) {
         return answer::of(Err(answer::not_allowed(needed)));
     }
-    let query = request.uri().query().unwrap_or_default();
+    let query = request.uri.query().unwrap_or_default();
     match path {
         "/metrics" => {
             answer::metrics(crate::metrics::text(&console.shared, |key| api::may_see(&user, key)))
@@ -262,5 +264,90 @@ fn health(shared: &Shared) -> Answer {
             StatusCode::SERVICE_UNAVAILABLE,
             format!("the log cannot be written: {error}\n"),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::connections::{HEALTH_CONNECTIONS, MAX_CONNECTIONS};
+    use super::*;
+    use crate::server::Server;
+
+    async fn ask(address: SocketAddr, path: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream
+    }
+
+    async fn status(stream: &mut TcpStream) -> String {
+        let mut line = [0; 12];
+        let read = tokio::time::timeout(Duration::from_secs(60), stream.read_exact(&mut line));
+        read.await.expect("no answer").unwrap();
+        String::from_utf8(line[9..].to_vec()).unwrap()
+    }
+
+    #[test]
+    fn health_is_answered_while_all_connections_wait_for_answers() {
+        let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
+        let server = Server::start(config).unwrap();
+        let shared = server.shared().clone();
+        LocalSet::new().block_on(&runtime(), async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let console = Arc::new(Console::new(shared, address));
+            let (accepting, connections) = (console.clone(), Rc::<Connections>::default());
+            let accepted = connections.clone();
+            tokio::task::spawn_local(async move { accept(&accepting, &accepted, &listener).await });
+            // No answer is made until the turn is free again.
+            let turn = console.turn.acquire().await.unwrap();
+            let mut waiting = Vec::new();
+            for _ in 0..MAX_CONNECTIONS {
+                waiting.push(ask(address, "/metrics").await);
+                while connections.answering() < waiting.len() {
+                    tokio::task::yield_now().await;
+                }
+            }
+            // More monitors than there are connections for health: the idle ones make room.
+            let mut monitors = Vec::new();
+            for _ in 0..HEALTH_CONNECTIONS + 3 {
+                let mut monitor = ask(address, "/healthz").await;
+                assert_eq!(status(&mut monitor).await, "200");
+                monitors.push(monitor);
+                assert!(connections.len() <= MAX_CONNECTIONS + HEALTH_CONNECTIONS);
+            }
+            assert_eq!(status(&mut ask(address, "/metrics").await).await, "503");
+            drop(turn);
+            for stream in &mut waiting {
+                assert_eq!(status(stream).await, "200");
+            }
+        });
+    }
+
+    #[test]
+    fn health_is_answered_while_another_answer_is_made() {
+        let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
+        let server = Server::start(config).unwrap();
+        let shared = server.shared().clone();
+        LocalSet::new().block_on(&runtime(), async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let console = Arc::new(Console::new(shared.clone(), address));
+            let accepting = console.clone();
+            tokio::task::spawn_local(async move {
+                accept(&accepting, &Rc::default(), &listener).await;
+            });
+            // The numbers of the keys wait for this.
+            let alone = shared.keyspace.exclusive();
+            let mut metrics = ask(address, "/metrics").await;
+            while console.turn.available_permits() == 1 {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(status(&mut ask(address, "/healthz").await).await, "200");
+            drop(alone);
+            assert_eq!(status(&mut metrics).await, "200");
+        });
     }
 }

@@ -5,11 +5,12 @@
 //! and holds the lock of one filter while it measures that filter. The round leaves a row of each filter, by which the
 //! page sorts, and samples of the worst filters over time.
 
-use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tamis_commands::RatePoint;
+use parking_lot::Mutex;
+use tamis_commands::{RatePoint, Value};
 
 use super::order::{MAX_ROWS, Page, Row};
 use crate::report::{FilterReport, Worst};
@@ -28,11 +29,11 @@ pub(super) struct Sample {
 #[derive(Default)]
 pub(super) struct Rounds {
     /// Filters, at most [`MAX_ROWS`], in no order.
-    rows: RefCell<Vec<Row>>,
-    totals: Cell<Totals>,
-    samples: RefCell<HashMap<Box<[u8]>, Samples>>,
-    /// When somebody last asked.
-    asked: Cell<Option<Instant>>,
+    rows: Mutex<Arc<Vec<Row>>>,
+    totals: Mutex<Totals>,
+    samples: Mutex<HashMap<Box<[u8]>, Samples>>,
+    /// The time of the last request.
+    asked: Mutex<Option<Instant>>,
 }
 
 /// Sums over all filters.
@@ -85,7 +86,7 @@ impl Rounds {
             self.go_round(shared).await;
             loop {
                 tokio::time::sleep(Duration::from_millis(200)).await;
-                let is_looking = self.asked.get().is_some_and(|asked| asked.elapsed() < LOOKING);
+                let is_looking = self.asked.lock().is_some_and(|asked| asked.elapsed() < LOOKING);
                 if began.elapsed() >= PERIODS[usize::from(!is_looking)] {
                     break;
                 }
@@ -116,7 +117,7 @@ impl Rounds {
                 rows.push(Row::of(&report));
             }
             // A round of very many filters takes long: the page shows the worst ones if it had fewer until now.
-            if rows.len() == MAX_SAMPLED && self.rows.borrow().len() < MAX_SAMPLED {
+            if rows.len() == MAX_SAMPLED && self.rows.lock().len() < MAX_SAMPLED {
                 let keys = keyspace.shared().len() as u64;
                 let over_rate = others_over + over;
                 self.publish(
@@ -127,7 +128,7 @@ impl Rounds {
             pace.keep().await;
         }
         let oldest = now_millis().saturating_sub(WATCHED_MILLIS);
-        self.samples.borrow_mut().retain(|key, samples| {
+        self.samples.lock().retain(|key, samples| {
             sampled.contains(key) || samples.0.last().is_some_and(|last| last.millis >= oldest)
         });
         let keys = keyspace.shared().len() as u64;
@@ -140,19 +141,20 @@ impl Rounds {
 
     /// Lets the page see what a round found until now.
     fn publish(&self, rows: Vec<Row>, totals: Totals) {
-        self.totals.set(Totals { sortable: rows.len() as u64, millis: now_millis(), ..totals });
-        *self.rows.borrow_mut() = rows;
+        *self.totals.lock() =
+            Totals { sortable: rows.len() as u64, millis: now_millis(), ..totals };
+        *self.rows.lock() = Arc::new(rows);
     }
 
     /// Takes a sample of one of the worst filters.
     fn sample(&self, report: &mut FilterReport, sampled: &mut HashSet<Box<[u8]>>) {
-        self.samples.borrow_mut().entry(report.key.clone()).or_default().take(report);
+        self.samples.lock().entry(report.key.clone()).or_default().take(report);
         sampled.insert(report.key.clone());
     }
 
     /// Takes a sample of a filter whose page is open, as long as there is room for its samples.
     fn sample_watched(&self, report: &mut FilterReport) {
-        let mut samples = self.samples.borrow_mut();
+        let mut samples = self.samples.lock();
         if let Some(of_filter) = samples.get_mut(&report.key) {
             of_filter.take(report);
         } else if samples.len() < MAX_SAMPLED + MAX_WATCHED {
@@ -161,8 +163,8 @@ impl Rounds {
     }
 
     pub fn totals(&self) -> Totals {
-        self.asked.set(Some(Instant::now()));
-        self.totals.get()
+        *self.asked.lock() = Some(Instant::now());
+        *self.totals.lock()
     }
 
     /// Returns the filters of a page, measured now, and how many filters there are whose keys `is_asked`. The order is
@@ -173,34 +175,37 @@ impl Rounds {
         page: Page,
         is_asked: impl Fn(&[u8]) -> bool,
     ) -> (Vec<FilterReport>, usize) {
-        self.asked.set(Some(Instant::now()));
-        let rows = self.rows.borrow();
+        *self.asked.lock() = Some(Instant::now());
+        let rows = self.rows.lock().clone();
         let (keys, asked) = page.of(&rows, is_asked);
-        let (settings, samples) = (&shared.config().filters, self.samples.borrow());
-        let look = |key: &[u8]| {
-            let mut report = FilterReport::of_key(&shared.keyspace, key, settings, now_millis())?;
-            report.or_at(samples.get(key).and_then(Samples::adds_per_second));
-            Some(report)
-        };
-        (keys.into_iter().filter_map(look).collect(), asked)
+        let settings = &shared.config().filters;
+        let report = |key| FilterReport::of_key(&shared.keyspace, key, settings, now_millis());
+        let mut reports: Vec<FilterReport> = keys.into_iter().filter_map(report).collect();
+        // No lock of the keyspace is held with this one.
+        let samples = self.samples.lock();
+        for report in &mut reports {
+            report.or_at(samples.get(&report.key).and_then(Samples::adds_per_second));
+        }
+        (reports, asked)
     }
 
     /// Looks at one filter now; with its curve of rates.
     pub fn of_key(&self, shared: &Shared, key: &[u8]) -> Option<(FilterReport, Vec<RatePoint>)> {
-        self.asked.set(Some(Instant::now()));
+        *self.asked.lock() = Some(Instant::now());
         let (now, settings) = (now_millis(), &shared.config().filters);
-        shared.keyspace.shared().read_measured(key, now, |value, items_per_second| {
-            let value = value?;
-            let mut report = FilterReport::of(key, value, settings, items_per_second, now)?;
-            self.sample_watched(&mut report);
-            let curve = value.rate_curve(CURVE_POINTS, report.facts.items);
+        let measure = |value: Option<&Value>, items_per_second| {
+            let report = FilterReport::of(key, value?, settings, items_per_second, now)?;
+            let curve = value?.rate_curve(CURVE_POINTS, report.facts.items);
             Some((report, curve))
-        })
+        };
+        let (mut report, curve) = shared.keyspace.shared().read_measured(key, now, measure)?;
+        self.sample_watched(&mut report);
+        Some((report, curve))
     }
 
     /// Returns what a filter held, oldest first.
     pub fn samples(&self, key: &[u8]) -> Vec<Sample> {
-        self.samples.borrow().get(key).map(|samples| samples.0.clone()).unwrap_or_default()
+        self.samples.lock().get(key).map(|samples| samples.0.clone()).unwrap_or_default()
     }
 }
 
@@ -228,7 +233,7 @@ struct Samples(Vec<Sample>);
 impl Samples {
     /// Takes what a report says as a sample, and gives it the present rate of adds.
     fn take(&mut self, report: &mut FilterReport) {
-        let (millis, facts) = (report.looked_millis, &report.facts);
+        let (millis, facts) = (report.measured_millis, &report.facts);
         self.push(Sample { millis, items: facts.items, rate: facts.rate_now });
         report.or_at(self.adds_per_second());
     }

@@ -1,6 +1,5 @@
 //! The HTTP port while the data is read: `/healthz` says so, `/metrics` has one number.
 
-use std::cell::Cell;
 use std::convert::Infallible;
 use std::rc::Rc;
 use std::time::Duration;
@@ -14,27 +13,29 @@ use hyper::{Method, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Connections at a time. Each has one request.
-const MAX_CONNECTIONS: usize = 64;
+use crate::http::connections::Connections;
 
-/// How long a connection may last.
+/// How long a connection may last. Each has one request.
 const MAX_CONNECTION: Duration = Duration::from_secs(5);
 
 const MAX_HEAD_BYTES: usize = 16 << 10;
 
 /// Accepts connections and answers them.
 pub(super) async fn serve(listener: TcpListener) {
-    let open = Rc::new(Cell::new(0));
+    let connections = Rc::<Connections>::default();
     loop {
         match listener.accept().await {
-            Ok(_) if open.get() >= MAX_CONNECTIONS => {}
             Ok((stream, _)) => {
-                open.set(open.get() + 1);
-                let open = open.clone();
+                // Requests are answered at once, so a connection that is open waits for no answer: the oldest makes room.
+                let (open, connections) = (connections.admit(), connections.clone());
                 tokio::task::spawn_local(async move {
-                    _ = tokio::time::timeout(MAX_CONNECTION, connection(stream)).await;
-                    open.set(open.get() - 1);
+                    let connection = async {
+                        _ = tokio::time::timeout(MAX_CONNECTION, connection(stream)).await;
+                    };
+                    connections.run(&open, connection).await;
                 });
+                // The request is read before the next connection may end this one.
+                tokio::task::yield_now().await;
             }
             // Out of files, mostly.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,

@@ -1,6 +1,7 @@
 //! The limit of open files, which every connection takes one of.
 
 use crate::config::{Config, HttpPort};
+use crate::http::connections::{HEALTH_CONNECTIONS, MAX_CONNECTIONS};
 
 /// Files of the server itself: those of `dir`, its listeners, those that it reads now and then.
 const OWN: u64 = 32;
@@ -12,7 +13,9 @@ const OF_THREAD: u64 = 4;
 pub(super) fn reserved(config: &Config, threads: usize) -> u64 {
     let http = match config.http_port {
         HttpPort::Off => 0,
-        HttpPort::Auto | HttpPort::At(_) => crate::http::MAX_CONNECTIONS as u64 + OF_THREAD,
+        HttpPort::Auto | HttpPort::At(_) => {
+            (MAX_CONNECTIONS + HEALTH_CONNECTIONS) as u64 + OF_THREAD
+        }
     };
     OWN + OF_THREAD * (threads as u64 + 1) + http
 }

@@ -1,0 +1,113 @@
+//! The open connections of the HTTP port: a fixed number, and a few more that only `/healthz` is answered on.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use tokio::sync::Notify;
+
+/// Connections at a time; browsers take six.
+pub(crate) const MAX_CONNECTIONS: usize = 64;
+
+/// Further connections, for `/healthz` only, while all others wait for answers.
+pub(crate) const HEALTH_CONNECTIONS: usize = 8;
+
+/// The open connections, by the order in which they came.
+#[derive(Default)]
+pub(crate) struct Connections {
+    open: RefCell<BTreeMap<u64, Rc<Open>>>,
+    next: Cell<u64>,
+}
+
+/// An open connection.
+#[derive(Default)]
+pub(crate) struct Open {
+    number: u64,
+    /// A whole request has come, and its answer is being made.
+    pub is_answering: Cell<bool>,
+    /// The connection came while all others waited for answers: it is answered `/healthz` only.
+    pub is_for_health: bool,
+    end: Notify,
+}
+
+impl Connections {
+    /// Admits a connection. With too many connections it ends the oldest one that waits for no answer. If all of them
+    /// wait, the new connection is for `/healthz` only.
+    pub fn admit(&self) -> Rc<Open> {
+        let mut open = self.open.borrow_mut();
+        let oldest = |is_for_health: bool| {
+            let is_idle = |it: &Open| !it.is_answering.get() && it.is_for_health == is_for_health;
+            open.values().find(|it| is_idle(it)).map(|it| it.number)
+        };
+        let for_health = open.values().filter(|it| it.is_for_health).count();
+        let (mut is_for_health, mut ended) = (false, None);
+        if open.len() - for_health >= MAX_CONNECTIONS {
+            ended = oldest(false);
+            is_for_health = ended.is_none();
+        }
+        if is_for_health && for_health >= HEALTH_CONNECTIONS {
+            // `/healthz` is answered at once, so no connection for it waits for an answer.
+            ended = oldest(true);
+        }
+        if let Some(ended) = ended.and_then(|number| open.remove(&number)) {
+            ended.end.notify_one();
+        }
+        let number = self.next.get();
+        self.next.set(number + 1);
+        let added = Rc::new(Open { number, is_for_health, ..Open::default() });
+        open.insert(number, added.clone());
+        added
+    }
+
+    /// Runs a connection that was admitted until it ends by itself or for a newer one.
+    pub async fn run(&self, open: &Open, connection: impl Future<Output = ()>) {
+        tokio::select! {
+            () = connection => {}
+            () = open.end.notified() => {}
+        }
+        self.open.borrow_mut().remove(&open.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Connections {
+        pub fn len(&self) -> usize {
+            self.open.borrow().len()
+        }
+
+        pub fn answering(&self) -> usize {
+            self.open.borrow().values().filter(|it| it.is_answering.get()).count()
+        }
+
+        fn has(&self, open: &Open) -> bool {
+            self.open.borrow().contains_key(&open.number)
+        }
+    }
+
+    #[test]
+    fn the_oldest_connection_that_waits_for_no_answer_makes_room() {
+        let connections = Connections::default();
+        let all: Vec<Rc<Open>> = (0..MAX_CONNECTIONS).map(|_| connections.admit()).collect();
+        all[0].is_answering.set(true);
+        let new = connections.admit();
+        assert!(!new.is_for_health && connections.len() == MAX_CONNECTIONS);
+        assert!(connections.has(&all[0]) && !connections.has(&all[1]));
+    }
+
+    #[test]
+    fn while_all_wait_for_answers_new_connections_are_for_health() {
+        let connections = Connections::default();
+        for _ in 0..MAX_CONNECTIONS {
+            connections.admit().is_answering.set(true);
+        }
+        let first = connections.admit();
+        for _ in 0..HEALTH_CONNECTIONS {
+            assert!(connections.admit().is_for_health);
+        }
+        assert!(first.is_for_health && !connections.has(&first));
+        assert_eq!(connections.len(), MAX_CONNECTIONS + HEALTH_CONNECTIONS);
+    }
+}
