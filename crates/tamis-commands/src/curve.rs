@@ -23,6 +23,7 @@ impl Value {
         let held = if items.is_finite() { (items * 1.1) as u64 } else { 0 };
         match self {
             Value::Bytes(_) | Value::Arriving(_) => Vec::new(),
+            Value::Empty(empty) => empty.build().rate_curve(points, items),
             Value::Bloom(filter) => {
                 let Some(plan) = filter.reserved_plan() else { return Vec::new() };
                 let reserved = filter.reserved_items();
@@ -133,13 +134,7 @@ mod tests {
     fn run_on(value: &mut Option<Value>, line: &str) {
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
         let settings = Settings::default();
-        let env = Env {
-            settings: &settings,
-            protocol: Protocol::Resp3,
-            now_millis: 1,
-            items_per_second: None,
-            max_reply_bytes: u64::MAX,
-        };
+        let env = Env::new(&settings, Protocol::Resp3, 1);
         let Run::Write(run) = find(words[0]).unwrap().run else { panic!() };
         run(value, &words, &env);
     }

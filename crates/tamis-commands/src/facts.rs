@@ -1,13 +1,17 @@
-//! What there is to tell of a filter: for `TM.INFO`, and for whoever watches a server.
+//! What is reported about a filter: by `TM.INFO`, in `/metrics` and in the console.
 
-use std::fmt;
+mod forecast;
+mod of_kind;
+mod strain;
 
-use tamis::{AnyFilter, Bits, Filter, Kind, Plan, RedisBloom, RedisCuckoo, Span};
-use tamis_formats::TamisFile;
+use tamis::{AnyFilter, Span};
 
-use crate::expandable::{Expandable, Part};
 use crate::settings::Settings;
 use crate::value::Value;
+pub use forecast::Forecast;
+pub(crate) use of_kind::{FINGERPRINTS, slots_of_redis_cuckoo};
+use of_kind::{of_expandable, of_file, of_redis_bloom, of_redis_cuckoo};
+pub use strain::Strain;
 
 /// What a filter is, what it holds, and how much room is left.
 ///
@@ -71,43 +75,8 @@ pub struct Layer {
     pub fill: f64,
 }
 
-/// How near a filter is to its limit.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Strain {
-    /// How many items it holds.
-    pub items: f64,
-    /// What of its room is used: 1 at its limit, more above the planned rate; 0 if it has no limit.
-    pub used: f64,
-}
-
-/// When a filter comes to its limit, at the present rate of adds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Forecast {
-    /// Its rate is above the planned one.
-    Over,
-    /// It takes no more items.
-    Full,
-    /// It grows or forgets.
-    NoLimit {
-        /// By how much it grows, if it does.
-        bytes_per_day: Option<f64>,
-    },
-    /// Nobody has counted the adds.
-    Unknown,
-    /// Not as long as no items come, or no more than go.
-    NotGrowing,
-    /// After so many days it is above the planned rate.
-    OverInDays(f64),
-    /// After so many days it takes no more items.
-    FullInDays(f64),
-}
-
 /// How much of a large filter is looked at where a glance must do: what it tells is within a percent, mostly.
 const SAMPLE_BYTES: u64 = 64 << 10;
-
-const SECONDS_PER_DAY: f64 = 86_400.0;
 
 impl Facts {
     /// Returns the facts of a filter at `now_millis`, in milliseconds since 1970; `None` if the value is no filter. May
@@ -134,6 +103,9 @@ impl Facts {
     ) -> Option<Self> {
         let facts = match value {
             Value::Bytes(_) | Value::Arriving(_) => return None,
+            Value::Empty(empty) => {
+                return Self::by(&empty.build(), settings, now_millis, sample_bytes);
+            }
             Value::Bloom(filter) => of_expandable(filter, sample_bytes.is_some()),
             Value::RedisBloom(filter) => of_redis_bloom(filter),
             Value::RedisCuckoo(filter) => of_redis_cuckoo(filter, settings),
@@ -175,335 +147,15 @@ impl Facts {
     pub fn is_full(&self) -> bool {
         self.refuses && self.headroom_items == Some(0)
     }
-
-    /// Tells when the filter comes to its limit if it goes on taking so many new items a second.
-    #[must_use]
-    pub fn forecast(&self, items_per_second: Option<f64>) -> Forecast {
-        match (self.headroom_items, items_per_second) {
-            _ if self.is_full() => Forecast::Full,
-            _ if self.is_over_rate => Forecast::Over,
-            (None, pace) => Forecast::NoLimit {
-                bytes_per_day: self
-                    .bytes_per_new_item
-                    .and_then(|bytes| Some(bytes * pace.filter(|it| *it > 0.0)? * SECONDS_PER_DAY)),
-            },
-            (_, None) => Forecast::Unknown,
-            (Some(_), Some(pace)) if pace <= 0.0 => Forecast::NotGrowing,
-            (Some(items), Some(pace)) => {
-                let days = items as f64 / pace / SECONDS_PER_DAY;
-                if self.refuses { Forecast::FullInDays(days) } else { Forecast::OverInDays(days) }
-            }
-        }
-    }
-}
-
-impl Forecast {
-    /// Returns the days that are left, 0 if there are none; `None` if there is no end to them, or nobody knows.
-    #[must_use]
-    pub fn days(self) -> Option<f64> {
-        match self {
-            Forecast::Over | Forecast::Full => Some(0.0),
-            Forecast::OverInDays(days) | Forecast::FullInDays(days) => Some(days),
-            Forecast::NoLimit { .. } | Forecast::Unknown | Forecast::NotGrowing => None,
-        }
-    }
-}
-
-impl fmt::Display for Forecast {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (what, days) = match *self {
-            Forecast::Over => return f.write_str("over target"),
-            Forecast::Full => return f.write_str("full: refuses adds"),
-            Forecast::NoLimit { bytes_per_day: None } => {
-                return f.write_str("no limit: it grows or forgets");
-            }
-            Forecast::NoLimit { bytes_per_day: Some(bytes) } => {
-                return write!(
-                    f,
-                    "no limit: it grows by {bytes:.0} bytes a day at the present rate of adds"
-                );
-            }
-            Forecast::Unknown => {
-                return f.write_str("not known yet: adds are watched for a minute or two first");
-            }
-            Forecast::NotGrowing => {
-                return f.write_str("not over target as long as no more items come than now");
-            }
-            Forecast::OverInDays(days) => ("over target", days),
-            Forecast::FullInDays(days) => ("full", days),
-        };
-        let hours = days * 24.0;
-        match days {
-            _ if days > 36_525.0 => write!(f, "{what} in more than 100 years")?,
-            _ if days >= 2.0 => write!(f, "{what} in {days:.1} days")?,
-            _ if hours >= 2.0 => write!(f, "{what} in {hours:.1} hours")?,
-            _ => write!(f, "{what} in {:.0} minutes", (hours * 60.0).ceil())?,
-        }
-        f.write_str(" at the present rate of adds")
-    }
-}
-
-impl Value {
-    /// Returns how many items a filter holds, if it counts them. Constant time.
-    #[must_use]
-    pub fn counted_items(&self) -> Option<u64> {
-        match self {
-            Value::Bloom(filter) => Some(filter.items()),
-            Value::RedisBloom(filter) => Some(filter.items()),
-            Value::RedisCuckoo(filter) => Some(filter.items()),
-            Value::Filter(file) => match &file.filter {
-                AnyFilter::Growing(filter) => Some(filter.items()),
-                AnyFilter::Cuckoo(filter) => Some(filter.items()),
-                _ => None,
-            },
-            Value::Bytes(_) | Value::Arriving(_) => None,
-        }
-    }
-
-    /// Tells how near a filter is to its limit, at this time in milliseconds since 1970; `None` if it is none. Takes
-    /// microseconds, some tens of them where items must be estimated.
-    #[must_use]
-    pub fn strain(&self, now_millis: u64) -> Option<Strain> {
-        let (items, room) = match self {
-            Value::Bytes(_) | Value::Arriving(_) => return None,
-            Value::Bloom(filter) => {
-                let items = filter.items() as f64;
-                if filter.is_over_rate() {
-                    return Some(Strain { items, used: filter.expected_rate() / filter.rate() });
-                }
-                let room = filter.expansion().is_none().then(|| filter.capacity() as f64);
-                (items, room)
-            }
-            Value::RedisBloom(filter) => {
-                let room = (!filter.is_scaling()).then(|| filter.capacity() as f64);
-                (filter.items() as f64, room)
-            }
-            Value::RedisCuckoo(filter) => {
-                (filter.items() as f64, Some(room_of_redis_cuckoo(filter) as f64))
-            }
-            Value::Filter(file) => match &file.filter {
-                AnyFilter::Growing(filter) => (filter.items() as f64, None),
-                AnyFilter::Cuckoo(filter) => {
-                    (filter.items() as f64, Some(filter.plan().items() as f64))
-                }
-                filter => {
-                    let strain = match (filter.sample(SAMPLE_BYTES), filter) {
-                        (Some(mut part), whole) => {
-                            part.advance(now_millis);
-                            strain_by(&part, whole.plan())
-                        }
-                        (None, AnyFilter::Window(window)) => {
-                            let mut window = window.as_view();
-                            window.advance(now_millis);
-                            strain_by(&window, window.plan())
-                        }
-                        (None, whole) => strain_by(whole, whole.plan()),
-                    };
-                    let most = if file.is_counted_within() { 1.0 } else { f64::INFINITY };
-                    return Some(Strain { used: strain.used.min(most), ..strain });
-                }
-            },
-        };
-        Some(Strain { items, used: room.map_or(0.0, |room| items / room.max(1.0)) })
-    }
-}
-
-/// Tells of a filter without a count how near it is to its limit, by a part of it.
-fn strain_by(part: &impl Filter, whole: &Plan) -> Strain {
-    let items = part.estimate_items() * share(part.plan(), whole);
-    let used = if whole.kind().forgets() {
-        // A window has room for what comes: only too much at once counts.
-        let rate = part.estimate_rate();
-        if rate > part.plan().rate_limit() { rate / whole.rate() } else { 0.0 }
-    } else {
-        items / whole.items() as f64
-    };
-    Strain { items, used }
-}
-
-/// Returns how many times as large the whole is as a part.
-fn share(part: &Plan, whole: &Plan) -> f64 {
-    whole.bits() as f64 / part.bits() as f64
-}
-
-/// Tells of a filter by what it is itself, or by a part of it.
-fn of_file<B: Bits<Word = u64>, C: Bits<Word = u64>>(
-    file: &TamisFile<B>,
-    part: &AnyFilter<C>,
-) -> Facts {
-    let plan = file.filter.plan();
-    let (items, is_counted) = match &file.filter {
-        AnyFilter::Growing(filter) => (filter.items() as f64, true),
-        AnyFilter::Cuckoo(filter) => (filter.items() as f64, true),
-        _ => (part.estimate_items() * share(part.plan(), plan), false),
-    };
-    let kind = plan.kind();
-    // A filter can hold more than planned where its size was rounded up.
-    let most = plan.items_at(plan.rate()).max(plan.items()) as f64;
-    let is_over_rate = !file.is_counted_within() && part.is_over_rate();
-    let is_endless = (kind.grows() || kind.forgets()) && !is_over_rate;
-    let bytes = file.filter.len_words() * 8;
-    Facts {
-        kind: kind.name(),
-        layout: file.filter.layout().to_string(),
-        items,
-        is_counted,
-        capacity: (!kind.grows()).then_some(plan.items()),
-        rate_planned: plan.rate(),
-        rate_now: part.estimate_rate(),
-        fill: part.fill(),
-        headroom_items: (!is_endless).then_some((most - items).max(0.0) as u64),
-        bytes,
-        is_over_rate,
-        refuses: kind == Kind::Cuckoo,
-        bytes_per_new_item: (kind.grows() && items > 0.0).then(|| bytes as f64 / items),
-        layers: Vec::new(),
-        window: match &file.filter {
-            AnyFilter::Window(it) => Some((it.span(), it.slices(), it.refreshes())),
-            _ => None,
-        },
-    }
-}
-
-fn of_expandable(filter: &Expandable, is_a_glance: bool) -> Facts {
-    let items = filter.items();
-    let layout = match filter.layouts() {
-        (Some(reserved), Some(overflow)) => format!("{reserved}; then {overflow}"),
-        (one, other) => one.or(other).map_or_else(String::new, |layout| layout.to_string()),
-    };
-    let is_over_rate = filter.is_over_rate();
-    let is_endless = filter.expansion().is_some() && !is_over_rate;
-    let (reserved, overflow) = filter.expected();
-    let bytes_per_new_item = overflow
-        .filter(|overflow| overflow.items > 0)
-        .map(|overflow| overflow.bytes as f64 / overflow.items as f64);
-    let layer = |part: &Part| Layer { items: part.items, capacity: part.capacity, fill: part.fill };
-    let (rate_now, fill) = if is_a_glance {
-        (filter.expected_rate(), reserved.or(overflow).map_or(0.0, |part| part.fill))
-    } else {
-        (filter.estimate_rate(), filter.fill())
-    };
-    Facts {
-        kind: "",
-        layout,
-        items: items as f64,
-        is_counted: true,
-        capacity: Some(filter.capacity()),
-        rate_planned: filter.rate(),
-        rate_now,
-        fill,
-        headroom_items: match is_over_rate {
-            true => Some(0),
-            false => (!is_endless).then(|| filter.capacity().saturating_sub(items)),
-        },
-        bytes: filter.memory_bytes(),
-        is_over_rate,
-        refuses: filter.expansion().is_none(),
-        bytes_per_new_item,
-        layers: [&reserved, &overflow].into_iter().flatten().map(layer).collect(),
-        window: None,
-    }
-}
-
-fn of_redis_bloom(filter: &RedisBloom) -> Facts {
-    let first = filter.layers().next().expect("a filter has a layer");
-    let mut all_no = 1.0;
-    let (mut ones, mut bits) = (0.0, 0.0);
-    let mut layers = Vec::with_capacity(filter.layers().len());
-    for layer in filter.layers() {
-        // As many bits as the layer's items set, on average.
-        let draws = layer.items as f64 * f64::from(layer.probes);
-        let fill = -(-draws / layer.bits as f64).exp_m1();
-        all_no *= 1.0 - fill.powi(layer.probes as i32);
-        ones += fill * layer.bits as f64;
-        bits += layer.bits as f64;
-        layers.push(Layer { items: layer.items, capacity: Some(layer.capacity), fill });
-    }
-    let is_endless = filter.is_scaling();
-    // Of what grows the first layer has half the rate, the next a quarter.
-    let rate_planned = if is_endless { first.rate * 2.0 } else { first.rate };
-    let rate_now = 1.0 - all_no;
-    let last = filter.layers().next_back().expect("a filter has a layer");
-    Facts {
-        kind: "",
-        layout: format!("RedisBloom's, {} layers, {bits} bits", filter.layers().len()),
-        items: filter.items() as f64,
-        is_counted: true,
-        capacity: Some(filter.capacity()),
-        rate_planned,
-        rate_now,
-        fill: ones / bits,
-        headroom_items: (!is_endless).then(|| filter.capacity().saturating_sub(filter.items())),
-        bytes: filter.size_bytes(),
-        is_over_rate: rate_now > rate_planned,
-        refuses: !is_endless,
-        bytes_per_new_item: is_endless.then(|| last.bytes as f64 / last.capacity.max(1) as f64),
-        layers,
-        window: None,
-    }
-}
-
-/// How many fingerprints an item of RedisBloom's cuckoo filter may have.
-pub(crate) const FINGERPRINTS: f64 = 255.0;
-
-/// Returns the slots of all sub-filters.
-pub(crate) fn slots_of_redis_cuckoo(filter: &RedisCuckoo) -> u64 {
-    let (bucket, parts) = (u64::from(filter.bucket_size()), filter.sub_filters());
-    let growth = u64::from(filter.expansion().max(1));
-    let (mut buckets, mut slots) = (filter.buckets(), 0_u64);
-    for _ in 0..parts {
-        slots = slots.saturating_add(buckets.saturating_mul(bucket));
-        buckets = buckets.saturating_mul(growth);
-    }
-    slots
-}
-
-/// Returns how many items there may be until a lookup compares more fingerprints than those of two full buckets, or
-/// until the filter is full.
-fn room_of_redis_cuckoo(filter: &RedisCuckoo) -> u64 {
-    slots_of_redis_cuckoo(filter) / filter.sub_filters().max(1) as u64
-}
-
-fn of_redis_cuckoo(filter: &RedisCuckoo, settings: &Settings) -> Facts {
-    let (bucket, parts) = (u64::from(filter.bucket_size()), filter.sub_filters());
-    let slots = slots_of_redis_cuckoo(filter);
-    let fill = filter.items() as f64 / slots as f64;
-    // A lookup compares two buckets of each sub-filter, whose fingerprints are one of 255.
-    let rate_of = |slots: f64| 1.0 - (1.0 - 1.0 / FINGERPRINTS).powf(slots);
-    let rate_planned = rate_of(2.0 * bucket as f64);
-    let rate_now = filter.estimate_rate(SAMPLE_BYTES);
-    // The setting counts sub-filters, and is checked before each add: at the limit every add fails.
-    let is_at_limit = filter.sub_filters() >= settings.cf_max_expansions as usize;
-    let is_refusing = filter.is_refusing() || is_at_limit;
-    Facts {
-        kind: "",
-        layout: format!(
-            "RedisBloom's, {parts} sub-filters, {slots} slots of 8 bits, {bucket} a bucket"
-        ),
-        items: filter.items() as f64,
-        is_counted: true,
-        capacity: Some(slots),
-        rate_planned,
-        rate_now,
-        fill,
-        headroom_items: Some(match is_refusing {
-            true => 0,
-            false => room_of_redis_cuckoo(filter).saturating_sub(filter.items()),
-        }),
-        bytes: filter.size_bytes(),
-        is_over_rate: rate_now > rate_planned,
-        refuses: is_refusing || filter.expansion() == 0,
-        bytes_per_new_item: None,
-        layers: Vec::new(),
-        window: None,
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use tamis::{Hasher, TryInsert as _};
+    use tamis::{Hasher, Kind, Plan, RedisCuckoo, TryInsert as _};
+    use tamis_formats::TamisFile;
 
     use super::*;
+    use crate::expandable::Expandable;
 
     fn filled(plan: &Plan, items: u64, now_millis: u64) -> Value {
         let mut filter = AnyFilter::new(plan, Hasher::default()).unwrap();

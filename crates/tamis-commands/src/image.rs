@@ -385,6 +385,7 @@ impl Value {
                 out.u64(tag::FILTER)?;
                 out.file(filter)
             }
+            Value::Empty(empty) => empty.build().write_to(out),
             Value::Bytes(bytes) => {
                 out.u64(tag::BYTES)?;
                 out.u64(bytes.len() as u64)?;

@@ -5,6 +5,7 @@ use tamis_formats::TamisFile;
 
 use crate::arriving::Arriving;
 use crate::bitmap::SparseBytes;
+use crate::empty_filter::EmptyFilter;
 use crate::expandable::Expandable;
 use crate::text::{self, Text};
 
@@ -24,6 +25,8 @@ pub enum Value {
     Bytes(SparseBytes),
     /// What `BF.LOADCHUNK` has brought so far.
     Arriving(Box<Arriving>),
+    /// A small filter without items. A host keeps it and [builds](Self::build) it for a command: no command takes it.
+    Empty(EmptyFilter),
 }
 
 impl Value {
@@ -36,6 +39,7 @@ impl Value {
             Value::RedisCuckoo(_) => "MBbloomCF",
             Value::Filter(_) => "tamis-flt",
             Value::Bytes(_) => "string",
+            Value::Empty(empty) => empty.build().type_name(),
         }
     }
 
@@ -49,6 +53,7 @@ impl Value {
             Value::Filter(file) => file.filter.plan().kind().name(),
             Value::Bytes(_) => "string",
             Value::Arriving(_) => "arriving",
+            Value::Empty(empty) => empty.build().kind_name(),
         }
     }
 
@@ -58,7 +63,7 @@ impl Value {
         "raw"
     }
 
-    /// Returns the memory of the value, in bytes.
+    /// Returns the memory of the value, in bytes. That of a filter is the size with which it was made.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         match self {
@@ -71,6 +76,7 @@ impl Value {
             },
             Value::Bytes(bytes) => bytes.memory_bytes(),
             Value::Arriving(part) => part.bytes().len() as u64,
+            Value::Empty(empty) => empty.build().memory_bytes(),
         }
     }
 }
@@ -105,6 +111,7 @@ impl Value {
             Value::Filter(file) => boxed_bytes(&**file) + file_heap_bytes(file),
             Value::Bytes(bytes) => bytes.memory_bytes(),
             Value::Arriving(part) => boxed_bytes(&**part) + part.heap_bytes(),
+            Value::Empty(empty) => empty.heap_bytes(),
         }
     }
 }

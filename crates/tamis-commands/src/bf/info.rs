@@ -47,6 +47,7 @@ pub(crate) fn info(value: Option<&Value>, words: Words<'_>, env: &Env<'_>) -> Re
             None,
         ],
         Value::Arriving(_) => return error(bf::ARRIVING),
+        Value::Empty(empty) => return info(Some(&empty.build()), words, env),
         Value::RedisCuckoo(_) | Value::Bytes(_) => return error(text::WRONG_TYPE),
     };
     let number = |i: usize| {

@@ -164,6 +164,10 @@ pub(crate) fn insert_items(
             let accepted: Vec<&[u8]> = accepted.map(|(item, _)| *item).collect();
             Outcome::accepted(Reply::Array(replies), &[b"BF.MADD", key], &accepted)
         }
+        Value::Empty(_) => {
+            value.build();
+            insert_items(key, value, items, env)
+        }
         Value::Arriving(_) => bf::ARRIVING.into(),
         Value::RedisCuckoo(_) | Value::Bytes(_) => text::WRONG_TYPE.into(),
     }

@@ -37,6 +37,7 @@ pub(super) fn emptied(value: &Value, now_millis: u64) -> Result<Value, Reply> {
     Ok(match value {
         Value::Bytes(_) => return Err(error(text::WRONG_TYPE)),
         Value::Arriving(_) => return Err(error(text::bf::ARRIVING)),
+        Value::Empty(empty) => return emptied(&empty.build(), now_millis),
         Value::Bloom(filter) => Value::Bloom(Box::new(filter.emptied().map_err(tm::because)?)),
         Value::RedisBloom(filter) => {
             let empty = filter.emptied().map_err(|_| error(text::NO_MEMORY_FOR_FILTER))?;

@@ -64,7 +64,7 @@ pub(crate) fn count(value: Option<&Value>, words: Words<'_>, _: &Env<'_>) -> Rep
             let count = |item: &&[u8]| file.filter.count_hash(hasher.hash_item(*item));
             items.iter().map(count).collect()
         }
-        Some(Value::Bloom(_) | Value::RedisBloom(_)) => None,
+        Some(Value::Bloom(_) | Value::RedisBloom(_) | Value::Empty(_)) => None,
     };
     match (counts, value) {
         (Some(counts), _) => {

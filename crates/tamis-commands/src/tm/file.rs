@@ -12,19 +12,19 @@ use crate::words::{Words, is};
 pub(crate) fn load(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
     match refusal(value.is_some(), words) {
         Some(refusal) => refusal.into(),
-        None => load_decoded(value, words, decode_file(words[2], env)),
+        None => load_decoded(value, words, decode_file(words[2], env.now_millis)),
     }
 }
 
-/// Decodes the file of a `TM.LOAD`, which may take long and needs no key.
+/// Decodes the file of a `TM.LOAD` at `now_millis`, in milliseconds since 1970. It may take long and needs no key.
 ///
 /// # Errors
 ///
 /// The reply to bytes that are no file, or a window whose clock is ahead.
-pub fn decode_file(data: &[u8], env: &Env<'_>) -> Result<Value, Reply> {
+pub fn decode_file(data: &[u8], now_millis: u64) -> Result<Value, Reply> {
     let file = TamisFile::decode(data).map_err(tm::because)?;
     let loaded = Value::Filter(Box::new(file));
-    if loaded.is_ahead(env.now_millis) { Err(error(tm::CLOCK_AHEAD)) } else { Ok(loaded) }
+    if loaded.is_ahead(now_millis) { Err(error(tm::CLOCK_AHEAD)) } else { Ok(loaded) }
 }
 
 /// Gives a key what [`decode_file`] made of the words of a `TM.LOAD`.

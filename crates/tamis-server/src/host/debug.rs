@@ -52,7 +52,9 @@ fn reload(keys: &Exclusive<'_>, now_millis: u64) -> Reply {
                 continue;
             }
             match Value::read_image(&mut &image[..], image.len() as u64) {
-                Ok(value) => keys.write(&name, now_millis, |slot| *slot = Some(value)),
+                Ok(value) => {
+                    keys.write(&name, now_millis, |slot| *slot = Some(value.without_bits()));
+                }
                 Err(error) => return host::not_reloaded(&name, error),
             }
         }

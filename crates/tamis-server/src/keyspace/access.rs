@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
-use tamis_commands::{Expiry, Outcome, Value};
+use tamis_commands::{Change, Expiry, Outcome, Value};
 use triomphe::Arc;
 
 use super::cell::Cell;
@@ -53,12 +53,16 @@ macro_rules! one_key {
                 run: impl FnOnce(Option<&Value>, Option<f64>) -> R,
             ) -> R {
                 match self.0.cell(key) {
-                    Some(cell) => run(cell.state.read().value(now_millis), cell.per_second()),
+                    Some(cell) => {
+                        let state = cell.state.read();
+                        state.with_value(now_millis, |value| run(value, cell.per_second()))
+                    }
                     None => run(None, None),
                 }
             }
 
-            /// Lends the value of a key shared to what sets bits in it, if `run` says so by `true`.
+            /// Lends the value of a key shared to what sets bits in it, if `run` says so by `true`. A small filter without
+            /// items has no bits yet: `run` is not called.
             pub fn insert(
                 &self,
                 key: &[u8],
@@ -66,7 +70,10 @@ macro_rules! one_key {
                 run: impl FnOnce(Option<&Value>) -> bool,
             ) -> bool {
                 let Some(cell) = self.0.cell(key) else { return run(None) };
-                let has_changed = run(cell.state.read().value(now_millis));
+                let has_changed = match cell.state.read().value(now_millis) {
+                    Some(Value::Empty(_)) => false,
+                    value => run(value),
+                };
                 if has_changed {
                     self.0.note_change(&cell);
                 }
@@ -80,12 +87,12 @@ macro_rules! one_key {
                 now_millis: u64,
                 run: impl FnOnce(&mut Option<Value>) -> R,
             ) -> R {
-                self.0.write(key, now_millis, |value, expires| {
+                self.0.write_if(key, now_millis, |value, expires| {
                     let result = run(value);
                     if value.is_none() {
                         *expires = None;
                     }
-                    result
+                    (result, true)
                 })
             }
 
@@ -99,7 +106,7 @@ macro_rules! one_key {
                 expires_millis: Option<u64>,
             ) {
                 self.0.write(key, now_millis, |slot, at| {
-                    *slot = Some(value);
+                    *slot = Some(value.without_bits());
                     *at = expires_millis;
                 });
             }
@@ -118,6 +125,9 @@ macro_rules! one_key {
                         Expiry::Kept => {}
                         Expiry::Never => *expires = None,
                         Expiry::At(millis) => *expires = Some(millis),
+                    }
+                    if outcome.created.is_some() && outcome.change == Change::None {
+                        *value = value.take().map(Value::without_bits);
                     }
                     let has_changed = outcome.has_changed();
                     (outcome, has_changed)
@@ -179,7 +189,7 @@ macro_rules! one_key {
                 self.len() == 0
             }
 
-            /// Hands out the keys of one part, with the types of their values.
+            /// Hands out the keys of one part, with their values as they are kept, which have types.
             pub fn each_key(
                 &self,
                 part: usize,
@@ -205,7 +215,7 @@ macro_rules! one_key {
                 let cells = self.0.shards[part].read().cells();
                 for cell in cells {
                     if let Some(value) = cell.state.read().value(now_millis) {
-                        each(value, cell.items());
+                        value.with_built(|value| each(value, cell.items()));
                     }
                 }
             }
@@ -226,7 +236,7 @@ impl Shared<'_> {
     /// Gives a key a value, over any other, and the time at which it expires.
     pub(crate) fn replace(&self, key: &[u8], value: Value, expires_millis: Option<u64>) {
         self.0.write(key, 0, |slot, expires| {
-            *slot = Some(value);
+            *slot = Some(value.without_bits());
             *expires = expires_millis;
         });
     }
@@ -236,7 +246,7 @@ impl Exclusive<'_> {
     /// Takes all keys out. Their memory is given back when the result is dropped, which may take long and needs no lock.
     ///
     /// Constant time, whatever there is.
-    #[must_use = "dropping it may take long: see `free_beside`"]
+    #[must_use = "dropping it may take long: see `free_in_background`"]
     pub fn clear(&self) -> Cleared {
         let tables = self.0.shards.iter().map(|shard| std::mem::take(&mut *shard.write()));
         let tables = tables.filter(|table| table.len() > 0).collect();
@@ -251,7 +261,7 @@ impl Exclusive<'_> {
 
     /// Gives the memory of keys that were taken out back, on another thread. It is counted as
     /// [being freed](Keyspace::freeing_bytes) until then.
-    pub fn free_beside(&self, cleared: Cleared) {
+    pub fn free_in_background(&self, cleared: Cleared) {
         self.0.freeing.free(cleared);
     }
 
@@ -270,8 +280,10 @@ impl Exclusive<'_> {
             .iter()
             .map(|cell| cell.as_ref().map(|cell| cell.state.read_recursive()))
             .collect();
+        let kept = || states.iter().map(|state| state.as_ref()?.value(now_millis));
+        let built: Vec<Option<Value>> = kept().map(|value| value?.built()).collect();
         let values: Vec<Option<&Value>> =
-            states.iter().map(|state| state.as_ref()?.value(now_millis)).collect();
+            kept().zip(&built).map(|(value, built)| built.as_ref().or(value)).collect();
         self.write(key, now_millis, |value| run(value, &values))
     }
 

@@ -108,6 +108,7 @@ const GAUGE_BYTES: u64 = tamis_commands::allocation_bytes(size_of::<Gauge>());
 
 #[derive(Debug)]
 pub(super) struct State {
+    /// As it is kept: a small filter without items is [empty](Value::Empty).
     pub value: Option<Value>,
     /// Milliseconds since 1970, `NEVER` or `REMOVED`.
     time: u64,
@@ -150,9 +151,18 @@ impl State {
         self.value.is_some() && self.expires_millis().is_some()
     }
 
-    /// Returns the value, unless its time has come.
+    /// Returns the value as it is kept, unless its time has come. It may be [empty](Value::Empty).
     pub fn value(&self, now_millis: u64) -> Option<&Value> {
         if self.is_expired(now_millis) { None } else { self.value.as_ref() }
+    }
+
+    /// Runs `run` with the value as commands take it, unless its time has come.
+    #[inline]
+    pub fn with_value<R>(&self, now_millis: u64, run: impl FnOnce(Option<&Value>) -> R) -> R {
+        match self.value(now_millis) {
+            Some(empty @ Value::Empty(_)) => empty.with_built(|value| run(Some(value))),
+            value => run(value),
+        }
     }
 }
 

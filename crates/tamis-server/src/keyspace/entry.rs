@@ -37,8 +37,10 @@ impl Entry<'_> {
         note: impl FnOnce(&Value) -> N,
         run: impl FnOnce(&Value, Option<u64>, N) -> R,
     ) -> Option<R> {
-        let is_large =
-            |state: &State| state.value.as_ref().is_some_and(|it| it.memory_bytes() > LARGE_BYTES);
+        let is_large = |state: &State| match &state.value {
+            None | Some(Value::Empty(_)) => false,
+            Some(value) => value.memory_bytes() > LARGE_BYTES,
+        };
         loop {
             if is_large(&self.cell.state.read()) {
                 let (alone, lent) = self.keyspace.begin_to_lend(&self.key);
@@ -65,8 +67,9 @@ impl Entry<'_> {
                     }
                     // Exclusively, for the moment that it takes, so that nobody inserts.
                     if is_settled() && !is_large(&state) {
-                        let value = state.value.as_ref();
-                        return value.map(|value| run(value, state.expires_millis(), note(value)));
+                        let value = state.value.as_ref()?;
+                        let run = |value: &Value| run(value, state.expires_millis(), note(value));
+                        return Some(value.with_built(run));
                     }
                 }
             }
@@ -106,7 +109,7 @@ impl Keyspace {
         let version = alone.version(key, now_millis);
         let state = cell.state.read();
         drop(alone);
-        let result = state.value(now_millis).map(|value| (run(value), version));
+        let result = state.value(now_millis).map(|value| (value.with_built(run), version));
         // Whoever waits for the key finds its lock free.
         drop(state);
         drop(lent);

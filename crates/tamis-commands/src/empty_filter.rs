@@ -1,0 +1,176 @@
+//! Small filters without items, kept as the parameters from which they are built.
+//!
+//! A server may hold millions of filters that are reserved and not used yet. The structures of a filter and its bits
+//! take 300 bytes to 1 KiB even for a hundred items; its parameters take about a hundred bytes.
+
+use tamis::allocation_bytes;
+
+use crate::value::Value;
+
+/// A small filter without items: its [new image](Value::new_image).
+#[derive(Debug)]
+pub struct EmptyFilter(Box<[u8]>);
+
+/// Larger filters keep their bits: a lookup in an empty filter builds it.
+const MAX_BYTES: u64 = 4096;
+
+impl EmptyFilter {
+    /// Builds the filter. Takes about a microsecond.
+    ///
+    /// # Panics
+    ///
+    /// Never: the filter was built from this image before.
+    #[must_use]
+    pub fn build(&self) -> Value {
+        Value::read_logged_image(&self.0).expect("it was built from this image before")
+    }
+
+    /// Returns the memory of the parameters, in bytes.
+    pub(crate) fn heap_bytes(&self) -> u64 {
+        allocation_bytes(self.0.len())
+    }
+}
+
+impl Value {
+    /// Returns a small filter without items as [`Value::Empty`], and any other value as it is.
+    ///
+    /// The filter that is built from the result has the same image. A filter of `BF.RESERVE` stays as it is: it has no
+    /// bits before its first item anyway.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Hasher, Kind, Plan};
+    /// use tamis_commands::Value;
+    /// use tamis_formats::TamisFile;
+    ///
+    /// let filter = AnyFilter::new(&Plan::for_kind(Kind::Counting, 100, 0.01)?, Hasher::default())?;
+    /// let mut value = Value::Filter(Box::new(TamisFile::new(filter))).without_bits();
+    /// assert!(value.heap_bytes() <= 192);
+    /// value.build();
+    /// assert!(matches!(value, Value::Filter(_)));
+    /// # Ok::<(), tamis::PlanError>(())
+    /// ```
+    #[must_use]
+    pub fn without_bits(self) -> Self {
+        let has_items = match &self {
+            Value::Bloom(_) => return self,
+            Value::Filter(file) => file.added > 0,
+            other => other.counted_items() != Some(0),
+        };
+        if has_items || self.memory_bytes() > MAX_BYTES {
+            return self;
+        }
+        let image = self.new_image();
+        let built = Value::read_logged_image(&image);
+        let is_new = built.is_ok_and(|built| whole_image(&built) == whole_image(&self));
+        if is_new { Value::Empty(EmptyFilter(image.into())) } else { self }
+    }
+
+    /// Builds the filter of a [`Value::Empty`] in place, and returns the value as it was. `None` for any other value,
+    /// which stays as it is.
+    pub fn build(&mut self) -> Option<Self> {
+        let Value::Empty(empty) = self else { return None };
+        let built = empty.build();
+        Some(std::mem::replace(self, built))
+    }
+
+    /// Returns the filter of a [`Value::Empty`]; `None` for any other value, which is what commands take.
+    #[must_use]
+    pub fn built(&self) -> Option<Self> {
+        if let Value::Empty(empty) = self { Some(empty.build()) } else { None }
+    }
+
+    /// Runs `run` with the value as commands take it: with the filter of a [`Value::Empty`], which is built for the call.
+    pub fn with_built<R>(&self, run: impl FnOnce(&Value) -> R) -> R {
+        match self.built() {
+            Some(built) => run(&built),
+            None => run(self),
+        }
+    }
+}
+
+fn whole_image(value: &Value) -> Vec<u8> {
+    let mut image = Vec::new();
+    value.write_image(&mut image).expect("memory takes all");
+    image
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis::{
+        AnyFilter, Hasher, Kind, Plan, RedisBloom, RedisBloomOptions, RedisCuckoo,
+        RedisCuckooOptions, Span, TryInsert as _, Window,
+    };
+    use tamis_formats::TamisFile;
+
+    use super::*;
+
+    fn file(filter: AnyFilter) -> Value {
+        Value::Filter(Box::new(TamisFile::new(filter)))
+    }
+
+    fn filter(kind: Kind, items: u64) -> AnyFilter {
+        let plan = Plan::for_kind(kind, items, 0.01).unwrap();
+        AnyFilter::new(&plan, Hasher::keyed([1, 2])).unwrap()
+    }
+
+    /// New filters of every kind for this many items.
+    fn new_filters(items: u64) -> Vec<Value> {
+        let mut all: Vec<Value> = Kind::ALL
+            .into_iter()
+            .filter(|kind| *kind != Kind::Window)
+            .map(|kind| file(filter(kind, items)))
+            .collect();
+        for span in [Span::Items(items), Span::Millis(60_000)] {
+            let plan = Plan::window(items, 0.01, 4).unwrap();
+            let mut window = Window::new(&plan, Hasher::keyed([1, 2]), span).unwrap().refreshing();
+            window.advance(1_700_000_000_000);
+            all.push(file(AnyFilter::Window(window)));
+        }
+        let options = RedisBloomOptions { capacity: items, ..Default::default() };
+        all.push(Value::RedisBloom(Box::new(RedisBloom::new(&options).unwrap())));
+        let options = RedisCuckooOptions { capacity: items, ..Default::default() };
+        all.push(Value::RedisCuckoo(Box::new(RedisCuckoo::new(&options).unwrap())));
+        all
+    }
+
+    #[test]
+    fn an_empty_filter_of_every_kind_takes_little_memory_and_is_built_as_it_was() {
+        for new in new_filters(100) {
+            let (image, kind, bytes) = (whole_image(&new), new.kind_name(), new.memory_bytes());
+            let mut empty = new.without_bits();
+            assert!(matches!(empty, Value::Empty(_)), "{kind}");
+            assert!(empty.heap_bytes() <= 192, "{kind}: {}", empty.heap_bytes());
+            assert_eq!((empty.kind_name(), empty.memory_bytes()), (kind, bytes));
+            assert_eq!(whole_image(&empty), image, "{kind}");
+            assert!(matches!(empty.build(), Some(Value::Empty(_))));
+            assert!(!matches!(empty, Value::Empty(_)));
+            assert_eq!(whole_image(&empty), image, "{kind}");
+        }
+    }
+
+    #[test]
+    fn large_filters_and_those_with_items_keep_their_bits() {
+        for large in new_filters(100_000) {
+            // A growing filter has no memory ahead.
+            let is_small = large.memory_bytes() <= MAX_BYTES;
+            assert_eq!(matches!(large.without_bits(), Value::Empty(_)), is_small);
+        }
+        let mut used = filter(Kind::SplitBlock, 100);
+        used.try_insert("item").unwrap();
+        // Even if nothing was counted.
+        assert!(matches!(file(used).without_bits(), Value::Filter(_)));
+        let text = Value::Bytes(b"text".to_vec().into());
+        assert!(matches!(text.without_bits(), Value::Bytes(_)));
+    }
+
+    #[test]
+    fn a_filter_with_metadata_keeps_it() {
+        let mut named = TamisFile::new(filter(Kind::Classic, 100));
+        named.metadata.insert("name", "value").unwrap();
+        let value = Value::Filter(Box::new(named)).without_bits();
+        let Value::Filter(named) = value else { panic!("{value:?}") };
+        assert_eq!(named.metadata.iter().count(), 1);
+    }
+}

@@ -1,0 +1,97 @@
+//! How near a filter is to its limit.
+
+use tamis::{AnyFilter, Filter, Plan};
+
+use super::SAMPLE_BYTES;
+use super::of_kind::{room_of_redis_cuckoo, share};
+use crate::value::Value;
+
+/// How near a filter is to its limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Strain {
+    /// How many items it holds.
+    pub items: f64,
+    /// What of its room is used: 1 at its limit, more above the planned rate; 0 if it has no limit.
+    pub used: f64,
+}
+
+impl Value {
+    /// Returns how many items a filter holds, if it counts them. Constant time.
+    #[must_use]
+    pub fn counted_items(&self) -> Option<u64> {
+        match self {
+            Value::Bloom(filter) => Some(filter.items()),
+            Value::RedisBloom(filter) => Some(filter.items()),
+            Value::RedisCuckoo(filter) => Some(filter.items()),
+            Value::Filter(file) => match &file.filter {
+                AnyFilter::Growing(filter) => Some(filter.items()),
+                AnyFilter::Cuckoo(filter) => Some(filter.items()),
+                _ => None,
+            },
+            Value::Bytes(_) | Value::Arriving(_) => None,
+            Value::Empty(empty) => empty.build().counted_items(),
+        }
+    }
+
+    /// Tells how near a filter is to its limit, at this time in milliseconds since 1970; `None` if it is none. Takes
+    /// microseconds, some tens of them where items must be estimated.
+    #[must_use]
+    pub fn strain(&self, now_millis: u64) -> Option<Strain> {
+        let (items, room) = match self {
+            Value::Bytes(_) | Value::Arriving(_) => return None,
+            Value::Empty(empty) => return empty.build().strain(now_millis),
+            Value::Bloom(filter) => {
+                let items = filter.items() as f64;
+                if filter.is_over_rate() {
+                    return Some(Strain { items, used: filter.expected_rate() / filter.rate() });
+                }
+                let room = filter.expansion().is_none().then(|| filter.capacity() as f64);
+                (items, room)
+            }
+            Value::RedisBloom(filter) => {
+                let room = (!filter.is_scaling()).then(|| filter.capacity() as f64);
+                (filter.items() as f64, room)
+            }
+            Value::RedisCuckoo(filter) => {
+                (filter.items() as f64, Some(room_of_redis_cuckoo(filter) as f64))
+            }
+            Value::Filter(file) => match &file.filter {
+                AnyFilter::Growing(filter) => (filter.items() as f64, None),
+                AnyFilter::Cuckoo(filter) => {
+                    (filter.items() as f64, Some(filter.plan().items() as f64))
+                }
+                filter => {
+                    let strain = match (filter.sample(SAMPLE_BYTES), filter) {
+                        (Some(mut part), whole) => {
+                            part.advance(now_millis);
+                            strain_by(&part, whole.plan())
+                        }
+                        (None, AnyFilter::Window(window)) => {
+                            let mut window = window.as_view();
+                            window.advance(now_millis);
+                            strain_by(&window, window.plan())
+                        }
+                        (None, whole) => strain_by(whole, whole.plan()),
+                    };
+                    let most = if file.is_counted_within() { 1.0 } else { f64::INFINITY };
+                    return Some(Strain { used: strain.used.min(most), ..strain });
+                }
+            },
+        };
+        Some(Strain { items, used: room.map_or(0.0, |room| items / room.max(1.0)) })
+    }
+}
+
+/// Tells of a filter without a count how near it is to its limit, by a part of it.
+fn strain_by(part: &impl Filter, whole: &Plan) -> Strain {
+    let items = part.estimate_items() * share(part.plan(), whole);
+    let used = if whole.kind().forgets() {
+        // A window has room for what comes: only too much at once counts.
+        let rate = part.estimate_rate();
+        if rate > part.plan().rate_limit() { rate / whole.rate() } else { 0.0 }
+    } else {
+        items / whole.items() as f64
+    };
+    Strain { items, used }
+}
