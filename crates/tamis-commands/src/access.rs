@@ -65,12 +65,6 @@ impl Command {
         }
     }
 
-    /// Returns the data that the command decodes into the value of its key: `TM.LOAD key data`.
-    #[must_use]
-    pub fn decoded_data<'w>(&self, words: Words<'w>) -> Option<&'w [u8]> {
-        words.get(2).filter(|_| self.name == "TM.LOAD").copied()
-    }
-
     /// What is done to the first key, and to the others.
     fn access(&self, words: Words<'_>) -> (Access, Access) {
         let alike = |access| (access, access);

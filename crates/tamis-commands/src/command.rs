@@ -81,13 +81,21 @@ pub enum Flag {
     NoMulti,
     /// Came with a module.
     Module,
+    /// Runs the commands that wait in the transaction: each of these is shown, counted and logged by itself.
+    RunsQueued,
+    /// Runs at once inside a transaction, instead of waiting in it.
+    NotQueued,
+    /// Is not answered: it ends the connection.
+    NoReply,
+    /// Decodes this word into the value of its key.
+    Data(usize),
 }
 
 impl Flag {
-    /// Returns the name that `COMMAND INFO` gives.
+    /// Returns the name that `COMMAND INFO` gives; `None` for a flag that only hosts need.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
+    pub const fn name(self) -> Option<&'static str> {
+        Some(match self {
             Flag::Write => "write",
             Flag::ReadOnly => "readonly",
             Flag::DenyOom => "denyoom",
@@ -97,7 +105,8 @@ impl Flag {
             Flag::Loading => "loading",
             Flag::NoMulti => "no_multi",
             Flag::Module => "module",
-        }
+            Flag::RunsQueued | Flag::NotQueued | Flag::NoReply | Flag::Data(_) => return None,
+        })
     }
 }
 
@@ -220,6 +229,23 @@ impl Command {
     #[must_use]
     pub fn may_change(&self) -> bool {
         self.has(Flag::Write) || matches!(self.run, Run::Write(_))
+    }
+
+    /// Returns the data among these words that the command decodes into the value of its key; `None` if it brings none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_commands::find;
+    ///
+    /// let words: [&[u8]; 3] = [b"TM.LOAD", b"key", b"file"];
+    /// assert_eq!(find(b"TM.LOAD").unwrap().data(&words), Some(&b"file"[..]));
+    /// assert_eq!(find(b"SET").unwrap().data(&words), None);
+    /// ```
+    #[must_use]
+    pub fn data<'w>(&self, words: Words<'w>) -> Option<&'w [u8]> {
+        let place = |flag: &Flag| if let Flag::Data(at) = flag { Some(*at) } else { None };
+        words.get(self.flags.iter().find_map(place)?).copied()
     }
 
     /// Tells whether the command has this flag.

@@ -24,9 +24,20 @@ pub struct Env<'a> {
     pub max_reply_bytes: u64,
 }
 
-impl Env<'_> {
+impl<'a> Env<'a> {
+    /// Returns the environment of a command at `now_millis`, in milliseconds since 1970: without a rate of new items, and
+    /// without a limit of the reply.
+    #[must_use]
+    pub fn new(settings: &'a Settings, protocol: Protocol, now_millis: u64) -> Self {
+        Self { settings, protocol, now_millis, items_per_second: None, max_reply_bytes: u64::MAX }
+    }
+
     /// Checks that there is memory for a reply of `bytes` bytes.
-    pub(crate) fn check_reply(&self, bytes: u64) -> Result<(), Text> {
+    ///
+    /// # Errors
+    ///
+    /// The error of the command.
+    pub fn check_reply(&self, bytes: u64) -> Result<(), Text> {
         if bytes <= self.max_reply_bytes { Ok(()) } else { Err(text::host::REPLY_MEMORY) }
     }
 }

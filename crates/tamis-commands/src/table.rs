@@ -8,7 +8,8 @@ use crate::command::Category::{
     Transaction, Write as WriteGroup,
 };
 use crate::command::Flag::{
-    Admin, DenyOom, Fast, Loading, Module, NoAuth, NoMulti, ReadOnly, Write,
+    Admin, Data, DenyOom, Fast, Loading, Module, NoAuth, NoMulti, NoReply, NotQueued, ReadOnly,
+    RunsQueued, Write,
 };
 use crate::command::{Command, Keys};
 use crate::run::Run;
@@ -221,7 +222,7 @@ pub static COMMANDS: &[Command] = &[
         categories: &[AdminGroup, Slow, Dangerous],
         keys: Keys::NONE,
         syntax: "",
-        summary: "Writes a snapshot beside the commands, which makes the log short",
+        summary: "Writes a snapshot in the background, which makes the log short",
         complexity: "O(n), n the bytes of all values",
         since: "1.0.0",
         items: None,
@@ -234,7 +235,7 @@ pub static COMMANDS: &[Command] = &[
         categories: &[AdminGroup, Slow, Dangerous],
         keys: Keys::NONE,
         syntax: "[SCHEDULE]",
-        summary: "Writes a snapshot beside the commands",
+        summary: "Writes a snapshot in the background",
         complexity: "O(n), n the bytes of all values",
         since: "1.0.0",
         items: None,
@@ -607,7 +608,7 @@ pub static COMMANDS: &[Command] = &[
     Command {
         name: "DISCARD",
         arity: Exactly(1),
-        flags: &[Fast, Loading],
+        flags: &[Fast, Loading, NotQueued],
         categories: &[Transaction, FastGroup],
         keys: Keys::NONE,
         syntax: "",
@@ -646,7 +647,7 @@ pub static COMMANDS: &[Command] = &[
     Command {
         name: "EXEC",
         arity: Exactly(1),
-        flags: &[Loading],
+        flags: &[Loading, RunsQueued, NotQueued],
         categories: &[Transaction, Slow],
         keys: Keys::NONE,
         syntax: "",
@@ -715,7 +716,7 @@ pub static COMMANDS: &[Command] = &[
         categories: &[Keyspace, WriteGroup, Slow, Dangerous],
         keys: Keys::NONE,
         syntax: "[ASYNC | SYNC]",
-        summary: "Takes all keys out, and frees their memory beside other commands unless SYNC",
+        summary: "Takes all keys out, and frees their memory in the background unless SYNC",
         complexity: "O(n), n the number of keys",
         since: "1.0.0",
         items: None,
@@ -728,7 +729,7 @@ pub static COMMANDS: &[Command] = &[
         categories: &[Keyspace, WriteGroup, Slow, Dangerous],
         keys: Keys::NONE,
         syntax: "[ASYNC | SYNC]",
-        summary: "Takes all keys out, and frees their memory beside other commands unless SYNC",
+        summary: "Takes all keys out, and frees their memory in the background unless SYNC",
         complexity: "O(n), n the number of keys",
         since: "1.0.0",
         items: None,
@@ -945,7 +946,7 @@ pub static COMMANDS: &[Command] = &[
     Command {
         name: "MULTI",
         arity: Exactly(1),
-        flags: &[Fast, Loading],
+        flags: &[Fast, Loading, NotQueued],
         categories: &[Transaction, FastGroup],
         keys: Keys::NONE,
         syntax: "",
@@ -1062,7 +1063,7 @@ pub static COMMANDS: &[Command] = &[
     Command {
         name: "QUIT",
         arity: AtLeast(1),
-        flags: &[NoAuth, Fast, Loading],
+        flags: &[NoAuth, Fast, Loading, NotQueued],
         categories: &[Connection, FastGroup],
         keys: Keys::NONE,
         syntax: "",
@@ -1114,7 +1115,7 @@ pub static COMMANDS: &[Command] = &[
     Command {
         name: "RESET",
         arity: Exactly(1),
-        flags: &[NoAuth, Fast, Loading],
+        flags: &[NoAuth, Fast, Loading, NotQueued],
         categories: &[Connection, FastGroup],
         keys: Keys::NONE,
         syntax: "",
@@ -1127,7 +1128,7 @@ pub static COMMANDS: &[Command] = &[
     Command {
         name: "RESTORE",
         arity: AtLeast(4),
-        flags: &[Write, DenyOom],
+        flags: &[Write, DenyOom, Data(3)],
         categories: &[Keyspace, WriteGroup, Slow, Dangerous],
         keys: Keys::ONE,
         syntax: "key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
@@ -1244,7 +1245,7 @@ pub static COMMANDS: &[Command] = &[
     Command {
         name: "SHUTDOWN",
         arity: AtLeast(1),
-        flags: &[Admin, Loading, NoMulti],
+        flags: &[Admin, Loading, NoMulti, NoReply],
         categories: &[AdminGroup, Slow, Dangerous],
         keys: Keys::NONE,
         syntax: "[NOSAVE | SAVE] [NOW] [FORCE]",
@@ -1387,7 +1388,7 @@ pub static COMMANDS: &[Command] = &[
     Command {
         name: "TM.LOAD",
         arity: AtLeast(3),
-        flags: ADDS,
+        flags: &[Write, DenyOom, Module, Data(2)],
         categories: &[WriteGroup, Tamis, Slow],
         keys: Keys::ONE,
         syntax: "key data [REPLACE]",
@@ -1517,7 +1518,7 @@ pub static COMMANDS: &[Command] = &[
     Command {
         name: "UNWATCH",
         arity: Exactly(1),
-        flags: &[Fast, Loading],
+        flags: &[Fast, Loading, NotQueued],
         categories: &[Transaction, FastGroup],
         keys: Keys::NONE,
         syntax: "",
@@ -1530,7 +1531,7 @@ pub static COMMANDS: &[Command] = &[
     Command {
         name: "WATCH",
         arity: AtLeast(2),
-        flags: &[Fast, Loading],
+        flags: &[Fast, Loading, NotQueued],
         categories: &[Transaction, FastGroup],
         keys: Keys::ALL,
         syntax: "key [key ...]",

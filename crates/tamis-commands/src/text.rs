@@ -441,6 +441,12 @@ pub mod acl {
         Reply::error(format!("ERR Error in ACL SETUSER modifier '{rule}': {why}"))
     }
 
+    /// `ACL LOAD`: says why the file was not read.
+    #[must_use]
+    pub fn not_loaded(why: impl std::fmt::Display) -> Reply {
+        Reply::error(format!("ERR {why}. The users are as they were"))
+    }
+
     /// `ACL SETUSER`: says that a selector does not end.
     #[must_use]
     pub fn unmatched(selector: &[u8]) -> Reply {

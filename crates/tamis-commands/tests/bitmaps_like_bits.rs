@@ -135,13 +135,7 @@ fn run(value: &mut Option<Value>, words: &[&str]) -> Reply {
 
 fn run_bytes(value: &mut Option<Value>, words: &[&[u8]]) -> Reply {
     let settings = Settings::default();
-    let env = Env {
-        settings: &settings,
-        protocol: Protocol::Resp3,
-        now_millis: 0,
-        items_per_second: None,
-        max_reply_bytes: u64::MAX,
-    };
+    let env = Env::new(&settings, Protocol::Resp3, 0);
     match find(words[0]).unwrap().run {
         Run::Read(run) => run(value.as_ref(), words, &env),
         Run::Write(run) => run(value, words, &env).reply,

@@ -35,13 +35,7 @@ impl Host {
         if !command.arity.takes(words.len()) {
             return text::wrong_arity(command.name);
         }
-        let env = Env {
-            settings: &self.settings,
-            protocol: self.protocol,
-            now_millis: 0,
-            items_per_second: None,
-            max_reply_bytes: u64::MAX,
-        };
+        let env = Env::new(&self.settings, self.protocol, 0);
         let key = command.keys.of(&words).next().unwrap_or_default().to_vec();
         if let Some(items) = command.items.filter(|_| in_batches) {
             let mut batch = Batch::default();
@@ -87,13 +81,7 @@ impl Host {
     }
 
     fn merge(&mut self, words: Words<'_>) -> Reply {
-        let env = Env {
-            settings: &self.settings,
-            protocol: self.protocol,
-            now_millis: 0,
-            items_per_second: None,
-            max_reply_bytes: u64::MAX,
-        };
+        let env = Env::new(&self.settings, self.protocol, 0);
         let mut value = self.values.remove(words[1]);
         let sources: Vec<_> = words[2..]
             .iter()

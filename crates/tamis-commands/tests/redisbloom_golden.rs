@@ -57,13 +57,7 @@ impl Host {
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
         let command = find(words[0]).unwrap();
         assert!(command.arity.takes(words.len()));
-        let env = Env {
-            settings: &self.settings,
-            protocol: Protocol::Resp2,
-            now_millis: 0,
-            items_per_second: None,
-            max_reply_bytes: u64::MAX,
-        };
+        let env = Env::new(&self.settings, Protocol::Resp2, 0);
         let reply = match command.run {
             Run::Read(run) => run(self.values.get(words[1]), &words, &env),
             Run::Write(run) => {

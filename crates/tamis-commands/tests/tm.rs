@@ -19,13 +19,7 @@ impl Host {
         let words: Vec<&[u8]> = words.iter().map(AsRef::as_ref).collect();
         let command = find(words[0]).expect("a command");
         assert!(command.arity.takes(words.len()), "{}", command.name);
-        let env = Env {
-            settings: &self.settings,
-            protocol: Protocol::Resp3,
-            now_millis: self.now_millis,
-            items_per_second: None,
-            max_reply_bytes: u64::MAX,
-        };
+        let env = Env::new(&self.settings, Protocol::Resp3, self.now_millis);
         match command.run {
             Run::Answer(run) => run(&words, &env),
             Run::Read(run) => run(self.values.get(words[1]), &words, &env),
@@ -294,13 +288,7 @@ fn a_forged_capacity_does_not_make_a_large_filter() {
     let before = host.values[&b"k"[..]].heap_bytes();
     assert_eq!(host.say(&["TM.CLEAR", "k"]), Reply::ok());
     assert!(host.values[&b"k"[..]].heap_bytes() <= before);
-    let env = Env {
-        settings: &host.settings,
-        protocol: Protocol::Resp3,
-        now_millis: 0,
-        items_per_second: None,
-        max_reply_bytes: u64::MAX,
-    };
+    let env = Env::new(&host.settings, Protocol::Resp3, 0);
     let like = tamis_commands::made_like(host.values.get(&b"k"[..]), &env).unwrap();
     assert!(like.heap_bytes() <= before);
 }

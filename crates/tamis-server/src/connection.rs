@@ -162,7 +162,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             grow_at_once(&mut self.input);
         }
         self.input.reserve(room.min(TURN_BYTES));
-        let read = self.read_beside_writing().await?;
+        let read = self.read_while_writing().await?;
         self.count_input();
         self.session.server.stats.bytes_in.fetch_add(read as u64, Ordering::Relaxed);
         Ok(read)

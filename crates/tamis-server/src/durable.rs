@@ -118,8 +118,8 @@ impl Durable {
     }
 }
 
-/// Starts a snapshot beside the commands; false if one is being written.
-pub(crate) fn save_beside(shared: &Arc<Shared>) -> bool {
+/// Starts a snapshot in the background; false if one is being written.
+pub(crate) fn save_in_background(shared: &Arc<Shared>) -> bool {
     let Some(durable) = &shared.durable else { return false };
     if durable.is_saving() {
         return false;
@@ -143,6 +143,6 @@ pub(crate) fn save_if_due(shared: &Arc<Shared>) {
     let least = shared.config().rewrite_bytes;
     let twice = durable.snapshot_bytes.load(Ordering::Relaxed).saturating_mul(2);
     if least > 0 && durable.log_bytes() > least.max(twice) && durable.log.failure().is_none() {
-        save_beside(shared);
+        save_in_background(shared);
     }
 }

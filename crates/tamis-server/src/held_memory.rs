@@ -12,7 +12,17 @@ impl HeldMemory {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Counts so many bytes until the answer is dropped.
+    /// Counts `bytes` bytes until the result is dropped, if no more than `max_bytes` are held then; `None` otherwise.
+    ///
+    /// The comparison and the addition are one step: of several threads that try at once, as many succeed as would one
+    /// after the other.
+    pub fn try_hold(&self, bytes: u64, max_bytes: u64) -> Option<Hold> {
+        let add = |held: u64| held.checked_add(bytes).filter(|sum| *sum <= max_bytes);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
+        Some(Hold { sum: self.clone(), bytes })
+    }
+
+    /// Counts `bytes` bytes until the result is dropped.
     pub fn hold(&self, bytes: u64) -> Hold {
         let mut hold = Hold { sum: self.clone(), bytes: 0 };
         hold.add(bytes);
@@ -73,5 +83,36 @@ mod tests {
         assert_eq!(held.bytes(), 5);
         drop(two);
         assert_eq!(held.bytes(), 0);
+    }
+
+    #[test]
+    fn memory_is_held_up_to_a_limit() {
+        let held = HeldMemory::default();
+        let one = held.try_hold(60, 100).unwrap();
+        assert!(held.try_hold(41, 100).is_none() && held.try_hold(u64::MAX, u64::MAX).is_none());
+        assert_eq!((held.bytes(), one.bytes()), (60, 60));
+        drop(held.try_hold(40, 100).unwrap());
+        drop(one);
+        assert_eq!(held.bytes(), 0);
+    }
+
+    #[test]
+    fn of_threads_that_hold_at_once_as_many_succeed_as_fit() {
+        const ROUNDS: usize = 500;
+        let (held, barrier) = (HeldMemory::default(), std::sync::Barrier::new(3));
+        let held_by_one = || {
+            let hold = || {
+                barrier.wait();
+                let hold = held.try_hold(40, 100);
+                barrier.wait();
+                usize::from(hold.is_some())
+            };
+            (0..ROUNDS).map(|_| hold()).sum::<usize>()
+        };
+        let successes: usize = std::thread::scope(|threads| {
+            let threads = [(); 3].map(|()| threads.spawn(held_by_one));
+            threads.map(|thread| thread.join().unwrap()).iter().sum()
+        });
+        assert_eq!(successes, 2 * ROUNDS);
     }
 }

@@ -73,6 +73,15 @@ type Shard = RwLock<Table>;
 /// with whole parts.
 const SHARDS: usize = 1024;
 
+/// The most bytes of a table for a key: a pointer and a byte, and up to twice as many places as keys.
+const PLACE_BYTES: usize = 2 * (size_of::<usize>() + 1);
+
+/// Returns the number of the shard of a key of this hash.
+fn shard_of(hash: u64) -> usize {
+    // Bits from the middle: the table takes the low ones for the place, and the highest to tell keys apart.
+    (hash >> 40) as usize % SHARDS
+}
+
 impl Keyspace {
     /// Makes an empty one.
     #[must_use]
@@ -179,8 +188,7 @@ impl Keyspace {
     /// Returns the shard of a key, and its hash there.
     fn place(&self, key: &[u8]) -> (&Shard, u64) {
         let hash = self.hasher.hash_one(key);
-        // Bits from the middle: the table takes the low ones for the place, and the highest to tell keys apart.
-        (&self.shards[(hash >> 40) as usize % SHARDS], hash)
+        (&self.shards[shard_of(hash)], hash)
     }
 
     fn cell(&self, key: &[u8]) -> Option<Arc<Cell>> {
@@ -193,14 +201,43 @@ impl Keyspace {
         if let Some(cell) = shard.read().find(hash, key) {
             return cell.clone();
         }
-        let mut table = shard.write();
-        if let Some(cell) = table.find(hash, key) {
-            return cell.clone();
-        }
-        let cell = Arc::new(Cell::new(key));
-        let grown = table.insert(hash, cell.clone(), &self.hasher);
-        self.count_bytes(grown + cell.heap_bytes() as i64);
+        let (cell, grown) = shard.write().find_or_insert(hash, key, &self.hasher);
+        self.count_bytes(grown);
         cell
+    }
+
+    /// Returns the hash of a key that is not there, for [`reserve`](Self::reserve); `None` if it is there.
+    pub(crate) fn hash_of_new(&self, key: &[u8]) -> Option<u64> {
+        let (shard, hash) = self.place(key);
+        shard.read().find(hash, key).is_none().then_some(hash)
+    }
+
+    /// Makes places in the tables for keys of these hashes: a transaction that inserts them all then moves no other keys,
+    /// while all clients wait. Nothing happens if the places would take more than `max_bytes`. What is not used is given
+    /// back by [`shrink`](Self::shrink).
+    pub(crate) fn reserve(&self, mut hashes: Vec<u64>, max_bytes: u64) {
+        // A key may come many times.
+        hashes.sort_unstable();
+        hashes.dedup();
+        if (hashes.len() * PLACE_BYTES) as u64 > max_bytes {
+            return;
+        }
+        let mut new_keys = vec![0; SHARDS];
+        hashes.iter().for_each(|hash| new_keys[shard_of(*hash)] += 1);
+        for (shard, keys) in self.shards.iter().zip(new_keys).filter(|(_, keys)| *keys > 0) {
+            let _keys = self.shared();
+            let grown = shard.write().reserve(keys, &self.hasher);
+            self.count_bytes(grown);
+        }
+    }
+
+    /// Gives back places of tables that are mostly free.
+    pub(crate) fn shrink(&self) {
+        for shard in &self.shards {
+            let _keys = self.shared();
+            let grown = shard.write().shrink(&self.hasher);
+            self.count_bytes(grown);
+        }
     }
 
     /// Takes a cell out that has no value any more.
@@ -225,23 +262,43 @@ impl Keyspace {
     /// Lends the value of a key shared.
     fn read<R>(&self, key: &[u8], now_millis: u64, run: impl FnOnce(Option<&Value>) -> R) -> R {
         match self.cell(key) {
-            Some(cell) => run(cell.state.read().value(now_millis)),
+            Some(cell) => cell.state.read().with_value(now_millis, run),
             None => run(None),
         }
     }
 
-    /// Lends the value of a key, and its time, exclusively; the key is taken out if no value is left.
+    /// Lends the value of a key as it is kept, and its time, exclusively, to replace, move or remove it. The key is taken
+    /// out if no value is left.
     fn write<R>(
         &self,
         key: &[u8],
         now_millis: u64,
         run: impl FnOnce(&mut Option<Value>, &mut Option<u64>) -> R,
     ) -> R {
-        self.write_if(key, now_millis, |value, expires| (run(value, expires), true))
+        self.write_kept(key, now_millis, |value, expires| (run(value, expires), true))
     }
 
-    /// Does so for what tells whether it has changed anything.
+    /// Lends the value of a key as commands take it, and its time, exclusively. `run` returns whether it has changed
+    /// anything, too. The key is taken out if no value is left.
     fn write_if<R>(
+        &self,
+        key: &[u8],
+        now_millis: u64,
+        run: impl FnOnce(&mut Option<Value>, &mut Option<u64>) -> (R, bool),
+    ) -> R {
+        self.write_kept(key, now_millis, |value, expires| {
+            let empty = value.as_mut().and_then(Value::build);
+            let (result, has_changed) = run(value, expires);
+            if empty.is_some() && !has_changed {
+                *value = empty;
+            }
+            (result, has_changed)
+        })
+    }
+
+    /// Lends the value of a key as it is kept, and its time, exclusively. `run` returns whether it has changed anything,
+    /// too.
+    fn write_kept<R>(
         &self,
         key: &[u8],
         now_millis: u64,

@@ -14,6 +14,7 @@ mod config;
 mod config_file;
 mod connection;
 mod cross_protocol;
+mod decoding;
 mod door;
 mod durability;
 mod durable;

@@ -449,10 +449,12 @@ impl Shared {
     /// Returns the memory that `maxmemory` limits, in bytes: that of keys and values, of those that `FLUSHALL` frees, transactions that wait, copies and
     /// dumps on their way, and replies that clients have not read yet.
     pub fn used_memory(&self) -> u64 {
-        self.keyspace.memory_bytes()
-            + self.keyspace.freeing_bytes()
-            + self.held.bytes()
-            + self.clients.output.bytes()
+        self.unheld_memory() + self.held.bytes()
+    }
+
+    /// Returns the [used memory](Self::used_memory) without what is [held](HeldMemory), in bytes.
+    fn unheld_memory(&self) -> u64 {
+        self.keyspace.memory_bytes() + self.keyspace.freeing_bytes() + self.clients.output.bytes()
     }
 
     /// Returns how much memory may still be taken under `maxmemory`, in bytes; `u64::MAX` without a limit.
@@ -463,12 +465,13 @@ impl Shared {
         }
     }
 
-    /// Counts `bytes` bytes as used until the answer is dropped; `None` if they do not fit under `maxmemory`. Of several threads
-    /// that try at once only as many succeed as there is memory for.
+    /// Counts `bytes` bytes as used until the result is dropped; `None` if they do not fit under `maxmemory`. Of several threads
+    /// that try at once, as many succeed as there is memory for.
     pub fn reserve_memory(&self, bytes: u64) -> Option<Hold> {
-        let hold = self.held.hold(bytes);
-        let max = self.max_memory_bytes.load(Ordering::Relaxed);
-        (max == 0 || self.used_memory() <= max).then_some(hold)
+        match self.max_memory_bytes.load(Ordering::Relaxed) {
+            0 => Some(self.held.hold(bytes)),
+            max => self.held.try_hold(bytes, max.checked_sub(self.unheld_memory())?),
+        }
     }
 
     /// Returns the longest reply that may be made of a value, in bytes. A long one is in memory up to three times: as a copy of
@@ -476,10 +479,15 @@ impl Shared {
     pub fn max_reply_bytes(&self, value: Option<&Value>) -> u64 {
         match value {
             Some(value) if value.longest_reply_bytes() > SHORT_REPLY_BYTES => {
-                (self.memory_left() / 3).max(SHORT_REPLY_BYTES)
+                self.max_long_reply_bytes()
             }
             _ => u64::MAX,
         }
+    }
+
+    /// Returns the longest reply that may be made of values that may be long, in bytes.
+    pub fn max_long_reply_bytes(&self) -> u64 {
+        (self.memory_left() / 3).max(SHORT_REPLY_BYTES)
     }
 
     /// Tells whether a value that was just made fits under `maxmemory`.

@@ -1,22 +1,23 @@
 //! A client's commands, run in order: checked, gathered into batches, answered.
 
+mod checks;
+mod key_commands;
+mod login;
+
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use tamis_commands::{
-    Batch, BatchAnswers, Command, Env, Flag, Items, Outcome, Run, Value, Words, decode_file, find,
-    load_decoded, made_like, reserve_like, text,
-};
+use tamis_commands::{Batch, Command, Env, Flag, Run, Words, find, text};
 use tamis_resp::{Protocol, Reply};
 
 use crate::change_replies::ChangeReplies;
 use crate::clients::Client;
 use crate::config::Config;
 use crate::cross_protocol::is_http;
-use crate::durability::Log;
+use crate::decoding::{Decoded, decode};
 use crate::host;
 use crate::keyspace::{Exclusive, Shared};
 use crate::monitors::Monitoring;
@@ -24,7 +25,8 @@ use crate::server::Shared as Server;
 use crate::slices::{self, Pace};
 use crate::stats::now_millis;
 use crate::transaction::{Transaction, Watched};
-use crate::users::{Refusal, Refused, User};
+use crate::users::User;
+use key_commands::key_of;
 
 /// A connection's state between commands.
 pub(crate) struct Session {
@@ -32,7 +34,7 @@ pub(crate) struct Session {
     pub client: Arc<Client>,
     pub protocol: Protocol,
     pub is_authenticated: bool,
-    /// Who runs the commands: the default user until another has shown to be there.
+    /// The user that runs the commands: the default user until the connection is authenticated as another.
     pub user: Arc<User>,
     /// What the users were when this one was looked up.
     users_version: u64,
@@ -54,12 +56,6 @@ pub(crate) struct Session {
 
 /// Replies are written when there are so many bytes of them, so that a long pipeline does not gather in memory.
 const WRITE_BYTES: usize = 256 << 10;
-
-/// Longer data is decoded on a thread of its own.
-const LONG_DATA_BYTES: usize = 256 << 10;
-
-/// What a new key takes besides its bytes and its value, with some to spare.
-const KEY_BYTES: u64 = 256;
 
 /// The keys, as a command may have them: one of many, or alone.
 #[derive(Clone, Copy)]
@@ -104,57 +100,6 @@ impl Session {
         session
     }
 
-    /// Makes the connection that of a user who has shown to be there.
-    pub fn log_in(&mut self, user: Arc<User>) {
-        self.client.about.lock().user = Some(user.name.clone());
-        self.is_authenticated = true;
-        self.user = user;
-    }
-
-    /// Makes the connection that of nobody, which is the default user if that needs no password.
-    pub fn log_out(&mut self) {
-        let user = self.server.users.default_user();
-        self.is_authenticated = false;
-        self.client.about.lock().user = None;
-        if user.is_open() {
-            self.log_in(user);
-        } else {
-            self.user = user;
-        }
-    }
-
-    /// Looks the user up again if users have changed; an error if it is gone.
-    pub fn refresh_user(&mut self) -> Result<(), Reply> {
-        let version = self.server.users.version();
-        if version == self.users_version {
-            return Ok(());
-        }
-        if !self.is_authenticated {
-            self.users_version = version;
-            self.log_out();
-            return Ok(());
-        }
-        let user = self.server.users.get(&self.user.name);
-        match user.filter(|user| user.number == self.user.number && user.is_on) {
-            Some(user) => {
-                // The version from before the look-up: a change in between is seen the next time.
-                self.users_version = version;
-                self.user = user;
-                Ok(())
-            }
-            None => {
-                // The version stays the old one, so that every later command of a transaction is refused too.
-                self.is_closing = true;
-                Err(Reply::error(text::acl::GONE))
-            }
-        }
-    }
-
-    /// Tests whether the user may still see the commands of others.
-    pub fn may_monitor(&mut self) -> bool {
-        self.refresh_user().is_ok() && self.is_authenticated && self.user.may_run("monitor")
-    }
-
     /// Runs commands in order and appends their replies, until these are many bytes; returns how many ran.
     pub async fn run(&mut self, commands: &[Words<'_>], out: &mut Vec<u8>) -> usize {
         let server = self.server.clone();
@@ -192,21 +137,16 @@ impl Session {
                 continue;
             }
             self.client.about.lock().last_command = command.name;
-            if self.transaction.is_some() && !host::ends_transaction(command) {
+            if self.transaction.is_some() && !command.has(Flag::NotQueued) {
                 self.queue(words).encode(self.protocol, out);
                 began = Instant::now();
                 continue;
             }
-            let env = Env {
-                settings: &config.filters,
-                protocol: self.protocol,
-                now_millis: now,
-                items_per_second: None,
-                max_reply_bytes: u64::MAX,
-            };
+            let env = Env::new(&config.filters, self.protocol, now);
+            let runs_queued = command.has(Flag::RunsQueued);
             // Neighbours are shown when they are gathered. `EXEC` is shown behind the commands of its transaction, as Redis
             // does.
-            if command.items.is_none() && command.name != "EXEC" {
+            if command.items.is_none() && !runs_queued {
                 self.show(command, &commands[at - 1..at], &config);
             }
             if let Some(first) = slices::first_item(command, words)
@@ -262,7 +202,7 @@ impl Session {
                 continue;
             }
             let reply = match command.run {
-                Run::Host if command.name == "EXEC" => {
+                Run::Host if runs_queued => {
                     let ran = host::exec(self, &env, out).await;
                     now = now_millis();
                     self.show(command, &commands[at - 1..at], &config);
@@ -272,12 +212,13 @@ impl Session {
                     let reply = host::run(self, command, words, &env).await;
                     now = now_millis();
                     // Redis ends the connection without an answer, and clients take one for a failure.
-                    (command.name != "SHUTDOWN").then_some(reply)
+                    (!command.has(Flag::NoReply)).then_some(reply)
                 }
                 Run::Write(_) => {
                     let key = key_of(command, words);
-                    let decoded = self.decode_beside(command, words, &env).await;
+                    let decoded = decode(&server, command, words, &env).await;
                     let keys = server.keyspace.shared_to_change(key).await;
+                    let decoded = decoded.map(|it| it.map(Decoded::into_value));
                     let env = at_present(&env);
                     now = env.now_millis;
                     Some(self.run_one_with(command, words, Keys::Shared(&keys), &env, decoded))
@@ -291,7 +232,7 @@ impl Session {
                 self.answer(command, &reply, out);
             }
             self.note_change(command, answered..out.len(), 1);
-            if matches!(command.name, "CONFIG" | "EXEC") {
+            if runs_queued || command.has(Flag::Admin) {
                 // What it has set is for the commands behind it.
                 config = server.config();
             }
@@ -321,7 +262,7 @@ impl Session {
     fn note_change(&mut self, command: &Command, replies: Range<usize>, commands: usize) {
         // A transaction may have such commands in it.
         let is_logged = self.server.durable.is_some();
-        if is_logged && (command.may_change() || command.name == "EXEC") {
+        if is_logged && (command.may_change() || command.has(Flag::RunsQueued)) {
             self.change_replies.push(replies, commands);
         }
     }
@@ -354,250 +295,6 @@ impl Session {
         self.lookups.set([hits, misses]);
     }
 
-    /// Runs a batch of so many commands beside others and hands out its answers; false if it must have the value alone, and nothing has changed.
-    pub fn run_shared(
-        &self,
-        items: Items,
-        batch: &mut Batch<'_>,
-        lookups: u64,
-        key: &[u8],
-        env: &Env<'_>,
-        take: impl FnOnce(BatchAnswers<'_>),
-    ) -> bool {
-        let now_millis = env.now_millis;
-        let mut has_run = false;
-        let log = self.server.durable.as_ref().map(|durable| &durable.log);
-        let run = |value: Option<&tamis_commands::Value>| {
-            // Bits are set before the log has them: answers that may have seen them wait until it has.
-            let _inserting = log.filter(|_| items.inserts).map(Log::begin_insert);
-            let Some(answers) = batch.run(items, value, now_millis) else { return false };
-            has_run = true;
-            if !items.inserts {
-                self.note_lookups(value.is_some(), lookups);
-            }
-            let has_changed = items.inserts && answers.count_ones() > 0;
-            take(answers);
-            if has_changed {
-                self.server.log_inserted(key, batch.new_hashes(), now_millis);
-            }
-            has_changed
-        };
-        let keys = self.server.keyspace.shared();
-        if items.inserts {
-            keys.insert(key, now_millis, run);
-        } else {
-            keys.read(key, now_millis, run);
-        }
-        has_run
-    }
-
-    /// Runs neighbours that insert, with the value to themselves; false if each must run by itself, and nothing has
-    /// changed.
-    fn run_alone(
-        &self,
-        items: Items,
-        batch: &mut Batch<'_>,
-        commands: &[Words<'_>],
-        keys: &Shared<'_>,
-        env: &Env<'_>,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        let mut has_run = false;
-        keys.write(commands[0][1], env.now_millis, |value| {
-            let Some(mut answers) = batch.run_alone(value, env.now_millis) else { return };
-            has_run = true;
-            for words in commands {
-                answers.next_reply(items, words.len()).encode(self.protocol, out);
-                self.server.log_command(words, env);
-            }
-        });
-        has_run
-    }
-
-    /// Decodes the data of a command before its keys are taken: long data on a thread of its own. `None` if it has none.
-    async fn decode_beside(
-        &self,
-        command: &Command,
-        words: Words<'_>,
-        env: &Env<'_>,
-    ) -> Option<Result<Value, Reply>> {
-        let data = command.decoded_data(words)?;
-        if data.len() <= LONG_DATA_BYTES {
-            return Some(decode_file(data, env));
-        }
-        let server = self.server.clone();
-        let _permit = server.copies.acquire().await.expect("it is never closed");
-        // A copy of the data, and what it becomes.
-        let Some(_hold) = server.reserve_memory(2 * data.len() as u64) else {
-            return Some(Err(Reply::error(text::host::MEMORY)));
-        };
-        let (data, settings) = (data.to_vec(), env.settings.clone());
-        let (protocol, now_millis) = (env.protocol, env.now_millis);
-        let decoding = tokio::task::spawn_blocking(move || {
-            let env = Env {
-                settings: &settings,
-                protocol,
-                now_millis,
-                items_per_second: None,
-                max_reply_bytes: u64::MAX,
-            };
-            decode_file(&data, &env)
-        });
-        let failed = || Err(Reply::error(text::host::NOT_COPIED));
-        Some(decoding.await.unwrap_or_else(|_| failed()))
-    }
-
-    /// Runs a command about one key, or none.
-    pub fn run_one(
-        &self,
-        command: &Command,
-        words: Words<'_>,
-        keys: Keys<'_, '_>,
-        env: &Env<'_>,
-    ) -> Reply {
-        self.run_one_with(command, words, keys, env, None)
-    }
-
-    /// Does so with the data of the command decoded already, if it has some.
-    fn run_one_with(
-        &self,
-        command: &Command,
-        words: Words<'_>,
-        keys: Keys<'_, '_>,
-        env: &Env<'_>,
-        mut decoded: Option<Result<Value, Reply>>,
-    ) -> Reply {
-        let key = key_of(command, words);
-        match command.run {
-            Run::Read(run) => with_keys!(keys, keys => {
-                keys.read_measured(key, env.now_millis, |value, items_per_second| {
-                    self.note_lookups(value.is_some(), 1);
-                    let max_reply_bytes = env.max_reply_bytes.min(self.server.max_reply_bytes(value));
-                    run(value, words, &Env { items_per_second, max_reply_bytes, ..*env })
-                })
-            }),
-            Run::Write(run) => {
-                // Read before the key is locked: no command holds the locks of two keys.
-                let like = command.like_key(words).map(|other| {
-                    with_keys!(keys, keys => {
-                        keys.read(other, env.now_millis, |other| made_like(other, env))
-                    })
-                });
-                let mut made = match like.transpose() {
-                    Ok(made) => made,
-                    Err(refusal) => return refusal,
-                };
-                let outcome: Outcome = with_keys!(keys, keys => {
-                    keys.change(key, env.now_millis, |value| {
-                        let was_there = value.is_some();
-                        if let Some(layers @ (Value::RedisBloom(_) | Value::RedisCuckoo(_))) = value {
-                            layers.limit_growth(self.server.memory_left());
-                        }
-                        let outcome = match (made.take(), decoded.take()) {
-                            (Some(made), _) => reserve_like(value, made),
-                            (None, Some(decoded)) => load_decoded(value, words, decoded),
-                            (None, None) => {
-                                let max_reply_bytes = self.server.max_reply_bytes(value.as_ref());
-                                let max_reply_bytes = max_reply_bytes.min(env.max_reply_bytes);
-                                run(value, words, &Env { max_reply_bytes, ..*env })
-                            }
-                        };
-                        // Before anybody has seen it.
-                        if !was_there
-                            && command.has(Flag::DenyOom)
-                            && !self.server.has_memory_for(value.as_ref())
-                        {
-                            *value = None;
-                            return Outcome::refused(text::host::MEMORY);
-                        }
-                        self.server.log_outcome(key, words, &outcome, env);
-                        outcome
-                    })
-                });
-                outcome.reply
-            }
-            Run::Answer(run) => run(words, env),
-            Run::Host => unreachable!("the host runs {}", command.name),
-        }
-    }
-
-    /// Tells whether a command may run now.
-    fn check(
-        &mut self,
-        command: &'static Command,
-        words: Words<'_>,
-        config: &Config,
-    ) -> Result<(), Reply> {
-        self.refresh_user()?;
-        if !command.takes(words.len()) {
-            return Err(text::wrong_arity(command.name));
-        }
-        if !self.is_authenticated && !command.has(Flag::NoAuth) {
-            return Err(Reply::error(text::acl::NO_AUTH));
-        }
-        if let Err(refusal) = self.user.check(command, words) {
-            self.log_refusal(&refusal);
-            return Err(match refusal {
-                Refusal::Command(name) => text::acl::no_command(&self.user.name, &name),
-                Refusal::Key(_) => Reply::error(text::acl::NO_KEY),
-            });
-        }
-        host::check_subcommand(command, words)?;
-        self.check_change(command, config).map_err(Reply::error)?;
-        if command.has(Flag::DenyOom) && config.max_memory_bytes != 0 {
-            // A string takes as much as it has, items take less, and the key may be new.
-            let bytes = KEY_BYTES + words.iter().map(|word| word.len() as u64).sum::<u64>();
-            if self.server.used_memory() + bytes > config.max_memory_bytes {
-                return Err(Reply::error(text::host::MEMORY));
-            }
-        }
-        if self.transaction.is_some() && command.has(Flag::NoMulti) {
-            return Err(Reply::error(text::host::NOT_IN_MULTI));
-        }
-        Ok(())
-    }
-
-    /// Keeps for operators what the user may not do.
-    pub fn log_refusal(&self, refusal: &Refusal) {
-        let (reason, object) = match refusal {
-            Refusal::Command(name) => ("command", name.as_bytes()),
-            Refusal::Key(key) => ("key", key.as_slice()),
-        };
-        self.log_refused(reason, object, &self.user.name);
-    }
-
-    /// Keeps for operators what was refused: why, what and to whom.
-    pub fn log_refused(&self, reason: &'static str, object: &[u8], user: &[u8]) {
-        let now = now_millis();
-        let refused = Refused {
-            number: 0,
-            count: 0,
-            reason,
-            context: if self.transaction.is_some() { "multi" } else { "toplevel" },
-            object: object[..object.len().min(Refused::KEPT_BYTES)].to_vec(),
-            user: user[..user.len().min(Refused::KEPT_BYTES)].to_vec(),
-            client: self.client.line(now).trim_end().to_owned(),
-            created_millis: now,
-            updated_millis: now,
-        };
-        self.server.users.refusals.push(refused, self.server.config().max_refusals);
-    }
-
-    /// Tells why a command may not change anything now, if so.
-    pub fn check_change(&self, command: &Command, config: &Config) -> Result<(), String> {
-        if command.has(Flag::DenyOom)
-            && config.max_memory_bytes != 0
-            && self.server.used_memory() > config.max_memory_bytes
-        {
-            return Err(text::host::MEMORY.to_owned());
-        }
-        let failure = command.may_change().then(|| self.server.log_failure()).flatten();
-        match failure {
-            Some(error) => Err(text::host::no_log(&error)),
-            None => Ok(()),
-        }
-    }
-
     /// Appends the reply to a command that ran.
     pub fn answer(&self, command: &Command, reply: &Reply, out: &mut Vec<u8>) {
         self.count_failure(command, reply);
@@ -626,7 +323,7 @@ impl Session {
         let is_slow = u64::try_from(config.slow_micros)
             .is_ok_and(|limit| each >= Duration::from_micros(limit));
         // Of a transaction each command counts by itself.
-        if is_slow && command.name != "EXEC" {
+        if is_slow && !command.has(Flag::RunsQueued) {
             stats.slow.push(&self.client, commands, each, config.slow_entries);
         }
         ended
@@ -657,11 +354,6 @@ impl Session {
 /// Returns the same at the present time, for what has waited.
 pub(crate) fn at_present<'e>(env: &Env<'e>) -> Env<'e> {
     Env { now_millis: now_millis(), ..*env }
-}
-
-/// Returns the key of a command that is about one.
-fn key_of<'w>(command: &Command, words: Words<'w>) -> &'w [u8] {
-    words.get(command.keys.first).copied().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -697,40 +389,5 @@ mod tests {
             assert_eq!(replies, ":2\r\n:1\r\n:1\r\n");
             assert_eq!(run(&[&[b"EXISTS", b"a"]]), ":1\r\n", "its time came too early");
         });
-    }
-
-    #[test]
-    fn a_file_is_decoded_before_the_keys_are_taken() {
-        let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
-        let server = Server::start(config).unwrap();
-        let shared = server.shared();
-        let address = server.addresses()[0];
-        // Whoever asks for the keys waits for this.
-        let alone = shared.keyspace.exclusive();
-        let (sender, decoded) = std::sync::mpsc::channel();
-        let thread = shared.clone();
-        std::thread::spawn(move || {
-            let client = thread.clients.add(address, address, 0);
-            let session = Session::new(thread.clone(), client.client.clone());
-            let command = find(b"TM.LOAD").unwrap();
-            let config = thread.config();
-            let env = Env {
-                settings: &config.filters,
-                protocol: Protocol::Resp2,
-                now_millis: 0,
-                items_per_second: None,
-                max_reply_bytes: u64::MAX,
-            };
-            for data in [vec![0; 10], vec![0; LONG_DATA_BYTES + 1]] {
-                let words: [&[u8]; 3] = [b"TM.LOAD", b"k", &data];
-                let decoding = session.decode_beside(command, &words, &env);
-                let result = crate::server::runtime().block_on(decoding);
-                sender.send(result.is_some_and(|it| it.is_err())).unwrap();
-            }
-        });
-        for _ in 0..2 {
-            assert!(decoded.recv_timeout(Duration::from_secs(30)).expect("it waits for the keys"));
-        }
-        drop(alone);
     }
 }

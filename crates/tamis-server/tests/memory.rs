@@ -110,6 +110,63 @@ fn counts_what_it_takes(count: usize, command: impl Fn(usize) -> Vec<Vec<u8>>) -
     counted / count as f64
 }
 
+/// What `TM.RESERVE` makes of 100 items.
+const KINDS: [&str; 7] = [
+    "KIND split-block ITEMS 100",
+    "KIND classic ITEMS 100",
+    "KIND cuckoo ITEMS 100",
+    "KIND growing ITEMS 100",
+    "KIND counting ITEMS 100",
+    "KIND window WINDOW 1000 ITEMS 100",
+    "KIND window WINDOW 100 ITEMS",
+];
+
+#[test]
+fn an_empty_filter_takes_300_bytes_before_and_after_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = || Config { port: 0, threads: 1, dir: dir.path().to_owned(), ..Config::default() };
+    let reserve = |client: &mut Client, name: &str| {
+        for (i, kind) in KINDS.iter().enumerate() {
+            let made = client.say(&line(&format!("TM.RESERVE {name}:{i} {kind}")));
+            assert_eq!(made, Reply::ok(), "{kind}");
+        }
+        client.say(&line(&format!("CF.RESERVE {name}:cuckoo 100")));
+        client.say(&line("CONFIG SET bf-layout redisbloom"));
+        client.say(&line(&format!("BF.RESERVE {name}:bloom 0.01 100")));
+    };
+    let usage = |client: &mut Client| {
+        let Reply::Array(keys) = client.say(&["KEYS", "*"]) else { panic!() };
+        assert_eq!(keys.len(), 2 * (KINDS.len() + 2));
+        for key in keys {
+            let Reply::Bulk(key) = key else { panic!() };
+            let reply = client.say(&[b"MEMORY".to_vec(), b"USAGE".to_vec(), key.clone()]);
+            let Reply::Integer(bytes) = reply else { panic!("{reply:?}") };
+            // Each key here has a table to itself, mostly.
+            assert!(bytes <= 300 + 40, "{}: {bytes}", String::from_utf8_lossy(&key));
+        }
+    };
+    let server = Server::start(config()).unwrap();
+    let mut client = Client::connect(server.addresses()[0]);
+    reserve(&mut client, "saved");
+    assert_eq!(client.say(&["SAVE"]), Reply::ok());
+    reserve(&mut client, "logged");
+    usage(&mut client);
+    drop((client, server));
+    let server = Server::start(config()).unwrap();
+    let mut client = Client::connect(server.addresses()[0]);
+    usage(&mut client);
+    // A reader and a writer see the filter.
+    for i in 0..KINDS.len() {
+        let key = format!("saved:{i}");
+        assert_eq!(client.say(&["TM.EXISTS", &key, "a"]), Reply::Integer(0));
+        assert_eq!(client.say(&["TM.ADD", &key, "a"]), Reply::Integer(1), "{key}");
+        assert_eq!(client.say(&["TM.EXISTS", &key, "a"]), Reply::Integer(1), "{key}");
+    }
+    assert_eq!(client.say(&["CF.DEL", "saved:cuckoo", "a"]), Reply::Integer(0));
+    assert_eq!(client.say(&["BF.ADD", "saved:bloom", "a"]), Reply::Integer(1));
+    assert_eq!(client.say(&["BF.EXISTS", "saved:bloom", "a"]), Reply::Integer(1));
+}
+
 #[cfg(target_os = "linux")]
 mod counted {
     use super::*;
@@ -136,6 +193,17 @@ mod counted {
         alone("counted::empty_filters_which_take_300_bytes_at_most", || {
             let each =
                 counts_what_it_takes(60_000, |i| line(&format!("BF.RESERVE filter:{i} 0.01 100")));
+            assert!(each <= 300.0, "{each}");
+        });
+    }
+
+    #[test]
+    fn empty_filters_of_every_kind_take_300_bytes_at_most() {
+        alone("counted::empty_filters_of_every_kind_take_300_bytes_at_most", || {
+            let each = counts_what_it_takes(12_000, |i| match KINDS.get(i % 30) {
+                Some(kind) => line(&format!("TM.RESERVE filter:{i} {kind}")),
+                None => line(&format!("CF.RESERVE filter:{i} 100")),
+            });
             assert!(each <= 300.0, "{each}");
         });
     }
@@ -376,14 +444,17 @@ fn a_transaction_whose_replies_pass_the_limit_runs_and_ends_the_connection() {
     assert_eq!(client.say(&line("MULTI")), Reply::ok());
     // No command refuses such a reply by itself.
     let word = "x".repeat(100_000);
-    let commands = vec![vec!["ECHO".to_owned(), word]; 40];
-    for command in commands.into_iter().chain([vec!["INCR".to_owned(), "n".to_owned()]]) {
+    let mut commands = vec![vec!["ECHO".to_owned(), word]; 40];
+    commands.extend(["INCR n", "STRLEN n"].map(|it| it.split(' ').map(str::to_owned).collect()));
+    for command in commands {
         assert_eq!(client.say(&command), Reply::simple("QUEUED"));
     }
     client.send(&line("EXEC"));
     assert_eq!(client.try_receive(), None);
     let mut other = Client::connect(server.addresses()[0]);
     assert_eq!(other.say(&line("GET n")), Reply::Bulk(b"1".to_vec()));
+    // A read behind the limit does not run: nobody gets its reply.
+    assert!(!text_of(other.say(&["INFO", "commandstats"])).contains("cmdstat_strlen"));
     wait_used(&mut other, 0..1024);
 }
 

@@ -82,13 +82,7 @@ mod tests {
     #[test]
     fn a_header_takes_no_more_memory_than_the_settings_allow() {
         let settings = Settings { max_filter_bytes: 1 << 20, ..Settings::default() };
-        let env = Env {
-            settings: &settings,
-            protocol: Protocol::Resp2,
-            now_millis: 0,
-            items_per_second: None,
-            max_reply_bytes: u64::MAX,
-        };
+        let env = Env::new(&settings, Protocol::Resp2, 0);
         for (buckets, sub_filters, is_loaded) in
             [(1_u64 << 30, 1_u64, false), (1 << 18, 600, false), (4, 33, false), (1 << 18, 2, true)]
         {

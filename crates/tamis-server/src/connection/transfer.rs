@@ -26,7 +26,7 @@ enum Came {
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Reads what the client sends next, and meanwhile writes what waits for it. Returns 0 at the end of the stream, when
     /// the client has been idle for the time of `timeout`, and when it monitors and may not do so any more.
-    pub(super) async fn read_beside_writing(&mut self) -> io::Result<usize> {
+    pub(super) async fn read_while_writing(&mut self) -> io::Result<usize> {
         let config = self.session.server.config();
         let limit = config.output_limit;
         let began = Instant::now();
@@ -233,7 +233,7 @@ mod tests {
             waiting: OutputBuffer::new(shared.clients.output.clone(), client.output.clone()),
         };
         let read = crate::server::runtime().block_on(async {
-            let read = connection.read_beside_writing();
+            let read = connection.read_while_writing();
             tokio::time::timeout(Duration::from_secs(5), read).await
         });
         assert_eq!(read.expect("the client is not heard").unwrap(), 6);

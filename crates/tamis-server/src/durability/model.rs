@@ -114,14 +114,7 @@ fn item(number: u32) -> Vec<u8> {
 /// Runs a command on its key as the server does.
 fn run(keyspace: &Keyspace, words: &[&[u8]]) {
     let settings = Settings::default();
-    let (protocol, now_millis, items_per_second) = (Protocol::Resp2, 0, None);
-    let env = Env {
-        settings: &settings,
-        protocol,
-        now_millis,
-        items_per_second,
-        max_reply_bytes: u64::MAX,
-    };
+    let env = Env::new(&settings, Protocol::Resp2, 0);
     let keys = keyspace.shared();
     match find(words[0]).expect("a command").run {
         Run::Write(run) => _ = keys.change(words[1], 0, |value| run(value, words, &env)),

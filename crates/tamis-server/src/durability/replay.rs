@@ -132,13 +132,7 @@ impl<'k> Replay<'k> {
             return Err(format!("{} has too few or too many words", command.name));
         }
         let nothing = || format!("{} changed something once and changes nothing now", command.name);
-        let env = Env {
-            settings: &self.settings,
-            protocol: Protocol::Resp2,
-            now_millis,
-            items_per_second: None,
-            max_reply_bytes: u64::MAX,
-        };
+        let env = Env::new(&self.settings, Protocol::Resp2, now_millis);
         let is_done = |key: &[u8]| self.applied.get(key).is_some_and(|&applied| position < applied);
         if command.keys.first == 0 {
             // Keys that the snapshot has from after it stay.

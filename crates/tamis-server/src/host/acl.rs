@@ -93,8 +93,8 @@ fn delete(session: &mut Session, names: Words<'_>) -> Reply {
 fn load(session: &mut Session) -> Reply {
     let config = session.server.config();
     let Some(path) = &config.users_file else { return Reply::error(texts::NO_FILE) };
-    if let Err(why) = session.server.users.load(path, &config.password) {
-        return Reply::error(format!("ERR {why}. The users are as they were"));
+    if let Err(refusal) = session.server.users.load(path, &config.password) {
+        return refusal;
     }
     let server = session.server.clone();
     server.monitors.users_changed();

@@ -9,7 +9,7 @@ use tamis_resp::Reply;
 use super::client::map;
 use super::unknown_subcommand;
 use crate::config::ConfigError;
-use crate::durable::save_beside;
+use crate::durable::save_in_background;
 use crate::pattern::matches;
 use crate::session::Session;
 use crate::stats::since_1970;
@@ -52,7 +52,7 @@ pub(super) fn save(session: &Session, name: &str) -> Reply {
         "LASTSAVE" => {
             Reply::Integer((durable.last_save_millis.load(Ordering::Relaxed) / 1000) as i64)
         }
-        _ if !save_beside(server) => Reply::error(host::SAVING),
+        _ if !save_in_background(server) => Reply::error(host::SAVING),
         "BGSAVE" => Reply::simple("Background saving started"),
         _ => Reply::simple("Background append only file rewriting started"),
     }

@@ -13,7 +13,7 @@ pub(super) type Copied = (Option<Value>, u64);
 /// Copies a value: a large one on a thread of its own, while others have the keys, which then are held for the moment in which
 /// the copy gets its key. If the source has changed by then, the copy takes over the bits of a reserved Bloom filter that differ, and any
 /// other value is copied again, while nobody else has the keys.
-pub(super) async fn copy_beside(
+pub(super) async fn copy_in_background(
     session: &mut Session,
     command: &Command,
     words: Words<'_>,
@@ -162,13 +162,7 @@ mod tests {
         source.write_image_counting(Some(5), &mut image).unwrap();
         keyspace.shared().write(b"a", 0, |slot| *slot = Some(source));
         let settings = Settings::default();
-        let env = Env {
-            settings: &settings,
-            protocol: Protocol::Resp2,
-            now_millis: 0,
-            items_per_second: None,
-            max_reply_bytes: u64::MAX,
-        };
+        let env = Env::new(&settings, Protocol::Resp2, 0);
         let alone = keyspace.exclusive();
         let version = alone.version(b"a", 0);
         for copied_at in [version, version - 1] {

@@ -87,7 +87,7 @@ fn row(action: Action) -> Reply {
         None => (command.arity, command.keys, command.categories),
         Some(it) => (it.arity, it.keys, it.categories),
     };
-    let flags = command.flags.iter().map(|flag| flag.name().to_owned()).collect();
+    let flags = command.flags.iter().filter_map(|flag| flag.name()).map(str::to_owned).collect();
     let categories = categories.iter().map(|it| format!("@{}", it.name())).collect();
     Reply::Array(vec![
         Reply::bulk(action.name()),

@@ -6,20 +6,48 @@ use tamis_formats::{PayloadError, RedisValue};
 use tamis_resp::Reply;
 
 use super::{keys, syntax_error};
+use crate::decoding::{Decoded, decode};
 use crate::keyspace::Exclusive;
+use crate::server::Shared;
 use crate::session::{Keys, Session, at_present, with_keys};
 
 pub(super) fn dump(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
-    with_keys!(keys, keys => keys.read(words[1], env.now_millis, |value| match value {
-        Some(value) if value.longest_reply_bytes() > env.max_reply_bytes => {
-            Reply::error(host::REPLY_MEMORY)
+    with_keys!(keys, keys => keys.read(words[1], env.now_millis, |value| {
+        match env.check_reply(value.map_or(0, Value::longest_reply_bytes)) {
+            Ok(()) => value.map_or(Reply::Null, dumped),
+            Err(text) => Reply::error(text),
         }
-        value => value.map_or(Reply::Null, dumped),
     }))
 }
 
+/// Dumps a value for a transaction, which has the keys alone. The memory of the payload is counted meanwhile. No permit is
+/// needed: the transaction makes one payload at a time, and no other transaction runs.
+pub(super) fn dump_alone(
+    server: &Shared,
+    words: Words<'_>,
+    env: &Env<'_>,
+    keys: Keys<'_, '_>,
+) -> Reply {
+    match server.reserve_memory(memory_to_dump(words, env, keys)) {
+        Some(_hold) => dump(words, env, keys),
+        None => Reply::error(host::REPLY_MEMORY),
+    }
+}
+
+/// Returns the memory that the dump of a value takes, in bytes: its contents, and the payload around them.
+fn memory_to_dump(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> u64 {
+    let bytes = |value: Option<&Value>| {
+        value.map_or(0, |value| value.heap_bytes().max(value.longest_reply_bytes()))
+    };
+    2 * with_keys!(keys, keys => keys.read(words[1], env.now_millis, bytes))
+}
+
 /// Dumps a value: a large one on a thread of its own, while others have the keys.
-pub(super) async fn dump_beside(session: &Session, words: Words<'_>, env: &Env<'_>) -> Reply {
+pub(super) async fn dump_in_background(
+    session: &Session,
+    words: Words<'_>,
+    env: &Env<'_>,
+) -> Reply {
     {
         let keys = session.server.keyspace.shared();
         if !keys.is_large(words[1], env.now_millis) {
@@ -27,10 +55,7 @@ pub(super) async fn dump_beside(session: &Session, words: Words<'_>, env: &Env<'
         }
     }
     let _permit = session.server.copies.acquire().await.expect("it is never closed");
-    // The contents, and the payload around them.
-    let bytes = 2 * session.server.keyspace.shared().read(words[1], env.now_millis, |value| {
-        value.map_or(0, |value| value.heap_bytes().max(value.longest_reply_bytes()))
-    });
+    let bytes = memory_to_dump(words, env, Keys::Shared(&session.server.keyspace.shared()));
     let Some(_hold) = session.server.reserve_memory(bytes) else {
         return Reply::error(host::REPLY_MEMORY);
     };
@@ -57,63 +82,69 @@ fn dumped(value: &Value) -> Reply {
     Reply::Bulk(value.to_payload())
 }
 
-/// Restores a value: a payload is decoded before the keys are taken, a large one on a thread of its own.
-pub(super) async fn restore_beside(
+/// Restores a value: its payload is decoded before the keys are taken.
+pub(super) async fn restore_in_background(
     session: &Session,
     command: &Command,
     words: Words<'_>,
     env: &Env<'_>,
 ) -> Reply {
     let server = session.server.clone();
+    let refusal = Options::parse(words)
+        .map(|options| options.refusal(words, env, Keys::Shared(&server.keyspace.shared())));
+    match refusal {
+        Ok(None) => {}
+        Ok(Some(refusal)) | Err(refusal) => return refusal,
+    }
+    let decoded = decode(&server, command, words, env).await.expect("it has a payload");
+    if let Err(refusal) = decoded {
+        return refusal;
+    }
+    let alone = server.keyspace.exclusive_to_change(|lent| lent == words[1]).await;
+    if let Err(refusal) = session.check_change(command, &server.config()) {
+        return Reply::error(refusal);
+    }
+    restore_decoded(&server, command, words, &at_present(env), &alone, decoded)
+}
+
+/// Restores a value whose payload was decoded before the keys were taken.
+pub(crate) fn restore_decoded(
+    server: &Shared,
+    command: &Command,
+    words: Words<'_>,
+    env: &Env<'_>,
+    alone: &Exclusive<'_>,
+    decoded: Result<Decoded, Reply>,
+) -> Reply {
     let options = match Options::parse(words) {
         Ok(options) => options,
         Err(refusal) => return refusal,
     };
-    if let Some(refusal) = options.refusal(words, env, Keys::Shared(&server.keyspace.shared())) {
-        return refusal;
-    }
-    let limit = Limit { max_bytes: server.memory_left(), now_millis: env.now_millis };
-    let max_filter_bytes = env.settings.max_filter_bytes;
-    let mut hold = None;
-    let (decoded, _permit) = if words[3].len() > LARGE_PAYLOAD_BYTES {
-        let permit = server.copies.acquire().await.expect("it is never closed");
-        // Beside the payload, what it becomes: as much, or up to 88 times as much if it is compressed, which is bounded.
-        hold = Some(server.held.hold(2 * words[3].len() as u64));
-        let payload = words[3].to_vec();
-        let decoding =
-            tokio::task::spawn_blocking(move || decode(&payload, max_filter_bytes, Some(limit)));
-        let Ok(decoded) = decoding.await else { return Reply::error(host::NOT_COPIED) };
-        (decoded, Some(permit))
-    } else {
-        (decode(words[3], max_filter_bytes, Some(limit)), None)
-    };
-    let value = match decoded {
-        Ok(value) => value,
-        Err(refusal) => return refusal,
-    };
-    // Other clients may have decoded theirs meanwhile: all of them together must fit.
-    drop(hold.take());
-    hold = server.reserve_memory(value.heap_bytes());
-    if hold.is_none() {
-        return Reply::error(host::MEMORY);
-    }
-    let alone = server.keyspace.exclusive_to_change(|lent| lent == words[1]).await;
-    let (env, access) = (&at_present(env), Keys::Exclusive(&alone));
-    if let Err(refusal) = session.check_change(command, &server.config()) {
-        return Reply::error(refusal);
-    }
+    let access = Keys::Exclusive(alone);
     // Others may have made the key meanwhile.
     if let Some(refusal) = options.refusal(words, env, access) {
         return refusal;
     }
-    // The value is counted with its key from here on.
-    drop(hold);
+    let value = match decoded {
+        Ok(decoded) => decoded.into_value(),
+        Err(refusal) => return refusal,
+    };
     if !server.has_memory_for(Some(&value)) {
         return Reply::error(host::MEMORY);
     }
-    let reply = options.place(words[1], value, env, &alone);
-    keys::log(&server, command, words, env, access, &reply);
+    let reply = options.place(words[1], value, env, alone);
+    keys::log(server, command, words, env, access, &reply);
     reply
+}
+
+/// Returns what decodes a payload within the memory that is left now.
+pub(crate) fn payload_decoder(
+    server: &Shared,
+    env: &Env<'_>,
+) -> impl FnOnce(&[u8]) -> Result<Value, Reply> + Send + 'static {
+    let limit = Limit { max_bytes: server.memory_left(), now_millis: env.now_millis };
+    let max_filter_bytes = env.settings.max_filter_bytes;
+    move |payload| decode_payload(payload, max_filter_bytes, Some(limit))
 }
 
 /// Restores a value while the keys are held, for a transaction or the log. `limit` is `None` for the log: it has only what
@@ -128,7 +159,7 @@ pub(super) fn restore(
         if let Some(refusal) = options.refusal(words, env, keys) {
             return Err(refusal);
         }
-        decode(words[3], env.settings.max_filter_bytes, limit).map(|value| (options, value))
+        decode_payload(words[3], env.settings.max_filter_bytes, limit).map(|value| (options, value))
     });
     let Keys::Exclusive(keys) = keys else { unreachable!("it runs alone") };
     match restored {
@@ -145,9 +176,6 @@ pub(super) struct Limit {
     /// Milliseconds since 1970.
     pub now_millis: u64,
 }
-
-/// Larger payloads are decoded on a thread of their own.
-const LARGE_PAYLOAD_BYTES: usize = 256 << 10;
 
 /// `RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`
 struct Options<'w> {
@@ -213,7 +241,11 @@ impl<'w> Options<'w> {
 }
 
 /// Decodes a payload. Its strings take no more memory than may be used.
-fn decode(payload: &[u8], max_filter_bytes: u64, limit: Option<Limit>) -> Result<Value, Reply> {
+fn decode_payload(
+    payload: &[u8],
+    max_filter_bytes: u64,
+    limit: Option<Limit>,
+) -> Result<Value, Reply> {
     let left_bytes = limit.map_or(u64::MAX, |limit| limit.max_bytes);
     let max_bytes = max_filter_bytes.min(left_bytes);
     let value = match RedisValue::from_payload(payload, max_bytes) {
@@ -262,13 +294,7 @@ mod tests {
     fn restore_now(payload: &[u8], now_millis: u64, limit: Option<Limit>) -> (Reply, Keyspace) {
         let keyspace = Keyspace::new();
         let settings = Settings::default();
-        let env = Env {
-            settings: &settings,
-            protocol: Protocol::Resp2,
-            now_millis,
-            items_per_second: None,
-            max_reply_bytes: u64::MAX,
-        };
+        let env = Env::new(&settings, Protocol::Resp2, now_millis);
         let words: [&[u8]; 4] = [b"RESTORE", b"k", b"5000", payload];
         let reply = restore(&words, &env, Keys::Exclusive(&keyspace.exclusive()), limit);
         (reply, keyspace)

@@ -28,7 +28,6 @@ pub(super) fn run(
         "COPY" => super::copy::copy(words, env, keys, None, max_bytes),
         "DBSIZE" => Reply::Integer(with_keys!(keys, keys => keys.len()) as i64),
         "DEL" | "UNLINK" => count(words, |key| with_keys!(keys, keys => keys.remove(key, now))),
-        "DUMP" => super::dump::dump(words, env, keys),
         "EXISTS" | "TOUCH" => count(
             words,
             |key| with_keys!(keys, keys => keys.read(key, now, |value| value.is_some())),
@@ -43,9 +42,10 @@ pub(super) fn run(
         "FLUSHALL" | "FLUSHDB" => match keys {
             Keys::Exclusive(keys) => {
                 let cleared = keys.clear();
-                let is_beside = !words.get(1).is_some_and(|how| how.eq_ignore_ascii_case(b"SYNC"));
-                if is_beside {
-                    keys.free_beside(cleared);
+                let in_background =
+                    !words.get(1).is_some_and(|how| how.eq_ignore_ascii_case(b"SYNC"));
+                if in_background {
+                    keys.free_in_background(cleared);
                 }
                 Reply::ok()
             }
@@ -62,7 +62,7 @@ pub(super) fn run(
             Reply::Array(found)
         }
         "MEMORY" => memory(words, env, keys),
-        "MGET" => mget(words, env, keys, max_bytes),
+        "MGET" => mget(words, env, keys),
         "MSET" => mset(words, env, keys),
         "OBJECT" => object(words, env, keys),
         "RANDOMKEY" => random_key(env, keys),
@@ -309,10 +309,7 @@ pub(super) fn count_lookups(session: &Session, command: &Command, words: Words<'
 /// The most bytes of strings in one reply, as long as the longest string.
 const MAX_REPLY_BYTES: usize = 512 << 20;
 
-/// A reply up to this length is not checked against `maxmemory`.
-const SHORT_REPLY_BYTES: usize = 256 << 10;
-
-fn mget(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>, left_bytes: u64) -> Reply {
+fn mget(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
     let Some(Run::Read(get)) = find(b"GET").map(|it| it.run) else { unreachable!("it reads") };
     let read = |key: &&[u8]| {
         let reply = with_keys!(keys, keys => {
@@ -332,11 +329,8 @@ fn mget(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>, left_bytes: u64) ->
     if bytes > MAX_REPLY_BYTES {
         return Reply::error(host::LONG_REPLY);
     }
-    // The strings, and the reply around them.
-    if bytes > SHORT_REPLY_BYTES && 2 * bytes as u64 > left_bytes
-        || bytes as u64 > env.max_reply_bytes
-    {
-        return Reply::error(host::REPLY_MEMORY);
+    if let Err(text) = env.check_reply(bytes as u64) {
+        return Reply::error(text);
     }
     Reply::Array(words[1..].iter().map(read).collect())
 }

@@ -14,6 +14,7 @@ mod latency;
 mod slow_log;
 mod transaction;
 
+pub(crate) use dump::{payload_decoder, restore_decoded};
 pub(crate) use keys::MAX_PATTERN_BYTES;
 use tamis_commands::text::host;
 use tamis_commands::{Action, Command, Env, Flag, Words};
@@ -23,11 +24,6 @@ pub(crate) use transaction::exec;
 pub(crate) use info::{REDIS_VERSION, memory_of_process};
 
 use crate::session::{Keys, Session, at_present};
-
-/// Tells whether a command runs at once inside a transaction.
-pub(crate) fn ends_transaction(command: &Command) -> bool {
-    matches!(command.name, "EXEC" | "DISCARD" | "MULTI" | "QUIT" | "RESET" | "UNWATCH" | "WATCH")
-}
 
 /// Runs a command of the host.
 pub(crate) async fn run(
@@ -40,12 +36,12 @@ pub(crate) async fn run(
         return describe::help(command);
     }
     match command.name {
-        "COPY" => copy::copy_beside(session, command, words, env).await,
+        "COPY" => copy::copy_in_background(session, command, words, env).await,
         "DEBUG" => debug::debug(session, words, env).await,
         "DISCARD" => transaction::discard(session),
-        "DUMP" => dump::dump_beside(session, words, env).await,
+        "DUMP" => dump::dump_in_background(session, words, env).await,
         "MULTI" => transaction::multi(session),
-        "RESTORE" => dump::restore_beside(session, command, words, env).await,
+        "RESTORE" => dump::restore_in_background(session, command, words, env).await,
         // It is alone with the keys for moments itself.
         "SAVE" => admin::save_now(session).await,
         "UNWATCH" => transaction::unwatch(session),
@@ -114,7 +110,10 @@ pub(crate) fn run_with(
     if let Some(reply) = run_without_keys(session, command, words, env) {
         return reply;
     }
+    let max_reply_bytes = env.max_reply_bytes.min(session.server.max_long_reply_bytes());
+    let env = &Env { max_reply_bytes, ..*env };
     match command.name {
+        "DUMP" => dump::dump_alone(&session.server, words, env, keys),
         "INFO" => info::info(session, words, env, keys),
         _ => {
             if let Some(refusal) = keys::must_wait(&session.server, command.name, words, env, keys)

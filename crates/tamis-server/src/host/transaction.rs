@@ -9,7 +9,9 @@ use tamis_commands::{Command, Env, Flag, Run, Words, find, text};
 use tamis_resp::{Protocol, Reply};
 
 use super::keys;
+use crate::decoding::{Decoded, decode};
 use crate::held_memory::Hold;
+use crate::server::Shared;
 use crate::session::{Keys, Session, at_present};
 use crate::transaction::{Transaction, Watched};
 use crate::users::{Refusal, User};
@@ -73,6 +75,12 @@ pub(crate) async fn exec(
     }
     let allowed = allowed(session, &prepared).await;
     let server = session.server.clone();
+    let places = reserve_places(&server, &prepared).await;
+    let decoded = match &allowed {
+        Some(_) => decode_each(&server, &prepared, env).await,
+        None => Vec::new(),
+    };
+    let mut decoded = decoded.into_iter().peekable();
     let is_meant = |lent: &[u8]| {
         prepared.iter().any(|(command, words)| {
             let changes = command.has(Flag::Write) || matches!(command.run, Run::Write(_));
@@ -95,8 +103,7 @@ pub(crate) async fn exec(
                 })
                 .fold(0, u64::saturating_add);
             if bytes > keys::MAX_IMAGE_BYTES {
-                let why = host::LARGE_WHILE_SAVING.trim_start_matches("ERR ");
-                return Err(host::discarded(why));
+                return Err(host::discarded(host::LARGE_WHILE_SAVING));
             }
         }
         group = Some(durable.log.begin_group());
@@ -116,7 +123,12 @@ pub(crate) async fn exec(
         out,
     );
     left_bytes = left_bytes.min(memory_left.max(LEAST_REPLY_BYTES) / 2);
-    for (command, words) in prepared.iter() {
+    for (i, (command, words)) in prepared.iter().enumerate() {
+        let decoded = decoded.next_if(|(of, _)| *of == i).map(|(_, decoded)| decoded);
+        // It has no effect but a reply that nobody gets.
+        if replies.are_discarded && command.has(Flag::ReadOnly) {
+            continue;
+        }
         let is_allowed = allowed.as_ref().is_some_and(|(user, version)| {
             Arc::ptr_eq(user, &session.user) && *version == server.users.version()
         });
@@ -131,11 +143,17 @@ pub(crate) async fn exec(
             max_reply_bytes: left_bytes.saturating_sub(replies.len()),
             ..*env
         };
-        let reply = match command.run {
-            Run::Host => super::run_with(session, command, words, env, keys),
-            _ => session.run_one(command, words, keys, env),
+        let reply = match (command.run, decoded) {
+            (Run::Host, Some(decoded)) => {
+                super::restore_decoded(&server, command, words, env, &alone, decoded)
+            }
+            (Run::Host, None) => super::run_with(session, command, words, env, keys),
+            (_, decoded) => {
+                let decoded = decoded.map(|decoded| decoded.map(Decoded::into_value));
+                session.run_one_with(command, words, keys, env, decoded)
+            }
         };
-        if command.name == "CONFIG" {
+        if command.has(Flag::Admin) {
             // What it has set is for the commands behind it.
             config = session.server.config();
         }
@@ -151,6 +169,7 @@ pub(crate) async fn exec(
     drop(group);
     drop(alone);
     drop(prepared);
+    drop(places);
     if transaction.queued.len() > TURN_COMMANDS {
         // Giving the memory of a million commands back takes longer than others should wait.
         tokio::task::spawn_blocking(move || drop(transaction));
@@ -247,6 +266,60 @@ async fn allowed(session: &mut Session, prepared: &Prepared<'_>) -> Option<(Arc<
     Some((user, version))
 }
 
+/// Decodes the data of commands before the keys are locked, with others in between. Returns the values with the numbers of
+/// their commands. Data for which there is no memory now is left to its command: one before it may make room.
+async fn decode_each(
+    server: &Shared,
+    prepared: &Prepared<'_>,
+    env: &Env<'_>,
+) -> Vec<(usize, Result<Decoded, Reply>)> {
+    let mut all = Vec::new();
+    for (i, (command, words)) in prepared.iter().enumerate() {
+        let Some(decoded) = decode(server, command, words, env).await else { continue };
+        if !matches!(&decoded, Err(refusal) if *refusal == Reply::error(host::MEMORY)) {
+            all.push((i, decoded));
+        }
+        tokio::task::yield_now().await;
+    }
+    all
+}
+
+/// Makes places for the new keys of a long transaction before the keys are locked, with others in between: a table that
+/// grows moves all its keys.
+async fn reserve_places(server: &Arc<Shared>, prepared: &Prepared<'_>) -> Option<Places> {
+    if prepared.commands.len() <= TURN_COMMANDS {
+        return None;
+    }
+    let mut hashes = Vec::new();
+    for (i, (command, words)) in prepared.iter().enumerate() {
+        if command.has(Flag::DenyOom) && command.keys.first != 0 {
+            hashes.extend(server.keyspace.hash_of_new(words[command.keys.first]));
+        }
+        if (i + 1).is_multiple_of(TURN_COMMANDS) {
+            tokio::task::yield_now().await;
+        }
+    }
+    if hashes.len() <= TURN_COMMANDS {
+        return None;
+    }
+    let places = Places(server.clone());
+    let server = server.clone();
+    let reserving = move || server.keyspace.reserve(hashes, server.memory_left());
+    tokio::task::spawn_blocking(reserving).await.ok()?;
+    Some(places)
+}
+
+/// Places that were made for new keys. Those that are not used are given back when this is dropped, which must not be while
+/// the keys are locked.
+struct Places(Arc<Shared>);
+
+impl Drop for Places {
+    fn drop(&mut self) {
+        let server = self.0.clone();
+        tokio::task::spawn_blocking(move || server.keyspace.shrink());
+    }
+}
+
 /// Tells whether the user still may run what was queued: an operator, or a command before it, may have said otherwise.
 fn check(session: &mut Session, command: &'static Command, words: Words<'_>) -> Result<(), Reply> {
     session.refresh_user()?;
@@ -284,6 +357,8 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
+    use tamis_formats::RedisValue;
+
     use crate::config::Config;
     use crate::server::Server;
     use crate::session::Session;
@@ -310,5 +385,45 @@ mod tests {
             assert!(!reply.starts_with(b"-"));
         }
         drop(alone);
+    }
+
+    #[test]
+    fn a_transaction_decodes_data_before_it_has_the_keys() {
+        const LEN: usize = 300_000;
+        let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
+        let server = Server::start(config).unwrap();
+        let (shared, address) = (server.shared().clone(), server.addresses()[0]);
+        let payload = RedisValue::String(vec![b'x'; LEN]).to_payload();
+        let held = server.shared().keyspace.shared();
+        let running = std::thread::spawn(move || {
+            let client = shared.clients.add(address, address, 0);
+            let mut session = Session::new(shared.clone(), client.client.clone());
+            let mut out = Vec::new();
+            let commands: [&[&[u8]]; 7] = [
+                &[b"MULTI"],
+                &[b"RESTORE", b"a", b"0", &payload],
+                &[b"RESTORE", b"a", b"0", &payload],
+                &[b"TM.LOAD", b"b", b"no file"],
+                &[b"RESTORE", b"a", b"0", b"no payload", b"REPLACE"],
+                &[b"STRLEN", b"a"],
+                &[b"EXEC"],
+            ];
+            crate::server::runtime().block_on(session.run(&commands, &mut out));
+            String::from_utf8(out).unwrap()
+        });
+        let began = std::time::Instant::now();
+        // The payloads that wait, and the values.
+        while server.shared().held.bytes() < 4 * LEN as u64 {
+            assert!(began.elapsed() < Duration::from_secs(30), "it waits for the keys");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        drop(held);
+        let replies = running.join().unwrap();
+        let replies = replies.split_once("*5\r\n").unwrap().1;
+        let lines: Vec<&str> = replies.lines().collect();
+        assert_eq!((lines[0], lines[4]), ("+OK", format!(":{LEN}").as_str()), "{lines:?}");
+        assert!(lines[1].starts_with("-BUSYKEY") && lines[2].starts_with("-ERR"), "{lines:?}");
+        assert!(lines[3].starts_with("-ERR DUMP payload"), "{lines:?}");
+        assert_eq!(server.shared().held.bytes(), 0);
     }
 }

@@ -23,7 +23,7 @@ impl Cleared {
     }
 }
 
-/// Frees keys beside the commands of clients, on one thread however many there are.
+/// Frees keys in the background, on one thread however many keys there are.
 #[derive(Debug, Default)]
 pub(super) struct Freeing(Arc<Shared>);
 

@@ -4,6 +4,7 @@ use std::hash::BuildHasher as _;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use tamis_commands::allocation_bytes;
 use triomphe::Arc;
 
@@ -40,10 +41,31 @@ impl Table {
         self.0.find(hash, |cell| *cell.key == *key)
     }
 
-    /// Inserts the cell of a key that is not there; returns by how many bytes the table has grown.
-    pub fn insert(&mut self, hash: u64, cell: Arc<Cell>, hasher: &RandomState) -> i64 {
+    /// Returns the cell of a key, a new one if there was none, and by how many bytes the cells and the table have grown.
+    pub fn find_or_insert(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        hasher: &RandomState,
+    ) -> (Arc<Cell>, i64) {
         let before = self.heap_bytes();
-        self.0.insert_unique(hash, cell, |cell| hasher.hash_one(&cell.key[..]));
+        let rehash = |cell: &Arc<Cell>| hasher.hash_one(&cell.key[..]);
+        match self.0.entry(hash, |cell| *cell.key == *key, rehash) {
+            Entry::Occupied(found) => (found.get().clone(), 0),
+            Entry::Vacant(place) => {
+                let cell = Arc::new(Cell::new(key));
+                place.insert(cell.clone());
+                let grown = self.heap_bytes() as i64 - before as i64;
+                let bytes = cell.heap_bytes() as i64;
+                (cell, grown + bytes)
+            }
+        }
+    }
+
+    /// Makes places for more keys; returns by how many bytes the table has grown.
+    pub fn reserve(&mut self, keys: usize, hasher: &RandomState) -> i64 {
+        let before = self.heap_bytes();
+        self.0.reserve(keys, |cell| hasher.hash_one(&cell.key[..]));
         self.heap_bytes() as i64 - before as i64
     }
 
@@ -51,10 +73,17 @@ impl Table {
     pub fn remove(&mut self, hash: u64, cell: &Arc<Cell>, hasher: &RandomState) -> Option<i64> {
         let before = self.heap_bytes();
         self.0.find_entry(hash, |found| Arc::ptr_eq(found, cell)).ok()?.remove();
-        let len = self.0.len();
-        if len == 0 || self.0.capacity() > SMALL_PLACES && len < self.0.capacity() / 8 {
+        self.shrink(hasher);
+        Some(self.heap_bytes() as i64 - before as i64)
+    }
+
+    /// Gives places back if most are free; returns by how many bytes the table has grown, which is no more than 0.
+    pub fn shrink(&mut self, hasher: &RandomState) -> i64 {
+        let before = self.heap_bytes();
+        let (len, places) = (self.0.len(), self.0.capacity());
+        if len == 0 || places > SMALL_PLACES && len < places / 8 {
             self.0.shrink_to(len * 2, |cell| hasher.hash_one(&cell.key[..]));
         }
-        Some(self.heap_bytes() as i64 - before as i64)
+        self.heap_bytes() as i64 - before as i64
     }
 }

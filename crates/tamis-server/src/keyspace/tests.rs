@@ -394,3 +394,37 @@ fn a_filter_that_is_measured_while_all_keys_are_taken_out_is_not_counted() {
     assert!(keyspace.shared().remove(b"filter", 0));
     assert_eq!(keyspace.memory_bytes(), 0);
 }
+
+#[test]
+fn reserved_places_take_new_keys_without_growth_and_are_given_back_unused() {
+    let keyspace = Keyspace::new();
+    let keys: Vec<String> = (0..50_000).map(|i| format!("key:{i}")).collect();
+    set(&keyspace.shared(), keys[0].as_bytes(), "x");
+    let before = keyspace.memory_bytes();
+    let cell = before - tables(&keyspace, keys[0].as_bytes());
+    let hashes = || keys.iter().filter_map(|key| keyspace.hash_of_new(key.as_bytes()));
+    assert_eq!(hashes().count(), keys.len() - 1);
+    keyspace.reserve(hashes().collect(), 50_000);
+    assert_eq!(keyspace.memory_bytes(), before, "there is no memory for it");
+    keyspace.reserve(hashes().chain(hashes()).collect(), 1 << 30);
+    let reserved = keyspace.memory_bytes();
+    assert!((450_000..2_000_000).contains(&(reserved - before)), "{before} {reserved}");
+    for key in &keys {
+        set(&keyspace.shared(), key.as_bytes(), "x");
+    }
+    assert_eq!(keyspace.memory_bytes() - reserved, cell * (keys.len() as u64 - 1));
+    keyspace.shrink();
+    assert_eq!(keyspace.memory_bytes() - reserved, cell * (keys.len() as u64 - 1));
+    for key in &keys {
+        keyspace.shared().remove(key.as_bytes(), 0);
+    }
+    assert_eq!(keyspace.memory_bytes(), 0);
+    keyspace.reserve(hashes().collect(), 1 << 30);
+    keyspace.shrink();
+    assert_eq!(keyspace.memory_bytes(), 0);
+}
+
+/// Returns the memory of the table that a key is in, in bytes.
+fn tables(keyspace: &Keyspace, key: &[u8]) -> u64 {
+    keyspace.place(key).0.read().heap_bytes()
+}

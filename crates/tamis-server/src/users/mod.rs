@@ -139,13 +139,13 @@ impl Users {
         is_deleted
     }
 
-    /// Reads the users from their file anew: all or none.
+    /// Reads the users from their file again: all or none.
     ///
     /// # Errors
     ///
-    /// Why not, and nothing has changed.
-    pub fn load(&self, path: &Path, default_password: &str) -> Result<(), String> {
-        let read = file::read(path, || self.next_number()).map_err(|error| error.to_string())?;
+    /// The reply, and nothing has changed.
+    pub fn load(&self, path: &Path, default_password: &str) -> Result<(), Reply> {
+        let read = file::read(path, || self.next_number()).map_err(acl::not_loaded)?;
         let mut next: BTreeMap<Vec<u8>, Arc<User>> = BTreeMap::new();
         let mut all = self.all.write();
         let default = User::default_with(self.next_number(), default_password);
@@ -156,7 +156,7 @@ impl Users {
             next.insert(user.name.clone(), Arc::new(user));
         }
         if self.must_ask && next[DEFAULT].is_open() {
-            return Err(acl::MUST_ASK.trim_start_matches("ERR ").to_owned());
+            return Err(Reply::error(acl::MUST_ASK));
         }
         *all = next;
         self.changed();

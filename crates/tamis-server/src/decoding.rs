@@ -1,0 +1,109 @@
+//! Values that clients bring as data: decoded before the keys are taken, a large one in the background.
+
+use tamis_commands::{Command, Env, Run, Value, Words, decode_file, text};
+use tamis_resp::Reply;
+
+use crate::held_memory::Hold;
+use crate::host;
+use crate::server::Shared;
+
+/// Longer data is decoded on a thread of its own.
+const LONG_DATA_BYTES: usize = 256 << 10;
+
+/// A value that was decoded from the data of a command. Its memory is counted until it has a key.
+#[derive(Debug)]
+pub(crate) struct Decoded {
+    value: Value,
+    _hold: Hold,
+}
+
+impl Decoded {
+    /// Returns the value, which is counted with its key from here on.
+    pub fn into_value(self) -> Value {
+        self.value
+    }
+}
+
+/// Decodes the data of a command that brings a value; `None` if the command brings none.
+pub(crate) async fn decode(
+    server: &Shared,
+    command: &Command,
+    words: Words<'_>,
+    env: &Env<'_>,
+) -> Option<Result<Decoded, Reply>> {
+    let data = command.data(words)?;
+    if matches!(command.run, Run::Host) {
+        // What a payload becomes is bounded by the memory that is left.
+        let decode = host::payload_decoder(server, env);
+        return Some(decode_data(server, data, 0, decode).await);
+    }
+    let now_millis = env.now_millis;
+    // A file becomes a value of its length.
+    let value_bytes = data.len() as u64;
+    Some(decode_data(server, data, value_bytes, move |data| decode_file(data, now_millis)).await)
+}
+
+/// Decodes data into a value of about `value_bytes` bytes.
+async fn decode_data(
+    server: &Shared,
+    data: &[u8],
+    value_bytes: u64,
+    decode: impl FnOnce(&[u8]) -> Result<Value, Reply> + Send + 'static,
+) -> Result<Decoded, Reply> {
+    let value = if data.len() <= LONG_DATA_BYTES {
+        decode(data)?
+    } else {
+        let _permit = server.copies.acquire().await.expect("it is never closed");
+        // A copy of the data, and what it becomes.
+        let bytes = data.len() as u64 + value_bytes;
+        let Some(_hold) = server.reserve_memory(bytes) else {
+            return Err(Reply::error(text::host::MEMORY));
+        };
+        let data = data.to_vec();
+        let decoding = tokio::task::spawn_blocking(move || decode(&data));
+        decoding.await.map_err(|_| Reply::error(text::host::NOT_COPIED))??
+    };
+    // Other clients may have decoded theirs meanwhile: all of them together must fit.
+    let hold = server.reserve_memory(value.heap_bytes());
+    let hold = hold.ok_or_else(|| Reply::error(text::host::MEMORY))?;
+    Ok(Decoded { value, _hold: hold })
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_commands::find;
+    use tamis_resp::Protocol;
+
+    use super::*;
+    use crate::config::Config;
+    use crate::server::Server;
+
+    #[test]
+    fn data_is_decoded_before_the_keys_are_taken() {
+        let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
+        let server = Server::start(config).unwrap();
+        let shared = server.shared();
+        // A command that takes the keys waits for this.
+        let alone = shared.keyspace.exclusive();
+        let (sender, decoded) = std::sync::mpsc::channel();
+        let thread = shared.clone();
+        std::thread::spawn(move || {
+            let config = thread.config();
+            let env = Env::new(&config.filters, Protocol::Resp2, 0);
+            for data in [vec![0; 10], vec![0; LONG_DATA_BYTES + 1]] {
+                let load: [&[u8]; 3] = [b"TM.LOAD", b"k", &data];
+                let restore: [&[u8]; 4] = [b"RESTORE", b"k", b"0", &data];
+                for words in [&load[..], &restore] {
+                    let command = find(words[0]).unwrap();
+                    let decoding = decode(&thread, command, words, &env);
+                    let result = crate::server::runtime().block_on(decoding);
+                    sender.send(result.is_some_and(|it| it.is_err())).unwrap();
+                }
+            }
+        });
+        for _ in 0..4 {
+            assert!(decoded.recv_timeout(std::time::Duration::from_secs(30)).expect("it waits"));
+        }
+        drop(alone);
+    }
+}

@@ -1,0 +1,92 @@
+//! Whether a command may run.
+
+use tamis_commands::{Command, Flag, Words, text};
+use tamis_resp::Reply;
+
+use super::Session;
+use crate::config::Config;
+use crate::host;
+use crate::stats::now_millis;
+use crate::users::{Refusal, Refused};
+
+/// What a new key takes besides its bytes and its value, with some to spare.
+const KEY_BYTES: u64 = 256;
+
+impl Session {
+    /// Tells whether a command may run now.
+    pub(super) fn check(
+        &mut self,
+        command: &'static Command,
+        words: Words<'_>,
+        config: &Config,
+    ) -> Result<(), Reply> {
+        self.refresh_user()?;
+        if !command.takes(words.len()) {
+            return Err(text::wrong_arity(command.name));
+        }
+        if !self.is_authenticated && !command.has(Flag::NoAuth) {
+            return Err(Reply::error(text::acl::NO_AUTH));
+        }
+        if let Err(refusal) = self.user.check(command, words) {
+            self.log_refusal(&refusal);
+            return Err(match refusal {
+                Refusal::Command(name) => text::acl::no_command(&self.user.name, &name),
+                Refusal::Key(_) => Reply::error(text::acl::NO_KEY),
+            });
+        }
+        host::check_subcommand(command, words)?;
+        self.check_change(command, config).map_err(Reply::error)?;
+        if command.has(Flag::DenyOom) && config.max_memory_bytes != 0 {
+            // A string takes as much as it has, items take less, and the key may be new.
+            let bytes = KEY_BYTES + words.iter().map(|word| word.len() as u64).sum::<u64>();
+            if self.server.used_memory() + bytes > config.max_memory_bytes {
+                return Err(Reply::error(text::host::MEMORY));
+            }
+        }
+        if self.transaction.is_some() && command.has(Flag::NoMulti) {
+            return Err(Reply::error(text::host::NOT_IN_MULTI));
+        }
+        Ok(())
+    }
+
+    /// Keeps for operators what the user may not do.
+    pub fn log_refusal(&self, refusal: &Refusal) {
+        let (reason, object) = match refusal {
+            Refusal::Command(name) => ("command", name.as_bytes()),
+            Refusal::Key(key) => ("key", key.as_slice()),
+        };
+        self.log_refused(reason, object, &self.user.name);
+    }
+
+    /// Keeps for operators what was refused: why, what and to whom.
+    pub fn log_refused(&self, reason: &'static str, object: &[u8], user: &[u8]) {
+        let now = now_millis();
+        let refused = Refused {
+            number: 0,
+            count: 0,
+            reason,
+            context: if self.transaction.is_some() { "multi" } else { "toplevel" },
+            object: object[..object.len().min(Refused::KEPT_BYTES)].to_vec(),
+            user: user[..user.len().min(Refused::KEPT_BYTES)].to_vec(),
+            client: self.client.line(now).trim_end().to_owned(),
+            created_millis: now,
+            updated_millis: now,
+        };
+        self.server.users.refusals.push(refused, self.server.config().max_refusals);
+    }
+
+    /// Tells why a command may not change anything now, if so.
+    pub fn check_change(&self, command: &Command, config: &Config) -> Result<(), String> {
+        if command.has(Flag::DenyOom)
+            && config.max_memory_bytes != 0
+            && self.server.used_memory() > config.max_memory_bytes
+        {
+            return Err(text::host::MEMORY.to_owned());
+        }
+        let failure = command.may_change().then(|| self.server.log_failure()).flatten();
+        match failure {
+            Some(error) => Err(text::host::no_log(&error)),
+            None => Ok(()),
+        }
+    }
+}

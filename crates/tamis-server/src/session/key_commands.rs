@@ -1,0 +1,152 @@
+//! Commands about one key: on its value, lent shared or exclusively.
+
+use tamis_commands::{
+    Batch, BatchAnswers, Command, Env, Flag, Items, Outcome, Run, Value, Words, load_decoded,
+    made_like, reserve_like, text,
+};
+use tamis_resp::Reply;
+
+use super::{Keys, Session, with_keys};
+use crate::durability::Log;
+use crate::keyspace::Shared;
+
+impl Session {
+    /// Runs a batch of so many commands beside others and hands out its answers; false if it must have the value alone, and nothing has changed.
+    pub fn run_shared(
+        &self,
+        items: Items,
+        batch: &mut Batch<'_>,
+        lookups: u64,
+        key: &[u8],
+        env: &Env<'_>,
+        take: impl FnOnce(BatchAnswers<'_>),
+    ) -> bool {
+        let now_millis = env.now_millis;
+        let mut has_run = false;
+        let log = self.server.durable.as_ref().map(|durable| &durable.log);
+        let run = |value: Option<&tamis_commands::Value>| {
+            // Bits are set before the log has them: answers that may have seen them wait until it has.
+            let _inserting = log.filter(|_| items.inserts).map(Log::begin_insert);
+            let Some(answers) = batch.run(items, value, now_millis) else { return false };
+            has_run = true;
+            if !items.inserts {
+                self.note_lookups(value.is_some(), lookups);
+            }
+            let has_changed = items.inserts && answers.count_ones() > 0;
+            take(answers);
+            if has_changed {
+                self.server.log_inserted(key, batch.new_hashes(), now_millis);
+            }
+            has_changed
+        };
+        let keys = self.server.keyspace.shared();
+        if items.inserts {
+            keys.insert(key, now_millis, run);
+        } else {
+            keys.read(key, now_millis, run);
+        }
+        has_run
+    }
+
+    /// Runs neighbours that insert, with the value to themselves; false if each must run by itself, and nothing has
+    /// changed.
+    pub(super) fn run_alone(
+        &self,
+        items: Items,
+        batch: &mut Batch<'_>,
+        commands: &[Words<'_>],
+        keys: &Shared<'_>,
+        env: &Env<'_>,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let mut has_run = false;
+        keys.write(commands[0][1], env.now_millis, |value| {
+            let Some(mut answers) = batch.run_alone(value, env.now_millis) else { return };
+            has_run = true;
+            for words in commands {
+                answers.next_reply(items, words.len()).encode(self.protocol, out);
+                self.server.log_command(words, env);
+            }
+        });
+        has_run
+    }
+
+    /// Runs a command about one key, or none.
+    pub fn run_one(
+        &self,
+        command: &Command,
+        words: Words<'_>,
+        keys: Keys<'_, '_>,
+        env: &Env<'_>,
+    ) -> Reply {
+        self.run_one_with(command, words, keys, env, None)
+    }
+
+    /// Does so with the data of the command decoded already, if it has some.
+    pub fn run_one_with(
+        &self,
+        command: &Command,
+        words: Words<'_>,
+        keys: Keys<'_, '_>,
+        env: &Env<'_>,
+        mut decoded: Option<Result<Value, Reply>>,
+    ) -> Reply {
+        let key = key_of(command, words);
+        match command.run {
+            Run::Read(run) => with_keys!(keys, keys => {
+                keys.read_measured(key, env.now_millis, |value, items_per_second| {
+                    self.note_lookups(value.is_some(), 1);
+                    let max_reply_bytes = env.max_reply_bytes.min(self.server.max_reply_bytes(value));
+                    run(value, words, &Env { items_per_second, max_reply_bytes, ..*env })
+                })
+            }),
+            Run::Write(run) => {
+                // Read before the key is locked: no command holds the locks of two keys.
+                let like = command.like_key(words).map(|other| {
+                    with_keys!(keys, keys => {
+                        keys.read(other, env.now_millis, |other| made_like(other, env))
+                    })
+                });
+                let mut made = match like.transpose() {
+                    Ok(made) => made,
+                    Err(refusal) => return refusal,
+                };
+                let outcome: Outcome = with_keys!(keys, keys => {
+                    keys.change(key, env.now_millis, |value| {
+                        let was_there = value.is_some();
+                        if let Some(layers @ (Value::RedisBloom(_) | Value::RedisCuckoo(_))) = value {
+                            layers.limit_growth(self.server.memory_left());
+                        }
+                        let outcome = match (made.take(), decoded.take()) {
+                            (Some(made), _) => reserve_like(value, made),
+                            (None, Some(decoded)) => load_decoded(value, words, decoded),
+                            (None, None) => {
+                                let max_reply_bytes = self.server.max_reply_bytes(value.as_ref());
+                                let max_reply_bytes = max_reply_bytes.min(env.max_reply_bytes);
+                                run(value, words, &Env { max_reply_bytes, ..*env })
+                            }
+                        };
+                        // Before anybody has seen it.
+                        if !was_there
+                            && command.has(Flag::DenyOom)
+                            && !self.server.has_memory_for(value.as_ref())
+                        {
+                            *value = None;
+                            return Outcome::refused(text::host::MEMORY);
+                        }
+                        self.server.log_outcome(key, words, &outcome, env);
+                        outcome
+                    })
+                });
+                outcome.reply
+            }
+            Run::Answer(run) => run(words, env),
+            Run::Host => unreachable!("the host runs {}", command.name),
+        }
+    }
+}
+
+/// Returns the key of a command that is about one.
+pub(super) fn key_of<'w>(command: &Command, words: Words<'w>) -> &'w [u8] {
+    words.get(command.keys.first).copied().unwrap_or_default()
+}

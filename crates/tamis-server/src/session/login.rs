@@ -1,0 +1,62 @@
+//! The user of a connection.
+
+use std::sync::Arc;
+
+use tamis_commands::text;
+use tamis_resp::Reply;
+
+use super::Session;
+use crate::users::User;
+
+impl Session {
+    /// Authenticates the connection as `user`.
+    pub fn log_in(&mut self, user: Arc<User>) {
+        self.client.about.lock().user = Some(user.name.clone());
+        self.is_authenticated = true;
+        self.user = user;
+    }
+
+    /// Ends the authentication. The connection is that of the default user if that user needs no password.
+    pub fn log_out(&mut self) {
+        let user = self.server.users.default_user();
+        self.is_authenticated = false;
+        self.client.about.lock().user = None;
+        if user.is_open() {
+            self.log_in(user);
+        } else {
+            self.user = user;
+        }
+    }
+
+    /// Looks the user up again if users have changed; an error if it is gone.
+    pub fn refresh_user(&mut self) -> Result<(), Reply> {
+        let version = self.server.users.version();
+        if version == self.users_version {
+            return Ok(());
+        }
+        if !self.is_authenticated {
+            self.users_version = version;
+            self.log_out();
+            return Ok(());
+        }
+        let user = self.server.users.get(&self.user.name);
+        match user.filter(|user| user.number == self.user.number && user.is_on) {
+            Some(user) => {
+                // The version from before the look-up: a change in between is seen the next time.
+                self.users_version = version;
+                self.user = user;
+                Ok(())
+            }
+            None => {
+                // The version stays the old one, so that every later command of a transaction is refused too.
+                self.is_closing = true;
+                Err(Reply::error(text::acl::GONE))
+            }
+        }
+    }
+
+    /// Tests whether the user may still see the commands of others.
+    pub fn may_monitor(&mut self) -> bool {
+        self.refresh_user().is_ok() && self.is_authenticated && self.user.may_run("monitor")
+    }
+}
