@@ -46,6 +46,8 @@ enum Op {
     Remove(&'static str),
     /// `MULTI`, `INCR one`, `INCR other`, `EXEC`
     Transaction,
+    /// `MULTI`, `FLUSHALL`, `BF.RESERVE filter …`, `EXEC`
+    Flush,
 }
 
 /// Where a client is.
@@ -174,12 +176,7 @@ impl World {
     /// Starts the first process, creates the filter, and makes that durable.
     fn first(sync: Sync) -> Self {
         let mut world = Self::start(SimDisk::default(), sync, Vec::new()).expect("an empty disk");
-        let filter = Expandable::reserve(1000, 1e-9, None).expect("a filter");
-        let value = Value::Bloom(Box::new(filter));
-        let image = value.new_image();
-        world.keyspace.shared().replace(b"filter", value, None);
-        let record = Record::Image { key: b"filter", expires_millis: None, image: &image };
-        world.append(&record, Vec::new());
+        world.reserve();
         world.core.with(|state| _ = state.want_sync());
         while world.core.run_file_job(0) || world.core.run_sync(0) {}
         assert_eq!(
@@ -187,6 +184,16 @@ impl World {
             (world.end(), false)
         );
         world
+    }
+
+    /// Creates the filter, and logs it.
+    fn reserve(&mut self) {
+        let filter = Expandable::reserve(1000, 1e-9, None).expect("a filter");
+        let value = Value::Bloom(Box::new(filter));
+        let image = value.new_image();
+        self.keyspace.shared().replace(b"filter", value, None);
+        let record = Record::Image { key: b"filter", expires_millis: None, image: &image };
+        self.append(&record, Vec::new());
     }
 
     fn end(&self) -> u64 {
@@ -221,7 +228,7 @@ impl World {
         for (i, (client, ops)) in self.clients.iter().enumerate() {
             let can = match client {
                 Client::Idle => match ops.last() {
-                    Some(Op::Transaction) => may_change && !self.is_inserting(),
+                    Some(Op::Transaction | Op::Flush) => may_change && !self.is_inserting(),
                     Some(_) => may_change,
                     None => false,
                 },
@@ -298,6 +305,10 @@ impl World {
                     self.core.with(LogState::begin_group);
                     Client::InTransaction { left: 2 }
                 }
+                Op::Flush => {
+                    self.flush();
+                    self.answers(Vec::new())
+                }
             },
             Client::Begun { ticket, items } => {
                 let words: Vec<Vec<u8>> = items.iter().map(|number| item(*number)).collect();
@@ -324,9 +335,7 @@ impl World {
                 self.answers(items.to_vec())
             }
             Client::InTransaction { left: 0 } => {
-                self.core.with(LogState::end_group);
-                let (changes, end) = (std::mem::take(&mut self.group), self.end());
-                self.history.push(Logged { changes, end });
+                self.end_group();
                 self.answers(Vec::new())
             }
             Client::InTransaction { left } => {
@@ -344,6 +353,30 @@ impl World {
             }
         };
         self.clients[i].0 = next;
+    }
+
+    /// Removes all keys and creates the filter again, in one step: the client is alone with the keys.
+    fn flush(&mut self) {
+        self.save_before_flush();
+        // What was answered until now is in the log, so the positions that were promised say it all.
+        self.promised_items.clear();
+        for (client, _) in &mut self.clients {
+            if let Client::Answers { items, .. } = client {
+                items.clear();
+            }
+        }
+        self.core.with(LogState::begin_group);
+        drop(self.keyspace.exclusive().clear());
+        let record = Record::Command { now_millis: 0, words: vec![b"FLUSHALL"] };
+        self.append(&record, vec![Change::Flushed]);
+        self.reserve();
+        self.end_group();
+    }
+
+    fn end_group(&mut self) {
+        self.core.with(LogState::end_group);
+        let (changes, end) = (std::mem::take(&mut self.group), self.end());
+        self.history.push(Logged { changes, end });
     }
 
     /// Runs a command with the lock of its key, and logs it.

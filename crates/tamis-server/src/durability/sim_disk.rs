@@ -155,6 +155,11 @@ impl SimDisk {
         self.0.lock().has_ended()
     }
 
+    /// Gives the memory of all files back.
+    pub fn erase(&self) {
+        *self.0.lock() = State::default();
+    }
+
     /// Returns the disk as a new process finds it. With a `power_loss` what was not synced is lost in part.
     pub fn after_crash(&self, power_loss: Option<&mut Random>) -> Self {
         let state = self.0.lock();

@@ -13,6 +13,7 @@ use super::super::recover::{Folder, recover};
 use super::super::sim_disk::{Fault, Random, SimDisk};
 use super::super::snapshot;
 use super::super::state::Sync;
+use super::saver::Saver;
 use super::{DIR, World, contains, counter};
 use crate::keyspace::Keyspace;
 
@@ -28,14 +29,22 @@ pub(super) enum Change {
     Inserted(Vec<u32>),
     Incremented(&'static str),
     Removed(&'static str),
+    Flushed,
 }
 
 impl World {
     /// Crashes and starts again; checks that nothing is lost.
-    pub(super) fn crash(self, is_power_loss: bool, random: &mut Random) -> Result<Self, String> {
+    pub(super) fn crash(
+        mut self,
+        is_power_loss: bool,
+        random: &mut Random,
+    ) -> Result<Self, String> {
         let sync = self.core.with(|state| state.sync);
         let synced = self.core.with(|state| state.synced());
         let mut disk = self.disk.after_crash(is_power_loss.then_some(&mut *random));
+        // A snapshot has borrowed it for as long as the test lives.
+        self.saver = Saver::Idle;
+        self.disk.erase();
         if random.one_in(3) {
             // It crashes again while it starts, or an operation fails.
             let at = random.below(12);
@@ -86,6 +95,7 @@ impl World {
                         Change::Inserted(items) => state.1.extend(items.iter().copied()),
                         Change::Incremented(key) => state.0[place(key).expect("a counter")] += 1,
                         Change::Removed(key) => state.0[place(key).expect("a counter")] = 0,
+                        Change::Flushed => state = ([0; 3], BTreeSet::new()),
                     }
                 }
             }

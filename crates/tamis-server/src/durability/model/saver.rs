@@ -54,7 +54,7 @@ impl World {
                 // While the log cannot be written, the snapshot is given up. The rotation may happen later.
                 match self.core.with(|state| state.rotated()).unwrap_or(Err(String::new())) {
                     Ok(()) => {
-                        // The disk lives as long as the test.
+                        // It lives as long as the test; its files do not, see `World::crash`.
                         let disk: &'static SimDisk = Box::leak(Box::new(self.disk.clone()));
                         match SnapshotWriter::new(disk, Path::new(DIR), number, position) {
                             Ok(writer) => Saver::Writes { number, writer, left: KEYS.to_vec() },
@@ -100,6 +100,17 @@ impl World {
                 Saver::Idle
             }
         };
+    }
+
+    /// What a snapshot does about `FLUSHALL`: a filter that it reads keeps its value until it is written, and a key that it
+    /// was about to read is gone, though there is another of that name.
+    pub(super) fn save_before_flush(&mut self) {
+        if let Saver::Reads { .. } = self.saver {
+            self.save();
+        }
+        if let Saver::Writes { left, .. } = &mut self.saver {
+            left.pop();
+        }
     }
 
     fn write_entry(
