@@ -118,7 +118,7 @@ test("the overview shows filters worst first, as text, and finds them", async (t
   assert.equal(await first.locator(".bar.bad").count(), 1);
   await view.locator("tr[data-key=layers] .bar").nth(2).waitFor();
   await view.locator("#tile-filters", { hasText: "1 over target" }).waitFor();
-  assert.match(await view.locator("#tile-log").innerText(), /✓ kept/);
+  assert.match(await view.locator("#tile-log").innerText(), /✓ running/);
   await picture(view, "overview");
 
   // Keys are text.
@@ -144,7 +144,7 @@ test("the overview shows filters worst first, as text, and finds them", async (t
     assert.deepEqual((await view.locator("tbody a").allInnerTexts()).sort(), found);
   }
   await view.locator(".note a", { hasText: "no such" }).click();
-  await view.getByText("There is no filter of this key").waitFor();
+  await view.getByText("No filter has this key").waitFor();
   assert.equal(await view.title(), "no such – Tamis");
 });
 
@@ -189,7 +189,7 @@ test("a filter's page has facts, curves with values, and commands", async (t) =>
   await view.goto(`${full.url}#/filter/carts`);
   await view.locator("#fact-items").waitFor();
   await say(full, ["DEL", "carts"]);
-  await view.getByText("There is no filter of this key").waitFor();
+  await view.getByText("No filter has this key").waitFor();
   // Answers hold numbers, never bits: a filter of 120 kB is told in a few.
   const told = await (await fetch(`${full.url}api/filter.json?key=users%3Aseen`)).text();
   assert.ok(told.length < 16_000, String(told.length));
@@ -235,9 +235,9 @@ test("it speaks the browser's language, and the one that is chosen", async (t) =
     await picture(chinese, name);
   }
   await chinese.selectOption("#language", "en");
-  await chinese.getByText("How large must a filter be?").waitFor();
+  await chinese.getByText("How large is a filter?").waitFor();
   await chinese.reload();
-  await chinese.getByText("How large must a filter be?").waitFor();
+  await chinese.getByText("How large is a filter?").waitFor();
   const other = await page(t, { locale: "fr-FR" });
   await other.goto(full.url);
   await other.getByText("Commands per second").waitFor();
@@ -339,7 +339,7 @@ test("all filters are sorted, not those of one page, and pages follow each other
   await view.locator("tbody tr").nth(99).waitFor();
   assert.match(await view.locator("#where").innerText(), /^1 to 100 of 251, page 1 of 3$/);
   assert.ok(await view.locator("#previous").isDisabled());
-  assert.match(await view.locator("#fresh").innerText(), /In the order of .*\d\d:\d\d:\d\d/);
+  assert.match(await view.locator("#fresh").innerText(), /Sorted by values measured .*\d\d:\d\d:\d\d/);
   await view.locator("th.c-key button").click();
   await first("over");
   await view.locator("th.c-key button").click();
@@ -448,10 +448,10 @@ test("the chart of rates reaches the present number of items, and windows are no
   }
   await view.goto(`${full.url}#/filter/window`);
   await view.locator("#fact-capacity").waitFor();
-  assert.match(await view.locator("#fact-capacity").innerText(), /^900 a window; holds up to 1,\d\d\d with the slice/);
+  assert.match(await view.locator("#fact-capacity").innerText(), /^900 per window; at most 1,\d\d\d with the chunk/);
   const told = await view.locator(".layer .muted").innerText();
   const share = Number(/, ([\d.]+) %/.exec(told)[1]);
-  assert.ok(share <= 100 || told.includes("within its target"), told);
+  assert.ok(share <= 100 || told.includes("within the target"), told);
 });
 
 test("latency, errors and slow commands are drawn over time", async (t) => {
@@ -473,7 +473,7 @@ test("latency, errors and slow commands are drawn over time", async (t) => {
   await picture(view, "trends");
   await view.locator(".trends").screenshot({ path: join(pictures, "trends-only.png") });
   await view.selectOption("#span", "minute");
-  await view.locator("#chart-latency", { hasText: "No commands in this time" }).waitFor();
+  await view.locator("#chart-latency", { hasText: "No commands in this period" }).waitFor();
 });
 
 test("it says that the server is gone, and goes on when it is back", async (t) => {
@@ -483,7 +483,7 @@ test("it says that the server is gone, and goes on when it is back", async (t) =
   await view.goto(first.url);
   await view.locator("tbody tr").first().waitFor();
   await first.kill();
-  await view.getByText(/Not reachable since \d\d:\d\d:\d\d/).waitFor();
+  await view.getByText(/The server has not answered since \d\d:\d\d:\d\d/).waitFor();
   assert.ok(await view.locator("tbody tr").count() > 5, "what was known stays");
   await picture(view, "gone");
   await server(t, { dir: first.dir, port: first.port, httpPort: first.httpPort });
