@@ -412,7 +412,7 @@ impl<'d> World<'d> {
 /// Connects a client that does not wait for ever.
 fn patient(program: &Program) -> Client {
     let client = program.client();
-    client.stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    client.stream.set_read_timeout(Some(Duration::from_secs(300))).unwrap();
     client
 }
 
@@ -516,13 +516,17 @@ fn a_server_that_restarts_again_and_again_is_like_one_that_never_ended() {
             }
         }
     }
-    let mut succeeded = BTreeSet::new();
-    for seed in 0..SEEDS {
-        succeeded.extend(explore(seed, STEPS));
+    let mut never: BTreeSet<&[u8]> =
+        COMMANDS.iter().filter(|row| is_random(row)).map(|row| row.name.as_bytes()).collect();
+    for seed in 0..MOST_SEEDS {
+        if seed >= SEEDS && never.is_empty() {
+            return;
+        }
+        for name in explore(seed, STEPS) {
+            never.remove(&name[..]);
+        }
     }
-    let rows = COMMANDS.iter().filter(|row| is_random(row));
-    let never: Vec<_> =
-        rows.filter(|row| !succeeded.contains(row.name.as_bytes())).map(|row| row.name).collect();
+    let never: Vec<_> = never.into_iter().map(String::from_utf8_lossy).collect();
     assert!(never.is_empty(), "never without an error: {never:?}");
 }
 
@@ -531,6 +535,10 @@ const STEPS: usize = 150;
 
 /// Runs of the test.
 const SEEDS: u64 = 4;
+
+/// Further runs follow, up to this number, until each command has succeeded once. Which commands a killed server answered
+/// depends on the moment of the kill, and so do the random commands after it.
+const MOST_SEEDS: u64 = 40;
 
 #[test]
 fn each_command_about_keys_can_be_made_from_its_row() {

@@ -241,6 +241,13 @@ fn drawn(folder: &Folder, line: &str) -> String {
         .stderr(terminal)
         .spawn()
         .unwrap();
+    // While the program works: a terminal holds a few kilobytes, and then the program would wait.
+    let reader = std::thread::spawn(move || {
+        // Reading ends with an error, since no program has the terminal any more.
+        let mut drawn = Vec::new();
+        _ = File::from(controller).read_to_end(&mut drawn);
+        String::from_utf8(drawn).unwrap()
+    });
     let mut stdin = child.stdin.take().unwrap();
     for _ in 0..8 {
         stdin.write_all(lines(0..100_000).as_bytes()).unwrap();
@@ -248,10 +255,7 @@ fn drawn(folder: &Folder, line: &str) -> String {
     }
     drop(stdin);
     assert!(child.wait().unwrap().code().is_some_and(|code| code < 2), "{line}");
-    // Reading ends with an error, since no program has the terminal any more.
-    let mut drawn = Vec::new();
-    _ = File::from(controller).read_to_end(&mut drawn);
-    String::from_utf8(drawn).unwrap()
+    reader.join().unwrap()
 }
 
 #[test]

@@ -440,7 +440,7 @@ fn a_filter_that_is_not_among_the_worst_has_samples_while_its_page_is_open() {
     let mut without: Vec<usize> = (0..1100).collect();
     while !without.is_empty() {
         without.retain(|number| samples(*number) < 2);
-        assert!(began.elapsed() < Duration::from_secs(60), "{} filters", without.len());
+        assert!(began.elapsed() < Duration::from_secs(300), "{} filters", without.len());
     }
 }
 

@@ -244,7 +244,7 @@ fn a_client_may_send_a_long_pipeline_before_it_reads() {
     let mut client = connect(&server);
     // Much more than the buffers of the system take.
     let pipeline = echoes(1000);
-    let timeout = Some(std::time::Duration::from_secs(60));
+    let timeout = Some(std::time::Duration::from_secs(300));
     client.stream.set_write_timeout(timeout).unwrap();
     for _ in 0..40 {
         client.stream.write_all(&pipeline).expect("the server goes on to read");

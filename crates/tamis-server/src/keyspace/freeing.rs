@@ -110,7 +110,7 @@ mod tests {
         freeing.free(Cleared { tables: vec![Table::default()], bytes: 7 });
         let began = Instant::now();
         while freeing.bytes() > 0 {
-            assert!(began.elapsed() < Duration::from_secs(60), "nothing is freed");
+            assert!(began.elapsed() < Duration::from_secs(300), "nothing is freed");
             std::thread::sleep(Duration::from_millis(1));
         }
     }
