@@ -2,22 +2,14 @@
 
 #[path = "../../../tests/exchanges/client.rs"]
 mod client;
+mod data_folder;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use client::Client;
+use data_folder::{LOG_HEADER_BYTES, config, copy_of, only_log, secret_of, start};
 use tamis_resp::Reply;
 use tamis_server::{Config, Server, Sync};
-
-fn config(dir: &Path) -> Config {
-    Config { port: 0, threads: 2, dir: dir.to_owned(), rewrite_bytes: 0, ..Config::default() }
-}
-
-fn start(dir: &Path) -> (Server, Client) {
-    let server = Server::start(config(dir)).unwrap();
-    let client = Client::connect(server.addresses()[0]);
-    (server, client)
-}
 
 fn words(text: &str) -> Vec<&str> {
     text.split(' ').collect()
@@ -308,33 +300,13 @@ fn snapshots_while_others_write_lose_nothing() {
     }
 }
 
-fn only_log(dir: &Path) -> std::path::PathBuf {
-    let logs: Vec<_> = std::fs::read_dir(dir)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("log-"))
-        .collect();
-    assert_eq!(logs.len(), 1);
-    logs[0].clone()
-}
-
-/// Bytes of the head of a log or a snapshot.
-const HEAD_BYTES: usize = 24;
-
-/// Bytes before the first frame of a log.
-const LOG_HEAD_BYTES: usize = HEAD_BYTES + 24;
-
 /// Returns a folder as a crash leaves it whose server never synced its log.
 fn unsynced(change: impl FnOnce(&mut Client)) -> tempfile::TempDir {
-    let (dir, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let dir = tempfile::tempdir().unwrap();
     let server = Server::start(Config { sync: Sync::Never, ..config(dir.path()) }).unwrap();
     let mut client = Client::connect(server.addresses()[0]);
     change(&mut client);
-    for entry in std::fs::read_dir(dir.path()).unwrap() {
-        let entry = entry.unwrap();
-        std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
-    }
-    copy
+    copy_of(dir.path())
 }
 
 #[test]
@@ -348,7 +320,7 @@ fn a_torn_end_is_cut_wherever_it_is() {
     let log = only_log(dir.path());
     let whole = std::fs::read(&log).unwrap();
     let mut last = 20;
-    for len in (LOG_HEAD_BYTES..whole.len()).rev().step_by(7) {
+    for len in (LOG_HEADER_BYTES..whole.len()).rev().step_by(7) {
         std::fs::write(&log, &whole[..len]).unwrap();
         let (server, mut client) = start(dir.path());
         let number = match client.say(&["GET", "number"]) {
@@ -382,7 +354,7 @@ fn damage_in_the_middle_is_refused_and_nothing_is_changed() {
     let log = only_log(dir.path());
     let snapshot =
         dir.path().join(log.file_name().unwrap().to_str().unwrap().replace("log", "snapshot"));
-    for (path, places) in [(&log, LOG_HEAD_BYTES..300), (&snapshot, 20..400)] {
+    for (path, places) in [(&log, LOG_HEADER_BYTES..300), (&snapshot, 20..400)] {
         let whole = std::fs::read(path).unwrap();
         for at in places.step_by(5) {
             let mut flipped = whole.clone();
@@ -404,7 +376,7 @@ fn damage_in_the_middle_is_refused_and_nothing_is_changed() {
         let mut other = whole.clone();
         other[8] = 200;
         let check = xxhash_rust::xxh3::xxh3_64(&other[..20]) as u32;
-        other[20..HEAD_BYTES].copy_from_slice(&check.to_le_bytes());
+        other[20..24].copy_from_slice(&check.to_le_bytes());
         std::fs::write(path, &other).unwrap();
         let refused = Server::start(config(dir.path())).unwrap_err().to_string();
         assert!(refused.contains("not a file of this version"), "{refused}");
@@ -495,7 +467,7 @@ fn a_transaction_is_kept_whole_or_not_at_all() {
     let log = only_log(dir.path());
     let whole = std::fs::read(&log).unwrap();
     let mut seen = Vec::new();
-    for len in (LOG_HEAD_BYTES..=whole.len()).rev() {
+    for len in (LOG_HEADER_BYTES..=whole.len()).rev() {
         std::fs::write(&log, &whole[..len]).unwrap();
         let (_server, mut client) = start(dir.path());
         let found = [client.say(&["GET", "one"]), client.say(&["GET", "other"])];
@@ -561,7 +533,7 @@ fn a_log_whose_header_a_crash_tore_is_put_aside() {
     let log = only_log(dir.path());
     // A power loss while a snapshot began: the log before is torn, and the next one has no header.
     let whole = std::fs::read(&log).unwrap();
-    for header in [&whole[..10], &[0; LOG_HEAD_BYTES], b""] {
+    for header in [&whole[..10], &[0; LOG_HEADER_BYTES], b""] {
         std::fs::write(&log, &whole[..whole.len() - 3]).unwrap();
         std::fs::write(dir.path().join("log-1.tamis"), header).unwrap();
         let (server, mut client) = start(dir.path());
@@ -585,7 +557,7 @@ fn a_log_that_is_cut_before_its_last_sync_is_refused() {
     let log = only_log(dir.path());
     let whole = std::fs::read(&log).unwrap();
     // Between two changes too.
-    for len in LOG_HEAD_BYTES..whole.len() {
+    for len in LOG_HEADER_BYTES..whole.len() {
         std::fs::write(&log, &whole[..len]).unwrap();
         let refused = Server::start(config(dir.path())).unwrap_err().to_string();
         assert!(refused.contains("log-0.tamis: damaged at byte"), "{refused}");
@@ -601,208 +573,6 @@ fn a_log_that_is_cut_before_its_last_sync_is_refused() {
     std::fs::write(&log, &whole).unwrap();
     let (_server, mut client) = start(dir.path());
     assert_eq!(client.say(&["GET", "number"]), Reply::bulk("9"));
-}
-
-#[test]
-fn a_repair_keeps_what_is_valid_and_says_what_is_lost() {
-    let dir = tempfile::tempdir().unwrap();
-    let (server, mut client) = start(dir.path());
-    client.say(&["BF.RESERVE", "seen", "0.001", "1000"]);
-    client.say(&["SET", "early", "1"]);
-    client.say(&["SAVE"]);
-    for i in 0..100 {
-        client.say(&["BF.ADD", "seen", &i.to_string()]);
-    }
-    client.say(&["SET", "late", "1"]);
-    drop(server);
-    assert_eq!(tamis_server::check_data(dir.path()).unwrap().keys, 3);
-    let sound = tamis_server::repair_data(dir.path()).unwrap();
-    assert!(sound.lost.is_empty() && sound.aside.is_none(), "nothing to repair");
-    let log = only_log(dir.path());
-    let mut bytes = std::fs::read(&log).unwrap();
-    bytes[LOG_HEAD_BYTES + 200] ^= 1;
-    std::fs::write(&log, &bytes).unwrap();
-    let refused = Server::start(config(dir.path())).unwrap_err().to_string();
-    let checked = tamis_server::check_data(dir.path()).unwrap_err().to_string();
-    assert_eq!(checked, refused);
-    assert_eq!(std::fs::read(&log).unwrap(), bytes, "a check changes nothing");
-    let report = tamis_server::repair_data(dir.path()).unwrap();
-    assert_eq!((report.keys, report.lost.len()), (3, 1), "{report:?}");
-    assert!(report.lost[0].contains("log-1.tamis: bytes"), "{report:?}");
-    let aside = report.aside.unwrap();
-    assert_eq!(std::fs::read(aside.join("log-1.tamis")).unwrap(), bytes);
-    let (server, mut client) = start(dir.path());
-    let mut words = vec!["BF.MEXISTS".to_owned(), "seen".to_owned()];
-    words.extend((0..100).map(|i: u32| i.to_string()));
-    let Reply::Array(found) = client.say(&words) else { panic!() };
-    assert_eq!(found.iter().filter(|it| **it == Reply::Integer(1)).count(), 99);
-    assert_eq!(client.say(&["EXISTS", "early", "late"]), Reply::Integer(2));
-    drop(server);
-    // The snapshot too, and the newest log is gone.
-    let snapshot = dir.path().join("snapshot-2.tamis");
-    let mut bytes = std::fs::read(&snapshot).unwrap();
-    let at = bytes.len() - 60;
-    bytes[at] ^= 1;
-    std::fs::write(&snapshot, &bytes).unwrap();
-    std::fs::remove_file(only_log(dir.path())).unwrap();
-    let report = tamis_server::repair_data(dir.path()).unwrap();
-    assert_eq!((report.keys, report.lost.len()), (2, 2), "{report:?}");
-    let (server, _) = start(dir.path());
-    drop(server);
-    assert!(tamis_server::check_data(&dir.path().join("none")).is_err());
-}
-
-/// Returns a folder with a snapshot and changes behind it, its log, its snapshot, and how many keys it has.
-fn saved() -> (tempfile::TempDir, PathBuf, PathBuf, usize) {
-    let dir = tempfile::tempdir().unwrap();
-    let (server, mut client) = start(dir.path());
-    for i in 0..20 {
-        client.say(&["SET", &format!("early:{i}"), &"x".repeat(i)]);
-    }
-    client.say(&["SAVE"]);
-    for i in 0..20 {
-        client.say(&["SET", &format!("late:{i}"), "1"]);
-    }
-    drop(server);
-    let log = only_log(dir.path());
-    let snapshot = dir.path().join("snapshot-1.tamis");
-    assert!(snapshot.exists());
-    (dir, log, snapshot, 40)
-}
-
-/// Returns a copy of a folder in which the bytes of one file are others.
-fn copy_with(dir: &Path, path: &Path, bytes: &[u8]) -> tempfile::TempDir {
-    let copy = tempfile::tempdir().unwrap();
-    for entry in std::fs::read_dir(dir).unwrap() {
-        let entry = entry.unwrap();
-        std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
-    }
-    std::fs::write(copy.path().join(path.file_name().unwrap()), bytes).unwrap();
-    copy
-}
-
-#[test]
-fn a_flipped_bit_in_a_header_is_damage_and_a_repair_loses_nothing() {
-    let (dir, log, snapshot, keys) = saved();
-    for (path, head_bytes) in [(&log, LOG_HEAD_BYTES), (&snapshot, HEAD_BYTES)] {
-        let whole = std::fs::read(path).unwrap();
-        for bit in 0..head_bytes * 8 {
-            let mut flipped = whole.clone();
-            flipped[bit / 8] ^= 1 << (bit % 8);
-            std::fs::write(path, &flipped).unwrap();
-            let checked = tamis_server::check_data(dir.path());
-            // Of the two fields for the synced position one is enough.
-            if bit >= HEAD_BYTES * 8 {
-                assert_eq!(checked.unwrap().keys, keys, "bit {bit}");
-                continue;
-            }
-            let refused = checked.unwrap_err().to_string();
-            assert!(refused.contains("damaged at byte"), "bit {bit}: {refused}");
-            assert!(refused.contains("tamis check-data --repair"), "bit {bit}: {refused}");
-            if bit % 8 == bit / 8 % 8 {
-                let copy = copy_with(dir.path(), path, &flipped);
-                let report = tamis_server::repair_data(copy.path()).unwrap();
-                assert_eq!((report.keys, report.lost.len()), (keys, 1), "bit {bit}: {report:?}");
-                assert_eq!(tamis_server::check_data(copy.path()).unwrap().keys, keys);
-            }
-        }
-        std::fs::write(path, &whole).unwrap();
-    }
-    // Both fields, and a header that is cut out of the middle of nowhere.
-    let whole = std::fs::read(&log).unwrap();
-    for damaged in [HEAD_BYTES..LOG_HEAD_BYTES, 0..LOG_HEAD_BYTES] {
-        let mut bytes = whole.clone();
-        bytes[damaged].fill(0x55);
-        let copy = copy_with(dir.path(), &log, &bytes);
-        let report = tamis_server::repair_data(copy.path()).unwrap();
-        assert_eq!((report.keys, report.lost.len()), (keys, 1), "{report:?}");
-    }
-}
-
-#[test]
-fn a_repair_loses_only_the_damaged_keys_of_a_snapshot() {
-    let (dir, _, snapshot, keys) = saved();
-    let whole = std::fs::read(&snapshot).unwrap();
-    let (mut named, mut repairs) = (0, 0);
-    for at in (HEAD_BYTES..whole.len()).step_by(19) {
-        let mut flipped = whole.clone();
-        flipped[at] ^= 0x10;
-        let copy = copy_with(dir.path(), &snapshot, &flipped);
-        let report = tamis_server::repair_data(copy.path()).unwrap();
-        // The last 32 bytes are the end, behind all keys.
-        let lost = usize::from(at < whole.len() - 32);
-        assert_eq!((report.keys, report.lost.len()), (keys - lost, 1), "{at}: {report:?}");
-        assert!(report.lost[0].contains("snapshot-1.tamis: bytes "), "{report:?}");
-        named += usize::from(report.lost[0].contains("of key \"early:"));
-        repairs += 1;
-        assert_eq!(tamis_server::check_data(copy.path()).unwrap().keys, keys - lost);
-    }
-    assert!(named > repairs / 2, "{named} of {repairs}: most bytes are not those of lengths");
-    // Some keys that are damaged so that no length can be read.
-    let mut bytes = whole.clone();
-    bytes[100..250].fill(0xff);
-    let copy = copy_with(dir.path(), &snapshot, &bytes);
-    let report = tamis_server::repair_data(copy.path()).unwrap();
-    assert!(report.keys < keys - 1 && report.keys > keys - 6, "{report:?}");
-    assert!(report.lost.last().unwrap().contains(" of 20 keys in all"), "{report:?}");
-}
-
-#[test]
-fn files_that_are_missing_are_named_by_a_repair() {
-    let (dir, log, snapshot, keys) = saved();
-    let bytes = std::fs::read(&log).unwrap();
-    // As if another log had been between them.
-    let copy = copy_with(dir.path(), Path::new("log-3.tamis"), &bytes);
-    std::fs::write(copy.path().join("manifest"), "log 3\n").unwrap();
-    let refused = Server::start(config(copy.path())).unwrap_err().to_string();
-    assert!(refused.contains("log-2.tamis: a log between others is missing"), "{refused}");
-    let report = tamis_server::repair_data(copy.path()).unwrap();
-    assert_eq!((report.keys, report.lost.len()), (keys, 1), "{report:?}");
-    assert!(report.lost[0].ends_with("log-2.tamis: the file is missing"), "{report:?}");
-    std::fs::remove_file(&snapshot).unwrap();
-    let report = tamis_server::repair_data(dir.path()).unwrap();
-    assert_eq!((report.keys, report.lost.len()), (20, 1), "{report:?}");
-    assert!(report.lost[0].ends_with("snapshot-1.tamis: the file is missing"), "{report:?}");
-}
-
-#[test]
-fn a_length_beyond_the_memory_is_refused_in_a_line() {
-    let (dir, log, snapshot, _) = saved();
-    let (huge, tail) = (1_u64 << 42, LOG_HEAD_BYTES as u64);
-    // A change that says that it is four terabytes long, in a file with a hole of that length.
-    let mut bytes = std::fs::read(&log).unwrap();
-    let began = u64::from_le_bytes(bytes[12..20].try_into().unwrap());
-    bytes.truncate(LOG_HEAD_BYTES);
-    bytes.extend(huge.to_le_bytes());
-    let check = xxhash_rust::xxh3::xxh3_64_with_seed(&huge.to_le_bytes(), began) as u32;
-    bytes.extend(check.to_le_bytes());
-    let sparse = |path: &Path, bytes: &[u8]| {
-        let copy = copy_with(dir.path(), path, bytes);
-        let file = copy.path().join(path.file_name().unwrap());
-        let file = std::fs::OpenOptions::new().write(true).open(file).unwrap();
-        file.set_len(huge + 2 * tail).unwrap();
-        let refused = tamis_server::check_data(copy.path()).unwrap_err().to_string();
-        assert_eq!(refused.lines().count(), 1, "{refused}");
-        refused
-    };
-    let refused = sparse(&log, &bytes);
-    assert!(refused.contains("log-1.tamis: a change of"), "{refused}");
-    assert!(refused.contains("larger than the machine's memory"), "{refused}");
-    // A key that says so, and a value.
-    let whole = std::fs::read(&snapshot).unwrap();
-    let key_len = usize::from(whole[HEAD_BYTES]);
-    for at in [HEAD_BYTES, HEAD_BYTES + 8 + key_len + 16] {
-        let mut bytes = whole.clone();
-        bytes[at..at + 8].copy_from_slice(&huge.to_le_bytes());
-        if at == HEAD_BYTES {
-            let refused = sparse(&snapshot, &bytes);
-            assert!(refused.contains("a key is longer than it can be"), "{refused}");
-        } else {
-            let copy = copy_with(dir.path(), &snapshot, &bytes);
-            let refused = tamis_server::check_data(copy.path()).unwrap_err().to_string();
-            assert!(refused.contains("longer than"), "{refused}");
-        }
-    }
 }
 
 #[test]
@@ -869,13 +639,15 @@ fn a_change_that_cannot_be_replayed_names_its_place_and_the_way_out() {
     let records = 20;
     let value = bytes.windows(8).position(|it| it == b"\x06number\x01").unwrap() + 8;
     bytes[value] = b'x';
-    let frame = &mut bytes[LOG_HEAD_BYTES..];
+    // The first frame begins at position 0.
+    let secret = secret_of(&bytes);
+    let frame = &mut bytes[LOG_HEADER_BYTES..];
     let len = u64::from_le_bytes(frame[..8].try_into().unwrap()) as usize;
-    let sum = xxhash_rust::xxh3::xxh3_64_with_seed(&frame[records..records + len], 0);
+    let sum = xxhash_rust::xxh3::xxh3_64_with_seed(&frame[records..records + len], secret);
     frame[12..20].copy_from_slice(&sum.to_le_bytes());
     std::fs::write(&log, &bytes).unwrap();
     let refused = Server::start(config(dir.path())).unwrap_err().to_string();
-    let at = LOG_HEAD_BYTES + records + len;
+    let at = LOG_HEADER_BYTES + records + len;
     assert!(refused.contains(&format!("log-0.tamis: damaged at byte {at}: INCR")), "{refused}");
     assert!(refused.contains("tamis check-data --repair"), "{refused}");
 }

@@ -7,47 +7,42 @@
 //! The length has a check of its own, XXH3-64 of its eight bytes cut to 32 bits. So the reader knows where the next frame
 //! begins even if the records are damaged, and allocates nothing for a damaged length.
 //!
-//! The checksum is XXH3-64 of the records. Both are seeded with the frame's position in the stream of all logs: a frame
-//! that was valid elsewhere, such as in a recycled block of the disk, is not valid here.
+//! The checksum is XXH3-64 of the records. Both are seeded with the frame's position in the stream of all logs, combined by
+//! exclusive or with the secret of its log (`header.rs`). A frame that was valid elsewhere, such as in a recycled block of the
+//! disk, is not valid here, and a client cannot make bytes that are a valid frame.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Bytes before the records.
-pub(super) const HEAD_BYTES: usize = 20;
+use super::header::{FIELD_BYTES, field, parse_field};
 
-/// Appends a frame that stands at `position` in the stream; `encode` appends its records.
-pub(super) fn append(out: &mut Vec<u8>, position: u64, encode: impl FnOnce(&mut Vec<u8>)) {
+/// Bytes before the records.
+pub(super) const HEADER_BYTES: usize = 20;
+
+/// Appends a frame whose checks have this seed; `encode` appends its records.
+pub(super) fn append(out: &mut Vec<u8>, seed: u64, encode: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
-    out.extend_from_slice(&[0; HEAD_BYTES]);
+    out.extend_from_slice(&[0; HEADER_BYTES]);
     encode(out);
-    let (head, records) = out[start..].split_at_mut(HEAD_BYTES);
+    let (header, records) = out[start..].split_at_mut(HEADER_BYTES);
     let len = records.len() as u64;
-    head[..8].copy_from_slice(&len.to_le_bytes());
-    head[8..12].copy_from_slice(&check_of(len, position).to_le_bytes());
-    head[12..].copy_from_slice(&xxh3_64_with_seed(records, position).to_le_bytes());
+    header[..12].copy_from_slice(&field(len, seed));
+    header[12..].copy_from_slice(&xxh3_64_with_seed(records, seed).to_le_bytes());
 }
 
-/// Takes a frame off the front of some bytes: its records, and its length with the head. `None` if it is cut or
+/// Takes a frame off the front of some bytes: its records, and its length with the header. `None` if it is cut or
 /// damaged.
-pub(super) fn split(bytes: &[u8], position: u64) -> Option<(&[u8], usize)> {
-    let len = length(bytes, position)?;
-    let (head, rest) = bytes.split_at_checked(HEAD_BYTES)?;
-    let checksum = u64::from_le_bytes(head[12..].try_into().expect("eight bytes"));
+pub(super) fn split(bytes: &[u8], seed: u64) -> Option<(&[u8], usize)> {
+    let len = length(bytes, seed)?;
+    let (header, rest) = bytes.split_at_checked(HEADER_BYTES)?;
+    let checksum = u64::from_le_bytes(header[12..].try_into().expect("eight bytes"));
     let records = rest.get(..usize::try_from(len).ok()?)?;
-    let is_whole = len > 0 && xxh3_64_with_seed(records, position) == checksum;
-    is_whole.then_some((records, HEAD_BYTES + records.len()))
+    let is_whole = len > 0 && xxh3_64_with_seed(records, seed) == checksum;
+    is_whole.then_some((records, HEADER_BYTES + records.len()))
 }
 
 /// Returns the length of the records of the frame that begins here, if that length is valid.
-pub(super) fn length(bytes: &[u8], position: u64) -> Option<u64> {
-    let (len, rest) = bytes.split_first_chunk()?;
-    let len = u64::from_le_bytes(*len);
-    let check = u32::from_le_bytes(*rest.first_chunk()?);
-    (check == check_of(len, position)).then_some(len)
-}
-
-fn check_of(len: u64, position: u64) -> u32 {
-    xxh3_64_with_seed(&len.to_le_bytes(), position) as u32
+pub(super) fn length(bytes: &[u8], seed: u64) -> Option<u64> {
+    parse_field(bytes.get(..FIELD_BYTES)?, seed)
 }
 
 /// Appends a number, seven bits a byte, the lowest first.

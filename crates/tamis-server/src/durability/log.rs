@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use super::disk::Disk;
 use super::error::without_code;
 use super::log_file::{BeginError, LogFile};
-use super::manifest;
+use super::manifest::{self, Manifest};
 use super::record::Record;
 use super::state::{FileJob, LogState, Settled, Sync};
 
@@ -74,7 +74,8 @@ const CHECK: Duration = Duration::from_secs(1);
 impl LogCore {
     /// Goes on with a log that is durable up to `end`.
     pub fn new(disk: Arc<dyn Disk>, dir: &Path, file: LogFile, end: u64, sync: Sync) -> Self {
-        let state = LogState::new(end, sync);
+        let mut state = LogState::new(end, sync);
+        state.secret = file.secret;
         let inner = Inner { state, file: Arc::new(file), ended: Vec::new() };
         Self {
             disk,
@@ -126,7 +127,10 @@ impl LogCore {
                 self.note(|inner| inner.state.wrote(bytes, result, now_millis));
             }
             FileJob::Switch { number, position, synced } => {
-                let begun = LogFile::begin(&*self.disk, &self.dir, number, position, synced);
+                // Frames behind the position are encoded already.
+                let secret = file.secret;
+                let begun =
+                    LogFile::begin(&*self.disk, &self.dir, number, position, synced, secret);
                 self.note(|inner| match begun {
                     Ok(file) => {
                         let ended = std::mem::replace(&mut inner.file, Arc::new(file));
@@ -169,7 +173,9 @@ impl LogCore {
             )
         });
         if result.is_ok() {
-            if is_new && let Err(error) = manifest::write(&*self.disk, &self.dir, file.number) {
+            if is_new
+                && let Err(error) = manifest::write(&*self.disk, &self.dir, Manifest::of(&file))
+            {
                 tracing::warn!(%error, "cannot record the newest log: a start will not miss it if it is removed");
             }
             // The field becomes durable with the next sync. It only says what a crash has cost.
@@ -490,7 +496,7 @@ mod tests {
     #[test]
     fn a_group_ends_even_if_a_command_of_it_panics() {
         let dir = tempfile::tempdir().unwrap();
-        let file = LogFile::begin(&OsDisk, dir.path(), 1, 0, 0).unwrap();
+        let file = LogFile::begin(&OsDisk, dir.path(), 1, 0, 0, 99).unwrap();
         let log = Log::start(Arc::new(OsDisk), dir.path(), file, 0, Sync::Always).unwrap();
         let run = || {
             let _group = log.begin_group();

@@ -13,12 +13,14 @@ use std::sync::Arc;
 
 use super::disk::{Disk, DiskFile};
 use super::error::{DurabilityError, without_code};
-use super::log_file::{self, Header, LogFile, read_at_most};
+use super::frames::{Frames, find_start};
+use super::header::new_secret;
+use super::log_file::{self, BeginError, Header, LogFile, read_at_most};
+use super::manifest::Manifest;
 use super::record::Record;
 use super::replay::Replay;
-use super::{frame, manifest, snapshot};
+use super::{manifest, snapshot};
 use crate::keyspace::Keyspace;
-use crate::server::memory_of_machine;
 
 /// What was found.
 pub(crate) struct Recovered {
@@ -73,11 +75,14 @@ pub(crate) fn recover(
 }
 
 /// The files of a folder, by their names.
+#[derive(Clone, Debug)]
 pub(super) struct Folder {
     snapshots: Vec<u64>,
     logs: Vec<u64>,
     /// The newest log, as the manifest has it.
     pub recorded: Option<u64>,
+    /// Its secret; 0 if there is no manifest.
+    pub secret: u64,
 }
 
 impl Folder {
@@ -96,7 +101,8 @@ impl Folder {
         logs.sort_unstable();
         let recorded = manifest::read(disk, dir);
         let recorded = recorded.map_err(DurabilityError::io(dir.join("manifest")))?;
-        Ok(Self { snapshots, logs, recorded })
+        let secret = recorded.map_or(0, |manifest| manifest.secret);
+        Ok(Self { snapshots, logs, recorded: recorded.map(|manifest| manifest.log), secret })
     }
 
     /// The newest snapshot.
@@ -134,7 +140,7 @@ fn is_first_damaged(found: &Folder, log: &LogFile) -> Result<bool, DurabilityErr
         return Ok(false);
     }
     let len = log.file.len().map_err(DurabilityError::io(&log.path))?;
-    Ok(log.number > 0 || found.logs.len() > 1 || len > log_file::HEAD_BYTES)
+    Ok(log.number > 0 || found.logs.len() > 1 || len > log_file::MAX_HEADER_BYTES as u64)
 }
 
 /// The logs behind a snapshot.
@@ -183,7 +189,7 @@ impl Stream {
             let path = log_file::path(dir, number);
             let opened = LogFile::open(disk, dir, number);
             let (log, header) = opened.map_err(DurabilityError::io(&path))?;
-            if let Header::Valid { synced: recorded, .. } = header {
+            if let Header::Valid { synced: recorded } = header {
                 synced = synced.max(recorded);
                 if was_recorded(number) {
                     // It was recorded when it and all earlier logs were durable.
@@ -192,7 +198,7 @@ impl Stream {
             }
             match header {
                 Header::OtherVersion => return Err(DurabilityError::Version { path }),
-                Header::Invalid { .. } if was_durable(number) || is_first_damaged(found, &log)? => {
+                Header::Invalid if was_durable(number) || is_first_damaged(found, &log)? => {
                     return Err(DurabilityError::damaged(&path, 0, "its header is invalid"));
                 }
                 // What follows a missing or invalid file is not part of the stream.
@@ -267,15 +273,14 @@ impl Stream {
         if self.has_manifest {
             return Ok(());
         }
+        let known = self.logs.iter().map(|log| log.secret);
+        let known: Vec<u64> = known.chain([0]).collect();
         for log in &mut self.torn {
-            for began in [log.began, self.end] {
-                log.began = began;
-                let path = &log.path;
-                let found = Frames::new(log).and_then(|mut frames| frames.skip_to_valid());
-                if found.map_err(DurabilityError::io(path))? {
-                    let what = "it has changes, but it does not follow another log, and the manifest is missing";
-                    return Err(DurabilityError::damaged(path, 0, what));
-                }
+            let begins = [log.began, self.end];
+            let secrets: Vec<u64> = known.iter().copied().chain([log.secret]).collect();
+            if find_start(log, &begins, &secrets).map_err(DurabilityError::io(&log.path))? {
+                let what = "it has changes, but it does not follow another log, and the manifest is missing";
+                return Err(DurabilityError::damaged(&log.path, 0, what));
             }
         }
         Ok(())
@@ -284,9 +289,7 @@ impl Stream {
     /// Returns how many bytes a crash has torn.
     pub fn torn_bytes(&self) -> u64 {
         let later = self.logs.iter().skip(self.last + 1).chain(&self.torn);
-        let later =
-            later.map(|log| log.file.len().unwrap_or(0).saturating_sub(log_file::HEAD_BYTES));
-        self.tail_bytes + later.sum::<u64>()
+        self.tail_bytes + later.map(|log| log.frame_bytes().unwrap_or(0)).sum::<u64>()
     }
 
     /// Puts aside what is torn, and makes the rest durable; returns the log that goes on, and the end of the stream.
@@ -308,13 +311,11 @@ impl Stream {
         }
         let Some(last) = self.logs.last() else {
             // The first start.
-            let path = log_file::path(dir, 0);
-            let log = LogFile::begin(disk, dir, 0, 0, 0);
-            let log = log
-                .map_err(|error| DurabilityError::Io { path: path.clone(), error: error.error })?;
-            log.file.sync().map_err(DurabilityError::io(&path))?;
-            disk.sync_dir(dir).map_err(DurabilityError::io(dir))?;
-            record_newest(disk, dir, 0);
+            let log = begin_durable(disk, dir, 0, 0).map_err(|error| DurabilityError::Io {
+                path: log_file::path(dir, 0),
+                error: error.error,
+            })?;
+            record_newest(disk, dir, &log);
             return Ok((log, 0));
         };
         if self.tail_bytes > 0 {
@@ -331,18 +332,56 @@ impl Stream {
         }
         disk.sync_dir(dir).map_err(DurabilityError::io(dir))?;
         if recorded != Some(last.number) {
-            record_newest(disk, dir, last.number);
+            record_newest(disk, dir, last);
         }
         if let Err(error) = last.record_synced(self.end) {
             tracing::warn!(%error, "cannot record the position of the last sync");
         }
         let last = self.logs.pop().expect("just seen");
-        Ok((last, self.end))
+        let log = if last.secret == 0 { end_old(disk, dir, last, self.end)? } else { last };
+        Ok((log, self.end))
     }
 }
 
-fn record_newest(disk: &dyn Disk, dir: &Path, number: u64) {
-    if let Err(error) = manifest::write(disk, dir, number) {
+/// Ends a log of version 2, so that the stream goes on in one with a secret.
+fn end_old(
+    disk: &dyn Disk,
+    dir: &Path,
+    old: LogFile,
+    end: u64,
+) -> Result<LogFile, DurabilityError> {
+    match begin_durable(disk, dir, old.number + 1, end) {
+        Ok(log) => {
+            record_newest(disk, dir, &log);
+            Ok(log)
+        }
+        // A full disk is no reason not to start.
+        Err(BeginError { error, may_exist: false }) => {
+            tracing::warn!(%error, "cannot begin a new log: the old one goes on");
+            Ok(old)
+        }
+        Err(BeginError { error, .. }) => {
+            Err(DurabilityError::Io { path: log_file::path(dir, old.number + 1), error })
+        }
+    }
+}
+
+/// Creates a log that begins at `position`, up to which the stream is durable. Its header and its name are durable then.
+pub(super) fn begin_durable(
+    disk: &dyn Disk,
+    dir: &Path,
+    number: u64,
+    position: u64,
+) -> Result<LogFile, BeginError> {
+    let secret = new_secret().map_err(|error| BeginError { error, may_exist: false })?;
+    let log = LogFile::begin(disk, dir, number, position, position, secret)?;
+    let synced = log.file.sync().and_then(|()| disk.sync_dir(dir));
+    synced.map_err(|error| BeginError { error, may_exist: true })?;
+    Ok(log)
+}
+
+fn record_newest(disk: &dyn Disk, dir: &Path, log: &LogFile) {
+    if let Err(error) = manifest::write(disk, dir, Manifest::of(log)) {
         tracing::warn!(%error, "cannot record the newest log: if it is removed, a start will not miss it");
     }
 }
@@ -382,8 +421,8 @@ fn keep_tail(
 
 /// Writes the header of a log, and its bytes between two positions, once more where they are.
 fn write_again(log: &LogFile, from: u64, to: u64) -> std::io::Result<()> {
-    copy_bytes(&*log.file, 0, &*log.file, 0, log_file::HEAD_BYTES)?;
-    let end = log.began + log.file.len()?.saturating_sub(log_file::HEAD_BYTES);
+    copy_bytes(&*log.file, 0, &*log.file, 0, log.header_bytes())?;
+    let end = log.began + log.frame_bytes()?;
     let to = to.min(end);
     if from < to {
         let at = log.offset_of(from);
@@ -414,106 +453,6 @@ pub(super) fn copy_bytes(
     Ok(())
 }
 
-/// Reads the frames of a log.
-pub(super) struct Frames<'l> {
-    log: &'l LogFile,
-    /// Bytes of the file that were read, from `at` on; those before `used` are behind.
-    bytes: Vec<u8>,
-    used: usize,
-    at: u64,
-    total: u64,
-    /// A longer frame is not read.
-    max_bytes: u64,
-}
-
-impl<'l> Frames<'l> {
-    pub fn new(log: &'l LogFile) -> std::io::Result<Self> {
-        let total = log.file.len()?;
-        let max_bytes = memory_of_machine().unwrap_or(u64::MAX);
-        Ok(Self { log, bytes: Vec::new(), used: 0, at: log_file::HEAD_BYTES, total, max_bytes })
-    }
-
-    /// Returns the position behind the last valid frame.
-    pub fn position(&self) -> u64 {
-        self.log.began + (self.at + self.used as u64 - log_file::HEAD_BYTES)
-    }
-
-    /// Returns how many bytes of the file stand behind it.
-    pub fn left(&self) -> std::io::Result<u64> {
-        Ok(self.total.saturating_sub(self.at + self.used as u64))
-    }
-
-    /// Returns the next valid frame: its position and its records. `None` at the end, or where the file is not valid.
-    pub fn next(&mut self) -> std::io::Result<Option<(u64, &[u8])>> {
-        let Some(len) = self.load()? else { return Ok(None) };
-        let (position, start) = (self.position(), self.used);
-        self.used += len;
-        Ok(Some((position, &self.bytes[start + frame::HEAD_BYTES..self.used])))
-    }
-
-    /// Skips damaged bytes up to the next valid frame; false if there is none.
-    ///
-    /// A damaged frame whose length is valid is skipped whole: a client chose the bytes of its records, and they may look like
-    /// frames.
-    pub fn skip_to_valid(&mut self) -> std::io::Result<bool> {
-        while self.load()?.is_none() {
-            let left = self.left()?;
-            if left == 0 {
-                return Ok(false);
-            }
-            let len = frame::length(&self.bytes[self.used..], self.position());
-            let skipped =
-                len.map_or(1, |len| len.saturating_add(frame::HEAD_BYTES as u64)).min(left);
-            let loaded = (self.bytes.len() - self.used) as u64;
-            if skipped <= loaded {
-                self.used += skipped as usize;
-            } else {
-                self.at += self.used as u64 + skipped;
-                self.bytes.clear();
-                self.used = 0;
-            }
-        }
-        Ok(true)
-    }
-
-    /// Reads the frame that begins here; returns its length with its head. `None` at the end, or if it is not valid.
-    fn load(&mut self) -> std::io::Result<Option<usize>> {
-        loop {
-            let position = self.position();
-            if let Some((_, len)) = frame::split(&self.bytes[self.used..], position) {
-                return Ok(Some(len));
-            }
-            let loaded = self.at + self.bytes.len() as u64;
-            let unread = self.total.saturating_sub(loaded);
-            let wanted = frame::length(&self.bytes[self.used..], position);
-            let wanted = wanted.map_or(0, |len| len.saturating_add(frame::HEAD_BYTES as u64));
-            let have = (self.bytes.len() - self.used) as u64;
-            let is_cut = wanted > have + unread;
-            let is_bad = have >= frame::HEAD_BYTES as u64 && wanted <= have;
-            if unread == 0 || is_cut || is_bad {
-                return Ok(None);
-            }
-            if wanted > self.max_bytes {
-                let what =
-                    format!("a change of {wanted} bytes is larger than the machine's memory");
-                return Err(std::io::Error::new(std::io::ErrorKind::OutOfMemory, what));
-            }
-            self.bytes.drain(..self.used);
-            self.at += self.used as u64;
-            self.used = 0;
-            let more = unread.min(PIECE_BYTES.max(wanted.saturating_sub(have))) as usize;
-            let before = self.bytes.len();
-            self.bytes.try_reserve(more).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
-            self.bytes.resize(before + more, 0);
-            let read = read_at_most(&*self.log.file, &mut self.bytes[before..], loaded)?;
-            self.bytes.truncate(before + read);
-            if read == 0 {
-                return Ok(None);
-            }
-        }
-    }
-}
-
 /// Removes what the snapshot of this number and its log replace.
 ///
 /// # Errors
@@ -536,50 +475,21 @@ fn forget_before(disk: &dyn Disk, dir: &Path, number: u64, found: &Folder) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::frame;
     use super::super::sim_disk::SimDisk;
     use super::*;
-
-    #[test]
-    fn frames_inside_a_damaged_frame_are_not_found() {
-        let (disk, dir) = (SimDisk::default(), Path::new("/data"));
-        let log = LogFile::begin(&disk, dir, 0, 0, 0).unwrap();
-        // A value that a client chose: a frame that is valid where it stands.
-        let mut bytes = Vec::new();
-        frame::append(&mut bytes, 0, |records| {
-            records.push(b'v');
-            let mut planted = Vec::new();
-            let position = (frame::HEAD_BYTES + records.len()) as u64;
-            frame::append(&mut planted, position, |out| out.extend_from_slice(b"planted"));
-            records.extend(planted);
-        });
-        let behind = bytes.len();
-        frame::append(&mut bytes, behind as u64, |records| records.extend_from_slice(b"behind"));
-        bytes[frame::HEAD_BYTES] ^= 1;
-        log.file.write_all_at(&bytes, log_file::HEAD_BYTES).unwrap();
-        let mut frames = Frames::new(&log).unwrap();
-        assert!(frames.next().unwrap().is_none(), "damaged");
-        assert!(frames.skip_to_valid().unwrap());
-        assert_eq!(frames.next().unwrap(), Some((behind as u64, &b"behind"[..])));
-
-        // The same in a frame that is cut.
-        let log = LogFile::begin(&disk, dir, 1, 0, 0).unwrap();
-        log.file.write_all_at(&bytes[..behind - 1], log_file::HEAD_BYTES).unwrap();
-        let mut frames = Frames::new(&log).unwrap();
-        assert!(!frames.skip_to_valid().unwrap());
-        assert_eq!(frames.position(), behind as u64 - 1);
-    }
 
     const DIR: &str = "/data";
 
     /// Writes a log of changes that set one key each; returns it and where it ends.
     fn log_of(disk: &SimDisk, number: u64, began: u64, keys: &[&str]) -> (LogFile, u64) {
-        let log = LogFile::begin(disk, Path::new(DIR), number, began, 0).unwrap();
+        let log = LogFile::begin(disk, Path::new(DIR), number, began, 0, 99).unwrap();
         let mut bytes = Vec::new();
         for key in keys {
             let words: Vec<&[u8]> = vec![b"SET", key.as_bytes(), b"1"];
             let record = Record::Command { now_millis: 0, words };
             let position = began + bytes.len() as u64;
-            frame::append(&mut bytes, position, |out| record.encode(out));
+            frame::append(&mut bytes, log.seed(position), |out| record.encode(out));
         }
         log.file.write_all_at(&bytes, log.offset_of(began)).unwrap();
         (log, began + bytes.len() as u64)
@@ -607,7 +517,7 @@ mod tests {
         flip(&first, first.offset_of(end) - 1);
         let torn = disk.after_crash(None);
         assert_eq!(started(&torn), Ok(2), "a torn tail, as far as anything says");
-        manifest::write(&disk, Path::new(DIR), 1).unwrap();
+        manifest::write(&disk, Path::new(DIR), Manifest { log: 1, secret: 99 }).unwrap();
         let refused = started(&disk).unwrap_err();
         assert!(refused.contains("log-0.tamis: damaged at byte"), "{refused}");
         assert!(refused.contains("a change that was synced is damaged"), "{refused}");
@@ -615,7 +525,7 @@ mod tests {
 
     #[test]
     fn a_damaged_header_is_refused_without_a_manifest_if_changes_follow() {
-        for at in [0, 8, 13, 20] {
+        for at in [0, 8, 13, 20, 25, 33] {
             let disk = SimDisk::default();
             let (first, end) = log_of(&disk, 0, 0, &["a", "b"]);
             flip(&first, at);
@@ -637,12 +547,17 @@ mod tests {
 
     #[test]
     fn a_log_whose_header_the_first_start_did_not_complete_is_put_aside() {
-        for len in [0, 10, log_file::HEAD_BYTES - 1] {
+        for missing in [1, 10, 60] {
             let disk = SimDisk::default();
             let (log, _) = log_of(&disk, 0, 0, &[]);
+            let len = log.header_bytes() - missing;
             log.file.set_len(len).unwrap();
             assert_eq!(started(&disk), Ok(0));
             assert_eq!(started(&disk), Ok(0));
         }
+        let disk = SimDisk::default();
+        let (log, _) = log_of(&disk, 0, 0, &[]);
+        log.file.write_all_at(&[0; log_file::MAX_HEADER_BYTES - 12], 12).unwrap();
+        assert_eq!(started(&disk), Ok(0));
     }
 }

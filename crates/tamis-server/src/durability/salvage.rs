@@ -4,15 +4,45 @@ use std::path::Path;
 
 use super::disk::Disk;
 use super::error::DurabilityError;
+use super::frames::{Frames, find_start};
 use super::log_file::{self, Header, LogFile};
 use super::record::Record;
-use super::recover::{Folder, Frames};
+use super::recover::Folder;
 use super::replay::Replay;
 use super::snapshot::{self, Item, SnapshotReader};
 use crate::keyspace::Keyspace;
 
-/// Reads what is valid.
-pub(super) struct Salvage<'k> {
+/// What was read of damaged files.
+pub(super) struct Salvaged {
+    pub keyspace: Keyspace,
+    /// Changes that the logs have.
+    pub changes: u64,
+    /// What is lost, a line each.
+    pub lost: Vec<String>,
+    /// The position behind everything that was read.
+    pub end: u64,
+}
+
+/// Reads what is valid of the newest snapshot and the logs behind it.
+///
+/// # Errors
+///
+/// [`DurabilityError`] if a file cannot be read, or is of another version.
+pub(super) fn salvage(
+    disk: &dyn Disk,
+    dir: &Path,
+    found: &Folder,
+) -> Result<Salvaged, DurabilityError> {
+    let keyspace = Keyspace::new();
+    let mut salvage = Salvage::new(&keyspace);
+    salvage.snapshot(disk, dir, found)?;
+    salvage.logs(disk, dir, found)?;
+    let (changes, lost, end) = salvage.finish();
+    Ok(Salvaged { keyspace, changes, lost, end })
+}
+
+/// Reads what is valid of one snapshot and the logs behind it.
+struct Salvage<'k> {
     replay: Replay<'k>,
     lost: Vec<String>,
     /// Changes that could not be applied, beyond those that `lost` names.
@@ -27,7 +57,7 @@ pub(super) struct Salvage<'k> {
 const NAMED_CHANGES: usize = 100;
 
 impl<'k> Salvage<'k> {
-    pub fn new(keyspace: &'k Keyspace) -> Self {
+    fn new(keyspace: &'k Keyspace) -> Self {
         let replay = Replay::new(keyspace);
         Self { replay, lost: Vec::new(), unnamed: 0, end: 0, next_began: 0 }
     }
@@ -37,7 +67,7 @@ impl<'k> Salvage<'k> {
     }
 
     /// Reads the keys of the snapshot that are valid.
-    pub fn snapshot(
+    fn snapshot(
         &mut self,
         disk: &dyn Disk,
         dir: &Path,
@@ -47,17 +77,17 @@ impl<'k> Salvage<'k> {
         let path = snapshot::path(dir, number);
         // A change about a lost key cannot be applied. That is not worth a line each.
         self.replay.set_snapshot_end(u64::MAX);
-        let (mut reader, began) = match SnapshotReader::open(disk, &path) {
+        let mut reader = match SnapshotReader::open(disk, &path) {
             Err(DurabilityError::Damaged { what, .. }) => {
                 self.lose(&path, format_args!("all keys: {what}"));
                 return Ok(());
             }
             opened => opened?,
         };
-        match began {
-            Some(began) => self.next_began = began,
-            None => self.lose(&path, "its header is damaged; no key is lost with it"),
+        if reader.has_damaged_header {
+            self.lose(&path, "its header is damaged; no key is lost with it");
         }
+        self.next_began = reader.began.unwrap_or(0);
         let lost_before = self.lost.len();
         let mut keys = 0;
         loop {
@@ -93,14 +123,8 @@ impl<'k> Salvage<'k> {
     }
 
     /// Applies the valid changes of all logs.
-    pub fn logs(
-        &mut self,
-        disk: &dyn Disk,
-        dir: &Path,
-        found: &Folder,
-    ) -> Result<(), DurabilityError> {
-        let first = found.first();
-        let mut next = first;
+    fn logs(&mut self, disk: &dyn Disk, dir: &Path, found: &Folder) -> Result<(), DurabilityError> {
+        let mut next = found.first();
         for number in found.logs() {
             if number > next {
                 if found.recorded.is_some_and(|recorded| next > recorded) {
@@ -109,7 +133,7 @@ impl<'k> Salvage<'k> {
                 }
                 self.miss(dir, next, number - 1);
             }
-            self.log(disk, dir, number, number == first && found.snapshot().is_none())?;
+            self.log(disk, dir, found, number)?;
             next = number + 1;
         }
         if let Some(recorded) = found.recorded.filter(|recorded| *recorded >= next) {
@@ -128,13 +152,13 @@ impl<'k> Salvage<'k> {
         }
     }
 
-    /// Applies the valid changes of a log. `is_first` says that no snapshot is before it.
+    /// Applies the valid changes of a log.
     fn log(
         &mut self,
         disk: &dyn Disk,
         dir: &Path,
+        found: &Folder,
         number: u64,
-        is_first: bool,
     ) -> Result<(), DurabilityError> {
         let path = log_file::path(dir, number);
         let fail = |error| DurabilityError::Io { path: path.clone(), error };
@@ -142,25 +166,16 @@ impl<'k> Salvage<'k> {
         match header {
             Header::Valid { .. } => {}
             Header::OtherVersion => return Err(DurabilityError::Version { path }),
-            Header::Invalid { began } => {
-                let candidates = self.candidates(disk, dir, &log, began).map_err(fail)?;
-                let mut found = None;
-                for began in candidates {
-                    log.began = began;
-                    if Frames::new(&log).map_err(fail)?.skip_to_valid().map_err(fail)? {
-                        found = Some(began);
-                        break;
-                    }
-                }
-                let Some(began) = found else {
+            Header::Invalid => {
+                let (begins, secrets) = self.candidates(disk, dir, found, &log).map_err(fail)?;
+                if !find_start(&mut log, &begins, &secrets).map_err(fail)? {
                     self.lose(&path, "all changes: its header is damaged, and no change is valid");
                     return Ok(());
-                };
-                log.began = began;
+                }
                 self.lose(&path, "its header is damaged; no change is lost with it");
             }
         }
-        if is_first && log.began > 0 {
+        if number == found.first() && found.snapshot().is_none() && log.began > 0 {
             self.lose(&snapshot::path(dir, number), "the file is missing");
             self.replay.set_snapshot_end(u64::MAX);
         }
@@ -188,12 +203,12 @@ impl<'k> Salvage<'k> {
                 }
             }
             let from = log.offset_of(frames.position());
-            let found = frames.skip_to_valid().map_err(fail)?;
+            let goes_on = frames.skip_to_valid().map_err(fail)?;
             let to = log.offset_of(frames.position());
             if to > from {
                 self.lose(&path, format_args!("bytes {from} to {to} are damaged"));
             }
-            if !found {
+            if !goes_on {
                 self.end = self.end.max(frames.position());
                 self.next_began = frames.position();
                 return Ok(());
@@ -201,31 +216,45 @@ impl<'k> Salvage<'k> {
         }
     }
 
-    /// Returns where a log may begin whose header is damaged.
+    /// Returns where a log with a damaged header may begin, and what its secret may be.
     fn candidates(
         &self,
         disk: &dyn Disk,
         dir: &Path,
+        found: &Folder,
         log: &LogFile,
-        in_header: u64,
-    ) -> std::io::Result<Vec<u64>> {
-        let len = log.file.len()?;
-        let mut candidates = vec![in_header, self.next_began, 0];
-        // The next log begins where this one ends.
-        if let Ok((_, Header::Valid { began, .. })) = LogFile::open(disk, dir, log.number + 1) {
-            candidates.extend(began.checked_sub(len.saturating_sub(log_file::HEAD_BYTES)));
+    ) -> std::io::Result<(Vec<u64>, Vec<u64>)> {
+        let mut begins = vec![log.began, self.next_began, 0];
+        // All logs that a server writes before it is upgraded have the same secret. Those of version 2 have the secret 0.
+        let mut secrets = vec![log.secret, found.secret, 0];
+        for number in found.logs().filter(|number| *number != log.number) {
+            let Ok((other, Header::Valid { .. })) = LogFile::open(disk, dir, number) else {
+                continue;
+            };
+            secrets.push(other.secret);
+            if number == log.number + 1 {
+                // The next log begins where this one ends.
+                let len = log.file.len()?;
+                for secret in [0, 1] {
+                    let frames = len.saturating_sub(log_file::header_bytes(secret));
+                    begins.extend(other.began.checked_sub(frames));
+                }
+            }
         }
-        candidates.retain(|began| began.checked_add(len).is_some());
-        Ok(candidates)
+        for candidates in [&mut begins, &mut secrets] {
+            candidates.sort_unstable();
+            candidates.dedup();
+        }
+        Ok((begins, secrets))
     }
 
-    /// Returns what was replayed, what is lost, and the position behind everything.
-    pub fn finish(mut self) -> (Replay<'k>, Vec<String>, u64) {
+    /// Returns how many changes there were, what is lost, and the position behind everything.
+    fn finish(mut self) -> (u64, Vec<String>, u64) {
         self.replay.finish().unwrap_or_else(|why| self.lost.push(why));
         if self.unnamed > 0 {
             self.lost.push(format!("{} more changes that cannot be applied", self.unnamed));
         }
-        (self.replay, self.lost, self.end)
+        (self.replay.changes, self.lost, self.end)
     }
 }
 

@@ -71,6 +71,8 @@ struct State {
     ends_at: Option<usize>,
     /// Bytes of files from this offset on cannot be read.
     unreadable_from: Option<u64>,
+    /// Bytes that were read.
+    bytes_read: u64,
 }
 
 /// How an operation fails.
@@ -143,6 +145,11 @@ impl SimDisk {
     /// Makes all bytes of files from an offset on unreadable.
     pub fn fail_reads_from(&self, offset: u64) {
         self.0.lock().unreadable_from = Some(offset);
+    }
+
+    /// Returns how many bytes were read.
+    pub fn bytes_read(&self) -> u64 {
+        self.0.lock().bytes_read
     }
 
     /// Makes the disk one on which a file has one name.
@@ -348,13 +355,14 @@ impl Disk for SimDisk {
 
 impl DiskFile for SimFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        let state = self.disk.0.lock();
+        let mut state = self.disk.0.lock();
         if state.unreadable_from.is_some_and(|from| offset + bytes.len() as u64 > from) {
             return Err(io::Error::from_raw_os_error(5));
         }
         let from = state.inodes[self.inode].cache.get(offset as usize..).unwrap_or_default();
         let len = from.len().min(bytes.len());
         bytes[..len].copy_from_slice(&from[..len]);
+        state.bytes_read += len as u64;
         Ok(len)
     }
 

@@ -45,6 +45,8 @@ const SYNC_LATE_MILLIS: u64 = 2000;
 #[derive(Debug)]
 pub(super) struct LogState {
     pub sync: Sync,
+    /// What the checks of all frames are seeded with.
+    pub secret: u64,
     /// Whole frames from `written` on, less those of a job that runs.
     waiting: Vec<u8>,
     /// The position behind the last frame.
@@ -113,6 +115,7 @@ impl LogState {
     pub fn new(end: u64, sync: Sync) -> Self {
         Self {
             sync,
+            secret: 0,
             waiting: Vec::new(),
             end,
             written: end,
@@ -157,7 +160,7 @@ impl LogState {
             return encode(group);
         }
         let before = self.waiting.len();
-        frame::append(&mut self.waiting, self.end, encode);
+        frame::append(&mut self.waiting, self.end ^ self.secret, encode);
         self.end += (self.waiting.len() - before) as u64;
     }
 
@@ -449,7 +452,7 @@ mod tests {
         assert!(matches!(state.next_file_job(), Some(FileJob::Switch { .. })));
         state.switched();
         let (position, len) = write(&mut state);
-        assert_eq!((position, len), (between, frame::HEAD_BYTES + 6));
+        assert_eq!((position, len), (between, frame::HEADER_BYTES + 6));
     }
 
     #[test]

@@ -1,0 +1,221 @@
+//! Reads the frames of a log file, and searches for valid ones behind damaged bytes.
+
+use super::frame;
+use super::log_file::{LogFile, read_at_most};
+use crate::server::memory_of_machine;
+
+/// Bytes that are read at a time.
+const PIECE_BYTES: u64 = 4 << 20;
+
+/// Reads the frames of a log.
+pub(super) struct Frames<'l> {
+    log: &'l LogFile,
+    /// Bytes of the file that were read, from `at` on; those before `used` are behind.
+    bytes: Vec<u8>,
+    used: usize,
+    at: u64,
+    total: u64,
+    /// A longer frame is not read.
+    max_bytes: u64,
+}
+
+impl<'l> Frames<'l> {
+    pub fn new(log: &'l LogFile) -> std::io::Result<Self> {
+        let total = log.file.len()?;
+        let max_bytes = memory_of_machine().unwrap_or(u64::MAX);
+        Ok(Self { log, bytes: Vec::new(), used: 0, at: log.header_bytes(), total, max_bytes })
+    }
+
+    /// Returns the position behind the last valid frame.
+    pub fn position(&self) -> u64 {
+        self.log.began + (self.at + self.used as u64 - self.log.header_bytes())
+    }
+
+    /// Returns what the checks of the frame that begins here are seeded with.
+    fn seed(&self) -> u64 {
+        self.log.seed(self.position())
+    }
+
+    /// Returns how many bytes of the file stand behind it.
+    pub fn left(&self) -> std::io::Result<u64> {
+        Ok(self.total.saturating_sub(self.at + self.used as u64))
+    }
+
+    /// Returns the next valid frame: its position and its records. `None` at the end, or where the file is not valid.
+    pub fn next(&mut self) -> std::io::Result<Option<(u64, &[u8])>> {
+        let Some(len) = self.load()? else { return Ok(None) };
+        let (position, start) = (self.position(), self.used);
+        self.used += len;
+        Ok(Some((position, &self.bytes[start + frame::HEADER_BYTES..self.used])))
+    }
+
+    /// Skips damaged bytes up to the next valid frame; false if there is none. Takes time in proportion to the bytes.
+    ///
+    /// A damaged frame whose length is valid is skipped whole. In a log without a secret it must be: a client chose the bytes of
+    /// its records, and they may look like frames.
+    pub fn skip_to_valid(&mut self) -> std::io::Result<bool> {
+        while self.load()?.is_none() {
+            let left = self.left()?;
+            if left == 0 {
+                return Ok(false);
+            }
+            let len = frame::length(&self.bytes[self.used..], self.seed());
+            let mut skipped = len.map_or(1, |len| len.saturating_add(frame::HEADER_BYTES as u64));
+            if skipped > left {
+                // Of many damaged bytes, some look like a length by chance, and it leads beyond the end.
+                skipped = if self.log.secret == 0 { left } else { 1 };
+            }
+            let loaded = (self.bytes.len() - self.used) as u64;
+            if skipped <= loaded {
+                self.used += skipped as usize;
+            } else {
+                self.at += self.used as u64 + skipped;
+                self.bytes.clear();
+                self.used = 0;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads the frame that begins here; returns its length with its head. `None` at the end, or if it is not valid.
+    fn load(&mut self) -> std::io::Result<Option<usize>> {
+        loop {
+            let seed = self.seed();
+            if let Some((_, len)) = frame::split(&self.bytes[self.used..], seed) {
+                return Ok(Some(len));
+            }
+            let loaded = self.at + self.bytes.len() as u64;
+            let unread = self.total.saturating_sub(loaded);
+            let wanted = frame::length(&self.bytes[self.used..], seed);
+            let wanted = wanted.map_or(0, |len| len.saturating_add(frame::HEADER_BYTES as u64));
+            let have = (self.bytes.len() - self.used) as u64;
+            let is_cut = wanted > have + unread;
+            let is_bad = have >= frame::HEADER_BYTES as u64 && wanted <= have;
+            if unread == 0 || is_cut || is_bad {
+                return Ok(None);
+            }
+            if wanted > self.max_bytes {
+                let what =
+                    format!("a change of {wanted} bytes is larger than the machine's memory");
+                return Err(std::io::Error::new(std::io::ErrorKind::OutOfMemory, what));
+            }
+            self.bytes.drain(..self.used);
+            self.at += self.used as u64;
+            self.used = 0;
+            let more = unread.min(PIECE_BYTES.max(wanted.saturating_sub(have))) as usize;
+            let before = self.bytes.len();
+            self.bytes.try_reserve(more).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
+            self.bytes.resize(before + more, 0);
+            let read = read_at_most(&*self.log.file, &mut self.bytes[before..], loaded)?;
+            self.bytes.truncate(before + read);
+            if read == 0 {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+/// Finds out where a log with a damaged header begins, and its secret: one of each with which a frame is valid. Returns
+/// false if there are none; the log is not changed then. The secret 0 stands for a log of version 2.
+pub(super) fn find_start(
+    log: &mut LogFile,
+    begins: &[u64],
+    secrets: &[u64],
+) -> std::io::Result<bool> {
+    let in_header = (log.began, log.secret);
+    let len = log.file.len()?;
+    // Most often the first frame is valid, and then nothing needs to be searched.
+    for searches in [false, true] {
+        for &secret in secrets {
+            for &began in begins.iter().filter(|began| began.checked_add(len).is_some()) {
+                (log.began, log.secret) = (began, secret);
+                let mut frames = Frames::new(log)?;
+                if frames.load()?.is_some() || searches && frames.skip_to_valid()? {
+                    return Ok(true);
+                }
+            }
+        }
+    }
+    (log.began, log.secret) = in_header;
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::sim_disk::SimDisk;
+    use super::*;
+
+    /// Returns two frames, the first with a value that a client chose: a frame that is valid where it stands in a log without
+    /// a secret. Returns where the second one begins, too.
+    fn planted(log: &LogFile) -> (Vec<u8>, usize) {
+        let mut bytes = Vec::new();
+        frame::append(&mut bytes, log.seed(0), |records| {
+            records.push(b'v');
+            let mut planted = Vec::new();
+            let position = (frame::HEADER_BYTES + records.len()) as u64;
+            frame::append(&mut planted, position, |out| out.extend_from_slice(b"planted"));
+            records.extend(planted);
+        });
+        let behind = bytes.len();
+        let seed = log.seed(behind as u64);
+        frame::append(&mut bytes, seed, |records| records.extend_from_slice(b"behind"));
+        (bytes, behind)
+    }
+
+    #[test]
+    fn frames_inside_a_damaged_frame_are_not_found() {
+        for secret in [0, 99] {
+            let (disk, dir) = (SimDisk::default(), Path::new("/data"));
+            let log = LogFile::begin(&disk, dir, 0, 0, 0, secret).unwrap();
+            let (mut bytes, behind) = planted(&log);
+            bytes[frame::HEADER_BYTES] ^= 1;
+            log.file.write_all_at(&bytes, log.header_bytes()).unwrap();
+            let mut frames = Frames::new(&log).unwrap();
+            assert!(frames.next().unwrap().is_none(), "damaged");
+            assert!(frames.skip_to_valid().unwrap());
+            assert_eq!(frames.next().unwrap(), Some((behind as u64, &b"behind"[..])));
+
+            // The same in a frame that is cut.
+            let log = LogFile::begin(&disk, dir, 1, 0, 0, secret).unwrap();
+            log.file.write_all_at(&bytes[..behind - 1], log.header_bytes()).unwrap();
+            let mut frames = Frames::new(&log).unwrap();
+            assert!(!frames.skip_to_valid().unwrap());
+            assert_eq!(frames.position(), behind as u64 - 1);
+        }
+    }
+
+    #[test]
+    fn frames_that_a_client_planted_are_not_found_behind_a_damaged_length() {
+        let (disk, dir) = (SimDisk::default(), Path::new("/data"));
+        let log = LogFile::begin(&disk, dir, 0, 0, 0, 99).unwrap();
+        let (mut bytes, behind) = planted(&log);
+        bytes[0] ^= 1;
+        log.file.write_all_at(&bytes, log.header_bytes()).unwrap();
+        let mut frames = Frames::new(&log).unwrap();
+        assert!(frames.skip_to_valid().unwrap());
+        assert_eq!(frames.next().unwrap(), Some((behind as u64, &b"behind"[..])));
+    }
+
+    #[test]
+    fn the_start_of_a_log_with_a_damaged_header_is_found() {
+        let (disk, dir) = (SimDisk::default(), Path::new("/data"));
+        for (number, secret) in [(1, 0), (2, 99)] {
+            let mut log = LogFile::begin(&disk, dir, number, 700, 0, secret).unwrap();
+            let mut bytes = Vec::new();
+            for _ in 0..2 {
+                let seed = log.seed(700 + bytes.len() as u64);
+                frame::append(&mut bytes, seed, |out| out.extend_from_slice(b"records"));
+            }
+            // The first frame is damaged too.
+            bytes[0] ^= 1;
+            log.file.write_all_at(&bytes, log.header_bytes()).unwrap();
+            (log.began, log.secret) = (5, 5);
+            assert!(!find_start(&mut log, &[0, 699], &[0, 1, 99]).unwrap());
+            assert_eq!((log.began, log.secret), (5, 5));
+            assert!(find_start(&mut log, &[u64::MAX, 0, 700], &[0, 1, 99]).unwrap());
+            assert_eq!((log.began, log.secret), (700, secret));
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The header that every log and snapshot begins with.
+//!
+//! ```text
+//! | magic: 8 bytes | version: u32 | position: u64 | check: u32 | secret: u64 | check of the secret: u32 |
+//! ```
+//!
+//! The first check is XXH3-64 of the 20 bytes before, cut to 32 bits. Logs have it from version 2 on and snapshots from
+//! version 3 on, so that a file of a later version is told apart from a damaged one.
+//!
+//! The secret is random. It seeds all checks behind the header, so that no bytes which a client chose look like a part of the
+//! file when a repair searches for one. Logs have it from version 3 on and snapshots from version 4 on. The checks of older
+//! files are those of the secret 0.
+
+use std::io;
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// Bytes of a header without a secret.
+pub(super) const OLD_BYTES: usize = CHECK_AT + 4;
+/// Bytes of a header with a secret.
+pub(super) const BYTES: usize = OLD_BYTES + FIELD_BYTES;
+/// Where the position stands.
+const POSITION_AT: usize = 12;
+const CHECK_AT: usize = POSITION_AT + 8;
+
+/// A kind of file: its magic, its version, and its last version without a secret.
+#[derive(Debug)]
+pub(super) struct Kind {
+    pub magic: &'static [u8; 8],
+    pub version: u32,
+    pub old_version: u32,
+}
+
+/// What a header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileHeader {
+    /// It is one of this version, or of the old one: then the secret is 0.
+    Valid { position: u64, secret: u64 },
+    /// It is one of another version.
+    OtherVersion,
+    /// It is damaged, or of another file. The numbers are those that stand in their places.
+    Damaged { position: u64, secret: u64 },
+}
+
+/// Returns how many bytes a header with this secret has.
+pub(super) fn bytes(secret: u64) -> usize {
+    if secret == 0 { OLD_BYTES } else { BYTES }
+}
+
+/// Returns the bytes of a header. The secret 0 makes one of the old version.
+pub(super) fn encode(kind: &Kind, position: u64, secret: u64) -> Vec<u8> {
+    let version = if secret == 0 { kind.old_version } else { kind.version };
+    let mut header = kind.magic.to_vec();
+    header.extend(version.to_le_bytes());
+    header.extend(position.to_le_bytes());
+    header.extend(check_of(&header));
+    if secret != 0 {
+        header.extend(field(secret, SECRET_SEED));
+    }
+    header
+}
+
+/// Reads a header from the first bytes of a file.
+pub(super) fn parse(bytes: &[u8], kind: &Kind) -> FileHeader {
+    let Some((fixed, rest)) = bytes.split_first_chunk::<OLD_BYTES>() else {
+        return FileHeader::Damaged { position: 0, secret: 0 };
+    };
+    let position = &fixed[POSITION_AT..CHECK_AT];
+    let position = u64::from_le_bytes(position.try_into().expect("eight bytes"));
+    let version = u32::from_le_bytes(fixed[8..POSITION_AT].try_into().expect("four bytes"));
+    let is_whole = fixed[CHECK_AT..] == check_of(&fixed[..CHECK_AT]) && fixed[..8] == *kind.magic;
+    match rest.get(..FIELD_BYTES).and_then(|bytes| parse_field(bytes, SECRET_SEED)) {
+        _ if is_whole && version == kind.old_version => FileHeader::Valid { position, secret: 0 },
+        Some(secret) if is_whole && version == kind.version => {
+            FileHeader::Valid { position, secret }
+        }
+        _ if is_whole && version != kind.version => FileHeader::OtherVersion,
+        _ => {
+            let secret = rest.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+            FileHeader::Damaged { position, secret }
+        }
+    }
+}
+
+fn check_of(bytes: &[u8]) -> [u8; 4] {
+    (xxh3_64_with_seed(bytes, 0) as u32).to_le_bytes()
+}
+
+/// Returns a random secret, which is not 0.
+///
+/// # Errors
+///
+/// The system has no random numbers.
+pub(super) fn new_secret() -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| io::Error::other(format!("the system gives no random number: {error}")))?;
+    Ok(u64::from_le_bytes(bytes).max(1))
+}
+
+/// Bytes of a number with a check of its own.
+pub(super) const FIELD_BYTES: usize = 12;
+/// What the check of a secret is seeded with.
+const SECRET_SEED: u64 = 1;
+
+/// Returns a number with a check: XXH3-64 of its eight bytes, cut to 32 bits.
+pub(super) fn field(number: u64, seed: u64) -> [u8; FIELD_BYTES] {
+    let mut field = [0; FIELD_BYTES];
+    field[..8].copy_from_slice(&number.to_le_bytes());
+    let check = xxh3_64_with_seed(&field[..8], seed) as u32;
+    field[8..].copy_from_slice(&check.to_le_bytes());
+    field
+}
+
+/// Reads a number with a check; `None` if the check is wrong.
+pub(super) fn parse_field(bytes: &[u8], seed: u64) -> Option<u64> {
+    let number = u64::from_le_bytes(*bytes.first_chunk()?);
+    (bytes == field(number, seed)).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIND: Kind = Kind { magic: b"TAMISLOG", version: 3, old_version: 2 };
+
+    #[test]
+    fn a_flipped_bit_is_damage_and_never_another_version() {
+        for secret in [0, 99] {
+            let header = encode(&KIND, 77, secret);
+            assert_eq!(header.len(), bytes(secret));
+            assert_eq!(parse(&header, &KIND), FileHeader::Valid { position: 77, secret });
+            let later = Kind { version: 5, old_version: 4, ..KIND };
+            assert_eq!(parse(&header, &later), FileHeader::OtherVersion);
+            for bit in 0..header.len() * 8 {
+                let mut flipped = header.clone();
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                let parsed = parse(&flipped, &KIND);
+                assert!(matches!(parsed, FileHeader::Damaged { .. }), "bit {bit}");
+            }
+            for len in 0..header.len() {
+                let parsed = parse(&header[..len], &KIND);
+                assert!(matches!(parsed, FileHeader::Damaged { .. }), "{len} bytes");
+            }
+        }
+    }
+}

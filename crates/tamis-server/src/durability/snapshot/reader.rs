@@ -1,0 +1,433 @@
+//! Reads a snapshot, and passes over what is damaged.
+
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use tamis_commands::{ImageError, Value};
+
+use super::super::disk::{Disk, Sequential};
+use super::super::error::DurabilityError;
+use super::super::header::{self, FileHeader};
+use super::super::log_file::read_at_most;
+use super::{END, Entry, ITEM_HEADER_BYTES, KIND, Summed, finish_sum, parse_item_header};
+
+/// What a snapshot says of the logs.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Positions {
+    /// Where its log begins.
+    pub began: u64,
+    /// Up to where the stream was durable when the snapshot was complete.
+    pub end: u64,
+}
+
+/// Reads a snapshot.
+///
+/// # Errors
+///
+/// [`DurabilityError`] if it is none, or damaged.
+pub(in super::super) fn load(
+    disk: &dyn Disk,
+    path: &Path,
+    mut each: impl FnMut(Entry),
+) -> Result<Positions, DurabilityError> {
+    let mut reader = SnapshotReader::open(disk, path)?;
+    let began = reader.began.filter(|_| !reader.has_damaged_header);
+    let began = began.ok_or_else(|| DurabilityError::damaged(path, 0, "its header is damaged"))?;
+    let mut keys = 0;
+    loop {
+        let at = reader.at();
+        match reader.next()? {
+            Item::Key(entry) => {
+                keys += 1;
+                each(entry);
+            }
+            Item::End { keys: counted, end } if counted == keys => {
+                return Ok(Positions { began, end });
+            }
+            Item::End { .. } => return Err(DurabilityError::damaged(path, at, "keys are missing")),
+        }
+    }
+}
+
+/// What a snapshot has, one after the other.
+pub(in super::super) enum Item {
+    Key(Entry),
+    /// The end, the number of keys before it, and up to where the stream of logs was durable.
+    End {
+        keys: u64,
+        end: u64,
+    },
+}
+
+/// The longest key, as that of any word of a command.
+pub(super) const MAX_KEY_BYTES: u64 = 512 << 20;
+
+/// Reads a snapshot key by key, and can pass over damaged ones.
+pub(in super::super) struct SnapshotReader {
+    path: PathBuf,
+    pub(super) file: BufReader<Sequential>,
+    pub(super) total: u64,
+    /// Where the next key begins, or the end.
+    pub(super) at: u64,
+    /// Where its log begins, unless both headers are damaged.
+    pub began: Option<u64>,
+    /// The first header is damaged.
+    pub has_damaged_header: bool,
+    /// What the checks are seeded with; 0 in a snapshot of version 3.
+    secret: u64,
+    /// Bytes that a search in a snapshot of version 3 may still read.
+    pub(super) search_bytes: u64,
+}
+
+/// Bytes of a key besides its name and its image.
+const ENTRY_BYTES: u64 = ITEM_HEADER_BYTES as u64 + 8;
+
+impl SnapshotReader {
+    /// Opens a snapshot.
+    ///
+    /// # Errors
+    ///
+    /// [`DurabilityError`] if it cannot be read, is of another version, or both headers are damaged.
+    pub fn open(disk: &dyn Disk, path: &Path) -> Result<Self, DurabilityError> {
+        let fail = |error| DurabilityError::Io { path: path.to_owned(), error };
+        let file = disk.open(path).map_err(fail)?;
+        let total = file.len().map_err(fail)?;
+        let mut bytes = [0; header::BYTES];
+        let len = read_at_most(&*file, &mut bytes, 0).map_err(fail)?;
+        let first = header::parse(&bytes[..len], &KIND);
+        let (began, secret) = match first {
+            FileHeader::Valid { position, secret } => (Some(position), secret),
+            FileHeader::OtherVersion => {
+                return Err(DurabilityError::Version { path: path.to_owned() });
+            }
+            FileHeader::Damaged { .. } => {
+                let mut copy = [0; header::BYTES];
+                let at = total.saturating_sub(header::BYTES as u64);
+                let len = read_at_most(&*file, &mut copy, at).map_err(fail)?;
+                match header::parse(&copy[..len], &KIND) {
+                    FileHeader::Valid { position, secret } if secret != 0 => {
+                        (Some(position), secret)
+                    }
+                    _ => (None, 0),
+                }
+            }
+        };
+        let file = BufReader::with_capacity(1 << 20, Sequential::new(file));
+        let mut reader = Self {
+            path: path.to_owned(),
+            file,
+            total,
+            at: header::bytes(secret) as u64,
+            began,
+            has_damaged_header: matches!(first, FileHeader::Damaged { .. }),
+            secret,
+            search_bytes: total.saturating_mul(100),
+        };
+        reader.go_to_next()?;
+        let is_version_3 = || bytes[8..12] == KIND.old_version.to_le_bytes();
+        if began.is_none() && !is_version_3() && !reader.is_valid()? {
+            let what = "its header is damaged, and so is the copy at its end";
+            return Err(DurabilityError::damaged(path, 0, what));
+        }
+        Ok(reader)
+    }
+
+    /// Returns where the next key begins, or the end.
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// Reads the next key.
+    ///
+    /// # Errors
+    ///
+    /// [`DurabilityError`] if it is damaged or cannot be read: the reader stays before it.
+    pub fn next(&mut self) -> Result<Item, DurabilityError> {
+        let (item, len) = self.read_item()?;
+        self.at += len;
+        Ok(item)
+    }
+
+    /// Reads the item at `at`, where the file is read; returns how long it is.
+    fn read_item(&mut self) -> Result<(Item, u64), DurabilityError> {
+        let (numbers, key) =
+            if self.secret == 0 { self.read_front_of_version_3()? } else { self.read_front()? };
+        let [key_len, time, applied, len] = numbers;
+        if key_len == END {
+            return Ok((Item::End { keys: time, end: applied }, ITEM_HEADER_BYTES as u64));
+        }
+        if len > self.total - self.at {
+            return Err(self.damaged("a value is longer than the file"));
+        }
+        let (seed, path, at) = (self.seed(self.at), &self.path, self.at);
+        let fail = |error| read_error(path, at, error);
+        let mut image = Summed::new(&mut self.file, seed);
+        let value = match Value::read_image(&mut image, len) {
+            // The end of the image, if not that of the file.
+            Err(ImageError::Io(error)) if error.kind() != io::ErrorKind::UnexpectedEof => {
+                return Err(fail(error));
+            }
+            value => value,
+        };
+        // Whatever cannot be read in it, an image with a wrong checksum is damaged.
+        let left = len - image.len;
+        io::copy(&mut (&mut image).take(left), &mut io::sink()).map_err(fail)?;
+        let sum = finish_sum(image.sum, &key, &[time, applied, len]);
+        if read_u64(&mut self.file).map_err(fail)? != sum {
+            return Err(self.damaged("the checksum of a key is wrong"));
+        }
+        let value = value.map_err(|error| match error {
+            ImageError::Memory => {
+                fail(io::Error::other("there is not enough memory for its values"))
+            }
+            _ => self.damaged("a value cannot be read"),
+        })?;
+        let entry_bytes =
+            if self.secret == 0 { super::version_3::ENTRY_BYTES } else { ENTRY_BYTES };
+        let expires_millis = time.checked_sub(1);
+        let item_bytes = entry_bytes + key.len() as u64 + len;
+        Ok((Item::Key(Entry { key, value, expires_millis, applied }), item_bytes))
+    }
+
+    /// Reads an item header and the key behind it.
+    fn read_front(&mut self) -> Result<([u64; 4], Vec<u8>), DurabilityError> {
+        let mut header = [0; ITEM_HEADER_BYTES];
+        self.file.read_exact(&mut header).map_err(|error| self.read_error(error))?;
+        let (numbers, is_valid) = parse_item_header(&header, self.seed(self.at));
+        if !is_valid {
+            return Err(self.damaged("the check of a key's lengths is wrong"));
+        }
+        let key = if numbers[0] == END { Vec::new() } else { self.read_key(numbers[0])? };
+        Ok((numbers, key))
+    }
+
+    /// Reads a key of this length.
+    pub(super) fn read_key(&mut self, len: u64) -> Result<Vec<u8>, DurabilityError> {
+        if len > MAX_KEY_BYTES.min(self.total - self.at) {
+            return Err(self.damaged("a key is longer than it can be"));
+        }
+        let mut key = vec![0; len as usize];
+        self.file.read_exact(&mut key).map_err(|error| self.read_error(error))?;
+        Ok(key)
+    }
+
+    fn seed(&self, at: u64) -> u64 {
+        if self.secret == 0 { 0 } else { at ^ self.secret }
+    }
+
+    /// Passes over the key that is damaged; returns its name, if that can still be read, and whether another key or the end
+    /// follows. Takes time in proportion to the bytes that are passed over.
+    ///
+    /// # Errors
+    ///
+    /// [`DurabilityError`] if the file cannot be read.
+    pub fn skip_damaged(&mut self) -> Result<(Option<Vec<u8>>, bool), DurabilityError> {
+        let skipped = if self.secret == 0 { self.skip_version_3()? } else { self.skip()? };
+        self.go_to_next()?;
+        Ok(skipped)
+    }
+
+    fn skip(&mut self) -> Result<(Option<Vec<u8>>, bool), DurabilityError> {
+        let from = self.at;
+        self.at += 1;
+        let mut key = None;
+        if let Some(([key_len, _, _, len], is_valid)) = self.item_header_at(from)? {
+            let entry_bytes = ENTRY_BYTES.checked_add(key_len).and_then(|it| it.checked_add(len));
+            let next = entry_bytes.and_then(|bytes| from.checked_add(bytes));
+            if let Some(next) = next.filter(|next| *next <= self.total && key_len <= MAX_KEY_BYTES)
+                && (is_valid || self.item_header_at(next)?.is_some_and(|(_, is_valid)| is_valid))
+            {
+                let mut name = vec![0; key_len as usize];
+                self.read_at(&mut name, from + ITEM_HEADER_BYTES as u64)?;
+                key = Some(name);
+                self.at = next;
+            }
+        }
+        Ok((key, self.find_item_header()?))
+    }
+
+    /// Moves on to the next valid item header; false if there is none.
+    fn find_item_header(&mut self) -> Result<bool, DurabilityError> {
+        let mut piece = vec![0; 64 << 10];
+        loop {
+            let (start, read) = (self.at, self.read_at(&mut piece, self.at)?);
+            for bytes in piece[..read].windows(ITEM_HEADER_BYTES) {
+                let header = bytes.first_chunk().expect("as long as a header");
+                if parse_item_header(header, self.seed(self.at)).1 {
+                    return Ok(true);
+                }
+                self.at += 1;
+            }
+            if self.at == start {
+                self.at = self.total;
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Reads an item header at a byte, and whether it is valid; `None` if the file ends before.
+    fn item_header_at(&self, at: u64) -> Result<Option<([u64; 4], bool)>, DurabilityError> {
+        let mut header = [0; ITEM_HEADER_BYTES];
+        let read = self.read_at(&mut header, at)?;
+        Ok((read == header.len()).then(|| parse_item_header(&header, self.seed(at))))
+    }
+
+    /// Returns whether a valid item begins at `at`.
+    pub(super) fn is_valid(&mut self) -> Result<bool, DurabilityError> {
+        self.go_to_next()?;
+        let read = self.read_item();
+        self.go_to_next()?;
+        match read {
+            Ok(_) => Ok(true),
+            Err(DurabilityError::Damaged { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads the file from `at` on.
+    fn go_to_next(&mut self) -> Result<(), DurabilityError> {
+        let sought = self.file.seek(SeekFrom::Start(self.at));
+        sought.map(|_| ()).map_err(|error| self.read_error(error))
+    }
+
+    pub(super) fn read_at(&self, bytes: &mut [u8], at: u64) -> Result<usize, DurabilityError> {
+        let file = &self.file.get_ref().file;
+        read_at_most(&**file, bytes, at).map_err(DurabilityError::io(&self.path))
+    }
+
+    pub(super) fn damaged(&self, what: &str) -> DurabilityError {
+        DurabilityError::damaged(&self.path, self.at, what)
+    }
+
+    pub(super) fn read_error(&self, error: io::Error) -> DurabilityError {
+        read_error(&self.path, self.at, error)
+    }
+}
+
+pub(super) fn read_u64(from: &mut impl Read) -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    from.read_exact(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+fn read_error(path: &Path, at: u64, error: io::Error) -> DurabilityError {
+    if error.kind() == io::ErrorKind::UnexpectedEof {
+        return DurabilityError::damaged(path, at, "the file is cut");
+    }
+    DurabilityError::Io { path: path.to_owned(), error }
+}
+
+impl<R: Read> Read for Summed<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let len = self.inner.read(bytes)?;
+        self.add(&bytes[..len]);
+        Ok(len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::sim_disk::SimDisk;
+    use super::super::{SnapshotWriter, item_header, path};
+    use super::*;
+
+    const DIR: &str = "/data";
+
+    /// Writes a snapshot of strings.
+    fn snapshot_of(disk: &SimDisk, values: &[Vec<u8>]) -> PathBuf {
+        let mut writer = SnapshotWriter::new(disk, Path::new(DIR), 1, 7).unwrap();
+        for (i, value) in values.iter().enumerate() {
+            let value = Value::Bytes(value.clone().into());
+            writer.entry(format!("key{i}").as_bytes(), &value, None, (9, None)).unwrap();
+        }
+        writer.finish(9).unwrap();
+        path(Path::new(DIR), 1)
+    }
+
+    fn flip(disk: &SimDisk, path: &Path, at: u64) {
+        let (file, mut byte) = (disk.open(path).unwrap(), [0]);
+        file.read_at(&mut byte, at).unwrap();
+        file.write_all_at(&[byte[0] ^ 1], at).unwrap();
+    }
+
+    #[test]
+    fn a_disk_that_cannot_read_is_not_taken_for_damage() {
+        let disk = SimDisk::default();
+        let random = |i: u32| i.wrapping_mul(0x9e37_79b9) as u8 | 1;
+        let path = snapshot_of(&disk, &[(0..3 << 20).map(random).collect()]);
+        let mut keys = 0;
+        let positions = load(&disk, &path, |_| keys += 1).unwrap();
+        assert_eq!((keys, positions.began, positions.end), (1, 7, 9));
+        for from in [0, 10, 1 << 20, 2 << 20, 3 << 20] {
+            disk.fail_reads_from(from);
+            match load(&disk, &path, drop) {
+                Err(DurabilityError::Io { error, .. }) => assert_eq!(error.raw_os_error(), Some(5)),
+                other => panic!("{from}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_next_key_behind_a_damaged_one_is_found_in_linear_time() {
+        let disk = SimDisk::default();
+        // A value of numbers that could all be lengths, and one that is mostly zeros.
+        let lengths: Vec<u8> = (0..64 << 10).flat_map(|_| 0x2000_u64.to_le_bytes()).collect();
+        let mut zeros = vec![0; 512 << 10];
+        zeros[300 << 10] = 1;
+        let path = snapshot_of(&disk, &[lengths, zeros, b"last".to_vec()]);
+        let mut reader = SnapshotReader::open(&disk, &path).unwrap();
+        let first = reader.at();
+        assert!(matches!(reader.next(), Ok(Item::Key(entry)) if entry.key == b"key0"));
+        let second = reader.at();
+        assert!(second > 512 << 10);
+        // The lengths of the keys, so that they lead nowhere.
+        for at in [first, second] {
+            flip(&disk, &path, at + 1);
+            flip(&disk, &path, at + 25);
+        }
+        let total = reader.total;
+        let before = disk.bytes_read();
+        let mut reader = SnapshotReader::open(&disk, &path).unwrap();
+        assert!(reader.next().is_err());
+        assert_eq!(reader.skip_damaged().unwrap(), (None, true));
+        assert!(reader.at() > second, "the header of the second key is damaged too");
+        assert!(matches!(reader.next(), Ok(Item::Key(entry)) if entry.key == b"key2"));
+        assert!(matches!(reader.next(), Ok(Item::End { keys: 3, end: 9 })));
+        let read = disk.bytes_read() - before;
+        // A piece of the buffer is read twice for each jump.
+        assert!(read < 2 * total + (4 << 20), "{read} of {total} bytes");
+    }
+
+    #[test]
+    fn an_item_that_a_client_planted_is_not_found() {
+        // The client knows where its value stands, and not the secret.
+        let disk = SimDisk::default();
+        let at = header::BYTES as u64;
+        let mut value = b"value".to_vec();
+        for start in at..at + 300 {
+            value.extend(item_header([END, 0, u64::MAX, 0], start + value.len() as u64));
+        }
+        let path = snapshot_of(&disk, &[value, b"last".to_vec()]);
+        flip(&disk, &path, at);
+        flip(&disk, &path, at + 26);
+        let mut reader = SnapshotReader::open(&disk, &path).unwrap();
+        assert_eq!(reader.skip_damaged().unwrap(), (None, true));
+        assert!(matches!(reader.next(), Ok(Item::Key(entry)) if entry.key == b"key1"));
+    }
+
+    #[test]
+    fn the_second_header_stands_for_a_damaged_first_one() {
+        let disk = SimDisk::default();
+        let path = snapshot_of(&disk, &[b"value".to_vec()]);
+        let file = disk.open(&path).unwrap();
+        file.write_all_at(&[0; header::BYTES], 0).unwrap();
+        assert!(load(&disk, &path, drop).is_err(), "damage is reported");
+        let mut reader = SnapshotReader::open(&disk, &path).unwrap();
+        assert!(reader.has_damaged_header);
+        assert_eq!(reader.began, Some(7));
+        assert!(matches!(reader.next(), Ok(Item::Key(entry)) if entry.key == b"key0"));
+        file.write_all_at(&[0; 4], file.len().unwrap() - 4).unwrap();
+        let Err(error) = SnapshotReader::open(&disk, &path) else { panic!("no secret is left") };
+        assert!(error.to_string().contains("and so is the copy at its end"), "{error}");
+    }
+}

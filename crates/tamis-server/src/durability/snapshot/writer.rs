@@ -1,0 +1,200 @@
+//! Writes a snapshot.
+
+use std::io::{self, BufWriter, Cursor, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use tamis_commands::Value;
+
+use super::super::disk::{Disk, Sequential};
+use super::super::error::DurabilityError;
+use super::super::header::{self, new_secret};
+use super::super::log::Log;
+use super::{END, ITEM_HEADER_BYTES, KIND, Summed, finish_sum, item_header, path};
+use crate::keyspace::Keyspace;
+
+/// Writes a snapshot that goes with the log of this number, which begins at `position`. The snapshot gets its name when it is
+/// complete.
+///
+/// # Errors
+///
+/// [`DurabilityError::Io`]; nothing stays behind.
+pub(crate) fn save(
+    disk: &dyn Disk,
+    keyspace: &Keyspace,
+    log: &Log,
+    dir: &Path,
+    number: u64,
+    position: u64,
+) -> Result<(), DurabilityError> {
+    let write = || -> io::Result<()> {
+        let mut out = SnapshotWriter::new(disk, dir, number, position)?;
+        for part in 0..keyspace.parts() {
+            // A transaction has no position before it ends: a value is read before one or after it.
+            let is_settled = || log.group_bytes().is_none();
+            for entry in keyspace.entries(part) {
+                if log.is_closing() {
+                    return Err(io::Error::other("the server ends"));
+                }
+                // Later changes stand behind this position in the log, and are counted when they are replayed.
+                let note = |value: &Value| (log.end(), value.counted_items());
+                let written = entry.read(is_settled, note, |value, expires_millis, noted| {
+                    if value.memory_bytes() > SMALL_BYTES {
+                        return out
+                            .write_large(&entry.key, value, expires_millis, noted)
+                            .map(|()| None);
+                    }
+                    out.encode(&entry.key, value, expires_millis, noted).map(Some)
+                });
+                if let Some(Some(encoded)) = written.transpose()? {
+                    // The disk may take its time now: the key is free.
+                    out.append(&encoded)?;
+                }
+            }
+        }
+        // The values have changes that the log may not have written yet. Without them, a start would pass over the changes
+        // that get their positions.
+        let end = log.sync()?;
+        out.finish(end)
+    };
+    write().map_err(|error| {
+        let path = path(dir, number);
+        _ = disk.remove(&path.with_extension("part"));
+        DurabilityError::Io { path, error }
+    })
+}
+
+/// Values up to this are encoded in memory before they are written, so that clients which wait for the key do not wait for the
+/// disk.
+const SMALL_BYTES: u64 = 256 << 10;
+
+/// A snapshot that is written, under a temporary name.
+pub(in super::super) struct SnapshotWriter<'d> {
+    disk: &'d dyn Disk,
+    dir: PathBuf,
+    path: PathBuf,
+    file: BufWriter<Sequential>,
+    header: Vec<u8>,
+    secret: u64,
+    /// Where the next item begins.
+    at: u64,
+    keys: u64,
+}
+
+impl<'d> SnapshotWriter<'d> {
+    pub fn new(disk: &'d dyn Disk, dir: &Path, number: u64, position: u64) -> io::Result<Self> {
+        let secret = new_secret()?;
+        let path = path(dir, number);
+        let file = disk.create(&path.with_extension("part"))?;
+        let mut file = BufWriter::with_capacity(1 << 20, Sequential::new(file));
+        let header = header::encode(&KIND, position, secret);
+        file.write_all(&header)?;
+        let at = header.len() as u64;
+        Ok(Self { disk, dir: dir.to_owned(), path, file, header, secret, at, keys: 0 })
+    }
+
+    /// Appends a key whose value has all changes before a position, and counted this many items then.
+    pub fn entry(
+        &mut self,
+        key: &[u8],
+        value: &Value,
+        expires_millis: Option<u64>,
+        noted: (u64, Option<u64>),
+    ) -> io::Result<()> {
+        if value.memory_bytes() > SMALL_BYTES {
+            return self.write_large(key, value, expires_millis, noted);
+        }
+        let encoded = self.encode(key, value, expires_millis, noted)?;
+        self.append(&encoded)
+    }
+
+    fn write_large(
+        &mut self,
+        key: &[u8],
+        value: &Value,
+        expires_millis: Option<u64>,
+        noted: (u64, Option<u64>),
+    ) -> io::Result<()> {
+        let seed = self.seed();
+        self.at += write_entry(&mut self.file, seed, key, value, expires_millis, noted)?;
+        self.keys += 1;
+        Ok(())
+    }
+
+    /// Encodes a key that is appended next.
+    fn encode(
+        &self,
+        key: &[u8],
+        value: &Value,
+        expires_millis: Option<u64>,
+        noted: (u64, Option<u64>),
+    ) -> io::Result<Vec<u8>> {
+        let mut encoded = Cursor::new(Vec::new());
+        write_entry(&mut encoded, self.seed(), key, value, expires_millis, noted)?;
+        Ok(encoded.into_inner())
+    }
+
+    fn append(&mut self, encoded: &[u8]) -> io::Result<()> {
+        self.file.write_all(encoded)?;
+        self.at += encoded.len() as u64;
+        self.keys += 1;
+        Ok(())
+    }
+
+    fn seed(&self) -> u64 {
+        self.at ^ self.secret
+    }
+
+    /// Completes the snapshot and gives it its name, once the stream of logs is durable up to `end`.
+    pub fn finish(mut self, end: u64) -> io::Result<()> {
+        let seed = self.seed();
+        self.file.write_all(&item_header([END, self.keys, end, 0], seed))?;
+        self.file.write_all(&self.header)?;
+        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.file.sync()?;
+        self.disk.rename(&self.path.with_extension("part"), &self.path)?;
+        self.disk.sync_dir(&self.dir)
+    }
+}
+
+/// What an entry is written to.
+trait Out: Write + Seek {}
+
+impl<W: Write + Seek> Out for W {}
+
+/// Writes a key; returns how many bytes that were.
+fn write_entry(
+    out: &mut dyn Out,
+    seed: u64,
+    key: &[u8],
+    value: &Value,
+    expires_millis: Option<u64>,
+    (applied, counted_items): (u64, Option<u64>),
+) -> io::Result<u64> {
+    // The length is known behind the image, and the header is written before it.
+    let start = out.stream_position()?;
+    out.write_all(&[0; ITEM_HEADER_BYTES])?;
+    out.write_all(key)?;
+    let mut image = Summed::new(&mut *out, seed);
+    value.write_image_counting(counted_items, &mut image)?;
+    let Summed { sum, len, .. } = image;
+    let time = expires_millis.map_or(0, |at| at.saturating_add(1));
+    let sum = finish_sum(sum, key, &[time, applied, len]);
+    out.write_all(&sum.to_le_bytes())?;
+    let end = out.stream_position()?;
+    out.seek(SeekFrom::Start(start))?;
+    out.write_all(&item_header([key.len() as u64, time, applied, len], seed))?;
+    out.seek(SeekFrom::Start(end))?;
+    Ok(end - start)
+}
+
+impl<W: Write> Write for Summed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let len = self.inner.write(bytes)?;
+        self.add(&bytes[..len]);
+        Ok(len)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}

@@ -1,0 +1,306 @@
+//! `check-data --repair` keeps what is valid of damaged files, and says what is lost.
+
+#[path = "../../../tests/exchanges/client.rs"]
+mod client;
+mod data_folder;
+
+use std::path::{Path, PathBuf};
+
+use data_folder::{HEADER_BYTES, LOG_HEADER_BYTES, config, copy_of, only_log, secret_of, start};
+use tamis_resp::Reply;
+use tamis_server::Server;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+#[test]
+fn a_repair_keeps_what_is_valid_and_says_what_is_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(dir.path());
+    client.say(&["BF.RESERVE", "seen", "0.001", "1000"]);
+    client.say(&["SET", "early", "1"]);
+    client.say(&["SAVE"]);
+    for i in 0..100 {
+        client.say(&["BF.ADD", "seen", &i.to_string()]);
+    }
+    client.say(&["SET", "late", "1"]);
+    drop(server);
+    assert_eq!(tamis_server::check_data(dir.path()).unwrap().keys, 3);
+    let sound = tamis_server::repair_data(dir.path()).unwrap();
+    assert!(sound.lost.is_empty() && sound.aside.is_none(), "nothing to repair");
+    let log = only_log(dir.path());
+    let mut bytes = std::fs::read(&log).unwrap();
+    bytes[LOG_HEADER_BYTES + 200] ^= 1;
+    std::fs::write(&log, &bytes).unwrap();
+    let refused = Server::start(config(dir.path())).unwrap_err().to_string();
+    let checked = tamis_server::check_data(dir.path()).unwrap_err().to_string();
+    assert_eq!(checked, refused);
+    assert_eq!(std::fs::read(&log).unwrap(), bytes, "a check changes nothing");
+    let report = tamis_server::repair_data(dir.path()).unwrap();
+    assert_eq!((report.keys, report.lost.len()), (3, 1), "{report:?}");
+    assert!(report.lost[0].contains("log-1.tamis: bytes"), "{report:?}");
+    let aside = report.aside.unwrap();
+    assert_eq!(std::fs::read(aside.join("log-1.tamis")).unwrap(), bytes);
+    let (server, mut client) = start(dir.path());
+    let mut words = vec!["BF.MEXISTS".to_owned(), "seen".to_owned()];
+    words.extend((0..100).map(|i: u32| i.to_string()));
+    let Reply::Array(found) = client.say(&words) else { panic!() };
+    assert_eq!(found.iter().filter(|it| **it == Reply::Integer(1)).count(), 99);
+    assert_eq!(client.say(&["EXISTS", "early", "late"]), Reply::Integer(2));
+    drop(server);
+    // The snapshot too, and the newest log is gone.
+    let snapshot = dir.path().join("snapshot-2.tamis");
+    let mut bytes = std::fs::read(&snapshot).unwrap();
+    // The last byte of the last key, before the end and the second header.
+    let at = bytes.len() - HEADER_BYTES - 40 - 1;
+    bytes[at] ^= 1;
+    std::fs::write(&snapshot, &bytes).unwrap();
+    std::fs::remove_file(only_log(dir.path())).unwrap();
+    let report = tamis_server::repair_data(dir.path()).unwrap();
+    assert_eq!((report.keys, report.lost.len()), (2, 2), "{report:?}");
+    let (server, _) = start(dir.path());
+    drop(server);
+    assert!(tamis_server::check_data(&dir.path().join("none")).is_err());
+}
+
+/// Returns a folder with a snapshot and changes behind it, its log, its snapshot, and how many keys it has.
+fn saved() -> (tempfile::TempDir, PathBuf, PathBuf, usize) {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(dir.path());
+    for i in 0..20 {
+        client.say(&["SET", &format!("early:{i}"), &"x".repeat(i)]);
+    }
+    client.say(&["SAVE"]);
+    for i in 0..20 {
+        client.say(&["SET", &format!("late:{i}"), "1"]);
+    }
+    drop(server);
+    let log = only_log(dir.path());
+    let snapshot = dir.path().join("snapshot-1.tamis");
+    assert!(snapshot.exists());
+    (dir, log, snapshot, 40)
+}
+
+/// Returns a copy of a folder in which the bytes of one file are others.
+fn copy_with(dir: &Path, path: &Path, bytes: &[u8]) -> tempfile::TempDir {
+    let copy = copy_of(dir);
+    std::fs::write(copy.path().join(path.file_name().unwrap()), bytes).unwrap();
+    copy
+}
+
+#[test]
+fn a_flipped_bit_in_a_header_is_damage_and_a_repair_loses_nothing() {
+    let (dir, log, snapshot, keys) = saved();
+    for (path, header_bytes) in [(&log, LOG_HEADER_BYTES), (&snapshot, HEADER_BYTES)] {
+        let whole = std::fs::read(path).unwrap();
+        for bit in 0..header_bytes * 8 {
+            let mut flipped = whole.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            std::fs::write(path, &flipped).unwrap();
+            let checked = tamis_server::check_data(dir.path());
+            // Of the two fields for the synced position one is enough.
+            if bit >= HEADER_BYTES * 8 {
+                assert_eq!(checked.unwrap().keys, keys, "bit {bit}");
+                continue;
+            }
+            let refused = checked.unwrap_err().to_string();
+            assert!(refused.contains("damaged at byte"), "bit {bit}: {refused}");
+            assert!(refused.contains("tamis check-data --repair"), "bit {bit}: {refused}");
+            if bit % 8 == bit / 8 % 8 {
+                let copy = copy_with(dir.path(), path, &flipped);
+                let report = tamis_server::repair_data(copy.path()).unwrap();
+                assert_eq!((report.keys, report.lost.len()), (keys, 1), "bit {bit}: {report:?}");
+                assert_eq!(tamis_server::check_data(copy.path()).unwrap().keys, keys);
+            }
+        }
+        std::fs::write(path, &whole).unwrap();
+    }
+    // Both fields, and a header that is cut out of the middle of nowhere.
+    let whole = std::fs::read(&log).unwrap();
+    for damaged in [HEADER_BYTES..LOG_HEADER_BYTES, 0..LOG_HEADER_BYTES] {
+        let mut bytes = whole.clone();
+        bytes[damaged].fill(0x55);
+        let copy = copy_with(dir.path(), &log, &bytes);
+        let report = tamis_server::repair_data(copy.path()).unwrap();
+        assert_eq!((report.keys, report.lost.len()), (keys, 1), "{report:?}");
+    }
+}
+
+#[test]
+fn a_repair_loses_only_the_damaged_keys_of_a_snapshot() {
+    let (dir, _, snapshot, keys) = saved();
+    let whole = std::fs::read(&snapshot).unwrap();
+    let (mut named, mut repairs) = (0, 0);
+    // Behind the end of 40 bytes stands the second header, which nothing needs while the first one is valid.
+    let end = whole.len() - HEADER_BYTES - 40;
+    for at in (HEADER_BYTES..end + 40).step_by(19) {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 0x10;
+        let copy = copy_with(dir.path(), &snapshot, &flipped);
+        let report = tamis_server::repair_data(copy.path()).unwrap();
+        let lost = usize::from(at < end);
+        assert_eq!((report.keys, report.lost.len()), (keys - lost, 1), "{at}: {report:?}");
+        assert!(report.lost[0].contains("snapshot-1.tamis: bytes "), "{report:?}");
+        named += usize::from(report.lost[0].contains("of key \"early:"));
+        repairs += 1;
+        assert_eq!(tamis_server::check_data(copy.path()).unwrap().keys, keys - lost);
+    }
+    assert!(named > repairs / 2, "{named} of {repairs}: most bytes are not those of lengths");
+    // Some keys that are damaged so that no length can be read.
+    let mut bytes = whole.clone();
+    bytes[100..250].fill(0xff);
+    let copy = copy_with(dir.path(), &snapshot, &bytes);
+    let report = tamis_server::repair_data(copy.path()).unwrap();
+    assert!(report.keys < keys - 1 && report.keys > keys - 6, "{report:?}");
+    assert!(report.lost.last().unwrap().contains(" of 20 keys in all"), "{report:?}");
+}
+
+#[test]
+fn files_that_are_missing_are_named_by_a_repair() {
+    let (dir, log, snapshot, keys) = saved();
+    let bytes = std::fs::read(&log).unwrap();
+    // As if another log had been between them.
+    let copy = copy_with(dir.path(), Path::new("log-3.tamis"), &bytes);
+    std::fs::write(copy.path().join("manifest"), "log 3\n").unwrap();
+    let refused = Server::start(config(copy.path())).unwrap_err().to_string();
+    assert!(refused.contains("log-2.tamis: a log between others is missing"), "{refused}");
+    let report = tamis_server::repair_data(copy.path()).unwrap();
+    assert_eq!((report.keys, report.lost.len()), (keys, 1), "{report:?}");
+    assert!(report.lost[0].ends_with("log-2.tamis: the file is missing"), "{report:?}");
+    std::fs::remove_file(&snapshot).unwrap();
+    let report = tamis_server::repair_data(dir.path()).unwrap();
+    assert_eq!((report.keys, report.lost.len()), (20, 1), "{report:?}");
+    assert!(report.lost[0].ends_with("snapshot-1.tamis: the file is missing"), "{report:?}");
+}
+
+#[test]
+fn a_length_beyond_the_memory_is_refused_in_a_line() {
+    let (dir, log, snapshot, _) = saved();
+    let (huge, tail) = (1_u64 << 42, LOG_HEADER_BYTES as u64);
+    // A change that says that it is four terabytes long, in a file with a hole of that length.
+    let mut bytes = std::fs::read(&log).unwrap();
+    let began = u64::from_le_bytes(bytes[12..20].try_into().unwrap());
+    bytes.truncate(LOG_HEADER_BYTES);
+    bytes.extend(huge.to_le_bytes());
+    let check = xxh3_64_with_seed(&huge.to_le_bytes(), began ^ secret_of(&bytes)) as u32;
+    bytes.extend(check.to_le_bytes());
+    let sparse = |path: &Path, bytes: &[u8]| {
+        let copy = copy_with(dir.path(), path, bytes);
+        let file = copy.path().join(path.file_name().unwrap());
+        let file = std::fs::OpenOptions::new().write(true).open(file).unwrap();
+        file.set_len(huge + 2 * tail).unwrap();
+        let refused = tamis_server::check_data(copy.path()).unwrap_err().to_string();
+        assert_eq!(refused.lines().count(), 1, "{refused}");
+        refused
+    };
+    let refused = sparse(&log, &bytes);
+    assert!(refused.contains("log-1.tamis: a change of"), "{refused}");
+    assert!(refused.contains("larger than the machine's memory"), "{refused}");
+    // A key that says so, and a value.
+    let whole = std::fs::read(&snapshot).unwrap();
+    for at in [0, 24] {
+        let mut bytes = whole.clone();
+        bytes[HEADER_BYTES + at..][..8].copy_from_slice(&huge.to_le_bytes());
+        let header = &mut bytes[HEADER_BYTES..HEADER_BYTES + 40];
+        let check = xxh3_64_with_seed(&header[..32], HEADER_BYTES as u64 ^ secret_of(&whole));
+        header[32..].copy_from_slice(&check.to_le_bytes());
+        if at == 0 {
+            let refused = sparse(&snapshot, &bytes);
+            assert!(refused.contains("a key is longer than it can be"), "{refused}");
+        } else {
+            let copy = copy_with(dir.path(), &snapshot, &bytes);
+            let refused = tamis_server::check_data(copy.path()).unwrap_err().to_string();
+            assert!(refused.contains("longer than"), "{refused}");
+        }
+    }
+}
+
+/// A folder that a server wrote before logs and snapshots had secrets.
+const OLD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/server");
+
+/// Checks that a server has all that is in the old folder.
+fn assert_has_old_keys(client: &mut client::Client) {
+    assert_eq!(client.say(&["DBSIZE"]), Reply::Integer(6));
+    assert_eq!(client.say(&["MGET", "early", "late", "timed"]), {
+        Reply::Array(["3", "1", "x"].map(Reply::bulk).to_vec())
+    });
+    assert_eq!(client.say(&["PEXPIRETIME", "timed"]), Reply::Integer(4_102_444_800_000));
+    let ones = |n: usize| Reply::Array(vec![Reply::Integer(1); n]);
+    assert_eq!(client.say(&["BF.MEXISTS", "seen", "a", "b", "c", "d", "e"]), ones(5));
+    assert_eq!(client.say(&["BF.MEXISTS", "grown", "a", "b", "c"]), ones(3));
+    assert_eq!(client.say(&["CF.MEXISTS", "cuckoo", "a", "b"]), ones(2));
+}
+
+#[test]
+fn files_of_older_versions_are_read_and_go_on_in_new_ones() {
+    let dir = copy_of(Path::new(OLD));
+    let old = std::fs::read(dir.path().join("log-1.tamis")).unwrap();
+    let (server, mut client) = start(dir.path());
+    assert_has_old_keys(&mut client);
+    client.say(&["SET", "new", "1"]);
+    drop(server);
+    // The old log is not written any more.
+    assert_eq!(std::fs::read(dir.path().join("log-1.tamis")).unwrap().len(), old.len());
+    let new = std::fs::read(dir.path().join("log-2.tamis")).unwrap();
+    assert!(new[8] == 3 && secret_of(&new) != 0 && new.len() > LOG_HEADER_BYTES);
+    for _ in 0..2 {
+        let (server, mut client) = start(dir.path());
+        assert_eq!(client.say(&["DEL", "new"]), Reply::Integer(1));
+        assert_has_old_keys(&mut client);
+        client.say(&["SET", "new", "1"]);
+        drop(server);
+    }
+    let (server, mut client) = start(dir.path());
+    client.say(&["DEL", "new"]);
+    assert_eq!(client.say(&["SAVE"]), Reply::ok());
+    drop(server);
+    assert!(!dir.path().join("log-1.tamis").exists());
+    let (_server, mut client) = start(dir.path());
+    assert_has_old_keys(&mut client);
+}
+
+#[test]
+fn a_repair_keeps_what_is_valid_of_files_of_older_versions() {
+    let snapshot = Path::new("snapshot-1.tamis");
+    let whole = std::fs::read(Path::new(OLD).join(snapshot)).unwrap();
+    // The last 32 bytes are the end, behind five keys; the changes behind it make one more.
+    for at in (0..whole.len()).step_by(23) {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 0x10;
+        let copy = copy_with(Path::new(OLD), snapshot, &flipped);
+        let report = tamis_server::repair_data(copy.path()).unwrap();
+        let has_key = at < 24 || at >= whole.len() - 32;
+        assert_eq!(report.lost.len(), 1, "{at}: {report:?}");
+        // A counter or a cuckoo filter that is lost is there again with the changes behind the snapshot.
+        assert!(report.keys == 6 || !has_key && report.keys == 5, "{at}: {report:?}");
+        assert_eq!(tamis_server::check_data(copy.path()).unwrap().keys, report.keys);
+    }
+    let log = Path::new("log-1.tamis");
+    let whole = std::fs::read(Path::new(OLD).join(log)).unwrap();
+    for at in (0..whole.len()).step_by(7).filter(|at| !(24..48).contains(at)) {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 0x10;
+        let copy = copy_with(Path::new(OLD), log, &flipped);
+        let report = tamis_server::repair_data(copy.path()).unwrap();
+        assert_eq!(report.lost.len(), 1, "{at}: {report:?}");
+        assert!(report.keys == 6 || at >= 48 && report.keys == 5, "{at}: {report:?}");
+    }
+}
+
+#[test]
+fn a_damaged_header_is_refused_even_if_the_manifest_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(dir.path());
+    client.say(&["SET", "number", "1"]);
+    drop(server);
+    let log = only_log(dir.path());
+    std::fs::remove_file(dir.path().join("manifest")).unwrap();
+    let mut bytes = std::fs::read(&log).unwrap();
+    bytes[15] ^= 1;
+    std::fs::write(&log, &bytes).unwrap();
+    let refused = Server::start(config(dir.path())).unwrap_err().to_string();
+    assert!(refused.contains("log-0.tamis: damaged at byte 0: its header is invalid"), "{refused}");
+    assert_eq!(std::fs::read(&log).unwrap(), bytes, "left as it is");
+    let report = tamis_server::repair_data(dir.path()).unwrap();
+    assert_eq!((report.keys, report.lost.len()), (1, 1), "{report:?}");
+    let (_server, mut client) = start(dir.path());
+    assert_eq!(client.say(&["GET", "number"]), Reply::bulk("1"));
+}
