@@ -110,6 +110,15 @@ impl Folder {
         self.snapshots.last().copied()
     }
 
+    /// Returns the same files without the newest snapshot, if the logs that it replaces still exist. They do if the server
+    /// ended before it removed them.
+    pub fn without_newest_snapshot(&self) -> Option<Self> {
+        let mut older = self.clone();
+        let newest = older.snapshots.pop()?;
+        let is_whole = (older.first()..=newest).all(|number| self.logs.contains(&number));
+        (is_whole && older.first() < newest).then_some(older)
+    }
+
     /// The first log that is read: that of the snapshot, or the first of all.
     pub fn first(&self) -> u64 {
         self.snapshot().or_else(|| self.logs.first().copied()).unwrap_or(0)

@@ -302,4 +302,43 @@ mod tests {
         assert!(disk.names(&dir.join("damaged-1")).unwrap().is_empty());
         assert_eq!(repair(&disk, dir).unwrap().aside, Some(dir.join("damaged-1")));
     }
+
+    #[test]
+    fn an_older_snapshot_and_its_logs_replace_a_damaged_one() {
+        // As after a kill between a new snapshot and the removal of the old one.
+        let (disk, dir) = (SimDisk::default(), Path::new(DIR));
+        let set = |disk: &SimDisk, number, began: u64, key: &str| {
+            let log = LogFile::begin(disk, dir, number, began, began, 99).unwrap();
+            let record =
+                Record::Command { now_millis: 0, words: vec![b"SET", key.as_bytes(), b"1"] };
+            let mut bytes = Vec::new();
+            frame::append(&mut bytes, log.seed(began), |out| record.encode(out));
+            log.file.write_all_at(&bytes, log.offset_of(began)).unwrap();
+            began + bytes.len() as u64
+        };
+        let snapshot = |disk: &SimDisk, number, position, keys: &[&str]| {
+            let mut snapshot = SnapshotWriter::new(disk, dir, number, position).unwrap();
+            for key in keys {
+                let value = Value::Bytes(vec![b'x'; 40].into());
+                snapshot.entry(key.as_bytes(), &value, None, (position, None)).unwrap();
+            }
+            snapshot.finish(position).unwrap();
+        };
+        snapshot(&disk, 1, 100, &["a"]);
+        let end = set(&disk, 1, 100, "b");
+        snapshot(&disk, 2, end, &["a", "b"]);
+        set(&disk, 2, end, "c");
+        manifest::write(&disk, dir, Manifest { log: 2, secret: 99 }).unwrap();
+        let file = disk.open(&snapshot::path(dir, 2)).unwrap();
+        file.write_all_at(b"y", 100).unwrap();
+        let without_log = disk.after_crash(None);
+        without_log.remove(&log_file::path(dir, 1)).unwrap();
+
+        let report = repair(&disk, dir).unwrap();
+        assert_eq!((report.keys, report.lost), (3, Vec::new()));
+        assert_eq!(check(&disk, dir).unwrap().keys, 3);
+        // Without its log, the older snapshot is not what came before the newer one.
+        let report = repair(&without_log, dir).unwrap();
+        assert_eq!((report.keys, report.lost.len()), (2, 1), "{report:?}");
+    }
 }

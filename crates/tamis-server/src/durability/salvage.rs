@@ -23,12 +23,31 @@ pub(super) struct Salvaged {
     pub end: u64,
 }
 
-/// Reads what is valid of the newest snapshot and the logs behind it.
+/// Reads what is valid: of the newest snapshot and the logs behind it, or of an older snapshot and the logs behind that one if
+/// they still exist and less is lost.
 ///
 /// # Errors
 ///
 /// [`DurabilityError`] if a file cannot be read, or is of another version.
 pub(super) fn salvage(
+    disk: &dyn Disk,
+    dir: &Path,
+    found: &Folder,
+) -> Result<Salvaged, DurabilityError> {
+    let mut best = salvage_newest(disk, dir, found)?;
+    let mut older = found.without_newest_snapshot();
+    while let Some(found) = older.filter(|_| !best.lost.is_empty()) {
+        let other = salvage_newest(disk, dir, &found)?;
+        let loss = |it: &Salvaged| (it.lost.len(), std::cmp::Reverse(it.keyspace.shared().len()));
+        if loss(&other) < loss(&best) {
+            best = other;
+        }
+        older = found.without_newest_snapshot();
+    }
+    Ok(best)
+}
+
+fn salvage_newest(
     disk: &dyn Disk,
     dir: &Path,
     found: &Folder,
