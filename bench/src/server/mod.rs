@@ -172,7 +172,7 @@ fn hash_key(bench: &mut Bench) -> Result<(), String> {
         return Ok(());
     }
     let keyed = Program::tamis(&["--appendonly", "no"])?;
-    let unkeyed = Program::tamis(&["--appendonly", "no", "--set", "hash-key=none"])?;
+    let unkeyed = Program::tamis(&["--appendonly", "no", "--hash-key", "none"])?;
     for program in [&keyed, &unkeyed] {
         ask(program.port, &["BF.RESERVE", "seen", "0.01", &ITEMS.to_string()])?;
         fill(program.port, "seen", ITEMS)?;

@@ -165,7 +165,7 @@ fn recovery(bench: &mut Bench) -> Result<(), String> {
     }
     println!("\n{RECOVERY}");
     // A rewritten log would have nothing to replay.
-    let options = ["--appendfsync", "no", "--set", "auto-aof-rewrite-min-size=0"];
+    let options = ["--appendfsync", "no", "--auto-aof-rewrite-min-size", "0"];
     let mut tamis = Program::tamis(&options)?;
     let items = 20_000_000;
     ask(tamis.port, &["BF.RESERVE", "seen", "0.01", "20000000"])?;

@@ -36,9 +36,9 @@ fn wrong_options_are_refused_in_one_line() {
         (&["--bind", "0.0.0.0"], "--requirepass"),
         (&["--maxmemory", "1x"], "memory value"),
         (&["--appendfsync", "sometimes"], "everysec"),
-        (&["--set", "colour=red"], "colour"),
-        (&["--set", "bf-error-rate"], "NAME=VALUE"),
-        (&["--set", "bf-error-rate=2"], "range (0.000000, 1.000000)"),
+        (&["--colour", "red"], "--colour"),
+        (&["--bf-error-rate", "2"], "range (0.000000, 1.000000)"),
+        (&["--maxmemory-policy", "allkeys-lru"], "noeviction"),
         (&["--config", "/nonexistent.toml"], "/nonexistent.toml"),
         (&["--dir", "/dev/null/x"], "/dev/null/x"),
         (&["--aclfile", "/nonexistent.acl"], "/nonexistent.acl: cannot be read"),
@@ -51,6 +51,32 @@ fn wrong_options_are_refused_in_one_line() {
     ] {
         let text = refused(arguments);
         assert!(text.starts_with("tamis: ") && text.contains(told), "{arguments:?}: {text}");
+    }
+}
+
+#[test]
+fn every_option_is_a_flag() {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_tamis")).args(["serve", "--help"]).output().unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    for option in tamis_server::Config::options() {
+        assert!(help.contains(&format!("      --{} <", option.name)), "{}", option.name);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let options = [
+        ("slowlog-log-slower-than", "-1"),
+        ("client-output-buffer-limit", "normal 0 0 0"),
+        ("save", ""),
+        ("cf-max-expansions", "7"),
+    ];
+    let flags: Vec<String> =
+        options.iter().flat_map(|(name, value)| [format!("--{name}"), (*value).into()]).collect();
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let program = Program::start(dir.path(), &flags);
+    let mut client = program.client();
+    for (name, value) in options {
+        let pair = Reply::Array(vec![Reply::bulk(name), Reply::bulk(value)]);
+        assert_eq!(client.say(&["CONFIG", "GET", name]), pair);
     }
 }
 

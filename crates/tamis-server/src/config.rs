@@ -1,8 +1,11 @@
 //! What a server is told, by Redis's names: in a file, the environment, flags and `CONFIG SET` alike.
 
 mod bind;
+mod config_option;
+mod network_options;
 mod options;
 mod output_limit;
+mod values;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -15,7 +18,8 @@ use crate::durability::Sync;
 use crate::hash_key::HashKey;
 use crate::tls::ClientCertificates;
 pub use bind::{BindAddress, NoAddress};
-use options::ENTRIES;
+pub use config_option::{ConfigOption, OptionGroup};
+use options::{Entry, entries};
 pub use output_limit::{OutputLimit, OutputLimitError};
 
 /// What a server is told.
@@ -192,12 +196,42 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Config {
+    /// Returns every option that [`set`](Self::set) takes, by groups.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_server::Config;
+    ///
+    /// let options = Config::options();
+    /// assert_eq!(options.iter().find(|it| it.name == "port").unwrap().value, "PORT");
+    /// assert_eq!(options.len(), Config::default().all().count());
+    /// ```
+    #[must_use]
+    pub fn options() -> Vec<ConfigOption> {
+        let own = entries().map(|&Entry { name, group, value, help, .. }| ConfigOption {
+            name,
+            group,
+            value,
+            help,
+        });
+        let filters = Settings::ALL.iter().map(|setting| ConfigOption {
+            name: setting.name,
+            group: OptionGroup::Filters,
+            value: "VALUE",
+            help: setting.summary,
+        });
+        let mut options: Vec<ConfigOption> = own.chain(filters).collect();
+        options.sort_by_key(|option| option.group);
+        options
+    }
+
     /// Returns every option and its value, in order.
     pub fn all(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
         let filters = Settings::ALL
             .iter()
             .filter_map(|setting| Some((setting.name, self.filters.get(setting.name)?)));
-        ENTRIES.iter().map(|entry| (entry.name, (entry.get)(self))).chain(filters)
+        entries().map(|entry| (entry.name, (entry.get)(self))).chain(filters)
     }
 
     /// Returns every option as a client may see it: a fixed hash key is not shown to anybody.
@@ -227,7 +261,7 @@ impl Config {
     /// ```
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), ConfigError> {
         let name = name.to_ascii_lowercase();
-        match ENTRIES.iter().find(|entry| entry.name == name) {
+        match entries().find(|entry| entry.name == name) {
             Some(entry) => (entry.set)(self, value)
                 .ok_or(ConfigError::Invalid { name: entry.name, expected: entry.expected }),
             None => self.filters.set(&name, value.as_bytes()).map_err(|error| match error {
@@ -258,7 +292,7 @@ impl Config {
                 expected: "a password, since the server listens off loopback",
             });
         }
-        match ENTRIES.iter().find(|entry| entry.name.eq_ignore_ascii_case(name)) {
+        match entries().find(|entry| entry.name.eq_ignore_ascii_case(name)) {
             Some(entry) if !entry.is_live => Err(ConfigError::Fixed { name: entry.name }),
             _ => self.set(name, value),
         }
@@ -277,6 +311,19 @@ mod tests {
             config.set(name, &value).unwrap();
         }
         assert_eq!(config, Config::default());
+    }
+
+    #[test]
+    fn the_default_in_a_help_text_is_the_default() {
+        for ConfigOption { name, help, .. } in Config::options() {
+            let Some((_, default)) = help.split_once("[default: ") else { continue };
+            let mut config = Config::default();
+            config.set(name, default.strip_suffix(']').unwrap()).unwrap();
+            // The program serves a console unless told otherwise, a library does not.
+            if name != "http-port" {
+                assert_eq!(config, Config::default(), "{name}");
+            }
+        }
     }
 
     #[test]

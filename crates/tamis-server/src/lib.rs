@@ -39,8 +39,8 @@ mod transaction;
 mod users;
 
 pub use config::{
-    BindAddress, Config, ConfigError, DebugCommand, HttpPort, NoAddress, OutputLimit,
-    OutputLimitError,
+    BindAddress, Config, ConfigError, ConfigOption, DebugCommand, HttpPort, NoAddress, OptionGroup,
+    OutputLimit, OutputLimitError,
 };
 pub use config_file::ConfigFile;
 pub use durability::{DataReport, DurabilityError, Sync, check_data, repair_data};

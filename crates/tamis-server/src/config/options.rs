@@ -4,14 +4,19 @@ use std::path::PathBuf;
 
 use tamis_commands::parse_integer;
 
-use super::{BindAddress, Config, DebugCommand, HttpPort};
+use super::network_options::NETWORK;
+use super::values::{parse_bytes, parse_path, parse_yes, shown_path, yes};
+use super::{Config, DebugCommand, OptionGroup};
 use crate::durability::Sync;
 use crate::hash_key::HashKey;
-use crate::tls::ClientCertificates;
 
 /// An option of the server itself.
 pub(super) struct Entry {
     pub name: &'static str,
+    pub group: OptionGroup,
+    /// What a help text calls the value.
+    pub value: &'static str,
+    pub help: &'static str,
     /// Whether `CONFIG SET` may change it.
     pub is_live: bool,
     pub expected: &'static str,
@@ -22,9 +27,17 @@ pub(super) struct Entry {
 /// The option whose value is secret.
 pub(super) const HASH_KEY: &str = "hash-key";
 
-pub(super) const ENTRIES: [Entry; 30] = [
+/// Returns every option of the server itself.
+pub(super) fn entries() -> impl Iterator<Item = &'static Entry> {
+    NETWORK.iter().chain(&ENTRIES)
+}
+
+static ENTRIES: [Entry; 21] = [
     Entry {
         name: "aclfile",
+        group: OptionGroup::Access,
+        value: "FILE",
+        help: "Reads users and their permissions from this file, a line \"user name rule ...\" each",
         is_live: false,
         expected: "a file, or empty for none",
         get: |config| shown_path(config.users_file.as_ref()),
@@ -35,6 +48,9 @@ pub(super) const ENTRIES: [Entry; 30] = [
     },
     Entry {
         name: "acllog-max-len",
+        group: OptionGroup::Access,
+        value: "N",
+        help: "Keeps this many refusals for ACL LOG [default: 128]",
         is_live: true,
         expected: "0 to 1000000",
         get: |config| config.max_refusals.to_string(),
@@ -45,6 +61,9 @@ pub(super) const ENTRIES: [Entry; 30] = [
     },
     Entry {
         name: "appendfsync",
+        group: OptionGroup::Durability,
+        value: "WHEN",
+        help: "Syncs the log to the disk: always (before each reply), everysec or no [default: everysec]",
         is_live: true,
         expected: "'always', 'everysec' or 'no'",
         get: |config| {
@@ -67,6 +86,9 @@ pub(super) const ENTRIES: [Entry; 30] = [
     },
     Entry {
         name: "appendonly",
+        group: OptionGroup::Durability,
+        value: "YES|NO",
+        help: "Keeps changes in a log; with no, all data is lost when the server ends [default: yes]",
         is_live: false,
         expected: "'yes' or 'no'",
         get: |config| yes(config.append_only),
@@ -77,6 +99,9 @@ pub(super) const ENTRIES: [Entry; 30] = [
     },
     Entry {
         name: "auto-aof-rewrite-min-size",
+        group: OptionGroup::Durability,
+        value: "SIZE",
+        help: "Replaces the log by a new snapshot when the log has this size and twice the size of its snapshot; 0 is never [default: 64mb]",
         is_live: true,
         expected: "a memory value",
         get: |config| config.rewrite_bytes.to_string(),
@@ -86,19 +111,10 @@ pub(super) const ENTRIES: [Entry; 30] = [
         },
     },
     Entry {
-        name: "bind",
-        is_live: false,
-        expected: "IP addresses, or names that lead to some",
-        get: |config| config.bind.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
-        set: |config, text| {
-            let parsed: Result<Vec<BindAddress>, _> =
-                BindAddress::words(text).map(str::parse).collect();
-            config.bind = parsed.ok().filter(|all| !all.is_empty())?;
-            Some(())
-        },
-    },
-    Entry {
         name: "client-output-buffer-limit",
+        group: OptionGroup::Limits,
+        value: "LIMIT",
+        help: "Disconnects a client whose unread replies take more memory: \"normal HARD SOFT SECONDS\", where 0 is no limit [default: normal 256mb 0 0]",
         is_live: true,
         expected: "'normal <hard> <soft> <seconds>', with memory values",
         get: |config| config.output_limit.to_string(),
@@ -109,6 +125,9 @@ pub(super) const ENTRIES: [Entry; 30] = [
     },
     Entry {
         name: "client-query-buffer-limit",
+        group: OptionGroup::Limits,
+        value: "SIZE",
+        help: "Disconnects a client whose unfinished command takes more memory [default: 1gb]",
         is_live: true,
         expected: "a memory value of at least 1mb",
         get: |config| config.max_query_bytes.to_string(),
@@ -119,6 +138,9 @@ pub(super) const ENTRIES: [Entry; 30] = [
     },
     Entry {
         name: "dir",
+        group: OptionGroup::Durability,
+        value: "DIR",
+        help: "Keeps the log and its snapshots in this folder, which is created if it is missing [default: tamis-data]",
         is_live: false,
         expected: "a folder",
         get: |config| config.dir.display().to_string(),
@@ -129,6 +151,9 @@ pub(super) const ENTRIES: [Entry; 30] = [
     },
     Entry {
         name: HASH_KEY,
+        group: OptionGroup::Access,
+        value: "KEY",
+        help: "Hashes items of new filters with a secret key: random (drawn once, kept in --dir), none, or 32 hexadecimal digits; other users of the machine can read a flag but not the environment [default: random]",
         is_live: false,
         expected: "'random', 'none' or 32 hexadecimal digits",
         get: |config| config.hash_key.text(),
@@ -139,6 +164,9 @@ pub(super) const ENTRIES: [Entry; 30] = [
     },
     Entry {
         name: "enable-debug-command",
+        group: OptionGroup::Monitoring,
+        value: "WHO",
+        help: "Allows the command DEBUG: no, local (from loopback) or yes [default: no]",
         is_live: false,
         expected: "'no', 'local' or 'yes'",
         get: |config| {
@@ -160,35 +188,10 @@ pub(super) const ENTRIES: [Entry; 30] = [
         },
     },
     Entry {
-        name: "http-bind",
-        is_live: false,
-        expected: "an IP address",
-        get: |config| config.http_bind.to_string(),
-        set: |config, text| {
-            config.http_bind = text.parse().ok()?;
-            Some(())
-        },
-    },
-    Entry {
-        name: "http-port",
-        is_live: false,
-        expected: "'no', 'auto' or 0 to 65535",
-        get: |config| match config.http_port {
-            HttpPort::Off => "no".to_owned(),
-            HttpPort::Auto => "auto".to_owned(),
-            HttpPort::At(port) => port.to_string(),
-        },
-        set: |config, text| {
-            config.http_port = match text.to_ascii_lowercase().as_str() {
-                "no" => HttpPort::Off,
-                "auto" => HttpPort::Auto,
-                port => HttpPort::At(port.parse().ok()?),
-            };
-            Some(())
-        },
-    },
-    Entry {
         name: "io-threads",
+        group: OptionGroup::Limits,
+        value: "N",
+        help: "Answers with this many threads; 0 is one for each core [default: 0]",
         is_live: false,
         expected: "0 to 1024",
         get: |config| config.threads.to_string(),
@@ -199,6 +202,9 @@ pub(super) const ENTRIES: [Entry; 30] = [
     },
     Entry {
         name: "maxclients",
+        group: OptionGroup::Limits,
+        value: "N",
+        help: "Accepts at most this many connections [default: 10000]",
         is_live: true,
         expected: "1 to 4294967295",
         get: |config| config.max_clients.to_string(),
@@ -209,6 +215,9 @@ pub(super) const ENTRIES: [Entry; 30] = [
     },
     Entry {
         name: "maxmemory",
+        group: OptionGroup::Limits,
+        value: "SIZE",
+        help: "Refuses commands that add data (error OOM) while keys, filters and buffers take more memory than this: bytes, or a number with kb, mb, gb (powers of 1024) or k, m, g (powers of 1000), such as 2gb. Nothing is evicted: reads and deletes go on. 0 is no limit [default: 0]",
         is_live: true,
         expected: "a memory value",
         get: |config| config.max_memory_bytes.to_string(),
@@ -219,6 +228,9 @@ pub(super) const ENTRIES: [Entry; 30] = [
     },
     Entry {
         name: "maxmemory-policy",
+        group: OptionGroup::Limits,
+        value: "POLICY",
+        help: "Takes only noeviction, for configurations of Redis: a filter without some of its items would give wrong answers [default: noeviction]",
         is_live: false,
         expected: "noeviction: a filter without some of its items would lie",
         get: |_| "noeviction".to_owned(),
@@ -226,6 +238,9 @@ pub(super) const ENTRIES: [Entry; 30] = [
     },
     Entry {
         name: "metrics-max-filters",
+        group: OptionGroup::Monitoring,
+        value: "N",
+        help: "Publishes metrics of this many filters, those nearest to their limits [default: 100]",
         is_live: true,
         expected: "0 to 100000",
         get: |config| config.metrics_max_filters.to_string(),
@@ -235,19 +250,10 @@ pub(super) const ENTRIES: [Entry; 30] = [
         },
     },
     Entry {
-        name: "port",
-        is_live: false,
-        expected: "0 to 65535, or no",
-        get: |config| shown_port(config.listens_plain.then_some(config.port)),
-        set: |config, text| {
-            let port = parse_port(text)?;
-            config.listens_plain = port.is_some();
-            config.port = port.unwrap_or(config.port);
-            Some(())
-        },
-    },
-    Entry {
         name: "protected-mode",
+        group: OptionGroup::Access,
+        value: "YES|NO",
+        help: "Refuses to listen off loopback without a password [default: yes]",
         is_live: false,
         expected: "'yes' or 'no'",
         get: |config| yes(config.protected_mode),
@@ -258,6 +264,9 @@ pub(super) const ENTRIES: [Entry; 30] = [
     },
     Entry {
         name: "requirepass",
+        group: OptionGroup::Access,
+        value: "PASSWORD",
+        help: "Asks clients for this password; other users of the machine can read a flag but not the environment",
         is_live: true,
         expected: "text",
         get: |config| config.password.clone(),
@@ -268,6 +277,9 @@ pub(super) const ENTRIES: [Entry; 30] = [
     },
     Entry {
         name: "save",
+        group: OptionGroup::Durability,
+        value: "TEXT",
+        help: "Takes only an empty text, for configurations of Redis: the size of the log decides when a snapshot is due",
         is_live: false,
         expected: "empty: the log says when a snapshot is due",
         get: |_| String::new(),
@@ -275,6 +287,9 @@ pub(super) const ENTRIES: [Entry; 30] = [
     },
     Entry {
         name: "slowlog-log-slower-than",
+        group: OptionGroup::Monitoring,
+        value: "MICROSECONDS",
+        help: "Lists commands that take longer in SLOWLOG; 0 lists all, a negative number none [default: 10000]",
         is_live: true,
         expected: "a number of microseconds",
         get: |config| config.slow_micros.to_string(),
@@ -285,6 +300,9 @@ pub(super) const ENTRIES: [Entry; 30] = [
     },
     Entry {
         name: "slowlog-max-len",
+        group: OptionGroup::Monitoring,
+        value: "N",
+        help: "Keeps this many commands for SLOWLOG [default: 128]",
         is_live: true,
         expected: "0 to 1000000",
         get: |config| config.slow_entries.to_string(),
@@ -295,6 +313,9 @@ pub(super) const ENTRIES: [Entry; 30] = [
     },
     Entry {
         name: "timeout",
+        group: OptionGroup::Limits,
+        value: "SECONDS",
+        help: "Closes connections that are idle for this long; 0 keeps them [default: 0]",
         is_live: true,
         expected: "a number of seconds",
         get: |config| config.timeout_seconds.to_string(),
@@ -304,112 +325,4 @@ pub(super) const ENTRIES: [Entry; 30] = [
             Some(())
         },
     },
-    Entry {
-        name: "tls-auth-clients",
-        is_live: true,
-        expected: "'yes', 'no' or 'optional'",
-        get: |config| {
-            match config.tls_auth_clients {
-                ClientCertificates::Required => "yes",
-                ClientCertificates::Optional => "optional",
-                ClientCertificates::Unasked => "no",
-            }
-            .to_owned()
-        },
-        set: |config, text| {
-            config.tls_auth_clients = match text.to_ascii_lowercase().as_str() {
-                "yes" => ClientCertificates::Required,
-                "optional" => ClientCertificates::Optional,
-                "no" => ClientCertificates::Unasked,
-                _ => return None,
-            };
-            Some(())
-        },
-    },
-    Entry {
-        name: "tls-ca-cert-file",
-        is_live: true,
-        expected: "a file, or empty for none",
-        get: |config| shown_path(config.tls_ca_cert_file.as_ref()),
-        set: |config, text| {
-            config.tls_ca_cert_file = parse_path(text);
-            Some(())
-        },
-    },
-    Entry {
-        name: "tls-cert-file",
-        is_live: true,
-        expected: "a file, or empty for none",
-        get: |config| shown_path(config.tls_cert_file.as_ref()),
-        set: |config, text| {
-            config.tls_cert_file = parse_path(text);
-            Some(())
-        },
-    },
-    Entry {
-        name: "tls-key-file",
-        is_live: true,
-        expected: "a file, or empty for none",
-        get: |config| shown_path(config.tls_key_file.as_ref()),
-        set: |config, text| {
-            config.tls_key_file = parse_path(text);
-            Some(())
-        },
-    },
-    Entry {
-        name: "tls-port",
-        is_live: false,
-        expected: "0 to 65535, or no",
-        get: |config| shown_port(config.tls_port),
-        set: |config, text| {
-            config.tls_port = parse_port(text)?;
-            Some(())
-        },
-    },
 ];
-
-/// Reads a number of bytes, with a unit of 1000 (`k`, `m`, `g`) or 1024 (`kb`, `mb`, `gb`) as Redis has them.
-pub(super) fn parse_bytes(text: &str) -> Option<u64> {
-    let text = text.to_ascii_lowercase();
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit: u64 = match &text[digits.len()..] {
-        "" | "b" => 1,
-        "k" => 1000,
-        "kb" => 1 << 10,
-        "m" => 1_000_000,
-        "mb" => 1 << 20,
-        "g" => 1_000_000_000,
-        "gb" => 1 << 30,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(unit)
-}
-
-fn parse_yes(text: &str) -> Option<bool> {
-    match text.to_ascii_lowercase().as_str() {
-        "yes" => Some(true),
-        "no" => Some(false),
-        _ => None,
-    }
-}
-
-/// Reads a port; `Some(None)` is for no port.
-fn parse_port(text: &str) -> Option<Option<u16>> {
-    if text.eq_ignore_ascii_case("no") { Some(None) } else { text.parse().ok().map(Some) }
-}
-
-fn shown_port(port: Option<u16>) -> String {
-    port.map_or_else(|| "no".to_owned(), |port| port.to_string())
-}
-
-fn parse_path(text: &str) -> Option<PathBuf> {
-    Some(text).filter(|text| !text.is_empty()).map(PathBuf::from)
-}
-
-fn shown_path(path: Option<&PathBuf>) -> String {
-    path.map(|path| path.display().to_string()).unwrap_or_default()
-}
-
-fn yes(is_yes: bool) -> String {
-    if is_yes { "yes" } else { "no" }.to_owned()
-}

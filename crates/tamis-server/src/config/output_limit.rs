@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::options::parse_bytes;
+use super::values::parse_bytes;
 
 /// The limit of the replies that wait for one client. A client above it is disconnected.
 ///

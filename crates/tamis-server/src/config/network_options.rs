@@ -1,0 +1,150 @@
+//! The options about addresses, ports and TLS, a row each.
+
+use super::options::Entry;
+use super::values::{parse_path, parse_port, shown_path, shown_port};
+use super::{BindAddress, HttpPort, OptionGroup};
+use crate::tls::ClientCertificates;
+
+pub(super) static NETWORK: [Entry; 9] = [
+    Entry {
+        name: "bind",
+        group: OptionGroup::Network,
+        value: "ADDRESSES",
+        help: "Listens on these addresses or names, separated by spaces or commas [default: 127.0.0.1]",
+        is_live: false,
+        expected: "IP addresses, or names that lead to some",
+        get: |config| config.bind.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+        set: |config, text| {
+            let parsed: Result<Vec<BindAddress>, _> =
+                BindAddress::words(text).map(str::parse).collect();
+            config.bind = parsed.ok().filter(|all| !all.is_empty())?;
+            Some(())
+        },
+    },
+    Entry {
+        name: "http-bind",
+        group: OptionGroup::Network,
+        value: "ADDRESS",
+        help: "Serves the console on this address [default: 127.0.0.1]",
+        is_live: false,
+        expected: "an IP address",
+        get: |config| config.http_bind.to_string(),
+        set: |config, text| {
+            config.http_bind = text.parse().ok()?;
+            Some(())
+        },
+    },
+    Entry {
+        name: "http-port",
+        group: OptionGroup::Network,
+        value: "PORT",
+        help: "Serves the console on this port: auto is 8379 if that is free, no is none [default: auto]",
+        is_live: false,
+        expected: "'no', 'auto' or 0 to 65535",
+        get: |config| match config.http_port {
+            HttpPort::Off => "no".to_owned(),
+            HttpPort::Auto => "auto".to_owned(),
+            HttpPort::At(port) => port.to_string(),
+        },
+        set: |config, text| {
+            config.http_port = match text.to_ascii_lowercase().as_str() {
+                "no" => HttpPort::Off,
+                "auto" => HttpPort::Auto,
+                port => HttpPort::At(port.parse().ok()?),
+            };
+            Some(())
+        },
+    },
+    Entry {
+        name: "port",
+        group: OptionGroup::Network,
+        value: "PORT",
+        help: "Listens on this port; 0 takes any that is free, no turns it off beside --tls-port [default: 6379]",
+        is_live: false,
+        expected: "0 to 65535, or no",
+        get: |config| shown_port(config.listens_plain.then_some(config.port)),
+        set: |config, text| {
+            let port = parse_port(text)?;
+            config.listens_plain = port.is_some();
+            config.port = port.unwrap_or(config.port);
+            Some(())
+        },
+    },
+    Entry {
+        name: "tls-auth-clients",
+        group: OptionGroup::Tls,
+        value: "WHETHER",
+        help: "Asks clients for certificates: yes, no or optional [default: yes]",
+        is_live: true,
+        expected: "'yes', 'no' or 'optional'",
+        get: |config| {
+            match config.tls_auth_clients {
+                ClientCertificates::Required => "yes",
+                ClientCertificates::Optional => "optional",
+                ClientCertificates::Unasked => "no",
+            }
+            .to_owned()
+        },
+        set: |config, text| {
+            config.tls_auth_clients = match text.to_ascii_lowercase().as_str() {
+                "yes" => ClientCertificates::Required,
+                "optional" => ClientCertificates::Optional,
+                "no" => ClientCertificates::Unasked,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Entry {
+        name: "tls-ca-cert-file",
+        group: OptionGroup::Tls,
+        value: "FILE",
+        help: "Accepts client certificates that these certificates signed, in PEM",
+        is_live: true,
+        expected: "a file, or empty for none",
+        get: |config| shown_path(config.tls_ca_cert_file.as_ref()),
+        set: |config, text| {
+            config.tls_ca_cert_file = parse_path(text);
+            Some(())
+        },
+    },
+    Entry {
+        name: "tls-cert-file",
+        group: OptionGroup::Tls,
+        value: "FILE",
+        help: "Shows clients this certificate, and those up to its root, in PEM",
+        is_live: true,
+        expected: "a file, or empty for none",
+        get: |config| shown_path(config.tls_cert_file.as_ref()),
+        set: |config, text| {
+            config.tls_cert_file = parse_path(text);
+            Some(())
+        },
+    },
+    Entry {
+        name: "tls-key-file",
+        group: OptionGroup::Tls,
+        value: "FILE",
+        help: "Reads the private key of the certificate, in PEM",
+        is_live: true,
+        expected: "a file, or empty for none",
+        get: |config| shown_path(config.tls_key_file.as_ref()),
+        set: |config, text| {
+            config.tls_key_file = parse_path(text);
+            Some(())
+        },
+    },
+    Entry {
+        name: "tls-port",
+        group: OptionGroup::Tls,
+        value: "PORT",
+        help: "Listens on this port for TLS [default: no]",
+        is_live: false,
+        expected: "0 to 65535, or no",
+        get: |config| shown_port(config.tls_port),
+        set: |config, text| {
+            config.tls_port = parse_port(text)?;
+            Some(())
+        },
+    },
+];

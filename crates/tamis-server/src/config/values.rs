@@ -1,0 +1,49 @@
+//! The values of options as text.
+
+use std::path::PathBuf;
+
+/// Reads a number of bytes, with a unit of 1000 (`k`, `m`, `g`) or 1024 (`kb`, `mb`, `gb`) as Redis has them.
+pub(super) fn parse_bytes(text: &str) -> Option<u64> {
+    let text = text.to_ascii_lowercase();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit: u64 = match &text[digits.len()..] {
+        "" | "b" => 1,
+        "k" => 1000,
+        "kb" => 1 << 10,
+        "m" => 1_000_000,
+        "mb" => 1 << 20,
+        "g" => 1_000_000_000,
+        "gb" => 1 << 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+pub(super) fn parse_yes(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "yes" => Some(true),
+        "no" => Some(false),
+        _ => None,
+    }
+}
+
+/// Reads a port; `Some(None)` is for no port.
+pub(super) fn parse_port(text: &str) -> Option<Option<u16>> {
+    if text.eq_ignore_ascii_case("no") { Some(None) } else { text.parse().ok().map(Some) }
+}
+
+pub(super) fn shown_port(port: Option<u16>) -> String {
+    port.map_or_else(|| "no".to_owned(), |port| port.to_string())
+}
+
+pub(super) fn parse_path(text: &str) -> Option<PathBuf> {
+    Some(text).filter(|text| !text.is_empty()).map(PathBuf::from)
+}
+
+pub(super) fn shown_path(path: Option<&PathBuf>) -> String {
+    path.map(|path| path.display().to_string()).unwrap_or_default()
+}
+
+pub(super) fn yes(is_yes: bool) -> String {
+    if is_yes { "yes" } else { "no" }.to_owned()
+}
