@@ -1,10 +1,13 @@
 //! `tamis dedup`: each record once, in first-seen order.
 
 mod approx;
+mod by_hash;
+mod check;
 mod cut;
 mod cuts;
 mod digest;
 mod occurrences;
+mod report;
 mod seen;
 mod sketch;
 mod spill;
@@ -15,33 +18,30 @@ mod tally;
 mod window;
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::time::{Instant, UNIX_EPOCH};
+use std::time::Instant;
 
 use clap::builder::Resettable;
 use clap::{ArgGroup, Id};
 use tamis::Hasher;
 
-use self::approx::Expected;
 use self::cut::Rule;
 use self::digest::Width;
-use self::seen::{Budget, Seen};
-use self::state::{Checkpoint, InputId, State, Wanted};
-use self::stats::{Form, Stats, shown};
-use self::stream::{Emit, Judge, Source, Stream, WORTH_SAYING};
+use self::seen::Budget;
+use self::state::{Checkpoint, State, Wanted};
+use self::stats::{Form, Stats};
+use self::stream::{Emit, Judge, Source, Stream};
 use self::tally::{Keep, Tally};
 use self::window::WindowArgs;
 use crate::budget::{OWN_BYTES, left_bytes};
 use crate::count::Count;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Failure, Outcome};
 use crate::hash_key::random_hasher;
 use crate::input::{self, Sample};
 use crate::key::{KeyArgs, RecordArgs};
-use crate::notice;
-use crate::output::{Mark, Output, folder, is_same_file, is_stdout, refuse_endless};
+use crate::output::{Output, folder, is_stdout, refuse_endless};
 use crate::size::Size;
-use crate::temporary::hint_at_interruption;
 use crate::unpack;
 
 /// Removes repeated lines: prints the first occurrence of each, in order
@@ -135,15 +135,9 @@ pub struct Args {
     #[arg(long, requires = "state", help_heading = "Between runs")]
     restart: bool,
 
-    /// Save the state after each SIZE of input
-    #[arg(
-        long,
-        value_name = "SIZE",
-        default_value = "256M",
-        requires = "state",
-        help_heading = "Between runs"
-    )]
-    checkpoint: Size,
+    /// Save the state after each SIZE of input [default: 256M]
+    #[arg(long, value_name = "SIZE", requires = "state", help_heading = "Between runs")]
+    checkpoint: Option<Size>,
 
     /// Use at most N threads: the second reads and hashes, the third unpacks
     /// [default: all that help]
@@ -192,6 +186,9 @@ enum Repeated {
 const BETWEEN_BYTES: u64 = 2 << 20;
 const BETWEEN_WORTH: u64 = 32;
 
+/// After how many bytes of input a state is saved, unless the user says otherwise.
+const CHECKPOINT_BYTES: u64 = 256 << 20;
+
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     let started = Instant::now();
@@ -219,56 +216,6 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 impl Args {
-    fn check(&self) -> Result<(), Failure> {
-        if self.repeated == Some(Repeated::Once)
-            && !self.count
-            && (self.approx.is_some() || self.state.is_some() || self.suspects.is_some())
-        {
-            return Err(Failure::new(
-                "--repeated=once needs an exact set of this run; use --repeated=all with --approx, \
-                 --state or --suspects",
-            ));
-        }
-        // Clap drops `requires` where the option that is required conflicts with another one.
-        if self.items.is_some() && self.approx.is_none() {
-            return Err(Failure::new(
-                "--items N is the number of lines that --approx is planned for, and has no effect here: leave it out",
-            ));
-        }
-        if self.restart && self.state.is_none() {
-            return Err(Failure::new(
-                "--restart forgets an unfinished run of a --state, and has no effect here: leave it out",
-            ));
-        }
-        let is_once = self.repeated == Some(Repeated::Once);
-        self.window.check(self.approx.is_some(), self.items.is_some(), is_once)?;
-        self.check_files()
-    }
-
-    /// Refuses one file in two uses, where one would destroy the other.
-    fn check_files(&self) -> Result<(), Failure> {
-        let is_input = |path: &Path| self.files.iter().any(|file| is_same_file(file, path));
-        let output = self.output.as_deref();
-        if self.state.is_some() && output.is_some_and(is_input) {
-            return Err(Failure::new(
-                "with --state the output cannot be one of the inputs: a run that is killed needs \
-                 the input again",
-            ));
-        }
-        for (option, path) in [("--state", &self.state), ("--suspects", &self.suspects)] {
-            let Some(path) = path else { continue };
-            let is_output = output.is_some_and(|output| is_same_file(output, path));
-            if is_output || is_input(path) {
-                let other = if is_output { "the output" } else { "an input" };
-                let path = path.display();
-                return Err(Failure::new(format!(
-                    "{path}: is {other} too; name another file for {option}"
-                )));
-            }
-        }
-        Ok(())
-    }
-
     fn hasher(&self) -> Hasher {
         *self.hasher.get().expect("chosen when the run begins")
     }
@@ -366,113 +313,6 @@ impl Args {
         self.hash_bits.as_deref().map(|bits| if bits == "64" { 64 } else { 128 })
     }
 
-    /// Removes repeats by hash. Its width is that of the state or of `--hash-bits`, or follows from the size of the input.
-    fn by_hash(
-        &self,
-        inputs: &[PathBuf],
-        sample: Option<&Sample>,
-        found: Option<state::Found>,
-    ) -> Result<Stats, Failure> {
-        // Later lines may be shorter than the first ones.
-        let most = sample.map_or(0.0, |sample| sample.records * 1.5) as u64;
-        let is_large = tamis::expected_collisions(most, 64) > WORTH_SAYING;
-        // A filter takes 64 bits of any hash.
-        let usual = if is_large && self.approx.is_none() { 128 } else { 64 };
-        let bits = match &found {
-            Some(found) => found.state.width_bits(),
-            None => self.hash_bits().unwrap_or(usual),
-        };
-        if bits == 64 {
-            self.by_digest::<u64>(inputs, sample, found)
-        } else {
-            self.by_digest::<u128>(inputs, sample, found)
-        }
-    }
-
-    fn by_digest<D: Width>(
-        &self,
-        inputs: &[PathBuf],
-        sample: Option<&Sample>,
-        found: Option<state::Found>,
-    ) -> Result<Stats, Failure> {
-        let budget = self.budget();
-        if let Some(recent) = self.window.recent::<D>(self.approx, self.items, budget.max_bytes) {
-            let judge = Judge::Window(Box::new(recent?));
-            let output = Output::open(self.output.as_deref())?;
-            return self
-                .stream(judge, output, None)?
-                .run(self.source(inputs), Checkpoint::default());
-        }
-        let mut seen = if self.approx.is_some() {
-            let guess = sample.filter(|sample| sample.is_bound).map(|s| s.records as u64);
-            let expected = match (self.items, guess) {
-                (Some(Count(items)), _) => Expected::Stated(items),
-                (None, Some(records)) => Expected::Guessed(records),
-                (None, None) => Expected::Unknown,
-            };
-            Seen::<D>::approx(budget, expected)?
-        } else {
-            Seen::<D>::exact(budget)
-        };
-        let mut from = Checkpoint { inputs: described(inputs), ..Checkpoint::default() };
-        let Some(found) = found else {
-            let output = Output::open(self.output.as_deref())?;
-            let again = (self.emit() == Emit::OneRepeat).then(|| Box::new(Seen::exact(budget)));
-            let judge = Judge::Digests { seen, again };
-            return self.stream(judge, output, None)?.run(self.source(inputs), from);
-        };
-        let mut state = found.state;
-        let killed = found.killed.filter(|_| !self.restart);
-        if let Some((checkpoint, _)) = &killed
-            && checkpoint.inputs != from.inputs
-        {
-            let names: Vec<_> = checkpoint.inputs.iter().map(|id| id.name.as_str()).collect();
-            return Err(Failure::new(format!(
-                "a run over {} was killed before its end: give it the same input again, or forget it \
-                 with --restart",
-                names.join(", ")
-            )));
-        }
-        // The same run, if it is the last one: files unchanged, and an output to tell by.
-        let is_known = from.inputs.iter().all(|id| id.file.is_some());
-        let again = found.last.filter(|(last, _)| {
-            killed.is_none() && !self.restart && is_known && last.inputs == from.inputs
-        });
-        let mut begin_at = None;
-        if let Some((last, start)) = again
-            && let Some((was, is)) = last.output.zip(Mark::of_output(self.output.as_deref()))
-        {
-            if is.continues(&was) {
-                state.begin(None)?;
-                note!("this run was finished before; its output is left as it is");
-                return Ok(Stats { records: last.records, ..Stats::default() });
-            }
-            begin_at = is.is_cut(&was).then_some(start);
-        }
-        let mark = killed.as_ref().and_then(|(checkpoint, _)| checkpoint.output);
-        let (output, is_resumed) = Output::open_resumable(self.output.as_deref(), mark.as_ref())?;
-        hint_at_interruption(if output.is_resumable() {
-            "run the same command again to go on from there, or add --restart to forget this run"
-                .into()
-        } else {
-            "nothing of this run is remembered; run the same command again".into()
-        });
-        match killed {
-            Some((checkpoint, end)) if is_resumed => {
-                state.begin(Some(end))?;
-                from = checkpoint;
-            }
-            _ => state.begin(begin_at)?,
-        }
-        let (mut digests, mut new) = (Vec::new(), tamis::Answers::new());
-        state.replay(|bytes| {
-            D::read_each(bytes, &mut digests);
-            seen.insert_each(&digests, &mut new).map(drop)
-        })?;
-        let judge = Judge::Digests { seen, again: None };
-        self.stream(judge, output, Some(state))?.run(self.source(inputs), from)
-    }
-
     fn stream<D: Width>(
         &self,
         judge: Judge<D>,
@@ -486,7 +326,7 @@ impl Args {
             output,
             suspects,
             state,
-            checkpoint_bytes: self.checkpoint.bytes.max(1),
+            checkpoint_bytes: self.checkpoint.map_or(CHECKPOINT_BYTES, |size| size.bytes).max(1),
         })
     }
 
@@ -509,97 +349,6 @@ impl Args {
         let ends = if self.record.delimiter() == 0 { "NUL" } else { "newline" };
         format!("{}, records end with {ends}", self.key.rule().describe())
     }
-
-    fn report(&self, stats: &Stats) -> Outcome {
-        if let Some(form) = self.stats {
-            notice::line(stats.show(form));
-        }
-        if stats.timeless > 0 && (self.stats.is_none() || stats.timeless == stats.records) {
-            let timeless = stats::grouped(stats.timeless);
-            let lines = if stats.timeless == 1 { "line" } else { "lines" };
-            note!("{timeless} {lines} without a time: taken as of the latest one before");
-            if stats.timeless == stats.records {
-                return Err(Failure::new(
-                    "no line had a time that can be read: is the field right? Unix seconds, milliseconds and \
-                     2026-11-21T10:00:00Z are",
-                ));
-            }
-        }
-        if stats.late > 0 && self.stats.is_none() {
-            let late = stats::grouped(stats.late);
-            let lines = if stats.late == 1 { "line" } else { "lines" };
-            note!(
-                "{late} {lines} more than a window older than one before: taken as of the latest; was one \
-                 time far ahead?"
-            );
-        }
-        let lost = shown(stats.expected_lost);
-        let Some((rate, target)) = stats.rate.zip(stats.target_rate) else {
-            if stats.expected_lost > WORTH_SAYING && self.stats.is_none() {
-                note!("{lost} lines are expected to have been taken for another");
-            }
-            return Ok(Exit::Yes);
-        };
-        // The bits of a window tell its rate with an error, which may lie above the target by chance.
-        let is_over = stats.window.as_ref().map_or(rate > target, |window| window.over_rate);
-        if self.approx.is_none() || is_over {
-            let distinct = stats::grouped(stats.distinct);
-            let what = match (self.repeated, stats.expected_wrong) {
-                (Some(_), wrong) if !self.count => {
-                    let wrong = shown(wrong);
-                    format!(
-                        "{wrong} lines that occur once are expected to be printed as repeats, and {lost} repeats to \
-                         be left out"
-                    )
-                }
-                (_, wrong) if self.unique => {
-                    let lost = shown(stats.expected_lost + wrong);
-                    format!("{lost} lines that occur once are expected to be left out")
-                }
-                (_, wrong) if self.count => {
-                    let wrong = shown(wrong);
-                    format!(
-                        "{lost} new lines are expected to be lost beside {distinct} distinct ones, and {wrong} counts \
-                         to be too high"
-                    )
-                }
-                _ => format!(
-                    "{lost} new lines are expected to be lost beside {distinct} distinct ones"
-                ),
-            };
-            note!("approximate: {what}");
-        }
-        if is_over {
-            let advice = match (self.window.is_some(), self.items, self.memory, self.approx) {
-                (true, ..) => "more lines came at a time than planned; give a larger --items",
-                (_, Some(_), None, _) => "give a larger --items",
-                (_, Some(_), Some(_), _) => "give more --memory, and a larger --items",
-                (_, None, _, Some(_)) => {
-                    "give more --memory, or say how many lines come with --items N"
-                }
-                (_, None, _, None) => "give more --memory",
-            };
-            let of = if self.count || self.unique || self.repeated.is_some() {
-                "to be wrong about a line"
-            } else {
-                "to lose a new line"
-            };
-            note!("the chance {of} rose to {rate:.1e}, above the {target:.1e} asked for; {advice}");
-            return Ok(Exit::OverRate);
-        }
-        Ok(Exit::Yes)
-    }
-}
-
-/// Returns what a later run will know the inputs by.
-fn described(inputs: &[PathBuf]) -> Vec<InputId> {
-    let file = |path: &PathBuf| {
-        let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
-        let changed = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-        let is_named = !input::is_stdin(path);
-        is_named.then_some((metadata.len(), changed.as_nanos() as u64))
-    };
-    inputs.iter().map(|path| InputId { name: input::name(path), file: file(path) }).collect()
 }
 
 #[cfg(test)]

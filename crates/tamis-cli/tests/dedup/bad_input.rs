@@ -118,6 +118,13 @@ fn options_that_make_no_sense_are_refused() {
             "--items N is the number of lines that --approx",
         ),
         (&["--restart", "--keyed"], "--restart forgets an unfinished run of a --state"),
+        (&["--checkpoint=1M"], "--state"),
+        (&["--checkpoint=1M", "--full"], "--checkpoint is how often a --state is saved"),
+        (&["--checkpoint=1M", "--count"], "--checkpoint is how often a --state is saved"),
+        (&["--checkpoint=1M", "--unique"], "--checkpoint is how often a --state is saved"),
+        (&["--slices=3", "--full"], "--slices is for a --window"),
+        (&["--refresh", "--count"], "--refresh is for a --window"),
+        (&["--time-json=/at", "--unique"], "--time-json is for a --window"),
     ] {
         let run = dedup(options, b"");
         assert!(run.status == 2 && run.stderr.contains(word), "{options:?}: {}", run.stderr);

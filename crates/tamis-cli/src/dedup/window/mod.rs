@@ -57,10 +57,10 @@ pub struct WindowArgs {
         value_parser = crate::key::pointer)]
     time_json: Option<String>,
 
-    /// Forget in N steps: a line is remembered for at least SPAN and at most 1/N of it longer
-    #[arg(long, value_name = "N", help_heading = HEADING, requires = "window", default_value_t = 4,
+    /// Forget in N steps: a line is remembered for at least SPAN and at most 1/N of it longer [default: 4]
+    #[arg(long, value_name = "N", help_heading = HEADING, requires = "window",
         value_parser = clap::value_parser!(u32).range(1..=255))]
-    slices: u32,
+    slices: Option<u32>,
 
     /// Let a dropped line restart its window: it is printed again only after a whole window without it
     #[arg(long, requires = "window", help_heading = HEADING)]
@@ -79,7 +79,7 @@ impl WindowArgs {
     ///
     /// A line that says what to do.
     pub fn check(&self, is_approx: bool, has_items: bool, is_once: bool) -> Result<(), Failure> {
-        let Some(window) = self.window else { return Ok(()) };
+        let Some(window) = self.window else { return self.check_none() };
         if is_once {
             return Err(Failure::new(
                 "--repeated=once cannot be used with --window, which forgets; use --repeated=all",
@@ -100,12 +100,29 @@ impl WindowArgs {
         }
     }
 
+    /// Refuses options of a window without one. Clap drops `requires` where the window conflicts with another option.
+    fn check_none(&self) -> Result<(), Failure> {
+        let options = [
+            (self.slices.is_some(), "--slices"),
+            (self.refresh, "--refresh"),
+            (self.time_field.is_some(), "--time-field"),
+            (self.time_json.is_some(), "--time-json"),
+        ];
+        match options.into_iter().find(|&(is_given, _)| is_given) {
+            Some((_, option)) => Err(Failure::new(format!(
+                "{option} is for a --window, and has no effect here: leave it out"
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the number of slices: more than asked where few lines do not divide evenly.
     fn slices(&self) -> u32 {
-        let slices = u64::from(self.slices);
+        const SLICES: u32 = 4;
+        let slices = self.slices.unwrap_or(SLICES);
         match self.window {
-            Some(SpanArg(Span::Items(items))) => even_slices(items, slices) as u32,
-            _ => self.slices,
+            Some(SpanArg(Span::Items(items))) => even_slices(items, slices.into()) as u32,
+            _ => slices,
         }
     }
 

@@ -1,0 +1,65 @@
+//! Options and files that do not fit each other.
+
+use std::path::Path;
+
+use super::{Args, Repeated};
+use crate::exit::Failure;
+use crate::output::is_same_file;
+
+impl Args {
+    /// Refuses options that have no effect or contradict each other.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        if self.repeated == Some(Repeated::Once)
+            && !self.count
+            && (self.approx.is_some() || self.state.is_some() || self.suspects.is_some())
+        {
+            return Err(Failure::new(
+                "--repeated=once needs an exact set of this run; use --repeated=all with --approx, \
+                 --state or --suspects",
+            ));
+        }
+        // Clap drops `requires` where the option that is required conflicts with another one.
+        if self.items.is_some() && self.approx.is_none() {
+            return Err(Failure::new(
+                "--items N is the number of lines that --approx is planned for, and has no effect here: leave it out",
+            ));
+        }
+        if self.restart && self.state.is_none() {
+            return Err(Failure::new(
+                "--restart forgets an unfinished run of a --state, and has no effect here: leave it out",
+            ));
+        }
+        if self.checkpoint.is_some() && self.state.is_none() {
+            return Err(Failure::new(
+                "--checkpoint is how often a --state is saved, and has no effect here: leave it out",
+            ));
+        }
+        let is_once = self.repeated == Some(Repeated::Once);
+        self.window.check(self.approx.is_some(), self.items.is_some(), is_once)?;
+        self.check_files()
+    }
+
+    /// Refuses one file in two uses, where one would destroy the other.
+    fn check_files(&self) -> Result<(), Failure> {
+        let is_input = |path: &Path| self.files.iter().any(|file| is_same_file(file, path));
+        let output = self.output.as_deref();
+        if self.state.is_some() && output.is_some_and(is_input) {
+            return Err(Failure::new(
+                "with --state the output cannot be one of the inputs: a run that is killed needs \
+                 the input again",
+            ));
+        }
+        for (option, path) in [("--state", &self.state), ("--suspects", &self.suspects)] {
+            let Some(path) = path else { continue };
+            let is_output = output.is_some_and(|output| is_same_file(output, path));
+            if is_output || is_input(path) {
+                let other = if is_output { "the output" } else { "an input" };
+                let path = path.display();
+                return Err(Failure::new(format!(
+                    "{path}: is {other} too; name another file for {option}"
+                )));
+            }
+        }
+        Ok(())
+    }
+}

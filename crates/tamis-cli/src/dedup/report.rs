@@ -1,0 +1,90 @@
+//! What a run says on stderr when it has ended, and its exit status.
+
+use super::Args;
+use super::stats::{self, Stats, shown};
+use super::stream::WORTH_SAYING;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::notice;
+
+impl Args {
+    /// Writes the notes about a run that has ended, and returns its exit status.
+    pub(super) fn report(&self, stats: &Stats) -> Outcome {
+        if let Some(form) = self.stats {
+            notice::line(stats.show(form));
+        }
+        if stats.timeless > 0 && (self.stats.is_none() || stats.timeless == stats.records) {
+            let timeless = stats::grouped(stats.timeless);
+            let lines = if stats.timeless == 1 { "line" } else { "lines" };
+            note!("{timeless} {lines} without a time: taken as of the latest one before");
+            if stats.timeless == stats.records {
+                return Err(Failure::new(
+                    "no line had a time that can be read: is the field right? Unix seconds, milliseconds and \
+                     2026-11-21T10:00:00Z are",
+                ));
+            }
+        }
+        if stats.late > 0 && self.stats.is_none() {
+            let late = stats::grouped(stats.late);
+            let lines = if stats.late == 1 { "line" } else { "lines" };
+            note!(
+                "{late} {lines} more than a window older than one before: taken as of the latest; was one \
+                 time far ahead?"
+            );
+        }
+        let lost = shown(stats.expected_lost);
+        let Some((rate, target)) = stats.rate.zip(stats.target_rate) else {
+            if stats.expected_lost > WORTH_SAYING && self.stats.is_none() {
+                note!("{lost} lines are expected to have been taken for another");
+            }
+            return Ok(Exit::Yes);
+        };
+        // The bits of a window tell its rate with an error, which may lie above the target by chance.
+        let is_over = stats.window.as_ref().map_or(rate > target, |window| window.over_rate);
+        if self.approx.is_none() || is_over {
+            let distinct = stats::grouped(stats.distinct);
+            let what = match (self.repeated, stats.expected_wrong) {
+                (Some(_), wrong) if !self.count => {
+                    let wrong = shown(wrong);
+                    format!(
+                        "{wrong} lines that occur once are expected to be printed as repeats, and {lost} repeats to \
+                         be left out"
+                    )
+                }
+                (_, wrong) if self.unique => {
+                    let lost = shown(stats.expected_lost + wrong);
+                    format!("{lost} lines that occur once are expected to be left out")
+                }
+                (_, wrong) if self.count => {
+                    let wrong = shown(wrong);
+                    format!(
+                        "{lost} new lines are expected to be lost beside {distinct} distinct ones, and {wrong} counts \
+                         to be too high"
+                    )
+                }
+                _ => format!(
+                    "{lost} new lines are expected to be lost beside {distinct} distinct ones"
+                ),
+            };
+            note!("approximate: {what}");
+        }
+        if is_over {
+            let advice = match (self.window.is_some(), self.items, self.memory, self.approx) {
+                (true, ..) => "more lines came at a time than planned; give a larger --items",
+                (_, Some(_), None, _) => "give a larger --items",
+                (_, Some(_), Some(_), _) => "give more --memory, and a larger --items",
+                (_, None, _, Some(_)) => {
+                    "give more --memory, or say how many lines come with --items N"
+                }
+                (_, None, _, None) => "give more --memory",
+            };
+            let of = if self.count || self.unique || self.repeated.is_some() {
+                "to be wrong about a line"
+            } else {
+                "to lose a new line"
+            };
+            note!("the chance {of} rose to {rate:.1e}, above the {target:.1e} asked for; {advice}");
+            return Ok(Exit::OverRate);
+        }
+        Ok(Exit::Yes)
+    }
+}

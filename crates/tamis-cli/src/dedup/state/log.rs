@@ -1,0 +1,158 @@
+//! The blocks of a state file behind its header: digests, checkpoints and ends of runs.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+
+use memchr::memmem;
+use tamis::Hasher;
+
+use super::{Checkpoint, damaged};
+use crate::exit::Failure;
+
+/// tag, payload length, checksum.
+const BLOCK_HEADER_BYTES: usize = 16;
+pub(super) const MAX_DATA_BYTES: usize = 64 << 10;
+const MAX_PAYLOAD_BYTES: usize = 16 << 20;
+
+/// How much is read at once.
+pub(super) const BUFFER_BYTES: usize = 128 << 10;
+
+pub(super) const DATA: [u8; 4] = *b"DATA";
+pub(super) const MARK: [u8; 4] = *b"MARK";
+pub(super) const DONE: [u8; 4] = *b"DONE";
+
+/// Encodes a block that starts at byte `at`.
+pub(super) fn block(tag: [u8; 4], payload: &[u8], at: u64) -> Vec<u8> {
+    let len = u32::try_from(payload.len()).expect("payloads are small");
+    let mut block = Vec::with_capacity(BLOCK_HEADER_BYTES + payload.len());
+    block.extend_from_slice(&tag);
+    block.extend_from_slice(&len.to_le_bytes());
+    block.extend_from_slice(&checksum(tag, payload, at).to_le_bytes());
+    block.extend_from_slice(payload);
+    block
+}
+
+/// The position is the seed, so that a block is valid in its own place only.
+fn checksum(tag: [u8; 4], payload: &[u8], at: u64) -> u64 {
+    Hasher::xxh3(at ^ u64::from(u32::from_le_bytes(tag)) << 32).hash(payload)
+}
+
+/// A block as it is read back.
+#[derive(Default)]
+pub(super) struct Block {
+    pub(super) tag: [u8; 4],
+    pub(super) payload: Vec<u8>,
+}
+
+impl Block {
+    /// Reads the block at `at`; false if there is no valid one.
+    pub(super) fn read(&mut self, reader: &mut impl Read, at: u64) -> io::Result<bool> {
+        let mut header = [0; BLOCK_HEADER_BYTES];
+        if read_up_to(reader, &mut header)? < BLOCK_HEADER_BYTES {
+            return Ok(false);
+        }
+        self.tag = header[..4].try_into().expect("four bytes");
+        let len = u32::from_le_bytes(header[4..8].try_into().expect("four bytes")) as usize;
+        let is_possible = match self.tag {
+            DATA => len <= MAX_DATA_BYTES,
+            MARK | DONE => len <= MAX_PAYLOAD_BYTES,
+            _ => false,
+        };
+        if !is_possible {
+            return Ok(false);
+        }
+        self.payload.resize(len, 0);
+        let is_whole = read_up_to(reader, &mut self.payload)? == len;
+        Ok(is_whole && checksum(self.tag, &self.payload, at).to_le_bytes() == header[8..])
+    }
+
+    pub(super) fn len_bytes(&self) -> u64 {
+        (BLOCK_HEADER_BYTES + self.payload.len()) as u64
+    }
+}
+
+/// Where the last finished run and the last checkpoint of a log end.
+pub(super) struct Scan {
+    pub(super) done_end: u64,
+    pub(super) killed: Option<(Checkpoint, u64)>,
+    pub(super) last: Option<(Checkpoint, u64)>,
+}
+
+/// Reads the whole log, and finds where its last finished run and its last checkpoint end.
+pub(super) fn scan(
+    file: &mut File,
+    name: &str,
+    from: u64,
+    width_bytes: u8,
+) -> Result<Scan, Failure> {
+    let failure = |error: io::Error| Failure::io(name, &error);
+    file.seek(SeekFrom::Start(from)).map_err(failure)?;
+    let mut scan = Scan { done_end: from, killed: None, last: None };
+    let mut block = Block::default();
+    let mut at = from;
+    let mut reader = BufReader::with_capacity(BUFFER_BYTES, &*file);
+    while block.read(&mut reader, at).map_err(failure)? {
+        let end = at + block.len_bytes();
+        match block.tag {
+            DATA if !block.payload.len().is_multiple_of(usize::from(width_bytes)) => {
+                return Err(damaged(name, at));
+            }
+            MARK | DONE => {
+                let checkpoint = serde_json::from_slice(&block.payload);
+                let checkpoint = checkpoint.map_err(|_| damaged(name, at))?;
+                if block.tag == MARK {
+                    scan.killed = Some((checkpoint, end));
+                } else {
+                    scan.last = Some((checkpoint, scan.done_end));
+                    (scan.done_end, scan.killed) = (end, None);
+                }
+            }
+            _ => {}
+        }
+        at = end;
+    }
+    // A torn tail holds no valid end of a run or checkpoint: those were on disk before more followed.
+    drop(reader);
+    if holds_marker(file, at).map_err(failure)? {
+        return Err(damaged(name, at));
+    }
+    Ok(scan)
+}
+
+/// Tells whether a valid MARK or DONE starts after byte `from`.
+fn holds_marker(file: &mut File, from: u64) -> io::Result<bool> {
+    const OVERLAP: usize = 3;
+    let finders = [memmem::Finder::new(&MARK), memmem::Finder::new(&DONE)];
+    let mut window = vec![0; BUFFER_BYTES];
+    let mut at = from;
+    let mut block = Block::default();
+    loop {
+        file.seek(SeekFrom::Start(at))?;
+        let len = read_up_to(file, &mut window)?;
+        for place in finders.iter().flat_map(|finder| finder.find_iter(&window[..len])) {
+            let place = at + place as u64;
+            file.seek(SeekFrom::Start(place))?;
+            if block.read(file, place)? {
+                return Ok(true);
+            }
+        }
+        if len < window.len() {
+            return Ok(false);
+        }
+        at += (len - OVERLAP) as u64;
+    }
+}
+
+/// Fills `buffer` as far as there are bytes.
+pub(super) fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match reader.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(len) => filled += len,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}

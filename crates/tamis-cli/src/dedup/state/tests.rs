@@ -1,0 +1,132 @@
+//! Logs that were killed, cut or damaged.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::*;
+
+const WANTED: Wanted<'_> = Wanted {
+    description: "record",
+    hasher: Hasher::keyed([1, 2]),
+    is_hasher_fixed: false,
+    width_bits: 64,
+    is_width_fixed: false,
+};
+
+fn open(path: &Path) -> Result<Found, Failure> {
+    State::open(path, &WANTED)
+}
+
+fn digests(state: &mut State) -> Vec<u8> {
+    let mut all = Vec::new();
+    state
+        .replay(|bytes| {
+            all.extend_from_slice(bytes);
+            Ok(())
+        })
+        .unwrap();
+    all
+}
+
+/// One finished run of digest 1, then a killed one: digest 2, a checkpoint, digest 3.
+fn killed(folder: &Path) -> PathBuf {
+    let path = folder.join("state");
+    let mut state = open(&path).unwrap().state;
+    state.begin(None).unwrap();
+    state.remember(&1_u64.to_le_bytes()).unwrap();
+    state.finish(&Checkpoint::default()).unwrap();
+    let mut state = open(&path).unwrap().state;
+    state.begin(None).unwrap();
+    state.remember(&2_u64.to_le_bytes()).unwrap();
+    state.checkpoint(&Checkpoint { at_bytes: 77, ..Checkpoint::default() }).unwrap();
+    state.remember(&3_u64.to_le_bytes()).unwrap();
+    state.write_pending().unwrap();
+    std::mem::forget(state.file.try_clone().unwrap());
+    let copy = folder.join("copy");
+    fs::copy(&path, &copy).unwrap();
+    copy
+}
+
+#[test]
+fn a_killed_run_goes_on_or_starts_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = killed(folder.path());
+    let mut found = open(&path).unwrap();
+    let (checkpoint, end) = found.killed.unwrap();
+    assert_eq!(checkpoint.at_bytes, 77);
+    found.state.begin(Some(end)).unwrap();
+    assert_eq!(digests(&mut found.state), [1_u64.to_le_bytes(), 2_u64.to_le_bytes()].concat());
+    drop(found.state);
+    let mut found = open(&path).unwrap();
+    assert!(found.killed.is_some(), "a failure keeps the checkpoint it began with");
+    found.state.begin(None).unwrap();
+    assert_eq!(digests(&mut found.state), 1_u64.to_le_bytes());
+}
+
+#[test]
+fn a_log_cut_anywhere_is_a_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = fs::read(killed(folder.path())).unwrap();
+    let path = folder.path().join("cut");
+    for len in 0..whole.len() {
+        fs::write(&path, &whole[..len]).unwrap();
+        let mut found = open(&path).unwrap_or_else(|error| panic!("cut at {len}: {error:?}"));
+        found.state.begin(None).unwrap();
+        assert!([0, 8].contains(&digests(&mut found.state).len()));
+    }
+}
+
+#[test]
+fn damage_before_the_last_marker_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = fs::read(killed(folder.path())).unwrap();
+    let marker = memchr::memmem::rfind(&whole, &MARK).unwrap();
+    let path = folder.path().join("flipped");
+    for at in 0..marker {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 1;
+        fs::write(&path, &flipped).unwrap();
+        assert!(open(&path).is_err(), "a flipped bit in byte {at}");
+        assert_eq!(fs::read(&path).unwrap(), flipped, "a refused file is untouched");
+    }
+}
+
+#[test]
+fn a_state_of_version_1_keeps_the_seed_in_its_description() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    let text = b"record, hash xxh3 seed 7";
+    let mut bytes = [&header::MAGIC[..], &[1, 8, text.len() as u8, 0], text].concat();
+    bytes.extend(Hasher::default().hash(&bytes).to_le_bytes());
+    let at = bytes.len() as u64;
+    bytes.extend(block(DATA, &5_u64.to_le_bytes(), at));
+    let end = bytes.len() as u64;
+    let checkpoint = serde_json::to_vec(&Checkpoint::default()).unwrap();
+    bytes.extend(block(DONE, &checkpoint, end));
+    fs::write(&path, &bytes).unwrap();
+    let mut state = open(&path).unwrap().state;
+    assert_eq!(state.hasher(), Hasher::xxh3(7));
+    state.begin(None).unwrap();
+    assert_eq!(digests(&mut state), 5_u64.to_le_bytes());
+}
+
+#[test]
+fn a_second_process_and_other_options_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    let found = open(&path).unwrap();
+    assert!(matches!(open(&path), Err(Failure::Message(line)) if line.contains("another process")));
+    drop(found);
+    let other = State::open(&path, &Wanted { description: "field 2", ..WANTED });
+    assert!(matches!(other, Err(Failure::Message(line)) if line.contains("remembers 'record'")));
+    let wide = Wanted { width_bits: 128, ..WANTED };
+    assert_eq!(State::open(&path, &wide).unwrap().state.width_bits(), 64);
+    let wide = State::open(&path, &Wanted { is_width_fixed: true, ..wide });
+    assert!(matches!(wide, Err(Failure::Message(line)) if line.contains("64-bit")));
+    let seeded = Wanted { hasher: Hasher::xxh3(7), ..WANTED };
+    assert_eq!(State::open(&path, &seeded).unwrap().state.hasher(), WANTED.hasher);
+    let seeded = State::open(&path, &Wanted { is_hasher_fixed: true, ..seeded });
+    assert!(matches!(seeded, Err(Failure::Message(line)) if line.contains("xxh3 seed 7")));
+    fs::write(&path, "a text that is no state file").unwrap();
+    assert!(matches!(open(&path), Err(Failure::Message(line)) if line.contains("is not a state")));
+}
