@@ -206,13 +206,19 @@ fn quiet_leaves_only_errors() {
 
 /// A terminal, and the end at which what is written to it can be read.
 fn terminal() -> (rustix::fd::OwnedFd, File) {
+    let (controller, name) = terminal_and_name();
+    let terminal = OpenOptions::new().read(true).write(true).open(name).unwrap();
+    (controller, terminal)
+}
+
+/// The end at which what is written to a terminal can be read, and the name of the terminal.
+fn terminal_and_name() -> (rustix::fd::OwnedFd, String) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&controller).unwrap();
     unlockpt(&controller).unwrap();
     let name = ptsname(&controller, Vec::new()).unwrap();
-    let terminal = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-    (controller, terminal)
+    (controller, name.to_str().unwrap().to_owned())
 }
 
 /// Runs `tamis` with a terminal as its standard output.
@@ -299,6 +305,13 @@ fn binary_output_does_not_go_to_a_terminal() {
         assert_eq!(ended.status, 2, "{line}");
         assert!(ended.stderr.contains("is a terminal"), "{line}: {}", ended.stderr);
     }
+    // A terminal that is named.
+    let (_controller, name) = terminal_and_name();
+    for line in ["build list -o", "merge list.tamis list.tamis -o", "convert list.tamis --to tamis"]
+    {
+        folder.refused(&format!("{line} {name}"), &format!("{name}: is a terminal"));
+    }
+    folder.refused(&format!("ints sort --output-format u32 list -o {name}"), "is a terminal");
     for line in ["ints sort list", "dedup list", "info list.tamis"] {
         assert_eq!(on_a_terminal(&folder, line).status, 0, "{line}");
     }

@@ -26,7 +26,7 @@ use self::write::Encoder;
 use self::write_behind::Writer;
 use crate::exit::{Failure, Outcome};
 use crate::input;
-use crate::output::{Output, is_stdout, refuse_endless, refuse_terminal};
+use crate::output::{Output, refuse_endless, refuse_terminal};
 use crate::size::Size;
 use crate::unpack;
 
@@ -166,8 +166,8 @@ impl Writing {
             refuse_endless(files, self.output.as_deref())?;
         }
         let format = self.output_format.unwrap_or(reading.format);
-        if format != Format::Text && self.output.as_deref().is_none_or(is_stdout) {
-            refuse_terminal("these integers are")?;
+        if format != Format::Text {
+            refuse_terminal(self.output.as_deref(), "these integers are")?;
         }
         let output = Output::open(self.output.as_deref())?;
         Ok(Writer::new(Encoder::new(output, format), reading.threads()))

@@ -1,0 +1,68 @@
+//! How far an output was written, for runs that are continued.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::place::{is_stdout, stdout_file};
+
+/// How far a file was written, so that a later run may go on from there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    device: u64,
+    inode: u64,
+    pub(super) len_bytes: u64,
+}
+
+impl Mark {
+    /// Returns the mark at the end of the file that an output would replace or append to.
+    pub fn of_output(path: Option<&Path>) -> Option<Mark> {
+        let file = match path.filter(|path| !is_stdout(path)) {
+            None => stdout_file()?,
+            // Opening a pipe would wait for its reader.
+            Some(path) if path.is_file() => File::open(path).ok()?,
+            Some(_) => return None,
+        };
+        Mark::of(&file).ok().flatten()
+    }
+
+    /// Tells whether this is the file of `earlier`, and shorter: emptied by `> FILE`, as a rule.
+    pub fn is_cut(&self, earlier: &Mark) -> bool {
+        self.device == earlier.device
+            && self.inode == earlier.inode
+            && self.len_bytes < earlier.len_bytes
+    }
+
+    /// Returns the mark at the end of `file`, or `None` if it is no regular file.
+    pub(super) fn of(file: &File) -> io::Result<Option<Mark>> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            let metadata = file.metadata()?;
+            Ok(metadata.is_file().then(|| Mark {
+                device: metadata.dev(),
+                inode: metadata.ino(),
+                len_bytes: metadata.len(),
+            }))
+        }
+        #[cfg(not(unix))]
+        {
+            let _ = file;
+            Ok(None)
+        }
+    }
+
+    /// Tests whether two marks are of one file.
+    pub(super) fn is_same_file(&self, other: &Mark) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+
+    /// Tells whether this is the file of `earlier`, and holds all that it held.
+    pub fn continues(&self, earlier: &Mark) -> bool {
+        self.device == earlier.device
+            && self.inode == earlier.inode
+            && self.len_bytes >= earlier.len_bytes
+    }
+}

@@ -1,0 +1,88 @@
+//! Paths of inputs and outputs, and standard streams as files.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Opens `path` if it is a regular file. To open a pipe would wait for its writer.
+pub(super) fn regular_file(path: &Path) -> Option<File> {
+    if path.is_file() { File::open(path).ok() } else { None }
+}
+
+/// Returns the path of the file itself: a link stays a link, and what it points to is replaced, or made if it is missing.
+pub(super) fn resolved(path: &Path) -> PathBuf {
+    /// As many as the system follows.
+    const MOST_LINKS: usize = 40;
+    let mut path = path.to_path_buf();
+    for _ in 0..MOST_LINKS {
+        if let Ok(path) = path.canonicalize() {
+            return path;
+        }
+        // A missing file, or a link to one.
+        let Ok(target) = path.read_link() else { break };
+        path = folder(&path).join(target);
+    }
+    path
+}
+
+/// Tells whether `path` is a name of standard output, which is written to and never replaced.
+pub fn is_stdout(path: &Path) -> bool {
+    let names = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+    names.iter().any(|name| path == Path::new(name))
+}
+
+/// Returns the folder in which `path` lies.
+pub fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Tells whether `a` and `b` name one file, which need not be there yet. Devices and pipes are no
+/// files in this sense: nothing is lost when they are used twice.
+pub fn is_same_file(a: &Path, b: &Path) -> bool {
+    let known = |path: &Path| {
+        path.canonicalize().or_else(|_| {
+            Ok::<_, io::Error>(
+                folder(path).canonicalize()?.join(path.file_name().unwrap_or_default()),
+            )
+        })
+    };
+    let is_replaceable = |path: &Path| path.metadata().map_or(true, |metadata| metadata.is_file());
+    let is_stream = |path: &Path| is_stdout(path) || !is_replaceable(path);
+    !is_stream(a) && !is_stream(b) && known(a).is_ok_and(|a| known(b).is_ok_and(|b| a == b))
+}
+
+/// Makes a new name in the folder of `path` last.
+///
+/// # Errors
+///
+/// Those of the system.
+pub fn sync_folder(path: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(folder(path))?.sync_all() } else { Ok(()) }
+}
+
+/// Standard output without the standard library's line buffer, which would cost a call a line.
+pub(super) fn stdout() -> Box<dyn Write + Send> {
+    // Without a descriptor to spare, the buffered handle does.
+    stdout_file()
+        .map_or_else(|| Box::new(io::stdout()) as Box<dyn Write + Send>, |file| Box::new(file))
+}
+
+pub(super) fn stdin_file() -> Option<File> {
+    #[cfg(unix)]
+    {
+        use std::os::fd::AsFd;
+        io::stdin().as_fd().try_clone_to_owned().map(File::from).ok()
+    }
+    #[cfg(not(unix))]
+    None
+}
+
+pub(super) fn stdout_file() -> Option<File> {
+    #[cfg(unix)]
+    {
+        use std::os::fd::AsFd;
+        io::stdout().as_fd().try_clone_to_owned().map(File::from).ok()
+    }
+    #[cfg(not(unix))]
+    None
+}

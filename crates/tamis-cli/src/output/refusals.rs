@@ -1,0 +1,107 @@
+//! Outputs that are refused before the work.
+
+use std::fs::OpenOptions;
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
+
+use super::mark::Mark;
+use super::place::{is_same_file, is_stdout, regular_file, stdin_file, stdout_file};
+use crate::exit::Failure;
+use crate::input::{self, is_named_packed};
+use crate::standard;
+
+/// Refuses to read a file that standard output appends to: the command would read what it has written, without end.
+///
+/// `output` is where the user has the results go, if not to standard output.
+///
+/// # Errors
+///
+/// If one of `paths` is that file.
+pub fn refuse_endless(paths: &[PathBuf], output: Option<&Path>) -> Result<(), Failure> {
+    if output.is_some_and(|output| !is_stdout(output)) {
+        return Ok(());
+    }
+    let Some(written) = stdout_file().and_then(|file| Mark::of(&file).ok().flatten()) else {
+        return Ok(());
+    };
+    let is_written = |path: &Path| {
+        let read = if input::is_stdin(path) { stdin_file() } else { regular_file(path) };
+        let read = read.and_then(|file| Mark::of(&file).ok().flatten());
+        read.is_some_and(|read| read.is_same_file(&written))
+    };
+    match paths.iter().find(|path| is_written(path)) {
+        Some(path) => Err(Failure::new(format!(
+            "{}: is standard output too: write to another file",
+            input::name(path)
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses an output that is no place for a filter, before the work: standard output that is closed or a terminal, and
+/// a name of packed data, since filters are written as they are.
+///
+/// # Errors
+///
+/// If `output` is such a place.
+pub fn check_filter_output(output: &Path) -> Result<(), Failure> {
+    if is_stdout(output) {
+        standard::check_output()?;
+    }
+    refuse_terminal(Some(output), "a filter is")?;
+    if is_named_packed(output) {
+        return Err(Failure::new(format!(
+            "{}: filters are written unpacked, and this is a name of packed data: name it otherwise, and pack it then",
+            output.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses to write bytes that are no text to a terminal; `what` they are. No `output` is standard output.
+///
+/// # Errors
+///
+/// If the output is a terminal.
+pub fn refuse_terminal(output: Option<&Path>, what: &str) -> Result<(), Failure> {
+    let (name, is_terminal) = match output.filter(|path| !is_stdout(path)) {
+        None => ("standard output".to_owned(), io::stdout().is_terminal()),
+        Some(path) => (path.display().to_string(), is_terminal(path)),
+    };
+    if !is_terminal {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "{name}: is a terminal, and {what} binary: write to a file with -o, or to a pipe"
+    )))
+}
+
+/// Tests whether `path` is a terminal, such as `/dev/tty`.
+#[cfg(unix)]
+fn is_terminal(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    // Opening a pipe would wait for its reader.
+    let is_device = path.metadata().is_ok_and(|metadata| metadata.file_type().is_char_device());
+    is_device
+        && OpenOptions::new().write(true).open(path).is_ok_and(|terminal| terminal.is_terminal())
+}
+
+#[cfg(not(unix))]
+fn is_terminal(_: &Path) -> bool {
+    false
+}
+
+/// Refuses to write a filter in place of what it is made of.
+///
+/// # Errors
+///
+/// If `output` is one of `paths`.
+pub fn refuse_input_as_output(paths: &[PathBuf], output: &Path) -> Result<(), Failure> {
+    match paths.iter().find(|path| is_same_file(path, output)) {
+        Some(path) => Err(Failure::new(format!(
+            "{}: is an input too, and the filter would take its place; name another output",
+            path.display()
+        ))),
+        None => Ok(()),
+    }
+}

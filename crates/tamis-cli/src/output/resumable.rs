@@ -1,0 +1,107 @@
+//! Outputs that a later run continues after a kill.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::Path;
+
+use super::mark::Mark;
+use super::place::{folder, is_stdout, resolved, stdout_file};
+use super::{BUFFER_BYTES, Output, Sink, not_created, note_other_names};
+use crate::attributes;
+use crate::exit::Failure;
+use crate::standard;
+
+impl Output {
+    /// As [`open`](Self::open), but what was written survives a kill: with the [`mark`](Self::mark)
+    /// of an earlier run whose output is still there, that output is cut to the mark and continued.
+    ///
+    /// Returns whether it is continued. Without a mark everything starts afresh.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open).
+    pub fn open_resumable(
+        path: Option<&Path>,
+        mark: Option<&Mark>,
+    ) -> Result<(Self, bool), Failure> {
+        let (name, file, partial) = match path.filter(|path| !is_stdout(path)) {
+            None => {
+                standard::check_output()?;
+                ("standard output".to_string(), stdout_file(), None)
+            }
+            Some(path) => {
+                let target = resolved(path);
+                let is_new = matches!(target.metadata(),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound);
+                if !is_new && !target.is_file() {
+                    return Ok((Self::open(Some(path))?, false));
+                }
+                let mut file_name = std::ffi::OsString::from(".");
+                file_name.push(target.file_name().unwrap_or_default());
+                file_name.push(".tamis-part");
+                let partial = target.with_file_name(file_name);
+                let file = OpenOptions::new().read(true).write(true).open(&partial).ok();
+                // Held to the end of the run, so that no other removes it or writes to it.
+                if let Some(file) = &file {
+                    lock_part(file, &path.display().to_string())?;
+                }
+                (path.display().to_string(), file, Some((partial, target)))
+            }
+        };
+        let failure = |error: io::Error| Failure::io(&name, &error);
+        let mut resumed = false;
+        if let (Some(file), Some(mark)) = (&file, mark) {
+            let found = Mark::of(file).map_err(failure)?;
+            resumed = found.is_some_and(|found| found.continues(mark));
+            if resumed {
+                file.set_len(mark.len_bytes).map_err(failure)?;
+            }
+        }
+        let sink = match (file, partial) {
+            (Some(file), None) if Mark::of(&file).map_err(failure)?.is_some() => {
+                Sink::Appended(file)
+            }
+            (_, None) => return Ok((Self::open(None)?, false)),
+            (Some(file), Some((partial, path))) if resumed => Sink::Partial { file, partial, path },
+            (_, Some((partial, path))) => {
+                // A new file has another inode: marks of an abandoned run no longer fit.
+                match std::fs::remove_file(&partial) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        return Err(failure(error));
+                    }
+                    _ => {}
+                }
+                let file = OpenOptions::new()
+                    .read(true)
+                    .write(true)
+                    .create_new(true)
+                    .open(&partial)
+                    .map_err(|error| not_created(&name, folder(&path), &error))?;
+                lock_part(&file, &name)?;
+                if let Ok(existing) = path.metadata() {
+                    note_other_names(&name, &existing);
+                    attributes::keep(&path, &existing, &file).map_err(failure)?;
+                }
+                Sink::Partial { file, partial, path }
+            }
+        };
+        let mut output =
+            Self { name, sink, buffer: Vec::with_capacity(BUFFER_BYTES), written_bytes: 0 };
+        if resumed && let Sink::Partial { file, .. } | Sink::Appended(file) = &mut output.sink {
+            use std::io::{Seek as _, SeekFrom};
+            file.seek(SeekFrom::End(0)).map_err(|error| Failure::io(&output.name, &error))?;
+        }
+        Ok((output, resumed))
+    }
+}
+
+/// Locks the unfinished output of a run with a state.
+fn lock_part(file: &File, name: &str) -> Result<(), Failure> {
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(Failure::new(format!(
+            "{name}: another run with a --state is writing to it; wait for its end, or name another output"
+        ))),
+        // Some network file systems know no locks.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
+    }
+}
