@@ -12,13 +12,17 @@ use crate::foreign::{Foreign, Opened, each_keys, is_raw, judge_changed};
 use crate::input;
 use crate::items::{ItemArgs, hash_all};
 use crate::metadata::expect_same_items;
-use crate::repeats::{Inserter, RepeatArgs};
+use crate::repeats::{Inserter, RepeatArgs, Repeats};
 use crate::told::TellArgs;
 
 /// Adds items to a filter
 ///
 /// The filter is read, changed in memory and put in place of the old one, which stays as it is if
 /// anything fails, or if the filter would pass its rate.
+///
+/// A cuckoo filter takes a line only if it does not have it yet, so that the same file may be added again. Two lines that
+/// look alike, at the rate, are then stored once, and deleting one deletes both: if you delete lines, add with --copies, and
+/// delete each as often as it was added.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -57,7 +61,7 @@ pub fn run(args: &Args) -> Outcome {
         return args.add_to_foreign(*file, &paths);
     }
     let mut file = read(&args.filter)?;
-    let repeats = args.repeats.of(Some(file.filter.plan().kind()))?;
+    let repeats = args.repeats.of(Some(file.filter.plan().kind()), Repeats::Absent)?;
     let rule = args.items_from.key.rule();
     expect_same_items(&file.metadata, &rule, &input::name(&args.filter))?;
     check_clock(&file.filter, now_millis(), &input::name(&args.filter))?;
@@ -78,10 +82,10 @@ pub fn run(args: &Args) -> Outcome {
 
 impl Args {
     fn add_to_foreign(&self, mut file: Foreign, paths: &[PathBuf]) -> Outcome {
-        if self.repeats.once || self.repeats.copies {
+        if self.repeats.copies {
             let (name, format) = (&file.name, file.format.name);
             return Err(Failure::new(format!(
-                "{name}: --once and --copies are for filters of Tamis that count, not for {format}"
+                "{name}: --copies is for filters of Tamis that count, not for {format}"
             )));
         }
         file.check_output(&self.filter)?;

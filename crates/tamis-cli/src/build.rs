@@ -1,12 +1,11 @@
 //! `tamis build`: a filter from items.
 
+mod count_first;
+
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use tamis::{
-    Answers, AnyFilter, Filter as _, Hasher, InsertError, Kind, NoRoom, Plan, Shape, Span,
-    TryInsert as _, Window,
-};
+use tamis::{AnyFilter, Filter as _, Hasher, InsertError, Kind, NoRoom, Plan, Shape, Span, Window};
 use tamis_formats::{Format, TamisFile};
 
 use crate::budget::left_bytes;
@@ -22,7 +21,6 @@ use crate::key::rate;
 use crate::metadata::MetadataArgs;
 use crate::output::{check_filter_output, refuse_input_as_output};
 use crate::repeats::{Inserter, RepeatArgs, Repeats};
-use crate::secret_set::SecretSet;
 use crate::size::Size;
 use crate::span::{SpanArg, even_slices};
 use crate::told::TellArgs;
@@ -33,7 +31,7 @@ use crate::told::TellArgs;
 /// files and pipes alike are read once, and 11 to 22 bytes are kept for each distinct item (and eight for each repeat
 /// that a filter counts). With --items
 /// the filter alone is in memory, and `tamis add` finds the room that was planned; for a cuckoo filter the distinct hashes
-/// are kept too, unless --once or --copies is given.
+/// are kept too, unless --copies is given.
 ///
 /// Equal items in equal order, with equal options, give equal bytes; the order matters only to cuckoo, growing and
 /// window filters, and the time (that of SOURCE_DATE_EPOCH, if it is set) only to windows.
@@ -52,7 +50,7 @@ pub struct Args {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// Plan for N distinct items (such as 10M) instead of counting them first
+    /// Plan for N distinct items (such as 10M) instead of counting them first; with --copies each copy counts
     #[arg(long, value_name = "N")]
     items: Option<Count>,
 
@@ -118,6 +116,10 @@ pub struct Args {
 /// How many items go into a filter between two looks at its memory.
 const GROWTH_CHUNK: usize = 8192;
 
+/// Slots of a bucket of a cuckoo filter for `--copies`: an item has two buckets, and those of two slots hold two copies of
+/// every item at most.
+const BUCKET_OF_COPIES: u32 = 4;
+
 /// A [`Kind`] as clap reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KindArg(pub Kind);
@@ -154,7 +156,7 @@ pub fn run(args: &Args) -> Outcome {
     let (filter, tally) = match (&args.like, args.planned_items()) {
         (Some(like), _) => args.stream(&paths, args.empty_like(like, max_bytes)?, max_bytes)?,
         (None, Some(items)) => {
-            let empty = args.empty(&args.plan(items, max_bytes)?, args.hasher()?)?;
+            let empty = args.empty(&args.plan(args.places(items), max_bytes)?, args.hasher()?)?;
             args.stream(&paths, empty, max_bytes)?
         }
         (None, None) => args.count_first(&paths, max_bytes)?,
@@ -202,7 +204,7 @@ impl Args {
             return Err(Failure::new(message));
         }
         if self.like.is_none() {
-            self.repeats.of(kind)?;
+            self.repeats.of(kind, Repeats::Once)?;
         }
         if self.keyed && kind == Some(Kind::Parquet) {
             return Err(Failure::new("--keyed: filters of Parquet have no key; leave out --kind"));
@@ -226,6 +228,18 @@ impl Args {
         self.items.map(|Count(items)| items).or(of_window).or(of_growing)
     }
 
+    /// Returns for how many items a filter is planned that is to hold `items`.
+    fn places(&self, items: u64) -> u64 {
+        match self.kind() {
+            // Copies of an item share its buckets: with three copies of every item a filter of 10 to 10⁶ items is full at
+            // 1/1.27 of its capacity.
+            Some(Kind::Cuckoo) if self.repeats.copies => {
+                items.saturating_add(items.div_ceil(10).saturating_mul(3))
+            }
+            _ => items,
+        }
+    }
+
     /// Makes the filter of this plan, with nothing in it.
     fn empty(&self, plan: &Plan, hasher: Hasher) -> Result<AnyFilter, Failure> {
         empty(plan, hasher, self.window.map(|SpanArg(span)| span), self.refresh)
@@ -247,7 +261,7 @@ impl Args {
         };
         let file = source.file()?;
         let (plan, hasher) = (file.filter.plan(), file.filter.hasher());
-        self.repeats.of(Some(plan.kind()))?;
+        self.repeats.of(Some(plan.kind()), Repeats::Once)?;
         self.check_memory(plan, max_bytes)?;
         let (span, refreshes) = match &file.filter {
             AnyFilter::Window(window) => (Some(window.span()), window.refreshes()),
@@ -278,6 +292,9 @@ impl Args {
             // All of them may come at once.
             (Some(Kind::Window), ..) if matches!(self.window, Some(SpanArg(Span::Millis(_)))) => {
                 Plan::window(items, self.rate, 1)
+            }
+            (Some(Kind::Cuckoo), ..) if self.repeats.copies => {
+                Plan::cuckoo(items, self.rate, BUCKET_OF_COPIES)
             }
             (Some(kind), ..) => Plan::for_kind(kind, items, self.rate),
             (None, ..) => Plan::new(items, self.rate),
@@ -318,7 +335,8 @@ impl Args {
     ) -> Result<(AnyFilter, Tally), Failure> {
         let (plan, hasher) = (filter.plan(), filter.hasher());
         let left_bytes = max_bytes - plan.bytes().min(max_bytes);
-        let mut inserter = Inserter::new(self.repeats.of(Some(plan.kind()))?, left_bytes)?;
+        let mut inserter =
+            Inserter::new(self.repeats.of(Some(plan.kind()), Repeats::Once)?, left_bytes)?;
         let rule = self.items_from.key.rule();
         let tally =
             hash_all(paths, &rule, self.items_from.records.delimiter(), hasher, |hashes| {
@@ -347,97 +365,6 @@ impl Args {
             _ => Ok(()),
         }
     }
-
-    /// How often an item counts, the first time included.
-    fn most_copies(&self) -> u64 {
-        match (self.kind(), self.counter_bits.as_deref()) {
-            (Some(Kind::Counting), Some("8")) => 255,
-            (Some(Kind::Counting), Some("16")) => 65_535,
-            (Some(Kind::Counting), _) => 15,
-            // With buckets of two.
-            _ => 4,
-        }
-    }
-
-    fn full(&self, error: &InsertError) -> Failure {
-        full(&self.output, error)
-    }
-
-    /// Returns how much of `max_bytes` sets of hashes may take, so that the filter they become fits beside them.
-    fn bytes_beside_filter(&self, max_bytes: u64) -> Result<u64, Failure> {
-        if max_bytes == u64::MAX {
-            return Ok(max_bytes);
-        }
-        // Of as many items as fill the memory with hashes alone: eight bytes each, in three quarters of the slots.
-        let items = max_bytes / 32 * 3;
-        let filter_bytes = self.plan(items, u64::MAX)?.bytes() as f64;
-        Ok((max_bytes as f64 / (1.0 + filter_bytes / max_bytes as f64)) as u64)
-    }
-
-    /// Keeps the distinct hashes until all are known, then builds the filter that they need.
-    fn count_first(
-        &self,
-        paths: &[PathBuf],
-        max_bytes: u64,
-    ) -> Result<(AnyFilter, Tally), Failure> {
-        let hasher = self.hasher()?;
-        let rule = self.items_from.key.rule();
-        let delimiter = self.items_from.records.delimiter();
-        let counts = self.kind().is_some_and(Kind::can_remove)
-            && self.repeats.of(self.kind())? == Repeats::Each;
-        let sets_bytes = self.bytes_beside_filter(max_bytes)?;
-        let distinct_bytes = if counts { sets_bytes / 3 * 2 } else { sets_bytes };
-        let mut distinct = SecretSet::within(distinct_bytes)?;
-        let mut answers = Answers::new();
-        let mut repeats = Repeated::new(self.most_copies());
-        let tally = hash_all(paths, &rule, delimiter, hasher, |hashes| {
-            distinct.insert_each(hashes, &mut answers).map_err(|_| {
-                Failure::new(format!(
-                    "counting over {} distinct items takes more memory than --memory allows: give their \
-                     number with --items N",
-                    Count(distinct.len())
-                ))
-            })?;
-            if counts {
-                let repeats_bytes = sets_bytes - distinct_bytes;
-                repeats.add(answers.zeros().map(|i| hashes[i]), repeats_bytes)?;
-            }
-            Ok(())
-        })?;
-        let mut places = distinct.len();
-        // In a cuckoo filter each copy takes a place, as long as it can count them.
-        if self.kind() == Some(Kind::Cuckoo) {
-            places += repeats.finish().len() as u64;
-        }
-        let plan = self.plan(places, max_bytes)?;
-        let mut answers = Vec::new();
-        let mut insert = |filter: &mut AnyFilter, hashes: &[u64]| {
-            answers.resize(hashes.len().div_ceil(64), 0);
-            filter.try_insert_hashes(hashes, &mut answers)
-        };
-        let (mut filter, inserted) = if plan.kind() == Kind::Cuckoo {
-            // Its bytes depend on the order, and the set's order differs from run to run.
-            let mut hashes = Vec::with_capacity(distinct.len() as usize);
-            distinct.drain_each(|some| hashes.extend_from_slice(some));
-            hashes.sort_unstable();
-            let mut filter = self.empty(&plan, hasher)?;
-            let inserted = insert(&mut filter, &hashes);
-            (filter, inserted)
-        } else {
-            let mut filter = self.empty(&plan, hasher)?;
-            let mut inserted = Ok(());
-            // The set gives its memory back on the way.
-            distinct.drain_each(|hashes| {
-                if inserted.is_ok() {
-                    inserted = insert(&mut filter, hashes);
-                }
-            });
-            (filter, inserted)
-        };
-        inserted.map_err(|error| self.full(&error))?;
-        insert(&mut filter, repeats.finish()).map_err(|error| self.full(&error))?;
-        Ok((filter, tally))
-    }
 }
 
 /// Makes an empty filter; a window has a span.
@@ -454,54 +381,6 @@ fn empty(
     Ok(filter)
 }
 
-/// The hashes of items that occurred again, each as often as a filter can count it.
-struct Repeated {
-    hashes: Vec<u64>,
-    most_copies: u64,
-    // When so many wait, those that are too many are thrown out.
-    thin_at: usize,
-}
-
-impl Repeated {
-    fn new(most_copies: u64) -> Self {
-        Self { hashes: Vec::new(), most_copies, thin_at: 1 << 16 }
-    }
-
-    fn add(&mut self, hashes: impl Iterator<Item = u64>, max_bytes: u64) -> Result<(), Failure> {
-        self.hashes.extend(hashes);
-        let needed_bytes = |hashes: &Vec<u64>| hashes.capacity() as u64 * 8;
-        if self.hashes.len() < self.thin_at && needed_bytes(&self.hashes) <= max_bytes {
-            return Ok(());
-        }
-        self.thin();
-        self.thin_at = (2 * self.hashes.len()).max(1 << 16);
-        self.hashes.shrink_to(self.thin_at);
-        if self.hashes.len() as u64 * 8 > max_bytes {
-            return Err(Failure::new(
-                "counting repeated items takes more memory than --memory allows: give the number of items with \
-                 --items N, or count each once with --once",
-            ));
-        }
-        Ok(())
-    }
-
-    /// Leaves of each item as many as count, beside the first.
-    fn thin(&mut self) {
-        self.hashes.sort_unstable();
-        let (mut last, mut times) = (None, 0);
-        self.hashes.retain(|&hash| {
-            times = if last == Some(hash) { times + 1 } else { 1 };
-            last = Some(hash);
-            times < self.most_copies
-        });
-    }
-
-    fn finish(&mut self) -> &[u64] {
-        self.thin();
-        &self.hashes
-    }
-}
-
 /// Refuses an output whose name is that of another system's format.
 fn refuse_other_format(output: &Path) -> Result<(), Failure> {
     match Format::of_name(output).first() {
@@ -515,13 +394,18 @@ fn refuse_other_format(output: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Returns the failure of a filter that refuses items; its file is unchanged.
-pub fn full(path: &Path, error: &InsertError) -> Failure {
+/// Returns the failure of a filter that refuses items, which were inserted as `repeats` says; its file is unchanged.
+pub fn full(path: &Path, error: &InsertError, repeats: Repeats) -> Failure {
     let name = input::name(path);
+    let advice = match repeats {
+        Repeats::Each => {
+            "build one for more with --copies --items N, where each copy counts, or insert each line once, without --copies"
+        }
+        Repeats::Once | Repeats::Absent => "build one for more with --items N",
+    };
     match error.reason {
         NoRoom::Full { items } => Failure::new(format!(
-            "{name}: full with {} items; nothing was written: build one for more with --items N, or \
-             without --copies if it was made with that",
+            "{name}: full with {} items, each copy counted; nothing was written: {advice}",
             Count(items)
         )),
         _ => Failure::new(format!("{name}: {error}; nothing was written")),

@@ -1,4 +1,4 @@
-//! What a repeated item is to a filter that counts: `--once` and `--copies`.
+//! How often a repeated item is inserted into a filter that counts: `--copies`.
 
 use std::path::Path;
 
@@ -23,34 +23,25 @@ pub enum Repeats {
 /// Options about repeats, alike in `build` and `add`.
 #[derive(clap::Args, Debug)]
 pub struct RepeatArgs {
-    /// Into a counting or cuckoo filter: a line that the filter has, or takes for one it has, is not inserted again
+    /// Into a cuckoo filter: insert a repeated line each time, for users who delete as often as they add. A filter built
+    /// with --copies holds three copies of every line, or more of some, and counts up to eight
     #[arg(long)]
-    pub once: bool,
-
-    /// Into a cuckoo filter: a repeated line is inserted each time, for users who delete as often as they add. At most
-    /// four copies fit
-    #[arg(long, conflicts_with = "once")]
     pub copies: bool,
 }
 
 impl RepeatArgs {
-    /// Returns how often items are inserted into a filter of this kind.
+    /// Returns how often items are inserted into a filter of this kind; `unless_copies` into a cuckoo filter without
+    /// `--copies`, since a few copies of an item fill its two buckets.
     ///
     /// # Errors
     ///
-    /// An option for kinds that count, with another kind.
-    pub fn of(&self, kind: Option<Kind>) -> Result<Repeats, Failure> {
-        let counts = kind.is_some_and(Kind::can_remove);
-        match (self.once, self.copies) {
-            (true, _) | (_, true) if !counts => {
-                let option = if self.once { "--once" } else { "--copies" };
-                let kinds = "is for counting and cuckoo filters: others do not count";
-                Err(Failure::new(format!("{option} {kinds}")))
-            }
-            (true, _) => Ok(Repeats::Absent),
-            (_, true) => Ok(Repeats::Each),
-            // Repeats of one item fill its two buckets.
-            _ if kind == Some(Kind::Cuckoo) => Ok(Repeats::Once),
+    /// `--copies` for a kind that does not count.
+    pub fn of(&self, kind: Option<Kind>, unless_copies: Repeats) -> Result<Repeats, Failure> {
+        match kind {
+            Some(Kind::Cuckoo) if !self.copies => Ok(unless_copies),
+            _ if self.copies && !kind.is_some_and(Kind::can_remove) => Err(Failure::new(
+                "--copies is for counting and cuckoo filters: others do not count",
+            )),
             _ => Ok(Repeats::Each),
         }
     }
@@ -92,8 +83,8 @@ impl Inserter {
             Repeats::Once => {
                 self.seen.insert_each(hashes, &mut self.new).map_err(|_| {
                     Failure::new(format!(
-                        "finding repeats among over {} distinct items takes more memory than --memory allows: leave them \
-                         to the filter with --once",
+                        "finding repeats among over {} distinct items takes more memory than --memory allows: allow more, \
+                         or give --copies if no line is repeated",
                         Count(self.seen.len())
                     ))
                 })?;
@@ -104,13 +95,15 @@ impl Inserter {
             Repeats::Absent => {
                 for &hash in hashes {
                     if !filter.contains_hash(hash) {
-                        filter.try_insert_hash(hash).map_err(|error| full(output, &error))?;
+                        let inserted = filter.try_insert_hash(hash);
+                        inserted.map_err(|error| full(output, &error, self.repeats))?;
                     }
                 }
                 return Ok(());
             }
         };
         self.answers.resize(hashes.len().div_ceil(64), 0);
-        filter.try_insert_hashes(hashes, &mut self.answers).map_err(|error| full(output, &error))
+        let inserted = filter.try_insert_hashes(hashes, &mut self.answers);
+        inserted.map_err(|error| full(output, &error, self.repeats))
     }
 }

@@ -1,0 +1,169 @@
+//! A filter of the size that its items need: they are counted first.
+
+use std::path::PathBuf;
+
+use tamis::{Answers, AnyFilter, Hasher, InsertError, Kind, TryInsert as _};
+
+use super::{Args, BUCKET_OF_COPIES, full};
+use crate::count::Count;
+use crate::exit::Failure;
+use crate::items::{Tally, hash_all};
+use crate::repeats::Repeats;
+use crate::secret_set::SecretSet;
+
+impl Args {
+    /// How often an item counts, the first time included.
+    fn most_copies(&self) -> u64 {
+        match (self.kind(), self.counter_bits.as_deref()) {
+            (Some(Kind::Counting), Some("8")) => 255,
+            (Some(Kind::Counting), Some("16")) => 65_535,
+            (Some(Kind::Counting), _) => 15,
+            _ => 2 * u64::from(BUCKET_OF_COPIES),
+        }
+    }
+
+    fn full(&self, error: &InsertError) -> Failure {
+        full(&self.output, error, if self.repeats.copies { Repeats::Each } else { Repeats::Once })
+    }
+
+    /// Returns how much of `max_bytes` sets of hashes may take, so that the filter they become fits beside them.
+    fn bytes_beside_filter(&self, max_bytes: u64) -> Result<u64, Failure> {
+        if max_bytes == u64::MAX {
+            return Ok(max_bytes);
+        }
+        // Of as many items as fill the memory with hashes alone: eight bytes each, in three quarters of the slots.
+        let items = max_bytes / 32 * 3;
+        let filter_bytes = self.plan(items, u64::MAX)?.bytes() as f64;
+        Ok((max_bytes as f64 / (1.0 + filter_bytes / max_bytes as f64)) as u64)
+    }
+
+    /// Keeps the distinct hashes until all are known, then builds the filter that they need.
+    pub(super) fn count_first(
+        &self,
+        paths: &[PathBuf],
+        max_bytes: u64,
+    ) -> Result<(AnyFilter, Tally), Failure> {
+        let hasher = self.hasher()?;
+        let rule = self.items_from.key.rule();
+        let delimiter = self.items_from.records.delimiter();
+        let counts = self.kind().is_some_and(Kind::can_remove)
+            && self.repeats.of(self.kind(), Repeats::Once)? == Repeats::Each;
+        let sets_bytes = self.bytes_beside_filter(max_bytes)?;
+        let distinct_bytes = if counts { sets_bytes / 3 * 2 } else { sets_bytes };
+        let mut distinct = SecretSet::within(distinct_bytes)?;
+        let mut answers = Answers::new();
+        let mut repeats = Repeated::new(self.most_copies());
+        let tally = hash_all(paths, &rule, delimiter, hasher, |hashes| {
+            distinct.insert_each(hashes, &mut answers).map_err(|_| {
+                Failure::new(format!(
+                    "counting over {} distinct items takes more memory than --memory allows: give their \
+                     number with --items N",
+                    Count(distinct.len())
+                ))
+            })?;
+            if counts {
+                let repeats_bytes = sets_bytes - distinct_bytes;
+                repeats.add(answers.zeros().map(|i| hashes[i]), repeats_bytes)?;
+            }
+            Ok(())
+        })?;
+        if self.kind() == Some(Kind::Cuckoo) {
+            return Ok((self.cuckoo(distinct, repeats.finish(), hasher, max_bytes)?, tally));
+        }
+        let mut filter = self.empty(&self.plan(distinct.len(), max_bytes)?, hasher)?;
+        let mut answers = Vec::new();
+        let mut inserted = Ok(());
+        let mut insert = |hashes: &[u64]| {
+            answers.resize(hashes.len().div_ceil(64), 0);
+            if inserted.is_ok() {
+                inserted = filter.try_insert_hashes(hashes, &mut answers);
+            }
+        };
+        // The set gives its memory back on the way.
+        distinct.drain_each(&mut insert);
+        insert(repeats.finish());
+        inserted.map_err(|error| self.full(&error))?;
+        Ok((filter, tally))
+    }
+
+    /// Builds the smallest cuckoo filter that has room for these items and copies.
+    ///
+    /// Copies of an item share its two buckets, so tables with many copies are full earlier than their plan says: more
+    /// places are planned until all fit, up to four times as many.
+    fn cuckoo(
+        &self,
+        distinct: SecretSet,
+        repeats: &[u64],
+        hasher: Hasher,
+        max_bytes: u64,
+    ) -> Result<AnyFilter, Failure> {
+        // The filter's bytes depend on the order, and the set's order differs from run to run.
+        let mut hashes = Vec::with_capacity(distinct.len() as usize);
+        distinct.drain_each(|some| hashes.extend_from_slice(some));
+        hashes.sort_unstable();
+        let mut answers = vec![0; hashes.len().max(repeats.len()).div_ceil(64)];
+        let mut places = (hashes.len() + repeats.len()) as u64;
+        let most_places = 4 * places;
+        loop {
+            let mut filter = self.empty(&self.plan(places, max_bytes)?, hasher)?;
+            let mut insert = |hashes: &[u64]| {
+                filter.try_insert_hashes(hashes, &mut answers[..hashes.len().div_ceil(64)])
+            };
+            match insert(&hashes).and_then(|()| insert(repeats)) {
+                Ok(()) => return Ok(filter),
+                Err(_) if places < most_places => {
+                    places = (places + places / 8 + 1).min(most_places)
+                }
+                Err(error) => return Err(self.full(&error)),
+            }
+        }
+    }
+}
+
+/// The hashes of items that occurred again, each as often as a filter can count it.
+struct Repeated {
+    hashes: Vec<u64>,
+    most_copies: u64,
+    // When so many wait, those that are too many are thrown out.
+    thin_at: usize,
+}
+
+impl Repeated {
+    fn new(most_copies: u64) -> Self {
+        Self { hashes: Vec::new(), most_copies, thin_at: 1 << 16 }
+    }
+
+    fn add(&mut self, hashes: impl Iterator<Item = u64>, max_bytes: u64) -> Result<(), Failure> {
+        self.hashes.extend(hashes);
+        let needed_bytes = |hashes: &Vec<u64>| hashes.capacity() as u64 * 8;
+        if self.hashes.len() < self.thin_at && needed_bytes(&self.hashes) <= max_bytes {
+            return Ok(());
+        }
+        self.thin();
+        self.thin_at = (2 * self.hashes.len()).max(1 << 16);
+        self.hashes.shrink_to(self.thin_at);
+        if self.hashes.len() as u64 * 8 > max_bytes {
+            return Err(Failure::new(
+                "counting repeated items takes more memory than --memory allows: give the number of items with \
+                 --items N, or allow more memory",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Leaves of each item as many as count, beside the first.
+    fn thin(&mut self) {
+        self.hashes.sort_unstable();
+        let (mut last, mut times) = (None, 0);
+        self.hashes.retain(|&hash| {
+            times = if last == Some(hash) { times + 1 } else { 1 };
+            last = Some(hash);
+            times < self.most_copies
+        });
+    }
+
+    fn finish(&mut self) -> &[u64] {
+        self.thin();
+        &self.hashes
+    }
+}
