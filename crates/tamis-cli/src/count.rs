@@ -80,6 +80,9 @@ pub struct About(pub f64);
 
 impl fmt::Display for About {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_nan() {
+            return f.pad("an unknown number of");
+        }
         if !self.0.is_finite() {
             return f.pad("countless");
         }

@@ -75,7 +75,7 @@ pub struct Facts {
     pub probes: Option<u32>,
     /// The share of bits that are set.
     pub fill: f64,
-    /// About how many distinct items are in; infinite if there is no telling.
+    /// About how many distinct items are in; infinite if every bit is set, NaN if the bits do not tell.
     pub items: f64,
     /// The rate at which it takes absent items for present ones now; 0 for an exact set.
     pub rate: f64,

@@ -30,6 +30,8 @@ pub(crate) const FORMAT: Format = Format {
     items: Items::Asked,
     takes: Takes::HashCodes,
     asks: &[],
+    reads_with: &[],
+    writes_with: &[],
     versions: None,
     decode: |bytes, _| MyBloomFilter::from_bytes(bytes).map(Contents::MyBloomFilter),
     encode,
@@ -198,31 +200,38 @@ impl MyBloomFilter {
         found.len() as f64 * step as f64
     }
 
-    /// Estimates how many hash codes were added: about as many as it takes to set all bits, so that codes which set no bit
-    /// of their own are missing. Of many bits it is the number of codes that it answers yes to.
+    /// Estimates how many hash codes were added; `None` if the bits do not tell.
+    ///
+    /// A hash code is certainly in if it explains a bit that no other hash code explains. The estimate is the number of hash
+    /// codes that explain all bits, and three quarters of these must be certain. It is within a tenth then: of random hash
+    /// codes 94 % are certain. Ranges of numbers, and texts that end in numbers, set the same bits many times over, so that few
+    /// of their hash codes are certain and many numbers of items are possible. The number is not estimated either where over
+    /// some 16,000 items were added.
     #[must_use]
-    pub fn estimate_items(&self) -> f64 {
+    pub fn estimate_items(&self) -> Option<f64> {
         let (found, step) = self.found();
         if step > 1 {
-            return found.len() as f64 * step as f64;
+            return None;
         }
         let bits_of = |x: u32| MASKS.into_iter().filter_map(move |mask| position(mask, x));
         let mut codes_of = HashMap::<u32, u32>::new();
         for bit in found.iter().flat_map(|&x| bits_of(x)) {
             *codes_of.entry(bit).or_default() += 1;
         }
-        // First those that alone set a bit, then those that share one with few others.
+        // First the hash codes that alone explain a bit, then those that share one with few others.
         let mut found: Vec<(u32, u32)> = found
             .into_iter()
             .map(|x| (bits_of(x).map(|bit| codes_of[&bit]).min().unwrap_or(0), x))
             .collect();
         found.sort_unstable();
+        let certain = found.iter().take_while(|&&(codes, _)| codes == 1).count();
         let mut set = HashSet::new();
         let needed = found.iter().filter(|(_, x)| {
             // All of its bits are taken, whether or not the first is new.
             bits_of(*x).filter(|&bit| set.insert(bit)).count() > 0
         });
-        needed.count() as f64
+        let needed = needed.count();
+        (certain * 4 >= needed * 3).then_some(needed as f64)
     }
 
     /// Returns the hashes, mixed as the class does, that it answers yes to: all of them, or those of one bit in so many.
@@ -281,7 +290,7 @@ impl MyBloomFilter {
             bits,
             probes: Some(SEEDS.len() as u32),
             fill: if bits == 0 { 0.0 } else { ones as f64 / bits as f64 },
-            items: self.estimate_items(),
+            items: self.estimate_items().unwrap_or(f64::NAN),
             rate: codes / 2_f64.powi(32),
             noise: 0.0,
             planned_rate: None,

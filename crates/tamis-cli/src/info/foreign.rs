@@ -15,7 +15,9 @@ use crate::table::{align, plain};
 pub fn text(file: &Foreign, facts: &Facts, text: &mut String) {
     let row = |name: &str, value: String| vec![format!("  {name}"), value];
     let probes = facts.probes.map_or_else(String::new, |probes| format!(", {probes} probes"));
-    let items = if facts.items.is_finite() {
+    let items = if facts.items.is_nan() {
+        "unknown: the bits fit many numbers of items".into()
+    } else if facts.items.is_finite() {
         format!("about {}", About(facts.items))
     } else {
         "too many to estimate: every bit is set".into()
@@ -99,7 +101,7 @@ pub fn json(file: &Foreign, facts: &Facts) -> Value {
         "file_bytes": file.len_bytes,
         "probes": facts.probes,
         "rule": facts.rule,
-        // Null if every bit is set: no number is large enough.
+        // Null if the bits do not tell it, as when every bit is set.
         "items": facts.items,
         "fill": facts.fill,
         "rate_planned": file.told.rate.or(facts.planned_rate),
