@@ -7,11 +7,14 @@ use tamis::{Answers, Filter as _};
 use crate::build::judge;
 use crate::clock::now_millis;
 use crate::exit::{Failure, Outcome};
+use crate::file_bytes::is_raw;
 use crate::filter_file::{Trust, check_clock, check_unpacked, lock_to_change, read, save};
-use crate::foreign::{Foreign, Opened, each_keys, is_raw, judge_changed};
+use crate::foreign::{Foreign, judge_changed};
+use crate::foreign_items::each_keys;
 use crate::input;
 use crate::items::{ItemArgs, hash_all};
 use crate::metadata::expect_same_items;
+use crate::opened::{Opened, Opener};
 use crate::repeats::{Inserter, RepeatArgs, Repeats};
 use crate::told::TellArgs;
 
@@ -57,7 +60,10 @@ pub fn run(args: &Args) -> Outcome {
         check_unpacked(&args.filter)?;
     }
     let tell = TellArgs { asks_items: true, ..args.tell.clone() };
-    if let Opened::Foreign(file) = Opened::one(&args.filter, &tell, Trust::Verify)? {
+    let mut opener = Opener::new(&tell);
+    let opened = opener.one(&args.filter, Trust::Verify)?;
+    opener.finish()?;
+    if let Opened::Foreign(file) = opened {
         return args.add_to_foreign(*file, &paths);
     }
     let mut file = read(&args.filter)?;

@@ -13,12 +13,12 @@ use crate::clock::now_millis;
 use crate::count::{About, Count, Rate};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::filter_file::{Trust, save};
-use crate::foreign::Opened;
 use crate::hash_key::random_hasher;
 use crate::input;
 use crate::items::{ItemArgs, Tally, hash_all};
 use crate::key::rate;
 use crate::metadata::MetadataArgs;
+use crate::opened::{Opened, Opener};
 use crate::output::{check_filter_output, refuse_input_as_output};
 use crate::repeats::{Inserter, RepeatArgs, Repeats};
 use crate::size::Size;
@@ -248,7 +248,7 @@ impl Args {
     /// Makes an empty filter that merges with the one in the file `like`.
     fn empty_like(&self, like: &Path, max_bytes: u64) -> Result<AnyFilter, Failure> {
         let name = input::name(like);
-        let source = match Opened::one(like, &TellArgs::default(), Trust::Assume)? {
+        let source = match Opener::new(&TellArgs::default()).one(like, Trust::Assume)? {
             Opened::Tamis(source) => source,
             Opened::Foreign(foreign) => {
                 return Err(Failure::new(format!(

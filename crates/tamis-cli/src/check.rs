@@ -10,10 +10,12 @@ use crate::clock::now_millis;
 use crate::count::{About, Rate};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::filter_file::{Source, Trust};
-use crate::foreign::{Foreign, Keys, Opened, no_item};
+use crate::foreign::Foreign;
+use crate::foreign_items::{Keys, no_item};
 use crate::input::{self, Input};
 use crate::key::{KeyArgs, KeyRule, RecordArgs};
 use crate::metadata::expect_same_items;
+use crate::opened::{Opened, Opener};
 use crate::output::{Output, refuse_endless};
 use crate::parquet_table;
 use crate::progress::Progress;
@@ -101,11 +103,13 @@ pub fn run(args: &Args) -> Outcome {
     let trust = if args.no_verify { Trust::Assume } else { Trust::Verify };
     let mut opened = Vec::with_capacity(filters.len());
     let tell = TellArgs { asks_items: true, ..args.tell.clone() };
+    let mut opener = Opener::new(&tell);
     for path in filters {
-        let of_path = Opened::all(path, &tell, trust)?;
+        let of_path = opener.all(path, trust)?;
         parquet_table::check_one_column(&of_path)?;
         opened.extend(of_path);
     }
+    opener.finish()?;
     let rule = args.key.rule();
     let mut asked = Vec::with_capacity(opened.len());
     for opened in &opened {

@@ -12,10 +12,11 @@ use tamis_formats::TamisFile;
 
 use crate::clock::now_millis;
 use crate::count::{About, Count, Rate};
+use crate::decode_option::Unused;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::filter_file::{Source, Trust, check_clock};
-use crate::foreign::Opened;
 use crate::notice;
+use crate::opened::{Opened, Opener};
 use crate::output::{Output, is_same_file};
 use crate::size::Size;
 use crate::span::SpanArg;
@@ -70,14 +71,19 @@ pub fn run(args: &Args) -> Outcome {
         return Err(Failure::new(format!("{path}: is the filter; name another file for --svg")));
     }
     if args.keys {
+        Unused::of(&args.tell).check("--keys")?;
         return keys::run(&args.files, args.json);
     }
+    let mut opener = Opener::new(&args.tell);
     let mut shown = Shown::default();
     let mut failures = Vec::new();
-    for path in &args.files {
-        match Opened::all(path, &args.tell, Trust::Verify)
-            .and_then(|all| shown.add(args, path, &all))
-        {
+    for (index, path) in args.files.iter().enumerate() {
+        let opened = opener.all(path, Trust::Verify);
+        let is_last = index + 1 == args.files.len();
+        if is_last && opened.is_ok() && failures.is_empty() {
+            opener.finish()?;
+        }
+        match opened.and_then(|all| shown.add(args, path, &all)) {
             Ok(()) => {}
             Err(Failure::Message(message)) => failures.push(message),
             Err(Failure::BrokenPipe) => return Err(Failure::BrokenPipe),

@@ -9,9 +9,10 @@ use crate::build::judge;
 use crate::clock::now_millis;
 use crate::exit::{Failure, Outcome};
 use crate::filter_file::{Trust, check_clock, save};
-use crate::foreign::{Foreign, Opened, judge_changed};
+use crate::foreign::{Foreign, judge_changed};
 use crate::input;
 use crate::metadata::{MetadataArgs, common};
+use crate::opened::{Opened, Opener};
 use crate::output::check_filter_output;
 use crate::told::TellArgs;
 
@@ -53,8 +54,9 @@ pub fn run(args: &Args) -> Outcome {
     let (first, others) = args.filters.split_first().expect("clap requires one");
     check_filter_output(&args.output)?;
     let now = now_millis();
-    let mut merged = match Opened::one(first, &args.tell, Trust::Assume)? {
-        Opened::Foreign(merged) => return args.merge_foreign(*merged, others),
+    let mut opener = Opener::new(&args.tell);
+    let mut merged = match opener.one(first, Trust::Assume)? {
+        Opened::Foreign(merged) => return args.merge_foreign(*merged, others, opener),
         Opened::Tamis(source) => source.into_file()?,
         Opened::Unfiltered(name) => return Err(Failure::new(format!("{name}: has no filter"))),
     };
@@ -63,7 +65,7 @@ pub fn run(args: &Args) -> Outcome {
     merged.filter.advance(now);
     let mut metadata = merged.metadata.clone();
     for path in others {
-        let source = match Opened::one(path, &args.tell, Trust::Verify)? {
+        let source = match opener.one(path, Trust::Verify)? {
             Opened::Tamis(source) => source,
             Opened::Foreign(other) => {
                 let (name, format) = (&other.name, other.format.name);
@@ -93,6 +95,7 @@ pub fn run(args: &Args) -> Outcome {
         source.check_unchanged()?;
         merged.added = merged.added.saturating_add(other.added);
     }
+    opener.finish()?;
     args.metadata.add_to(&mut metadata, &args.filters)?;
     merged.metadata = metadata;
     let exit = judge(&merged, &args.output, args.force)?;
@@ -101,7 +104,12 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 impl Args {
-    fn merge_foreign(&self, mut merged: Foreign, others: &[PathBuf]) -> Outcome {
+    fn merge_foreign(
+        &self,
+        mut merged: Foreign,
+        others: &[PathBuf],
+        mut opener: Opener<'_>,
+    ) -> Outcome {
         if !self.metadata.is_empty() {
             let (name, format) = (&merged.name, merged.format.name);
             return Err(Failure::new(format!(
@@ -111,7 +119,7 @@ impl Args {
         refuse_other_format(&self.output, merged.format)?;
         merged.check_output(&self.output)?;
         for path in others {
-            let Opened::Foreign(other) = Opened::one(path, &self.tell, Trust::Verify)? else {
+            let Opened::Foreign(other) = opener.one(path, Trust::Verify)? else {
                 let (one, name) = (&merged.name, input::name(path));
                 return Err(Failure::new(format!(
                     "{name}: a Tamis filter does not merge with {one}, which is {}",
@@ -126,6 +134,7 @@ impl Args {
                 ))
             })?;
         }
+        opener.finish()?;
         merged.name = input::name(&self.output);
         let exit = judge_changed(&merged, self.force)?;
         merged.save(&self.output, merged.format, &merged.told)?;

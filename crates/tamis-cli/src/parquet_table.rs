@@ -8,8 +8,9 @@ use tamis_formats::{Contents, Format, Funnel, Told, parquet as format};
 
 use crate::column_type::ColumnType;
 use crate::exit::Failure;
-use crate::foreign::{Foreign, Opened};
+use crate::foreign::Foreign;
 use crate::input;
+use crate::opened::Opened;
 
 /// What a table starts and ends with.
 const MAGIC: &[u8] = b"PAR1";

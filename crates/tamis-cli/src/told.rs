@@ -62,10 +62,6 @@ pub struct TellArgs {
     /// The command asks the filter for items, so that what they are is needed.
     #[arg(skip)]
     pub asks_items: bool,
-
-    /// What else the command needs and was not given, as whole phrases.
-    #[arg(skip)]
-    pub also_missing: Vec<String>,
 }
 
 /// Reads the name of a format. For clap.
@@ -107,9 +103,9 @@ impl TellArgs {
     ///
     /// A funnel of text without a charset; a charset of no text.
     pub fn funnel(&self) -> Result<Option<Funnel>, Failure> {
-        let funnel =
-            self.funnel.as_ref().map(|name| parse_funnel(name, self.charset)).transpose()?;
-        let is_text = matches!(funnel, Some(Funnel::Text(_) | Funnel::Twice(_)));
+        let parse = |name: &String| parse_funnel(name, self.charset, "--charset");
+        let funnel = self.funnel.as_ref().map(parse).transpose()?;
+        let is_text = funnel.is_some_and(has_charset);
         if self.charset.is_some() && !is_text && !self.is_charset_of_output {
             return Err(Failure::new(
                 "--charset is for text: add --funnel text or --funnel twice; formats whose items are always text need no --charset",
@@ -119,16 +115,21 @@ impl TellArgs {
     }
 }
 
-/// Returns the funnel of this name, which clap has checked.
+/// Returns the funnel of this name, which clap has checked. `option` is the one that gives the charset.
 ///
 /// # Errors
 ///
 /// A funnel of text without a charset.
-pub fn parse_funnel(name: &str, charset: Option<Charset>) -> Result<Funnel, Failure> {
+pub fn parse_funnel(name: &str, charset: Option<Charset>, option: &str) -> Result<Funnel, Failure> {
     Funnel::named(name, charset).ok_or_else(|| {
         let charsets = Charset::ALL.map(Charset::name).join(", ");
-        Failure::new(format!("funnel {name}: in which charset? add --charset ({charsets})"))
+        Failure::new(format!("funnel {name}: in which charset? add {option} ({charsets})"))
     })
+}
+
+/// Tests whether items of a funnel are text in a charset.
+pub fn has_charset(funnel: Funnel) -> bool {
+    matches!(funnel, Funnel::Text(_) | Funnel::Twice(_))
 }
 
 /// Returns what the items of a filter are.
@@ -160,13 +161,17 @@ pub fn funnel_names(takes: Takes) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// Asks for `fact`, without which a filter cannot be read, and for all else that the command will need, by their options.
-pub fn missing(fact: Fact, tell: &TellArgs, format: &Format, name: &str) -> Failure {
+/// Asks for `fact`, without which a filter cannot be read, and for all else that the command needs to read it, by their options.
+/// `keys` are those that [`Fact::Key`] may be, if they are known.
+pub fn missing(fact: Fact, keys: &str, tell: &TellArgs, format: &Format, name: &str) -> Failure {
     let told = tell.told();
     let others = format.asks.iter().filter(|&&other| other != fact && !told.has(other));
     let facts = [&fact].into_iter().chain(others).map(|&fact| phrase(fact));
     let (mut phrases, mut options): (Vec<String>, Vec<String>) =
         facts.map(|(phrase, option)| (phrase.to_owned(), option.to_owned())).unzip();
+    if !keys.is_empty() {
+        options[0].push_str(&format!(" ({keys})"));
+    }
     if tell.asks_items && tell.funnel.is_none() && format.items == Items::Asked {
         phrases.push("what its items are".to_owned());
         options.push(format!("--funnel ({})", funnel_names(format.takes)));
@@ -176,8 +181,14 @@ pub fn missing(fact: Fact, tell: &TellArgs, format: &Format, name: &str) -> Fail
         true => last,
         false => format!("{} and {last}", phrases.join(", ")),
     };
-    let needed = format!("{name}: its bytes do not say {phrases}: say {}", options.join(" "));
-    let all = [&[needed], &tell.also_missing[..]].concat();
+    let mut all =
+        vec![format!("{name}: its bytes do not say {phrases}: say {}", options.join(" "))];
+    if !keys.is_empty() {
+        all.push("'tamis info --keys' lists all keys".to_owned());
+    }
+    if let Err(Failure::Message(message)) = tell.funnel() {
+        all.push(message);
+    }
     Failure::new(all.join("; "))
 }
 

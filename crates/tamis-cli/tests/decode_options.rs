@@ -66,6 +66,147 @@ fn all_that_is_missing_is_named_at_once() {
     }
 }
 
+/// Runs what must be refused in one line with all of `parts`.
+fn refused_for_all(folder: &Folder, line: &str, parts: &[&str]) {
+    for part in parts {
+        folder.refused(line, part);
+    }
+}
+
+#[test]
+fn a_conversion_names_all_that_is_missing_on_both_sides() {
+    let folder = folder();
+    folder.write("bits", [1, 2, 3]);
+    folder.ok(&format!("convert items.tamis a.guava {ITEMS} --funnel bytes"));
+    refused_for_all(
+        &folder,
+        "convert bits out",
+        &["bits: not a Tamis filter", "out: in which format? say --to"],
+    );
+    refused_for_all(
+        &folder,
+        "convert bits out --to cassandra --items missing.txt",
+        &[
+            "bits: not a Tamis",
+            "out: what is an item",
+            "say --to-version V",
+            "missing.txt: no such",
+        ],
+    );
+    refused_for_all(
+        &folder,
+        &format!("convert --format redis-bitmap bits a.db --funnel text {ITEMS} --to-funnel text"),
+        &[
+            "say --items-planned N --rate-planned R",
+            "funnel text: in which charset? add --charset (",
+            "funnel text: in which charset? add --to-charset (",
+            "say --to-version V",
+        ],
+    );
+    refused_for_all(
+        &folder,
+        "convert a.guava b.bits --to redis-bitmaps",
+        &["say --to-items N", "say --to-rate R", "say --funnel ("],
+    );
+    refused_for_all(
+        &folder,
+        &format!(
+            "convert a.guava b.roaring {ITEMS} --to-funnel text --to-version 31 --key k --md5"
+        ),
+        &[
+            "a.guava: its bytes do not say",
+            "in which charset",
+            "--key has no effect",
+            "--md5 has no",
+        ],
+    );
+    refused_for_all(
+        &folder,
+        "convert --funnel bytes a.guava b.guava --to-items 5 --to-rate 0.1 --to-version 31 --union",
+        &[
+            "--to-items has no effect",
+            "--to-rate has no effect",
+            "--to-version 31",
+            "--union has no",
+        ],
+    );
+    folder.refused(
+        &format!("convert items.tamis b.guava {ITEMS} --to-funnel bytes --to-charset GBK"),
+        "--to-charset is for --to-funnel text or twice, not for bytes",
+    );
+    folder.refused(
+        &format!("convert items.tamis b.guava {ITEMS} --to-funnel bytes --charset GBK"),
+        "--charset is for text",
+    );
+}
+
+#[test]
+fn an_option_without_effect_is_refused_by_name() {
+    let folder = folder();
+    folder.ok(&format!("convert items.tamis a.guava {ITEMS} --funnel bytes"));
+    folder.ok(&format!("convert items.tamis a.dump --to redisbloom {ITEMS}"));
+    folder.write("more.txt", "one more\n");
+    let hash = "00".repeat(32);
+    let tamis = [
+        "--md5".to_owned(),
+        "--key k".to_owned(),
+        "--column c".to_owned(),
+        "--items-planned 5".to_owned(),
+        "--rate-planned 0.1".to_owned(),
+        format!("--block-hash {hash}"),
+        "--format-version 2".to_owned(),
+        "--funnel bytes".to_owned(),
+        "--format guava".to_owned(),
+    ];
+    for option in &tamis {
+        let name = option.split(' ').next().unwrap();
+        for line in [
+            "info items.tamis",
+            "check items.tamis more.txt",
+            "add items.tamis more.txt",
+            "merge items.tamis items.tamis -o b.tamis",
+        ] {
+            folder.refused(&format!("{line} {option}"), &format!("{name} has no effect here: "));
+        }
+    }
+    folder.refused(
+        "info items.tamis --md5 --key k",
+        "--key has no effect here: it is for snapshots of Redis and commands that load a filter; --md5 has no effect here: it is \
+         for pybloom-live, pybloom-live-scalable; leave them out",
+    );
+    folder.refused("info --keys a.dump --md5", "--md5 has no effect");
+    folder.refused("info a.dump --key a", "--key has no effect");
+    folder.refused("add a.dump more.txt --key a", "--key has no effect");
+    folder.refused("info a.guava --format-version 14", "--format-version has no effect");
+    // An option has an effect if it has one on any of the files.
+    folder.ok("info items.tamis a.guava --rate-planned 0.5");
+    folder.ok("check -c -f items.tamis -f a.guava more.txt --funnel bytes -v");
+    // For OUT.
+    folder.ok(&format!("convert items.tamis b.dump --to redisbloom {ITEMS} --key k"));
+    folder.refused(
+        &format!("convert items.tamis b.redisbits --to redis-bits {ITEMS} --key k --force"),
+        "--key has no effect",
+    );
+    folder.ok("info b.dump --key k");
+    folder.refused("info b.dump --key other", "no command is about this key");
+}
+
+#[test]
+fn a_version_fits_the_name_and_the_bytes() {
+    let folder = folder();
+    folder.write("numbers.txt", "1\n2\n");
+    folder.ok("build numbers.txt -o numbers.tamis");
+    let items = "--items numbers.txt --to-funnel unsigned";
+    folder.refused(
+        &format!("convert numbers.tamis a.roaring64 {items} --to-version 32"),
+        "a.roaring64 is a name for version 64",
+    );
+    folder.ok(&format!("convert numbers.tamis a.roaring64 {items} --to-version 64"));
+    folder.ok(&format!("convert items.tamis a.spark {ITEMS} --to-funnel bytes --to-version 2"));
+    folder.ok("info a.spark --format-version 2");
+    folder.refused("info a.spark --format-version 1", "expected 2, as its bytes say");
+}
+
 #[test]
 fn a_version_that_would_change_nothing_is_refused() {
     let folder = folder();
@@ -74,7 +215,7 @@ fn a_version_that_would_change_nothing_is_refused() {
         "convert a.guava b.guava --to-version 14",
         "--to-version 14: versions of guava differ only in how filters are planned",
     );
-    folder.refused("info a.guava --format-version 14", "guava has only one version");
+    folder.refused("info a.guava --format-version 14", "--format-version has no effect here");
 }
 
 #[test]
@@ -137,9 +278,7 @@ fn a_line_feed_behind_bits_is_named() {
 #[test]
 fn all_keys_of_a_snapshot_are_listed() {
     let folder = Folder::new();
-    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/redis_rdb/lfu.rdb");
-    let bytes = std::fs::read(golden).unwrap();
-    folder.write("dump.rdb", &bytes);
+    let bytes = folder.copy_golden("redis_rdb/lfu.rdb", "dump.rdb");
     let keys = tamis_formats::Rdb::new(&bytes).unwrap().entries().count();
     let text = folder.ok("info --keys dump.rdb");
     assert_eq!(text.lines().count(), 2 + keys, "{text}");
@@ -192,14 +331,18 @@ fn a_java_object_is_named_by_its_class() {
     let object =
         [&b"\xac\xed\0\x05sr\0"[..], &[class.len() as u8], class.as_bytes(), &[0; 90]].concat();
     folder.write("hutool.ser", &object);
-    folder.refused("info hutool.ser", &format!("a Java object of class {class}"));
+    folder.refused("info hutool.ser", "Hutool's BitMapBloomFilter, serialized by Java");
+    let class = "com.example.BloomFilter";
+    let object =
+        [&b"\xac\xed\0\x05sr\0"[..], &[class.len() as u8], class.as_bytes(), &[0; 90]].concat();
+    folder.write("other.ser", &object);
+    folder.refused("info other.ser", &format!("an object of the class {class}"));
 }
 
 #[test]
 fn integers_are_read_from_a_key_of_a_snapshot() {
     let folder = Folder::new();
-    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/redis_rdb/lfu.rdb");
-    folder.write("s.rdb", std::fs::read(golden).unwrap());
+    folder.copy_golden("redis_rdb/lfu.rdb", "s.rdb");
     folder.write("items", "6\n7\n1000\n1001\n");
     // Java has the bits of each byte the other way around: 7 is 0 there, and 1000 is 1007.
     folder.write("java-items", "0\n7\n1000\n1007\n");

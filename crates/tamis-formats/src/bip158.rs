@@ -28,6 +28,8 @@ pub(crate) const FORMAT: Format =
         items: Items::Are(Funnel::Hex),
         takes: Takes::Bytes,
         asks: &[Fact::BlockHash],
+        reads_with: &[],
+        writes_with: &[],
         versions: None,
         decode: |bytes, told| decode(bytes, told.block_hash()?).map(Contents::Golomb),
         encode,

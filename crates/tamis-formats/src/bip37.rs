@@ -32,6 +32,8 @@ pub(crate) const FORMAT: Format = Format {
     items: Items::Are(Funnel::Hex),
     takes: Takes::Bytes,
     asks: &[],
+    reads_with: &[],
+    writes_with: &[],
     versions: None,
     decode: |bytes, _| WalletFilter::decode(bytes).map(|filter| Contents::Flat(filter.into())),
     encode: |contents, _, out| encode(contents, out),

@@ -25,6 +25,8 @@ pub(crate) const FORMAT: Format = Format {
     items: Items::Asked,
     takes: Takes::Bytes,
     asks: &[Fact::Version],
+    reads_with: &[],
+    writes_with: &[],
     versions: Some(Versions { expected: VERSIONS, are_plans: false }),
     decode: |bytes, told| {
         let error = |kind| DecodeError { field: Fact::Version.name(), at: 0, kind };

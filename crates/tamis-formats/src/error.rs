@@ -144,7 +144,7 @@ impl fmt::Display for DecodeError {
                 write!(f, "the {field} at byte {at} is {found}, expected {expected}")
             }
             DecodeErrorKind::Told { expected } => {
-                write!(f, "what was told is not its {field}: expected {expected}")
+                write!(f, "the {field} that was given is not its own: expected {expected}")
             }
             DecodeErrorKind::Missing(fact) => write!(f, "its bytes do not say its {fact}"),
             DecodeErrorKind::SeveralKeys { keys } => {

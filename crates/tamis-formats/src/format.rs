@@ -30,8 +30,12 @@ pub struct Format {
     pub items: Items,
     /// What its items can be at all: another funnel is not for it.
     pub takes: Takes,
-    /// What reading one needs to be told.
+    /// The decode options that reading or writing one requires.
     pub asks: &'static [Fact],
+    /// Further decode options that reading one uses if they are given.
+    pub reads_with: &'static [Fact],
+    /// Further decode options that writing one uses if they are given.
+    pub writes_with: &'static [Fact],
     /// What [`Told::version`] may be; `None` if there is but one.
     pub versions: Option<Versions>,
     /// Reads a whole file. Memory stays within four times the bytes, and what was told. Two take more: [`Contents::Roaring`] up
@@ -181,6 +185,30 @@ impl Format {
         let named = self.extensions.iter().find(|it| **it == extension)?;
         let version = named.strip_prefix(*self.extensions.first()?)?;
         self.versions.as_ref().and(Some(version)).filter(|version| !version.is_empty())
+    }
+
+    /// Tests whether reading a file of this format uses a decode option.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_formats::{Fact, Format};
+    ///
+    /// assert!(Format::named("pybloom-live").unwrap().reads(Fact::Md5));
+    /// assert!(!Format::named("tamis").unwrap().reads(Fact::Items), "the file stores them");
+    /// ```
+    #[must_use]
+    pub fn reads(&self, fact: Fact) -> bool {
+        let has_versions = || self.versions.is_some_and(|versions| !versions.are_plans);
+        self.asks.contains(&fact)
+            || self.reads_with.contains(&fact)
+            || fact == Fact::Version && has_versions()
+    }
+
+    /// Tests whether writing a file of this format uses a decode option. [`Fact::Version`] is [`versions`](Self::versions).
+    #[must_use]
+    pub fn writes(&self, fact: Fact) -> bool {
+        self.asks.contains(&fact) || self.writes_with.contains(&fact)
     }
 
     /// Tells whether files of this format can be recognised by their bytes.

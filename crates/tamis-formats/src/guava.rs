@@ -24,6 +24,8 @@ pub(crate) const FORMAT: Format = Format {
     items: Items::Asked,
     takes: Takes::Bytes,
     asks: &[],
+    reads_with: &[],
+    writes_with: &[],
     versions: Some(Versions { expected: VERSIONS, are_plans: true }),
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode,

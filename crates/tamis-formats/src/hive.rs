@@ -23,6 +23,8 @@ pub(crate) const FORMAT: Format = Format {
     items: Items::Asked,
     takes: Takes::BigEndian,
     asks: &[],
+    reads_with: &[],
+    writes_with: &[],
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode,

@@ -20,6 +20,8 @@ pub(crate) const FORMAT: Format = Format {
     items: Items::Are(Funnel::Bytes),
     takes: Takes::Bytes,
     asks: &[],
+    reads_with: &[],
+    writes_with: &[],
     versions: None,
     decode: |bytes, _| FilterBlock::decode(bytes).map(Contents::LevelDb),
     encode,

@@ -105,6 +105,7 @@ pub use metadata::{Metadata, MetadataError};
 pub use rdb::{Entry as RdbEntry, Rdb};
 pub use redis_bitmaps::RedisBitmaps;
 pub use redis_payload::{PayloadError, RedisValue};
+pub use redisbloom::is_load_command;
 pub use rule::Rule;
 pub use tamis_file::TamisFile;
 pub use told::{Fact, Told};

@@ -27,6 +27,8 @@ pub(crate) const FORMAT: Format = Format {
     items: Items::Asked,
     takes: Takes::OrcHashes,
     asks: &[],
+    reads_with: &[],
+    writes_with: &[],
     versions: None,
     decode: |bytes, _| RowGroups::decode(bytes).map(Contents::Orc),
     encode,

@@ -17,7 +17,7 @@ use crate::format::{Format, Items, Sniff, Takes};
 use crate::guava::write_words;
 use crate::reader::Reader;
 use crate::tamis_file::TamisFile;
-use crate::told::Told;
+use crate::told::{Fact, Told};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -28,6 +28,8 @@ pub(crate) const FORMAT: Format = Format {
     items: Items::Asked,
     takes: Takes::Bytes,
     asks: &[],
+    reads_with: &[Fact::Items],
+    writes_with: &[],
     versions: None,
     decode: |bytes, told| decode(bytes, told).map(Contents::Parquet),
     encode,

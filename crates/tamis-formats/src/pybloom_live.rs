@@ -20,7 +20,7 @@ use crate::modulus::Modulus;
 use crate::places::Places;
 use crate::reader::Reader;
 use crate::rule::{ProbeRule, Rule};
-use crate::told::Told;
+use crate::told::{Fact, Told};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -31,6 +31,8 @@ pub(crate) const FORMAT: Format = Format {
     items: Items::Are(Funnel::Text(Charset::Utf8)),
     takes: Takes::Bytes,
     asks: &[],
+    reads_with: &[Fact::Md5],
+    writes_with: &[Fact::Md5],
     versions: None,
     decode: |bytes, told| decode(bytes, Short::told(told)).map(Contents::Layers),
     encode,
@@ -50,6 +52,8 @@ pub(crate) const SCALABLE: Format = Format {
     items: Items::Are(Funnel::Text(Charset::Utf8)),
     takes: Takes::Bytes,
     asks: &[],
+    reads_with: &[Fact::Md5],
+    writes_with: &[Fact::Md5],
     versions: None,
     decode: |bytes, told| decode_scalable(bytes, Short::told(told)).map(Contents::Layers),
     encode: encode_scalable,

@@ -26,6 +26,8 @@ pub(crate) const FORMAT: Format = Format {
     items: Items::Are(Funnel::Text(Charset::Utf8)),
     takes: Takes::Bytes,
     asks: &[],
+    reads_with: &[],
+    writes_with: &[],
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Layers),
     encode,

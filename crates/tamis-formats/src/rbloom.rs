@@ -22,6 +22,8 @@ pub(crate) const FORMAT: Format = Format {
     items: Items::Are(Funnel::Hash128),
     takes: Takes::Hashes,
     asks: &[],
+    reads_with: &[],
+    writes_with: &[],
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode,

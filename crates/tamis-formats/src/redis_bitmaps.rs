@@ -28,6 +28,8 @@ pub(crate) const FORMAT: Format = Format {
     items: Items::Are(Funnel::Text(Charset::Utf8)),
     takes: Takes::Bytes,
     asks: &[Fact::Items, Fact::Rate],
+    reads_with: &[],
+    writes_with: &[],
     versions: None,
     decode,
     encode,
@@ -208,10 +210,13 @@ impl RedisBitmaps {
         let mut warnings = Vec::new();
         if self.cursor() > 0 {
             let union = self.union().estimate_rate();
+            let times = match self.cursor() {
+                1 => "once".to_owned(),
+                times => format!("{times} times"),
+            };
             warnings.push(format!(
-                "it has grown {} times: an absent item is taken for a present one by any bitmap, at {rate:.2e} together; as one \
-                 filter of Guava, by a union of their bits, at {union:.2e}",
-                self.cursor()
+                "it has grown {times}: an absent item is taken for a present one by any bitmap, at {rate:.2e} together; as one \
+                 filter of Guava, by a union of their bits, at {union:.2e}"
             ));
         }
         Facts {

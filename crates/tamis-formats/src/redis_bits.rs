@@ -10,7 +10,7 @@ use crate::format::{Format, Items, Takes};
 use crate::funnel::Funnel;
 use crate::integers::{self, IntegerBitmap};
 use crate::redis_string;
-use crate::told::Told;
+use crate::told::{Fact, Told};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -21,6 +21,8 @@ pub(crate) const FORMAT: Format = Format {
     items: Items::Are(Funnel::Unsigned),
     takes: Takes::Integers,
     asks: &[],
+    reads_with: &[Fact::Key],
+    writes_with: &[],
     versions: None,
     decode: |bytes, told| {
         let string = redis_string::of_any_file(bytes, told)?;

@@ -12,7 +12,7 @@ use crate::rdb::coding::MAX_EXPANSION;
 use crate::rdb::{Entry, Rdb};
 use crate::redis_payload::{PayloadError, RedisValue};
 use crate::rule::noise;
-use crate::told::Told;
+use crate::told::{Fact, Told};
 
 mod commands;
 
@@ -25,6 +25,8 @@ pub(crate) const FORMAT: Format = Format {
     items: Items::Are(Funnel::Bytes),
     takes: Takes::Bytes,
     asks: &[],
+    reads_with: &[Fact::Key],
+    writes_with: &[Fact::Key],
     versions: None,
     decode,
     encode,
@@ -57,6 +59,12 @@ fn decode(bytes: &[u8], told: &Told) -> Result<Contents, DecodeError> {
 }
 
 /// Reads what `DUMP` gives, also with the line feed that `redis-cli` puts behind it: the checksum tells that it is none of it.
+/// Tests whether bytes begin with a command that loads a filter under a key: `BF.LOADCHUNK`, `CF.LOADCHUNK` or `RESTORE`.
+#[must_use]
+pub fn is_load_command(bytes: &[u8]) -> bool {
+    commands::is_one(bytes)
+}
+
 fn decode_payload(bytes: &[u8]) -> Result<Contents, DecodeError> {
     let max_bytes = MAX_EXPANSION * bytes.len() as u64;
     let read = match (RedisValue::from_payload(bytes, max_bytes), bytes.split_last()) {

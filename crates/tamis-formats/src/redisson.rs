@@ -33,6 +33,8 @@ pub(crate) const FORMAT: Format = Format {
     items: Items::Asked,
     takes: Takes::Bytes,
     asks: &[Fact::Items, Fact::Rate],
+    reads_with: &[Fact::Key],
+    writes_with: &[Fact::Key],
     versions: None,
     decode,
     encode,

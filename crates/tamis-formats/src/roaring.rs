@@ -21,6 +21,8 @@ pub(crate) const FORMAT: Format = Format {
     items: Items::Are(Funnel::Unsigned),
     takes: Takes::Integers,
     asks: &[],
+    reads_with: &[],
+    writes_with: &[],
     versions: Some(Versions { expected: VERSIONS, are_plans: false }),
     decode: |bytes, told| decode_told(bytes, told).map(Contents::Roaring),
     encode,

@@ -25,8 +25,10 @@ pub(crate) const FORMAT: Format = Format {
     items: Items::Asked,
     takes: Takes::Bytes,
     asks: &[],
+    reads_with: &[],
+    writes_with: &[],
     versions: Some(Versions { expected: VERSIONS, are_plans: false }),
-    decode: |bytes, _| decode(bytes).map(Contents::Flat),
+    decode: |bytes, told| decode_told(bytes, told).map(Contents::Flat),
     encode,
     create: |told| {
         let (items, rate) = told.plan()?;
@@ -269,6 +271,19 @@ fn sniff(bytes: &[u8]) -> Sniff {
         words > 0 && number(4).is_some() && at + u64::from(words) * 8 == bytes.len() as u64
     });
     if is_whole { Sniff::Maybe } else { Sniff::No }
+}
+
+/// Reads a filter, and checks that it has the version that the caller names.
+fn decode_told(bytes: &[u8], told: &Told) -> Result<FlatFilter, DecodeError> {
+    let filter = decode(bytes)?;
+    let is_first = bytes.starts_with(&1_u32.to_be_bytes());
+    let expected = match (told.version.as_deref(), is_first) {
+        (None, _) | (Some("1"), true) | (Some("2"), false) => return Ok(filter),
+        (Some("2"), true) => "1, as its bytes say",
+        (Some("1"), false) => "2, as its bytes say",
+        _ => VERSIONS,
+    };
+    Err(DecodeError { field: "version", at: 0, kind: DecodeErrorKind::Told { expected } })
 }
 
 fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {

@@ -25,6 +25,8 @@ pub(crate) const FORMAT: Format = Format {
     items: Items::Are(Funnel::Text(Charset::Utf16)),
     takes: Takes::Bytes,
     asks: &[],
+    reads_with: &[],
+    writes_with: &[],
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode,

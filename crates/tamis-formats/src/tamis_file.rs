@@ -23,6 +23,8 @@ pub(crate) const FORMAT: Format = Format {
     items: Items::Are(Funnel::Bytes),
     takes: Takes::Bytes,
     asks: &[],
+    reads_with: &[],
+    writes_with: &[],
     versions: None,
     decode: |bytes, _| TamisFile::decode(bytes).map(Contents::Tamis),
     encode: |contents, _, out| match contents {

@@ -19,6 +19,8 @@ pub enum Fact {
     BlockHash,
     /// Under which key it is stored.
     Key,
+    /// Whether its hash is MD5.
+    Md5,
 }
 
 impl Fact {
@@ -31,6 +33,7 @@ impl Fact {
             Fact::Version => "version",
             Fact::BlockHash => "block's hash",
             Fact::Key => "key",
+            Fact::Md5 => "hash",
         }
     }
 }
@@ -73,6 +76,7 @@ impl Told {
             Fact::Version => self.version.is_some(),
             Fact::BlockHash => self.block_hash.is_some(),
             Fact::Key => self.key.is_some(),
+            Fact::Md5 => self.md5,
         }
     }
 

@@ -112,3 +112,15 @@ fn only_equal_versions_and_seeds_merge() {
         }
     }
 }
+
+#[test]
+fn a_version_that_the_bytes_contradict_is_refused() {
+    let decode = Format::named("spark").unwrap().decode;
+    for (version, other) in [(Version::V1, "2"), (Version::V2 { seed: 0 }, "1")] {
+        let bytes = encode(spark::create_with_bits(10, 64, version).unwrap());
+        let told = |version: &str| Told { version: Some(version.into()), ..Told::default() };
+        assert!(decode(&bytes, &told(if other == "2" { "1" } else { "2" })).is_ok());
+        assert!(decode(&bytes, &told(other)).is_err());
+        assert!(decode(&bytes, &told("3")).is_err());
+    }
+}

@@ -112,7 +112,7 @@ impl Args {
             match insert(&hashes).and_then(|()| insert(repeats)) {
                 Ok(()) => return Ok(filter),
                 Err(_) if places < most_places => {
-                    places = (places + places / 8 + 1).min(most_places)
+                    places = (places + places / 8 + 1).min(most_places);
                 }
                 Err(error) => return Err(self.full(&error)),
             }

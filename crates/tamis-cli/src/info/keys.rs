@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tamis_formats::Rdb;
 
 use crate::exit::{Exit, Failure, Outcome};
-use crate::foreign::file_bytes;
+use crate::file_bytes::file_bytes;
 use crate::input;
 use crate::output::Output;
 use crate::table::{align, plain};

@@ -33,6 +33,14 @@ impl Folder {
         std::fs::write(self.path(name), bytes).unwrap();
     }
 
+    /// Copies a file of `tests/golden` to `name`, and returns its bytes.
+    pub fn copy_golden(&self, golden: &str, name: &str) -> Vec<u8> {
+        let all = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden"));
+        let bytes = std::fs::read(all.join(golden)).unwrap();
+        self.write(name, &bytes);
+        bytes
+    }
+
     pub fn read(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.path(name)).unwrap()
     }

@@ -22,6 +22,8 @@ pub(crate) const FORMAT: Format = Format {
     items: Items::Asked,
     takes: Takes::Bytes,
     asks: &[],
+    reads_with: &[],
+    writes_with: &[],
     versions: None,
     decode: |bytes, _| CountingFilter::decode(bytes).map(Contents::HadoopCounting),
     encode,

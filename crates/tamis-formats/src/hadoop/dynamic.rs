@@ -25,6 +25,8 @@ pub(crate) const FORMAT: Format = Format {
     items: Items::Asked,
     takes: Takes::Bytes,
     asks: &[],
+    reads_with: &[],
+    writes_with: &[],
     versions: None,
     decode: |bytes, _| DynamicFilter::decode(bytes).map(Contents::HadoopDynamic),
     encode,

@@ -1,0 +1,234 @@
+//! A filter built from the items, and compared with the one that it replaces.
+
+use std::path::PathBuf;
+
+use tamis::{Answers, DigestSet};
+use tamis_formats::{Contents, EncodeError, Facts, Format, Funnel, Items, Takes, Told};
+
+use super::Args;
+use crate::count::{About, Count};
+use crate::exit::{Failure, Outcome};
+use crate::foreign::{Foreign, judge_changed};
+use crate::foreign_items::each_keys;
+use crate::hash_key::random_hasher;
+use crate::input;
+use crate::items::Tally;
+use crate::output::refuse_input_as_output;
+use crate::told::{funnel, funnel_names, has_charset, missing_to_write, parse_funnel};
+
+/// The rate of a filter that is built from items, if the user gives none and IN stores none.
+const RATE: f64 = 0.01;
+
+/// By how much the number of items may be less than is told of it.
+fn slack(contents: &Contents, facts: &Facts) -> f64 {
+    match contents {
+        Contents::Integers(_) | Contents::Roaring(_) | Contents::RedisBloom(_) => 0.0,
+        _ => match facts.probes {
+            // Of m bits the part f is set, give or take σ: items are -m/k ln(1 - f), give or take m/k · σ/(1 - f).
+            Some(k) if facts.noise > 0.0 => {
+                let (m, k, f) = (facts.bits as f64, f64::from(k), facts.fill);
+                let deviation = facts.noise * f / k;
+                4.0 * m / k * deviation / (1.0 - f) + 1.0
+            }
+            _ => 0.1 * facts.items + 1.0,
+        },
+    }
+}
+
+impl Args {
+    /// Builds OUT from the items, and looks for each item in both filters.
+    pub(super) fn rebuild(&self, from: &Foreign, to: &'static Format, told: Told) -> Outcome {
+        let name = input::name(&self.output);
+        let items = self.checked_items()?;
+        let from_funnel = from.funnel()?;
+        let to_funnel = self.funnel_of(to, from.funnel)?;
+        let (distinct, total) = self.count(&items)?;
+        total.warn();
+        let facts = from.contents.facts();
+        self.check_count(from, &facts, distinct)?;
+        // Where a set of integers ends their greatest decides, not their number.
+        let planned = told.items.or((to.takes != Takes::Integers).then_some(distinct));
+        let of_input = from.told.rate.or(facts.planned_rate);
+        let of_input = of_input.filter(|&rate| rate > 0.0 && rate < 1.0);
+        let rate = told.rate.or(of_input).unwrap_or(RATE);
+        let told = Told { items: planned, rate: Some(rate), ..told };
+        let mut contents = (to.create)(&told).map_err(|error| match error {
+            EncodeError::Missing(fact) => missing_to_write(fact, &told, to, &name),
+            error => Failure::new(format!("{name}: {error}")),
+        })?;
+        let (mut answers, mut lacking) = (Answers::new(), 0);
+        self.each_again(&items, total, from_funnel, |keys| {
+            from.contents.contains_each(keys, &mut answers);
+            lacking += (keys.len() - answers.count_ones()) as u64;
+            Ok(())
+        })?;
+        if lacking > 0 {
+            self.refuse(&format!(
+                "{}: lacks {} of the {} items: the filter was made of other items, or with another --funnel or \
+                 --charset",
+                from.name,
+                Count(lacking),
+                Count(total.items)
+            ))?;
+        }
+        self.each_again(&items, total, to_funnel, |keys| {
+            contents
+                .insert_each(keys, &mut answers)
+                .map_err(|error| Failure::new(format!("{name}: {error}; nothing was written")))
+        })?;
+        let rebuilt = Foreign {
+            path: self.output.clone(),
+            name,
+            format: to,
+            contents,
+            told,
+            funnel: Some(to_funnel),
+            column: None,
+            len_bytes: 0,
+            is_whole_file: true,
+        };
+        self.verify(&rebuilt, &items, total, to_funnel)?;
+        let exit = judge_changed(&rebuilt, self.force)?;
+        rebuilt.warn(&rebuilt.contents.facts());
+        rebuilt.save(&self.output, to, &rebuilt.told)?;
+        Ok(exit)
+    }
+
+    /// The files of items: they are read several times.
+    pub(super) fn checked_items(&self) -> Result<Vec<PathBuf>, Failure> {
+        let items = input::checked(&self.items)?;
+        for path in &items {
+            if input::is_stdin(path) || !path.metadata().is_ok_and(|metadata| metadata.is_file()) {
+                return Err(Failure::new(format!(
+                    "--items {}: items are read several times: name a file, not a pipe",
+                    path.display()
+                )));
+            }
+        }
+        refuse_input_as_output(&items, &self.output)?;
+        Ok(items)
+    }
+
+    /// Refuses items that are none, or far fewer than the filter has: the others would not be found any more.
+    fn check_count(&self, from: &Foreign, facts: &Facts, distinct: u64) -> Result<(), Failure> {
+        if distinct == 0 {
+            return Err(Failure::new("--items: the file has no items; nothing was written"));
+        }
+        if !facts.items.is_finite() || distinct as f64 >= facts.items - slack(&from.contents, facts)
+        {
+            return Ok(());
+        }
+        self.refuse(&format!(
+            "{}: holds about {} items, and --items has {}: the others would not be found in {}",
+            from.name,
+            About(facts.items),
+            Count(distinct),
+            input::name(&self.output)
+        ))
+    }
+
+    /// Refuses to go on, unless that is wanted.
+    fn refuse(&self, state: &str) -> Result<(), Failure> {
+        if !self.force {
+            return Err(Failure::new(format!("{state}; nothing was written (--force: convert)")));
+        }
+        note!("{state}");
+        Ok(())
+    }
+
+    /// What an item is in OUT.
+    pub(super) fn funnel_of(
+        &self,
+        to: &Format,
+        of_input: Option<Funnel>,
+    ) -> Result<Funnel, Failure> {
+        let told = match &self.to_funnel {
+            Some(name) => {
+                let charset = self.to_charset.or(self.tell.charset);
+                let funnel = parse_funnel(name, charset, "--to-charset")?;
+                if self.to_charset.is_some() && !has_charset(funnel) {
+                    return Err(Failure::new(format!(
+                        "--to-charset is for --to-funnel text or twice, not for {name}: leave it out"
+                    )));
+                }
+                Some(funnel)
+            }
+            // What was told is what the items of IN are; formats whose items are always the same keep theirs.
+            None if to.items == Items::Asked => of_input,
+            None => None,
+        };
+        let out = input::name(&self.output);
+        match told {
+            None if to.items == Items::Asked => Err(Failure::new(format!(
+                "{out}: what is an item there? say --to-funnel ({})",
+                funnel_names(to.takes)
+            ))),
+            told => funnel(to, told, &out),
+        }
+    }
+
+    /// Counts the distinct items, and all.
+    fn count(&self, items: &[PathBuf]) -> Result<(u64, Tally), Failure> {
+        let mut distinct = DigestSet::<u64>::within(u64::MAX);
+        // With a secret key: an attacker may have chosen the items.
+        let (hasher, mut hashes, mut answers) = (random_hasher()?, Vec::new(), Answers::new());
+        let total = self.each(items, Funnel::Bytes, |keys| {
+            hashes.clear();
+            hashes.extend(keys.iter().map(|key| hasher.hash(key)));
+            distinct.insert_each(&hashes, &mut answers).map_err(Failure::new)
+        })?;
+        Ok((distinct.len(), total))
+    }
+
+    /// Reads the filter back from its bytes, and looks for every item.
+    fn verify(
+        &self,
+        file: &Foreign,
+        items: &[PathBuf],
+        total: Tally,
+        funnel: Funnel,
+    ) -> Result<(), Failure> {
+        let (name, format, told) = (&file.name, file.format, &file.told);
+        let mut bytes = Vec::new();
+        file.write(&mut bytes, &self.output, format, told)?;
+        let failure = |error: &dyn std::fmt::Display| Failure::new(format!("{name}: {error}"));
+        let back = (format.decode)(&bytes, told).map_err(|error| failure(&error))?;
+        drop(bytes);
+        let (mut answers, mut lacking) = (Answers::new(), 0);
+        self.each_again(items, total, funnel, |keys| {
+            back.contains_each(keys, &mut answers);
+            lacking += (keys.len() - answers.count_ones()) as u64;
+            Ok(())
+        })?;
+        if lacking > 0 {
+            return Err(failure(&format!(
+                "{} items were lost on the way, which must not happen; nothing was written",
+                Count(lacking)
+            )));
+        }
+        Ok(())
+    }
+
+    /// Reads the items once more, and refuses others than the first time.
+    fn each_again(
+        &self,
+        items: &[PathBuf],
+        total: Tally,
+        funnel: Funnel,
+        each: impl FnMut(&[&[u8]]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        if self.each(items, funnel, each)? == total {
+            return Ok(());
+        }
+        Err(Failure::new("--items: the items changed while they were read; nothing was written"))
+    }
+
+    fn each(
+        &self,
+        items: &[PathBuf],
+        funnel: Funnel,
+        each: impl FnMut(&[&[u8]]) -> Result<(), Failure>,
+    ) -> Result<Tally, Failure> {
+        each_keys(items, &self.key.rule(), self.records.delimiter(), funnel, each)
+    }
+}

@@ -1,0 +1,346 @@
+//! What a conversion needs of IN and OUT: all that is missing or has no effect is one error.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::Path;
+
+use tamis_formats::{Charset, Contents, EncodeError, Fact, Format, Funnel, Items, Takes, Told};
+
+use super::Args;
+use crate::count::Count;
+use crate::decode_option::{FileKind, Place, Unused};
+use crate::exit::Failure;
+use crate::filter_file::Trust;
+use crate::foreign::Foreign;
+use crate::input;
+use crate::opened::{Opened, Recognised};
+use crate::parquet_table::check_one_column;
+use crate::told::{TellArgs, asked_of_output, has_charset};
+
+/// All that is wrong with a command, to be named in one error.
+#[derive(Default)]
+struct Problems {
+    messages: Vec<String>,
+}
+
+impl Problems {
+    /// Returns the value of `result`, or `None` after it has kept the message.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::BrokenPipe`].
+    fn take<T>(&mut self, result: Result<T, Failure>) -> Result<Option<T>, Failure> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(Failure::Message(message)) => {
+                self.messages.push(message);
+                Ok(None)
+            }
+            Err(Failure::BrokenPipe) => Err(Failure::BrokenPipe),
+        }
+    }
+
+    /// Returns one error with all messages, each once, if there are any.
+    fn finish(mut self) -> Result<(), Failure> {
+        let mut seen = HashSet::new();
+        self.messages.retain(|message| seen.insert(message.clone()));
+        if self.messages.is_empty() { Ok(()) } else { Err(Failure::new(self.messages.join("; "))) }
+    }
+}
+
+/// Adds the option to a message that advises to build a filter from items.
+pub(super) fn with_items(failure: Failure) -> Failure {
+    const ADVICE: &str = "build one from the items";
+    let Failure::Message(message) = failure else { return failure };
+    let Some(why) = message.strip_suffix(ADVICE) else { return Failure::Message(message) };
+    Failure::new(format!("{why}{ADVICE}, with --items FILE"))
+}
+
+/// Refuses to move bits into a format whose items are something else: every answer would be no.
+fn check_same_items(from: &Foreign, to: &Format) -> Result<(), Failure> {
+    let (Items::Asked, Items::Are(of_out)) = (from.format.items, to.items) else { return Ok(()) };
+    // Text is read as UTF-8.
+    let plain = |funnel| match funnel {
+        Funnel::Text(Charset::Utf8) => Funnel::Bytes,
+        other => other,
+    };
+    if plain(from.funnel()?) == plain(of_out) {
+        return Ok(());
+    }
+    let (name, format) = (&from.name, to.name);
+    Err(Failure::new(format!(
+        "{name}: its items are of another type than those of {format}, which has only one: build OUT from the items \
+         with --items FILE"
+    )))
+}
+
+/// Puts the filters of a column's row groups together.
+fn row_groups_as_one(path: &Path, all: Vec<Opened>) -> Result<Foreign, Failure> {
+    check_one_column(&all)?;
+    let mut one: Option<Foreign> = None;
+    for opened in all {
+        let file = match opened {
+            Opened::Foreign(file) => *file,
+            Opened::Tamis(source) => unreachable!("{}: a filter alone", source.name()),
+            Opened::Unfiltered(name) => {
+                return Err(Failure::new(format!(
+                    "{name}: has no filter, so a filter of the table would miss its items"
+                )));
+            }
+        };
+        match &mut one {
+            None => one = Some(Foreign { name: input::name(path), ..file }),
+            Some(one) => one
+                .contents
+                .merge(&file.contents)
+                .map_err(|error| Failure::new(format!("{}: {error}", file.name)))?,
+        }
+    }
+    Ok(one.expect("there are several"))
+}
+
+impl Args {
+    /// Opens IN, and returns it with the format and the decode options of OUT.
+    ///
+    /// # Errors
+    ///
+    /// One that names all options that are missing or have no effect, as far as the formats of both sides are known.
+    pub(super) fn both_sides(&self) -> Result<(Foreign, &'static Format, Told), Failure> {
+        let mut problems = Problems::default();
+        let mut of_output = Problems::default();
+        let to = of_output.take(self.to_format())?;
+        let mut tell = self.tell.clone();
+        let takes_given_items = to.is_some_and(|to| matches!(to.items, Items::Are(_)));
+        tell.asks_items = self.is_from_items() || takes_given_items;
+        tell.is_charset_of_output = self.to_charset.is_none()
+            && self.to_funnel.as_deref().is_some_and(|name| {
+                Funnel::named(name, Some(Charset::Utf8)).is_some_and(has_charset)
+            });
+        let mut unused = Unused::of(&self.tell);
+        let recognised = problems.take(Recognised::open(&self.input, &self.tell, Trust::Assume))?;
+        let kind = recognised.as_ref().map(Recognised::kind);
+        let from = match recognised {
+            Some(recognised) => problems.take(self.decode(recognised, &tell))?,
+            None => None,
+        };
+        problems.messages.extend(of_output.messages);
+        if let Some(to) = to {
+            self.check_output_options(to, kind, from.as_ref(), &mut problems)?;
+        }
+        if let (Some(to), Some(kind)) = (to, kind) {
+            unused.read(kind, &self.tell);
+            unused.write(to, self.is_from_items());
+            problems.messages.extend(unused.phrases());
+            if unused.names().any(|name| name == "--items-planned") {
+                problems.messages.push("set the capacity of OUT with --to-items".to_owned());
+            }
+        }
+        if self.is_from_items() {
+            problems.take(self.checked_items())?;
+        }
+        let (Some(from), Some(to)) = (from, to) else {
+            problems.finish()?;
+            unreachable!("what is not there is a problem");
+        };
+        let told = self.told_of_output(&from, to);
+        if !self.is_from_items() {
+            self.check_bits_move(&from, to, &told, &mut problems)?;
+        }
+        problems.finish()?;
+        Ok((from, to, told))
+    }
+
+    /// Decodes a copy of the filter to convert.
+    fn decode(&self, recognised: Recognised, tell: &TellArgs) -> Result<Foreign, Failure> {
+        let path = &self.input;
+        let all = recognised.decode(tell)?;
+        let is_several = all.len() > 1;
+        if self.union && is_several {
+            return row_groups_as_one(path, all);
+        }
+        match Opened::only(path, all)? {
+            Opened::Foreign(file) => Ok(*file),
+            Opened::Unfiltered(name) => Err(Failure::new(format!("{name}: has no filter"))),
+            Opened::Tamis(source) => {
+                let name = source.name().to_owned();
+                let file = source.into_file()?;
+                Ok(Foreign {
+                    name,
+                    format: Format::named("tamis").expect("the first row"),
+                    len_bytes: file.len_bytes(),
+                    contents: Contents::Tamis(file),
+                    told: tell.told(),
+                    funnel: tell.funnel()?,
+                    column: None,
+                    is_whole_file: true,
+                    path: path.clone(),
+                })
+            }
+        }
+    }
+
+    /// Collects the options of OUT that are missing or have no effect.
+    fn check_output_options(
+        &self,
+        to: &Format,
+        kind: Option<FileKind>,
+        from: Option<&Foreign>,
+        problems: &mut Problems,
+    ) -> Result<(), Failure> {
+        problems.take(self.check_version(to))?;
+        if self.is_from_items() {
+            if let Some(from) = from {
+                problems.take(from.funnel())?;
+            }
+            let of_input = match from {
+                Some(from) => from.funnel,
+                None => self.tell.funnel().ok().flatten(),
+            };
+            // A funnel of IN that lacks its charset is reported with IN.
+            let is_incomplete =
+                self.to_funnel.is_none() && self.tell.funnel.is_some() && of_input.is_none();
+            if !is_incomplete {
+                problems.take(self.funnel_of(to, of_input))?;
+            }
+            problems.messages.extend(self.missing_of_output(to, kind));
+        } else if !to.writes(Fact::Items) {
+            // A set without a length gets one.
+            let gets_length = to.takes == Takes::Integers
+                && from.is_some_and(|from| matches!(from.contents, Contents::Roaring(_)));
+            let options = [
+                (self.to_items.is_some() && !gets_length, "--to-items"),
+                (self.to_rate.is_some(), "--to-rate"),
+            ];
+            for (_, option) in options.into_iter().filter(|&(is_in_vain, _)| is_in_vain) {
+                problems.messages.push(format!(
+                    "{option} has no effect on {} without --items FILE: leave it out, or build OUT from the items",
+                    to.name
+                ));
+            }
+        }
+        if let Some(from) = from
+            && self.union
+            && !self.joins_several(from, to, kind)
+        {
+            problems.messages.push(format!(
+                "--union has no effect here: {} has no several filters to join; leave it out",
+                input::name(&self.input)
+            ));
+        }
+        Ok(())
+    }
+
+    /// Tests whether `--union` joins several filters: those of row groups, or bitmaps that OUT has as one.
+    fn joins_several(&self, from: &Foreign, to: &Format, kind: Option<FileKind>) -> bool {
+        // Whether a table has one row group or several, the user need not know.
+        let is_of_groups = kind.is_some_and(|kind| kind.place == Place::Columns);
+        let has_several = match &from.contents {
+            Contents::RedisBitmaps(bitmaps) => bitmaps.cursor() > 0,
+            _ => false,
+        };
+        is_of_groups || has_several && !self.is_from_items() && from.format.name != to.name
+    }
+
+    /// Refuses a version that OUT cannot have.
+    fn check_version(&self, to: &Format) -> Result<(), Failure> {
+        let Some(version) = &self.to_version else { return Ok(()) };
+        match to.versions {
+            None => Err(Failure::new(format!(
+                "--to-version {version}: {} has only one version; leave the option out",
+                to.name
+            ))),
+            Some(versions) if versions.are_plans && !self.is_from_items() => {
+                Err(Failure::new(format!(
+                    "--to-version {version}: versions of {} differ only in how filters are planned; leave the option out, or build \
+                     OUT from the items with --items FILE",
+                    to.name
+                )))
+            }
+            Some(_) => match to.version_of_name(&self.output) {
+                Some(of_name) if of_name != &**version => Err(Failure::new(format!(
+                    "--to-version {version}: {} is a name for version {of_name}; leave the option out, or name OUT otherwise",
+                    input::name(&self.output)
+                ))),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    /// Collects what prevents that the bits of IN move to OUT.
+    fn check_bits_move(
+        &self,
+        from: &Foreign,
+        to: &Format,
+        told: &Told,
+        problems: &mut Problems,
+    ) -> Result<(), Failure> {
+        if from.funnel().is_err() || to.asks.iter().any(|&fact| !told.has(fact)) {
+            // A format without a place for this filter needs no funnel: its reason comes first, and alone.
+            let encoded = (to.encode)(&from.contents, told, &mut io::sink());
+            let is_missing = matches!(encoded, Err(EncodeError::Missing(_)));
+            let not_written = |error| with_items(from.not_written(error, &self.output, to, told));
+            let is_encoded = problems.take(encoded.map_err(not_written))?.is_some();
+            if !is_encoded && !is_missing {
+                return Ok(());
+            }
+        }
+        problems.take(check_same_items(from, to))?;
+        Ok(())
+    }
+
+    /// The format to write.
+    fn to_format(&self) -> Result<&'static Format, Failure> {
+        if let Some(name) = &self.to {
+            return Ok(Format::named(name).expect("clap checked the name"));
+        }
+        let name = input::name(&self.output);
+        match Format::of_name(&self.output)[..] {
+            [format] => Ok(format),
+            [] => Err(Failure::new(format!(
+                "{name}: in which format? say --to: 'tamis formats' lists them"
+            ))),
+            ref several => {
+                let names: Vec<_> = several.iter().map(|format| format.name).collect();
+                Err(Failure::new(format!(
+                    "{name}: in which format? say --to ({})",
+                    names.join(", ")
+                )))
+            }
+        }
+    }
+
+    /// Returns the decode options of OUT.
+    fn told_of_output(&self, from: &Foreign, to: &Format) -> Told {
+        // What it does not say itself, the program that will ask it knows: it computes places by that.
+        let kept = |fact| to.asks.contains(&fact);
+        let items = self.to_items.map(|Count(items)| items);
+        let version = from.told.version.clone().filter(|_| from.format.name == to.name);
+        let of_name = to.version_of_name(&self.output).map(Into::into);
+        Told {
+            items: items.or(from.told.items.filter(|_| kept(Fact::Items))),
+            rate: self.to_rate.or(from.told.rate.filter(|_| kept(Fact::Rate))),
+            version: self.to_version.clone().or(of_name).or(version),
+            union: self.union,
+            ..from.told.clone()
+        }
+    }
+
+    /// Returns the parameters that OUT needs and the user did not give, as whole phrases.
+    fn missing_of_output(&self, to: &Format, from: Option<FileKind>) -> Vec<String> {
+        let name = input::name(&self.output);
+        // A version of the same format is that of IN.
+        let is_version_of_input = self.tell.format_version.is_some()
+            && from.is_some_and(|from| from.format.name == to.name);
+        let has_version = self.to_version.is_some()
+            || to.version_of_name(&self.output).is_some()
+            || is_version_of_input;
+        let is_missing = |&&fact: &&Fact| match fact {
+            Fact::Version => !has_version,
+            Fact::BlockHash => self.tell.block_hash.is_none(),
+            // Counted, or that of IN.
+            _ => false,
+        };
+        let missing = to.asks.iter().filter(is_missing);
+        missing.map(|&fact| format!("{name}: {}", asked_of_output(fact))).collect()
+    }
+}

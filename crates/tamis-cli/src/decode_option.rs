@@ -1,0 +1,244 @@
+//! Which decode options have an effect on which files. An option without an effect is refused by name: its user expects one.
+
+use tamis_formats::{FORMATS, Fact, Format, Items, Takes};
+
+use crate::exit::Failure;
+use crate::told::TellArgs;
+
+/// A decode option of [`TellArgs`].
+#[derive(Debug)]
+pub struct DecodeOption {
+    /// The option as the user types it.
+    name: &'static str,
+    is_given: fn(&TellArgs) -> bool,
+    effect: Effect,
+}
+
+/// What a decode option is about, which decides where it has an effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effect {
+    /// The format itself.
+    Format,
+    /// What the items of a filter of another system are.
+    Items,
+    /// The rate by which a filter of another system is judged.
+    Rate,
+    /// The key in a file of several keys.
+    Key,
+    /// The column of a Parquet table.
+    Column,
+    /// A parameter that the rows of some formats name.
+    Parameter(Fact),
+}
+
+/// Every decode option.
+static OPTIONS: [DecodeOption; 10] = [
+    DecodeOption {
+        name: "--format",
+        is_given: |tell| tell.format.is_some(),
+        effect: Effect::Format,
+    },
+    DecodeOption {
+        name: "--funnel",
+        is_given: |tell| tell.funnel.is_some(),
+        effect: Effect::Items,
+    },
+    DecodeOption {
+        name: "--charset",
+        is_given: |tell| tell.charset.is_some(),
+        effect: Effect::Items,
+    },
+    DecodeOption {
+        name: "--items-planned",
+        is_given: |tell| tell.items_planned.is_some(),
+        effect: Effect::Parameter(Fact::Items),
+    },
+    DecodeOption {
+        name: "--rate-planned",
+        is_given: |tell| tell.rate_planned.is_some(),
+        effect: Effect::Rate,
+    },
+    DecodeOption { name: "--key", is_given: |tell| tell.key.is_some(), effect: Effect::Key },
+    DecodeOption {
+        name: "--column",
+        is_given: |tell| tell.column.is_some(),
+        effect: Effect::Column,
+    },
+    DecodeOption {
+        name: "--format-version",
+        is_given: |tell| tell.format_version.is_some(),
+        effect: Effect::Parameter(Fact::Version),
+    },
+    DecodeOption {
+        name: "--block-hash",
+        is_given: |tell| tell.block_hash.is_some(),
+        effect: Effect::Parameter(Fact::BlockHash),
+    },
+    DecodeOption { name: "--md5", is_given: |tell| tell.md5, effect: Effect::Parameter(Fact::Md5) },
+];
+
+/// What a file is, as far as decode options depend on it.
+#[derive(Clone, Copy, Debug)]
+pub struct FileKind {
+    /// The format of its filters.
+    pub format: &'static Format,
+    /// Where its filters are.
+    pub place: Place,
+}
+
+/// Where the filters of a file are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The file is a filter.
+    File,
+    /// Under keys, in a snapshot of Redis or in commands.
+    Keys,
+    /// In the columns of a Parquet table.
+    Columns,
+}
+
+/// The options that were given and have had no effect yet.
+pub struct Unused {
+    options: Vec<&'static DecodeOption>,
+}
+
+impl Unused {
+    /// Returns all options that were given.
+    pub fn of(tell: &TellArgs) -> Self {
+        Self { options: OPTIONS.iter().filter(|option| (option.is_given)(tell)).collect() }
+    }
+
+    /// Removes the options that have an effect on a file that is read.
+    pub fn read(&mut self, file: FileKind, tell: &TellArgs) {
+        self.options.retain(|option| !option.effect.is_on(file, tell));
+    }
+
+    /// Removes the options that have an effect on a filter of `format` that `convert` writes, built from items if
+    /// `is_from_items`.
+    pub fn write(&mut self, format: &Format, is_from_items: bool) {
+        self.options.retain(|option| match option.effect {
+            Effect::Format | Effect::Column => false,
+            Effect::Items => !is_from_items && format.items != Items::Asked,
+            Effect::Rate => !is_from_items && !format.writes(Fact::Rate),
+            Effect::Key => !format.writes(Fact::Key),
+            Effect::Parameter(fact) => !format.writes(fact),
+        });
+    }
+
+    /// Returns for each option that is left what is wrong with it.
+    pub fn phrases(&self) -> Vec<String> {
+        let phrase = |option: &&DecodeOption| {
+            format!("{} has no effect here: {}", option.name, option.effect.purpose())
+        };
+        self.options.iter().map(phrase).collect()
+    }
+
+    /// Returns the options that are left.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.options.iter().map(|option| option.name)
+    }
+
+    /// Refuses the options that are left.
+    ///
+    /// # Errors
+    ///
+    /// If there are any; `files` are those that were read.
+    pub fn check(&self, files: &str) -> Result<(), Failure> {
+        match &self.phrases()[..] {
+            [] => Ok(()),
+            [one] => Err(Failure::new(format!("{files}: {one}; leave it out"))),
+            all => Err(Failure::new(format!("{files}: {}; leave them out", all.join("; ")))),
+        }
+    }
+}
+
+impl Effect {
+    /// Tests whether an option has an effect on a file that is read.
+    fn is_on(self, FileKind { format, place }: FileKind, tell: &TellArgs) -> bool {
+        let is_own = format.name == "tamis";
+        match self {
+            Effect::Format => tell.format.as_deref() == Some(format.name),
+            Effect::Items => !is_own,
+            Effect::Rate => !is_own && format.takes != Takes::Integers,
+            Effect::Key => place == Place::Keys && format.reads(Fact::Key),
+            Effect::Column => place == Place::Columns,
+            Effect::Parameter(fact) => format.reads(fact),
+        }
+    }
+
+    /// Returns what an option is for, as a clause.
+    fn purpose(self) -> String {
+        let of_formats = |fact| {
+            let names =
+                FORMATS.iter().filter(|format| format.reads(fact)).map(|format| format.name);
+            format!("it is for {}", names.collect::<Vec<_>>().join(", "))
+        };
+        match self {
+            Effect::Format => "the bytes show another format".to_owned(),
+            Effect::Items => "the items of a Tamis filter are always bytes".to_owned(),
+            Effect::Rate => "it is for filters of other systems that have a rate".to_owned(),
+            Effect::Key => {
+                "it is for snapshots of Redis and commands that load a filter".to_owned()
+            }
+            Effect::Column => "it is for Parquet tables".to_owned(),
+            Effect::Parameter(fact) => of_formats(fact),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Program {
+        #[command(flatten)]
+        tell: TellArgs,
+    }
+
+    fn left(line: &str, format: &str, place: Place) -> Vec<String> {
+        let words = std::iter::once("program").chain(line.split_whitespace());
+        let tell = Program::parse_from(words).tell;
+        let mut unused = Unused::of(&tell);
+        unused.read(FileKind { format: Format::named(format).unwrap(), place }, &tell);
+        unused.options.iter().map(|option| option.name.to_owned()).collect()
+    }
+
+    #[test]
+    fn a_tamis_file_takes_no_decode_option_but_its_format() {
+        let hash = "00".repeat(32);
+        let line = format!(
+            "--funnel text --charset UTF-8 --items-planned 5 --rate-planned 0.1 --key k --column c --format-version 2 \
+             --block-hash {hash} --md5 --format"
+        );
+        let all: Vec<_> = OPTIONS.iter().map(|option| option.name).collect();
+        assert_eq!(left(&format!("{line} guava"), "tamis", Place::File), all);
+        assert_eq!(left(&format!("{line} tamis"), "tamis", Place::File), all[1..]);
+    }
+
+    #[test]
+    fn an_option_has_an_effect_on_the_formats_that_use_it() {
+        for (line, format, place, is_used) in [
+            ("--md5", "pybloom-live", Place::File, true),
+            ("--md5", "guava", Place::File, false),
+            ("--key k", "redisbloom", Place::Keys, true),
+            ("--key k", "redisbloom", Place::File, false),
+            ("--key k", "redis-bitmaps", Place::Keys, false),
+            ("--column c", "parquet", Place::Columns, true),
+            ("--column c", "parquet", Place::File, false),
+            ("--items-planned 5", "redisson", Place::Keys, true),
+            ("--items-planned 5", "guava", Place::File, false),
+            ("--rate-planned 0.1", "guava", Place::File, true),
+            ("--rate-planned 0.1", "roaring", Place::File, false),
+            ("--format-version nb", "cassandra", Place::File, true),
+            ("--format-version 31", "guava", Place::File, false),
+            ("--format guava", "guava", Place::File, true),
+            ("--format guava", "spark", Place::File, false),
+            ("--funnel bytes", "guava", Place::File, true),
+        ] {
+            assert_eq!(left(line, format, place).is_empty(), is_used, "{line} {format}");
+        }
+    }
+}
