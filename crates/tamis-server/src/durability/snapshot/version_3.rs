@@ -18,6 +18,9 @@ use super::{END, finish_sum};
 /// Bytes of a key besides its name and its image.
 pub(super) const ENTRY_BYTES: u64 = 5 * 8;
 
+/// Bytes that are read at a time to find an item.
+const PIECE_BYTES: usize = 4 << 10;
+
 impl SnapshotReader {
     /// Reads the numbers of an item, in the order of an item header of version 4, and its key.
     pub(super) fn read_front_of_version_3(
@@ -52,12 +55,14 @@ impl SnapshotReader {
             }
         }
         self.at = from + 1;
-        while let Some(item_bytes) = self.find_candidate()? {
-            if self.search_bytes < item_bytes {
+        while let Some((key_len, len)) = self.find_candidate()? {
+            // What finding and testing it reads.
+            let cost = PIECE_BYTES as u64 + key_len + len;
+            if self.search_bytes < cost {
                 break;
             }
-            self.search_bytes -= item_bytes;
-            if self.is_valid()? {
+            self.search_bytes -= cost;
+            if self.has_checksum(key_len, len)? {
                 return Ok((None, true));
             }
             self.at += 1;
@@ -66,9 +71,37 @@ impl SnapshotReader {
         Ok((None, false))
     }
 
-    /// Moves on to where an item may stand, and returns its bytes; `None` if there is no such place.
-    fn find_candidate(&mut self) -> Result<Option<u64>, DurabilityError> {
-        let mut piece = vec![0; 64 << 10];
+    /// Returns whether the checksum of an item with these lengths is right; those of the end are 0.
+    fn has_checksum(&self, key_len: u64, len: u64) -> Result<bool, DurabilityError> {
+        let mut front = vec![0; 32 + key_len as usize];
+        self.read_at(&mut front, self.at)?;
+        let numbers = |at: usize| [0, 8, 16].map(|by| number_at(&front, at + by).unwrap_or(0));
+        if front.starts_with(&END.to_le_bytes()) {
+            let [keys, end, sum] = numbers(8);
+            return Ok(sum == sum_of_end(keys, end));
+        }
+        let mut sum = Xxh3::new();
+        let mut piece = vec![0; len.min(1 << 20) as usize];
+        let (mut at, mut left) = (self.at + front.len() as u64, len);
+        while left > 0 {
+            let wanted = left.min(piece.len() as u64) as usize;
+            let read = self.read_at(&mut piece[..wanted], at)?;
+            if read < wanted {
+                return Ok(false);
+            }
+            sum.update(&piece[..wanted]);
+            (at, left) = (at + wanted as u64, left - wanted as u64);
+        }
+        let key = &front[8..8 + key_len as usize];
+        let sum = finish_sum(sum, key, &numbers(8 + key_len as usize));
+        let mut stored = [0; 8];
+        self.read_at(&mut stored, at)?;
+        Ok(sum == u64::from_le_bytes(stored))
+    }
+
+    /// Moves on to where an item may stand, and returns the lengths of its key and its value; `None` if there is no such place.
+    fn find_candidate(&mut self) -> Result<Option<(u64, u64)>, DurabilityError> {
+        let mut piece = vec![0; PIECE_BYTES];
         loop {
             let read = self.read_at(&mut piece, self.at)?;
             let Some(last) = read.checked_sub(8) else { return Ok(None) };
@@ -77,7 +110,7 @@ impl SnapshotReader {
                 self.at = start + offset as u64;
                 let number = number_at(&piece[..read], offset).expect("eight bytes");
                 if number == END {
-                    return Ok(Some(ENTRY_BYTES));
+                    return Ok(Some((0, 0)));
                 }
                 if number > MAX_KEY_BYTES {
                     continue;
@@ -85,9 +118,9 @@ impl SnapshotReader {
                 // Most often in this piece.
                 let len = number_at(&piece[..read], offset + 24 + number as usize);
                 if len != Some(0)
-                    && let Some((key_len, len)) = self.lengths(self.at)?
+                    && let Some(lengths) = self.lengths(self.at)?
                 {
-                    return Ok(Some(ENTRY_BYTES + key_len + len));
+                    return Ok(Some(lengths));
                 }
             }
             self.at += 1;
@@ -115,4 +148,65 @@ fn sum_of_end(keys: u64, end: u64) -> u64 {
 
 fn number_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use tamis_commands::Value;
+
+    use super::super::super::disk::Disk as _;
+    use super::super::super::header;
+    use super::super::super::sim_disk::SimDisk;
+    use super::super::{Item, KIND, path};
+    use super::*;
+
+    /// Writes a snapshot of version 3 of strings.
+    fn snapshot_of(disk: &SimDisk, values: &[Vec<u8>]) -> PathBuf {
+        let mut bytes = header::encode(&KIND, 7, 0);
+        for (i, value) in values.iter().enumerate() {
+            let key = format!("key{i}");
+            let mut image = Vec::new();
+            let value = Value::Bytes(value.clone().into());
+            value.write_image_counting(None, &mut image).unwrap();
+            bytes.extend((key.len() as u64).to_le_bytes());
+            bytes.extend(key.as_bytes());
+            for number in [0, 9, image.len() as u64] {
+                bytes.extend(number.to_le_bytes());
+            }
+            let mut sum = Xxh3::new();
+            sum.update(&image);
+            let sum = finish_sum(sum, key.as_bytes(), &[0, 9, image.len() as u64]);
+            bytes.extend(image);
+            bytes.extend(sum.to_le_bytes());
+        }
+        let keys = values.len() as u64;
+        for number in [END, keys, 9, sum_of_end(keys, 9)] {
+            bytes.extend(number.to_le_bytes());
+        }
+        let path = path(Path::new("/data"), 1);
+        disk.create(&path).unwrap().write_all_at(&bytes, 0).unwrap();
+        path
+    }
+
+    #[test]
+    fn the_next_key_is_found_or_the_search_is_given_up() {
+        // The second value has numbers that could all be lengths.
+        let lengths: Vec<u8> = (0..8 << 10).flat_map(|_| 0x2000_u64.to_le_bytes()).collect();
+        for (value, is_found) in [(vec![b'x'; 64 << 10], true), (lengths, false)] {
+            let disk = SimDisk::default();
+            let path = snapshot_of(&disk, &[value, b"last".to_vec()]);
+            let file = disk.open(&path).unwrap();
+            file.write_all_at(&[0xff], 24 + 2).unwrap();
+            let mut reader = SnapshotReader::open(&disk, &path).unwrap();
+            assert!(reader.next().is_err());
+            let total = reader.total;
+            let before = disk.bytes_read();
+            assert_eq!(reader.skip_damaged().unwrap(), (None, is_found));
+            assert_eq!(reader.next().is_ok_and(|item| matches!(item, Item::Key(_))), is_found);
+            let read = disk.bytes_read() - before;
+            assert!(read < 150 * total, "{read} of {total} bytes");
+        }
+    }
 }
