@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::disk::{Disk, OsDisk};
 use super::error::DurabilityError;
-use super::recover::{Folder, Stream, lock};
+use super::folder::Folder;
+use super::recover::{Stream, lock};
 use super::replay::Replay;
 use crate::keyspace::Keyspace;
 

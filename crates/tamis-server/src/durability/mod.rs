@@ -22,6 +22,7 @@
 mod check;
 mod disk;
 mod error;
+mod folder;
 mod frame;
 mod frames;
 mod header;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use super::disk::{Disk, DiskFile};
 use super::error::{DurabilityError, without_code};
+use super::folder::Folder;
 use super::frames::{Frames, find_start};
 use super::header::new_secret;
 use super::log_file::{self, BeginError, Header, LogFile, read_at_most};
@@ -70,76 +71,8 @@ pub(crate) fn recover(
     let changes = replay.changes;
     let torn_bytes = stream.torn_bytes();
     let (file, end) = stream.make_durable(disk, dir, found.recorded)?;
-    forget_before(disk, dir, found.first(), &found);
+    found.remove_before(disk, dir, found.first());
     Ok(Recovered { file, end, changes, torn_bytes })
-}
-
-/// The files of a folder, by their names.
-#[derive(Clone, Debug)]
-pub(super) struct Folder {
-    snapshots: Vec<u64>,
-    logs: Vec<u64>,
-    /// The newest log, as the manifest has it.
-    pub recorded: Option<u64>,
-    /// Its secret; 0 if there is no manifest.
-    pub secret: u64,
-}
-
-impl Folder {
-    pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Self, DurabilityError> {
-        let (mut snapshots, mut logs) = (Vec::new(), Vec::new());
-        for name in disk.names(dir).map_err(DurabilityError::io(dir))? {
-            let number = |prefix: &str| {
-                let digits = name.strip_prefix(prefix)?.strip_suffix(".tamis")?;
-                // Other spellings of a number, and numbers that none follows, are not names of ours.
-                digits.parse::<u32>().ok().filter(|it| it.to_string() == digits).map(u64::from)
-            };
-            snapshots.extend(number("snapshot-"));
-            logs.extend(number("log-"));
-        }
-        snapshots.sort_unstable();
-        logs.sort_unstable();
-        let recorded = manifest::read(disk, dir);
-        let recorded = recorded.map_err(DurabilityError::io(dir.join("manifest")))?;
-        let secret = recorded.map_or(0, |manifest| manifest.secret);
-        Ok(Self { snapshots, logs, recorded: recorded.map(|manifest| manifest.log), secret })
-    }
-
-    /// The newest snapshot.
-    pub fn snapshot(&self) -> Option<u64> {
-        self.snapshots.last().copied()
-    }
-
-    /// Returns the same files without the newest snapshot, if the logs that it replaces still exist. They do if the server
-    /// ended before it removed them.
-    pub fn without_newest_snapshot(&self) -> Option<Self> {
-        let mut older = self.clone();
-        let newest = older.snapshots.pop()?;
-        let is_whole = (older.first()..=newest).all(|number| self.logs.contains(&number));
-        (is_whole && older.first() < newest).then_some(older)
-    }
-
-    /// The first log that is read: that of the snapshot, or the first of all.
-    pub fn first(&self) -> u64 {
-        self.snapshot().or_else(|| self.logs.first().copied()).unwrap_or(0)
-    }
-
-    /// The highest number of all files.
-    pub fn newest(&self) -> u64 {
-        self.snapshots.iter().chain(&self.logs).copied().max().unwrap_or(0)
-    }
-
-    /// The paths of all files.
-    pub fn paths(&self, dir: &Path) -> impl Iterator<Item = PathBuf> {
-        let snapshots = self.snapshots.iter().map(|&number| snapshot::path(dir, number));
-        let logs = self.logs.iter().map(|&number| log_file::path(dir, number));
-        snapshots.chain(logs)
-    }
-
-    /// The logs that are read.
-    pub fn logs(&self) -> impl Iterator<Item = u64> {
-        self.logs.iter().copied().filter(|&number| number >= self.first())
-    }
 }
 
 /// Returns whether a log with an invalid header is the first one, and damaged. It is not if the very first start ended
@@ -149,7 +82,7 @@ fn is_first_damaged(found: &Folder, log: &LogFile) -> Result<bool, DurabilityErr
         return Ok(false);
     }
     let len = log.file.len().map_err(DurabilityError::io(&log.path))?;
-    Ok(log.number > 0 || found.logs.len() > 1 || len > log_file::MAX_HEADER_BYTES as u64)
+    Ok(log.number > 0 || found.logs().count() > 1 || len > log_file::MAX_HEADER_BYTES as u64)
 }
 
 /// The logs behind a snapshot.
@@ -468,18 +401,8 @@ pub(super) fn copy_bytes(
 ///
 /// [`DurabilityError`] if the folder cannot be read.
 pub(crate) fn forget(disk: &dyn Disk, dir: &Path, number: u64) -> Result<(), DurabilityError> {
-    let found = Folder::read(disk, dir)?;
-    forget_before(disk, dir, number, &found);
+    Folder::read(disk, dir)?.remove_before(disk, dir, number);
     Ok(())
-}
-
-fn forget_before(disk: &dyn Disk, dir: &Path, number: u64, found: &Folder) {
-    for &older in found.snapshots.iter().filter(|&&it| it < number) {
-        _ = disk.remove(&snapshot::path(dir, older));
-    }
-    for &older in found.logs.iter().filter(|&&it| it < number) {
-        _ = disk.remove(&log_file::path(dir, older));
-    }
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use super::disk::Disk;
 use super::error::DurabilityError;
+use super::folder::Folder;
 use super::frames::{Frames, find_start};
 use super::log_file::{self, Header, LogFile};
 use super::record::Record;
-use super::recover::Folder;
 use super::replay::Replay;
 use super::snapshot::{self, Item, SnapshotReader};
 use crate::keyspace::Keyspace;

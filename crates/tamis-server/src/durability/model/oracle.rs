@@ -8,8 +8,9 @@ use tamis_commands::Value;
 
 use super::super::disk::Disk;
 use super::super::error::DurabilityError;
+use super::super::folder::Folder;
 use super::super::log_file::{Header, LogFile, read_at_most};
-use super::super::recover::{Folder, recover};
+use super::super::recover::recover;
 use super::super::sim_disk::{Fault, Random, SimDisk};
 use super::super::snapshot;
 use super::super::state::Sync;
