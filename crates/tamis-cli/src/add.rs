@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tamis::{Answers, Filter as _};
+use tamis::{Answers, Filter as _, Kind};
 
 use crate::build::judge;
 use crate::clock::now_millis;
@@ -23,9 +23,9 @@ use crate::told::TellArgs;
 /// The filter is read, changed in memory and put in place of the old one, which stays as it is if
 /// anything fails, or if the filter would pass its rate.
 ///
-/// A cuckoo filter takes a line only if it does not have it yet, so that the same file may be added again. Two lines that
-/// look alike, at the rate, are then stored once, and deleting one deletes both: if you delete lines, add with --copies, and
-/// delete each as often as it was added.
+/// Into a cuckoo filter a line is inserted once by each `tamis add`, however often it is repeated. Delete it as often as it was
+/// added: another delete would delete a line that looks alike. If you never delete lines, --if-absent takes the same file again
+/// and again.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -40,6 +40,11 @@ pub struct Args {
     /// Add even if more items come than the rate allows; exit status 3 then
     #[arg(long)]
     force: bool,
+
+    /// Into a cuckoo or counting filter: insert a line only if the filter does not have it. A line that looks like another,
+    /// at the rate, is then not stored: do not delete from such a filter
+    #[arg(long, conflicts_with = "copies")]
+    if_absent: bool,
 
     #[command(flatten)]
     repeats: RepeatArgs,
@@ -67,7 +72,7 @@ pub fn run(args: &Args) -> Outcome {
         return args.add_to_foreign(*file, &paths);
     }
     let mut file = read(&args.filter)?;
-    let repeats = args.repeats.of(Some(file.filter.plan().kind()), Repeats::Absent)?;
+    let repeats = args.repeats(file.filter.plan().kind())?;
     let rule = args.items_from.key.rule();
     expect_same_items(&file.metadata, &rule, &input::name(&args.filter))?;
     check_clock(&file.filter, now_millis(), &input::name(&args.filter))?;
@@ -87,11 +92,22 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 impl Args {
+    fn repeats(&self, kind: Kind) -> Result<Repeats, Failure> {
+        match (self.if_absent, kind.can_remove()) {
+            (false, _) => self.repeats.of(Some(kind)),
+            (true, true) => Ok(Repeats::IfAbsent),
+            (true, false) => Err(Failure::new(
+                "--if-absent is for counting and cuckoo filters: others hold a line once in any case",
+            )),
+        }
+    }
+
     fn add_to_foreign(&self, mut file: Foreign, paths: &[PathBuf]) -> Outcome {
-        if self.repeats.copies {
+        let options = [("--copies", self.repeats.copies), ("--if-absent", self.if_absent)];
+        if let Some((option, _)) = options.into_iter().find(|(_, is_given)| *is_given) {
             let (name, format) = (&file.name, file.format.name);
             return Err(Failure::new(format!(
-                "{name}: --copies is for filters of Tamis that count, not for {format}"
+                "{name}: {option} is for filters of Tamis that count, not for {format}"
             )));
         }
         file.check_output(&self.filter)?;

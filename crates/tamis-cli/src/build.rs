@@ -204,7 +204,7 @@ impl Args {
             return Err(Failure::new(message));
         }
         if self.like.is_none() {
-            self.repeats.of(kind, Repeats::Once)?;
+            self.repeats.of(kind)?;
         }
         if self.keyed && kind == Some(Kind::Parquet) {
             return Err(Failure::new("--keyed: filters of Parquet have no key; leave out --kind"));
@@ -261,7 +261,7 @@ impl Args {
         };
         let file = source.file()?;
         let (plan, hasher) = (file.filter.plan(), file.filter.hasher());
-        self.repeats.of(Some(plan.kind()), Repeats::Once)?;
+        self.repeats.of(Some(plan.kind()))?;
         self.check_memory(plan, max_bytes)?;
         let (span, refreshes) = match &file.filter {
             AnyFilter::Window(window) => (Some(window.span()), window.refreshes()),
@@ -335,8 +335,7 @@ impl Args {
     ) -> Result<(AnyFilter, Tally), Failure> {
         let (plan, hasher) = (filter.plan(), filter.hasher());
         let left_bytes = max_bytes - plan.bytes().min(max_bytes);
-        let mut inserter =
-            Inserter::new(self.repeats.of(Some(plan.kind()), Repeats::Once)?, left_bytes)?;
+        let mut inserter = Inserter::new(self.repeats.of(Some(plan.kind()))?, left_bytes)?;
         let rule = self.items_from.key.rule();
         let tally =
             hash_all(paths, &rule, self.items_from.records.delimiter(), hasher, |hashes| {
@@ -401,7 +400,7 @@ pub fn full(path: &Path, error: &InsertError, repeats: Repeats) -> Failure {
         Repeats::Each => {
             "build one for more with --copies --items N, where each copy counts, or insert each line once, without --copies"
         }
-        Repeats::Once | Repeats::Absent => "build one for more with --items N",
+        Repeats::Once | Repeats::IfAbsent => "build one for more with --items N",
     };
     match error.reason {
         NoRoom::Full { items } => Failure::new(format!(

@@ -16,8 +16,8 @@ pub enum Repeats {
     Each,
     /// Once for each run of the command, by an exact set of hashes.
     Once,
-    /// Not at all if the filter answers that it has it.
-    Absent,
+    /// Only if the filter answers that it does not have it.
+    IfAbsent,
 }
 
 /// Options about repeats, alike in `build` and `add`.
@@ -30,15 +30,15 @@ pub struct RepeatArgs {
 }
 
 impl RepeatArgs {
-    /// Returns how often items are inserted into a filter of this kind; `unless_copies` into a cuckoo filter without
-    /// `--copies`, since a few copies of an item fill its two buckets.
+    /// Returns how often items are inserted into a filter of this kind: once into a cuckoo filter without `--copies`, since
+    /// a few copies of an item fill its two buckets.
     ///
     /// # Errors
     ///
     /// `--copies` for a kind that does not count.
-    pub fn of(&self, kind: Option<Kind>, unless_copies: Repeats) -> Result<Repeats, Failure> {
+    pub fn of(&self, kind: Option<Kind>) -> Result<Repeats, Failure> {
         match kind {
-            Some(Kind::Cuckoo) if !self.copies => Ok(unless_copies),
+            Some(Kind::Cuckoo) if !self.copies => Ok(Repeats::Once),
             _ if self.copies && !kind.is_some_and(Kind::can_remove) => Err(Failure::new(
                 "--copies is for counting and cuckoo filters: others do not count",
             )),
@@ -92,7 +92,7 @@ impl Inserter {
                 self.fresh.extend(self.new.ones().map(|i| hashes[i]));
                 &self.fresh
             }
-            Repeats::Absent => {
+            Repeats::IfAbsent => {
                 for &hash in hashes {
                     if !filter.contains_hash(hash) {
                         let inserted = filter.try_insert_hash(hash);

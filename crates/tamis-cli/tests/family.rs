@@ -108,7 +108,7 @@ fn a_cuckoo_filter_takes_a_repeated_line_once() {
         assert!(single(folder.ok("check --copies f.tamis n.txt")) > 950, "{build}");
         let before = folder.read("f.tamis");
         for _ in 0..6 {
-            folder.ok("add f.tamis n.txt");
+            folder.ok("add --if-absent f.tamis n.txt");
         }
         // Only the number of lines that were added has changed.
         assert!(single(folder.ok("check --copies f.tamis n.txt")) > 950, "{build}");
@@ -128,6 +128,24 @@ fn a_cuckoo_filter_takes_a_repeated_line_once() {
     failed(
         &folder.run("add f.tamis more.txt"),
         &["full with", "build one for more with --items N"],
+    );
+}
+
+#[test]
+fn what_is_deleted_as_often_as_it_was_added_takes_no_other_line_with_it() {
+    let folder = folder();
+    folder.write("a.txt", numbers(0, 50_000));
+    folder.write("b.txt", numbers(50_000, 100_000));
+    folder.ok("build --kind cuckoo --items 100000 a.txt -o f.tamis");
+    // Some hundred lines look like one of a.txt.
+    folder.ok("add f.tamis b.txt b.txt");
+    folder.ok("remove f.tamis b.txt");
+    assert_eq!(folder.ok("check -c f.tamis a.txt"), "50000\n");
+    failed(&folder.run("add --if-absent --copies f.tamis a.txt"), &["cannot be used with"]);
+    folder.ok("build n.txt -o f.tamis");
+    failed(
+        &folder.run("add --if-absent f.tamis n.txt"),
+        &["--if-absent is for counting and cuckoo filters"],
     );
 }
 

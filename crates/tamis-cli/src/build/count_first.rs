@@ -47,7 +47,7 @@ impl Args {
         let rule = self.items_from.key.rule();
         let delimiter = self.items_from.records.delimiter();
         let counts = self.kind().is_some_and(Kind::can_remove)
-            && self.repeats.of(self.kind(), Repeats::Once)? == Repeats::Each;
+            && self.repeats.of(self.kind())? == Repeats::Each;
         let sets_bytes = self.bytes_beside_filter(max_bytes)?;
         let distinct_bytes = if counts { sets_bytes / 3 * 2 } else { sets_bytes };
         let mut distinct = SecretSet::within(distinct_bytes)?;
