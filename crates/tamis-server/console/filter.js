@@ -134,7 +134,7 @@ export function filterPage(root, keyEncoded) {
 function factsOf(filter) {
   const about = `about.${filter.kind}`;
   const adds = filter.adds_per_second === null ? t("forecast.unknown") : perSecond(filter.adds_per_second);
-  const name = kindName(filter.kind_name);
+  const name = kindName(filter.kind_id);
   const isWindow = filter.kind === "window";
   const capacity = filter.capacity === null ? t("fact.capacity.none")
     : isWindow ? t("fact.capacity.window", { n: count(filter.capacity), most: count(filter.held_capacity) })

@@ -198,7 +198,7 @@ function newRow(filter) {
 function fillRow(row, filter) {
   row.className = filter.over_rate || filter.full ? "over" : "";
   const [, kind, items, fill, rates, soon, memory] = row.children;
-  kind.textContent = kindName(filter.kind_name);
+  kind.textContent = kindName(filter.kind_id);
   items.textContent = `${itemsText(filter.items)} / ${filter.held_capacity === null ? "∞" : count(filter.held_capacity)}`;
   fill.replaceChildren(h("span", { class: "bars" }, filter.layers.map((layer) => bar(layer, filter))));
   const sign = warning(filter);

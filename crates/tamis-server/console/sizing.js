@@ -72,7 +72,7 @@ export function sizing(root, [items = "1000000", asked = "0.01"]) {
     caption.textContent = t("sizing.caption", { items: count(n), rate: rate(p) });
     body.replaceChildren(...plans.map((plan) => {
       const about = `about.${plan.kind}`;
-      const kind = kindName(plan.kind_name);
+      const kind = kindName(plan.kind_id);
       const name = plan.is_usual ? [kind, " ", mark("good", t("sizing.usual"))] : kind;
       const cells = [name, bytes(plan.bytes), decimal(plan.bits_per_item, 2), count(plan.probes), count(plan.cache_lines), has(about) ? t(about) : plan.why];
       return h("tr", { class: plan.is_usual ? "usual" : "" }, COLUMNS.map((column, i) => h("td", { class: `p-${column}`, "data-label": t(`sizing.${column}`) }, cells[i])));
@@ -86,7 +86,7 @@ export function sizing(root, [items = "1000000", asked = "0.01"]) {
       line(`BF.RESERVE seen ${p} ${n}`),
       ...[usual, ...others].flatMap((plan) => {
         const window = plan.kind === "window" ? " WINDOW 3600000" : "";
-        const told = [t("sizing.tm", { kind: kindName(plan.kind_name) }), window ? ` ${t("sizing.window")}` : ""];
+        const told = [t("sizing.tm", { kind: kindName(plan.kind_id) }), window ? ` ${t("sizing.window")}` : ""];
         return [h("p", {}, told), line(`TM.RESERVE seen KIND ${plan.kind}${window} ITEMS ${n} RATE ${p}`)];
       }),
     );
@@ -99,7 +99,7 @@ export function sizing(root, [items = "1000000", asked = "0.01"]) {
       title: t("sizing.curve"),
       x: { label: t("chart.items"), unit: t("chart.items"), format: count, formatTick: tick, isCount: true, from: 0, to: n * 1.5 },
       y: { label: t("chart.rate"), format: rate, from: p / 1000, to: Math.min(p * 30, 1), isLog: true },
-      lines: drawn.map((plan) => ({ name: kindName(plan.kind_name), points: plan.rate_curve.filter((point) => point[1] >= p / 1000) })),
+      lines: drawn.map((plan) => ({ name: kindName(plan.kind_id), points: plan.rate_curve.filter((point) => point[1] >= p / 1000) })),
       levels: [{ y: p, name: t("chart.target", { rate: rate(p) }) }, { x: n, name: t("chart.capacity", { n: count(n) }) }],
     });
   }

@@ -186,10 +186,10 @@ const WORDS = {
   "sizing.tm": ["Kind {kind}:", "类型 {kind}："],
   "sizing.window": ["This window covers one hour (3600000 ms).", "此窗口为一小时（3600000 毫秒）。"],
 
-  "kind.Bloom": ["Bloom", "布隆"],
-  "kind.Bloom, growing": ["Bloom, growing", "布隆（可扩容）"],
-  "kind.Bloom, classic": ["Bloom, classic", "布隆（经典）"],
-  "kind.Bloom, Parquet": ["Bloom, Parquet", "布隆（Parquet）"],
+  "kind.bloom": ["Bloom", "布隆"],
+  "kind.bloom-growing": ["Bloom, growing", "布隆（可扩容）"],
+  "kind.bloom-classic": ["Bloom, classic", "布隆（经典）"],
+  "kind.bloom-parquet": ["Bloom, Parquet", "布隆（Parquet）"],
   "kind.growing": ["growing", "可扩容"],
   "kind.cuckoo": ["cuckoo", "布谷鸟"],
   "kind.counting": ["counting", "计数"],
@@ -225,7 +225,7 @@ export function has(name) {
   return Object.hasOwn(WORDS, name);
 }
 
-/** Returns the usual name of a kind in the language of the page, by the server's name of it. */
-export function kindName(name) {
-  return has(`kind.${name}`) ? t(`kind.${name}`) : name;
+/** Returns the name of a kind in the language of the page, by the id that the server gives. */
+export function kindName(id) {
+  return has(`kind.${id}`) ? t(`kind.${id}`) : id;
 }

@@ -475,23 +475,23 @@ fn filters_that_refuse_adds_are_full_and_counted() {
 }
 
 #[test]
-fn kinds_have_their_usual_names() {
+fn kinds_have_stable_ids() {
     let (server, address) = start(config());
     let mut client = Client::connect(server.addresses()[0]);
     for (line, name) in [
-        ("BF.RESERVE k 0.01 10", "Bloom, growing"),
-        ("BF.RESERVE k 0.01 10 NONSCALING", "Bloom"),
+        ("BF.RESERVE k 0.01 10", "bloom-growing"),
+        ("BF.RESERVE k 0.01 10 NONSCALING", "bloom"),
         ("CF.RESERVE k 100", "cuckoo"),
         ("TM.RESERVE k KIND cuckoo ITEMS 10 RATE 0.01", "cuckoo"),
-        ("TM.RESERVE k KIND split-block ITEMS 10 RATE 0.01", "Bloom"),
-        ("TM.RESERVE k KIND classic ITEMS 10 RATE 0.01", "Bloom, classic"),
+        ("TM.RESERVE k KIND split-block ITEMS 10 RATE 0.01", "bloom"),
+        ("TM.RESERVE k KIND classic ITEMS 10 RATE 0.01", "bloom-classic"),
         ("TM.RESERVE k KIND counting ITEMS 10 RATE 0.01", "counting"),
         ("TM.RESERVE k KIND growing ITEMS 10 RATE 0.01", "growing"),
         ("TM.RESERVE k KIND window WINDOW 10 ITEMS RATE 0.01", "window"),
     ] {
         client.say(&["DEL", "k"]);
         client.say(&line.split(' ').collect::<Vec<_>>());
-        assert_eq!(json(&get(address, "/api/filter.json?key=k"))["kind_name"], name, "{line}");
+        assert_eq!(json(&get(address, "/api/filter.json?key=k"))["kind_id"], name, "{line}");
     }
 }
 

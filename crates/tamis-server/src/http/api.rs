@@ -12,7 +12,7 @@ use tamis_resp::{Protocol, Reply};
 use super::Console;
 use super::answer::{self, Refusal};
 use super::history::Step;
-use super::kinds::usual_name;
+use super::kinds::kind_id;
 use super::order::{Column, Page};
 use super::rounds::CURVE_POINTS;
 use crate::host::MAX_PATTERN_BYTES;
@@ -159,7 +159,7 @@ pub(super) fn plan(shared: &Shared, query: &str) -> Result<Json, Refusal> {
                 continue;
             };
             plan["is_usual"] = json!(curve.is_usual);
-            plan["kind_name"] = json!(usual_name(curve.kind, false));
+            plan["kind_id"] = json!(kind_id(curve.kind, false));
             plan["rate_curve"] = curve_json(&curve.points);
         }
     }
@@ -196,7 +196,7 @@ fn filter_json(report: &FilterReport) -> Json {
         // All bits are set: they tell of no number.
         told["items"] = Json::Null;
     }
-    told["kind_name"] = json!(usual_name(facts.kind, facts.refuses));
+    told["kind_id"] = json!(kind_id(facts.kind, facts.refuses));
     told["layers"] = layers;
     // A window holds more than the items of one span: what is full by that is said of this.
     told["held_capacity"] = json!(facts.held_capacity());

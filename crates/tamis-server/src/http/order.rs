@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use super::kinds::usual_name;
+use super::kinds::kind_id;
 use crate::report::FilterReport;
 
 /// The filters that can be sorted. Of more filters, those nearest to their limits.
@@ -71,7 +71,7 @@ impl Row {
         let rate = if facts.rate_planned > 0.0 { facts.rate_now / facts.rate_planned } else { 0.0 };
         Self {
             key: report.key.clone(),
-            kind: usual_name(facts.kind, facts.refuses),
+            kind: kind_id(facts.kind, facts.refuses),
             items: facts.items,
             fill: facts.held_capacity().map_or(0.0, |most| facts.items / most.max(1) as f64) as f32,
             rate: rate as f32,
