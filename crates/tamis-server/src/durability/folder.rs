@@ -29,7 +29,8 @@ impl Folder {
             let number = |prefix: &str| {
                 let digits = name.strip_prefix(prefix)?.strip_suffix(".tamis")?;
                 // Other spellings of a number, and numbers that none follows, are not names of ours.
-                digits.parse::<u32>().ok().filter(|it| it.to_string() == digits).map(u64::from)
+                let number = digits.parse::<u32>().ok().filter(|it| it.to_string() == digits)?;
+                (number <= u32::MAX / 2).then_some(u64::from(number))
             };
             snapshots.extend(number("snapshot-"));
             logs.extend(number("log-"));

@@ -115,17 +115,24 @@ impl<'l> Frames<'l> {
     }
 }
 
+/// What a log with a damaged header may be. The secret 0 stands for a log of version 2.
+pub(super) struct Candidates {
+    /// Positions at which it may begin.
+    pub begins: Vec<u64>,
+    /// Secrets with which its first frame may be valid.
+    pub first: Vec<u64>,
+    /// Secrets with which all of it is searched for a valid frame.
+    pub searched: Vec<u64>,
+}
+
 /// Finds out where a log with a damaged header begins, and its secret: one of each with which a frame is valid. Returns
-/// false if there are none; the log is not changed then. The secret 0 stands for a log of version 2.
-pub(super) fn find_start(
-    log: &mut LogFile,
-    begins: &[u64],
-    secrets: &[u64],
-) -> std::io::Result<bool> {
+/// false if there are none; the log is not changed then.
+pub(super) fn find_start(log: &mut LogFile, candidates: &Candidates) -> std::io::Result<bool> {
+    let Candidates { begins, first, searched } = candidates;
     let in_header = (log.began, log.secret);
     let len = log.file.len()?;
     // Most often the first frame is valid, and then nothing needs to be searched.
-    for searches in [false, true] {
+    for (searches, secrets) in [(false, first), (true, searched)] {
         for &secret in secrets {
             for &began in begins.iter().filter(|began| began.checked_add(len).is_some()) {
                 (log.began, log.secret) = (began, secret);
@@ -144,6 +151,7 @@ pub(super) fn find_start(
 mod tests {
     use std::path::Path;
 
+    use super::super::log_file::header_bytes as log_file_header_bytes;
     use super::super::sim_disk::SimDisk;
     use super::*;
 
@@ -212,10 +220,38 @@ mod tests {
             bytes[0] ^= 1;
             log.file.write_all_at(&bytes, log.header_bytes()).unwrap();
             (log.began, log.secret) = (5, 5);
-            assert!(!find_start(&mut log, &[0, 699], &[0, 1, 99]).unwrap());
+            let candidates = |begins: &[u64], searched: &[u64]| Candidates {
+                begins: begins.to_vec(),
+                first: vec![0, 1, 99],
+                searched: searched.to_vec(),
+            };
+            assert!(!find_start(&mut log, &candidates(&[0, 699], &[0, 1, 99])).unwrap());
+            assert!(!find_start(&mut log, &candidates(&[700], &[1])).unwrap());
             assert_eq!((log.began, log.secret), (5, 5));
-            assert!(find_start(&mut log, &[u64::MAX, 0, 700], &[0, 1, 99]).unwrap());
+            assert!(find_start(&mut log, &candidates(&[u64::MAX, 0, 700], &[1, secret])).unwrap());
             assert_eq!((log.began, log.secret), (700, secret));
         }
+    }
+
+    #[test]
+    fn a_log_is_not_searched_with_a_secret_that_no_valid_file_has() {
+        let (disk, dir) = (SimDisk::default(), Path::new("/data"));
+        let mut log = LogFile::begin(&disk, dir, 0, 0, 0, 99).unwrap();
+        let (mut bytes, _) = planted(&log);
+        // A client does not know where its value stands: it plants frames for many positions.
+        let at = frame::HEADER_BYTES as u64 + 1 + log.header_bytes() - log_file_header_bytes(0);
+        let mut other = Vec::new();
+        frame::append(&mut other, at, |out| out.extend_from_slice(b"planted"));
+        bytes[frame::HEADER_BYTES + 1..][..other.len()].copy_from_slice(&other);
+        bytes[..4].fill(0);
+        log.file.write_all_at(&bytes, log.header_bytes()).unwrap();
+        let candidates = |searched: &[u64]| Candidates {
+            begins: vec![0],
+            first: vec![0, 99],
+            searched: searched.to_vec(),
+        };
+        assert!(find_start(&mut log, &candidates(&[0])).unwrap(), "the planted frame is valid");
+        assert!(find_start(&mut log, &candidates(&[99])).unwrap());
+        assert_eq!(log.secret, 99);
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::disk::{Disk, DiskFile};
 use super::error::{DurabilityError, without_code};
 use super::folder::Folder;
-use super::frames::{Frames, find_start};
+use super::frames::{Candidates, Frames, find_start};
 use super::header::new_secret;
 use super::log_file::{self, BeginError, Header, LogFile, read_at_most};
 use super::manifest::Manifest;
@@ -218,9 +218,10 @@ impl Stream {
         let known = self.logs.iter().map(|log| log.secret);
         let known: Vec<u64> = known.chain([0]).collect();
         for log in &mut self.torn {
-            let begins = [log.began, self.end];
-            let secrets: Vec<u64> = known.iter().copied().chain([log.secret]).collect();
-            if find_start(log, &begins, &secrets).map_err(DurabilityError::io(&log.path))? {
+            let begins = vec![log.began, self.end];
+            let first: Vec<u64> = known.iter().copied().chain([log.secret]).collect();
+            let candidates = Candidates { begins, searched: first.clone(), first };
+            if find_start(log, &candidates).map_err(DurabilityError::io(&log.path))? {
                 let what = "it has changes, but it does not follow another log, and the manifest is missing";
                 return Err(DurabilityError::damaged(&log.path, 0, what));
             }

@@ -43,7 +43,7 @@ fn repair(disk: &dyn Disk, dir: &Path) -> Result<DataReport, DurabilityError> {
         checked => return checked,
     }
     let found = Folder::read(disk, dir)?;
-    let Salvaged { keyspace, changes, lost, end } = salvage(disk, dir, &found)?;
+    let Salvaged { keyspace, changes, lost, end, .. } = salvage(disk, dir, &found)?;
     let number = found.newest().max(found.recorded.unwrap_or(0)) + 1;
     let aside = set_aside(disk, dir, &found)?;
     write_new(disk, dir, number, end, &keyspace)?;
@@ -332,12 +332,17 @@ mod tests {
         manifest::write(&disk, dir, Manifest { log: 2, secret: 99 }).unwrap();
         let file = disk.open(&snapshot::path(dir, 2)).unwrap();
         file.write_all_at(b"y", 100).unwrap();
-        let without_log = disk.after_crash(None);
+        let [without_log, without_snapshot] = [(); 2].map(|()| disk.after_crash(None));
         without_log.remove(&log_file::path(dir, 1)).unwrap();
 
         let report = repair(&disk, dir).unwrap();
         assert_eq!((report.keys, report.lost), (3, Vec::new()));
         assert_eq!(check(&disk, dir).unwrap().keys, 3);
+        // Logs without the snapshot before them are no way to start, however few lines say what else is lost.
+        let snapshot_path = snapshot::path(dir, 1);
+        without_snapshot.remove(&snapshot_path).unwrap();
+        let report = repair(&without_snapshot, dir).unwrap();
+        assert_eq!((report.keys, report.lost.len()), (2, 1), "{report:?}");
         // Without its log, the older snapshot is not what came before the newer one.
         let report = repair(&without_log, dir).unwrap();
         assert_eq!((report.keys, report.lost.len()), (2, 1), "{report:?}");

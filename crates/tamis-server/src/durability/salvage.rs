@@ -5,7 +5,7 @@ use std::path::Path;
 use super::disk::Disk;
 use super::error::DurabilityError;
 use super::folder::Folder;
-use super::frames::{Frames, find_start};
+use super::frames::{Candidates, Frames, find_start};
 use super::log_file::{self, Header, LogFile};
 use super::record::Record;
 use super::replay::Replay;
@@ -19,6 +19,8 @@ pub(super) struct Salvaged {
     pub changes: u64,
     /// What is lost, a line each.
     pub lost: Vec<String>,
+    /// How much is lost: bytes of files that are damaged or missing, and one for each change that cannot be applied.
+    pub lost_bytes: u64,
     /// The position behind everything that was read.
     pub end: u64,
 }
@@ -34,17 +36,24 @@ pub(super) fn salvage(
     dir: &Path,
     found: &Folder,
 ) -> Result<Salvaged, DurabilityError> {
-    let mut best = salvage_newest(disk, dir, found)?;
-    let mut older = found.without_newest_snapshot();
-    while let Some(found) = older.filter(|_| !best.lost.is_empty()) {
-        let other = salvage_newest(disk, dir, &found)?;
-        let loss = |it: &Salvaged| (it.lost.len(), std::cmp::Reverse(it.keyspace.shared().len()));
-        if loss(&other) < loss(&best) {
-            best = other;
+    let newest = salvage_newest(disk, dir, found)?;
+    let (mut least, mut best) = (newest.lost_bytes, found.clone());
+    let mut older = found.without_newest_snapshot().filter(|_| !newest.lost.is_empty());
+    if older.is_none() {
+        return Ok(newest);
+    }
+    // One set of keys is in memory at a time.
+    drop(newest);
+    while let Some(found) = older {
+        // A file that is not needed may be unreadable.
+        if let Ok(lost_bytes) = salvage_newest(disk, dir, &found).map(|it| it.lost_bytes)
+            && lost_bytes < least
+        {
+            (least, best) = (lost_bytes, found.clone());
         }
         older = found.without_newest_snapshot();
     }
-    Ok(best)
+    salvage_newest(disk, dir, &best)
 }
 
 fn salvage_newest(
@@ -56,14 +65,15 @@ fn salvage_newest(
     let mut salvage = Salvage::new(&keyspace);
     salvage.snapshot(disk, dir, found)?;
     salvage.logs(disk, dir, found)?;
-    let (changes, lost, end) = salvage.finish();
-    Ok(Salvaged { keyspace, changes, lost, end })
+    let Finished { changes, lost, lost_bytes, end } = salvage.finish();
+    Ok(Salvaged { keyspace, changes, lost, lost_bytes, end })
 }
 
 /// Reads what is valid of one snapshot and the logs behind it.
 struct Salvage<'k> {
     replay: Replay<'k>,
     lost: Vec<String>,
+    lost_bytes: u64,
     /// Changes that could not be applied, beyond those that `lost` names.
     unnamed: u64,
     /// The position behind everything that was read.
@@ -72,17 +82,29 @@ struct Salvage<'k> {
     next_began: u64,
 }
 
+/// What [`Salvaged`] has beside the keys.
+struct Finished {
+    changes: u64,
+    lost: Vec<String>,
+    lost_bytes: u64,
+    end: u64,
+}
+
+/// Positions count bytes that a server has written: a larger one was never valid.
+const MAX_POSITION: u64 = 1 << 62;
+
 /// Changes that cannot be applied and are named one by one.
 const NAMED_CHANGES: usize = 100;
 
 impl<'k> Salvage<'k> {
     fn new(keyspace: &'k Keyspace) -> Self {
         let replay = Replay::new(keyspace);
-        Self { replay, lost: Vec::new(), unnamed: 0, end: 0, next_began: 0 }
+        Self { replay, lost: Vec::new(), lost_bytes: 0, unnamed: 0, end: 0, next_began: 0 }
     }
 
-    fn lose(&mut self, path: &Path, what: impl std::fmt::Display) {
+    fn lose(&mut self, path: &Path, bytes: u64, what: impl std::fmt::Display) {
         self.lost.push(format!("{}: {what}", path.display()));
+        self.lost_bytes = self.lost_bytes.saturating_add(bytes);
     }
 
     /// Reads the keys of the snapshot that are valid.
@@ -98,13 +120,14 @@ impl<'k> Salvage<'k> {
         self.replay.set_snapshot_end(u64::MAX);
         let mut reader = match SnapshotReader::open(disk, &path) {
             Err(DurabilityError::Damaged { what, .. }) => {
-                self.lose(&path, format_args!("all keys: {what}"));
+                let bytes = disk.open(&path).and_then(|file| file.len()).unwrap_or(u64::MAX);
+                self.lose(&path, bytes, format_args!("all keys: {what}"));
                 return Ok(());
             }
             opened => opened?,
         };
         if reader.has_damaged_header {
-            self.lose(&path, "its header is damaged; no key is lost with it");
+            self.lose(&path, 0, "its header is damaged; no key is lost with it");
         }
         self.next_began = reader.began.unwrap_or(0);
         let lost_before = self.lost.len();
@@ -116,6 +139,10 @@ impl<'k> Salvage<'k> {
                     keys += 1;
                     self.replay.take(entry);
                 }
+                Ok(Item::End { end, .. }) if end > MAX_POSITION => {
+                    self.lose(&path, 0, format_args!("its end is not valid: {end}"));
+                    return Ok(());
+                }
                 Ok(Item::End { keys: counted, end }) => {
                     self.end = end;
                     if self.lost.len() == lost_before && keys == counted {
@@ -123,7 +150,7 @@ impl<'k> Salvage<'k> {
                     } else if counted > keys + (self.lost.len() - lost_before) as u64 {
                         // More than one in some damaged part.
                         let missing = counted - keys;
-                        self.lose(&path, format_args!("{missing} of {counted} keys in all"));
+                        self.lose(&path, 0, format_args!("{missing} of {counted} keys in all"));
                     }
                     return Ok(());
                 }
@@ -131,7 +158,7 @@ impl<'k> Salvage<'k> {
                     let (key, goes_on) = reader.skip_damaged()?;
                     let to = reader.at();
                     let of = key.map_or(String::new(), |key| format!(" of key {}", shown(&key)));
-                    self.lose(&path, format_args!("bytes {from} to {to}{of}: {what}"));
+                    self.lose(&path, to - from, format_args!("bytes {from} to {to}{of}: {what}"));
                     if !goes_on {
                         return Ok(());
                     }
@@ -165,9 +192,13 @@ impl<'k> Salvage<'k> {
     fn miss(&mut self, dir: &Path, first: u64, last: u64) {
         let path = log_file::path(dir, first);
         if first == last {
-            self.lose(&path, "the file is missing");
+            self.lose(&path, u64::MAX, "the file is missing");
         } else {
-            self.lose(&path, format_args!("the file is missing, and so are all up to log-{last}"));
+            self.lose(
+                &path,
+                u64::MAX,
+                format_args!("the file is missing, and so are all up to log-{last}"),
+            );
         }
     }
 
@@ -186,16 +217,18 @@ impl<'k> Salvage<'k> {
             Header::Valid { .. } => {}
             Header::OtherVersion => return Err(DurabilityError::Version { path }),
             Header::Invalid => {
-                let (begins, secrets) = self.candidates(disk, dir, found, &log).map_err(fail)?;
-                if !find_start(&mut log, &begins, &secrets).map_err(fail)? {
-                    self.lose(&path, "all changes: its header is damaged, and no change is valid");
+                let candidates = self.candidates(disk, dir, found, &log).map_err(fail)?;
+                if !find_start(&mut log, &candidates).map_err(fail)? {
+                    let bytes = log.file.len().map_err(fail)?;
+                    let what = "all changes: its header is damaged, and no change is valid";
+                    self.lose(&path, bytes, what);
                     return Ok(());
                 }
-                self.lose(&path, "its header is damaged; no change is lost with it");
+                self.lose(&path, 0, "its header is damaged; no change is lost with it");
             }
         }
         if number == found.first() && found.snapshot().is_none() && log.began > 0 {
-            self.lose(&snapshot::path(dir, number), "the file is missing");
+            self.lose(&snapshot::path(dir, number), u64::MAX, "the file is missing");
             self.replay.set_snapshot_end(u64::MAX);
         }
         let mut frames = Frames::new(&log).map_err(fail)?;
@@ -214,10 +247,12 @@ impl<'k> Salvage<'k> {
                         Ok(()) => {}
                         Err(why) if self.lost.len() < NAMED_CHANGES => {
                             let at = log.offset_of(position);
-                            let line = format!("{}: a change at byte {at}: {why}", path.display());
-                            self.lost.push(line);
+                            self.lose(&path, 1, format_args!("a change at byte {at}: {why}"));
                         }
-                        Err(_) => self.unnamed += 1,
+                        Err(_) => {
+                            self.unnamed += 1;
+                            self.lost_bytes = self.lost_bytes.saturating_add(1);
+                        }
                     }
                 }
             }
@@ -225,7 +260,7 @@ impl<'k> Salvage<'k> {
             let goes_on = frames.skip_to_valid().map_err(fail)?;
             let to = log.offset_of(frames.position());
             if to > from {
-                self.lose(&path, format_args!("bytes {from} to {to} are damaged"));
+                self.lose(&path, to - from, format_args!("bytes {from} to {to} are damaged"));
             }
             if !goes_on {
                 self.end = self.end.max(frames.position());
@@ -236,21 +271,24 @@ impl<'k> Salvage<'k> {
     }
 
     /// Returns where a log with a damaged header may begin, and what its secret may be.
+    ///
+    /// The log is searched with a secret only if a file that is valid has it. Without a secret a client can write frames that are
+    /// valid, so the secret 0 of version 2 is searched with only if no newer file is there.
     fn candidates(
         &self,
         disk: &dyn Disk,
         dir: &Path,
         found: &Folder,
         log: &LogFile,
-    ) -> std::io::Result<(Vec<u64>, Vec<u64>)> {
+    ) -> std::io::Result<Candidates> {
         let mut begins = vec![log.began, self.next_began, 0];
         // All logs that a server writes before it is upgraded have the same secret. Those of version 2 have the secret 0.
-        let mut secrets = vec![log.secret, found.secret, 0];
+        let mut searched: Vec<u64> = found.recorded.map(|_| found.secret).into_iter().collect();
         for number in found.logs().filter(|number| *number != log.number) {
             let Ok((other, Header::Valid { .. })) = LogFile::open(disk, dir, number) else {
                 continue;
             };
-            secrets.push(other.secret);
+            searched.push(other.secret);
             if number == log.number + 1 {
                 // The next log begins where this one ends.
                 let len = log.file.len()?;
@@ -260,20 +298,28 @@ impl<'k> Salvage<'k> {
                 }
             }
         }
-        for candidates in [&mut begins, &mut secrets] {
-            candidates.sort_unstable();
-            candidates.dedup();
+        if searched.iter().any(|secret| *secret != 0) {
+            searched.retain(|secret| *secret != 0);
         }
-        Ok((begins, secrets))
+        if log.secret != 0 {
+            searched.push(log.secret);
+        }
+        let first = searched.iter().copied().chain([0]).collect();
+        let mut candidates = Candidates { begins, first, searched };
+        for list in [&mut candidates.begins, &mut candidates.first, &mut candidates.searched] {
+            list.sort_unstable();
+            list.dedup();
+        }
+        Ok(candidates)
     }
 
-    /// Returns how many changes there were, what is lost, and the position behind everything.
-    fn finish(mut self) -> (u64, Vec<String>, u64) {
+    fn finish(mut self) -> Finished {
         self.replay.finish().unwrap_or_else(|why| self.lost.push(why));
         if self.unnamed > 0 {
             self.lost.push(format!("{} more changes that cannot be applied", self.unnamed));
         }
-        (self.replay.changes, self.lost, self.end)
+        let Self { lost, lost_bytes, end, .. } = self;
+        Finished { changes: self.replay.changes, lost, lost_bytes, end }
     }
 }
 
