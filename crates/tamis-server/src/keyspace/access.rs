@@ -289,6 +289,10 @@ impl Exclusive<'_> {
 
     /// Gives a value another key, over whatever that held; false if there is none.
     pub fn rename(&self, from: &[u8], to: &[u8], now_millis: u64) -> bool {
+        if from == to {
+            // It stays in its cell: a snapshot that has listed the cell would take the key for removed, and nothing is logged.
+            return self.read(from, now_millis, |value| value.is_some());
+        }
         let taken = self.0.cell(from).is_some().then(|| {
             self.0.write(from, now_millis, |value, expires| (value.take(), expires.take()))
         });

@@ -268,6 +268,16 @@ fn no_write_is_lost_while_keys_come_and_go() {
 }
 
 #[test]
+fn what_reads_keys_for_long_finds_a_key_that_is_renamed_to_itself() {
+    let keyspace = Keyspace::new();
+    keyspace.shared().replace(b"me", Value::Bytes(b"1".to_vec().into()), None);
+    let listed: Vec<_> = (0..keyspace.parts()).flat_map(|part| keyspace.entries(part)).collect();
+    assert!(keyspace.exclusive().rename(b"me", b"me", 0));
+    let found = listed[0].read(|| true, |_| (), |_, _, ()| ());
+    assert!(found.is_some());
+}
+
+#[test]
 fn what_reads_keys_for_long_finds_none_that_was_cleared() {
     let keyspace = Keyspace::new();
     let large = "x".repeat(1 << 20);
