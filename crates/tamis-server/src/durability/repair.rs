@@ -347,4 +347,16 @@ mod tests {
         let report = repair(&without_log, dir).unwrap();
         assert_eq!((report.keys, report.lost.len()), (2, 1), "{report:?}");
     }
+
+    #[test]
+    fn an_end_that_no_server_has_written_is_not_where_the_next_log_begins() {
+        let (disk, dir) = (SimDisk::default(), Path::new(DIR));
+        let mut snapshot = SnapshotWriter::new(&disk, dir, 1, 100).unwrap();
+        let value = Value::Bytes(b"1".to_vec().into());
+        snapshot.entry(b"key", &value, None, (100, None)).unwrap();
+        snapshot.finish(u64::MAX - 10).unwrap();
+        assert!(check(&disk, dir).is_err(), "its log is missing");
+        assert_eq!(repair(&disk, dir).unwrap().keys, 1);
+        assert_eq!(check(&disk, dir).unwrap().keys, 1);
+    }
 }
