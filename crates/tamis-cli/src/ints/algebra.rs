@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tamis::Answers;
 
+use super::memory::THREADS_BYTES;
 use super::set::IntSet;
 use super::{Reading, Writing};
 use crate::exit::{Exit, Failure, Outcome};
@@ -66,8 +67,7 @@ pub struct AndNotArgs {
 
 /// Runs `and`.
 pub fn and(args: &Algebra) -> Outcome {
-    // The common values of a block take up to 1 MiB, and the allocator as much again.
-    let memory = args.reading.memory()?.less(2 << 20);
+    let memory = args.reading.memory()?.less(THREADS_BYTES);
     combine(args, &args.files, |set, file| {
         let mut both = args.reading.set()?;
         let mut answers = Answers::new();

@@ -18,6 +18,10 @@ const BUFFERS_BYTES: u64 = 10 << 20;
 /// The least limit that makes sense.
 const LEAST_BYTES: u64 = 16 << 20;
 
+/// Kept back by a command that fills a second set by the answers of the first one: the values of a block take up to 1 MiB, and
+/// the allocator keeps as much for the thread that reads them.
+pub const THREADS_BYTES: u64 = 2 << 20;
+
 impl Memory {
     /// Takes the user's limit.
     ///

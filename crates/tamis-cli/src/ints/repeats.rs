@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use tamis::{Answers, DenseSet, RepeatFinder};
 
-use super::memory::Memory;
+use super::memory::{Memory, THREADS_BYTES};
 use super::set::{IntSet, dense_bytes, window};
 use crate::exit::Failure;
 
@@ -86,7 +86,7 @@ impl Repeats {
             }
         };
         let bitmaps = if self.finder.is_some() { self.bitmaps_bytes + SCRATCH_BYTES } else { 0 };
-        let memory = self.memory.less(bitmaps);
+        let memory = self.memory.less(bitmaps + THREADS_BYTES);
         self.seen.limit(memory.less(self.repeated.memory_bytes()));
         self.seen.insert_each(rest, &mut self.new)?;
         self.repeated.limit(memory.less(self.seen.memory_bytes()));
