@@ -7,8 +7,8 @@ use tamis::allocation_bytes;
 
 use crate::value::Value;
 
-/// A small filter without items: its [new image](Value::new_image).
-#[derive(Debug)]
+/// A small filter without items: its [new image](Value::new_image). Filters that are built from equal ones are equal.
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct EmptyFilter(Box<[u8]>);
 
 /// Larger filters keep their bits: a lookup in an empty filter builds it.
@@ -75,16 +75,16 @@ impl Value {
         Some(std::mem::replace(self, built))
     }
 
-    /// Returns the filter of a [`Value::Empty`]; `None` for any other value, which is what commands take.
+    /// Returns the parameters of a [`Value::Empty`]; `None` for any other value, which is what commands take.
     #[must_use]
-    pub fn built(&self) -> Option<Self> {
-        if let Value::Empty(empty) = self { Some(empty.build()) } else { None }
+    pub fn as_empty(&self) -> Option<&EmptyFilter> {
+        if let Value::Empty(empty) = self { Some(empty) } else { None }
     }
 
     /// Runs `run` with the value as commands take it: with the filter of a [`Value::Empty`], which is built for the call.
     pub fn with_built<R>(&self, run: impl FnOnce(&Value) -> R) -> R {
-        match self.built() {
-            Some(built) => run(&built),
+        match self.as_empty() {
+            Some(empty) => run(&empty.build()),
             None => run(self),
         }
     }

@@ -280,16 +280,18 @@ fn merge(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>, left_bytes: u64) -
     // What is merged into itself stays as it is.
     let sources: Vec<&[u8]> =
         words[2..].iter().copied().filter(|source| *source != destination).collect();
-    keys.write_by(destination, &sources, env.now_millis, |value, found| {
-        let sources: Vec<_> = sources.iter().copied().zip(found.iter().copied()).collect();
-        let was_there = value.is_some();
-        let reply = tamis_commands::merge(destination, value, &sources, env).reply;
-        if !was_there && value.as_ref().is_some_and(|value| value.heap_bytes() > left_bytes) {
-            *value = None;
-            return Reply::error(host::MEMORY);
-        }
-        reply
-    })
+    let merged =
+        keys.write_by(destination, &sources, env.now_millis, left_bytes, |value, found| {
+            let sources: Vec<_> = sources.iter().copied().zip(found.iter().copied()).collect();
+            let was_there = value.is_some();
+            let reply = tamis_commands::merge(destination, value, &sources, env).reply;
+            if !was_there && value.as_ref().is_some_and(|value| value.heap_bytes() > left_bytes) {
+                *value = None;
+                return Reply::error(host::MEMORY);
+            }
+            reply
+        });
+    merged.unwrap_or_else(|| Reply::error(host::MEMORY))
 }
 
 /// Counts the keys that were found, and those that were not, for commands that read several.

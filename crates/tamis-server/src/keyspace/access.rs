@@ -1,9 +1,10 @@
 //! What a command may do with the keys: beside others, or alone.
 
+use std::collections::{HashMap, hash_map};
 use std::sync::atomic::Ordering;
 
 use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
-use tamis_commands::{Change, Expiry, Outcome, Value};
+use tamis_commands::{Change, EmptyFilter, Expiry, Outcome, Value};
 use triomphe::Arc;
 
 use super::cell::Cell;
@@ -265,14 +266,19 @@ impl Exclusive<'_> {
         self.0.freeing.free(cleared);
     }
 
-    /// Lends the value of a key exclusively and those of others shared; these are other keys.
+    /// Lends the value of a key exclusively and those of others shared; these are other keys, and each may come several
+    /// times.
+    ///
+    /// Empty filters are built for the call, those of equal parameters once. Returns `None`, and does not call `run`, if
+    /// that takes more than `max_bytes` bytes.
     pub fn write_by<R>(
         &self,
         key: &[u8],
         others: &[&[u8]],
         now_millis: u64,
+        max_bytes: u64,
         run: impl FnOnce(&mut Option<Value>, &[Option<&Value>]) -> R,
-    ) -> R {
+    ) -> Option<R> {
         debug_assert!(!others.contains(&key), "a value is not lent twice");
         let cells: Vec<Option<Arc<Cell>>> = others.iter().map(|key| self.0.cell(key)).collect();
         // Several cells at once, in any order: nobody else holds one.
@@ -281,10 +287,18 @@ impl Exclusive<'_> {
             .map(|cell| cell.as_ref().map(|cell| cell.state.read_recursive()))
             .collect();
         let kept = || states.iter().map(|state| state.as_ref()?.value(now_millis));
-        let built: Vec<Option<Value>> = kept().map(|value| value?.built()).collect();
-        let values: Vec<Option<&Value>> =
-            kept().zip(&built).map(|(value, built)| built.as_ref().or(value)).collect();
-        self.write(key, now_millis, |value| run(value, &values))
+        let mut built: HashMap<&EmptyFilter, Value> = HashMap::new();
+        let mut left_bytes = max_bytes;
+        for empty in kept().filter_map(|value| value?.as_empty()) {
+            if let hash_map::Entry::Vacant(place) = built.entry(empty) {
+                let value = place.insert(empty.build());
+                left_bytes = left_bytes.checked_sub(value.heap_bytes())?;
+            }
+        }
+        let values: Vec<Option<&Value>> = kept()
+            .map(|value| value.and_then(Value::as_empty).map(|empty| &built[empty]).or(value))
+            .collect();
+        Some(self.write(key, now_millis, |value| run(value, &values)))
     }
 
     /// Gives a value another key, over whatever that held; false if there is none.

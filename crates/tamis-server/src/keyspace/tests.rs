@@ -438,3 +438,26 @@ fn reserved_places_take_new_keys_without_growth_and_are_given_back_unused() {
 fn tables(keyspace: &Keyspace, key: &[u8]) -> u64 {
     keyspace.place(key).0.read().heap_bytes()
 }
+
+#[test]
+fn empty_filters_of_equal_parameters_are_built_once_for_a_command() {
+    let keyspace = Keyspace::new();
+    let alone = keyspace.exclusive();
+    for key in [b"a", b"b"] {
+        let plan = tamis::Plan::for_kind(tamis::Kind::Counting, 100, 0.01).unwrap();
+        let filter = tamis::AnyFilter::new(&plan, tamis::Hasher::default()).unwrap();
+        let filter = Value::Filter(Box::new(tamis_formats::TamisFile::new(filter)));
+        alone.put(key, 0, filter, None);
+        let cell = keyspace.cell(key).unwrap();
+        assert!(matches!(cell.state.read().value(0), Some(Value::Empty(_))));
+    }
+    let sources: [&[u8]; 5] = [b"a", b"a", b"none", b"b", b"a"];
+    let done = alone.write_by(b"d", &sources, 0, 2000, |_, found| {
+        assert!(found[2].is_none() && matches!(found[0], Some(Value::Filter(_))));
+        for at in [1, 3, 4] {
+            assert!(std::ptr::eq(found[0].unwrap(), found[at].unwrap()), "{at} was built again");
+        }
+    });
+    assert_eq!(done, Some(()));
+    assert_eq!(alone.write_by(b"d", &sources, 0, 10, |_, _| ()), None, "no memory for it");
+}
