@@ -5,9 +5,9 @@
 //!            hyper       guard.rs                    numbers as JSON (api.rs) from rounds and history
 //! ```
 //!
-//! One thread has all connections and answers `/healthz` at once. Other answers are made one after the other on a second
-//! thread, so that none of them delays `/healthz`. Both threads take short shared locks only, and change nothing: only
-//! `GET` and `HEAD` are answered.
+//! One thread has all connections and answers `/healthz` at once. It takes no lock of the keyspace. Other answers are made
+//! one after the other on a second thread, and the sampler runs on a third one, so that none of them delays `/healthz`.
+//! These two take short shared locks only. All of them change nothing: only `GET` and `HEAD` are answered.
 
 mod answer;
 mod api;
@@ -24,6 +24,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use http_body_util::Full;
@@ -112,15 +113,35 @@ pub(crate) fn serve(shared: &Arc<Shared>, listener: TcpListener) {
             }
         };
         let console = Arc::new(Console::new(shared.clone(), address));
-        let (sampling, looking) = (console.clone(), console.clone());
-        tokio::task::spawn_local(async move { sampling.history.keep(&sampling.shared).await });
-        tokio::task::spawn_local(async move { looking.rounds.keep(&looking.shared).await });
+        let recording = console.clone();
+        tokio::task::spawn_local(async move { recording.history.keep(&recording.shared).await });
+        let sampler = match spawn_sampler(&console) {
+            Ok(sampler) => sampler,
+            Err(error) => {
+                tracing::error!(%error, "no console: its second thread does not start");
+                return;
+            }
+        };
         let connections = Rc::default();
         tokio::select! {
             () = accept(&console, &connections, &listener) => {}
             () = shared.stopping() => {}
         }
+        _ = sampler.join();
     });
+}
+
+/// Runs the sampler until the server ends, on a thread of its own: it waits for locks of the keyspace.
+fn spawn_sampler(console: &Arc<Console>) -> io::Result<JoinHandle<()>> {
+    let console = console.clone();
+    std::thread::Builder::new().name("tamis-sampler".to_owned()).spawn(move || {
+        runtime().block_on(async {
+            tokio::select! {
+                () = console.rounds.keep(&console.shared) => {}
+                () = console.shared.stopping() => {}
+            }
+        });
+    })
 }
 
 async fn accept(
@@ -269,6 +290,7 @@ fn health(shared: &Shared) -> Answer {
 
 #[cfg(test)]
 mod tests {
+    use tamis_commands::Value;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::connections::{HEALTH_CONNECTIONS, MAX_CONNECTIONS};
@@ -349,5 +371,32 @@ mod tests {
             drop(alone);
             assert_eq!(status(&mut metrics).await, "200");
         });
+    }
+
+    #[test]
+    fn health_is_answered_while_the_sampler_waits_for_the_keys() {
+        let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
+        let server = Server::start(config).unwrap();
+        let shared = server.shared().clone();
+        let plan = tamis::Plan::for_kind(tamis::Kind::Counting, 100, 0.01).unwrap();
+        let filter = tamis::AnyFilter::new(&plan, tamis::Hasher::default()).unwrap();
+        let filter = Value::Filter(Box::new(tamis_formats::TamisFile::new(filter)));
+        shared.keyspace.shared().put(b"filter", 0, filter, None);
+        let listener = open("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = listener.local_addr().unwrap();
+        // The first round of the sampler waits for this.
+        let alone = shared.keyspace.exclusive();
+        let serving = std::thread::spawn({
+            let shared = shared.clone();
+            move || serve(&shared, listener)
+        });
+        runtime().block_on(async {
+            for _ in 0..3 {
+                assert_eq!(status(&mut ask(address, "/healthz").await).await, "200");
+            }
+        });
+        drop(alone);
+        shared.stop();
+        serving.join().unwrap();
     }
 }
