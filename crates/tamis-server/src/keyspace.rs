@@ -149,6 +149,12 @@ impl Keyspace {
         }
     }
 
+    /// Tells whether somebody waits to change the value of a key that is lent.
+    #[cfg(test)]
+    pub(crate) fn is_awaited(&self, key: &[u8]) -> bool {
+        self.lending.is_awaited(key)
+    }
+
     /// Returns the memory of all keys and their values, in bytes: what the allocator gave for them, headers, rounding and
     /// the tables of keys included.
     #[must_use]

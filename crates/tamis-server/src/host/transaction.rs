@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tamis_commands::text::host;
-use tamis_commands::{Command, Env, Flag, Run, Words, find, text};
+use tamis_commands::{COMMANDS, Command, Env, Flag, Run, Words, find, text};
 use tamis_resp::{Protocol, Reply};
 
 use super::keys;
@@ -60,19 +60,8 @@ pub(crate) async fn exec(
     if transaction.is_broken {
         return Err(Reply::error(host::BROKEN_MULTI));
     }
-    let config = session.server.config();
     let prepared = Prepared::of(&transaction.queued).await;
-    let mut checked: Option<&'static Command> = None;
-    for &(command, _) in &prepared.commands {
-        // Neighbours are mostly of one command.
-        if checked.is_some_and(|it| std::ptr::eq(it, command)) {
-            continue;
-        }
-        checked = Some(command);
-        if let Err(why) = session.check_change(command, &config) {
-            return Err(host::discarded(&why));
-        }
-    }
+    check_changes(session, &prepared)?;
     let allowed = allowed(session, &prepared).await;
     let server = session.server.clone();
     let places = reserve_places(&server, &prepared).await;
@@ -92,6 +81,8 @@ pub(crate) async fn exec(
     if !watched.are_as_before(|key| alone.version(key, env.now_millis)) {
         return Err(Reply::NullArray);
     }
+    // The log may have failed, or the memory been used up, while this waited for the keys.
+    check_changes(session, &prepared)?;
     let mut group = None;
     if let Some(durable) = &server.durable {
         // All of it goes into one frame of the log.
@@ -225,16 +216,22 @@ const TURN_COMMANDS: usize = 4096;
 struct Prepared<'t> {
     commands: Vec<(&'static Command, Range<usize>)>,
     words: Vec<&'t [u8]>,
+    /// Each command once, in the order of their first use.
+    distinct: Vec<&'static Command>,
 }
 
 impl<'t> Prepared<'t> {
     /// Prepares commands, with others in between.
     async fn of(queued: &'t [Vec<Vec<u8>>]) -> Self {
         let commands = Vec::with_capacity(queued.len());
-        let mut prepared = Self { commands, words: Vec::new() };
+        let mut prepared = Self { commands, words: Vec::new(), distinct: Vec::new() };
+        let mut is_known = vec![false; COMMANDS.len()];
         for queued in queued.chunks(TURN_COMMANDS) {
             for words in queued {
                 let command = find(&words[0]).expect("it was found when it was queued");
+                if !std::mem::replace(&mut is_known[command.index()], true) {
+                    prepared.distinct.push(command);
+                }
                 let start = prepared.words.len();
                 prepared.words.extend(words.iter().map(Vec::as_slice));
                 prepared.commands.push((command, start..prepared.words.len()));
@@ -249,6 +246,15 @@ impl<'t> Prepared<'t> {
     fn iter(&self) -> impl Iterator<Item = (&'static Command, Words<'_>)> {
         self.commands.iter().map(|(command, words)| (*command, &self.words[words.clone()]))
     }
+}
+
+/// Checks that the commands of a transaction may change something now.
+fn check_changes(session: &Session, prepared: &Prepared<'_>) -> Result<(), Reply> {
+    let config = session.server.config();
+    for command in &prepared.distinct {
+        session.check_change(command, &config).map_err(|why| host::discarded(&why))?;
+    }
+    Ok(())
 }
 
 /// Checks all commands of a transaction before the keys are locked, with others in between. Returns the user and the version
@@ -355,13 +361,15 @@ pub(super) fn unwatch(session: &mut Session) -> Reply {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
+    use std::thread::JoinHandle;
     use std::time::Duration;
 
+    use tamis_commands::Value;
     use tamis_formats::RedisValue;
 
+    use super::*;
     use crate::config::Config;
     use crate::server::Server;
-    use crate::session::Session;
 
     #[test]
     fn commands_without_keys_run_beside_a_transaction() {
@@ -425,5 +433,107 @@ mod tests {
         assert!(lines[1].starts_with("-BUSYKEY") && lines[2].starts_with("-ERR"), "{lines:?}");
         assert!(lines[3].starts_with("-ERR DUMP payload"), "{lines:?}");
         assert_eq!(server.shared().held.bytes(), 0);
+    }
+
+    /// Runs commands of a new client on another thread. Returns the replies.
+    fn run_beside(server: &Server, commands: Vec<Vec<Vec<u8>>>) -> JoinHandle<String> {
+        let (shared, address) = (server.shared().clone(), server.addresses()[0]);
+        std::thread::spawn(move || {
+            let client = shared.clients.add(address, address, 0);
+            let mut session = Session::new(shared.clone(), client.client.clone());
+            let words: Vec<Vec<&[u8]>> =
+                commands.iter().map(|words| words.iter().map(Vec::as_slice).collect()).collect();
+            let commands: Vec<&[&[u8]]> = words.iter().map(Vec::as_slice).collect();
+            let mut out = Vec::new();
+            crate::server::runtime().block_on(session.run(&commands, &mut out));
+            String::from_utf8_lossy(&out).into_owned()
+        })
+    }
+
+    fn words(words: &[&[u8]]) -> Vec<Vec<u8>> {
+        words.iter().map(|word| word.to_vec()).collect()
+    }
+
+    /// Lends a key while `EXEC` of these commands waits for it; `meanwhile` runs then. Returns the replies.
+    fn run_at_lent_key(
+        server: &Server,
+        key: &[u8],
+        commands: Vec<Vec<Vec<u8>>>,
+        meanwhile: impl FnOnce(),
+    ) -> String {
+        let shared = server.shared();
+        let (begun, has_begun) = mpsc::channel();
+        let (end, may_end) = mpsc::channel::<()>();
+        std::thread::scope(|threads| {
+            threads.spawn(move || {
+                shared.keyspace.lend(key, 0, |_| {
+                    begun.send(()).unwrap();
+                    _ = may_end.recv();
+                });
+            });
+            has_begun.recv().unwrap();
+            let running = run_beside(server, commands);
+            let began = std::time::Instant::now();
+            while !shared.keyspace.is_awaited(key) {
+                assert!(began.elapsed() < Duration::from_secs(60), "EXEC does not wait");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            meanwhile();
+            drop(end);
+            running.join().unwrap()
+        })
+    }
+
+    fn set_number(server: &Server, key: &[u8]) {
+        server.shared().keyspace.shared().write(key, 0, |value| {
+            *value = Some(Value::Bytes(b"1".to_vec().into()));
+        });
+    }
+
+    fn number(server: &Server, key: &[u8]) -> String {
+        run_beside(server, vec![words(&[b"GET", key])]).join().unwrap()
+    }
+
+    #[test]
+    fn a_transaction_is_refused_if_memory_ends_while_it_waits() {
+        let config = Config {
+            port: 0,
+            threads: 1,
+            append_only: false,
+            max_memory_bytes: 1 << 30,
+            ..Config::default()
+        };
+        let server = Server::start(config).unwrap();
+        set_number(&server, b"a");
+        let commands = vec![words(&[b"MULTI"]), words(&[b"APPEND", b"a", b"2"]), words(&[b"EXEC"])];
+        let mut hold = None;
+        let replies = run_at_lent_key(&server, b"a", commands, || {
+            hold = Some(server.shared().held.hold(2 << 30));
+        });
+        drop(hold);
+        assert!(replies.contains("-EXECABORT") && replies.contains("OOM"), "{replies}");
+        assert_eq!(number(&server, b"a"), "$1\r\n1\r\n");
+    }
+
+    #[test]
+    fn a_transaction_is_refused_if_the_log_fails_while_it_waits() {
+        let dir = tempfile::tempdir().unwrap();
+        let config =
+            Config { port: 0, threads: 1, dir: dir.path().to_owned(), ..Config::default() };
+        let server = Server::start(config).unwrap();
+        set_number(&server, b"a");
+        let commands = vec![words(&[b"MULTI"]), words(&[b"INCR", b"a"]), words(&[b"EXEC"])];
+        let replies = run_at_lent_key(&server, b"a", commands, || {
+            for file in std::fs::read_dir(dir.path()).unwrap() {
+                _ = std::fs::remove_file(file.unwrap().path());
+            }
+            let began = std::time::Instant::now();
+            while server.shared().log_failure().is_none() {
+                assert!(began.elapsed() < Duration::from_secs(60), "the log does not fail");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        assert!(replies.contains("-EXECABORT") && replies.contains("MISCONF"), "{replies}");
+        assert_eq!(number(&server, b"a"), "$1\r\n1\r\n");
     }
 }
