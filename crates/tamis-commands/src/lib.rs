@@ -55,6 +55,8 @@ pub use small_bytes::SmallBytes;
 pub use subcommands::{SUBCOMMANDS, Subcommand};
 pub use table::{COMMANDS, find};
 pub use tamis::allocation_bytes;
-pub use tm::{PlanCurve, decode_file, load_decoded, made_like, merge, plan_curves, reserve_like};
+pub use tm::{
+    PlanCurve, decode_file, load_decoded, load_refusal, made_like, merge, plan_curves, reserve_like,
+};
 pub use value::Value;
 pub use words::{Words, parse_double, parse_integer};

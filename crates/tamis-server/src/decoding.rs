@@ -14,10 +14,15 @@ const LONG_DATA_BYTES: usize = 256 << 10;
 #[derive(Debug)]
 pub(crate) struct Decoded {
     value: Value,
-    _hold: Hold,
+    hold: Hold,
 }
 
 impl Decoded {
+    /// Returns the memory of the value, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.hold.bytes()
+    }
+
     /// Returns the value, which is counted with its key from here on.
     pub fn into_value(self) -> Value {
         self.value
@@ -66,7 +71,7 @@ async fn decode_data(
     // Other clients may have decoded theirs meanwhile: all of them together must fit.
     let hold = server.reserve_memory(value.heap_bytes());
     let hold = hold.ok_or_else(|| Reply::error(text::host::MEMORY))?;
-    Ok(Decoded { value, _hold: hold })
+    Ok(Decoded { value, hold })
 }
 
 #[cfg(test)]

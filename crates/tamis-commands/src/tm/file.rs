@@ -10,7 +10,7 @@ use crate::words::{Words, is};
 
 /// `TM.LOAD key data [REPLACE]`
 pub(crate) fn load(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
-    match refusal(value.is_some(), words) {
+    match load_refusal(value.is_some(), words) {
         Some(refusal) => refusal.into(),
         None => load_decoded(value, words, decode_file(words[2], env.now_millis)),
     }
@@ -33,7 +33,7 @@ pub fn load_decoded(
     words: Words<'_>,
     decoded: Result<Value, Reply>,
 ) -> Outcome {
-    if let Some(refusal) = refusal(value.is_some(), words) {
+    if let Some(refusal) = load_refusal(value.is_some(), words) {
         return refusal.into();
     }
     match decoded {
@@ -45,8 +45,9 @@ pub fn load_decoded(
     }
 }
 
-/// Returns why nothing is loaded, before the data is read.
-fn refusal(is_there: bool, words: Words<'_>) -> Option<Text> {
+/// Returns why a `TM.LOAD` of these words loads nothing, whatever its data is.
+#[must_use]
+pub fn load_refusal(is_there: bool, words: Words<'_>) -> Option<Text> {
     match words[3..] {
         [] if is_there => Some(tm::LOAD_EXISTS),
         [] => None,

@@ -12,7 +12,7 @@ mod reserve;
 
 pub(crate) use clear::clear;
 pub(crate) use delete::{count, delete, remove_each};
-pub use file::{decode_file, load_decoded};
+pub use file::{decode_file, load_decoded, load_refusal};
 pub(crate) use file::{dump, load};
 pub(crate) use info::{info, items_of};
 pub(crate) use insert::{add, add_each, insert_filter};

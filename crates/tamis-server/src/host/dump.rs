@@ -90,11 +90,8 @@ pub(super) async fn restore_in_background(
     env: &Env<'_>,
 ) -> Reply {
     let server = session.server.clone();
-    let refusal = Options::parse(words)
-        .map(|options| options.refusal(words, env, Keys::Shared(&server.keyspace.shared())));
-    match refusal {
-        Ok(None) => {}
-        Ok(Some(refusal)) | Err(refusal) => return refusal,
+    if let Some(refusal) = restore_refusal(words, env, Keys::Shared(&server.keyspace.shared())) {
+        return refusal;
     }
     let decoded = decode(&server, command, words, env).await.expect("it has a payload");
     if let Err(refusal) = decoded {
@@ -105,6 +102,15 @@ pub(super) async fn restore_in_background(
         return Reply::error(refusal);
     }
     restore_decoded(&server, command, words, &at_present(env), &alone, decoded)
+}
+
+/// Returns why the key of a `RESTORE` may not be restored, before its payload is read.
+pub(super) fn restore_refusal(
+    words: Words<'_>,
+    env: &Env<'_>,
+    keys: Keys<'_, '_>,
+) -> Option<Reply> {
+    Options::parse(words).map_or_else(Some, |options| options.refusal(words, env, keys))
 }
 
 /// Restores a value whose payload was decoded before the keys were taken.

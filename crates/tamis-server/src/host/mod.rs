@@ -17,7 +17,7 @@ mod transaction;
 pub(crate) use dump::{payload_decoder, restore_decoded};
 pub(crate) use keys::MAX_PATTERN_BYTES;
 use tamis_commands::text::host;
-use tamis_commands::{Action, Command, Env, Flag, Words};
+use tamis_commands::{Action, Command, Env, Flag, Run, Words, load_refusal};
 use tamis_resp::Reply;
 pub(crate) use transaction::exec;
 
@@ -167,6 +167,20 @@ pub(crate) fn check_subcommand(command: &'static Command, words: Words<'_>) -> R
         }
         Some(_) => Ok(()),
     }
+}
+
+/// Tells whether a command that brings data is refused as the keys are now, whatever the data is.
+fn refuses_data(
+    command: &Command,
+    words: Words<'_>,
+    env: &Env<'_>,
+    keys: &crate::keyspace::Shared<'_>,
+) -> bool {
+    if matches!(command.run, Run::Host) {
+        return dump::restore_refusal(words, env, Keys::Shared(keys)).is_some();
+    }
+    let is_there = keys.read(words[1], env.now_millis, |value| value.is_some());
+    load_refusal(is_there, words).is_some()
 }
 
 fn syntax_error() -> Reply {

@@ -1,5 +1,6 @@
 //! `MULTI`, `EXEC`, `DISCARD`, `WATCH`, `UNWATCH`.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
@@ -64,9 +65,16 @@ pub(crate) async fn exec(
     check_changes(session, &prepared)?;
     let allowed = allowed(session, &prepared).await;
     let server = session.server.clone();
+    {
+        // A transaction that will not run decodes no data.
+        let (keys, now) = (server.keyspace.shared(), at_present(env).now_millis);
+        if !watched.are_as_before(|key| keys.version(key, now)) {
+            return Err(Reply::NullArray);
+        }
+    }
     let places = reserve_places(&server, &prepared).await;
     let decoded = match &allowed {
-        Some(_) => decode_each(&server, &prepared, env).await,
+        Some(_) => decode_each(&server, &prepared, env, MAX_DECODED_BYTES).await,
         None => Vec::new(),
     };
     let mut decoded = decoded.into_iter().peekable();
@@ -272,22 +280,82 @@ async fn allowed(session: &mut Session, prepared: &Prepared<'_>) -> Option<(Arc<
     Some((user, version))
 }
 
-/// Decodes the data of commands before the keys are locked, with others in between. Returns the values with the numbers of
-/// their commands. Data for which there is no memory now is left to its command: one before it may make room.
+/// A transaction decodes data before it has the keys until the values take this many bytes: as much as the data of a
+/// transaction, but compressed data becomes longer. Its commands decode the rest.
+const MAX_DECODED_BYTES: u64 = 512 << 20;
+
+/// Decodes the data of commands before the keys are locked, with others in between, until the values take `max_bytes`
+/// bytes. Returns the values with the numbers of their commands.
+///
+/// Data is left to its command if the command is refused as the keys are now, and if there is no memory now: a command
+/// before it may make room.
 async fn decode_each(
     server: &Shared,
     prepared: &Prepared<'_>,
     env: &Env<'_>,
+    max_bytes: u64,
 ) -> Vec<(usize, Result<Decoded, Reply>)> {
     let mut all = Vec::new();
+    if !prepared.iter().any(|(command, words)| command.data(words).is_some()) {
+        return all;
+    }
+    let mut left_bytes = max_bytes;
+    let mut changed = Changed::new(server.held.hold(0));
     for (i, (command, words)) in prepared.iter().enumerate() {
-        let Some(decoded) = decode(server, command, words, env).await else { continue };
-        if !matches!(&decoded, Err(refusal) if *refusal == Reply::error(host::MEMORY)) {
-            all.push((i, decoded));
+        if (i + 1).is_multiple_of(TURN_COMMANDS) {
+            tokio::task::yield_now().await;
         }
-        tokio::task::yield_now().await;
+        if command.data(words).is_some() {
+            // What a command before it leaves of the key is not known.
+            if !changed.has(command, words)
+                && super::refuses_data(command, words, &at_present(env), &server.keyspace.shared())
+            {
+                continue;
+            }
+            let decoded = decode(server, command, words, env).await.expect("it has data");
+            if let Ok(decoded) = &decoded {
+                left_bytes = left_bytes.saturating_sub(decoded.bytes());
+            }
+            if !matches!(&decoded, Err(refusal) if *refusal == Reply::error(host::MEMORY)) {
+                all.push((i, decoded));
+            }
+            if left_bytes == 0 {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        changed.note(command, words);
     }
     all
+}
+
+/// The keys that the first commands of a transaction may change.
+struct Changed<'t> {
+    keys: HashSet<&'t [u8]>,
+    are_all: bool,
+    held: Hold,
+}
+
+impl<'t> Changed<'t> {
+    /// Returns none; what keys take is added to `held`.
+    fn new(held: Hold) -> Self {
+        Self { keys: HashSet::new(), are_all: false, held }
+    }
+
+    fn note(&mut self, command: &Command, words: Words<'t>) {
+        if !command.may_change() {
+            return;
+        }
+        match command.keys.first {
+            0 => self.are_all = true,
+            _ => self.keys.extend(command.keys.of(words)),
+        }
+        self.held.set((self.keys.capacity() * size_of::<&[u8]>()) as u64);
+    }
+
+    fn has(&self, command: &Command, words: Words<'_>) -> bool {
+        self.are_all || command.keys.of(words).any(|key| self.keys.contains(key))
+    }
 }
 
 /// Makes places for the new keys of a long transaction before the keys are locked, with others in between: a table that
@@ -535,5 +603,82 @@ mod tests {
         });
         assert!(replies.contains("-EXECABORT") && replies.contains("MISCONF"), "{replies}");
         assert_eq!(number(&server, b"a"), "$1\r\n1\r\n");
+    }
+
+    #[test]
+    fn a_transaction_decodes_nothing_that_is_refused_anyway() {
+        const LEN: usize = 1 << 20;
+        let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
+        let server = Server::start(config).unwrap();
+        for key in [b"a", b"b", b"c"] {
+            set_number(&server, key);
+        }
+        let payload = RedisValue::String(vec![b'x'; LEN]).to_payload();
+        let mut commands = vec![words(&[b"MULTI"])];
+        for _ in 0..50 {
+            commands.push(words(&[b"RESTORE", b"a", b"0", &payload]));
+        }
+        commands.push(words(&[b"TM.LOAD", b"c", b"no file"]));
+        // Here the key is free when its turn comes.
+        commands.push(words(&[b"DEL", b"b"]));
+        commands.push(words(&[b"RESTORE", b"b", b"0", &payload]));
+        commands.push(words(&[b"EXEC"]));
+        let queue_bytes = 51 * tamis_commands::allocation_bytes(payload.len());
+        let mut held = 0;
+        let replies =
+            run_at_lent_key(&server, b"a", commands, || held = server.shared().held.bytes());
+        assert!(held > queue_bytes + LEN as u64 - 1, "the last one is not decoded: {held}");
+        assert!(held < queue_bytes + 3 * LEN as u64, "{held}");
+        let replies = replies.split_once("*53\r\n").unwrap().1;
+        let lines: Vec<&str> = replies.lines().collect();
+        assert!(lines[..50].iter().all(|line| line.starts_with("-BUSYKEY")), "{lines:?}");
+        assert!(lines[50].starts_with("-ERR"), "{lines:?}");
+        assert_eq!(lines[51..], [":1", "+OK"]);
+    }
+
+    #[test]
+    fn a_transaction_decodes_nothing_if_a_watched_key_has_changed() {
+        let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
+        let server = Server::start(config).unwrap();
+        let payload = RedisValue::String(vec![b'x'; 1 << 20]).to_payload();
+        // Long data waits for this to be decoded.
+        let copies = &server.shared().copies;
+        let all = copies.try_acquire_many(copies.available_permits() as u32).unwrap();
+        let running = run_beside(
+            &server,
+            vec![
+                words(&[b"WATCH", b"w"]),
+                words(&[b"SET", b"w", b"1"]),
+                words(&[b"MULTI"]),
+                words(&[b"RESTORE", b"a", b"0", &payload]),
+                words(&[b"EXEC"]),
+            ],
+        );
+        let began = std::time::Instant::now();
+        while !running.is_finished() && began.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(running.is_finished(), "it decodes the payload");
+        drop(all);
+        let replies = running.join().unwrap();
+        assert!(replies.ends_with("+QUEUED\r\n*-1\r\n"), "{replies}");
+    }
+
+    #[test]
+    fn data_beyond_a_limit_is_left_to_its_command() {
+        const LEN: u64 = 100_000;
+        let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
+        let server = Server::start(config).unwrap();
+        let payload = RedisValue::String(vec![b'x'; LEN as usize]).to_payload();
+        let queued: Vec<_> =
+            (0..4).map(|_| words(&[b"RESTORE", b"a", b"0", &payload, b"REPLACE"])).collect();
+        let config = server.shared().config();
+        let env = Env::new(&config.filters, Protocol::Resp2, 0);
+        let decoded = crate::server::runtime().block_on(async {
+            let prepared = Prepared::of(&queued).await;
+            decode_each(server.shared(), &prepared, &env, LEN * 3 / 2).await
+        });
+        let places: Vec<usize> = decoded.iter().map(|(place, _)| *place).collect();
+        assert_eq!(places, [0, 1]);
     }
 }
