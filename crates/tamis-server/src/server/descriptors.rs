@@ -14,7 +14,8 @@ pub(super) fn reserved(config: &Config, threads: usize) -> u64 {
     let http = match config.http_port {
         HttpPort::Off => 0,
         HttpPort::Auto | HttpPort::At(_) => {
-            (MAX_CONNECTIONS + HEALTH_CONNECTIONS) as u64 + OF_THREAD
+            // The thread of the connections and that of the sampler.
+            (MAX_CONNECTIONS + HEALTH_CONNECTIONS) as u64 + 2 * OF_THREAD
         }
     };
     OWN + OF_THREAD * (threads as u64 + 1) + http
