@@ -6,6 +6,9 @@ use super::disk::Disk;
 use super::error::DurabilityError;
 use super::{log_file, manifest, snapshot};
 
+/// The highest number of a file. Others are not files of a server, which would need centuries to come here.
+pub(super) const MAX_NUMBER: u64 = 1 << 31;
+
 /// The files of a folder, by their names.
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
@@ -28,9 +31,9 @@ impl Folder {
         for name in disk.names(dir).map_err(DurabilityError::io(dir))? {
             let number = |prefix: &str| {
                 let digits = name.strip_prefix(prefix)?.strip_suffix(".tamis")?;
-                // Other spellings of a number, and numbers that none follows, are not names of ours.
-                let number = digits.parse::<u32>().ok().filter(|it| it.to_string() == digits)?;
-                (number <= u32::MAX / 2).then_some(u64::from(number))
+                // Other spellings of a number are not names of ours.
+                let number = digits.parse::<u64>().ok().filter(|it| it.to_string() == digits)?;
+                (number <= MAX_NUMBER).then_some(number)
             };
             snapshots.extend(number("snapshot-"));
             logs.extend(number("log-"));

@@ -69,16 +69,14 @@ pub(super) fn parse(bytes: &[u8], kind: &Kind) -> FileHeader {
     let position = u64::from_le_bytes(position.try_into().expect("eight bytes"));
     let version = u32::from_le_bytes(fixed[8..POSITION_AT].try_into().expect("four bytes"));
     let is_whole = fixed[CHECK_AT..] == check_of(&fixed[..CHECK_AT]) && fixed[..8] == *kind.magic;
-    match rest.get(..FIELD_BYTES).and_then(|bytes| parse_field(bytes, SECRET_SEED)) {
+    let secret = rest.get(..FIELD_BYTES).and_then(|bytes| parse_field(bytes, SECRET_SEED));
+    match secret {
         _ if is_whole && version == kind.old_version => FileHeader::Valid { position, secret: 0 },
         Some(secret) if is_whole && version == kind.version => {
             FileHeader::Valid { position, secret }
         }
         _ if is_whole && version != kind.version => FileHeader::OtherVersion,
-        _ => {
-            let secret = rest.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-            FileHeader::Damaged { position, secret }
-        }
+        _ => FileHeader::Damaged { position, secret: secret.unwrap_or(0) },
     }
 }
 

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use super::check::{DataReport, check, lock_existing};
 use super::disk::{Disk, OsDisk};
 use super::error::DurabilityError;
-use super::folder::Folder;
+use super::folder::{Folder, MAX_NUMBER};
 use super::log_file;
 use super::manifest::{self, Manifest};
 use super::recover::{begin_durable, copy_bytes};
@@ -23,8 +23,8 @@ use super::salvage::{Salvaged, salvage};
 use super::snapshot::{self, SnapshotWriter};
 use crate::keyspace::Keyspace;
 
-/// Keeps what is valid of the files of a server: writes it as a new snapshot, and moves the old files to a new folder inside
-/// `dir`. Does nothing if a server would start with them.
+/// Writes what is valid of the files of a server as a new snapshot, and keeps the old files in a new folder inside `dir`. Does
+/// nothing if a server would start with them.
 ///
 /// Damaged changes are passed over, and those behind them are kept: a filter then misses items, and a key that the lost
 /// changes removed may be there again. The old files are never lost: if the machine fails meanwhile, repair again.
@@ -45,6 +45,11 @@ fn repair(disk: &dyn Disk, dir: &Path) -> Result<DataReport, DurabilityError> {
     let found = Folder::read(disk, dir)?;
     let Salvaged { keyspace, changes, lost, end, .. } = salvage(disk, dir, &found)?;
     let number = found.newest().max(found.recorded.unwrap_or(0)) + 1;
+    if number > MAX_NUMBER {
+        let what =
+            format!("no file can follow number {MAX_NUMBER}: remove files that no server wrote");
+        return Err(DurabilityError::damaged(dir, 0, what));
+    }
     let aside = set_aside(disk, dir, &found)?;
     write_new(disk, dir, number, end, &keyspace)?;
     for path in found.paths(dir) {
@@ -332,7 +337,7 @@ mod tests {
         manifest::write(&disk, dir, Manifest { log: 2, secret: 99 }).unwrap();
         let file = disk.open(&snapshot::path(dir, 2)).unwrap();
         file.write_all_at(b"y", 100).unwrap();
-        let [without_log, without_snapshot] = [(); 2].map(|()| disk.after_crash(None));
+        let [without_log, without_snapshot, empty] = [(); 3].map(|()| disk.after_crash(None));
         without_log.remove(&log_file::path(dir, 1)).unwrap();
 
         let report = repair(&disk, dir).unwrap();
@@ -343,6 +348,10 @@ mod tests {
         without_snapshot.remove(&snapshot_path).unwrap();
         let report = repair(&without_snapshot, dir).unwrap();
         assert_eq!((report.keys, report.lost.len()), (2, 1), "{report:?}");
+        // Bytes that are cut off count too.
+        empty.create(&snapshot::path(dir, 2)).unwrap();
+        let report = repair(&empty, dir).unwrap();
+        assert_eq!((report.keys, report.lost), (3, Vec::new()));
         // Without its log, the older snapshot is not what came before the newer one.
         let report = repair(&without_log, dir).unwrap();
         assert_eq!((report.keys, report.lost.len()), (2, 1), "{report:?}");

@@ -36,20 +36,18 @@ pub(super) fn salvage(
     dir: &Path,
     found: &Folder,
 ) -> Result<Salvaged, DurabilityError> {
-    let newest = salvage_newest(disk, dir, found)?;
-    let (mut least, mut best) = (newest.lost_bytes, found.clone());
-    let mut older = found.without_newest_snapshot().filter(|_| !newest.lost.is_empty());
-    if older.is_none() {
-        return Ok(newest);
+    let loss = |it: &Salvaged| (!it.lost.is_empty(), it.lost_bytes);
+    let newest = salvage_newest(disk, dir, found);
+    let mut older = found.without_newest_snapshot();
+    if older.is_none() || newest.as_ref().is_ok_and(|it| it.lost.is_empty()) {
+        return newest;
     }
-    // One set of keys is in memory at a time.
-    drop(newest);
+    let (mut least, mut best) = (newest.ok().as_ref().map(loss), found.clone());
+    // One set of keys is in memory at a time. A file that is not needed may be unreadable.
     while let Some(found) = older {
-        // A file that is not needed may be unreadable.
-        if let Ok(lost_bytes) = salvage_newest(disk, dir, &found).map(|it| it.lost_bytes)
-            && lost_bytes < least
-        {
-            (least, best) = (lost_bytes, found.clone());
+        let other = salvage_newest(disk, dir, &found).ok().as_ref().map(loss);
+        if other.is_some_and(|other| least.is_none_or(|least| other < least)) {
+            (least, best) = (other, found.clone());
         }
         older = found.without_newest_snapshot();
     }
@@ -90,6 +88,9 @@ struct Finished {
     end: u64,
 }
 
+/// The loss of the rest of a snapshot, whose length nobody knows: more than all that is known, and less than a missing file.
+const REST_BYTES: u64 = 1 << 60;
+
 /// Positions count bytes that a server has written: a larger one was never valid.
 const MAX_POSITION: u64 = 1 << 62;
 
@@ -120,8 +121,7 @@ impl<'k> Salvage<'k> {
         self.replay.set_snapshot_end(u64::MAX);
         let mut reader = match SnapshotReader::open(disk, &path) {
             Err(DurabilityError::Damaged { what, .. }) => {
-                let bytes = disk.open(&path).and_then(|file| file.len()).unwrap_or(u64::MAX);
-                self.lose(&path, bytes, format_args!("all keys: {what}"));
+                self.lose(&path, REST_BYTES, format_args!("all keys: {what}"));
                 return Ok(());
             }
             opened => opened?,
@@ -140,7 +140,7 @@ impl<'k> Salvage<'k> {
                     self.replay.take(entry);
                 }
                 Ok(Item::End { end, .. }) if end > MAX_POSITION => {
-                    self.lose(&path, 0, format_args!("its end is not valid: {end}"));
+                    self.lose(&path, REST_BYTES, format_args!("its end is not valid: {end}"));
                     return Ok(());
                 }
                 Ok(Item::End { keys: counted, end }) => {
@@ -150,7 +150,11 @@ impl<'k> Salvage<'k> {
                     } else if counted > keys + (self.lost.len() - lost_before) as u64 {
                         // More than one in some damaged part.
                         let missing = counted - keys;
-                        self.lose(&path, 0, format_args!("{missing} of {counted} keys in all"));
+                        self.lose(
+                            &path,
+                            missing,
+                            format_args!("{missing} of {counted} keys in all"),
+                        );
                     }
                     return Ok(());
                 }
@@ -160,6 +164,8 @@ impl<'k> Salvage<'k> {
                     let of = key.map_or(String::new(), |key| format!(" of key {}", shown(&key)));
                     self.lose(&path, to - from, format_args!("bytes {from} to {to}{of}: {what}"));
                     if !goes_on {
+                        // Without an end, nobody knows how much is missing.
+                        self.lost_bytes = self.lost_bytes.saturating_add(REST_BYTES);
                         return Ok(());
                     }
                 }
@@ -213,8 +219,9 @@ impl<'k> Salvage<'k> {
         let path = log_file::path(dir, number);
         let fail = |error| DurabilityError::Io { path: path.clone(), error };
         let (mut log, header) = LogFile::open(disk, dir, number).map_err(fail)?;
+        let mut synced = 0;
         match header {
-            Header::Valid { .. } => {}
+            Header::Valid { synced: recorded } => synced = recorded,
             Header::OtherVersion => return Err(DurabilityError::Version { path }),
             Header::Invalid => {
                 let candidates = self.candidates(disk, dir, found, &log).map_err(fail)?;
@@ -265,6 +272,12 @@ impl<'k> Salvage<'k> {
             if !goes_on {
                 self.end = self.end.max(frames.position());
                 self.next_began = frames.position();
+                if let Some(missing @ 1..) = synced.checked_sub(frames.position()) {
+                    let what = format_args!(
+                        "the file ends, and {missing} bytes that were synced are missing"
+                    );
+                    self.lose(&path, missing, what);
+                }
                 return Ok(());
             }
         }
@@ -272,8 +285,8 @@ impl<'k> Salvage<'k> {
 
     /// Returns where a log with a damaged header may begin, and what its secret may be.
     ///
-    /// The log is searched with a secret only if a file that is valid has it. Without a secret a client can write frames that are
-    /// valid, so the secret 0 of version 2 is searched with only if no newer file is there.
+    /// The log is searched only with secrets whose own check is valid, and never with 0, which logs of version 2 have: a client
+    /// can write frames that are valid without a secret.
     fn candidates(
         &self,
         disk: &dyn Disk,
@@ -298,12 +311,8 @@ impl<'k> Salvage<'k> {
                 }
             }
         }
-        if searched.iter().any(|secret| *secret != 0) {
-            searched.retain(|secret| *secret != 0);
-        }
-        if log.secret != 0 {
-            searched.push(log.secret);
-        }
+        searched.push(log.secret);
+        searched.retain(|secret| *secret != 0);
         let first = searched.iter().copied().chain([0]).collect();
         let mut candidates = Candidates { begins, first, searched };
         for list in [&mut candidates.begins, &mut candidates.first, &mut candidates.searched] {
