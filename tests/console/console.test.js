@@ -448,7 +448,7 @@ test("the chart of rates reaches the present number of items, and windows are no
   }
   await view.goto(`${full.url}#/filter/window`);
   await view.locator("#fact-capacity").waitFor();
-  assert.match(await view.locator("#fact-capacity").innerText(), /^900 per window; at most 1,\d\d\d with the chunk/);
+  assert.match(await view.locator("#fact-capacity").innerText(), /^900 per window; at most 1,\d\d\d with the slice/);
   const told = await view.locator(".layer .muted").innerText();
   const share = Number(/, ([\d.]+) %/.exec(told)[1]);
   assert.ok(share <= 100 || told.includes("within the target"), told);

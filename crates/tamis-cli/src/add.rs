@@ -23,9 +23,10 @@ use crate::told::TellArgs;
 /// The filter is read, changed in memory and put in place of the old one, which stays as it is if
 /// anything fails, or if the filter would pass its rate.
 ///
-/// Into a cuckoo filter a line is inserted once by each `tamis add`, however often it is repeated. Delete it as often as it was
-/// added: another delete would delete a line that looks alike. If you never delete lines, --if-absent takes the same file again
-/// and again.
+/// Without --copies, one run of `tamis add` inserts a repeated line once into a cuckoo filter. A second run inserts it again. Delete
+/// a line as often as it was inserted: one more delete removes another line that looks alike. With --if-absent, adding the same
+/// file again changes nothing; do not delete from such a filter. A cuckoo filter of RedisBloom always takes a line only if it does
+/// not have it.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -13,8 +13,8 @@ use crate::size::Size;
 /// Reads the snapshot and the log as `tamis serve` does when it starts, and changes nothing. Needs as much memory as the
 /// server.
 ///
-/// With --repair, writes what is valid as a new snapshot, moves the old files to a folder inside it, and says what is
-/// lost. Does nothing if a server starts with the files as they are.
+/// With --repair, writes the valid data as a new snapshot, keeps the old files in the folder damaged-N inside DIR, and lists what
+/// is lost. Does nothing if a server starts with the files as they are.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -27,7 +27,7 @@ pub struct Args {
     /// The folder, as in `tamis serve --dir`
     dir: PathBuf,
 
-    /// Keeps what is valid, and moves the damaged files to a folder inside of DIR
+    /// Write the valid data as a new snapshot, and keep the old files in the folder damaged-N inside DIR
     #[arg(long)]
     repair: bool,
 }

@@ -52,7 +52,7 @@ impl Bytes {
                 && input::starts_packed(bytes)
             {
                 note!(
-                    "{name}: begins as packed data does, and is read as bits: if it is packed, name it .gz or .zst"
+                    "{name}: starts like compressed data but is read as plain bits: if it is compressed, rename it to .gz or .zst"
                 );
             }
             return Ok(found);

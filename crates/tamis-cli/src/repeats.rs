@@ -23,8 +23,8 @@ pub enum Repeats {
 /// Options about repeats, alike in `build` and `add`.
 #[derive(clap::Args, Debug)]
 pub struct RepeatArgs {
-    /// Into a cuckoo filter: insert a repeated line each time, for users who delete as often as they add. A filter built
-    /// with --copies holds three copies of every line, or more of some, and counts up to eight
+    /// Insert a repeated line into a cuckoo filter each time, for users who delete each copy. A filter built with --copies has room
+    /// for three copies of every line, and for at most eight copies of one line
     #[arg(long)]
     pub copies: bool,
 }

@@ -565,7 +565,7 @@ fn bits_that_begin_as_packed_data_are_read_as_they_are() {
                 "{line}: {}",
                 ended.stderr
             );
-            assert!(ended.stderr.contains("is read as bits"), "{line}: {}", ended.stderr);
+            assert!(ended.stderr.contains("is read as plain bits"), "{line}: {}", ended.stderr);
         };
         said(&format!("add {plan} b.bits one.txt"), "");
         said(&format!("check {plan} b.bits one.txt"), "one\n");

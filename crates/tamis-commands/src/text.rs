@@ -444,7 +444,7 @@ pub mod acl {
     /// `ACL LOAD`: says why the file was not read.
     #[must_use]
     pub fn not_loaded(why: impl std::fmt::Display) -> Reply {
-        Reply::error(format!("ERR {why}. The users are as they were"))
+        Reply::error(format!("ERR {why}. No user was changed"))
     }
 
     /// `ACL SETUSER`: says that a selector does not end.

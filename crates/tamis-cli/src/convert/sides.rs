@@ -223,7 +223,7 @@ impl Args {
             && !self.joins_several(from, to, kind)
         {
             problems.messages.push(format!(
-                "--union has no effect here: {} has no several filters to join; leave it out",
+                "--union has no effect here: {} holds one filter, so there is nothing to join; leave it out",
                 input::name(&self.input)
             ));
         }

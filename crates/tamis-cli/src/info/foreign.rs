@@ -16,7 +16,7 @@ pub fn text(file: &Foreign, facts: &Facts, text: &mut String) {
     let row = |name: &str, value: String| vec![format!("  {name}"), value];
     let probes = facts.probes.map_or_else(String::new, |probes| format!(", {probes} probes"));
     let items = if facts.items.is_nan() {
-        "unknown: the bits fit many numbers of items".into()
+        "unknown: the bits do not determine it".into()
     } else if facts.items.is_finite() {
         format!("about {}", About(facts.items))
     } else {

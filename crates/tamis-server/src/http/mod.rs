@@ -118,7 +118,7 @@ pub(crate) fn serve(shared: &Arc<Shared>, listener: TcpListener) {
         let sampler = match spawn_sampler(&console) {
             Ok(sampler) => sampler,
             Err(error) => {
-                tracing::error!(%error, "no console: its second thread does not start");
+                tracing::error!(%error, "no console: the thread of its sampler does not start");
                 return;
             }
         };
