@@ -160,7 +160,7 @@ test("a filter's page has facts, curves with values, and commands", async (t) =>
   assert.equal(await view.locator("#fact-capacity").innerText(), "20,000");
   assert.match(await view.locator("#fact-kind").innerText(), /^Bloom – fastest/);
   // More than full has its reason beside it.
-  assert.match(await view.locator(".layer .muted").innerText(), /^[\d,]+ of 20,000 items, 1\d\d\.\d %: more than it was made for/);
+  assert.match(await view.locator(".layer .muted").innerText(), /^[\d,]+ of 20,000 items, 1\d\d\.\d %: above its capacity/);
   assert.match(await view.locator("#fact-forecast").innerText(), /over its target now/);
   assert.match(await view.locator("#chart-rates").innerText(), /target 0\.01/);
   await picture(view, "filter");
