@@ -38,15 +38,10 @@ pub(crate) fn save(
                 // Later changes stand behind this position in the log, and are counted when they are replayed.
                 let note = |value: &Value| (log.end(), value.counted_items());
                 let written = entry.read(is_settled, note, |value, expires_millis, noted| {
-                    if value.memory_bytes() > SMALL_BYTES {
-                        return out
-                            .write_large(&entry.key, value, expires_millis, noted)
-                            .map(|()| None);
-                    }
-                    out.encode(&entry.key, value, expires_millis, noted).map(Some)
+                    out.write(&entry.key, value, expires_millis, noted)
                 });
                 if let Some(Some(encoded)) = written.transpose()? {
-                    // The disk may take its time now: the key is free.
+                    // The key is free: no client waits for the disk.
                     out.append(&encoded)?;
                 }
             }
@@ -100,37 +95,29 @@ impl<'d> SnapshotWriter<'d> {
         expires_millis: Option<u64>,
         noted: (u64, Option<u64>),
     ) -> io::Result<()> {
-        if value.memory_bytes() > SMALL_BYTES {
-            return self.write_large(key, value, expires_millis, noted);
+        match self.write(key, value, expires_millis, noted)? {
+            Some(encoded) => self.append(&encoded),
+            None => Ok(()),
         }
-        let encoded = self.encode(key, value, expires_millis, noted)?;
-        self.append(&encoded)
     }
 
-    fn write_large(
+    /// Writes a key with a large value. Encodes a key with a small one, which the caller appends next.
+    fn write(
         &mut self,
         key: &[u8],
         value: &Value,
         expires_millis: Option<u64>,
         noted: (u64, Option<u64>),
-    ) -> io::Result<()> {
+    ) -> io::Result<Option<Vec<u8>>> {
         let seed = self.seed();
+        if value.memory_bytes() <= SMALL_BYTES {
+            let mut encoded = Cursor::new(Vec::new());
+            write_entry(&mut encoded, seed, key, value, expires_millis, noted)?;
+            return Ok(Some(encoded.into_inner()));
+        }
         self.at += write_entry(&mut self.file, seed, key, value, expires_millis, noted)?;
         self.keys += 1;
-        Ok(())
-    }
-
-    /// Encodes a key that is appended next.
-    fn encode(
-        &self,
-        key: &[u8],
-        value: &Value,
-        expires_millis: Option<u64>,
-        noted: (u64, Option<u64>),
-    ) -> io::Result<Vec<u8>> {
-        let mut encoded = Cursor::new(Vec::new());
-        write_entry(&mut encoded, self.seed(), key, value, expires_millis, noted)?;
-        Ok(encoded.into_inner())
+        Ok(None)
     }
 
     fn append(&mut self, encoded: &[u8]) -> io::Result<()> {
