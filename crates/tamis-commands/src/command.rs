@@ -87,8 +87,19 @@ pub enum Flag {
     NotQueued,
     /// Is not answered: it ends the connection.
     NoReply,
-    /// Decodes this word into the value of its key.
-    Data(usize),
+    /// Decodes this word, a payload of `DUMP`, into the value of its key.
+    Payload(usize),
+    /// Decodes this word, a file of a filter, into the value of its key.
+    File(usize),
+}
+
+/// The word of a command that is decoded into a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Data<'w> {
+    /// A payload of `DUMP`.
+    Payload(&'w [u8]),
+    /// A file of a filter.
+    File(&'w [u8]),
 }
 
 impl Flag {
@@ -105,7 +116,11 @@ impl Flag {
             Flag::Loading => "loading",
             Flag::NoMulti => "no_multi",
             Flag::Module => "module",
-            Flag::RunsQueued | Flag::NotQueued | Flag::NoReply | Flag::Data(_) => return None,
+            Flag::RunsQueued
+            | Flag::NotQueued
+            | Flag::NoReply
+            | Flag::Payload(_)
+            | Flag::File(_) => return None,
         })
     }
 }
@@ -236,16 +251,19 @@ impl Command {
     /// # Examples
     ///
     /// ```
-    /// use tamis_commands::find;
+    /// use tamis_commands::{Data, find};
     ///
     /// let words: [&[u8]; 3] = [b"TM.LOAD", b"key", b"file"];
-    /// assert_eq!(find(b"TM.LOAD").unwrap().data(&words), Some(&b"file"[..]));
+    /// assert_eq!(find(b"TM.LOAD").unwrap().data(&words), Some(Data::File(b"file")));
     /// assert_eq!(find(b"SET").unwrap().data(&words), None);
     /// ```
     #[must_use]
-    pub fn data<'w>(&self, words: Words<'w>) -> Option<&'w [u8]> {
-        let place = |flag: &Flag| if let Flag::Data(at) = flag { Some(*at) } else { None };
-        words.get(self.flags.iter().find_map(place)?).copied()
+    pub fn data<'w>(&self, words: Words<'w>) -> Option<Data<'w>> {
+        self.flags.iter().find_map(|flag| match flag {
+            Flag::Payload(at) => words.get(*at).map(|payload| Data::Payload(payload)),
+            Flag::File(at) => words.get(*at).map(|file| Data::File(file)),
+            _ => None,
+        })
     }
 
     /// Tells whether the command has this flag.

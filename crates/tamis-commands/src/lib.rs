@@ -43,7 +43,7 @@ pub use action::Action;
 pub use arriving::Arriving;
 pub use batch::{Batch, BatchAnswers, Family, Items};
 pub use bitmap::{BitOp, SparseBytes};
-pub use command::{Arity, Category, Command, Flag, Keys};
+pub use command::{Arity, Category, Command, Data, Flag, Keys};
 pub use curve::RatePoint;
 pub use empty_filter::EmptyFilter;
 pub use expandable::{ExpandError, Expandable};

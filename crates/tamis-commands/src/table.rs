@@ -8,8 +8,8 @@ use crate::command::Category::{
     Transaction, Write as WriteGroup,
 };
 use crate::command::Flag::{
-    Admin, Data, DenyOom, Fast, Loading, Module, NoAuth, NoMulti, NoReply, NotQueued, ReadOnly,
-    RunsQueued, Write,
+    Admin, DenyOom, Fast, File, Loading, Module, NoAuth, NoMulti, NoReply, NotQueued, Payload,
+    ReadOnly, RunsQueued, Write,
 };
 use crate::command::{Command, Keys};
 use crate::run::Run;
@@ -1128,7 +1128,7 @@ pub static COMMANDS: &[Command] = &[
     Command {
         name: "RESTORE",
         arity: AtLeast(4),
-        flags: &[Write, DenyOom, Data(3)],
+        flags: &[Write, DenyOom, Payload(3)],
         categories: &[Keyspace, WriteGroup, Slow, Dangerous],
         keys: Keys::ONE,
         syntax: "key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
@@ -1388,7 +1388,7 @@ pub static COMMANDS: &[Command] = &[
     Command {
         name: "TM.LOAD",
         arity: AtLeast(3),
-        flags: &[Write, DenyOom, Module, Data(2)],
+        flags: &[Write, DenyOom, Module, File(2)],
         categories: &[WriteGroup, Tamis, Slow],
         keys: Keys::ONE,
         syntax: "key data [REPLACE]",

@@ -1,6 +1,6 @@
 //! Values that clients bring as data: decoded before the keys are taken, a large one in the background.
 
-use tamis_commands::{Command, Env, Run, Value, Words, decode_file, text};
+use tamis_commands::{Command, Data, Env, Value, Words, decode_file, text};
 use tamis_resp::Reply;
 
 use crate::held_memory::Hold;
@@ -36,16 +36,17 @@ pub(crate) async fn decode(
     words: Words<'_>,
     env: &Env<'_>,
 ) -> Option<Result<Decoded, Reply>> {
-    let data = command.data(words)?;
-    if matches!(command.run, Run::Host) {
-        // What a payload becomes is bounded by the memory that is left.
-        let decode = host::payload_decoder(server, env);
-        return Some(decode_data(server, data, 0, decode).await);
-    }
-    let now_millis = env.now_millis;
-    // A file becomes a value of its length.
-    let value_bytes = data.len() as u64;
-    Some(decode_data(server, data, value_bytes, move |data| decode_file(data, now_millis)).await)
+    Some(match command.data(words)? {
+        Data::Payload(data) => {
+            // What a payload becomes is bounded by the memory that is left.
+            decode_data(server, data, 0, host::payload_decoder(server, env)).await
+        }
+        Data::File(data) => {
+            // A file becomes a value of its length.
+            let (value_bytes, now_millis) = (data.len() as u64, env.now_millis);
+            decode_data(server, data, value_bytes, move |data| decode_file(data, now_millis)).await
+        }
+    })
 }
 
 /// Decodes data into a value of about `value_bytes` bytes.

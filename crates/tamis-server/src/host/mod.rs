@@ -17,7 +17,7 @@ mod transaction;
 pub(crate) use dump::{payload_decoder, restore_decoded};
 pub(crate) use keys::MAX_PATTERN_BYTES;
 use tamis_commands::text::host;
-use tamis_commands::{Action, Command, Env, Flag, Run, Words, load_refusal};
+use tamis_commands::{Action, Command, Data, Env, Flag, Words, load_refusal};
 use tamis_resp::Reply;
 pub(crate) use transaction::exec;
 
@@ -169,18 +169,21 @@ pub(crate) fn check_subcommand(command: &'static Command, words: Words<'_>) -> R
     }
 }
 
-/// Tells whether a command that brings data is refused as the keys are now, whatever the data is.
+/// Returns whether a command with data would be refused now, whatever the data is; false for a command without data.
 fn refuses_data(
     command: &Command,
     words: Words<'_>,
     env: &Env<'_>,
     keys: &crate::keyspace::Shared<'_>,
 ) -> bool {
-    if matches!(command.run, Run::Host) {
-        return dump::restore_refusal(words, env, Keys::Shared(keys)).is_some();
+    match command.data(words) {
+        Some(Data::Payload(_)) => dump::restore_refusal(words, env, Keys::Shared(keys)).is_some(),
+        Some(Data::File(_)) => {
+            let is_there = keys.read(words[1], env.now_millis, |value| value.is_some());
+            load_refusal(is_there, words).is_some()
+        }
+        None => false,
     }
-    let is_there = keys.read(words[1], env.now_millis, |value| value.is_some());
-    load_refusal(is_there, words).is_some()
 }
 
 fn syntax_error() -> Reply {
