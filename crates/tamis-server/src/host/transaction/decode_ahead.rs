@@ -1,0 +1,92 @@
+//! Decodes the data of a transaction before the keys are locked.
+
+use std::collections::HashSet;
+
+use tamis_commands::text::host;
+use tamis_commands::{Command, Env, Words};
+use tamis_resp::Reply;
+
+use super::prepared::{Prepared, TURN_COMMANDS};
+use crate::decoding::{Decoded, decode};
+use crate::held_memory::Hold;
+use crate::host::refuses_data;
+use crate::server::Shared;
+use crate::session::at_present;
+
+/// A transaction decodes data before it has the keys until the values take this many bytes: as much as the data of a
+/// transaction, but compressed data becomes longer. Its commands decode the rest.
+pub(super) const MAX_DECODED_BYTES: u64 = 512 << 20;
+
+/// Decodes the data of commands before the keys are locked, with others in between, until the values take `max_bytes`
+/// bytes. Returns the values with the numbers of their commands.
+///
+/// Data is left to its command if the command is refused as the keys are now, and if there is no memory now: a command
+/// before it may make room.
+pub(super) async fn decode_each(
+    server: &Shared,
+    prepared: &Prepared<'_>,
+    env: &Env<'_>,
+    max_bytes: u64,
+) -> Vec<(usize, Result<Decoded, Reply>)> {
+    let mut all = Vec::new();
+    if !prepared.iter().any(|(command, words)| command.data(words).is_some()) {
+        return all;
+    }
+    let mut left_bytes = max_bytes;
+    let mut changed = Changed::new(server.held.hold(0));
+    for (i, (command, words)) in prepared.iter().enumerate() {
+        if (i + 1).is_multiple_of(TURN_COMMANDS) {
+            tokio::task::yield_now().await;
+        }
+        if command.data(words).is_some() {
+            // What a command before it leaves of the key is not known.
+            if !changed.has(command, words)
+                && refuses_data(command, words, &at_present(env), &server.keyspace.shared())
+            {
+                continue;
+            }
+            let decoded = decode(server, command, words, env).await.expect("it has data");
+            if let Ok(decoded) = &decoded {
+                left_bytes = left_bytes.saturating_sub(decoded.bytes());
+            }
+            if !matches!(&decoded, Err(refusal) if *refusal == Reply::error(host::MEMORY)) {
+                all.push((i, decoded));
+            }
+            if left_bytes == 0 {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        changed.note(command, words);
+    }
+    all
+}
+
+/// The keys that the first commands of a transaction may change.
+struct Changed<'t> {
+    keys: HashSet<&'t [u8]>,
+    are_all: bool,
+    held: Hold,
+}
+
+impl<'t> Changed<'t> {
+    /// Returns none; what keys take is added to `held`.
+    fn new(held: Hold) -> Self {
+        Self { keys: HashSet::new(), are_all: false, held }
+    }
+
+    fn note(&mut self, command: &Command, words: Words<'t>) {
+        if !command.may_change() {
+            return;
+        }
+        match command.keys.first {
+            0 => self.are_all = true,
+            _ => self.keys.extend(command.keys.of(words)),
+        }
+        self.held.set((self.keys.capacity() * size_of::<&[u8]>()) as u64);
+    }
+
+    fn has(&self, command: &Command, words: Words<'_>) -> bool {
+        self.are_all || command.keys.of(words).any(|key| self.keys.contains(key))
+    }
+}
