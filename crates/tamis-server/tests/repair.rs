@@ -304,3 +304,31 @@ fn a_damaged_header_is_refused_even_if_the_manifest_is_removed() {
     let (_server, mut client) = start(dir.path());
     assert_eq!(client.say(&["GET", "number"]), Reply::bulk("1"));
 }
+
+#[test]
+fn files_with_numbers_that_no_server_reaches_are_named_for_removal() {
+    let (dir, log, _, keys) = saved();
+    let high = ["log-2147483648.tamis", "snapshot-99999999999999999999.tamis"];
+    for name in high {
+        std::fs::copy(&log, dir.path().join(name)).unwrap();
+    }
+    let started = Server::start(config(dir.path())).unwrap_err().to_string();
+    let checked = tamis_server::check_data(dir.path()).unwrap_err();
+    let repaired = tamis_server::repair_data(dir.path()).unwrap_err().to_string();
+    assert!(matches!(checked, tamis_server::DurabilityError::Io { .. }), "{checked:?}");
+    for refused in [started, checked.to_string(), repaired] {
+        assert!(high.iter().all(|name| refused.contains(name)), "{refused}");
+        assert!(refused.contains("remove") && !refused.contains("--repair"), "{refused}");
+    }
+    for name in high {
+        std::fs::remove_file(dir.path().join(name)).unwrap();
+    }
+    assert_eq!(tamis_server::check_data(dir.path()).unwrap().keys, keys);
+    // A repair of the highest number that a start reads has no number for its new files.
+    let last = "snapshot-2147483647.tamis";
+    std::fs::write(dir.path().join(last), "damaged").unwrap();
+    assert!(tamis_server::check_data(dir.path()).is_err());
+    let refused = tamis_server::repair_data(dir.path()).unwrap_err().to_string();
+    assert!(refused.contains(last) && !refused.contains("--repair"), "{refused}");
+    assert!(!dir.path().join("damaged-1").exists());
+}

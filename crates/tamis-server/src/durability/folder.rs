@@ -1,19 +1,22 @@
 //! The snapshots and logs of a folder, by their names.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::disk::Disk;
 use super::error::DurabilityError;
 use super::{log_file, manifest, snapshot};
 
-/// The highest number of a file. Others are not files of a server, which would need centuries to come here.
-pub(super) const MAX_NUMBER: u64 = 1 << 31;
+/// Logs and snapshots have numbers below this. A server that began a log every second would need 68 years to reach it.
+pub(super) const NUMBER_LIMIT: u64 = 1 << 31;
 
 /// The files of a folder, by their names.
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
     snapshots: Vec<u64>,
     logs: Vec<u64>,
+    /// The names of files whose numbers are not below [`NUMBER_LIMIT`]: no server wrote them.
+    too_high: Vec<String>,
     /// The newest log, as the manifest has it.
     pub recorded: Option<u64>,
     /// Its secret; 0 if there is no manifest.
@@ -27,23 +30,55 @@ impl Folder {
     ///
     /// [`DurabilityError::Io`] if the folder or the manifest cannot be read.
     pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Self, DurabilityError> {
-        let (mut snapshots, mut logs) = (Vec::new(), Vec::new());
+        let (mut snapshots, mut logs, mut too_high) = (Vec::new(), Vec::new(), Vec::new());
         for name in disk.names(dir).map_err(DurabilityError::io(dir))? {
-            let number = |prefix: &str| {
-                let digits = name.strip_prefix(prefix)?.strip_suffix(".tamis")?;
-                // Other spellings of a number are not names of ours.
-                let number = digits.parse::<u64>().ok().filter(|it| it.to_string() == digits)?;
-                (number <= MAX_NUMBER).then_some(number)
-            };
-            snapshots.extend(number("snapshot-"));
-            logs.extend(number("log-"));
+            for (prefix, numbers) in [("snapshot-", &mut snapshots), ("log-", &mut logs)] {
+                match number_of(&name, prefix) {
+                    Some(number) if number < NUMBER_LIMIT => numbers.push(number),
+                    Some(_) => too_high.push(name.clone()),
+                    None => {}
+                }
+            }
         }
+        too_high.sort_unstable();
         snapshots.sort_unstable();
         logs.sort_unstable();
         let recorded = manifest::read(disk, dir);
         let recorded = recorded.map_err(DurabilityError::io(dir.join("manifest")))?;
         let secret = recorded.map_or(0, |manifest| manifest.secret);
-        Ok(Self { snapshots, logs, recorded: recorded.map(|manifest| manifest.log), secret })
+        let recorded = recorded.map(|manifest| manifest.log);
+        Ok(Self { snapshots, logs, too_high, recorded, secret })
+    }
+
+    /// Checks that no file has a number that a server does not reach. A start would not know where the file belongs.
+    ///
+    /// # Errors
+    ///
+    /// [`DurabilityError::Io`] names the files to remove.
+    pub fn check_numbers(&self, dir: &Path) -> Result<(), DurabilityError> {
+        if self.too_high.is_empty() {
+            return Ok(());
+        }
+        Err(too_high(dir, &self.too_high))
+    }
+
+    /// Returns a number above those of all files.
+    ///
+    /// # Errors
+    ///
+    /// [`DurabilityError::Io`] names the files to remove if there is no such number.
+    pub fn next_number(&self, dir: &Path) -> Result<u64, DurabilityError> {
+        let last = NUMBER_LIMIT - 1;
+        let newest = self.newest().max(self.recorded.unwrap_or(0));
+        if newest < last {
+            return Ok(newest + 1);
+        }
+        let of_last = [snapshot::path(dir, last), log_file::path(dir, last)];
+        let paths = self.paths(dir).filter(|path| of_last.contains(path));
+        let paths = paths.chain((self.recorded == Some(last)).then(|| manifest::path(dir)));
+        let name_of = |path: PathBuf| path.file_name().map(|it| it.to_string_lossy().into_owned());
+        let names: Vec<String> = paths.filter_map(name_of).collect();
+        Err(too_high(dir, &names))
     }
 
     /// Returns the number of the newest snapshot.
@@ -91,4 +126,18 @@ impl Folder {
             _ = disk.remove(&log_file::path(dir, older));
         }
     }
+}
+
+/// Returns the number in the name of a log or a snapshot, [`u64::MAX`] if it is larger; `None` if the name is another one.
+fn number_of(name: &str, prefix: &str) -> Option<u64> {
+    let digits = name.strip_prefix(prefix)?.strip_suffix(".tamis")?;
+    let is_canonical = digits == "0" || !digits.starts_with('0');
+    let is_number = !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit());
+    (is_canonical && is_number).then(|| digits.parse().unwrap_or(u64::MAX))
+}
+
+fn too_high(dir: &Path, names: &[String]) -> DurabilityError {
+    let names = names.join(", ");
+    let what = format!("no server gives files numbers as high as these; remove them: {names}");
+    DurabilityError::io(dir)(io::Error::new(io::ErrorKind::InvalidData, what))
 }

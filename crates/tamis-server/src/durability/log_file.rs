@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::disk::{Disk, DiskFile};
+use super::folder::NUMBER_LIMIT;
 use super::header::{self, FileHeader, Kind};
 
 const KIND: Kind = Kind { magic: b"TAMISLOG", version: 3, old_version: 2 };
@@ -69,6 +70,12 @@ impl LogFile {
         synced: u64,
         secret: u64,
     ) -> Result<Self, BeginError> {
+        if number >= NUMBER_LIMIT {
+            // A start would not read it.
+            let error =
+                io::Error::new(io::ErrorKind::InvalidInput, "the number of the log is too high");
+            return Err(BeginError { error, may_exist: false });
+        }
         let path = path(dir, number);
         let temporary = path.with_extension("part");
         let mut bytes = header::encode(&KIND, began, secret);

@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::disk::Disk;
-use super::folder::MAX_NUMBER;
+use super::folder::NUMBER_LIMIT;
 use super::log_file::{LogFile, read_at_most};
 
 /// Returns the path of the manifest.
@@ -81,7 +81,7 @@ pub(super) fn read(disk: &dyn Disk, dir: &Path) -> io::Result<Option<Manifest>> 
 
 fn parse(text: &str) -> Option<Manifest> {
     let mut words = text.strip_prefix("log ")?.split_ascii_whitespace();
-    let log = words.next()?.parse().ok().filter(|log| *log <= MAX_NUMBER)?;
+    let log = words.next()?.parse().ok().filter(|log| *log < NUMBER_LIMIT)?;
     let secret = match (words.next(), words.next(), words.next()) {
         (None, _, _) => 0,
         (Some("secret"), Some(digits), None) => u64::from_str_radix(digits, 16).ok()?,
@@ -100,12 +100,12 @@ mod tests {
         let (disk, dir) = (SimDisk::default(), Path::new("/data"));
         assert_eq!(read(&disk, dir).unwrap(), None);
         for secret in [0, 1, u64::MAX] {
-            let manifest = Manifest { log: MAX_NUMBER, secret };
+            let manifest = Manifest { log: NUMBER_LIMIT - 1, secret };
             write(&disk, dir, manifest).unwrap();
             assert_eq!(read(&disk, dir).unwrap(), Some(manifest));
         }
         assert_eq!(parse("log 7\n"), Some(Manifest { log: 7, secret: 0 }));
-        for damaged in ["", "log", "log 2147483649", "log 1 secret", "log 1 secret x", "log 1 2"] {
+        for damaged in ["", "log", "log 2147483648", "log 1 secret", "log 1 secret x", "log 1 2"] {
             assert_eq!(parse(damaged), None, "{damaged}");
         }
     }

@@ -108,6 +108,7 @@ impl Stream {
         found: &Folder,
         replay: &mut Replay<'_>,
     ) -> Result<Self, DurabilityError> {
+        found.check_numbers(dir)?;
         let mut start = 0;
         let mut synced = 0;
         if let Some(number) = found.snapshot() {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use super::check::{DataReport, check, lock_existing};
 use super::disk::{Disk, OsDisk};
 use super::error::DurabilityError;
-use super::folder::{Folder, MAX_NUMBER};
+use super::folder::Folder;
 use super::log_file;
 use super::manifest::{self, Manifest};
 use super::recover::{begin_durable, copy_bytes};
@@ -44,12 +44,7 @@ fn repair(disk: &dyn Disk, dir: &Path) -> Result<DataReport, DurabilityError> {
     }
     let found = Folder::read(disk, dir)?;
     let Salvaged { keyspace, changes, lost, end, .. } = salvage(disk, dir, &found)?;
-    let number = found.newest().max(found.recorded.unwrap_or(0)) + 1;
-    if number > MAX_NUMBER {
-        let what =
-            format!("no file can follow number {MAX_NUMBER}: remove files that no server wrote");
-        return Err(DurabilityError::damaged(dir, 0, what));
-    }
+    let number = found.next_number(dir)?;
     let aside = set_aside(disk, dir, &found)?;
     write_new(disk, dir, number, end, &keyspace)?;
     for path in found.paths(dir) {
