@@ -311,36 +311,57 @@ mod tests {
         String::from_utf8(line[9..].to_vec()).unwrap()
     }
 
-    #[test]
-    fn health_is_answered_while_all_connections_wait_for_answers() {
+    fn start_server() -> Server {
         let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
-        let server = Server::start(config).unwrap();
-        let shared = server.shared().clone();
+        Server::start(config).unwrap()
+    }
+
+    /// The HTTP port of a server, without its sampler and its history.
+    struct Port {
+        console: Arc<Console>,
+        connections: Rc<Connections>,
+    }
+
+    impl Port {
+        async fn ask(&self, path: &str) -> TcpStream {
+            ask(self.console.address, path).await
+        }
+    }
+
+    /// Runs a test as the only user of a server's HTTP port.
+    fn with_port(server: &Server, test: impl AsyncFnOnce(Port)) {
         LocalSet::new().block_on(&runtime(), async {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = listener.local_addr().unwrap();
-            let console = Arc::new(Console::new(shared, address));
-            let (accepting, connections) = (console.clone(), Rc::<Connections>::default());
-            let accepted = connections.clone();
+            let console = Arc::new(Console::new(server.shared().clone(), address));
+            let connections = Rc::<Connections>::default();
+            let (accepting, accepted) = (console.clone(), connections.clone());
             tokio::task::spawn_local(async move { accept(&accepting, &accepted, &listener).await });
+            test(Port { console, connections }).await;
+        });
+    }
+
+    #[test]
+    fn health_is_answered_while_all_connections_wait_for_answers() {
+        with_port(&start_server(), async |port| {
             // No answer is made until the turn is free again.
-            let turn = console.turn.acquire().await.unwrap();
+            let turn = port.console.turn.acquire().await.unwrap();
             let mut waiting = Vec::new();
             for _ in 0..MAX_CONNECTIONS {
-                waiting.push(ask(address, "/metrics").await);
-                while connections.answering() < waiting.len() {
+                waiting.push(port.ask("/metrics").await);
+                while port.connections.answering() < waiting.len() {
                     tokio::task::yield_now().await;
                 }
             }
             // More monitors than there are connections for health: the idle ones make room.
             let mut monitors = Vec::new();
             for _ in 0..HEALTH_CONNECTIONS + 3 {
-                let mut monitor = ask(address, "/healthz").await;
+                let mut monitor = port.ask("/healthz").await;
                 assert_eq!(status(&mut monitor).await, "200");
                 monitors.push(monitor);
-                assert!(connections.len() <= MAX_CONNECTIONS + HEALTH_CONNECTIONS);
+                assert!(port.connections.len() <= MAX_CONNECTIONS + HEALTH_CONNECTIONS);
             }
-            assert_eq!(status(&mut ask(address, "/metrics").await).await, "503");
+            assert_eq!(status(&mut port.ask("/metrics").await).await, "503");
             drop(turn);
             for stream in &mut waiting {
                 assert_eq!(status(stream).await, "200");
@@ -350,24 +371,15 @@ mod tests {
 
     #[test]
     fn health_is_answered_while_another_answer_is_made() {
-        let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
-        let server = Server::start(config).unwrap();
-        let shared = server.shared().clone();
-        LocalSet::new().block_on(&runtime(), async {
-            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let address = listener.local_addr().unwrap();
-            let console = Arc::new(Console::new(shared.clone(), address));
-            let accepting = console.clone();
-            tokio::task::spawn_local(async move {
-                accept(&accepting, &Rc::default(), &listener).await;
-            });
-            // The numbers of the keys wait for this.
-            let alone = shared.keyspace.exclusive();
-            let mut metrics = ask(address, "/metrics").await;
-            while console.turn.available_permits() == 1 {
+        let server = start_server();
+        with_port(&server, async |port| {
+            // `/metrics` waits for the keys.
+            let alone = server.shared().keyspace.exclusive();
+            let mut metrics = port.ask("/metrics").await;
+            while port.console.turn.available_permits() == 1 {
                 tokio::task::yield_now().await;
             }
-            assert_eq!(status(&mut ask(address, "/healthz").await).await, "200");
+            assert_eq!(status(&mut port.ask("/healthz").await).await, "200");
             drop(alone);
             assert_eq!(status(&mut metrics).await, "200");
         });
@@ -375,16 +387,15 @@ mod tests {
 
     #[test]
     fn health_is_answered_while_the_sampler_waits_for_the_keys() {
-        let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
-        let server = Server::start(config).unwrap();
-        let shared = server.shared().clone();
+        let server = start_server();
+        let shared = server.shared();
         let plan = tamis::Plan::for_kind(tamis::Kind::Counting, 100, 0.01).unwrap();
         let filter = tamis::AnyFilter::new(&plan, tamis::Hasher::default()).unwrap();
         let filter = Value::Filter(Box::new(tamis_formats::TamisFile::new(filter)));
         shared.keyspace.shared().put(b"filter", 0, filter, None);
         let listener = open("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.local_addr().unwrap();
-        // The first round of the sampler waits for this.
+        // The first round of the sampler waits for the keys.
         let alone = shared.keyspace.exclusive();
         let serving = std::thread::spawn({
             let shared = shared.clone();
