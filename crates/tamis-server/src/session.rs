@@ -192,7 +192,8 @@ impl Session {
                     now = env.now_millis;
                     if !self.run_alone(items, &mut batch, alike, &keys, &env, out) {
                         for words in alike {
-                            let reply = self.run_one(command, words, Keys::Shared(&keys), &env);
+                            let reply =
+                                self.run_one(command, words, Keys::Shared(&keys), &env, None);
                             self.answer(command, &reply, out);
                         }
                     }
@@ -221,11 +222,11 @@ impl Session {
                     let decoded = decoded.map(|it| it.map(Decoded::into_value));
                     let env = at_present(&env);
                     now = env.now_millis;
-                    Some(self.run_one_with(command, words, Keys::Shared(&keys), &env, decoded))
+                    Some(self.run_one(command, words, Keys::Shared(&keys), &env, decoded))
                 }
                 _ => {
                     let keys = server.keyspace.shared();
-                    Some(self.run_one(command, words, Keys::Shared(&keys), &env))
+                    Some(self.run_one(command, words, Keys::Shared(&keys), &env, None))
                 }
             };
             if let Some(reply) = reply {

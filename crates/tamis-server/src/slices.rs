@@ -98,7 +98,7 @@ impl Session {
             Some(reply) => reply,
             None => {
                 let keys = self.server.keyspace.shared_to_change(words[1]).await;
-                self.run_one(command, words, Keys::Shared(&keys), &at_present(env))
+                self.run_one(command, words, Keys::Shared(&keys), &at_present(env), None)
             }
         }
     }

@@ -158,7 +158,7 @@ pub(crate) async fn exec(
             }
             (_, decoded) => {
                 let decoded = decoded.map(|decoded| decoded.map(Decoded::into_value));
-                session.run_one_with(command, words, keys, env, decoded)
+                session.run_one(command, words, keys, env, decoded)
             }
         };
         if command.has(Flag::Admin) {

@@ -1,4 +1,4 @@
-//! Commands about one key: on its value, lent shared or exclusively.
+//! Runs commands about one key under a shared or an exclusive lock of its value.
 
 use tamis_commands::{
     Batch, BatchAnswers, Command, Env, Flag, Items, Outcome, Run, Value, Words, load_decoded,
@@ -11,7 +11,8 @@ use crate::durability::Log;
 use crate::keyspace::Shared;
 
 impl Session {
-    /// Runs a batch of so many commands beside others and hands out its answers; false if it must have the value alone, and nothing has changed.
+    /// Runs a batch under shared access to its value and passes the answers to `take`. Counts `lookups` commands as keyspace hits or
+    /// misses if the batch only reads. Returns false, with nothing changed, if the batch needs the value exclusively.
     pub fn run_shared(
         &self,
         items: Items,
@@ -25,7 +26,7 @@ impl Session {
         let mut has_run = false;
         let log = self.server.durable.as_ref().map(|durable| &durable.log);
         let run = |value: Option<&tamis_commands::Value>| {
-            // Bits are set before the log has them: answers that may have seen them wait until it has.
+            // Bits are set before they are logged. Until then the ticket holds back answers that may rest on them.
             let _inserting = log.filter(|_| items.inserts).map(Log::begin_insert);
             let Some(answers) = batch.run(items, value, now_millis) else { return false };
             has_run = true;
@@ -48,8 +49,8 @@ impl Session {
         has_run
     }
 
-    /// Runs neighbours that insert, with the value to themselves; false if each must run by itself, and nothing has
-    /// changed.
+    /// Runs a batch that inserts under exclusive access to its value, and writes a reply for each command. Returns false, with
+    /// nothing changed, if each command must run by itself.
     pub(super) fn run_alone(
         &self,
         items: Items,
@@ -71,19 +72,8 @@ impl Session {
         has_run
     }
 
-    /// Runs a command about one key, or none.
+    /// Runs a command about at most one key. `decoded` is the data of the command if the caller has decoded it already.
     pub fn run_one(
-        &self,
-        command: &Command,
-        words: Words<'_>,
-        keys: Keys<'_, '_>,
-        env: &Env<'_>,
-    ) -> Reply {
-        self.run_one_with(command, words, keys, env, None)
-    }
-
-    /// Does so with the data of the command decoded already, if it has some.
-    pub fn run_one_with(
         &self,
         command: &Command,
         words: Words<'_>,
@@ -126,7 +116,7 @@ impl Session {
                                 run(value, words, &Env { max_reply_bytes, ..*env })
                             }
                         };
-                        // Before anybody has seen it.
+                        // No other command has seen the new value yet.
                         if !was_there
                             && command.has(Flag::DenyOom)
                             && !self.server.has_memory_for(value.as_ref())
@@ -146,7 +136,7 @@ impl Session {
     }
 }
 
-/// Returns the key of a command that is about one.
+/// Returns the key of a command about one key; an empty one if `words` has none.
 pub(super) fn key_of<'w>(command: &Command, words: Words<'w>) -> &'w [u8] {
     words.get(command.keys.first).copied().unwrap_or_default()
 }
