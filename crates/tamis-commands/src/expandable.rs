@@ -12,22 +12,23 @@
 //! together keep the rate for ever; a filter that may not grow has all of it. A filter made unasked reserves
 //! nothing and grows from its first item.
 
+mod image;
+mod info;
 mod merge;
+mod reserved;
 
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::io::Write as _;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use tamis::{
-    Answers, AnyFilter, AtomicBitmap, Bitmap, Bits as _, BitsMut as _, Bloom, Classic, Filter,
-    Growing, Hasher, Insert, Item, Kind, Layout, Plan, PlanError, SplitBlock, TryInsert,
-    allocation_bytes,
+    Answers, AnyFilter, Bitmap, BitsMut as _, Filter, Growing, Hasher, Kind, Plan, PlanError,
+    TryInsert,
 };
 use tamis_formats::TamisFile;
 
-use crate::image::{ImageError, Reader, Writer};
-use crate::value::file_heap_bytes;
+pub(crate) use info::Part;
+use reserved::Reserved;
 
 /// A Bloom filter that is reserved for so many items, shared between threads, and grows beyond them.
 ///
@@ -58,50 +59,6 @@ pub struct Expandable {
     overflow: Option<Box<TamisFile>>,
 }
 
-#[derive(Debug)]
-struct Reserved {
-    bloom: Shared,
-    /// Items that were new when they came.
-    items: AtomicU64,
-}
-
-/// What there is to tell of a part.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
-    pub items: u64,
-    pub capacity: Option<u64>,
-    pub fill: f64,
-    pub rate: f64,
-    pub bytes: u64,
-}
-
-/// The kinds that [`Plan::new`] chooses from.
-#[derive(Debug)]
-enum Shared {
-    /// A small one that holds nothing yet: its bits are made with the first insert.
-    Empty(Plan, Hasher),
-    SplitBlock(Bloom<SplitBlock, AtomicBitmap>),
-    /// Boxed: it would make all others larger, and is for rates that few ask for.
-    Classic(Box<Bloom<Classic, AtomicBitmap>>),
-}
-
-/// Filters of more bytes have their bits from the start.
-const SMALL_BYTES: u64 = 4096;
-
-/// Runs an expression for the filter, whichever it is, or gives that of an empty one.
-macro_rules! shared {
-    ($shared:expr, $bloom:ident => $answer:expr, $empty:expr) => {
-        match $shared {
-            Shared::Empty(..) => $empty,
-            Shared::SplitBlock($bloom) => $answer,
-            Shared::Classic($bloom) => {
-                let $bloom = &**$bloom;
-                $answer
-            }
-        }
-    };
-}
-
 /// Why an item was not inserted. It is not in, and the items before it are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpandError {
@@ -113,9 +70,6 @@ pub enum ExpandError {
 
 /// The share of the rate that the reserved part of a growing filter keeps.
 const RESERVED_SHARE: f64 = 0.8;
-
-/// How many items are hashed before they are inserted.
-const CHUNK: usize = 1024;
 
 impl Expandable {
     /// Makes an empty filter with memory for `capacity` items at `rate`.
@@ -405,142 +359,6 @@ impl Expandable {
         }
     }
 
-    /// Returns how many items were new when they came.
-    #[must_use]
-    pub fn items(&self) -> u64 {
-        let reserved = self.reserved.as_ref().map_or(0, |it| it.items.load(Ordering::Relaxed));
-        let grown = self.overflow.as_deref().and_then(grown).map_or(0, Growing::items);
-        // An image may count any number.
-        reserved.saturating_add(grown)
-    }
-
-    /// Returns how many items there is room for: the capacity it was made with, and once that is full the sums
-    /// that filters in layers, each `expansion` times the last, would have.
-    #[must_use]
-    pub fn capacity(&self) -> u64 {
-        let Some(expansion) = self.expansion else { return self.capacity };
-        // An image may say that there was room for none.
-        let (items, first) = (self.items(), self.capacity.max(1));
-        if expansion <= 1 {
-            // Of equal layers there may be as many as items.
-            return first.saturating_mul(items.div_ceil(first).max(1));
-        }
-        let (mut layer, mut sum) = (first, first);
-        while sum < items {
-            layer = layer.saturating_mul(u64::from(expansion));
-            sum = sum.saturating_add(layer);
-        }
-        sum
-    }
-
-    /// Returns the number of filters that a lookup asks: one or two.
-    #[must_use]
-    pub fn parts(&self) -> u64 {
-        u64::from(self.reserved.is_some()) + u64::from(self.overflow.is_some())
-    }
-
-    /// Returns by how much the capacity grows; `None` if the filter does not.
-    #[must_use]
-    pub fn expansion(&self) -> Option<u32> {
-        self.expansion
-    }
-
-    /// Returns the rate asked for, a probability.
-    #[must_use]
-    pub fn rate(&self) -> f64 {
-        self.rate
-    }
-
-    /// Estimates the present false positive rate, a probability; reads all bits.
-    #[must_use]
-    pub fn estimate_rate(&self) -> f64 {
-        let reserved = self
-            .reserved
-            .as_ref()
-            .map_or(0.0, |it| shared!(&it.bloom, bloom => bloom.estimate_rate(), 0.0));
-        let overflow = self.overflow.as_ref().map_or(0.0, |it| it.filter.estimate_rate());
-        1.0 - (1.0 - reserved) * (1.0 - overflow)
-    }
-
-    /// Returns the share of the reserved part's bits that are set, or of the rate that a filter without one has
-    /// used up; reads all bits.
-    #[must_use]
-    pub fn fill(&self) -> f64 {
-        match (&self.reserved, &self.overflow) {
-            (Some(reserved), _) => shared!(&reserved.bloom, bloom => bloom.fill(), 0.0),
-            (None, Some(overflow)) => overflow.filter.fill(),
-            (None, None) => 0.0,
-        }
-    }
-
-    /// Tells what its parts are expected to be, with so many items: of the reserved one, and of the growing one behind
-    /// it. Reads no bits.
-    pub(crate) fn expected(&self) -> (Option<Part>, Option<Part>) {
-        let reserved = self.reserved.as_ref().map(|reserved| {
-            let items = reserved.items.load(Ordering::Relaxed);
-            let plan = reserved.plan();
-            let draws = items as f64 * f64::from(plan.probes());
-            Part {
-                items,
-                capacity: Some(self.capacity),
-                // As many bits as items set, on average.
-                fill: -(-draws / plan.bits() as f64).exp_m1(),
-                rate: plan.rate_at(items),
-                bytes: plan.bytes(),
-            }
-        });
-        let overflow = self.overflow.as_deref().and_then(grown).map(|overflow| Part {
-            items: overflow.items(),
-            capacity: None,
-            fill: overflow.fill(),
-            rate: overflow.estimate_rate(),
-            bytes: overflow.memory_bytes(),
-        });
-        (reserved, overflow)
-    }
-
-    /// Returns the rate that is expected with so many items, a probability. Reads no bits.
-    pub(crate) fn expected_rate(&self) -> f64 {
-        let (reserved, overflow) = self.expected();
-        let parts = [reserved, overflow].into_iter().flatten();
-        1.0 - parts.map(|part| 1.0 - part.rate).product::<f64>()
-    }
-
-    /// Returns the layouts of its parts: of the reserved one, and of the growing one behind it.
-    #[must_use]
-    pub fn layouts(&self) -> (Option<Layout>, Option<Layout>) {
-        let reserved = self.reserved.as_ref().map(Reserved::layout);
-        (reserved, self.overflow.as_ref().map(|it| it.filter.layout()))
-    }
-
-    /// Returns the memory of both parts, in bytes.
-    #[must_use]
-    pub fn memory_bytes(&self) -> u64 {
-        let reserved = self.reserved.as_ref().map_or(0, |it| it.plan().bytes());
-        reserved + self.overflow.as_deref().and_then(grown).map_or(0, Growing::memory_bytes)
-    }
-
-    /// Returns the memory behind both parts, in bytes, as [`allocation_bytes`](tamis::allocation_bytes) counts it.
-    #[must_use]
-    pub fn heap_bytes(&self) -> u64 {
-        let reserved = self.reserved.as_ref().map_or(0, Reserved::heap_bytes);
-        let overflow = self
-            .overflow
-            .as_deref()
-            .map_or(0, |file| allocation_bytes(size_of::<TamisFile>()) + file_heap_bytes(file));
-        reserved + overflow
-    }
-
-    /// Returns the plan of the reserved part, if there is one.
-    pub(crate) fn reserved_plan(&self) -> Option<Plan> {
-        self.reserved.as_ref().map(Reserved::plan)
-    }
-
-    /// Returns how many items the reserved part takes.
-    pub(crate) fn reserved_items(&self) -> u64 {
-        self.capacity
-    }
-
     /// Returns the filter as a file holds it; `None` if its items are in two parts, since a file
     /// is one filter. Bits that others set meanwhile may be in it or not.
     ///
@@ -560,58 +378,6 @@ impl Expandable {
         }
         let filter = AnyFilter::restore(&plan, self.hasher(), bits)?;
         Ok(Some(Cow::Owned(TamisFile::new(filter))))
-    }
-
-    /// Writes the filter for a snapshot. Bits that others set meanwhile may be in it or not.
-    pub(crate) fn write_image(&self, out: &mut Writer<'_>) -> std::io::Result<()> {
-        out.f64(self.rate)?;
-        out.u64(self.capacity)?;
-        out.u64(self.expansion.map_or(0, |expansion| u64::from(expansion) + 1))?;
-        // Images of old releases have no hasher: theirs was the default.
-        let is_keyed = self.hasher() != Hasher::default();
-        let parts = [self.reserved.is_some(), self.overflow.is_some(), is_keyed];
-        out.u64(parts.iter().rev().fold(0, |bits, &part| bits << 1 | u64::from(part)))?;
-        if is_keyed {
-            let (number, seed) = self.hasher().to_parts();
-            out.u64(u64::from(number))?;
-            out.write_all(&seed)?;
-        }
-        if let Some(reserved) = &self.reserved {
-            // What has an overflow is changed by nobody meanwhile.
-            let counted = out.counted_items.filter(|_| self.overflow.is_none());
-            let items = counted.unwrap_or_else(|| reserved.items.load(Ordering::Relaxed));
-            reserved.write_image(items, out)?;
-        }
-        match &self.overflow {
-            Some(overflow) => out.file(overflow),
-            None => Ok(()),
-        }
-    }
-
-    /// Reads what [`write_image`](Self::write_image) wrote, all that is left of it.
-    pub(crate) fn read_image(from: &mut Reader<'_>) -> Result<Self, ImageError> {
-        let (rate, capacity) = (from.f64()?, from.u64()?);
-        let expansion = match from.u64()? {
-            0 => None,
-            one_more => Some(u32::try_from(one_more - 1).map_err(|_| ImageError::Value)?),
-        };
-        let parts = from.u64()?;
-        let hasher = if parts & 4 == 4 { from.hasher()? } else { Hasher::default() };
-        let reserved =
-            if parts & 1 == 1 { Some(Reserved::read_image(from, hasher)?) } else { None };
-        let overflow = if parts & 2 == 2 { Some(Box::new(from.filter()?)) } else { None };
-        let is_sound = rate > 0.0
-            && rate < 1.0
-            && matches!(parts, 1..=3 | 5..=7)
-            && overflow.as_deref().is_none_or(|overflow| {
-                let is_its = grown(overflow).is_some_and(|filter| filter.hasher() == hasher);
-                is_its && expansion.is_some()
-            });
-        if is_sound {
-            Ok(Self { rate, capacity, expansion, reserved, overflow })
-        } else {
-            Err(ImageError::Value)
-        }
     }
 }
 
@@ -645,165 +411,6 @@ fn growing(rate: f64, hasher: Hasher) -> Result<Box<TamisFile>, PlanError> {
 
 fn grown(file: &TamisFile) -> Option<&Growing> {
     if let AnyFilter::Growing(filter) = &file.filter { Some(filter) } else { None }
-}
-
-impl Reserved {
-    fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
-        let mut reserved = Self { bloom: Shared::Empty(*plan, hasher), items: AtomicU64::new(0) };
-        if plan.bytes() > SMALL_BYTES {
-            reserved.make_bits()?;
-        }
-        Ok(reserved)
-    }
-
-    fn has_bits(&self) -> bool {
-        !matches!(self.bloom, Shared::Empty(..))
-    }
-
-    /// Gives an empty one its bits.
-    fn make_bits(&mut self) -> Result<(), PlanError> {
-        if let Shared::Empty(plan, hasher) = self.bloom {
-            self.bloom = match plan.kind() {
-                Kind::SplitBlock => Shared::SplitBlock(Bloom::shared(&plan, hasher)?),
-                _ => Shared::Classic(Box::new(Bloom::shared(&plan, hasher)?)),
-            };
-        }
-        Ok(())
-    }
-
-    fn heap_bytes(&self) -> u64 {
-        let bits = shared!(&self.bloom, bloom => bloom.bits().heap_bytes(), 0);
-        match &self.bloom {
-            Shared::Classic(bloom) => bits + allocation_bytes(size_of_val(&**bloom)),
-            _ => bits,
-        }
-    }
-
-    fn plan(&self) -> Plan {
-        match &self.bloom {
-            Shared::Empty(plan, _) => *plan,
-            Shared::SplitBlock(bloom) => *bloom.plan(),
-            Shared::Classic(bloom) => *bloom.plan(),
-        }
-    }
-
-    fn layout(&self) -> Layout {
-        match &self.bloom {
-            Shared::Empty(plan, hasher) => Layout {
-                kind: plan.kind(),
-                bits: plan.bits(),
-                shape: plan.shape(),
-                hasher: *hasher,
-            },
-            Shared::SplitBlock(bloom) => bloom.layout(),
-            Shared::Classic(bloom) => bloom.layout(),
-        }
-    }
-
-    /// Returns the words of the bits; none of an empty one that has none yet.
-    fn words(&self) -> &[AtomicU64] {
-        shared!(&self.bloom, bloom => bloom.bits().words(), &[])
-    }
-
-    /// Estimates how many distinct items it holds; reads all bits.
-    fn estimate_items(&self) -> f64 {
-        shared!(&self.bloom, bloom => bloom.estimate_items(), 0.0)
-    }
-
-    fn contains_hash(&self, hash: u64) -> bool {
-        shared!(&self.bloom, bloom => bloom.contains_hash(hash), false)
-    }
-
-    fn contains_each(&self, items: &[&[u8]], answers: &mut Answers) {
-        shared!(&self.bloom, bloom => bloom.contains_each(items, answers), {
-            answers.reset(items.len());
-        });
-    }
-
-    /// Inserts items and writes the hash of each to `hashes`.
-    fn insert_each(&self, items: &[&[u8]], hashes: &mut Vec<u64>, answers: &mut Answers) {
-        hashes.resize(items.len(), 0);
-        let words = answers.reset(items.len());
-        shared!(&self.bloom, bloom => {
-            let mut bloom = bloom;
-            let hasher = bloom.hasher();
-            // Chunks whose memory, fetched while they are hashed, is still in the cache when they are inserted.
-            let chunks = items.chunks(CHUNK).zip(hashes.chunks_mut(CHUNK));
-            for ((items, hashes), words) in chunks.zip(words.chunks_mut(CHUNK / 64)) {
-                Item::hash_each_then(items, &hasher, hashes, |hash| bloom.prefetch_hash(hash));
-                bloom.insert_hashes(hashes, words);
-            }
-        }, unreachable!("it has bits"));
-    }
-
-    /// Takes over the bits of another of this layout, and its number of items. Nobody inserts meanwhile.
-    fn follow(&self, source: &Self) {
-        for (word, source) in self.words().iter().zip(source.words()) {
-            // Relaxed: whoever copies is alone with both. Most words are alike, and those that are stay unwritten.
-            let bits = source.load(Ordering::Relaxed);
-            if word.load(Ordering::Relaxed) != bits {
-                word.store(bits, Ordering::Relaxed);
-            }
-        }
-        self.items.store(source.items.load(Ordering::Relaxed), Ordering::Relaxed);
-    }
-
-    /// Inserts an item that there is room for.
-    fn insert_hash(&self, hash: u64) -> bool {
-        let is_new = shared!(
-            &self.bloom,
-            bloom => { let mut bloom = bloom; bloom.insert_hash(hash) },
-            unreachable!("it has bits")
-        );
-        self.items.fetch_add(u64::from(is_new), Ordering::Relaxed);
-        is_new
-    }
-
-    /// Inserts items as a batch, whether or not there is room, and counts each.
-    fn restore_hashes(&self, hashes: &[u64]) {
-        let mut answers = vec![0; hashes.len().div_ceil(64)];
-        shared!(&self.bloom, bloom => {
-            let mut bloom = bloom;
-            bloom.insert_hashes(hashes, &mut answers);
-        }, unreachable!("it has bits"));
-        self.items.fetch_add(hashes.len() as u64, Ordering::Relaxed);
-    }
-
-    fn write_image(&self, items: u64, out: &mut Writer<'_>) -> std::io::Result<()> {
-        let plan = self.plan();
-        out.plan(&plan)?;
-        out.u64(items)?;
-        if self.has_bits() { out.words(self.words()) } else { out.zeros(plan.bytes()) }
-    }
-
-    fn read_image(from: &mut Reader<'_>, hasher: Hasher) -> Result<Self, ImageError> {
-        let plan = from.plan()?;
-        if !matches!(plan.kind(), Kind::SplitBlock | Kind::Classic) {
-            return Err(ImageError::Value);
-        }
-        let items = from.u64()?;
-        if !from.is_new {
-            from.expect_bytes(plan.bytes())?;
-        }
-        let mut reserved = Self::new(&plan, hasher).map_err(|_| ImageError::Memory)?;
-        // A new filter has no bits in its image.
-        let len_words = if from.is_new { 0 } else { plan.bytes() / 8 };
-        let mut words = (0..len_words).map(|_| from.u64());
-        if !reserved.has_bits() {
-            let small = words.by_ref().collect::<Result<Vec<u64>, _>>()?;
-            if small.iter().any(|&word| word != 0) {
-                reserved.make_bits().map_err(|_| ImageError::Memory)?;
-            }
-            for (word, bits) in reserved.words().iter().zip(small) {
-                word.store(bits, Ordering::Relaxed);
-            }
-        }
-        for (word, bits) in reserved.words().iter().zip(words) {
-            word.store(bits?, Ordering::Relaxed);
-        }
-        reserved.items.store(items, Ordering::Relaxed);
-        Ok(reserved)
-    }
 }
 
 #[cfg(test)]

@@ -7,18 +7,21 @@
 //! Filters that a file can hold are such files (`tamis-formats`), RedisBloom's are header and chunks as it dumps them.
 //! Whoever keeps an image keeps its length and checksum: an image knows neither.
 
+mod reader;
+mod writer;
+
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use tamis::{AnyFilter, Filter as _, Hasher, Kind, Plan, RedisBloom, RedisCuckoo, Shape, Span};
+use tamis::{RedisBloom, RedisCuckoo};
 use tamis_formats::TamisFile;
 
 use crate::arriving::Arriving;
 use crate::bitmap::SparseBytes;
 use crate::expandable::Expandable;
-use crate::tm::empty;
 use crate::value::Value;
+pub(crate) use reader::Reader;
+pub(crate) use writer::Writer;
 
 /// Why bytes are no image of a value.
 #[derive(Debug)]
@@ -47,237 +50,6 @@ impl std::error::Error for ImageError {}
 impl From<io::Error> for ImageError {
     fn from(error: io::Error) -> Self {
         ImageError::Io(error)
-    }
-}
-
-/// Writes an image, or a part of it.
-pub(crate) struct Writer<'a> {
-    out: &'a mut dyn Write,
-    /// Bytes that are left out before the part, and those of it that are still to come.
-    skipped: u64,
-    left: u64,
-    /// How many items a filter counts, if not as many as it does by now.
-    pub counted_items: Option<u64>,
-    /// The filter is new: none of its bits is set, and none is written.
-    is_new: bool,
-}
-
-impl Write for Writer<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let skipped = self.skipped.min(bytes.len() as u64);
-        self.skipped -= skipped;
-        let part = &bytes[skipped as usize..];
-        let part = &part[..part.len().min(usize::try_from(self.left).unwrap_or(usize::MAX))];
-        self.out.write_all(part)?;
-        self.left -= part.len() as u64;
-        if self.left == 0 {
-            return Err(io::Error::other("the part is whole"));
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
-}
-
-impl<'a> Writer<'a> {
-    fn whole(out: &'a mut dyn Write) -> Self {
-        Self { out, skipped: 0, left: u64::MAX, counted_items: None, is_new: false }
-    }
-
-    pub fn u64(&mut self, number: u64) -> io::Result<()> {
-        self.write_all(&number.to_le_bytes())
-    }
-
-    pub fn f64(&mut self, number: f64) -> io::Result<()> {
-        self.u64(number.to_bits())
-    }
-
-    pub fn plan(&mut self, plan: &Plan) -> io::Result<()> {
-        self.u64(plan.kind() as u64)?;
-        self.u64(plan.items())?;
-        self.f64(plan.rate())?;
-        self.u64(plan.bits())?;
-        self.u64(u64::from(plan.shape().to_number()))
-    }
-
-    /// Writes bytes behind their length.
-    fn sized(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.u64(bytes.len() as u64)?;
-        self.write_all(bytes)
-    }
-
-    /// Writes what RedisBloom's SCANDUMP gives: the header, then each chunk behind its position.
-    fn dump(
-        &mut self,
-        header: &[u8],
-        chunk: impl Fn(i64) -> Option<(i64, Vec<u8>)>,
-    ) -> io::Result<()> {
-        self.sized(header)?;
-        if self.is_new {
-            return Ok(());
-        }
-        let mut position = 1;
-        while let Some((next, bytes)) = chunk(position) {
-            self.u64(next as u64)?;
-            self.sized(&bytes)?;
-            position = next;
-        }
-        Ok(())
-    }
-
-    /// Writes a file; what of it is before the part, or behind, is not looked at.
-    pub fn file(&mut self, file: &TamisFile) -> io::Result<()> {
-        let len = file.len_bytes();
-        let skipped = self.skipped.min(len);
-        self.skipped -= skipped;
-        file.write_range(skipped..skipped.saturating_add(self.left).min(len), self)
-    }
-
-    /// Writes the parameters of a filter.
-    fn new_filter(&mut self, filter: &AnyFilter) -> io::Result<()> {
-        self.plan(filter.plan())?;
-        let (function, seed) = filter.hasher().to_parts();
-        self.u64(u64::from(function))?;
-        self.write_all(&seed)?;
-        let AnyFilter::Window(window) = filter else { return Ok(()) };
-        let (kind, span) = match window.span() {
-            Span::Items(items) => (0, items),
-            Span::Millis(millis) => (1, millis),
-        };
-        self.u64(kind | u64::from(window.refreshes()) << 1)?;
-        self.u64(span)?;
-        // A window by items has no clock.
-        self.u64(window.began_millis().unwrap_or(0))
-    }
-
-    /// Writes so many zeros, in place of the words of bits.
-    pub fn zeros(&mut self, bytes: u64) -> io::Result<()> {
-        if self.is_new {
-            return Ok(());
-        }
-        io::copy(&mut io::repeat(0).take(bytes), self).map(|_| ())
-    }
-
-    /// Writes bits as they are at the moment; those before the part are not looked at.
-    pub fn words(&mut self, words: &[AtomicU64]) -> io::Result<()> {
-        if self.is_new {
-            return Ok(());
-        }
-        let skipped = (self.skipped / 8).min(words.len() as u64);
-        self.skipped -= skipped * 8;
-        let mut bytes = Vec::with_capacity(CHUNK_BYTES);
-        for chunk in words[skipped as usize..].chunks(CHUNK_BYTES / 8) {
-            bytes.clear();
-            for word in chunk {
-                bytes.extend_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
-            }
-            self.write_all(&bytes)?;
-        }
-        Ok(())
-    }
-}
-
-/// How many bytes are handed on at once.
-const CHUNK_BYTES: usize = 64 << 10;
-
-/// Reads numbers, of an image of known length.
-pub(crate) struct Reader<'a> {
-    bytes: &'a mut dyn Read,
-    /// Bytes to the end of the image.
-    left: u64,
-    /// The image is of a new filter: it has no bits.
-    pub is_new: bool,
-}
-
-impl Read for Reader<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let len = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
-        let read = self.bytes.read(&mut buffer[..len])?;
-        self.left -= read as u64;
-        Ok(read)
-    }
-}
-
-impl Reader<'_> {
-    pub fn u64(&mut self) -> Result<u64, ImageError> {
-        let mut bytes = [0; 8];
-        self.read_exact(&mut bytes)?;
-        Ok(u64::from_le_bytes(bytes))
-    }
-
-    pub fn f64(&mut self) -> Result<f64, ImageError> {
-        Ok(f64::from_bits(self.u64()?))
-    }
-
-    pub fn plan(&mut self) -> Result<Plan, ImageError> {
-        let kind = u8::try_from(self.u64()?).ok().and_then(tamis::Kind::from_number);
-        let (items, rate, bits) = (self.u64()?, self.f64()?, self.u64()?);
-        let shape = u32::try_from(self.u64()?).ok();
-        let kind = kind.ok_or(ImageError::Value)?;
-        let shape = shape.and_then(|number| Shape::from_number(kind, number));
-        Plan::from_parts(kind, items, rate, bits, shape.ok_or(ImageError::Value)?)
-            .map_err(|_| ImageError::Value)
-    }
-
-    /// Reads the number of a hash function and its seed or key.
-    pub fn hasher(&mut self) -> Result<Hasher, ImageError> {
-        let number = u8::try_from(self.u64()?).map_err(|_| ImageError::Value)?;
-        let mut seed = [0; 16];
-        self.read_exact(&mut seed)?;
-        Hasher::from_parts(number, seed).ok_or(ImageError::Value)
-    }
-
-    /// Refuses what says it is longer than there are bytes, before there is memory for it.
-    pub fn expect_bytes(&self, bytes: u64) -> Result<(), ImageError> {
-        if bytes <= self.left { Ok(()) } else { Err(ImageError::Value) }
-    }
-
-    /// Reads so many bytes.
-    fn exactly(&mut self, len: u64) -> Result<Vec<u8>, ImageError> {
-        self.expect_bytes(len)?;
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(len as usize).map_err(|_| ImageError::Memory)?;
-        self.take(len).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 == len { Ok(bytes) } else { Err(ImageError::Value) }
-    }
-
-    fn sized(&mut self) -> Result<Vec<u8>, ImageError> {
-        let len = self.u64()?;
-        self.exactly(len)
-    }
-
-    /// Reads chunks to the end, each behind its position.
-    fn chunks(&mut self, mut load: impl FnMut(i64, &[u8]) -> bool) -> Result<(), ImageError> {
-        while self.left > 0 {
-            let position = self.u64()? as i64;
-            if !load(position, &self.sized()?) {
-                return Err(ImageError::Value);
-            }
-        }
-        Ok(())
-    }
-
-    /// Creates the filter whose parameters [`Writer::new_filter`] wrote.
-    fn new_filter(&mut self) -> Result<AnyFilter, ImageError> {
-        let plan = self.plan()?;
-        let hasher = self.hasher()?;
-        if plan.kind() != Kind::Window {
-            return AnyFilter::new(&plan, hasher).map_err(|_| ImageError::Memory);
-        }
-        let (kind, span, began_millis) = (self.u64()?, self.u64()?, self.u64()?);
-        let span = if kind & 1 == 0 { Span::Items(span) } else { Span::Millis(span) };
-        empty(&plan, hasher, Some(span), kind & 2 == 2, began_millis).map_err(|_| ImageError::Value)
-    }
-
-    /// Reads a filter file, which is all that is left.
-    pub fn filter(&mut self) -> Result<TamisFile, ImageError> {
-        let left = self.left;
-        TamisFile::read_from(self, left).map_err(|error| match error {
-            tamis_formats::ReadError::Io(error) => ImageError::Io(error),
-            tamis_formats::ReadError::Decode(_) => ImageError::Value,
-        })
     }
 }
 
@@ -503,9 +275,13 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use tamis::{Answers, RedisBloomOptions, RedisCuckooOptions, TryInsert as _};
+    use tamis::{
+        Answers, AnyFilter, Hasher, Kind, Plan, RedisBloomOptions, RedisCuckooOptions, Span,
+        TryInsert as _,
+    };
 
     use super::*;
+    use crate::tm::empty;
 
     fn image(value: &Value) -> Vec<u8> {
         let mut bytes = Vec::new();

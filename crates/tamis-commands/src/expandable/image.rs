@@ -1,0 +1,101 @@
+//! An expandable filter as bytes, for snapshots and the log, and back.
+
+use std::io::Write as _;
+use std::sync::atomic::Ordering;
+
+use tamis::{Filter as _, Hasher, Kind};
+
+use super::{Expandable, Reserved, grown};
+use crate::image::{ImageError, Reader, Writer};
+
+impl Expandable {
+    /// Writes the filter for a snapshot. Bits that others set meanwhile may be in it or not.
+    pub(crate) fn write_image(&self, out: &mut Writer<'_>) -> std::io::Result<()> {
+        out.f64(self.rate)?;
+        out.u64(self.capacity)?;
+        out.u64(self.expansion.map_or(0, |expansion| u64::from(expansion) + 1))?;
+        // Images of old releases have no hasher: theirs was the default.
+        let is_keyed = self.hasher() != Hasher::default();
+        let parts = [self.reserved.is_some(), self.overflow.is_some(), is_keyed];
+        out.u64(parts.iter().rev().fold(0, |bits, &part| bits << 1 | u64::from(part)))?;
+        if is_keyed {
+            let (number, seed) = self.hasher().to_parts();
+            out.u64(u64::from(number))?;
+            out.write_all(&seed)?;
+        }
+        if let Some(reserved) = &self.reserved {
+            // What has an overflow is changed by nobody meanwhile.
+            let counted = out.counted_items.filter(|_| self.overflow.is_none());
+            let items = counted.unwrap_or_else(|| reserved.items.load(Ordering::Relaxed));
+            reserved.write_image(items, out)?;
+        }
+        match &self.overflow {
+            Some(overflow) => out.file(overflow),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads what [`write_image`](Self::write_image) wrote, all that is left of it.
+    pub(crate) fn read_image(from: &mut Reader<'_>) -> Result<Self, ImageError> {
+        let (rate, capacity) = (from.f64()?, from.u64()?);
+        let expansion = match from.u64()? {
+            0 => None,
+            one_more => Some(u32::try_from(one_more - 1).map_err(|_| ImageError::Value)?),
+        };
+        let parts = from.u64()?;
+        let hasher = if parts & 4 == 4 { from.hasher()? } else { Hasher::default() };
+        let reserved =
+            if parts & 1 == 1 { Some(Reserved::read_image(from, hasher)?) } else { None };
+        let overflow = if parts & 2 == 2 { Some(Box::new(from.filter()?)) } else { None };
+        let is_sound = rate > 0.0
+            && rate < 1.0
+            && matches!(parts, 1..=3 | 5..=7)
+            && overflow.as_deref().is_none_or(|overflow| {
+                let is_its = grown(overflow).is_some_and(|filter| filter.hasher() == hasher);
+                is_its && expansion.is_some()
+            });
+        if is_sound {
+            Ok(Self { rate, capacity, expansion, reserved, overflow })
+        } else {
+            Err(ImageError::Value)
+        }
+    }
+}
+
+impl Reserved {
+    fn write_image(&self, items: u64, out: &mut Writer<'_>) -> std::io::Result<()> {
+        let plan = self.plan();
+        out.plan(&plan)?;
+        out.u64(items)?;
+        if self.has_bits() { out.words(self.words()) } else { out.zeros(plan.bytes()) }
+    }
+
+    fn read_image(from: &mut Reader<'_>, hasher: Hasher) -> Result<Self, ImageError> {
+        let plan = from.plan()?;
+        if !matches!(plan.kind(), Kind::SplitBlock | Kind::Classic) {
+            return Err(ImageError::Value);
+        }
+        let items = from.u64()?;
+        if !from.is_new {
+            from.expect_bytes(plan.bytes())?;
+        }
+        let mut reserved = Self::new(&plan, hasher).map_err(|_| ImageError::Memory)?;
+        // A new filter has no bits in its image.
+        let len_words = if from.is_new { 0 } else { plan.bytes() / 8 };
+        let mut words = (0..len_words).map(|_| from.u64());
+        if !reserved.has_bits() {
+            let small = words.by_ref().collect::<Result<Vec<u64>, _>>()?;
+            if small.iter().any(|&word| word != 0) {
+                reserved.make_bits().map_err(|_| ImageError::Memory)?;
+            }
+            for (word, bits) in reserved.words().iter().zip(small) {
+                word.store(bits, Ordering::Relaxed);
+            }
+        }
+        for (word, bits) in reserved.words().iter().zip(words) {
+            word.store(bits?, Ordering::Relaxed);
+        }
+        reserved.items.store(items, Ordering::Relaxed);
+        Ok(reserved)
+    }
+}

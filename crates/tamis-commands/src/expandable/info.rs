@@ -1,0 +1,154 @@
+//! What an expandable filter reports about itself: items, capacity, rate, fill and memory.
+
+use std::sync::atomic::Ordering;
+
+use tamis::{Filter as _, Growing, Layout, Plan, allocation_bytes};
+use tamis_formats::TamisFile;
+
+use super::{Expandable, Reserved, grown};
+use crate::value::file_heap_bytes;
+
+/// What there is to tell of a part.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    pub items: u64,
+    pub capacity: Option<u64>,
+    pub fill: f64,
+    pub rate: f64,
+    pub bytes: u64,
+}
+
+impl Expandable {
+    /// Returns how many items were new when they came.
+    #[must_use]
+    pub fn items(&self) -> u64 {
+        let reserved = self.reserved.as_ref().map_or(0, |it| it.items.load(Ordering::Relaxed));
+        let grown = self.overflow.as_deref().and_then(grown).map_or(0, Growing::items);
+        // An image may count any number.
+        reserved.saturating_add(grown)
+    }
+
+    /// Returns how many items there is room for: the capacity it was made with, and once that is full the sums
+    /// that filters in layers, each `expansion` times the last, would have.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        let Some(expansion) = self.expansion else { return self.capacity };
+        // An image may say that there was room for none.
+        let (items, first) = (self.items(), self.capacity.max(1));
+        if expansion <= 1 {
+            // Of equal layers there may be as many as items.
+            return first.saturating_mul(items.div_ceil(first).max(1));
+        }
+        let (mut layer, mut sum) = (first, first);
+        while sum < items {
+            layer = layer.saturating_mul(u64::from(expansion));
+            sum = sum.saturating_add(layer);
+        }
+        sum
+    }
+
+    /// Returns the number of filters that a lookup asks: one or two.
+    #[must_use]
+    pub fn parts(&self) -> u64 {
+        u64::from(self.reserved.is_some()) + u64::from(self.overflow.is_some())
+    }
+
+    /// Returns by how much the capacity grows; `None` if the filter does not.
+    #[must_use]
+    pub fn expansion(&self) -> Option<u32> {
+        self.expansion
+    }
+
+    /// Returns the rate asked for, a probability.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// Estimates the present false positive rate, a probability; reads all bits.
+    #[must_use]
+    pub fn estimate_rate(&self) -> f64 {
+        let reserved = self.reserved.as_ref().map_or(0.0, Reserved::estimate_rate);
+        let overflow = self.overflow.as_ref().map_or(0.0, |it| it.filter.estimate_rate());
+        1.0 - (1.0 - reserved) * (1.0 - overflow)
+    }
+
+    /// Returns the share of the reserved part's bits that are set, or of the rate that a filter without one has
+    /// used up; reads all bits.
+    #[must_use]
+    pub fn fill(&self) -> f64 {
+        match (&self.reserved, &self.overflow) {
+            (Some(reserved), _) => reserved.fill(),
+            (None, Some(overflow)) => overflow.filter.fill(),
+            (None, None) => 0.0,
+        }
+    }
+
+    /// Tells what its parts are expected to be, with so many items: of the reserved one, and of the growing one behind
+    /// it. Reads no bits.
+    pub(crate) fn expected(&self) -> (Option<Part>, Option<Part>) {
+        let reserved = self.reserved.as_ref().map(|reserved| {
+            let items = reserved.items.load(Ordering::Relaxed);
+            let plan = reserved.plan();
+            let draws = items as f64 * f64::from(plan.probes());
+            Part {
+                items,
+                capacity: Some(self.capacity),
+                // As many bits as items set, on average.
+                fill: -(-draws / plan.bits() as f64).exp_m1(),
+                rate: plan.rate_at(items),
+                bytes: plan.bytes(),
+            }
+        });
+        let overflow = self.overflow.as_deref().and_then(grown).map(|overflow| Part {
+            items: overflow.items(),
+            capacity: None,
+            fill: overflow.fill(),
+            rate: overflow.estimate_rate(),
+            bytes: overflow.memory_bytes(),
+        });
+        (reserved, overflow)
+    }
+
+    /// Returns the rate that is expected with so many items, a probability. Reads no bits.
+    pub(crate) fn expected_rate(&self) -> f64 {
+        let (reserved, overflow) = self.expected();
+        let parts = [reserved, overflow].into_iter().flatten();
+        1.0 - parts.map(|part| 1.0 - part.rate).product::<f64>()
+    }
+
+    /// Returns the layouts of its parts: of the reserved one, and of the growing one behind it.
+    #[must_use]
+    pub fn layouts(&self) -> (Option<Layout>, Option<Layout>) {
+        let reserved = self.reserved.as_ref().map(Reserved::layout);
+        (reserved, self.overflow.as_ref().map(|it| it.filter.layout()))
+    }
+
+    /// Returns the memory of both parts, in bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let reserved = self.reserved.as_ref().map_or(0, |it| it.plan().bytes());
+        reserved + self.overflow.as_deref().and_then(grown).map_or(0, Growing::memory_bytes)
+    }
+
+    /// Returns the memory behind both parts, in bytes, as [`allocation_bytes`](tamis::allocation_bytes) counts it.
+    #[must_use]
+    pub fn heap_bytes(&self) -> u64 {
+        let reserved = self.reserved.as_ref().map_or(0, Reserved::heap_bytes);
+        let overflow = self
+            .overflow
+            .as_deref()
+            .map_or(0, |file| allocation_bytes(size_of::<TamisFile>()) + file_heap_bytes(file));
+        reserved + overflow
+    }
+
+    /// Returns the plan of the reserved part, if there is one.
+    pub(crate) fn reserved_plan(&self) -> Option<Plan> {
+        self.reserved.as_ref().map(Reserved::plan)
+    }
+
+    /// Returns how many items the reserved part takes.
+    pub(crate) fn reserved_items(&self) -> u64 {
+        self.capacity
+    }
+}

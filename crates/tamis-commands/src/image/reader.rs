@@ -1,0 +1,108 @@
+//! Reads the numbers, plans and bits of an image of known length.
+
+use std::io::{self, Read};
+
+use tamis::{AnyFilter, Hasher, Kind, Plan, Shape, Span};
+use tamis_formats::TamisFile;
+
+use super::ImageError;
+use crate::tm::empty;
+
+/// Reads numbers, of an image of known length.
+pub(crate) struct Reader<'a> {
+    pub(super) bytes: &'a mut dyn Read,
+    /// Bytes to the end of the image.
+    pub(super) left: u64,
+    /// The image is of a new filter: it has no bits.
+    pub is_new: bool,
+}
+
+impl Read for Reader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let read = self.bytes.read(&mut buffer[..len])?;
+        self.left -= read as u64;
+        Ok(read)
+    }
+}
+
+impl Reader<'_> {
+    pub fn u64(&mut self) -> Result<u64, ImageError> {
+        let mut bytes = [0; 8];
+        self.read_exact(&mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    pub fn f64(&mut self) -> Result<f64, ImageError> {
+        Ok(f64::from_bits(self.u64()?))
+    }
+
+    pub fn plan(&mut self) -> Result<Plan, ImageError> {
+        let kind = u8::try_from(self.u64()?).ok().and_then(tamis::Kind::from_number);
+        let (items, rate, bits) = (self.u64()?, self.f64()?, self.u64()?);
+        let shape = u32::try_from(self.u64()?).ok();
+        let kind = kind.ok_or(ImageError::Value)?;
+        let shape = shape.and_then(|number| Shape::from_number(kind, number));
+        Plan::from_parts(kind, items, rate, bits, shape.ok_or(ImageError::Value)?)
+            .map_err(|_| ImageError::Value)
+    }
+
+    /// Reads the number of a hash function and its seed or key.
+    pub fn hasher(&mut self) -> Result<Hasher, ImageError> {
+        let number = u8::try_from(self.u64()?).map_err(|_| ImageError::Value)?;
+        let mut seed = [0; 16];
+        self.read_exact(&mut seed)?;
+        Hasher::from_parts(number, seed).ok_or(ImageError::Value)
+    }
+
+    /// Refuses what says it is longer than there are bytes, before there is memory for it.
+    pub fn expect_bytes(&self, bytes: u64) -> Result<(), ImageError> {
+        if bytes <= self.left { Ok(()) } else { Err(ImageError::Value) }
+    }
+
+    /// Reads so many bytes.
+    pub fn exactly(&mut self, len: u64) -> Result<Vec<u8>, ImageError> {
+        self.expect_bytes(len)?;
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(len as usize).map_err(|_| ImageError::Memory)?;
+        self.take(len).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 == len { Ok(bytes) } else { Err(ImageError::Value) }
+    }
+
+    pub fn sized(&mut self) -> Result<Vec<u8>, ImageError> {
+        let len = self.u64()?;
+        self.exactly(len)
+    }
+
+    /// Reads chunks to the end, each behind its position.
+    pub fn chunks(&mut self, mut load: impl FnMut(i64, &[u8]) -> bool) -> Result<(), ImageError> {
+        while self.left > 0 {
+            let position = self.u64()? as i64;
+            if !load(position, &self.sized()?) {
+                return Err(ImageError::Value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Creates the filter whose parameters [`Writer::new_filter`] wrote.
+    pub fn new_filter(&mut self) -> Result<AnyFilter, ImageError> {
+        let plan = self.plan()?;
+        let hasher = self.hasher()?;
+        if plan.kind() != Kind::Window {
+            return AnyFilter::new(&plan, hasher).map_err(|_| ImageError::Memory);
+        }
+        let (kind, span, began_millis) = (self.u64()?, self.u64()?, self.u64()?);
+        let span = if kind & 1 == 0 { Span::Items(span) } else { Span::Millis(span) };
+        empty(&plan, hasher, Some(span), kind & 2 == 2, began_millis).map_err(|_| ImageError::Value)
+    }
+
+    /// Reads a filter file, which is all that is left.
+    pub fn filter(&mut self) -> Result<TamisFile, ImageError> {
+        let left = self.left;
+        TamisFile::read_from(self, left).map_err(|error| match error {
+            tamis_formats::ReadError::Io(error) => ImageError::Io(error),
+            tamis_formats::ReadError::Decode(_) => ImageError::Value,
+        })
+    }
+}

@@ -1,0 +1,139 @@
+//! Writes the numbers, plans and bits of an image, or of a part of it.
+
+use std::io::{self, Read as _, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tamis::{AnyFilter, Filter as _, Plan, Span};
+use tamis_formats::TamisFile;
+
+/// Writes an image, or a part of it.
+pub(crate) struct Writer<'a> {
+    pub(super) out: &'a mut dyn Write,
+    /// Bytes that are left out before the part, and those of it that are still to come.
+    pub(super) skipped: u64,
+    pub(super) left: u64,
+    /// How many items a filter counts, if not as many as it does by now.
+    pub counted_items: Option<u64>,
+    /// The filter is new: none of its bits is set, and none is written.
+    pub(super) is_new: bool,
+}
+
+impl Write for Writer<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let skipped = self.skipped.min(bytes.len() as u64);
+        self.skipped -= skipped;
+        let part = &bytes[skipped as usize..];
+        let part = &part[..part.len().min(usize::try_from(self.left).unwrap_or(usize::MAX))];
+        self.out.write_all(part)?;
+        self.left -= part.len() as u64;
+        if self.left == 0 {
+            return Err(io::Error::other("the part is whole"));
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+impl<'a> Writer<'a> {
+    pub fn whole(out: &'a mut dyn Write) -> Self {
+        Self { out, skipped: 0, left: u64::MAX, counted_items: None, is_new: false }
+    }
+
+    pub fn u64(&mut self, number: u64) -> io::Result<()> {
+        self.write_all(&number.to_le_bytes())
+    }
+
+    pub fn f64(&mut self, number: f64) -> io::Result<()> {
+        self.u64(number.to_bits())
+    }
+
+    pub fn plan(&mut self, plan: &Plan) -> io::Result<()> {
+        self.u64(plan.kind() as u64)?;
+        self.u64(plan.items())?;
+        self.f64(plan.rate())?;
+        self.u64(plan.bits())?;
+        self.u64(u64::from(plan.shape().to_number()))
+    }
+
+    /// Writes bytes behind their length.
+    pub fn sized(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.u64(bytes.len() as u64)?;
+        self.write_all(bytes)
+    }
+
+    /// Writes what RedisBloom's SCANDUMP gives: the header, then each chunk behind its position.
+    pub fn dump(
+        &mut self,
+        header: &[u8],
+        chunk: impl Fn(i64) -> Option<(i64, Vec<u8>)>,
+    ) -> io::Result<()> {
+        self.sized(header)?;
+        if self.is_new {
+            return Ok(());
+        }
+        let mut position = 1;
+        while let Some((next, bytes)) = chunk(position) {
+            self.u64(next as u64)?;
+            self.sized(&bytes)?;
+            position = next;
+        }
+        Ok(())
+    }
+
+    /// Writes a file; what of it is before the part, or behind, is not looked at.
+    pub fn file(&mut self, file: &TamisFile) -> io::Result<()> {
+        let len = file.len_bytes();
+        let skipped = self.skipped.min(len);
+        self.skipped -= skipped;
+        file.write_range(skipped..skipped.saturating_add(self.left).min(len), self)
+    }
+
+    /// Writes the parameters of a filter.
+    pub fn new_filter(&mut self, filter: &AnyFilter) -> io::Result<()> {
+        self.plan(filter.plan())?;
+        let (function, seed) = filter.hasher().to_parts();
+        self.u64(u64::from(function))?;
+        self.write_all(&seed)?;
+        let AnyFilter::Window(window) = filter else { return Ok(()) };
+        let (kind, span) = match window.span() {
+            Span::Items(items) => (0, items),
+            Span::Millis(millis) => (1, millis),
+        };
+        self.u64(kind | u64::from(window.refreshes()) << 1)?;
+        self.u64(span)?;
+        // A window by items has no clock.
+        self.u64(window.began_millis().unwrap_or(0))
+    }
+
+    /// Writes so many zeros, in place of the words of bits.
+    pub fn zeros(&mut self, bytes: u64) -> io::Result<()> {
+        if self.is_new {
+            return Ok(());
+        }
+        io::copy(&mut io::repeat(0).take(bytes), self).map(|_| ())
+    }
+
+    /// Writes bits as they are at the moment; those before the part are not looked at.
+    pub fn words(&mut self, words: &[AtomicU64]) -> io::Result<()> {
+        if self.is_new {
+            return Ok(());
+        }
+        let skipped = (self.skipped / 8).min(words.len() as u64);
+        self.skipped -= skipped * 8;
+        let mut bytes = Vec::with_capacity(CHUNK_BYTES);
+        for chunk in words[skipped as usize..].chunks(CHUNK_BYTES / 8) {
+            bytes.clear();
+            for word in chunk {
+                bytes.extend_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
+            }
+            self.write_all(&bytes)?;
+        }
+        Ok(())
+    }
+}
+
+/// How many bytes are handed on at once.
+const CHUNK_BYTES: usize = 64 << 10;
