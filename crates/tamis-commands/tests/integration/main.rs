@@ -1,0 +1,10 @@
+//! Tests of the commands through the public interface. They are one program because each program is linked by itself.
+
+mod bitmaps_like_bits;
+mod categories;
+mod docs;
+mod exchanges;
+mod redisbloom_golden;
+#[path = "../../../../tests/exchanges/exchanges.rs"]
+mod scenes;
+mod tm;

@@ -1,0 +1,185 @@
+//! Golomb-coded sets and filters of blocks are those of Bitcoin Core and rust-bitcoin, byte for byte.
+
+use crate::golden_data::{hex, json, list, number, text, to_hex};
+use serde_json::Value as Json;
+use tamis::Answers;
+use tamis_formats::bip158::{FilterError, basic_filter, decode, filter_header, key};
+use tamis_formats::bitcoin::{Block, Hash256};
+use tamis_formats::{
+    ChangeError, Contents, DecodeErrorKind, Fact, Format, GolombError, GolombParams, GolombSet,
+    Told,
+};
+
+fn golden() -> Json {
+    json("bitcoin/bip158.json")
+}
+
+fn hexes(json: &Json) -> Vec<Vec<u8>> {
+    list(json).iter().map(hex).collect()
+}
+
+fn sip_key(case: &Json) -> [u64; 2] {
+    ["k0", "k1"].map(|half| u64::from_str_radix(text(&case[half]), 16).unwrap())
+}
+
+fn hash(json: &Json) -> Hash256 {
+    text(json).parse().unwrap()
+}
+
+#[test]
+fn siphash_is_the_one_of_two_and_four_rounds() {
+    for case in list(&golden()["siphash_2_4"]) {
+        // The value of the one item of a set is the high half of its hash times M: here its first 32 bits.
+        let params = GolombParams::new(32, u32::MAX).unwrap();
+        let set = GolombSet::new(sip_key(case), params, &[hex(&case["data"])]).unwrap();
+        let hash = u64::from_str_radix(text(&case["hash"]), 16).unwrap();
+        let value = ((u128::from(hash) * u128::from(u32::MAX)) >> 64) as u64;
+        assert_eq!(set.values().collect::<Vec<_>>(), [value], "{case}");
+    }
+}
+
+#[test]
+fn filters_of_blocks_and_their_headers_are_those_of_the_bip() {
+    let golden = golden();
+    assert_eq!(list(&golden["blocks"]).len(), 7);
+    for case in list(&golden["blocks"]) {
+        let bytes = hex(&case["block_hex"]);
+        let block = Block::decode(&bytes).unwrap();
+        let spent = hexes(&case["prev_output_scripts"]);
+        let filter = basic_filter(&block, &spent).unwrap();
+        assert_eq!(to_hex(filter.bytes()), text(&case["basic_filter_hex"]), "{}", case["note"]);
+        let header = filter_header(filter.hash(), hash(&case["prev_header"]));
+        assert_eq!(header, hash(&case["basic_header"]), "{}", case["note"]);
+        let block_hash = hash(&case["block_hash"]);
+        assert_eq!(key(block_hash), sip_key(case));
+        assert_eq!(decode(filter.bytes(), block_hash).unwrap(), filter);
+
+        let outputs = block.transactions().iter().flat_map(|it| it.outputs().iter());
+        for script in outputs.map(|output| output.script).chain(spent.iter().map(Vec::as_slice)) {
+            let is_counted = !script.is_empty() && script[0] != 0x6a;
+            assert_eq!(filter.contains(script), is_counted, "{}", to_hex(script));
+        }
+        let one_more = [&spent[..], &[vec![1]]].concat();
+        let error = basic_filter(&block, &one_more).unwrap_err();
+        assert_eq!(error, FilterError::Spent { expected: spent.len(), found: one_more.len() });
+    }
+}
+
+#[test]
+fn sets_are_those_of_rust_bitcoin() {
+    let golden = golden();
+    assert_eq!(list(&golden["gcs"]).len(), 12);
+    for case in list(&golden["gcs"]) {
+        let what = text(&case["what"]);
+        let params =
+            GolombParams::new(number(&case["P"]) as u8, number(&case["M"]) as u32).unwrap();
+        let set = GolombSet::new(sip_key(case), params, &hexes(&case["items"])).unwrap();
+        assert_eq!(to_hex(set.bytes()), text(&case["filter_hex"]), "{what}");
+        assert_eq!(i128::from(set.len()), number(&case["N"]), "{what}");
+        if let Some(values) = case["sorted_values"].as_array() {
+            assert!(set.values().eq(values.iter().map(|value| number(value) as u64)), "{what}");
+        }
+        assert_eq!(GolombSet::decode(set.bytes(), sip_key(case), params).unwrap(), set, "{what}");
+
+        let probes = list(&case["probes"]);
+        let items: Vec<_> = probes.iter().map(|probe| hex(&probe[0])).collect();
+        let expected: Vec<_> = probes.iter().map(|probe| probe[1].as_bool().unwrap()).collect();
+        let mut answers = Answers::new();
+        set.contains_each(&items, &mut answers);
+        assert!(answers.iter().eq(expected.iter().copied()), "{what}");
+        assert!(items.iter().map(|item| set.contains(item)).eq(expected), "{what}");
+        for query in list(&case["set_queries_rust_bitcoin"]) {
+            let items = hexes(&query["query"]);
+            let any = format!("Ok({})", set.contains_any(&items));
+            assert_eq!(any, text(&query["any"]), "{what}");
+            set.contains_each(&items, &mut answers);
+            let all = format!("Ok({})", answers.count_ones() == items.len());
+            assert_eq!(all, text(&query["all"]), "{what}");
+        }
+    }
+}
+
+#[test]
+fn what_bitcoin_core_refuses_is_refused() {
+    let golden = golden();
+    let malformed = &golden["malformed"];
+    let decode = |bytes: &[u8]| GolombSet::decode(bytes, sip_key(malformed), GolombParams::BASIC);
+    assert!(decode(&hex(&malformed["valid_hex"])).is_ok());
+    let expected = [
+        "cut short",
+        "cut short",
+        "follow its end at byte 9",
+        "cut short",
+        "follow its end at byte 1",
+        "fewest bytes",
+        "out of range",
+    ];
+    let cases = list(&malformed["cases"]);
+    assert_eq!(cases.len(), expected.len());
+    for (case, expected) in cases.iter().zip(expected) {
+        let error = decode(&hex(&case["hex"])).unwrap_err().to_string();
+        assert!(error.contains(expected), "{}: {error}", case["case"]);
+    }
+    let error = decode(&[0xff, 0, 0, 0, 0, 1, 0, 0, 0]).unwrap_err().to_string();
+    assert!(error.contains("below 2³²"), "{error}");
+    // The largest number of items takes no memory that the bytes do not have.
+    assert!(decode(&[0xfe, 255, 255, 255, 255, 1, 2, 3]).is_err());
+    // Whatever fills the last byte, as in Bitcoin Core.
+    let set = GolombSet::new([1, 2], GolombParams::BASIC, &["a"]).unwrap();
+    let mut padded = set.bytes().to_vec();
+    *padded.last_mut().unwrap() |= 1;
+    assert!(decode(&padded).is_ok());
+}
+
+#[test]
+fn params_have_limits() {
+    assert_eq!(GolombParams::new(33, 1), Err(GolombError::Params));
+    assert_eq!(GolombParams::new(0, 0), Err(GolombError::Params));
+    let basic = GolombParams::new(19, 784_931).unwrap();
+    assert_eq!(basic, GolombParams::BASIC);
+    assert_eq!((basic.p(), basic.m()), (19, 784_931));
+}
+
+#[test]
+fn a_set_cannot_be_changed_and_says_what_to_do() {
+    let set = GolombSet::new([1, 2], GolombParams::BASIC, &["a", "b"]).unwrap();
+    let mut contents = Contents::Golomb(set);
+    let before = contents.clone();
+    let mut answers = Answers::new();
+    for changed in [contents.insert_each(&["c"], &mut answers), contents.merge(&before)] {
+        let Err(ChangeError::Refused(why)) = changed else { panic!("{changed:?}") };
+        assert!(why.contains("from all items"), "{why}");
+    }
+    assert_eq!(contents, before);
+    let facts = contents.facts();
+    assert_eq!((facts.items, facts.rate), (2.0, 1.0 / 784_931.0));
+    assert_eq!(facts.more[1].1.len(), 64);
+    contents.contains_each(&["b", "c"], &mut answers);
+    assert_eq!(answers.iter().collect::<Vec<_>>(), [true, false]);
+}
+
+#[test]
+fn the_block_is_asked_for_and_other_params_have_no_place() {
+    let format = Format::named("bip158").unwrap();
+    let error = (format.decode)(&[0], &Told::default()).unwrap_err();
+    assert_eq!(error.kind, DecodeErrorKind::Missing(Fact::BlockHash));
+    assert!(error.to_string().contains("block's hash"), "{error}");
+    let set = GolombSet::new([1, 2], GolombParams::new(10, 1024).unwrap(), &["a"]).unwrap();
+    let encode = format.encode;
+    let error = encode(&Contents::Golomb(set), &Told::default(), &mut Vec::new()).unwrap_err();
+    assert!(error.to_string().contains("build one from the items"), "{error}");
+}
+
+#[test]
+fn absent_items_are_taken_for_present_ones_once_in_m_times() {
+    let params = GolombParams::new(5, 40).unwrap();
+    let items: Vec<_> = (0..10_000_u32).map(u32::to_le_bytes).collect();
+    let set = GolombSet::new([3, 4], params, &items).unwrap();
+    let absent: Vec<_> = (0..200_000_u32).map(|i| (i + 10_000).to_le_bytes()).collect();
+    let mut answers = Answers::new();
+    set.contains_each(&absent, &mut answers);
+    // Of 5,000; N values share places, so that a little fewer are taken. Within four standard deviations.
+    let expected = 200_000.0 * (1.0 - (-1.0_f64 / 40.0).exp());
+    let found = answers.count_ones() as f64;
+    assert!((found - expected).abs() < 4.0 * expected.sqrt(), "{found} against {expected}");
+}

@@ -1,0 +1,417 @@
+//! Filters of wallets, what they match and the proofs that answer them are those of Bitcoin Core, bit for bit.
+
+use crate::golden_data::{hex, json, list, number, real, text, to_hex};
+use serde_json::Value as Json;
+use sha2::{Digest as _, Sha256};
+use tamis_formats::bip37::{
+    CreateError, MAX_BYTES, MAX_ITEM_BYTES, MAX_PROBES, MAX_TRANSACTIONS, MerkleBlock,
+    MessageError, PeerFilter, Sizing, Update, WalletFilter, decode_filter_add, encode_filter_add,
+    plan,
+};
+use tamis_formats::bitcoin::{Block, Transaction};
+use tamis_formats::{Contents, DecodeError, FlatFilter, Format, Rule, Told};
+
+fn golden() -> Json {
+    json("bitcoin/bip37.json")
+}
+
+/// Makes the filter that a row of the golden data describes, without items.
+fn create(row: &Json, items: &str, sizing: Sizing) -> WalletFilter {
+    let (n, tweak) = (number(&row[items]) as u32, number(&row["tweak"]) as u32);
+    let update = Update::of(number(&row["flags"]) as u8);
+    WalletFilter::create(n, real(&row["fp_rate"]), tweak, update, sizing).unwrap()
+}
+
+fn payload(bytes: usize, probes: u32, flags: u8) -> Vec<u8> {
+    let mut payload = vec![0xfd];
+    payload.extend((bytes as u16).to_le_bytes());
+    payload.resize(3 + bytes, 0);
+    payload.extend(probes.to_le_bytes());
+    payload.extend([0, 0, 0, 0, flags]);
+    payload
+}
+
+#[test]
+fn murmur3_is_the_one_of_32_bits() {
+    for case in list(&golden()["murmur3_x86_32"]) {
+        // One probe under the seed as tweak; the largest filter keeps most of the hash.
+        let (data, seed) = (hex(&case["data"]), number(&case["seed"]) as u32);
+        let mut bytes = payload(MAX_BYTES, 1, 0);
+        let tweak_at = 3 + MAX_BYTES + 4;
+        bytes[tweak_at..tweak_at + 4].copy_from_slice(&seed.to_le_bytes());
+        let mut filter = WalletFilter::decode(&bytes).unwrap();
+        filter.insert(&data);
+        let bit = number(&case["hash"]) as u64 % (MAX_BYTES as u64 * 8);
+        assert_eq!(filter.filter().words()[bit as usize / 64], 1 << (bit % 64), "{case}");
+    }
+}
+
+#[test]
+fn both_arithmetics_plan_as_they_do() {
+    let golden = golden();
+    let rows = list(&golden["sizing"]["rows"]);
+    assert_eq!(rows.len(), 180);
+    let mut differ = 0;
+    for row in rows {
+        let (n, p) = (number(&row[0]) as u32, real(&row[1]));
+        let expected = |at: usize| (number(&row[at]) as usize, number(&row[at + 1]) as u32);
+        assert_eq!(plan(n, p, Sizing::Core), Ok(expected(2)), "{row}");
+        assert_eq!(plan(n, p, Sizing::Real), Ok(expected(4)), "{row}");
+        differ += usize::from(expected(2) != expected(4));
+    }
+    assert_eq!(differ, 13);
+}
+
+#[test]
+fn what_the_arithmetic_has_no_answer_to_is_refused() {
+    for rate in [0.0, -0.1, 1.1, f64::NAN, f64::INFINITY] {
+        let error = plan(1, rate, Sizing::Core).unwrap_err();
+        assert!(matches!(error, CreateError::Rate { .. }), "{rate}");
+    }
+    assert_eq!(plan(0, 0.1, Sizing::Core), Err(CreateError::NoItems));
+    assert_eq!(plan(5, 1.0, Sizing::Real), Ok((0, 0)));
+    assert_eq!(plan(u32::MAX, 1e-300, Sizing::Core), Ok((MAX_BYTES, 0)));
+    assert_eq!(plan(1, 1e-300, Sizing::Core).unwrap().1, MAX_PROBES);
+}
+
+#[test]
+fn filters_are_those_of_bitcoin_core() {
+    for row in list(&golden()["filters"]) {
+        let mut filter = create(row, "n_elements", Sizing::Core);
+        let rule = filter.filter().rule().clone();
+        assert_eq!(i128::from(rule.bits()), number(&row["filter_bytes"]) * 8);
+        assert_eq!(i128::from(rule.probes()), number(&row["hash_funcs"]));
+        for (i, item) in list(&row["inserted"]).iter().enumerate() {
+            filter.insert(&hex(item));
+            if i == 0 {
+                let bits =
+                    list(&row["first_item_bit_indexes"]).iter().map(|bit| number(bit) as u64);
+                let mut words = vec![0; filter.filter().words().len()];
+                bits.for_each(|bit| words[bit as usize / 64] |= 1_u64 << (bit % 64));
+                assert_eq!(filter.filter().words(), words);
+            }
+        }
+        let payload = filter.encode();
+        assert_eq!(to_hex(&Sha256::digest(&payload)), text(&row["filterload_sha256"]));
+        if row["filterload_hex"].is_string() {
+            assert_eq!(to_hex(&payload), text(&row["filterload_hex"]));
+        }
+        assert_eq!(WalletFilter::decode(&payload).unwrap(), filter);
+        for probe in list(&row["probes"]) {
+            assert_eq!(filter.contains(&hex(&probe[0])), probe[1].as_bool().unwrap(), "{probe}");
+        }
+    }
+}
+
+#[test]
+fn filters_without_bytes_or_hash_functions_have_everything_in() {
+    let golden = golden();
+    let transaction_bytes = hex(&golden["transaction_matching"]["tx_hex"]);
+    let transaction = Transaction::decode(&transaction_bytes).unwrap();
+    let cases =
+        list(&golden["edge_cases"]).iter().filter(|case| case["filterload_hex"].is_string());
+    let mut count = 0;
+    for case in cases {
+        let payload = hex(&case["filterload_hex"]);
+        let (mut filter, rest) = WalletFilter::decode_start(&payload).unwrap();
+        assert!(filter.contains(b"") && filter.contains(b"anything"));
+        assert!(!filter.insert(b"anything"));
+        assert!(filter.matches(&transaction));
+        // One of the two was recorded with a byte too many, which nodes leave unread.
+        assert_eq!(filter.encode(), payload[..payload.len() - rest.len()]);
+        assert_eq!(WalletFilter::decode(&payload).is_ok(), rest.is_empty());
+        let facts = Contents::Flat(filter.into()).facts();
+        assert_eq!((facts.rate, facts.items), (1.0, f64::INFINITY));
+        assert!(facts.warnings[0].contains("every item"), "{:?}", facts.warnings);
+        count += 1;
+    }
+    assert_eq!(count, 2);
+}
+
+#[test]
+fn what_nodes_hang_up_for_is_refused() {
+    assert!(WalletFilter::decode(&payload(MAX_BYTES, MAX_PROBES, 0)).is_ok());
+    for (bytes, probes, at) in [(MAX_BYTES + 1, 1, 0), (300, MAX_PROBES + 1, 303)] {
+        let error = WalletFilter::decode(&payload(bytes, probes, 0)).unwrap_err();
+        assert_eq!(error.at, at);
+        assert!(error.to_string().contains("at most"), "{error}");
+    }
+    // A length that takes three bytes where one would do, and bytes behind the end.
+    assert!(WalletFilter::decode(&payload(252, 1, 0)).is_err());
+    assert!(WalletFilter::decode(&[payload(300, 1, 0), vec![0]].concat()).is_err());
+    let item = [7; MAX_ITEM_BYTES + 1];
+    assert_eq!(encode_filter_add(&item), None);
+    let longest = encode_filter_add(&item[1..]).unwrap();
+    assert_eq!(decode_filter_add(&longest).unwrap(), &item[1..]);
+    let too_long = [&[0xfd, 0x09, 0x02][..], &item].concat();
+    assert!(decode_filter_add(&too_long).unwrap_err().to_string().contains("520"));
+    for bad in [&[][..], &[2, 1], &[0xfd, 1, 0, 5]] {
+        assert!(decode_filter_add(bad).is_err(), "{bad:?}");
+    }
+}
+
+#[test]
+fn a_peer_has_the_filter_of_its_last_messages() {
+    let mut peer = PeerFilter::default();
+    assert_eq!(peer.receive("filteradd", &[1, 9]), Err(MessageError::NoFilter));
+    peer.receive("filterload", &payload(300, 5, 1)).unwrap();
+    peer.receive("filteradd", &[1, 9]).unwrap();
+    let before = peer.clone();
+    assert!(peer.receive("filterload", &payload(300, 51, 1)).is_err());
+    assert!(peer.receive("filteradd", &[2, 7]).is_err());
+    assert_eq!(peer.receive("ping", &[]), Err(MessageError::OtherMessage));
+    assert_eq!(peer, before);
+    let filter = peer.filter_mut().unwrap();
+    assert!(filter.contains(&[9]) && !filter.contains(&[8]));
+    peer.receive("filterclear", b"left unread").unwrap();
+    assert_eq!(peer.filter(), None);
+}
+
+#[test]
+fn reserved_flags_are_kept_and_warned_of() {
+    let bytes = payload(300, 5, 0b1111_1101);
+    let filter = FlatFilter::from(WalletFilter::decode(&bytes).unwrap());
+    let Rule::Bip37(rule) = filter.rule() else { panic!() };
+    assert_eq!((rule.flags(), Update::of(rule.flags())), (0xfd, Update::All));
+    assert_eq!(Update::of(3), Update::None);
+    let contents = Contents::Flat(filter);
+    assert!(contents.facts().warnings[0].contains("0xfd"));
+    let mut again = Vec::new();
+    let encode = Format::named("bip37").unwrap().encode;
+    encode(&contents, &Told::default(), &mut again).unwrap();
+    assert_eq!(again, bytes);
+}
+
+#[test]
+fn a_new_filter_without_use_is_refused_with_what_to_do() {
+    let create = Format::named("bip37").unwrap().create;
+    for (items, rate) in [(150_000, 0.01), (1, 0.5), (0, 0.01), (1 << 32, 0.01), (1, 2.0)] {
+        let told = Told { items: Some(items), rate: Some(rate), ..Told::default() };
+        let error = create(&told).unwrap_err().to_string();
+        assert!(error.contains("BIP-37") || error.contains("at most"), "{error}");
+    }
+    for (items, rate) in [(144_000, 0.01), (1, 0.01)] {
+        create(&Told { items: Some(items), rate: Some(rate), ..Told::default() }).unwrap();
+    }
+}
+
+#[test]
+fn transactions_match_and_change_the_filter_as_they_do_in_nodes() {
+    let golden = golden();
+    let bytes = hex(&golden["transaction_matching"]["tx_hex"]);
+    let transaction = Transaction::decode(&bytes).unwrap();
+    let cases = list(&golden["transaction_matching"]["cases"]);
+    assert_eq!(cases.len(), 9);
+    for case in cases {
+        let mut filter = create(case, "filter_n", Sizing::Core);
+        filter.insert(&hex(&case["insert"]));
+        assert_eq!(filter.matches(&transaction), case["relevant"].as_bool().unwrap(), "{case}");
+        assert_eq!(to_hex(&filter.encode()), text(&case["filterload_after"]), "{case}");
+    }
+}
+
+#[test]
+fn outpoints_are_inserted_as_the_flags_say() {
+    let key = [&[3][..], &[5; 32]].concat();
+    let hash = [6; 20];
+    let to_key = [&[33][..], &key, &[0xac]].concat();
+    let multisig = [&[0x51, 33][..], &key, &[0x51, 0xae]].concat();
+    let to_hash = [&[0x76, 0xa9, 20][..], &hash, &[0x88, 0xac]].concat();
+    let twice = [&[20][..], &hash, &[20], &hash].concat();
+    let cut_behind_a_push = [&[20][..], &hash, &[20]].concat();
+    let other = vec![0, 0x4c, 0];
+    let scripts = [to_key, multisig, to_hash, twice, cut_behind_a_push, other];
+    let mut bytes = [&[1, 0, 0, 0, 1][..], &[7; 36], &[0], &[0xff; 4], &[6]].concat();
+    for script in &scripts {
+        bytes.extend([0; 8]);
+        bytes.push(script.len() as u8);
+        bytes.extend_from_slice(script);
+    }
+    bytes.extend([0; 4]);
+    let transaction = Transaction::decode(&bytes).unwrap();
+    for (update, expected) in [
+        (Update::None, [false; 6]),
+        (Update::All, [true, true, true, true, true, false]),
+        (Update::PublicKeyOnly, [true, true, false, false, false, false]),
+    ] {
+        let mut filter = WalletFilter::create(100, 1e-6, 5, update, Sizing::Core).unwrap();
+        filter.insert(&key);
+        filter.insert(&hash);
+        assert!(filter.matches(&transaction));
+        let inserted = [0, 1, 2, 3, 4, 5].map(|i| filter.contains(&transaction.outpoint(i)));
+        assert_eq!(inserted, expected, "{update}");
+    }
+}
+
+#[test]
+fn merkle_blocks_are_those_of_bitcoin_core() {
+    let golden = golden();
+    assert_eq!(list(&golden["merkleblocks"]).len(), 6);
+    for case in list(&golden["merkleblocks"]) {
+        let bytes = hex(&case["block_hex"]);
+        let block = Block::decode(&bytes).unwrap();
+        let mut filter = create(case, "filter_n", Sizing::Core);
+        list(&case["inserted"]).iter().for_each(|item| _ = filter.insert(&hex(item)));
+        assert_eq!(to_hex(&filter.encode()), text(&case["filterload_before"]));
+        let proof = filter.merkle_block(&block).unwrap();
+        assert_eq!(to_hex(&filter.encode()), text(&case["filterload_after"]));
+        assert_eq!(to_hex(&proof.encode()), text(&case["merkleblock_hex"]));
+        let back = MerkleBlock::decode(&proof.encode()).unwrap();
+        assert_eq!(back, proof);
+        assert_eq!(back.header().hash(), block.header().hash());
+        assert_eq!(back.transactions() as usize, block.transactions().len());
+        let (places, hashes): (Vec<_>, Vec<_>) = back.matched().iter().copied().unzip();
+        let expected = list(&case["matched_indexes"]).iter().map(|index| number(index) as u32);
+        assert_eq!(places, expected.collect::<Vec<_>>());
+        let expected =
+            list(&case["matched_txids_display"]).iter().map(|it| text(it).parse().unwrap());
+        assert_eq!(hashes, expected.collect::<Vec<_>>());
+    }
+}
+
+/// A block of as many transactions, whose header has the root of their tree.
+fn block(transactions: u32) -> Vec<u8> {
+    let mut bytes = vec![0; 80];
+    match transactions {
+        0..253 => bytes.push(transactions as u8),
+        _ => bytes.extend([&[0xfd][..], &(transactions as u16).to_le_bytes()].concat()),
+    }
+    for i in 0..transactions {
+        bytes.extend([&i.to_le_bytes()[..], &[1], &[7; 36], &[0], &[0; 4], &[0], &[0; 4]].concat());
+    }
+    let mut level: Vec<[u8; 32]> =
+        Block::decode(&bytes).unwrap().transactions().iter().map(|it| it.txid().0).collect();
+    while level.len() > 1 {
+        let pairs = level.chunks(2).map(|pair| {
+            let pair = [pair[0], pair[pair.len() - 1]].concat();
+            Sha256::digest(Sha256::digest(pair)).into()
+        });
+        level = pairs.collect();
+    }
+    bytes[36..68].copy_from_slice(&level[0]);
+    bytes
+}
+
+#[test]
+fn every_choice_of_transactions_is_proven() {
+    for count in 1..=9 {
+        let bytes = block(count);
+        let block = Block::decode(&bytes).unwrap();
+        for choice in 0..1_u32 << count {
+            let mut index = 0;
+            let proof = MerkleBlock::new(&block, |_| {
+                index += 1;
+                choice >> (index - 1) & 1 == 1
+            })
+            .unwrap();
+            let back = MerkleBlock::decode(&proof.encode()).unwrap();
+            assert_eq!(back, proof, "{count} {choice:b}");
+            let proven: u32 = back.matched().iter().map(|(index, _)| 1 << index).sum();
+            assert_eq!(choice, proven, "{count} {choice:b}");
+        }
+    }
+}
+
+fn rejected(payload: &[u8]) -> DecodeError {
+    MerkleBlock::decode(payload).unwrap_err()
+}
+
+#[test]
+fn a_proof_that_proves_nothing_is_refused() {
+    let bytes = block(7);
+    let block = Block::decode(&bytes).unwrap();
+    let mut index = 0;
+    let proof = MerkleBlock::new(&block, |_| {
+        index += 1;
+        index == 4
+    });
+    let payload = proof.unwrap().encode();
+    let flags_at = payload.len() - 2;
+    assert_eq!((payload[84], payload[flags_at]), (4, 1), "four hashes, one byte of flags");
+    let says = |payload: &[u8], at: usize, words: &str| {
+        let error = rejected(payload);
+        assert_eq!(error.at as usize, at, "{error}");
+        assert!(error.to_string().contains(words), "{error}");
+    };
+    let with_count = |count: u32| {
+        let mut payload = payload.clone();
+        payload[80..84].copy_from_slice(&count.to_le_bytes());
+        payload
+    };
+    says(&with_count(0), 80, "16,666");
+    says(&with_count(MAX_TRANSACTIONS + 1), 80, "16,666");
+    says(&with_count(3), 84, "more than there are transactions");
+    // A tree as deep as the limit allows has not enough of anything.
+    rejected(&with_count(MAX_TRANSACTIONS));
+
+    let hash_less = [&payload[..84], &[3], &payload[85..flags_at - 32], &payload[flags_at..]];
+    says(&hash_less.concat(), flags_at - 32, "a hash of its tree is missing");
+    let hash_more = [&payload[..84], &[5], &payload[85..flags_at], &[9; 32], &payload[flags_at..]];
+    says(&hash_more.concat(), flags_at, "more hashes than its tree");
+    let flag_more = [&payload[..flags_at], &[2, payload[flags_at + 1], 0]].concat();
+    says(&flag_more, flags_at + 2, "more flags than its tree");
+    let flags_less = [&payload[..flags_at], &[0]].concat();
+    says(&flags_less, flags_at, "one for eight hashes");
+    // All flags set: the walk goes down everywhere and the flags do not last.
+    let all = [&payload[..flags_at + 1], &[0xff]].concat();
+    rejected(&all);
+    let mut other_root = payload.clone();
+    other_root[36] ^= 1;
+    says(&other_root, 36, "root");
+    let mut other_hash = payload.clone();
+    other_hash[85] ^= 1;
+    says(&other_hash, 36, "root");
+    says(&[&payload[..], &[0]].concat(), payload.len(), "follow its end");
+    for len in 0..payload.len() {
+        rejected(&payload[..len]);
+    }
+}
+
+#[test]
+fn two_equal_hashes_side_by_side_are_refused() {
+    // Six transactions make the tree of eight whose last two repeat those before (CVE-2012-2459).
+    let bytes = block(6);
+    let block = Block::decode(&bytes).unwrap();
+    let txids: Vec<_> = block.transactions().iter().map(|it| it.txid().0).collect();
+    let mut payload = bytes[..80].to_vec();
+    payload.extend(8_u32.to_le_bytes());
+    payload.push(8);
+    for index in [0, 1, 2, 3, 4, 5, 4, 5] {
+        payload.extend(txids[index]);
+    }
+    payload.extend([2, 0xff, 0x7f]);
+    let error = rejected(&payload);
+    assert!(error.to_string().contains("are equal"), "{error}");
+}
+
+#[test]
+fn the_largest_block_is_proven_and_a_larger_one_is_not() {
+    for (count, is_allowed) in [(MAX_TRANSACTIONS, true), (MAX_TRANSACTIONS + 1, false)] {
+        let bytes = block(count);
+        let block = Block::decode(&bytes).unwrap();
+        let proof = MerkleBlock::new(&block, |_| true);
+        assert_eq!(proof.is_ok(), is_allowed);
+        if let Ok(proof) = proof {
+            let back = MerkleBlock::decode(&proof.encode()).unwrap();
+            assert_eq!(back.matched().len(), count as usize);
+        }
+    }
+}
+
+#[test]
+fn each_truncation_and_flipped_byte_of_a_proof_is_an_answer_or_an_error() {
+    for case in list(&golden()["merkleblocks"]) {
+        let mut payload = hex(&case["merkleblock_hex"]);
+        for at in 0..payload.len() {
+            for flip in [1, 2, 4, 8, 16, 32, 64, 128, 255] {
+                payload[at] ^= flip;
+                let read = MerkleBlock::decode(&payload);
+                payload[at] ^= flip;
+                // Hashes and the root hold each other; padding of the flags holds nothing.
+                if (36..68).contains(&at) || (85..payload.len() - 3).contains(&at) {
+                    assert!(read.is_err(), "byte {at}");
+                }
+            }
+        }
+    }
+}

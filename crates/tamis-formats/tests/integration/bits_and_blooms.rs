@@ -1,0 +1,58 @@
+//! Filters of Go's bits-and-blooms answer here as they do there, and are written again byte for byte.
+
+use crate::golden_data::{hex, json, list, number, real, text};
+use tamis_formats::bits_and_blooms::{create, decode, plan};
+use tamis_formats::{Contents, Format, Told};
+
+fn item(i: usize) -> Vec<u8> {
+    let end = &"项目0123456789abcdef".as_bytes()[..3 + i % 16];
+    [format!("item:{i}:").as_bytes(), end].concat()
+}
+
+#[test]
+fn filters_are_those_of_bits_and_blooms() {
+    let format = Format::named("bits-and-blooms").unwrap();
+    for case in list(&json("bits-and-blooms/bits-and-blooms.json")["filters"]) {
+        let (bits, probes) = (number(&case["bits"]) as u64, number(&case["probes"]) as u64);
+        let mut filter = create(bits, probes).unwrap();
+        (0..number(&case["added"]) as usize).for_each(|i| _ = filter.insert(&item(i)));
+        let mut bytes = Vec::new();
+        let contents = Contents::Flat(filter.clone());
+        (format.encode)(&contents, &Told::default(), &mut bytes).unwrap();
+        assert_eq!(bytes, hex(&case["write_to_hex"]), "{case}");
+        assert_eq!(decode(&bytes).unwrap(), filter);
+        for (i, expected) in text(&case["tests_0_99"]).bytes().enumerate() {
+            assert_eq!(filter.contains(&item(i)), expected == b'1', "{case}: item {i}");
+        }
+    }
+}
+
+#[test]
+fn plans_are_those_of_estimate_parameters() {
+    for case in list(&json("bits-and-blooms/bits-and-blooms.json")["plans"]) {
+        let (bits, probes) = plan(number(&case["items"]) as u64, real(&case["rate"]));
+        let expected = (number(&case["bits"]), number(&case["probes"]));
+        assert_eq!((i128::from(bits), i128::from(probes)), expected, "{case}");
+    }
+}
+
+#[test]
+fn broken_files_are_refused_by_field_and_place() {
+    let good = hex(&json("bits-and-blooms/bits-and-blooms.json")["filters"][1]["write_to_hex"]);
+    for (at, byte, expected) in [
+        (7, 0, "the m at byte 0 is 0"),
+        (7, 1, "the length of the bit set at byte 16 is 192, expected m"),
+        (15, 0, "the k at byte 8 is 0"),
+        (8, 1, "the k at byte 8 is"),
+        (0, 128, "the m at byte 0 is"),
+    ] {
+        let mut bytes = good.clone();
+        bytes[at] = byte;
+        let error = decode(&bytes).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    assert!(
+        decode(&good[..good.len() - 1]).is_err() && decode(&[&good[..], &[0]].concat()).is_err()
+    );
+    assert!(create(100, 1 << 20).is_err());
+}

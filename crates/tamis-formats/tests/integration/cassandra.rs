@@ -1,0 +1,144 @@
+//! Cassandra's filters answer here as its rules say, and are written again byte for byte.
+
+use crate::golden_data::{hex, json, list, number};
+use tamis_formats::cassandra::{self, Release};
+use tamis_formats::{Contents, DecodeErrorKind, EncodeError, Fact, Format, Told};
+
+fn format() -> &'static Format {
+    Format::named("cassandra").unwrap()
+}
+
+fn told(version: &str) -> Told {
+    Told { version: Some(version.into()), ..Told::default() }
+}
+
+fn encode(contents: &Contents, version: &str) -> Result<Vec<u8>, EncodeError> {
+    let mut bytes = Vec::new();
+    (format().encode)(contents, &told(version), &mut bytes)?;
+    Ok(bytes)
+}
+
+const FILES: [(&str, &str); 3] =
+    [("filter_db_4_0_hex", "nb"), ("filter_db_3_x_hex", "md"), ("filter_db_2_1_hex", "ka")];
+
+#[test]
+fn filters_of_three_layouts_are_the_same() {
+    let golden = json("cassandra/cassandra.json");
+    assert_eq!(list(&golden["filters"]).len(), 3);
+    for case in list(&golden["filters"]) {
+        for (file, version) in FILES {
+            let Some(file) = case.get(file).filter(|file| file.is_string()) else { continue };
+            let bytes = hex(file);
+            let (probes, bits) = (&case["hash_count"], &case["capacity_bits"]);
+            let mut head = (number(probes) as u32).to_be_bytes().to_vec();
+            head.extend((number(bits) as u32 / 64).to_be_bytes());
+            head.resize(bytes.len(), 0);
+            let mut filter = (format().decode)(&head, &told(version)).unwrap();
+            let keys: Vec<_> = list(&case["keys"]).iter().map(hex).collect();
+            let mut answers = tamis::Answers::new();
+            filter.insert_each(&keys, &mut answers).unwrap();
+            assert!(encode(&filter, version).unwrap() == bytes, "{version}: {case}");
+            let read = (format().decode)(&bytes, &told(version)).unwrap();
+            assert_eq!(read, filter, "{version}");
+            read.contains_each(&keys, &mut answers);
+            assert_eq!(answers.count_ones(), keys.len());
+        }
+        let bits = number(&case["num_keys"]) * number(&case["buckets_per_element"]) + 20;
+        assert_eq!(bits, number(&case["num_bits"]), "{case}");
+    }
+}
+
+#[test]
+fn probes_are_those_of_the_golden_data() {
+    for case in list(&json("cassandra/cassandra.json")["filters"]) {
+        let words = number(&case["capacity_bits"]) as usize / 64;
+        let mut bytes = (number(&case["hash_count"]) as u32).to_be_bytes().to_vec();
+        bytes.extend((words as u32).to_be_bytes());
+        bytes.resize(8 + words * 8, 0);
+        let mut filter = cassandra::decode(&bytes, Release::Since40).unwrap();
+        filter.insert(&hex(&case["keys"][1]));
+        for bit in list(&case["indexes_of_second_key_since_3.0"]) {
+            let bit = number(bit) as usize;
+            assert_eq!(filter.words()[bit / 64] >> (bit % 64) & 1, 1, "{case}");
+        }
+    }
+}
+
+#[test]
+fn hashes_are_cassandras() {
+    for case in list(&json("cassandra/cassandra.json")["hashes"]) {
+        // One probe of 2¹⁶ bits tells the low bits of the half it starts from.
+        for (release, half) in [(Release::Until22, "h1"), (Release::Since30, "h2")] {
+            let empty = [&[0, 0, 0, 1, 0, 0, 4, 0][..], &[0; 8192]].concat();
+            let mut filter = cassandra::decode(&empty, release).unwrap();
+            filter.insert(&hex(&case["key"]));
+            let half = u64::from_be_bytes(hex(&case[half]).try_into().unwrap());
+            let bit = half.cast_signed().unsigned_abs() % 65_536;
+            assert_eq!(filter.words()[bit as usize / 64], 1 << (bit % 64), "{case}");
+        }
+    }
+}
+
+#[test]
+fn files_of_3_become_those_of_4_and_those_of_2_do_not() {
+    for case in list(&json("cassandra/cassandra.json")["filters"]) {
+        let file = |name: &str| case.get(name).filter(|file| file.is_string()).map(hex);
+        let (Some(four), Some(three)) = (file("filter_db_4_0_hex"), file("filter_db_3_x_hex"))
+        else {
+            continue;
+        };
+        let contents = (format().decode)(&three, &told("me")).unwrap();
+        assert_eq!(encode(&contents, "na").unwrap(), four);
+        let contents = (format().decode)(&four, &told("oa")).unwrap();
+        assert_eq!(encode(&contents, "ma").unwrap(), three);
+        let Some(two) = file("filter_db_2_1_hex") else { continue };
+        let contents = (format().decode)(&two, &told("lb")).unwrap();
+        let error = encode(&contents, "na").unwrap_err().to_string();
+        assert!(error.contains("other order") && error.contains("items"), "{error}");
+        assert_eq!(encode(&contents, "jb").unwrap(), two);
+    }
+}
+
+#[test]
+fn the_version_is_asked_for() {
+    let bytes = [&[0, 0, 0, 1, 0, 0, 0, 1][..], &[0; 8]].concat();
+    let error = (format().decode)(&bytes, &Told::default()).unwrap_err();
+    assert_eq!(error.kind, DecodeErrorKind::Missing(Fact::Version));
+    let contents = (format().decode)(&bytes, &told("da")).unwrap();
+    let mut out = Vec::new();
+    let error = (format().encode)(&contents, &Told::default(), &mut out).unwrap_err();
+    assert!(matches!(error, EncodeError::Missing(Fact::Version)));
+    for version in ["hf", "3.11", "", "M", "m"] {
+        let error = (format().decode)(&bytes, &told(version)).unwrap_err().to_string();
+        assert!(error.contains("ma to me (3.x)"), "{error}");
+        assert!(encode(&contents, version).unwrap_err().to_string().contains("na on"));
+    }
+}
+
+#[test]
+fn broken_files_are_refused_by_field_and_place() {
+    for (bytes, expected) in [
+        (&b"\0\0\0"[..], "number of probes, from byte 0"),
+        (b"\0\0\0\0\0\0\0\x01", "number of probes at byte 0 is 0"),
+        (b"\0\x01\0\0\0\0\0\x01\0\0\0\0\0\0\0\0", "number of probes at byte 0 is 65536"),
+        (b"\0\0\0\x01\xff\0\0\0", "number of words at byte 4 is -16777216"),
+        (b"\0\0\0\x01\x7f\xff\xff\xff\0", "words, from byte 8"),
+        (b"\0\0\0\x01\0\0\0\x01\0\0\0\0\0\0\0\0\0", "end at byte 16"),
+    ] {
+        let error = cassandra::decode(bytes, Release::Since40).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn filters_are_created_as_the_golden_ones() {
+    // 10 bits an item and the fewest probes that keep 0.00819, the best of that row.
+    for (rate, bits, probes) in [(0.00819, 256, 7), (0.092, 128, 3), (0.000744, 320, 10)] {
+        let filter = cassandra::create(20, rate, Release::Since40).unwrap();
+        assert_eq!((filter.rule().bits(), filter.rule().probes()), (bits, probes), "{rate}");
+    }
+    for (items, rate) in [(20, 1.0), (20, 1e-6), (u64::MAX, 0.01), (1 << 37, 0.01)] {
+        let error = cassandra::create(items, rate, Release::Since40).unwrap_err().to_string();
+        assert!(error.contains("items"), "{error}");
+    }
+}

@@ -1,0 +1,138 @@
+//! What holds of every row of `FORMATS`, on the golden files of each.
+
+use crate::golden_data::files::{Golden, golden};
+use tamis_formats::{
+    Contents, DecodeErrorKind, EncodeError, FORMATS, Format, Funnel, Items, Takes, Told,
+};
+
+fn format(name: &str) -> &'static Format {
+    Format::named(name).unwrap_or_else(|| panic!("no format {name}"))
+}
+
+#[test]
+fn every_format_has_a_golden_file_and_a_page() {
+    for format in FORMATS {
+        assert!(golden().iter().any(|golden| golden.format == format.name), "{}", format.name);
+        let page = crate::golden_data::path(&format!("../../docs/formats/{}.md", format.name));
+        assert!(page.exists(), "{}", page.display());
+    }
+}
+
+/// How many golden files of a format the fuzzer starts from.
+const SEEDS: usize = 4;
+
+/// The smallest golden files of each format are what its fuzz target starts from, and by which `cargo xtask` knows that there is
+/// one. `TAMIS_BLESS=1` writes them.
+#[test]
+fn every_format_has_seeds_for_its_fuzz_target() {
+    for format in FORMATS {
+        let mut files: Vec<_> =
+            golden().into_iter().filter(|golden| golden.format == format.name).collect();
+        files.sort_by_key(|golden| golden.bytes.len());
+        for (i, golden) in files.iter().take(SEEDS).enumerate() {
+            let seeds = crate::golden_data::path("../../fuzz/seeds/format").join(format.name);
+            let seed = seeds.join(i.to_string());
+            if std::env::var_os("TAMIS_BLESS").is_some() {
+                std::fs::create_dir_all(&seeds).unwrap();
+                std::fs::write(&seed, &golden.bytes).unwrap();
+            }
+            assert!(
+                std::fs::read(&seed).is_ok_and(|bytes| bytes == golden.bytes),
+                "{}",
+                seed.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn every_golden_file_is_recognised_read_and_written_again() {
+    for Golden { format: name, name: file, bytes, told } in golden() {
+        let format = format(name);
+        let possible = Format::of(&bytes);
+        assert!(
+            possible.iter().any(|it| it.name == name) || !format.shows() || told != Told::default(),
+            "{name} {file}: {possible:?}"
+        );
+        let contents =
+            (format.decode)(&bytes, &told).unwrap_or_else(|error| panic!("{name} {file}: {error}"));
+        let encode = format.encode;
+        let mut again = Vec::new();
+        encode(&contents, &told, &mut again).unwrap();
+        assert!(again == bytes, "{name} {file}");
+    }
+}
+
+#[test]
+fn a_format_without_a_place_says_so() {
+    let all: Vec<Contents> = golden()
+        .into_iter()
+        .map(|golden| (format(golden.format).decode)(&golden.bytes, &golden.told).unwrap())
+        .collect();
+    for format in FORMATS {
+        for contents in &all {
+            let mut bytes = Vec::new();
+            let encode = format.encode;
+            match encode(contents, &Told::default(), &mut bytes) {
+                Ok(()) => {}
+                Err(EncodeError::NoPlace(why)) => {
+                    assert!(why.contains("items") || why.contains("at most"), "{why}");
+                }
+                Err(EncodeError::Missing(_)) => {}
+                Err(error) => panic!("{}: {error}", format.name),
+            }
+        }
+    }
+}
+
+#[test]
+fn every_created_filter_keeps_its_items_and_comes_back() {
+    for format in FORMATS {
+        let create = format.create;
+        let version = (format.name == "cassandra").then(|| "na".into());
+        let block_hash = Some("00".repeat(32).parse().unwrap());
+        let told =
+            Told { items: Some(1000), rate: Some(0.01), version, block_hash, ..Told::default() };
+        // Numbers are items of every funnel.
+        let funnel = match format.items {
+            Items::Are(funnel) => funnel,
+            Items::Asked => {
+                let all = Funnel::NAMES.iter().filter_map(|(name, _)| Funnel::named(name, None));
+                let mut taken = all.filter(|&funnel| format.takes.funnel(funnel));
+                taken.next().expect("a funnel of every format")
+            }
+        };
+        let key = |i| funnel.key(format!("{i:04}").as_bytes(), &mut Vec::new()).unwrap().to_vec();
+        let keys: Vec<Vec<u8>> = (0..1000).map(key).collect();
+        let mut contents = create(&told).unwrap_or_else(|error| panic!("{}: {error}", format.name));
+        let mut answers = tamis::Answers::new();
+        contents.insert_each(&keys, &mut answers).unwrap();
+        contents.contains_each(&keys, &mut answers);
+        assert_eq!(answers.count_ones(), keys.len(), "{}", format.name);
+        let mut bytes = Vec::new();
+        (format.encode)(&contents, &told, &mut bytes).unwrap();
+        let back = (format.decode)(&bytes, &told).unwrap();
+        let is_collected = matches!(contents, Contents::Collected(_));
+        assert!(is_collected || back == contents, "{}", format.name);
+        back.contains_each(&keys, &mut answers);
+        assert_eq!(answers.count_ones(), keys.len(), "{}", format.name);
+        let facts = back.facts();
+        assert!(facts.rate < 0.02, "{}: {}", format.name, facts.rate);
+        // Without a size there is none, unless all have the same, or it becomes as long as its items need.
+        let unsized_ = create(&Told::default());
+        let may_lack = unsized_.is_err() || format.takes == Takes::Integers;
+        assert!(may_lack || unsized_.ok() == create(&told).ok(), "{}", format.name);
+    }
+}
+
+#[test]
+fn what_nobody_told_is_asked_for_by_name() {
+    for Golden { format: name, name: file, bytes, told } in golden() {
+        let decoded = (format(name).decode)(&bytes, &Told::default());
+        if told == Told::default() {
+            assert!(decoded.is_ok(), "{name} {file}");
+        } else if let Err(error) = decoded {
+            assert!(matches!(error.kind, DecodeErrorKind::Missing(_)), "{name} {file}: {error}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! LevelDB's filter blocks answer here as they do there, and are built and written again byte for byte.
+
+use crate::golden_data::{hex, json, list, number};
+use tamis::Answers;
+use tamis_formats::leveldb::FilterBlock;
+use tamis_formats::{Contents, Format, Told};
+
+fn encode(block: FilterBlock) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let encode = Format::named("leveldb").unwrap().encode;
+    encode(&Contents::LevelDb(block), &Told::default(), &mut bytes).unwrap();
+    bytes
+}
+
+fn key(i: i128) -> String {
+    format!("k{i:05}{}", if i % 9 == 0 { "中" } else { "" })
+}
+
+#[test]
+fn blocks_cut_from_tables_hold_their_keys() {
+    let golden = json("lsm/lsm_blocks.json");
+    assert_eq!(list(&golden["leveldb"]).len(), 5);
+    for case in list(&golden["leveldb"]) {
+        let bytes = hex(&case["filter_block_hex"]);
+        let block = FilterBlock::decode(&bytes).unwrap();
+        assert_eq!(block.filters() as i128, number(&case["filters_in_block"]), "{case}");
+        let keys: Vec<_> = (0..number(&case["keys"])).map(key).collect();
+        assert!(keys.iter().all(|key| block.contains_any(key.as_bytes())), "{case}");
+        let is_first = keys.iter().all(|key| block.contains_at(0, key.as_bytes()));
+        assert_eq!(is_first, case["first_filter_holds_all_keys"].as_bool().unwrap(), "{case}");
+        if is_first {
+            let placed: Vec<_> = keys.iter().map(|key| (0, key)).collect();
+            let bits_per_key = number(&case["bits_per_key"]) as u32;
+            assert_eq!(FilterBlock::build(bits_per_key, &placed), block, "{case}");
+        }
+        let mut answers = Answers::new();
+        let contents = Contents::LevelDb(block.clone());
+        contents.contains_each(&keys, &mut answers);
+        assert_eq!(answers.count_ones(), keys.len());
+        assert!(encode(block) == bytes, "{case}");
+    }
+}
+
+#[test]
+fn keys_are_asked_for_by_the_place_of_their_block() {
+    let block = FilterBlock::build(16, &[(4_100, "late"), (100, "early"), (2_000, "first 2 KiB")]);
+    assert_eq!(block.filters(), 3);
+    for (offset, key, is_in) in [
+        (0, "early", true),
+        (2_047, "first 2 KiB", true),
+        (0, "late", false),
+        (2_048, "early", false),
+        (4_096, "late", true),
+        (4_096, "early", false),
+        (6_144, "behind the last filter", true),
+        (u64::MAX, "behind the last filter", true),
+    ] {
+        assert_eq!(block.contains_at(offset, key.as_bytes()), is_in, "{offset} {key}");
+    }
+    assert_eq!(FilterBlock::decode(&encode(block.clone())).unwrap(), block);
+    let empty = FilterBlock::build::<&str>(10, &[]);
+    assert!(!empty.contains_any(b"key") && empty.contains_at(0, b"key"));
+    assert_eq!(encode(empty), [0, 0, 0, 0, 11]);
+}
+
+#[test]
+fn more_than_30_probes_are_yes_and_warned_of() {
+    let mut bytes = encode(FilterBlock::build(10, &[(0, "key")]));
+    assert_eq!(bytes[8], 6);
+    bytes[8] = 31;
+    let block = FilterBlock::decode(&bytes).unwrap();
+    assert!(block.contains_any(b"any") && block.contains_at(0, b"any"));
+    let facts = Contents::LevelDb(block).facts();
+    assert_eq!(facts.rate, 1.0);
+    assert!(facts.warnings[0].contains("more than 30 probes"));
+}
+
+#[test]
+fn a_block_is_neither_added_to_nor_merged() {
+    let mut contents = Contents::LevelDb(FilterBlock::build(10, &[(0, "key")]));
+    let error = contents.insert_each(&["new"], &mut Answers::new()).unwrap_err().to_string();
+    assert!(error.contains("build them again"), "{error}");
+    let error = contents.merge(&contents.clone()).unwrap_err().to_string();
+    assert!(error.contains("one table"), "{error}");
+    let facts = contents.facts();
+    assert_eq!((facts.bits, facts.probes), (64, Some(6)));
+    assert!((facts.items - 1.0).abs() < 0.2, "{}", facts.items);
+}
+
+#[test]
+fn broken_offsets_are_refused_by_place() {
+    let good = encode(FilterBlock::build(10, &[(0, "key"), (2_048, "other")]));
+    assert_eq!(good.len(), 2 * 9 + 2 * 4 + 5);
+    for (at, byte, expected) in [
+        (18, 1, "offset of a filter at byte 18 is 1"),
+        (22, 1, "offset of a filter at byte 22 is 1"),
+        (22, 19, "offset of a filter at byte 22 is 19"),
+        (22, 17, "offset of the offsets at byte 26 is 18"),
+        (26, 17, "offset of the offsets at byte 26 is 17"),
+        (26, 27, "offset of the offsets at byte 26 is 27"),
+        (30, 64, "base lg at byte 30 is 64"),
+    ] {
+        let mut bytes = good.clone();
+        bytes[at] = byte;
+        let error = FilterBlock::decode(&bytes).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    assert!(FilterBlock::decode(&good[..4]).unwrap_err().to_string().contains("cut short"));
+}

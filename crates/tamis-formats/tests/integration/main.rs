@@ -1,0 +1,38 @@
+//! Tests of the formats through the public interface. They are one program because each program is linked by itself.
+
+mod bip158;
+mod bip37;
+mod bitcoin;
+mod bits_and_blooms;
+mod byte_buffer;
+mod c_hashcode;
+mod cassandra;
+mod charsets;
+mod every_format;
+mod golden;
+#[path = "../golden_data/mod.rs"]
+mod golden_data;
+mod guava;
+mod hadoop;
+mod hive;
+mod java_bitmap;
+mod leveldb;
+mod my_bloom_filter;
+mod orc;
+mod over_rate;
+mod parquet;
+mod pybloom_live;
+mod pybloomfiltermmap;
+mod rbloom;
+mod rdb;
+mod redis_bitmap;
+mod redis_bitmaps;
+mod redis_payload;
+mod redisbloom;
+mod redisson;
+mod roaring;
+mod rocksdb;
+mod spark;
+mod state_machine;
+mod stream_lib;
+mod tamis_file;

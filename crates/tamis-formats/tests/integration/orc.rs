@@ -1,0 +1,88 @@
+//! ORC's filters answer here as they do there, and are written again byte for byte.
+
+use crate::golden_data::files::orc_message;
+use crate::golden_data::{base64, json, list, number, real};
+use tamis::Answers;
+use tamis_formats::orc::{self, RowGroups};
+use tamis_formats::{Contents, Format, Funnel, OrcType, Told};
+
+fn decode(bytes: &[u8]) -> Result<Contents, String> {
+    let decode = Format::named("orc").unwrap().decode;
+    decode(bytes, &Told::default()).map_err(|error| error.to_string())
+}
+
+/// The recorded item of number `i`: a long, a string or a double.
+fn key(i: i64, of: i64) -> Vec<u8> {
+    let (funnel, item) = match of {
+        0 => (OrcType::Long, (-5 * i).to_string()),
+        1 => (OrcType::Bytes, format!("o{i}")),
+        _ => (OrcType::Double, (i as f64 / 8.0).to_string()),
+    };
+    Funnel::Orc(funnel).key(item.as_bytes(), &mut Vec::new()).unwrap().to_vec()
+}
+
+#[test]
+fn filters_are_those_of_orc() {
+    for case in list(&json("orc/orc.json")) {
+        let items = number(&case["expected_entries"]);
+        let mut filter = orc::create(items as u64, real(&case["fpp"])).unwrap();
+        assert_eq!(i128::from(filter.rule().bits()), number(&case["bit_size"]), "{case}");
+        assert_eq!(i128::from(filter.rule().probes()), number(&case["num_hash_functions"]));
+        (0..items.min(30) as i64).for_each(|i| _ = filter.insert(&key(i, i % 3)));
+        let words = base64(&case["bitset_little_endian_longs_base64"]);
+        assert_eq!(filter.words().len() * 8, words.len());
+        let read = RowGroups::decode(&orc_message(case)).unwrap();
+        assert_eq!(read.filters(), [filter.clone()], "{case}");
+        for (i, expected) in
+            list(&case["probes_0_59_bits_long1_string2_double4"]).iter().enumerate()
+        {
+            let answers: i128 =
+                (0..3).map(|of| i128::from(filter.contains(&key(i as i64, of))) << of).sum();
+            assert_eq!(answers, number(expected), "{case}: {i}");
+        }
+    }
+}
+
+#[test]
+fn an_item_is_looked_for_in_all_row_groups_and_added_to_none_of_several() {
+    let cases = json("orc/orc.json");
+    let [large, small] = [1, 2].map(|i| orc_message(&cases[i]));
+    let mut both = decode(&[large, small.clone()].concat()).unwrap();
+    let mut answers = Answers::new();
+    both.contains_each(&[key(29, 2), key(0, 0), key(31, 1)], &mut answers);
+    assert_eq!(answers.iter().collect::<Vec<_>>(), [true, true, false]);
+    assert_eq!(both.facts().more, [("row groups", "2".to_owned())]);
+    let error = both.insert_each(&[key(1, 1)], &mut answers).unwrap_err().to_string();
+    assert!(error.contains("each row group"), "{error}");
+    let mut one = decode(&small).unwrap();
+    let error = one.insert_each(&[b"text"], &mut answers).unwrap_err().to_string();
+    assert!(error.contains("8 bytes"), "{error}");
+    one.insert_each(&[key(1, 1)], &mut answers).unwrap();
+    let copy = one.clone();
+    one.merge(&copy).unwrap();
+    assert!(one.merge(&both).is_err());
+}
+
+#[test]
+fn broken_streams_are_refused_by_field_and_place() {
+    let good = orc_message(&json("orc/orc.json")[0]);
+    for (at, byte, expected) in [
+        (0, 0x12, "bloomFilter at byte 0"),
+        (2, 0x10, "numHashFunctions at byte 2"),
+        (3, 0, "numHashFunctions at byte 3 is 0"),
+        (4, 0x11, "BLOOM_FILTER, whose text"),
+        (4, 0x22, "utf8bitset at byte 4"),
+        (5, 9, "whole words"),
+        (5, 0, "whole words"),
+        (1, 13, "whole words"),
+    ] {
+        let mut bytes = good.clone();
+        bytes[at] = byte;
+        let error = decode(&bytes).unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
+    assert!(decode(b"").is_err() && decode(&[0x0a; 20]).is_err() && decode(&[0x0a, 255]).is_err());
+    for (items, rate) in [(0, 0.05), (1, 0.0), (1, f64::NAN), (1 << 40, 0.05)] {
+        assert!(orc::create(items, rate).unwrap_err().to_string().contains("plan"));
+    }
+}

@@ -1,0 +1,77 @@
+//! Files of `pybloomfiltermmap` come out byte for byte, under the seeds that they were made with.
+
+use crate::golden_data::{base64, hex, json, list, number, real, text};
+use tamis_formats::pybloomfiltermmap::{create, decode, plan};
+use tamis_formats::{Contents, Format, Layers, Sniff, Told};
+
+fn encode(layers: &Layers) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let encode = Format::named("pybloomfiltermmap").unwrap().encode;
+    encode(&Contents::Layers(layers.clone()), &Told::default(), &mut bytes).unwrap();
+    bytes
+}
+
+fn seeds(case: &serde_json::Value) -> Vec<u32> {
+    list(&case["hash_seeds"]).iter().map(|seed| number(seed) as u32).collect()
+}
+
+#[test]
+fn files_are_those_of_python() {
+    for case in list(&json("python/pybloomfiltermmap.json")["filters"]) {
+        let (capacity, rate) = (number(&case["capacity"]) as u64, real(&case["error_rate"]));
+        let mut layers = create(capacity, rate, Some(&seeds(case))).unwrap();
+        let n = number(&case["n"]);
+        let items = (0..n).chain(0..n).map(|i| format!("m{i}\u{4e2d}"));
+        let added: String = items
+            .map(|item| if layers.insert(item.as_bytes()).unwrap() { '0' } else { '1' })
+            .collect();
+        assert_eq!(added, text(&case["add_returned"]), "{capacity}");
+        let file = base64(&case["file_base64"]);
+        assert!(encode(&layers) == file, "{capacity}");
+        assert_eq!(
+            Format::named("pybloomfiltermmap").unwrap().sniff.map(|sniff| sniff(&file)),
+            Some(Sniff::Yes)
+        );
+        let read = decode(&file).unwrap();
+        let found: String = (0..200)
+            .map(|i| if read.contains(format!("q{i}").as_bytes()) { '1' } else { '0' })
+            .collect();
+        assert_eq!(found, text(&case["probe_q0_q199"]), "{capacity}");
+    }
+}
+
+#[test]
+fn bits_are_those_of_another_run_of_python() {
+    for case in list(&json("python/pybloomfiltermmap.json")["data"]) {
+        let (capacity, rate) = (number(&case["capacity"]) as u64, real(&case["error_rate"]));
+        let mut layers = create(capacity, rate, Some(&seeds(case))).unwrap();
+        for i in 0..if capacity == 50 { 20 } else { 5 } {
+            layers.insert(format!("m{i}").as_bytes()).unwrap();
+        }
+        layers.insert("\u{4e2d}".as_bytes()).unwrap();
+        let file = encode(&layers);
+        assert_eq!(file[..64], hex(&case["header_hex_first_64"]));
+        assert_eq!(file[number(&case["data_offset"]) as usize..], hex(&case["data_hex"]));
+    }
+}
+
+#[test]
+fn plans_are_those_of_python() {
+    for (items, rate, bits, probes) in [
+        (1, 0.5, 128, 1),
+        (10, 0.1, 128, 3),
+        (1000, 0.03, 7300, 5),
+        (12_345, 0.0007, 186_660, 10),
+        (100_000, 0.01, 958_506, 6),
+    ] {
+        assert_eq!(plan(items, rate), (bits, probes), "{items} {rate}");
+    }
+}
+
+#[test]
+fn filters_of_other_seeds_do_not_merge() {
+    let [mut one, other] = [[1, 2, 3], [1, 2, 4]].map(|it| create(9, 0.1, Some(&it)).unwrap());
+    assert!(!one.merge(&other) && one.merge(&one.clone()));
+    let error = create(9, 0.1, Some(&[1])).unwrap_err().to_string();
+    assert!(error.contains("3 probes"), "{error}");
+}

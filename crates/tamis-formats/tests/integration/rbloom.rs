@@ -1,0 +1,54 @@
+//! Filters of `rbloom` come out byte for byte, from hashes by a function of one's own.
+
+use crate::golden_data::{hex, json, list, number, real};
+use tamis::Answers;
+use tamis_formats::{Contents, Format, Funnel, Told, rbloom};
+
+#[test]
+fn files_are_those_of_python() {
+    for case in list(&json("python/rbloom.json")) {
+        let (items, rate) = (number(&case["expected_items"]) as u64, real(&case["fpr"]));
+        let mut filter = rbloom::create(items, rate).unwrap();
+        assert_eq!(i128::from(filter.rule().probes()), number(&case["k"]), "{items}");
+        assert_eq!(i128::from(filter.rule().bits()), number(&case["size_in_bits"]), "{items}");
+        let mut scratch = Vec::new();
+        for hash in list(&case["hashes"]) {
+            let hash = hash.to_string().trim_matches('"').to_owned();
+            filter.insert(Funnel::Hash128.key(hash.as_bytes(), &mut scratch).unwrap());
+        }
+        let estimate = real(&case["approx_items"]);
+        assert!((filter.estimate_items() / estimate - 1.0).abs() < 1e-9, "{items}");
+        let mut bytes = Vec::new();
+        let encode = Format::named("rbloom").unwrap().encode;
+        encode(&Contents::Flat(filter.clone()), &Told::default(), &mut bytes).unwrap();
+        assert_eq!(bytes, hex(&case["saved_hex"]), "{items}");
+        assert_eq!(rbloom::decode(&bytes).unwrap(), filter);
+        let mut answers = Answers::new();
+        let absent = [(1_u128 << 100 | 12_345).to_le_bytes()];
+        filter.contains_each(&absent, &mut answers);
+        assert_eq!(answers.count_ones(), 0);
+    }
+}
+
+#[test]
+fn keys_of_another_width_are_refused_and_not_in() {
+    let mut contents = Contents::Flat(rbloom::create(100, 0.01).unwrap());
+    let mut answers = Answers::new();
+    let keys = [&[1; 16][..], &[2; 8], &[3; 16]];
+    let error = contents.insert_each(&keys, &mut answers).unwrap_err().to_string();
+    assert!(error.contains("16 bytes"), "{error}");
+    // Two that its hash could take for the first one and for none.
+    let asked = [&[1; 16][..], &[1; 17], &[2; 8], &[3; 16]];
+    contents.contains_each(&asked, &mut answers);
+    assert_eq!(answers.iter().collect::<Vec<_>>(), [true, false, false, false]);
+}
+
+#[test]
+fn no_probes_and_no_bits_are_refused() {
+    for (bytes, field) in
+        [(&[0; 9][..], "probes"), (&[3, 0, 0, 0, 0, 0, 0, 0], "bits"), (&[1], "probes")]
+    {
+        let error = rbloom::decode(bytes).unwrap_err().to_string();
+        assert!(error.contains(field), "{error}");
+    }
+}

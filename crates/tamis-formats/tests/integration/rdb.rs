@@ -1,0 +1,140 @@
+//! Snapshots of a real server are read key by key, and nothing but them.
+
+use std::collections::BTreeSet;
+
+use tamis_formats::{DecodeErrorKind, Rdb};
+
+const FILES: [&str; 2] = ["lfu.rdb", "lru-uncompressed.rdb"];
+
+fn golden(name: &str) -> Vec<u8> {
+    std::fs::read(crate::golden_data::path("redis_rdb").join(name)).unwrap()
+}
+
+/// Database, key and type of each key.
+fn keys(bytes: &[u8]) -> BTreeSet<(u64, String, &'static str)> {
+    let entries = Rdb::new(bytes).unwrap().entries().map(Result::unwrap);
+    entries
+        .map(|it| (it.database(), String::from_utf8(it.key().to_vec()).unwrap(), it.type_name()))
+        .collect()
+}
+
+#[test]
+fn every_key_of_every_type_is_found() {
+    let mut expected: BTreeSet<_> = [
+        ("string", "text number small wide long bitmap seconds millis"),
+        ("hash", "small-hash long-hash plain-hash"),
+        ("list", "list big-list"),
+        ("set", "intset set"),
+        ("zset", "zset small-zset"),
+        ("stream", "stream"),
+    ]
+    .into_iter()
+    .flat_map(|(kind, keys)| keys.split(' ').map(move |key| (0, key.to_owned(), kind)))
+    .collect();
+    expected.extend(["text", "only"].map(|key| (3, key.to_owned(), "string")));
+    for file in FILES {
+        assert_eq!(keys(&golden(file)), expected, "{file}");
+    }
+}
+
+/// The bytes with no checksum, which a server with `rdbchecksum no` writes.
+fn unchecked(mut bytes: Vec<u8>) -> Vec<u8> {
+    let checksum = bytes.len() - 8;
+    bytes[checksum..].fill(0);
+    bytes
+}
+
+#[test]
+fn cut_and_changed_snapshots_are_refused() {
+    for file in FILES {
+        let bytes = golden(file);
+        for at in 0..bytes.len() {
+            // What looks like no checksum ends too early.
+            let is_whole = |rdb: Rdb<'_>| rdb.entries().all(|entry| entry.is_ok());
+            assert!(!Rdb::new(&bytes[..at]).is_ok_and(is_whole), "{file} cut at {at}");
+            let mut changed = bytes.clone();
+            changed[at] ^= 1 << (at % 8);
+            // An older version, without a checksum, is the only other reading.
+            if at != 8 {
+                assert!(Rdb::new(&changed).is_err(), "{file} changed at {at}");
+            }
+        }
+        assert!(Rdb::new(&[&bytes[..], b"\n"].concat()).is_err(), "{file} and a line feed");
+    }
+}
+
+#[test]
+fn without_a_checksum_the_bytes_speak_for_themselves() {
+    for file in FILES {
+        let bytes = unchecked(golden(file));
+        assert_eq!(keys(&bytes), keys(&golden(file)), "{file}");
+        for at in 10..bytes.len() - 8 {
+            for flip in [1, 64, 128, 255] {
+                let mut changed = bytes.clone();
+                changed[at] ^= flip;
+                // Keys or an error, in a time that the file pays for.
+                Rdb::new(&changed).unwrap().entries().for_each(drop);
+            }
+            let cut = [&bytes[..at], &[0; 8]].concat();
+            let last = Rdb::new(&cut).unwrap().entries().last();
+            assert!(last.is_none_or(|entry| entry.is_err()), "{file} cut at {at}");
+        }
+    }
+}
+
+#[test]
+fn a_type_that_is_not_known_is_named_with_its_place() {
+    for kind in [6, 8, 22, 23, 26, 200] {
+        let bytes = [b"REDIS0012\xfe\0".as_slice(), &[kind], b"\x03odd\x01x\xff", &[0; 8]].concat();
+        let error = Rdb::new(&bytes).unwrap().entries().next().unwrap().unwrap_err();
+        assert!(matches!(error.kind, DecodeErrorKind::Refused { .. }));
+        let text = error.to_string();
+        assert!(text.contains(&format!("type {kind} ")) && text.contains("\"odd\""), "{text}");
+        assert_eq!(error.at, 11);
+    }
+}
+
+#[test]
+fn types_of_older_and_newer_servers_are_passed_over() {
+    let text = b"\x01x".as_slice();
+    for (name, kind, value) in [
+        ("list", 1, [b"\x02".as_slice(), text, text].concat()),
+        ("set", 2, [b"\x01".as_slice(), text].concat()),
+        ("scores as text", 3, b"\x03\x01a\x031.5\x01b\xfe\x01c\xff".to_vec()),
+        ("hash", 4, b"\x01\x01a\x01b".to_vec()),
+        ("zipmap", 9, text.to_vec()),
+        ("ziplist", 10, b"\xc3\x03\x04\x01ab".to_vec()),
+        ("sorted ziplist", 12, text.to_vec()),
+        ("quicklist", 14, [b"\x02".as_slice(), text, text].concat()),
+        (
+            "stream",
+            15,
+            [
+                b"\0\0\0\0\x01\x01g\0\0\x01".as_slice(),
+                &[0; 25],
+                b"\x01\x01c",
+                &[0; 8],
+                b"\x01",
+                &[0; 16],
+            ]
+            .concat(),
+        ),
+        ("fields that expire", 24, [[1; 8].as_slice(), b"\x01\x05\x01a\x01b"].concat()),
+        ("the same, small", 25, [[1; 8].as_slice(), text].concat()),
+        (
+            "module",
+            7,
+            b"\x81\0\0\0\0\0\0\0\x01\x01\x05\x02\x06\x03....\x04........\x05\x01x\0".to_vec(),
+        ),
+    ] {
+        let start = [b"REDIS0012".as_slice(), &[kind], b"\x03odd"].concat();
+        let end = b"\0\x04last\x01y\xff\0\0\0\0\0\0\0\0";
+        let bytes = [&start, &value, end.as_slice()].concat();
+        let keys: Vec<_> = Rdb::new(&bytes)
+            .unwrap()
+            .entries()
+            .map(|it| it.unwrap_or_else(|error| panic!("{name}: {error}")).key().to_vec())
+            .collect();
+        assert_eq!(keys, [b"odd".to_vec(), b"last".to_vec()], "{name}");
+    }
+}

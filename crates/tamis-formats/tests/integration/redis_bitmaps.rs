@@ -1,0 +1,228 @@
+//! `RedisBitmaps` of the Java article grows here after the same items, into the same bits.
+
+use crate::golden_data::{hex, json, list, number, real, snapshot, text, to_hex};
+use md5::{Digest as _, Md5};
+use serde_json::Value as Json;
+use sha2::Sha256;
+use tamis::Answers;
+use tamis_formats::{Contents, FlatFilter, Format, RedisBitmaps, Sniff, Told};
+
+fn golden() -> Vec<Json> {
+    list(&json("seeds_java/redis_bitmaps.json")["redis_bitmaps_002"]).to_vec()
+}
+
+fn format() -> &'static Format {
+    Format::named("redis-bitmaps").unwrap()
+}
+
+fn guava() -> &'static Format {
+    Format::named("guava").unwrap()
+}
+
+fn told(items: u64, rate: f64) -> Told {
+    Told { items: Some(items), rate: Some(rate), ..Told::default() }
+}
+
+fn encode(format: &Format, contents: &Contents, told: &Told) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    (format.encode)(contents, told, &mut bytes).unwrap();
+    bytes
+}
+
+/// The items of a case.
+fn items(case: &Json) -> Vec<String> {
+    let count = 0..number(&case["count"]) as u32;
+    match text(&case["items"]) {
+        "prefix + decimal i" => count.map(|i| format!("{}{i}", text(&case["prefix"]))).collect(),
+        _ => count.map(|i| to_hex(&Md5::digest(i.to_le_bytes()))).collect(),
+    }
+}
+
+/// The string of a bitmap in Redis, by way of the format.
+fn string(bitmap: &FlatFilter, told: &Told) -> Vec<u8> {
+    encode(format(), &Contents::Flat(bitmap.clone()), told)
+}
+
+#[test]
+fn it_grows_after_the_same_items_into_the_same_bits() {
+    for case in golden() {
+        let (n, fpp) = (number(&case["n"]) as u64, real(&case["fpp"]));
+        let mut filter = RedisBitmaps::new(n, fpp).unwrap();
+        let rule = filter.bitmaps()[0].rule().clone();
+        assert_eq!(i128::from(rule.bits()), number(&case["bit_size"]));
+        assert_eq!(i128::from(rule.probes()), number(&case["k"]));
+        let (mut growth, mut put) = (Vec::new(), String::new());
+        for (i, item) in items(&case).iter().enumerate() {
+            let cursor = filter.cursor();
+            put.push(if filter.insert(item.as_bytes()).unwrap() { '1' } else { '0' });
+            if filter.cursor() > cursor {
+                growth.push((i as i128, filter.bitmaps()[cursor].count_ones(), filter.cursor()));
+            }
+        }
+        let expected: Vec<_> = list(&case["growth"])
+            .iter()
+            .map(|it| {
+                let (ones, cursor) = (number(&it["bitcount"]) as u64, number(&it["new_cursor"]));
+                (number(&it["after_put_index"]), ones, cursor as usize)
+            })
+            .collect();
+        assert_eq!(growth, expected);
+        if let Some(expected) = case.get("put_returned") {
+            assert_eq!(put, text(expected));
+        }
+        assert_eq!(filter.cursor() as i128, number(&case["final_cursor"]));
+        for (bitmap, key) in filter.bitmaps().iter().zip(list(&case["keys"])) {
+            let string = string(bitmap, &told(n, fpp));
+            assert_eq!(string.len() as i128, number(&key["strlen"]), "{}", key["key"]);
+            assert_eq!(i128::from(bitmap.count_ones()), number(&key["bitcount"]), "{}", key["key"]);
+            assert_eq!(to_hex(&Sha256::digest(&string)), text(&key["sha256"]), "{}", key["key"]);
+            if let Some(expected) = key.get("hex") {
+                assert!(string == hex(expected), "{}", key["key"]);
+            }
+        }
+        let union = filter.union();
+        for probe in list(&case["probes"]) {
+            let item = text(&probe["item"]);
+            assert_eq!(filter.contains(item.as_bytes()), probe["redis_bitmaps"] == true, "{item}");
+            assert!(union.contains(item.as_bytes()) || !filter.contains(item.as_bytes()), "{item}");
+        }
+        let absent: Vec<_> = (0..20_000).map(|i| format!("absent:{i}")).collect();
+        let mut answers = Answers::new();
+        let contents = Contents::RedisBitmaps(filter.clone());
+        contents.contains_each(&absent, &mut answers);
+        let expected = &case["false_positives_of_20000_absent"]["redis_bitmaps"];
+        assert_eq!(answers.count_ones() as i128, number(expected));
+        // The bits tell the rate that was measured.
+        let (rate, measured) = (contents.facts().rate, answers.count_ones() as f64 / 20_000.0);
+        assert!((rate - measured).abs() < 0.2 * measured + 0.001, "{rate} {measured}");
+        let file = encode(format(), &contents, &Told::default());
+        assert_eq!((format().decode)(&file, &told(n, fpp)).unwrap(), contents);
+        assert_eq!(format().sniff.map(|sniff| sniff(&file)), Some(Sniff::Maybe));
+        filter.reset();
+        assert_eq!(filter, RedisBitmaps::new(n, fpp).unwrap());
+    }
+}
+
+#[test]
+fn batches_are_inserted_one_after_the_other() {
+    let case = &golden()[2];
+    let mut each = Contents::RedisBitmaps(RedisBitmaps::new(100, 0.03).unwrap());
+    let mut answers = Answers::new();
+    each.insert_each(&items(case), &mut answers).unwrap();
+    let put: String = answers.iter().map(|is_new| if is_new { '1' } else { '0' }).collect();
+    assert_eq!(put, text(&case["put_returned"]));
+    each.contains_each(&items(case), &mut answers);
+    assert_eq!(answers.count_ones(), items(case).len());
+}
+
+#[test]
+fn merged_filters_hold_the_items_of_both_and_grow_on() {
+    let filled = |name: &str, count: u32| {
+        let mut filter = RedisBitmaps::new(100, 0.03).unwrap();
+        let items: Vec<_> = (0..count).map(|i| format!("{name}{i}")).collect();
+        for item in &items {
+            filter.insert(item.as_bytes()).unwrap();
+        }
+        (filter, items)
+    };
+    for (one, other) in [(50, 50), (0, 300), (300, 20), (350, 500)] {
+        let ((one, in_one), (other, in_other)) = (filled("one ", one), filled("other ", other));
+        let mut both = Contents::RedisBitmaps(one.clone());
+        both.merge(&Contents::RedisBitmaps(other.clone())).unwrap();
+        let items = [in_one, in_other].concat();
+        let mut answers = Answers::new();
+        both.contains_each(&items, &mut answers);
+        assert_eq!(answers.count_ones(), items.len());
+        let Contents::RedisBitmaps(mut both) = both else { panic!() };
+        // None of its bitmaps is fuller than the Java lets it be, which looks after each item.
+        for bitmap in both.bitmaps() {
+            let (ones, rule) = (bitmap.fill() * bitmap.rule().bits() as f64, bitmap.rule());
+            assert!(ones <= (rule.bits() / 2 + u64::from(rule.probes())) as f64 + 0.5);
+        }
+        assert!(both.cursor() <= one.cursor() + other.cursor() + 1);
+        // Its bytes say the same of it, and so does what comes of more items.
+        let told = told(100, 0.03);
+        let bytes = encode(format(), &Contents::RedisBitmaps(both.clone()), &told);
+        let mut back = (format().decode)(&bytes, &told).unwrap();
+        let more: Vec<_> = (0..200).map(|i| format!("more {i}")).collect();
+        back.insert_each(&more, &mut answers).unwrap();
+        for item in &more {
+            both.insert(item.as_bytes()).unwrap();
+        }
+        assert_eq!(back, Contents::RedisBitmaps(both));
+    }
+    let mut one = Contents::RedisBitmaps(RedisBitmaps::new(100, 0.03).unwrap());
+    let other = Contents::RedisBitmaps(RedisBitmaps::new(200, 0.03).unwrap());
+    let error = one.merge(&other).unwrap_err().to_string();
+    assert!(error.contains("not of one layout"), "{error}");
+}
+
+#[test]
+fn one_bitmap_is_a_filter_of_guava_and_back() {
+    let case = &golden()[2];
+    let told = told(100, 0.03);
+    let string = hex(&list(&case["keys"])[0]["hex"]);
+    let bitmap = (format().decode)(&string, &told).unwrap();
+    let file = encode(guava(), &bitmap, &Told::default());
+    assert_eq!(file.len(), 6 + string.len());
+    // Each byte's bits in reverse, words from their ends.
+    let reversed: Vec<u8> = string.iter().map(|byte| byte.reverse_bits()).collect();
+    let words: Vec<u8> = reversed
+        .chunks(8)
+        .flat_map(|word| word.iter().rev().copied().collect::<Vec<_>>())
+        .collect();
+    assert!(file[6..] == words);
+    let back = (guava().decode)(&file, &Told::default()).unwrap();
+    assert!(encode(format(), &back, &told) == string);
+    let rdb = (format().decode)(&snapshot(&[(0, b"bloomfilter-0", &string)]), &told).unwrap();
+    assert!(encode(guava(), &rdb, &Told::default()) == file, "a snapshot without a cursor");
+}
+
+#[test]
+fn several_bitmaps_become_one_filter_only_if_that_is_asked_for() {
+    let case = &golden()[2];
+    let mut filter = Contents::RedisBitmaps(RedisBitmaps::new(100, 0.03).unwrap());
+    filter.insert_each(&items(case), &mut Answers::new()).unwrap();
+    let warnings = filter.facts().warnings;
+    assert!(warnings[0].contains("grown 3 times") && warnings[0].contains("union"), "{warnings:?}");
+    let error = (guava().encode)(&filter, &Told::default(), &mut Vec::new()).unwrap_err();
+    assert!(error.to_string().contains("a union of their bits"), "{error}");
+    let union = Told { union: true, ..Told::default() };
+    let one = (guava().decode)(&encode(guava(), &filter, &union), &Told::default()).unwrap();
+    let mut answers = Answers::new();
+    one.contains_each(&items(case), &mut answers);
+    assert_eq!(answers.count_ones(), items(case).len());
+    let (one, all) = (one.facts().rate, filter.facts().rate);
+    assert!(one > 2.0 * all, "{one} {all}");
+}
+
+#[test]
+fn what_is_missing_or_of_another_plan_is_refused() {
+    let string = hex(&list(&golden()[2]["keys"])[0]["hex"]);
+    let refused = |bytes: &[u8], told: &Told, expected: &str| {
+        let error = (format().decode)(bytes, told).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    let right = told(100, 0.03);
+    for (other, bytes) in
+        [(told(50, 0.03), &string[..]), (told(200, 0.03), &string), (right.clone(), &string[1..])]
+    {
+        refused(bytes, &other, "for which it was made");
+        refused(&snapshot(&[(0, b"bloomfilter-0", bytes)]), &other, "plan");
+    }
+    refused(&[&string[..], b"\n"].concat(), &right, "line feed");
+    let two = [
+        (0, &b"bloomfilter-0"[..], &string[..]),
+        (0, b"cursor", b"2"),
+        (0, b"bloomfilter-2", &string),
+    ];
+    refused(&snapshot(&two), &right, "\"bloomfilter-1\" is missing");
+    refused(&snapshot(&[two[0], (0, b"cursor", b"two")]), &right, "no decimal number");
+    refused(&snapshot(&[two[0], (1, two[0].1, two[0].2)]), &right, "database 0 and in 1");
+    // Left over by a reset.
+    let left = snapshot(&[two[0], (0, b"bloomfilter-1", b"left")]);
+    let Contents::RedisBitmaps(filter) = (format().decode)(&left, &right).unwrap() else {
+        panic!()
+    };
+    assert_eq!(filter.cursor(), 0);
+}

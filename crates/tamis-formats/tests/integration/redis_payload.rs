@@ -1,0 +1,89 @@
+//! Payloads recorded from a live server hold the filters that its chunks hold.
+
+use crate::golden_data::base64;
+use serde_json::Value as Json;
+use tamis::{RedisBloom, RedisCuckoo};
+use tamis_formats::{PayloadError, RedisValue};
+
+/// More than any recorded filter has.
+const MAX_BYTES: u64 = 1 << 20;
+
+fn golden() -> Json {
+    crate::golden_data::json("redisbloom/redisbloom.json")
+}
+
+/// The filter of the recorded chunks.
+fn from_chunks(filter: &Json) -> RedisValue {
+    let chunks = filter["chunks"].as_array().unwrap();
+    let (header, rest) = chunks.split_first().unwrap();
+    let header = base64(&header["data"]);
+    let positions =
+        rest.iter().map(|chunk| (chunk["iter"].as_i64().unwrap(), base64(&chunk["data"])));
+    if filter["family"] == "BF" {
+        let mut bloom = RedisBloom::from_header(&header).unwrap();
+        positions.for_each(|(position, data)| bloom.load_chunk(position, &data).unwrap());
+        RedisValue::Bloom(bloom)
+    } else {
+        let mut cuckoo = RedisCuckoo::from_header(&header).unwrap();
+        positions.for_each(|(position, data)| cuckoo.load_chunk(position, &data).unwrap());
+        RedisValue::Cuckoo(cuckoo)
+    }
+}
+
+#[test]
+fn recorded_payloads_are_read() {
+    for filter in golden()["filters"].as_array().unwrap() {
+        let name = &filter["name"];
+        let payload = base64(&filter["dump_payload"]);
+        let read = RedisValue::from_payload(&payload, MAX_BYTES)
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(read, from_chunks(filter), "{name}");
+        assert_eq!(
+            RedisValue::from_payload(&read.to_payload(), MAX_BYTES).unwrap(),
+            read,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn cut_and_changed_payloads_are_refused() {
+    for filter in golden()["filters"].as_array().unwrap() {
+        let payload = base64(&filter["dump_payload"]);
+        for len in 0..payload.len() {
+            assert!(RedisValue::from_payload(&payload[..len], MAX_BYTES).is_err());
+        }
+        for at in 0..payload.len() {
+            let mut changed = payload.clone();
+            changed[at] ^= 1 << (at % 8);
+            assert_eq!(
+                RedisValue::from_payload(&changed, MAX_BYTES),
+                Err(PayloadError::Checksum),
+                "{at}"
+            );
+            // Without a checksum the bytes speak for themselves: an answer or an error.
+            let checksum = changed.len() - 8;
+            changed[checksum..].fill(0);
+            _ = RedisValue::from_payload(&changed, MAX_BYTES);
+        }
+    }
+}
+
+#[test]
+fn a_payload_takes_no_more_memory_than_allowed() {
+    for filter in golden()["filters"].as_array().unwrap() {
+        let payload = base64(&filter["dump_payload"]);
+        let bytes = match RedisValue::from_payload(&payload, MAX_BYTES).unwrap() {
+            RedisValue::Bloom(bloom) => bloom.layers().map(|layer| layer.bytes).sum(),
+            RedisValue::Cuckoo(cuckoo) => {
+                cuckoo.size_bytes() - 40 - 16 * cuckoo.sub_filters() as u64
+            }
+            RedisValue::String(bytes) | RedisValue::Tamis(bytes) => bytes.len() as u64,
+        };
+        assert!(RedisValue::from_payload(&payload, bytes).is_ok());
+        assert_eq!(RedisValue::from_payload(&payload, bytes - 1), Err(PayloadError::TooLarge));
+    }
+    let long = RedisValue::String(vec![0; 1000]).to_payload();
+    assert!(RedisValue::from_payload(&long, 1000).is_ok());
+    assert_eq!(RedisValue::from_payload(&long, 999), Err(PayloadError::TooLarge));
+}

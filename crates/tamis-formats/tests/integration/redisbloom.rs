@@ -1,0 +1,244 @@
+//! Filters recorded from a live server are read in each of the ways in which it gives them out, and written again.
+
+use crate::golden_data::{base64, chunks_as_commands, json, list, number, text};
+use serde_json::Value as Json;
+use tamis::{Answers, RedisBloom, RedisBloomOptions, RedisCuckoo, RedisCuckooOptions};
+use tamis_formats::{ChangeError, Contents, DecodeErrorKind, Fact, Format, Sniff, Told};
+
+fn format() -> &'static Format {
+    Format::named("redisbloom").unwrap()
+}
+
+fn decode(bytes: &[u8]) -> Contents {
+    (format().decode)(bytes, &Told::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn encode(contents: &Contents, told: &Told) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    (format().encode)(contents, told, &mut bytes).unwrap();
+    bytes
+}
+
+fn told(key: &str) -> Told {
+    Told { key: Some(key.into()), ..Told::default() }
+}
+
+fn filters() -> Vec<Json> {
+    list(&json("redisbloom/redisbloom.json")["filters"]).to_vec()
+}
+
+/// A snapshot as a server writes one, of recorded values: what `DUMP` gives is the value with another end.
+fn snapshot(filters: &[(u64, &str, Vec<u8>)]) -> Vec<u8> {
+    let mut bytes = b"REDIS0010\xfa\x01a\x01b".to_vec();
+    for (database, key, payload) in filters {
+        bytes.extend([0xfe, *database as u8, payload[0], key.len() as u8]);
+        bytes.extend(key.as_bytes());
+        bytes.extend(&payload[1..payload.len() - 10]);
+    }
+    bytes.push(0xff);
+    bytes.extend([0; 8]);
+    bytes
+}
+
+#[test]
+fn payloads_chunks_and_snapshots_are_one_filter() {
+    for filter in &filters() {
+        let (name, payload) = (text(&filter["name"]), base64(&filter["dump_payload"]));
+        let from_payload = decode(&payload);
+        assert_eq!(decode(&chunks_as_commands(filter)), from_payload, "{name}");
+        let snapshot = snapshot(&[(0, name, payload.clone())]);
+        assert_eq!(decode(&snapshot), from_payload, "{name}");
+        assert_eq!(format().sniff.map(|sniff| sniff(&snapshot)), Some(Sniff::Maybe), "{name}");
+        // As `redis-cli --raw DUMP key` has it.
+        assert_eq!(decode(&[&payload[..], b"\n"].concat()), from_payload, "{name}");
+        assert_eq!(Format::of(&payload)[0].name, "redisbloom");
+        let commands = encode(&from_payload, &told(name));
+        assert!(commands == chunks_as_commands(filter), "{name}");
+        let again = encode(&from_payload, &Told::default());
+        assert_eq!(decode(&again), from_payload, "{name}");
+        let restore = [
+            format!("*5\r\n$7\r\nrestore\r\n$1\r\nk\r\n$1\r\n0\r\n${}\r\n", again.len()).as_bytes(),
+            &again,
+            b"\r\n$7\r\nREPLACE\r\n",
+        ]
+        .concat();
+        assert_eq!(decode(&restore), from_payload, "{name}");
+    }
+}
+
+#[test]
+fn recorded_answers_come_back() {
+    for filter in &filters() {
+        let (name, mut contents) = (&filter["name"], decode(&base64(&filter["dump_payload"])));
+        let items: Vec<Vec<u8>> = list(&filter["exists"])
+            .iter()
+            .map(|pair| match pair[0].get("b64") {
+                Some(bytes) => base64(bytes),
+                None => text(&pair[0]).as_bytes().to_vec(),
+            })
+            .collect();
+        let mut answers = Answers::new();
+        contents.contains_each(&items, &mut answers);
+        let expected: Vec<_> = list(&filter["exists"]).iter().map(|pair| pair[1] == 1).collect();
+        assert_eq!(answers.iter().collect::<Vec<_>>(), expected, "{name}");
+        // What is present is not inserted again.
+        let present: Vec<_> = items
+            .iter()
+            .zip(&expected)
+            .filter(|(_, is_in)| **is_in)
+            .map(|(item, _)| item)
+            .collect();
+        let before = contents.clone();
+        contents.insert_each(&present, &mut answers).unwrap();
+        assert_eq!(answers.count_ones(), 0, "{name}");
+        assert_eq!(contents, before, "{name}");
+    }
+}
+
+#[test]
+fn facts_are_those_that_the_server_tells() {
+    for filter in &filters() {
+        let (name, facts) = (&filter["name"], decode(&base64(&filter["dump_payload"])).facts());
+        let info = list(&filter["info_resp2"]);
+        let field = |name: &str| {
+            let at = info.iter().position(|it| it == &format!("+{name}")).unwrap();
+            number(&info[at + 1])
+        };
+        assert_eq!(facts.items as i128, field("Number of items inserted"), "{name}");
+        let layers = facts.more.iter().filter(|(name, _)| *name == "layer").count();
+        if filter["family"] == "BF" {
+            assert_eq!(layers as i128, field("Number of filters"), "{name}");
+            assert_eq!(facts.probes.is_some(), layers == 1, "{name}");
+            assert!(facts.planned_rate.is_some_and(|rate| rate > 0.0 && rate < 1.0), "{name}");
+        } else {
+            let sub_filters = facts.more.iter().find(|(name, _)| *name == "sub-filters").unwrap();
+            assert_eq!(sub_filters.1, field("Number of filters").to_string(), "{name}");
+        }
+        assert!(facts.fill > 0.0 && facts.fill <= 1.0, "{name}");
+        let asked = 200_000;
+        let contents = decode(&base64(&filter["dump_payload"]));
+        let absent: Vec<_> = (0..asked).map(|i| format!("no such item {i}")).collect();
+        let mut answers = Answers::new();
+        contents.contains_each(&absent, &mut answers);
+        let measured = answers.count_ones() as f64 / f64::from(asked);
+        // Items in layers so small are no average.
+        assert!(
+            (measured - facts.rate).abs() < 0.5 * facts.rate + 1e-4,
+            "{name}: {measured} measured, {} told",
+            facts.rate
+        );
+    }
+}
+
+#[test]
+fn a_full_filter_says_so() {
+    let full = filters().into_iter().find(|it| it["name"] == "bf-nonscaling-full").unwrap();
+    let mut contents = decode(&base64(&full["dump_payload"]));
+    assert!(contents.facts().warnings[0].contains("full"), "{:?}", contents.facts().warnings);
+    let items: Vec<_> = (0..100).map(|i| format!("new {i}")).collect();
+    let error = contents.insert_each(&items, &mut Answers::new()).unwrap_err();
+    assert!(matches!(&error, ChangeError::Refused(why) if why.contains("full")), "{error}");
+    let other = contents.clone();
+    assert!(contents.merge(&other).unwrap_err().to_string().contains("insert the items"));
+}
+
+#[test]
+fn of_several_filters_one_must_be_told() {
+    let filters = filters();
+    let payload = |i: usize| base64(&filters[i]["dump_payload"]);
+    let both = snapshot(&[(0, "one", payload(0)), (0, "other", payload(1))]);
+    let commands = [chunks_as_commands(&filters[0]), chunks_as_commands(&filters[1])].concat();
+    for (bytes, keys) in [(&both, ["one", "other"]), (&commands, ["bf-default", "bf-odd-items"])] {
+        let error = (format().decode)(bytes, &Told::default()).unwrap_err();
+        let expected = match bytes.starts_with(b"REDIS") {
+            true => DecodeErrorKind::SeveralKeys { keys: keys.join(", ").into() },
+            false => DecodeErrorKind::Missing(Fact::Key),
+        };
+        assert_eq!(error.kind, expected);
+        for (i, key) in keys.iter().enumerate() {
+            let read = (format().decode)(bytes, &told(key)).unwrap();
+            assert_eq!(read, decode(&payload(i)), "{key}");
+        }
+        let error = (format().decode)(bytes, &told("none")).unwrap_err().to_string();
+        assert!(error.contains("key"), "{error}");
+    }
+    let twice = snapshot(&[(0, "one", payload(0)), (7, "one", payload(1))]);
+    let error = (format().decode)(&twice, &told("one")).unwrap_err().to_string();
+    assert!(error.contains("database 0 and in 7"), "{error}");
+}
+
+#[test]
+fn chunks_that_are_missing_or_out_of_order_are_refused() {
+    let scaled = filters().into_iter().find(|it| it["name"] == "bf-scaled").unwrap();
+    let refused = |indices: &[usize]| {
+        let mut some = scaled.clone();
+        let chunks = list(&scaled["chunks"]);
+        some["chunks"] = indices.iter().map(|&i| chunks[i].clone()).collect();
+        let error = (format().decode)(&chunks_as_commands(&some), &Told::default()).unwrap_err();
+        assert!(error.to_string().contains("in order"), "{error}");
+    };
+    for indices in [&[0, 1, 2, 3][..], &[1, 2, 3, 4], &[0, 2, 1, 3, 4], &[0, 1, 1, 2, 3, 4], &[0]] {
+        refused(indices);
+    }
+}
+
+#[test]
+fn a_header_asks_for_no_memory_that_its_chunks_do_not_pay_for() {
+    let mut filter = filters()[0].clone();
+    let header = "////////////////////////////////////////////////////////////////////////////////////////////////AA==";
+    filter["chunks"][0]["data"] = header.into();
+    assert!((format().decode)(&chunks_as_commands(&filter), &Told::default()).is_err());
+}
+
+#[test]
+fn strings_are_named_for_what_they_are() {
+    let bytes = std::fs::read(crate::golden_data::path("redis_rdb/lfu.rdb")).unwrap();
+    let error = (format().decode)(&bytes, &told("bitmap")).unwrap_err().to_string();
+    assert!(error.contains("a string") && error.contains("redis-bitmap"), "{error}");
+    let error = (format().decode)(&bytes, &told("stream")).unwrap_err().to_string();
+    assert!(error.contains("is a stream"), "{error}");
+    let error = (format().decode)(&bytes, &Told::default()).unwrap_err().to_string();
+    assert!(error.contains("none of its keys"), "{error}");
+    assert_eq!(format().sniff.map(|sniff| sniff(&bytes)), Some(Sniff::No));
+}
+
+fn insert_numbers(contents: &mut Contents, items: u32) -> Result<(), ChangeError> {
+    let keys: Vec<_> = (0..items).map(u32::to_le_bytes).collect();
+    contents.insert_each(&keys, &mut Answers::new())
+}
+
+#[test]
+fn a_forged_header_does_not_grow_to_gigabytes() {
+    let options = RedisBloomOptions { capacity: 10, ..Default::default() };
+    // The expansion that the fuzzer found.
+    let mut header = RedisBloom::new(&options).unwrap().header();
+    header[16..20].copy_from_slice(&117_440_512_u32.to_le_bytes());
+    let mut filter = Contents::RedisBloom(RedisBloom::from_header(&header).unwrap());
+    let error = insert_numbers(&mut filter, 100).unwrap_err().to_string();
+    assert!(error.contains("cannot grow any more"), "{error}");
+    // Full at once, at a capacity that its bits do not have.
+    let full = 1_u64 << 40;
+    let mut header = RedisBloom::new(&options).unwrap().header();
+    header[..8].copy_from_slice(&full.to_le_bytes());
+    header[20 + 16..20 + 24].copy_from_slice(&full.to_le_bytes());
+    header[20 + 44..20 + 52].copy_from_slice(&full.to_le_bytes());
+    let mut filter = Contents::RedisBloom(RedisBloom::from_header(&header).unwrap());
+    let error = insert_numbers(&mut filter, 1).unwrap_err().to_string();
+    assert!(error.contains("cannot grow any more"), "{error}");
+}
+
+#[test]
+fn a_filter_grows_to_64_times_its_size_and_no_further() {
+    let options = RedisBloomOptions { capacity: 40_000, expansion: 32_768, ..Default::default() };
+    let mut filter = Contents::RedisBloom(RedisBloom::new(&options).unwrap());
+    let error = insert_numbers(&mut filter, 41_000).unwrap_err().to_string();
+    assert!(error.contains("next part would take") && error.contains("67108864"), "{error}");
+    let options = RedisBloomOptions { expansion: 60, ..options };
+    let mut filter = Contents::RedisBloom(RedisBloom::new(&options).unwrap());
+    insert_numbers(&mut filter, 41_000).unwrap();
+
+    let options = RedisCuckooOptions { capacity: 20_000, expansion: 32_768, ..Default::default() };
+    let mut filter = Contents::RedisCuckoo(RedisCuckoo::new(&options).unwrap());
+    let error = insert_numbers(&mut filter, 41_000).unwrap_err().to_string();
+    assert!(error.contains("next part would take"), "{error}");
+}

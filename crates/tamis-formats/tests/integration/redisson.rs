@@ -1,0 +1,192 @@
+//! Redisson's filters are planned, probed, read and written as its source says.
+
+use crate::golden_data::{hex, json, list, number, real, text};
+use serde_json::Value as Json;
+use tamis::Answers;
+use tamis_formats::redisson::{PlanError, Redisson};
+use tamis_formats::{Contents, DecodeErrorKind, EncodeError, Fact, Format, Rdb, Sniff, Told};
+
+fn golden() -> Json {
+    json("redisson/filters.json")
+}
+
+fn format() -> &'static Format {
+    Format::named("redisson").unwrap()
+}
+
+fn told(case: &Json, key: Option<&str>) -> Told {
+    Told {
+        items: Some(number(&case["expected_insertions"]) as u64),
+        rate: Some(real(&case["false_probability"])),
+        key: key.map(|key| key.as_bytes().to_vec()),
+        ..Told::default()
+    }
+}
+
+fn encode(contents: &Contents, told: &Told) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    (format().encode)(contents, told, &mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn the_hash_is_highway_by_redissons_key() {
+    let plan = Redisson::plan(55_000_000, 0.03).unwrap();
+    for case in list(&golden()["highway"]) {
+        let [a, b] = [0, 1].map(|i| u64::from_str_radix(text(&case["hash128"][i]), 16).unwrap());
+        let offsets: Vec<_> = plan.offsets(&hex(&case["data"])).take(3).collect();
+        let reduced = |sum: u64| (sum & i64::MAX as u64) % plan.size();
+        let expected = [a, a.wrapping_add(b), a.wrapping_add(b).wrapping_add(a)].map(reduced);
+        assert_eq!(offsets, expected, "{}", case["data"]);
+    }
+}
+
+#[test]
+fn filters_have_the_same_offsets_and_bits() {
+    for case in list(&golden()["filters"]) {
+        let (n, p) =
+            (number(&case["expected_insertions"]) as u64, real(&case["false_probability"]));
+        let plan = Redisson::plan(n, p).unwrap();
+        assert_eq!(i128::from(plan.size()), number(&case["size"]), "{n}");
+        assert_eq!(i128::from(plan.hash_iterations()), number(&case["hash_iterations"]), "{n}");
+        let items: Vec<_> = list(&case["items"]).iter().map(|pair| text(&pair[0])).collect();
+        for pair in list(&case["items"]) {
+            let offsets = list(&pair[1]).iter().map(|it| number(it) as u64);
+            assert!(plan.offsets(text(&pair[0]).as_bytes()).eq(offsets), "{n} {}", pair[0]);
+        }
+        let Some(string) = case.get("redis_string_hex") else { continue };
+        let mut filter = (format().create)(&told(case, None)).unwrap();
+        filter.insert_each(&items, &mut Answers::new()).unwrap();
+        assert!(encode(&filter, &told(case, None)) == hex(string), "{n}");
+        match &case["count_estimate"] {
+            Json::String(_) => assert_eq!(filter.facts().items, f64::INFINITY),
+            count => assert_eq!(filter.facts().items.round() as i128, number(count), "{n}"),
+        }
+        assert!(filter.facts().warnings[0].contains("StringCodec"));
+    }
+}
+
+#[test]
+fn a_snapshot_says_all_that_there_is_to_tell() {
+    for case in list(&golden()["filters"]) {
+        let Some(string) = case.get("redis_string_hex") else { continue };
+        let filter = (format().decode)(&hex(string), &told(case, None)).unwrap();
+        for (name, config) in [("users", "{users}:config"), ("shop{1}", "shop{1}:config")] {
+            let bytes = encode(&filter, &told(case, Some(name)));
+            let keys: Vec<_> = Rdb::new(&bytes)
+                .unwrap()
+                .entries()
+                .map(|entry| {
+                    entry
+                        .map(|it| (String::from_utf8(it.key().to_vec()).unwrap(), it.type_name()))
+                        .unwrap()
+                })
+                .collect();
+            assert_eq!(keys, [(config.into(), "hash"), (name.into(), "string")]);
+            assert_eq!(format().sniff.map(|sniff| sniff(&bytes)), Some(Sniff::Yes));
+            let key = Told { key: Some(name.into()), ..Told::default() };
+            for told in [Told::default(), key, told(case, None), told(case, Some(name))] {
+                assert_eq!((format().decode)(&bytes, &told).unwrap(), filter, "{name}");
+            }
+            let other = Told { items: Some(99), ..told(case, Some(name)) };
+            let error = (format().decode)(&bytes, &other).unwrap_err().to_string();
+            assert!(error.contains("come of the items"), "{error}");
+            let none = Told { key: Some(b"none".to_vec()), ..Told::default() };
+            let error = (format().decode)(&bytes, &none).unwrap_err().to_string();
+            assert!(
+                error.contains("{none}:config") && error.contains("not initialized"),
+                "{error}"
+            );
+        }
+    }
+}
+
+#[test]
+fn settings_of_a_server_are_read_in_each_of_its_encodings() {
+    // The server has such fields in a hash of another name; with the name of settings it is a filter's.
+    for file in ["lfu.rdb", "lru-uncompressed.rdb"] {
+        let mut bytes = std::fs::read(crate::golden_data::path("redis_rdb").join(file)).unwrap();
+        let name = b"small-hash";
+        let at = bytes.windows(name.len()).position(|it| it == name).unwrap();
+        bytes[at..at + name.len()].copy_from_slice(b"{x}:config");
+        let checksum = bytes.len() - 8;
+        bytes[checksum..].fill(0);
+        let told = Told { key: Some(b"x".to_vec()), ..Told::default() };
+        let Contents::Flat(filter) = (format().decode)(&bytes, &told).unwrap() else { panic!() };
+        assert_eq!(
+            (filter.rule().bits(), filter.rule().probes(), filter.count_ones()),
+            (729, 5, 0)
+        );
+        assert_eq!(format().sniff.map(|sniff| sniff(&bytes)), Some(Sniff::Yes));
+    }
+    // The same as a ziplist, as servers before 7 have it.
+    let mut list = vec![0; 10];
+    for text in [&b"size"[..], b"hashIterations"] {
+        list.extend([0, text.len() as u8]);
+        list.extend(text);
+        list.extend(if text == b"size" { &[0, 0xc0, 0xd9, 2][..] } else { &[0, 0xf6] });
+    }
+    list.push(0xff);
+    let mut bytes = b"REDIS0009\xfe\0\x0d\x0a{x}:config".to_vec();
+    bytes.push(list.len() as u8);
+    bytes.extend(&list);
+    bytes.extend(b"\xff\0\0\0\0\0\0\0\0");
+    let Contents::Flat(filter) = (format().decode)(&bytes, &Told::default()).unwrap() else {
+        panic!()
+    };
+    assert_eq!((filter.rule().bits(), filter.rule().probes()), (729, 5));
+}
+
+#[test]
+fn a_new_filter_takes_no_more_memory_than_was_told() {
+    let large = golden()["filters"][3].clone();
+    let config = |size: &str| {
+        let mut bytes = b"REDIS0009\xfe\0\x04\x0a{x}:config\x02\x04size".to_vec();
+        bytes.push(size.len() as u8);
+        bytes.extend(size.as_bytes());
+        bytes.extend(b"\x0ehashIterations\xc0\x05\xff\0\0\0\0\0\0\0\0");
+        bytes
+    };
+    let bytes = config("401414246");
+    let error = (format().decode)(&bytes, &Told::default()).unwrap_err();
+    assert_eq!(error.kind, DecodeErrorKind::Missing(Fact::Items));
+    let read = (format().decode)(&bytes, &told(&large, None)).unwrap();
+    assert_eq!(read.facts().bits, 401_414_246);
+    for size in ["0", "4294967295", "-1", "many"] {
+        let error = (format().decode)(&config(size), &Told::default()).unwrap_err().to_string();
+        assert!(error.contains("1 to 4294967294"), "{error}");
+    }
+}
+
+#[test]
+fn settings_of_too_many_probes_are_refused() {
+    for (probes, is_read) in [("65535", true), ("65536", false), ("4294967295", false)] {
+        let mut bytes = b"REDIS0009\xfe\0\x04\x0a{x}:config\x02\x04size\x03729".to_vec();
+        bytes.extend(b"\x0ehashIterations");
+        bytes.push(probes.len() as u8);
+        bytes.extend(probes.as_bytes());
+        bytes.extend(b"\xff\0\0\0\0\0\0\0\0");
+        match (format().decode)(&bytes, &Told::default()) {
+            Ok(_) => assert!(is_read, "{probes}"),
+            Err(error) => assert!(!is_read && error.to_string().contains("1 to 65535"), "{error}"),
+        }
+    }
+}
+
+#[test]
+fn plans_are_refused_where_redisson_refuses() {
+    for (n, p) in [(0, 0.03), (1, 1.0), (0, 0.0), (1, 0.62)] {
+        assert_eq!(Redisson::plan(n, p), Err(PlanError::NoBits), "{n} {p}");
+    }
+    for p in [-0.1, 1.1, f64::NAN] {
+        assert!(matches!(Redisson::plan(10, p), Err(PlanError::Rate { .. })), "{p}");
+    }
+    let most = number(&golden()["limits"]["max_size_bits"]) as u64;
+    assert!(Redisson::plan(588_000_000, 0.03).unwrap().size() <= most);
+    assert!(
+        matches!(Redisson::plan(589_000_000, 0.03), Err(PlanError::TooLarge { bits }) if bits > most)
+    );
+    assert_eq!(Redisson::plan(1000, 0.0).unwrap().hash_iterations(), 1074);
+    let error = (format().create)(&Told { items: Some(1), rate: Some(1.0), ..Told::default() });
+    assert!(matches!(error, Err(EncodeError::NoPlace(why)) if why.contains("0 bits")));
+}

@@ -1,0 +1,116 @@
+//! Roaring bitmaps of CRoaring are read, and written byte for byte.
+
+use crate::golden_data::{base64, json, list, number, text, to_hex};
+use sha2::{Digest as _, Sha256};
+use tamis::{Answers, CompressedSet};
+use tamis_formats::roaring::{Roaring, decode};
+use tamis_formats::{Contents, Format, Told, java_bitmap};
+
+fn encode(format: &str, contents: &Contents) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let encode = Format::named(format).unwrap().encode;
+    encode(contents, &Told::default(), &mut bytes).map_err(|error| error.to_string())?;
+    Ok(bytes)
+}
+
+#[test]
+fn bitmaps_have_the_bytes_of_croaring() {
+    for case in list(&json("roaring/bitmaps.json")["cases"]) {
+        let name = format!("{} {} {}", case["name"], case["width"], case["run_optimize"]);
+        let set: CompressedSet = list(&case["ranges"])
+            .iter()
+            .flat_map(|range| {
+                let [first, last, step] = [0, 1, 2].map(|i| number(&range[i]));
+                (first..=last).step_by(step as usize).map(|value| value as u64)
+            })
+            .collect();
+        assert_eq!(set.count(), number(&case["count"]) as u64, "{name}");
+        let has_runs = case["run_optimize"].as_bool().unwrap();
+        let roaring = Roaring { set, is_64: number(&case["width"]) == 64, has_runs };
+        let bytes = encode("roaring", &Contents::Roaring(roaring.clone())).unwrap();
+        assert_eq!(bytes.len() as i128, number(&case["len"]), "{name}");
+        assert_eq!(to_hex(&Sha256::digest(&bytes)), text(&case["sha256"]), "{name}");
+        if let Some(expected) = case.get("base64") {
+            assert!(bytes == base64(expected), "{name}");
+        }
+        let read = decode(&bytes).unwrap();
+        assert_eq!((read.set, read.is_64), (roaring.set, roaring.is_64), "{name}");
+    }
+}
+
+#[test]
+fn values_are_asked_added_and_merged() {
+    let mut one = Contents::Roaring(Roaring::new([1, 2, 3].into_iter().collect()));
+    let mut answers = Answers::new();
+    let keys = [&2_i32.to_le_bytes()[..], &9_u64.to_le_bytes(), &(-1_i32).to_le_bytes(), b"x"];
+    one.contains_each(&keys, &mut answers);
+    assert_eq!(answers.iter().collect::<Vec<_>>(), [true, false, false, false]);
+    assert!(one.insert_each(&keys, &mut answers).is_err());
+    let other = Contents::Roaring(Roaring::new([1 << 40].into_iter().collect()));
+    one.merge(&other).unwrap();
+    let facts = one.facts();
+    assert_eq!((facts.items, facts.rate), (5.0, 0.0), "those before the failing one are in");
+    let written = encode("roaring", &one).unwrap();
+    assert!(decode(&written).unwrap().is_64, "values of 32 bits no longer");
+}
+
+#[test]
+fn sets_move_between_bitmaps() {
+    let array = Contents::Integers(java_bitmap::decode(&[0b110, 0, 0x80]).unwrap());
+    let bytes = encode("roaring", &array).unwrap();
+    let read = Contents::Roaring(decode(&bytes).unwrap());
+    assert_eq!(encode("java-bitmap", &read).unwrap(), [0b110, 0, 0x80]);
+    assert_eq!(encode("redis-bits", &read).unwrap(), [0b0110_0000, 0, 1]);
+    let wide = Contents::Roaring(Roaring::new([1 << 32].into_iter().collect()));
+    assert!(encode("redis-bits", &wide).unwrap_err().contains("4294967295 at most"));
+}
+
+#[test]
+fn what_no_library_writes_is_refused() {
+    let head = [0x3a, 0x30, 0, 0, 1, 0, 0, 0, 2, 0, 1, 0, 16, 0, 0, 0];
+    assert!(decode(&[&head[..], &[5, 0, 7, 0]].concat()).is_ok());
+    for (values, expected) in [
+        (&[7, 0, 5, 0][..], "container"),
+        (&[5, 0, 5, 0], "container"),
+        (&[5, 0], "cut short"),
+        (&[5, 0, 7, 0, 0], "follow its end"),
+    ] {
+        let error = decode(&[&head[..], values].concat()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{values:?}: {error}");
+    }
+    // A run beyond the end of its stretch, and one of fewer values than the head says.
+    for run in [[0xff, 0xff, 1, 0], [0, 0, 0, 0]] {
+        let bytes = [&[0x3b, 0x30, 0, 0, 1, 0, 0, 1, 0, 1, 0][..], &run].concat();
+        assert!(decode(&bytes).unwrap_err().to_string().contains("container"), "{run:?}");
+    }
+    // Four thousand million bitmaps in eight bytes.
+    assert!(decode(&[0, 0, 0, 0, 1, 0, 0, 0]).unwrap_err().to_string().contains("cut short"));
+}
+
+#[test]
+fn a_set_of_small_values_is_written_in_64_bits_if_asked_for() {
+    let format = Format::named("roaring").unwrap();
+    let told = |version: &str| Told { version: Some(version.into()), ..Told::default() };
+    let set = Contents::Roaring(Roaring::new((0..10).collect()));
+    let write = |set: &Contents, version: &str| {
+        let mut bytes = Vec::new();
+        (format.encode)(set, &told(version), &mut bytes).map_err(|error| error.to_string())?;
+        Ok::<_, String>(bytes)
+    };
+    let (narrow, wide) = (write(&set, "32").unwrap(), write(&set, "64").unwrap());
+    assert_eq!(wide[..12], [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(wide[12..], narrow);
+    for (bytes, version, other) in [(&narrow, "32", "64"), (&wide, "64", "32")] {
+        assert_eq!((format.decode)(bytes, &told(version)).unwrap(), set);
+        let error = (format.decode)(bytes, &told(other)).unwrap_err().to_string();
+        assert!(error.contains(&format!("expected {version} bits")), "{error}");
+    }
+    assert!(write(&set, "16").unwrap_err().contains("expected 32 or 64"));
+    let large = Contents::Roaring(Roaring::new([1 << 32].into_iter().collect()));
+    assert!(write(&large, "32").unwrap_err().contains("at most"));
+    // 64 bits that no value needs stay with the file that has them.
+    let read = (format.decode)(&wide, &Told::default()).unwrap();
+    let mut again = Vec::new();
+    (format.encode)(&read, &Told::default(), &mut again).unwrap();
+    assert_eq!(again, wide);
+}

@@ -1,0 +1,55 @@
+//! stream-lib's filters answer here as they do there, and are written again byte for byte.
+
+use crate::golden_data::{base64, json, list, number, real, text};
+use tamis_formats::{Charset, Contents, Format, Funnel, Items, Sniff, Told, stream_lib};
+
+fn key(i: usize) -> Vec<u8> {
+    let item = format!("k{i}");
+    Funnel::Text(Charset::Utf16).key(item.as_bytes(), &mut Vec::new()).unwrap().to_vec()
+}
+
+#[test]
+fn filters_are_those_of_stream_lib() {
+    let format = Format::named("stream-lib").unwrap();
+    assert_eq!(format.items, Items::Are(Funnel::Text(Charset::Utf16)));
+    for case in list(&json("stream-lib/stream_lib.json")) {
+        let (items, rate) = (number(&case["num_elements"]) as u64, real(&case["max_fp"]));
+        let mut filter = stream_lib::create(items, rate).unwrap();
+        assert_eq!(i128::from(filter.rule().bits()), number(&case["buckets"]), "{case}");
+        assert_eq!(i128::from(filter.rule().probes()), number(&case["hash_count"]), "{case}");
+        (0..10).for_each(|i| _ = filter.insert(&key(i)));
+        let mut bytes = Vec::new();
+        let contents = Contents::Flat(filter.clone());
+        (format.encode)(&contents, &Told::default(), &mut bytes).unwrap();
+        assert_eq!(bytes, base64(&case["serialized_base64"]), "{case}");
+        assert_eq!(stream_lib::decode(&bytes).unwrap(), filter);
+        assert_eq!(format.sniff.unwrap()(&bytes), Sniff::Yes);
+        for (i, expected) in text(&case["probes_0_99"]).bytes().enumerate() {
+            assert_eq!(filter.contains(&key(i)), expected == b'1', "{case}: k{i}");
+        }
+    }
+}
+
+#[test]
+fn broken_files_are_refused_by_field_and_place() {
+    let good = base64(&json("stream-lib/stream_lib.json")[0]["serialized_base64"]);
+    let words_at = good.len() - 1 - 2 * 8 - 4;
+    for (at, byte, expected) in [
+        (3, 0, "number of probes at byte 0 is 0"),
+        (2, 1, "number of probes at byte 0 is 259"),
+        (11, 0, "the bit set at byte 4 is not a java.util.BitSet"),
+        (words_at + 3, 0, "number of words at byte 72 is 0"),
+        (words_at, 2, "number of words at byte 72 is 33554434"),
+        (words_at + 3, 9, "words, from byte 76"),
+        (good.len() - 1, 0, "the end of the bit set"),
+    ] {
+        let mut bytes = good.clone();
+        bytes[at] = byte;
+        let error = stream_lib::decode(&bytes).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    assert!(stream_lib::decode(&[&good[..], b"x"].concat()).is_err());
+    for (items, rate) in [(0, 0.05), (1, 1e-5), (1, f64::NAN), (1 << 40, 0.05)] {
+        assert!(stream_lib::create(items, rate).unwrap_err().to_string().contains("plan"));
+    }
+}

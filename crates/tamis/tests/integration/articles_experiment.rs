@@ -1,0 +1,75 @@
+//! The experiment of the articles that this project starts from: a million UUIDs at 0.02, then 9 900
+//! absent ones. Guava finds 189 to 216 of them (`tests/golden/articles`).
+
+use serde_json::Value;
+use tamis::{Answers, AnyFilter, Filter, Hasher, Kind, Plan, TryInsert};
+
+struct SplitMix64(u64);
+
+impl SplitMix64 {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A version 4 UUID as Java prints it.
+    fn uuid(&mut self) -> String {
+        let a = self.next() & 0xffff_ffff_ffff_0fff | 0x4000;
+        let b = self.next() & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000;
+        format!(
+            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+            a >> 32,
+            a >> 16 & 0xffff,
+            a & 0xffff,
+            b >> 48,
+            b & 0xffff_ffff_ffff
+        )
+    }
+}
+
+/// Tells whether a count of `asked` questions at probability `p` lies within four deviations.
+fn near(found: usize, asked: f64, p: f64) -> bool {
+    (found as f64 - asked * p).abs() <= 4.0 * (asked * p * (1.0 - p)).sqrt()
+}
+
+#[test]
+fn our_filters_repeat_the_articles_experiment() {
+    let golden: Value =
+        serde_json::from_str(include_str!("../../../../tests/golden/articles/uuid_experiment.json"))
+            .unwrap();
+    let experiment = &golden["seed_000_uuid_experiment"];
+    let (n, rate) = (experiment["n"].as_u64().unwrap(), experiment["fpp"].as_f64().unwrap());
+    let runs = experiment["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 10);
+    let mut answers = Answers::new();
+    // Three of the runs here, all ten in `cargo xtask soak`.
+    let runs = &runs[..if std::env::var_os("TAMIS_SOAK").is_some() { 10 } else { 3 }];
+    for run in runs {
+        let mut random = SplitMix64(run["splitmix_state"].as_u64().unwrap());
+        let present: Vec<String> = (0..n).map(|_| random.uuid()).collect();
+        assert_eq!(present[0], run["first_uuid"].as_str().unwrap());
+        let absent: Vec<String> = (0..9_900).map(|_| random.uuid()).collect();
+        let more: Vec<String> = (0..990_100).map(|_| random.uuid()).collect();
+        for kind in Kind::ALL.into_iter().filter(|kind| !kind.forgets()) {
+            let plan = Plan::for_kind(kind, n, rate).unwrap();
+            let mut filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
+            filter.try_insert_each(&present, &mut answers).unwrap();
+            filter.contains_each(&present, &mut answers);
+            assert_eq!(answers.count_ones(), present.len(), "{kind}: none is lost");
+            filter.contains_each(&absent, &mut answers);
+            let found = answers.count_ones();
+            // Those with whole bits of an entry know a rate of their own, below the one asked for.
+            let own = match kind {
+                Kind::Cuckoo | Kind::Growing => filter.estimate_rate(),
+                _ => rate,
+            };
+            assert!(own <= rate);
+            assert!(near(found, 9_900.0, own), "{kind}: {found} of 9900");
+            filter.contains_each(&more, &mut answers);
+            let found = answers.count_ones();
+            assert!(near(found, 990_100.0, own), "{kind}: {found} of 990100");
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Tests of the library through the public interface. They are one program because each program is linked by itself.
+
+mod articles_experiment;
+mod integer_sets;
+mod java_bitmap;
+mod long_run;
+mod no_false_negatives;
+mod over_rate;
+mod parquet_golden;
+mod rate;
+mod redisbloom_golden;
+mod repeats;
