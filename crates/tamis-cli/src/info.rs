@@ -71,7 +71,7 @@ pub fn run(args: &Args) -> Outcome {
         return Err(Failure::new(format!("{path}: is the filter; name another file for --svg")));
     }
     if args.keys {
-        Unused::of(&args.tell).check("--keys")?;
+        refuse_decode_options(&args.tell)?;
         return keys::run(&args.files, args.json);
     }
     let mut opener = Opener::new(&args.tell);
@@ -99,6 +99,18 @@ pub fn run(args: &Args) -> Outcome {
         notice::error(message);
     }
     last.map_or(Ok(shown.exit), |message| Err(Failure::Message(message)))
+}
+
+/// Refuses decode options beside `--keys`: a list of keys needs none of them.
+fn refuse_decode_options(tell: &TellArgs) -> Result<(), Failure> {
+    let given: Vec<_> = Unused::of(tell).names().collect();
+    if given.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "info --keys lists all keys and decodes no filter: leave out {}",
+        given.join(", ")
+    )))
 }
 
 /// What was found out so far.

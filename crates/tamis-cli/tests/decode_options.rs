@@ -174,7 +174,6 @@ fn an_option_without_effect_is_refused_by_name() {
         "--key has no effect here: it is for snapshots of Redis and commands that load a filter; --md5 has no effect here: it is \
          for pybloom-live, pybloom-live-scalable; leave them out",
     );
-    folder.refused("info --keys a.dump --md5", "--md5 has no effect");
     folder.refused("info a.dump --key a", "--key has no effect");
     folder.refused("add a.dump more.txt --key a", "--key has no effect");
     folder.refused("info a.guava --format-version 14", "--format-version has no effect");
@@ -291,6 +290,35 @@ fn all_keys_of_a_snapshot_are_listed() {
     );
     folder.write("text", "a\n");
     folder.refused("info --keys text", "not a snapshot of Redis");
+}
+
+#[test]
+fn a_list_of_keys_takes_no_decode_option() {
+    let folder = Folder::new();
+    folder.copy_golden("redis_rdb/lfu.rdb", "dump.rdb");
+    let hash = "00".repeat(32);
+    for option in [
+        "--format redis-bits",
+        "--funnel text",
+        "--charset GBK",
+        "--items-planned 5",
+        "--rate-planned 0.1",
+        "--key k",
+        "--column c",
+        "--format-version 2",
+        &format!("--block-hash {hash}"),
+        "--md5",
+    ] {
+        let name = option.split(' ').next().unwrap();
+        folder.refused(
+            &format!("info --keys dump.rdb {option}"),
+            &format!("info --keys lists all keys and decodes no filter: leave out {name}\n"),
+        );
+    }
+    folder.refused(
+        "info --keys dump.rdb --funnel text --charset GBK",
+        "decodes no filter: leave out --funnel, --charset\n",
+    );
 }
 
 #[test]
