@@ -168,20 +168,20 @@ impl Effect {
 
     /// Returns what an option is for, as a clause.
     fn purpose(self) -> String {
-        let of_formats = |fact| {
-            let names =
-                FORMATS.iter().filter(|format| format.reads(fact)).map(|format| format.name);
-            format!("it is for {}", names.collect::<Vec<_>>().join(", "))
+        let readers_of = |fact| {
+            let readers = FORMATS.iter().filter(|format| format.reads(fact));
+            readers.map(|format| format.name).collect::<Vec<_>>().join(", ")
         };
         match self {
             Effect::Format => "the bytes show another format".to_owned(),
             Effect::Items => "the items of a Tamis filter are always bytes".to_owned(),
             Effect::Rate => "it is for filters of other systems that have a rate".to_owned(),
-            Effect::Key => {
-                "it is for snapshots of Redis and commands that load a filter".to_owned()
-            }
+            Effect::Key => format!(
+                "it is for files with keys (snapshots of Redis, commands that load a filter) of {}",
+                readers_of(Fact::Key)
+            ),
             Effect::Column => "it is for Parquet tables".to_owned(),
-            Effect::Parameter(fact) => of_formats(fact),
+            Effect::Parameter(fact) => format!("it is for {}", readers_of(fact)),
         }
     }
 }

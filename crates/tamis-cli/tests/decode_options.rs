@@ -171,8 +171,9 @@ fn an_option_without_effect_is_refused_by_name() {
     }
     folder.refused(
         "info items.tamis --md5 --key k",
-        "--key has no effect here: it is for snapshots of Redis and commands that load a filter; --md5 has no effect here: it is \
-         for pybloom-live, pybloom-live-scalable; leave them out",
+        "--key has no effect here: it is for files with keys (snapshots of Redis, commands that load a filter) of java-bitmap, \
+         redis-bits, redis-bitmap, redisbloom, redisson; --md5 has no effect here: it is for pybloom-live, pybloom-live-scalable; leave \
+         them out",
     );
     folder.refused("info a.dump --key a", "--key has no effect");
     folder.refused("add a.dump more.txt --key a", "--key has no effect");
@@ -318,6 +319,19 @@ fn a_list_of_keys_takes_no_decode_option() {
     folder.refused(
         "info --keys dump.rdb --funnel text --charset GBK",
         "decodes no filter: leave out --funnel, --charset\n",
+    );
+}
+
+#[test]
+fn a_key_is_refused_with_the_formats_that_read_one() {
+    let folder = folder();
+    folder.ok(&format!(
+        "convert items.tamis dump.rdb --to redis-bitmaps {ITEMS} --to-items 1000 --to-rate 0.1"
+    ));
+    folder.refused(
+        "info --format redis-bitmaps dump.rdb --items-planned 1000 --rate-planned 0.1 --key k",
+        "dump.rdb: --key has no effect here: it is for files with keys (snapshots of Redis, commands that load a filter) of java-bitmap, \
+         redis-bits, redis-bitmap, redisbloom, redisson; leave it out\n",
     );
 }
 
