@@ -77,7 +77,13 @@ pub fn run(args: &Args) -> Outcome {
     let rule = args.items_from.key.rule();
     expect_same_items(&file.metadata, &rule, &input::name(&args.filter))?;
     check_clock(&file.filter, now_millis(), &input::name(&args.filter))?;
-    let (hasher, mut inserter) = (file.filter.hasher(), Inserter::new(repeats, u64::MAX)?);
+    let advice = match repeats {
+        Repeats::Once => {
+            "if it has some of these lines already, skip them with --if-absent; otherwise build one for more with --items N"
+        }
+        _ => repeats.advice(file.filter.plan().kind()),
+    };
+    let (hasher, mut inserter) = (file.filter.hasher(), Inserter::new(repeats, u64::MAX, advice)?);
     let delimiter = args.items_from.records.delimiter();
     let tally = hash_all(&paths, &rule, delimiter, hasher, |hashes| {
         // What comes late comes at its own time.
@@ -104,11 +110,14 @@ impl Args {
     }
 
     fn add_to_foreign(&self, mut file: Foreign, paths: &[PathBuf]) -> Outcome {
-        let options = [("--copies", self.repeats.copies), ("--if-absent", self.if_absent)];
-        if let Some((option, _)) = options.into_iter().find(|(_, is_given)| *is_given) {
+        let options = [
+            ("--copies", "cuckoo filters", self.repeats.copies),
+            ("--if-absent", "counting and cuckoo filters", self.if_absent),
+        ];
+        if let Some((option, kinds, _)) = options.into_iter().find(|(_, _, is_given)| *is_given) {
             let (name, format) = (&file.name, file.format.name);
             return Err(Failure::new(format!(
-                "{name}: {option} is for filters of Tamis that count, not for {format}"
+                "{name}: {option} is for {kinds} of Tamis, not for {format}"
             )));
         }
         file.check_output(&self.filter)?;

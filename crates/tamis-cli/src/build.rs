@@ -20,7 +20,7 @@ use crate::key::rate;
 use crate::metadata::MetadataArgs;
 use crate::opened::{Opened, Opener};
 use crate::output::{check_filter_output, refuse_input_as_output};
-use crate::repeats::{Inserter, RepeatArgs, Repeats};
+use crate::repeats::{Inserter, RepeatArgs};
 use crate::size::Size;
 use crate::span::{SpanArg, even_slices};
 use crate::told::TellArgs;
@@ -335,7 +335,12 @@ impl Args {
     ) -> Result<(AnyFilter, Tally), Failure> {
         let (plan, hasher) = (filter.plan(), filter.hasher());
         let left_bytes = max_bytes - plan.bytes().min(max_bytes);
-        let mut inserter = Inserter::new(self.repeats.of(Some(plan.kind()))?, left_bytes)?;
+        let repeats = self.repeats.of(Some(plan.kind()))?;
+        let advice = match self.like {
+            Some(_) => "it has the size of the filter of --like: build both for more items",
+            None => repeats.advice(plan.kind()),
+        };
+        let mut inserter = Inserter::new(repeats, left_bytes, advice)?;
         let rule = self.items_from.key.rule();
         let tally =
             hash_all(paths, &rule, self.items_from.records.delimiter(), hasher, |hashes| {
@@ -393,19 +398,14 @@ fn refuse_other_format(output: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Returns the failure of a filter that refuses items, which were inserted as `repeats` says; its file is unchanged.
-pub fn full(path: &Path, error: &InsertError, repeats: Repeats) -> Failure {
+/// Returns the failure of a filter of `kind` that refuses items, with `advice` if it is full; its file is unchanged.
+pub fn full(path: &Path, kind: Kind, error: &InsertError, advice: &str) -> Failure {
     let name = input::name(path);
-    let advice = match repeats {
-        Repeats::Each => {
-            "build one for more with --copies --items N, where each copy counts, or insert each line once, without --copies"
-        }
-        Repeats::Once | Repeats::IfAbsent => "build one for more with --items N",
-    };
     match error.reason {
         NoRoom::Full { items } => Failure::new(format!(
-            "{name}: full with {} items, each copy counted; nothing was written: {advice}",
-            Count(items)
+            "{name}: full with {} items{}; nothing was written: {advice}",
+            Count(items),
+            if kind.can_remove() { ", each copy counted" } else { "" },
         )),
         _ => Failure::new(format!("{name}: {error}; nothing was written")),
     }

@@ -35,14 +35,30 @@ impl RepeatArgs {
     ///
     /// # Errors
     ///
-    /// `--copies` for a kind that does not count.
+    /// `--copies` for a kind in which it has no effect.
     pub fn of(&self, kind: Option<Kind>) -> Result<Repeats, Failure> {
-        match kind {
-            Some(Kind::Cuckoo) if !self.copies => Ok(Repeats::Once),
-            _ if self.copies && !kind.is_some_and(Kind::can_remove) => Err(Failure::new(
-                "--copies is for counting and cuckoo filters: others do not count",
+        match (kind, self.copies) {
+            (Some(Kind::Cuckoo), false) => Ok(Repeats::Once),
+            (Some(Kind::Cuckoo), true) | (_, false) => Ok(Repeats::Each),
+            (Some(Kind::Counting), true) => Err(Failure::new(
+                "--copies is for cuckoo filters: a counting filter counts every repeat without it; leave it out",
             )),
-            _ => Ok(Repeats::Each),
+            (_, true) => Err(Failure::new(
+                "--copies is for cuckoo filters: this kind does not count repeats; leave it out",
+            )),
+        }
+    }
+}
+
+impl Repeats {
+    /// Returns what helps when a filter of `kind` is full.
+    pub fn advice(self, kind: Kind) -> &'static str {
+        match (self, kind) {
+            (_, Kind::Growing) => "build one with a higher --rate",
+            (Repeats::Each, _) => {
+                "build one for more with --copies --items N, where each copy counts, or insert each line once, without --copies"
+            }
+            (Repeats::Once | Repeats::IfAbsent, _) => "build one for more with --items N",
         }
     }
 }
@@ -50,6 +66,7 @@ impl RepeatArgs {
 /// Inserts the items of a command into its filter.
 pub struct Inserter {
     repeats: Repeats,
+    advice: &'static str,
     seen: SecretSet,
     new: Answers,
     fresh: Vec<u64>,
@@ -57,21 +74,22 @@ pub struct Inserter {
 }
 
 impl Inserter {
-    /// Creates an inserter that remembers hashes, if it must, in at most `max_bytes`.
+    /// Creates an inserter whose set of hashes takes at most `max_bytes`. `advice` tells the user what helps when the filter
+    /// is full.
     ///
     /// # Errors
     ///
     /// The system gives no random bytes.
-    pub fn new(repeats: Repeats, max_bytes: u64) -> Result<Self, Failure> {
+    pub fn new(repeats: Repeats, max_bytes: u64, advice: &'static str) -> Result<Self, Failure> {
         let (new, fresh, answers) = (Answers::new(), Vec::new(), Vec::new());
-        Ok(Self { repeats, seen: SecretSet::within(max_bytes)?, new, fresh, answers })
+        Ok(Self { repeats, advice, seen: SecretSet::within(max_bytes)?, new, fresh, answers })
     }
 
     /// Inserts hashes in order into the filter that goes to `output`.
     ///
     /// # Errors
     ///
-    /// If there is no room, in the filter or for the hashes to remember.
+    /// If the filter is full, or if the set of hashes exceeds its memory.
     pub fn insert(
         &mut self,
         filter: &mut AnyFilter,
@@ -96,7 +114,9 @@ impl Inserter {
                 for &hash in hashes {
                     if !filter.contains_hash(hash) {
                         let inserted = filter.try_insert_hash(hash);
-                        inserted.map_err(|error| full(output, &error, self.repeats))?;
+                        inserted.map_err(|error| {
+                            full(output, filter.plan().kind(), &error, self.advice)
+                        })?;
                     }
                 }
                 return Ok(());
@@ -104,6 +124,6 @@ impl Inserter {
         };
         self.answers.resize(hashes.len().div_ceil(64), 0);
         let inserted = filter.try_insert_hashes(hashes, &mut self.answers);
-        inserted.map_err(|error| full(output, &error, self.repeats))
+        inserted.map_err(|error| full(output, filter.plan().kind(), &error, self.advice))
     }
 }

@@ -79,13 +79,15 @@ fn copies_are_counted() {
     for kind in ["counting", "cuckoo"] {
         let folder = Folder::new();
         let lines = "one\ntwo\ntwo\nthree\nthree\nthree\n";
-        for build in ["--copies", "--copies --items 100"] {
-            let ended = folder.feed(&format!("build --kind {kind} {build} -o f.tamis"), lines);
+        let copies = if kind == "cuckoo" { "--copies" } else { "" };
+        for build in ["", "--items 100"] {
+            let ended =
+                folder.feed(&format!("build --kind {kind} {copies} {build} -o f.tamis"), lines);
             assert_eq!(ended.status, 0, "{ended:?}");
             let ended = folder.feed("check --copies f.tamis", "one\ntwo\nthree\nfour\n");
             assert_eq!(ended.stdout, "      1 one\n      2 two\n      3 three\n", "{kind} {build}");
             folder.feed("remove f.tamis", "two\n");
-            folder.feed("add --copies f.tamis", "one\n");
+            folder.feed(&format!("add {copies} f.tamis"), "one\n");
             let ended = folder.feed("check --copies f.tamis", "one\ntwo\n");
             assert_eq!(ended.stdout, "      2 one\n      1 two\n");
         }
@@ -132,6 +134,41 @@ fn a_cuckoo_filter_takes_a_repeated_line_once() {
 }
 
 #[test]
+fn a_counting_filter_counts_every_repeat_and_takes_no_copies() {
+    let folder = folder();
+    let words = [
+        "--copies is for cuckoo filters: a counting filter counts every repeat without it; leave it out",
+    ];
+    failed(&folder.run("build --copies --kind counting n.txt -o f.tamis"), &words);
+    folder.ok("build --kind counting n.txt -o f.tamis");
+    failed(&folder.run("add --copies f.tamis n.txt"), &words);
+    failed(&folder.run("build --copies --like f.tamis n.txt -o g.tamis"), &words);
+}
+
+#[test]
+fn a_full_filter_is_refused_with_advice_that_helps() {
+    let folder = folder();
+    folder.ok("build --kind cuckoo n.txt -o f.tamis");
+    let ended = folder.run("add f.tamis n.txt");
+    failed(
+        &ended,
+        &["full with", "each copy counted", "skip them with --if-absent", "with --items N"],
+    );
+    assert!(!ended.stderr.contains("--copies"), "{}", ended.stderr);
+    folder.ok("add --if-absent f.tamis n.txt");
+    folder.write("more.txt", numbers(1000, 3000));
+    let ended = folder.run("add --if-absent f.tamis more.txt");
+    failed(&ended, &["full with", "nothing was written: build one for more with --items N\n"]);
+    let ended = folder.run("build --like f.tamis more.txt -o g.tamis");
+    failed(&ended, &["full with", "--like: build both for more items\n"]);
+    // At this rate a growing filter of 226,304 items has used all bits of the hash.
+    folder.write("many.txt", numbers(0, 250_000));
+    let ended = folder.run("build --kind growing --rate 3e-14 many.txt -o g.tamis");
+    failed(&ended, &["full with", "nothing was written: build one with a higher --rate\n"]);
+    assert!(!ended.stderr.contains("cop"), "{}", ended.stderr);
+}
+
+#[test]
 fn what_is_deleted_as_often_as_it_was_added_takes_no_other_line_with_it() {
     let folder = folder();
     folder.write("a.txt", numbers(0, 50_000));
@@ -171,10 +208,10 @@ fn a_cuckoo_filter_holds_three_copies_of_every_line() {
 
 #[test]
 fn what_was_added_too_often_stays_and_is_told() {
-    for (kind, times) in [("counting", 15), ("cuckoo", 8)] {
+    for (kind, times) in [("counting", 15), ("cuckoo --copies", 8)] {
         let folder = Folder::new();
         let lines = "often\n".repeat(times);
-        folder.feed(&format!("build --copies --kind {kind} --items 100 -o f.tamis"), lines);
+        folder.feed(&format!("build --kind {kind} --items 100 -o f.tamis"), lines);
         let ended = folder.feed("remove f.tamis", "often\n");
         assert_eq!(ended.status, 1);
         assert!(ended.stderr.contains("1 line stayed"), "{}", ended.stderr);
@@ -348,7 +385,8 @@ fn options_of_one_kind_are_refused_with_another() {
         ("build --slices 3 n.txt -o f", "--window"),
         ("build --refresh --kind window n.txt -o f", "--window 24h"),
         ("build --window 3-items --slices 4 n.txt -o f", "no more slices than items"),
-        ("build --copies n.txt -o f", "--copies is for counting and cuckoo filters"),
+        ("build --copies n.txt -o f", "--copies is for cuckoo filters: this kind does not count"),
+        ("build --copies --kind growing n.txt -o f", "--copies is for cuckoo filters: this kind"),
         ("build --kind parquet --keyed n.txt -o f", "--keyed"),
         ("build --kind unknown n.txt -o f", "unknown"),
     ] {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tamis::{Answers, AnyFilter, Hasher, InsertError, Kind, TryInsert as _};
+use tamis::{Answers, AnyFilter, Filter as _, Hasher, InsertError, Kind, TryInsert as _};
 
 use super::{Args, BUCKET_OF_COPIES, full};
 use crate::count::Count;
@@ -22,8 +22,9 @@ impl Args {
         }
     }
 
-    fn full(&self, error: &InsertError) -> Failure {
-        full(&self.output, error, if self.repeats.copies { Repeats::Each } else { Repeats::Once })
+    fn full(&self, kind: Kind, error: &InsertError) -> Failure {
+        let repeats = if self.repeats.copies { Repeats::Each } else { Repeats::Once };
+        full(&self.output, kind, error, repeats.advice(kind))
     }
 
     /// Returns how much of `max_bytes` sets of hashes may take, so that the filter they become fits beside them.
@@ -82,7 +83,7 @@ impl Args {
         // The set gives its memory back on the way.
         distinct.drain_each(&mut insert);
         insert(repeats.finish());
-        inserted.map_err(|error| self.full(&error))?;
+        inserted.map_err(|error| self.full(filter.plan().kind(), &error))?;
         Ok((filter, tally))
     }
 
@@ -114,7 +115,7 @@ impl Args {
                 Err(_) if places < most_places => {
                     places = (places + places / 8 + 1).min(most_places);
                 }
-                Err(error) => return Err(self.full(&error)),
+                Err(error) => return Err(self.full(Kind::Cuckoo, &error)),
             }
         }
     }
