@@ -5,7 +5,7 @@ mod config_flags;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use config_flags::ConfigFlags;
+use config_flags::{ConfigFlags, Given};
 use tamis_server::{Config, HttpPort, Server, ServerError};
 
 use crate::exit::{Exit, Failure, Outcome};
@@ -67,7 +67,11 @@ pub fn run(args: &Args) -> Outcome {
     }
     let is_kept = config.append_only;
     let server = Server::start(config).map_err(|error| match error {
-        ServerError::Durability(error) => Failure::new(format!("--dir: {error}")),
+        ServerError::Durability(error) => {
+            let dir = args.flags.given.iter().find(|option| option.name == "dir");
+            let source = dir.map_or_else(|| "--dir".to_owned(), Given::source);
+            Failure::new(format!("{source}: {error}"))
+        }
         error => Failure::new(error),
     })?;
     // Before it says that it is there: whoever waits for that may end it at once.
@@ -95,12 +99,9 @@ fn configure(args: &Args) -> Result<Config, Failure> {
     if let Some(path) = &args.config {
         config.read_file(path).map_err(Failure::new)?;
     }
-    for (name, value) in &args.flags.given {
-        config.set(name, value).map_err(|error| match *name {
-            // Secrets, even mistyped ones, are not repeated.
-            "hash-key" | "requirepass" => Failure::new(format!("--{name}: {error}")),
-            _ => Failure::new(format!("--{name} {value}: {error}")),
-        })?;
+    for option in &args.flags.given {
+        let set = config.set(option.name, &option.value);
+        set.map_err(|error| Failure::new(format!("{}: {error}", option.shown())))?;
     }
     Ok(config)
 }

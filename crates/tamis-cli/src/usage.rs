@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::CommandFactory as _;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ErrorKind};
 
 use crate::Cli;
 use crate::exit::{Failure, report};
@@ -29,8 +29,17 @@ pub fn show(help: &clap::Error) -> ExitCode {
 }
 
 /// Returns what is wrong with the `words` after the program's name, any tip, and where to read on.
-pub fn line<'a>(error: &clap::Error, words: impl IntoIterator<Item = &'a str>) -> String {
-    let text = error.to_string();
+pub fn line<'a>(
+    error: &clap::Error,
+    words: impl IntoIterator<Item = &'a str, IntoIter: Clone>,
+) -> String {
+    let words = words.into_iter();
+    let program = Cli::command();
+    let (command, name) = command(&program, words.clone());
+    let mut text = error.to_string();
+    if let Some((option, variable)) = source_variable(error, command, words) {
+        text = text.replace(&format!("'{option}'"), &format!("'{variable}'"));
+    }
     if error.kind() == ErrorKind::ValueValidation {
         // Our own parsers of values say all there is to say.
         return strip(text.lines().next().unwrap_or_default()).into();
@@ -40,19 +49,37 @@ pub fn line<'a>(error: &clap::Error, words: impl IntoIterator<Item = &'a str>) -
         .filter(|text| !text.starts_with("Usage: ") && !text.starts_with("For more information"))
         .map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
         .collect();
-    format!("{}; see '{} --help'", strip(&said.join("; ")), command(words))
+    format!("{}; see '{name} --help'", strip(&said.join("; ")))
 }
 
-/// Returns the names of the program and of the command that is meant.
-fn command<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
-    let program = Cli::command();
-    let (mut at, mut names) = (&program, vec![program.get_name()]);
+/// Returns the command that the words name, and its name with that of the program.
+fn command<'a, 'p>(
+    program: &'p clap::Command,
+    words: impl Iterator<Item = &'a str>,
+) -> (&'p clap::Command, String) {
+    let (mut at, mut names) = (program, vec![program.get_name()]);
     for word in words {
         let Some(command) = at.find_subcommand(word) else { break };
         names.push(command.get_name());
         at = command;
     }
-    names.join(" ")
+    (at, names.join(" "))
+}
+
+/// Returns the option whose value is invalid, as the error shows it, and its variable, if the value comes from the environment:
+/// none of `words` is the option.
+fn source_variable<'a, 'p>(
+    error: &clap::Error,
+    command: &'p clap::Command,
+    mut words: impl Iterator<Item = &'a str>,
+) -> Option<(String, &'p str)> {
+    let option = error.get(ContextKind::InvalidArg)?.to_string();
+    let flag = option.split([' ', '=', '[']).next()?;
+    let mut args = command.get_arguments();
+    let arg = args.find(|arg| arg.get_long().is_some_and(|long| flag == format!("--{long}")))?;
+    let variable = arg.get_env()?.to_str()?;
+    let is_flag = |word: &str| word.split_once('=').map_or(word, |(name, _)| name) == flag;
+    (!words.any(is_flag)).then_some((option, variable))
 }
 
 fn strip(text: &str) -> &str {

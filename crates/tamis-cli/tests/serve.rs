@@ -20,9 +20,18 @@ use server::Program;
 use tamis_resp::Reply;
 
 fn refused(arguments: &[&str]) -> String {
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_tamis")).arg("serve").args(arguments).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    refused_with(arguments, &[])
+}
+
+/// Returns the line that refuses `arguments` in another environment.
+fn refused_with(arguments: &[&str], environment: &[(&str, &str)]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
+        .arg("serve")
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?} {environment:?}");
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(text.lines().count(), 1, "{text}");
     text
@@ -51,6 +60,47 @@ fn wrong_options_are_refused_in_one_line() {
     ] {
         let text = refused(arguments);
         assert!(text.starts_with("tamis: ") && text.contains(told), "{arguments:?}: {text}");
+    }
+}
+
+#[test]
+fn a_wrong_value_of_the_environment_is_refused_by_its_variable() {
+    for option in tamis_server::Config::options() {
+        // Options that accept any text, such as names of files, refuse no value.
+        let value = "no/such\u{1}value";
+        if tamis_server::Config::default().set(option.name, value).is_ok() {
+            continue;
+        }
+        let variable = format!("TAMIS_{}", option.name.replace('-', "_").to_uppercase());
+        let text = refused_with(&[], &[(&variable, value)]);
+        let is_secret = ["hash-key", "requirepass"].contains(&option.name);
+        let shown = if is_secret { variable } else { format!("{variable}={value}") };
+        assert!(text.starts_with(&format!("tamis: {shown}: ")), "{text}");
+        assert!(!text.contains("--"), "{text}");
+    }
+    for (variable, value, told) in [
+        ("TAMIS_MAXMEMORY", "zz", "TAMIS_MAXMEMORY=zz: argument must be a memory value"),
+        ("TAMIS_HASH_KEY", "secret", "TAMIS_HASH_KEY: argument must be"),
+        ("TAMIS_LOGLEVEL", "zz", "invalid value 'zz' for 'TAMIS_LOGLEVEL'"),
+        ("TAMIS_LOG_FORMAT", "zz", "invalid value 'zz' for 'TAMIS_LOG_FORMAT'"),
+        ("TAMIS_DIR", "/dev/null/x", "TAMIS_DIR: /dev/null/x"),
+    ] {
+        let text = refused_with(&["--port", "0", "--http-port", "no"], &[(variable, value)]);
+        assert!(text.starts_with(&format!("tamis: {told}")), "{text}");
+        assert!(!text.contains("secret"), "{text}");
+    }
+    // A flag overrides its variable.
+    for (arguments, variable, told) in [
+        (["--maxmemory", "zz"], "TAMIS_MAXMEMORY", "--maxmemory zz: "),
+        (["--loglevel", "zz"], "TAMIS_LOGLEVEL", "invalid value 'zz' for '--loglevel <LEVEL>'"),
+        (
+            ["--log-format=zz", "--quiet"],
+            "TAMIS_LOG_FORMAT",
+            "invalid value 'zz' for '--log-format",
+        ),
+    ] {
+        let text = refused_with(&arguments, &[(variable, "yy")]);
+        assert!(text.starts_with(&format!("tamis: {told}")), "{text}");
     }
 }
 

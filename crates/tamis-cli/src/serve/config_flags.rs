@@ -2,13 +2,43 @@
 
 use std::sync::LazyLock;
 
+use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use tamis_server::{Config, ConfigOption};
 
-/// The options that were given as flags or in the environment, by name.
+/// The options that were given as flags or in the environment.
 pub struct ConfigFlags {
-    /// Names and values.
-    pub given: Vec<(&'static str, String)>,
+    /// These options, in the order of the help text.
+    pub given: Vec<Given>,
+}
+
+/// An option with its value.
+pub struct Given {
+    /// The name, as [`Config::set`] takes it.
+    pub name: &'static str,
+    /// The value.
+    pub value: String,
+    /// The variable, if the value comes from the environment.
+    variable: Option<&'static str>,
+}
+
+impl Given {
+    /// Returns the option as the user gave it, such as `--maxmemory 2gb` or `TAMIS_MAXMEMORY=2gb`. A secret value is left out,
+    /// even if it is mistyped.
+    pub fn shown(&self) -> String {
+        let is_secret = matches!(self.name, "hash-key" | "requirepass");
+        let Self { value, variable, .. } = self;
+        match variable {
+            _ if is_secret => self.source(),
+            Some(_) => format!("{}={value}", self.source()),
+            None => format!("{} {value}", self.source()),
+        }
+    }
+
+    /// Returns where the value comes from: the flag or the variable.
+    pub fn source(&self) -> String {
+        self.variable.map_or_else(|| format!("--{}", self.name), str::to_owned)
+    }
 }
 
 /// An option with its variable, such as `TAMIS_MAXMEMORY`.
@@ -42,11 +72,13 @@ impl Flag {
 
 impl clap::FromArgMatches for ConfigFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let value = |flag: &Flag| {
-            let value = matches.get_one::<String>(flag.option.name)?;
-            Some((flag.option.name, value.clone()))
+        let given = |flag: &'static Flag| {
+            let name = flag.option.name;
+            let value = matches.get_one::<String>(name)?.clone();
+            let is_variable = matches.value_source(name) == Some(ValueSource::EnvVariable);
+            Some(Given { name, value, variable: is_variable.then_some(&*flag.variable) })
         };
-        Ok(Self { given: FLAGS.iter().filter_map(value).collect() })
+        Ok(Self { given: FLAGS.iter().filter_map(given).collect() })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
