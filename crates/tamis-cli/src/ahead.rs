@@ -1,26 +1,25 @@
-//! Work done ahead of whoever needs it: things made one after the other, by the one who asks or by a
-//! thread of their own.
+//! Values that are made ahead of their consumer, one after the other: by the consumer itself, or by a thread.
 //!
 //! ```text
-//!              ┌──── things made, in order, at most AHEAD of them ────▶
-//!       thread                                                         user
-//!              ◀──────── things used, to be made anew in place ────────┘
+//!              ┌──── values made, in order, at most AHEAD of them ────▶
+//!       thread                                                        consumer
+//!              ◀──────── used values, whose memory is reused ──────────┘
 //! ```
 //!
-//! Things change hands and are never copied, so that large ones keep the memory they have.
+//! Values are moved and never copied, so that large ones keep their memory.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
-/// Things that are made and not yet asked for. Two, of twice the size, took `dedup` no less time.
+/// The most values that are made and not yet consumed. Two did not make `dedup` faster.
 const AHEAD: usize = 1;
 
-/// Makes a thing in the place of an old one; false if there are no more.
+/// Replaces an old value by the next one; false if no more follow.
 type Make<T, E> = Box<dyn FnMut(&mut T) -> Result<bool, E> + Send>;
 
-/// Things of type `T`, made one after the other until the last or an error.
+/// Values of type `T`, made one after the other until the last or an error.
 ///
-/// If this is dropped early, the thread ends with its next thing.
+/// If this is dropped early, the thread ends after its next value.
 pub struct Ahead<T, E> {
     hand: Hand<T, E>,
 }
@@ -40,17 +39,17 @@ where
     T: Default + Send + 'static,
     E: Send + 'static,
 {
-    /// Things that `make` makes, when they are asked for.
+    /// Creates a source of the values that `make` returns. The consumer makes them until [`start`](Self::start).
     pub fn new(make: impl FnMut(&mut T) -> Result<bool, E> + Send + 'static) -> Self {
         Self { hand: Hand::Own(Box::new(make)) }
     }
 
-    /// Makes the rest on a thread. Where there is none to be had, all stays as it is.
+    /// Makes the remaining values on a thread. If the system has no thread, the consumer goes on making them.
     pub fn start(&mut self) {
         let Hand::Own(_) = &self.hand else { return };
         let (sender, made) = sync_channel(AHEAD);
         let (used, rooms) = channel();
-        // Handed over afterwards: a thread that does not start would take it along.
+        // Sent after the start: a thread that does not start would drop it.
         let (give, take) = channel::<Make<T, E>>();
         let work = move || {
             if let Ok(make) = take.recv() {
@@ -64,23 +63,23 @@ where
         }
     }
 
-    /// Puts the next thing into the place of `thing`, which was used; false if there are no more.
+    /// Replaces the used value `thing` by the next one; false if no more follow.
     ///
     /// # Errors
     ///
-    /// Those of making it; there are no more after one.
+    /// Those of `make`; no value follows an error.
     pub fn next(&mut self, thing: &mut T) -> Result<bool, E> {
         let next = match &mut self.hand {
             Hand::Own(make) => make(thing),
             Hand::Other { made, used, .. } => {
-                // At the end nobody takes it.
+                // After the last value the receiver is gone.
                 used.send(std::mem::take(thing)).ok();
                 match made.recv() {
                     Ok(next) => next.map(|next| {
                         *thing = next;
                         true
                     }),
-                    // The thread hangs up after the last one.
+                    // The thread closes the channel after the last value.
                     Err(_) => Ok(false),
                 }
             }
@@ -102,7 +101,7 @@ where
     }
 }
 
-/// Makes things until the last, an error, or until nobody wants more.
+/// Makes values until the last, an error, or until the consumer is dropped.
 fn make_all<T: Default, E>(
     mut make: Make<T, E>,
     made: &SyncSender<Result<T, E>>,

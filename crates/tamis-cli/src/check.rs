@@ -166,7 +166,7 @@ fn warn(name: &str, file: &TamisFile<BitView<'_>>) {
 }
 
 impl Args {
-    /// Tells filters from inputs.
+    /// Splits the file arguments into filters and inputs.
     fn split(&self) -> Result<(&[PathBuf], &[PathBuf]), Failure> {
         if !self.filters.is_empty() {
             return Ok((&self.filters, &self.files));
@@ -251,7 +251,7 @@ impl Check<'_> {
                 if self.args.quiet && self.printed > 0 {
                     return Ok(());
                 }
-                // Whoever reads a pipe sees answers as soon as questions are in.
+                // The reader of a pipe sees the answers as soon as the items have arrived.
                 self.output.flush()?;
                 progress.at(done_bytes + blocks.reader().consumed_bytes());
             }

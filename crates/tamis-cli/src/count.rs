@@ -56,7 +56,7 @@ pub fn threads(text: &str) -> Result<NonZeroUsize, String> {
     threads.ok_or_else(|| format!("'{text}' is no number of threads: write 1 to {MAX_THREADS}"))
 }
 
-/// More threads than any machine runs at once cost memory and help nobody.
+/// The most threads that a user may ask for: more than any machine runs at once, so that more only cost memory.
 const MAX_THREADS: usize = 1024;
 
 impl fmt::Display for Count {

@@ -1,4 +1,4 @@
-//! Which decode options have an effect on which files. An option without an effect is refused by name: its user expects one.
+//! Decides which decode options have an effect on which files. An option without an effect is refused, since its user expects one.
 
 use tamis_formats::{FORMATS, Fact, Format, Items, Takes};
 

@@ -127,8 +127,8 @@ pub fn file_bytes(path: &Path) -> Result<impl std::ops::Deref<Target = [u8]> + u
     }
 }
 
-/// Tells whether a file is read as it is, never unpacked: the format that was told is bits and nothing else, which may begin
-/// as packed data does, and the name is not that of packed data.
+/// Returns whether a file is read as it is and never decompressed. This is so if the user gives a format of plain bits, which may
+/// begin as compressed data does, and the name is not one of compressed data.
 pub fn is_raw(path: &Path, tell: &TellArgs) -> bool {
     let is_bits = |format: &Format| !format.shows() || format.asks.contains(&Fact::Items);
     tell.format.as_deref().and_then(Format::named).is_some_and(is_bits)

@@ -197,7 +197,7 @@ fn lock(path: &Path) -> Result<File, Failure> {
             // Some network file systems know no locks.
             Err(TryLockError::Error(_)) => return Ok(file),
         }
-        // Whoever held the lock may have put another file in its place meanwhile.
+        // The process that held the lock may have replaced the file.
         if is_still_at(&file, path).map_err(|error| failure(&error))? {
             return Ok(file);
         }
@@ -254,7 +254,7 @@ fn of_stream(name: &str, error: ReadError) -> Failure {
     }
 }
 
-/// Writes `file` to `path`, in place of what is there once all is on disk; returns its size in bytes.
+/// Replaces `path` by `file` once `file` is complete and on disk; returns its size in bytes.
 ///
 /// A filter with a secret key is no one else's to read, unless the old file was.
 ///

@@ -23,9 +23,9 @@ pub struct Foreign {
     pub format: &'static Format,
     /// What they hold.
     pub contents: Contents,
-    /// What the user says of it.
+    /// The decode options that the user gave.
     pub told: Told,
-    /// What its items are, if the user or the file says.
+    /// What its items are, if the user or the file states it.
     pub funnel: Option<Funnel>,
     /// The column that it is of, which says what its items are unless the user does.
     pub column: Option<ColumnType>,
@@ -35,7 +35,7 @@ pub struct Foreign {
     pub is_whole_file: bool,
 }
 
-/// A rate for which nobody plans a filter.
+/// A rate above which a filter is reported as over-full.
 const MANY: f64 = 0.3;
 
 impl Foreign {
@@ -102,11 +102,11 @@ impl Foreign {
         })
     }
 
-    /// Writes it to `path` in `format`, in place of what is there once all is on disk.
+    /// Replaces `path` by the filter in `format`, once it is complete and on disk.
     ///
     /// # Errors
     ///
-    /// If the format has no place for it; a full disk. The old file is untouched then.
+    /// If the format cannot hold it; a full disk. The old file is unchanged then.
     pub fn save(&self, path: &Path, format: &Format, told: &Told) -> Result<(), Failure> {
         let mut sink = Sink { output: Output::open(Some(path))?, failure: None };
         let written = self.write(&mut sink, path, format, told);
@@ -117,7 +117,7 @@ impl Foreign {
         sink.output.finish()
     }
 
-    /// Writes it to `out`, which is to become `path`.
+    /// Writes it to `out`. `path` is the final name, for messages.
     ///
     /// # Errors
     ///
@@ -159,7 +159,7 @@ impl Foreign {
 ///
 /// # Errors
 ///
-/// If it is over the rate that was told, unless that is wanted.
+/// If the filter is over its planned rate, unless `force` is given.
 pub fn judge_changed(file: &Foreign, force: bool) -> Outcome {
     let facts = file.contents.facts();
     if let Some(state) = file.over_rate(&facts).filter(|_| !force) {

@@ -415,8 +415,8 @@ impl<'a> Facts<'a> {
 /// What a filter is that takes no more items.
 const FULL: &str = "full: refuses adds; build one for more items";
 
-/// Tells whether a filter refuses items: a cuckoo filter may, and only trying shows it. Half of the items that are tried on
-/// a copy must be refused.
+/// Returns whether a filter refuses items. Only a cuckoo filter can, and only trying shows it: a full one refuses at least half
+/// of the items that are inserted into a copy.
 fn is_full(file: &TamisFile<BitView<'_>>) -> bool {
     const TRIED: u64 = 64;
     let AnyFilter::Cuckoo(filter) = &file.filter else { return false };

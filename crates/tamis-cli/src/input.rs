@@ -72,7 +72,7 @@ impl Input {
         Ok(Self { name, len_bytes, consumed_bytes, packing, reader })
     }
 
-    /// Unpacks on a thread of its own. Plain bytes are read as before: no thread is worth it.
+    /// Decompresses on a second thread. Uncompressed bytes are read as before, since a thread would not make this faster.
     #[must_use]
     pub fn unpacked_ahead(mut self) -> Self {
         if self.is_packed() {
@@ -98,7 +98,7 @@ impl Input {
         self.consumed_bytes.load(Ordering::Relaxed)
     }
 
-    /// Tells whether the bytes are unpacked on the way.
+    /// Returns whether the input is compressed.
     pub fn is_packed(&self) -> bool {
         self.packing != Packing::Plain
     }
@@ -136,7 +136,7 @@ impl Read for Input {
     }
 }
 
-/// Tells whether a decoder was not allowed the memory that its data ask for.
+/// Returns whether a decoder refused its data because they need more memory than it may use.
 fn is_want_of_memory(error: &io::Error) -> bool {
     // zstd's errors have no kind.
     error.kind() == io::ErrorKind::OutOfMemory || error.to_string().contains("too much memory")
@@ -209,19 +209,19 @@ impl Sample {
     }
 }
 
-/// Tells whether bytes begin as packed ones do.
+/// Returns whether `bytes` begin with the magic bytes of a compressed format.
 pub fn starts_packed(bytes: &[u8]) -> bool {
     !matches!(Packing::of(bytes), Packing::Plain)
 }
 
-/// Tells whether a file is named as packed ones are.
+/// Returns whether `path` has the extension of a compressed format.
 pub fn is_named_packed(path: &Path) -> bool {
     path.extension().is_some_and(|extension| {
         ["gz", "zst", "xz", "bz2"].iter().any(|packed| extension == *packed)
     })
 }
 
-/// Tells whether `path` stands for standard input.
+/// Returns whether `path` stands for standard input.
 pub fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
@@ -280,7 +280,7 @@ pub fn present(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
 /// Whether [`present`] has left an input out.
 static WERE_LEFT_OUT: AtomicBool = AtomicBool::new(false);
 
-/// Tells whether an input was left out, so that the command has done only a part of its work.
+/// Returns whether an input was left out, so that the command has done only a part of its work.
 pub fn were_left_out() -> bool {
     WERE_LEFT_OUT.load(Ordering::Relaxed)
 }

@@ -28,7 +28,7 @@ pub struct KeyArgs {
     url: bool,
 }
 
-/// Bytes between fields. A type of its own, since clap would read a `Vec<u8>` as a list.
+/// Bytes between fields. A newtype, since clap would read a `Vec<u8>` as a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Delimiter(Vec<u8>);
 
@@ -90,12 +90,12 @@ enum Part {
 }
 
 impl KeyRule {
-    /// Tells whether every record is its own key, so that [`of`](Self::of) need not be asked.
+    /// Returns whether every record is its own key, so that the caller need not call [`of`](Self::of).
     pub fn is_whole(&self) -> bool {
         matches!(self.part, Part::Whole) && !self.url
     }
 
-    /// Tells whether keys are canonical URLs.
+    /// Returns whether keys are canonical URLs.
     pub fn is_url(&self) -> bool {
         self.url
     }

@@ -34,7 +34,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
 const ITEM: &str = "item";
 
 impl MetadataArgs {
-    /// Tells whether the filter is to say nothing.
+    /// Returns whether no option asks for metadata.
     pub fn is_empty(&self) -> bool {
         self.meta.is_empty() && !self.stamp
     }

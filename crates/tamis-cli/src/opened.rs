@@ -207,7 +207,7 @@ fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
     }
     match Format::of(bytes)[..] {
         [format] => Ok(format),
-        // Reading it as what its name says tells what is wrong with its bytes.
+        // Decoding it as the format of its name reports what is wrong with its bytes.
         [] if let [format] = Format::of_name(path)[..]
             && format.shows() =>
         {

@@ -1,8 +1,7 @@
 //! Where results go: standard output, or a file that is replaced at the end, all or nothing.
 //!
-//! With `-o FILE` everything is written to a temporary file in the same folder. Only when all is
-//! done and on disk does it take the name: a failure, a full disk or a kill leaves the old file as it
-//! was, and the output may even be one of the inputs.
+//! With `-o FILE` the results go to a temporary file in the same folder. It is renamed to FILE only when it is complete and
+//! synced to the disk. A failure, a full disk or a kill leaves the old file unchanged, and FILE may be one of the inputs.
 
 mod mark;
 mod place;
@@ -36,11 +35,11 @@ pub struct Output {
 }
 
 enum Sink {
-    /// Standard output, or a device, pipe or socket given by name: written as it comes.
+    /// Standard output, or a device, pipe or socket given by name. Nothing is replaced.
     Stream(Box<dyn Write + Send>),
-    /// A file that takes the place of `path` at the end.
+    /// A temporary file that replaces `path` at the end.
     Replacement { file: Temporary, path: PathBuf },
-    /// The same, but kept when the program is killed, to be continued.
+    /// A file that replaces `path` at the end. It stays if the program is killed, so that the next run can resume it.
     Partial { file: File, partial: PathBuf, path: PathBuf },
     /// Standard output that is a file.
     Appended(File),
@@ -62,7 +61,7 @@ impl Output {
         }
     }
 
-    /// Opens `path` for something secret: a new file is its owner's alone.
+    /// Opens `path` for secret data: only the owner can read a new file.
     ///
     /// # Errors
     ///
@@ -71,7 +70,7 @@ impl Output {
         if is_stdout(path) { Self::open(None) } else { Self::replace(path, None) }
     }
 
-    /// `new_permissions` are those of a file that was not there before; none are the owner's alone.
+    /// Creates a replacement for `path`. A new file gets `new_permissions`; `None` means that only the owner can read it.
     fn replace(path: &Path, new_permissions: Option<Permissions>) -> Result<Self, Failure> {
         let name = path.display().to_string();
         let failure = |error: io::Error| Failure::io(&name, &error);
@@ -91,7 +90,7 @@ impl Output {
         }
         let mut builder = tempfile::Builder::new();
         builder.prefix(".tamis-").suffix(".tmp");
-        // In place of another, until it has those of the other, it is its owner's alone.
+        // A file that replaces another stays private to its owner until it has the permissions of the other.
         if let (None, Some(permissions)) = (&existing, new_permissions) {
             builder.permissions(permissions);
         }
@@ -105,7 +104,7 @@ impl Output {
         Ok(Self { name, sink, buffer: Vec::with_capacity(BUFFER_BYTES), written_bytes: 0 })
     }
 
-    /// Makes what was written so far last, and returns where it ends; `None` if this is no file.
+    /// Syncs the file to the disk, and returns the mark at its end; `None` if the output is not a file.
     ///
     /// # Errors
     ///
@@ -120,20 +119,20 @@ impl Output {
             .map_err(|error| Failure::io(&self.name, &error))
     }
 
-    /// Tells whether a later run may go on from a [`mark`](Self::mark).
+    /// Returns whether a later run can resume this output from a [`mark`](Self::mark).
     pub fn is_resumable(&self) -> bool {
         matches!(self.sink, Sink::Partial { .. } | Sink::Appended(_))
     }
 
-    /// Removes what was written to a file that has not taken its name yet.
+    /// Removes the unfinished file of a run with a state.
     pub fn abandon(self) {
         if let Sink::Partial { partial, .. } = &self.sink {
-            // A file that cannot be removed is replaced by the next run.
+            // The next run replaces a file that cannot be removed.
             std::fs::remove_file(partial).ok();
         }
     }
 
-    /// An output for a command that writes nothing.
+    /// Creates an output that discards everything, for a command that writes nothing.
     pub fn nowhere() -> Self {
         Self::stream("nowhere".into(), Box::new(io::sink()))
     }
@@ -143,7 +142,7 @@ impl Output {
         Self { name, sink: Sink::Stream(writer), buffer, written_bytes: 0 }
     }
 
-    /// Writes all of `bytes`, after what was written before.
+    /// Appends `bytes`.
     ///
     /// # Errors
     ///
@@ -168,7 +167,7 @@ impl Output {
         self.sink.writer().write_all(bytes).map_err(|error| Failure::io(&self.name, &error))
     }
 
-    /// Hands everything written so far to the system, so that a reader of a pipe sees it.
+    /// Writes the buffer to the sink, so that the reader of a pipe sees it.
     ///
     /// # Errors
     ///
@@ -187,11 +186,11 @@ impl Output {
         self.written_bytes
     }
 
-    /// Makes it all last: the file is on disk and has its name.
+    /// Flushes the output. A file is synced to the disk and renamed to its final name.
     ///
     /// # Errors
     ///
-    /// As for [`write`](Self::write); the old file is untouched then.
+    /// As for [`write`](Self::write); the old file is unchanged then.
     pub fn finish(mut self) -> Result<(), Failure> {
         self.flush()?;
         let failure = |error: &io::Error| Failure::io(&self.name, error);
@@ -222,7 +221,7 @@ impl Sink {
     }
 }
 
-/// Says why the file that is to become the output was not created in its folder.
+/// Returns why the temporary file of an output was not created in its folder.
 fn not_created(name: &str, folder: &Path, error: &io::Error) -> Failure {
     match error.kind() {
         // The output itself may be writable.
@@ -238,7 +237,7 @@ fn not_created(name: &str, folder: &Path, error: &io::Error) -> Failure {
     }
 }
 
-/// Says that a file of several names stays as it is under the others.
+/// Writes a note if `existing` has other hard links: they keep the old content.
 fn note_other_names(name: &str, existing: &std::fs::Metadata) {
     #[cfg(unix)]
     {
@@ -253,8 +252,8 @@ fn note_other_names(name: &str, existing: &std::fs::Metadata) {
     let _ = (name, existing);
 }
 
-/// What a new file may be used for before the user's mask is applied; temporary files are otherwise
-/// their owner's alone.
+/// Returns the permissions of a new file before the user's mask is applied. Without them, only the owner can read a temporary
+/// file.
 fn usual_permissions() -> Option<Permissions> {
     #[cfg(unix)]
     {

@@ -15,7 +15,7 @@ use crate::opened::Opened;
 /// What a table starts and ends with.
 const MAGIC: &[u8] = b"PAR1";
 
-/// Tells whether bytes are those of a Parquet table.
+/// Returns whether `bytes` are those of a Parquet table.
 pub fn is_table(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC) && bytes.ends_with(MAGIC) && bytes.len() > 2 * MAGIC.len()
 }
@@ -24,7 +24,7 @@ pub fn is_table(bytes: &[u8]) -> bool {
 ///
 /// # Errors
 ///
-/// A table that is damaged, or has no filter of such a column; a funnel that is told and contradicts the type of the column.
+/// A table that is damaged or has no filter of that column; a funnel that contradicts the type of the column.
 pub fn filters(
     path: &Path,
     bytes: &[u8],

@@ -224,7 +224,7 @@ impl Exact {
         self.bytes as f64 * 8.0 / self.items as f64
     }
 
-    /// The chance that an absent item has the hash of one that is there.
+    /// Returns the chance that an absent item has the hash of a member.
     fn rate(&self) -> f64 {
         // n²/2^(w+1) items collide among themselves, so n/2^w is the chance of one more.
         2.0 * expected_collisions(self.items, 64) / self.items as f64

@@ -30,7 +30,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Starts the clock. `total_bytes` is what there is to read, if known.
+    /// Starts the clock. `total_bytes` is the size of all inputs, if it is known.
     pub fn new(total_bytes: Option<u64>) -> Self {
         let is_wanted = !IS_OFF.load(Ordering::Relaxed) && std::io::stderr().is_terminal();
         Self { total_bytes, started: Instant::now(), bar: None, is_wanted }

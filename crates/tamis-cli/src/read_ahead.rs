@@ -1,4 +1,4 @@
-//! Reading, and above all unpacking, on a thread of its own.
+//! Reading, and above all decompression, on a second thread.
 
 use std::io::{self, Read};
 

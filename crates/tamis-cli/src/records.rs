@@ -95,7 +95,7 @@ impl<R: Read> Blocks<R> {
                 *len = end;
                 return Ok(end > 0);
             }
-            // No delimiter stands in what is there: only new bytes are searched.
+            // The bytes so far hold no delimiter: only new bytes are searched.
             searched = end;
             if most - end < self.block_bytes.div_ceil(2) {
                 most += (most / 4).max(self.block_bytes);
@@ -119,7 +119,7 @@ impl<R: Read> Blocks<R> {
         block.len = len_bytes;
     }
 
-    /// Tells whether the source may wait before it gives more, as a pipe does: time to show results.
+    /// Returns whether the source may block before it gives more bytes, as a pipe does, so that results should be shown now.
     pub fn may_wait(&self) -> bool {
         self.may_wait
     }

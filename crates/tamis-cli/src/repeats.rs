@@ -74,7 +74,7 @@ pub struct Inserter {
 }
 
 impl Inserter {
-    /// Creates an inserter whose set of hashes takes at most `max_bytes`. `advice` tells the user what helps when the filter
+    /// Creates an inserter whose set of hashes takes at most `max_bytes`. `advice` is what the user can do when the filter
     /// is full.
     ///
     /// # Errors

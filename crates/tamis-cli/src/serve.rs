@@ -27,7 +27,7 @@ Examples:
   redis-cli BF.ADD seen user:1
   redis-cli BF.EXISTS seen user:2
 
-Ends with Ctrl-C, a TERM signal or the command SHUTDOWN. A HUP signal reads the files of TLS anew.")]
+Ends with Ctrl-C, a TERM signal or the command SHUTDOWN. A HUP signal reloads the TLS files.")]
 pub struct Args {
     /// Reads options from a TOML file, such as port = 6379 and maxmemory = "2gb"
     #[arg(long, value_name = "FILE", env = "TAMIS_CONFIG")]
@@ -74,7 +74,7 @@ pub fn run(args: &Args) -> Outcome {
         }
         error => Failure::new(error),
     })?;
-    // Before it says that it is there: whoever waits for that may end it at once.
+    // Before the server reports that it is ready: a supervisor that waits for this may stop the server at once.
     heed_signals(&server)?;
     for address in server.addresses() {
         tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "tamis is ready for Redis clients");
@@ -83,7 +83,7 @@ pub fn run(args: &Args) -> Outcome {
         tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "tamis is ready for Redis clients over TLS");
     }
     if let Some(address) = server.http_address() {
-        tracing::info!(url = %format_args!("http://{address}/"), "the console is there");
+        tracing::info!(url = %format_args!("http://{address}/"), "the console is available");
     }
     if !is_kept {
         tracing::warn!("filters are in memory only: they are gone when the server ends");
@@ -106,14 +106,14 @@ fn configure(args: &Args) -> Result<Config, Failure> {
     Ok(config)
 }
 
-/// Tells systemd that the server is ready, if that started it (`Type=notify`).
+/// Notifies systemd that the server is ready, if systemd started it (`Type=notify`).
 #[cfg(unix)]
 fn tell_systemd() {
     let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else { return };
-    let told = std::os::unix::net::UnixDatagram::unbound()
+    let sent = std::os::unix::net::UnixDatagram::unbound()
         .and_then(|datagram| datagram.send_to(b"READY=1", Path::new(&socket)));
-    if let Err(error) = told {
-        tracing::warn!(%error, "cannot tell systemd that the server is ready");
+    if let Err(error) = sent {
+        tracing::warn!(%error, "cannot notify systemd that the server is ready");
     }
 }
 
@@ -133,10 +133,10 @@ fn heed_signals(server: &Server) -> Result<(), Failure> {
                 return stopper.stop();
             }
             match renewer.renew() {
-                Ok(true) => tracing::info!("the files of TLS are read anew"),
-                Ok(false) => tracing::info!("nothing is read anew: there is no TLS"),
+                Ok(true) => tracing::info!("the TLS files are reloaded"),
+                Ok(false) => tracing::info!("nothing is reloaded: TLS is off"),
                 Err(error) => {
-                    tracing::error!(%error, "the files of TLS are not read anew, the old stay");
+                    tracing::error!(%error, "the TLS files cannot be reloaded: the old certificates stay in use");
                 }
             }
         }

@@ -49,7 +49,7 @@ mod at_start {
             // SAFETY: asks for the flags of a descriptor, which may be any number.
             #[allow(unsafe_code)]
             let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFD) };
-            // Relaxed: no other thread is there yet.
+            // Relaxed: no other thread exists yet.
             was_closed.store(flags == -1, Ordering::Relaxed);
         }
     }

@@ -17,8 +17,8 @@ pub struct Temporary {
     file: Option<NamedTempFile>,
 }
 
-/// Where temporary files are. Whoever makes, renames or removes one holds the lock, so that a signal
-/// finds each of them either here or gone.
+/// The paths of all temporary files. A thread that creates, renames or removes one holds the lock, so that after a signal each
+/// file is either listed here or gone.
 static PATHS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// What the user reads when the program is interrupted.

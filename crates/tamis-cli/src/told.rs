@@ -1,4 +1,4 @@
-//! Options by which a user says what the bytes of a filter do not.
+//! Decode options: parameters that the file of a filter does not store.
 
 use std::ffi::OsString;
 
@@ -204,7 +204,8 @@ fn phrase(fact: Fact) -> (&'static str, &'static str) {
     }
 }
 
-/// Asks for a fact that a filter is written with, and for all others that its format needs and nobody gave.
+/// Returns the failure of a filter that cannot be written without `fact`. It names also the other parameters that its format
+/// needs and the user did not give.
 pub fn missing_to_write(fact: Fact, told: &Told, format: &Format, name: &str) -> Failure {
     let others = format.asks.iter().filter(|&&other| other != fact && !told.has(other));
     let asked: Vec<_> =

@@ -66,7 +66,7 @@ impl Packing {
         MARKS.iter().find(|(mark, _)| is_of(mark)).map_or(Packing::Plain, |(_, packing)| *packing)
     }
 
-    /// Tells whether these first bytes could be those of packed data, but are too few to know.
+    /// Returns whether `head` is a proper prefix of the magic bytes of a compressed format, so that more bytes are needed to decide.
     pub fn may_become_known(head: &[u8]) -> bool {
         MARKS.iter().any(|(mark, _)| {
             head.len() < mark.len() && mark.iter().zip(head).all(|(may, byte)| may.contains(byte))

@@ -1,4 +1,4 @@
-//! Mistakes on the command line, told in one line like every other failure.
+//! Mistakes on the command line, reported in one line like every other failure.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use clap::error::{ContextKind, ErrorKind};
 use crate::Cli;
 use crate::exit::{Failure, report};
 
-/// Tells whether `error` is a mistake, and not a call for help.
+/// Returns whether `error` is a mistake of the user, and not a request for help.
 pub fn is_mistake(error: &clap::Error) -> bool {
     !matches!(
         error.kind(),

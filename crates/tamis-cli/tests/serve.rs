@@ -178,18 +178,18 @@ fn a_signal_ends_it_and_everything_is_kept() {
 }
 
 #[test]
-fn a_hangup_reads_certificates_anew_and_ends_nothing() {
+fn a_hangup_reloads_certificates_and_ends_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let mut program = Program::start(dir.path(), &[]);
     program.client().say(&["PING"]);
     let id = program.child.id().to_string();
     assert!(Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
     let mut line = String::new();
-    while !line.contains("read anew") {
+    while !line.contains("reloaded") {
         line.clear();
         assert!(program.stderr.read_line(&mut line).unwrap() > 0, "it has ended");
     }
-    assert!(line.contains("there is no TLS"), "{line}");
+    assert!(line.contains("TLS is off"), "{line}");
     assert_eq!(program.client().say(&["PING"]), Reply::simple("PONG"));
 }
 

@@ -125,7 +125,7 @@ impl Args {
 struct Repeated {
     hashes: Vec<u64>,
     most_copies: u64,
-    // When so many wait, those that are too many are thrown out.
+    // At this length, copies beyond `most_copies` are removed.
     thin_at: usize,
 }
 

@@ -19,7 +19,7 @@ use crate::told::{funnel, funnel_names, has_charset, missing_to_write, parse_fun
 /// The rate of a filter that is built from items, if the user gives none and IN stores none.
 const RATE: f64 = 0.01;
 
-/// By how much the number of items may be less than is told of it.
+/// Returns by how much the number of items may be below the number that `facts` state.
 fn slack(contents: &Contents, facts: &Facts) -> f64 {
     match contents {
         Contents::Integers(_) | Contents::Roaring(_) | Contents::RedisBloom(_) => 0.0,
@@ -153,7 +153,7 @@ impl Args {
                 }
                 Some(funnel)
             }
-            // What was told is what the items of IN are; formats whose items are always the same keep theirs.
+            // The funnel that the user gave is that of IN; formats whose items are always of one kind keep their own.
             None if to.items == Items::Asked => of_input,
             None => None,
         };

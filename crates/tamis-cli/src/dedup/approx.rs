@@ -1,30 +1,29 @@
-//! The approximate set: Bloom filters that know what they cost.
+//! The approximate set: Bloom filters that estimate how many records they lose.
 //!
-//! A record that the filter takes for seen may be new. Nobody can tell which, but how many such
-//! losses are to be expected is known: each record answered "new" is one of those that escaped a
-//! loss of chance r, the rate at that moment, so it stands for r / (1 − r) records that did not.
-//! The bits of a lost record were all set before: a filter is as full as if it held the lost ones
-//! too, and its rate is that of the records *offered*, not only of those it took for new.
+//! A new record is lost if the filter answers that it was seen. Which records are lost is unknown, but their number can be
+//! estimated. Let r be the rate at a moment. A new record is lost with chance r, so each record that is answered "new"
+//! stands for r / (1 − r) lost ones. All bits of a lost record were set before, so the filter is as full as if it held the
+//! lost records too: its rate is that of the records *offered*, not only of those answered "new".
 //!
-//! Where the number of records is not known beforehand, a full filter is followed by one twice as
-//! large at half the rate, and the sum of all rates stays below the rate asked for.
+//! If the number of records is not known in advance, a full filter is followed by one that is twice as large and has half the
+//! rate. The sum of all rates stays below the rate that the user gave.
 
 use tamis::{Answers, Digest};
 use tamis::{Bloom, DigestSet, Filter as _, Hasher, Insert as _, Kind, Plan, PlanError};
 
-/// Bloom filters that together hold what was inserted.
+/// Bloom filters that together hold all records.
 pub struct Approx {
     layers: Vec<Layer>,
     growth: Growth,
-    // The share by which a filter may be overfull before another follows.
+    // The share by which a filter may exceed its plan before another follows.
     slack: f64,
     target: f64,
-    // The rate, when it was computed last.
+    // The rate at the last computation.
     rate: f64,
-    // Records answered "new" since, and how many may be before it is computed again.
+    // Records answered "new" since then, and the number at which the rate is computed again.
     since: u64,
     step: u64,
-    // Losses expected until then.
+    // Losses expected up to the last computation.
     settled_lost: f64,
     scratch: Scratch,
 }
@@ -33,7 +32,7 @@ struct Layer {
     bloom: Bloom,
     // Records answered "new".
     items: u64,
-    // The same with those that are expected to be lost.
+    // These, plus the records that are expected to be lost.
     offered: f64,
 }
 
@@ -47,7 +46,7 @@ impl Layer {
     }
 }
 
-/// How many records are lost for one that is not.
+/// Returns how many records are lost for each one that is not.
 pub fn odds(rate: f64) -> f64 {
     let rate = rate.min(MAX_RATE);
     rate / (1.0 - rate)
@@ -56,20 +55,20 @@ pub fn odds(rate: f64) -> f64 {
 /// How many distinct records will come.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Expected {
-    /// The user said so: the rate rises if more come.
+    /// The user stated the number: the rate rises if more records come.
     Stated(u64),
-    /// Seen from the inputs: the rate is kept if more come.
+    /// Estimated from the inputs: the rate is kept if more records come.
     Guessed(u64),
-    /// Any number: the rate is kept.
+    /// The number is unknown: the rate is kept.
     Unknown,
 }
 
-/// What happens when a filter holds as many items as its rate allows.
+/// What happens when a filter is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
-    /// The rate rises: memory is the limit.
+    /// No filter follows: the rate rises.
     Never,
-    /// Another filter follows, unless all of them would take more than so many bytes.
+    /// Another filter follows, unless all filters together would exceed this number of bytes.
     Within(u64),
 }
 
@@ -82,7 +81,7 @@ struct Scratch {
 }
 
 impl Approx {
-    /// Plans for so many distinct records at rate `target`.
+    /// Creates a filter for `expected` distinct records at the rate `target`.
     ///
     /// # Errors
     ///
@@ -90,7 +89,7 @@ impl Approx {
     pub fn new(expected: Expected, target: f64, growth: Growth) -> Result<Self, PlanError> {
         let (items, rate) = match expected {
             Expected::Stated(items) => (items.max(LEAST_ITEMS), target),
-            // The first of all filters takes half the rate, the next a quarter.
+            // The first filter gets half of the rate, the next one a quarter.
             Expected::Guessed(items) => (items.max(LEAST_ITEMS), target / 2.0),
             Expected::Unknown => (FIRST_ITEMS, target / 2.0),
         };
@@ -102,13 +101,13 @@ impl Approx {
         }
         let mut approx = Self::of(Bloom::new(&plan, Hasher::default())?, target, growth);
         if let Expected::Stated(_) = expected {
-            // So many items as stated are counted with the error of an estimate: they need no other.
+            // The number of items in a filter is an estimate. Its error must not make a second filter follow.
             approx.slack = 1.0 / 64.0;
         }
         Ok(approx)
     }
 
-    /// Makes a filter that takes all of `max_bytes` and does not grow, for `expected` records and more.
+    /// Creates a filter of `max_bytes` that does not grow, for `expected` records or more.
     ///
     /// # Errors
     ///
@@ -122,18 +121,18 @@ impl Approx {
         Ok(Self::of(Bloom::new(&plan, Hasher::default())?, target, Growth::Never))
     }
 
-    /// Counts as kept what was inserted so far: it is known to be distinct.
+    /// Sets the expected losses to zero: the caller knows that all records inserted so far were distinct.
     pub fn forget_losses(&mut self) {
         self.recompute();
         self.settled_lost = 0.0;
     }
 
-    /// Turns an exact set into a filter of at most `max_bytes`, in the memory of the set: it is given
-    /// back as the filter fills. `already_lost` records are expected to be lost before.
+    /// Creates a filter of at most `max_bytes` from an exact set. The memory of the set is freed while the filter fills. The
+    /// expected collisions of the set count as losses.
     ///
     /// # Errors
     ///
-    /// If no filter fits; the set is gone then.
+    /// If no filter fits; the set is dropped then.
     pub fn from_set<D: Digest>(
         set: DigestSet<D>,
         max_bytes: u64,
@@ -170,14 +169,14 @@ impl Approx {
         }
     }
 
-    /// Inserts hashes in order; tells which were new for certain.
+    /// Inserts hashes in order, and writes to `new` which were certainly new.
     ///
     /// # Errors
     ///
-    /// If there is no memory for a filter that must follow.
+    /// If there is no memory for another filter.
     pub fn insert_each(&mut self, hashes: &[u64], new: &mut Answers) -> Result<(), PlanError> {
         let words = new.reset(hashes.len());
-        // No more at a time than the last filter has room for: one that is overfull answers for all that follow.
+        // In small parts, so that the next filter follows before the last one exceeds its plan.
         for (hashes, words) in hashes.chunks(PART).zip(words.chunks_mut(PART / 64)) {
             self.grow()?;
             let (last, earlier) = self.layers.split_last_mut().expect("at least one layer");
@@ -196,7 +195,7 @@ impl Approx {
         Ok(())
     }
 
-    /// Computes the present rate, and settles what was lost at the rates since the last time.
+    /// Computes the present rate, and adds the losses expected since the last computation.
     fn recompute(&mut self) {
         let (last, earlier) = self.layers.split_last_mut().expect("at least one layer");
         let earlier_escape = earlier.iter().map(|layer| 1.0 - layer.rate()).product::<f64>();
@@ -207,7 +206,7 @@ impl Approx {
             self.since -= part;
             let (part, before) = (part as f64, last.offered);
             let own_odds = odds(last.rate());
-            // Two guesses, the second with the mean of the rates before and after the first.
+            // Two estimates: the second takes the mean of the odds before and after the first.
             last.offered = before + part * (1.0 + own_odds);
             let after_odds = odds(last.rate());
             last.offered = before + part * (1.0 + (own_odds + after_odds) / 2.0);
@@ -216,7 +215,7 @@ impl Approx {
             self.rate = rate;
         }
         self.rate = rate_with(last);
-        // Rates rise by about a sixteenth while items grow by a 128th; capacity is not overlooked.
+        // A 128th more items raises the rate by about a sixteenth. A step never passes the capacity.
         let left = last.bloom.plan().items().saturating_sub(last.offered as u64);
         self.step = (last.items / 128).max(64);
         if left > 0 {
@@ -224,7 +223,7 @@ impl Approx {
         }
     }
 
-    /// Lets another filter follow if the last one is full.
+    /// Adds another filter if the last one is full.
     fn grow(&mut self) -> Result<(), PlanError> {
         let last = self.layers.last().expect("at least one layer");
         let plan = *last.bloom.plan();
@@ -236,7 +235,7 @@ impl Approx {
         let mut next = Plan::for_kind(Kind::SplitBlock, items, rate)?;
         let left_bytes = max_bytes.saturating_sub(self.memory_bytes());
         if next.bytes() > left_bytes {
-            // The last filter takes what is left.
+            // The last filter takes the rest of the memory.
             self.growth = Growth::Never;
             match Plan::for_memory(Kind::SplitBlock, left_bytes, rate) {
                 Ok(smaller) => next = smaller,
@@ -249,12 +248,12 @@ impl Approx {
         Ok(())
     }
 
-    /// Returns the chance, now, that a new record is taken for a seen one.
+    /// Returns the present chance that a new record is lost.
     pub fn rate(&self) -> f64 {
         self.rate
     }
 
-    /// Returns the rate asked for.
+    /// Returns the rate that the user gave.
     pub fn target(&self) -> f64 {
         self.target
     }
@@ -264,7 +263,7 @@ impl Approx {
         self.settled_lost + self.since as f64 * odds(self.rate)
     }
 
-    /// Returns how many records were new for certain.
+    /// Returns the number of records that were certainly new.
     pub fn items(&self) -> u64 {
         self.layers.iter().map(|layer| layer.items).sum()
     }
@@ -306,16 +305,17 @@ impl Scratch {
     }
 }
 
-/// How many records are inserted before it is tested whether another filter must follow: a sixteenth of the least one.
+/// The number of records between two tests whether another filter must follow: a sixteenth of the smallest filter.
 const PART: usize = 256;
 
-/// The least number of items that a filter is planned for. It takes some kilobytes.
+/// The smallest number of items that a filter is planned for. Such a filter takes some kilobytes.
 const LEAST_ITEMS: u64 = 16 * PART as u64;
 
-/// The first filter, where nobody said how many records come.
+/// The planned items of the first filter if the number of records is unknown.
 const FIRST_ITEMS: u64 = 1 << 20;
 
-/// A full filter loses everything: no number of records that escaped says how many did not.
+/// The highest rate for an estimate: a filter with all bits set loses every record, and none that is answered "new" can stand
+/// for the lost ones.
 const MAX_RATE: f64 = 1.0 - 1e-6;
 
 #[cfg(test)]
@@ -336,7 +336,7 @@ mod tests {
         lost
     }
 
-    /// Tells whether a count is within five deviations of what was expected.
+    /// Returns whether a count is within five standard deviations of the expected one.
     fn is_near(found: u64, expected: f64) -> bool {
         (found as f64 - expected).abs() <= 5.0 * expected.sqrt() + 1.0
     }

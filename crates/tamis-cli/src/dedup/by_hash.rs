@@ -84,7 +84,7 @@ impl Args {
                 names.join(", ")
             )));
         }
-        // The same run, if it is the last one: files unchanged, and an output to tell by.
+        // This run is the last finished one if its files are unchanged and its output is known.
         let is_known = from.inputs.iter().all(|id| id.file.is_some());
         let again = found.last.filter(|(last, _)| {
             killed.is_none() && !self.restart && is_known && last.inputs == from.inputs
@@ -125,7 +125,7 @@ impl Args {
     }
 }
 
-/// Returns what a later run will know the inputs by.
+/// Returns the identities by which a later run recognises the inputs.
 fn described(inputs: &[PathBuf]) -> Vec<InputId> {
     let file = |path: &PathBuf| {
         let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file)?;

@@ -1,4 +1,4 @@
-//! Options and files that do not fit each other.
+//! Refuses options and files that contradict each other.
 
 use std::path::Path;
 
@@ -39,7 +39,7 @@ impl Args {
         self.check_files()
     }
 
-    /// Refuses one file in two uses, where one would destroy the other.
+    /// Refuses a file that is given for two uses, of which one would destroy the other.
     fn check_files(&self) -> Result<(), Failure> {
         let is_input = |path: &Path| self.files.iter().any(|file| is_same_file(file, path));
         let output = self.output.as_deref();

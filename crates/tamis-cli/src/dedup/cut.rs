@@ -1,4 +1,4 @@
-//! A block of records of one input, cut apart and hashed: all that is left is to compare.
+//! A block of records of one input, split and hashed, ready to be compared.
 
 use memchr::memchr_iter;
 use tamis::Hasher;
@@ -8,10 +8,10 @@ use super::window::{Mark, Odd, Timer};
 use crate::key::KeyRule;
 use crate::records::Block;
 
-/// How many records are judged together: their digests stay in the first cache.
+/// The most records that are compared together: their digests stay in the first-level cache.
 pub const BATCH: usize = 1024;
 
-/// Most records in a cut. Short ones take less room than what is known of them.
+/// The most records in a cut. Short records take less memory than their digests and bounds, so that bytes alone are no limit.
 const MOST_RECORDS: usize = 8 << 10;
 
 /// How records become digests.
@@ -22,13 +22,13 @@ pub struct Rule {
     pub hasher: Hasher,
     /// The byte that ends a record.
     pub delimiter: u8,
-    /// Whether keys are kept beside their digests, to be compared as a whole.
+    /// Whether keys are kept beside their digests, to be compared byte by byte.
     pub keeps_keys: bool,
-    /// What tells the slice of a window that a record lies in, if there is a window.
+    /// Assigns records to the slices of a window, if there is a window.
     pub timer: Option<Timer>,
 }
 
-/// How far the inputs have been read.
+/// A position in the inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// The input.
@@ -37,7 +37,7 @@ pub struct Place {
     pub at_bytes: u64,
 }
 
-/// Whole records and their digests, in room that one cut after the other uses.
+/// Whole records and their digests. The buffers are reused for the next cut.
 #[derive(Default)]
 pub struct Cut<D> {
     /// The bytes of the records.
@@ -46,31 +46,31 @@ pub struct Cut<D> {
     bounds: Vec<usize>,
     digests: Vec<D>,
     keys: Keys,
-    // Where slices of a window begin. Invariant: the first at record 0, the others behind it.
+    // Where slices of a window begin. Invariant: the first mark is at record 0, the others follow in order.
     marks: Vec<Mark>,
     delimiter: u8,
-    /// How many records have no key and are compared as a whole.
+    /// The number of records without a key, which are compared as a whole.
     pub keyless: u64,
-    /// How many records lie in the latest slice though their time does not say so.
+    /// The numbers of records that are in the latest slice although their time does not say so.
     pub odd: Odd,
     /// Where the records end.
     pub end: Place,
-    /// How many bytes of all inputs, still packed, have been read.
+    /// The number of bytes of all inputs, before decompression, that have been read.
     pub consumed_bytes: u64,
-    /// Whether the source may wait before it gives more: time to show results.
+    /// Whether the source may block before it gives more bytes, so that results should be shown now.
     pub may_wait: bool,
 }
 
-/// Keys that are not whole records; none if all of them are.
+/// Keys that are not whole records; empty if every record is its own key.
 #[derive(Default)]
 struct Keys {
     bytes: Vec<u8>,
-    // Where each key ends, and whether it is one: a record without a key is its own.
+    // Where each key ends, and whether it is a real one: a record without a key stands for it.
     ends: Vec<(usize, bool)>,
 }
 
 impl<D: Width> Cut<D> {
-    /// Finds the ends of the records in `block`, though not too many; returns where the last one ends.
+    /// Finds the ends of at most [`MOST_RECORDS`] records in `block`, and returns the end of the last one.
     pub fn find_records(&mut self, delimiter: u8) -> usize {
         self.delimiter = delimiter;
         self.bounds.clear();
@@ -86,7 +86,7 @@ impl<D: Width> Cut<D> {
         end
     }
 
-    /// Computes the digests of the records found, and tells their slices.
+    /// Computes the digests of the records found, and assigns the records to slices.
     pub fn digest(&mut self, rule: &mut Rule, scratch: &mut Vec<u8>) {
         (self.keyless, self.odd) = (0, Odd::default());
         self.digests.clear();
@@ -107,8 +107,8 @@ impl<D: Width> Cut<D> {
         }
         for record in records {
             let key = rule.key.of(record, scratch);
-            // A record without a key is compared as a whole, with others of its sort only, so that none
-            // is lost for the want of a field.
+            // A record without a key is compared as a whole, and only with other records without a key, so that a missing
+            // field loses no record.
             let (text, is_key) = (key.unwrap_or(record), key.is_some());
             let digest = D::digest(&rule.hasher, text);
             self.digests.push(if is_key { digest } else { digest.keyless() });
@@ -125,7 +125,7 @@ impl<D: Width> Cut<D> {
         self.digests.len()
     }
 
-    /// Returns the records, some at a time, all of them of one slice.
+    /// Returns the records in batches; the records of a batch are of one slice.
     pub fn batches(&self) -> impl Iterator<Item = Batch<'_, D>> {
         let ends = self.marks.iter().skip(1).map(|next| next.from).chain([self.len()]);
         self.marks.iter().zip(ends).flat_map(move |(&Mark { from, slice }, end)| {
@@ -149,7 +149,7 @@ impl<'a, D> Batch<'a, D> {
         self.len
     }
 
-    /// Returns the slice of a window that the records lie in, if there is one and there was a time.
+    /// Returns the slice of the window that the records are in; `None` without a window, or before the first time.
     pub fn slice(&self) -> Option<u64> {
         self.slice
     }
@@ -163,12 +163,12 @@ impl<'a, D> Batch<'a, D> {
     #[inline]
     pub fn record(&self, i: usize) -> &'a [u8] {
         let record = self.span(i, i + 1);
-        // Only the last record of an input has none.
+        // Only the last record of an input can lack its delimiter.
         record.strip_suffix(&[self.cut.delimiter]).unwrap_or(record)
     }
 
-    /// Returns the key of record `i`, if keys are kept, and whether it is one: a record without a key
-    /// is its own.
+    /// Returns the key of record `i`, if keys are kept, and whether it is a real one: a record without a key is returned as its
+    /// own key.
     #[inline]
     pub fn key(&self, i: usize) -> (&'a [u8], bool) {
         let keys = &self.cut.keys;
@@ -178,14 +178,14 @@ impl<'a, D> Batch<'a, D> {
         (&keys.bytes[start..end], is_key)
     }
 
-    /// Returns records `from..to` with their delimiters, as they lie in the input.
+    /// Returns the bytes of records `from..to` with their delimiters.
     #[inline]
     pub fn span(&self, from: usize, to: usize) -> &'a [u8] {
         let bounds = &self.cut.bounds[self.from..=self.from + self.len];
         &self.cut.block[bounds[from]..bounds[to]]
     }
 
-    /// Tells whether the last record lacks its delimiter.
+    /// Returns whether the last record lacks its delimiter.
     pub fn is_unterminated(&self) -> bool {
         self.span(0, self.len).last() != Some(&self.cut.delimiter)
     }

@@ -1,7 +1,6 @@
-//! The first half of the work: inputs are read, cut into records and hashed.
+//! The first half of the work: inputs are read, split into records and hashed.
 //!
-//! It may have a thread of its own as soon as there is enough to do: it takes two thirds as long as
-//! comparing.
+//! A second thread does this if there is enough to read. It takes two thirds of the time of comparing.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -13,7 +12,7 @@ use crate::exit::Failure;
 use crate::input::Input;
 use crate::records::{BLOCK_BYTES, Blocks};
 
-/// The records of some inputs in order, cut and hashed.
+/// The records of the inputs in order, split and hashed.
 pub struct Cuts<D> {
     ahead: Ahead<Cut<D>, Failure>,
     threads: usize,
@@ -21,7 +20,7 @@ pub struct Cuts<D> {
 }
 
 impl<D: Width> Cuts<D> {
-    /// Cuts the inputs `paths` from a place on.
+    /// Creates a reader of the inputs `paths` that starts at the position `from`.
     pub fn new(paths: &[PathBuf], from: Place, rule: Rule, threads: Option<NonZeroUsize>) -> Self {
         let threads = threads.map_or_else(useful_threads, NonZeroUsize::get);
         let mut cutter = Cutter {
@@ -36,13 +35,13 @@ impl<D: Width> Cuts<D> {
         Self { ahead: Ahead::new(move |cut| cutter.cut(cut)), threads, read_bytes: 0 }
     }
 
-    /// Puts the next records into `cut`; false if there are none left.
+    /// Reads the next records into `cut`; false if none are left.
     ///
     /// # Errors
     ///
     /// An input that cannot be read.
     pub fn next(&mut self, cut: &mut Cut<D>) -> Result<bool, Failure> {
-        // A thread costs more than a block, and a terminal or `tail -f` keeps none busy.
+        // Starting a thread costs more than reading one block, and a terminal or `tail -f` does not keep a thread busy.
         if self.read_bytes >= BLOCK_BYTES && self.threads > 1 {
             self.ahead.start();
         }
@@ -52,12 +51,12 @@ impl<D: Width> Cuts<D> {
     }
 }
 
-/// One unpacks, one cuts and hashes, one compares and writes. With one more, to write alone, two
-/// processors were no faster (1.45 s for 1.48 s).
+/// One thread decompresses, one splits and hashes, one compares and writes. A fourth thread for writing was not faster on two
+/// processors (1.45 s instead of 1.48 s).
 const MOST_THREADS: usize = 3;
 
-/// Returns as many threads as are of use: also more than there are processors, since unpacking keeps
-/// one of them busy all the time, and the others share what is left.
+/// Returns the number of threads that are useful. It can exceed the number of processors: decompression keeps one of them busy,
+/// and the other threads share the rest.
 fn useful_threads() -> usize {
     let available = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     if available > 1 { MOST_THREADS } else { 1 }
@@ -67,10 +66,10 @@ struct Cutter {
     rule: Rule,
     paths: Vec<PathBuf>,
     place: Place,
-    // Of the input at that place, once it is open.
+    // Of the input at `place`, once it is open.
     blocks: Option<Blocks<Input>>,
     is_unpacked_ahead: bool,
-    // Of the inputs before it, as they lie on disk.
+    // The sizes on disk of the inputs before it.
     done_bytes: u64,
     scratch: Vec<u8>,
 }
@@ -109,7 +108,7 @@ impl Cutter {
     }
 }
 
-/// Reads past what an earlier run has done.
+/// Skips the bytes that an earlier run has processed.
 fn skip(input: &mut Input, len_bytes: u64) -> Result<(), Failure> {
     let mut rest = std::io::Read::take(&mut *input, len_bytes);
     let skipped = std::io::copy(&mut rest, &mut std::io::sink());

@@ -7,7 +7,7 @@ pub trait Width: Digest + Default {
     /// Hashes a key.
     fn digest(hasher: &Hasher, key: &[u8]) -> Self;
 
-    /// Returns another digest, for a record that has no key: it must not meet an equal key.
+    /// Returns the digest of a record without a key, which must differ from that of an equal key.
     fn keyless(self) -> Self;
 
     /// Appends the digest's bytes, little-endian.

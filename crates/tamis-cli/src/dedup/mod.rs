@@ -181,12 +181,12 @@ enum Repeated {
     All,
 }
 
-/// What the program needs for blocks on their way between threads; with no more memory than so many times that, one thread
-/// does it all unless the user asks for more.
+/// The memory of the blocks that threads exchange.
 const BETWEEN_BYTES: u64 = 2 << 20;
+/// With at most this many times [`BETWEEN_BYTES`] of memory, one thread does all the work unless the user asks for more.
 const BETWEEN_WORTH: u64 = 32;
 
-/// After how many bytes of input a state is saved, unless the user says otherwise.
+/// The number of bytes of input between two checkpoints of a state, unless the user gives another.
 const CHECKPOINT_BYTES: u64 = 256 << 20;
 
 /// Runs the command.
@@ -194,7 +194,7 @@ pub fn run(args: &Args) -> Outcome {
     let started = Instant::now();
     args.check()?;
     let hasher = args.choose_hasher()?;
-    // A state would remember a run without the missing input as done.
+    // With a missing input, the state would record the run as finished.
     let inputs = match args.state {
         Some(_) => input::checked(&args.files)?,
         None => input::present(&args.files)?,
@@ -344,7 +344,7 @@ impl Args {
         }
     }
 
-    /// Returns what a state must have been made with to be used by this run.
+    /// Returns the description of the keys and records of this run, which must equal that of its state.
     fn description(&self) -> String {
         let ends = if self.record.delimiter() == 0 { "NUL" } else { "newline" };
         format!("{}, records end with {ends}", self.key.rule().describe())

@@ -1,4 +1,4 @@
-//! Records that can be decided on only when all have been read: counts, and lines that occur once.
+//! Answers that need all records: counts, and lines that occur once.
 
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
@@ -20,19 +20,19 @@ use crate::progress::Progress;
 
 /// A run that counts.
 pub struct Run {
-    /// How much memory there is, and what happens when it is not enough.
+    /// The memory limit, and what happens when it is reached.
     pub budget: Budget,
-    /// Where records wait that outgrow it.
+    /// The folder for records that exceed the memory.
     pub folder: PathBuf,
     /// What is compared.
     pub rule: Rule,
     /// Where the records go.
     pub output: Output,
-    /// Threads to use; unsaid, all that help.
+    /// The number of threads; `None` takes as many as are useful.
     pub threads: Option<NonZeroUsize>,
     /// Whether counts are written before records.
     pub with_counts: bool,
-    /// Records that occur so often are written.
+    /// A record is written if its count is in this range.
     pub counts: RangeInclusive<u64>,
 }
 
@@ -98,7 +98,7 @@ impl Run {
     }
 }
 
-/// What the records so far are kept in.
+/// The set of the records read so far.
 enum Held {
     Exact(Tally),
     // Boxed: a filter and its plan.
@@ -106,7 +106,7 @@ enum Held {
 }
 
 impl Held {
-    /// Returns the approximate counts, which take over those of an exact tally.
+    /// Returns the approximate counts. The first call moves the exact counts there.
     fn spill(
         &mut self,
         folder: &Path,

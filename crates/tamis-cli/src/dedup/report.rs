@@ -1,4 +1,4 @@
-//! What a run says on stderr when it has ended, and its exit status.
+//! The notes of a finished run on stderr, and its exit status.
 
 use super::Args;
 use super::stats::{self, Stats, shown};
@@ -38,7 +38,7 @@ impl Args {
             }
             return Ok(Exit::Yes);
         };
-        // The bits of a window tell its rate with an error, which may lie above the target by chance.
+        // The rate of a window is estimated from its bits, and may exceed the target by chance.
         let is_over = stats.window.as_ref().map_or(rate > target, |window| window.over_rate);
         if self.approx.is_none() || is_over {
             let distinct = stats::grouped(stats.distinct);

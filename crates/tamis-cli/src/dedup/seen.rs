@@ -1,4 +1,4 @@
-//! What the records seen so far are kept in: an exact set of digests, or the filter it became.
+//! The set of the records seen so far: an exact set of digests, or the filter that it became.
 
 use tamis::{Answers, DigestSet, PlanError};
 
@@ -7,14 +7,14 @@ use super::digest::Width;
 use crate::exit::Failure;
 use crate::size::Size;
 
-/// How much memory there is, and what happens when it is not enough.
+/// The memory limit, and what happens when it is reached.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
-    /// For the set alone.
+    /// The limit for the set alone.
     pub max_bytes: u64,
     /// Refuse to become approximate.
     pub is_exact: bool,
-    /// The rate that a filter should keep.
+    /// The highest rate that a filter should have.
     pub target: f64,
 }
 
@@ -30,32 +30,32 @@ enum Held<D: Width> {
     Approx(Approx),
 }
 
-/// What a run's answer is worth.
+/// How exact the answers of a run are.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Worth {
     /// How records were compared, in words.
     pub method: String,
-    /// Records that were different from all others.
+    /// The number of distinct records.
     pub distinct: u64,
-    /// How many of these are expected to have been taken for seen, beside `distinct`.
+    /// The number of further distinct records that are expected to be lost.
     pub expected_lost: f64,
-    /// The chance that the next new record is taken for seen, and the rate asked for: of filters.
+    /// For filters: the chance that the next new record is lost, and the rate that the user gave.
     pub rates: Option<(f64, f64)>,
     /// The memory of the set.
     pub memory_bytes: u64,
 }
 
 impl<D: Width> Seen<D> {
-    /// Makes an empty exact set.
+    /// Creates an empty exact set.
     pub fn exact(budget: Budget) -> Self {
         Self::of(Held::Exact(DigestSet::within(budget.max_bytes)), budget)
     }
 
-    /// Makes an empty filter for so many records.
+    /// Creates an empty filter for `expected` records.
     ///
     /// # Errors
     ///
-    /// If there is no such filter in the budget.
+    /// If the filter does not fit the budget.
     pub fn approx(budget: Budget, expected: Expected) -> Result<Self, Failure> {
         let approx = Approx::new(expected, budget.target, Growth::Within(budget.max_bytes))
             .map_err(Failure::new)?;
@@ -66,11 +66,11 @@ impl<D: Width> Seen<D> {
         Self { held, budget, hashes: Vec::new() }
     }
 
-    /// Inserts digests; tells which were new. Returns a line for the user if the set became a filter.
+    /// Inserts digests, and writes to `new` which were new. Returns a line for the user if the set became a filter.
     ///
     /// # Errors
     ///
-    /// If memory is not enough and the set must stay exact.
+    /// If the memory is exhausted and the set must stay exact.
     pub fn insert_each(
         &mut self,
         digests: &[D],
@@ -103,7 +103,7 @@ impl<D: Width> Seen<D> {
             )));
         }
         let set = std::mem::take(set);
-        // Without a limit of the user's it was the system that had no more.
+        // Without a limit of the user, the system had no more memory.
         let bytes = self.budget.max_bytes.min(set.memory_bytes().max(1 << 20));
         let approx =
             Approx::from_set(set, bytes, self.budget.target).map_err(|error| match error {
@@ -120,12 +120,12 @@ impl<D: Width> Seen<D> {
         ))
     }
 
-    /// Tells whether records answered as seen may be new.
+    /// Returns whether records that are answered as seen may be new.
     pub fn is_approximate(&self) -> bool {
         matches!(self.held, Held::Approx(_))
     }
 
-    /// Returns what the answers are worth so far.
+    /// Returns how exact the answers are so far.
     pub fn worth(&self) -> Worth {
         match &self.held {
             Held::Exact(set) => Worth {

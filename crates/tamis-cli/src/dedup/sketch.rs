@@ -17,7 +17,7 @@ pub struct Sketch {
 }
 
 impl Sketch {
-    /// Makes a sketch of at most `max_bytes`, all counts zero.
+    /// Creates a sketch of at most `max_bytes` with all counts zero.
     ///
     /// # Errors
     ///
@@ -42,7 +42,7 @@ impl Sketch {
         (self.cells.words()[place / 2] >> (place % 2 * 32)) as u32
     }
 
-    /// Counts `hash` so many times more.
+    /// Adds `times` to the count of `hash`.
     pub fn add(&mut self, hash: u64, times: u64) {
         let places = self.places(hash);
         let count = u64::from(self.least(&places)).saturating_add(times);
@@ -56,7 +56,7 @@ impl Sketch {
         }
     }
 
-    /// Returns how often `hash` was counted: at least that.
+    /// Returns the count of `hash`, which is never too low.
     pub fn count(&self, hash: u64) -> u64 {
         self.least(&self.places(hash)).into()
     }
@@ -65,7 +65,7 @@ impl Sketch {
         places.iter().map(|&place| self.cell(place)).min().expect("there are rows")
     }
 
-    /// Returns the chance that a record which was never counted has a count. Reads all cells.
+    /// Returns the chance that a record that was never added has a count above zero. Reads all cells.
     pub fn rate(&self) -> f64 {
         let taken = |row: usize| {
             let row_words = (self.row_cells / 2) as usize;

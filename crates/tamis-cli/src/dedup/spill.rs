@@ -1,5 +1,5 @@
-//! Counting when distinct records outgrow the memory: records wait in a temporary file, and what is kept in memory is
-//! approximate.
+//! Counting when the distinct records exceed the memory: records go to a temporary file, and approximate structures stay in
+//! memory.
 //!
 //! ```text
 //! record ─▶ filter: seen before? ─ no ──▶ temporary file: hash | times | length | record      in first-seen order
@@ -21,7 +21,7 @@ use super::sketch::Sketch;
 use super::tally::Tally;
 use crate::exit::Failure;
 
-/// Records in a file, and their counts about.
+/// Records in a temporary file, and their approximate counts.
 pub struct Spill {
     seen: Approx,
     sketch: Sketch,
@@ -38,7 +38,7 @@ impl Spill {
     ///
     /// # Errors
     ///
-    /// A full disk, or less memory than is worth a filter.
+    /// A full disk, or too little memory for a filter.
     pub fn new(
         tally: Tally,
         folder: &Path,
@@ -54,9 +54,9 @@ impl Spill {
                 append(&mut records, hash(key, is_key), count - 1, record)
             })
             .map_err(|error| failure(&error))?;
-        // Its memory is that of what follows.
+        // Its memory is needed for the filter and the sketch.
         drop(tally);
-        // Counts need more than the filter does for an equal chance to be wrong.
+        // For an equal chance of an error, counts need more memory than the filter.
         let seen_bytes = budget.max_bytes / 4;
         let seen = Approx::within(Expected::Stated(distinct), budget.target, seen_bytes)
             .map_err(Failure::new)?;
@@ -116,7 +116,7 @@ impl Spill {
             .map_err(|error| error.unwrap_or_else(|error| of_file(folder, &error)))
     }
 
-    /// Returns what the counts are worth, and how many are expected to be too high.
+    /// Returns how exact the counts are, and how many are expected to be too high.
     pub fn worth(&self) -> (Worth, f64) {
         let (lost, too_high) = (self.seen.rate(), self.sketch.rate());
         let worth = Worth {
@@ -132,7 +132,7 @@ impl Spill {
 }
 
 fn of_file(folder: &Path, error: &io::Error) -> Failure {
-    // Never a reader that has had enough: this is no pipe.
+    // Not `Failure::io`: this file is not a pipe, so that no error is a closed reader.
     let why = crate::exit::plain(error);
     Failure::new(format!(
         "{}: a temporary file: {why}; name another folder with TMPDIR",

@@ -1,29 +1,26 @@
-//! What a run remembers for the next: a log of digests that survives being killed at any moment.
+//! The state that a run leaves for the next: a log of digests that survives a kill at any moment.
 //!
-//! The file is only ever appended to (`docs/formats/state.md` has the drawing):
+//! The file is append-only (`docs/formats/state.md` has the drawing):
 //!
 //! ```text
 //! header | DATA … DATA MARK DATA … MARK DATA … DONE | DATA … DONE | DATA … MARK DATA … (torn)
 //!          └────────── a finished run ────────────┘   └ another ┘   └ a run that was killed ┘
 //! ```
 //!
-//! The order of writes is the whole protocol. A checkpoint first makes the output last, then appends
-//! the digests of what it holds, then a MARK that says how far input and output were; a run's end
-//! first gives the output its name, then appends DONE. So what the log holds is always a part of what
-//! the output holds:
+//! The order of writes is the whole protocol. A checkpoint syncs the output, then appends the digests of its records, then a
+//! MARK with the positions in input and output. The end of a run renames the output, then appends DONE. So the records of the log
+//! are always a part of those of the output:
 //!
-//! * Killed before a MARK is on disk: the log is cut to the MARK before it, the output to the length
-//!   that one states, and the input read again from there.
-//! * Killed before the first MARK, or the output is gone (`> file` empties it, and a pipe keeps
-//!   nothing): the log is cut to the last DONE, and the run starts over. It never happened.
-//! * Killed between the renaming of the output and DONE: the output is complete, the run starts over
-//!   and writes the same once more.
+//! * Killed before a MARK is on disk: the next run cuts the log to the MARK before it and the output to the length in that MARK,
+//!   and reads the input from there.
+//! * Killed before the first MARK, or the output is lost (`> file` empties it, and a pipe keeps nothing): the next run cuts the
+//!   log to the last DONE and starts over.
+//! * Killed between the renaming of the output and DONE: the output is complete; the next run starts over and writes the same
+//!   output again.
+//! * Killed after DONE but before the caller saw the exit status: the same command on unchanged files, with the same output file,
+//!   is the same run. If the output still exists, nothing is done. If `> file` has emptied it, the run is repeated from its start.
 //!
-//! * Killed after DONE but before its exit status was seen: the same command on unchanged files, with
-//!   the same output file, is the same run. It is done if the output is still there, and is done again
-//!   from where it started if `> file` has emptied it.
-//!
-//! A run that fails cuts the log to where it began. One process at a time holds the file's lock.
+//! A run that fails cuts the log to its start. One process at a time holds the lock of the file.
 
 mod header;
 mod log;
@@ -40,7 +37,7 @@ use self::log::{BUFFER_BYTES, Block, DATA, DONE, MARK, MAX_DATA_BYTES, block, re
 use crate::exit::Failure;
 use crate::output::Mark;
 
-/// What an input is known by when it is given again.
+/// The identity of an input, by which a later run recognises it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InputId {
     /// Its path as typed.
@@ -49,14 +46,14 @@ pub struct InputId {
     pub file: Option<(u64, u64)>,
 }
 
-/// How far a run was when its output and its digests were last on disk together.
+/// The position of a run when its output and its digests were last on disk together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// The inputs.
     pub inputs: Vec<InputId>,
-    /// The input that was being read.
+    /// The index of the input that was being read.
     pub input: usize,
-    /// How many of its bytes, unpacked, were done with.
+    /// The number of its bytes, after decompression, that were processed.
     pub at_bytes: u64,
     /// Where the output ended.
     pub output: Option<Mark>,
@@ -66,18 +63,18 @@ pub struct Checkpoint {
     pub written: u64,
 }
 
-/// What a run asks of a state.
+/// What a run requires of a state.
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
-    /// What records were reduced to digests.
+    /// The description of the keys and records behind the digests.
     pub description: &'a str,
     /// The hasher of a new file.
     pub hasher: Hasher,
-    /// Whether an old file must have that hasher.
+    /// Whether an existing file must have that hasher.
     pub is_hasher_fixed: bool,
     /// The width of the digests of a new file.
     pub width_bits: u32,
-    /// Whether an old file must have that width.
+    /// Whether an existing file must have that width.
     pub is_width_fixed: bool,
 }
 
@@ -88,7 +85,7 @@ pub struct State {
     width_bytes: u8,
     hasher: Hasher,
     data_from: u64,
-    // What a failure goes back to.
+    // The length to which a failed run cuts the file.
     cut: u64,
     end: u64,
     pending: Vec<u8>,
@@ -99,19 +96,18 @@ pub struct State {
 pub struct Found {
     /// The file, at the end of its last finished run.
     pub state: State,
-    /// A later run that was killed, with where its part of the log ends.
+    /// A later run that was killed, with the offset at which its last checkpoint ends.
     pub killed: Option<(Checkpoint, u64)>,
-    /// The last finished run, with where its part of the log starts.
+    /// The last finished run, with the offset at which its part of the log starts.
     pub last: Option<(Checkpoint, u64)>,
 }
 
 impl State {
-    /// Opens the state file at `path`, or creates it. A new file is readable by its owner only, since it holds the key.
+    /// Opens the state file at `path`, or creates it. Only the owner can read a new file, since it holds the key.
     ///
     /// # Errors
     ///
-    /// A file that is used by another process, is no state file, is damaged, or was made by other
-    /// options.
+    /// A file that another process uses, that is not a state file, that is damaged, or that was made with other options.
     pub fn open(path: &Path, wanted: &Wanted<'_>) -> Result<Found, Failure> {
         let name = path.display().to_string();
         let failure = |error: io::Error| Failure::io(&name, &error);
@@ -144,12 +140,12 @@ impl State {
         let bytes = new.to_bytes();
         let mut found = vec![0; bytes.len()];
         let len = read_up_to(&mut file, &mut found).map_err(failure)?;
-        // The key of a file that was killed while it was being made is another one.
+        // A run that was killed while it created the file has left an incomplete header with another key.
         let known_bytes = len.min(FIXED_BYTES + wanted.description.len());
         let is_new = len < bytes.len() && bytes.starts_with(&found[..known_bytes]);
         let (header, data_from) = if is_new {
             file.set_len(0).and_then(|()| file.rewind()).map_err(failure)?;
-            // A file that existed, and was empty, has its own mode.
+            // An empty file that existed keeps the mode of its creator.
             #[cfg(unix)]
             file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))
                 .map_err(failure)?;
@@ -188,8 +184,7 @@ impl State {
         self.hasher
     }
 
-    /// Cuts off all that follows the last finished run; or all that follows `end`, if that is where
-    /// the run goes on from.
+    /// Cuts the log to the end of the last finished run, or to `end` if the run resumes from there.
     ///
     /// # Errors
     ///
@@ -201,7 +196,7 @@ impl State {
         self.io(|file| file.set_len(end).and_then(|()| file.seek(SeekFrom::Start(end)).map(drop)))
     }
 
-    /// Hands out the bytes of all digests remembered, in batches.
+    /// Calls `each` with the bytes of all digests, in batches.
     ///
     /// # Errors
     ///
@@ -228,7 +223,7 @@ impl State {
         self.file.seek(SeekFrom::Start(end)).map(drop).map_err(failure)
     }
 
-    /// Remembers digests, given as bytes.
+    /// Appends digests, given as bytes.
     ///
     /// # Errors
     ///
@@ -243,7 +238,7 @@ impl State {
         Ok(())
     }
 
-    /// Says that the output is on disk up to this checkpoint.
+    /// Appends a checkpoint: the output is on disk up to this position.
     ///
     /// # Errors
     ///
@@ -255,7 +250,7 @@ impl State {
         self.io(|file| file.sync_data())
     }
 
-    /// Says that the run is over and its output has its name.
+    /// Appends the end of the run: its output is on disk under its final name.
     ///
     /// # Errors
     ///
@@ -295,10 +290,10 @@ impl State {
 }
 
 impl Drop for State {
-    /// Forgets a run that did not finish.
+    /// Cuts the log to its length before a run that did not finish.
     fn drop(&mut self) {
         if !self.is_done {
-            // If even that fails, the next run does it: nothing after the cut is believed.
+            // If this fails, the next run cuts the log: it ignores everything behind the cut.
             self.file.set_len(self.cut).ok();
         }
     }

@@ -1,4 +1,4 @@
-//! What a run did and what its answer is worth, for people and for programs.
+//! The statistics of a run, for people and for programs.
 
 use std::fmt;
 use std::time::Duration;
@@ -46,7 +46,7 @@ pub struct Stats {
     pub expected_lost: f64,
     /// How many records are expected to be counted too often, or to be printed though they occur once.
     pub expected_wrong: f64,
-    /// The present chance of that, for approximate runs; with a window the highest so far.
+    /// The present chance of a loss, for approximate runs; with a window the highest chance so far.
     pub rate: Option<f64>,
     /// The chance that was asked for.
     pub target_rate: Option<f64>,
@@ -68,7 +68,7 @@ impl Stats {
         self.late += cut.odd.late;
     }
 
-    /// Takes over what the set says of itself.
+    /// Copies the figures of the set.
     pub fn set_worth(&mut self, worth: Worth) {
         self.distinct = worth.distinct;
         self.method = worth.method;

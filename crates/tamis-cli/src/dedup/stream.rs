@@ -29,7 +29,7 @@ pub enum Emit {
     OneRepeat,
 }
 
-/// Tells which records are new.
+/// Decides which records are new.
 pub enum Judge<D: Width> {
     /// By digests.
     Digests {
@@ -51,15 +51,15 @@ pub enum Judge<D: Width> {
 
 /// A run over some inputs.
 pub struct Stream<D: Width> {
-    /// Who decides.
+    /// Decides which records are new.
     pub judge: Judge<D>,
     /// What is written.
     pub emit: Emit,
-    /// Where to.
+    /// Where the records go.
     pub output: Output,
     /// Where records go that were dropped on an approximate answer.
     pub suspects: Option<Output>,
-    /// What remembers.
+    /// The state file, if there is one.
     pub state: Option<State>,
     /// How many bytes of input lie between checkpoints.
     pub checkpoint_bytes: u64,
@@ -71,11 +71,11 @@ pub struct Source<'a> {
     pub paths: &'a [PathBuf],
     /// What is compared.
     pub rule: Rule,
-    /// Threads to use; unsaid, all that help.
+    /// The number of threads; `None` takes as many as are useful.
     pub threads: Option<NonZeroUsize>,
 }
 
-/// What the passage of batches needs beside the stream's own parts.
+/// The counters and buffers of a run.
 struct Work {
     stats: Stats,
     progress: Progress,
@@ -85,11 +85,11 @@ struct Work {
     warned: bool,
 }
 
-/// More expected losses than this are reported: one in ten thousand runs loses a record.
+/// The number of expected losses above which they are reported: at this number one run in ten thousand loses a record.
 pub const WORTH_SAYING: f64 = 1e-4;
 
 impl<D: Width> Stream<D> {
-    /// Reads all inputs from `from` on, and makes the output last.
+    /// Reads all inputs from `from` on, writes the output and syncs it to the disk.
     ///
     /// # Errors
     ///
@@ -127,7 +127,7 @@ impl<D: Width> Stream<D> {
         if let Some(suspects) = self.suspects {
             suspects.finish()?;
         }
-        // The output first, then the state that says what it holds.
+        // The output must be on disk before the state that describes it.
         if self.state.is_some() {
             end.output = self.output.mark()?;
             (end.input, end.records, end.written) =
@@ -154,7 +154,7 @@ impl<D: Width> Stream<D> {
         while cuts.next(&mut cut)? {
             cut.batches().try_for_each(|batch| self.batch(&batch, work))?;
             if cut.may_wait {
-                // What comes in small pieces, such as from `tail -f`, is passed on at once.
+                // Input that arrives in small pieces, such as from `tail -f`, is passed on at once.
                 self.output.flush()?;
             }
             work.stats.add(&cut);
@@ -194,7 +194,7 @@ impl<D: Width> Stream<D> {
         Ok(())
     }
 
-    /// Makes the output last, then says so in the state.
+    /// Syncs the output to the disk, then appends a checkpoint to the state.
     fn checkpoint(&mut self, checkpoint: &mut Checkpoint, work: &Work) -> Result<(), Failure> {
         let Some(state) = &mut self.state else { return Ok(()) };
         let Some(mark) = self.output.mark()? else { return Ok(()) };
@@ -204,7 +204,7 @@ impl<D: Width> Stream<D> {
         state.checkpoint(checkpoint)
     }
 
-    /// Says once when hashes are no longer wide enough.
+    /// Writes a warning, once, when the hashes are no longer wide enough.
     fn warn(&self, work: &mut Work) {
         if work.warned {
             return;
@@ -228,7 +228,7 @@ impl<D: Width> Stream<D> {
 }
 
 impl<D: Width> Judge<D> {
-    /// Tells which records of a batch are new, and which repeats are the first of their key.
+    /// Writes to `new` which records of a batch are new, and to `again` which repeats are the first of their key.
     fn judge(
         &mut self,
         batch: &Batch<'_, D>,
@@ -286,7 +286,7 @@ impl<D: Width> Judge<D> {
     }
 }
 
-/// The answers turned round; bits past the end stay zero.
+/// Returns the inverted answers; bits beyond `len` stay zero.
 fn inverted(answers: &Answers, len: usize) -> impl Iterator<Item = u64> {
     answers.words().iter().enumerate().map(move |(i, word)| {
         let left = len - i * 64;
@@ -294,7 +294,7 @@ fn inverted(answers: &Answers, len: usize) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Writes the records of a batch that the mask names; neighbours go together.
+/// Writes the records of a batch whose bits in `mask` are set; neighbours are written together.
 fn write<D: Width>(
     output: &mut Output,
     batch: &Batch<'_, D>,

@@ -39,21 +39,21 @@ pub struct Tally {
 const CHUNK_BYTES: usize = 1 << CHUNK_SHIFT;
 const CHUNK_SHIFT: u32 = 22;
 
-/// Most entries a slot of the table: three in five.
+/// The highest load of the table: three entries for five slots.
 const MAX_LOAD: (u64, u64) = (3, 5);
 
-/// How many records have their memory asked for before the first is compared.
+/// The number of records whose memory is prefetched before the first is compared.
 const AHEAD: usize = 64;
 
 impl Tally {
-    /// Makes an empty set that takes at most `max_bytes`.
+    /// Creates an empty set that takes at most `max_bytes`.
     pub fn new(keep: Keep, max_bytes: u64) -> Self {
         let table = Bitmap::zeroed(0).expect("no memory is needed");
         let chunks = Vec::new();
         Self { table, len: 0, chunks, chunks_bytes: 0, keep, max_bytes }
     }
 
-    /// Inserts the records of a batch; tells which were new.
+    /// Inserts the records of a batch, and writes to `new` which were new.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl Tally {
         Ok(())
     }
 
-    /// Inserts the records of a batch that are not new elsewhere; tells which are new here.
+    /// Inserts the records of a batch that are not set in `new_elsewhere`, and writes to `new` which of them were new here.
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ impl Tally {
         ((u128::from(hash) * u128::from(slots)) >> 64) as usize * 2
     }
 
-    /// Asks for the memory of the key that `hash` probably stands for.
+    /// Prefetches the memory of the key that probably has this hash.
     fn prefetch_key(&self, hash: u64) {
         let words = self.table.words();
         let at = self.home(hash);
@@ -189,7 +189,7 @@ impl Tally {
             chunk.capacity() - chunk.len() >= most && chunk.len() < CHUNK_BYTES
         });
         if !has_room {
-            // Of little memory a whole chunk would be all.
+            // With little memory, one whole chunk would take all of it.
             let usual = CHUNK_BYTES.min((self.max_bytes / 16).max(64 << 10) as usize);
             let bytes = most.max(usual);
             self.check_limit(bytes as u64)?;
@@ -292,7 +292,7 @@ impl Tally {
         Ok(())
     }
 
-    /// Returns what the answers are worth: everything.
+    /// Returns how exact the answers are: they are certain.
     pub fn worth(&self) -> Worth {
         Worth {
             method: "exact by full keys".into(),

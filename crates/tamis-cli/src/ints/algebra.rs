@@ -85,7 +85,7 @@ pub fn and(args: &Algebra) -> Outcome {
 
 /// Runs `or`.
 pub fn or(args: &Algebra) -> Outcome {
-    // A union of what is there is of use, as a sorted list is.
+    // A missing input is left out: a union of the others is still useful.
     combine(args, &input::present(&args.files)?, |mut set, file| {
         let mut answers = Answers::new();
         args.each_block(file, |values| set.insert_each(values, &mut answers))?;
@@ -139,7 +139,8 @@ fn combine(
     let mut writer = args.writing.writer(&args.reading, &[&args.files])?;
     let mut set = args.reading.set()?;
     let mut answers = Answers::new();
-    let (first, others) = files.split_first().expect("clap requires one, and one is there");
+    let (first, others) =
+        files.split_first().expect("clap requires one, and at least one is present");
     args.each_block(first, |values| set.insert_each(values, &mut answers))?;
     for file in others {
         set = with(set, file)?;

@@ -73,7 +73,7 @@ pub fn parse(block: &[u8], values: &mut Vec<u64>) -> Result<(), BadToken> {
     Ok(())
 }
 
-/// Tells whether `byte` separates integers.
+/// Returns whether `byte` separates integers.
 #[inline]
 pub fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')

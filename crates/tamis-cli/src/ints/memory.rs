@@ -58,7 +58,7 @@ impl Memory {
         Self { taken_bytes: self.taken_bytes.saturating_add(bytes), ..self }
     }
 
-    /// Tells whether sets may take `bytes`.
+    /// Returns whether sets may take `bytes`.
     pub fn allows(&self, bytes: u64) -> bool {
         self.bytes().is_none_or(|allowed| bytes <= allowed)
     }

@@ -123,7 +123,7 @@ impl Source {
 }
 
 impl Decoder {
-    /// Fills `block` anew; false if there is nothing left.
+    /// Replaces the contents of `block` by the next integers; false if none are left.
     fn next(&mut self, block: &mut Block) -> Result<bool, Failure> {
         block.values.clear();
         while block.values.is_empty() {

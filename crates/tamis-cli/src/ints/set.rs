@@ -1,8 +1,7 @@
 //! A set of integers that picks its own structure.
 //!
-//! Integers of the *window*, all of `u32` unless a range is stated, start in a sparse set and move to
-//! a bitmap when there are so many that it pays. Those outside it stay in a sparse set. Every structure
-//! is exact.
+//! Integers of the *window*, all of `u32` unless a range is stated, start in a sparse set. They move to a bitmap when the bitmap
+//! takes less memory. Integers outside the window stay in a sparse set. Every structure is exact.
 
 use std::ops::RangeInclusive;
 
@@ -77,7 +76,7 @@ impl IntSet {
         }
     }
 
-    /// Never makes a bitmap: the owner has one of its own in mind.
+    /// Forbids the bitmap: the owner makes one itself.
     pub fn stay_compressed(mut self) -> Self {
         self.may_be_dense = false;
         self
@@ -93,7 +92,7 @@ impl IntSet {
         self.len
     }
 
-    /// Inserts `values` in order and tells which were new.
+    /// Inserts `values` in order, and writes to `answers` which were new.
     ///
     /// # Errors
     ///
@@ -139,7 +138,7 @@ impl IntSet {
         if self.len >= self.check_at { self.check() } else { Ok(()) }
     }
 
-    /// Tells of `values` which are in.
+    /// Writes to `answers` which of `values` the set holds.
     pub fn contains_each(&self, values: &[u64], answers: &mut Answers) {
         match &self.low {
             Low::Dense(set) if self.high.is_empty() => {
@@ -154,7 +153,7 @@ impl IntSet {
         }
     }
 
-    /// Tells whether `value` is in.
+    /// Returns whether the set holds `value`.
     pub fn contains(&self, value: u64) -> bool {
         match &self.low {
             _ if !self.window.contains(&value) => self.high.contains(value),
@@ -214,7 +213,7 @@ impl IntSet {
         self.low.memory_bytes() + self.high.memory_bytes()
     }
 
-    /// Tells whether the integers of the window are so many that a bitmap over it pays.
+    /// Returns whether the sparse set of the window is so large that a bitmap is better.
     pub fn is_crowded(&self) -> bool {
         match &self.low {
             Low::Dense(_) => false,

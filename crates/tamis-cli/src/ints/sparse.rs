@@ -167,7 +167,7 @@ impl SparseSet {
         }
     }
 
-    /// Tells whether `value` is in.
+    /// Returns whether the set holds `value`.
     #[inline]
     pub fn contains(&self, value: u64) -> bool {
         match self {
@@ -200,7 +200,7 @@ impl SparseSet {
         }
     }
 
-    /// Tells whether no integer is in.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         match self {
             SparseSet::Scattered(set) => set.len == 0,
@@ -216,7 +216,7 @@ impl SparseSet {
         }
     }
 
-    /// Counts the memory of the set anew.
+    /// Recomputes the memory of the set.
     pub fn count_memory(&mut self) {
         if let SparseSet::Compressed(set, bytes) = self {
             // Lists that grow leave gaps between them, about as large as they are.
@@ -253,7 +253,7 @@ impl SparseSet {
 impl Scattered {
     /// Returns about how many stretches of 65 536 integers hold one, from a part of the stretches.
     fn stretches(&self) -> u64 {
-        /// So many are counted at most, about.
+        /// About the most stretches that are counted.
         const COUNTED: u64 = 1 << 15;
         let part = (self.len / COUNTED).next_power_of_two();
         let stretches = self.iter().map(|value| mix(value >> 16)).filter(|mixed| mixed % part == 0);

@@ -47,7 +47,7 @@ struct Batch {
 }
 
 impl Writer {
-    /// Writes by `encoder`, on a thread of its own if `threads` are more than one.
+    /// Writes by `encoder`, on a second thread if `threads` are more than one.
     pub fn new(encoder: Encoder, threads: usize) -> Self {
         Self { values: Vec::new(), hand: Hand::Own(encoder), threads }
     }
@@ -101,7 +101,7 @@ impl Writer {
                 let values = std::mem::replace(&mut self.values, room);
                 match lane.batches.send(Batch { values, is_urgent }) {
                     Ok(()) => Ok(()),
-                    // Nobody takes it: the thread has ended with a failure.
+                    // The receiver is gone: the thread has ended with a failure.
                     Err(_) => self.take_back().map(drop),
                 }
             }
@@ -155,7 +155,7 @@ fn write_all(
             encoder.flush()?;
         }
         values.clear();
-        // At the end nobody takes it.
+        // After the last batch the receiver is gone.
         emptied.send(values).ok();
     }
     Ok(encoder)

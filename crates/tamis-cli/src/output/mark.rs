@@ -1,4 +1,4 @@
-//! How far an output was written, for runs that are continued.
+//! The position up to which an output was written, for runs that are resumed.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::place::{is_stdout, stdout_file};
 
-/// How far a file was written, so that a later run may go on from there.
+/// The identity of a file and its length, from which a later run resumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     device: u64,
@@ -17,7 +17,7 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Returns the mark at the end of the file that an output would replace or append to.
+    /// Returns the mark at the end of the file that an output at `path` would replace or append to.
     pub fn of_output(path: Option<&Path>) -> Option<Mark> {
         let file = match path.filter(|path| !is_stdout(path)) {
             None => stdout_file()?,
@@ -28,14 +28,14 @@ impl Mark {
         Mark::of(&file).ok().flatten()
     }
 
-    /// Tells whether this is the file of `earlier`, and shorter: emptied by `> FILE`, as a rule.
+    /// Returns whether this is the file of `earlier`, and shorter: usually `> FILE` has emptied it.
     pub fn is_cut(&self, earlier: &Mark) -> bool {
         self.device == earlier.device
             && self.inode == earlier.inode
             && self.len_bytes < earlier.len_bytes
     }
 
-    /// Returns the mark at the end of `file`, or `None` if it is no regular file.
+    /// Returns the mark at the end of `file`; `None` if it is not a regular file.
     pub(super) fn of(file: &File) -> io::Result<Option<Mark>> {
         #[cfg(unix)]
         {
@@ -59,7 +59,7 @@ impl Mark {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
-    /// Tells whether this is the file of `earlier`, and holds all that it held.
+    /// Returns whether this is the file of `earlier`, and at least as long.
     pub fn continues(&self, earlier: &Mark) -> bool {
         self.device == earlier.device
             && self.inode == earlier.inode

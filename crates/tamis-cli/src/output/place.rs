@@ -4,14 +4,14 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Opens `path` if it is a regular file. To open a pipe would wait for its writer.
+/// Opens `path` if it is a regular file. Opening a pipe would block until a writer opens it.
 pub(super) fn regular_file(path: &Path) -> Option<File> {
     if path.is_file() { File::open(path).ok() } else { None }
 }
 
-/// Returns the path of the file itself: a link stays a link, and what it points to is replaced, or made if it is missing.
+/// Returns `path` with symbolic links resolved: an output replaces the target of a link, or creates it, and the link stays.
 pub(super) fn resolved(path: &Path) -> PathBuf {
-    /// As many as the system follows.
+    /// The limit of Linux.
     const MOST_LINKS: usize = 40;
     let mut path = path.to_path_buf();
     for _ in 0..MOST_LINKS {
@@ -25,7 +25,7 @@ pub(super) fn resolved(path: &Path) -> PathBuf {
     path
 }
 
-/// Tells whether `path` is a name of standard output, which is written to and never replaced.
+/// Returns whether `path` is a name of standard output, which is written to and never replaced.
 pub fn is_stdout(path: &Path) -> bool {
     let names = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
     names.iter().any(|name| path == Path::new(name))
@@ -36,8 +36,8 @@ pub fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Tells whether `a` and `b` name one file, which need not be there yet. Devices and pipes are no
-/// files in this sense: nothing is lost when they are used twice.
+/// Returns whether `a` and `b` name one regular file, which need not exist yet. False for devices and pipes: using them twice
+/// loses nothing.
 pub fn is_same_file(a: &Path, b: &Path) -> bool {
     let known = |path: &Path| {
         path.canonicalize().or_else(|_| {
@@ -51,7 +51,7 @@ pub fn is_same_file(a: &Path, b: &Path) -> bool {
     !is_stream(a) && !is_stream(b) && known(a).is_ok_and(|a| known(b).is_ok_and(|b| a == b))
 }
 
-/// Makes a new name in the folder of `path` last.
+/// Syncs the folder of `path`, so that a new name in it survives a crash.
 ///
 /// # Errors
 ///
@@ -60,9 +60,9 @@ pub fn sync_folder(path: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder(path))?.sync_all() } else { Ok(()) }
 }
 
-/// Standard output without the standard library's line buffer, which would cost a call a line.
+/// Returns standard output without the line buffer of the standard library, which would cost a system call for each line.
 pub(super) fn stdout() -> Box<dyn Write + Send> {
-    // Without a descriptor to spare, the buffered handle does.
+    // If no file descriptor is free, the buffered handle is used.
     stdout_file()
         .map_or_else(|| Box::new(io::stdout()) as Box<dyn Write + Send>, |file| Box::new(file))
 }

@@ -10,9 +10,9 @@ use crate::exit::Failure;
 use crate::input::{self, is_named_packed};
 use crate::standard;
 
-/// Refuses to read a file that standard output appends to: the command would read what it has written, without end.
+/// Refuses to read a file that standard output appends to: the command would read its own output without end.
 ///
-/// `output` is where the user has the results go, if not to standard output.
+/// `output` is the output that the user names; `None` is standard output.
 ///
 /// # Errors
 ///
@@ -38,12 +38,12 @@ pub fn refuse_endless(paths: &[PathBuf], output: Option<&Path>) -> Result<(), Fa
     }
 }
 
-/// Refuses an output that is no place for a filter, before the work: standard output that is closed or a terminal, and
-/// a name of packed data, since filters are written as they are.
+/// Refuses an output that cannot take a filter, before the work: standard output that is closed or a terminal, and a name of
+/// compressed data, since filters are written uncompressed.
 ///
 /// # Errors
 ///
-/// If `output` is such a place.
+/// If `output` is one of these.
 pub fn check_filter_output(output: &Path) -> Result<(), Failure> {
     if is_stdout(output) {
         standard::check_output()?;
@@ -58,7 +58,7 @@ pub fn check_filter_output(output: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses to write bytes that are no text to a terminal; `what` they are. No `output` is standard output.
+/// Refuses to write binary data to a terminal. `what` names the data; an `output` of `None` is standard output.
 ///
 /// # Errors
 ///
@@ -91,7 +91,7 @@ fn is_terminal(_: &Path) -> bool {
     false
 }
 
-/// Refuses to write a filter in place of what it is made of.
+/// Refuses to replace an input by the filter that is built from it.
 ///
 /// # Errors
 ///

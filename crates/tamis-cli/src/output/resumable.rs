@@ -1,4 +1,4 @@
-//! Outputs that a later run continues after a kill.
+//! Outputs that a later run resumes after a kill.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -12,10 +12,10 @@ use crate::exit::Failure;
 use crate::standard;
 
 impl Output {
-    /// As [`open`](Self::open), but what was written survives a kill: with the [`mark`](Self::mark)
-    /// of an earlier run whose output is still there, that output is cut to the mark and continued.
+    /// Opens `path` as [`open`](Self::open) does, but keeps the file if the program is killed. If `mark` is the
+    /// [`mark`](Self::mark) of an earlier run and its file still exists, the file is cut to the mark and resumed.
     ///
-    /// Returns whether it is continued. Without a mark everything starts afresh.
+    /// Returns also whether the file is resumed. Without a mark the output starts empty.
     ///
     /// # Errors
     ///
@@ -41,7 +41,7 @@ impl Output {
                 file_name.push(".tamis-part");
                 let partial = target.with_file_name(file_name);
                 let file = OpenOptions::new().read(true).write(true).open(&partial).ok();
-                // Held to the end of the run, so that no other removes it or writes to it.
+                // Held until the run ends, so that no other run removes the file or writes to it.
                 if let Some(file) = &file {
                     lock_part(file, &path.display().to_string())?;
                 }

@@ -11,7 +11,7 @@ const BITS_PER_ITEM: f64 = 32.0;
 /// Draws what rate each kind has at each size, for as many items as `best` is planned for.
 pub fn rate_by_memory(best: &Plan) -> Chart {
     let most = BITS_PER_ITEM.max((best.bits_per_item() * 1.2 / 8.0).ceil() * 8.0);
-    // Small filters come in steps of whole blocks: curves of at least so many items are smooth.
+    // Small filters grow in steps of whole blocks. From this number of items on the curves are smooth.
     let items = best.items().clamp(10_000, 1_000_000);
     let mut lowest: f64 = best.rate();
     let mut curves = Vec::new();

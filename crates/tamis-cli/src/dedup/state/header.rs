@@ -1,4 +1,4 @@
-//! The start of a state file: version, what records were reduced to, and the hasher.
+//! The header of a state file: version, width of the digests, description of the keys, and hasher.
 
 use std::fs::File;
 use std::io::{self, Seek};
@@ -10,15 +10,15 @@ use super::{Wanted, damaged};
 use crate::exit::Failure;
 
 pub(super) const MAGIC: [u8; 8] = *b"TAMISEEN";
-/// The version of new files. Version 1 has no hasher of its own: its description ends with the seed of XXH3.
+/// The version of new files. Version 1 has no field for the hasher: its description ends with the seed of XXH3.
 const VERSION: u8 = 2;
-/// magic, version, width, length of the description.
+/// Magic, version, width and length of the description.
 pub(super) const FIXED_BYTES: usize = 12;
-/// Number of the hash function, seed or key.
+/// The number of the hash function, and its seed or key.
 const HASHER_BYTES: usize = 17;
 const CHECKSUM_BYTES: usize = 8;
 
-/// What stands at the start of a file.
+/// The fields of the header.
 pub(super) struct Header {
     pub(super) width_bytes: u8,
     pub(super) description: String,
@@ -40,7 +40,7 @@ impl Header {
         bytes
     }
 
-    /// Reads the header of an old file, and returns it with the offset behind it.
+    /// Reads the header of an existing file, and returns it with the offset of the first block.
     pub(super) fn read(file: &mut File, name: &str) -> Result<(Self, u64), Failure> {
         let failure = |error: io::Error| Failure::io(name, &error);
         file.rewind().map_err(failure)?;
@@ -82,7 +82,7 @@ impl Header {
         Ok((Self { width_bytes, description, hasher }, found.len() as u64))
     }
 
-    /// Refuses the state of a run with other options.
+    /// Refuses a state that was made with other options.
     pub(super) fn check(&self, name: &str, wanted: &Wanted<'_>) -> Result<(), Failure> {
         let (held, asked) = (&self.description, wanted.description);
         if held != asked {

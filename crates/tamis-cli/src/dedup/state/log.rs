@@ -1,4 +1,4 @@
-//! The blocks of a state file behind its header: digests, checkpoints and ends of runs.
+//! The blocks of a state file after its header: digests, checkpoints and ends of runs.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -9,12 +9,12 @@ use tamis::Hasher;
 use super::{Checkpoint, damaged};
 use crate::exit::Failure;
 
-/// tag, payload length, checksum.
+/// Tag, payload length and checksum.
 const BLOCK_HEADER_BYTES: usize = 16;
 pub(super) const MAX_DATA_BYTES: usize = 64 << 10;
 const MAX_PAYLOAD_BYTES: usize = 16 << 20;
 
-/// How much is read at once.
+/// The size of the read buffer.
 pub(super) const BUFFER_BYTES: usize = 128 << 10;
 
 pub(super) const DATA: [u8; 4] = *b"DATA";
@@ -32,7 +32,7 @@ pub(super) fn block(tag: [u8; 4], payload: &[u8], at: u64) -> Vec<u8> {
     block
 }
 
-/// The position is the seed, so that a block is valid in its own place only.
+/// Returns the checksum of a block. Its position is a part of the seed, so that a block is valid only at its own position.
 fn checksum(tag: [u8; 4], payload: &[u8], at: u64) -> u64 {
     Hasher::xxh3(at ^ u64::from(u32::from_le_bytes(tag)) << 32).hash(payload)
 }
@@ -45,7 +45,7 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// Reads the block at `at`; false if there is no valid one.
+    /// Reads the block at `at`; false if no valid block is there.
     pub(super) fn read(&mut self, reader: &mut impl Read, at: u64) -> io::Result<bool> {
         let mut header = [0; BLOCK_HEADER_BYTES];
         if read_up_to(reader, &mut header)? < BLOCK_HEADER_BYTES {
@@ -71,7 +71,7 @@ impl Block {
     }
 }
 
-/// Where the last finished run and the last checkpoint of a log end.
+/// The last finished run and the last checkpoint of a log, with their offsets.
 pub(super) struct Scan {
     pub(super) done_end: u64,
     pub(super) killed: Option<(Checkpoint, u64)>,
@@ -111,7 +111,7 @@ pub(super) fn scan(
         }
         at = end;
     }
-    // A torn tail holds no valid end of a run or checkpoint: those were on disk before more followed.
+    // A torn tail holds no valid MARK or DONE: each was synced before more was appended. So one of them here means damage.
     drop(reader);
     if holds_marker(file, at).map_err(failure)? {
         return Err(damaged(name, at));
@@ -119,7 +119,7 @@ pub(super) fn scan(
     Ok(scan)
 }
 
-/// Tells whether a valid MARK or DONE starts after byte `from`.
+/// Returns whether a valid MARK or DONE starts at byte `from` or later.
 fn holds_marker(file: &mut File, from: u64) -> io::Result<bool> {
     const OVERLAP: usize = 3;
     let finders = [memmem::Finder::new(&MARK), memmem::Finder::new(&DONE)];
@@ -143,7 +143,7 @@ fn holds_marker(file: &mut File, from: u64) -> io::Result<bool> {
     }
 }
 
-/// Fills `buffer` as far as there are bytes.
+/// Reads until `buffer` is full or the input ends; returns the number of bytes read.
 pub(super) fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

@@ -1,40 +1,39 @@
-//! An approximate window: the library's filter, and what it costs.
+//! An approximate window: the filter of the library, and an estimate of its losses.
 //!
-//! How many records are taken for seen though they are new is not believed but measured: the bits say what the
-//! rate r is at a moment, and each record answered "new" then is one that escaped a loss of chance r, so it
-//! stands for r / (1 − r) records that did not. A measurement reads all bits. It is made a few times a slice,
-//! whenever a quarter of the records planned for one were stored since the last, and where a slice ends.
+//! A new record is lost if the filter answers that it was seen. The number of losses is measured: the bits show the rate r at a
+//! moment, and each record answered "new" then stands for r / (1 − r) lost ones. A measurement reads all bits. It is made when a
+//! quarter of the records planned for a slice were stored since the last one, and at the end of a slice.
 
 use tamis::{Answers, Filter as _, Hasher, Insert as _, Plan, PlanError, Span, Window};
 
 use crate::dedup::approx::odds;
 
-/// A filter of a window that knows what it costs.
+/// A filter of a window that estimates its losses.
 pub struct WindowFilter {
     window: Window,
     refreshes: bool,
     // The present slice.
     slice: u64,
-    // When it was measured last, and at its highest.
+    // The rate at the last measurement, and the highest rate.
     rate: f64,
     highest_rate: f64,
-    // Since then: records that may have been stored, and of them those answered "new".
+    // Since then: the records that may have been stored, and those of them that were answered "new".
     stored: u64,
     new: u64,
-    // So many that may have been stored are worth a measurement.
+    // The number of stored records at which the rate is measured again.
     step: u64,
-    // Records expected to be lost until then.
+    // Losses expected up to the last measurement.
     settled_lost: f64,
 }
 
 impl WindowFilter {
-    /// Makes an empty filter by a plan for a window of so many slices.
+    /// Creates an empty filter by a plan for a window of `slices`.
     ///
     /// # Errors
     ///
     /// As for [`Window::new`].
     pub fn new(plan: &Plan, slices: u32, refreshes: bool) -> Result<Self, PlanError> {
-        // Its milliseconds are slices: who calls knows how long they are.
+        // A millisecond of the library's window stands for one slice, whose length only the caller knows.
         let window = Window::new(plan, Hasher::default(), Span::Millis(slices.into()))?;
         Ok(Self {
             window: if refreshes { window.refreshing() } else { window },
@@ -49,9 +48,9 @@ impl WindowFilter {
         })
     }
 
-    /// Lets so many slices pass.
+    /// Advances the window by `slices`.
     pub fn advance(&mut self, slices: u64) {
-        // Where next to nothing was stored a measurement costs more than it tells.
+        // If few records were stored, a measurement costs more time than it is worth.
         let is_worth_it = 2 * self.stored >= self.step;
         if is_worth_it {
             self.measure();
@@ -63,7 +62,7 @@ impl WindowFilter {
         }
     }
 
-    /// Inserts hashes in order; tells which were not remembered for certain.
+    /// Inserts hashes in order, and writes to `new` which were certainly not remembered.
     pub fn insert_each(&mut self, hashes: &[u64], new: &mut Answers) {
         let words = new.reset(hashes.len());
         // In small steps: a batch may be a large part of a small filter.
@@ -80,7 +79,7 @@ impl WindowFilter {
         }
     }
 
-    /// Measures the rate, and settles what was lost at the rates since the last time.
+    /// Measures the rate, and adds the losses expected since the last measurement.
     pub fn measure(&mut self) {
         let before = std::mem::replace(&mut self.rate, self.window.estimate_rate());
         self.highest_rate = self.highest_rate.max(self.rate);
@@ -88,17 +87,17 @@ impl WindowFilter {
         (self.stored, self.new) = (0, 0);
     }
 
-    /// Returns the highest chance so far that a new record was taken for a seen one.
+    /// Returns the highest chance so far that a new record was lost.
     pub fn highest_rate(&self) -> f64 {
         self.highest_rate
     }
 
-    /// Returns the rate asked for.
+    /// Returns the rate that the user gave.
     pub fn target(&self) -> f64 {
         self.window.plan().rate()
     }
 
-    /// Tells whether the rate was ever higher than what was planned for shows by chance.
+    /// Returns whether the rate ever exceeded the plan by more than chance explains.
     pub fn was_over_rate(&self) -> bool {
         self.highest_rate > self.window.plan().rate_limit()
     }
@@ -126,7 +125,7 @@ const STEPS: u64 = 4;
 mod tests {
     use super::*;
 
-    /// Inserts so many new records in each of some slices; returns how many were lost, and the filter.
+    /// Inserts `in_slice` new records in each of 12 slices; returns the number of lost ones, and the filter.
     fn fill(planned: u64, in_slice: u64, refreshes: bool) -> (u64, WindowFilter) {
         let plan = Plan::window(planned, 0.01, 4).unwrap();
         let mut filter = WindowFilter::new(&plan, 4, refreshes).unwrap();

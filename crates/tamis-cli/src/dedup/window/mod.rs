@@ -30,7 +30,7 @@ use crate::exit::Failure;
 use crate::key::KeyArgs;
 use crate::span::{SpanArg, even_slices};
 
-/// Not that of all arguments that follow: the options of a command go on behind these.
+/// The heading of each of these options. `next_help_heading` would apply to the options of the command that follow, too.
 const HEADING: &str = "What is forgotten";
 
 /// The options of a window.
@@ -68,7 +68,7 @@ pub struct WindowArgs {
 }
 
 impl WindowArgs {
-    /// Tells whether there is a window.
+    /// Returns whether there is a window.
     pub fn is_some(&self) -> bool {
         self.window.is_some()
     }
@@ -116,7 +116,7 @@ impl WindowArgs {
         }
     }
 
-    /// Returns the number of slices: more than asked where few lines do not divide evenly.
+    /// Returns the number of slices. It exceeds the number that the user gave if the lines do not divide evenly.
     fn slices(&self) -> u32 {
         const SLICES: u32 = 4;
         let slices = self.slices.unwrap_or(SLICES);
@@ -126,7 +126,7 @@ impl WindowArgs {
         }
     }
 
-    /// Returns what numbers the slices of records, which are split as for their key.
+    /// Returns the timer that assigns records to slices. Records are split into fields as for their key.
     pub fn timer(&self, key: &KeyArgs) -> Option<Timer> {
         let SpanArg(span) = self.window?;
         let by_record = self.time_field.is_some() || self.time_json.is_some();
@@ -162,7 +162,7 @@ impl WindowArgs {
             max_bytes,
         };
         let items = items.map_or(
-            // No more distinct lines than lines.
+            // Distinct lines are at most all lines.
             match window.0 {
                 Span::Items(lines) | Span::Millis(lines) => lines,
             },

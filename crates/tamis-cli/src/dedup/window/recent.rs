@@ -1,4 +1,4 @@
-//! What the records of a window are kept in, exactly or not, and what the answers are worth.
+//! The set of the records of a window, exact or approximate.
 
 use serde::Serialize;
 use tamis::{Answers, Plan};
@@ -11,16 +11,16 @@ use crate::dedup::seen::Worth;
 use crate::exit::Failure;
 use crate::size::Size;
 
-/// What a window is.
+/// The parameters of a window.
 #[derive(Clone, Debug)]
 pub struct WindowShape {
-    /// How long it is, for people.
+    /// Its length as text.
     pub span: String,
-    /// Into how many slices it is divided.
+    /// The number of slices.
     pub slices: u32,
-    /// Whether a repeat starts it anew.
+    /// Whether a repeat restarts the window of its record.
     pub refreshes: bool,
-    /// For what is remembered.
+    /// The memory limit of the records that are remembered.
     pub max_bytes: u64,
 }
 
@@ -28,7 +28,7 @@ pub struct WindowShape {
 pub struct Recent<D: Width> {
     held: Held<D>,
     shape: WindowShape,
-    // The present one, once there was a time.
+    // The present slice, once there was a time.
     slice: Option<u64>,
     distinct: u64,
     hashes: Vec<u64>,
@@ -43,31 +43,31 @@ enum Held<D: Width> {
     Approx(WindowFilter),
 }
 
-/// What a window was at the end of a run.
+/// The statistics of a window at the end of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WindowStats {
-    /// How long it was.
+    /// Its length as text.
     pub span: String,
-    /// Into how many slices it was divided.
+    /// The number of slices.
     pub slices: u32,
     /// Records remembered at the end: estimated, if the run was approximate.
     pub remembered: u64,
-    /// Whether more came at a time than an approximate window was planned for.
+    /// Whether more records came at a time than an approximate window was planned for.
     pub over_rate: bool,
 }
 
 impl<D: Width> Recent<D> {
-    /// Makes an empty window that compares digests.
+    /// Creates an empty window that compares digests.
     pub fn exact(shape: WindowShape) -> Self {
         let ring = Ring::new(shape.slices, shape.refreshes, shape.max_bytes);
         Self::of(Held::Exact { ring, lost: 0.0 }, shape)
     }
 
-    /// Makes an empty window of a filter for so many distinct records in a window.
+    /// Creates an empty approximate window for `items` distinct records in a window.
     ///
     /// # Errors
     ///
-    /// If there is no such filter, or no memory for it.
+    /// If no filter has this plan, or the memory is too small for it.
     pub fn approx(shape: WindowShape, items: u64, rate: f64) -> Result<Self, Failure> {
         let plan = Plan::window(items, rate, shape.slices).map_err(Failure::new)?;
         if plan.bytes() > shape.max_bytes {
@@ -89,8 +89,8 @@ impl<D: Width> Recent<D> {
         Self { held, shape, slice: None, distinct: 0, hashes: Vec::new() }
     }
 
-    /// Inserts digests of records that lie in one slice, not before the latest; tells which were new in their
-    /// window. Without a slice they lie in the latest, or in the first if there was none.
+    /// Inserts digests of records of one slice, and writes to `new` which were new in their window. The slice is not before the
+    /// latest one. `None` is the latest slice, or the first if there was none.
     ///
     /// # Errors
     ///

@@ -29,11 +29,11 @@ struct Scratch<D> {
     new: Answers,
 }
 
-/// How many digests have their memory asked for before the first is compared: a line of each set.
+/// The number of digests whose memory is prefetched before the first is compared: a cache line of each set.
 const AHEAD: usize = 32;
 
 impl<D: Width> Ring<D> {
-    /// Makes an empty ring for a window of so many slices, which takes at most `max_bytes`.
+    /// Creates an empty ring for a window of `slices` that takes at most `max_bytes`.
     pub fn new(slices: u32, refreshes: bool, max_bytes: u64) -> Self {
         let (found, unseen, places, new) = (Vec::new(), Vec::new(), Vec::new(), Answers::new());
         Self {
@@ -44,7 +44,7 @@ impl<D: Width> Ring<D> {
         }
     }
 
-    /// Lets so many slices pass.
+    /// Advances the window by `slices`.
     pub fn advance(&mut self, slices: u64) {
         let last = self.sets.len() - 1;
         for _ in 0..slices.min(self.sets.len() as u64) {
@@ -54,7 +54,7 @@ impl<D: Width> Ring<D> {
         }
     }
 
-    /// Inserts digests in order; tells which were not remembered.
+    /// Inserts digests in order, and writes to `new` which were not remembered.
     ///
     /// # Errors
     ///
@@ -114,7 +114,7 @@ impl<D: Width> Ring<D> {
 
 /// Sets the bits of the digests that one of the sets holds.
 fn find<D: Width>(sets: &[DigestSet<D>], digests: &[D], found: &mut [u64]) {
-    // Empty ones have no memory to ask for.
+    // Empty sets have no memory to prefetch.
     let sets: Vec<_> = sets.iter().rev().filter(|set| !set.is_empty()).collect();
     if sets.is_empty() {
         return;

@@ -1,11 +1,11 @@
-//! In which slice of a window a record lies: by its own time, by the clock, or by its number.
+//! Assigns records to slices of a window, by their own time, by the clock, or by their number.
 
 use super::when;
 use crate::key::KeyRule;
 
-/// Where the times of records come from.
+/// The source of the times of records.
 pub enum Times {
-    /// The clock, read once for records that came together.
+    /// The clock, read once for records that arrived together.
     Arrival,
     /// A field or a JSON value of each record.
     Records(Box<KeyRule>),
@@ -13,10 +13,10 @@ pub enum Times {
     Count,
 }
 
-/// Numbers the slices that records lie in.
+/// Assigns records to numbered slices.
 pub struct Timer {
     times: Times,
-    // The time or the records of a slice, and the slices of a window.
+    // The length of a slice in milliseconds or records, and the number of slices of a window.
     slice_span: u64,
     slices: u64,
     // The latest slice, if there was a time.
@@ -25,7 +25,7 @@ pub struct Timer {
     scratch: Vec<u8>,
 }
 
-/// The first of neighbouring records that lie in one slice.
+/// The first of neighbouring records of one slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
     /// Its place among its neighbours.
@@ -35,14 +35,14 @@ pub struct Mark {
 }
 
 impl Timer {
-    /// Numbers slices of this length, in milliseconds or records.
+    /// Creates a timer for slices of this length, in milliseconds or records.
     pub fn new(times: Times, slice_span: u64, slices: u32) -> Self {
         let (slice_span, slices) = (slice_span.max(1), u64::from(slices));
         Self { times, slice_span, slices, latest: None, records: 0, scratch: Vec::new() }
     }
 
-    /// Puts into `marks` where slices begin among the next records, the first record in any case; returns how
-    /// many of them are odd. Slices never go back: a record of an earlier time lies in the latest.
+    /// Writes to `marks` where slices begin among the next records; the first record always has a mark. Returns how many of the
+    /// records are odd. Slices never go back: a record of an earlier time is in the latest slice.
     pub fn mark<'a>(
         &mut self,
         records: impl ExactSizeIterator<Item = &'a [u8]>,
@@ -87,12 +87,12 @@ impl Timer {
     }
 }
 
-/// Records whose time is not what decides where they lie.
+/// The numbers of records that are in the latest slice although their time does not say so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Odd {
-    /// Those without one.
+    /// Records without a time.
     pub timeless: u64,
-    /// Those more than a window before the latest.
+    /// Records of a time more than a window before the latest.
     pub late: u64,
 }
 

@@ -17,7 +17,7 @@ pub fn now() -> u64 {
     UNIX as u64 + since.as_millis() as u64
 }
 
-/// Reads a time, with spaces or double quotes around it; `None` if it is none.
+/// Reads a time, with spaces or double quotes around it; `None` if the text is not a time.
 ///
 /// A whole number of up to 11 digits is Unix seconds, which may have a fraction; one of 12 to 14 is
 /// milliseconds, of 15 to 17 microseconds, of more nanoseconds: each of them ends in the year 5138. Else it is a
@@ -101,7 +101,7 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
     60 + before + day_of_year
 }
 
-/// What is still to be read.
+/// The text that is still to be read.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -120,14 +120,14 @@ impl<'a> Rest<'a> {
         digits
     }
 
-    /// Reads a number of just so many digits.
+    /// Reads a number of exactly `len` digits.
     fn number(&mut self, len: usize) -> Option<i64> {
         let (digits, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
         value(digits)
     }
 
-    /// Reads by how many minutes the time is ahead of UTC, up to the end.
+    /// Reads the offset from UTC in minutes, up to the end of the text.
     fn offset(&mut self) -> Option<i64> {
         let sign = match self.skip(b"Zz+-") {
             None | Some(b'Z' | b'z') => return self.end().map(|()| 0),
