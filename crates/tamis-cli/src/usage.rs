@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::CommandFactory as _;
+use clap::builder::ValueHint;
 use clap::error::{ContextKind, ErrorKind};
 
 use crate::Cli;
@@ -36,6 +37,11 @@ pub fn line<'a>(
     let words = words.into_iter();
     let program = Cli::command();
     let (command, name) = command(&program, words.clone());
+    if error.kind() == ErrorKind::InvalidUtf8
+        && let Some(variable) = undecodable_variable(command)
+    {
+        return format!("{variable}: its value is not valid UTF-8");
+    }
     let mut text = error.to_string();
     if let Some((option, variable)) = source_variable(error, command, words) {
         text = text.replace(&format!("'{option}'"), &format!("'{variable}'"));
@@ -80,6 +86,15 @@ fn source_variable<'a, 'p>(
     let variable = arg.get_env()?.to_str()?;
     let is_flag = |word: &str| word.split_once('=').map_or(word, |(name, _)| name) == flag;
     (!words.any(is_flag)).then_some((option, variable))
+}
+
+/// Returns a variable of the command whose value is not UTF-8, though its option takes text. Paths may be any bytes.
+fn undecodable_variable(command: &clap::Command) -> Option<&str> {
+    let mut args = command.get_arguments().filter(|arg| arg.get_value_hint() != ValueHint::AnyPath);
+    args.find_map(|arg| {
+        let variable = arg.get_env()?.to_str()?;
+        std::env::var_os(variable).is_some_and(|value| value.to_str().is_none()).then_some(variable)
+    })
 }
 
 fn strip(text: &str) -> &str {

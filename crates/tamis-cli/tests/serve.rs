@@ -104,6 +104,22 @@ fn a_wrong_value_of_the_environment_is_refused_by_its_variable() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_variable_that_is_not_text_is_named() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let bytes = std::ffi::OsStr::from_bytes(b"\xff");
+    let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
+        .arg("serve")
+        .env("TAMIS_PORT", bytes)
+        // A path need not be text.
+        .env("TAMIS_CONFIG", bytes)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.stderr, b"tamis: TAMIS_PORT: its value is not valid UTF-8\n");
+}
+
 #[test]
 fn every_option_is_a_flag() {
     let output =
