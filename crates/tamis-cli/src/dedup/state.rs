@@ -20,7 +20,7 @@
 //! * Killed after DONE but before the caller saw the exit status: the same command on unchanged files, with the same output file,
 //!   is the same run. If the output still exists, nothing is done. If `> file` has emptied it, the run is repeated from its start.
 //!
-//! A run that fails cuts the log to its start. One process at a time holds the lock of the file.
+//! A run that fails cuts the log to the position at which it began. One process at a time holds the lock of the file.
 
 mod header;
 mod log;
@@ -290,7 +290,7 @@ impl State {
 }
 
 impl Drop for State {
-    /// Cuts the log to its length before a run that did not finish.
+    /// Cuts the log of a run that did not finish to the position at which it began.
     fn drop(&mut self) {
         if !self.is_done {
             // If this fails, the next run cuts the log: it ignores everything behind the cut.
