@@ -4,11 +4,11 @@ use crate::action::Action;
 use crate::command::{Command, Flag, Keys};
 use crate::words::{Words, is};
 
-/// What a command does with a key. One that does neither tells only that the key is there, until when, of which type
-/// and how long.
+/// What a command does with a key. A command without both only reports whether the key exists, until when, of which type and how
+/// long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// What the key holds can be told from the reply, or goes to another key.
+    /// The reply shows what the key holds, or the command copies it to another key.
     pub reads: bool,
     /// What the key holds may be another afterwards.
     pub writes: bool,
@@ -28,7 +28,7 @@ impl Access {
 impl Command {
     /// Returns the keys among a command's words, each with what is done to it.
     ///
-    /// An insert into a filter is a write: its reply tells whether the item was new, as that of `SADD` does.
+    /// An insert into a filter is a write: its reply shows whether the item was new, as that of `SADD` does.
     ///
     /// # Examples
     ///
@@ -84,7 +84,7 @@ impl Command {
             | "TOUCH" | "TTL" | "TYPE" | "WATCH" => alike(Access::ABOUT),
             _ if self.has(Flag::ReadOnly) => alike(Access::READ),
             _ if self.has(Flag::Write) && self.keys == Keys::ONE => alike(Access::WRITE),
-            // Nobody has said more of it.
+            // A command without a line here counts as both.
             _ => alike(Access::BOTH),
         }
     }

@@ -83,7 +83,7 @@ impl Action {
         }
     }
 
-    /// Tells whether it is in a category.
+    /// Returns whether it is in a category.
     #[must_use]
     pub fn is_in(self, category: Category) -> bool {
         self.subcommand.map_or(self.command.categories, |it| it.categories).contains(&category)

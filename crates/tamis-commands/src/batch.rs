@@ -53,7 +53,7 @@ impl<'w> Batch<'w> {
         self.items.len()
     }
 
-    /// Tells whether there are none.
+    /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
@@ -70,8 +70,8 @@ impl<'w> Batch<'w> {
         self.items.clear();
     }
 
-    /// Runs the commands at this time, in milliseconds since 1970; `None` if the value must be lent exclusively, for each by itself, and nothing has
-    /// changed.
+    /// Runs the commands at this time, in milliseconds since 1970. `None` if each command needs the value under an exclusive lock
+    /// by itself: nothing has changed then.
     pub fn run(
         &mut self,
         items: Items,
@@ -94,8 +94,8 @@ impl<'w> Batch<'w> {
         Some(BatchAnswers { answers: &self.answers, next: 0 })
     }
 
-    /// Runs commands that insert, where [`run`](Self::run) did not, with the value lent exclusively; `None` if
-    /// each must run by itself, and nothing has changed.
+    /// Runs commands that insert, where [`run`](Self::run) did not, under an exclusive lock of the value. `None` if each must run
+    /// by itself: nothing has changed then.
     pub fn run_alone(
         &mut self,
         value: &mut Option<Value>,
@@ -122,7 +122,7 @@ pub struct BatchAnswers<'a> {
 }
 
 impl BatchAnswers<'_> {
-    /// Returns the reply to the next command, which has so many words.
+    /// Returns the reply to the next command, which has `words` words.
     pub fn next_reply(&mut self, items: Items, words: usize) -> Reply {
         let first = self.next;
         if items.is_one {
@@ -141,7 +141,7 @@ impl BatchAnswers<'_> {
     }
 }
 
-/// Tells whether there may be no room for an item.
+/// Returns whether there may be no room for an item.
 pub(crate) fn may_refuse(filter: &AnyFilter) -> bool {
     let kind = filter.plan().kind();
     kind == Kind::Cuckoo || kind.grows()
@@ -161,7 +161,7 @@ fn bits(words: &[u64], first: usize, len: usize) -> Vec<u64> {
 }
 
 impl Value {
-    /// Tells which items may be in; none are in what is no filter of this family.
+    /// Returns which items may be in. No item is in a value that is no filter of this family.
     pub(crate) fn contains_each(
         &self,
         family: Family,
@@ -183,7 +183,7 @@ impl Value {
                 if family != Family::Cuckoo || file.filter.plan().kind().can_remove() =>
             {
                 match &file.filter {
-                    // A view has a clock of its own: it is told the time under shared access.
+                    // A view has a clock, which is set under shared access.
                     AnyFilter::Window(window) => {
                         let mut window = window.as_view();
                         window.advance(now_millis);

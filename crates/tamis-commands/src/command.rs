@@ -34,14 +34,14 @@ pub struct Command {
 /// How many words a command takes, its name included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arity {
-    /// So many.
+    /// Exactly this number.
     Exactly(usize),
-    /// So many or more.
+    /// At least this number.
     AtLeast(usize),
 }
 
 impl Arity {
-    /// Tells whether so many words are a command.
+    /// Returns whether a command may have this number of words.
     #[must_use]
     pub const fn takes(self, words: usize) -> bool {
         match self {
@@ -266,7 +266,7 @@ impl Command {
         })
     }
 
-    /// Tells whether the command has this flag.
+    /// Returns whether the command has this flag.
     #[must_use]
     pub fn has(&self, flag: Flag) -> bool {
         self.flags.contains(&flag)

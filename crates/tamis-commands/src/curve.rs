@@ -5,7 +5,7 @@ use tamis::{AnyFilter, Filter as _, Plan, RedisBloom, RedisCuckoo};
 use crate::facts::{FINGERPRINTS, slots_of_redis_cuckoo};
 use crate::value::Value;
 
-/// A number of items, and the rate expected with so many.
+/// A number of items, and the rate expected with that number.
 pub type RatePoint = (u64, f64);
 
 /// How far past its capacity the curve of a filter goes that refuses nothing.

@@ -1,4 +1,4 @@
-//! The Bloom filter of a key: reserved for so many items, and growing beyond them unless told not to.
+//! The Bloom filter of a key: reserved for a number of items, and growing beyond them by default.
 //!
 //! ```text
 //! capacity items │ all later ones
@@ -30,7 +30,7 @@ use tamis_formats::TamisFile;
 pub(crate) use info::Part;
 use reserved::Reserved;
 
-/// A Bloom filter that is reserved for so many items, shared between threads, and grows beyond them.
+/// A Bloom filter that is reserved for a number of items, shared between threads, and grows beyond them.
 ///
 /// # Examples
 ///
@@ -49,9 +49,9 @@ use reserved::Reserved;
 pub struct Expandable {
     /// The rate asked for.
     rate: f64,
-    /// Items until the reserved part is full, and the first capacity that is told.
+    /// Items until the reserved part is full, and the first capacity that is reported.
     capacity: u64,
-    /// By how much the capacity that is told grows; `None` if the filter does not.
+    /// By how much the reported capacity grows; `None` if the filter does not.
     expansion: Option<u32>,
     // Invariant: there is one part at least, and both hash by the same function and key.
     reserved: Option<Reserved>,
@@ -74,7 +74,7 @@ const RESERVED_SHARE: f64 = 0.8;
 impl Expandable {
     /// Makes an empty filter with memory for `capacity` items at `rate`.
     ///
-    /// `expansion` tells whether, and in how large steps of [`capacity`](Self::capacity), it grows.
+    /// `expansion` is by how much [`capacity`](Self::capacity) grows; `None` for a filter that does not grow.
     ///
     /// # Errors
     ///
@@ -111,7 +111,7 @@ impl Expandable {
         Ok(Self { rate, capacity, expansion, reserved, overflow: None })
     }
 
-    /// Makes an empty filter that grows from its first item; `capacity` is only told.
+    /// Makes an empty filter that grows from its first item; `capacity` is only reported.
     ///
     /// # Errors
     ///
@@ -149,8 +149,8 @@ impl Expandable {
         Ok(Self { reserved, overflow, ..*self })
     }
 
-    /// Becomes like the filter that this is a copy of, into which others have inserted since, and nobody does now; false if
-    /// it must be copied anew, and nothing has changed.
+    /// Adds to this copy what was inserted into its `source` since it was made. No thread inserts meanwhile. Returns false, with
+    /// nothing changed, if the source must be copied again.
     ///
     /// Reads the bits of both and writes those that differ: a small part of the time of a copy.
     ///
@@ -182,7 +182,7 @@ impl Expandable {
         can_follow && is_ready
     }
 
-    /// Tells which items may be in; certain of those that are not.
+    /// Tests which items may be in. An item that is answered with no is certainly not.
     pub fn contains_each(&self, items: &[&[u8]], answers: &mut Answers) {
         match (&self.reserved, &self.overflow) {
             (Some(reserved), None) => reserved.contains_each(items, answers),
@@ -201,9 +201,9 @@ impl Expandable {
         }
     }
 
-    /// Inserts items under shared access, if all of them find room in the reserved part; `answers` tells which
-    /// were new. Otherwise nothing changes, and `false` asks for [`insert_each`](Self::insert_each). So it does for the first
-    /// items of a small filter, which has no bits before them.
+    /// Inserts items under shared access, if all of them find room in the reserved part, and writes to `answers` which were new.
+    /// Otherwise nothing changes, and `false` asks for [`insert_each`](Self::insert_each). The first items of a small filter need
+    /// that too, since it has no bits before them.
     #[must_use]
     pub fn insert_each_shared(&self, items: &[&[u8]], answers: &mut Answers) -> bool {
         self.insert_each_hashed(items, &mut Vec::new(), answers)
@@ -233,7 +233,7 @@ impl Expandable {
         true
     }
 
-    /// Inserts items in order; `answers` tells which were new.
+    /// Inserts items in order, and writes to `answers` which were new.
     ///
     /// Returns how many items were inserted, or were in already: all of them, unless one finds no room.
     ///
@@ -298,8 +298,9 @@ impl Expandable {
         overflow.filter.try_insert_hash(hash).map_err(|_| ExpandError::NoRoom)
     }
 
-    /// Inserts items again that were new when they came, by their hashes. Each is counted, even if a snapshot has its bits
-    /// already, so that all later ones go where they went: whoever came behind them may have been in by their bits.
+    /// Inserts items again that were new when they were first inserted, by their hashes. Each is counted, even if a snapshot has
+    /// its bits already. So all later items go to the same part as before: an item that was inserted after them may have been in
+    /// by their bits.
     ///
     /// A filter that may not grow takes them even if it counts as full.
     ///

@@ -36,7 +36,7 @@ pub struct Facts {
     pub layout: String,
     /// How many items it holds.
     pub items: f64,
-    /// Whether items are counted as they come; otherwise the bits tell how many there are, about.
+    /// Whether every insert counts; otherwise the number of items is estimated from the bits.
     pub is_counted: bool,
     /// How many items it is for; `None` if there is room for any number.
     pub capacity: Option<u64>,
@@ -75,7 +75,7 @@ pub struct Layer {
     pub fill: f64,
 }
 
-/// How much of a large filter is looked at where a glance must do: what it tells is within a percent, mostly.
+/// How much of a large filter is read where a glance must do: the result is mostly within a percent.
 const SAMPLE_BYTES: u64 = 64 << 10;
 
 impl Facts {
@@ -117,7 +117,7 @@ impl Facts {
                         of_file(file, &part)
                     }
                     (None, AnyFilter::Window(window)) => {
-                        // A view has a clock of its own: it is told the time under shared access.
+                        // A view has a clock, which is set under shared access.
                         let mut whole = AnyFilter::Window(window.as_view());
                         whole.advance(now_millis);
                         of_file(file, &whole)
@@ -142,7 +142,7 @@ impl Facts {
         Some(self.capacity?.saturating_add(slice))
     }
 
-    /// Tells whether the filter refuses adds.
+    /// Returns whether the filter refuses adds.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.refuses && self.headroom_items == Some(0)
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_glance_tells_nearly_what_all_bits_do() {
+    fn a_glance_finds_nearly_what_all_bits_show() {
         for kind in [
             Kind::SplitBlock,
             Kind::Parquet,
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expandable_filter_tells_of_its_parts() {
+    fn an_expandable_filter_reports_its_parts() {
         let mut filter = Expandable::reserve(100_000, 0.01, Some(2)).unwrap();
         for item in 0..150_000_u64 {
             filter

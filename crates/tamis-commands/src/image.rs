@@ -4,8 +4,8 @@
 //! | tag: u64 | what the kind has of numbers, u64 or f64, little-endian | its bits to the end |
 //! ```
 //!
-//! Filters that a file can hold are such files (`tamis-formats`), RedisBloom's are header and chunks as it dumps them.
-//! Whoever keeps an image keeps its length and checksum: an image knows neither.
+//! Filters that a file can hold are such files (`tamis-formats`), RedisBloom's are header and chunks as it dumps them. The caller
+//! keeps the length and the checksum of an image: an image has neither.
 
 mod reader;
 mod writer;
@@ -125,8 +125,8 @@ impl Value {
         u64::MAX - out.skipped
     }
 
-    /// Returns the part of the image from a byte on, at most so many bytes; empty behind its end. Of a filter of ours
-    /// only that part is looked at, and all of it once for the checksum at its end.
+    /// Returns the part of the image from a byte on, at most `max_bytes` bytes; empty behind its end. Of a filter of ours only
+    /// that part is read, and all of it once for the checksum at its end.
     pub(crate) fn image_part(&self, start: u64, max_bytes: usize) -> Vec<u8> {
         let mut part = Vec::new();
         // It ends with an error once the part is whole.

@@ -45,9 +45,9 @@ impl<'a> Env<'a> {
 /// What runs a command.
 #[derive(Clone, Copy)]
 pub enum Run {
-    /// Answers from the value of its key, lent shared; `None` if there is none.
+    /// Answers from the value of its key, under a shared lock; `None` if there is none.
     Read(fn(Option<&Value>, Words<'_>, &Env<'_>) -> Reply),
-    /// May make, change or take away the value of its key, lent exclusively.
+    /// May make, change or take away the value of its key, under an exclusive lock.
     Write(fn(&mut Option<Value>, Words<'_>, &Env<'_>) -> Outcome),
     /// Answers from its words alone: it is about no key.
     Answer(fn(Words<'_>, &Env<'_>) -> Reply),

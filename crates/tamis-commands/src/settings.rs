@@ -55,7 +55,7 @@ pub struct Settings {
     pub cf_max_iterations: u16,
     /// `cf-expansion-factor`.
     pub cf_expansion: u16,
-    /// `cf-max-expansions`: filters of so many sub-filters take no more items.
+    /// `cf-max-expansions`: filters with this number of sub-filters take no more items.
     pub cf_max_expansions: u32,
     /// The most bytes that a new filter may reserve: the host's memory. Memory is handed out before it is there, so
     /// asking for it proves nothing. No setting by name.

@@ -188,7 +188,7 @@ fn expiry_at(unit: &[u8], number: &[u8], now_millis: u64) -> Result<Option<u64>,
     Ok(at.filter(|_| number > 0).map(|at| at as u64))
 }
 
-/// What `SET` is told besides key and value.
+/// The options of `SET` behind key and value.
 struct SetOptions {
     /// Whether there must be a value already, or must be none.
     exists: Option<bool>,

@@ -215,12 +215,12 @@ pub mod tm {
     /// A window without a span.
     pub const NO_WINDOW: Text = "ERR WINDOW is missing: after what items are forgotten, such as WINDOW 60000 \
                                  (milliseconds) or WINDOW 1000000 ITEMS";
-    /// A window of items that is told its items twice.
+    /// A window of items that would count its items twice.
     pub const WINDOW_ITEMS: Text =
         "ERR WINDOW n ITEMS says how many items the filter is for: leave out ITEMS n";
     /// A window whose time is yet to come.
     pub const CLOCK_AHEAD: Text = "ERR the window's clock is ahead of this server's, and all before it is \
-                                   forgotten: set the clock right, or build the filter anew";
+                                   forgotten: set the clock right, or build the filter again";
     /// `TM.MERGE`: windows of different spans.
     pub const SPAN: Text =
         "ERR windows that differ in span, in its unit or in REFRESH do not merge";
@@ -357,7 +357,7 @@ pub mod acl {
 
     use super::Text;
 
-    /// Nobody has shown who it is.
+    /// The connection has not authenticated.
     pub const NO_AUTH: Text = "NOAUTH Authentication required.";
     /// `HELLO` before that.
     pub const NO_AUTH_HELLO: Text = "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
@@ -383,7 +383,7 @@ pub mod acl {
     /// `ACL LOAD` or `ACL SAVE` without a file.
     pub const NO_FILE: Text =
         "ERR this server has no file of users: start it with the option aclfile";
-    /// `ACL GENPASS` of so many bits.
+    /// `ACL GENPASS` of this number of bits.
     pub const GENPASS: Text = "ERR ACL GENPASS argument must be the number of bits for the output password, a \
                                positive number up to 4096";
     /// The system gives no random numbers.
@@ -478,7 +478,7 @@ pub mod acl {
     }
 }
 
-/// Tells whether this error, at the end of the reply to several items, says that no further one was tried.
+/// Returns whether this error, at the end of the reply to several items, means that no further item was tried.
 #[must_use]
 pub fn ends_items(reply: &Reply) -> bool {
     matches!(reply, Reply::Error(text) if [bf::FULL, tm::FULL, tm::NO_MEMORY].contains(&&**text))

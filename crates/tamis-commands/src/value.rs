@@ -82,9 +82,9 @@ impl Value {
 }
 
 impl Value {
-    /// Tells whether the value is a window filter whose clock is more than a minute ahead of `now_millis`, milliseconds
-    /// since 1970. Such a window forgets every item that is added before its time comes. The clocks of machines that are
-    /// kept right differ by less.
+    /// Returns whether the value is a window filter whose clock is more than a minute ahead of `now_millis`, milliseconds since
+    /// 1970. Such a window forgets every item that is added before its time comes. The clocks of machines that are kept right
+    /// differ by less.
     #[must_use]
     pub fn is_ahead(&self, now_millis: u64) -> bool {
         let Value::Filter(file) = self else { return false };

@@ -41,7 +41,7 @@ pub fn parse_double(word: &[u8]) -> Option<f64> {
     (!number.is_nan()).then_some(number)
 }
 
-/// Tells whether a word is this one, whatever its case.
+/// Returns whether two words are equal, whatever their case.
 pub(crate) fn is(word: &[u8], name: &str) -> bool {
     word.eq_ignore_ascii_case(name.as_bytes())
 }

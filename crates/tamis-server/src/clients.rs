@@ -1,4 +1,4 @@
-//! Who is connected.
+//! The connected clients.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -57,7 +57,7 @@ pub(crate) struct Client {
     /// Replies that it has not taken yet.
     pub output: Arc<OutputMemory>,
     pub about: Mutex<About>,
-    /// Told when the connection shall end.
+    /// Notified when the connection shall end.
     pub killed: Notify,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Client {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct About {
     pub name: String,
-    /// Who it has shown to be, or is without; `None` before that.
+    /// The user that the connection runs as; `None` before it has authenticated.
     pub user: Option<Vec<u8>>,
     pub library: String,
     pub library_version: String,

@@ -1,4 +1,4 @@
-//! What a server is told, by Redis's names: in a file, the environment, flags and `CONFIG SET` alike.
+//! The options of a server, by Redis's names: in a file, the environment, flags and `CONFIG SET` alike.
 
 mod bind;
 mod config_option;
@@ -22,7 +22,7 @@ pub use config_option::{ConfigOption, OptionGroup};
 use options::{Entry, entries};
 pub use output_limit::{OutputLimit, OutputLimitError};
 
-/// What a server is told.
+/// The options of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// `bind`: the addresses to listen on, or names of them.
@@ -63,7 +63,7 @@ pub struct Config {
     pub timeout_seconds: u64,
     /// `appendonly`: whether changes are kept in a log; if not, all is gone when the server ends.
     pub append_only: bool,
-    /// `enable-debug-command`: who may run `DEBUG`.
+    /// `enable-debug-command`: the clients that may run `DEBUG`.
     pub debug_command: DebugCommand,
     /// `dir`: the folder of the log and the snapshots.
     pub dir: PathBuf,
@@ -144,7 +144,7 @@ impl HttpPort {
     pub const USUAL: u16 = 8379;
 }
 
-/// Who may run `DEBUG`.
+/// The clients that may run `DEBUG`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DebugCommand {
     /// No client.
@@ -234,7 +234,7 @@ impl Config {
         entries().map(|entry| (entry.name, (entry.get)(self))).chain(filters)
     }
 
-    /// Returns every option as a client may see it: a fixed hash key is not shown to anybody.
+    /// Returns every option as a client may see it. A fixed hash key is shown to no client.
     pub(crate) fn shown(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
         self.all().map(|(name, value)| match name {
             options::HASH_KEY => (name, self.hash_key.shown().to_owned()),
@@ -319,7 +319,7 @@ mod tests {
             let Some((_, default)) = help.split_once("[default: ") else { continue };
             let mut config = Config::default();
             config.set(name, default.strip_suffix(']').unwrap()).unwrap();
-            // The program serves a console unless told otherwise, a library does not.
+            // The program serves a console by default, a library does not.
             if name != "http-port" {
                 assert_eq!(config, Config::default(), "{name}");
             }

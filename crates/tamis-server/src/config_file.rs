@@ -57,17 +57,17 @@ impl Config {
         let text = fs::read_to_string(&path)?;
         let mut document: DocumentMut = text.parse().map_err(io::Error::other)?;
         for ((name, value), (_, default)) in self.all().zip(defaults) {
-            let told = document.get(name).and_then(text_of);
-            let is_told = told.is_some_and(|told| {
+            let given = document.get(name).and_then(text_of);
+            let is_given = given.is_some_and(|given| {
                 // Its names are not looked up again: that may take long, and lead elsewhere by now.
                 if name == "bind" {
-                    return BindAddress::words(&told).map(BindAddress::shown).eq(value.split(' '));
+                    return BindAddress::words(&given).map(BindAddress::shown).eq(value.split(' '));
                 }
                 let mut config = Config::default();
-                config.set(name, &told).is_ok()
+                config.set(name, &given).is_ok()
                     && config.all().any(|(other, its)| (other, &its) == (name, &value))
             });
-            if is_told || document.get(name).is_none() && value == *default {
+            if is_given || document.get(name).is_none() && value == *default {
                 continue;
             }
             let mut new = Item::from(shown(&value));
@@ -198,10 +198,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_place() {
+    fn what_is_wrong_is_given_with_its_place() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("tamis.toml");
-        for (text, told) in [
+        for (text, expected) in [
             ("port = 7000\nport = 7001\n", "line 2: "),
             ("port = \n", "line 1: "),
             ("colour = \"red\"\n", "colour: there is no option"),
@@ -212,7 +212,7 @@ mod tests {
             fs::write(&path, text).unwrap();
             let error = Config::default().read_file(&path).unwrap_err();
             assert!(error.starts_with(&path.display().to_string()), "{error}");
-            assert!(error.contains(told), "{text:?}: {error}");
+            assert!(error.contains(expected), "{text:?}: {error}");
             assert_eq!(error.lines().count(), 1, "{error}");
         }
         assert!(Config::default().rewrite_file().is_err(), "there is no file");

@@ -29,7 +29,7 @@ const READ_BYTES: usize = 16 << 10;
 const TURN_BYTES: usize = 256 << 10;
 const TURN_WORDS: usize = 1 << 14;
 
-/// Of a command that goes on after so many bytes there is much more to come.
+/// A command of which this many bytes have arrived, and not its end, counts as long.
 const LONG_BYTES: usize = 1 << 20;
 
 /// What has room for more than 32 MiB is mapped by itself by glibc: it takes nothing where it is not used, is not copied to grow,
@@ -45,7 +45,7 @@ const KEEP_BYTES: usize = 256 << 10;
 /// How long a client has to agree on TLS.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
-/// How long the end of TLS may take, which tells a client that nothing was cut off.
+/// How long the end of TLS may take. It proves to the client that nothing was cut off.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Runs a connection to its end.
@@ -151,7 +151,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     async fn read(&mut self) -> io::Result<usize> {
-        // Twice what is there for a command that goes on; one that has not shown who it is gets no more.
+        // Twice what has arrived of an unfinished command. A connection that has not authenticated gets no more.
         let is_long = self.input.len() >= READ_BYTES && self.session.is_authenticated;
         let room = if is_long { self.input.len() } else { READ_BYTES };
         if is_long {
@@ -185,7 +185,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let (mut spans, mut commands) = (Vec::<Span>::new(), Vec::<Words>::new());
         let mut found = Vec::new();
         let (mut consumed, mut failed) = (0, None);
-        // A client that has not shown who it is may say little, and only its first commands are read with that.
+        // A client that has not authenticated may send little, and only its first commands are read within that limit.
         self.decoder.set_limits(Limits {
             authenticated: self.session.is_authenticated,
             ..Limits::default()

@@ -97,7 +97,7 @@ pub(crate) fn listen(
     Ok(listeners)
 }
 
-/// Tells whether this machine has no such address, or no such network.
+/// Returns whether this machine has no such address, or no such network.
 fn is_not_here(error: &io::Error) -> bool {
     !matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied)
 }
@@ -129,7 +129,7 @@ pub(crate) fn serve(shared: &Arc<Shared>, mut arrivals: mpsc::UnboundedReceiver<
     runtime.block_on(async {
         _ = tokio::time::timeout(GRACE, local).await;
     });
-    // Whoever wanted a copy that is still being made has gone.
+    // The clients that wanted the copies in progress have disconnected.
     runtime.shutdown_background();
 }
 

@@ -63,7 +63,7 @@ impl Durable {
         })
     }
 
-    /// Tells whether a snapshot is being written.
+    /// Returns whether a snapshot is being written.
     pub fn is_saving(&self) -> bool {
         self.is_saving.load(Ordering::Acquire)
     }

@@ -39,7 +39,7 @@ impl Default for Gauge {
 impl Gauge {
     /// Takes a measurement; `None` of what is no filter.
     pub fn note(&self, strain: Option<Strain>, now_millis: u64) {
-        // Relaxed: whoever reads an old number beside a new one is off by one measurement.
+        // Relaxed: a reader that sees an old number beside a new one is off by one measurement.
         let Some(strain) = strain else {
             self.at_millis.store(0, Ordering::Relaxed);
             self.used.store((-1.0_f32).to_bits(), Ordering::Relaxed);
@@ -77,7 +77,7 @@ impl Gauge {
         is_measured.then(|| self.items.load(Ordering::Relaxed))
     }
 
-    /// Returns how many more items a second there were of late; `None` if nobody knows yet.
+    /// Returns the items added per second of late; `None` before the first two measurements.
     pub fn per_second(&self) -> Option<f64> {
         let rate = f32::from_bits(self.per_second.load(Ordering::Relaxed));
         (!rate.is_nan()).then_some(f64::from(rate))

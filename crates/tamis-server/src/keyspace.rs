@@ -6,9 +6,8 @@
 //!           a lookup             exclusively by everything else
 //! ```
 //!
-//! Locks are always taken in this order, and none is held across an await. Whoever must see several keys at once
-//! (a transaction, `RENAME`, `FLUSHALL`) takes the [gate](Keyspace::exclusive) exclusively, so no other command
-//! runs meanwhile.
+//! Locks are always taken in this order, and none is held across an await. A command that must see several keys at once (a
+//! transaction, `RENAME`, `FLUSHALL`) takes the [gate](Keyspace::exclusive) exclusively, so no other command runs meanwhile.
 
 mod access;
 mod cell;
@@ -46,20 +45,20 @@ pub struct Keyspace {
     memory_bytes: AtomicI64,
     /// Keys with a time.
     expiring: AtomicI64,
-    /// Counts changes, so that watched keys are told apart from changed ones.
+    /// Counts changes. `WATCH` compares it to find keys that have changed.
     changes: AtomicU64,
-    /// Counts how often all keys were taken out. Changes only while somebody is alone with the keys.
+    /// Counts how often all keys were taken out. It changes only under exclusive access.
     clears: AtomicU64,
     freeing: Freeing,
     lending: Lending,
     expired: OnceLock<Expired>,
 }
 
-/// Told of each key that is taken out because its time has come, while its lock is held: whoever does changes again must
-/// take it out at the same place among them.
-struct Expired(Box<ToldOfKey>);
+/// Called with each key that is taken out because it has expired, under the lock of the key. The callback logs the removal, so
+/// that a replay takes the key out at the same place among the changes.
+struct Expired(Box<OnExpired>);
 
-type ToldOfKey = dyn Fn(&[u8]) + Send + Sync;
+type OnExpired = dyn Fn(&[u8]) + Send + Sync;
 
 impl std::fmt::Debug for Expired {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -78,7 +77,7 @@ const PLACE_BYTES: usize = 2 * (size_of::<usize>() + 1);
 
 /// Returns the number of the shard of a key of this hash.
 fn shard_of(hash: u64) -> usize {
-    // Bits from the middle: the table takes the low ones for the place, and the highest to tell keys apart.
+    // Bits from the middle: the table takes the low ones for the place, and the highest to distinguish keys.
     (hash >> 40) as usize % SHARDS
 }
 
@@ -102,9 +101,10 @@ impl Keyspace {
         }
     }
 
-    /// Says who is told of each key that is taken out because its time has come, under its lock. Once.
-    pub(crate) fn on_expired(&self, told: impl Fn(&[u8]) + Send + Sync + 'static) {
-        _ = self.expired.set(Expired(Box::new(told)));
+    /// Sets the callback for each key that is taken out because it has expired. It runs under the lock of the key. Only the first
+    /// call has an effect.
+    pub(crate) fn on_expired(&self, run: impl Fn(&[u8]) + Send + Sync + 'static) {
+        _ = self.expired.set(Expired(Box::new(run)));
     }
 
     /// Waits until no one is alone with the keys.
@@ -129,7 +129,7 @@ impl Keyspace {
                 return keys;
             }
             drop(keys);
-            waiter.until_free(|lent| lent == key).await;
+            waiter.until_free(|leased| leased == key).await;
         }
     }
 
@@ -149,7 +149,7 @@ impl Keyspace {
         }
     }
 
-    /// Tells whether somebody waits to change the value of a key that is lent.
+    /// Returns whether a writer waits for the lease of a key.
     #[cfg(test)]
     pub(crate) fn is_awaited(&self, key: &[u8]) -> bool {
         self.lending.is_awaited(key)
@@ -360,16 +360,17 @@ impl Keyspace {
         self.clears.load(Ordering::Acquire)
     }
 
-    /// Measures the filters of one part. Whoever changes one waits for tens of microseconds at most.
+    /// Measures the filters of one part. A writer of one of them waits for tens of microseconds at most.
     pub(crate) fn measure(&self, part: usize, now_millis: u64) {
         let clears = self.clears();
         let cells = self.shards[part % SHARDS].read().cells();
         cells.iter().for_each(|cell| self.measure_cell(cell, clears, now_millis));
     }
 
-    /// Measures a filter, unless all keys were taken out since there were so many `clears`: its memory is not counted then.
+    /// Measures a filter, unless all keys were taken out since the caller read `clears`: the memory of the filter is not counted
+    /// then.
     fn measure_cell(&self, cell: &Cell, clears: u64, now_millis: u64) {
-        // The caller may have the keys already, while somebody waits to be alone with them.
+        // Recursive: the caller may have shared access already, while another thread waits for exclusive access.
         let _keys = Shared(self, self.gate.read_recursive());
         if self.clears() == clears {
             self.count_bytes(cell.measure(now_millis));
@@ -406,12 +407,12 @@ impl Keyspace {
         let keys = self.shared();
         let expired: Vec<Arc<Cell>> = {
             let shard = self.shards[part % SHARDS].read();
-            // One that somebody has alone can wait for the next round.
+            // A key that another thread has locked waits for the next round.
             let is_expired =
                 |cell: &Cell| cell.state.try_read().is_some_and(|it| it.is_expired(now_millis));
             shard.iter().filter(|cell| is_expired(cell)).cloned().collect()
         };
-        // So can one that is lent.
+        // So does a key with a lease.
         let free = expired.iter().filter(|cell| !keys.is_lent(&cell.key));
         // Writing finds it expired.
         free.map(|cell| keys.write(&cell.key, now_millis, |_| ())).count()

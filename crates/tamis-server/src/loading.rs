@@ -212,7 +212,7 @@ async fn connection_of_tls(
     let mut stream = tokio::time::timeout(shared.patience, tls.accept(stream)).await??;
     let mut input = Vec::with_capacity(READ_BYTES);
     answer_each(shared, &mut stream, peer, &mut input).await?;
-    // It tells the client that nothing was cut off.
+    // It proves to the client that nothing was cut off.
     _ = tokio::time::timeout(GRACE / 2, stream.shutdown()).await;
     Ok(())
 }
@@ -319,7 +319,7 @@ async fn write<S: AsyncWrite + Unpin>(
     Ok(())
 }
 
-/// Returns what `INFO` tells of a server that reads its data.
+/// Returns the reply of `INFO` while the server reads its data.
 fn info() -> String {
     format!(
         "# Server\r\nredis_version:{}\r\ntamis_version:{}\r\nredis_mode:standalone\r\nprocess_id:{}\r\n\r\n\
@@ -358,10 +358,10 @@ mod tests {
         let listener = listener();
         let loading = begin(&listener, true);
         let connect = || std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let told = format!("-{}\r\n", text::host::LOADING);
+        let refusal = format!("-{}\r\n", text::host::LOADING);
         let mut client = connect();
         client.write_all(b"PING\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\nget \"a\"\r\n").unwrap();
-        assert_eq!(read(&mut client, 3 * told.len()), told.repeat(3));
+        assert_eq!(read(&mut client, 3 * refusal.len()), refusal.repeat(3));
         client.write_all(b"INFO\r\n*2\r\n$3\r\nGE").unwrap();
         let info = info();
         let expected = format!("${}\r\n{info}\r\n", info.len());
@@ -373,7 +373,7 @@ mod tests {
         assert_eq!(page.read(&mut [0]).unwrap(), 0, "closed");
         let mut other = connect();
         other.write_all(b"PING\r\n").unwrap();
-        assert_eq!(read(&mut other, told.len()), told);
+        assert_eq!(read(&mut other, refusal.len()), refusal);
         let mut third = connect();
         let mut refusal = String::new();
         third.read_to_string(&mut refusal).unwrap();
@@ -394,8 +394,8 @@ mod tests {
         let loading = begin(&listener, false);
         let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         client.write_all(b"INFO\r\n").unwrap();
-        let told = format!("-{}\r\n", text::host::LOADING);
-        assert_eq!(read(&mut client, told.len()), told);
+        let refusal = format!("-{}\r\n", text::host::LOADING);
+        assert_eq!(read(&mut client, refusal.len()), refusal);
         // A server that does not start ends the thread, and with it the connection.
         drop(loading);
         assert_eq!(client.read(&mut [0]).unwrap(), 0, "closed");
@@ -516,10 +516,10 @@ mod tests {
         let socket = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let mut client = StreamOwned::new(connection, socket);
         client.write_all(b"PING\r\n").unwrap();
-        let told = format!("-{}\r\n", text::host::LOADING);
-        let mut reply = vec![0; told.len()];
+        let refusal = format!("-{}\r\n", text::host::LOADING);
+        let mut reply = vec![0; refusal.len()];
         client.read_exact(&mut reply).unwrap();
-        assert_eq!(reply, told.as_bytes());
+        assert_eq!(reply, refusal.as_bytes());
         drop(loading);
         assert_eq!(client.read(&mut [0]).unwrap(), 0, "the end of TLS, not of the socket alone");
     }

@@ -1,4 +1,4 @@
-//! What a server tells Prometheus: the text format 0.0.4.
+//! The metrics of a server for Prometheus, in the text format 0.0.4.
 
 use std::fmt::{Display, Write as _};
 use std::sync::atomic::Ordering;
@@ -92,7 +92,7 @@ fn of_commands(out: &mut Exposition, shared: &Shared) {
         for (bucket, calls) in called.buckets.iter().enumerate() {
             sum += calls;
             let bound = bound_nanos(bucket).map_or("+Inf".into(), |most| (most / 1e9).to_string());
-            // From a microsecond on; below, one bound tells enough.
+            // From a microsecond on; below, one bound is enough.
             if bucket >= 5 {
                 let labels = [("command", command), ("le", bound.as_bytes())];
                 out.sample(&format!("{name}_bucket"), &labels, sum);
@@ -124,7 +124,7 @@ fn of_filters(out: &mut Exposition, shared: &Shared, may_see: impl Fn(&[u8]) -> 
     let mut each = |name, help, number: fn(&FilterReport) -> Option<f64>| {
         out.family(name, "gauge", help);
         for report in &found.reports {
-            // Bits that are all set tell of no number of items.
+            // If all bits are set, they do not bound the number of items.
             if let Some(number) = number(report).filter(|number| number.is_finite()) {
                 let kind = report.facts.kind.as_bytes();
                 out.sample(name, &[("key", &report.key), ("kind", kind)], number);
@@ -236,7 +236,7 @@ mod tests {
             if let Some(help) = line.strip_prefix("# HELP ") {
                 let (name, help) = help.split_once(' ').expect("a name and a help");
                 assert!(!help.is_empty() && !help.contains('\\'));
-                assert!(seen.insert(name.to_owned()), "{name} is told twice");
+                assert!(seen.insert(name.to_owned()), "{name} is listed twice");
                 let kind = lines.next().and_then(|line| line.strip_prefix("# TYPE ")).unwrap();
                 let (of, kind) = kind.split_once(' ').unwrap();
                 assert!(of == name && ["counter", "gauge", "histogram"].contains(&kind), "{line}");
@@ -344,31 +344,37 @@ mod tests {
         say(&server, format!("TM.MADD over {}\r\n", many.join(" ")).as_bytes());
         say(&server, b"BF.ADD \"hostile\\n\\\"}\\\\ \\xff\\x00\" a\r\nCF.ADD cuckoo a\r\n");
         say(&server, b"TM.RESERVE w KIND window WINDOW 1000 ITEMS 10\r\nCONFIG SET bf-layout redisbloom\r\nBF.ADD layers a\r\n");
-        let told = read(&text(server.shared(), |_| true));
-        assert_eq!(*of(&told["tamis_commands_total"], "command", "bf.add"), 4.0);
-        assert_eq!(*of(&told["tamis_command_failures_total"], "command", "tm.add"), 1.0);
-        let ran: f64 = told["tamis_commands_total"].iter().map(|(_, calls)| calls).sum();
-        assert_eq!(told["tamis_slow_commands_total"][0].1, ran);
-        assert_eq!(*of(&told["tamis_command_rejections_total"], "command", "bf.reserve"), 1.0);
-        assert_eq!(*of(&told["tamis_errors_total"], "code", "WRONGTYPE"), 1.0);
-        assert_eq!((told["tamis_filters"][0].1, told["tamis_filters_omitted"][0].1), (7.0, 0.0));
-        assert_eq!(told["tamis_keys"][0].1, 8.0);
-        assert!(told["tamis_log_bytes"][0].1 > 0.0 && told["tamis_log_failed"][0].1 == 0.0);
+        let scraped = read(&text(server.shared(), |_| true));
+        assert_eq!(*of(&scraped["tamis_commands_total"], "command", "bf.add"), 4.0);
+        assert_eq!(*of(&scraped["tamis_command_failures_total"], "command", "tm.add"), 1.0);
+        let ran: f64 = scraped["tamis_commands_total"].iter().map(|(_, calls)| calls).sum();
+        assert_eq!(scraped["tamis_slow_commands_total"][0].1, ran);
+        assert_eq!(*of(&scraped["tamis_command_rejections_total"], "command", "bf.reserve"), 1.0);
+        assert_eq!(*of(&scraped["tamis_errors_total"], "code", "WRONGTYPE"), 1.0);
+        assert_eq!(
+            (scraped["tamis_filters"][0].1, scraped["tamis_filters_omitted"][0].1),
+            (7.0, 0.0)
+        );
+        assert_eq!(scraped["tamis_keys"][0].1, 8.0);
+        assert!(scraped["tamis_log_bytes"][0].1 > 0.0 && scraped["tamis_log_failed"][0].1 == 0.0);
         for (key, items) in [("full", 10.0), ("k", 2.0), ("cuckoo", 1.0), ("layers", 1.0)] {
-            assert_eq!(*of(&told["tamis_filter_items"], "key", key), items);
+            assert_eq!(*of(&scraped["tamis_filter_items"], "key", key), items);
         }
-        assert_eq!(*of(&told["tamis_filter_seconds_to_limit"], "key", "full"), 0.0);
-        assert_eq!(*of(&told["tamis_filter_over_target"], "key", "over"), 1.0);
-        assert!(*of(&told["tamis_filter_estimated_rate"], "key", "over") > 0.5);
-        assert_eq!(*of(&told["tamis_filter_target_rate"], "key", "over"), 0.01);
-        of(&told["tamis_filter_items"], "key", "hostile\n\"}\\\\ \\xff\\u{0}");
+        assert_eq!(*of(&scraped["tamis_filter_seconds_to_limit"], "key", "full"), 0.0);
+        assert_eq!(*of(&scraped["tamis_filter_over_target"], "key", "over"), 1.0);
+        assert!(*of(&scraped["tamis_filter_estimated_rate"], "key", "over") > 0.5);
+        assert_eq!(*of(&scraped["tamis_filter_target_rate"], "key", "over"), 0.01);
+        of(&scraped["tamis_filter_items"], "key", "hostile\n\"}\\\\ \\xff\\u{0}");
 
         say(&server, b"CONFIG SET metrics-max-filters 2\r\n");
-        let told = read(&text(server.shared(), |_| true));
+        let scraped = read(&text(server.shared(), |_| true));
         let keys: Vec<&str> =
-            told["tamis_filter_over_target"].iter().map(|(labels, _)| &*labels["key"]).collect();
+            scraped["tamis_filter_over_target"].iter().map(|(labels, _)| &*labels["key"]).collect();
         assert_eq!(keys, ["over", "full"]);
-        assert_eq!((told["tamis_filters"][0].1, told["tamis_filters_omitted"][0].1), (7.0, 5.0));
+        assert_eq!(
+            (scraped["tamis_filters"][0].1, scraped["tamis_filters_omitted"][0].1),
+            (7.0, 5.0)
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `MONITOR`: clients that see the commands of all others.
 //!
 //! A command adds a line to the feed of each monitor. The connection of the monitor takes the lines out and sends them as its
-//! client reads. While nobody monitors, a command pays for the test of one number.
+//! client reads. Without a monitor a command pays for the test of one number.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,8 +30,8 @@ pub(crate) struct Feed {
     lines: Mutex<Lines>,
     /// The memory of the replies that all clients, and this one, have not taken yet. The lines are among them.
     memory: [Arc<OutputMemory>; 2],
-    /// Told when there are lines, or users have changed.
-    pub told: Notify,
+    /// Notified when there are lines, or users have changed.
+    pub changed: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -72,7 +72,7 @@ impl Feed {
             memory.sub(before);
         }
         drop(lines);
-        self.told.notify_one();
+        self.changed.notify_one();
     }
 }
 
@@ -105,7 +105,7 @@ impl Monitors {
             client: client.id,
             lines: Mutex::default(),
             memory: [all.clone(), client.output.clone()],
-            told: Notify::new(),
+            changed: Notify::new(),
         });
         let mut feeds = self.feeds.lock();
         feeds.push(feed.clone());
@@ -114,18 +114,18 @@ impl Monitors {
         Monitoring { monitors: self.clone(), feed }
     }
 
-    /// Tests whether anybody monitors.
+    /// Returns whether a client monitors.
     pub fn are_there(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0
     }
 
     /// Wakes the connections that monitor after a change of users: some may not monitor any more.
     pub fn users_changed(&self) {
-        self.feeds.lock().iter().for_each(|feed| feed.told.notify_one());
+        self.feeds.lock().iter().for_each(|feed| feed.changed.notify_one());
     }
 
-    /// Shows neighbours of one command to all monitors, but those of operators, as Redis does. A feed keeps at most so many
-    /// bytes; 0 is for the usual limit.
+    /// Shows neighbours of one command to all monitors, but those of operators, as Redis does. A feed keeps at most `hard_bytes` bytes;
+    /// 0 is for the usual limit.
     pub fn show(
         &self,
         client: &Client,
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_feed_that_nobody_reads_is_bounded_and_counted() {
+    fn an_unread_feed_is_bounded_and_counted() {
         let monitors = Arc::new(Monitors::default());
         assert!(!monitors.are_there());
         let clients = crate::clients::Clients::default();

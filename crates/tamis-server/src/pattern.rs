@@ -1,6 +1,6 @@
 //! Patterns of keys and options: `*`, `?`, `[a-z]`, `[^a]` and `\`, as Redis matches them.
 
-/// Tells whether a text matches a pattern. Takes at most the product of their lengths.
+/// Returns whether a text matches a pattern. Takes at most the product of their lengths.
 pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     // Where to go on when what follows the last star does not match: one character later.
@@ -29,7 +29,7 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// Tells whether a pattern that is no star matches a character, and how long it is.
+/// Returns whether a pattern that is no star matches a character, and the length of that pattern.
 fn matches_one(pattern: &[u8], c: u8) -> Option<usize> {
     match pattern {
         [] => None,

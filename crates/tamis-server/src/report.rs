@@ -1,4 +1,4 @@
-//! The filters nearest to their limits, and what there is to tell of them: for `/metrics` and the console alike.
+//! The filters nearest to their limits, as `/metrics` and the console report them.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -7,7 +7,7 @@ use tamis_commands::{Facts, Forecast, Settings, Value};
 
 use crate::keyspace::Keyspace;
 
-/// What there is to tell of a filter.
+/// The report of a filter.
 #[derive(Clone, Debug)]
 pub(crate) struct FilterReport {
     pub key: Box<[u8]>,
@@ -21,8 +21,8 @@ pub(crate) struct FilterReport {
 }
 
 impl FilterReport {
-    /// Looks at a value, of which there were so many new items a second of late; `None` if it is no filter. A glance, which
-    /// estimates a large filter from a part of its bits.
+    /// Reports on a value that had `items_per_second` new items of late; `None` if it is no filter. A glance, which estimates a
+    /// large filter from a part of its bits.
     pub fn of(
         key: &[u8],
         value: &Value,
@@ -87,7 +87,7 @@ pub(crate) struct Worst {
     limit: usize,
     /// How many filters there are.
     pub filters: u64,
-    /// How many of those that were too many are above their planned rates.
+    /// How many of the omitted filters are above their planned rates.
     pub others_over: u64,
     found: BinaryHeap<Candidate>,
 }
@@ -97,7 +97,7 @@ pub(crate) struct Worst {
 type Candidate = Reverse<(u32, Box<[u8]>)>;
 
 impl Worst {
-    /// Looks for up to so many.
+    /// Collects at most `limit` filters.
     pub fn new(limit: usize) -> Self {
         Self { limit, filters: 0, others_over: 0, found: BinaryHeap::new() }
     }
@@ -126,7 +126,7 @@ impl Worst {
     }
 }
 
-/// What there is to tell of the filters of a server.
+/// The report of the filters of a server.
 #[derive(Debug)]
 pub(crate) struct FilterReports {
     /// How many filters there are.
@@ -135,7 +135,7 @@ pub(crate) struct FilterReports {
     pub reports: Vec<FilterReport>,
 }
 
-/// Returns the filters nearest to their limits, up to so many.
+/// Returns the filters nearest to their limits, at most `limit` of them.
 pub(crate) fn filter_reports(
     keyspace: &Keyspace,
     settings: &Settings,
@@ -188,23 +188,23 @@ mod tests {
             let text = || Some(Value::Bytes(b"a".to_vec().into()));
             keyspace.shared().write(key.as_bytes(), 0, |value| *value = text());
         }
-        let told = reports(&keyspace, 3, 1000);
+        let listed = reports(&keyspace, 3, 1000);
         assert_eq!(
-            (told.filters, keys(&told)),
+            (listed.filters, keys(&listed)),
             (50, vec!["k49".into(), "k48".into(), "k47".into()])
         );
-        assert_eq!(told.reports[0].forecast, Forecast::Unknown);
+        assert_eq!(listed.reports[0].forecast, Forecast::Unknown);
         assert_eq!(keys(&reports(&keyspace, 0, 1000)).len(), 0);
         assert_eq!(reports(&keyspace, 1000, 1000).reports.len(), 50);
         // Later, when one has taken more.
         put(&keyspace, "k00", 100, 90);
         (0..keyspace.parts()).for_each(|part| keyspace.measure(part, 31_000));
-        let told = reports(&keyspace, 2, 31_000);
-        assert_eq!(keys(&told), ["k00", "k49"]);
-        assert!(told.reports[0].items_per_second.is_some_and(|pace| (2.5..=3.5).contains(&pace)));
-        let Forecast::FullInDays(days) = told.reports[0].forecast else { panic!() };
+        let listed = reports(&keyspace, 2, 31_000);
+        assert_eq!(keys(&listed), ["k00", "k49"]);
+        assert!(listed.reports[0].items_per_second.is_some_and(|pace| (2.5..=3.5).contains(&pace)));
+        let Forecast::FullInDays(days) = listed.reports[0].forecast else { panic!() };
         assert!(days > 0.0 && days < 0.001, "{days}");
-        assert_eq!(told.reports[1].forecast, Forecast::NotGrowing);
+        assert_eq!(listed.reports[1].forecast, Forecast::NotGrowing);
         let mut worst = Worst::new(1);
         (0..keyspace.parts()).for_each(|part| worst.look_at(&keyspace, part, 31_000));
         assert_eq!((worst.filters, worst.others_over), (50, 0));

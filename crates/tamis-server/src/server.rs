@@ -67,8 +67,8 @@ pub(crate) struct Shared {
     pub monitors: Arc<Monitors>,
     pub started_millis: u64,
     pub users: Users,
-    /// Permits for copies of large values: each takes as much memory again, which nobody counts before it has a key or is
-    /// sent.
+    /// Permits for copies of large values: each copy takes as much memory again, which is not counted before the copy has a key
+    /// or is sent.
     pub copies: Semaphore,
     /// Memory that no key has.
     pub held: HeldMemory,
@@ -88,7 +88,7 @@ pub(crate) struct Shared {
 /// A reply up to this length is not checked against `maxmemory`.
 const SHORT_REPLY_BYTES: u64 = 256 << 10;
 
-/// How many large values are copied at a time: those who copy others wait.
+/// How many large values are copied at a time: further copies wait.
 const COPIES: usize = 2;
 
 impl Server {
@@ -271,7 +271,7 @@ impl Server {
         Stopper(self.shared.clone())
     }
 
-    /// Returns what reads the files of TLS anew from another thread.
+    /// Returns a handle that reads the files of TLS again from another thread.
     #[must_use]
     pub fn renewer(&self) -> Renewer {
         Renewer(self.shared.clone())
@@ -311,13 +311,12 @@ impl Stopper {
     }
 }
 
-/// Reads the files of TLS anew, from another thread.
+/// Reads the files of TLS again, from another thread.
 #[derive(Clone, Debug)]
 pub struct Renewer(Arc<Shared>);
 
 impl Renewer {
-    /// Reads the files of TLS anew: connections that come from now on get what is in them. False if the server does not
-    /// speak TLS.
+    /// Reads the files of TLS again: new connections use what they hold now. Returns false if the server does not speak TLS.
     ///
     /// # Errors
     ///
@@ -341,7 +340,7 @@ impl Shared {
         self.config.read().clone()
     }
 
-    /// Changes the options, all or none; reads the files of TLS anew if it is about them.
+    /// Changes the options, all or none. Reads the files of TLS again if a changed option names one.
     pub fn change_config(
         &self,
         is_about_tls: bool,
@@ -381,7 +380,7 @@ impl Shared {
         }
     }
 
-    /// Reads the files of TLS anew; false if there is none.
+    /// Reads the files of TLS again; false if there are none.
     fn renew_tls(&self) -> Result<bool, TlsError> {
         let Some(tls) = &self.tls else { return Ok(false) };
         // Held, so that what CONFIG SET reads meanwhile is not undone.
@@ -390,7 +389,7 @@ impl Shared {
         Ok(true)
     }
 
-    /// Returns the user who comes in with this password, if any does. The comparison takes a constant time.
+    /// Returns a user that has this password. The comparison takes a constant time.
     pub fn authenticate(&self, user: &[u8], password: &[u8]) -> Option<Arc<User>> {
         self.users.authenticate(user, password)
     }
@@ -490,7 +489,7 @@ impl Shared {
         (self.memory_left() / 3).max(SHORT_REPLY_BYTES)
     }
 
-    /// Tells whether a value that was just made fits under `maxmemory`.
+    /// Returns whether a value that was just made fits under `maxmemory`.
     pub fn has_memory_for(&self, value: Option<&Value>) -> bool {
         let left_bytes = self.memory_left();
         left_bytes == u64::MAX || value.is_none_or(|value| value.heap_bytes() <= left_bytes)
@@ -514,18 +513,18 @@ impl Shared {
         self.stopped.notify_waiters();
     }
 
-    /// Waits until the server is told to end.
+    /// Waits until the server stops.
     pub async fn stopping(&self) {
-        let mut told = std::pin::pin!(self.stopped.notified());
-        // From here on it is told; before, the flag says so.
-        told.as_mut().enable();
+        let mut stopped = std::pin::pin!(self.stopped.notified());
+        // From here on a notification arrives; before, the flag is set.
+        stopped.as_mut().enable();
         if !self.is_stopping.load(Ordering::Acquire) {
-            told.await;
+            stopped.await;
         }
     }
 }
 
-/// Returns the memory of the machine, where the system tells.
+/// Returns the memory of the machine; `None` if the system does not report it.
 pub(crate) fn memory_of_machine() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;

@@ -54,7 +54,7 @@ pub(crate) struct Session {
     pub pace: Pace,
 }
 
-/// Replies are written when there are so many bytes of them, so that a long pipeline does not gather in memory.
+/// Replies are written when they have this many bytes, so that a long pipeline does not gather in memory.
 const WRITE_BYTES: usize = 256 << 10;
 
 /// The keys, as a command may have them: one of many, or alone.

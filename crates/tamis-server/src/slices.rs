@@ -7,7 +7,7 @@ use tamis_resp::{Protocol, Reply};
 
 use crate::session::{Keys, Session, at_present};
 
-/// Items that run at a time at most, of one command or of neighbours: others wait for so many.
+/// Items that run at a time at most, of one command or of neighbours. Other connections wait for them.
 pub(crate) const ITEMS: usize = 4096;
 
 /// The same of a command whose items may take a million times as long as a lookup: those that move others to make room.
@@ -106,9 +106,9 @@ impl Session {
 
 /// How many items of a long command run at a time, kept from one to the next of a connection.
 ///
-/// One at first, and four times as many each time as long as that is quick. An item may be the first in a page of memory, which the
-/// system then has to clear: that takes as long as ten thousand lookups, and in a large filter that nobody has touched nearly
-/// every item is one.
+/// One at first, and four times as many each time as long as that is quick. An item may be the first in a page of memory, which
+/// the system then has to clear: that takes as long as ten thousand lookups. In a large filter without items nearly every item is
+/// the first in its page.
 pub(crate) struct Pace {
     items: usize,
 }
@@ -120,7 +120,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Notes how long so many items took.
+    /// Notes how long a number of items took.
     fn note(&mut self, items: usize, took: Duration) {
         if took > TURN {
             let fit = TURN.as_nanos() * items as u128 / took.as_nanos();
@@ -138,8 +138,8 @@ struct LongReply {
     /// Where it begins in the output, and its first value.
     start: usize,
     values: usize,
-    /// How many values its first line tells, and how many are written.
-    told: usize,
+    /// The number of values in its first line, and how many are written.
+    announced: usize,
     written: usize,
 }
 
@@ -157,10 +157,10 @@ impl LongReply {
     fn begin(values: usize, protocol: Protocol, out: &mut Vec<u8>) -> Self {
         let start = out.len();
         Reply::begin_array(values, out);
-        Self { protocol, start, values: out.len(), told: values, written: 0 }
+        Self { protocol, start, values: out.len(), announced: values, written: 0 }
     }
 
-    /// Appends the values of the reply to a slice of so many items.
+    /// Appends the values of the reply to a slice of `items` items.
     fn push(&mut self, reply: &Reply, items: usize, out: &mut Vec<u8>) -> Next {
         let Some(values) = reply.encode_values(self.protocol, out) else {
             out.truncate(self.start);
@@ -175,7 +175,7 @@ impl LongReply {
     }
 
     fn end(self, out: &mut Vec<u8>) {
-        if self.written < self.told {
+        if self.written < self.announced {
             let mut line = Vec::new();
             Reply::begin_array(self.written, &mut line);
             out.splice(self.start..self.values, line);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_is_cut_short_tells_its_length() {
+    fn a_reply_that_is_cut_short_announces_its_length() {
         let full = Reply::error(text::bf::FULL);
         let replies = [Reply::Bools { mask: vec![0], len: 2 }, Reply::Array(vec![full])];
         let (next, text) = written(&replies, 12);

@@ -1,4 +1,4 @@
-//! TLS: certificates and keys from files, and who must show one.
+//! TLS: certificates and keys from files, and the clients that must show a certificate.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use crate::config::Config;
 /// Whether clients show a certificate of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientCertificates {
-    /// Who shows none is refused.
+    /// A client without a certificate is refused.
     #[default]
     Required,
-    /// Who shows one must show a good one.
+    /// A client may show a certificate; an invalid one is refused.
     Optional,
     /// None is asked for.
     Unasked,

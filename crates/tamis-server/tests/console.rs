@@ -513,7 +513,7 @@ fn a_window_is_measured_by_what_it_holds_when_full() {
 }
 
 #[test]
-fn a_filter_of_set_bits_only_tells_of_no_number_of_items() {
+fn a_filter_of_set_bits_only_has_no_number_of_items() {
     let (server, address) = start(config());
     let mut client = Client::connect(server.addresses()[0]);
     client.say(&["TM.RESERVE", "k", "KIND", "classic", "ITEMS", "10", "RATE", "0.01"]);
@@ -588,7 +588,7 @@ fn plans_are_those_of_the_command() {
 }
 
 #[test]
-fn the_time_until_over_target_is_told() {
+fn the_time_until_over_target_is_shown() {
     let (server, address) = start(config());
     let mut client = Client::connect(server.addresses()[0]);
     client.say(&["TM.RESERVE", "k", "KIND", "classic", "ITEMS", "1000000", "RATE", "0.01"]);

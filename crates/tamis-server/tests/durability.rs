@@ -500,7 +500,7 @@ fn damage_before_large_changes_is_no_torn_end() {
 }
 
 #[test]
-fn a_missing_file_is_told() {
+fn a_missing_file_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut client) = start(dir.path());
     client.say(&["SET", "a", "1"]);

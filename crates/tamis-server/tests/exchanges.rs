@@ -263,7 +263,7 @@ fn a_client_may_send_a_long_pipeline_before_it_reads() {
 }
 
 #[test]
-fn a_client_that_does_not_read_is_disconnected_and_holds_up_nobody() {
+fn a_client_that_does_not_read_is_disconnected_and_does_not_hold_up_others() {
     let server = start(1);
     let mut other = connect(&server);
     let limit = ["CONFIG", "SET", "client-output-buffer-limit", "normal 1mb 0 0"];

@@ -214,7 +214,7 @@ fn copies_and_dumps_keep_the_key_on_another_server() {
 }
 
 #[test]
-fn the_key_is_shown_to_nobody() {
+fn the_key_is_shown_to_no_client() {
     let (_server, mut client) = in_memory(FIXED);
     let shown = |client: &mut Client, words: &[&str]| {
         let mut bytes = Vec::new();

@@ -168,7 +168,7 @@ fn clients_speak_over_tls_as_without() {
 }
 
 #[test]
-fn certificates_of_clients_are_asked_for_as_told() {
+fn certificates_of_clients_are_asked_for_as_configured() {
     let files = Files::new();
     for (clients, without, wrong) in [
         (ClientCertificates::Required, false, false),
@@ -323,7 +323,7 @@ fn renewed_files_are_for_new_connections_and_broken_ones_for_none() {
 }
 
 #[test]
-fn who_does_not_speak_tls_harms_nobody() {
+fn a_client_without_tls_does_not_harm_others() {
     let files = Files::new();
     let config = Config { max_clients: 40, ..files.config(ClientCertificates::Required) };
     let server = Server::start(config).unwrap();

@@ -191,7 +191,7 @@ fn slow_commands_are_listed_without_passwords() {
 }
 
 #[test]
-fn keys_with_a_time_and_the_commands_of_a_second_are_told() {
+fn keys_with_a_time_and_the_commands_of_a_second_are_reported() {
     let server = start(1);
     let mut client = connect(&server);
     for key in ["a", "b", "c"] {
@@ -216,7 +216,7 @@ fn keys_with_a_time_and_the_commands_of_a_second_are_told() {
 }
 
 #[test]
-fn info_tells_of_filters_of_every_kind() {
+fn info_reports_filters_of_every_kind() {
     let server = start(1);
     let mut client = connect(&server);
     for line in [

@@ -31,8 +31,8 @@ impl Options {
         }
     }
 
-    /// Makes an empty filter in the layout of the settings. `is_reserved` tells whether somebody asked for the
-    /// capacity: if not, a filter of Tamis' layout has no memory ahead.
+    /// Makes an empty filter in the layout of the settings. `is_reserved` is whether the client asked for the capacity: if not, a
+    /// filter of Tamis' layout has no memory ahead.
     pub fn build(self, settings: &Settings, is_reserved: bool) -> Result<Value, Text> {
         let Self { rate, capacity, expansion, is_scaling } = self;
         // Of a classic filter; others differ by less than the memory that a host needs for itself.

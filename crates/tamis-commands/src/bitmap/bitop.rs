@@ -44,7 +44,7 @@ impl BitOp {
     ///
     /// # Errors
     ///
-    /// The reply if there is no such operation, or not of so many keys.
+    /// The reply if there is no such operation, or if it does not take this number of keys.
     pub fn new(words: Words<'_>) -> Result<Self, Reply> {
         let kind = match words[1] {
             word if is(word, "AND") => Kind::And,

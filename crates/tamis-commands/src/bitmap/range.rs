@@ -22,7 +22,7 @@ impl Unit {
         }
     }
 
-    /// Returns the bits from `start` to `end`, both included, of a string of so many bytes.
+    /// Returns the bits from `start` to `end`, both included, of a string of `len` bytes.
     pub(super) fn range(self, start: i64, end: i64, len: usize) -> Option<Range<u64>> {
         match self {
             Unit::Byte => places(start, end, len as u64).map(|it| it.start * 8..it.end * 8),
@@ -40,8 +40,8 @@ pub(crate) fn places(start: i64, end: i64, len: u64) -> Option<Range<u64>> {
     (start < end).then_some(start..end)
 }
 
-/// Tells whether both places count from the end and are in the wrong order. Both may lie before the start, which
-/// otherwise stands for the first place.
+/// Returns whether both places count from the end and are in the wrong order. Both may lie before the start, which otherwise
+/// stands for the first place.
 pub(crate) fn is_backwards(start: i64, end: i64) -> bool {
     start < 0 && end < 0 && start > end
 }

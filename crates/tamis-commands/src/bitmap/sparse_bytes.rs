@@ -58,7 +58,7 @@ impl SparseBytes {
         }
     }
 
-    /// Tells whether the string has no bytes.
+    /// Returns whether the string has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -24,7 +24,7 @@ impl Expandable {
             out.write_all(&seed)?;
         }
         if let Some(reserved) = &self.reserved {
-            // What has an overflow is changed by nobody meanwhile.
+            // A filter with an overflow does not change meanwhile.
             let counted = out.counted_items.filter(|_| self.overflow.is_none());
             let items = counted.unwrap_or_else(|| reserved.items.load(Ordering::Relaxed));
             reserved.write_image(items, out)?;

@@ -8,7 +8,7 @@ use tamis_formats::TamisFile;
 use super::{Expandable, Reserved, grown};
 use crate::value::file_heap_bytes;
 
-/// What there is to tell of a part.
+/// The expected state of a part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     pub items: u64,
@@ -84,7 +84,7 @@ impl Expandable {
         }
     }
 
-    /// Tells what its parts are expected to be, with so many items: of the reserved one, and of the growing one behind
+    /// Returns the expected state of its parts for the items that they hold: of the reserved one, and of the growing one behind
     /// it. Reads no bits.
     pub(crate) fn expected(&self) -> (Option<Part>, Option<Part>) {
         let reserved = self.reserved.as_ref().map(|reserved| {
@@ -110,7 +110,7 @@ impl Expandable {
         (reserved, overflow)
     }
 
-    /// Returns the rate that is expected with so many items, a probability. Reads no bits.
+    /// Returns the rate that is expected for the items that it holds, a probability. Reads no bits.
     pub(crate) fn expected_rate(&self) -> f64 {
         let (reserved, overflow) = self.expected();
         let parts = [reserved, overflow].into_iter().flatten();

@@ -1,9 +1,9 @@
 //! Two expandable filters as one.
 //!
-//! Reserved parts of one layout are joined bit by bit, and growing parts prefix by prefix, so that nothing is
-//! forgotten. The rates of both add up, at most: a reserved part may hold more than it was planned for then, which
-//! [`is_over_rate`](Expandable::is_over_rate) tells. What is in the reserved part of one and in the growing part of
-//! another is counted twice, since a prefix does not tell which bits are its.
+//! Reserved parts of one layout are joined bit by bit, and growing parts prefix by prefix, so that nothing is forgotten. The
+//! rates of both add up, at most. A reserved part may then hold more than it was planned for, which
+//! [`is_over_rate`](Expandable::is_over_rate) reports. What is in the reserved part of one and in the growing part of another is
+//! counted twice, since the bits of an item cannot be found by its prefix.
 
 use std::sync::atomic::Ordering;
 
@@ -13,7 +13,7 @@ use tamis_formats::TamisFile;
 use super::{Expandable, Reserved};
 
 impl Expandable {
-    /// Tells whether another was reserved or made as this one: only then they merge.
+    /// Returns whether another was reserved or made as this one: only then they merge.
     #[must_use]
     pub fn is_made_as(&self, other: &Self) -> bool {
         let made = |it: &Self| (it.rate, it.expansion.is_some(), it.hasher(), it.layouts().0);
@@ -84,8 +84,8 @@ impl Expandable {
         }
     }
 
-    /// Tells whether more was merged in than the rate allows, beyond what chance explains. Inserts never bring that
-    /// about. Reads no bits.
+    /// Returns whether more was merged in than the rate allows, beyond what chance explains. Inserts alone never exceed it. Reads
+    /// no bits.
     pub(crate) fn is_over_rate(&self) -> bool {
         let limit = self.reserved_plan().map(|plan| plan.rate_limit());
         let is_part_over =
@@ -103,16 +103,16 @@ fn no_memory(error: PlanError) -> MergeError {
 }
 
 impl Reserved {
-    /// Sets the bits of another of this layout. Nobody inserts meanwhile.
+    /// Sets the bits of another filter of this layout. No thread inserts meanwhile.
     fn join(&self, other: &Self) {
         for (word, other) in self.words().iter().zip(other.words()) {
-            // Relaxed, and in two steps: whoever merges is alone with both.
+            // Relaxed, and in two steps: the merging thread has both filters exclusively.
             word.store(
                 word.load(Ordering::Relaxed) | other.load(Ordering::Relaxed),
                 Ordering::Relaxed,
             );
         }
-        // How many of them both had, only the bits tell.
+        // Only the bits show how many items both had.
         let (one, two) = (self.items.load(Ordering::Relaxed), other.items.load(Ordering::Relaxed));
         let items = (self.estimate_items() as u64).clamp(one.max(two), one.saturating_add(two));
         self.items.store(items, Ordering::Relaxed);
@@ -196,13 +196,13 @@ mod tests {
 
     #[test]
     fn the_capacity_is_told_at_once_whatever_an_image_says() {
-        for (capacity, expansion, told) in
+        for (capacity, expansion, reported) in
             [(0, 2, u64::MAX), (0, 1, u64::MAX), (1, 0, u64::MAX), (u64::MAX, 2, u64::MAX)]
         {
             let mut filter = Expandable::reserve(10, 0.01, Some(expansion)).unwrap();
             filter.capacity = capacity;
             filter.reserved.as_ref().unwrap().items.store(u64::MAX, Ordering::Relaxed);
-            assert_eq!((filter.capacity(), filter.items()), (told, u64::MAX), "{capacity}");
+            assert_eq!((filter.capacity(), filter.items()), (reported, u64::MAX), "{capacity}");
         }
         let filter = filled(Expandable::reserve(10, 0.01, Some(1)).unwrap(), 0..1000);
         assert!((990..=1000).contains(&filter.capacity()), "{}", filter.capacity());

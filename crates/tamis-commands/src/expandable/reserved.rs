@@ -144,10 +144,10 @@ impl Reserved {
         }, unreachable!("it has bits"));
     }
 
-    /// Takes over the bits of another of this layout, and its number of items. Nobody inserts meanwhile.
+    /// Copies the bits of another filter of this layout, and its number of items. No thread inserts meanwhile.
     pub fn follow(&self, source: &Self) {
         for (word, source) in self.words().iter().zip(source.words()) {
-            // Relaxed: whoever copies is alone with both. Most words are alike, and those that are stay unwritten.
+            // Relaxed: the copying thread has both filters exclusively. Most words are alike, and those stay unwritten.
             let bits = source.load(Ordering::Relaxed);
             if word.load(Ordering::Relaxed) != bits {
                 word.store(bits, Ordering::Relaxed);

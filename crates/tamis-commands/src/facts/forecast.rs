@@ -17,13 +17,13 @@ pub enum Forecast {
         /// By how much it grows, if it does.
         bytes_per_day: Option<f64>,
     },
-    /// Nobody has counted the adds.
+    /// The adds have not been counted for long enough.
     Unknown,
     /// Not as long as no items come, or no more than go.
     NotGrowing,
-    /// After so many days it is above the planned rate.
+    /// Its rate will be above the planned one after this number of days.
     OverInDays(f64),
-    /// After so many days it takes no more items.
+    /// It will be full, and refuse adds, after this number of days.
     FullInDays(f64),
 }
 
@@ -52,7 +52,8 @@ impl Facts {
 }
 
 impl Forecast {
-    /// Returns the days that are left, 0 if there are none; `None` if there is no end to them, or nobody knows.
+    /// Returns the days until the limit, 0 at or above it; `None` if the filter has no limit or does not come nearer to it, or if
+    /// the adds have not been counted for long enough.
     #[must_use]
     pub fn days(self) -> Option<f64> {
         match self {

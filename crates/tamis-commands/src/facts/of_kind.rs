@@ -7,7 +7,7 @@ use super::{Facts, Layer, SAMPLE_BYTES};
 use crate::expandable::{Expandable, Part};
 use crate::settings::Settings;
 
-/// Tells of a filter by what it is itself, or by a part of it.
+/// Describes a filter by what it is itself, or by a part of it.
 pub(super) fn of_file<B: Bits<Word = u64>, C: Bits<Word = u64>>(
     file: &TamisFile<B>,
     part: &AnyFilter<C>,

@@ -34,8 +34,8 @@ impl Value {
         }
     }
 
-    /// Tells how near a filter is to its limit, at this time in milliseconds since 1970; `None` if it is none. Takes
-    /// microseconds, some tens of them where items must be estimated.
+    /// Returns how near a filter is to its limit, at this time in milliseconds since 1970; `None` if the value is no filter.
+    /// Takes microseconds, some tens of them where items must be estimated.
     #[must_use]
     pub fn strain(&self, now_millis: u64) -> Option<Strain> {
         let (items, room) = match self {
@@ -83,7 +83,7 @@ impl Value {
     }
 }
 
-/// Tells of a filter without a count how near it is to its limit, by a part of it.
+/// Estimates from a part of a filter without a count how near the filter is to its limit.
 fn strain_by(part: &impl Filter, whole: &Plan) -> Strain {
     let items = part.estimate_items() * share(part.plan(), whole);
     let used = if whole.kind().forgets() {

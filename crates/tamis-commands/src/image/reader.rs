@@ -60,7 +60,7 @@ impl Reader<'_> {
         if bytes <= self.left { Ok(()) } else { Err(ImageError::Value) }
     }
 
-    /// Reads so many bytes.
+    /// Reads exactly `len` bytes.
     pub fn exactly(&mut self, len: u64) -> Result<Vec<u8>, ImageError> {
         self.expect_bytes(len)?;
         let mut bytes = Vec::new();

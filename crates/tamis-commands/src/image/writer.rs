@@ -108,7 +108,7 @@ impl<'a> Writer<'a> {
         self.u64(window.began_millis().unwrap_or(0))
     }
 
-    /// Writes so many zeros, in place of the words of bits.
+    /// Writes `bytes` zeros, in place of the words of bits.
     pub fn zeros(&mut self, bytes: u64) -> io::Result<()> {
         if self.is_new {
             return Ok(());

@@ -28,7 +28,7 @@ pub const LIBRARY_NAME: Text =
     "ERR lib-name and lib-ver cannot contain spaces, newlines or special characters.";
 /// `CLIENT LIST ID`: no number.
 pub const CLIENT_ID: Text = "ERR Invalid client ID";
-/// `CLIENT KILL`: nobody has this address.
+/// `CLIENT KILL`: no client has this address.
 pub const NO_CLIENT: Text = "ERR No such client";
 /// `CLIENT KILL ID`: no number from 1 on.
 pub const CLIENT_ID_RANGE: Text = "ERR client-id should be greater than 0";
@@ -173,7 +173,7 @@ pub fn options(why: impl Display) -> Reply {
     Reply::error(format!("ERR CONFIG SET failed - {why}"))
 }
 
-/// `CONFIG SET maxclients`: there are too few files for so many.
+/// `CONFIG SET maxclients`: the limit of open files is too low for this number.
 #[must_use]
 pub fn max_clients(fitting: usize) -> Reply {
     option_value(

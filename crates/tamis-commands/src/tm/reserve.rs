@@ -56,7 +56,7 @@ pub fn reserve_like(value: &mut Option<Value>, made: Value) -> Outcome {
     Outcome::created(Reply::ok(), image)
 }
 
-/// Plans the filter: a rate that nobody gave is that of the settings.
+/// Plans the filter: without a rate of the client, the rate of the settings applies.
 fn planned(options: &Options, env: &Env<'_>) -> Result<Plan, Reply> {
     let kind = options.kind.ok_or_else(|| error(tm::NO_KIND))?;
     let rate = options.rate.unwrap_or(env.settings.bf_rate);

@@ -95,7 +95,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_window_remembers_for_its_span_whoever_looks(
+    fn a_window_remembers_for_its_span_under_any_access(
         steps in prop::collection::vec((0_u64..700, 0_u32..30, any::<bool>()), 1..60),
         slices in 1_u64..6,
         refreshes in any::<bool>(),
@@ -431,7 +431,7 @@ fn a_window_from_the_future_is_refused() {
 }
 
 #[test]
-fn info_tells_of_every_kind_how_much_room_is_left() {
+fn info_reports_how_much_room_every_kind_has_left() {
     let mut names = HashSet::new();
     for kind in KINDS {
         let mut host = Host { now_millis: 5_000, ..Host::default() };

@@ -53,7 +53,7 @@ impl BindAddress {
         word.parse::<IpAddr>().map_or_else(|_| word.to_owned(), |address| address.to_string())
     }
 
-    /// Tells whether it was given as a name, some of whose addresses this machine may lack.
+    /// Returns whether the option was a name. This machine may lack some addresses of a name.
     pub(crate) fn is_name(&self) -> bool {
         self.name.is_some()
     }

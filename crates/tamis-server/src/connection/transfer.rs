@@ -17,7 +17,7 @@ const LINGER: Duration = Duration::from_secs(60);
 
 /// What a connection was waiting for.
 enum Came {
-    /// So many bytes of the client; 0 at the end of the stream.
+    /// This many bytes of the client; 0 at the end of the stream.
     Input(usize),
     /// Lines for a client that monitors.
     Lines,
@@ -48,9 +48,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 .flatten();
             let deadline = idle_at.into_iter().chain(self.waiting.soft_deadline(limit)).min();
             let Self { stream, input, output, waiting, .. } = self;
-            let mut told = pin!(async {
+            let mut notified = pin!(async {
                 match &feed {
-                    Some(feed) => feed.told.notified().await,
+                    Some(feed) => feed.changed.notified().await,
                     None => std::future::pending().await,
                 }
             });
@@ -64,7 +64,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 let mut turn = (&mut *stream).take(TURN_BYTES as u64);
                 let read = pin!(turn.read_buf(&mut *input)).poll(context).map_ok(Came::Input);
                 // Behind the input: there may always be lines, and the client must be heard.
-                if read.is_pending() && told.as_mut().poll(context).is_ready() {
+                if read.is_pending() && notified.as_mut().poll(context).is_ready() {
                     return Poll::Ready(Ok(Came::Lines));
                 }
                 read
@@ -116,7 +116,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(())
     }
 
-    /// Writes until no more than so many bytes wait.
+    /// Writes until at most `most` bytes wait.
     ///
     /// # Errors
     ///
@@ -173,7 +173,7 @@ mod tests {
     use crate::server::{Server, Shared};
     use crate::session::Session;
 
-    /// A socket whose every write comes with another command of somebody.
+    /// A socket on which another client sends a command with every write.
     struct Busy {
         server: Arc<Shared>,
         other: Arc<Client>,

@@ -4,8 +4,8 @@
 //! | magic: 8 bytes | version: u32 | position: u64 | check: u32 | secret: u64 | check of the secret: u32 |
 //! ```
 //!
-//! The first check is XXH3-64 of the 20 bytes before, cut to 32 bits. Logs have it from version 2 on and snapshots from
-//! version 3 on, so that a file of a later version is told apart from a damaged one.
+//! The first check is XXH3-64 of the 20 bytes before, cut to 32 bits. Logs have it from version 2 on and snapshots from version 3
+//! on. It distinguishes a file of a later version from a damaged one.
 //!
 //! The secret is random. It seeds all checks behind the header, so that no bytes which a client chose look like a part of the
 //! file when a repair searches for one. Logs have it from version 3 on and snapshots from version 4 on. The checks of older

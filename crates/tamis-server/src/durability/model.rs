@@ -66,7 +66,7 @@ enum Client {
         hashes: Vec<u64>,
         new: Vec<u32>,
     },
-    /// It is inside of a transaction, with so many changes to come.
+    /// It is inside a transaction, with this many changes to come.
     InTransaction {
         left: usize,
     },
@@ -124,7 +124,7 @@ fn run(keyspace: &Keyspace, words: &[&[u8]]) {
     }
 }
 
-/// Tells which items are in the filter.
+/// Returns which items are in the filter.
 fn contains(keyspace: &Keyspace, items: &[u32]) -> Vec<bool> {
     let items: Vec<Vec<u8>> = items.iter().map(|number| item(*number)).collect();
     let row = find(b"BF.EXISTS").and_then(|row| row.items).expect("it has items");
@@ -210,12 +210,12 @@ impl World {
         }
     }
 
-    /// Tells whether a thread is alone with the keys.
+    /// Returns whether a thread has the keys exclusively.
     fn is_exclusive(&self) -> bool {
         self.clients.iter().any(|(client, _)| matches!(client, Client::InTransaction { .. }))
     }
 
-    /// Tells whether an insert holds the lock of the filter, shared.
+    /// Returns whether an insert holds the lock of the filter, shared.
     fn is_inserting(&self) -> bool {
         let inserts = |client: &Client| matches!(client, Client::Begun { .. } | Client::Set { .. });
         self.clients.iter().any(|(client, _)| inserts(client))

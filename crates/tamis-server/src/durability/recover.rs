@@ -444,7 +444,7 @@ mod tests {
 
     #[test]
     fn damage_before_a_log_that_the_manifest_names_is_refused() {
-        // No `synced` field says so: the crash came before the next one was durable.
+        // No `synced` field has this position: the crash came before the next field was durable.
         let disk = SimDisk::default();
         let (first, end) = log_of(&disk, 0, 0, &["a", "b", "c"]);
         log_of(&disk, 1, end, &["d"]);

@@ -197,7 +197,7 @@ impl<'k> Replay<'k> {
             _ if is_exact => {
                 Err("items were inserted into a filter that does not exist".to_owned())
             }
-            // The filter was removed before the snapshot came to it: the log says so later.
+            // The filter was removed before the snapshot reached it: a later record of the log removes it.
             _ => Ok(()),
         });
         hashes.clear();

@@ -88,7 +88,8 @@ struct Finished {
     end: u64,
 }
 
-/// The loss of the rest of a snapshot, whose length nobody knows: more than all that is known, and less than a missing file.
+/// The bytes that count as lost if the rest of a snapshot is lost: its length is not known. More than any known loss, and less
+/// than a missing file.
 const REST_BYTES: u64 = 1 << 60;
 
 /// Positions count bytes that a server has written: a larger one was never valid.
@@ -164,7 +165,7 @@ impl<'k> Salvage<'k> {
                     let of = key.map_or(String::new(), |key| format!(" of key {}", shown(&key)));
                     self.lose(&path, to - from, format_args!("bytes {from} to {to}{of}: {what}"));
                     if !goes_on {
-                        // Without an end, nobody knows how much is missing.
+                        // Without its end, the length of the missing rest is not known.
                         self.lost_bytes = self.lost_bytes.saturating_add(REST_BYTES);
                         return Ok(());
                     }

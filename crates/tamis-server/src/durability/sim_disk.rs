@@ -99,7 +99,7 @@ enum Step {
 }
 
 impl State {
-    /// Counts an operation; tells whether it runs.
+    /// Counts an operation; returns whether it runs.
     fn step(&mut self) -> Step {
         let now = self.operations;
         self.operations += 1;

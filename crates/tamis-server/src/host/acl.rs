@@ -137,7 +137,7 @@ fn describe(session: &Session, name: &[u8]) -> Reply {
     ])
 }
 
-/// Tells whether a user might run a command, and does not run it.
+/// Returns whether a user might run a command, and does not run it.
 fn try_out(session: &Session, name: &[u8], words: Words<'_>) -> Reply {
     let Some(user) = session.server.users.get(name) else { return texts::no_user(name) };
     let Some(command) = find(words[0]) else { return texts::no_such_command(words[0]) };

@@ -1,4 +1,4 @@
-//! The connection: who it is, what it speaks, when it ends.
+//! The connection: its user, its protocol, and its end.
 
 use std::sync::atomic::Ordering;
 
@@ -50,7 +50,7 @@ pub(super) fn reset(session: &mut Session) -> Reply {
     Reply::simple("RESET")
 }
 
-/// Shows who the client is; the error if it is not.
+/// Authenticates the connection; returns the error if that fails.
 fn authenticate(session: &mut Session, user: &[u8], password: &[u8]) -> Result<(), Reply> {
     if let Some(user) = session.server.authenticate(user, password) {
         session.log_in(user);
@@ -231,7 +231,7 @@ fn list(session: &Session, arguments: Words<'_>, env: &Env<'_>) -> Reply {
 
 fn kill(session: &mut Session, arguments: Words<'_>) -> Reply {
     let all = session.server.clients.all();
-    // The old form names an address, and is told whether there was one.
+    // The old form names an address, and its reply is an error if no client has it.
     if let [address] = arguments {
         let found = all.iter().find(|it| it.peer.to_string().as_bytes() == *address);
         return match found {

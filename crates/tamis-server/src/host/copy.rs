@@ -10,9 +10,9 @@ use crate::session::{Keys, Session, at_present, with_keys};
 /// A copy of a value, `None` if there was no memory for it; and the version of its key.
 pub(super) type Copied = (Option<Value>, u64);
 
-/// Copies a value: a large one on a thread of its own, while others have the keys, which then are held for the moment in which
-/// the copy gets its key. If the source has changed by then, the copy takes over the bits of a reserved Bloom filter that differ, and any
-/// other value is copied again, while nobody else has the keys.
+/// Copies a value. A separate thread copies a large one under a lease, while other commands run. The keys are locked exclusively
+/// only for the moment in which the copy gets its key. If the source has changed by then, the copy takes over the bits of a
+/// reserved Bloom filter that differ. Any other value is copied again under that lock.
 pub(super) async fn copy_in_background(
     session: &mut Session,
     command: &Command,
@@ -44,7 +44,7 @@ pub(super) async fn copy_in_background(
         let Ok(done) = copying.await else { return Reply::error(host::NOT_COPIED) };
         copied = done;
     }
-    let is_meant = |lent: &[u8]| command.keys.of(words).any(|key| key == lent);
+    let is_meant = |leased: &[u8]| command.keys.of(words).any(|key| key == leased);
     let alone = server.keyspace.exclusive_to_change(is_meant).await;
     if let Err(refusal) = session.check_change(command, &server.config()) {
         return Reply::error(refusal);
@@ -92,13 +92,13 @@ pub(super) fn copy(
     Reply::Integer(1)
 }
 
-/// Tells whether a copy counts as many items as its source: a batch that was being inserted counted all of its own until it
+/// Returns whether a copy counts as many items as its source. A batch that was being inserted counted all of its items until it
 /// was known which were new, perhaps none.
 fn is_counted_as(source: &Value, copy: Option<&Value>) -> bool {
     copy.is_none_or(|copy| copy.counted_items() == source.counted_items())
 }
 
-/// Returns the copy with what has come into its source since; `None` if that must be copied anew.
+/// Returns the copy with what was added to its source since; `None` if the source must be copied again.
 fn following(copy: Value, source: &Value) -> Option<Value> {
     let (Value::Bloom(mut copy), Value::Bloom(source)) = (copy, source) else { return None };
     copy.follow(source).then_some(Value::Bloom(copy))
@@ -111,7 +111,7 @@ fn heap_bytes(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> u64 {
     })
 }
 
-/// Tells why nothing is copied, if so.
+/// Returns the reply if nothing is copied.
 fn refusal(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Option<Reply> {
     let (from, to) = (words[1], words[2]);
     let mut replaces = false;
@@ -157,7 +157,7 @@ mod tests {
         let mut filter = Expandable::reserve(100, 0.01, Some(2)).unwrap();
         filter.insert_hash(7).unwrap();
         let source = Value::Bloom(Box::new(filter));
-        // As it is told while a batch comes of four items that are in already.
+        // As counted while a batch inserts four items that are in already.
         let mut image = Vec::new();
         source.write_image_counting(Some(5), &mut image).unwrap();
         keyspace.shared().write(b"a", 0, |slot| *slot = Some(source));

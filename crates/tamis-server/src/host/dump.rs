@@ -97,7 +97,7 @@ pub(super) async fn restore_in_background(
     if let Err(refusal) = decoded {
         return refusal;
     }
-    let alone = server.keyspace.exclusive_to_change(|lent| lent == words[1]).await;
+    let alone = server.keyspace.exclusive_to_change(|leased| leased == words[1]).await;
     if let Err(refusal) = session.check_change(command, &server.config()) {
         return Reply::error(refusal);
     }
@@ -355,7 +355,7 @@ mod tests {
         let server = Server::start(config).unwrap();
         let shared = server.shared();
         let address = server.addresses()[0];
-        // Whoever asks for the keys alone waits for this.
+        // A command that waits for exclusive access to the keys waits for this.
         let held = shared.keyspace.shared();
         let (sender, replies) = mpsc::channel();
         let shared = shared.clone();
@@ -385,7 +385,7 @@ mod tests {
         let shared = server.shared();
         let address = server.addresses()[0];
         let payload = RedisValue::String(vec![b'x'; 200_000]).to_payload();
-        // Whoever asks for the keys alone waits for this.
+        // A command that waits for exclusive access to the keys waits for this.
         let held = shared.keyspace.shared();
         let replies: Vec<Vec<u8>> = std::thread::scope(|threads| {
             let restores = ["a", "b", "c"].map(|key| {

@@ -12,7 +12,7 @@ use crate::stats::{Called, Stats};
 /// The Redis whose commands are answered: clients look at it to see what they may ask.
 pub(crate) const REDIS_VERSION: &str = "7.4.0";
 
-/// The sections, and whether each is told unasked.
+/// The sections, and whether `INFO` without arguments has each.
 const SECTIONS: [(&str, bool); 14] = [
     ("server", true),
     ("clients", true),
@@ -123,8 +123,8 @@ fn write_section(
             line("aof_enabled", &u8::from(server.durable.is_some()))?;
             let Some(durable) = &server.durable else { return Ok(()) };
             let failed = durable.log.failure();
-            let saves = stats.saves.told(env.now_millis);
-            // A snapshot and a new log are one thing, so both names tell of it.
+            let saves = stats.saves.info(env.now_millis);
+            // A snapshot and a new log are written together, so both sections report on it.
             let in_progress = u8::from(durable.is_saving());
             let status = if saves.has_failed { "err" } else { "ok" };
             line(
@@ -263,15 +263,14 @@ fn items_of(value: &Value, measured: Option<u64>, now_millis: u64) -> Option<u64
     value.counted_items().or(measured).or_else(estimated)
 }
 
-/// Returns the memory of the process that is in use, where the system tells.
+/// Returns the memory of the process that is in use; `None` if the system does not report it.
 pub(crate) fn memory_of_process() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Returns the time that the process has taken of the processors for itself and in the system, in seconds, where the system
-/// tells.
+/// Returns the processor time of the process in user mode and in the system, in seconds; `None` if the system does not report it.
 fn cpu_seconds() -> Option<[f64; 2]> {
     let text = std::fs::read_to_string("/proc/self/stat").ok()?;
     // The second field is the name of the program, which may hold spaces.

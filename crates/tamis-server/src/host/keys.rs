@@ -228,7 +228,7 @@ fn time_left(name: &str, key: &[u8], env: &Env<'_>, keys: Keys<'_, '_>) -> Reply
 /// The largest value that is renamed while a snapshot is saved: its bytes go into the log.
 pub(super) const MAX_IMAGE_BYTES: u64 = 1 << 30;
 
-/// Tells why a command must wait for the snapshot that is being saved, if so.
+/// Returns the reply if a command must wait for the snapshot that is being saved.
 pub(super) fn must_wait(
     server: &Server,
     name: &str,

@@ -11,15 +11,14 @@ use crate::stats::{Called, bound_nanos};
 pub(super) fn latency(session: &Session, words: Words<'_>) -> Reply {
     match (words[1].to_ascii_uppercase().as_slice(), &words[2..]) {
         (b"HISTOGRAM", names) => histogram(session, names),
-        // Of events, such as a slow disk, nothing is kept: SLOWLOG and the metrics tell.
+        // Events, such as a slow disk, are not kept: SLOWLOG and the metrics have them.
         (b"LATEST", []) | (b"HISTORY", [_]) => Reply::Array(Vec::new()),
         (b"RESET", _) => Reply::Integer(0),
         (b"DOCTOR", []) => Reply::Verbatim {
             format: *b"txt",
-            text:
-                b"No latency events are kept. LATENCY HISTOGRAM tells how long commands took, and \
+            text: b"No latency events are kept. LATENCY HISTOGRAM has how long commands took, and \
                     SLOWLOG GET which took long.\n"
-                    .to_vec(),
+                .to_vec(),
         },
         (b"GRAPH", [event]) => {
             let event = String::from_utf8_lossy(&event[..event.len().min(128)]).into_owned();
@@ -34,16 +33,16 @@ fn histogram(session: &Session, names: Words<'_>) -> Reply {
         [] => COMMANDS.iter().collect(),
         names => names.iter().filter_map(|name| find(name)).collect(),
     };
-    let mut told: Vec<(Reply, Reply)> = Vec::new();
+    let mut listed: Vec<(Reply, Reply)> = Vec::new();
     for command in commands {
         let called = session.server.stats.calls.of(command.index());
         let name = Reply::bulk(command.name.to_ascii_lowercase());
-        // A name that is given twice is told once: the reply is a map.
-        if called.calls() > 0 && told.iter().all(|(other, _)| *other != name) {
-            told.push((name, of_command(&called)));
+        // A name that is given twice is listed once: the reply is a map.
+        if called.calls() > 0 && listed.iter().all(|(other, _)| *other != name) {
+            listed.push((name, of_command(&called)));
         }
     }
-    Reply::Map(told)
+    Reply::Map(listed)
 }
 
 fn of_command(called: &Called) -> Reply {
@@ -52,7 +51,7 @@ fn of_command(called: &Called) -> Reply {
     for (bucket, &calls) in called.buckets.iter().enumerate().filter(|(_, calls)| **calls > 0) {
         sum += calls;
         let below = bound_nanos(bucket).or(bound_nanos(bucket - 1).map(|most| 2.0 * most));
-        // Below a microsecond no integer tells more.
+        // An integer of microseconds has no finer bounds.
         let micros = (below.unwrap_or(0.0) / 1000.0).max(1.0) as i64;
         if micros == last {
             counts.pop();

@@ -49,8 +49,8 @@ pub(crate) async fn run(
         // What is logged of it is in the order in which it ran, with nothing of the same keys in between.
         _ if command.has(Flag::Write) => {
             let server = session.server.clone();
-            let is_meant = |lent: &[u8]| {
-                command.keys.first == 0 || command.keys.of(words).any(|key| key == lent)
+            let is_meant = |leased: &[u8]| {
+                command.keys.first == 0 || command.keys.of(words).any(|key| key == leased)
             };
             let alone = server.keyspace.exclusive_to_change(is_meant).await;
             run_with(session, command, words, &at_present(env), Keys::Exclusive(&alone))
@@ -66,7 +66,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Runs a command that needs no key, which nobody who is alone with the keys holds up. `None` if it needs them.
+/// Runs a command that needs no key, even while another command has the keys exclusively. `None` if it needs them.
 fn run_without_keys(
     session: &mut Session,
     command: &Command,
@@ -96,7 +96,7 @@ fn run_without_keys(
     })
 }
 
-/// Runs a command of the host on keys that somebody holds already.
+/// Runs a command of the host on keys that the caller holds already.
 pub(crate) fn run_with(
     session: &mut Session,
     command: &Command,
@@ -122,7 +122,7 @@ pub(crate) fn run_with(
             }
             let reply =
                 keys::run(command.name, words, env, keys, Some(session.server.memory_left()))
-                    .unwrap_or_else(|| unreachable!("nobody runs {}", command.name));
+                    .unwrap_or_else(|| unreachable!("no function runs {}", command.name));
             keys::log(&session.server, command, words, env, keys, &reply);
             keys::count_lookups(session, command, words, &reply);
             reply

@@ -14,10 +14,10 @@ pub(super) type Refusal = (StatusCode, String);
 
 /// Refuses what a user may not ask.
 pub(super) fn not_allowed(command: &str) -> Refusal {
-    (StatusCode::FORBIDDEN, format!("this user may not run '{command}', which tells the same"))
+    (StatusCode::FORBIDDEN, format!("this user may not run '{command}', which returns the same"))
 }
 
-/// Nothing from elsewhere, nothing inline, in nobody's frame.
+/// No resource of another host, none inline, and no frame around the page.
 const POLICY: &str = "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 
@@ -80,7 +80,7 @@ pub(super) fn asset(asset: &Asset, headers: &HeaderMap) -> Answer {
     answer
 }
 
-/// Answers a path that leads nowhere with the page, which says so.
+/// Answers a path that leads nowhere with the page, which reports that.
 pub(super) fn page_of_nothing(page: &Asset) -> Answer {
     answer(StatusCode::NOT_FOUND, page.kind, "no-store", Bytes::from_static(page.bytes))
 }

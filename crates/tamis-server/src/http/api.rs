@@ -123,13 +123,13 @@ pub(super) fn filter(console: &Console, user: &User, query: &str) -> Result<Json
     let Some((report, curve)) = console.rounds.of_key(&console.shared, &key) else {
         return Err((StatusCode::NOT_FOUND, "there is no filter of this key".to_owned()));
     };
-    let mut told = filter_json(&report);
+    let mut body = filter_json(&report);
     let samples = console.rounds.samples(&key);
-    told["now_millis"] = json!(now_millis());
-    told["port"] = json!(console.shared.port());
-    told["rate_curve"] = curve_json(&curve);
-    told["samples"] = samples.iter().map(|it| json!([it.millis, it.items, it.rate])).collect();
-    Ok(told)
+    body["now_millis"] = json!(now_millis());
+    body["port"] = json!(console.shared.port());
+    body["rate_curve"] = curve_json(&curve);
+    body["samples"] = samples.iter().map(|it| json!([it.millis, it.items, it.rate])).collect();
+    Ok(body)
 }
 
 /// `/api/plan.json?items=…&rate=…`, or two of `items`, `rate` and `memory`: what `TM.PLAN` answers, with curves.
@@ -166,7 +166,7 @@ pub(super) fn plan(shared: &Shared, query: &str) -> Result<Json, Refusal> {
     Ok(json!({ "plans": plans, "port": shared.port() }))
 }
 
-/// Tells whether a user may know of a filter.
+/// Returns whether a user may see a filter.
 pub(super) fn may_see(user: &User, key: &[u8]) -> bool {
     user.check(find(b"TM.INFO").expect("a row of the table"), &[b"TM.INFO", key]).is_ok()
 }
@@ -182,7 +182,7 @@ fn curve_json(curve: &[RatePoint]) -> Json {
 /// What a report says: all that `TM.INFO` does, by its names, and the rest.
 fn filter_json(report: &FilterReport) -> Json {
     let facts = &report.facts;
-    let mut told = reply_json(&facts.to_reply(report.items_per_second));
+    let mut body = reply_json(&facts.to_reply(report.items_per_second));
     // Of no number of items, JSON says null.
     let layer = |items: f64, capacity| json!({ "items": items.round(), "capacity": capacity });
     // What has no parts is one.
@@ -190,23 +190,23 @@ fn filter_json(report: &FilterReport) -> Json {
         true => json!([layer(facts.items, facts.held_capacity())]),
         false => facts.layers.iter().map(|it| layer(it.items as f64, it.capacity)).collect(),
     };
-    told["key"] = json!(String::from_utf8_lossy(&report.key));
-    told["key_encoded"] = json!(percent_encode(&report.key, NON_ALPHANUMERIC).to_string());
+    body["key"] = json!(String::from_utf8_lossy(&report.key));
+    body["key_encoded"] = json!(percent_encode(&report.key, NON_ALPHANUMERIC).to_string());
     if !facts.items.is_finite() {
-        // All bits are set: they tell of no number.
-        told["items"] = Json::Null;
+        // All bits are set: they do not bound the number of items.
+        body["items"] = Json::Null;
     }
-    told["kind_id"] = json!(kind_id(facts.kind, facts.refuses));
-    told["layers"] = layers;
+    body["kind_id"] = json!(kind_id(facts.kind, facts.refuses));
+    body["layers"] = layers;
     // A window holds more than the items of one span: what is full by that is said of this.
-    told["held_capacity"] = json!(facts.held_capacity());
-    told["refuses"] = json!(facts.refuses);
-    told["adds_per_second"] = json!(report.items_per_second);
-    told["days_until_over"] = match report.forecast {
+    body["held_capacity"] = json!(facts.held_capacity());
+    body["refuses"] = json!(facts.refuses);
+    body["adds_per_second"] = json!(report.items_per_second);
+    body["days_until_over"] = match report.forecast {
         Forecast::OverInDays(days) | Forecast::FullInDays(days) => json!(days),
         _ => Json::Null,
     };
-    told
+    body
 }
 
 fn reply_json(reply: &Reply) -> Json {

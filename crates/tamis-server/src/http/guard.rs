@@ -1,4 +1,4 @@
-//! Who may ask: by method, by the host asked for, by user and password.
+//! Access control: by method, by the host asked for, by user and password.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(super) fn refuse(console: &Console, request: &Request<Incoming>) -> Option<A
     None
 }
 
-/// Returns who asks; without a password the default user, if that needs none.
+/// Returns the user of a request; without a password the default user, if that needs none.
 pub(super) fn user_of(shared: &Shared, headers: &HeaderMap) -> Option<Arc<User>> {
     let Some((name, password)) = headers.get(header::AUTHORIZATION).and_then(credentials) else {
         return Some(shared.users.default_user()).filter(|user| user.is_open());
@@ -71,7 +71,7 @@ pub(super) fn closing(mut answer: Answer) -> Answer {
     answer
 }
 
-/// Tells whether all that a request says of its host is a name of this machine for itself.
+/// Returns whether each name of a host in a request is a name of this machine for itself.
 fn is_local(request: &Request<Incoming>) -> bool {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let host = hosts.next().and_then(|host| host.to_str().ok());
@@ -80,7 +80,7 @@ fn is_local(request: &Request<Incoming>) -> bool {
     hosts.next().is_none() && host.is_some_and(names_loopback) && is_local_target
 }
 
-/// Tells whether `host` or `host:port` is this machine for itself.
+/// Returns whether `host` or `host:port` is this machine for itself.
 fn names_loopback(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|c| c.is_ascii_digit()) => name,

@@ -196,10 +196,10 @@ mod tests {
         assert_eq!((before.commands, before.p50_micros), (0, None));
         let minute = rings.minutes.samples.back().unwrap();
         assert_eq!((minute.commands, minute.errors, minute.slow), (3000, 90, 180));
-        let told = rings.minutes.to_json(Step::Minute);
-        assert_eq!(told["step_millis"], 60_000);
-        assert_eq!(told["end_millis"], 99_960_000);
-        assert_eq!(told["p99_micros"].as_array().unwrap().len(), MINUTES);
+        let json = rings.minutes.to_json(Step::Minute);
+        assert_eq!(json["step_millis"], 60_000);
+        assert_eq!(json["end_millis"], 99_960_000);
+        assert_eq!(json["p99_micros"].as_array().unwrap().len(), MINUTES);
     }
 
     #[test]

@@ -244,7 +244,7 @@ fn route(console: &Console, request: &Parts) -> Answer {
     if let Some(asset) = assets::find(path) {
         return answer::asset(asset, &request.headers);
     }
-    // Each tells what a command does, to those who may run that.
+    // Each path answers as a command does, to the users that may run that command.
     let needed = match path {
         "/metrics" | "/api/overview.json" | "/api/history.json" => "info",
         "/api/filters.json" | "/api/filter.json" => "tm.info",

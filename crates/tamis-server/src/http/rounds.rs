@@ -63,10 +63,10 @@ const WATCHED_MILLIS: u64 = 60_000;
 /// Samples of one filter.
 const MAX_SAMPLES: usize = 240;
 
-/// Time from one round to the next, with somebody looking and without.
+/// Time from one round to the next, with an open console and without.
 const PERIODS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(30)];
 
-/// How long somebody counts as looking.
+/// How long a request counts as an open console.
 const LOOKING: Duration = Duration::from_secs(15);
 
 /// Time between two pauses of a round.

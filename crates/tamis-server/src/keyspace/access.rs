@@ -29,11 +29,11 @@ pub struct Exclusive<'k>(
 macro_rules! one_key {
     ($access:ident) => {
         impl $access<'_> {
-            /// Tells whether somebody reads the value of a key for long: whoever takes it exclusively would wait, and
-            /// everyone behind. As long as the keys are held it does not become so.
+            /// Returns whether the value of a key has a read lease. A command that locks it exclusively would wait, and hold up
+            /// every command behind it. No lease begins while the caller holds the keys.
             #[must_use]
             pub fn is_lent(&self, key: &[u8]) -> bool {
-                self.0.lending.is_lent(|lent| lent == key)
+                self.0.lending.is_lent(|leased| leased == key)
             }
 
             /// Lends the value of a key shared; `None` if there is none.
@@ -46,7 +46,7 @@ macro_rules! one_key {
                 self.0.read(key, now_millis, run)
             }
 
-            /// Lends the value of a key shared, and tells how many more items a second it had of late.
+            /// Runs a function on the value of a key under a shared lock, with the items added per second of late.
             pub fn read_measured<R>(
                 &self,
                 key: &[u8],
@@ -62,8 +62,8 @@ macro_rules! one_key {
                 }
             }
 
-            /// Lends the value of a key shared to what sets bits in it, if `run` says so by `true`. A small filter without
-            /// items has no bits yet: `run` is not called.
+            /// Runs a function that sets bits in the value of a key under a shared lock; `run` returns whether it did. A small
+            /// filter without items has no bits yet: `run` is not called.
             pub fn insert(
                 &self,
                 key: &[u8],
@@ -97,8 +97,8 @@ macro_rules! one_key {
                 })
             }
 
-            /// Gives a key a value and the time at which it expires, in place of what it had. Whoever reads the key
-            /// sees both or neither.
+            /// Sets the value of a key and the time at which it expires, in place of the old ones. A reader of the key sees both
+            /// or neither.
             pub fn put(
                 &self,
                 key: &[u8],
@@ -112,7 +112,7 @@ macro_rules! one_key {
                 });
             }
 
-            /// Runs a command about one key on its value, lent exclusively.
+            /// Runs a command about one key on its value, under an exclusive lock.
             pub(crate) fn change(
                 &self,
                 key: &[u8],
@@ -147,7 +147,7 @@ macro_rules! one_key {
                     .write(key, now_millis, |value, expires| value.is_some().then(|| run(expires)))
             }
 
-            /// Tells when a key that exists expires, if it does.
+            /// Returns when a key expires; the inner `None` if it does not, the outer one if there is no such key.
             #[must_use]
             pub fn expires_millis(&self, key: &[u8], now_millis: u64) -> Option<Option<u64>> {
                 let cell = self.0.cell(key)?;
@@ -184,7 +184,7 @@ macro_rules! one_key {
                 self.0.shards.iter().map(|shard| shard.read().len()).sum()
             }
 
-            /// Tells whether there is no key.
+            /// Returns whether there is no key.
             #[must_use]
             pub fn is_empty(&self) -> bool {
                 self.len() == 0
@@ -279,9 +279,9 @@ impl Exclusive<'_> {
         max_bytes: u64,
         run: impl FnOnce(&mut Option<Value>, &[Option<&Value>]) -> R,
     ) -> Option<R> {
-        debug_assert!(!others.contains(&key), "a value is not lent twice");
+        debug_assert!(!others.contains(&key), "a value is not locked twice");
         let cells: Vec<Option<Arc<Cell>>> = others.iter().map(|key| self.0.cell(key)).collect();
-        // Several cells at once, in any order: nobody else holds one.
+        // Several cells at once, in any order: the exclusive access keeps other threads from locking one.
         let states: Vec<_> = cells
             .iter()
             .map(|cell| cell.as_ref().map(|cell| cell.state.read_recursive()))

@@ -8,7 +8,7 @@ use tamis_commands::{SmallBytes, Value};
 
 use crate::gauge::Gauge;
 
-/// A key and its value, which outlive their place in the table while somebody still holds them.
+/// A key and its value, which outlive their place in the table as long as a thread holds them.
 ///
 /// A server may hold tens of millions of keys, so a cell is 88 bytes in one allocation with its count of holders; a key of
 /// over 22 bytes has one of its own. What is measured of a filter is allocated when it is measured.
@@ -53,7 +53,7 @@ impl Cell {
 
     /// Measures the filter; returns how many bytes of memory that took.
     pub fn measure(&self, now_millis: u64) -> i64 {
-        // One that somebody has alone can wait for the next round.
+        // A key that another thread has locked waits for the next round.
         let Some(state) = self.state.try_read() else { return 0 };
         if state.is_removed() {
             return 0;
@@ -96,7 +96,7 @@ impl Cell {
         }
     }
 
-    /// Returns how many more items a second there were of late; `None` if nobody knows yet.
+    /// Returns the items added per second of late; `None` before the first two measurements.
     pub fn per_second(&self) -> Option<f64> {
         self.gauge.get()?.per_second()
     }
@@ -116,7 +116,7 @@ pub(super) struct State {
 
 /// The key does not expire.
 const NEVER: u64 = u64::MAX;
-/// The key was taken out of the table: whoever finds it so looks it up again.
+/// The key was taken out of the table: a command that finds it so looks the key up again.
 const REMOVED: u64 = u64::MAX - 1;
 
 impl Default for State {

@@ -18,19 +18,20 @@ pub(crate) struct Entry<'k> {
     pub(super) clears: u64,
 }
 
-/// Values above this are lent for long: reading them takes more than a moment.
+/// Values above this are read under a lease: reading them takes more than a moment.
 const LARGE_BYTES: u64 = 256 << 10;
 
-/// How long those who wait for a lent key have it to themselves, at a time.
+/// How long writers that wait for a key have it before the next lease begins.
 const TURN: Duration = Duration::from_micros(200);
 
-/// How long a small value is waited for at a time. If it has become a large one that is lent, nobody should wait behind.
+/// How long a reader waits for a small value at a time. If the value has become large and has a lease, no command should wait
+/// behind this reader.
 const SOON: Duration = Duration::from_millis(1);
 
 impl Entry<'_> {
-    /// Lends the value shared, with its time and what was noted at a moment that `is_settled` agrees to, at which
-    /// nobody was changing it; `None` if there is none. If it is large, those who are about to change it are told so,
-    /// and need not stand in the way of others; inserts that only set bits go on.
+    /// Runs a function on the value under a shared lock, with its time and what `note` returned. Both were read at a moment that
+    /// `is_settled` agrees to, at which no command was changing the value. `None` if there is no value. A large value gets a
+    /// lease: a command that is about to change it waits without holding up others, and inserts that only set bits go on.
     pub fn read<N, R>(
         &self,
         is_settled: impl Fn() -> bool,
@@ -53,19 +54,19 @@ impl Entry<'_> {
                     drop(alone);
                     let run = |(value, noted)| run(value, state.expires_millis(), noted);
                     let result = noted.map(run);
-                    // Whoever waits for the key finds its lock free.
+                    // A writer that waits for the lease finds the lock free.
                     drop(state);
                     drop(lent);
                     return result;
                 }
             } else {
-                // So that nobody takes all keys out meanwhile.
+                // So that no command takes all keys out meanwhile.
                 let _keys = self.keyspace.shared();
                 if let Some(state) = self.cell.state.try_write_for(SOON) {
                     if self.is_gone(&state) {
                         return None;
                     }
-                    // Exclusively, for the moment that it takes, so that nobody inserts.
+                    // Exclusively, for the moment that it takes, so that no command inserts.
                     if is_settled() && !is_large(&state) {
                         let value = state.value.as_ref()?;
                         let run = |value: &Value| run(value, state.expires_millis(), note(value));
@@ -79,14 +80,14 @@ impl Entry<'_> {
 }
 
 impl Entry<'_> {
-    /// Tells whether the key was taken out, alone or with all others. The caller has the keys.
+    /// Returns whether the key was taken out, alone or with all others. The caller has the keys.
     fn is_gone(&self, state: &State) -> bool {
         state.is_removed() || self.keyspace.clears() != self.clears
     }
 }
 
 impl Shared<'_> {
-    /// Tells whether reading the value of a key takes more than a moment.
+    /// Returns whether reading the value of a key takes more than a moment.
     pub(crate) fn is_large(&self, key: &[u8], now_millis: u64) -> bool {
         self.read(key, now_millis, |value| {
             value.is_some_and(|it| it.memory_bytes().max(it.longest_reply_bytes()) > LARGE_BYTES)
@@ -95,9 +96,9 @@ impl Shared<'_> {
 }
 
 impl Keyspace {
-    /// Lends the value of a key shared, for long: others have the keys meanwhile, and those who are about to change this
-    /// value are told so. Returns the key's version too, which is another one if its value has changed meanwhile; `None` if
-    /// there is no value.
+    /// Runs a function on the value of a key under a read lease. Other commands have the keys meanwhile, and commands that are
+    /// about to change this value wait for the lease. Returns the key's version too, which differs if the value has changed
+    /// meanwhile; `None` if there is no value.
     pub(crate) fn lend<R>(
         &self,
         key: &[u8],
@@ -110,21 +111,21 @@ impl Keyspace {
         let state = cell.state.read();
         drop(alone);
         let result = state.value(now_millis).map(|value| (value.with_built(run), version));
-        // Whoever waits for the key finds its lock free.
+        // A writer that waits for the lease finds the lock free.
         drop(state);
         drop(lent);
         result
     }
 
-    /// Tells that a key is lent, at a moment when nobody waits for it. Whoever has the keys alone then finds its lock free of
-    /// writers.
+    /// Begins a lease of a key at a moment when no writer waits for it. Under the exclusive access that this returns, the lock of
+    /// the key is free of writers.
     fn begin_to_lend(&self, key: &[u8]) -> (Exclusive<'_>, Lent<'_>) {
         loop {
             while self.lending.is_awaited(key) {
                 std::thread::sleep(TURN);
             }
             let alone = self.exclusive();
-            // Whoever has come since then is before this one.
+            // A writer that has come since then goes first.
             if let Some(lent) = self.lending.begin(key) {
                 return (alone, lent);
             }

@@ -1,16 +1,16 @@
-//! Which keys' values somebody reads for long, and who waits to change them.
+//! Read leases: keys whose values are read for long, and the writers that wait for them.
 
 use tokio::sync::watch;
 
-/// The keys whose values are lent for long.
+/// The keys whose values have a read lease.
 ///
-/// It is told while nobody has the keys, so whoever has them and is about to take such a value exclusively sees it, and can
-/// [wait](Self::until_free) without holding up others. A key for which somebody waits is not lent again before that one had
-/// it: readers that overlap would keep it for ever.
+/// A lease begins under exclusive access to the keys. So a command that has the keys and is about to lock such a value
+/// exclusively sees the lease, and can [wait](Self::until_free) without holding up others. While a writer waits for a key, no new
+/// lease of that key begins: overlapping readers would keep it for ever.
 #[derive(Debug)]
 pub(super) struct Lending(watch::Sender<Vec<Key>>);
 
-// Invariant: there are readers, or somebody waits.
+// Invariant: the key has readers or waiting writers.
 #[derive(Debug)]
 struct Key {
     name: Box<[u8]>,
@@ -29,17 +29,17 @@ impl Lending {
         Self(watch::Sender::new(Vec::new()))
     }
 
-    /// Tells whether one of these keys is lent.
+    /// Returns whether one of these keys has a lease.
     pub fn is_lent(&self, is_meant: impl Fn(&[u8]) -> bool) -> bool {
         self.0.borrow().iter().any(|key| key.is_meant(&is_meant))
     }
 
-    /// Tells whether somebody waits to change the value of a key, and it should not be lent again.
+    /// Returns whether a writer waits for a key. A new lease should not begin then.
     pub fn is_awaited(&self, name: &[u8]) -> bool {
         self.0.borrow().iter().any(|key| *key.name == *name && key.waiting > 0)
     }
 
-    /// Tells that a key is lent, until the answer is gone; `None` if somebody waits for it.
+    /// Begins a lease of a key, which ends when the result is dropped; `None` if a writer waits for the key.
     pub fn begin(&self, name: &[u8]) -> Option<Lent<'_>> {
         let mut has_begun = true;
         self.0.send_modify(|keys| match keys.iter_mut().find(|key| *key.name == *name) {
@@ -50,12 +50,12 @@ impl Lending {
         has_begun.then(|| Lent { lending: self, name: name.into() })
     }
 
-    /// Returns one who waits for no key yet.
+    /// Returns a waiter that waits for no key yet.
     pub fn waiter(&self) -> Waiter<'_> {
         Waiter { lending: self, names: Vec::new() }
     }
 
-    /// Counts down for a key, and forgets it if nobody is about it any more.
+    /// Counts down for a key, and forgets a key without readers and writers.
     fn end(&self, name: &[u8], count: impl FnOnce(&mut Key)) {
         self.0.send_modify(|keys| {
             let at = keys.iter().position(|key| *key.name == *name).expect("it was told");
@@ -67,7 +67,7 @@ impl Lending {
     }
 }
 
-/// A key is lent for long, until this is gone.
+/// A lease of a key. It ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Lent<'l> {
     lending: &'l Lending,
@@ -80,7 +80,7 @@ impl Drop for Lent<'_> {
     }
 }
 
-/// Who waits for keys: none of those that it has waited for is lent again before this is gone.
+/// A writer that waits for keys. No lease of a key that it has waited for begins before this is dropped.
 #[derive(Debug)]
 pub(super) struct Waiter<'l> {
     lending: &'l Lending,
@@ -88,7 +88,7 @@ pub(super) struct Waiter<'l> {
 }
 
 impl Waiter<'_> {
-    /// Waits until none of these keys is lent. Others of them may be lent by then.
+    /// Waits until none of these keys has a lease. Other keys that `is_meant` names may have one by then.
     pub async fn until_free(&mut self, is_meant: impl Fn(&[u8]) -> bool) {
         let mut lent = self.lending.0.subscribe();
         self.lending.0.send_if_modified(|keys| {
@@ -98,7 +98,7 @@ impl Waiter<'_> {
                     self.names.push(key.name.clone());
                 }
             }
-            // Nobody waits for that.
+            // No thread waits for that.
             false
         });
         _ = lent.wait_for(|keys| !keys.iter().any(|key| key.is_meant(&is_meant))).await;

@@ -39,7 +39,7 @@ fn keys_expire_and_are_swept() {
     }
     assert_eq!((0..SHARDS).map(|part| keyspace.sweep(part, 10)).sum::<usize>(), 1);
     assert!(keyspace.shared().is_empty());
-    // A value set anew has no time.
+    // A value that is set again has no time.
     let keys = keyspace.shared();
     set(&keys, b"a", "two");
     assert_eq!(keys.expires_millis(b"a", 99), Some(None));
@@ -116,7 +116,7 @@ fn a_value_moves_with_its_time() {
 }
 
 #[test]
-fn a_large_value_that_is_read_for_long_holds_up_nobody_else() {
+fn a_large_value_that_is_read_for_long_does_not_hold_up_other_keys() {
     let keyspace = Keyspace::new();
     set(&keyspace.shared(), b"large", &"x".repeat(1 << 20));
     keyspace.shared().expiry(b"large", 0, |at| *at = Some(10));
@@ -150,7 +150,7 @@ fn a_large_value_that_is_read_for_long_holds_up_nobody_else() {
         keyspace.shared().expiry(b"small", 0, |at| *at = Some(10));
         let sweep = || (0..SHARDS).map(|part| keyspace.sweep(part, 10)).sum::<usize>();
         assert_eq!((sweep(), sweep()), (1, 0), "the other stays for now");
-        // Whoever wants to change it waits, without the keys.
+        // A command that changes the key waits without holding the keys.
         runtime.block_on(async {
             let soon = Duration::from_millis(20);
             let change = keyspace.shared_to_change(b"large");
@@ -166,7 +166,7 @@ fn a_large_value_that_is_read_for_long_holds_up_nobody_else() {
 }
 
 #[test]
-fn whoever_waits_has_its_turn_between_readers_that_overlap() {
+fn a_waiting_writer_has_its_turn_between_readers_that_overlap() {
     let keyspace = Keyspace::new();
     set(&keyspace.shared(), b"large", "one");
     let (rounds, is_done) = (AtomicU64::new(0), std::sync::atomic::AtomicBool::new(false));
@@ -174,7 +174,7 @@ fn whoever_waits_has_its_turn_between_readers_that_overlap() {
         for _ in 0..2 {
             threads.spawn(|| {
                 while !is_done.load(Ordering::Relaxed) {
-                    // Until the other one has begun too: it is always lent, if nobody else comes in.
+                    // Until the other reader has begun too: without a writer the key would always have a lease.
                     keyspace.lend(b"large", 0, |_| {
                         let round = rounds.fetch_add(1, Ordering::Relaxed);
                         let mut patience = 200;
@@ -198,7 +198,7 @@ fn whoever_waits_has_its_turn_between_readers_that_overlap() {
                 let change = keyspace.exclusive_to_change(|_| true);
                 drop(tokio::time::timeout(in_time, change).await.ok()?);
             }
-            // One who goes away is not waited for.
+            // A writer that gives up does not count as waiting.
             let given_up = keyspace.shared_to_change(b"large");
             _ = tokio::time::timeout(Duration::ZERO, given_up).await;
             Some(())
@@ -226,7 +226,7 @@ fn several_may_have_a_value_for_long_and_see_if_it_changes() {
             .lend(b"large", 0, |_| keyspace.shared().is_lent(b"large"))
             .expect("there is a value");
         assert!(has_two && other == version);
-        // The one who is done has not ended the other's time.
+        // The end of one does not end the time of the other.
         keyspace.shared().is_lent(b"large")
     });
     assert_eq!(lent, Some((true, version)));

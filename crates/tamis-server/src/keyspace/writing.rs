@@ -40,7 +40,7 @@ impl Drop for Writing<'_> {
     fn drop(&mut self) {
         let mut state = self.state.take().expect("there until the end");
         if std::thread::panicking() {
-            // Whoever watches the key must not take it for what it was.
+            // A client that watches the key must see that it has changed.
             self.keyspace.note_change(self.cell);
         }
         self.keyspace.count_bytes(heap_bytes(&state) as i64 - self.bytes_before as i64);

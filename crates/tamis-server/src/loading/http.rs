@@ -1,4 +1,4 @@
-//! The HTTP port while the data is read: `/healthz` says so, `/metrics` has one number.
+//! The HTTP port while the data is read: `/healthz` reports that, `/metrics` has one number.
 
 use std::convert::Infallible;
 use std::rc::Rc;

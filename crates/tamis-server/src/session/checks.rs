@@ -13,7 +13,7 @@ use crate::users::{Refusal, Refused};
 const KEY_BYTES: u64 = 256;
 
 impl Session {
-    /// Tells whether a command may run now.
+    /// Returns whether a command may run now.
     pub(super) fn check(
         &mut self,
         command: &'static Command,
@@ -75,7 +75,7 @@ impl Session {
         self.server.users.refusals.push(refused, self.server.config().max_refusals);
     }
 
-    /// Tells why a command may not change anything now, if so.
+    /// Returns the reply if a command may not change anything now.
     pub fn check_change(&self, command: &Command, config: &Config) -> Result<(), String> {
         if command.has(Flag::DenyOom)
             && config.max_memory_bytes != 0

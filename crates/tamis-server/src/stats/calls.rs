@@ -30,7 +30,7 @@ struct Row {
     rejected: AtomicU64,
 }
 
-/// What there is to tell of a command.
+/// The counts of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Called {
     /// Calls that took no longer than the bucket's [bound](bound_nanos), and longer than the one before.
@@ -74,7 +74,7 @@ fn number_of_thread() -> usize {
 }
 
 impl Calls {
-    /// Begins to count what so many threads do.
+    /// Creates the counts of `threads` threads.
     pub fn new(threads: usize) -> Self {
         let stripe = || COMMANDS.iter().map(|_| Row::default()).collect();
         let stripes = threads.next_power_of_two().min(MAX_STRIPES);
@@ -193,7 +193,7 @@ mod tests {
         times.extend([0, 125, 126, 1000, 1001, 2000, 2001, u64::MAX]);
         for nanos in times {
             let bucket = bucket_of(nanos);
-            // A nanosecond is the least that a clock tells.
+            // A nanosecond is the smallest step of a clock.
             assert!(bound_nanos(bucket).is_none_or(|most| nanos as f64 <= most + 1.0), "{nanos}");
             let before = bucket.checked_sub(1).map(|it| bound_nanos(it).unwrap());
             assert!(before.is_none_or(|least| nanos as f64 > least), "{nanos}");

@@ -19,7 +19,7 @@ use tamis_commands::Command;
 /// Numbers that grow until they are reset.
 #[derive(Debug)]
 pub(crate) struct Stats {
-    /// Tells this run of the server from others: 40 random digits.
+    /// Distinguishes this run of the server from others: 40 random digits.
     pub run_id: String,
     /// Keys that commands looked up and found, and those that they did not find.
     pub hits: AtomicU64,
@@ -47,7 +47,7 @@ pub(crate) struct Stats {
 const MAX_CODES: usize = 64;
 
 impl Stats {
-    /// Begins to count what so many threads do.
+    /// Creates the counts of `threads` threads.
     pub fn new(threads: usize) -> Self {
         Self {
             run_id: random_digits(),
@@ -113,7 +113,7 @@ impl Stats {
         self.rates.sample(totals.map(|total| total.load(Ordering::Relaxed)));
     }
 
-    /// Begins anew, as `CONFIG RESETSTAT` asks for. What is slow stays listed.
+    /// Resets the counts, as `CONFIG RESETSTAT` asks for. The slow log keeps its entries.
     pub fn reset(&self) {
         for number in [
             &self.commands,

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 
-/// What numbers grew by in a second, between the last two times that somebody looked.
+/// What numbers grew by in a second, between the last two reads.
 #[derive(Debug)]
 pub(crate) struct Rates(Mutex<State>);
 

@@ -23,7 +23,7 @@ struct State {
 
 /// The numbers of `INFO persistence`.
 #[derive(Debug, PartialEq)]
-pub(crate) struct ToldOfSaves {
+pub(crate) struct SaveInfo {
     /// Snapshots that were written.
     pub count: u64,
     /// The last one failed.
@@ -35,7 +35,7 @@ pub(crate) struct ToldOfSaves {
 }
 
 impl Saves {
-    /// Runs what writes a snapshot of a keyspace that has had so many changes.
+    /// Runs a function that writes a snapshot of a keyspace with this number of changes.
     pub fn watch<E>(&self, changes: u64, save: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         let began = Instant::now();
         self.0.lock().began_millis = Some(now_millis());
@@ -51,20 +51,20 @@ impl Saves {
         saved
     }
 
-    /// Returns how many changes of so many the last snapshot does not have.
+    /// Returns how many of `changes` changes the last snapshot does not have.
     pub fn changes_since(&self, changes: u64) -> u64 {
         changes.saturating_sub(self.0.lock().changes)
     }
 
-    /// Notes that the files have so many changes, as after a start.
+    /// Notes that the files have this number of changes, as after a start.
     pub fn begin(&self, changes: u64) {
         self.0.lock().changes = changes;
     }
 
-    pub fn told(&self, now_millis: u64) -> ToldOfSaves {
+    pub fn info(&self, now_millis: u64) -> SaveInfo {
         let state = self.0.lock();
         let current = state.began_millis.map(|began| now_millis.saturating_sub(began) / 1000);
-        ToldOfSaves {
+        SaveInfo {
             count: state.count,
             has_failed: state.has_failed,
             last_seconds: state.last.map_or(-1, |it| it.as_secs() as i64),
@@ -81,19 +81,17 @@ mod tests {
     fn snapshots_are_counted_with_their_ends_and_times() {
         let saves = Saves::default();
         saves.begin(5);
-        let none =
-            ToldOfSaves { count: 0, has_failed: false, last_seconds: -1, current_seconds: -1 };
-        assert_eq!((saves.told(0), saves.changes_since(7)), (none, 2));
+        let none = SaveInfo { count: 0, has_failed: false, last_seconds: -1, current_seconds: -1 };
+        assert_eq!((saves.info(0), saves.changes_since(7)), (none, 2));
         let during = || {
-            assert!(saves.told(now_millis() + 9500).current_seconds >= 9);
+            assert!(saves.info(now_millis() + 9500).current_seconds >= 9);
             Ok::<(), ()>(())
         };
         assert_eq!(saves.watch(7, during), Ok(()));
-        let one = ToldOfSaves { count: 1, has_failed: false, last_seconds: 0, current_seconds: -1 };
-        assert_eq!((saves.told(0), saves.changes_since(8)), (one, 1));
+        let one = SaveInfo { count: 1, has_failed: false, last_seconds: 0, current_seconds: -1 };
+        assert_eq!((saves.info(0), saves.changes_since(8)), (one, 1));
         assert_eq!(saves.watch(9, || Err("full")), Err("full"));
-        let failed =
-            ToldOfSaves { count: 1, has_failed: true, last_seconds: 0, current_seconds: -1 };
-        assert_eq!((saves.told(0), saves.changes_since(9)), (failed, 2));
+        let failed = SaveInfo { count: 1, has_failed: true, last_seconds: 0, current_seconds: -1 };
+        assert_eq!((saves.info(0), saves.changes_since(9)), (failed, 2));
     }
 }

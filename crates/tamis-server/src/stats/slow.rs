@@ -87,7 +87,7 @@ impl Entries {
     }
 }
 
-/// Words that an entry has at most; what is left out is told in the last one.
+/// Words that an entry has at most; the last one counts those that are left out.
 const MAX_WORDS: usize = 32;
 
 /// Bytes of a word that an entry has at most.
@@ -115,7 +115,7 @@ pub(crate) fn shown(words: Words<'_>) -> Vec<Vec<u8>> {
     shown
 }
 
-/// Tells which words of a command are passwords, or may say who may do what.
+/// Returns which words of a command are passwords, or may name a user's permissions.
 fn secrets(words: Words<'_>) -> impl Fn(usize) -> bool + '_ {
     let is = |i: usize, name: &str| {
         words.get(i).is_some_and(|word| word.eq_ignore_ascii_case(name.as_bytes()))

@@ -1,4 +1,4 @@
-//! Users: who may come in, and what they may do.
+//! Users: their passwords, and what they may do.
 //!
 //! ```text
 //! words ──▶ row of the table ──▶ may the user? ──▶ runs
@@ -73,7 +73,7 @@ impl Users {
 
     /// Returns what differs when any user does.
     pub fn version(&self) -> u64 {
-        // Acquire: whoever sees a version sees the users of it.
+        // Acquire: a thread that sees a version sees the users of it.
         self.version.load(Ordering::Acquire)
     }
 
@@ -90,7 +90,7 @@ impl Users {
         self.all.read().values().cloned().collect()
     }
 
-    /// Returns the user who comes in with this password, if any does.
+    /// Returns a user that has this password.
     pub fn authenticate(&self, name: &[u8], password: &[u8]) -> Option<Arc<User>> {
         let user = self.get(name);
         if User::lets_in(user.as_deref(), password) { user } else { None }

@@ -4,8 +4,8 @@ use std::fmt;
 
 use sha2::Digest as _;
 
-/// The SHA-256 of a password. Passwords are long and random, or somebody guesses them at the door; the digest is what a
-/// file may show.
+/// The SHA-256 of a password. Passwords must be long and random, since a client may guess them; the digest is what a file may
+/// show.
 #[derive(Clone, Copy)]
 pub(crate) struct Digest([u8; 32]);
 
@@ -34,7 +34,7 @@ impl Digest {
         Some(Self(bytes))
     }
 
-    /// Compares in a time that does not tell where the difference is.
+    /// Compares in a time that does not depend on where the difference is.
     pub fn is(&self, other: &Digest) -> bool {
         let differs = self.0.iter().zip(&other.0).fold(0, |all, (a, b)| all | (a ^ b));
         std::hint::black_box(differs) == 0

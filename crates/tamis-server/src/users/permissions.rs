@@ -77,7 +77,7 @@ impl Permissions {
         all
     }
 
-    /// Tells whether nothing has to be looked at.
+    /// Returns whether every command is allowed, so that no rule has to be looked at.
     pub fn is_all(&self) -> bool {
         self.allows_all && self.allows_all_keys
     }
@@ -87,7 +87,7 @@ impl Permissions {
         self.allowed[index / 64] >> (index % 64) & 1 == 1
     }
 
-    /// Tells whether a command may run with these words.
+    /// Returns whether a command may run with these words.
     pub fn check(&self, command: &'static Command, words: Words<'_>) -> Result<(), Refusal> {
         if !self.allows_all {
             let action = Action::of(command, words);
@@ -287,7 +287,7 @@ impl Permissions {
 }
 
 impl About {
-    /// Tells whether nothing is left of the other once this is decided.
+    /// Returns whether this rule leaves nothing of the other one.
     fn covers(self, other: About) -> bool {
         match (self, other) {
             (About::Category(one), About::Category(other)) => one == other,
@@ -310,7 +310,7 @@ fn check_pattern(text: &[u8]) -> Result<(), Text> {
     Ok(())
 }
 
-/// Tells whether a byte would end a word of a file of users.
+/// Returns whether a byte would end a word of a file of users.
 pub(super) fn is_space(c: u8) -> bool {
     matches!(c, 0 | b' ' | b'\t'..=b'\r')
 }

@@ -67,7 +67,7 @@ impl Refusals {
         entries.truncate(most);
     }
 
-    /// Returns so many, the newest first.
+    /// Returns the newest entries, at most `most`, the newest first.
     pub fn newest(&self, most: usize) -> Vec<Refused> {
         self.entries.lock().iter().take(most).cloned().collect()
     }

@@ -1,4 +1,4 @@
-//! A user: who may come in, and what it may do then.
+//! A user: its passwords, and what it may do.
 
 use tamis_commands::text::{Text, acl};
 use tamis_commands::{Action, Command, Flag, Words};
@@ -21,7 +21,7 @@ pub(crate) struct User {
     pub selectors: Vec<Permissions>,
 }
 
-/// Who a connection is before it says so.
+/// The user of a connection before it authenticates.
 pub(crate) const DEFAULT: &[u8] = b"default";
 
 impl User {
@@ -55,12 +55,12 @@ impl User {
         }
     }
 
-    /// Tells whether connections are this user without a password.
+    /// Returns whether connections are this user without a password.
     pub fn is_open(&self) -> bool {
         self.is_on && self.takes_any
     }
 
-    /// Tells whether a user may come in with this password, in a time that does not tell why not.
+    /// Returns whether a user has this password and may log in, in a time that does not depend on the reason for a refusal.
     pub fn lets_in(user: Option<&User>, password: &[u8]) -> bool {
         let given = Digest::of(password);
         let known = user.map_or(&[Digest::NONE][..], |user| &user.passwords);
@@ -68,7 +68,8 @@ impl User {
         user.is_some_and(|user| user.is_on && (user.takes_any || is_known))
     }
 
-    /// Tells whether a command may run with these words. What is for those who have not shown who they are is for all.
+    /// Returns whether a command may run with these words. Every user may run the commands for connections that have not
+    /// authenticated.
     pub fn check(&self, command: &'static Command, words: Words<'_>) -> Result<(), Refusal> {
         if self.permissions.is_all() || command.has(Flag::NoAuth) {
             return Ok(());
@@ -88,8 +89,7 @@ impl User {
         Err(refusal)
     }
 
-    /// Tells whether a command of the table may run if it is about allowed keys; by a name such as `info` or
-    /// `config|get`.
+    /// Returns whether a command of the table may run on the allowed keys, by a name such as `info` or `config|get`.
     pub fn may_run(&self, name: &str) -> bool {
         Action::find(name.as_bytes()).is_some_and(|action| {
             std::iter::once(&self.permissions).chain(&self.selectors).any(|it| it.allows(action))
