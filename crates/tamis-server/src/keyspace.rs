@@ -13,7 +13,7 @@ mod access;
 mod cell;
 mod entry;
 mod freeing;
-mod lending;
+mod leases;
 mod table;
 mod writing;
 
@@ -31,7 +31,7 @@ use cell::{Cell, State};
 pub(crate) use entry::Entry;
 pub use freeing::Cleared;
 use freeing::Freeing;
-use lending::Lending;
+use leases::Leases;
 use table::Table;
 use writing::Writing;
 
@@ -50,7 +50,7 @@ pub struct Keyspace {
     /// Counts how often all keys were taken out. It changes only under exclusive access.
     clears: AtomicU64,
     freeing: Freeing,
-    lending: Lending,
+    leases: Leases,
     expired: OnceLock<Expired>,
 }
 
@@ -96,7 +96,7 @@ impl Keyspace {
             changes: AtomicU64::new(1),
             clears: AtomicU64::new(0),
             freeing: Freeing::default(),
-            lending: Lending::new(),
+            leases: Leases::new(),
             expired: OnceLock::new(),
         }
     }
@@ -122,10 +122,10 @@ impl Keyspace {
     /// Waits until no one is alone with the keys, nor reads the value of this one for long.
     pub(crate) async fn shared_to_change(&self, key: &[u8]) -> Shared<'_> {
         // Until it has the keys.
-        let mut waiter = self.lending.waiter();
+        let mut waiter = self.leases.waiter();
         loop {
             let keys = self.shared();
-            if !keys.is_lent(key) {
+            if !keys.is_leased(key) {
                 return keys;
             }
             drop(keys);
@@ -138,10 +138,10 @@ impl Keyspace {
         &self,
         is_meant: impl Fn(&[u8]) -> bool,
     ) -> Exclusive<'_> {
-        let mut waiter = self.lending.waiter();
+        let mut waiter = self.leases.waiter();
         loop {
             let keys = self.exclusive();
-            if !self.lending.is_lent(&is_meant) {
+            if !self.leases.is_leased(&is_meant) {
                 return keys;
             }
             drop(keys);
@@ -152,7 +152,7 @@ impl Keyspace {
     /// Returns whether a writer waits for the lease of a key.
     #[cfg(test)]
     pub(crate) fn is_awaited(&self, key: &[u8]) -> bool {
-        self.lending.is_awaited(key)
+        self.leases.is_awaited(key)
     }
 
     /// Returns the memory of all keys and their values, in bytes: what the allocator gave for them, headers, rounding and
@@ -413,7 +413,7 @@ impl Keyspace {
             shard.iter().filter(|cell| is_expired(cell)).cloned().collect()
         };
         // So does a key with a lease.
-        let free = expired.iter().filter(|cell| !keys.is_lent(&cell.key));
+        let free = expired.iter().filter(|cell| !keys.is_leased(&cell.key));
         // Writing finds it expired.
         free.map(|cell| keys.write(&cell.key, now_millis, |_| ())).count()
     }

@@ -379,7 +379,7 @@ mod tests {
         let (begun, has_begun) = std::sync::mpsc::channel();
         std::thread::scope(|threads| {
             threads.spawn(|| {
-                shared.keyspace.lend(b"a", 0, |_| {
+                shared.keyspace.lease(b"a", 0, |_| {
                     begun.send(()).unwrap();
                     std::thread::sleep(Duration::from_millis(1000));
                 });

@@ -40,7 +40,8 @@ pub(super) async fn copy_in_background(
         }
         let (server, key, now) =
             (session.server.clone(), words[1].to_vec(), at_present(env).now_millis);
-        let copying = tokio::task::spawn_blocking(move || server.keyspace.lend(&key, now, copy_of));
+        let copying =
+            tokio::task::spawn_blocking(move || server.keyspace.lease(&key, now, copy_of));
         let Ok(done) = copying.await else { return Reply::error(host::NOT_COPIED) };
         copied = done;
     }

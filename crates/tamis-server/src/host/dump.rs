@@ -61,7 +61,7 @@ pub(super) async fn dump_in_background(
     };
     let (server, key, now) =
         (session.server.clone(), words[1].to_vec(), at_present(env).now_millis);
-    let dumping = tokio::task::spawn_blocking(move || server.keyspace.lend(&key, now, dumped));
+    let dumping = tokio::task::spawn_blocking(move || server.keyspace.lease(&key, now, dumped));
     match dumping.await {
         Ok(dumped) => dumped.map_or(Reply::Null, |(payload, _)| payload),
         Err(_) => Reply::error(host::NOT_COPIED),

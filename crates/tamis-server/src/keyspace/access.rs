@@ -32,8 +32,8 @@ macro_rules! one_key {
             /// Returns whether the value of a key has a read lease. A command that locks it exclusively would wait, and hold up
             /// every command behind it. No lease begins while the caller holds the keys.
             #[must_use]
-            pub fn is_lent(&self, key: &[u8]) -> bool {
-                self.0.lending.is_lent(|leased| leased == key)
+            pub fn is_leased(&self, key: &[u8]) -> bool {
+                self.0.leases.is_leased(|leased| leased == key)
             }
 
             /// Lends the value of a key shared; `None` if there is none.

@@ -6,7 +6,7 @@ use tamis_commands::Value;
 use triomphe::Arc;
 
 use super::cell::{Cell, State};
-use super::lending::Lent;
+use super::leases::Lease;
 use super::{Exclusive, Keyspace, Shared};
 
 /// A key that was there when the keys of its part were read.
@@ -44,7 +44,7 @@ impl Entry<'_> {
         };
         loop {
             if is_large(&self.cell.state.read()) {
-                let (alone, lent) = self.keyspace.begin_to_lend(&self.key);
+                let (alone, lease) = self.keyspace.begin_lease(&self.key);
                 let state = self.cell.state.read();
                 if self.is_gone(&state) {
                     return None;
@@ -56,7 +56,7 @@ impl Entry<'_> {
                     let result = noted.map(run);
                     // A writer that waits for the lease finds the lock free.
                     drop(state);
-                    drop(lent);
+                    drop(lease);
                     return result;
                 }
             } else {
@@ -99,13 +99,13 @@ impl Keyspace {
     /// Runs a function on the value of a key under a read lease. Other commands have the keys meanwhile, and commands that are
     /// about to change this value wait for the lease. Returns the key's version too, which differs if the value has changed
     /// meanwhile; `None` if there is no value.
-    pub(crate) fn lend<R>(
+    pub(crate) fn lease<R>(
         &self,
         key: &[u8],
         now_millis: u64,
         run: impl FnOnce(&Value) -> R,
     ) -> Option<(R, u64)> {
-        let (alone, lent) = self.begin_to_lend(key);
+        let (alone, lease) = self.begin_lease(key);
         let cell = self.cell(key)?;
         let version = alone.version(key, now_millis);
         let state = cell.state.read();
@@ -113,21 +113,21 @@ impl Keyspace {
         let result = state.value(now_millis).map(|value| (value.with_built(run), version));
         // A writer that waits for the lease finds the lock free.
         drop(state);
-        drop(lent);
+        drop(lease);
         result
     }
 
     /// Begins a lease of a key at a moment when no writer waits for it. Under the exclusive access that this returns, the lock of
     /// the key is free of writers.
-    fn begin_to_lend(&self, key: &[u8]) -> (Exclusive<'_>, Lent<'_>) {
+    fn begin_lease(&self, key: &[u8]) -> (Exclusive<'_>, Lease<'_>) {
         loop {
-            while self.lending.is_awaited(key) {
+            while self.leases.is_awaited(key) {
                 std::thread::sleep(TURN);
             }
             let alone = self.exclusive();
             // A writer that has come since then goes first.
-            if let Some(lent) = self.lending.begin(key) {
-                return (alone, lent);
+            if let Some(lease) = self.leases.begin(key) {
+                return (alone, lease);
             }
         }
     }

@@ -72,10 +72,10 @@ fn keys_with_a_time_are_counted() {
 }
 
 #[test]
-fn every_key_whose_time_came_is_told_once() {
+fn every_key_that_expires_is_reported_once() {
     let keyspace = Keyspace::new();
-    let told = Arc::new(parking_lot::Mutex::new(Vec::new()));
-    let keep = told.clone();
+    let expired = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let keep = expired.clone();
     keyspace.on_expired(move |key| keep.lock().push(key.to_vec()));
     for key in [b"swept", b"again", b"taken", b"later"] {
         set(&keyspace.shared(), key, "one");
@@ -86,7 +86,7 @@ fn every_key_whose_time_came_is_told_once() {
     set(&keyspace.shared(), b"other", "two");
     keyspace.shared().write(b"again", 10, |value| assert!(value.is_none()));
     (0..SHARDS).for_each(|part| _ = keyspace.sweep(part, 10));
-    assert_eq!(*told.lock(), [b"again", b"swept"]);
+    assert_eq!(*expired.lock(), [b"again", b"swept"]);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_large_value_that_is_read_for_long_does_not_hold_up_other_keys() {
         set(&keyspace.shared(), b"small", "y");
         drop(runtime.block_on(keyspace.shared_to_change(b"small")));
         drop(runtime.block_on(keyspace.exclusive_to_change(|key| key == b"small")));
-        assert!(keyspace.shared().is_lent(b"large") && !keyspace.shared().is_lent(b"small"));
+        assert!(keyspace.shared().is_leased(b"large") && !keyspace.shared().is_leased(b"small"));
         keyspace.shared().expiry(b"small", 0, |at| *at = Some(10));
         let sweep = || (0..SHARDS).map(|part| keyspace.sweep(part, 10)).sum::<usize>();
         assert_eq!((sweep(), sweep()), (1, 0), "the other stays for now");
@@ -162,7 +162,7 @@ fn a_large_value_that_is_read_for_long_does_not_hold_up_other_keys() {
         let keys = runtime.block_on(keyspace.shared_to_change(b"large"));
         set(&keys, b"large", "z");
     });
-    assert!(!keyspace.shared().is_lent(b"large"));
+    assert!(!keyspace.shared().is_leased(b"large"));
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn a_waiting_writer_has_its_turn_between_readers_that_overlap() {
             threads.spawn(|| {
                 while !is_done.load(Ordering::Relaxed) {
                     // Until the other reader has begun too: without a writer the key would always have a lease.
-                    keyspace.lend(b"large", 0, |_| {
+                    keyspace.lease(b"large", 0, |_| {
                         let round = rounds.fetch_add(1, Ordering::Relaxed);
                         let mut patience = 200;
                         while rounds.load(Ordering::Relaxed) == round + 1 && patience > 0 {
@@ -210,7 +210,7 @@ fn a_waiting_writer_has_its_turn_between_readers_that_overlap() {
         is_done.store(true, Ordering::Relaxed);
         assert_eq!(changed, Some(()), "a writer waited for ever");
     });
-    assert!(!keyspace.lending.is_awaited(b"large") && !keyspace.shared().is_lent(b"large"));
+    assert!(!keyspace.leases.is_awaited(b"large") && !keyspace.shared().is_leased(b"large"));
     assert_eq!(get(&keyspace.shared(), b"large", 0).as_deref(), Some("three"));
 }
 
@@ -219,18 +219,18 @@ fn several_may_have_a_value_for_long_and_see_if_it_changes() {
     let keyspace = Keyspace::new();
     set(&keyspace.shared(), b"large", "one");
     let version = keyspace.shared().version(b"large", 0);
-    assert!(keyspace.lend(b"none", 0, |_| ()).is_none());
-    let lent = keyspace.lend(b"large", 0, |_| {
+    assert!(keyspace.lease(b"none", 0, |_| ()).is_none());
+    let result = keyspace.lease(b"large", 0, |_| {
         // By another, in the middle of it: as a snapshot would.
         let (has_two, other) = keyspace
-            .lend(b"large", 0, |_| keyspace.shared().is_lent(b"large"))
+            .lease(b"large", 0, |_| keyspace.shared().is_leased(b"large"))
             .expect("there is a value");
         assert!(has_two && other == version);
         // The end of one does not end the time of the other.
-        keyspace.shared().is_lent(b"large")
+        keyspace.shared().is_leased(b"large")
     });
-    assert_eq!(lent, Some((true, version)));
-    assert!(!keyspace.shared().is_lent(b"large"));
+    assert_eq!(result, Some((true, version)));
+    assert!(!keyspace.shared().is_leased(b"large"));
     set(&keyspace.shared(), b"large", "two");
     assert_ne!(keyspace.shared().version(b"large", 0), version);
 }

@@ -106,7 +106,7 @@ fn run_at_lent_key(
     let (end, may_end) = mpsc::channel::<()>();
     std::thread::scope(|threads| {
         threads.spawn(move || {
-            shared.keyspace.lend(key, 0, |_| {
+            shared.keyspace.lease(key, 0, |_| {
                 begun.send(()).unwrap();
                 _ = may_end.recv();
             });

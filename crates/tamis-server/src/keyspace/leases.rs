@@ -8,7 +8,7 @@ use tokio::sync::watch;
 /// exclusively sees the lease, and can [wait](Self::until_free) without holding up others. While a writer waits for a key, no new
 /// lease of that key begins: overlapping readers would keep it for ever.
 #[derive(Debug)]
-pub(super) struct Lending(watch::Sender<Vec<Key>>);
+pub(super) struct Leases(watch::Sender<Vec<Key>>);
 
 // Invariant: the key has readers or waiting writers.
 #[derive(Debug)]
@@ -24,13 +24,13 @@ impl Key {
     }
 }
 
-impl Lending {
+impl Leases {
     pub fn new() -> Self {
         Self(watch::Sender::new(Vec::new()))
     }
 
     /// Returns whether one of these keys has a lease.
-    pub fn is_lent(&self, is_meant: impl Fn(&[u8]) -> bool) -> bool {
+    pub fn is_leased(&self, is_meant: impl Fn(&[u8]) -> bool) -> bool {
         self.0.borrow().iter().any(|key| key.is_meant(&is_meant))
     }
 
@@ -40,25 +40,25 @@ impl Lending {
     }
 
     /// Begins a lease of a key, which ends when the result is dropped; `None` if a writer waits for the key.
-    pub fn begin(&self, name: &[u8]) -> Option<Lent<'_>> {
+    pub fn begin(&self, name: &[u8]) -> Option<Lease<'_>> {
         let mut has_begun = true;
         self.0.send_modify(|keys| match keys.iter_mut().find(|key| *key.name == *name) {
             Some(key) if key.waiting > 0 => has_begun = false,
             Some(key) => key.readers += 1,
             None => keys.push(Key { name: name.into(), readers: 1, waiting: 0 }),
         });
-        has_begun.then(|| Lent { lending: self, name: name.into() })
+        has_begun.then(|| Lease { leases: self, name: name.into() })
     }
 
     /// Returns a waiter that waits for no key yet.
     pub fn waiter(&self) -> Waiter<'_> {
-        Waiter { lending: self, names: Vec::new() }
+        Waiter { leases: self, names: Vec::new() }
     }
 
     /// Counts down for a key, and forgets a key without readers and writers.
     fn end(&self, name: &[u8], count: impl FnOnce(&mut Key)) {
         self.0.send_modify(|keys| {
-            let at = keys.iter().position(|key| *key.name == *name).expect("it was told");
+            let at = keys.iter().position(|key| *key.name == *name).expect("the key is listed");
             count(&mut keys[at]);
             if keys[at].readers == 0 && keys[at].waiting == 0 {
                 keys.swap_remove(at);
@@ -69,29 +69,29 @@ impl Lending {
 
 /// A lease of a key. It ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Lent<'l> {
-    lending: &'l Lending,
+pub(super) struct Lease<'l> {
+    leases: &'l Leases,
     name: Box<[u8]>,
 }
 
-impl Drop for Lent<'_> {
+impl Drop for Lease<'_> {
     fn drop(&mut self) {
-        self.lending.end(&self.name, |key| key.readers -= 1);
+        self.leases.end(&self.name, |key| key.readers -= 1);
     }
 }
 
 /// A writer that waits for keys. No lease of a key that it has waited for begins before this is dropped.
 #[derive(Debug)]
 pub(super) struct Waiter<'l> {
-    lending: &'l Lending,
+    leases: &'l Leases,
     names: Vec<Box<[u8]>>,
 }
 
 impl Waiter<'_> {
     /// Waits until none of these keys has a lease. Other keys that `is_meant` names may have one by then.
     pub async fn until_free(&mut self, is_meant: impl Fn(&[u8]) -> bool) {
-        let mut lent = self.lending.0.subscribe();
-        self.lending.0.send_if_modified(|keys| {
+        let mut changed = self.leases.0.subscribe();
+        self.leases.0.send_if_modified(|keys| {
             for key in keys.iter_mut().filter(|key| key.is_meant(&is_meant)) {
                 if !self.names.contains(&key.name) {
                     key.waiting += 1;
@@ -101,14 +101,14 @@ impl Waiter<'_> {
             // No thread waits for that.
             false
         });
-        _ = lent.wait_for(|keys| !keys.iter().any(|key| key.is_meant(&is_meant))).await;
+        _ = changed.wait_for(|keys| !keys.iter().any(|key| key.is_meant(&is_meant))).await;
     }
 }
 
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         for name in &self.names {
-            self.lending.end(name, |key| key.waiting -= 1);
+            self.leases.end(name, |key| key.waiting -= 1);
         }
     }
 }
