@@ -31,7 +31,7 @@ pub enum Family {
 
 /// Commands on one key that run as one.
 ///
-/// The host gathers neighbours whose rows have the same kind of [`Items`] and whose keys are equal, and lends
+/// The host gathers neighbours whose rows have the same kind of [`Items`] and whose keys are equal, and locks
 /// the value shared.
 #[derive(Debug, Default)]
 pub struct Batch<'w> {

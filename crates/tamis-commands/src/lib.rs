@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A command is a row of one static [table](COMMANDS) and a function that knows neither socket nor file nor
-//! lock: the host looks the key up, lends the value shared or exclusively as the row says, and writes the
+//! lock: the host looks the key up, locks the value shared or exclusively as the row says, and writes the
 //! reply. Arguments are checked before the first change. What hosts must know of a command, help, access
 //! rights and documentation are all read from the row.
 //!

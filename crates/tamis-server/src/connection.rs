@@ -155,7 +155,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let is_long = self.input.len() >= READ_BYTES && self.session.is_authenticated;
         let room = if is_long { self.input.len() } else { READ_BYTES };
         if is_long {
-            // What is there is read at once, again and again: others have their turn in between.
+            // Bytes that have arrived are read at once, again and again: other connections have their turn in between.
             tokio::task::yield_now().await;
         }
         if self.input.len() >= LONG_BYTES {
@@ -168,7 +168,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(read)
     }
 
-    /// Counts the memory of what is there of a long command; returns it in bytes.
+    /// Counts the memory of the part of a long command that has arrived; returns it in bytes.
     fn count_input(&mut self) -> u64 {
         let bytes = match self.input.len() {
             // Every connection has that much room, idle ones too.

@@ -265,7 +265,7 @@ impl Keyspace {
         cell.set_version(self.changes.fetch_add(1, Ordering::Relaxed));
     }
 
-    /// Lends the value of a key shared.
+    /// Runs a function on the value of a key under a shared lock.
     fn read<R>(&self, key: &[u8], now_millis: u64, run: impl FnOnce(Option<&Value>) -> R) -> R {
         match self.cell(key) {
             Some(cell) => cell.state.read().with_value(now_millis, run),
@@ -273,8 +273,8 @@ impl Keyspace {
         }
     }
 
-    /// Lends the value of a key as it is kept, and its time, exclusively, to replace, move or remove it. The key is taken
-    /// out if no value is left.
+    /// Runs a function on the stored value of a key and its time under an exclusive lock, to replace, move or remove it. The key
+    /// is taken out if no value is left.
     fn write<R>(
         &self,
         key: &[u8],
@@ -284,8 +284,8 @@ impl Keyspace {
         self.write_kept(key, now_millis, |value, expires| (run(value, expires), true))
     }
 
-    /// Lends the value of a key as commands take it, and its time, exclusively. `run` returns whether it has changed
-    /// anything, too. The key is taken out if no value is left.
+    /// Runs a function on the value of a key and its time under an exclusive lock. An empty filter is built first. `run` also
+    /// returns whether it has changed anything. The key is taken out if no value is left.
     fn write_if<R>(
         &self,
         key: &[u8],
@@ -302,8 +302,8 @@ impl Keyspace {
         })
     }
 
-    /// Lends the value of a key as it is kept, and its time, exclusively. `run` returns whether it has changed anything,
-    /// too.
+    /// Runs a function on the stored value of a key and its time under an exclusive lock. `run` also returns whether it has
+    /// changed anything.
     fn write_kept<R>(
         &self,
         key: &[u8],

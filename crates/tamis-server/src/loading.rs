@@ -2,7 +2,7 @@
 //!
 //! The addresses are open before the data is read. A thread accepts the connections meanwhile and answers `LOADING` to every
 //! command, as Redis does, but for `QUIT`, and for `INFO` if the default user needs no password and may run it. Once the data
-//! is there, the connections go on as those of usual clients, with what each has sent of its next command. Connections of
+//! is loaded, the connections go on as those of usual clients, with what each has sent of its next command. Connections of
 //! TLS are closed then: their state belongs to this thread. The HTTP port answers 503.
 
 mod http;
@@ -55,7 +55,7 @@ pub(crate) struct Listeners<'l> {
 /// What is read at a time.
 const READ_BYTES: usize = 16 << 10;
 
-/// Of a command that is longer than this no more is read before the data is there.
+/// If a command is longer than this, the rest of it is read when the data is loaded.
 const MAX_INPUT_BYTES: usize = 64 << 10;
 
 /// Replies are written when there are this many bytes of them.
@@ -160,7 +160,7 @@ fn serve(
     shared.early.take()
 }
 
-/// Accepts connections until the data is there.
+/// Accepts connections until the data is loaded.
 async fn accept(shared: Rc<Shared>, listener: tokio::net::TcpListener, tls: Option<TlsAcceptor>) {
     let mut ended = shared.ended.clone();
     loop {
@@ -222,11 +222,11 @@ async fn connection_of_tls(
 enum End {
     /// It has gone, or is sent away.
     Closed,
-    /// The data is there.
+    /// The data is loaded.
     Loaded,
 }
 
-/// Answers a client until the data is there, or it ends the connection. Leaves what it has sent of its next command in
+/// Answers a client until the data is loaded or the client ends the connection. Leaves the first bytes of its next command in
 /// `input`.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! `TM.MERGE`: about several keys, which the host lends.
+//! `TM.MERGE`: about several keys, whose values the host locks.
 
 use tamis::{
     AnyFilter, Bitmap, BitsMut as _, Filter as _, Layout, Merge as _, MergeError, NoRoom, Plan,

@@ -232,7 +232,7 @@ mod tests {
         assert!(!increment(60));
         let reply = keyspace.shared().read(&[7], 0, |value| match value {
             Some(Value::Bytes(bytes)) => bytes.to_vec(0..bytes.len()),
-            _ => panic!("it is there"),
+            _ => panic!("the key exists"),
         });
         assert_eq!(reply, b"3");
     }

@@ -36,7 +36,7 @@ macro_rules! one_key {
                 self.0.leases.is_leased(|leased| leased == key)
             }
 
-            /// Lends the value of a key shared; `None` if there is none.
+            /// Runs a function on the value of a key under a shared lock; on `None` if there is no value.
             pub fn read<R>(
                 &self,
                 key: &[u8],
@@ -81,7 +81,7 @@ macro_rules! one_key {
                 has_changed
             }
 
-            /// Lends the value of a key exclusively; without a value the key is gone.
+            /// Runs a function on the value of a key under an exclusive lock. If `run` leaves no value, the key is removed.
             pub fn write<R>(
                 &self,
                 key: &[u8],
@@ -135,7 +135,7 @@ macro_rules! one_key {
                 })
             }
 
-            /// Lends the time at which a key that exists expires, in milliseconds since 1970.
+            /// Runs a function on the time at which an existing key expires, in milliseconds since 1970.
             pub fn expiry<R>(
                 &self,
                 key: &[u8],
@@ -266,8 +266,8 @@ impl Exclusive<'_> {
         self.0.freeing.free(cleared);
     }
 
-    /// Lends the value of a key exclusively and those of others shared; these are other keys, and each may come several
-    /// times.
+    /// Runs a function on the value of a key under an exclusive lock and on those of `others` under shared locks. `key` is not
+    /// among the others, and each of them may be named several times.
     ///
     /// Empty filters are built for the call, those of equal parameters once. Returns `None`, and does not call `run`, if
     /// that takes more than `max_bytes` bytes.
