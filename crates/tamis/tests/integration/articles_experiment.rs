@@ -36,9 +36,10 @@ fn near(found: usize, asked: f64, p: f64) -> bool {
 
 #[test]
 fn our_filters_repeat_the_articles_experiment() {
-    let golden: Value =
-        serde_json::from_str(include_str!("../../../../tests/golden/articles/uuid_experiment.json"))
-            .unwrap();
+    let golden: Value = serde_json::from_str(include_str!(
+        "../../../../tests/golden/articles/uuid_experiment.json"
+    ))
+    .unwrap();
     let experiment = &golden["seed_000_uuid_experiment"];
     let (n, rate) = (experiment["n"].as_u64().unwrap(), experiment["fpp"].as_f64().unwrap());
     let runs = experiment["runs"].as_array().unwrap();

@@ -1,13 +1,10 @@
 //! Requests that a web page makes a browser send to the port of commands.
 
-#[path = "../../../tests/exchanges/client.rs"]
-mod client;
-
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::sync::{Arc, Mutex};
 
-use client::Client;
+use crate::client::Client;
 use tamis_resp::Reply;
 use tamis_server::{Config, Server};
 use tracing::field::{Field, Visit};

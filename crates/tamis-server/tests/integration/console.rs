@@ -1,17 +1,11 @@
 //! The HTTP port: what it answers, and what it refuses.
 
-#[path = "../../../tests/exchanges/client.rs"]
-mod client;
-
-#[path = "../../../tests/exchanges/http.rs"]
-mod http;
-
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use client::Client;
-use http::{Answer, get, get_with, send};
+use crate::client::Client;
+use crate::http::{Answer, get, get_with, send};
 use serde_json::Value as Json;
 use tamis_resp::Reply;
 use tamis_server::{Config, HttpPort, Server, ServerError};

@@ -1,11 +1,8 @@
 //! New filters hash with a secret key of the server, which each filter keeps.
 
-#[path = "../../../tests/exchanges/client.rs"]
-mod client;
-
 use std::path::Path;
 
-use client::Client;
+use crate::client::Client;
 use tamis::Answers;
 use tamis_commands::Expandable;
 use tamis_resp::{Protocol, Reply};

@@ -1,13 +1,9 @@
 //! What a server holds is there again after its end, however it ended.
 
-#[path = "../../../tests/exchanges/client.rs"]
-mod client;
-mod data_folder;
-
 use std::path::Path;
 
-use client::Client;
-use data_folder::{LOG_HEADER_BYTES, config, copy_of, only_log, secret_of, start};
+use crate::client::Client;
+use crate::data_folder::{LOG_HEADER_BYTES, config, copy_of, only_log, secret_of, start};
 use tamis_resp::Reply;
 use tamis_server::{Config, Server, Sync};
 

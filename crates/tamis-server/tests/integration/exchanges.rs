@@ -1,15 +1,9 @@
 //! The exchange lists, run on a server over TCP.
 
-#[path = "../../../tests/exchanges/exchanges.rs"]
-mod exchanges;
-
-#[path = "../../../tests/exchanges/client.rs"]
-mod client;
-
 use std::io::{Read, Write};
 
-use client::Client;
-use exchanges::{scenes, shown};
+use crate::client::Client;
+use crate::scenes::{scenes, shown};
 use tamis_commands::COMMANDS;
 use tamis_resp::{Protocol, Reply};
 use tamis_server::{Config, HashKey, Server};
@@ -30,17 +24,17 @@ fn connect(server: &Server) -> Client {
 }
 
 const LISTS: [(&str, &str); 11] = [
-    ("bf.txt", include_str!("../../../tests/exchanges/bf.txt")),
-    ("bf_tamis.txt", include_str!("../../../tests/exchanges/bf_tamis.txt")),
-    ("bitmaps.txt", include_str!("../../../tests/exchanges/bitmaps.txt")),
-    ("bitop.txt", include_str!("../../../tests/exchanges/bitop.txt")),
-    ("cf.txt", include_str!("../../../tests/exchanges/cf.txt")),
-    ("connection.txt", include_str!("../../../tests/exchanges/connection.txt")),
-    ("keys.txt", include_str!("../../../tests/exchanges/keys.txt")),
-    ("strings.txt", include_str!("../../../tests/exchanges/strings.txt")),
-    ("tm.txt", include_str!("../../../tests/exchanges/tm.txt")),
-    ("users.txt", include_str!("../../../tests/exchanges/users.txt")),
-    ("watching.txt", include_str!("../../../tests/exchanges/watching.txt")),
+    ("bf.txt", include_str!("../../../../tests/exchanges/bf.txt")),
+    ("bf_tamis.txt", include_str!("../../../../tests/exchanges/bf_tamis.txt")),
+    ("bitmaps.txt", include_str!("../../../../tests/exchanges/bitmaps.txt")),
+    ("bitop.txt", include_str!("../../../../tests/exchanges/bitop.txt")),
+    ("cf.txt", include_str!("../../../../tests/exchanges/cf.txt")),
+    ("connection.txt", include_str!("../../../../tests/exchanges/connection.txt")),
+    ("keys.txt", include_str!("../../../../tests/exchanges/keys.txt")),
+    ("strings.txt", include_str!("../../../../tests/exchanges/strings.txt")),
+    ("tm.txt", include_str!("../../../../tests/exchanges/tm.txt")),
+    ("users.txt", include_str!("../../../../tests/exchanges/users.txt")),
+    ("watching.txt", include_str!("../../../../tests/exchanges/watching.txt")),
 ];
 
 /// Runs a list, waiting for each reply or sending each scene at once.

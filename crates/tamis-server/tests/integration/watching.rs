@@ -1,11 +1,8 @@
 //! What a server tells of itself: counts, times and slow commands.
 
-#[path = "../../../tests/exchanges/client.rs"]
-mod client;
-
 use std::collections::HashMap;
 
-use client::Client;
+use crate::client::Client;
 use tamis_resp::Reply;
 use tamis_server::{Config, Server};
 

@@ -1,9 +1,6 @@
 //! Nobody does what it may not do: the table of commands, walked with users of all sorts.
 
-#[path = "../../../tests/exchanges/client.rs"]
-mod client;
-
-use client::Client;
+use crate::client::Client;
 use tamis_commands::{Action, COMMANDS, Command, Flag};
 use tamis_resp::Reply;
 use tamis_server::{Config, Server};

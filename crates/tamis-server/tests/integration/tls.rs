@@ -1,15 +1,12 @@
 //! TLS: who comes in, who does not, and what goes on meanwhile.
 
-#[path = "../../../tests/exchanges/client.rs"]
-mod client;
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use client::Client;
+use crate::client::Client;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
     date_time_ymd,

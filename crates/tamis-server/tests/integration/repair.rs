@@ -1,12 +1,10 @@
 //! `check-data --repair` keeps what is valid of damaged files, and says what is lost.
 
-#[path = "../../../tests/exchanges/client.rs"]
-mod client;
-mod data_folder;
-
 use std::path::{Path, PathBuf};
 
-use data_folder::{HEADER_BYTES, LOG_HEADER_BYTES, config, copy_of, only_log, secret_of, start};
+use crate::data_folder::{
+    HEADER_BYTES, LOG_HEADER_BYTES, config, copy_of, only_log, secret_of, start,
+};
 use tamis_resp::Reply;
 use tamis_server::Server;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -217,7 +215,7 @@ fn a_length_beyond_the_memory_is_refused_in_a_line() {
 const OLD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/server");
 
 /// Checks that a server has all that is in the old folder.
-fn assert_has_old_keys(client: &mut client::Client) {
+fn assert_has_old_keys(client: &mut crate::client::Client) {
     assert_eq!(client.say(&["DBSIZE"]), Reply::Integer(6));
     assert_eq!(client.say(&["MGET", "early", "late", "timed"]), {
         Reply::Array(["3", "1", "x"].map(Reply::bulk).to_vec())

@@ -1,0 +1,18 @@
+//! Tests of the server through its ports. They are one program because each program is linked by itself.
+
+#[path = "../../../../tests/exchanges/client.rs"]
+mod client;
+mod console;
+mod data_folder;
+mod durability;
+mod exchanges;
+mod hash_key;
+#[path = "../../../../tests/exchanges/http.rs"]
+mod http;
+mod repair;
+#[path = "../../../../tests/exchanges/exchanges.rs"]
+mod scenes;
+mod tls;
+mod users;
+mod watching;
+mod web_pages;
