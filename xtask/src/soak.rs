@@ -41,7 +41,7 @@ pub fn run(words: &[&str]) -> Outcome {
         steps.check("killed runs of dedup --state", || killed_runs(time, seed))?;
         let log_model = ["tamis-server", "--lib", "nothing_promised_is_lost"];
         steps.run("model of the server's log", &mut model(log_model, time))?;
-        let server_model = ["tamis-cli", "--test=serve_restarts", "a_server_that_restarts"];
+        let server_model = ["tamis-cli", "--test=integration", "a_server_that_restarts"];
         steps.run("model of the server", &mut model(server_model, time))?;
     }
     steps.run("build of the fuzz targets", &mut fuzz::build()?)?;

@@ -3,6 +3,9 @@
 
 #![cfg(target_os = "linux")]
 
+// A program of its own: of a child, the system counts what this process took before it became another program.
+#[allow(dead_code, reason = "it is for all tests of the program")]
+#[path = "integration/program.rs"]
 mod program;
 
 use std::fs::File;

@@ -1,8 +1,6 @@
 //! Filters of other systems as a user meets them.
 
-mod program;
-
-use program::{Folder, lines};
+use crate::program::{Folder, lines};
 
 /// A filter of Guava with `item 0` to `item 999`, made by `convert`, whose bytes the golden tests prove.
 fn folder() -> Folder {

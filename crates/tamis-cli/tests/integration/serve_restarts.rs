@@ -5,20 +5,13 @@
 //! stores when its slices began, so its bytes differ: its parameters and its answers are compared. Replies that depend on
 //! the time or on the random order of the keys are not compared at all, see [`is_comparable`].
 
-#[path = "../../../tests/exchanges/client.rs"]
-mod client;
-#[path = "program/random_commands.rs"]
-mod random_commands;
-#[path = "program/server.rs"]
-mod server;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use client::Client;
-use random_commands::{Argv, Generator, ITEMS, Random, is_random, item, make_each};
-use server::Program;
+use crate::client::Client;
+use crate::random_commands::{Argv, Generator, ITEMS, Random, is_random, item, make_each};
+use crate::server::Program;
 use tamis_commands::{COMMANDS, Settings};
 use tamis_resp::Reply;
 

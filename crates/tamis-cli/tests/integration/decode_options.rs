@@ -1,8 +1,6 @@
 //! What a user says of filters of other systems: names in any case, all that is missing at once, nothing ignored.
 
-mod program;
-
-use program::Folder;
+use crate::program::Folder;
 use tamis_formats::RedisValue;
 
 /// A filter of Tamis with `item 0` to `item 999`, and its items.

@@ -1,10 +1,8 @@
 //! `tamis build` and `tamis add` as a user runs them.
 
-mod program;
-
 use std::io::Write as _;
 
-use program::{Folder, lines};
+use crate::program::{Folder, lines};
 
 #[test]
 fn items_are_counted_first_so_that_the_size_is_right() {

@@ -1,8 +1,6 @@
 //! Filters that delete, count, grow and forget, from the shell.
 
-mod program;
-
-use program::{Ended, Folder};
+use crate::program::{Ended, Folder};
 
 fn numbers(from: u64, to: u64) -> String {
     (from..to).map(|n| format!("{n}\n")).collect()

@@ -1,8 +1,6 @@
 //! `tamis plan`, `tamis completions` and `tamis man` as a user runs them.
 
-mod program;
-
-use program::Folder;
+use crate::program::Folder;
 use serde_json::Value;
 
 #[test]

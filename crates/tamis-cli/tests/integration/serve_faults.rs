@@ -1,18 +1,13 @@
 //! `tamis serve` on disks that are full, lose what they took or may not be written, and among clients that mean harm.
 
-#[path = "../../../tests/exchanges/client.rs"]
-mod client;
-#[path = "program/server.rs"]
-mod server;
-
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use client::Client;
-use server::Program;
+use crate::client::Client;
+use crate::server::Program;
 use tamis_resp::Reply;
 
 /// Adds numbered items until the server refuses one; returns how many it took, and what it said.

@@ -1,8 +1,5 @@
 //! The program as a user runs it, in a folder of its own.
 
-// Each test file uses a part.
-#![allow(dead_code)]
-
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

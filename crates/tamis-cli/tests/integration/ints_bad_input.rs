@@ -1,10 +1,8 @@
 //! Bad input to `tamis ints`: one clear line, exit status 2, outputs untouched.
 
-mod program;
-
 use std::io::{Read as _, Write as _};
 
-use program::{file, ints, ints_command};
+use crate::program::{file, ints, ints_command};
 
 /// Runs a job that must refuse, and returns the line it says.
 fn refusal(args: &[&str], stdin: &[u8]) -> String {

@@ -1,13 +1,5 @@
 //! `tamis serve` as a program: options, signals, and the end by `kill -9`.
 
-#[path = "../../../tests/exchanges/client.rs"]
-mod client;
-#[path = "program/server.rs"]
-mod server;
-
-#[path = "../../../tests/exchanges/http.rs"]
-mod http;
-
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use client::Client;
-use server::Program;
+use crate::client::Client;
+use crate::server::Program;
 use tamis_resp::Reply;
 
 fn refused(arguments: &[&str]) -> String {
@@ -343,7 +335,7 @@ fn the_console_is_where_the_program_says() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
     command.arg("serve");
     let (mut child, address) = with_console(dir.path(), command);
-    assert!(http::get(address, "/").body.contains("<title>Tamis</title>"));
+    assert!(crate::http::get(address, "/").body.contains("<title>Tamis</title>"));
     let taken = ["--port", "0", "--appendonly", "no", "--http-port", &address.port().to_string()];
     let text = refused(&taken);
     assert!(text.contains("for the console"), "{text}");
@@ -360,8 +352,8 @@ fn a_server_that_cannot_keep_changes_is_not_healthy() {
     let script = "trap '' XFSZ; ulimit -f 64; exec \"$@\"";
     command.args(["-c", script, "bash", env!("CARGO_BIN_EXE_tamis"), "serve"]);
     let (mut child, address) = with_console(dir.path(), command);
-    assert_eq!(http::get(address, "/healthz").body, "ok\n");
-    let overview = http::get(address, "/api/overview.json").body;
+    assert_eq!(crate::http::get(address, "/healthz").body, "ok\n");
+    let overview = crate::http::get(address, "/api/overview.json").body;
     let port = overview.split("\"port\":").nth(1).unwrap().split(',').next().unwrap();
     let mut client = Client::connect(SocketAddr::from(([127, 0, 0, 1], port.parse().unwrap())));
     let value = "x".repeat(100_000);
@@ -371,11 +363,11 @@ fn a_server_that_cannot_keep_changes_is_not_healthy() {
         _ = client.try_receive();
     }
     let began = Instant::now();
-    while http::get(address, "/healthz").status != 503 {
+    while crate::http::get(address, "/healthz").status != 503 {
         assert!(began.elapsed() < Duration::from_secs(20), "it still says that all is well");
         std::thread::sleep(Duration::from_millis(50));
     }
-    let told = http::get(address, "/healthz").body;
+    let told = crate::http::get(address, "/healthz").body;
     assert!(told.starts_with("the log cannot be written: "), "{told}");
     child.kill().unwrap();
     child.wait().unwrap();

@@ -1,15 +1,11 @@
 //! Ctrl-C, `kill` and a closed terminal leave nothing behind.
 
-#![cfg(target_os = "linux")]
-
-mod program;
-
 use std::io::{Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use program::Folder;
+use crate::program::Folder;
 
 /// Starts `tamis` under `env` with its `options`, and feeds it lines without an end to them.
 fn start(folder: &Folder, options: &str, line: &str, input: &str) -> Child {

@@ -1,11 +1,9 @@
 //! `tamis check` as a user runs it.
 
-mod program;
-
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 
-use program::{Folder, lines};
+use crate::program::{Folder, lines};
 
 /// Filters of even and of small numbers below 1000, and the numbers up to 2000.
 fn folder() -> Folder {

@@ -1,8 +1,5 @@
 //! `tamis serve` as a program, which ends with its value.
 
-// Each test file uses a part.
-#![allow(dead_code)]
-
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;

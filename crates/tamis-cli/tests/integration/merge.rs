@@ -1,8 +1,6 @@
 //! `tamis merge` as a user runs it.
 
-mod program;
-
-use program::{Folder, lines};
+use crate::program::{Folder, lines};
 
 fn folder() -> Folder {
     let folder = Folder::new();

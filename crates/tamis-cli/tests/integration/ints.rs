@@ -1,12 +1,10 @@
 //! `tamis ints` as a user runs it: right answers against `BTreeSet`.
 
-mod program;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use program::{file, ints};
+use crate::program::{file, ints};
 
 /// Runs a job that must succeed, and returns what it printed.
 fn printed(args: &[&str], stdin: &[u8]) -> String {

@@ -29,8 +29,8 @@ fn packed_inputs_are_known_by_their_first_bytes() {
     }
 }
 
-const XZ: &[u8] = include_bytes!("../packed/numbers.xz");
-const BZIP2: &[u8] = include_bytes!("../packed/numbers.bz2");
+const XZ: &[u8] = include_bytes!("../../packed/numbers.xz");
+const BZIP2: &[u8] = include_bytes!("../../packed/numbers.bz2");
 
 #[test]
 fn xz_and_bzip2_are_unpacked() {

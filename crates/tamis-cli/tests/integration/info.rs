@@ -1,8 +1,6 @@
 //! `tamis info` as a user runs it.
 
-mod program;
-
-use program::{Folder, lines};
+use crate::program::{Folder, lines};
 use serde_json::Value;
 
 #[test]

@@ -1,14 +1,10 @@
 //! Standard streams that are closed, full or of the input, and files that change under a running command.
 
-#![cfg(target_os = "linux")]
-
-mod program;
-
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Command, Stdio};
 
-use program::{Ended, Folder, lines};
+use crate::program::{Ended, Folder, lines};
 
 /// Runs a line of the shell in which `tamis` is the program.
 fn shell(folder: &Folder, line: &str) -> Ended {

@@ -1,14 +1,12 @@
 //! Parquet tables as a user meets them, written by the Rust crate.
 
-mod program;
-
 use std::sync::Arc;
 
+use crate::program::Folder;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
-use program::Folder;
 
 /// A folder with `t.parquet`: two row groups of 100 rows.
 fn folder() -> Folder {
@@ -63,7 +61,7 @@ fn row_groups_become_one_filter_if_that_is_wanted() {
 }
 
 fn numbers(of: impl Fn(u64) -> u64) -> String {
-    program::lines((0..200).map(of))
+    crate::program::lines((0..200).map(of))
 }
 
 #[test]

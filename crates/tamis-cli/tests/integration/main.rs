@@ -1,0 +1,28 @@
+//! Tests of the program as users run it. They are one program because each program is linked by itself.
+
+mod build;
+mod check;
+#[path = "../../../../tests/exchanges/client.rs"]
+mod client;
+mod decode_options;
+mod dedup;
+mod family;
+#[path = "../../../../tests/exchanges/http.rs"]
+mod http;
+mod info;
+#[cfg(target_os = "linux")]
+mod interrupt;
+mod ints;
+mod ints_bad_input;
+mod merge;
+mod other_systems;
+mod parquet_tables;
+mod plan;
+mod program;
+mod random_commands;
+mod serve;
+mod serve_faults;
+mod serve_restarts;
+mod server;
+#[cfg(target_os = "linux")]
+mod streams;
