@@ -31,10 +31,6 @@ pub fn run() -> Outcome {
         "documentation",
         cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-Dwarnings"),
     )?;
-    steps.run(
-        "no default features",
-        &mut cargo(&["check", "--workspace", "--no-default-features", "--quiet"]),
-    )?;
     steps.check("links of the pages", links::check)?;
     steps.run("loom", &mut loom())?;
     miri(&mut steps)?;
