@@ -54,31 +54,34 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// [`DurabilityError::Io`] names the files to remove.
+    /// [`DurabilityError::Io`] names the files to move away.
     pub fn check_numbers(&self, dir: &Path) -> Result<(), DurabilityError> {
         if self.too_high.is_empty() {
             return Ok(());
         }
-        Err(too_high(dir, &self.too_high))
+        let names = self.too_high.join(", ");
+        let what = format!(
+            "no server gives files numbers of {NUMBER_LIMIT} or more: move these to another folder: {names}"
+        );
+        Err(invalid_data(dir, what))
     }
 
     /// Returns a number above those of all files.
     ///
     /// # Errors
     ///
-    /// [`DurabilityError::Io`] names the files to remove if there is no such number.
+    /// [`DurabilityError::Io`] if there is no such number.
     pub fn next_number(&self, dir: &Path) -> Result<u64, DurabilityError> {
         let last = NUMBER_LIMIT - 1;
         let newest = self.newest().max(self.recorded.unwrap_or(0));
         if newest < last {
             return Ok(newest + 1);
         }
-        let of_last = [snapshot::path(dir, last), log_file::path(dir, last)];
-        let paths = self.paths(dir).filter(|path| of_last.contains(path));
-        let paths = paths.chain((self.recorded == Some(last)).then(|| manifest::path(dir)));
-        let name_of = |path: PathBuf| path.file_name().map(|it| it.to_string_lossy().into_owned());
-        let names: Vec<String> = paths.filter_map(name_of).collect();
-        Err(too_high(dir, &names))
+        let what = format!(
+            "no number above {last} is left for a new file: move the files of that number to another folder; a manifest that \
+             names it goes with them"
+        );
+        Err(invalid_data(dir, what))
     }
 
     /// Returns the number of the newest snapshot.
@@ -136,8 +139,6 @@ fn number_of(name: &str, prefix: &str) -> Option<u64> {
     (is_canonical && is_number).then(|| digits.parse().unwrap_or(u64::MAX))
 }
 
-fn too_high(dir: &Path, names: &[String]) -> DurabilityError {
-    let names = names.join(", ");
-    let what = format!("no server gives files numbers as high as these; remove them: {names}");
+fn invalid_data(dir: &Path, what: String) -> DurabilityError {
     DurabilityError::io(dir)(io::Error::new(io::ErrorKind::InvalidData, what))
 }
