@@ -83,6 +83,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::server::Server;
+    use crate::session::Session;
 
     #[test]
     fn data_is_decoded_before_the_keys_are_taken() {
@@ -111,5 +112,32 @@ mod tests {
             assert!(decoded.recv_timeout(std::time::Duration::from_secs(30)).expect("it waits"));
         }
         drop(alone);
+    }
+
+    #[test]
+    fn a_file_for_a_key_that_exists_is_refused_without_decoding() {
+        let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
+        let server = Server::start(config).unwrap();
+        let (shared, address) = (server.shared().clone(), server.addresses()[0]);
+        let (sender, answered) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            // Decoding in the background waits for a permit: there is none.
+            shared.copies.forget_permits(usize::MAX);
+            let client = shared.clients.add(address, address, 0);
+            let mut session = Session::new(shared.clone(), client.client.clone());
+            let file = vec![0; LONG_DATA_BYTES + 1];
+            for load in [&[&b"TM.LOAD"[..], b"k", &file][..], &[b"TM.LOAD", b"new", &file, b"NOW"]]
+            {
+                let mut out = Vec::new();
+                let commands = [&[&b"SET"[..], b"k", b"x"][..], load];
+                crate::server::runtime().block_on(session.run(&commands, &mut out));
+                sender.send(String::from_utf8(out).unwrap()).unwrap();
+            }
+        });
+        for expected in ["+OK\r\n-ERR the key exists", "+OK\r\n-ERR TM.LOAD takes"] {
+            let answer =
+                answered.recv_timeout(std::time::Duration::from_secs(30)).expect("it waits");
+            assert!(answer.starts_with(expected), "{answer}");
+        }
     }
 }

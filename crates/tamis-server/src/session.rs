@@ -217,7 +217,12 @@ impl Session {
                 }
                 Run::Write(_) => {
                     let key = key_of(command, words);
-                    let decoded = decode(&server, command, words, &env).await;
+                    let decoded = match command.data(words) {
+                        Some(_) if !host::refuses_data(command, words, &env, &server) => {
+                            decode(&server, command, words, &env).await
+                        }
+                        _ => None,
+                    };
                     let keys = server.keyspace.shared_to_change(key).await;
                     let decoded = decoded.map(|it| it.map(Decoded::into_value));
                     let env = at_present(&env);

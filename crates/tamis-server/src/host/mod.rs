@@ -23,6 +23,7 @@ pub(crate) use transaction::exec;
 
 pub(crate) use info::{REDIS_VERSION, memory_of_process};
 
+use crate::server::Shared;
 use crate::session::{Keys, Session, at_present};
 
 /// Runs a command of the host.
@@ -170,14 +171,15 @@ pub(crate) fn check_subcommand(command: &'static Command, words: Words<'_>) -> R
 }
 
 /// Returns whether a command with data would be refused now, whatever the data is; false for a command without data.
-fn refuses_data(
+pub(crate) fn refuses_data(
     command: &Command,
     words: Words<'_>,
     env: &Env<'_>,
-    keys: &crate::keyspace::Shared<'_>,
+    server: &Shared,
 ) -> bool {
+    let keys = server.keyspace.shared();
     match command.data(words) {
-        Some(Data::Payload(_)) => dump::restore_refusal(words, env, Keys::Shared(keys)).is_some(),
+        Some(Data::Payload(_)) => dump::restore_refusal(words, env, Keys::Shared(&keys)).is_some(),
         Some(Data::File(_)) => {
             let is_there = keys.read(words[1], env.now_millis, |value| value.is_some());
             load_refusal(is_there, words).is_some()

@@ -41,7 +41,7 @@ pub(super) async fn decode_each(
         if command.data(words).is_some() {
             // What a command before it leaves of the key is not known.
             if !changed.has(command, words)
-                && refuses_data(command, words, &at_present(env), &server.keyspace.shared())
+                && refuses_data(command, words, &at_present(env), server)
             {
                 continue;
             }
