@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::setup::{debian_package, works};
+use crate::setup::{self, debian_package, works};
 use crate::steps::Steps;
 use crate::{Outcome, npm, python, root};
 
@@ -25,9 +25,9 @@ pub fn install() {
     }
 }
 
-/// Lets each of them speak to the release program.
+/// Lets each of them speak to the program.
 pub fn test(steps: &mut Steps) -> Outcome {
-    let program = root().join("target/release/tamis");
+    let program = setup::program();
     match python() {
         Ok(python) => {
             let mut command = Command::new(python);
@@ -79,14 +79,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// Runs a command that starts a server, with a free port and a folder of its own behind it.
-    pub fn start(mut command: Command) -> Result<Self, String> {
+    /// Starts a server on a free port, with a new folder.
+    pub fn start() -> Result<Self, String> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
         let port = listener.local_addr().map_err(|error| error.to_string())?.port();
         drop(listener);
         let dir = std::env::temp_dir().join(format!("tamis-xtask-{port}"));
-        let child = command
-            .args(["--port", &port.to_string(), "--http-port", "no", "--dir"])
+        let child = Command::new(setup::program())
+            .args(["serve", "--port", &port.to_string(), "--http-port", "no", "--dir"])
             .arg(&dir)
             .current_dir(root())
             .stdin(Stdio::null())
@@ -96,7 +96,7 @@ impl Server {
         let server = Self { child, port: port.to_string() };
         let begun = Instant::now();
         while !is_ready(port) {
-            if begun.elapsed() > Duration::from_secs(300) {
+            if begun.elapsed() > Duration::from_secs(60) {
                 return Err("the server did not start".to_owned());
             }
             std::thread::sleep(Duration::from_millis(50));
@@ -129,9 +129,7 @@ impl Drop for Server {
 
 /// Debian's tools must have nothing to complain about.
 fn redis_tools() -> Outcome {
-    let mut command = Command::new(root().join("target/release/tamis"));
-    command.arg("serve");
-    let server = Server::start(command)?;
+    let server = Server::start()?;
     let mut benchmark = Command::new("redis-benchmark");
     benchmark.args(["-p", &server.port, "-q", "-n", "2000", "-t", "ping,set,get,incr"]);
     let mut filters = Command::new("redis-benchmark");

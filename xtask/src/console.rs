@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::setup::{debian_package, works};
+use crate::setup::{self, debian_package, works};
 use crate::steps::Steps;
 use crate::{Outcome, npm, root};
 
@@ -20,7 +20,7 @@ pub fn install() {
     }
 }
 
-/// Opens the console of the release program in Chromium; its pictures are in `target/tests/console/pictures`.
+/// Opens the console of the program in Chromium; its pictures are in `target/tests/console/pictures`.
 pub fn test(steps: &mut Steps) -> Outcome {
     let name = "console in Chromium";
     if let Err(why) = prepare() {
@@ -32,7 +32,7 @@ pub fn test(steps: &mut Steps) -> Outcome {
     node.current_dir(root())
         .env("MODULES", npm::modules("tests/console"))
         .env("CHROMIUM", chromium());
-    node.env("TAMIS", root().join("target/release/tamis"));
+    node.env("TAMIS", setup::program());
     steps.run(name, node.env("PICTURES", npm::modules("tests/console").join("pictures")))
 }
 

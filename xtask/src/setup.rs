@@ -3,6 +3,7 @@
 //! Rust and its registry are taken as given. What a step could do without is left out with a word
 //! about it, never a failure.
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::{Outcome, clients, console};
@@ -37,6 +38,11 @@ pub fn cargo(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.args(words).current_dir(crate::root());
     command
+}
+
+/// Returns the program as `cargo test` builds it for the tests. A build with all optimisations would take CI five minutes more.
+pub fn program() -> PathBuf {
+    crate::root().join("target/debug/tamis")
 }
 
 pub fn debian_package(name: &str) -> Outcome {

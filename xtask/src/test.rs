@@ -38,8 +38,7 @@ pub fn run() -> Outcome {
     for target in &fuzz::targets()? {
         steps.run_quietly(&format!("fuzz {target}"), &mut fuzz::check(target)?)?;
     }
-    steps.run("build of the program", &mut cargo(&["build", "--release", "--quiet"]))?;
-    steps.check("the README's first command", first_command)?;
+    steps.check("the README's first commands", first_commands)?;
     clients::test(&mut steps)?;
     console::test(&mut steps)?;
     steps.end();
@@ -102,9 +101,9 @@ const FIRST_COMMANDS: [(&str, &str); 5] = [
     ("BF.INFO seen ITEMS", "*1\r\n:2\r\n"),
 ];
 
-/// Runs the command at the top of the README, types the five commands below it, and compares the answers.
-fn first_command() -> Outcome {
-    let server = Server::start(cargo(&["run", "--release", "--quiet", "--", "serve"]))?;
+/// Runs the server, types the five commands at the top of the README, and compares the answers.
+fn first_commands() -> Outcome {
+    let server = Server::start()?;
     let fail = |error: std::io::Error| error.to_string();
     let mut stream = TcpStream::connect(format!("127.0.0.1:{}", server.port)).map_err(fail)?;
     for (command, expected) in FIRST_COMMANDS {
