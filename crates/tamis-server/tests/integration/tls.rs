@@ -349,7 +349,7 @@ fn a_client_without_tls_does_not_harm_others() {
     let mut idle: Vec<TcpStream> = (0..60).map(|_| TcpStream::connect(address).unwrap()).collect();
     idle.iter_mut().for_each(|it| _ = it.write_all(&[0x16, 3, 1, 0, 200, 1]));
     well.say("PING").unwrap();
-    assert!(started.elapsed() < Duration::from_secs(3), "nobody waits for them");
+    assert!(started.elapsed() < Duration::from_secs(8), "no connection waits for them");
     let list = well.say("INFO stats").unwrap();
     let Reply::Bulk(text) = list else { panic!("{list:?}") };
     assert!(String::from_utf8(text).unwrap().contains("rejected_connections:2"));
