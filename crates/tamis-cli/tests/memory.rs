@@ -3,7 +3,7 @@
 
 #![cfg(target_os = "linux")]
 
-// A program of its own: of a child, the system counts what this process took before it became another program.
+// A separate program: Linux counts the memory of the parent at the fork in the peak of the child.
 #[allow(dead_code, reason = "it is for all tests of the program")]
 #[path = "integration/program.rs"]
 mod program;

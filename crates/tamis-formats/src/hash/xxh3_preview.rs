@@ -147,7 +147,7 @@ fn word_32(bytes: &[u8], at: usize) -> u64 {
 mod tests {
     use super::*;
 
-    // `tests/rocksdb.rs` has every length up to 2100, by filters that RocksDB made.
+    // `tests/integration/rocksdb.rs` has every length up to 2100, by filters that RocksDB made.
     #[test]
     fn known_hashes() {
         let bytes: Vec<u8> = (0..300_u32).map(|i| (i * 5) as u8).collect();

@@ -11,14 +11,15 @@ use crate::stats::{Called, bound_nanos};
 pub(super) fn latency(session: &Session, words: Words<'_>) -> Reply {
     match (words[1].to_ascii_uppercase().as_slice(), &words[2..]) {
         (b"HISTOGRAM", names) => histogram(session, names),
-        // Events, such as a slow disk, are not kept: SLOWLOG and the metrics have them.
+        // No events, such as a slow disk, are kept: SLOWLOG and the metrics show slow commands.
         (b"LATEST", []) | (b"HISTORY", [_]) => Reply::Array(Vec::new()),
         (b"RESET", _) => Reply::Integer(0),
         (b"DOCTOR", []) => Reply::Verbatim {
             format: *b"txt",
-            text: b"No latency events are kept. LATENCY HISTOGRAM has how long commands took, and \
+            text:
+                b"No latency events are kept. LATENCY HISTOGRAM shows how long commands took, and \
                     SLOWLOG GET which took long.\n"
-                .to_vec(),
+                    .to_vec(),
         },
         (b"GRAPH", [event]) => {
             let event = String::from_utf8_lossy(&event[..event.len().min(128)]).into_owned();

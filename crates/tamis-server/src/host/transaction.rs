@@ -85,10 +85,10 @@ pub(crate) async fn exec(
         None => Vec::new(),
     };
     let mut decoded = decoded.into_iter().peekable();
-    let is_meant = |lent: &[u8]| {
+    let is_meant = |leased: &[u8]| {
         prepared.iter().any(|(command, words)| {
             let changes = command.has(Flag::Write) || matches!(command.run, Run::Write(_));
-            changes && (command.keys.first == 0 || command.keys.of(words).any(|key| key == lent))
+            changes && (command.keys.first == 0 || command.keys.of(words).any(|key| key == leased))
         })
     };
     let alone = server.keyspace.exclusive_to_change(is_meant).await;

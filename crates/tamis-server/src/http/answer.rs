@@ -14,7 +14,10 @@ pub(super) type Refusal = (StatusCode, String);
 
 /// Refuses what a user may not ask.
 pub(super) fn not_allowed(command: &str) -> Refusal {
-    (StatusCode::FORBIDDEN, format!("this user may not run '{command}', which returns the same"))
+    (
+        StatusCode::FORBIDDEN,
+        format!("this user may not run '{command}', which returns the same data"),
+    )
 }
 
 /// No resource of another host, none inline, and no frame around the page.

@@ -16,7 +16,7 @@ fn get(keys: &Shared<'_>, key: &[u8], now: u64) -> Option<String> {
 }
 
 #[test]
-fn values_are_lent_kept_and_taken_out() {
+fn values_are_leased_kept_and_taken_out() {
     let keyspace = Keyspace::new();
     let keys = keyspace.shared();
     assert_eq!((get(&keys, b"a", 0), keys.len()), (None, 0));

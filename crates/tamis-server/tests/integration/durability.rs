@@ -167,7 +167,7 @@ fn items_of_several_keys_in_turn_come_back_to_theirs() {
 fn a_large_copy_is_the_same_after_a_start_whatever_came_meanwhile() {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut client) = start(dir.path());
-    // A shared filter, into which others insert while it is lent, and one that they must wait for.
+    // A shared filter, into which others insert while it is leased, and one that they must wait for.
     client.say(&words("BF.RESERVE shared 0.0001 2000000"));
     client.say(&words("TM.RESERVE alone KIND cuckoo ITEMS 2000000"));
     let questions = ["DUMP shared-copy", "DUMP alone-copy", "DUMP shared", "DUMP alone"];

@@ -95,7 +95,7 @@ fn words(words: &[&[u8]]) -> Vec<Vec<u8>> {
 }
 
 /// Lends a key while `EXEC` of these commands waits for it; `meanwhile` runs then. Returns the replies.
-fn run_at_lent_key(
+fn run_at_leased_key(
     server: &Server,
     key: &[u8],
     commands: Vec<Vec<Vec<u8>>>,
@@ -147,7 +147,7 @@ fn a_transaction_is_refused_if_memory_ends_while_it_waits() {
     set_number(&server, b"a");
     let commands = vec![words(&[b"MULTI"]), words(&[b"APPEND", b"a", b"2"]), words(&[b"EXEC"])];
     let mut hold = None;
-    let replies = run_at_lent_key(&server, b"a", commands, || {
+    let replies = run_at_leased_key(&server, b"a", commands, || {
         hold = Some(server.shared().held.hold(2 << 30));
     });
     drop(hold);
@@ -162,7 +162,7 @@ fn a_transaction_is_refused_if_the_log_fails_while_it_waits() {
     let server = Server::start(config).unwrap();
     set_number(&server, b"a");
     let commands = vec![words(&[b"MULTI"]), words(&[b"INCR", b"a"]), words(&[b"EXEC"])];
-    let replies = run_at_lent_key(&server, b"a", commands, || {
+    let replies = run_at_leased_key(&server, b"a", commands, || {
         for file in std::fs::read_dir(dir.path()).unwrap() {
             _ = std::fs::remove_file(file.unwrap().path());
         }
@@ -196,7 +196,8 @@ fn a_transaction_decodes_nothing_that_is_refused_anyway() {
     commands.push(words(&[b"EXEC"]));
     let queue_bytes = 51 * tamis_commands::allocation_bytes(payload.len());
     let mut held = 0;
-    let replies = run_at_lent_key(&server, b"a", commands, || held = server.shared().held.bytes());
+    let replies =
+        run_at_leased_key(&server, b"a", commands, || held = server.shared().held.bytes());
     assert!(held > queue_bytes + LEN as u64 - 1, "the last one is not decoded: {held}");
     assert!(held < queue_bytes + 3 * LEN as u64, "{held}");
     let replies = replies.split_once("*53\r\n").unwrap().1;
