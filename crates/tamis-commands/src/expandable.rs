@@ -51,7 +51,8 @@ pub struct Expandable {
     rate: f64,
     /// Items until the reserved part is full, and the first capacity that is reported.
     capacity: u64,
-    /// By how much the reported capacity grows; `None` if the filter does not.
+    /// Each further layer of the reported capacity has `expansion` times the capacity of the last; `None` if the filter does
+    /// not grow.
     expansion: Option<u32>,
     // Invariant: there is one part at least, and both hash by the same function and key.
     reserved: Option<Reserved>,
@@ -74,7 +75,8 @@ const RESERVED_SHARE: f64 = 0.8;
 impl Expandable {
     /// Makes an empty filter with memory for `capacity` items at `rate`.
     ///
-    /// `expansion` is by how much [`capacity`](Self::capacity) grows; `None` for a filter that does not grow.
+    /// When the filter is full, [`capacity`](Self::capacity) grows by a layer of `expansion` times the capacity of the last
+    /// layer. `None` is for a filter that does not grow.
     ///
     /// # Errors
     ///

@@ -1,7 +1,8 @@
 //! A set of integers that picks its own structure.
 //!
 //! Integers of the *window*, all of `u32` unless a range is stated, start in a sparse set. They move to a bitmap when the bitmap
-//! takes less memory. Integers outside the window stay in a sparse set. Every structure is exact.
+//! takes at most 64 times their memory; it is several times as fast. Integers outside the window stay in a sparse set. Every
+//! structure is exact.
 
 use std::ops::RangeInclusive;
 

@@ -53,7 +53,7 @@ impl Expandable {
         u64::from(self.reserved.is_some()) + u64::from(self.overflow.is_some())
     }
 
-    /// Returns by how much the capacity grows; `None` if the filter does not.
+    /// Returns how many times the capacity of the last layer each further layer has; `None` if the filter does not grow.
     #[must_use]
     pub fn expansion(&self) -> Option<u32> {
         self.expansion
