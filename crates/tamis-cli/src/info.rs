@@ -18,6 +18,7 @@ use crate::filter_file::{Source, Trust, check_clock};
 use crate::notice;
 use crate::opened::{Opened, Opener};
 use crate::output::{Output, is_same_file};
+use crate::repeats::Repeats;
 use crate::size::Size;
 use crate::span::SpanArg;
 use crate::table::{align, plain};
@@ -189,7 +190,7 @@ impl Shown {
         let facts = Facts::of(source.name(), &file);
         source.check_unchanged()?;
         if facts.is_full {
-            note!("{}: {FULL}", facts.name);
+            note!("{}: {}", facts.name, facts.refusal());
         }
         if facts.is_over_rate {
             self.exit = Exit::OverRate;
@@ -239,9 +240,16 @@ impl<'a> Facts<'a> {
         let plan = self.file.filter.plan();
         // A filter can hold more than planned where its size was rounded up.
         let most = plan.items_at(plan.rate()).max(plan.items()) as f64;
-        let is_endless = (plan.kind().grows() || plan.kind().forgets()) && !self.is_over_rate;
+        let is_endless =
+            (plan.kind().grows() || plan.kind().forgets()) && !self.is_over_rate && !self.is_full;
         let most = if self.is_full { self.items } else { most };
         (!is_endless).then_some((most - self.items).max(0.0) as u64)
+    }
+
+    /// Returns what a full filter does, and what helps.
+    fn refusal(&self) -> String {
+        let kind = self.file.filter.plan().kind();
+        format!("full: refuses adds; {}", Repeats::Once.advice(kind))
     }
 
     /// Why it is over its rate.
@@ -274,8 +282,8 @@ impl<'a> Facts<'a> {
             }
             None => "any number of items: it grows".into(),
             Some(_) if plan.kind().forgets() => self.overflow(),
+            Some(_) if self.is_full => format!("none: {}", self.refusal()),
             Some(_) if plan.kind().grows() => format!("none: {}", self.overflow()),
-            Some(_) if self.is_full => format!("none: {FULL}"),
             Some(0) if self.is_over_rate => format!("none: {}", self.overflow()),
             Some(0) => "none".into(),
             Some(items) => format!("about {} items until its rate is passed", About(items as f64)),
@@ -296,6 +304,9 @@ impl<'a> Facts<'a> {
         let plan = self.file.filter.plan();
         let items = Count(plan.items());
         match &self.file.filter {
+            AnyFilter::Growing(filter) if self.is_full => {
+                format!("{} items: it has used all bits of the hash", Count(filter.items()))
+            }
             AnyFilter::Growing(_) => "any number of items".into(),
             AnyFilter::Window(_) => format!("{items} items in a window"),
             AnyFilter::Cuckoo(_) => format!("{items} items, each copy counted"),
@@ -412,14 +423,15 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// What a filter is that takes no more items.
-const FULL: &str = "full: refuses adds; build one for more items";
-
-/// Returns whether a filter refuses items. Only a cuckoo filter can, and only trying shows it: a full one refuses at least half
-/// of the items that are inserted into a copy.
+/// Returns whether a filter refuses items. A growing filter knows it. Of a cuckoo filter only inserts into a copy show it: a full
+/// one refuses at least half of the items. Filters of other kinds refuse no item.
 fn is_full(file: &TamisFile<BitView<'_>>) -> bool {
     const TRIED: u64 = 64;
-    let AnyFilter::Cuckoo(filter) = &file.filter else { return false };
+    let filter = match &file.filter {
+        AnyFilter::Growing(filter) => return filter.is_full(),
+        AnyFilter::Cuckoo(filter) => filter,
+        _ => return false,
+    };
     // Far from its capacity no item is refused, unless it was added many times.
     if filter.items() < filter.plan().items() / 10 * 9 {
         return false;

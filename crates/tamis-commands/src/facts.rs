@@ -324,7 +324,19 @@ mod tests {
             Facts::of(&Value::Filter(Box::new(TamisFile::new(ours))), &Settings::default(), 0)
                 .unwrap();
         assert!(full.is_full() && !full.is_over_rate, "{full:?}");
-        // What grows or forgets is never full, and what passes its rate says that.
+        // It has used all bits of the hash.
+        let mut growing =
+            AnyFilter::new(&Plan::for_kind(Kind::Growing, 1, 2.2e-14).unwrap(), Hasher::default())
+                .unwrap();
+        let mut item = 0_u64;
+        while growing.try_insert(&item).is_ok() {
+            item += 1;
+        }
+        let value = Value::Filter(Box::new(TamisFile::new(growing)));
+        let full = Facts::of(&value, &Settings::default(), 0).unwrap();
+        assert!(full.is_full() && !full.is_over_rate, "{full:?}");
+        assert_eq!(value.strain(0), Some(Strain { items: full.items, used: 1.0 }));
+        // Others that grow or forget are not full, and what passes its rate says that.
         for kind in [Kind::Growing, Kind::SplitBlock] {
             let plan = Plan::for_kind(kind, 100, 0.01).unwrap();
             assert!(

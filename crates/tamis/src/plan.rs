@@ -11,6 +11,7 @@ pub(crate) mod sizes;
 mod tests;
 
 use crate::cuckoo;
+use crate::growing::prefixes::Growth;
 use crate::shape::Shape;
 use crate::strategy::Kind;
 pub use error::PlanError;
@@ -71,11 +72,9 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// As for [`new`](Self::new).
+    /// As for [`new`](Self::new), and [`PlanError::RateTooLow`] if no growing filter keeps the rate.
     pub fn for_kind(kind: Kind, items: u64, rate: f64) -> Result<Plan, PlanError> {
-        if !(rate > 0.0 && rate < 1.0) {
-            return Err(PlanError::Rate { rate });
-        }
+        check_rate(kind, rate)?;
         Plan::for_shape(kind, sizes::usual_shape(kind, items.max(1), rate), items, rate)
     }
 
@@ -120,9 +119,7 @@ impl Plan {
     }
 
     fn for_shape(kind: Kind, shape: Shape, items: u64, rate: f64) -> Result<Plan, PlanError> {
-        if !(rate > 0.0 && rate < 1.0) {
-            return Err(PlanError::Rate { rate });
-        }
+        check_rate(kind, rate)?;
         if Shape::from_number(kind, shape.to_number()) != Some(shape) {
             return Err(PlanError::Geometry { kind, bits: 0, shape });
         }
@@ -139,12 +136,10 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// [`PlanError::Rate`] as for [`new`](Self::new); [`PlanError::TooSmall`] if not even one item
-    /// keeps the rate in so little memory.
+    /// [`PlanError::Rate`] and [`PlanError::RateTooLow`] as for [`for_kind`](Self::for_kind); [`PlanError::TooSmall`] if not
+    /// even one item keeps the rate in so little memory.
     pub fn for_memory(kind: Kind, max_bytes: u64, rate: f64) -> Result<Plan, PlanError> {
-        if !(rate > 0.0 && rate < 1.0) {
-            return Err(PlanError::Rate { rate });
-        }
+        check_rate(kind, rate)?;
         let too_small = PlanError::TooSmall { kind, max_bytes };
         match kind {
             Kind::Cuckoo => {
@@ -413,6 +408,17 @@ impl Plan {
     fn worth_one_line(&self, classic: &Plan) -> bool {
         self.bits <= TINY_BITS || self.bits as f64 <= classic.bits as f64 * WORTH_ONE_LINE
     }
+}
+
+/// Refuses a rate that is no probability, or that no filter of this kind keeps.
+fn check_rate(kind: Kind, rate: f64) -> Result<(), PlanError> {
+    if !(rate > 0.0 && rate < 1.0) {
+        return Err(PlanError::Rate { rate });
+    }
+    if kind == Kind::Growing && Growth::for_rate(rate).is_none() {
+        return Err(PlanError::RateTooLow { kind, rate, lowest: Growth::lowest_rate() });
+    }
+    Ok(())
 }
 
 /// Lanes in a block, and so probes of a blocked filter.

@@ -22,6 +22,34 @@ fn numbers_are_those_of_the_bits() {
 }
 
 #[test]
+fn a_growing_filter_that_has_used_all_bits_of_the_hash_is_full() {
+    let folder = Folder::new();
+    for (items, is_full) in [(165_887, false), (165_888, true)] {
+        folder.write("a.txt", lines(0..items));
+        folder.ok("build --kind growing --rate 2.2e-14 a.txt -o a.tamis");
+        let ended = folder.run("info a.tamis");
+        assert_eq!(ended.status, 0);
+        let advice = "full: refuses adds; build one with a higher --rate\n";
+        assert_eq!(
+            ended.stdout.contains(&format!("  none: {advice}")),
+            is_full,
+            "{}",
+            ended.stdout
+        );
+        assert_eq!(
+            ended.stderr == format!("tamis: a.tamis: {advice}"),
+            is_full,
+            "{}",
+            ended.stderr
+        );
+        assert_eq!(ended.stdout.contains("any number of items"), !is_full, "{}", ended.stdout);
+        let list: Value = serde_json::from_str(&folder.run("info --json a.tamis").stdout).unwrap();
+        let headroom = if is_full { 0.into() } else { Value::Null };
+        assert_eq!((&list[0]["full"], &list[0]["headroom_items"]), (&is_full.into(), &headroom));
+    }
+}
+
+#[test]
 fn several_filters_are_shown_one_after_the_other() {
     let folder = Folder::new();
     folder.write("a.txt", lines(0..50));

@@ -22,7 +22,9 @@ pub(super) fn of_file<B: Bits<Word = u64>, C: Bits<Word = u64>>(
     // A filter can hold more than planned where its size was rounded up.
     let most = plan.items_at(plan.rate()).max(plan.items()) as f64;
     let is_over_rate = !file.is_counted_within() && part.is_over_rate();
-    let is_endless = (kind.grows() || kind.forgets()) && !is_over_rate;
+    let is_full = matches!(&file.filter, AnyFilter::Growing(filter) if filter.is_full());
+    let most = if is_full { items } else { most };
+    let is_endless = (kind.grows() || kind.forgets()) && !is_over_rate && !is_full;
     let bytes = file.filter.len_words() * 8;
     Facts {
         kind: kind.name(),
@@ -36,7 +38,7 @@ pub(super) fn of_file<B: Bits<Word = u64>, C: Bits<Word = u64>>(
         headroom_items: (!is_endless).then_some((most - items).max(0.0) as u64),
         bytes,
         is_over_rate,
-        refuses: kind == Kind::Cuckoo,
+        refuses: kind == Kind::Cuckoo || is_full,
         bytes_per_new_item: (kind.grows() && items > 0.0).then(|| bytes as f64 / items),
         layers: Vec::new(),
         window: match &file.filter {

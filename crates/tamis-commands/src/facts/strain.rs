@@ -57,7 +57,10 @@ impl Value {
                 (filter.items() as f64, Some(room_of_redis_cuckoo(filter) as f64))
             }
             Value::Filter(file) => match &file.filter {
-                AnyFilter::Growing(filter) => (filter.items() as f64, None),
+                AnyFilter::Growing(filter) => {
+                    let items = filter.items() as f64;
+                    (items, filter.is_full().then_some(items))
+                }
                 AnyFilter::Cuckoo(filter) => {
                     (filter.items() as f64, Some(filter.plan().items() as f64))
                 }

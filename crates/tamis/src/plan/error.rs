@@ -15,6 +15,15 @@ pub enum PlanError {
         /// The rate asked for.
         rate: f64,
     },
+    /// No filter of this kind keeps so low a rate.
+    RateTooLow {
+        /// The kind asked for.
+        kind: Kind,
+        /// The rate asked for.
+        rate: f64,
+        /// The lowest rate of the kind, rounded up to two digits.
+        lowest: f64,
+    },
     /// No filter of this kind can be so large.
     TooLarge {
         /// The kind asked for.
@@ -67,6 +76,10 @@ impl fmt::Display for PlanError {
                     "the rate must lie between 0 and 1, such as 0.01 for one percent: {rate:?}"
                 )
             }
+            PlanError::RateTooLow { kind, rate, lowest } => write!(
+                f,
+                "no {kind} filter keeps a rate of {rate:?}: plan a rate of at least {lowest:.1e} or another kind"
+            ),
             PlanError::TooLarge { kind, items, rate } => write!(
                 f,
                 "no {kind} filter can hold {items} items at rate {rate:?}: plan fewer items, a higher \

@@ -18,6 +18,19 @@ fn rates_outside_zero_and_one_are_refused() {
 }
 
 #[test]
+fn a_rate_that_no_growing_filter_keeps_is_refused_with_the_lowest() {
+    for plan in
+        [Plan::for_kind(Kind::Growing, 1, 1e-14), Plan::for_memory(Kind::Growing, 1 << 30, 1e-14)]
+    {
+        assert_eq!(
+            plan.unwrap_err().to_string(),
+            "no growing filter keeps a rate of 1e-14: plan a rate of at least 2.2e-14 or another kind"
+        );
+    }
+    assert!(Plan::for_kind(Kind::Growing, 1, 2.2e-14).is_ok());
+}
+
+#[test]
 fn the_default_needs_as_few_bits_as_promised() {
     assert!(Plan::for_kind(Kind::SplitBlock, 10_000_000, 0.01).unwrap().bits_per_item() < 10.15);
     assert!(Plan::for_kind(Kind::SplitBlock, 10_000_000, 0.001).unwrap().bits_per_item() < 15.8);

@@ -94,7 +94,7 @@ impl Kind {
         matches!(self, Kind::Window)
     }
 
-    /// Tells whether filters of this kind grow with what they hold, so that none is ever full.
+    /// Returns whether filters of this kind grow with the items that they hold.
     #[must_use]
     pub const fn grows(self) -> bool {
         matches!(self, Kind::Growing)

@@ -45,6 +45,17 @@ impl Growth {
         })
     }
 
+    /// Returns the lowest rate that [`for_rate`](Self::for_rate) has a rule for, rounded up to two digits.
+    pub(crate) fn lowest_rate() -> f64 {
+        let rule =
+            |base_bits| Self { base_bits, split_at: SPLIT_AT.0, max_depth: 0 }.with_max_depth();
+        let longest =
+            (1..ENTRY_BITS_MAX - 4).map(rule).take_while(|rule| rule.max_depth >= 8).last();
+        let lowest = longest.map_or(1.0, Self::rate_for_ever);
+        let unit = 10_f64.powf(lowest.log10().floor() - 1.0);
+        (lowest / unit).ceil() * unit
+    }
+
     /// Returns what files and layouts keep of the rule.
     pub(crate) fn shape(self) -> Shape {
         Shape::Prefixes { bits: self.base_bits, split_at: self.split_at }
@@ -168,6 +179,22 @@ mod tests {
             let growth = Growth::for_rate(rate).unwrap();
             assert!(growth.rate_at(growth.max_entries()) <= rate, "{rate}");
             assert!(growth.rate_at(u64::MAX) <= rate, "{rate}");
+        }
+    }
+
+    #[test]
+    fn a_low_rate_has_a_last_item() {
+        for (rate, items) in [(1e-9, 533_725_184), (3e-14, 226_304)] {
+            assert_eq!(Growth::for_rate(rate).unwrap().max_entries(), items, "{rate}");
+        }
+    }
+
+    #[test]
+    fn the_lowest_rate_has_a_rule_and_lower_rates_have_none() {
+        let lowest = Growth::lowest_rate();
+        assert!(Growth::for_rate(lowest).is_some(), "{lowest}");
+        for share in [0.9, 0.1, 1e-9] {
+            assert_eq!(Growth::for_rate(lowest * share), None, "{lowest} {share}");
         }
     }
 

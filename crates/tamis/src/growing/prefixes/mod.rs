@@ -261,6 +261,11 @@ impl<P: Pages> Table<P> {
         self.counts
     }
 
+    /// Returns whether the next new hash is refused, since the prefixes use all bits of a hash. Constant time.
+    pub(crate) fn is_full(&self) -> bool {
+        self.depth >= self.growth.max_depth() && self.counts.entries >= self.next_split
+    }
+
     /// Returns the chance that a hash which was not inserted is covered.
     pub(crate) fn rate(&self) -> f64 {
         self.counts.covered as f64 * (-64_f64).exp2()
