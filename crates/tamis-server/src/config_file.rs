@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use toml_edit::{DocumentMut, Item, Value};
 
 use crate::config::{BindAddress, Config};
+use crate::system_error::without_code;
 
 /// The file that options were [read](Config::read_file) from.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +26,7 @@ impl Config {
     /// What is wrong, where in the file.
     pub fn read_file(&mut self, path: &Path) -> Result<(), String> {
         let fail = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-        let text = fs::read_to_string(path).map_err(|error| fail(&error))?;
+        let text = fs::read_to_string(path).map_err(|error| fail(&without_code(&error)))?;
         let line_of = |start: usize| text.bytes().take(start).filter(|&c| c == b'\n').count() + 1;
         let document = toml_edit::Document::parse(&*text).map_err(|error| {
             let line = error.span().map_or(1, |span| line_of(span.start));
@@ -216,6 +217,7 @@ mod tests {
             assert_eq!(error.lines().count(), 1, "{error}");
         }
         assert!(Config::default().rewrite_file().is_err(), "there is no file");
-        assert!(Config::default().read_file(dir.path()).is_err(), "a folder");
+        let error = Config::default().read_file(dir.path()).unwrap_err();
+        assert!(!error.contains("os error"), "a folder: {error}");
     }
 }

@@ -14,6 +14,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::config::Config;
+use crate::system_error::without_code;
 
 /// Which key new filters hash with: the option `hash-key`.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -120,9 +121,9 @@ fn of_folder(dir: &Path) -> Result<[u8; 16], HashKeyError> {
                 write_whole(dir, &path, &key)?;
                 Ok::<_, io::Error>(key)
             };
-            make().map_err(|error| HashKeyError::new(&path, error))
+            make().map_err(|error| HashKeyError::new(&path, without_code(&error)))
         }
-        Err(error) => Err(HashKeyError::new(&path, error)),
+        Err(error) => Err(HashKeyError::new(&path, without_code(&error))),
     }
 }
 

@@ -34,6 +34,7 @@ mod server;
 mod session;
 mod slices;
 mod stats;
+mod system_error;
 mod tls;
 mod transaction;
 mod users;

@@ -12,6 +12,7 @@ use tokio_rustls::rustls::server::danger::ClientCertVerifier;
 use tokio_rustls::rustls::{CertificateError, Error, RootCertStore, ServerConfig};
 
 use crate::config::Config;
+use crate::system_error::without_code;
 
 /// Whether clients show a certificate of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -153,7 +154,7 @@ fn fail(option: &'static str, path: &Path) -> impl Fn(String) -> TlsError {
 
 fn unreadable(error: &pem::Error) -> String {
     match error {
-        pem::Error::Io(error) => format!("cannot be read: {error}"),
+        pem::Error::Io(error) => format!("cannot be read: {}", without_code(error)),
         // What else is known of it has bytes of the file, which may be another one that is secret.
         _ => "not in PEM".to_owned(),
     }

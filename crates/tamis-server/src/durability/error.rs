@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::system_error::without_code;
+
 /// Why the files of a server cannot be used.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -51,12 +53,6 @@ impl DurabilityError {
     pub(super) fn damaged(path: &Path, at: u64, what: impl Into<String>) -> Self {
         DurabilityError::Damaged { path: path.to_owned(), at, what: what.into() }
     }
-}
-
-/// Returns the text of an error without Rust's "(os error 2)".
-pub(super) fn without_code(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
 impl fmt::Display for DurabilityError {

@@ -15,11 +15,11 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::disk::Disk;
-use super::error::without_code;
 use super::log_file::{BeginError, LogFile};
 use super::manifest::{self, Manifest};
 use super::record::Record;
 use super::state::{FileJob, LogState, Settled, Sync};
+use crate::system_error::without_code;
 
 /// The log of a running server. Can be used by several threads at once.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::disk::{Disk, DiskFile};
-use super::error::{DurabilityError, without_code};
+use super::error::DurabilityError;
 use super::folder::Folder;
 use super::frames::{Candidates, Frames, find_start};
 use super::header::new_secret;
@@ -22,6 +22,7 @@ use super::record::Record;
 use super::replay::Replay;
 use super::{manifest, snapshot};
 use crate::keyspace::Keyspace;
+use crate::system_error::without_code;
 
 /// What was found.
 pub(crate) struct Recovered {

@@ -13,6 +13,7 @@ use crate::durable::save_in_background;
 use crate::pattern::matches;
 use crate::session::Session;
 use crate::stats::since_1970;
+use crate::system_error::without_code;
 
 /// What `MODULE LIST` says of `bf`: major * 10000 + minor * 100 + patch of the RedisBloom that is answered for.
 pub(super) const MODULE_VERSION: i64 = 81_000;
@@ -94,7 +95,7 @@ pub(super) fn config(session: &mut Session, words: Words<'_>) -> Reply {
         }
         b"REWRITE" if words.len() == 2 => match session.server.config().rewrite_file() {
             Ok(()) => Reply::ok(),
-            Err(error) => host::not_rewritten(error),
+            Err(error) => host::not_rewritten(without_code(&error)),
         },
         // Names and values come in pairs.
         b"SET" => tamis_commands::text::wrong_arity("config|set"),

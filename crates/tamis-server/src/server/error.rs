@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::durability::DurabilityError;
 use crate::hash_key::HashKeyError;
+use crate::system_error::without_code;
 use crate::tls::TlsError;
 use crate::users::UsersError;
 
@@ -69,12 +70,13 @@ impl fmt::Display for ServerError {
                 )
             }
             ServerError::Listen { address, error } => {
-                write!(f, "cannot listen on {address}: {error}")
+                write!(f, "cannot listen on {address}: {}", without_code(error))
             }
             ServerError::ListenHttp { address, error } => {
                 write!(
                     f,
-                    "cannot listen on {address} for the console: {error}; choose another --http-port"
+                    "cannot listen on {address} for the console: {}; choose another --http-port",
+                    without_code(error)
                 )
             }
             ServerError::Unprotected { address } => write!(
@@ -91,7 +93,9 @@ impl fmt::Display for ServerError {
                 "the limit of open files is too low: the server needs {reserved} and one for each client; raise it \
                  with ulimit -n"
             ),
-            ServerError::Thread(error) => write!(f, "cannot start a thread: {error}"),
+            ServerError::Thread(error) => {
+                write!(f, "cannot start a thread: {}", without_code(error))
+            }
             ServerError::NotKept { error } => {
                 write!(f, "the last changes are lost, the log could not be written: {error}")
             }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::permissions::is_space;
 use super::user::{User, join_selectors};
+use crate::system_error::without_code;
 
 /// Why a file of users cannot be used.
 #[derive(Debug)]
@@ -38,7 +39,7 @@ pub(super) fn read(path: &Path, mut number: impl FnMut() -> u64) -> Result<Vec<U
             io::ErrorKind::NotFound => " (make it: it may be empty)",
             _ => "",
         };
-        fail(0, format!("cannot be read: {error}{hint}"))
+        fail(0, format!("cannot be read: {}{hint}", without_code(&error)))
     })?;
     let mut users: Vec<User> = Vec::new();
     let mut names = HashSet::new();
@@ -87,7 +88,7 @@ pub(super) fn write<'u>(
     replace(path, &text).map_err(|error| UsersError {
         path: path.to_owned(),
         line: 0,
-        why: format!("cannot be written: {error}"),
+        why: format!("cannot be written: {}", without_code(&error)),
     })
 }
 
