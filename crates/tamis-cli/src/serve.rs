@@ -5,7 +5,7 @@ mod config_flags;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use config_flags::{ConfigFlags, Given};
+use config_flags::ConfigFlags;
 use tamis_server::{Config, HttpPort, Server, ServerError};
 
 use crate::exit::{Exit, Failure, Outcome};
@@ -68,9 +68,10 @@ pub fn run(args: &Args) -> Outcome {
     let is_kept = config.append_only;
     let server = Server::start(config).map_err(|error| match error {
         ServerError::Durability(error) => {
-            let dir = args.flags.given.iter().find(|option| option.name == "dir");
-            let source = dir.map_or_else(|| "--dir".to_owned(), Given::source);
-            Failure::new(format!("{source}: {error}"))
+            let dir = args.flags.given.iter().find(|given| given.option.name == "dir");
+            // Otherwise the folder is that of --config or the default, and its path is all that the user knows.
+            let source = dir.map_or_else(String::new, |given| format!("{}: ", given.source()));
+            Failure::new(format!("{source}{error}"))
         }
         error => Failure::new(error),
     })?;
@@ -99,9 +100,9 @@ fn configure(args: &Args) -> Result<Config, Failure> {
     if let Some(path) = &args.config {
         config.read_file(path).map_err(Failure::new)?;
     }
-    for option in &args.flags.given {
-        let set = config.set(option.name, &option.value);
-        set.map_err(|error| Failure::new(format!("{}: {error}", option.shown())))?;
+    for given in &args.flags.given {
+        let set = config.set(given.option.name, &given.value);
+        set.map_err(|error| Failure::new(format!("{}: {error}", given.shown())))?;
     }
     Ok(config)
 }
@@ -125,7 +126,7 @@ fn heed_signals(server: &Server) -> Result<(), Failure> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
     let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])
-        .map_err(|error| Failure::new(format!("cannot wait for signals: {error}")))?;
+        .map_err(|error| Failure::io("cannot wait for signals", &error))?;
     let (stopper, renewer) = (server.stopper(), server.renewer());
     std::thread::spawn(move || {
         for signal in signals.forever() {

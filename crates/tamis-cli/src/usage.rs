@@ -58,13 +58,14 @@ pub fn line<'a>(
     format!("{}; see '{name} --help'", strip(&said.join("; ")))
 }
 
-/// Returns the command that the words name, and its name with that of the program.
+/// Returns the command that the words name, and its name with that of the program. Flags before a command are skipped: none of
+/// them takes a value.
 fn command<'a, 'p>(
     program: &'p clap::Command,
     words: impl Iterator<Item = &'a str>,
 ) -> (&'p clap::Command, String) {
     let (mut at, mut names) = (program, vec![program.get_name()]);
-    for word in words {
+    for word in words.filter(|word| !word.starts_with('-')) {
         let Some(command) = at.find_subcommand(word) else { break };
         names.push(command.get_name());
         at = command;
@@ -131,6 +132,16 @@ mod tests {
                 "tamis dedup --stats=no",
                 "invalid value 'no' for '--stats[=<FORM>]' [possible values: text, json]; see 'tamis \
                  dedup --help'",
+            ),
+            (
+                "tamis --quiet dedup --stats=no",
+                "invalid value 'no' for '--stats[=<FORM>]' [possible values: text, json]; see 'tamis \
+                 dedup --help'",
+            ),
+            (
+                "tamis --no-progress ints --quiet uniq --colour",
+                "unexpected argument '--colour' found; tip: to pass '--colour' as a value, use '-- --colour'; see \
+                 'tamis ints uniq --help'",
             ),
             (
                 "tamis ints uniq --memory no",

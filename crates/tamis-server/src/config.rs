@@ -209,17 +209,15 @@ impl Config {
     /// ```
     #[must_use]
     pub fn options() -> Vec<ConfigOption> {
-        let own = entries().map(|&Entry { name, group, value, help, .. }| ConfigOption {
-            name,
-            group,
-            value,
-            help,
+        let own = entries().map(|&Entry { name, group, value, help, is_secret, .. }| {
+            ConfigOption { name, group, value, help, is_secret }
         });
         let filters = Settings::ALL.iter().map(|setting| ConfigOption {
             name: setting.name,
             group: OptionGroup::Filters,
             value: "VALUE",
             help: setting.summary,
+            is_secret: false,
         });
         let mut options: Vec<ConfigOption> = own.chain(filters).collect();
         options.sort_by_key(|option| option.group);
@@ -232,6 +230,11 @@ impl Config {
             .iter()
             .filter_map(|setting| Some((setting.name, self.filters.get(setting.name)?)));
         entries().map(|entry| (entry.name, (entry.get)(self))).chain(filters)
+    }
+
+    /// Returns whether the value of this option is for no log and no error message.
+    pub(crate) fn is_secret(name: &[u8]) -> bool {
+        entries().any(|entry| entry.is_secret && name.eq_ignore_ascii_case(entry.name.as_bytes()))
     }
 
     /// Returns every option as a client may see it. A fixed hash key is shown to no client.

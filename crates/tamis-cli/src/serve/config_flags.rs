@@ -14,8 +14,8 @@ pub struct ConfigFlags {
 
 /// An option with its value.
 pub struct Given {
-    /// The name, as [`Config::set`] takes it.
-    pub name: &'static str,
+    /// The option; [`Config::set`] takes its name.
+    pub option: ConfigOption,
     /// The value.
     pub value: String,
     /// The variable, if the value comes from the environment.
@@ -26,10 +26,9 @@ impl Given {
     /// Returns the option as the user gave it, such as `--maxmemory 2gb` or `TAMIS_MAXMEMORY=2gb`. A secret value is left out,
     /// even if it is mistyped.
     pub fn shown(&self) -> String {
-        let is_secret = matches!(self.name, "hash-key" | "requirepass");
-        let Self { value, variable, .. } = self;
+        let Self { option, value, variable } = self;
         match variable {
-            _ if is_secret => self.source(),
+            _ if option.is_secret => self.source(),
             Some(_) => format!("{}={value}", self.source()),
             None => format!("{} {value}", self.source()),
         }
@@ -37,7 +36,7 @@ impl Given {
 
     /// Returns where the value comes from: the flag or the variable.
     pub fn source(&self) -> String {
-        self.variable.map_or_else(|| format!("--{}", self.name), str::to_owned)
+        self.variable.map_or_else(|| format!("--{}", self.option.name), str::to_owned)
     }
 }
 
@@ -57,7 +56,7 @@ static FLAGS: LazyLock<Vec<Flag>> = LazyLock::new(|| {
 
 impl Flag {
     fn arg(&'static self) -> Arg {
-        let ConfigOption { name, group, value, help } = self.option;
+        let ConfigOption { name, group, value, help, .. } = self.option;
         Arg::new(name)
             .long(name)
             .value_name(value)
@@ -73,10 +72,11 @@ impl Flag {
 impl clap::FromArgMatches for ConfigFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let given = |flag: &'static Flag| {
-            let name = flag.option.name;
+            let option = flag.option;
+            let name = option.name;
             let value = matches.get_one::<String>(name)?.clone();
             let is_variable = matches.value_source(name) == Some(ValueSource::EnvVariable);
-            Some(Given { name, value, variable: is_variable.then_some(&*flag.variable) })
+            Some(Given { option, value, variable: is_variable.then_some(&*flag.variable) })
         };
         Ok(Self { given: FLAGS.iter().filter_map(given).collect() })
     }

@@ -15,10 +15,14 @@ fn refused(arguments: &[&str]) -> String {
     refused_with(arguments, &[])
 }
 
-/// Returns the line that refuses `arguments` in another environment.
+/// Returns the line that refuses `tamis serve` with these arguments in another environment.
 fn refused_with(arguments: &[&str], environment: &[(&str, &str)]) -> String {
+    refused_words(&[&["serve"], arguments].concat(), environment)
+}
+
+/// Returns the line that refuses the words of a command line in another environment.
+fn refused_words(arguments: &[&str], environment: &[(&str, &str)]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
-        .arg("serve")
         .args(arguments)
         .envs(environment.iter().copied())
         .output()
@@ -43,6 +47,7 @@ fn wrong_options_are_refused_in_one_line() {
         (&["--config", "/nonexistent.toml"], "/nonexistent.toml"),
         (&["--dir", "/dev/null/x"], "/dev/null/x"),
         (&["--aclfile", "/nonexistent.acl"], "/nonexistent.acl: cannot be read"),
+        (&["--aclfile", "/dev/null/x"], "/dev/null/x: cannot be read"),
         (&["--tls-port", "0"], "tls-cert-file: missing"),
         (
             &["--tls-port", "0", "--tls-cert-file", "/x.pem", "--tls-key-file", "/x.key"],
@@ -52,6 +57,7 @@ fn wrong_options_are_refused_in_one_line() {
     ] {
         let text = refused(arguments);
         assert!(text.starts_with("tamis: ") && text.contains(told), "{arguments:?}: {text}");
+        assert!(!text.contains("os error"), "{arguments:?}: {text}");
     }
 }
 
@@ -65,8 +71,7 @@ fn a_wrong_value_of_the_environment_is_refused_by_its_variable() {
         }
         let variable = format!("TAMIS_{}", option.name.replace('-', "_").to_uppercase());
         let text = refused_with(&[], &[(&variable, value)]);
-        let is_secret = ["hash-key", "requirepass"].contains(&option.name);
-        let shown = if is_secret { variable } else { format!("{variable}={value}") };
+        let shown = if option.is_secret { variable } else { format!("{variable}={value}") };
         assert!(text.starts_with(&format!("tamis: {shown}: ")), "{text}");
         assert!(!text.contains("--"), "{text}");
     }
@@ -80,6 +85,11 @@ fn a_wrong_value_of_the_environment_is_refused_by_its_variable() {
         let text = refused_with(&["--port", "0", "--http-port", "no"], &[(variable, value)]);
         assert!(text.starts_with(&format!("tamis: {told}")), "{text}");
         assert!(!text.contains("secret"), "{text}");
+    }
+    // A global flag may come before the command.
+    for flag in ["--quiet", "--no-progress"] {
+        let text = refused_words(&[flag, "serve"], &[("TAMIS_LOGLEVEL", "zz")]);
+        assert!(text.starts_with("tamis: invalid value 'zz' for 'TAMIS_LOGLEVEL'"), "{text}");
     }
     // A flag overrides its variable.
     for (arguments, variable, told) in [
@@ -96,20 +106,35 @@ fn a_wrong_value_of_the_environment_is_refused_by_its_variable() {
     }
 }
 
+#[test]
+fn a_bad_data_folder_is_shown_with_the_option_that_the_user_gave() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("tamis.toml");
+    std::fs::write(&file, "dir = \"/dev/null/x\"\nport = 0\nhttp-port = false\n").unwrap();
+    let file = file.to_str().unwrap();
+    assert!(refused(&["--config", file]).starts_with("tamis: /dev/null/x"));
+    assert!(
+        refused(&["--config", file, "--dir", "/dev/null/y"])
+            .starts_with("tamis: --dir: /dev/null/y")
+    );
+}
+
 #[cfg(unix)]
 #[test]
 fn a_variable_that_is_not_text_is_named() {
     use std::os::unix::ffi::OsStrExt as _;
     let bytes = std::ffi::OsStr::from_bytes(b"\xff");
-    let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
-        .arg("serve")
-        .env("TAMIS_PORT", bytes)
-        // A path need not be text.
-        .env("TAMIS_CONFIG", bytes)
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert_eq!(output.stderr, b"tamis: TAMIS_PORT: its value is not valid UTF-8\n");
+    for arguments in [&["serve"][..], &["--quiet", "serve"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
+            .args(arguments)
+            .env("TAMIS_PORT", bytes)
+            // A path need not be text.
+            .env("TAMIS_CONFIG", bytes)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert_eq!(output.stderr, b"tamis: TAMIS_PORT: its value is not valid UTF-8\n");
+    }
 }
 
 #[test]

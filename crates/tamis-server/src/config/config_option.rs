@@ -11,6 +11,8 @@ pub struct ConfigOption {
     pub value: &'static str,
     /// What it does, and its default.
     pub help: &'static str,
+    /// Whether its value is for no log and no error message, such as a password.
+    pub is_secret: bool,
 }
 
 /// What options are about, in the order of a help text.

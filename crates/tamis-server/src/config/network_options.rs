@@ -12,6 +12,7 @@ pub(super) static NETWORK: [Entry; 9] = [
         value: "ADDRESSES",
         help: "Listens on these addresses or names, separated by spaces or commas [default: 127.0.0.1]",
         is_live: false,
+        is_secret: false,
         expected: "IP addresses, or names that lead to some",
         get: |config| config.bind.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
         set: |config, text| {
@@ -27,6 +28,7 @@ pub(super) static NETWORK: [Entry; 9] = [
         value: "ADDRESS",
         help: "Serves the console on this address [default: 127.0.0.1]",
         is_live: false,
+        is_secret: false,
         expected: "an IP address",
         get: |config| config.http_bind.to_string(),
         set: |config, text| {
@@ -40,6 +42,7 @@ pub(super) static NETWORK: [Entry; 9] = [
         value: "PORT",
         help: "Serves the console on this port: auto is 8379 if that is free, no is none [default: auto]",
         is_live: false,
+        is_secret: false,
         expected: "'no', 'auto' or 0 to 65535",
         get: |config| match config.http_port {
             HttpPort::Off => "no".to_owned(),
@@ -61,6 +64,7 @@ pub(super) static NETWORK: [Entry; 9] = [
         value: "PORT",
         help: "Listens on this port; 0 takes any that is free, no turns it off beside --tls-port [default: 6379]",
         is_live: false,
+        is_secret: false,
         expected: "0 to 65535, or no",
         get: |config| shown_port(config.listens_plain.then_some(config.port)),
         set: |config, text| {
@@ -76,6 +80,7 @@ pub(super) static NETWORK: [Entry; 9] = [
         value: "WHETHER",
         help: "Asks clients for certificates: yes, no or optional [default: yes]",
         is_live: true,
+        is_secret: false,
         expected: "'yes', 'no' or 'optional'",
         get: |config| {
             match config.tls_auth_clients {
@@ -101,6 +106,7 @@ pub(super) static NETWORK: [Entry; 9] = [
         value: "FILE",
         help: "Reads the CA certificates that sign client certificates, in PEM",
         is_live: true,
+        is_secret: false,
         expected: "a file, or empty for none",
         get: |config| shown_path(config.tls_ca_cert_file.as_ref()),
         set: |config, text| {
@@ -114,6 +120,7 @@ pub(super) static NETWORK: [Entry; 9] = [
         value: "FILE",
         help: "Reads the certificate chain of the server, in PEM",
         is_live: true,
+        is_secret: false,
         expected: "a file, or empty for none",
         get: |config| shown_path(config.tls_cert_file.as_ref()),
         set: |config, text| {
@@ -127,6 +134,7 @@ pub(super) static NETWORK: [Entry; 9] = [
         value: "FILE",
         help: "Reads the private key of the certificate, in PEM",
         is_live: true,
+        is_secret: false,
         expected: "a file, or empty for none",
         get: |config| shown_path(config.tls_key_file.as_ref()),
         set: |config, text| {
@@ -140,6 +148,7 @@ pub(super) static NETWORK: [Entry; 9] = [
         value: "PORT",
         help: "Listens on this port for TLS [default: no]",
         is_live: false,
+        is_secret: false,
         expected: "0 to 65535, or no",
         get: |config| shown_port(config.tls_port),
         set: |config, text| {

@@ -19,12 +19,14 @@ pub(super) struct Entry {
     pub help: &'static str,
     /// Whether `CONFIG SET` may change it.
     pub is_live: bool,
+    /// Whether its value is for no log and no error message.
+    pub is_secret: bool,
     pub expected: &'static str,
     pub get: fn(&Config) -> String,
     pub set: fn(&mut Config, &str) -> Option<()>,
 }
 
-/// The option whose value is secret.
+/// The option whose value no client sees.
 pub(super) const HASH_KEY: &str = "hash-key";
 
 /// Returns every option of the server itself.
@@ -39,6 +41,7 @@ static ENTRIES: [Entry; 21] = [
         value: "FILE",
         help: "Reads users and their permissions from this file, a line \"user name rule ...\" each",
         is_live: false,
+        is_secret: false,
         expected: "a file, or empty for none",
         get: |config| shown_path(config.users_file.as_ref()),
         set: |config, text| {
@@ -52,6 +55,7 @@ static ENTRIES: [Entry; 21] = [
         value: "N",
         help: "Keeps this many refusals for ACL LOG [default: 128]",
         is_live: true,
+        is_secret: false,
         expected: "0 to 1000000",
         get: |config| config.max_refusals.to_string(),
         set: |config, text| {
@@ -65,6 +69,7 @@ static ENTRIES: [Entry; 21] = [
         value: "WHEN",
         help: "Syncs the log to the disk: always (before each reply), everysec or no [default: everysec]",
         is_live: true,
+        is_secret: false,
         expected: "'always', 'everysec' or 'no'",
         get: |config| {
             match config.sync {
@@ -90,6 +95,7 @@ static ENTRIES: [Entry; 21] = [
         value: "YES|NO",
         help: "Keeps changes in a log; with no, all data is lost when the server ends [default: yes]",
         is_live: false,
+        is_secret: false,
         expected: "'yes' or 'no'",
         get: |config| yes(config.append_only),
         set: |config, text| {
@@ -103,6 +109,7 @@ static ENTRIES: [Entry; 21] = [
         value: "SIZE",
         help: "Writes a new snapshot and starts a new log when the log reaches this size and is twice as long as the last snapshot; 0 is never [default: 64mb]",
         is_live: true,
+        is_secret: false,
         expected: "a memory value",
         get: |config| config.rewrite_bytes.to_string(),
         set: |config, text| {
@@ -116,6 +123,7 @@ static ENTRIES: [Entry; 21] = [
         value: "LIMIT",
         help: "Disconnects a client when its unread replies exceed HARD bytes, or exceed SOFT bytes for SECONDS: \"normal HARD SOFT SECONDS\", where 0 is no limit [default: normal 256mb 0 0]",
         is_live: true,
+        is_secret: false,
         expected: "'normal <hard> <soft> <seconds>', with memory values",
         get: |config| config.output_limit.to_string(),
         set: |config, text| {
@@ -129,6 +137,7 @@ static ENTRIES: [Entry; 21] = [
         value: "SIZE",
         help: "Disconnects a client whose unfinished command takes more memory [default: 1gb]",
         is_live: true,
+        is_secret: false,
         expected: "a memory value of at least 1mb",
         get: |config| config.max_query_bytes.to_string(),
         set: |config, text| {
@@ -142,6 +151,7 @@ static ENTRIES: [Entry; 21] = [
         value: "DIR",
         help: "Keeps the log and its snapshots in this folder, which is created if it is missing [default: tamis-data]",
         is_live: false,
+        is_secret: false,
         expected: "a folder",
         get: |config| config.dir.display().to_string(),
         set: |config, text| {
@@ -155,6 +165,7 @@ static ENTRIES: [Entry; 21] = [
         value: "KEY",
         help: "Hashes items of new filters with a secret key: random (drawn once, kept in --dir), none, or 32 hexadecimal digits; other users of the machine can read a flag but not the environment [default: random]",
         is_live: false,
+        is_secret: true,
         expected: "'random', 'none' or 32 hexadecimal digits",
         get: |config| config.hash_key.text(),
         set: |config, text| {
@@ -168,6 +179,7 @@ static ENTRIES: [Entry; 21] = [
         value: "WHO",
         help: "Allows the command DEBUG: no, local (from loopback) or yes [default: no]",
         is_live: false,
+        is_secret: false,
         expected: "'no', 'local' or 'yes'",
         get: |config| {
             match config.debug_command {
@@ -193,6 +205,7 @@ static ENTRIES: [Entry; 21] = [
         value: "N",
         help: "Answers with this many threads; 0 is one for each core [default: 0]",
         is_live: false,
+        is_secret: false,
         expected: "0 to 1024",
         get: |config| config.threads.to_string(),
         set: |config, text| {
@@ -206,6 +219,7 @@ static ENTRIES: [Entry; 21] = [
         value: "N",
         help: "Accepts at most this many connections [default: 10000]",
         is_live: true,
+        is_secret: false,
         expected: "1 to 4294967295",
         get: |config| config.max_clients.to_string(),
         set: |config, text| {
@@ -219,6 +233,7 @@ static ENTRIES: [Entry; 21] = [
         value: "SIZE",
         help: "Refuses a command that adds data (error OOM) if the memory of the server would exceed this size, such as 2gb. Nothing is evicted; reads and deletes still work. Units: kb, mb, gb (powers of 1024), k, m, g (powers of 1000). 0 is no limit [default: 0]",
         is_live: true,
+        is_secret: false,
         expected: "a memory value",
         get: |config| config.max_memory_bytes.to_string(),
         set: |config, text| {
@@ -232,6 +247,7 @@ static ENTRIES: [Entry; 21] = [
         value: "POLICY",
         help: "Accepts only noeviction, so that a configuration of Redis works. Tamis never evicts: a filter without some of its items would give wrong answers [default: noeviction]",
         is_live: false,
+        is_secret: false,
         expected: "noeviction: a filter without some of its items would lie",
         get: |_| "noeviction".to_owned(),
         set: |_, text| (text == "noeviction").then_some(()),
@@ -242,6 +258,7 @@ static ENTRIES: [Entry; 21] = [
         value: "N",
         help: "Publishes metrics of this many filters, those nearest to their limits [default: 100]",
         is_live: true,
+        is_secret: false,
         expected: "0 to 100000",
         get: |config| config.metrics_max_filters.to_string(),
         set: |config, text| {
@@ -255,6 +272,7 @@ static ENTRIES: [Entry; 21] = [
         value: "YES|NO",
         help: "Refuses to listen off loopback without a password [default: yes]",
         is_live: false,
+        is_secret: false,
         expected: "'yes' or 'no'",
         get: |config| yes(config.protected_mode),
         set: |config, text| {
@@ -268,6 +286,7 @@ static ENTRIES: [Entry; 21] = [
         value: "PASSWORD",
         help: "Asks clients for this password; other users of the machine can read a flag but not the environment",
         is_live: true,
+        is_secret: true,
         expected: "text",
         get: |config| config.password.clone(),
         set: |config, text| {
@@ -281,6 +300,7 @@ static ENTRIES: [Entry; 21] = [
         value: "TEXT",
         help: "Accepts only an empty value, so that a configuration of Redis works. Snapshots start by the size of the log: see --auto-aof-rewrite-min-size",
         is_live: false,
+        is_secret: false,
         expected: "empty: the log says when a snapshot is due",
         get: |_| String::new(),
         set: |_, text| text.is_empty().then_some(()),
@@ -291,6 +311,7 @@ static ENTRIES: [Entry; 21] = [
         value: "MICROSECONDS",
         help: "Lists commands that take longer in SLOWLOG; 0 lists all, a negative number none [default: 10000]",
         is_live: true,
+        is_secret: false,
         expected: "a number of microseconds",
         get: |config| config.slow_micros.to_string(),
         set: |config, text| {
@@ -304,6 +325,7 @@ static ENTRIES: [Entry; 21] = [
         value: "N",
         help: "Keeps this many commands for SLOWLOG [default: 128]",
         is_live: true,
+        is_secret: false,
         expected: "0 to 1000000",
         get: |config| config.slow_entries.to_string(),
         set: |config, text| {
@@ -317,6 +339,7 @@ static ENTRIES: [Entry; 21] = [
         value: "SECONDS",
         help: "Closes connections that are idle for this long; 0 keeps them [default: 0]",
         is_live: true,
+        is_secret: false,
         expected: "a number of seconds",
         get: |config| config.timeout_seconds.to_string(),
         set: |config, text| {

@@ -8,6 +8,7 @@ use tamis_commands::Words;
 
 use super::since_1970;
 use crate::clients::Client;
+use crate::config::Config;
 
 /// What `SLOWLOG` shows.
 #[derive(Debug, Default)]
@@ -124,7 +125,8 @@ fn secrets(words: Words<'_>) -> impl Fn(usize) -> bool + '_ {
         if is(0, "HELLO") { (1..words.len()).find(|&i| is(i, "AUTH")) } else { None };
     move |i| {
         let is_rule = is(0, "ACL") && (is(1, "SETUSER") || is(1, "DRYRUN"));
-        let is_password = is(0, "CONFIG") && is(1, "SET") && i > 2 && is(i - 1, "requirepass");
+        let is_option = is(0, "CONFIG") && is(1, "SET") && i > 2;
+        let is_password = is_option && words.get(i - 1).is_some_and(|name| Config::is_secret(name));
         (is(0, "AUTH") && i > 0)
             || auth_of_hello.is_some_and(|at| i > at && i <= at + 2)
             || (is_rule && i > 1)
@@ -170,6 +172,7 @@ mod tests {
             ),
             ("CONFIG GET requirepass", "CONFIG GET requirepass"),
             ("CONFIG SET requirepass", "CONFIG SET requirepass"),
+            ("CONFIG SET Hash-Key 0123 maxmemory 0", "CONFIG SET Hash-Key (redacted) maxmemory 0"),
         ] {
             let words: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
             assert_eq!(texts(&words).join(" "), expected);
