@@ -79,7 +79,8 @@ pub fn run(args: &Args) -> Outcome {
     check_clock(&file.filter, now_millis(), &input::name(&args.filter))?;
     let advice = match repeats {
         Repeats::Once => {
-            "if it has some of these lines already, skip them with --if-absent; otherwise build one for more with --items N"
+            "if it has some of these lines already, skip them with --if-absent if you delete nothing from this filter; \
+             otherwise build a larger one with --items N"
         }
         _ => repeats.advice(file.filter.plan().kind()),
     };

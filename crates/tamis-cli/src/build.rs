@@ -336,9 +336,12 @@ impl Args {
         let (plan, hasher) = (filter.plan(), filter.hasher());
         let left_bytes = max_bytes - plan.bytes().min(max_bytes);
         let repeats = self.repeats.of(Some(plan.kind()))?;
-        let advice = match self.like {
-            Some(_) => "it has the size of the filter of --like: build both for more items",
-            None => repeats.advice(plan.kind()),
+        let advice = match (&self.like, plan.kind()) {
+            (Some(_), Kind::Growing) => {
+                "it has the rate of the filter of --like: build both with a higher --rate"
+            }
+            (Some(_), _) => "it has the size of the filter of --like: build both for more items",
+            (None, kind) => repeats.advice(kind),
         };
         let mut inserter = Inserter::new(repeats, left_bytes, advice)?;
         let rule = self.items_from.key.rule();

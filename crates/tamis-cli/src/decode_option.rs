@@ -177,7 +177,7 @@ impl Effect {
             Effect::Items => "the items of a Tamis filter are always bytes".to_owned(),
             Effect::Rate => "it is for filters of other systems that have a rate".to_owned(),
             Effect::Key => format!(
-                "it is for files with keys (snapshots of Redis, commands that load a filter) of {}",
+                "it names a key in a Redis snapshot or in commands that load a filter; formats that take it: {}",
                 readers_of(Fact::Key)
             ),
             Effect::Column => "it is for Parquet tables".to_owned(),

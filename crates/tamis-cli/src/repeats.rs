@@ -1,4 +1,4 @@
-//! How often a repeated item is inserted into a filter that counts: `--copies`.
+//! How often a command inserts a repeated item into a cuckoo filter: `--copies`.
 
 use std::path::Path;
 
@@ -43,8 +43,12 @@ impl RepeatArgs {
             (Some(Kind::Counting), true) => Err(Failure::new(
                 "--copies is for cuckoo filters: a counting filter counts every repeat without it; leave it out",
             )),
-            (_, true) => Err(Failure::new(
-                "--copies is for cuckoo filters: this kind does not count repeats; leave it out",
+            (Some(kind), true) => Err(Failure::new(format!(
+                "--copies is for cuckoo filters: a {kind} filter does not count repeats; leave it out, or build with \
+                 --kind cuckoo"
+            ))),
+            (None, true) => Err(Failure::new(
+                "--copies is for cuckoo filters: leave it out, or build with --kind cuckoo",
             )),
         }
     }

@@ -169,7 +169,7 @@ fn an_option_without_effect_is_refused_by_name() {
     }
     folder.refused(
         "info items.tamis --md5 --key k",
-        "--key has no effect here: it is for files with keys (snapshots of Redis, commands that load a filter) of java-bitmap, \
+        "--key has no effect here: it names a key in a Redis snapshot or in commands that load a filter; formats that take it: java-bitmap, \
          redis-bits, redis-bitmap, redisbloom, redisson; --md5 has no effect here: it is for pybloom-live, pybloom-live-scalable; leave \
          them out",
     );
@@ -328,7 +328,7 @@ fn a_key_is_refused_with_the_formats_that_read_one() {
     ));
     folder.refused(
         "info --format redis-bitmaps dump.rdb --items-planned 1000 --rate-planned 0.1 --key k",
-        "dump.rdb: --key has no effect here: it is for files with keys (snapshots of Redis, commands that load a filter) of java-bitmap, \
+        "dump.rdb: --key has no effect here: it names a key in a Redis snapshot or in commands that load a filter; formats that take it: java-bitmap, \
          redis-bits, redis-bitmap, redisbloom, redisson; leave it out\n",
     );
 }

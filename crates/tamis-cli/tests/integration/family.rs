@@ -127,7 +127,7 @@ fn a_cuckoo_filter_takes_a_repeated_line_once() {
     folder.write("more.txt", numbers(1000, 3000));
     failed(
         &folder.run("add f.tamis more.txt"),
-        &["full with", "build one for more with --items N"],
+        &["full with", "build a larger one with --items N"],
     );
 }
 
@@ -150,7 +150,11 @@ fn a_full_filter_is_refused_with_advice_that_helps() {
     let ended = folder.run("add f.tamis n.txt");
     failed(
         &ended,
-        &["full with", "each copy counted", "skip them with --if-absent", "with --items N"],
+        &[
+            "full with",
+            "each copy counted",
+            "skip them with --if-absent if you delete nothing from this filter; otherwise build a larger one with --items N\n",
+        ],
     );
     assert!(!ended.stderr.contains("--copies"), "{}", ended.stderr);
     folder.ok("add --if-absent f.tamis n.txt");
@@ -164,6 +168,15 @@ fn a_full_filter_is_refused_with_advice_that_helps() {
     let ended = folder.run("build --kind growing --rate 3e-14 many.txt -o g.tamis");
     failed(&ended, &["full with", "nothing was written: build one with a higher --rate\n"]);
     assert!(!ended.stderr.contains("cop"), "{}", ended.stderr);
+    folder.ok("build --kind growing --rate 3e-14 n.txt -o f.tamis");
+    let ended = folder.run("build --like f.tamis many.txt -o g.tamis");
+    failed(
+        &ended,
+        &[
+            "full with",
+            "it has the rate of the filter of --like: build both with a higher --rate\n",
+        ],
+    );
 }
 
 #[test]
@@ -383,8 +396,14 @@ fn options_of_one_kind_are_refused_with_another() {
         ("build --slices 3 n.txt -o f", "--window"),
         ("build --refresh --kind window n.txt -o f", "--window 24h"),
         ("build --window 3-items --slices 4 n.txt -o f", "no more slices than items"),
-        ("build --copies n.txt -o f", "--copies is for cuckoo filters: this kind does not count"),
-        ("build --copies --kind growing n.txt -o f", "--copies is for cuckoo filters: this kind"),
+        (
+            "build --copies n.txt -o f",
+            "--copies is for cuckoo filters: leave it out, or build with --kind cuckoo\n",
+        ),
+        (
+            "build --copies --kind growing n.txt -o f",
+            "a growing filter does not count repeats; leave it out, or build with --kind cuckoo\n",
+        ),
         ("build --kind parquet --keyed n.txt -o f", "--keyed"),
         ("build --kind unknown n.txt -o f", "unknown"),
     ] {
