@@ -4,7 +4,7 @@
 #![cfg(target_os = "linux")]
 
 // A separate program: Linux counts the memory of the parent at the fork in the peak of the child.
-#[allow(dead_code, reason = "it is for all tests of the program")]
+#[allow(dead_code, reason = "the other tests of the program use the rest")]
 #[path = "integration/program.rs"]
 mod program;
 

@@ -217,6 +217,7 @@ impl Session {
                 }
                 Run::Write(_) => {
                     let key = key_of(command, words);
+                    // Without decoded data the command refuses, or decodes if the key has gone meanwhile.
                     let decoded = match command.data(words) {
                         Some(_) if !host::refuses_data(command, words, &env, &server) => {
                             decode(&server, command, words, &env).await

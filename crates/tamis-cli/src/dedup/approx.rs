@@ -2,8 +2,8 @@
 //!
 //! A new record is lost if the filter answers that it was seen. Which records are lost is unknown, but their number can be
 //! estimated. Let r be the rate at a moment. A new record is lost with chance r, so each record that is answered "new"
-//! stands for r / (1 − r) lost ones. All bits of a lost record were set before, so the filter is as full as if it held the
-//! lost records too: its rate is that of the records *offered*, not only of those answered "new".
+//! stands for r / (1 − r) lost records. A lost record would set no new bit. So the filter has the fill and the rate of all
+//! records *offered*, not only of those answered "new".
 //!
 //! If the number of records is not known in advance, a full filter is followed by one that is twice as large and has half the
 //! rate. The sum of all rates stays below the rate that the user gave.

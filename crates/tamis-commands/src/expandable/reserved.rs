@@ -156,7 +156,7 @@ impl Reserved {
         self.items.store(source.items.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Inserts an item that there is room for.
+    /// Inserts an item by its hash. The caller has checked that there is room.
     pub fn insert_hash(&self, hash: u64) -> bool {
         let is_new = shared!(
             &self.bloom,

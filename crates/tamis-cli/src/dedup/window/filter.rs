@@ -1,7 +1,7 @@
 //! An approximate window: the filter of the library, and an estimate of its losses.
 //!
 //! A new record is lost if the filter answers that it was seen. The number of losses is measured: the bits show the rate r at a
-//! moment, and each record answered "new" then stands for r / (1 − r) lost ones. A measurement reads all bits. It is made when a
+//! moment, and each record answered "new" then stands for r / (1 − r) lost records. A measurement reads all bits. It is made when a
 //! quarter of the records planned for a slice were stored since the last one, and at the end of a slice.
 
 use tamis::{Answers, Filter as _, Hasher, Insert as _, Plan, PlanError, Span, Window};
