@@ -277,7 +277,7 @@ impl Args {
         Ok(match self.kind {
             // Parquet's own hash, so that the words are those of a Parquet column.
             Some(KindArg(Kind::Parquet)) => Hasher::xxh64(self.seed),
-            _ => Hasher::xxh3(self.seed),
+            _ => Hasher::fold(self.seed),
         })
     }
 

@@ -192,7 +192,7 @@ mod tests {
             (Layout { kind: Kind::Parquet, ..one }, "kind"),
             (Layout { bits: 1024, ..one }, "1024 bits"),
             (Layout { shape: Shape::Probes(7), ..one }, "7 probes"),
-            (Layout { hasher: Hasher::xxh3(5), ..one }, "xxh3 seed 5"),
+            (Layout { hasher: Hasher::fold(5), ..one }, "fold seed 5"),
             (Layout { hasher: Hasher::sip13([1, 3]), ..one }, "secret key"),
         ] {
             let difference = difference(&one, &other).unwrap();

@@ -437,7 +437,7 @@ mod tests {
         growing.insert_each(&[b"a".as_slice()], &mut Answers::new()).unwrap();
         let sound = image(&Value::Bloom(Box::new(growing)));
         // Behind the tag, the rate and the capacity: by how much it grows, and its parts.
-        for (at, number) in [(24, 0_u64), (32, 0), (32, 6)] {
+        for (at, number) in [(24, 0_u64), (32, 0), (32, 2), (32, 4)] {
             let mut bytes = sound.clone();
             bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
             let read = Value::read_image(&mut &bytes[..], bytes.len() as u64);

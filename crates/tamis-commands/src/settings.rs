@@ -151,7 +151,7 @@ impl Settings {
         },
     ];
 
-    /// Makes new filters hash with this secret key, or with XXH3 and no key.
+    /// Makes new filters hash with this secret key, or with the default hash and no key.
     ///
     /// # Examples
     ///

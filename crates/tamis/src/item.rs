@@ -37,8 +37,7 @@ pub trait Item {
 
     /// Hashes many items, `hashes[i]` being that of `items[i]`.
     ///
-    /// Unsigned integers of 4 and 8 bytes are hashed several at a time in vector registers; the bytes
-    /// of text are asked for ahead, so that items all over memory wait for it together.
+    /// The bytes of text are prefetched, so that items all over memory wait for it together.
     ///
     /// # Panics
     ///
@@ -50,11 +49,12 @@ pub trait Item {
         Self::hash_each_then(items, hasher, hashes, |_| ());
     }
 
-    /// Does so and hands on each hash as soon as it is known, to ask for the memory it points to while
-    /// the next ones are computed.
+    /// Hashes many items and passes each hash to `then` as soon as it is known, which may prefetch
+    /// the memory of the filter.
     ///
-    /// `u32` and `u64` hand on nothing: all of them are hashed before memory has answered. Others are
-    /// asked for their stable bytes twice, the first time to have them fetched: let these be borrowed.
+    /// Integers of up to eight bytes pass on no hash: all of them are hashed, several at a time in
+    /// vector registers, before memory could answer. Of other types, `stable_bytes` is called twice
+    /// for each item, first for the prefetch: the bytes should be borrowed, not computed.
     ///
     /// # Panics
     ///
@@ -68,34 +68,7 @@ pub trait Item {
 }
 
 macro_rules! integer_items {
-    ($($int:ty),*) => { $(
-        impl Item for $int {
-            type Bytes<'a> = [u8; size_of::<$int>()];
-
-            #[inline]
-            fn stable_bytes(&self) -> Self::Bytes<'_> {
-                self.to_le_bytes()
-            }
-
-            // Its bytes are in a register: there is nothing to ask for ahead.
-            fn hash_each_then(
-                items: &[Self],
-                hasher: &Hasher,
-                hashes: &mut [u64],
-                mut then: impl FnMut(u64),
-            ) {
-                assert_eq!(items.len(), hashes.len(), "one hash an item");
-                for (hash, item) in hashes.iter_mut().zip(items) {
-                    *hash = item.hash_by(hasher);
-                    then(*hash);
-                }
-            }
-        }
-    )* };
-}
-
-macro_rules! batched_integer_items {
-    ($($int:ty => $one:ident, $each:ident;)*) => { $(
+    ($($int:ty, $unsigned:ty;)*) => { $(
         impl Item for $int {
             type Bytes<'a> = [u8; size_of::<$int>()];
 
@@ -106,7 +79,7 @@ macro_rules! batched_integer_items {
 
             #[inline(always)]
             fn hash_by(&self, hasher: &Hasher) -> u64 {
-                hasher.$one(*self)
+                hasher.hash_integer::<{ size_of::<$int>() }>(u64::from(*self as $unsigned))
             }
 
             fn hash_each_then(
@@ -115,14 +88,31 @@ macro_rules! batched_integer_items {
                 hashes: &mut [u64],
                 _: impl FnMut(u64),
             ) {
-                hasher.$each(items, hashes);
+                let integers = items.iter().map(|&item| u64::from(item as $unsigned));
+                hasher.hash_integer_each::<{ size_of::<$int>() }>(integers, hashes);
             }
         }
     )* };
 }
 
-integer_items!(u8, i8, u16, i16, i32, i64, u128, i128);
-batched_integer_items!(u32 => hash_u32, hash_u32_each; u64 => hash_u64, hash_u64_each;);
+integer_items!(
+    u8, u8; i8, u8; u16, u16; i16, u16; u32, u32; i32, u32; u64, u64; i64, u64;
+);
+
+macro_rules! wide_integer_items {
+    ($($int:ty),*) => { $(
+        impl Item for $int {
+            type Bytes<'a> = [u8; size_of::<$int>()];
+
+            #[inline]
+            fn stable_bytes(&self) -> Self::Bytes<'_> {
+                self.to_le_bytes()
+            }
+        }
+    )* };
+}
+
+wide_integer_items!(u128, i128);
 
 macro_rules! byte_items {
     ($($ty:ty => $as_bytes:ident),*) => { $(
@@ -212,8 +202,7 @@ mod tests {
         let texts: Vec<&[u8]> = (0..100).map(|i| &bytes[i..i + i * 2]).collect();
         let numbers: Vec<u64> = (0..100).map(|i| i * 0x0123_4567_89ab_cdef).collect();
         let narrow: Vec<u32> = numbers.iter().map(|&n| (n >> 7) as u32).collect();
-        for hasher in [Hasher::default(), Hasher::xxh3(99), Hasher::sip13([1, 2]), Hasher::xxh64(3)]
-        {
+        for hasher in [Hasher::fold(9), Hasher::xxh3(99), Hasher::sip13([1, 2]), Hasher::xxh64(3)] {
             let mut hashes = [0; 100];
             u64::hash_each(&numbers, &hasher, &mut hashes);
             assert!(

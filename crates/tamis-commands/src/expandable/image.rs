@@ -8,17 +8,19 @@ use tamis::{Filter as _, Hasher, Kind};
 use super::{Expandable, Reserved, grown};
 use crate::image::{ImageError, Reader, Writer};
 
+/// The hasher of an image that names none: once it was the only one.
+const OLD_HASHER: Hasher = Hasher::xxh3(0);
+
 impl Expandable {
     /// Writes the filter for a snapshot. Bits that others set meanwhile may be in it or not.
     pub(crate) fn write_image(&self, out: &mut Writer<'_>) -> std::io::Result<()> {
         out.f64(self.rate)?;
         out.u64(self.capacity)?;
         out.u64(self.expansion.map_or(0, |expansion| u64::from(expansion) + 1))?;
-        // Images of old releases have no hasher: theirs was the default.
-        let is_keyed = self.hasher() != Hasher::default();
-        let parts = [self.reserved.is_some(), self.overflow.is_some(), is_keyed];
+        let has_hasher = self.hasher() != OLD_HASHER;
+        let parts = [self.reserved.is_some(), self.overflow.is_some(), has_hasher];
         out.u64(parts.iter().rev().fold(0, |bits, &part| bits << 1 | u64::from(part)))?;
-        if is_keyed {
+        if has_hasher {
             let (number, seed) = self.hasher().to_parts();
             out.u64(u64::from(number))?;
             out.write_all(&seed)?;
@@ -43,7 +45,7 @@ impl Expandable {
             one_more => Some(u32::try_from(one_more - 1).map_err(|_| ImageError::Value)?),
         };
         let parts = from.u64()?;
-        let hasher = if parts & 4 == 4 { from.hasher()? } else { Hasher::default() };
+        let hasher = if parts & 4 == 4 { from.hasher()? } else { OLD_HASHER };
         let reserved =
             if parts & 1 == 1 { Some(Reserved::read_image(from, hasher)?) } else { None };
         let overflow = if parts & 2 == 2 { Some(Box::new(from.filter()?)) } else { None };

@@ -13,17 +13,12 @@ use std::arch::x86_64::*;
 
 use super::batch::{BATCH, Located};
 use super::memory::prefetch_address;
-use super::{Kernels, OwnedKernels, scalar};
+use super::{Kernels, OwnedKernels};
 use crate::bits::Word;
-use crate::hash::{MX2, mix_xxh3};
 use crate::strategy::SplitBlock;
 use crate::sync::AtomicU64;
 
 pub(super) static KERNELS: OwnedKernels = OwnedKernels {
-    // SAFETY: this table is used only after the level was detected.
-    hash_u64: |items, flip, hashes| unsafe { hash_u64(items, flip, hashes) },
-    // SAFETY: this table is used only after the level was detected.
-    hash_u32: |items, flip, hashes| unsafe { hash_u32(items, flip, hashes) },
     // SAFETY: this table is used only after the level was detected.
     insert_512: |words, hashes, answers| unsafe { insert_512(words, hashes, answers) },
     insert_256: super::avx2::KERNELS.insert_256,
@@ -299,52 +294,6 @@ fn each_batch<const CUT: bool>(
     }
     let last = hashes.len().div_ceil(BATCH) - 1;
     answers[last] = answer(&ring[last % 2], len) & (u64::MAX >> (BATCH - len));
-}
-
-#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl")]
-fn hash_u64(items: &[u64], flip: u64, hashes: &mut [u64]) {
-    let key = _mm512_set1_epi64(flip as i64);
-    let (items, items_rest) = items.as_chunks::<8>();
-    let (hashes, hashes_rest) = hashes.as_chunks_mut::<8>();
-    for (items, hashes) in items.iter().zip(hashes) {
-        let keyed = _mm512_xor_si512(_mm512_rol_epi64::<32>(load_8(items)), key);
-        store_8(hashes, mix(keyed, 8));
-    }
-    for (hash, item) in hashes_rest.iter_mut().zip(items_rest) {
-        *hash = mix_xxh3(item.rotate_left(32) ^ flip, 8);
-    }
-}
-
-#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl")]
-fn hash_u32(items: &[u32], flip: u64, hashes: &mut [u64]) {
-    let key = _mm512_set1_epi64(flip as i64);
-    let (items, items_rest) = items.as_chunks::<8>();
-    let (hashes, hashes_rest) = hashes.as_chunks_mut::<8>();
-    for (items, hashes) in items.iter().zip(hashes) {
-        // SAFETY: 32 readable bytes.
-        let narrow = unsafe { _mm256_loadu_si256(items.as_ptr().cast()) };
-        let low = _mm512_cvtepu32_epi64(narrow);
-        let doubled = _mm512_or_si512(low, _mm512_slli_epi64::<32>(low));
-        store_8(hashes, mix(_mm512_xor_si512(doubled, key), 4));
-    }
-    (scalar::KERNELS.hash_u32)(items_rest, flip, hashes_rest);
-}
-
-/// `xxh3::mix` on eight items.
-#[inline]
-#[target_feature(enable = "avx512f,avx512dq")]
-fn mix(keyed: __m512i, len_bytes: i64) -> __m512i {
-    let mx2 = _mm512_set1_epi64(MX2 as i64);
-    // 0x96 is the truth table of a three-way XOR.
-    let h = _mm512_ternarylogic_epi64::<0x96>(
-        keyed,
-        _mm512_rol_epi64::<49>(keyed),
-        _mm512_rol_epi64::<24>(keyed),
-    );
-    let h = _mm512_mullo_epi64(h, mx2);
-    let shifted = _mm512_add_epi64(_mm512_srli_epi64::<35>(h), _mm512_set1_epi64(len_bytes));
-    let h = _mm512_mullo_epi64(_mm512_xor_si512(h, shifted), mx2);
-    _mm512_xor_si512(h, _mm512_srli_epi64::<28>(h))
 }
 
 /// The products of the low halves of each lane.

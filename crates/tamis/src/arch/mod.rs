@@ -45,12 +45,8 @@ pub(crate) struct Kernels<W: Word> {
     pub contains_256: fn(words: &[W], hashes: &[u64], answers: &mut [u64]),
 }
 
-/// The kernels that write need words nobody else sees; hashing needs no words at all.
+/// The kernels that write need words that no other thread sees.
 pub(crate) struct OwnedKernels {
-    /// XXH3 of 8-byte items; `flip` is `xxh3::flip(seed)`.
-    pub hash_u64: fn(items: &[u64], flip: u64, hashes: &mut [u64]),
-    /// XXH3 of 4-byte items.
-    pub hash_u32: fn(items: &[u32], flip: u64, hashes: &mut [u64]),
     /// Sets the bits of 512-bit blocks: answer bit set if the item is new.
     pub insert_512: fn(words: &mut [u64], hashes: &[u64], answers: &mut [u64]),
     /// The same by Parquet's rule.
@@ -165,7 +161,7 @@ pub(crate) fn run_wide<R>(run: impl FnOnce() -> R) -> R {
     run()
 }
 
-/// Returns the kernels of this CPU that hash and write.
+/// Returns the kernels of this CPU that write.
 pub(crate) fn kernels() -> &'static OwnedKernels {
     level().owned()
 }
@@ -313,24 +309,6 @@ mod tests {
             let expected = run(Level::Scalar, blocks, &hashes);
             for level in available() {
                 prop_assert_eq!(&run(level, blocks, &hashes), &expected, "{:?}", level);
-            }
-        }
-
-        #[test]
-        fn every_level_hashes_integers_alike(
-            items in prop::collection::vec(any::<u64>(), 0..200),
-            flip: u64,
-        ) {
-            let narrow: Vec<u32> = items.iter().map(|&item| item as u32).collect();
-            let mut expected = vec![0; items.len()];
-            let mut found = expected.clone();
-            for level in available() {
-                (scalar::KERNELS.hash_u64)(&items, flip, &mut expected);
-                (level.owned().hash_u64)(&items, flip, &mut found);
-                prop_assert_eq!(&found, &expected, "{:?}", level);
-                (scalar::KERNELS.hash_u32)(&narrow, flip, &mut expected);
-                (level.owned().hash_u32)(&narrow, flip, &mut found);
-                prop_assert_eq!(&found, &expected, "{:?}", level);
             }
         }
 

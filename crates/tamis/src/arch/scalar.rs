@@ -2,27 +2,13 @@
 
 use super::{Kernels, OwnedKernels};
 use crate::bits::Word;
-use crate::hash::mix_xxh3;
 use crate::strategy::{Parquet, SplitBlock};
 use crate::sync::{AtomicU64, Ordering};
 
-pub(crate) static KERNELS: OwnedKernels =
-    OwnedKernels { hash_u64, hash_u32, insert_512, insert_256 };
+pub(crate) static KERNELS: OwnedKernels = OwnedKernels { insert_512, insert_256 };
 
 pub(crate) fn readers<W: Word>() -> Kernels<W> {
     Kernels { contains_512, contains_256 }
-}
-
-fn hash_u64(items: &[u64], flip: u64, hashes: &mut [u64]) {
-    for (hash, item) in hashes.iter_mut().zip(items) {
-        *hash = mix_xxh3(item.rotate_left(32) ^ flip, 8);
-    }
-}
-
-fn hash_u32(items: &[u32], flip: u64, hashes: &mut [u64]) {
-    for (hash, &item) in hashes.iter_mut().zip(items) {
-        *hash = mix_xxh3((u64::from(item) << 32 | u64::from(item)) ^ flip, 4);
-    }
 }
 
 #[inline]

@@ -1,7 +1,7 @@
 //! Bytes to 64 (or 128) bits, computed once an item.
 
+mod fold;
 pub(crate) mod murmur2;
-mod xxh3;
 
 use std::fmt;
 use std::hash::Hasher as _;
@@ -20,7 +20,7 @@ use crate::{arch, item::Item};
 /// ```
 /// use tamis::Hasher;
 ///
-/// assert_eq!(Hasher::default(), Hasher::xxh3(0));
+/// assert_eq!(Hasher::default(), Hasher::fold(0));
 /// assert_eq!(Hasher::xxh3(0).hash(b""), 0x2d06_8005_38d3_94c2);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,8 +28,8 @@ pub struct Hasher {
     function: HashFunction,
     /// The seed in the first word, or the key.
     words: [u64; 2],
-    /// `xxh3::flip(seed)`: computed here once, it is a quarter of an integer's hash.
-    flip: u64,
+    /// The keys of the fold hash, computed once for all items; zero for the other functions.
+    keys: fold::Keys,
 }
 
 /// A hash function, numbered for files. Numbers are never reused.
@@ -37,25 +37,46 @@ pub struct Hasher {
 #[repr(u8)]
 #[non_exhaustive]
 pub enum HashFunction {
-    /// XXH3, 64 bits: the default, and the fastest on short items.
+    /// XXH3, 64 bits.
     Xxh3 = 1,
     /// SipHash-1-3 with a secret key, for items that an attacker may choose.
     Sip13 = 2,
     /// XXH64, which Parquet's filters use with seed 0.
     Xxh64 = 3,
+    /// Two folded multiplications, 64 bits: the default, and the fastest up to 128 bytes.
+    Fold = 4,
 }
 
 impl Hasher {
-    /// Returns XXH3 with `seed`; filters of one seed share their false positives.
+    /// Returns the default function with `seed`. Filters of one seed share their false positives.
+    ///
+    /// It is a function of this crate: `docs/formats/tamis.md` defines it for other programs.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis::Hasher;
+    ///
+    /// let hasher = Hasher::fold(7);
+    /// // An integer has the hash of its little-endian bytes.
+    /// assert_eq!(hasher.hash_item(&258_u64), hasher.hash(&[2, 1, 0, 0, 0, 0, 0, 0]));
+    /// assert_ne!(hasher.hash(b"a"), Hasher::fold(8).hash(b"a"));
+    /// ```
+    #[must_use]
+    pub const fn fold(seed: u64) -> Self {
+        Self { function: HashFunction::Fold, words: [seed, 0], keys: fold::keys(seed) }
+    }
+
+    /// Returns XXH3 with `seed`. Files of Tamis before the fold hash use it.
     #[must_use]
     pub const fn xxh3(seed: u64) -> Self {
-        Self { function: HashFunction::Xxh3, words: [seed, 0], flip: xxh3::flip(seed) }
+        Self { function: HashFunction::Xxh3, words: [seed, 0], keys: [0; 2] }
     }
 
     /// Returns SipHash-1-3 under `key`, two random words that an attacker must not know.
     #[must_use]
     pub const fn sip13(key: [u64; 2]) -> Self {
-        Self { function: HashFunction::Sip13, words: key, flip: 0 }
+        Self { function: HashFunction::Sip13, words: key, keys: [0; 2] }
     }
 
     /// Returns the keyed hash that Tamis prefers at present, SipHash-1-3, under a secret `key`.
@@ -85,7 +106,7 @@ impl Hasher {
     /// Returns XXH64 with `seed`.
     #[must_use]
     pub const fn xxh64(seed: u64) -> Self {
-        Self { function: HashFunction::Xxh64, words: [seed, 0], flip: 0 }
+        Self { function: HashFunction::Xxh64, words: [seed, 0], keys: [0; 2] }
     }
 
     /// Returns the function's number in files and its seed or key as 16 little-endian bytes.
@@ -98,9 +119,9 @@ impl Hasher {
     /// ```
     /// use tamis::Hasher;
     ///
-    /// let (number, seed) = Hasher::xxh3(7).to_parts();
-    /// assert_eq!((number, seed[0]), (1, 7));
-    /// assert_eq!(Hasher::from_parts(number, seed), Some(Hasher::xxh3(7)));
+    /// let (number, seed) = Hasher::fold(7).to_parts();
+    /// assert_eq!((number, seed[0]), (4, 7));
+    /// assert_eq!(Hasher::from_parts(number, seed), Some(Hasher::fold(7)));
     /// assert_eq!(Hasher::from_parts(99, seed), None);
     /// ```
     #[must_use]
@@ -118,6 +139,7 @@ impl Hasher {
             (1, 0) => Some(Hasher::xxh3(low)),
             (2, _) => Some(Hasher::sip13([low, high])),
             (3, 0) => Some(Hasher::xxh64(low)),
+            (4, 0) => Some(Hasher::fold(low)),
             _ => None,
         }
     }
@@ -128,17 +150,17 @@ impl Hasher {
         self.function
     }
 
-    /// Hashes `bytes`. Cost: about a nanosecond up to 16 bytes, then under 0.1 ns a byte.
-    // Always inline, as what leads here: in a loop, seed and secret are then added once for all items,
-    // which saves a seventh of a single lookup of text.
+    /// Hashes `bytes`. Cost of the default: about a nanosecond up to 16 bytes, then under 0.1 ns a
+    /// byte.
+    // Always inline, as the functions that lead here: a loop then computes what depends on the seed
+    // alone once for all items, which saves a seventh of a single lookup of text.
     #[inline(always)]
     #[must_use]
     pub fn hash(&self, bytes: &[u8]) -> u64 {
         match self.function {
-            HashFunction::Xxh3 => xxh3::hash(bytes, self.words[0]),
-            // Words, not `self`: its address would pin it to the stack of every caller.
-            HashFunction::Sip13 => sip13(self.words[0], self.words[1], bytes),
-            HashFunction::Xxh64 => xxh64(self.words[0], bytes),
+            HashFunction::Fold => fold::hash(bytes, self.keys),
+            // The words and not `self`, whose address would pin it to the stack of every caller.
+            function => hash_otherwise(function, self.words, bytes),
         }
     }
 
@@ -149,12 +171,29 @@ impl Hasher {
         item.hash_by(self)
     }
 
-    /// Hashes an 8-byte item without putting it into memory.
-    #[inline]
-    pub(crate) fn hash_u64(&self, item: u64) -> u64 {
+    /// Hashes the `LEN` little-endian bytes of an integer without putting them into memory.
+    #[inline(always)]
+    pub(crate) fn hash_integer<const LEN: usize>(&self, integer: u64) -> u64 {
         match self.function {
-            HashFunction::Xxh3 => xxh3::mix(item.rotate_left(32) ^ self.flip, 8),
-            _ => self.hash_in_memory(item.to_le_bytes()),
+            HashFunction::Fold => fold::hash_number(integer, LEN as u64, self.keys),
+            function => hash_integer_otherwise::<LEN>(function, self.words, integer),
+        }
+    }
+
+    /// Hashes the `LEN` little-endian bytes of each integer.
+    pub(crate) fn hash_integer_each<const LEN: usize>(
+        &self,
+        integers: impl ExactSizeIterator<Item = u64>,
+        hashes: &mut [u64],
+    ) {
+        assert_eq!(integers.len(), hashes.len(), "one hash an item");
+        let (function, words, keys) = (self.function, self.words, self.keys);
+        if function == HashFunction::Fold {
+            arch::run_wide(|| fold::hash_numbers(integers, LEN as u64, keys, hashes));
+            return;
+        }
+        for (hash, integer) in hashes.iter_mut().zip(integers) {
+            *hash = hash_integer_otherwise::<LEN>(function, words, integer);
         }
     }
 
@@ -166,7 +205,9 @@ impl Hasher {
     pub fn hash128(&self, bytes: &[u8]) -> u128 {
         let [a, b] = self.words;
         match self.function {
-            HashFunction::Xxh3 => xxhash_rust::xxh3::xxh3_128_with_seed(bytes, a),
+            HashFunction::Fold | HashFunction::Xxh3 => {
+                xxhash_rust::xxh3::xxh3_128_with_seed(bytes, a)
+            }
             HashFunction::Sip13 => {
                 let hash = siphasher::sip128::SipHasher13::new_with_keys(a, b).hash(bytes);
                 u128::from(hash.h2) << 64 | u128::from(hash.h1)
@@ -179,41 +220,8 @@ impl Hasher {
         }
     }
 
-    /// Hashes a 4-byte item without putting it into memory.
-    #[inline]
-    pub(crate) fn hash_u32(&self, item: u32) -> u64 {
-        let doubled = u64::from(item) << 32 | u64::from(item);
-        match self.function {
-            HashFunction::Xxh3 => xxh3::mix(doubled ^ self.flip, 4),
-            _ => self.hash_in_memory(item.to_le_bytes()),
-        }
-    }
-
-    // Out of line: the default hash of an integer stays in registers.
-    #[cold]
-    fn hash_in_memory<const N: usize>(self, bytes: [u8; N]) -> u64 {
-        self.hash(&bytes)
-    }
-
-    /// Hashes 8-byte integers, in vector registers where XXH3 is the hash.
-    pub(crate) fn hash_u64_each(&self, items: &[u64], hashes: &mut [u64]) {
-        assert_eq!(items.len(), hashes.len(), "one hash an item");
-        match self.function {
-            HashFunction::Xxh3 => (arch::kernels().hash_u64)(items, self.flip, hashes),
-            _ => hash_one_by_one(self, items, hashes),
-        }
-    }
-
-    /// Hashes 4-byte integers, in vector registers where XXH3 is the hash.
-    pub(crate) fn hash_u32_each(&self, items: &[u32], hashes: &mut [u64]) {
-        assert_eq!(items.len(), hashes.len(), "one hash an item");
-        match self.function {
-            HashFunction::Xxh3 => (arch::kernels().hash_u32)(items, self.flip, hashes),
-            _ => hash_one_by_one(self, items, hashes),
-        }
-    }
-
-    /// Hashes items by their bytes, asks for those of later items, and hands on each hash at once.
+    /// Hashes items by their bytes, prefetches those of later items, and passes each hash to `then`
+    /// as soon as it is known.
     #[inline]
     pub(crate) fn hash_bytes_each<I: Item>(
         &self,
@@ -221,10 +229,10 @@ impl Hasher {
         hashes: &mut [u64],
         then: impl FnMut(u64),
     ) {
-        let seed = self.words[0];
+        let keys = self.keys;
         match self.function {
             // A loop of its own, into which the hash inlines: a third less time for addresses.
-            HashFunction::Xxh3 => each(items, hashes, |bytes| xxh3::hash(bytes, seed), then),
+            HashFunction::Fold => each(items, hashes, |bytes| fold::hash(bytes, keys), then),
             _ => each(items, hashes, |bytes| self.hash(bytes), then),
         }
     }
@@ -235,6 +243,7 @@ impl fmt::Display for Hasher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seed = self.words[0];
         match self.function {
+            HashFunction::Fold => write!(f, "fold seed {seed}"),
             HashFunction::Xxh3 => write!(f, "xxh3 seed {seed}"),
             HashFunction::Sip13 => f.write_str("siphash-1-3 with a key"),
             HashFunction::Xxh64 => write!(f, "xxh64 seed {seed}"),
@@ -250,21 +259,38 @@ impl fmt::Debug for Hasher {
 }
 
 impl Default for Hasher {
-    /// XXH3 with seed 0.
+    /// The fold hash with seed 0.
     fn default() -> Self {
-        Hasher::xxh3(0)
+        Hasher::fold(0)
     }
 }
 
-// Out of line, both, so that the default hash inlines into its callers.
+/// Hashes `bytes` by a function that is not the default.
+// Out of line, so that the default hash inlines into its callers.
 #[inline(never)]
-fn sip13(a: u64, b: u64, bytes: &[u8]) -> u64 {
-    let mut sip = SipHasher13::new_with_keys(a, b);
-    sip.write(bytes);
-    sip.finish()
+fn hash_otherwise(function: HashFunction, [a, b]: [u64; 2], bytes: &[u8]) -> u64 {
+    match function {
+        HashFunction::Fold => fold::hash(bytes, fold::keys(a)),
+        HashFunction::Xxh3 => xxhash_rust::xxh3::xxh3_64_with_seed(bytes, a),
+        HashFunction::Xxh64 => xxh64(a, bytes),
+        HashFunction::Sip13 => {
+            let mut sip = SipHasher13::new_with_keys(a, b);
+            sip.write(bytes);
+            sip.finish()
+        }
+    }
 }
 
-#[inline(never)]
+// Cold, so that the default hash of an integer stays in registers.
+#[cold]
+fn hash_integer_otherwise<const LEN: usize>(
+    function: HashFunction,
+    words: [u64; 2],
+    integer: u64,
+) -> u64 {
+    hash_otherwise(function, words, &integer.to_le_bytes()[..LEN])
+}
+
 fn xxh64(seed: u64, bytes: &[u8]) -> u64 {
     xxhash_rust::xxh64::xxh64(bytes, seed)
 }
@@ -297,23 +323,14 @@ fn prefetch_ends(bytes: &[u8]) {
     arch::prefetch(bytes, bytes.len().wrapping_sub(1));
 }
 
-fn hash_one_by_one<I: Item>(hasher: &Hasher, items: &[I], hashes: &mut [u64]) {
-    for (hash, item) in hashes.iter_mut().zip(items) {
-        *hash = hasher.hash_item(item);
-    }
-}
-
-#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
-pub(crate) use xxh3::MX2;
-pub(crate) use xxh3::mix as mix_xxh3;
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn parts_restore_every_hasher() {
-        for hasher in [Hasher::xxh3(u64::MAX), Hasher::sip13([1 << 63, 2]), Hasher::xxh64(5)] {
+        let seeded = [Hasher::fold(9), Hasher::xxh3(u64::MAX), Hasher::xxh64(5)];
+        for hasher in seeded.into_iter().chain([Hasher::sip13([1 << 63, 2])]) {
             let (number, seed) = hasher.to_parts();
             assert_eq!(Hasher::from_parts(number, seed), Some(hasher));
         }

@@ -3,6 +3,7 @@
 mod articles_experiment;
 mod integer_sets;
 mod java_bitmap;
+mod key_families;
 mod long_run;
 mod no_false_negatives;
 mod over_rate;

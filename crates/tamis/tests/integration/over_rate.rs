@@ -3,7 +3,7 @@
 use tamis::{Answers, AnyFilter, Filter as _, Hasher, Kind, Plan, TryInsert};
 
 fn filled(plan: &Plan, seed: u64, items: u64) -> AnyFilter {
-    let mut filter = AnyFilter::new(plan, Hasher::xxh3(seed)).unwrap();
+    let mut filter = AnyFilter::new(plan, Hasher::fold(seed)).unwrap();
     let items: Vec<u64> = (0..items).collect();
     filter.try_insert_each(&items, &mut Answers::new()).unwrap();
     filter

@@ -23,7 +23,7 @@ fn measure(plan: &Plan, filters: u64, asked_each: u64) -> Measured {
     let mut answers = Answers::new();
     let mut found = 0;
     for seed in 0..filters {
-        let mut filter = AnyFilter::new(plan, Hasher::xxh3(seed)).unwrap();
+        let mut filter = AnyFilter::new(plan, Hasher::fold(seed)).unwrap();
         let items: Vec<u64> = (0..plan.items()).collect();
         filter.try_insert_each(&items, &mut answers).unwrap();
         let absent: Vec<u64> = (1 << 40..(1 << 40) + asked_each).collect();
@@ -137,7 +137,7 @@ fn window_keeps_its_rate_at_every_size() {
             let mut found = 0;
             let mut answers = Answers::new();
             for seed in 0..filters {
-                let mut filter = AnyFilter::new(&plan, Hasher::xxh3(seed)).unwrap();
+                let mut filter = AnyFilter::new(&plan, Hasher::fold(seed)).unwrap();
                 filter.try_insert_each(&(0..inserted).collect::<Vec<_>>(), &mut answers).unwrap();
                 let absent: Vec<u64> = (1 << 40..(1 << 40) + asked_each).collect();
                 filter.contains_each(&absent, &mut answers);

@@ -25,6 +25,11 @@ pub(super) struct Header {
     pub(super) hasher: Hasher,
 }
 
+/// Returns the checksum of a header.
+fn checksum(header: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    Hasher::xxh3(0).hash(header).to_le_bytes()
+}
+
 impl Header {
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let len = u16::try_from(self.description.len()).unwrap_or(u16::MAX);
@@ -35,8 +40,7 @@ impl Header {
         let (function, key) = self.hasher.to_parts();
         bytes.push(function);
         bytes.extend_from_slice(&key);
-        let checksum = Hasher::default().hash(&bytes);
-        bytes.extend_from_slice(&checksum.to_le_bytes());
+        bytes.extend_from_slice(&checksum(&bytes));
         bytes
     }
 
@@ -59,9 +63,9 @@ impl Header {
         let end = text_end + if version == 1 { 0 } else { HASHER_BYTES };
         found.resize(end + CHECKSUM_BYTES, 0);
         let rest = read_up_to(file, &mut found[FIXED_BYTES..]).map_err(failure)?;
-        let (head, checksum) = found.split_at(end);
+        let (head, found_checksum) = found.split_at(end);
         let is_whole = FIXED_BYTES + rest == found.len();
-        if !is_whole || checksum != Hasher::default().hash(head).to_le_bytes() {
+        if !is_whole || found_checksum != checksum(head) {
             return Err(damaged(name, 0));
         }
         if !matches!(width_bytes, 8 | 16) {

@@ -2,7 +2,6 @@
 
 mod blocks;
 mod cuckoo;
-mod hash;
 mod parquet;
 mod split_block;
 
@@ -17,10 +16,6 @@ use super::{Kernels, OwnedKernels};
 use crate::bits::Word;
 
 pub(super) static KERNELS: OwnedKernels = OwnedKernels {
-    // SAFETY: this table is used only after the level was detected.
-    hash_u64: |items, flip, hashes| unsafe { hash::hash_u64(items, flip, hashes) },
-    // SAFETY: this table is used only after the level was detected.
-    hash_u32: |items, flip, hashes| unsafe { hash::hash_u32(items, flip, hashes) },
     // SAFETY: this table is used only after the level was detected.
     insert_512: |words, hashes, answers| unsafe { split_block::insert(words, hashes, answers) },
     // SAFETY: this table is used only after the level was detected.

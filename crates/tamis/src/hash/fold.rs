@@ -1,0 +1,198 @@
+//! The default hash: two multiplications for an item of up to 16 bytes, each folded to 64 bits.
+//!
+//! ```text
+//! fold(x, y) = low half XOR high half of the 128-bit product x · y
+//!
+//!   up to 8 bytes   a = the bytes as a little-endian number           b = 0
+//!   9 to 16         a = the first eight bytes                         b = the last eight
+//!                   mixed = fold(a ^ k0, b ^ k1)
+//!   17 to 128       mixed = the sum of such folds, one for each 16 bytes (`sum_of_pairs`)
+//!   longer          a = XXH3-64 of the bytes, seed 0                  b = 0
+//!
+//!   hash = fold(mixed, G ^ length in bytes)
+//! ```
+//!
+//! G is 2⁶⁴ over the golden ratio. k0 and k1 come from the seed by SplitMix64. The seed is part of both factors of the first fold,
+//! and no constant difference between two items cancels it: items that collide under one seed
+//! do not collide under another. This holds up to 128 bytes; longer items that collide under
+//! XXH3 collide under every seed. The hash is no defence against chosen items: that is SipHash.
+//!
+//! Items of 17 to 128 bytes are read in halves of 16 bytes from both ends. The halves may overlap:
+//!
+//! ```text
+//!  pair 0     1     2                   2     1     0       pair 1 above 32 bytes, 2 above 64,
+//! |·····|·····|·····|··· item ···|·····|·····|·····|       3 above 96
+//! ```
+//!
+//! Sources: the multiplication with folding is that of wyhash (Wang Yi, 2019) and XXH3; the layout
+//! of the pairs and the secret words are those of XXH3 ("XXH3 algorithm for medium inputs").
+//! `docs/formats/tamis.md` defines the function for other programs.
+
+use std::hint::select_unpredictable;
+
+/// The first 16 words of XXH3's default secret.
+const SECRET: [u64; 16] = [
+    0xbe4b_a423_396c_feb8,
+    0x1cad_21f7_2c81_017c,
+    0xdb97_9083_e96d_d4de,
+    0x1f67_b3b7_a4a4_4072,
+    0x78e5_c0cc_4ee6_79cb,
+    0x2172_ffcc_7dd0_5a82,
+    0x8e24_43f7_7446_08b8,
+    0x4c26_3a81_e690_35e0,
+    0xcb00_c391_bb52_283c,
+    0xa32e_531b_8b65_d088,
+    0x4ef9_0da2_9748_6471,
+    0xd8ac_dea9_46ef_1938,
+    0x3f34_9ce3_3f76_faa8,
+    0x1d4f_0bc7_c7bb_dcf9,
+    0x3159_b4cd_4be0_518a,
+    0x6473_78d9_c97e_9fc8,
+];
+
+/// 2⁶⁴ over the golden ratio: a factor of the last fold, and the step of SplitMix64.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// What the hash keeps of a seed: k0 and k1.
+pub(super) type Keys = [u64; 2];
+
+/// Derives the keys of a seed: the first two outputs of SplitMix64 that starts at `seed`.
+pub(super) const fn keys(seed: u64) -> Keys {
+    let first = seed.wrapping_add(GOLDEN);
+    [split_mix(first), split_mix(first.wrapping_add(GOLDEN))]
+}
+
+/// Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators" (2014), §5.
+const fn split_mix(state: u64) -> u64 {
+    let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Hashes `bytes`.
+// Always inline: the loop around it then computes what depends on the keys alone once.
+#[inline(always)]
+pub(super) fn hash(bytes: &[u8], keys: Keys) -> u64 {
+    let len = bytes.len();
+    let mixed = match len {
+        17..=128 => sum_of_pairs(bytes, keys),
+        8..=16 => {
+            let last = if len == 8 { 0 } else { read_8(bytes, len - 8) };
+            mix(read_8(bytes, 0), last, keys)
+        }
+        0..8 => mix(small_number(bytes), 0, keys),
+        _ => mix(xxh3(bytes), 0, keys),
+    };
+    finish(mixed, len as u64)
+}
+
+/// Hashes `len` bytes, at most eight, from their little-endian number.
+#[inline(always)]
+pub(super) const fn hash_number(number: u64, len: u64, keys: Keys) -> u64 {
+    finish(mix(number, 0, keys), len)
+}
+
+/// Hashes numbers of `len` bytes each. Vectors have no 128-bit product, so it is made of four.
+#[inline(always)]
+pub(super) fn hash_numbers(
+    numbers: impl Iterator<Item = u64>,
+    len: u64,
+    [k0, k1]: Keys,
+    hashes: &mut [u64],
+) {
+    for (hash, number) in hashes.iter_mut().zip(numbers) {
+        *hash = fold_by_halves(fold_by_halves(number ^ k0, k1), GOLDEN ^ len);
+    }
+}
+
+/// Returns [`fold`] of the same factors.
+#[inline(always)]
+const fn fold_by_halves(x: u64, y: u64) -> u64 {
+    const LOW: u64 = u32::MAX as u64;
+    let (x_low, x_high, y_low, y_high) = (x & LOW, x >> 32, y & LOW, y >> 32);
+    let low = x_low * y_low;
+    // Neither sum exceeds 64 bits: (2³² − 1)² + 2³² − 1 < 2⁶⁴.
+    let middle = x_high * y_low + (low >> 32);
+    let cross = x_low * y_high + (middle & LOW);
+    let high = x_high * y_high + (middle >> 32) + (cross >> 32);
+    (cross << 32 | low & LOW) ^ high
+}
+
+#[inline(always)]
+const fn mix(a: u64, b: u64, [k0, k1]: Keys) -> u64 {
+    fold(a ^ k0, b ^ k1)
+}
+
+#[inline(always)]
+const fn finish(mixed: u64, len: u64) -> u64 {
+    fold(mixed, GOLDEN ^ len)
+}
+
+/// Returns both halves of the product, XORed.
+#[inline(always)]
+const fn fold(x: u64, y: u64) -> u64 {
+    let product = x as u128 * y as u128;
+    product as u64 ^ (product >> 64) as u64
+}
+
+// Nested, so that the code of each pair exists once, whatever the length.
+#[inline(always)]
+fn sum_of_pairs(bytes: &[u8], keys: Keys) -> u64 {
+    let mut sum = pair::<0>(bytes, keys);
+    if bytes.len() > 32 {
+        sum = sum.wrapping_add(pair::<1>(bytes, keys));
+        if bytes.len() > 48 {
+            // Addresses lie around 64 bytes, half below and half above it: two multiplications in
+            // vain cost less than a branch that the CPU predicts wrongly every other time.
+            let third = pair::<2>(bytes, keys);
+            sum = sum.wrapping_add(select_unpredictable(bytes.len() > 64, third, 0));
+            if bytes.len() > 96 {
+                sum = sum.wrapping_add(pair::<3>(bytes, keys));
+            }
+        }
+    }
+    sum
+}
+
+/// Mixes 16 bytes from `16 * I` on and the 16 bytes as far from the end.
+#[inline(always)]
+fn pair<const I: usize>(bytes: &[u8], keys: Keys) -> u64 {
+    let first = mix_16(bytes, 16 * I, [SECRET[4 * I], SECRET[4 * I + 1]], keys);
+    let at = bytes.len() - 16 * (I + 1);
+    first.wrapping_add(mix_16(bytes, at, [SECRET[4 * I + 2], SECRET[4 * I + 3]], keys))
+}
+
+#[inline(always)]
+fn mix_16(bytes: &[u8], at: usize, [s0, s1]: [u64; 2], [k0, k1]: Keys) -> u64 {
+    // Added and not XORed: an XOR of two secret words would undo a key in both places at once.
+    let (k0, k1) = (s0.wrapping_add(k0), s1.wrapping_add(k1));
+    mix(read_8(bytes, at), read_8(bytes, at + 8), [k0, k1])
+}
+
+#[inline(always)]
+fn read_8(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+/// Returns up to seven bytes as a little-endian number.
+#[inline(always)]
+fn small_number(bytes: &[u8]) -> u64 {
+    let len = bytes.len();
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        // The halves overlap where they agree.
+        let [first, last] = [*first, *last].map(|half| u64::from(u32::from_le_bytes(half)));
+        return first | last << (8 * (len - 4));
+    }
+    let Some(&last) = bytes.last() else { return 0 };
+    let at = |i: usize| u64::from(bytes[i]) << (8 * i);
+    at(0) | at(len / 2) | u64::from(last) << (8 * (len - 1))
+}
+
+// Out of line, so that the short lengths stay small in their callers.
+#[inline(never)]
+fn xxh3(bytes: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(bytes)
+}
+
+#[cfg(test)]
+mod tests;
