@@ -289,7 +289,7 @@ fn growing_filters_merge_whatever_their_sizes() {
 #[test]
 fn a_window_of_items_forgets_the_oldest() {
     let folder = folder();
-    folder.ok("build --window 100-items --rate 1e-4 n.txt -o f.tamis");
+    folder.ok("build --window 100-items --rate 2e-5 n.txt -o f.tamis");
     let found = folder.ok("check f.tamis n.txt");
     let found: Vec<u64> = found.lines().map(|line| line.parse().unwrap()).collect();
     assert!((100..=135).contains(&found.len()), "{}", found.len());
