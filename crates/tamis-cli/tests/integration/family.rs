@@ -289,11 +289,13 @@ fn growing_filters_merge_whatever_their_sizes() {
 #[test]
 fn a_window_of_items_forgets_the_oldest() {
     let folder = folder();
-    folder.ok("build --window 100-items --rate 2e-5 n.txt -o f.tamis");
+    folder.ok("build --window 100-items --rate 1e-4 n.txt -o f.tamis");
     let found = folder.ok("check f.tamis n.txt");
     let found: Vec<u64> = found.lines().map(|line| line.parse().unwrap()).collect();
     assert!((100..=135).contains(&found.len()), "{}", found.len());
-    assert!(found.iter().all(|&n| n >= 860) && found.contains(&999), "{found:?}");
+    // At this rate one of the others may be a false positive.
+    assert!(found.iter().filter(|&&n| n < 860).count() <= 1, "{found:?}");
+    assert!((900..1000).all(|n| found.contains(&n)), "{found:?}");
     let info = folder.ok("info f.tamis");
     assert!(info.contains("remembered at least 100 "), "{info}");
 }
