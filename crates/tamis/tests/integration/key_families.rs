@@ -29,7 +29,7 @@ const FAMILIES: [Family; 25] = [
     ("fractions", |i| (1.0 / (i + 1) as f64).to_le_bytes().into()),
     ("timestamps in ms", |i| bytes(1_760_000_000_000 + i * 7)),
     ("timestamps in ns", |i| bytes(1_760_000_000_000_000_000 + i * 1_000_000)),
-    ("snowflake ids", |i| bytes((1_700_000_000 + i / 4) << 22 | 5 << 12 | i % 4)),
+    ("snowflake ids", |i| bytes((1_700_000_000 + i / 4) << 22 | 5 << 12 | (i % 4))),
     ("pointers", |i| bytes(0x7f3a_0000_1000 + i * 48)),
     ("decimal text", |i| i.to_string().into()),
     ("padded decimal text", |i| format!("{i:012}").into()),

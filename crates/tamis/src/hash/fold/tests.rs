@@ -273,7 +273,8 @@ fn an_exchange_of_words_collides_under_no_seed() {
 #[ignore = "takes minutes"]
 #[test]
 fn four_billion_integers_hardly_collide() {
-    let families: [(&str, u64, fn(u64) -> u64); 4] = [
+    type Family = (&'static str, u64, fn(u64) -> u64);
+    let families: [Family; 4] = [
         ("u32", 4, |i| i),
         ("u64", 8, |i| i),
         ("i << 32", 8, |i| i << 32),
