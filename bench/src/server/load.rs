@@ -1,10 +1,11 @@
-//! What is sent to a server: by `redis-benchmark` to measure, by ourselves to fill.
+//! What is sent to a server: to measure it, and to fill it.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::Command;
 
-/// A command that `redis-benchmark` sends again and again, on fifty connections.
+use super::client::{Batches, Measured};
+
+/// A command that the client sends again and again.
 #[derive(Clone, Copy)]
 pub struct Load<'a> {
     pub words: &'a [&'a str],
@@ -14,50 +15,40 @@ pub struct Load<'a> {
     pub range: u64,
     /// Items of a command.
     pub items: u64,
-}
-
-/// What `redis-benchmark` says.
-pub struct Said {
-    /// Nanoseconds an item, all connections together.
-    pub nanos: f64,
-    pub p99_millis: f64,
+    /// Lines of a reply.
+    pub reply_lines: usize,
 }
 
 impl<'a> Load<'a> {
+    /// Returns a load of single commands, each answered by one line.
     pub fn of(words: &'a [&'a str]) -> Self {
-        Self { words, pipeline: 1, range: 1, items: 1 }
+        Self { words, pipeline: 1, range: 1, items: 1, reply_lines: 1 }
     }
 
-    /// Sends for about a second.
-    pub fn run(&self, port: u16, is_quick: bool) -> Result<Said, String> {
+    /// Returns a load of commands of a hundred items, each answered by an array.
+    pub fn hundred(words: &'a [&'a str]) -> Self {
+        Self { items: 100, reply_lines: 101, ..Self::of(words) }
+    }
+
+    /// Returns how many commands take about a second.
+    pub fn commands(&self, is_quick: bool) -> u64 {
         let a_second = match (self.pipeline, self.items) {
-            (_, 100..) => 60_000,
-            (1, _) => 60_000,
-            (2..=16, _) => 600_000,
-            _ => 1_500_000,
+            (_, 100..) => 100_000,
+            (1, _) => 100_000,
+            (2..=16, _) => 1_000_000,
+            _ => 3_000_000,
         };
-        self.send(port, if is_quick { a_second / 10 } else { a_second })
+        if is_quick { a_second / 10 } else { a_second }
     }
 
-    /// Sends so many commands.
-    pub fn send(&self, port: u16, commands: u64) -> Result<Said, String> {
-        let output = Command::new("taskset")
-            .args(["-c", "1", "redis-benchmark", "--csv", "-c", "50"])
-            .args(["-p", &port.to_string(), "-n", &commands.to_string()])
-            .args(["-P", &self.pipeline.to_string(), "-r", &self.range.to_string()])
-            .args(self.words)
-            .output()
-            .map_err(|error| format!("redis-benchmark: {error}"))?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        // "test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms","p95_latency_ms","p99_latency_ms","max_latency_ms"
-        let line = text.lines().last().unwrap_or_default();
-        let fields: Vec<f64> =
-            line.rsplit("\",\"").filter_map(|it| it.trim_matches('"').parse().ok()).collect();
-        let &[_max, p99_millis, _, _, _, _, per_second, ..] = &fields[..] else {
-            let why = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("redis-benchmark {:?}: {line} {why}", self.words));
-        };
-        Ok(Said { nanos: 1e9 / (per_second * self.items as f64), p99_millis })
+    /// Encodes these commands.
+    pub fn encoded(&self, commands: u64) -> Batches {
+        Batches::new(self.words, self.pipeline, self.range, self.reply_lines, commands)
+    }
+
+    /// Sends this many commands.
+    pub fn send(&self, port: u16, commands: u64) -> Result<Measured, String> {
+        self.encoded(commands).send(port, commands)
     }
 }
 
@@ -82,7 +73,7 @@ pub fn encode(words: &[impl AsRef<str>]) -> Vec<u8> {
     bytes
 }
 
-/// Adds so many numbers, as `redis-benchmark` writes them.
+/// Adds the numbers from 0 on, each as twelve digits.
 pub fn fill(port: u16, key: &str, items: u64) -> Result<(), String> {
     numbers(port, key, 0..items)
 }

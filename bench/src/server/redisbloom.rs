@@ -78,7 +78,7 @@ fn race(
     Ok(())
 }
 
-/// Commands that are sent without waiting for replies. `redis-benchmark` would take some 80 ns an item itself.
+/// Commands that are sent without waiting for replies.
 struct Stream {
     bytes: Vec<u8>,
     commands: u64,
@@ -134,7 +134,7 @@ impl Stream {
 }
 
 /// Finds the module in what `cargo xtask bench` installs by pip.
-fn module() -> Result<PathBuf, String> {
+pub(super) fn module() -> Result<PathBuf, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("bench lies in the root");
     let lib = root.join("target/rivals/python/lib");
     let versions = std::fs::read_dir(&lib).into_iter().flatten().filter_map(Result::ok);
