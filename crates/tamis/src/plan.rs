@@ -5,6 +5,7 @@
 
 mod error;
 mod rates;
+mod search;
 pub(crate) mod sizes;
 
 #[cfg(test)]
@@ -16,6 +17,7 @@ use crate::shape::Shape;
 use crate::strategy::Kind;
 pub use error::PlanError;
 use rates::blocks_deviation;
+use search::smallest;
 
 /// A filter's size, planned from items and rate, or from any two of items, rate and memory.
 ///
@@ -54,17 +56,19 @@ impl Plan {
     ///
     /// The kind is the default split-block filter, unless `rate` is so low (or high) that blocks would
     /// take over a quarter more memory: then it is the classic filter. [`why`](Self::why) says so.
-    /// `rate` is a probability. Zero `items` are planned as one. Cost: about 0.1 ms.
+    /// `rate` is a probability. Zero `items` are planned as one. Cost: about 1 µs at most, whatever the numbers.
     ///
     /// # Errors
     ///
     /// [`PlanError::Rate`] unless `0.0 < rate && rate < 1.0`; [`PlanError::TooLarge`] above 2⁵⁶ bits.
     pub fn new(items: u64, rate: f64) -> Result<Plan, PlanError> {
-        let blocked = Plan::for_kind(Kind::SplitBlock, items, rate);
-        let classic = Plan::for_kind(Kind::Classic, items, rate)?;
-        match blocked {
-            Ok(plan) if plan.worth_one_line(&classic) => Ok(plan),
-            _ => Ok(classic),
+        let (kind, shape) = (Kind::SplitBlock, Shape::Probes(LANES));
+        check_rate(kind, rate)?;
+        let items = items.max(1);
+        let worth_bits = worth_one_line(items, rate);
+        match sizes::fewest_within(kind, shape, items, rate, worth_bits) {
+            Some(bits) => Ok(Plan { kind, items, rate, bits, shape }),
+            None => Plan::for_kind(Kind::Classic, items, rate),
         }
     }
 
@@ -75,7 +79,8 @@ impl Plan {
     /// As for [`new`](Self::new), and [`PlanError::RateTooLow`] if no growing filter keeps the rate.
     pub fn for_kind(kind: Kind, items: u64, rate: f64) -> Result<Plan, PlanError> {
         check_rate(kind, rate)?;
-        Plan::for_shape(kind, sizes::usual_shape(kind, items.max(1), rate), items, rate)
+        let items = items.max(1);
+        Plan::of_size(kind, items, rate, sizes::fewest_usual(kind, items, rate))
     }
 
     /// Plans a counting filter with counters of 4, 8 or 16 bits: counting ends at 15, 255 or 65 535.
@@ -124,11 +129,16 @@ impl Plan {
             return Err(PlanError::Geometry { kind, bits: 0, shape });
         }
         let items = items.max(1);
-        let (bits, shape) = sizes::fewest(kind, shape, items, rate).ok_or(PlanError::TooLarge {
-            kind,
-            items,
-            rate,
-        })?;
+        Plan::of_size(kind, items, rate, sizes::fewest(kind, shape, items, rate))
+    }
+
+    fn of_size(
+        kind: Kind,
+        items: u64,
+        rate: f64,
+        size: Option<(u64, Shape)>,
+    ) -> Result<Plan, PlanError> {
+        let (bits, shape) = size.ok_or(PlanError::TooLarge { kind, items, rate })?;
         Ok(Plan { kind, items, rate, bits, shape })
     }
 
@@ -394,7 +404,7 @@ impl Plan {
             return "one cache line a lookup, and so few items need only a few of them".into();
         }
         let percent = (blocked.bits as f64 / classic.bits as f64 - 1.0) * 100.0;
-        if blocked.worth_one_line(&classic) {
+        if blocked.bits <= worth_one_line(self.items, self.rate) {
             format!(
                 "one cache line a lookup, for {percent:.0} % more memory than the classic filter"
             )
@@ -402,12 +412,12 @@ impl Plan {
             format!("at this rate one line a lookup would cost {percent:.0} % more memory")
         }
     }
+}
 
-    /// Tells whether this blocked filter is small enough beside the classic one. Tiny filters are:
-    /// a block is the least one can have.
-    fn worth_one_line(&self, classic: &Plan) -> bool {
-        self.bits <= TINY_BITS || self.bits as f64 <= classic.bits as f64 * WORTH_ONE_LINE
-    }
+/// Computes the most bits that [`Plan::new`] takes for a blocked filter. Tiny filters are never too large:
+/// a block is the least one can have.
+fn worth_one_line(items: u64, rate: f64) -> u64 {
+    ((sizes::about_classic_bits(items, rate) * WORTH_ONE_LINE) as u64).max(TINY_BITS)
 }
 
 /// Refuses a rate that is no probability, or that no filter of this kind keeps.
@@ -426,28 +436,3 @@ const LANES: u32 = 8;
 
 /// Bits of a cache line.
 const LINE_BITS: u64 = 512;
-
-/// Finds the smallest number in `low..=high` for which `enough` holds, where more is never worse.
-fn smallest(low: u64, high: u64, enough: impl Fn(u64) -> bool) -> Option<u64> {
-    if !enough(high) {
-        return None;
-    }
-    // Doubling first: the answer is usually far below `high`.
-    let mut over = low;
-    while !enough(over) {
-        over = over.saturating_mul(2).min(high);
-    }
-    let mut under = (over / 2).max(low);
-    if enough(under) {
-        return Some(under);
-    }
-    while over - under > 1 {
-        let middle = under + (over - under) / 2;
-        if enough(middle) {
-            over = middle;
-        } else {
-            under = middle;
-        }
-    }
-    Some(over)
-}

@@ -74,7 +74,12 @@ impl Lanes {
 
     /// Returns how many fingerprints there are.
     pub(super) const fn fingerprints(&self) -> u64 {
-        self.slot / self.bucket as u64
+        Self::count_fingerprints(self.bucket, self.width)
+    }
+
+    /// Returns how many fingerprints slots of this width have room for.
+    pub(super) const fn count_fingerprints(bucket: u32, width: u32) -> u64 {
+        ((1 << width) - 1) / bucket as u64
     }
 
     /// Returns the first bit of a slot.

@@ -74,38 +74,114 @@ pub(crate) fn fits(table: &Table, items: u64) -> bool {
 
 /// Computes how many pairs of keys with a bucket in common are expected to have more items than slots.
 fn crowded(table: &Table, n: f64) -> f64 {
-    let b = i32::try_from(table.bucket()).expect("at most 4");
+    let b = table.bucket() as i32;
     let (starts, fingerprints) = (table.starts() as f64, table.fingerprints() as f64);
     // Items of a key are Poisson; a key holds at most 2b, so of 3b + 1 each key has at least b + 1.
     let load = n / (starts * fingerprints);
-    let factorial = |k: i32| (1..=k).map(f64::from).product::<f64>();
-    let ways: f64 = (b + 1..=2 * b).map(|k| 1.0 / (factorial(k) * factorial(3 * b + 1 - k))).sum();
     // In each half, the pairs of fingerprints at each start.
-    starts * fingerprints * fingerprints * load.powi(3 * b + 1) * ways
+    starts * fingerprints * fingerprints * load.powi(3 * b + 1) * ways_to_crowd(table.bucket())
+}
+
+/// The chance of 3b + 1 items of two keys with b + 1 or more each, over the (3b + 1)th power of the load.
+const fn ways_to_crowd(bucket: u32) -> f64 {
+    let (mut ways, mut k) = (0.0, bucket + 1);
+    while k <= 2 * bucket {
+        ways += 1.0 / (factorial(k) * factorial(3 * bucket + 1 - k));
+        k += 1;
+    }
+    ways
+}
+
+const fn factorial(k: u32) -> f64 {
+    if k == 0 { 1.0 } else { k as f64 * factorial(k - 1) }
+}
+
+/// What [`plan`] needs of a table, solved for its size.
+struct Wanted {
+    bucket: u32,
+    items: u64,
+    rate: f64,
+    /// The fewest keys that keep the rate.
+    keys: f64,
+    /// The fewest slots for the table as a whole, but for its load limit.
+    slots: f64,
+    /// The items, or none if so few always fit.
+    crowd: f64,
+}
+
+impl Wanted {
+    fn new(bucket: u32, items: u64, rate: f64) -> Self {
+        let n = items as f64;
+        let keys = -1.0 / ((-rate).ln_1p() / n).exp_m1();
+        let slots = match bucket {
+            2 => (n + 18.0 + n.sqrt()) / 0.964,
+            _ => (n + 12.0 + 0.5 * n.sqrt()) / 0.99,
+        };
+        let always_fit = items <= 2 * u64::from(bucket);
+        let (slots, crowd) = if always_fit { (0.0, 0.0) } else { (slots, n) };
+        Self { bucket, items, rate, keys, slots, crowd }
+    }
+
+    /// Computes how many starts of buckets the items need at least, of slots of this width.
+    fn starts_for_room(&self, slot_bits: u32) -> f64 {
+        let slots = self.slots.max(self.crowd / load_limit(self.bucket, slot_bits));
+        (slots / 2.0 - f64::from(self.bucket - 1)).max(1.0)
+    }
+
+    /// Computes how many starts of buckets a table of this width needs at least.
+    fn starts(&self, slot_bits: u32) -> u64 {
+        let fingerprints = Table::count_fingerprints(self.bucket, slot_bits) as f64;
+        let starts = (self.keys / fingerprints).max(self.starts_for_room(slot_bits));
+        // `crowded`, solved for its starts, only where it decides.
+        let (n, power) = (self.crowd, 3 * self.bucket as i32);
+        let load = n / (starts * fingerprints);
+        let pairs = starts * fingerprints * fingerprints * ways_to_crowd(self.bucket);
+        let excess = pairs * load.powi(power + 1) / most_crowded(n);
+        let starts =
+            if excess > 1.0 { starts * excess.powf(1.0 / f64::from(power)) } else { starts };
+        // Below by more than what rounding may add: `settle` steps up.
+        (starts * (1.0 - 1e-14)).ceil() as u64
+    }
+
+    /// Computes a width that is no wider than the one of the fewest bits: narrower ones need twice the slots
+    /// for each bit less, to have enough keys.
+    fn narrowest(&self) -> u32 {
+        let fingerprints = self.keys / self.starts_for_room(*SLOT_BITS.start());
+        let bits = (fingerprints as u64).max(1).ilog2() + self.bucket.ilog2();
+        bits.saturating_sub(1).clamp(*SLOT_BITS.start(), *SLOT_BITS.end())
+    }
+
+    /// Returns the smallest table of this width; `None` if it would be too large.
+    fn settle(&self, slot_bits: u32) -> Option<Table> {
+        (self.starts(slot_bits)..=MAX_SLOTS / 2 - u64::from(self.bucket))
+            .map(|starts| Table::new(self.bucket, slot_bits, starts))
+            .find(|table| rate_at(table, self.items) <= self.rate && fits(table, self.items))
+    }
 }
 
 /// Plans the table of the fewest bits in which `items` find room and keep `rate`; `None` if it would be
 /// too large.
 pub(crate) fn plan(bucket: u32, items: u64, rate: f64) -> Option<Table> {
-    let items = items.max(1);
-    let planned = SLOT_BITS.filter_map(|slot_bits| {
-        let enough = |starts: u64| {
-            let table = Table::new(bucket, slot_bits, starts);
-            rate_at(&table, items) <= rate && fits(&table, items)
-        };
-        first(1, MAX_SLOTS / 2 - u64::from(bucket), enough)
-            .map(|starts| Table::new(bucket, slot_bits, starts))
-    });
-    let mut planned: Vec<Table> = planned.collect();
-    planned.sort_by_key(Table::len_bits);
-    let fewest = *planned.first()?;
+    let wanted = Wanted::new(bucket, items.max(1), rate);
+    let mut fewest = (u64::MAX, 0);
+    for slot_bits in wanted.narrowest()..=*SLOT_BITS.end() {
+        let starts = wanted.starts(slot_bits).min(MAX_SLOTS);
+        let bits = 2 * (starts + u64::from(bucket) - 1) * u64::from(slot_bits);
+        // Once there are keys enough, each bit more is one more of every slot.
+        if bits > fewest.0 {
+            break;
+        }
+        if bits < fewest.0 {
+            fewest = (bits, slot_bits);
+        }
+    }
+    let fewest = wanted.settle(fewest.1)?;
     // Half the rate for a few per cent more is worth it: between two widths the narrower one takes its memory
     // for slots that stay empty.
-    let wider = planned.into_iter().find(|table| {
-        table.slot_bits() == fewest.slot_bits() + 1
-            && table.len_bits() <= fewest.len_bits() + fewest.len_bits() / 32
-    });
-    Some(wider.unwrap_or(fewest))
+    let wider = fewest.slot_bits() + 1;
+    let wider = SLOT_BITS.contains(&wider).then(|| wanted.settle(wider)).flatten();
+    let worth = fewest.len_bits() + fewest.len_bits() / 32;
+    Some(wider.filter(|table| table.len_bits() <= worth).unwrap_or(fewest))
 }
 
 /// Plans the table of at most `max_bits` for the most items that keep `rate`; `None` if not even one
@@ -177,6 +253,27 @@ mod tests {
                     };
                     assert!(rate_at(&smaller, items.max(1)) > rate || !fits(&smaller, items));
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn no_other_width_takes_fewer_bits() {
+        for (bucket, items) in (2..=4).flat_map(|bucket| ITEMS.map(|items| (bucket, items))) {
+            for rate in [0.9, 0.5, 0.1, 0.01, 1e-3, 1e-6, 1e-9] {
+                let enough =
+                    |table: &Table| rate_at(table, items.max(1)) <= rate && fits(table, items);
+                let least = |slot_bits| {
+                    let of = |starts| Table::new(bucket, slot_bits, starts);
+                    first(1, MAX_SLOTS / 2 - u64::from(bucket), |starts| enough(&of(starts)))
+                        .map(of)
+                };
+                let fewest = SLOT_BITS.filter_map(least).min_by_key(Table::len_bits).unwrap();
+                let planned = plan(bucket, items, rate).unwrap();
+                assert_eq!(Some(planned), least(planned.slot_bits()), "{bucket} {items} {rate}");
+                let wider = planned.slot_bits() - fewest.slot_bits();
+                let most = fewest.len_bits() + u64::from(wider) * fewest.len_bits() / 32;
+                assert!(wider <= 1 && planned.len_bits() <= most, "{bucket} {items} {rate}");
             }
         }
     }

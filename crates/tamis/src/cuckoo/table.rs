@@ -117,6 +117,11 @@ impl Table {
         in_range.then(|| Self::new(bucket, slot_bits, starts))
     }
 
+    /// Returns how many fingerprints a table of this bucket and width has.
+    pub(crate) const fn count_fingerprints(bucket: u32, slot_bits: u32) -> u64 {
+        Lanes::count_fingerprints(bucket, slot_bits)
+    }
+
     /// Returns the slots of a bucket.
     pub(crate) const fn bucket(&self) -> u32 {
         self.lanes.bucket() as u32

@@ -1,31 +1,64 @@
 //! The formulas of false positive rates. Two models:
 //!
-//! **Blocks.** `n` items fall into `B` blocks at random, so a block holds j of them with the binomial
-//! chance of j in n at 1/B (a Poisson sum when B is large). A block with j items answers yes to an
-//! absent item with f(j) = (1 − (1 − 1/L)^j)^8, L bits a lane, because the eight lanes are
+//! **Blocks.** `n` items fall into `B` blocks at random. A block holds j of them with the binomial
+//! chance P(j) of j in n at 1/B. A block with j items answers yes to an absent item with
+//! f(j) = (1 − q^j)^8, where q = 1 − 1/L and L is the bits of a lane, because the eight lanes are
 //! independent. The rate is Σ P(j) f(j). It lies above the classic formula, which knows only the mean.
+//!
+//! The sum has a closed form. The binomial theorem makes f(j) a sum of powers q^ij, and the mean of
+//! q^ij is (1 − (1 − q^i)/B)^n. So the rate is Σ (−1)^i C(8, i) (1 − (1 − q^i)/B)^n for i from 0 to 8.
+//! Its terms cancel each other, which costs the digits of a low rate. Low rates are therefore summed
+//! over j; their blocks hold few items, so that sum is short.
 //!
 //! **Classic.** An absent item draws k positions out of m after k·n draws set X distinct ones, so the
 //! rate is E\[(X/m)^k\]. That is above (1 − e^(−kn/m))^k for k ≥ 2, noticeably so in small filters.
-//! Small filters are computed exactly; beyond, ln X is taken as normal with the mean and variance of X,
-//! which is exact to 10⁻³ of the rate down to rates of 10⁻⁹, and errs upwards at lower ones
-//! (`the_approximation_meets_the_exact_rate`).
+//! Small filters are computed exactly. For larger ones, ln X is taken as normal with the mean and
+//! variance of X, which is exact to 10⁻³ of the rate down to rates of 10⁻⁹, and errs upwards at lower
+//! ones (`the_approximation_meets_the_exact_rate`). Plans use the approximation at every size: the exact
+//! rate is never above it (`a_classic_plan_takes_at_most_two_bits_more_than_the_least`).
+//!
+//! Formulas that plans search return their slope too: −d ln rate / d ln size.
 
 use super::LANES;
 
-/// The rate of `items` in `blocks` blocks of eight lanes: Σ P(j) f(j).
-pub(super) fn blocks_rate(items: u64, blocks: u64, lane_bits: u64) -> f64 {
-    let [rate] = blocks_mean(items, blocks, |j| [block_rate(j, lane_bits)]);
-    rate.min(1.0)
+/// Items of a block for each bit of a lane, on average, from which on the closed form has ten digits: at
+/// rates of about 3·10⁻⁴.
+const CLOSED_FROM: f64 = 0.4;
+
+/// The rate of `items` in `blocks` blocks of eight lanes, and its slope.
+pub(super) fn blocks_rate(items: u64, blocks: u64, lane_bits: u64) -> (f64, f64) {
+    let (n, b, l) = (items as f64, blocks as f64, lane_bits as f64);
+    let mean = n / b;
+    if blocks > 1 && mean < CLOSED_FROM * l {
+        let [rate, of_items] = blocks_mean(items, blocks, lane_bits, |j, f| [f, f * j]);
+        return (rate, (of_items / rate - mean) / (1.0 - 1.0 / b));
+    }
+    let (mut rate, mut fall, mut power) = (1.0, 0.0, 1.0);
+    for choices in [-8.0, 28.0, -56.0, 70.0, -56.0, 28.0, -8.0, 1.0] {
+        power -= power / l;
+        let x = (1.0 - power) / b;
+        // ln(1 − x); the series is as exact, and faster.
+        let log = match x < 1.0 / 8192.0 {
+            true => -x * (1.0 + x * (1.0 / 2.0 + x * (1.0 / 3.0 + x * (1.0 / 4.0)))),
+            false => (-x).ln_1p(),
+        };
+        let term = choices * (n * log).exp();
+        rate += term;
+        fall -= term * n * x / (1.0 - x);
+    }
+    let rate = rate.clamp(0.0, 1.0);
+    (rate, fall / rate)
 }
 
 /// The standard deviation of the rate of `items` in `blocks` blocks, from how unevenly they fall:
 /// what is left of the variance of f(j) once Σ j = n has taken away the part that is linear in j.
 pub(super) fn blocks_deviation(items: u64, blocks: u64, lane_bits: u64) -> f64 {
-    let [f, ff, fj, j, jj] = blocks_mean(items, blocks, |j| {
-        let f = block_rate(j, lane_bits);
-        [f, f * f, f * j, j, j * j]
-    });
+    // In one block there is no spread. Far above any useful load it no longer matters.
+    if blocks == 1 || items as f64 / blocks as f64 > 500.0 {
+        return 0.0;
+    }
+    let [f, ff, fj, j, jj] =
+        blocks_mean(items, blocks, lane_bits, |j, f| [f, f * f, f * j, j, j * j]);
     let (covariance, variance) = (fj - f * j, jj - j * j);
     if variance <= 0.0 {
         return 0.0;
@@ -34,42 +67,49 @@ pub(super) fn blocks_deviation(items: u64, blocks: u64, lane_bits: u64) -> f64 {
     (rest.max(0.0) / blocks as f64).sqrt()
 }
 
-/// f(j): the rate of a block with `j` items.
-fn block_rate(j: f64, lane_bits: u64) -> f64 {
-    (-(j * (-1.0 / lane_bits as f64).ln_1p()).exp_m1()).powi(LANES as i32)
-}
-
-/// The means of several quantities of a block with j items: Σ P(j) g(j).
-fn blocks_mean<const N: usize>(items: u64, blocks: u64, of: impl Fn(f64) -> [f64; N]) -> [f64; N] {
+/// The means of several quantities of a block with j items, f(j) first: Σ P(j) g(j), term by term.
+///
+/// There are two blocks at least, with at most 700 items each on average: P(0) must not be zero.
+fn blocks_mean<const N: usize>(
+    items: u64,
+    blocks: u64,
+    lane_bits: u64,
+    of: impl Fn(f64, f64) -> [f64; N],
+) -> [f64; N] {
     let (n, b) = (items as f64, blocks as f64);
-    let mean = n / b;
-    // One block holds them all; and far above any useful load the spread no longer matters.
-    if blocks == 1 || mean > 500.0 {
-        return of(mean);
-    }
-    let odds = 1.0 / (b - 1.0);
+    let (odds, step) = (1.0 / (b - 1.0), 1.0 / lane_bits as f64);
     let mut chance = (n * (-1.0 / b).ln_1p()).exp();
-    let (mut means, mut j) = ([0.0; N], 0.0);
-    // Twelve standard deviations past the mean the tail is below any rate that can be asked for,
-    // relative to the sum.
-    let last = (mean + 12.0 * mean.sqrt() + 40.0).min(n);
-    while j <= last {
-        for (mean, value) in means.iter_mut().zip(of(j)) {
+    // 1 − q^j, from 1 − q^(j−1), so that no digits cancel.
+    let (mut means, mut filled, mut j) = ([0.0; N], 0.0, 0.0);
+    while j <= n {
+        let of = of(j, block_rate(filled));
+        for (mean, value) in means.iter_mut().zip(of) {
             *mean += chance * value;
         }
+        // P(j) f(j) rises to one peak and falls.
+        if j > 0.0 && chance * of[0] <= 1e-17 * means[0] {
+            break;
+        }
         chance *= (n - j) / (j + 1.0) * odds;
+        filled = filled * (1.0 - step) + step;
         j += 1.0;
     }
     means
 }
 
+/// f(j), from the share 1 − q^j of a lane that j items fill.
+fn block_rate(filled: f64) -> f64 {
+    filled.powi(LANES as i32)
+}
+
 /// The rate of `items` in a classic filter: E\[(X/m)^k\].
 pub(super) fn classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
     let steps = items.saturating_mul(u64::from(probes) * u64::from(probes));
-    if steps <= EXACT_STEPS {
+    // With one probe the approximation is exact.
+    if probes > 1 && steps <= EXACT_STEPS {
         exact_classic_rate(items, bits, probes)
     } else {
-        approximate_classic_rate(items, bits, probes)
+        approximate_classic_rate(items, bits, probes).0
     }
 }
 
@@ -103,23 +143,24 @@ fn exact_classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
     distinct.iter().zip(all_set).map(|(chance, all_set)| chance * all_set).sum()
 }
 
-/// E\[(X/m)^k\] as if ln X were normal.
-fn approximate_classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
+/// E\[(X/m)^k\] as if ln X were normal, and nearly its slope.
+pub(super) fn approximate_classic_rate(items: u64, bits: u64, probes: u32) -> (f64, f64) {
     let (n, m, k) = (items as f64, bits as f64, f64::from(probes));
     if bits < 2 {
-        return 1.0;
+        return (1.0, 0.0);
     }
     // The share of positions unset is a = (1 − 1/m)^(kn), that of pairs both unset (1 − 2/m)^(kn) =
-    // a²(1 + δ), so the variance of the share is a²δ + a(1 − a(1 + δ))/m.
+    // a²(1 + δ), where 1 + δ = (1 − 1/(m − 1)²)^(kn), so the variance of the share is a²δ + a(1 − a(1 + δ))/m.
     let log_unset = k * n * (-1.0 / m).ln_1p();
-    let (a, fill) = (log_unset.exp(), -log_unset.exp_m1());
-    let delta = (k * n * (-2.0 / m).ln_1p() - 2.0 * log_unset).exp_m1();
+    let fill = -log_unset.exp_m1();
+    let a = 1.0 - fill;
+    let delta = (k * n * (-1.0 / ((m - 1.0) * (m - 1.0))).ln_1p()).exp_m1();
     let variance = (a * a * delta + a * (1.0 - a * (1.0 + delta)) / m).max(0.0);
     if fill == 0.0 {
-        return 0.0;
+        return (0.0, 0.0);
     }
     let above = k * (k - 1.0) / 2.0 * variance / (fill * fill);
-    (k * fill.ln() + above).exp().min(1.0)
+    ((k * fill.ln() + above).exp().min(1.0), k * -log_unset * a / fill)
 }
 
 #[cfg(test)]
@@ -148,12 +189,12 @@ mod tests {
             let items = EXACT_STEPS / u64::from(probes * probes) + 1;
             let bits = ((items * u64::from(probes)) as f64 / std::f64::consts::LN_2) as u64;
             let exact = exact_classic_rate(items, bits, probes);
-            let approximate = classic_rate(items, bits, probes);
+            let approximate = approximate_classic_rate(items, bits, probes).0;
             let off = approximate / exact - 1.0;
             assert!(off.abs() < within, "{probes} probes: off by {off} of {exact}");
         }
         let (exact, approximate) =
-            (exact_classic_rate(5, 721, 100), approximate_classic_rate(5, 721, 100));
+            (exact_classic_rate(5, 721, 100), approximate_classic_rate(5, 721, 100).0);
         assert!(exact < approximate, "upwards: {exact} against {approximate}");
     }
 
@@ -174,6 +215,34 @@ mod tests {
     }
 
     #[test]
+    fn the_closed_form_of_blocks_is_the_sum() {
+        for lane_bits in [16, 32, 64] {
+            for (blocks, tenths) in
+                [(2, 4), (3, 10), (100, 4), (5000, 5), (1 << 20, 4), (1 << 30, 30)]
+            {
+                let items = blocks * lane_bits * tenths / 10 + 1;
+                let (closed, _) = blocks_rate(items, blocks, lane_bits);
+                let [sum] = blocks_mean(items, blocks, lane_bits, |_, f| [f]);
+                let off = closed / sum - 1.0;
+                assert!(off.abs() < 1e-10, "{items} in {blocks} of {lane_bits}: {off}");
+            }
+        }
+    }
+
+    #[test]
+    fn slopes_are_those_between_neighbours() {
+        let check = |rate_of: &dyn Fn(u64) -> (f64, f64), size: u64, within: f64| {
+            let (here, slope) = rate_of(size);
+            let found = -(rate_of(size + size / 1000).0 / here).ln() / 1.001_f64.ln();
+            assert!((found / slope - 1.0).abs() < within, "{size}: {slope} against {found}");
+        };
+        for items in [30_000, 300_000, 3_000_000] {
+            check(&|blocks| blocks_rate(items, blocks, 64), 10_000, 0.005);
+            check(&|bits| approximate_classic_rate(items, bits, 7), 3_000_000, 0.005);
+        }
+    }
+
+    #[test]
     fn blocked_rates_are_those_computed_elsewhere() {
         // formats.md §10: Parquet's rate by bits an item.
         for (bits_per_item, rate) in
@@ -181,7 +250,7 @@ mod tests {
         {
             let blocks = 100_000;
             let items = (blocks as f64 * 256.0 / bits_per_item) as u64;
-            let found = blocks_rate(items, blocks, 32);
+            let (found, _) = blocks_rate(items, blocks, 32);
             assert!((found / rate - 1.0).abs() < 0.03, "{bits_per_item}: {found} against {rate}");
         }
     }

@@ -1,7 +1,8 @@
 //! How large a filter of each kind is: one `match` a question, the formulas in `rates`.
 
-use super::rates::{blocks_rate, classic_rate};
-use super::{LANES, MAX_BITS, smallest};
+use super::rates::{approximate_classic_rate, blocks_rate, classic_rate};
+use super::search::{smallest, smallest_from};
+use super::{LANES, MAX_BITS};
 use crate::cuckoo::{Table, plan as cuckoo};
 use crate::growing::prefixes::Growth;
 use crate::shape::Shape;
@@ -26,29 +27,34 @@ pub(super) fn usual_shape(kind: Kind, items: u64, rate: f64) -> Shape {
         // The bits follow with the size.
         Kind::Cuckoo => Shape::Slots { bits: 8, bucket: USUAL_BUCKET },
         Kind::Growing => growing_shape(rate).unwrap_or(Shape::Prefixes { bits: 64, split_at: 1 }),
-        Kind::Window => Shape::Slices(best_slices(items, rate)),
+        Kind::Window => best_window(items, rate).map_or(Shape::Slices(3), |(_, shape)| shape),
+    }
+}
+
+/// Returns the fewest bits, and their shape, that keep `rate` at `items`, in the usual shape of the kind.
+pub(super) fn fewest_usual(kind: Kind, items: u64, rate: f64) -> Option<(u64, Shape)> {
+    match kind {
+        Kind::Window => best_window(items, rate),
+        _ => fewest(kind, usual_shape(kind, items, rate), items, rate),
     }
 }
 
 /// Returns the fewest bits, and the shape, that keep `rate` at `items`.
 pub(super) fn fewest(kind: Kind, shape: Shape, items: u64, rate: f64) -> Option<(u64, Shape)> {
-    let bits = match (kind, shape) {
-        (Kind::Classic, _) => return best_classic(items, rate),
+    match (kind, shape) {
+        (Kind::Classic, _) => best_classic(items, rate),
         (_, Shape::Slots { bucket, .. }) => {
-            return cuckoo::plan(bucket, items, rate).as_ref().map(geometry_of);
+            cuckoo::plan(bucket, items, rate).as_ref().map(geometry_of)
         }
         (_, Shape::Prefixes { .. }) => {
             let growth = Growth::for_rate(rate)?;
-            return (items <= growth.max_entries())
-                .then_some((growth.bits_at(items), growth.shape()));
+            (items <= growth.max_entries()).then(|| (growth.bits_at(items), growth.shape()))
         }
         (_, Shape::Probes(_) | Shape::Counters(_) | Shape::Slices(_)) => {
-            let enough = |places: u64| places_rate(kind, shape, items, places) <= rate;
-            let places = smallest(1, max_places(kind, shape), enough)?;
-            head_bits(shape) + places * place_bits(kind, shape)
+            fewest_within(kind, shape, items, rate, MAX_BITS).map(|bits| (bits, shape))
         }
-    };
-    (bits <= MAX_BITS).then_some((bits, shape))
+    }
+    .filter(|&(bits, _)| bits <= MAX_BITS)
 }
 
 /// Returns the bits of the largest filter of this kind and shape within `max_bytes`.
@@ -133,7 +139,7 @@ pub(super) fn rate_of(kind: Kind, shape: Shape, bits: u64, items: u64) -> f64 {
         }
         (_, Shape::Prefixes { .. }) => Growth::of_shape(shape).map_or(1.0, |it| it.rate_at(items)),
         (_, Shape::Probes(_) | Shape::Counters(_) | Shape::Slices(_)) => {
-            places_rate(kind, shape, items, places(kind, shape, bits))
+            places_rate(kind, shape, items, places(kind, shape, bits)).0
         }
     }
 }
@@ -244,33 +250,114 @@ const fn max_places(kind: Kind, shape: Shape) -> u64 {
     }
 }
 
-/// The rate of so many places; all slices of a window, and one more, hold their share of `items`.
-fn places_rate(kind: Kind, shape: Shape, items: u64, places: u64) -> f64 {
+/// The rate of so many places, and its slope; all slices of a window, and one more, hold their share of
+/// `items`.
+fn places_rate(kind: Kind, shape: Shape, items: u64, places: u64) -> (f64, f64) {
     let lane_bits = lane_bits(kind, shape);
     let Shape::Slices(slices) = shape else { return blocks_rate(items, places, lane_bits) };
-    let of_slice = blocks_rate(items.div_ceil(u64::from(slices)), places, lane_bits);
+    let (of_slice, slope) = blocks_rate(items.div_ceil(u64::from(slices)), places, lane_bits);
     // 1 − (1 − r)ⁿ, which would lose the digits of a low rate.
-    -((f64::from(slices) + 1.0) * (-of_slice).ln_1p()).exp_m1()
+    let n = f64::from(slices) + 1.0;
+    let rate = -(n * (-of_slice).ln_1p()).exp_m1();
+    (rate, slope * n * of_slice * (1.0 - rate) / ((1.0 - of_slice) * rate))
 }
 
-/// Returns the number of slices for a window: one or three, with which a place is just one cache line, whichever
-/// takes fewer bits: three, a seventh less at 1 %, and from about 10⁻⁵ on one, for its wider lanes.
-fn best_slices(items: u64, rate: f64) -> u32 {
-    let bits = |slices: &u32| {
-        fewest(Kind::Window, Shape::Slices(*slices), items, rate).map_or(u64::MAX, |(bits, _)| bits)
+/// Returns the fewest bits, and at most `max_bits`, with which a kind that has places keeps `rate`.
+pub(super) fn fewest_within(
+    kind: Kind,
+    shape: Shape,
+    items: u64,
+    rate: f64,
+    max_bits: u64,
+) -> Option<u64> {
+    let guess = first_places(kind, shape, items, rate);
+    fewest_places(kind, shape, items, rate, guess, max_bits)
+}
+
+/// Returns the fewest bits, and at most `max_bits`, of places that keep `rate`, from a guess of the places.
+fn fewest_places(
+    kind: Kind,
+    shape: Shape,
+    items: u64,
+    rate: f64,
+    guess: f64,
+    max_bits: u64,
+) -> Option<u64> {
+    let most = places(kind, shape, max_bits).min(max_places(kind, shape));
+    let rate_of = |places| places_rate(kind, shape, items, places);
+    let places = smallest_from(guess, most, rate, rate_of)?;
+    Some(head_bits(shape) + places * place_bits(kind, shape))
+}
+
+/// Guesses how many places keep `rate`: within a tenth of the result at most rates.
+fn first_places(kind: Kind, shape: Shape, items: u64, rate: f64) -> f64 {
+    let (items, rate) = match shape {
+        Shape::Slices(slices) => {
+            let n = f64::from(slices);
+            (items as f64 / n, -((-rate).ln_1p() / (n + 1.0)).exp_m1())
+        }
+        _ => (items as f64, rate),
     };
-    [3, 1].into_iter().min_by_key(bits).expect("two numbers of slices")
+    let l = lane_bits(kind, shape) as f64;
+    // How much of a lane is filled at this rate, and by how many items.
+    let filled = rate.sqrt().sqrt().sqrt();
+    let even = -l * (-filled).ln_1p();
+    let mean = if even < 1.5 {
+        // Few blocks have more than two items: of mean λ, E f is about (λ + 127λ²)/L⁸.
+        ((1.0 + 508.0 * rate * l.powi(8)).sqrt() - 1.0) / 254.0
+    } else {
+        // E f is about f + f″·mean/2; the last term is fitted.
+        even * (1.0 - (8.0 * (1.0 - filled) - 1.0) / (2.0 * l * filled))
+            + (1.0 - filled - 4.0 * filled * filled) / (0.28 + 0.11 * even)
+    };
+    items / mean
 }
 
-/// Returns the fewest bits, with their probes, that keep `rate` at `items`.
+/// Returns the fewest bits of a window of one or three slices, with which a place is just one cache line:
+/// three take a seventh less at 1 %, and from about 10⁻⁵ on one takes less, for its wider lanes.
+fn best_window(items: u64, rate: f64) -> Option<(u64, Shape)> {
+    let shapes = [3, 1].map(Shape::Slices);
+    let guesses = shapes.map(|shape| first_places(Kind::Window, shape, items, rate));
+    fewer(guesses, shapes, |shape, guess, max_bits| {
+        fewest_places(Kind::Window, shape, items, rate, guess, max_bits)
+    })
+}
+
+/// Returns the fewest bits, with their probes, that keep `rate` at `items` by the approximate formula.
+///
+/// The exact rate is never above it, and takes a hundred times as long.
 fn best_classic(items: u64, rate: f64) -> Option<(u64, Shape)> {
-    let ideal = -rate.log2();
-    let low = (ideal.floor() as u32).clamp(1, MAX_PROBES);
-    (low..=(low + 1).min(MAX_PROBES))
-        .filter_map(|probes| {
-            let bits = smallest(1, MAX_BITS, |bits| classic_rate(items, bits, probes) <= rate)?;
-            Some((bits, probes))
-        })
-        .min()
-        .map(|(bits, probes)| (bits, Shape::Probes(probes)))
+    let low = (-rate.log2()).floor().clamp(1.0, f64::from(MAX_PROBES - 1)) as u32;
+    let shapes = [low, low + 1].map(Shape::Probes);
+    let guesses = [low, low + 1].map(|probes| classic_bits(items, rate, probes));
+    fewer(guesses, shapes, |shape, guess, max_bits| {
+        let rate_of = |bits| approximate_classic_rate(items, bits, shape.to_number());
+        smallest_from(guess, max_bits, rate, rate_of)
+    })
+}
+
+/// Finds which of two shapes takes fewer bits, the first one of equals. `settle` finds the fewest bits of a
+/// shape from a guess, up to a limit.
+fn fewer(
+    guesses: [f64; 2],
+    shapes: [Shape; 2],
+    settle: impl Fn(Shape, f64, u64) -> Option<u64>,
+) -> Option<(u64, Shape)> {
+    // The better guess first: then one step shows that the other shape takes more.
+    let first = usize::from(guesses[1] < guesses[0]);
+    let of = |i: usize, max_bits| settle(shapes[i], guesses[i], max_bits).map(|bits| (bits, i));
+    let found = of(first, MAX_BITS);
+    let other = of(1 - first, found.map_or(MAX_BITS, |(bits, _)| bits));
+    found.into_iter().chain(other).min().map(|(bits, i)| (bits, shapes[i]))
+}
+
+/// Computes about how many bits a classic filter takes.
+pub(super) fn about_classic_bits(items: u64, rate: f64) -> f64 {
+    classic_bits(items, rate, (-rate.log2()).round().clamp(1.0, f64::from(MAX_PROBES)) as u32)
+}
+
+/// Computes about how many bits of this number of probes keep `rate`, from the mean alone.
+fn classic_bits(items: u64, rate: f64, probes: u32) -> f64 {
+    let k = f64::from(probes);
+    -k * items as f64 / (-rate.powf(1.0 / k)).ln_1p()
 }

@@ -41,7 +41,8 @@ fn step_bits(plan: &Plan) -> Option<u64> {
     Some(match plan.shape {
         // Room limits these, and whole bits of an entry.
         Shape::Slots { .. } | Shape::Prefixes { .. } => return None,
-        Shape::Probes(_) if plan.kind == Kind::Classic => 1,
+        // Planned by a formula that is up to two bits above the exact one.
+        Shape::Probes(_) if plan.kind == Kind::Classic => 3,
         shape => sizes::place_bits(plan.kind, shape),
     })
 }
@@ -53,13 +54,75 @@ fn plans_are_tight() {
             for rate in [0.5, 0.1, 0.01, 0.001] {
                 let plan = Plan::for_kind(kind, items, rate).unwrap();
                 assert!(plan.rate_at(items) <= rate, "{kind} {items} {rate}");
-                let smaller = step_bits(&plan).map(|step| plan.bits - step);
+                let smaller = step_bits(&plan).map(|step| plan.bits.saturating_sub(step));
                 if let Some(bits) = smaller.filter(|&bits| sizes::is_valid(kind, plan.shape, bits))
                 {
                     let smaller = Plan { bits, ..plan };
                     assert!(smaller.rate_at(items) > rate, "{kind} {items} {rate} is too large");
                 }
                 assert!(plan.items_at(rate) >= items, "{kind} {items} {rate}");
+            }
+        }
+    }
+}
+
+/// The fewest bits of a kind with places, by halving.
+fn slowly(kind: Kind, shape: Shape, items: u64, rate: f64) -> Option<u64> {
+    let step = sizes::place_bits(kind, shape);
+    let head = if kind == Kind::Window { 512 } else { 0 };
+    let rate_of = |places: u64| sizes::rate_of(kind, shape, head + places * step, items);
+    let most = if kind == Kind::Parquet { (1 << 26) - 1 } else { (MAX_BITS - head) / step };
+    smallest(1, most, |places| rate_of(places) <= rate).map(|places| head + places * step)
+}
+
+fn check_fewest(items: u64, rate: f64) {
+    let bits = |plan: Result<Plan, PlanError>| plan.ok().map(|plan| plan.bits);
+    for (kind, shape) in [
+        (Kind::SplitBlock, Shape::Probes(8)),
+        (Kind::Parquet, Shape::Probes(8)),
+        (Kind::Counting, Shape::Counters(4)),
+    ] {
+        let fewest = slowly(kind, shape, items, rate);
+        assert_eq!(bits(Plan::for_kind(kind, items, rate)), fewest, "{kind} {items} {rate}");
+    }
+    let windows = [1, 3].map(|slices| slowly(Kind::Window, Shape::Slices(slices), items, rate));
+    let fewest = windows.into_iter().flatten().min();
+    assert_eq!(bits(Plan::for_kind(Kind::Window, items, rate)), fewest, "{items} {rate}");
+}
+
+#[test]
+fn a_fast_search_finds_what_a_slow_one_does() {
+    for items in [1, 2, 3, 5, 9, 30, 101, 1000, 31_622, 1_000_000, 1_000_000_000] {
+        for rate in [0.999, 0.9, 0.5, 0.2, 0.05, 0.01, 1e-3, 3e-4, 1e-5, 1e-7, 1e-9, 1e-12, 1e-15] {
+            check_fewest(items, rate);
+        }
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn a_fast_search_finds_what_a_slow_one_does_anywhere(
+        items_log in 0.0..30.0_f64,
+        rate_log in 0.001..45.0_f64,
+    ) {
+        check_fewest(items_log.exp2() as u64, (-rate_log).exp2());
+    }
+
+    #[test]
+    fn a_classic_plan_takes_at_most_two_bits_more_than_the_least(
+        items_log in 0.0..9.0_f64,
+        rate_log in 0.015..40.0_f64,
+    ) {
+        let rate = (-rate_log).exp2();
+        // So few that their rate is computed exactly.
+        let probes = rate_log.ceil() as u64;
+        let items = (items_log.exp2() as u64).min((1 << 15) / ((probes + 1) * (probes + 1)));
+        let plan = Plan::for_kind(Kind::Classic, items, rate).unwrap();
+        proptest::prop_assert!(plan.rate_at(items) <= rate, "{:?}", plan);
+        if let Some(bits) = plan.bits.checked_sub(3).filter(|&bits| bits > 0) {
+            for probes in [rate_log.floor().max(1.0) as u32, rate_log.floor() as u32 + 1] {
+                let smaller = Plan { bits, shape: Shape::Probes(probes), ..plan };
+                proptest::prop_assert!(smaller.rate_at(items) > rate, "{:?}", smaller);
             }
         }
     }

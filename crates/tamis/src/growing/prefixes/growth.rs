@@ -28,6 +28,54 @@ const EMPTY_HEAD_WORDS: f64 = 10.0;
 /// The directory stays below 2⁴¹ pages, far above any memory.
 const MAX_DEPTH: u32 = 40;
 
+/// The bits of remainder beside those of the rule, at each depth.
+const fn extra_bits(depth: u32) -> u32 {
+    match depth {
+        0..=3 => 3,
+        4..6 => 6 - depth,
+        6..20 => 0,
+        20..=30 => 2,
+        31.. => 2 + depth - 30,
+    }
+}
+
+/// 2^−`exponent`, up to 1022.
+const fn power_of_half(exponent: u32) -> f64 {
+    f64::from_bits((1023 - exponent as u64) << 52)
+}
+
+/// By the bits of a rule: the largest depth whose prefixes fit in a hash.
+static MAX_DEPTHS: [u32; ENTRY_BITS_MAX as usize] = {
+    let mut depths = [0; ENTRY_BITS_MAX as usize];
+    let mut base_bits = 0;
+    while base_bits < ENTRY_BITS_MAX {
+        let mut depth = 0;
+        while depth <= MAX_DEPTH {
+            let bits = base_bits + extra_bits(depth);
+            if depth + QUOTIENT_BITS + bits > 64 || bits >= ENTRY_BITS_MAX {
+                break;
+            }
+            depths[base_bits as usize] = depth;
+            depth += 1;
+        }
+        base_bits += 1;
+    }
+    depths
+};
+
+/// By the largest depth: the rate for ever if each page had an entry for each quotient, and no bits but the
+/// extra ones.
+static RATES_UNTIL_DEPTH: [f64; MAX_DEPTH as usize + 1] = {
+    let (mut rates, mut rate, mut depth) = ([0.0; MAX_DEPTH as usize + 1], 0.0, 0);
+    while depth <= MAX_DEPTH {
+        let grown = if depth == 0 { 1.0 } else { (1.0 + 1.0 / SPLIT_STRETCH as f64) / 2.0 };
+        rate += grown * power_of_half(extra_bits(depth));
+        rates[depth as usize] = rate;
+        depth += 1;
+    }
+    rates
+};
+
 impl Growth {
     /// Returns the rule that takes the fewest bits and keeps `rate` at every number of items; `None` if
     /// `rate` is no probability, or so low that not even a small filter of 64-bit hashes keeps it.
@@ -35,23 +83,34 @@ impl Growth {
         if !(rate > 0.0 && rate < 1.0) {
             return None;
         }
-        (1..ENTRY_BITS_MAX - 4).find_map(|base_bits| {
-            let rule = |split_at| Self { base_bits, split_at, max_depth: 0 }.with_max_depth();
-            let (least, most) = SPLIT_AT;
-            // The sum grows in proportion to `split_at`.
-            let split_at = rate / rule(1).rate_for_ever();
+        let (least, most) = SPLIT_AT;
+        Self::all().find_map(|rule| {
+            // The rate grows in proportion to `split_at`.
+            let split_at = rate / rule.rate_per_entry();
             let split_at = (split_at * (1.0 - 1e-12)).min(f64::from(most)) as u32;
-            (split_at >= least && rule(split_at).max_depth >= 8).then(|| rule(split_at))
+            (split_at >= least).then_some(Self { split_at, ..rule })
         })
+    }
+
+    /// Returns the rules of the smallest pages, from the shortest remainders on.
+    fn all() -> impl Iterator<Item = Self> {
+        (1..ENTRY_BITS_MAX - 4)
+            .map(|base_bits| Self::new(base_bits, SPLIT_AT.0))
+            .take_while(Self::is_deep)
+    }
+
+    const fn new(base_bits: u32, split_at: u32) -> Self {
+        Self { base_bits, split_at, max_depth: MAX_DEPTHS[base_bits as usize] }
+    }
+
+    /// Tells whether even a small filter can follow the rule.
+    const fn is_deep(&self) -> bool {
+        self.max_depth >= 8
     }
 
     /// Returns the lowest rate that [`for_rate`](Self::for_rate) has a rule for, rounded up to two digits.
     pub(crate) fn lowest_rate() -> f64 {
-        let rule =
-            |base_bits| Self { base_bits, split_at: SPLIT_AT.0, max_depth: 0 }.with_max_depth();
-        let longest =
-            (1..ENTRY_BITS_MAX - 4).map(rule).take_while(|rule| rule.max_depth >= 8).last();
-        let lowest = longest.map_or(1.0, Self::rate_for_ever);
+        let lowest = Self::all().last().map_or(1.0, Self::rate_for_ever);
         let unit = 10_f64.powf(lowest.log10().floor() - 1.0);
         (lowest / unit).ceil() * unit
     }
@@ -66,17 +125,8 @@ impl Growth {
         let Shape::Prefixes { bits: base_bits, split_at } = shape else { return None };
         let is_known = (1..ENTRY_BITS_MAX - 4).contains(&base_bits)
             && (SPLIT_AT.0..=SPLIT_AT.1).contains(&split_at);
-        let growth = Self { base_bits, split_at, max_depth: 0 }.with_max_depth();
-        (is_known && growth.max_depth >= 8).then_some(growth)
-    }
-
-    fn with_max_depth(self) -> Self {
-        let fits = |&depth: &u32| {
-            let remainder_bits = self.remainder_bits(depth);
-            depth + QUOTIENT_BITS + remainder_bits <= 64 && remainder_bits < ENTRY_BITS_MAX
-        };
-        let max_depth = (0..=MAX_DEPTH).take_while(fits).last().unwrap_or(0);
-        Self { max_depth, ..self }
+        let growth = is_known.then(|| Self::new(base_bits, split_at));
+        growth.filter(Self::is_deep)
     }
 
     /// Returns how many bits of remainder a fresh entry has in a page of this depth.
@@ -84,14 +134,8 @@ impl Growth {
     /// Small filters cost little, so theirs are longer, and beyond 2³⁰ pages they grow with each depth,
     /// so that the sum over all depths is finite. From one depth to the next at most one bit is lost,
     /// which becomes part of the address: no prefix is ever cut.
-    pub(crate) fn remainder_bits(self, depth: u32) -> u32 {
-        self.base_bits
-            + match depth {
-                0..6 => (6 - depth).min(3),
-                6..20 => 0,
-                20..=30 => 2,
-                31.. => 2 + depth - 30,
-            }
+    pub(crate) const fn remainder_bits(self, depth: u32) -> u32 {
+        self.base_bits + extra_bits(depth)
     }
 
     /// Returns the rate that no number of items exceeds: the sum over all depths.
@@ -99,14 +143,13 @@ impl Growth {
     /// While the shallowest pages have `depth`, the entries grow from 9/16 to 9/8 of `split_at` a page
     /// (from none at depth 0, to one page's threshold), and none has a shorter prefix than that depth's.
     pub(crate) fn rate_for_ever(self) -> f64 {
-        let per_page = f64::from(self.split_at) / QUOTIENTS as f64;
-        let stretched = 1.0 + 1.0 / SPLIT_STRETCH as f64;
-        (0..=self.max_depth)
-            .map(|depth| {
-                let grown = if depth == 0 { 1.0 } else { stretched / 2.0 };
-                per_page * grown * (-f64::from(self.remainder_bits(depth))).exp2()
-            })
-            .sum()
+        f64::from(self.split_at) * self.rate_per_entry()
+    }
+
+    /// The rate for ever, for each entry of `split_at`.
+    fn rate_per_entry(self) -> f64 {
+        let until_depth = RATES_UNTIL_DEPTH[self.max_depth as usize];
+        until_depth / QUOTIENTS as f64 * power_of_half(self.base_bits)
     }
 
     /// Computes the rate of a filter that holds so many items: that of all depths until then.
@@ -121,8 +164,7 @@ impl Growth {
             if here <= 0.0 {
                 break;
             }
-            rate +=
-                here / (pages * QUOTIENTS as f64) * (-f64::from(self.remainder_bits(depth))).exp2();
+            rate += here / (pages * QUOTIENTS as f64) * power_of_half(self.remainder_bits(depth));
             before = last;
         }
         rate.min(1.0)

@@ -1,0 +1,72 @@
+//! The smallest number that suffices.
+
+/// Finds the smallest number in `low..=high` for which `enough` holds, where more is never worse.
+pub(super) fn smallest(low: u64, high: u64, enough: impl Fn(u64) -> bool) -> Option<u64> {
+    if !enough(high) {
+        return None;
+    }
+    // Doubling first: the answer is usually far below `high`.
+    let mut over = low;
+    while !enough(over) {
+        over = over.saturating_mul(2).min(high);
+    }
+    let mut under = (over / 2).max(low);
+    if enough(under) {
+        return Some(under);
+    }
+    while over - under > 1 {
+        let middle = under + (over - under) / 2;
+        if enough(middle) {
+            over = middle;
+        } else {
+            under = middle;
+        }
+    }
+    Some(over)
+}
+
+/// Steps of Newton's method before the search halves instead; three to six are usual.
+const NEWTON_STEPS: u32 = 20;
+
+/// From here on the rate falls in a straight line between two numbers.
+const STRAIGHT_FROM: u64 = 4096;
+
+/// A step goes no further, where the rate is nearly constant.
+const MAX_FACTOR: f64 = 8.0;
+
+/// Finds the smallest number in `1..=most` whose rate is at most `rate`, from a first guess.
+///
+/// `rate_of` returns the rate of a number and −d ln rate / d ln number, to a few per cent. Newton's method
+/// finds the root of ln rate as a function of ln number. The search stops when a number suffices and the
+/// one before it does not, so neither the guess nor the slope changes the result.
+pub(super) fn smallest_from(
+    guess: f64,
+    most: u64,
+    rate: f64,
+    rate_of: impl Fn(u64) -> (f64, f64),
+) -> Option<u64> {
+    let (mut under, mut over, mut guess) = (0, most + 1, guess);
+    for step in 0_u32.. {
+        if over - under == 1 {
+            break;
+        }
+        let number = match step < NEWTON_STEPS {
+            true => (guess.ceil() as u64).clamp(under + 1, over - 1),
+            false => under + (over - under) / 2,
+        };
+        let (found, slope) = rate_of(number);
+        if found <= rate {
+            over = number;
+        } else {
+            under = number;
+        }
+        let factor = (found / rate).powf(1.0 / slope);
+        guess = number as f64 * factor.max(1.0 / MAX_FACTOR).min(MAX_FACTOR);
+        // So near, the root is known far better than to a tenth: the number before it does not suffice.
+        let above = number as f64 - guess;
+        if number > STRAIGHT_FROM && (0.0..0.9).contains(&above) {
+            break;
+        }
+    }
+    (over <= most).then_some(over)
+}
