@@ -13,6 +13,7 @@ mod items;
 mod lookups;
 mod machine;
 mod originals;
+mod plans;
 mod programs;
 mod repeats;
 mod report;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
     }
     // Programs first: a child's peak memory counts from what its parent has at the time.
     programs::run(&mut bench);
+    plans::run(&mut bench);
     lookups::run(&mut bench);
     inserts::run(&mut bench);
     builds::run(&mut bench);

@@ -18,7 +18,6 @@ mod merge;
 mod reserved;
 
 use std::borrow::Cow;
-use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
 use tamis::{
@@ -109,7 +108,7 @@ impl Expandable {
         hasher: Hasher,
     ) -> Result<Self, PlanError> {
         let own_rate = if expansion.is_some() { rate * RESERVED_SHARE } else { rate };
-        let reserved = Some(Reserved::new(&planned(capacity, own_rate)?, hasher)?);
+        let reserved = Some(Reserved::new(&Plan::new(capacity, own_rate)?, hasher)?);
         Ok(Self { rate, capacity, expansion, reserved, overflow: None })
     }
 
@@ -384,58 +383,12 @@ impl Expandable {
     }
 }
 
-thread_local! {
-    /// The last plans of this thread, of a reserved part and of a growing one. A plan takes longer than the rest of a small
-    /// filter, and a client that creates many filters creates them alike.
-    static LAST_RESERVED: Cell<Option<Plan>> = const { Cell::new(None) };
-    static LAST_GROWING: Cell<Option<Plan>> = const { Cell::new(None) };
-}
-
-/// Plans a reserved part, unless the last plan was of the same numbers.
-fn planned(items: u64, rate: f64) -> Result<Plan, PlanError> {
-    let is_it = |plan: &Plan| (plan.items(), plan.rate()) == (items, rate);
-    if let Some(last) = LAST_RESERVED.get().filter(is_it) {
-        return Ok(last);
-    }
-    let plan = Plan::new(items, rate)?;
-    LAST_RESERVED.set(Some(plan));
-    Ok(plan)
-}
-
 /// Creates an empty growing part.
 fn growing(rate: f64, hasher: Hasher) -> Result<Box<TamisFile>, PlanError> {
-    let plan = match LAST_GROWING.get().filter(|plan| plan.rate() == rate) {
-        Some(last) => last,
-        None => Plan::for_kind(Kind::Growing, 1, rate)?,
-    };
-    LAST_GROWING.set(Some(plan));
+    let plan = Plan::for_kind(Kind::Growing, 1, rate)?;
     Ok(Box::new(TamisFile::new(AnyFilter::Growing(Growing::by_plan(&plan, hasher)?))))
 }
 
 fn grown(file: &TamisFile) -> Option<&Growing> {
     if let AnyFilter::Growing(filter) = &file.filter { Some(filter) } else { None }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_filter_has_the_plan_of_its_own_rate() {
-        let image = |filter: Expandable| {
-            let mut image = Vec::new();
-            crate::value::Value::Bloom(Box::new(filter)).write_image(&mut image).unwrap();
-            image
-        };
-        let make = |rate| {
-            let growing = Expandable::growing(100, rate, 2).unwrap();
-            let reserved = Expandable::reserve(100, rate, None).unwrap();
-            [image(growing), image(reserved)]
-        };
-        // In another thread nothing was planned before.
-        let alone = |rate| std::thread::scope(|thread| thread.spawn(|| make(rate)).join().unwrap());
-        for rate in [0.01, 0.01, 0.001, 0.01, 0.2, 0.2, 0.001] {
-            assert_eq!(make(rate), alone(rate), "{rate}");
-        }
-    }
 }

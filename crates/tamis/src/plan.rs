@@ -1,7 +1,9 @@
 //! How many bits for how many items at what rate.
 //!
-//! A rate is sized *exactly*: the smallest filter, with a whole number of probes, whose computed
-//! rate at capacity is at most the one asked for. The formulas are in `rates`.
+//! A plan is the smallest filter, with a whole number of probes, whose computed rate at capacity is at most
+//! the one asked for. The formulas are in `rates`, the search is in `search`. Classic filters so small that
+//! their rate is computed exactly are planned by a formula that is never below it, so they take up to two
+//! bits more.
 
 mod error;
 mod rates;
@@ -56,7 +58,7 @@ impl Plan {
     ///
     /// The kind is the default split-block filter, unless `rate` is so low (or high) that blocks would
     /// take over a quarter more memory: then it is the classic filter. [`why`](Self::why) says so.
-    /// `rate` is a probability. Zero `items` are planned as one. Cost: about 1 µs at most, whatever the numbers.
+    /// `rate` is a probability. Zero `items` are planned as one. Cost: 0.3 to 1 µs; nothing is allocated.
     ///
     /// # Errors
     ///
@@ -72,7 +74,7 @@ impl Plan {
         }
     }
 
-    /// Plans a filter of this kind, as [`new`](Self::new) does for the kind it chooses.
+    /// Plans a filter of this kind, as [`new`](Self::new) does for the kind it chooses. Cost: 0.1 to 1.5 µs.
     ///
     /// # Errors
     ///
@@ -293,7 +295,8 @@ impl Plan {
         }
     }
 
-    /// Computes the rate of this filter when it holds `items` distinct items.
+    /// Computes the rate of this filter when it holds `items` distinct items. Cost: 0.1 to 0.3 µs; up to some
+    /// 20 µs for a small classic filter, whose rate is exact.
     #[must_use]
     pub fn rate_at(&self, items: u64) -> f64 {
         sizes::rate_of(self.kind, self.shape, self.bits, items)
