@@ -289,7 +289,7 @@ fn fewest_places(
     Some(head_bits(shape) + places * place_bits(kind, shape))
 }
 
-/// Guesses how many places keep `rate`: within a tenth of the result at most rates.
+/// Guesses how many places keep `rate`: within three per cent of the result at most rates.
 fn first_places(kind: Kind, shape: Shape, items: u64, rate: f64) -> f64 {
     let (items, rate) = match shape {
         Shape::Slices(slices) => {
@@ -308,7 +308,7 @@ fn first_places(kind: Kind, shape: Shape, items: u64, rate: f64) -> f64 {
     } else {
         // E f is about f + f″·mean/2; the last term is fitted.
         even * (1.0 - (8.0 * (1.0 - filled) - 1.0) / (2.0 * l * filled))
-            + (1.0 - filled - 4.0 * filled * filled) / (0.28 + 0.11 * even)
+            + (1.0 - filled - (1.0 + l / 16.0) * filled * filled) / (0.28 + 0.11 * even)
     };
     items / mean
 }
