@@ -60,8 +60,9 @@ pub(super) fn smallest_from(
         } else {
             under = number;
         }
-        let factor = (found / rate).powf(1.0 / slope);
-        guess = number as f64 * factor.max(1.0 / MAX_FACTOR).min(MAX_FACTOR);
+        // Of a rate of zero there is no slope: `max` turns NaN into the smallest factor.
+        let factor = (found / rate).powf(1.0 / slope).max(1.0 / MAX_FACTOR);
+        guess = number as f64 * factor.min(MAX_FACTOR);
         // So near, the root is known far better than to a tenth: the number before it does not suffice.
         let above = number as f64 - guess;
         if number > STRAIGHT_FROM && (0.0..0.9).contains(&above) {
