@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use smallvec::SmallVec;
 use tamis_commands::text;
 use tamis_resp::{Limits, Reply, Request, RequestDecoder, Span};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
@@ -94,6 +95,7 @@ async fn talk<S: AsyncRead + AsyncWrite + Unpin>(
         stream,
         decoder: RequestDecoder::new(Limits::default()),
         input,
+        found: Vec::new(),
         held: shared.held.hold(0),
         output: Vec::new(),
         waiting: OutputBuffer::new(shared.clients.output.clone(), client.output.clone()),
@@ -115,6 +117,8 @@ struct Connection<S> {
     stream: S,
     decoder: RequestDecoder,
     input: Vec<u8>,
+    /// Room for the words of one command, kept from one read to the next.
+    found: Vec<Span>,
     /// The memory of a long command that is arriving.
     held: Hold,
     /// Replies that may not be sent yet.
@@ -140,7 +144,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             if self.read().await? == 0 {
                 break;
             }
-            self.session.client.last_millis.store(now_millis(), Ordering::Relaxed);
             while self.run().await? && !self.session.is_closing {}
             if !self.waiting.is_flushed() {
                 // The client does not read: the commands that it goes on to send must not hold up others.
@@ -182,8 +185,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Runs the complete commands of the input and writes their replies; true if there may be more of them.
     async fn run(&mut self) -> io::Result<bool> {
         let input = std::mem::take(&mut self.input);
-        let (mut spans, mut commands) = (Vec::<Span>::new(), Vec::<Words>::new());
-        let mut found = Vec::new();
+        // A client that waits for each reply sends one short command: no memory is allocated for it.
+        let mut spans = SmallVec::<[Span; 8]>::new();
+        let mut commands = SmallVec::<[Words; 2]>::new();
+        let mut found = std::mem::take(&mut self.found);
         let (mut consumed, mut failed) = (0, None);
         // A client that has not authenticated may send little, and only its first commands are read within that limit.
         self.decoder.set_limits(Limits {
@@ -226,24 +231,34 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 break;
             }
         }
-        drop(found);
-        let words: Vec<&[u8]> = spans.iter().map(|span| span.of(&input)).collect();
-        let mut apart: Vec<Vec<&[u8]>> = Vec::with_capacity(commands.len());
-        for command in &commands {
-            apart.push(match command {
-                Words::Spans(_) => Vec::new(),
-                Words::Quoted(words) => words.iter().map(Vec::as_slice).collect(),
-                Words::Long { start, spans } => long_words(&input[*start..], spans).await,
-            });
+        if found.capacity() <= TURN_WORDS {
+            self.found = found;
         }
-        let ready: Vec<&[&[u8]]> = commands
+        let words: SmallVec<[&[u8]; 8]> = spans.iter().map(|span| span.of(&input)).collect();
+        // The words of the quoted and of the long commands.
+        let mut apart: Vec<Vec<&[u8]>> = Vec::new();
+        for command in &commands {
+            match command {
+                Words::Spans(_) => {}
+                Words::Quoted(words) => apart.push(words.iter().map(Vec::as_slice).collect()),
+                Words::Long { start, spans } => {
+                    apart.push(long_words(&input[*start..], spans).await);
+                }
+            }
+        }
+        let mut next_apart = apart.iter();
+        let ready: SmallVec<[&[&[u8]]; 2]> = commands
             .iter()
-            .zip(&apart)
-            .map(|(command, apart)| match command {
+            .map(|command| match command {
                 Words::Spans(range) => &words[range.clone()],
-                Words::Quoted(_) | Words::Long { .. } => apart.as_slice(),
+                Words::Quoted(_) | Words::Long { .. } => {
+                    next_apart.next().expect("one for each of these").as_slice()
+                }
             })
             .collect();
+        if ready.is_empty() {
+            self.session.client.last_millis.store(now_millis(), Ordering::Relaxed);
+        }
         let mut rest = &ready[..];
         while !rest.is_empty() && !self.session.is_closing {
             let ran = self.session.run(rest, &mut self.output).await;
@@ -253,6 +268,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 tokio::task::yield_now().await;
             }
         }
+        drop(ready);
         for mut words in apart {
             words.clear();
             give_back(&mut words).await;
@@ -267,13 +283,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             Reply::error(format!("ERR {error}")).encode(self.session.protocol, &mut self.output);
             self.session.is_closing = true;
         }
+        drop(words);
         self.input = input;
         self.input.drain(..consumed);
         if self.input.capacity() > KEEP_BYTES && self.input.len() < READ_BYTES {
             give_back(&mut self.input).await;
             self.input.shrink_to(READ_BYTES);
         }
-        if self.count_input() > self.session.server.config().max_query_bytes {
+        let input_bytes = self.count_input();
+        if input_bytes > 0
+            && input_bytes > self.session.server.read_config(|config| config.max_query_bytes)
+        {
             let peer = self.session.client.peer;
             tracing::warn!(%peer, "a client sent a command that is too long: see client-query-buffer-limit");
             Reply::error(text::host::LARGE_COMMAND).encode(self.session.protocol, &mut self.output);

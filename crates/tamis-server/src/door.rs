@@ -9,7 +9,7 @@ use std::time::Duration;
 use socket2::{Domain, Socket, Type};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use tokio::task::LocalSet;
+use tokio::task::JoinSet;
 use tokio_rustls::rustls::ServerConfig;
 
 use crate::clients::{Clients, Greeted};
@@ -104,22 +104,24 @@ fn is_not_here(error: &io::Error) -> bool {
 
 /// Runs the connections that come through this thread's door.
 pub(crate) fn serve(shared: &Arc<Shared>, mut arrivals: mpsc::UnboundedReceiver<Arrival>) {
-    let (local, runtime) = (LocalSet::new(), runtime());
-    local.block_on(&runtime, async {
+    let runtime = runtime();
+    let mut connections = JoinSet::new();
+    runtime.block_on(async {
         loop {
             let arrival = tokio::select! {
                 arrival = arrivals.recv() => arrival,
+                // The set keeps a connection that ended until it is asked for.
+                Some(_) = connections.join_next() => continue,
                 () = shared.stopping() => break,
             };
             let Some(Arrival { stream, tls, greeted, input }) = arrival else { break };
             let shared = shared.clone();
             match (TcpStream::from_std(stream), tls) {
                 (Ok(stream), None) => {
-                    tokio::task::spawn_local(connection::run(shared, stream, greeted, input));
+                    connections.spawn_local(connection::run(shared, stream, greeted, input));
                 }
                 (Ok(stream), Some(tls)) => {
-                    let run = connection::run_tls(shared, stream, tls, greeted);
-                    tokio::task::spawn_local(run);
+                    connections.spawn_local(connection::run_tls(shared, stream, tls, greeted));
                 }
                 (Err(error), _) => tracing::warn!(%error, "a connection was lost at the door"),
             }
@@ -127,7 +129,8 @@ pub(crate) fn serve(shared: &Arc<Shared>, mut arrivals: mpsc::UnboundedReceiver<
     });
     // Connections see that the server stops, and end.
     runtime.block_on(async {
-        _ = tokio::time::timeout(GRACE, local).await;
+        let ended = async { while connections.join_next().await.is_some() {} };
+        _ = tokio::time::timeout(GRACE, ended).await;
     });
     // The clients that wanted the copies in progress have disconnected.
     runtime.shutdown_background();
@@ -142,8 +145,7 @@ pub(crate) fn admit(
     listeners: Vec<(TcpListener, bool)>,
     doors: &[mpsc::UnboundedSender<Arrival>],
 ) {
-    let local = LocalSet::new();
-    local.block_on(&runtime(), async {
+    runtime().block_on(async {
         let next = std::rc::Rc::new(std::cell::Cell::new(0));
         for (listener, is_tls) in listeners {
             let listener = match tokio::net::TcpListener::from_std(listener) {

@@ -20,7 +20,6 @@ use tamis_resp::{Limits, Protocol, Reply, Request, RequestDecoder};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::task::LocalSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
@@ -93,7 +92,7 @@ impl Loading {
                 max_clients,
                 patience: PATIENCE,
                 ended,
-                connected: RefCell::new(0),
+                connected: watch::Sender::new(0),
                 early: RefCell::default(),
                 warnings: Warnings::default(),
             };
@@ -126,7 +125,7 @@ struct Shared {
     max_clients: usize,
     patience: Duration,
     ended: watch::Receiver<bool>,
-    connected: RefCell<usize>,
+    connected: watch::Sender<usize>,
     early: RefCell<Vec<Early>>,
     warnings: Warnings,
 }
@@ -136,8 +135,8 @@ fn serve(
     http: Option<TcpListener>,
     shared: &Rc<Shared>,
 ) -> Vec<Early> {
-    let (local, runtime) = (LocalSet::new(), runtime());
-    local.block_on(&runtime, async {
+    let runtime = runtime();
+    runtime.block_on(async {
         for (listener, tls) in listeners {
             let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { continue };
             tokio::task::spawn_local(accept(shared.clone(), listener, tls));
@@ -155,7 +154,8 @@ fn serve(
         _ = ended.wait_for(|it| *it).await;
     });
     runtime.block_on(async {
-        _ = tokio::time::timeout(GRACE, local).await;
+        let mut connected = shared.connected.subscribe();
+        _ = tokio::time::timeout(GRACE, connected.wait_for(|count| *count == 0)).await;
     });
     shared.early.take()
 }
@@ -176,7 +176,7 @@ async fn accept(shared: Rc<Shared>, listener: tokio::net::TcpListener, tls: Opti
                 }
             }
             Ok((stream, peer)) => {
-                *shared.connected.borrow_mut() += 1;
+                shared.connected.send_modify(|count| *count += 1);
                 let (shared, tls) = (shared.clone(), tls.clone());
                 tokio::task::spawn_local(async move {
                     let ended = match tls {
@@ -186,7 +186,7 @@ async fn accept(shared: Rc<Shared>, listener: tokio::net::TcpListener, tls: Opti
                     if let Err(error) = ended {
                         tracing::debug!(%peer, %error, "a connection broke while the data is read");
                     }
-                    *shared.connected.borrow_mut() -= 1;
+                    shared.connected.send_modify(|count| *count -= 1);
                 });
             }
             // Out of files, mostly.
@@ -409,7 +409,7 @@ mod tests {
             max_clients: 2,
             patience: Duration::from_millis(100),
             ended,
-            connected: RefCell::new(0),
+            connected: watch::Sender::new(0),
             early: RefCell::default(),
             warnings: Warnings::default(),
         };

@@ -65,8 +65,10 @@ pub(crate) struct OutputBuffer {
     own: Arc<OutputMemory>,
     /// Since when more than the soft limit waits, and that limit in bytes.
     soft_since: Option<(Instant, u64)>,
-    /// When the client last took something.
+    /// When the client last took something, or else when it should have begun to.
     pub progress: Instant,
+    /// Nothing waited before the last replies came, and the socket was not asked since.
+    is_fresh: bool,
 }
 
 /// Why a client is disconnected: it does not read its replies.
@@ -91,6 +93,7 @@ impl OutputBuffer {
             own,
             soft_since: None,
             progress: Instant::now(),
+            is_fresh: false,
         }
     }
 
@@ -109,9 +112,7 @@ impl OutputBuffer {
         if replies.is_empty() {
             return;
         }
-        if self.len == 0 {
-            self.progress = Instant::now();
-        }
+        self.is_fresh |= self.len == 0;
         self.len += replies.len();
         match self.pieces.back_mut() {
             Some(last) if last.capacity() - last.len() >= replies.len() => last.append(replies),
@@ -157,10 +158,16 @@ impl OutputBuffer {
             }
             let rest = &piece[self.written..];
             let rest = &rest[..rest.len().min(turn)];
-            let written = ready!(Pin::new(&mut *stream).poll_write(context, rest))?;
+            let Poll::Ready(written) = Pin::new(&mut *stream).poll_write(context, rest)? else {
+                if std::mem::take(&mut self.is_fresh) {
+                    self.progress = Instant::now();
+                }
+                return Poll::Pending;
+            };
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
+            self.is_fresh = false;
             self.progress = Instant::now();
             self.must_flush = true;
             self.written += written;

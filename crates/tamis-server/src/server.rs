@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use parking_lot::RwLock;
 use tamis_commands::{Change, Env, Outcome, Value, Words};
 use tamis_resp::Reply;
+use tokio::runtime::{LocalOptions, LocalRuntime};
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_rustls::rustls::ServerConfig;
 
@@ -340,6 +341,11 @@ impl Shared {
         self.config.read().clone()
     }
 
+    /// Reads single options, without holding all of them.
+    pub fn read_config<R>(&self, read: impl FnOnce(&Config) -> R) -> R {
+        read(&self.config.read())
+    }
+
     /// Changes the options, all or none. Reads the files of TLS again if a changed option names one.
     pub fn change_config(
         &self,
@@ -531,9 +537,10 @@ pub(crate) fn memory_of_machine() -> Option<u64> {
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-pub(crate) fn runtime() -> tokio::runtime::Runtime {
+/// Creates the runtime of one thread. It runs its tasks without the second queue of a `LocalSet`.
+pub(crate) fn runtime() -> LocalRuntime {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build()
+        .build_local(LocalOptions::default())
         .expect("the system gives a thread its event queue")
 }

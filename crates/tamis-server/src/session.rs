@@ -52,6 +52,8 @@ pub(crate) struct Session {
     lookups: Cell<[u64; 2]>,
     /// How long commands are cut.
     pub pace: Pace,
+    /// The last command that ran: mostly the next one has the same name.
+    last_command: Option<&'static Command>,
 }
 
 /// Replies are written when they have this many bytes, so that a long pipeline does not gather in memory.
@@ -95,6 +97,7 @@ impl Session {
             longest_reply: 0,
             lookups: Cell::default(),
             pace: Pace::default(),
+            last_command: None,
         };
         session.log_out();
         session
@@ -105,8 +108,8 @@ impl Session {
         let server = self.server.clone();
         let mut config = server.config();
         let mut now = now_millis();
+        self.client.last_millis.store(now, Ordering::Relaxed);
         let mut batch = Batch::default();
-        let mut known: Option<&'static Command> = None;
         let mut at = 0;
         let mut began = Instant::now();
         let mut answered = out.len();
@@ -115,7 +118,7 @@ impl Session {
             answered = out.len();
             let words = commands[at];
             at += 1;
-            let command = match known.filter(|it| it.name.as_bytes() == words[0]) {
+            let command = match self.last_command.filter(|it| it.name.as_bytes() == words[0]) {
                 Some(command) => command,
                 None => match find(words[0]) {
                     Some(command) => command,
@@ -130,7 +133,7 @@ impl Session {
                     }
                 },
             };
-            known = Some(command);
+            self.last_command = Some(command);
             if let Err(refusal) = self.check(command, words, &config) {
                 self.refuse(Some(command), &refusal, out);
                 began = Instant::now();

@@ -27,9 +27,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Reads what the client sends next, and meanwhile writes what waits for it. Returns 0 at the end of the stream, when
     /// the client has been idle for the time of `timeout`, and when it monitors and may not do so any more.
     pub(super) async fn read_while_writing(&mut self) -> io::Result<usize> {
-        let config = self.session.server.config();
-        let limit = config.output_limit;
-        let began = Instant::now();
+        let (limit, idle) = self.session.server.read_config(|config| {
+            (config.output_limit, Duration::from_secs(config.timeout_seconds))
+        });
+        // Reading the clock takes as long as running a short command.
+        let began = if idle.is_zero() { self.waiting.progress } else { Instant::now() };
         loop {
             let feed = self.session.monitoring.as_ref().map(|it| it.feed.clone());
             if let Some(feed) = &feed {
@@ -42,7 +44,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     return Err(self.overflow(overflow));
                 }
             }
-            let idle = Duration::from_secs(config.timeout_seconds);
             let idle_at = (!idle.is_zero())
                 .then(|| began.max(self.waiting.progress).checked_add(idle))
                 .flatten();
@@ -105,7 +106,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if self.output.capacity() > KEEP_BYTES {
             self.output.shrink_to(0);
         }
-        let limit = self.session.server.config().output_limit;
+        if self.waiting.is_flushed() {
+            return Ok(());
+        }
+        let limit = self.session.server.read_config(|config| config.output_limit);
         if let Err(overflow) = self.waiting.check(limit, longest, Instant::now()) {
             return Err(self.overflow(overflow));
         }
@@ -228,6 +232,7 @@ mod tests {
             stream: Busy { server: shared.clone(), other, input: b"PING\r\n" },
             decoder: RequestDecoder::new(Limits::default()),
             input: Vec::with_capacity(100),
+            found: Vec::new(),
             held: shared.held.hold(0),
             output: Vec::new(),
             waiting: OutputBuffer::new(shared.clients.output.clone(), client.output.clone()),

@@ -37,7 +37,6 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
-use tokio::task::LocalSet;
 
 use crate::config::{Config, HttpPort};
 use crate::server::{ServerError, Shared, runtime};
@@ -102,8 +101,7 @@ fn open(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Answers requests until the server ends.
 pub(crate) fn serve(shared: &Arc<Shared>, listener: TcpListener) {
-    let local = LocalSet::new();
-    local.block_on(&runtime(), async {
+    runtime().block_on(async {
         let bound = listener.local_addr();
         let (address, listener) = match (bound, tokio::net::TcpListener::from_std(listener)) {
             (Ok(address), Ok(listener)) => (address, listener),
@@ -330,7 +328,7 @@ mod tests {
 
     /// Runs a test as the only user of a server's HTTP port.
     fn with_port(server: &Server, test: impl AsyncFnOnce(Port)) {
-        LocalSet::new().block_on(&runtime(), async {
+        runtime().block_on(async {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = listener.local_addr().unwrap();
             let console = Arc::new(Console::new(server.shared().clone(), address));
