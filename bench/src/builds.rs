@@ -2,7 +2,7 @@
 
 use std::num::NonZero;
 
-use tamis::{Bloom, Filter as _, Hasher, Kind, Plan, SplitBlock};
+use tamis::{Bloom, Hasher, Kind, Plan, SplitBlock};
 
 use crate::contender::{Contender, Fastbloom, Sbbf};
 use crate::floor::Lines;

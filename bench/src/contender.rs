@@ -3,7 +3,7 @@
 use std::borrow::Borrow as _;
 
 use foldhash::fast::FixedState;
-use tamis::{Answers, Bits as _, Bloom, Filter, Hasher, Insert, Kind, Plan, Strategy};
+use tamis::{Answers, Bits as _, Bloom, Hasher, Kind, Plan, Strategy};
 
 use crate::items::Source;
 

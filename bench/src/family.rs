@@ -3,8 +3,8 @@
 use std::hash::{DefaultHasher, Hash};
 
 use tamis::{
-    Answers, Bloom, Counting, Cuckoo, Filter, Growing, Hasher, Insert, Kind, Plan, Remove, Removed,
-    Span, SplitBlock, TryInsert, Window,
+    Answers, Bloom, Counting, Cuckoo, Growing, Hasher, Kind, Plan, Remove, Removed, Span,
+    SplitBlock, TryInsert, Window,
 };
 
 use crate::contender::Contender;

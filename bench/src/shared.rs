@@ -1,7 +1,7 @@
 //! One filter that threads fill together, small enough for the caches.
 
 use foldhash::fast::FixedState;
-use tamis::{Answers, AtomicBitmap, Bloom, Filter as _, Hasher, Insert as _, Plan, SplitBlock};
+use tamis::{Answers, AtomicBitmap, Bloom, Hasher, Plan, SplitBlock};
 
 use crate::items::mix;
 use crate::run::{Bench, Entry, Sample, time};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tamis::{Answers, Filter as _, Kind};
+use tamis::{Answers, Kind};
 
 use crate::build::judge;
 use crate::clock::now_millis;

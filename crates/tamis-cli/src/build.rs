@@ -5,7 +5,7 @@ mod count_first;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use tamis::{AnyFilter, Filter as _, Hasher, InsertError, Kind, NoRoom, Plan, Shape, Span, Window};
+use tamis::{AnyFilter, Hasher, InsertError, Kind, NoRoom, Plan, Shape, Span, Window};
 use tamis_formats::{Format, TamisFile};
 
 use crate::budget::left_bytes;

@@ -4,7 +4,7 @@ use std::fs::{File, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use tamis::{AnyFilter, BitView, Bits, Filter as _, HashFunction, Span};
+use tamis::{AnyFilter, BitView, Bits, HashFunction, Span};
 use tamis_formats::{DecodeErrorKind, Format, ReadError, TamisFile};
 
 use crate::exit::Failure;

@@ -7,7 +7,7 @@ mod keys;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use tamis::{AnyFilter, BitView, Count as _, Filter as _, Span, TryInsert as _};
+use tamis::{AnyFilter, BitView, Span};
 use tamis_formats::TamisFile;
 
 use crate::clock::now_millis;

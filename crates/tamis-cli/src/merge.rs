@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tamis::{Filter as _, Layout, Merge as _};
+use tamis::Layout;
 use tamis_formats::Format;
 
 use crate::build::judge;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tamis::{Filter as _, Kind, Removed};
+use tamis::{Kind, Removed};
 
 use crate::count::Count;
 use crate::exit::{Exit, Failure, Outcome};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tamis::{Answers, AnyFilter, Filter as _, Kind, TryInsert as _};
+use tamis::{Answers, AnyFilter, Kind, TryInsert as _};
 
 use crate::build::full;
 use crate::count::Count;

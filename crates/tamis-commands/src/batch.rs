@@ -1,6 +1,6 @@
 //! Neighbours on one key as one batch: the hot path of pipelines.
 
-use tamis::{Answers, AnyFilter, Filter as _, Kind, TryInsert as _};
+use tamis::{Answers, AnyFilter, Kind};
 use tamis_resp::Reply;
 
 use crate::run::Env;

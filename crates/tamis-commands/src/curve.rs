@@ -1,6 +1,6 @@
 //! What the rate of a filter becomes as it fills.
 
-use tamis::{AnyFilter, Filter as _, Plan, RedisBloom, RedisCuckoo};
+use tamis::{AnyFilter, Plan, RedisBloom, RedisCuckoo};
 
 use crate::facts::{FINGERPRINTS, slots_of_redis_cuckoo};
 use crate::value::Value;

@@ -100,7 +100,7 @@ fn whole_image(value: &Value) -> Vec<u8> {
 mod tests {
     use tamis::{
         AnyFilter, Hasher, Kind, Plan, RedisBloom, RedisBloomOptions, RedisCuckoo,
-        RedisCuckooOptions, Span, TryInsert as _, Window,
+        RedisCuckooOptions, Span, Window,
     };
     use tamis_formats::TamisFile;
 

@@ -21,8 +21,7 @@ use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
 use tamis::{
-    Answers, AnyFilter, Bitmap, BitsMut as _, Filter, Growing, Hasher, Kind, Plan, PlanError,
-    TryInsert,
+    Answers, AnyFilter, Bitmap, BitsMut as _, Growing, Hasher, Kind, Plan, PlanError, TryInsert,
 };
 use tamis_formats::TamisFile;
 

@@ -151,7 +151,7 @@ impl Facts {
 
 #[cfg(test)]
 mod tests {
-    use tamis::{Hasher, Kind, Plan, RedisCuckoo, TryInsert as _};
+    use tamis::{Hasher, Kind, Plan, RedisCuckoo};
     use tamis_formats::TamisFile;
 
     use super::*;

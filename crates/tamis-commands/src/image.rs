@@ -277,7 +277,6 @@ impl Reader<'_> {
 mod tests {
     use tamis::{
         Answers, AnyFilter, Hasher, Kind, Plan, RedisBloomOptions, RedisCuckooOptions, Span,
-        TryInsert as _,
     };
 
     use super::*;

@@ -1,6 +1,6 @@
 //! What a key holds.
 
-use tamis::{AnyFilter, Filter as _, RedisBloom, RedisCuckoo, allocation_bytes};
+use tamis::{AnyFilter, RedisBloom, RedisCuckoo, allocation_bytes};
 use tamis_formats::TamisFile;
 
 use crate::arriving::Arriving;

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::fmt;
 
 use tamis::{
-    Answers, Bloom, Filter as _, Hasher, Insert as _, Merge as _, OutOfMemory, Parquet, RedisBloom,
+    Answers, Bloom, Filter as _, Hasher, Insert as _, OutOfMemory, Parquet, RedisBloom,
     RedisCuckoo, TryInsert as _,
 };
 

@@ -7,9 +7,7 @@
 
 use std::io;
 
-use tamis::{
-    AnyFilter, Bits as _, Bloom, Filter as _, Hasher, Kind, OutOfMemory, Parquet, Plan, Shape,
-};
+use tamis::{AnyFilter, Bits as _, Bloom, Hasher, Kind, OutOfMemory, Parquet, Plan, Shape};
 
 use crate::contents::Contents;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
@@ -143,7 +141,6 @@ fn formula(items: u64, rate: f64) -> f64 {
 /// # Examples
 ///
 /// ```
-/// use tamis::{Filter, Insert};
 /// use tamis_formats::{Told, parquet};
 ///
 /// let mut column = parquet::empty(2048, &Told::default())?;

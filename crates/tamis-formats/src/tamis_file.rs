@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
-use tamis::{AnyFilter, BitView, Bitmap, Bits, BitsMut as _, Filter as _, Hasher, Plan};
+use tamis::{AnyFilter, BitView, Bitmap, Bits, BitsMut as _, Hasher, Plan};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use crate::contents::Contents;
@@ -54,7 +54,7 @@ pub(crate) const FORMAT: Format = Format {
 /// # Examples
 ///
 /// ```
-/// use tamis::{AnyFilter, Filter, Hasher, Plan, TryInsert};
+/// use tamis::{AnyFilter, Hasher, Plan};
 /// use tamis_formats::TamisFile;
 ///
 /// let mut filter = AnyFilter::new(&Plan::new(1_000, 0.01)?, Hasher::default())?;

@@ -8,7 +8,7 @@
 /// # Examples
 ///
 /// ```
-/// use tamis::{Answers, Bloom, Filter, Insert};
+/// use tamis::{Answers, Bloom};
 ///
 /// let mut seen: Bloom = Bloom::for_items(100, 0.01)?;
 /// let mut answers = Answers::new();

@@ -4,7 +4,7 @@ use crate::answers::Answers;
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, words_from};
 use crate::bloom::{Bloom, Counting};
 use crate::cuckoo::Cuckoo;
-use crate::filter::{Count, Filter, InsertError, Merge, MergeError, Remove, Removed, TryInsert};
+use crate::filter::{Clear, Filter, InsertError, Merge, MergeError, Removed, TryInsert};
 use crate::growing::Growing;
 use crate::hash::Hasher;
 use crate::item::Item;
@@ -17,7 +17,7 @@ use crate::window::{Span, Window};
 /// # Examples
 ///
 /// ```
-/// use tamis::{AnyFilter, Filter, Hasher, Kind, Plan, TryInsert};
+/// use tamis::{AnyFilter, Hasher, Kind, Plan};
 ///
 /// let mut seen = AnyFilter::new(&Plan::for_kind(Kind::Classic, 1_000, 0.01)?, Hasher::default())?;
 /// seen.try_insert("tamis")?;
@@ -194,7 +194,7 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
     /// # Examples
     ///
     /// ```
-    /// use tamis::{AnyFilter, Filter, Hasher, Kind, Plan, TryInsert};
+    /// use tamis::{AnyFilter, Hasher, Kind, Plan};
     ///
     /// let plan = Plan::for_kind(Kind::SplitBlock, 1_000_000, 0.01)?;
     /// let mut seen = AnyFilter::new(&plan, Hasher::default())?;
@@ -299,6 +299,10 @@ impl<B: Bits<Word = u64>> Filter for AnyFilter<B> {
         with_filter!(self, filter => filter.contains_each(items, answers));
     }
 
+    fn is_empty(&self) -> bool {
+        with_filter!(self, filter => filter.is_empty())
+    }
+
     fn estimate_items(&self) -> f64 {
         with_filter!(self, filter => filter.estimate_items())
     }
@@ -331,6 +335,12 @@ impl<B: BitsMut> TryInsert for AnyFilter<B> {
         answers: &mut Answers,
     ) -> Result<(), InsertError> {
         with_filter!(self, filter => filter.try_insert_each(items, answers))
+    }
+}
+
+impl<B: BitsMut> Clear for AnyFilter<B> {
+    fn clear(&mut self) {
+        with_filter!(self, filter => filter.clear());
     }
 }
 

@@ -20,7 +20,7 @@ use crate::answers::Answers;
 use crate::arch::memory::{LINE_BYTES, Lines};
 use crate::arch::{self, digests};
 use crate::bits::OutOfMemory;
-use crate::filter::CHUNK;
+use crate::chunks::CHUNK;
 
 /// A hash wide enough to stand for an item: `u64` or `u128`.
 ///
@@ -307,7 +307,7 @@ impl<D: Digest> DigestSet<D> {
     /// An exact set becomes a Bloom filter without its items:
     ///
     /// ```
-    /// use tamis::{Bloom, Digest, DigestSet, Filter, Hasher, Insert};
+    /// use tamis::{Bloom, Digest, DigestSet, Hasher, Insert};
     ///
     /// let mut exact = DigestSet::new();
     /// exact.insert(Hasher::default().hash(b"tamis"))?;

@@ -1,16 +1,17 @@
-//! What all filters can do. Batches are the primitive, single items the convenience.
+//! What all filters can do, as traits for generic code. Batches are the primitive, single items the
+//! convenience.
+//!
+//! Every filter has the same methods as inherent ones (`inherent.rs`), which need no import.
 
 use std::fmt;
 
 use crate::answers::Answers;
 use crate::bits::OutOfMemory;
+use crate::chunks::{count_chunks, each_chunk, try_count_chunks, try_each_chunk, words_of};
 use crate::hash::Hasher;
 use crate::item::Item;
 use crate::layout::Layout;
 use crate::plan::Plan;
-
-/// How many items are hashed before the filter is asked: their hashes stay in the first cache.
-pub(crate) const CHUNK: usize = 1024;
 
 /// A set that may answer yes to what it does not hold, and never no to what it holds.
 pub trait Filter {
@@ -34,7 +35,7 @@ pub trait Filter {
     /// Asks for the memory that an item with this hash will touch, ahead of the question.
     fn prefetch_hash(&self, hash: u64);
 
-    /// Tells so of many hashes into a mask: hash `i` is bit `i % 64` of word `i / 64`.
+    /// Tests a batch of hashes and writes the answers to a bit mask: hash `i` is bit `i % 64` of word `i / 64`.
     ///
     /// # Panics
     ///
@@ -49,16 +50,39 @@ pub trait Filter {
         self.contains_hash(self.hasher().hash_item(item))
     }
 
-    /// Tells so of many items, several times as fast as one by one.
+    /// Tests many items, several times as fast as one by one. Answer `i` is that of `items[i]`.
     fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
-        let hasher = self.hasher();
-        let words = answers.reset(items.len());
-        let mut hashes = [0; CHUNK];
-        for (items, words) in items.chunks(CHUNK).zip(words.chunks_mut(CHUNK / 64)) {
-            let hashes = &mut hashes[..items.len()];
-            I::hash_each_then(items, &hasher, hashes, |hash| self.prefetch_hash(hash));
-            self.contains_hashes(hashes, words);
-        }
+        let (hasher, words) = (self.hasher(), answers.reset(items.len()));
+        let prefetch = |filter: &&Self, hash| filter.prefetch_hash(hash);
+        each_chunk(&mut &*self, hasher, items, words, prefetch, |filter, hashes, words| {
+            filter.contains_hashes(hashes, words);
+        });
+    }
+
+    /// Returns true if every one of `items` may have been inserted, as
+    /// [`contains_each`](Self::contains_each) would answer; true for no items. Stops at the first 1024 items
+    /// of which one is absent.
+    fn contains_all<I: Item>(&self, items: &[I]) -> bool {
+        let prefetch = |filter: &&Self, hash| filter.prefetch_hash(hash);
+        let all = try_count_chunks(
+            &mut &*self,
+            self.hasher(),
+            items,
+            prefetch,
+            |filter, _, hashes, words| {
+                filter.contains_hashes(hashes, words);
+                let is_all = words.iter().map(|word| word.count_ones() as usize).sum::<usize>()
+                    == hashes.len();
+                if is_all { Ok(()) } else { Err(()) }
+            },
+        );
+        all.is_ok()
+    }
+
+    /// Returns true if the filter holds nothing, and so answers false for every item. Reads up to all
+    /// bits, and stops at the first that is set.
+    fn is_empty(&self) -> bool {
+        self.fill() == 0.0
     }
 
     /// Estimates how many distinct items the filter holds, from its bits; reads all of them.
@@ -103,14 +127,19 @@ pub trait Insert: Filter {
 
     /// Inserts many items in order, several times as fast as one by one; tells which were new.
     fn insert_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
-        let hasher = self.hasher();
-        let words = answers.reset(items.len());
-        let mut hashes = [0; CHUNK];
-        for (items, words) in items.chunks(CHUNK).zip(words.chunks_mut(CHUNK / 64)) {
-            let hashes = &mut hashes[..items.len()];
-            I::hash_each_then(items, &hasher, hashes, |hash| self.prefetch_hash(hash));
-            self.insert_hashes(hashes, words);
-        }
+        let (hasher, words) = (self.hasher(), answers.reset(items.len()));
+        let prefetch = |filter: &Self, hash| filter.prefetch_hash(hash);
+        each_chunk(self, hasher, items, words, prefetch, |filter, hashes, words| {
+            filter.insert_hashes(hashes, words);
+        });
+    }
+
+    /// Inserts many items in order, as [`insert_each`](Self::insert_each) does. Returns how many were new.
+    fn insert_all<I: Item>(&mut self, items: &[I]) -> usize {
+        let prefetch = |filter: &Self, hash| filter.prefetch_hash(hash);
+        count_chunks(self, self.hasher(), items, prefetch, |filter, hashes, words| {
+            filter.insert_hashes(hashes, words);
+        })
     }
 }
 
@@ -160,17 +189,28 @@ pub trait TryInsert: Filter {
         items: &[I],
         answers: &mut Answers,
     ) -> Result<(), InsertError> {
-        let hasher = self.hasher();
-        let words = answers.reset(items.len());
-        let mut hashes = [0; CHUNK];
-        let chunks = items.chunks(CHUNK).zip(words.chunks_mut(CHUNK / 64));
-        for (i, (items, words)) in chunks.enumerate() {
-            let hashes = &mut hashes[..items.len()];
-            I::hash_each_then(items, &hasher, hashes, |hash| self.prefetch_hash(hash));
-            self.try_insert_hashes(hashes, words)
-                .map_err(|error| InsertError { inserted: error.inserted + i * CHUNK, ..error })?;
-        }
-        Ok(())
+        let (hasher, words) = (self.hasher(), answers.reset(items.len()));
+        let prefetch = |filter: &Self, hash| filter.prefetch_hash(hash);
+        try_each_chunk(self, hasher, items, prefetch, |filter, first, hashes| {
+            filter
+                .try_insert_hashes(hashes, words_of(words, first, hashes.len()))
+                .map_err(|error| InsertError { inserted: error.inserted + first, ..error })
+        })
+    }
+
+    /// Inserts many items in order, as [`try_insert_each`](Self::try_insert_each) does. Returns how many
+    /// were new.
+    ///
+    /// # Errors
+    ///
+    /// As for [`try_insert_hashes`](Self::try_insert_hashes).
+    fn try_insert_all<I: Item>(&mut self, items: &[I]) -> Result<usize, InsertError> {
+        let prefetch = |filter: &Self, hash| filter.prefetch_hash(hash);
+        try_count_chunks(self, self.hasher(), items, prefetch, |filter, first, hashes, words| {
+            filter
+                .try_insert_hashes(hashes, words)
+                .map_err(|error| InsertError { inserted: error.inserted + first, ..error })
+        })
     }
 }
 
@@ -258,14 +298,20 @@ pub trait Remove: Filter {
 
     /// Deletes many items in order, several times as fast as one by one; tells which are gone.
     fn remove_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
-        let hasher = self.hasher();
-        let words = answers.reset(items.len());
-        let mut hashes = [0; CHUNK];
-        for (items, words) in items.chunks(CHUNK).zip(words.chunks_mut(CHUNK / 64)) {
-            let hashes = &mut hashes[..items.len()];
-            I::hash_each_then(items, &hasher, hashes, |hash| self.prefetch_hash(hash));
-            self.remove_hashes(hashes, words);
-        }
+        let (hasher, words) = (self.hasher(), answers.reset(items.len()));
+        let prefetch = |filter: &Self, hash| filter.prefetch_hash(hash);
+        each_chunk(self, hasher, items, words, prefetch, |filter, hashes, words| {
+            filter.remove_hashes(hashes, words);
+        });
+    }
+
+    /// Deletes many items in order, as [`remove_each`](Self::remove_each) does. Returns how many were
+    /// deleted ([`Removed::Yes`]).
+    fn remove_all<I: Item>(&mut self, items: &[I]) -> usize {
+        let prefetch = |filter: &Self, hash| filter.prefetch_hash(hash);
+        count_chunks(self, self.hasher(), items, prefetch, |filter, hashes, words| {
+            filter.remove_hashes(hashes, words);
+        })
     }
 }
 
@@ -296,6 +342,13 @@ pub trait Count: Filter {
     fn count<I: Item + ?Sized>(&self, item: &I) -> u64 {
         self.count_hash(self.hasher().hash_item(item))
     }
+}
+
+/// A filter that can be emptied and used again.
+pub trait Clear: Filter {
+    /// Makes the filter as empty as a new one; its plan, its hasher and, of a window, its time stay. Writes
+    /// all bits.
+    fn clear(&mut self);
 }
 
 /// A filter that takes in all items of another of its layout.

@@ -11,7 +11,7 @@ use crate::strategy::Kind;
 /// # Examples
 ///
 /// ```
-/// use tamis::{Bloom, Filter};
+/// use tamis::Bloom;
 ///
 /// let (one, other): (Bloom, Bloom) = (Bloom::for_items(10, 0.01)?, Bloom::for_items(900, 0.01)?);
 /// assert_eq!(one.layout(), one.clone().layout());

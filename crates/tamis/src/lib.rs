@@ -1,6 +1,17 @@
 //! Answers "have I seen this?" for any set, at any size.
 //!
-//! Bytes go one way: **item → hash → probes → bits → answer**.
+//! ```
+//! use tamis::Bloom;
+//!
+//! // For a million items, of which one absent in a hundred is taken for present.
+//! let mut seen: Bloom = Bloom::for_items(1_000_000, 0.01)?;
+//! assert!(seen.insert("https://example.org/"), "new");
+//! assert!(seen.contains("https://example.org/"));
+//! assert!(!seen.contains("https://example.com/"));
+//! # Ok::<(), tamis::PlanError>(())
+//! ```
+//!
+//! # Which type
 //!
 //! | question | type |
 //! | --- | --- |
@@ -15,14 +26,24 @@
 //! | Which of billions of integers occur twice? | [`RepeatFinder`] |
 //! | How many bits for how many items at what rate? | [`Plan`] |
 //!
-//! ```
-//! use tamis::{Bloom, Filter, Insert};
+//! # Words
 //!
-//! let mut seen: Bloom = Bloom::for_items(1_000, 0.01)?;
-//! assert!(seen.insert("https://example.org/"));
-//! assert!(seen.contains("https://example.org/"));
-//! # Ok::<(), tamis::PlanError>(())
-//! ```
+//! Bytes go one way: **item → hash → probes → bits → answer**. Each name below means the same for every type.
+//!
+//! | name | means |
+//! | --- | --- |
+//! | `capacity()` | for how many distinct items a filter was planned: [`Plan::items`] |
+//! | `items()` | how many items a filter has counted, in constant time: [`Cuckoo::items`], [`Growing::items`] |
+//! | `estimate_items()` | how many distinct items the bits of a filter suggest; reads all bits |
+//! | `len()` | how many elements a collection holds, exactly: [`Answers::len`], [`DigestSet::len`] |
+//! | `count(item)` | how often one item is in: [`Counting::count`], [`Cuckoo::count`] |
+//! | `rate` | a false positive rate, a probability: 0.01 is one percent |
+//! | `insert` | inserts an item; true if it is new. `try_insert` is that of filters that may refuse items |
+//! | `…_each` | a batch, with an answer for each item in [`Answers`] |
+//! | `…_all` | a batch, with one answer: are all in, or how many were new or removed |
+//!
+//! All methods are inherent: no trait needs an import. The traits ([`Filter`], [`Insert`], [`TryInsert`],
+//! [`Remove`], [`Count`], [`Clear`], [`Merge`]) have the same methods for generic code.
 #![deny(unsafe_code)]
 
 mod answers;
@@ -32,11 +53,13 @@ mod bins;
 mod bitmap;
 mod bits;
 mod bloom;
+mod chunks;
 mod cuckoo;
 mod digest_set;
 mod filter;
 mod growing;
 mod hash;
+mod inherent;
 mod item;
 mod layout;
 mod plan;
@@ -57,7 +80,8 @@ pub use bloom::{Bloom, Counting};
 pub use cuckoo::{Cuckoo, RedisCuckoo, RedisCuckooError, RedisCuckooOptions};
 pub use digest_set::{Digest, DigestSet, expected_collisions};
 pub use filter::{
-    Count, Filter, Insert, InsertError, Merge, MergeError, NoRoom, Remove, Removed, TryInsert,
+    Clear, Count, Filter, Insert, InsertError, Merge, MergeError, NoRoom, Remove, Removed,
+    TryInsert,
 };
 pub use growing::{
     Growing, RedisBloom, RedisBloomError, RedisBloomOptions, RedisChunkError, RedisHeaderError,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tamis::{Answers, AnyFilter, Filter as _, Hasher, InsertError, Kind, TryInsert as _};
+use tamis::{Answers, AnyFilter, Hasher, InsertError, Kind, TryInsert as _};
 
 use super::{Args, BUCKET_OF_COPIES, full};
 use crate::count::Count;

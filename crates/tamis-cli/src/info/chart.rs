@@ -1,6 +1,6 @@
 //! A filter drawn: how full its blocks are, and where it stands on its way to its rate.
 
-use tamis::{AnyFilter, BitView, Bits as _, Filter as _};
+use tamis::{AnyFilter, BitView, Bits as _};
 use tamis_formats::TamisFile;
 
 use crate::count::{About, Rate};

@@ -1,6 +1,5 @@
 //! `BF.INFO` and `BF.DEBUG`.
 
-use tamis::Filter as _;
 use tamis_resp::{Protocol, Reply};
 
 use crate::run::{Env, error};

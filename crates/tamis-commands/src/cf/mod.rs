@@ -5,7 +5,6 @@ mod info;
 mod insert;
 mod reserve;
 
-use tamis::Filter as _;
 use tamis_resp::Reply;
 
 use crate::run::{Env, Outcome};

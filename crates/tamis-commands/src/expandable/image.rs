@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::sync::atomic::Ordering;
 
-use tamis::{Filter as _, Hasher, Kind};
+use tamis::{Hasher, Kind};
 
 use super::{Expandable, Reserved, grown};
 use crate::image::{ImageError, Reader, Writer};

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use tamis::{Filter as _, Growing, Layout, Plan, allocation_bytes};
+use tamis::{Growing, Layout, Plan, allocation_bytes};
 use tamis_formats::TamisFile;
 
 use super::{Expandable, Reserved, grown};

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::Ordering;
 
-use tamis::{AnyFilter, Filter as _, Growing, Merge as _, MergeError, NoRoom, PlanError};
+use tamis::{AnyFilter, Growing, MergeError, NoRoom, PlanError};
 use tamis_formats::TamisFile;
 
 use super::{Expandable, Reserved};

@@ -160,7 +160,7 @@ impl Reserved {
     pub fn insert_hash(&self, hash: u64) -> bool {
         let is_new = shared!(
             &self.bloom,
-            bloom => { let mut bloom = bloom; bloom.insert_hash(hash) },
+            bloom => bloom.insert_hash(hash),
             unreachable!("it has bits")
         );
         self.items.fetch_add(u64::from(is_new), Ordering::Relaxed);

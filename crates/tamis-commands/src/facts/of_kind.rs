@@ -1,6 +1,6 @@
 //! What is reported about the filters of each kind.
 
-use tamis::{AnyFilter, Bits, Filter, Kind, Plan, RedisBloom, RedisCuckoo};
+use tamis::{AnyFilter, Bits, Kind, Plan, RedisBloom, RedisCuckoo};
 use tamis_formats::TamisFile;
 
 use super::{Facts, Layer, SAMPLE_BYTES};

@@ -3,7 +3,7 @@
 use std::io::{self, Read as _, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tamis::{AnyFilter, Filter as _, Plan, Span};
+use tamis::{AnyFilter, Plan, Span};
 use tamis_formats::TamisFile;
 
 /// Writes an image, or a part of it.

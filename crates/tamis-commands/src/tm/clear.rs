@@ -1,6 +1,6 @@
 //! `TM.CLEAR`.
 
-use tamis::{AnyFilter, Filter as _, RedisCuckoo, RedisCuckooOptions};
+use tamis::{AnyFilter, RedisCuckoo, RedisCuckooOptions};
 use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 

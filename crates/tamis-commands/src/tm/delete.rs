@@ -1,6 +1,6 @@
 //! `TM.DEL`, `TM.COUNT`.
 
-use tamis::{Filter as _, Removed};
+use tamis::Removed;
 use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 

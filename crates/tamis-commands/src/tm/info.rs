@@ -1,6 +1,6 @@
 //! `TM.INFO`.
 
-use tamis::{AnyFilter, Filter as _, Span};
+use tamis::{AnyFilter, Span};
 use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 

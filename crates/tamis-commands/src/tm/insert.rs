@@ -1,8 +1,6 @@
 //! `TM.ADD`, `TM.MADD`.
 
-use tamis::{
-    Answers, Filter as _, InsertError, NoRoom, RedisCuckoo, RedisInsertError, TryInsert as _,
-};
+use tamis::{Answers, InsertError, NoRoom, RedisCuckoo, RedisInsertError};
 use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 

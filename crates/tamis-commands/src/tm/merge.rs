@@ -1,9 +1,6 @@
 //! `TM.MERGE`: about several keys, whose values the host locks.
 
-use tamis::{
-    AnyFilter, Bitmap, BitsMut as _, Filter as _, Layout, Merge as _, MergeError, NoRoom, Plan,
-    PlanError,
-};
+use tamis::{AnyFilter, Bitmap, BitsMut as _, Layout, MergeError, NoRoom, Plan, PlanError};
 use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 

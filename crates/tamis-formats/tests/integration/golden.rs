@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tamis::{AnyFilter, Filter as _, Hasher, Kind, Plan, TryInsert as _};
+use tamis::{AnyFilter, Hasher, Kind, Plan};
 use tamis_formats::TamisFile;
 
 /// What each golden file holds; `tests/golden/tamis/README.md` says the same in words.

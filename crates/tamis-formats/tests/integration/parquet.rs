@@ -1,7 +1,7 @@
 //! Filters of Parquet columns answer here as in other readers, and are written again byte for byte.
 
 use crate::golden_data::{base64, hex, json, list, number, real, text};
-use tamis::{AnyFilter, Bits as _, Bloom, Filter as _, Hasher, Insert as _, Kind, Parquet, Plan};
+use tamis::{AnyFilter, Bits as _, Bloom, Hasher, Kind, Parquet, Plan};
 use tamis_formats::{Contents, DecodeErrorKind, Format, Funnel, TamisFile, Told, parquet};
 
 fn bitset(filter: &Bloom<Parquet>) -> Vec<u8> {

@@ -4,10 +4,7 @@
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use tamis::{
-    Answers, AnyFilter, Filter as _, Hasher, Kind, Merge as _, MergeError, NoRoom, Plan, Removed,
-    Span, TryInsert as _, Window,
-};
+use tamis::{Answers, AnyFilter, Hasher, Kind, MergeError, NoRoom, Plan, Removed, Span, Window};
 use tamis_formats::TamisFile;
 
 /// What is done next. Items are few, so that repeats and deletes of members are common.
@@ -116,7 +113,7 @@ proptest! {
                     let mut answers = Answers::new();
                     let inserted = match filter.try_insert_each(&items, &mut answers) {
                         Ok(()) => items.len(),
-                        Err(error) => error.inserted,
+                        Err(error) => error.inserted
                     };
                     for (&item, is_new) in items[..inserted].iter().zip(answers.iter()) {
                         oracle.add(item, is_new, now);

@@ -1,7 +1,7 @@
 //! Every Tamis file comes back as it was written, and nothing else is taken for one.
 
 use proptest::prelude::*;
-use tamis::{AnyFilter, Filter as _, Hasher, Kind, Plan, TryInsert as _};
+use tamis::{AnyFilter, Hasher, Kind, Plan};
 use tamis_formats::{DecodeErrorKind, ReadError, TamisFile};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 

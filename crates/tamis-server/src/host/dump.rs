@@ -285,9 +285,7 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
-    use tamis::{
-        AnyFilter, Hasher, Insert as _, Plan, RedisCuckoo, RedisCuckooOptions, Span, Window,
-    };
+    use tamis::{AnyFilter, Hasher, Plan, RedisCuckoo, RedisCuckooOptions, Span, Window};
     use tamis_commands::Settings;
     use tamis_formats::TamisFile;
     use tamis_resp::Protocol;

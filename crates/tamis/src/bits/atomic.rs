@@ -116,6 +116,15 @@ impl AtomicBitmap {
         missing != 0
     }
 
+    /// Replaces each word by `update` of its index and the word. The caller has the bitmap alone, so that
+    /// no lock is needed.
+    pub(crate) fn update_each(&mut self, update: impl Fn(usize, u64) -> u64) {
+        for (i, word) in self.words.iter().enumerate() {
+            // Relaxed: `&mut self` says that no other thread has the words.
+            word.store(update(i, word.load(Ordering::Relaxed)), Ordering::Relaxed);
+        }
+    }
+
     /// Returns the stripe of word number `word`.
     #[inline]
     pub(crate) fn stripe(&self, word: usize) -> usize {

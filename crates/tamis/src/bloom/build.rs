@@ -12,7 +12,8 @@ use super::Bloom;
 use crate::arch;
 use crate::bins::{self, Bins, THREAD_ITEMS};
 use crate::bits::{Bitmap, BitsMut};
-use crate::filter::{CHUNK, Filter as _, Insert as _};
+use crate::chunks::{self, CHUNK};
+use crate::filter::Insert as _;
 use crate::hash::Hasher;
 use crate::item::Item;
 use crate::plan::{Plan, PlanError};
@@ -21,19 +22,7 @@ use crate::strategy::{SplitBlock, Strategy};
 impl<I: Item, S: Strategy, B: BitsMut> Extend<I> for Bloom<S, B> {
     /// Inserts every item, in batches.
     fn extend<T: IntoIterator<Item = I>>(&mut self, items: T) {
-        let hasher = self.hasher();
-        let mut hashes = [0; CHUNK];
-        let mut answers = [0; CHUNK / 64];
-        let mut items = items.into_iter().map(|item| hasher.hash_item(&item)).peekable();
-        while items.peek().is_some() {
-            let mut len = 0;
-            // The slots first: an iterator asked past the last slot would lose its item.
-            for (slot, hash) in hashes.iter_mut().zip(&mut items) {
-                *slot = hash;
-                len += 1;
-            }
-            self.insert_hashes(&hashes[..len], &mut answers[..len.div_ceil(64)]);
-        }
+        chunks::extend(self, items);
     }
 }
 
@@ -54,7 +43,7 @@ impl Bloom<SplitBlock, Bitmap> {
     ///
     /// ```
     /// use std::num::NonZero;
-    /// use tamis::{Bloom, Filter, Hasher, Kind, Plan};
+    /// use tamis::{Bloom, Hasher, Kind, Plan};
     ///
     /// let items: Vec<u64> = (0..10_000).collect();
     /// let plan = Plan::for_kind(Kind::SplitBlock, 10_000, 0.01)?;

@@ -23,7 +23,7 @@ use std::fmt;
 use crate::arch::counters::{CounterKernels, SLICE_WORDS, kernels};
 use crate::arch::{self, prefetch_lines};
 use crate::bits::{BitView, Bitmap, Bits, BitsMut};
-use crate::filter::{Count, Filter, Insert, Merge, MergeError, Remove, Removed};
+use crate::filter::{Clear, Count, Filter, Insert, Merge, MergeError, Remove, Removed};
 use crate::hash::Hasher;
 use crate::plan::{Plan, PlanError};
 use crate::shape::Shape;
@@ -37,7 +37,7 @@ use crate::strategy::{Kind, Narrow, lanes_items, lanes_rate, scale};
 /// # Examples
 ///
 /// ```
-/// use tamis::{Count, Counting, Filter, Insert, Remove, Removed};
+/// use tamis::{Counting, Removed};
 ///
 /// let mut seen: Counting = Counting::for_items(1_000, 0.01)?;
 /// seen.insert("tamis");
@@ -209,6 +209,10 @@ impl<B: Bits<Word = u64>> Filter for Counting<B> {
         (self.kernels.contains_each)(self.counters.words(), hashes, answers);
     }
 
+    fn is_empty(&self) -> bool {
+        self.counters.words().iter().all(|&word| word == 0)
+    }
+
     fn estimate_items(&self) -> f64 {
         lanes_items(&self.projected())
     }
@@ -263,6 +267,12 @@ impl<B: BitsMut> Remove for Counting<B> {
 
     fn remove_hashes(&mut self, hashes: &[u64], answers: &mut [u64]) {
         (self.kernels.remove_each)(self.counters.words_mut(), hashes, answers);
+    }
+}
+
+impl<B: BitsMut> Clear for Counting<B> {
+    fn clear(&mut self) {
+        self.counters.words_mut().fill(0);
     }
 }
 

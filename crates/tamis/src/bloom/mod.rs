@@ -4,8 +4,8 @@ mod build;
 mod counting;
 mod shared;
 
-use crate::bits::{BitView, Bitmap, Bits, BitsMut};
-use crate::filter::{Filter, Insert, Merge, MergeError};
+use crate::bits::{BitView, Bitmap, Bits, BitsMut, Word as _};
+use crate::filter::{Clear, Filter, Insert, Merge, MergeError};
 use crate::hash::Hasher;
 use crate::plan::{Plan, PlanError};
 use crate::strategy::sealed::Crate;
@@ -21,7 +21,7 @@ pub use counting::Counting;
 /// # Examples
 ///
 /// ```
-/// use tamis::{Bloom, Filter, Insert};
+/// use tamis::Bloom;
 ///
 /// let mut seen: Bloom = Bloom::for_items(1_000_000, 0.01)?;
 /// assert!(seen.insert(&42_u64), "new");
@@ -134,6 +134,10 @@ impl<S: Strategy, B: Bits> Filter for Bloom<S, B> {
         self.strategy.contains_each(self.bits.words(), hashes, answers);
     }
 
+    fn is_empty(&self) -> bool {
+        self.bits.words().iter().all(|word| word.get() == 0)
+    }
+
     fn estimate_items(&self) -> f64 {
         self.strategy.estimate_items(self.bits.words())
     }
@@ -159,9 +163,14 @@ impl<S: Strategy, B: BitsMut> Insert for Bloom<S, B> {
     }
 }
 
+impl<S: Strategy, B: BitsMut> Clear for Bloom<S, B> {
+    fn clear(&mut self) {
+        self.bits.words_mut().fill(0);
+    }
+}
+
 impl<S: Strategy, B: BitsMut, C: Bits> Merge<Bloom<S, C>> for Bloom<S, B> {
     fn merge(&mut self, other: &Bloom<S, C>) -> Result<(), MergeError> {
-        use crate::bits::Word as _;
         if self.layout() != other.layout() {
             return Err(MergeError::Layout { expected: self.layout(), found: other.layout() });
         }

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::{Bloom, check_kind};
 use crate::answers::Answers;
-use crate::bits::AtomicBitmap;
-use crate::filter::{Filter, Insert};
+use crate::bits::{AtomicBitmap, Bits, Word as _};
+use crate::filter::{Clear, Filter, Insert, Merge, MergeError};
 use crate::hash::Hasher;
 use crate::item::Item;
 use crate::layout::Layout;
@@ -30,7 +30,7 @@ impl<S: Strategy> Bloom<S, AtomicBitmap> {
     /// # Examples
     ///
     /// ```
-    /// use tamis::{AtomicBitmap, Bloom, Filter, Hasher, Plan, SplitBlock};
+    /// use tamis::{AtomicBitmap, Bloom, Hasher, Plan, SplitBlock};
     ///
     /// let plan = Plan::new(1_000, 0.01)?;
     /// let seen = Bloom::<SplitBlock, AtomicBitmap>::shared(&plan, Hasher::default())?;
@@ -45,12 +45,6 @@ impl<S: Strategy> Bloom<S, AtomicBitmap> {
         check_kind::<S>(plan)?;
         let bits = AtomicBitmap::zeroed(plan.bits())?;
         Ok(Self { plan: *plan, strategy: S::of(plan, Crate), hasher, bits })
-    }
-
-    /// Inserts `item` from any thread; true if it is new to the filter.
-    #[inline]
-    pub fn insert<I: Item + ?Sized>(&self, item: &I) -> bool {
-        self.strategy.insert_shared(&self.bits, self.hasher.hash_item(item))
     }
 }
 
@@ -80,6 +74,10 @@ impl<S: Strategy> Filter for &Bloom<S, AtomicBitmap> {
 
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
         (**self).contains_hashes(hashes, answers);
+    }
+
+    fn is_empty(&self) -> bool {
+        (**self).is_empty()
     }
 
     fn estimate_items(&self) -> f64 {
@@ -115,6 +113,32 @@ impl<S: Strategy> Insert for &Bloom<S, AtomicBitmap> {
             |range: Range<usize>, to: &mut [u64]| I::hash_each(&items[range], &self.hasher, to);
         self.strategy.insert_each_shared(&self.bits, items.len(), hash, answers);
     }
+
+    fn insert_all<I: Item>(&mut self, items: &[I]) -> usize {
+        let mut answers = Answers::new();
+        Insert::insert_each(self, items, &mut answers);
+        answers.count_ones()
+    }
+}
+
+impl<S: Strategy> Clear for Bloom<S, AtomicBitmap> {
+    fn clear(&mut self) {
+        self.bits.update_each(|_, _| 0);
+    }
+}
+
+impl<S: Strategy, C: Bits> Merge<Bloom<S, C>> for Bloom<S, AtomicBitmap> {
+    /// Takes in the bits of the other. It needs the filter alone: inserts of other threads write whole
+    /// words, and would lose bits that come by another way.
+    fn merge(&mut self, other: &Bloom<S, C>) -> Result<(), MergeError> {
+        let (expected, found) = (self.layout(), other.layout());
+        if expected != found {
+            return Err(MergeError::Layout { expected, found });
+        }
+        let other = other.bits.words();
+        self.bits.update_each(|i, word| word | other[i].get());
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -122,7 +146,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::bits::{Bits, Word as _};
     use crate::strategy::{Kind, SplitBlock};
 
     /// Inserts the same batches into a shared filter and an owned one of so many blocks.

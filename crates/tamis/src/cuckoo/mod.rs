@@ -11,7 +11,7 @@ mod table;
 
 use crate::bits::{BitView, Bitmap, Bits, BitsMut};
 use crate::filter::{
-    Count, Filter, InsertError, Merge, MergeError, NoRoom, Remove, Removed, TryInsert,
+    Clear, Count, Filter, InsertError, Merge, MergeError, NoRoom, Remove, Removed, TryInsert,
 };
 use crate::hash::Hasher;
 use crate::plan::sizes::cuckoo_table;
@@ -36,7 +36,7 @@ use table::{Added, Full, Key};
 /// # Examples
 ///
 /// ```
-/// use tamis::{Count, Cuckoo, Filter, Remove, Removed, TryInsert};
+/// use tamis::{Cuckoo, Removed};
 ///
 /// let mut seen = Cuckoo::for_items(1_000, 0.01)?;
 /// assert!(seen.try_insert("tamis")?, "new");
@@ -172,6 +172,13 @@ impl<B: Bits<Word = u64>> Filter for Cuckoo<B> {
         self.table.contains_each(self.bits.words(), hashes, answers);
     }
 
+    fn is_empty(&self) -> bool {
+        match self.items {
+            Some(items) => items == 0,
+            None => self.bits.words().iter().all(|&word| word == 0),
+        }
+    }
+
     /// Returns how many items are in, each as often as it is counted: exact but for copies that were too many
     /// to count.
     fn estimate_items(&self) -> f64 {
@@ -269,6 +276,13 @@ impl<B: BitsMut> Remove for Cuckoo<B> {
             is_gone
         });
         self.items = self.items.map(|items| items.saturating_sub(removed));
+    }
+}
+
+impl<B: BitsMut> Clear for Cuckoo<B> {
+    fn clear(&mut self) {
+        self.bits.words_mut().fill(0);
+        (self.items, self.search) = (Some(0), Search::default());
     }
 }
 

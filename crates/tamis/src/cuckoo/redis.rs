@@ -128,7 +128,7 @@ impl RedisCuckoo {
         self.sub_filters.iter().any(|sub_filter| sub_filter.contains(candidate))
     }
 
-    /// Tells so of many items, whose memory is waited for together.
+    /// Tests many items, whose memory is waited for together. Answer `i` is that of `items[i]`.
     pub fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
         let words = answers.reset(items.len());
         let mut hashes = [0; BATCH];
@@ -138,6 +138,15 @@ impl RedisCuckoo {
                 words[index / 64] |= u64::from(self.contains_hash(hash)) << (index % 64);
             }
         }
+    }
+
+    /// Returns true if every one of `items` may be in, and for no items.
+    pub fn contains_all<I: Item>(&self, items: &[I]) -> bool {
+        let mut hashes = [0; BATCH];
+        items.chunks(BATCH).all(|items| {
+            let hashes = self.hash_batch(items, &mut hashes);
+            hashes.iter().all(|&hash| self.contains_hash(hash))
+        })
     }
 
     /// Counts how often `item` is in: never too few, and too many by items it cannot be told from.
@@ -263,6 +272,33 @@ impl RedisCuckoo {
             self.compact_until_failure();
         }
         true
+    }
+
+    /// Removes all items. The first sub-filter and its memory stay; later ones go.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis::RedisCuckoo;
+    ///
+    /// let mut seen = RedisCuckoo::new(&Default::default())?;
+    /// let empty = seen.clone();
+    /// (0..5_000_u32).try_for_each(|item| seen.insert(&item))?;
+    /// assert!(seen.contains_all(&[0_u32, 4_999]));
+    /// seen.clear();
+    /// assert!(seen.is_empty() && seen == empty);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn clear(&mut self) {
+        self.sub_filters.truncate(1);
+        self.sub_filters[0].clear_all();
+        (self.items, self.removed, self.refused) = (0, 0, Refused(false));
+    }
+
+    /// Returns true if no items are in. Constant time.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.items == 0
     }
 
     /// Hashes up to [`BATCH`] items and asks for their memory.

@@ -7,7 +7,7 @@ pub(crate) mod prefixes;
 pub(crate) mod redis;
 
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, OutOfMemory};
-use crate::filter::{Filter, InsertError, Merge, MergeError, NoRoom, TryInsert};
+use crate::filter::{Clear, Filter, InsertError, Merge, MergeError, NoRoom, TryInsert};
 use crate::hash::Hasher;
 use crate::plan::{Plan, PlanError};
 use crate::strategy::Kind;
@@ -27,7 +27,7 @@ pub use redis::{
 /// # Examples
 ///
 /// ```
-/// use tamis::{Filter, Growing, Hasher, TryInsert};
+/// use tamis::{Growing, Hasher};
 ///
 /// let mut seen = Growing::new(0.01, Hasher::default())?;
 /// for item in 0..100_000_u64 {
@@ -246,6 +246,10 @@ impl<B: Bits<Word = u64>> Filter for Growing<B> {
         with_table!(self, table => table.contains_each(hashes, answers));
     }
 
+    fn is_empty(&self) -> bool {
+        self.items() == 0
+    }
+
     /// Returns the number of items that were new, with those that were taken for present: about exact.
     fn estimate_items(&self) -> f64 {
         // Of the absent ones that came, a share of the present rate was not stored, half of it on the way.
@@ -293,6 +297,18 @@ fn no_room(error: GrowError, items: u64) -> NoRoom {
         GrowError::Full => NoRoom::Full { items },
         GrowError::Crowded => NoRoom::Crowded,
         GrowError::Memory(memory) => NoRoom::Memory(memory),
+    }
+}
+
+impl<B: BitsMut> Clear for Growing<B> {
+    /// Gives all memory back but that of a new filter.
+    ///
+    /// # Panics
+    ///
+    /// If there are not a few hundred bytes for an empty filter.
+    fn clear(&mut self) {
+        let growth = growth_of(&self.plan).expect("the plan of a growing filter");
+        self.held = Held::Pages(Table::new(growth).expect("memory for an empty filter"));
     }
 }
 

@@ -174,7 +174,7 @@ impl RedisBloom {
         self.layers.iter().rev().any(|layer| layer.contains(hash))
     }
 
-    /// Tells so of many items, whose memory is waited for together.
+    /// Tests many items, whose memory is waited for together. Answer `i` is that of `items[i]`.
     pub fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
         let words = answers.reset(items.len());
         let mut hashes = [RedisHash::default(); BATCH];
@@ -182,6 +182,15 @@ impl RedisBloom {
             let hashes = self.hash_batch(items, &mut hashes);
             *word = contains_batch(&self.layers, hashes);
         }
+    }
+
+    /// Returns true if every one of `items` may have been inserted, and for no items.
+    pub fn contains_all<I: Item>(&self, items: &[I]) -> bool {
+        let mut hashes = [RedisHash::default(); BATCH];
+        items.chunks(BATCH).all(|items| {
+            let hashes = self.hash_batch(items, &mut hashes);
+            contains_batch(&self.layers, hashes).count_ones() as usize == items.len()
+        })
     }
 
     /// Inserts `item`; true if it was surely absent. An item that the filter takes for present changes
@@ -233,6 +242,52 @@ impl RedisBloom {
                 }
             }
         }
+    }
+
+    /// Inserts many items in order, as [`insert_each`](Self::insert_each) does. Returns how many were surely
+    /// absent.
+    ///
+    /// # Errors
+    ///
+    /// [`RedisInsertError`] at the first item that finds no place. Those before it are in.
+    pub fn insert_all<I: Item>(&mut self, items: &[I]) -> Result<usize, RedisInsertError> {
+        let mut new = Ok(0);
+        self.insert_each(items, |inserted| {
+            match (inserted, &mut new) {
+                (Ok(is_new), Ok(new)) => *new += usize::from(is_new),
+                (Err(error), new) => *new = Err(error),
+                (Ok(_), Err(_)) => {}
+            }
+            new.is_ok()
+        });
+        new
+    }
+
+    /// Removes all items. The first layer and its memory stay; later ones go.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis::RedisBloom;
+    ///
+    /// let mut seen = RedisBloom::new(&Default::default())?;
+    /// let empty = seen.clone();
+    /// assert_eq!(seen.insert_all(&["a", "b", "a"])?, 2);
+    /// assert!(seen.contains_all(&["a", "b"]) && !seen.contains_all(&["a", "c"]));
+    /// seen.clear();
+    /// assert!(seen.is_empty() && seen == empty);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn clear(&mut self) {
+        self.layers.truncate(1);
+        self.layers[0].clear();
+        self.items = 0;
+    }
+
+    /// Returns true if no items were counted as new. Constant time.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.items == 0
     }
 
     /// Inserts an item that the `tested` oldest layers do not contain.

@@ -27,7 +27,7 @@ use super::sealed::Crate;
 use super::{Kind, Strategy, insert_one_by_one, lanes_items, lanes_rate, scale};
 use crate::arch;
 use crate::bits::{AtomicBitmap, Bits as _, Word};
-use crate::filter::CHUNK;
+use crate::chunks::CHUNK;
 use crate::plan::Plan;
 
 /// Split-block Bloom with 512-bit blocks: one cache line a lookup.

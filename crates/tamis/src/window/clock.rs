@@ -129,6 +129,11 @@ impl Clock {
         self.present = self.present.wrapping_add(1);
     }
 
+    /// Starts the present slice again, in memory that was cleared.
+    pub(super) fn clear(&mut self) {
+        (self.memory, self.stored) = (self.present, 0);
+    }
+
     /// Counts items that were stored in the present slice.
     #[inline(always)]
     pub(super) fn count(&mut self, stored: u64) {

@@ -27,7 +27,7 @@ mod clock;
 use crate::arch::places::{self, Places};
 use crate::arch::{self, prefetch_lines};
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, words_from};
-use crate::filter::{Filter, Insert, Merge, MergeError, Step, in_batches};
+use crate::filter::{Clear, Filter, Insert, Merge, MergeError, Step, in_batches};
 use crate::hash::Hasher;
 use crate::plan::{Plan, PlanError};
 use crate::shape::Shape;
@@ -49,7 +49,7 @@ pub use clock::Span;
 /// # Examples
 ///
 /// ```
-/// use tamis::{Filter, Hasher, Insert, Kind, Plan, Span, Window};
+/// use tamis::{Hasher, Kind, Plan, Span, Window};
 ///
 /// // At least an hour, at most 75 minutes: four slices.
 /// let plan = Plan::window(1_000, 0.01, 4)?;
@@ -390,6 +390,14 @@ impl<B: BitsMut> Window<B> {
             self.insert_now(&[hash], &mut answer);
         }
         answer[0]
+    }
+}
+
+impl<B: BitsMut> Clear for Window<B> {
+    /// Forgets all items. The span and the time stay.
+    fn clear(&mut self) {
+        self.bits.words_mut()[Clock::WORDS..].fill(0);
+        self.clock.clear();
     }
 }
 

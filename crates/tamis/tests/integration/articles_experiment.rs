@@ -2,7 +2,7 @@
 //! absent ones. Guava finds 189 to 216 of them (`tests/golden/articles`).
 
 use serde_json::Value;
-use tamis::{Answers, AnyFilter, Filter, Hasher, Kind, Plan, TryInsert};
+use tamis::{Answers, AnyFilter, Hasher, Kind, Plan};
 
 struct SplitMix64(u64);
 

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use tamis::{Answers, AnyFilter, Filter, Hasher, Kind, Plan, Removed, TryInsert};
+use tamis::{Answers, AnyFilter, Hasher, Kind, Plan, Removed};
 
 /// Members that are asked for, over all kinds.
 const CHECKS: u64 = 1_000_000_000;

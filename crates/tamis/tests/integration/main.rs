@@ -5,6 +5,7 @@ mod integer_sets;
 mod java_bitmap;
 mod key_families;
 mod long_run;
+mod methods;
 mod no_false_negatives;
 mod over_rate;
 mod parquet_golden;

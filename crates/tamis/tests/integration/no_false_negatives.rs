@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
 use tamis::{
-    Answers, AnyFilter, AtomicBitmap, BitView, Bits, Bloom, Classic, Filter, Hasher, Insert, Kind,
-    Merge, MergeError, Parquet, Plan, SplitBlock, Strategy as Rule, TryInsert,
+    Answers, AnyFilter, AtomicBitmap, BitView, Bits, Bloom, Classic, Filter, Hasher, Kind,
+    MergeError, Parquet, Plan, SplitBlock, Strategy as Rule,
 };
 
 /// The kinds that hold for ever what they were given, as bits or counters that go up alone.
@@ -175,7 +175,7 @@ fn share_a_filter<S: Rule>() {
                     assert!(shared.contains(item), "{item} at once");
                 }
                 let mut answers = Answers::new();
-                (&*shared).insert_each(rest, &mut answers);
+                (*shared).insert_each(rest, &mut answers);
                 shared.contains_each(&items, &mut answers);
                 assert_eq!(answers.count_ones(), items.len());
             });
@@ -220,7 +220,7 @@ proptest! {
                         if i % 4 == 3 {
                             new += items.iter().filter(|item| shared.insert(*item)).count();
                         } else {
-                            (&*shared).insert_each(items, &mut answers);
+                            (*shared).insert_each(items, &mut answers);
                             new += answers.count_ones();
                         }
                         shared.contains_each(items, &mut answers);

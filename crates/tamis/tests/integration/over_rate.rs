@@ -1,6 +1,6 @@
 //! A filter says when it holds more than it was planned for, and not before.
 
-use tamis::{Answers, AnyFilter, Filter as _, Hasher, Kind, Plan, TryInsert};
+use tamis::{Answers, AnyFilter, Hasher, Kind, Plan};
 
 fn filled(plan: &Plan, seed: u64, items: u64) -> AnyFilter {
     let mut filter = AnyFilter::new(plan, Hasher::fold(seed)).unwrap();

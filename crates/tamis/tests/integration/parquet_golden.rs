@@ -1,9 +1,7 @@
 //! The `Parquet` strategy sets the very bits that Parquet's own writers set.
 
 use serde_json::Value;
-use tamis::{
-    Bits as _, Bloom, Filter as _, Hasher, Insert as _, Kind, Merge as _, Parquet, Plan, Shape,
-};
+use tamis::{Bits as _, Bloom, Hasher, Kind, Parquet, Plan, Shape};
 
 fn golden() -> Value {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/parquet/filters.json");

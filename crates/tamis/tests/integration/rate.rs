@@ -4,7 +4,7 @@
 //! items; the count must lie below the binomial bound of the rate asked for, and around the rate that
 //! the plan computes.
 
-use tamis::{Answers, AnyFilter, Filter, Hasher, Kind, Plan, Shape, TryInsert};
+use tamis::{Answers, AnyFilter, Hasher, Kind, Plan, Shape};
 
 /// The kinds that take any number of items, and whose bits alone tell how many.
 const BITS_ALONE: [Kind; 4] = [Kind::SplitBlock, Kind::Parquet, Kind::Classic, Kind::Counting];

@@ -4,7 +4,7 @@
 //! moment, and each record answered "new" then stands for r / (1 − r) lost records. A measurement reads all bits. It is made when a
 //! quarter of the records planned for a slice were stored since the last one, and at the end of a slice.
 
-use tamis::{Answers, Filter as _, Hasher, Insert as _, Plan, PlanError, Span, Window};
+use tamis::{Answers, Hasher, Insert as _, Plan, PlanError, Span, Window};
 
 use crate::dedup::approx::odds;
 

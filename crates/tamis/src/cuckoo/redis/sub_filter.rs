@@ -76,6 +76,11 @@ impl SubFilter {
         taken as f64 / len.next_multiple_of(8).min(self.len_bytes()) as f64
     }
 
+    /// Empties every slot.
+    pub(super) fn clear_all(&mut self) {
+        self.slots.words_mut().fill(0);
+    }
+
     pub(super) fn words(&self) -> &[u64] {
         self.slots.words()
     }

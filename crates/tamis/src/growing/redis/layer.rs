@@ -123,6 +123,12 @@ impl Layer {
         self.bits.words()
     }
 
+    /// Removes all items.
+    pub(super) fn clear(&mut self) {
+        self.bits.words_mut().fill(0);
+        self.numbers.items = 0;
+    }
+
     pub(super) fn words_mut(&mut self) -> &mut [u64] {
         self.bits.words_mut()
     }

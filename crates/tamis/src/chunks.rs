@@ -1,0 +1,120 @@
+//! From items to hashes, a chunk at a time: the loop behind every method that takes many items.
+
+use std::convert::Infallible;
+
+use crate::filter::Insert;
+use crate::hash::Hasher;
+use crate::item::Item;
+
+/// How many items are hashed before the filter is asked: their hashes stay in the first cache.
+pub(crate) const CHUNK: usize = 1024;
+
+/// Hashes `items` a chunk at a time, and hands each chunk to `each` with the index of its first item.
+///
+/// `prefetch` gets each hash as soon as it is known, as [`Item::hash_each_then`] says.
+///
+/// # Errors
+///
+/// The first error of `each`. Later items are not hashed then.
+pub(crate) fn try_each_chunk<F: ?Sized, I: Item, E>(
+    filter: &mut F,
+    hasher: Hasher,
+    items: &[I],
+    prefetch: impl Fn(&F, u64),
+    mut each: impl FnMut(&mut F, usize, &[u64]) -> Result<(), E>,
+) -> Result<(), E> {
+    with_buffer(items.len(), |buffer| {
+        for (i, items) in items.chunks(buffer.len()).enumerate() {
+            let hashes = &mut buffer[..items.len()];
+            I::hash_each_then(items, &hasher, hashes, |hash| prefetch(filter, hash));
+            each(filter, i * CHUNK, hashes)?;
+        }
+        Ok(())
+    })
+}
+
+/// As [`try_each_chunk`], for what never fails: `each` gets the words of the mask for its chunk.
+pub(crate) fn each_chunk<F: ?Sized, I: Item>(
+    filter: &mut F,
+    hasher: Hasher,
+    items: &[I],
+    words: &mut [u64],
+    prefetch: impl Fn(&F, u64),
+    mut each: impl FnMut(&mut F, &[u64], &mut [u64]),
+) {
+    let Ok(()) = try_each_chunk(filter, hasher, items, prefetch, |filter, first, hashes| {
+        each(filter, hashes, words_of(words, first, hashes.len()));
+        Ok::<(), Infallible>(())
+    });
+}
+
+/// Returns the words of a mask for `len` hashes from the one numbered `first` on, a multiple of 64.
+pub(crate) fn words_of(words: &mut [u64], first: usize, len: usize) -> &mut [u64] {
+    &mut words[first / 64..(first + len).div_ceil(64)]
+}
+
+/// As [`try_each_chunk`]; `each` writes the mask of its chunk into the words it gets. Returns how many
+/// bits of all masks are set.
+pub(crate) fn try_count_chunks<F: ?Sized, I: Item, E>(
+    filter: &mut F,
+    hasher: Hasher,
+    items: &[I],
+    prefetch: impl Fn(&F, u64),
+    mut each: impl FnMut(&mut F, usize, &[u64], &mut [u64]) -> Result<(), E>,
+) -> Result<usize, E> {
+    let mut ones = 0;
+    try_each_chunk(filter, hasher, items, prefetch, |filter, first, hashes| {
+        let words = &mut [0; CHUNK / 64][..hashes.len().div_ceil(64)];
+        each(filter, first, hashes, words)?;
+        ones += words.iter().map(|word| word.count_ones() as usize).sum::<usize>();
+        Ok(())
+    })?;
+    Ok(ones)
+}
+
+/// As [`try_count_chunks`], for what never fails.
+pub(crate) fn count_chunks<F: ?Sized, I: Item>(
+    filter: &mut F,
+    hasher: Hasher,
+    items: &[I],
+    prefetch: impl Fn(&F, u64),
+    mut each: impl FnMut(&mut F, &[u64], &mut [u64]),
+) -> usize {
+    let Ok(ones) = try_count_chunks(filter, hasher, items, prefetch, |filter, _, hashes, words| {
+        each(filter, hashes, words);
+        Ok::<(), Infallible>(())
+    });
+    ones
+}
+
+/// Inserts every item of an iterator, in chunks.
+pub(crate) fn extend<I: Item>(filter: &mut impl Insert, items: impl IntoIterator<Item = I>) {
+    let hasher = filter.hasher();
+    let items = items.into_iter();
+    let len = items.size_hint().1.unwrap_or(usize::MAX);
+    let mut hashes = items.map(|item| hasher.hash_item(&item)).peekable();
+    with_buffer(len, |buffer| {
+        let mut answers = [0; CHUNK / 64];
+        while hashes.peek().is_some() {
+            let mut len = 0;
+            // The slots first: an iterator asked past the last slot would lose its item.
+            for (slot, hash) in buffer.iter_mut().zip(&mut hashes) {
+                *slot = hash;
+                len += 1;
+            }
+            filter.insert_hashes(&buffer[..len], &mut answers[..len.div_ceil(64)]);
+        }
+    });
+}
+
+/// Runs `run` on a buffer for `len` hashes, or for [`CHUNK`] if there are more.
+///
+/// A few items get a small buffer: to clear 8 KiB takes as long as to look up 50 items.
+#[inline(always)]
+fn with_buffer<R>(len: usize, run: impl FnOnce(&mut [u64]) -> R) -> R {
+    match len {
+        0..=64 => run(&mut [0; 64]),
+        65..=256 => run(&mut [0; 256]),
+        _ => run(&mut [0; CHUNK]),
+    }
+}
