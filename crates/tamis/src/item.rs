@@ -4,13 +4,31 @@
 //! must answer the same everywhere.
 
 use std::borrow::Cow;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::hash::Hasher;
 
 /// A value that a filter can hold, as bytes that never change.
 ///
-/// Text and byte strings are their own bytes, without a length; integers are little-endian, so
-/// `1_u32` and `1_u64` are different items, and `"1"` is a third.
+/// | type | stable bytes |
+/// | --- | --- |
+/// | `str`, `String` | the text in UTF-8, without a length |
+/// | `[u8]`, `[u8; N]`, `Vec<u8>` | the bytes themselves, without a length |
+/// | `u8` to `u128`, `i8` to `i128` | little-endian, in the width of the type |
+/// | `bool` | one byte, 0 or 1 |
+/// | `char` | its scalar value as a `u32`, little-endian |
+/// | `Ipv4Addr`, `Ipv6Addr`, `IpAddr` | 4 or 16 bytes in network order |
+/// | `Uuid` (feature `uuid`) | 16 bytes, in the order of its text |
+/// | tuples of two to six items | the bytes of each in order; before one of variable length its length as a `u64`, little-endian |
+/// | `&T`, `Box<T>`, `Rc<T>`, `Arc<T>`, `Cow<T>` | those of `T` |
+///
+/// Two values are one item if their bytes are equal: `"ab"` and `b"ab"`, or `7_u32` and `[7_u8, 0, 0, 0]`.
+/// `1_u32` and `1_u64` differ, and `"1"` is a third item.
+///
+/// Two types are left out on purpose. `usize` has another width on another platform: convert it to `u64`.
+/// Floating-point numbers have two zeros and many NaNs: decide what is equal, then take `to_bits()`.
 ///
 /// # Examples
 ///
@@ -19,8 +37,16 @@ use crate::hash::Hasher;
 ///
 /// assert_eq!(258_u32.stable_bytes().as_ref(), [2, 1, 0, 0]);
 /// assert_eq!("ab".stable_bytes().as_ref(), b"ab");
+/// // The length keeps ("a", "bc") and ("ab", "c") apart; integers need none.
+/// assert_eq!(("a", 2_u16).stable_bytes().as_ref(), b"\x01\0\0\0\0\0\0\0a\x02\0");
 /// ```
 pub trait Item {
+    /// The length of the stable bytes, if it is the same for all values of the type.
+    ///
+    /// Tuples put no length before such an item. A wrong length is a wrong answer, so that `None`, the
+    /// default, is safe for every type.
+    const LEN: Option<usize> = None;
+
     /// The bytes, borrowed or by value.
     type Bytes<'a>: AsRef<[u8]>
     where
@@ -67,9 +93,40 @@ pub trait Item {
     }
 }
 
+macro_rules! value_items {
+    ($($int:ty => $to_bytes:expr;)*) => { $(
+        impl Item for $int {
+            const LEN: Option<usize> = Some(size_of::<$int>());
+
+            type Bytes<'a> = [u8; size_of::<$int>()];
+
+            #[inline]
+            fn stable_bytes(&self) -> Self::Bytes<'_> {
+                $to_bytes(*self)
+            }
+
+            // The bytes are computed: a prefetch would only compute them twice.
+            fn hash_each_then(
+                items: &[Self],
+                hasher: &Hasher,
+                hashes: &mut [u64],
+                mut then: impl FnMut(u64),
+            ) {
+                assert_eq!(items.len(), hashes.len(), "one hash an item");
+                for (hash, item) in hashes.iter_mut().zip(items) {
+                    *hash = item.hash_by(hasher);
+                    then(*hash);
+                }
+            }
+        }
+    )* };
+}
+
 macro_rules! integer_items {
     ($($int:ty, $unsigned:ty;)*) => { $(
         impl Item for $int {
+            const LEN: Option<usize> = Some(size_of::<$int>());
+
             type Bytes<'a> = [u8; size_of::<$int>()];
 
             #[inline]
@@ -99,20 +156,15 @@ integer_items!(
     u8, u8; i8, u8; u16, u16; i16, u16; u32, u32; i32, u32; u64, u64; i64, u64;
 );
 
-macro_rules! wide_integer_items {
-    ($($int:ty),*) => { $(
-        impl Item for $int {
-            type Bytes<'a> = [u8; size_of::<$int>()];
-
-            #[inline]
-            fn stable_bytes(&self) -> Self::Bytes<'_> {
-                self.to_le_bytes()
-            }
-        }
-    )* };
+value_items! {
+    u128 => u128::to_le_bytes;
+    i128 => i128::to_le_bytes;
+    bool => |value| [u8::from(value)];
+    char => |value| u32::from(value).to_le_bytes();
+    Ipv4Addr => |address: Ipv4Addr| address.octets();
+    Ipv6Addr => |address: Ipv6Addr| address.octets();
 }
 
-wide_integer_items!(u128, i128);
 
 macro_rules! byte_items {
     ($($ty:ty => $as_bytes:ident),*) => { $(
@@ -130,6 +182,8 @@ macro_rules! byte_items {
 byte_items!([u8] => as_ref, Vec<u8> => as_slice, str => as_bytes, String => as_bytes);
 
 impl<const N: usize> Item for [u8; N] {
+    const LEN: Option<usize> = Some(N);
+
     type Bytes<'a> = &'a [u8];
 
     #[inline]
@@ -139,6 +193,8 @@ impl<const N: usize> Item for [u8; N] {
 }
 
 impl<T: Item + ToOwned + ?Sized> Item for Cow<'_, T> {
+    const LEN: Option<usize> = T::LEN;
+
     type Bytes<'a>
         = T::Bytes<'a>
     where
@@ -153,6 +209,8 @@ impl<T: Item + ToOwned + ?Sized> Item for Cow<'_, T> {
 macro_rules! pointer_items {
     ($($pointer:ty),*) => { $(
         impl<T: Item + ?Sized> Item for $pointer {
+            const LEN: Option<usize> = T::LEN;
+
             type Bytes<'a>
                 = T::Bytes<'a>
             where
@@ -171,7 +229,127 @@ macro_rules! pointer_items {
     )* };
 }
 
-pointer_items!(&T, Box<T>);
+pointer_items!(&T, Box<T>, Rc<T>, Arc<T>);
+
+#[cfg(feature = "uuid")]
+impl Item for uuid::Uuid {
+    const LEN: Option<usize> = Some(16);
+
+    type Bytes<'a> = &'a [u8];
+
+    #[inline]
+    fn stable_bytes(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
+impl Item for IpAddr {
+    type Bytes<'a> = ItemBytes;
+
+    #[inline]
+    fn stable_bytes(&self) -> ItemBytes {
+        let mut bytes = ItemBytes::new();
+        match self {
+            IpAddr::V4(address) => bytes.push(&address.octets()),
+            IpAddr::V6(address) => bytes.push(&address.octets()),
+        }
+        bytes
+    }
+}
+
+macro_rules! tuple_items {
+    ($(($($item:ident $i:tt),*);)*) => { $(
+        impl<$($item: Item),*> Item for ($($item,)*) {
+            const LEN: Option<usize> = sum(&[$($item::LEN),*]);
+
+            type Bytes<'a>
+                = ItemBytes
+            where
+                Self: 'a;
+
+            #[inline]
+            fn stable_bytes(&self) -> ItemBytes {
+                let mut bytes = ItemBytes::new();
+                $( bytes.push_item(&self.$i); )*
+                bytes
+            }
+        }
+    )* };
+}
+
+tuple_items! {
+    (A 0, B 1);
+    (A 0, B 1, C 2);
+    (A 0, B 1, C 2, D 3);
+    (A 0, B 1, C 2, D 3, E 4);
+    (A 0, B 1, C 2, D 3, E 4, F 5);
+}
+
+/// Returns the sum of all lengths, if all are known.
+const fn sum(lens: &[Option<usize>]) -> Option<usize> {
+    let (mut sum, mut i) = (0, 0);
+    while i < lens.len() {
+        match lens[i] {
+            Some(len) => sum += len,
+            None => return None,
+        }
+        i += 1;
+    }
+    Some(sum)
+}
+
+/// The stable bytes of an item that are put together when they are needed. Up to 64 take no allocation.
+#[derive(Clone, Debug)]
+pub struct ItemBytes {
+    // Invariant: the bytes are `few[..len]`, or `many` if `len` is above the length of `few`.
+    few: [u8; FEW_BYTES],
+    len: usize,
+    many: Vec<u8>,
+}
+
+const FEW_BYTES: usize = 64;
+
+impl ItemBytes {
+    #[inline]
+    const fn new() -> Self {
+        Self { few: [0; FEW_BYTES], len: 0, many: Vec::new() }
+    }
+
+    #[inline]
+    fn push_item<I: Item>(&mut self, item: &I) {
+        let bytes = item.stable_bytes();
+        let bytes = bytes.as_ref();
+        if I::LEN.is_none() {
+            self.push(&(bytes.len() as u64).to_le_bytes());
+        }
+        self.push(bytes);
+    }
+
+    #[inline]
+    fn push(&mut self, bytes: &[u8]) {
+        let end = self.len + bytes.len();
+        match self.few.get_mut(self.len..end) {
+            Some(few) => few.copy_from_slice(bytes),
+            None => self.push_many(bytes),
+        }
+        self.len = end;
+    }
+
+    #[cold]
+    fn push_many(&mut self, bytes: &[u8]) {
+        if self.len <= FEW_BYTES {
+            self.many.extend_from_slice(&self.few[..self.len]);
+        }
+        self.many.extend_from_slice(bytes);
+    }
+}
+
+impl AsRef<[u8]> for ItemBytes {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        self.few.get(..self.len).unwrap_or(&self.many)
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -194,6 +372,58 @@ mod tests {
         assert_eq!(hasher.hash_item(&b"tamis".to_vec()), hash);
         assert_eq!(hasher.hash_item(b"tamis"), hash);
         assert_eq!(hasher.hash_item::<Box<str>>(&"tamis".into()), hash);
+    }
+
+    #[test]
+    fn each_type_has_the_bytes_of_the_table() {
+        fn bytes<I: Item + ?Sized>(item: &I) -> Vec<u8> {
+            let bytes = item.stable_bytes().as_ref().to_vec();
+            assert!(I::LEN.is_none_or(|len| len == bytes.len()));
+            bytes
+        }
+        assert_eq!(bytes(&true), [1]);
+        assert_eq!(bytes(&'é'), [0xe9, 0, 0, 0]);
+        assert_eq!(bytes(&1_u128), [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        let address: IpAddr = "1.2.3.4".parse().unwrap();
+        assert_eq!(
+            (bytes(&address), bytes(&Ipv4Addr::new(1, 2, 3, 4))),
+            (vec![1, 2, 3, 4], vec![1, 2, 3, 4])
+        );
+        let address: Ipv6Addr = "2001:db8::1".parse().unwrap();
+        assert_eq!(bytes(&address), bytes(&IpAddr::V6(address)));
+        assert_eq!(bytes(&address)[..4], [0x20, 0x01, 0x0d, 0xb8]);
+        assert_eq!(bytes::<Arc<str>>(&"a".into()), b"a");
+        assert_eq!(bytes::<Rc<[u8]>>(&b"a"[..].into()), b"a");
+        assert_eq!(bytes(&(1_u16, 2_u16)), [1, 0, 2, 0]);
+        assert_eq!(bytes(&((1_u8, 'a'), Arc::new(2_u8))), [1, b'a', 0, 0, 0, 2]);
+        assert_eq!(bytes(&("a", b"b")), b"\x01\0\0\0\0\0\0\0ab");
+        assert_eq!(bytes(&(("a", 1_u8), 2_u8)), b"\x0a\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0a\x01\x02");
+    }
+
+    #[cfg(feature = "uuid")]
+    #[test]
+    fn a_uuid_is_its_bytes_in_the_order_of_its_text() {
+        let id = uuid::Uuid::from_u128(0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10);
+        assert_eq!(id.to_string(), "01020304-0506-0708-090a-0b0c0d0e0f10");
+        assert_eq!(id.stable_bytes(), (1..=16).collect::<Vec<u8>>());
+    }
+
+    #[test]
+    fn tuples_of_text_are_unambiguous_at_any_length() {
+        let text = "a".repeat(200);
+        let mut hashes = std::collections::HashSet::new();
+        for i in 0..=200 {
+            let (one, two) = text.split_at(i);
+            let bytes = (one, two).stable_bytes();
+            assert_eq!(bytes.as_ref().len(), 216);
+            assert!(hashes.insert(bytes.as_ref().to_vec()), "split at {i}");
+            let few = (&one[..i.min(40)], &two[..0]).stable_bytes();
+            assert_eq!(few.as_ref()[8..8 + i.min(40)], text.as_bytes()[..i.min(40)]);
+        }
+        let items: Vec<(u32, String)> = (0..100).map(|i| (i, "b".repeat(i as usize))).collect();
+        let (hasher, mut hashes) = (Hasher::default(), [0; 100]);
+        <(u32, String)>::hash_each(&items, &hasher, &mut hashes);
+        assert!(items.iter().zip(hashes).all(|(item, hash)| hasher.hash_item(item) == hash));
     }
 
     #[test]

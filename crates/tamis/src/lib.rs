@@ -88,7 +88,7 @@ pub use growing::{
     RedisHeaderErrorKind, RedisInsertError, RedisLayer,
 };
 pub use hash::{HashFunction, Hasher};
-pub use item::Item;
+pub use item::{Item, ItemBytes};
 pub use layout::Layout;
 pub use plan::{Plan, PlanError};
 pub use shape::Shape;
