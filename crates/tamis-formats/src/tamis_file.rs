@@ -1,6 +1,7 @@
 //! The project's own format, drawn in `docs/formats/tamis.md`: a head, the words, their checksum.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
@@ -67,7 +68,7 @@ pub(crate) const FORMAT: Format = Format {
 /// assert!(back == file && back.filter.contains("tamis"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct TamisFile<B = Bitmap> {
     /// The filter.
     pub filter: AnyFilter<B>,
@@ -76,6 +77,17 @@ pub struct TamisFile<B = Bitmap> {
     pub added: u64,
     /// What the filter says about itself.
     pub metadata: Metadata,
+}
+
+impl<B: Bits<Word = u64>> fmt::Debug for TamisFile<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { filter, added, metadata } = self;
+        f.debug_struct("TamisFile")
+            .field("filter", filter)
+            .field("added", added)
+            .field("metadata", metadata)
+            .finish()
+    }
 }
 
 impl<B: Bits<Word = u64> + PartialEq> PartialEq for TamisFile<B> {

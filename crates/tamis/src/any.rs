@@ -1,5 +1,7 @@
 //! A filter whose kind is known only at run time, for programs and files.
 
+use std::fmt;
+
 use crate::answers::Answers;
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, words_from};
 use crate::bloom::{Bloom, Counting};
@@ -25,7 +27,7 @@ use crate::window::{Span, Window};
 /// assert_eq!(seen.plan().kind(), Kind::Classic);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum AnyFilter<B = Bitmap> {
     /// The default.
@@ -256,6 +258,34 @@ impl<B: BitsMut> AnyFilter<B> {
             AnyFilter::Cuckoo(filter) => Some(filter.remove_hash(hash)),
             _ => None,
         }
+    }
+}
+
+/// A filter of a known kind as one of any kind, such as to write it to a file.
+macro_rules! from_filters {
+    ($($kind:ident: $filter:ty;)*) => { $(
+        impl<B> From<$filter> for AnyFilter<B> {
+            fn from(filter: $filter) -> Self {
+                AnyFilter::$kind(filter)
+            }
+        }
+    )* };
+}
+
+from_filters! {
+    SplitBlock: Bloom<SplitBlock, B>;
+    Parquet: Bloom<Parquet, B>;
+    Classic: Bloom<Classic, B>;
+    Counting: Counting<B>;
+    Cuckoo: Cuckoo<B>;
+    Growing: Growing<B>;
+    Window: Window<B>;
+}
+
+impl<B: Bits<Word = u64>> fmt::Debug for AnyFilter<B> {
+    /// Shows the filter as its own type does.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        with_filter!(self, filter => filter.fmt(f))
     }
 }
 

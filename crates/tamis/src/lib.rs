@@ -64,6 +64,7 @@ mod item;
 mod layout;
 mod plan;
 mod shape;
+mod shown;
 mod strategy;
 mod sync;
 mod window;
@@ -76,7 +77,7 @@ pub use bitmap::{
     RepeatFinder, Repeats, Values, Words,
 };
 pub use bits::{AtomicBitmap, BitView, Bitmap, Bits, BitsMut, OutOfMemory};
-pub use bloom::{Bloom, Counting};
+pub use bloom::{Bloom, BloomBuilder, Counting, SharedBloom};
 pub use cuckoo::{Cuckoo, RedisCuckoo, RedisCuckooError, RedisCuckooOptions};
 pub use digest_set::{Digest, DigestSet, expected_collisions};
 pub use filter::{

@@ -19,6 +19,15 @@ const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// The largest page that systems start with (arm64 may be built with 64 KiB); a multiple of others.
 const PAGE_BYTES: usize = 64 << 10;
 
+/// Which pages to ask the system for, where a filter is large enough to have pages of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pages {
+    /// Large ones: a lookup saves the walk of the page table.
+    Huge,
+    /// The smallest: memory that is not touched is not taken.
+    Small,
+}
+
 /// Words that start zeroed, on a cache line, and above a few MiB on huge pages where Linux has them.
 ///
 /// Memory comes from the system zeroed and untouched, so planning a large filter and using a part of
@@ -41,12 +50,17 @@ impl Lines {
 
     /// Allocates `len_words` zeroed words, or `None` if there is no such memory.
     pub(crate) fn zeroed(len_words: usize) -> Option<Self> {
+        Self::zeroed_on(len_words, Pages::Huge)
+    }
+
+    /// Does so on pages of a kind.
+    pub(crate) fn zeroed_on(len_words: usize, pages: Pages) -> Option<Self> {
         if len_words == 0 {
             return Some(Self::empty());
         }
         let layout = Self::layout(len_words)?;
         if is_mapped(layout.size()) {
-            let first = map(layout.size())?;
+            let first = map(layout.size(), pages)?;
             return Some(Self { first, len_words });
         }
         // SAFETY: the layout has a size above zero.
@@ -145,8 +159,20 @@ pub(crate) struct AtomicLines {
 #[cfg(not(loom))]
 impl AtomicLines {
     /// Allocates `len_words` zeroed words, or `None` if there is no such memory.
-    pub(crate) fn zeroed(len_words: usize) -> Option<Self> {
-        Lines::zeroed(len_words).map(|lines| Self { lines })
+    pub(crate) fn zeroed_on(len_words: usize, pages: Pages) -> Option<Self> {
+        Lines::zeroed_on(len_words, pages).map(|lines| Self { lines })
+    }
+
+    /// Returns the words to their one owner.
+    pub(crate) fn into_lines(self) -> Lines {
+        self.lines
+    }
+}
+
+#[cfg(not(loom))]
+impl From<Lines> for AtomicLines {
+    fn from(lines: Lines) -> Self {
+        Self { lines }
     }
 }
 
@@ -224,7 +250,7 @@ const fn kept_bytes(len_bytes: usize) -> usize {
 }
 
 #[cfg(all(target_os = "linux", not(miri)))]
-fn map(len_bytes: usize) -> Option<NonNull<u64>> {
+fn map(len_bytes: usize, pages: Pages) -> Option<NonNull<u64>> {
     use libc::{MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_WRITE};
     // A length from `Layout` is far enough below the largest number for both.
     let kept_bytes = kept_bytes(len_bytes);
@@ -247,6 +273,10 @@ fn map(len_bytes: usize) -> Option<NonNull<u64>> {
     let first = start.wrapping_byte_add(before_bytes);
     // Above zero: the part before is less than a huge page.
     let after_bytes = HUGE_PAGE_BYTES - before_bytes;
+    let advice = match pages {
+        Pages::Huge => libc::MADV_HUGEPAGE,
+        Pages::Small => libc::MADV_NOHUGEPAGE,
+    };
     // SAFETY: both ranges are whole pages inside the mapping made above and outside the part that is
     // kept. A refusal costs address space, nothing else; one of the advice leaves small pages.
     unsafe {
@@ -254,7 +284,7 @@ fn map(len_bytes: usize) -> Option<NonNull<u64>> {
             libc::munmap(start, before_bytes);
         }
         libc::munmap(first.wrapping_byte_add(kept_bytes), after_bytes);
-        libc::madvise(first, len_bytes, libc::MADV_HUGEPAGE);
+        libc::madvise(first, len_bytes, advice);
     }
     NonNull::new(first.cast())
 }
@@ -272,7 +302,7 @@ fn unmap_contents(first: NonNull<u64>, len_bytes: usize) {
 }
 
 #[cfg(not(all(target_os = "linux", not(miri))))]
-fn map(_: usize) -> Option<NonNull<u64>> {
+fn map(_: usize, _: Pages) -> Option<NonNull<u64>> {
     None
 }
 

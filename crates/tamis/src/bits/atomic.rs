@@ -12,9 +12,12 @@
 
 use std::fmt;
 
-use super::Bits;
 #[cfg(not(loom))]
-use super::OutOfMemory;
+use super::Bitmap;
+use super::{Bits, OutOfMemory};
+#[cfg(not(loom))]
+use crate::arch::memory::AtomicLines;
+use crate::arch::memory::Pages;
 use crate::sync::{AtomicU8, AtomicU64, Ordering, wait_for_zero};
 
 /// A vector of bits that is set and read through a shared reference.
@@ -34,7 +37,7 @@ use crate::sync::{AtomicU8, AtomicU64, Ordering, wait_for_zero};
 /// ```
 pub struct AtomicBitmap {
     #[cfg(not(loom))]
-    words: crate::arch::memory::AtomicLines,
+    words: AtomicLines,
     #[cfg(loom)]
     words: Vec<AtomicU64>,
     locks: Locks,
@@ -72,12 +75,17 @@ impl AtomicBitmap {
     /// # Errors
     ///
     /// [`OutOfMemory`] if the system has no such memory.
-    #[cfg(not(loom))]
     pub fn zeroed(len_bits: u64) -> Result<Self, OutOfMemory> {
+        Self::zeroed_on(len_bits, Pages::Huge)
+    }
+
+    /// Does so on pages of a kind.
+    #[cfg(not(loom))]
+    pub(crate) fn zeroed_on(len_bits: u64, pages: Pages) -> Result<Self, OutOfMemory> {
         let len_words = len_bits.div_ceil(64);
         let words = usize::try_from(len_words)
             .ok()
-            .and_then(crate::arch::memory::AtomicLines::zeroed)
+            .and_then(|len_words| AtomicLines::zeroed_on(len_words, pages))
             .ok_or(OutOfMemory { bytes: len_words.saturating_mul(8) })?;
         let (stripes, shift) = stripes(len_bits);
         Ok(Self { words, locks: Locks::new(stripes), stripes, shift })
@@ -85,7 +93,7 @@ impl AtomicBitmap {
 
     /// Allocates `len_bits` zeroed bits under the model checker.
     #[cfg(loom)]
-    pub fn zeroed(len_bits: u64) -> Result<Self, super::OutOfMemory> {
+    pub(crate) fn zeroed_on(len_bits: u64, _: Pages) -> Result<Self, OutOfMemory> {
         let words = (0..len_bits.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         let (stripes, shift) = stripes(len_bits);
         Ok(Self { words, locks: Locks::new(stripes), stripes, shift })
@@ -202,6 +210,24 @@ impl Locks {
             return Locks::Few(std::array::from_fn(|_| AtomicU8::new(0)));
         }
         Locks::Many((0..stripes).map(|_| Lock(AtomicU8::new(0))).collect())
+    }
+}
+
+#[cfg(not(loom))]
+impl From<Bitmap> for AtomicBitmap {
+    /// Shares bits that had one owner. Copies none; allocates the locks.
+    fn from(bits: Bitmap) -> Self {
+        let (stripes, shift) = stripes(bits.len_bits());
+        let words = AtomicLines::from(bits.into_lines());
+        Self { words, locks: Locks::new(stripes), stripes, shift }
+    }
+}
+
+#[cfg(not(loom))]
+impl From<AtomicBitmap> for Bitmap {
+    /// Gives bits that were shared to one owner. Copies none.
+    fn from(bits: AtomicBitmap) -> Self {
+        Bitmap::from_lines(bits.words.into_lines())
     }
 }
 

@@ -66,6 +66,8 @@ pub trait BitsMut: Bits<Word = u64> {
     fn words_mut(&mut self) -> &mut [u64];
 }
 
+pub(crate) use crate::arch::memory::Pages;
+
 /// Returns the memory of so many bits in words of their own, in bytes.
 pub(crate) fn heap_bytes(len_bits: u64) -> u64 {
     let len_words = usize::try_from(len_bits.div_ceil(64)).unwrap_or(usize::MAX);

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Bits, BitsMut, OutOfMemory};
-use crate::arch::memory::Lines;
+use crate::arch::memory::{Lines, Pages};
 
 /// A vector of bits on whole cache lines, zeroed at first.
 ///
@@ -30,12 +30,28 @@ impl Bitmap {
     ///
     /// [`OutOfMemory`] if the system has no such memory.
     pub fn zeroed(len_bits: u64) -> Result<Self, OutOfMemory> {
+        Self::zeroed_on(len_bits, Pages::Huge)
+    }
+
+    /// Does so on pages of a kind.
+    pub(crate) fn zeroed_on(len_bits: u64, pages: Pages) -> Result<Self, OutOfMemory> {
         let len_words = len_bits.div_ceil(64);
         usize::try_from(len_words)
             .ok()
-            .and_then(Lines::zeroed)
+            .and_then(|len_words| Lines::zeroed_on(len_words, pages))
             .map(|lines| Self { lines })
             .ok_or(OutOfMemory { bytes: len_words.saturating_mul(8) })
+    }
+}
+
+#[cfg(not(loom))]
+impl Bitmap {
+    pub(super) fn from_lines(lines: Lines) -> Self {
+        Self { lines }
+    }
+
+    pub(super) fn into_lines(self) -> Lines {
+        self.lines
     }
 }
 

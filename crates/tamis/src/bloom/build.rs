@@ -11,20 +11,13 @@ use std::num::NonZero;
 use super::Bloom;
 use crate::arch;
 use crate::bins::{self, Bins, THREAD_ITEMS};
-use crate::bits::{Bitmap, BitsMut};
-use crate::chunks::{self, CHUNK};
+use crate::bits::Bitmap;
+use crate::chunks::CHUNK;
 use crate::filter::Insert as _;
 use crate::hash::Hasher;
 use crate::item::Item;
 use crate::plan::{Plan, PlanError};
-use crate::strategy::{SplitBlock, Strategy};
-
-impl<I: Item, S: Strategy, B: BitsMut> Extend<I> for Bloom<S, B> {
-    /// Inserts every item, in batches.
-    fn extend<T: IntoIterator<Item = I>>(&mut self, items: T) {
-        chunks::extend(self, items);
-    }
-}
+use crate::strategy::SplitBlock;
 
 impl Bloom<SplitBlock, Bitmap> {
     /// Builds a filter of all `items` on up to `threads` threads. The bytes do not depend on their
@@ -261,14 +254,5 @@ mod tests {
         let four = NonZero::new(4).unwrap();
         let built = Bloom::build::<&str>(&plan, Hasher::default(), &[], four).unwrap();
         assert_eq!(built.fill(), 0.0);
-    }
-
-    #[test]
-    fn an_iterator_of_any_length_loses_no_item() {
-        for len in [0, 1, 63, 64, 1023, 1024, 1025, 5000] {
-            let mut seen: Bloom = Bloom::for_items(5000, 0.001).unwrap();
-            seen.extend(0..len as u64);
-            assert!((0..len as u64).all(|item| seen.contains(&item)), "{len}");
-        }
     }
 }

@@ -23,10 +23,13 @@ use std::fmt;
 use crate::arch::counters::{CounterKernels, SLICE_WORDS, kernels};
 use crate::arch::{self, prefetch_lines};
 use crate::bits::{BitView, Bitmap, Bits, BitsMut};
+use crate::chunks;
 use crate::filter::{Clear, Count, Filter, Insert, Merge, MergeError, Remove, Removed};
 use crate::hash::Hasher;
+use crate::item::Item;
 use crate::plan::{Plan, PlanError};
 use crate::shape::Shape;
+use crate::shown::{self, Shown};
 use crate::strategy::{Kind, Narrow, lanes_items, lanes_rate, scale};
 
 /// A Bloom filter that counts: items can be deleted, and asked how often they are in.
@@ -65,14 +68,20 @@ impl<B: PartialEq> PartialEq for Counting<B> {
     }
 }
 
-impl<B: fmt::Debug> fmt::Debug for Counting<B> {
+impl<B: Bits<Word = u64>> fmt::Debug for Counting<B> {
+    /// Shows kind, capacity, rates, items and fill, estimated from up to the first 64 KiB.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { plan, hasher, counters, .. } = self;
-        f.debug_struct("Counting")
-            .field("plan", plan)
-            .field("hasher", hasher)
-            .field("counters", counters)
-            .finish_non_exhaustive()
+        let plan = self.plan.part(shown::SHOWN_BYTES).unwrap_or(self.plan);
+        let words = &self.counters.words()[..plan.bits().div_ceil(64) as usize];
+        let part = Counting::of(&plan, self.hasher, self.counter_bits, BitView::new(words));
+        Shown::of(&part).of_part(&plan, &self.plan).fmt("Counting", &self.plan, self.hasher, f)
+    }
+}
+
+impl<I: Item, B: BitsMut> Extend<I> for Counting<B> {
+    /// Inserts every item, in batches.
+    fn extend<T: IntoIterator<Item = I>>(&mut self, items: T) {
+        chunks::extend(self, items);
     }
 }
 

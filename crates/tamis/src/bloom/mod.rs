@@ -1,22 +1,29 @@
 //! Bloom filters: one type over every strategy and every storage.
 
 mod build;
+mod builder;
 mod counting;
 mod shared;
+mod union;
+
+use std::fmt;
 
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, Word as _};
 use crate::filter::{Clear, Filter, Insert, Merge, MergeError};
 use crate::hash::Hasher;
 use crate::plan::{Plan, PlanError};
+use crate::shown::{self, Shown};
 use crate::strategy::sealed::Crate;
 use crate::strategy::{SplitBlock, Strategy};
+pub use builder::BloomBuilder;
 pub use counting::Counting;
+pub use shared::SharedBloom;
 
 /// A Bloom filter of strategy `S` over bits `B`.
 ///
 /// `Bloom` alone is the default: [`SplitBlock`] over owned bits. `B` may be [`Bitmap`] (owned),
 /// [`AtomicBitmap`](crate::AtomicBitmap) (shared by threads) or [`BitView`] (mapped from a file);
-/// answers do not depend on it.
+/// answers do not depend on it. [`builder`](Bloom::builder) sets a seed, a key or a strategy.
 ///
 /// # Examples
 ///
@@ -29,7 +36,7 @@ pub use counting::Counting;
 /// assert!(seen.contains(&42_u64));
 /// # Ok::<(), tamis::PlanError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Bloom<S = SplitBlock, B = Bitmap> {
     plan: Plan,
     strategy: S,
@@ -48,7 +55,9 @@ impl<S: Strategy> Bloom<S, Bitmap> {
         Self::new(&Plan::for_kind(S::KIND, items, rate)?, Hasher::default())
     }
 
-    /// Makes an empty filter by a plan.
+    /// Makes an empty filter by a plan of this strategy's kind, such as one of [`Plan::for_kind`].
+    ///
+    /// [`Plan::new`] chooses the kind itself: make that filter by [`AnyFilter::new`](crate::AnyFilter::new).
     ///
     /// # Errors
     ///
@@ -106,6 +115,22 @@ impl<S: Strategy, B: BitsMut> Bloom<S, B> {
     /// Returns the words for writing, such as to read them from a file.
     pub fn words_mut(&mut self) -> &mut [u64] {
         self.bits.words_mut()
+    }
+}
+
+impl<S: Strategy, B: Bits> fmt::Debug for Bloom<S, B> {
+    /// Shows kind, capacity, rates, items and fill, estimated from up to the first 64 KiB.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plan = self.plan.part(shown::SHOWN_BYTES).unwrap_or(self.plan);
+        let words = &self.bits.words()[..plan.bits().div_ceil(64) as usize];
+        let strategy = S::of(&plan, Crate);
+        let ones: u64 = words.iter().map(|word| u64::from(word.get().count_ones())).sum();
+        let shown = Shown {
+            items: strategy.estimate_items(words),
+            fill: ones as f64 / plan.bits() as f64,
+            rate: strategy.estimate_rate(words),
+        };
+        shown.of_part(&plan, &self.plan).fmt("Bloom", &self.plan, self.hasher, f)
     }
 }
 

@@ -10,11 +10,55 @@ use crate::hash::Hasher;
 use crate::item::Item;
 use crate::layout::Layout;
 use crate::plan::{Plan, PlanError};
-use crate::strategy::Strategy;
 use crate::strategy::sealed::Crate;
+use crate::strategy::{SplitBlock, Strategy};
+
+/// The default Bloom filter, filled by threads at once: its inserts take `&self`.
+///
+/// [`Bloom::builder`] makes one by `build_shared`. A thread inserts single items or batches; all others go on
+/// meanwhile, and readers never wait.
+///
+/// # Examples
+///
+/// ```
+/// use tamis::{Bloom, SharedBloom};
+///
+/// let seen: SharedBloom = Bloom::builder(100_000, 0.01).build_shared()?;
+/// let items: Vec<u64> = (0..100_000).collect();
+/// std::thread::scope(|threads| {
+///     for items in items.chunks(25_000) {
+///         let seen = &seen;
+///         threads.spawn(move || seen.insert_all(items));
+///     }
+/// });
+/// assert!(seen.contains_all(&items));
+/// // Once all threads are done, one owner has it, without a copy.
+/// let seen: Bloom = seen.into_owned();
+/// assert!(seen.contains(&99_999_u64));
+/// # Ok::<(), tamis::PlanError>(())
+/// ```
+pub type SharedBloom = Bloom<SplitBlock, AtomicBitmap>;
+
+#[cfg(not(loom))]
+impl<S: Strategy> Bloom<S> {
+    /// Shares the filter between threads: inserts take `&self` from now on. Copies no bits.
+    pub fn into_shared(self) -> Bloom<S, AtomicBitmap> {
+        let Self { plan, strategy, hasher, bits } = self;
+        Bloom { plan, strategy, hasher, bits: bits.into() }
+    }
+}
+
+#[cfg(not(loom))]
+impl<S: Strategy> Bloom<S, AtomicBitmap> {
+    /// Gives the filter to one owner, whose single inserts are faster. Copies no bits.
+    pub fn into_owned(self) -> Bloom<S> {
+        let Self { plan, strategy, hasher, bits } = self;
+        Bloom { plan, strategy, hasher, bits: bits.into() }
+    }
+}
 
 impl<S: Strategy> Bloom<S, AtomicBitmap> {
-    /// Makes an empty filter that threads insert into through shared references.
+    /// Makes an empty filter by a plan, for threads to insert into through shared references.
     ///
     /// Batches of some thousand items or more are the fastest way in, if the filter is of the default
     /// kind: they are sorted before they are set, in up to 1.6 MB beside the filter. Answers are those of
@@ -30,10 +74,10 @@ impl<S: Strategy> Bloom<S, AtomicBitmap> {
     /// # Examples
     ///
     /// ```
-    /// use tamis::{AtomicBitmap, Bloom, Hasher, Plan, SplitBlock};
+    /// use tamis::{Hasher, Kind, Plan, SharedBloom};
     ///
-    /// let plan = Plan::new(1_000, 0.01)?;
-    /// let seen = Bloom::<SplitBlock, AtomicBitmap>::shared(&plan, Hasher::default())?;
+    /// let plan = Plan::for_kind(Kind::SplitBlock, 1_000, 0.01)?;
+    /// let seen = SharedBloom::shared(&plan, Hasher::default())?;
     /// std::thread::scope(|threads| {
     ///     threads.spawn(|| seen.insert("left"));
     ///     threads.spawn(|| seen.insert("right"));
@@ -146,7 +190,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::strategy::{Kind, SplitBlock};
+    use crate::strategy::Kind;
 
     /// Inserts the same batches into a shared filter and an owned one of so many blocks.
     fn assert_same<'a>(blocks: u64, batches: impl IntoIterator<Item = &'a [u64]>) {

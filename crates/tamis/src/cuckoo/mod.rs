@@ -9,6 +9,8 @@ mod redis;
 mod search;
 mod table;
 
+use std::fmt;
+
 use crate::bits::{BitView, Bitmap, Bits, BitsMut};
 use crate::filter::{
     Clear, Count, Filter, InsertError, Merge, MergeError, NoRoom, Remove, Removed, TryInsert,
@@ -16,6 +18,7 @@ use crate::filter::{
 use crate::hash::Hasher;
 use crate::plan::sizes::cuckoo_table;
 use crate::plan::{Plan, PlanError};
+use crate::shown::Shown;
 use crate::strategy::Kind;
 pub use redis::{RedisCuckoo, RedisCuckooError, RedisCuckooOptions};
 use search::Search;
@@ -48,7 +51,7 @@ use table::{Added, Full, Key};
 /// assert_eq!(seen.remove("tamis"), Removed::Absent);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Cuckoo<B = Bitmap> {
     plan: Plan,
     table: Table,
@@ -147,6 +150,27 @@ impl<B: Bits<Word = u64>, C: Bits<Word = u64>> PartialEq<Cuckoo<C>> for Cuckoo<B
             && self.bits.words() == other.bits.words()
     }
 }
+
+impl<B: Bits<Word = u64>> fmt::Debug for Cuckoo<B> {
+    /// Shows kind, capacity, rates, items and fill: exactly if the items were counted before, and else estimated
+    /// from the first slots.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let slots = self.table.slots();
+        let items = self.items.map_or_else(
+            || {
+                let few = slots.min(SHOWN_SLOTS);
+                self.table.items_in(self.bits.words(), few) as f64 * slots as f64 / few as f64
+            },
+            |items| items as f64,
+        );
+        let rate = plan::rate_at(&self.table, items as u64);
+        let shown = Shown { items, fill: items / slots as f64, rate };
+        shown.fmt("Cuckoo", &self.plan, self.hasher, f)
+    }
+}
+
+/// How many slots are read to show a filter whose items were not counted.
+const SHOWN_SLOTS: u64 = 1 << 16;
 
 impl<B: Bits<Word = u64>> Filter for Cuckoo<B> {
     fn plan(&self) -> &Plan {

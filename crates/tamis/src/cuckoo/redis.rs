@@ -26,12 +26,15 @@ mod dump;
 mod options;
 mod sub_filter;
 
+use std::fmt;
+
 use crate::answers::Answers;
 use crate::bits::{OutOfMemory, heap_bytes};
 use crate::growing::RedisInsertError;
 use crate::growing::redis::growth_limit::GrowthLimit;
 use crate::hash::murmur2;
 use crate::item::Item;
+use crate::shown;
 pub use options::{RedisCuckooError, RedisCuckooOptions};
 use sub_filter::{Candidate, SubFilter};
 
@@ -57,7 +60,7 @@ use sub_filter::{Candidate, SubFilter};
 /// assert!(!visits.contains("home"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct RedisCuckoo {
     // Invariant: from 1 to `MAX_SUB_FILTERS`, oldest first.
     sub_filters: Vec<SubFilter>,
@@ -430,6 +433,22 @@ impl RedisCuckoo {
     pub fn heap_bytes(&self) -> u64 {
         let slots = self.sub_filters.iter().map(|it| heap_bytes(it.len_bytes() * 8)).sum::<u64>();
         slots + crate::allocation_bytes(self.sub_filters.capacity() * size_of::<SubFilter>())
+    }
+}
+
+impl fmt::Debug for RedisCuckoo {
+    /// Shows items, sizes and the present rate, estimated from up to 64 KiB of each sub-filter.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rate = self.estimate_rate(shown::SHOWN_BYTES);
+        f.debug_struct("RedisCuckoo")
+            .field("items", &self.items)
+            .field("removed", &self.removed)
+            .field("sub_filters", &self.sub_filters.len())
+            .field("buckets", &self.buckets())
+            .field("bucket_size", &self.bucket_size)
+            .field("expansion", &self.expansion)
+            .field("estimated_rate", &format_args!("{rate:.2e}"))
+            .finish()
     }
 }
 

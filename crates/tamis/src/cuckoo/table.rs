@@ -313,7 +313,12 @@ impl Table {
 
     /// Counts the slots that are not empty. Reads all of them.
     pub(crate) fn items(&self, words: &[u64]) -> u64 {
-        (0..self.slots()).map(|slot| u64::from(self.lanes.get(words, slot) != 0)).sum()
+        self.items_in(words, self.slots())
+    }
+
+    /// Counts the entries of the first `slots` slots.
+    pub(crate) fn items_in(&self, words: &[u64], slots: u64) -> u64 {
+        (0..slots).map(|slot| u64::from(self.lanes.get(words, slot) != 0)).sum()
     }
 
     /// Tells whether every slot is empty or holds an entry, and every other bit is zero: bytes that are

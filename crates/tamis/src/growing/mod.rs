@@ -6,10 +6,13 @@
 pub(crate) mod prefixes;
 pub(crate) mod redis;
 
+use std::fmt;
+
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, OutOfMemory};
 use crate::filter::{Clear, Filter, InsertError, Merge, MergeError, NoRoom, TryInsert};
 use crate::hash::Hasher;
 use crate::plan::{Plan, PlanError};
+use crate::shown::Shown;
 use crate::strategy::Kind;
 use prefixes::{FlatPages, GrowError, Growth, OwnedPages, Table, WordsError};
 pub use redis::{
@@ -37,7 +40,7 @@ pub use redis::{
 /// assert!(seen.estimate_rate() < 0.01);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Growing<B = Bitmap> {
     plan: Plan,
     hasher: Hasher,
@@ -45,7 +48,7 @@ pub struct Growing<B = Bitmap> {
 }
 
 /// Where the prefixes are.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 enum Held<B> {
     /// In pages of their own, which grow.
     Pages(Table<OwnedPages>),
@@ -218,6 +221,13 @@ impl<B: Bits<Word = u64>, C: Bits<Word = u64>> PartialEq<Growing<C>> for Growing
             Ok::<(), std::convert::Infallible>(())
         });
         one == two
+    }
+}
+
+impl<B: Bits<Word = u64>> fmt::Debug for Growing<B> {
+    /// Shows kind, capacity, rates, items and fill. Constant time.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Shown::of(self).fmt("Growing", &self.plan, self.hasher, f)
     }
 }
 

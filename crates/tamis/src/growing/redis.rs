@@ -24,6 +24,8 @@ pub(crate) mod growth_limit;
 mod layer;
 pub(crate) mod parts;
 
+use std::fmt;
+
 use crate::answers::Answers;
 use crate::bits::{OutOfMemory, heap_bytes};
 use crate::item::Item;
@@ -85,7 +87,7 @@ impl Default for RedisBloomOptions {
 /// assert_eq!(copy, seen);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct RedisBloom {
     // Invariant: not empty; oldest first.
     layers: Vec<Layer>,
@@ -403,6 +405,18 @@ impl RedisBloom {
     pub fn heap_bytes(&self) -> u64 {
         let bits = self.layers().map(|layer| heap_bytes(layer.bits)).sum::<u64>();
         bits + crate::allocation_bytes(self.layers.capacity() * size_of::<Layer>())
+    }
+}
+
+impl fmt::Debug for RedisBloom {
+    /// Shows the items and the numbers of each layer. Reads no bits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisBloom")
+            .field("capacity", &self.capacity())
+            .field("items", &self.items)
+            .field("expansion", &self.expansion())
+            .field("layers", &self.layers().collect::<Vec<_>>())
+            .finish()
     }
 }
 

@@ -24,13 +24,18 @@
 
 mod clock;
 
+use std::fmt;
+
 use crate::arch::places::{self, Places};
 use crate::arch::{self, prefetch_lines};
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, words_from};
+use crate::chunks;
 use crate::filter::{Clear, Filter, Insert, Merge, MergeError, Step, in_batches};
 use crate::hash::Hasher;
+use crate::item::Item;
 use crate::plan::{Plan, PlanError};
 use crate::shape::Shape;
+use crate::shown::{self, Shown};
 use crate::strategy::{Kind, lanes_rate};
 use clock::Clock;
 pub use clock::Span;
@@ -62,7 +67,7 @@ pub use clock::Span;
 /// assert!(!seen.contains("tamis"), "75 minutes later");
 /// # Ok::<(), tamis::PlanError>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Window<B = Bitmap> {
     plan: Plan,
     hasher: Hasher,
@@ -268,6 +273,23 @@ fn slices_of(plan: &Plan) -> Result<u32, PlanError> {
     match plan.shape() {
         Shape::Slices(slices) => Ok(slices),
         _ => Err(PlanError::OtherKind { expected: Kind::Window, found: plan.kind() }),
+    }
+}
+
+impl<B: Bits<Word = u64>> fmt::Debug for Window<B> {
+    /// Shows kind, capacity, rates, items and fill, estimated from up to the first 64 KiB.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plan = self.plan.part(shown::SHOWN_BYTES).unwrap_or(self.plan);
+        let words = &self.bits.words()[..plan.bits().div_ceil(64) as usize];
+        let part = Window::of(&plan, self.hasher, self.clock, BitView::new(words));
+        Shown::of(&part).of_part(&plan, &self.plan).fmt("Window", &self.plan, self.hasher, f)
+    }
+}
+
+impl<I: Item, B: BitsMut> Extend<I> for Window<B> {
+    /// Inserts every item, in batches.
+    fn extend<T: IntoIterator<Item = I>>(&mut self, items: T) {
+        chunks::extend(self, items);
     }
 }
 

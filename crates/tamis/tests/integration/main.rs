@@ -1,6 +1,7 @@
 //! Tests of the library through the public interface. They are one program because each program is linked by itself.
 
 mod articles_experiment;
+mod debug;
 mod integer_sets;
 mod java_bitmap;
 mod key_families;

@@ -1,0 +1,53 @@
+//! What `Debug` shows of a filter: its kind, size and state in one line, at a bounded cost.
+
+use std::fmt;
+
+use crate::filter::Filter;
+use crate::hash::Hasher;
+use crate::plan::Plan;
+
+/// How many bytes of a filter are read to show it: some ten microseconds.
+pub(crate) const SHOWN_BYTES: u64 = 64 << 10;
+
+/// The state of a filter, or of the part of it that is read.
+pub(crate) struct Shown {
+    /// Distinct items, estimated.
+    pub items: f64,
+    /// The share of bits that are set.
+    pub fill: f64,
+    /// The present false positive rate.
+    pub rate: f64,
+}
+
+impl Shown {
+    /// Returns the state of a filter.
+    pub fn of(filter: &impl Filter) -> Self {
+        let (items, fill, rate) = (filter.estimate_items(), filter.fill(), filter.estimate_rate());
+        Self { items, fill, rate }
+    }
+
+    /// Takes this state as that of a part of a filter.
+    pub fn of_part(self, part: &Plan, plan: &Plan) -> Self {
+        Self { items: self.items * plan.bits() as f64 / part.bits() as f64, ..self }
+    }
+
+    /// Writes the line. A secret key is not in it.
+    pub fn fmt(
+        &self,
+        name: &str,
+        plan: &Plan,
+        hasher: Hasher,
+        f: &mut fmt::Formatter<'_>,
+    ) -> fmt::Result {
+        let Self { items, fill, rate } = self;
+        f.debug_struct(name)
+            .field("kind", &format_args!("{}", plan.kind()))
+            .field("capacity", &plan.items())
+            .field("planned_rate", &plan.rate())
+            .field("estimated_items", &format_args!("{items:.0}"))
+            .field("estimated_rate", &format_args!("{rate:.2e}"))
+            .field("fill", &format_args!("{fill:.3}"))
+            .field("hasher", &format_args!("{hasher}"))
+            .finish()
+    }
+}

@@ -1,0 +1,51 @@
+//! `Debug` shows what a filter is and how full it is, on one line, however large the filter.
+
+use tamis::{AnyFilter, Bits, Bloom, Hasher, Kind, Plan, RedisBloom, RedisCuckoo};
+
+fn shown_number(text: &str, field: &str) -> f64 {
+    let start = text.find(&format!("{field}: ")).unwrap_or_else(|| panic!("no {field}: {text}"));
+    let rest = &text[start + field.len() + 2..];
+    rest[..rest.find([',', ' ']).unwrap()].parse().unwrap()
+}
+
+#[test]
+fn every_kind_shows_its_numbers() {
+    for kind in Kind::ALL {
+        let plan = Plan::for_kind(kind, 400_000, 0.01).unwrap();
+        let mut seen = AnyFilter::new(&plan, Hasher::keyed([0x5eec, 0x5eed])).unwrap();
+        let items: Vec<u64> = (0..200_000).collect();
+        seen.try_insert_all(&items).unwrap();
+        let mut shown = vec![format!("{seen:?}")];
+        shown.extend(seen.as_view().map(|view| format!("{view:?}")));
+        for text in shown {
+            assert!(text.contains(&format!("kind: {kind}, capacity: 400000, ")), "{text}");
+            let items = shown_number(&text, "estimated_items");
+            assert!((190_000.0..210_000.0).contains(&items), "{text}");
+            let rate = shown_number(&text, "estimated_rate");
+            assert!((rate - seen.estimate_rate()).abs() < 0.1 * rate + 1e-4, "{text}");
+            assert!((shown_number(&text, "fill") - seen.fill()).abs() < 0.02, "{text}");
+            assert!(!text.contains("24300") && !text.contains("5eec"), "a key is secret: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_small_shared_filter_shows_all_of_its_bits() {
+    let seen = Bloom::builder(100, 0.01).build_shared().unwrap();
+    let empty = "Bloom { kind: split-block, capacity: 100, planned_rate: 0.01, estimated_items: 0, \
+                 estimated_rate: 0.00e0, fill: 0.000, hasher: ";
+    assert!(format!("{seen:?}").starts_with(empty), "{seen:?}");
+    seen.insert("one");
+    assert_eq!(seen.bits().count_ones(), 8);
+    assert!(format!("{seen:?}").contains("estimated_items: 1, "), "{seen:?}");
+}
+
+#[test]
+fn filters_of_redisbloom_show_their_layers() {
+    let mut bloom = RedisBloom::new(&Default::default()).unwrap();
+    let mut cuckoo = RedisCuckoo::new(&Default::default()).unwrap();
+    bloom.insert("a").unwrap();
+    cuckoo.insert("a").unwrap();
+    assert!(format!("{bloom:?}").starts_with("RedisBloom { capacity: 100, items: 1, "));
+    assert!(format!("{cuckoo:?}").starts_with("RedisCuckoo { items: 1, removed: 0, "));
+}
