@@ -17,6 +17,7 @@ mod hadoop;
 mod hive;
 mod java_bitmap;
 mod leveldb;
+mod library_page;
 mod my_bloom_filter;
 mod orc;
 mod over_rate;
