@@ -229,7 +229,7 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
         }
     }
 
-    /// Returns how often an item with this hash is in, at most, as [`Count::count_hash`] does; `None` if
+    /// Returns how often an item with this hash is in, at most, as [`Count::count_hash`](crate::Count::count_hash) does; `None` if
     /// this kind does not count.
     pub fn count_hash(&self, hash: u64) -> Option<u64> {
         match self {
@@ -239,7 +239,7 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
         }
     }
 
-    /// Returns the number at which counting ends, as [`Count::max_count`] does; `None` if this kind does not
+    /// Returns the number at which counting ends, as [`Count::max_count`](crate::Count::max_count) does; `None` if this kind does not
     /// count.
     pub fn max_count(&self) -> Option<u64> {
         match self {
@@ -251,7 +251,7 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
 }
 
 impl<B: BitsMut> AnyFilter<B> {
-    /// Deletes an item by its hash, as [`Remove::remove_hash`] does; `None` if this kind cannot.
+    /// Deletes an item by its hash, as [`Remove::remove_hash`](crate::Remove::remove_hash) does; `None` if this kind cannot.
     pub fn remove_hash(&mut self, hash: u64) -> Option<Removed> {
         match self {
             AnyFilter::Counting(filter) => Some(filter.remove_hash(hash)),

@@ -65,6 +65,16 @@ macro_rules! filter_methods {
             Filter::contains_each(self, items, answers);
         }
 
+        /// Tests many items on the threads of rayon's pool: the answers of
+        /// [`contains_each`](Self::contains_each). It pays from some ten thousand items on.
+        #[cfg(all(feature = "rayon", not(loom)))]
+        pub fn par_contains_each<I: Item + Sync>(&self, items: &[I], answers: &mut Answers)
+        where
+            Self: Sync,
+        {
+            crate::parallel::contains_each(self, items, answers);
+        }
+
         /// Returns true if every one of `items` may have been inserted, and for no items. Stops after the
         /// first 1024 items of which one is absent.
         ///

@@ -62,7 +62,11 @@ mod hash;
 mod inherent;
 mod item;
 mod layout;
+#[cfg(all(feature = "rayon", not(loom)))]
+mod parallel;
 mod plan;
+#[cfg(all(feature = "serde", not(loom)))]
+mod serial;
 mod shape;
 mod shown;
 mod strategy;
@@ -72,9 +76,11 @@ mod window;
 pub use answers::Answers;
 pub use any::AnyFilter;
 pub use arch::{allocation_bytes, prefetch};
+#[cfg(feature = "roaring")]
+pub use bitmap::{CompressedSet, IntoValues};
 pub use bitmap::{
-    CompressedSet, DenseSet, IntoValues, Order, OutOfRange, RangeError, RangeMismatch, RankIndex,
-    RepeatFinder, Repeats, Values, Words,
+    DenseSet, Order, OutOfRange, RangeError, RangeMismatch, RankIndex, RepeatFinder, Repeats,
+    Values, Words,
 };
 pub use bits::{AtomicBitmap, BitView, Bitmap, Bits, BitsMut, OutOfMemory};
 pub use bloom::{Bloom, BloomBuilder, Counting, SharedBloom};

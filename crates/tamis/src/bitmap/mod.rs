@@ -11,6 +11,7 @@
 
 mod algebra;
 mod bytes;
+#[cfg(feature = "roaring")]
 mod compressed;
 mod dense;
 mod iter;
@@ -22,6 +23,7 @@ use std::fmt;
 
 use crate::bits::OutOfMemory;
 pub use bytes::Order;
+#[cfg(feature = "roaring")]
 pub use compressed::{CompressedSet, IntoValues};
 pub use dense::DenseSet;
 pub use iter::{Values, Words};

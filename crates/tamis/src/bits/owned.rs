@@ -46,6 +46,12 @@ impl Bitmap {
 
 #[cfg(not(loom))]
 impl Bitmap {
+    /// Returns no bits, without an allocation.
+    #[cfg(feature = "rayon")]
+    pub(crate) const fn empty() -> Self {
+        Self { lines: Lines::empty() }
+    }
+
     pub(super) fn from_lines(lines: Lines) -> Self {
         Self { lines }
     }

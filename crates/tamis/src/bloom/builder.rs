@@ -68,8 +68,8 @@ impl<S: Strategy> BloomBuilder<S> {
     pub fn seed(self, seed: u64) -> Self {
         let (number, mut bytes) = Hasher::default().to_parts();
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
-        let hasher = Hasher::from_parts(number, bytes);
-        self.hasher(hasher.expect("the default function takes any seed of 64 bits"))
+        // The default function takes any seed of 64 bits: a test tries the largest.
+        self.hasher(Hasher::from_parts(number, bytes).unwrap_or_default())
     }
 
     /// Sets a secret key of the keyed hash function, [`Hasher::keyed`], for items that an attacker may choose.

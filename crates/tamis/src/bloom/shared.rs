@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use super::{Bloom, check_kind};
 use crate::answers::Answers;
+#[cfg(all(feature = "rayon", not(loom)))]
+use crate::bits::Bitmap;
 use crate::bits::{AtomicBitmap, Bits, Word as _};
 use crate::filter::{Clear, Filter, Insert, Merge, MergeError};
 use crate::hash::Hasher;
@@ -54,6 +56,34 @@ impl<S: Strategy> Bloom<S, AtomicBitmap> {
     pub fn into_owned(self) -> Bloom<S> {
         let Self { plan, strategy, hasher, bits } = self;
         Bloom { plan, strategy, hasher, bits: bits.into() }
+    }
+}
+
+#[cfg(all(feature = "rayon", not(loom)))]
+impl<S: Strategy> Bloom<S> {
+    /// Runs `fill` on the filter as a shared one. The bits come back even if it panics: no filter may be
+    /// without those of its plan.
+    pub(crate) fn while_shared(&mut self, fill: impl FnOnce(&Bloom<S, AtomicBitmap>)) {
+        struct Back<'a, S: Strategy> {
+            shared: Option<Bloom<S, AtomicBitmap>>,
+            owner: &'a mut Bloom<S>,
+        }
+
+        impl<S: Strategy> Drop for Back<'_, S> {
+            fn drop(&mut self) {
+                if let Some(shared) = self.shared.take() {
+                    *self.owner = shared.into_owned();
+                }
+            }
+        }
+
+        let (plan, strategy, hasher) = (self.plan, self.strategy, self.hasher);
+        let bits = std::mem::replace(&mut self.bits, Bitmap::empty());
+        let shared = Bloom { plan, strategy, hasher, bits: bits.into() };
+        let back = Back { shared: Some(shared), owner: self };
+        if let Some(shared) = &back.shared {
+            fill(shared);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod articles_experiment;
 mod debug;
+#[cfg(feature = "roaring")]
 mod integer_sets;
 mod java_bitmap;
 mod key_families;

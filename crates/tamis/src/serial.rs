@@ -1,0 +1,254 @@
+//! Plans, hashers and filters for serde (feature `serde`).
+//!
+//! A filter is its plan, its hasher and its words as little-endian bytes: what a Tamis file has, without
+//! checksums. Everything that is read is checked as the words of a file are, before memory is allocated.
+//!
+//! A secret key is never written: a filter whose hasher [is keyed](Hasher::is_keyed) refuses to be
+//! serialized, since the key would end up in logs, messages and caches unseen. The Tamis file of the crate
+//! `tamis-formats` has a place for it.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
+use serde::ser::{Error as _, Serialize, Serializer};
+
+use crate::any::AnyFilter;
+use crate::bits::{AtomicBitmap, Bitmap, Bits, BitsMut, Word};
+use crate::bloom::{Bloom, Counting};
+use crate::cuckoo::Cuckoo;
+use crate::growing::Growing;
+use crate::hash::Hasher;
+use crate::plan::{Plan, PlanError};
+use crate::shape::Shape;
+use crate::strategy::{Kind, Strategy};
+use crate::window::Window;
+
+/// A [`Plan`] as serde sees it.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(rename = "Plan", deny_unknown_fields)]
+struct PlanParts {
+    kind: u8,
+    items: u64,
+    rate: f64,
+    bits: u64,
+    shape: u32,
+}
+
+impl Serialize for Plan {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let parts = PlanParts {
+            kind: self.kind() as u8,
+            items: self.items(),
+            rate: self.rate(),
+            bits: self.bits(),
+            shape: self.shape().to_number(),
+        };
+        parts.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Plan {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let PlanParts { kind, items, rate, bits, shape } = PlanParts::deserialize(deserializer)?;
+        let kind = Kind::from_number(kind)
+            .ok_or_else(|| D::Error::custom(format_args!("no kind of filter has number {kind}")))?;
+        let shape = Shape::from_number(kind, shape)
+            .ok_or_else(|| D::Error::custom(format_args!("no {kind} filter has shape {shape}")))?;
+        Plan::from_parts(kind, items, rate, bits, shape).map_err(D::Error::custom)
+    }
+}
+
+/// A [`Hasher`] as serde sees it: no function with a key is written or read.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(rename = "Hasher", deny_unknown_fields)]
+struct HasherParts {
+    function: u8,
+    seed: u64,
+}
+
+impl Serialize for Hasher {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.is_keyed() {
+            return Err(S::Error::custom("a secret key is not serialized: save a Tamis file"));
+        }
+        let (function, bytes) = self.to_parts();
+        let seed = u128::from_le_bytes(bytes) as u64;
+        HasherParts { function, seed }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Hasher {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let HasherParts { function, seed } = HasherParts::deserialize(deserializer)?;
+        Hasher::from_parts(function, u128::from(seed).to_le_bytes())
+            .filter(|hasher| !hasher.is_keyed())
+            .ok_or_else(|| D::Error::custom(format_args!("no hash function has number {function}")))
+    }
+}
+
+/// A filter as serde sees it.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(rename = "Filter", deny_unknown_fields)]
+struct FilterParts {
+    plan: Plan,
+    hasher: Hasher,
+    words: WordBytes,
+}
+
+/// Words as little-endian bytes.
+struct WordBytes(Vec<u8>);
+
+impl WordBytes {
+    fn of(words: impl Iterator<Item = u64>) -> Self {
+        Self(words.flat_map(u64::to_le_bytes).collect())
+    }
+}
+
+impl Serialize for WordBytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for WordBytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Bytes;
+        impl<'de> Visitor<'de> for Bytes {
+            type Value = WordBytes;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the words of a filter as bytes")
+            }
+
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<WordBytes, E> {
+                Ok(WordBytes(bytes.to_vec()))
+            }
+
+            fn visit_byte_buf<E>(self, bytes: Vec<u8>) -> Result<WordBytes, E> {
+                Ok(WordBytes(bytes))
+            }
+
+            // Formats without bytes, such as JSON.
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<WordBytes, A::Error> {
+                let mut bytes = Vec::new();
+                while let Some(byte) = seq.next_element()? {
+                    bytes.push(byte);
+                }
+                Ok(WordBytes(bytes))
+            }
+        }
+        deserializer.deserialize_byte_buf(Bytes)
+    }
+}
+
+/// Reads the parts of a filter.
+fn parts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(Plan, Hasher, Bitmap), D::Error> {
+    let FilterParts { plan, hasher, words } = FilterParts::deserialize(deserializer)?;
+    let (words, rest) = words.0.as_chunks::<8>();
+    if !rest.is_empty() {
+        return Err(D::Error::custom("the bytes of a filter are not whole words"));
+    }
+    let mut bits = Bitmap::zeroed(words.len() as u64 * 64).map_err(D::Error::custom)?;
+    for (word, bytes) in bits.words_mut().iter_mut().zip(words) {
+        *word = u64::from_le_bytes(*bytes);
+    }
+    Ok((plan, hasher, bits))
+}
+
+macro_rules! serde_filters {
+    ($([$($generics:tt)*] $filter:ty, $words:expr, $restore:expr;)*) => { $(
+        impl<$($generics)*> Serialize for $filter {
+            /// Writes the plan, the hasher and a copy of all words.
+            ///
+            /// Fails if the hasher has a secret key.
+            fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
+                let words = $words(self);
+                FilterParts { plan: *self.plan(), hasher: self.hasher(), words }.serialize(serializer)
+            }
+        }
+
+        impl<'de, $($generics)*> Deserialize<'de> for $filter {
+            /// Reads a filter, and checks the words as those of a file.
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let (plan, hasher, bits) = parts(deserializer)?;
+                let made: Result<Self, PlanError> = $restore(&plan, hasher, bits);
+                made.map_err(D::Error::custom)
+            }
+        }
+    )* };
+}
+
+serde_filters! {
+    [S: Strategy] Bloom<S>, |it: &Self| WordBytes::of(it.bits().words().iter().copied()), Bloom::restore;
+    [S: Strategy] Bloom<S, AtomicBitmap>,
+        |it: &Self| WordBytes::of(it.bits().words().iter().map(Word::get)),
+        |plan: &Plan, hasher, bits: Bitmap| {
+            Bloom::<S>::restore(plan, hasher, bits).map(Bloom::into_shared)
+        };
+    [] Counting, |it: &Self| WordBytes::of(it.bits().words().iter().copied()), Counting::restore;
+    [] Cuckoo, |it: &Self| WordBytes::of(it.bits().words().iter().copied()), Cuckoo::restore;
+    [] Growing, |it: &Self| collect(|each| it.each_words(0, each)), Growing::restore;
+    [] Window, |it: &Self| collect(|each| it.each_words(0, each)), Window::restore;
+    [] AnyFilter, |it: &Self| collect(|each| it.each_words(each)), AnyFilter::restore;
+}
+
+/// Collects words that a filter hands out in parts.
+fn collect(
+    each_words: impl FnOnce(
+        &mut dyn FnMut(&[u64]) -> Result<(), std::convert::Infallible>,
+    ) -> Result<(), std::convert::Infallible>,
+) -> WordBytes {
+    let mut bytes = Vec::new();
+    let Ok(()) = each_words(&mut |words| {
+        bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        Ok(())
+    });
+    WordBytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_the_same_after_json() {
+        for kind in Kind::ALL {
+            let plan = Plan::for_kind(kind, 300, 0.01).unwrap();
+            let mut seen = AnyFilter::new(&plan, Hasher::xxh3(7)).unwrap();
+            (0..200_u64).for_each(|item| _ = seen.try_insert(&item).unwrap());
+            let json = serde_json::to_string(&seen).unwrap();
+            let back: AnyFilter = serde_json::from_str(&json).unwrap();
+            assert_eq!((back.hasher(), back.plan().bits()), (seen.hasher(), seen.plan().bits()));
+            assert!((0..200_u64).all(|item| back.contains(&item)), "{kind}");
+            assert_eq!(serde_json::to_string(&back).unwrap(), json, "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_filter_of_a_type_refuses_other_kinds_and_wrong_words() {
+        let seen = Bloom::from_items(["a"], 0.01).unwrap();
+        let json = serde_json::to_string(&seen).unwrap();
+        assert_eq!(serde_json::from_str::<Bloom>(&json).unwrap(), seen);
+        let shared: crate::SharedBloom = serde_json::from_str(&json).unwrap();
+        assert!(shared.contains("a") && serde_json::to_string(&shared).unwrap() == json);
+        assert!(serde_json::from_str::<Counting>(&json).is_err(), "another kind");
+        let mut value: serde_json::Value = serde_json::from_str(&json).unwrap();
+        value["words"].as_array_mut().unwrap().truncate(8);
+        assert!(serde_json::from_value::<Bloom>(value.clone()).is_err(), "too few words");
+        value["words"].as_array_mut().unwrap().truncate(7);
+        assert!(serde_json::from_value::<Bloom>(value).is_err(), "half a word");
+    }
+
+    #[test]
+    fn a_secret_key_is_not_written() {
+        let seen = Bloom::builder(10, 0.01).key([1, 2]).build().unwrap();
+        let error = serde_json::to_string(&seen).unwrap_err();
+        assert!(error.to_string().contains("secret key"), "{error}");
+        let keyed = r#"{"function": 2, "seed": 0}"#;
+        assert!(serde_json::from_str::<Hasher>(keyed).is_err());
+        let plan = Plan::new(10, 0.01).unwrap();
+        let json = serde_json::to_string(&plan).unwrap();
+        assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
+        assert!(serde_json::from_str::<Plan>(&json.replace("0.01", "1.5")).is_err());
+    }
+}
