@@ -16,6 +16,12 @@ pub fn run() -> Outcome {
     lints(&mut steps)?;
     steps.run("tests", &mut cargo(&["test", "--workspace", "--all-targets", "--quiet"]))?;
     steps.run("doc tests", &mut cargo(&["test", "--workspace", "--doc", "--quiet"]))?;
+    // The tests above have the default features. These have the code that the others add or change.
+    let mut all = cargo(&["test", "-p", "tamis", "--all-features", "--lib", "--quiet", "--"]);
+    steps.run("the library with all features", all.args(["serial::", "parallel::", "item::"]))?;
+    let mut none = cargo(&["test", "-p", "tamis", "--no-default-features", "--quiet"]);
+    none.args(["--test", "integration", "--", "methods", "debug", "no_false_negatives"]);
+    steps.run("the library without the standard library", &mut none)?;
     steps.run(
         "tests of the benches",
         &mut cargo(&[

@@ -1,5 +1,7 @@
 //! The answers to a batch of questions, one bit each.
 
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 /// Yes or no for each item of a batch, as a bit mask.
 ///
 /// A mask and not a list of `bool`, because a branch on each answer costs several times what the

@@ -15,10 +15,13 @@
 //! Invariant: a chunk is given to a bin only when its last is full, so `n` items fill at most
 //! `n / chunk_items` chunks whatever their bins, and a pool of that many more than bins never runs out.
 
+#[cfg(feature = "std")]
 use std::sync::Mutex;
 
 use crate::arch::memory::{Integer, Integers};
 use crate::arch::partition::partition;
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 
 /// The items that wait, by bin, of one thread; `BUFFER` of them go to memory at a time.
 ///
@@ -126,8 +129,38 @@ impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
     }
 }
 
+/// Has the roomiest of `all` take a share of `items`, on this thread: without the standard library there are no others.
+#[cfg(not(feature = "std"))]
+pub(crate) fn deal<'a, T: Integer, I, const BUFFER: usize>(
+    all: &mut [Bins<T, BUFFER>],
+    items: &'a [I],
+    take: impl Fn(&mut Bins<T, BUFFER>, &[I]),
+) -> &'a [I] {
+    let bins = all.iter_mut().max_by_key(|bins| bins.room()).expect("bins for a thread");
+    let (mine, rest) = items.split_at(items.len().min(bins.room()));
+    take(bins, mine);
+    rest
+}
+
+/// Has `apply_to` apply all items that wait to each part of a table, on this thread; then empties the bins.
+#[cfg(not(feature = "std"))]
+pub(crate) fn apply<T: Integer, P, const BUFFER: usize>(
+    all: &mut [Bins<T, BUFFER>],
+    _: usize,
+    parts: impl Iterator<Item = P>,
+    apply_to: impl Fn(P, Waiting<'_, T, BUFFER>),
+) {
+    for (bin, part) in parts.enumerate() {
+        apply_to(part, Waiting { all: &*all, bin });
+    }
+    for bins in all {
+        bins.clear();
+    }
+}
+
 /// Has each of `all` take a share of `items`, on a thread of its own if they are many; returns those
 /// for which there was no room.
+#[cfg(feature = "std")]
 pub(crate) fn deal<'a, T: Integer, I: Sync, const BUFFER: usize>(
     all: &mut [Bins<T, BUFFER>],
     items: &'a [I],
@@ -155,6 +188,7 @@ pub(crate) fn deal<'a, T: Integer, I: Sync, const BUFFER: usize>(
 
 /// Has `apply_to` apply all items that wait, given each part of a table, the first being that of bin 0,
 /// and the items of its bin; then empties the bins. Uses up to `threads` threads if the items are many.
+#[cfg(feature = "std")]
 pub(crate) fn apply<T: Integer, P, const BUFFER: usize>(
     all: &mut [Bins<T, BUFFER>],
     threads: usize,

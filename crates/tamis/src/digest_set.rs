@@ -21,6 +21,8 @@ use crate::arch::memory::{LINE_BYTES, Lines};
 use crate::arch::{self, digests};
 use crate::bits::OutOfMemory;
 use crate::chunks::CHUNK;
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 
 /// A hash wide enough to stand for an item: `u64` or `u128`.
 ///

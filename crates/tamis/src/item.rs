@@ -3,12 +3,14 @@
 //! Never `std::hash::Hash`: the bytes it feeds differ between platforms and releases, and a filter
 //! must answer the same everywhere.
 
-use std::borrow::Cow;
+use alloc::borrow::Cow;
+use alloc::rc::Rc;
+use alloc::sync::Arc;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::rc::Rc;
-use std::sync::Arc;
 
 use crate::hash::Hasher;
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 
 /// A value that a filter can hold, as bytes that never change.
 ///

@@ -44,7 +44,25 @@
 //!
 //! All methods are inherent: no trait needs an import. The traits ([`Filter`], [`Insert`], [`TryInsert`],
 //! [`Remove`], [`Count`], [`Clear`], [`Merge`]) have the same methods for generic code.
+//!
+//! # Features
+//!
+//! | feature | gives |
+//! | --- | --- |
+//! | `std` (default) | CPU detection at run time, threads, huge pages; without it the crate needs `alloc` alone |
+//! | `roaring` (default) | `CompressedSet` |
+//! | `rayon` | `par_contains_each` of every filter, `par_extend` of Bloom filters |
+//! | `serde` | plans, hashers without a key, and filters for serde |
+//! | `uuid` | `uuid::Uuid` as an [`Item`] |
+//!
+//! The crate `tamis-formats` saves filters to files and reads those of other systems.
 #![deny(unsafe_code)]
+#![cfg_attr(not(any(feature = "std", test)), no_std)]
+
+extern crate alloc;
+// Most of what this crate uses of `std` is in `core` too, under the same path.
+#[cfg(not(any(feature = "std", test)))]
+extern crate core as std;
 
 mod answers;
 mod any;
@@ -62,6 +80,8 @@ mod hash;
 mod inherent;
 mod item;
 mod layout;
+#[cfg(not(any(feature = "std", test)))]
+mod no_std;
 #[cfg(all(feature = "rayon", not(loom)))]
 mod parallel;
 mod plan;

@@ -15,6 +15,8 @@ mod tests;
 
 use crate::cuckoo;
 use crate::growing::prefixes::Growth;
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 use crate::shape::Shape;
 use crate::strategy::Kind;
 pub use error::PlanError;

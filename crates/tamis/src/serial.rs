@@ -18,6 +18,8 @@ use crate::bloom::{Bloom, Counting};
 use crate::cuckoo::Cuckoo;
 use crate::growing::Growing;
 use crate::hash::Hasher;
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 use crate::plan::{Plan, PlanError};
 use crate::shape::Shape;
 use crate::strategy::{Kind, Strategy};

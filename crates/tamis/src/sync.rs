@@ -14,7 +14,11 @@ pub(crate) fn wait_for_zero(flag: &AtomicU8) {
             turns += 1;
             std::hint::spin_loop();
         } else {
+            // Without threads of its own the program is on a system that this crate does not know.
+            #[cfg(feature = "std")]
             std::thread::yield_now();
+            #[cfg(not(feature = "std"))]
+            std::hint::spin_loop();
         }
     }
 }

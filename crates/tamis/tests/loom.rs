@@ -6,7 +6,7 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
-use tamis::{Answers, AtomicBitmap, Bits, Bloom, Filter, Hasher, Insert, Kind, Plan, SplitBlock};
+use tamis::{Answers, AtomicBitmap, Bits, Bloom, Hasher, Kind, Plan, SplitBlock};
 
 const LEFT: [u64; 2] = [0b0011, 0b0100];
 const RIGHT: [u64; 2] = [0b0110, 0b1000];
@@ -80,7 +80,7 @@ fn check_filter(body: impl Fn(Arc<Shared>) + Send + Sync + 'static) {
 }
 
 /// Inserts a batch, which the default filter sorts and sets by a kernel; returns how many were new.
-fn insert_each(mut seen: &Shared, items: &[&str]) -> usize {
+fn insert_each(seen: &Shared, items: &[&str]) -> usize {
     let mut answers = Answers::new();
     seen.insert_each(items, &mut answers);
     answers.count_ones()

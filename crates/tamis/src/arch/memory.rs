@@ -1,6 +1,6 @@
 //! Zeroed memory on cache lines and huge pages, and prefetch.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
+use alloc::alloc::{Layout, alloc_zeroed, dealloc};
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -240,16 +240,16 @@ impl<T: Integer> std::ops::DerefMut for Integers<T> {
 /// Tells whether memory of this size is mapped from the system. The allocator would clear memory of
 /// such alignment by hand: all of it touched, in small pages, before the advice is given.
 const fn is_mapped(len_bytes: usize) -> bool {
-    cfg!(all(target_os = "linux", not(miri))) && len_bytes >= HUGE_FROM_BYTES
+    cfg!(all(target_os = "linux", feature = "std", not(miri))) && len_bytes >= HUGE_FROM_BYTES
 }
 
 /// What a mapping for so many bytes keeps: whole pages, so that all of them can be given back.
-#[cfg(all(target_os = "linux", not(miri)))]
+#[cfg(all(target_os = "linux", feature = "std", not(miri)))]
 const fn kept_bytes(len_bytes: usize) -> usize {
     len_bytes.next_multiple_of(PAGE_BYTES)
 }
 
-#[cfg(all(target_os = "linux", not(miri)))]
+#[cfg(all(target_os = "linux", feature = "std", not(miri)))]
 fn map(len_bytes: usize, pages: Pages) -> Option<NonNull<u64>> {
     use libc::{MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_WRITE};
     // A length from `Layout` is far enough below the largest number for both.
@@ -289,27 +289,27 @@ fn map(len_bytes: usize, pages: Pages) -> Option<NonNull<u64>> {
     NonNull::new(first.cast())
 }
 
-#[cfg(all(target_os = "linux", not(miri)))]
+#[cfg(all(target_os = "linux", feature = "std", not(miri)))]
 fn unmap(first: NonNull<u64>, len_bytes: usize) {
     // SAFETY: the range is what `map` kept for this length, and its owner is being dropped.
     unsafe { libc::munmap(first.as_ptr().cast(), kept_bytes(len_bytes)) };
 }
 
-#[cfg(all(target_os = "linux", not(miri)))]
+#[cfg(all(target_os = "linux", feature = "std", not(miri)))]
 fn unmap_contents(first: NonNull<u64>, len_bytes: usize) {
     // SAFETY: whole pages of a private mapping that its owner holds uniquely; they read as zero next.
     unsafe { libc::madvise(first.as_ptr().cast(), len_bytes, libc::MADV_DONTNEED) };
 }
 
-#[cfg(not(all(target_os = "linux", not(miri))))]
+#[cfg(not(all(target_os = "linux", feature = "std", not(miri))))]
 fn map(_: usize, _: Pages) -> Option<NonNull<u64>> {
     None
 }
 
-#[cfg(not(all(target_os = "linux", not(miri))))]
+#[cfg(not(all(target_os = "linux", feature = "std", not(miri))))]
 fn unmap(_: NonNull<u64>, _: usize) {}
 
-#[cfg(not(all(target_os = "linux", not(miri))))]
+#[cfg(not(all(target_os = "linux", feature = "std", not(miri))))]
 fn unmap_contents(_: NonNull<u64>, _: usize) {}
 
 /// Asks the CPU to fetch the cache line of `slice[index]`, to be read soon.
@@ -409,7 +409,7 @@ mod tests {
     }
 
     /// A filter made and dropped for each request must not run the system out of mappings.
-    #[cfg(all(target_os = "linux", not(miri)))]
+    #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
     #[test]
     fn a_dropped_mapping_leaves_nothing_behind() {
         let is_left = |address: usize| {

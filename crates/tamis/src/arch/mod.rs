@@ -31,6 +31,9 @@ pub(crate) use memory::{prefetch_index, prefetch_lines, prefetch_write};
 pub(crate) use unaligned::{bits_at, flip_bits_at};
 
 use crate::bits::Word;
+// Which levels there are is collected in a `Vec`.
+#[cfg(all(target_arch = "x86_64", not(any(feature = "std", test, miri, loom))))]
+use crate::no_std::*;
 use crate::strategy::SplitBlock;
 use crate::sync::AtomicU64;
 
@@ -113,6 +116,21 @@ fn detect() -> Level {
     best
 }
 
+/// Tells whether the CPU has a feature: this CPU, or without the standard library every CPU that the program is
+/// compiled for.
+#[cfg(all(target_arch = "x86_64", any(feature = "std", test), not(miri), not(loom)))]
+macro_rules! has {
+    ($feature:tt) => {
+        is_x86_feature_detected!($feature)
+    };
+}
+#[cfg(all(target_arch = "x86_64", not(any(feature = "std", test)), not(miri), not(loom)))]
+macro_rules! has {
+    ($feature:tt) => {
+        cfg!(target_feature = $feature)
+    };
+}
+
 /// Returns every level that this CPU can run, scalar first.
 #[cfg(any(test, all(target_arch = "x86_64", not(miri), not(loom))))]
 pub(crate) fn available() -> Vec<Level> {
@@ -122,20 +140,16 @@ pub(crate) fn available() -> Vec<Level> {
     {
         // Each level uses kernels and features of the one below it, so it needs that one too: a
         // hypervisor may hide any feature by itself.
-        if is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("popcnt")
-        {
+        if has!("avx2") && has!("bmi1") && has!("bmi2") && has!("popcnt") {
             levels.push(Level::Avx2);
         }
         if levels.contains(&Level::Avx2)
-            && is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512vl")
-            && is_x86_feature_detected!("avx512vbmi")
-            && is_x86_feature_detected!("avx512bitalg")
+            && has!("avx512f")
+            && has!("avx512dq")
+            && has!("avx512bw")
+            && has!("avx512vl")
+            && has!("avx512vbmi")
+            && has!("avx512bitalg")
         {
             levels.push(Level::Avx512);
         }

@@ -4,6 +4,8 @@ use std::ops::RangeInclusive;
 
 use super::{DenseSet, RangeError};
 use crate::bits::{Bits as _, BitsMut as _};
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 
 /// Which bit of a byte stands for its least value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

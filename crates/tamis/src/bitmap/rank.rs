@@ -2,6 +2,8 @@
 
 use super::DenseSet;
 use crate::bits::Bits as _;
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 
 /// Words between two entries of the directory: 4096 bits, so that it adds 1.6 % to the set.
 const STRIDE_WORDS: usize = 64;

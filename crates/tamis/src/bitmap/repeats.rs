@@ -10,6 +10,8 @@ use super::{DenseSet, RangeError};
 use crate::arch::prefetch_index;
 use crate::bins::{self, Bins, THREAD_ITEMS};
 use crate::bits::BitsMut as _;
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 
 /// Finds the values that occur more than once among any number of `u32`, exactly.
 ///

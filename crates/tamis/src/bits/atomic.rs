@@ -18,6 +18,8 @@ use super::{Bits, OutOfMemory};
 #[cfg(not(loom))]
 use crate::arch::memory::AtomicLines;
 use crate::arch::memory::Pages;
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 use crate::sync::{AtomicU8, AtomicU64, Ordering, wait_for_zero};
 
 /// A vector of bits that is set and read through a shared reference.

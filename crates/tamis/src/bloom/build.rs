@@ -16,6 +16,8 @@ use crate::chunks::CHUNK;
 use crate::filter::Insert as _;
 use crate::hash::Hasher;
 use crate::item::Item;
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 use crate::plan::{Plan, PlanError};
 use crate::strategy::SplitBlock;
 

@@ -27,6 +27,8 @@ use crate::chunks;
 use crate::filter::{Clear, Count, Filter, Insert, Merge, MergeError, Remove, Removed};
 use crate::hash::Hasher;
 use crate::item::Item;
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 use crate::plan::{Plan, PlanError};
 use crate::shape::Shape;
 use crate::shown::{self, Shown};

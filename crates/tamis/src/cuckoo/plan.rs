@@ -4,6 +4,8 @@
 //! until the first item without room, up to 4·10⁵ of each.
 
 use super::table::{MAX_SLOTS, Table};
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 
 /// The widths of a slot.
 pub(crate) const SLOT_BITS: std::ops::RangeInclusive<u32> = 4..=32;

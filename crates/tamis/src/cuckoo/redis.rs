@@ -34,6 +34,8 @@ use crate::growing::RedisInsertError;
 use crate::growing::redis::growth_limit::GrowthLimit;
 use crate::hash::murmur2;
 use crate::item::Item;
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 use crate::shown;
 pub use options::{RedisCuckooError, RedisCuckooOptions};
 use sub_filter::{Candidate, SubFilter};

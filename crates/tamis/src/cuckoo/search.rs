@@ -2,6 +2,8 @@
 
 use super::lanes::Lanes;
 use super::table::{Entry, Full, Key, Table};
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 
 /// The memory of a search, kept from one to the next. What a search finds depends on the table alone.
 ///

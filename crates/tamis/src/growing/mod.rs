@@ -11,6 +11,8 @@ use std::fmt;
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, OutOfMemory};
 use crate::filter::{Clear, Filter, InsertError, Merge, MergeError, NoRoom, TryInsert};
 use crate::hash::Hasher;
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 use crate::plan::{Plan, PlanError};
 use crate::shown::Shown;
 use crate::strategy::Kind;

@@ -29,6 +29,8 @@ use std::fmt;
 use crate::answers::Answers;
 use crate::bits::{OutOfMemory, heap_bytes};
 use crate::item::Item;
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 use crate::strategy::RedisHash;
 pub(crate) use dump::can_allocate;
 pub use error::{

@@ -20,6 +20,8 @@
 //! Formulas that plans search return their slope too: −d ln rate / d ln size.
 
 use super::LANES;
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 
 /// Items of a block for each bit of a lane, on average, from which on the closed form has ten digits: at
 /// rates of about 3·10⁻⁴.

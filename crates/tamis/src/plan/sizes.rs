@@ -5,6 +5,8 @@ use super::search::{smallest, smallest_from};
 use super::{LANES, MAX_BITS};
 use crate::cuckoo::{Table, plan as cuckoo};
 use crate::growing::prefixes::Growth;
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 use crate::shape::Shape;
 use crate::strategy::Kind;
 

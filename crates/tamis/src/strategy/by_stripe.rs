@@ -18,6 +18,8 @@ use std::slice;
 use super::SplitBlock;
 use crate::arch;
 use crate::bits::{AtomicBitmap, Bits as _};
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 
 /// A batch on its way into the filter.
 pub(super) struct ByStripe<'a> {

@@ -9,6 +9,8 @@ use super::sealed::Crate;
 use super::{Kind, Strategy, scale};
 use crate::arch::prefetch_index;
 use crate::bits::{AtomicBitmap, Word};
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 use crate::plan::Plan;
 
 /// The classic Bloom filter of `bits` bits and `probes` probes an item.

@@ -17,6 +17,8 @@ pub use redis::RedisHash;
 pub use split_block::SplitBlock;
 
 use crate::bits::{AtomicBitmap, Bits as _, Word};
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 use crate::plan::Plan;
 
 /// A family of filters, numbered for files. Numbers are never reused.

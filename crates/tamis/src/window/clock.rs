@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 use crate::plan::PlanError;
 use crate::strategy::Kind;
 

@@ -33,6 +33,8 @@ use crate::chunks;
 use crate::filter::{Clear, Filter, Insert, Merge, MergeError, Step, in_batches};
 use crate::hash::Hasher;
 use crate::item::Item;
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 use crate::plan::{Plan, PlanError};
 use crate::shape::Shape;
 use crate::shown::{self, Shown};

@@ -289,6 +289,7 @@ fn hashes_are_those_of_a_live_server() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "std"), ignore = "libm and C differ in the last bit of a logarithm")]
 fn bloom_filters_replayed_are_those_of_a_live_server() {
     for case in cases("BF") {
         assert_bloom(&case, &replayed_bloom(&case));
@@ -296,6 +297,7 @@ fn bloom_filters_replayed_are_those_of_a_live_server() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "std"), ignore = "libm and C differ in the last bit of a logarithm")]
 fn bloom_filters_loaded_are_those_of_a_live_server() {
     for case in cases("BF") {
         let chunks = chunks(&case);

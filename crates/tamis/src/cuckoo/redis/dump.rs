@@ -17,6 +17,8 @@ use super::{MAX_SUB_FILTERS, RedisCuckoo, Refused};
 use crate::growing::redis::growth_limit::GrowthLimit;
 use crate::growing::redis::{can_allocate, parts};
 use crate::growing::{RedisChunkError, RedisHeaderError, RedisHeaderErrorKind};
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 
 impl RedisCuckoo {
     /// Returns the header of a dump, which holds all but the slots.

@@ -1,5 +1,7 @@
 //! How the filter grows: which remainders at which depth, and when pages split, for a rate for ever.
 
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 use crate::shape::Shape;
 
 use super::page::{BLOCKS, ENTRY_BITS_MAX, QUOTIENT_BITS, QUOTIENTS};

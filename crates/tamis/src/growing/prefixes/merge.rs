@@ -3,6 +3,8 @@
 use super::check;
 use super::page::{self, Run};
 use super::{Found, GrowError, Pages, Table, write};
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 
 impl<P: Pages> Table<P> {
     /// How far the table has split its pages.

@@ -48,6 +48,8 @@ use std::hint::select_unpredictable;
 use crate::arch::run_wide;
 use crate::arch::select::Select;
 use crate::bits::OutOfMemory;
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 pub(crate) use growth::Growth;
 use insert::Inserted;
 use page::{Form, Place, Run};

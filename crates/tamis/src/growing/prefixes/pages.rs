@@ -4,6 +4,8 @@ use std::hint::select_unpredictable;
 
 use super::page::{HEAD_WORDS, Head, lengthen};
 use crate::arch::prefetch_index;
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 
 /// A page, and its head where it is nearest: beside the page's address, if pages are owned.
 #[derive(Clone, Copy)]

@@ -7,6 +7,8 @@ use super::page::{
 use crate::arch::run_wide;
 use crate::arch::select::Select;
 use crate::bits::OutOfMemory;
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 
 /// Takes the entries of a page in order and lays them out.
 pub(super) struct PageWriter {

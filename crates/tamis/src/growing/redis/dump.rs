@@ -19,6 +19,8 @@ use super::growth_limit::GrowthLimit;
 use super::layer::{Layer, RedisLayer};
 use super::{OPTION_FIXED, RedisBloom, parts};
 use crate::bits::{Bitmap, OutOfMemory};
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 
 impl RedisBloom {
     /// Returns the header of a dump, which holds all but the bits.

@@ -4,6 +4,8 @@ use super::error::RedisInsertError;
 use super::growth_limit::GrowthLimit;
 use crate::answers::ones;
 use crate::bits::{Bitmap, Bits as _, BitsMut as _, OutOfMemory};
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 use crate::strategy::RedisHash;
 use crate::strategy::redis::DoubleHashing;
 

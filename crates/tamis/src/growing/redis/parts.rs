@@ -3,6 +3,8 @@
 //! Arrays lie in words, byte `i` being bits `8·(i % 8)` and up of word `i / 8`. Positions are counted from
 //! 0 here; in commands they are counted from 1, so that 0 can ask for the header.
 
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
 /// The longest chunk of a dump.
 pub(crate) const MAX_CHUNK_BYTES: u64 = 16 << 20;
 
