@@ -37,7 +37,7 @@ pub fn run(bench: &mut Bench) {
             bits.0,
             threads,
             ours,
-            |mut set, items| {
+            |set, items| {
                 set.insert_each(items, &mut Answers::new());
             },
             |set, item| set.contains(item),

@@ -110,7 +110,7 @@ impl IntegerBitmap {
     }
 
     pub(crate) fn facts(&self) -> Facts {
-        let (count, bits) = (self.set.count(), self.set.range().end() + 1);
+        let (count, bits) = (self.set.len(), self.set.range().end() + 1);
         Facts {
             rule: "exact set of integers, a bit each".into(),
             bits,

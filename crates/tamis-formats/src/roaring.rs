@@ -108,7 +108,7 @@ impl Roaring {
         Facts {
             rule: "exact set of integers, a Roaring bitmap".into(),
             bits: self.set.memory_bytes() * 8,
-            items: self.set.count() as f64,
+            items: self.set.len() as f64,
             more,
             ..Facts::default()
         }

@@ -13,7 +13,7 @@ fn runs_take_four_times_their_bytes_and_lonely_values_eighteen() {
         ("a value in each stretch of 2³²", lonely(400_000), 18),
     ] {
         let before = peak_bytes();
-        let count = decode(&bytes).unwrap().set.count();
+        let count = decode(&bytes).unwrap().set.len();
         let grown = peak_bytes() - before;
         assert!(
             grown <= times * bytes.len() as u64 + SLACK_BYTES,

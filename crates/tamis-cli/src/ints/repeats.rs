@@ -147,12 +147,12 @@ pub struct Found {
 impl Found {
     /// Counts the distinct integers.
     pub fn distinct(&self) -> u64 {
-        self.seen.len() + self.bitmaps.as_ref().map_or(0, |found| found.seen.count())
+        self.seen.len() + self.bitmaps.as_ref().map_or(0, |found| found.seen.len())
     }
 
     /// Counts the distinct integers that occur more than once.
     pub fn repeated(&self) -> u64 {
-        self.repeated.len() + self.bitmaps.as_ref().map_or(0, |found| found.repeated.count())
+        self.repeated.len() + self.bitmaps.as_ref().map_or(0, |found| found.repeated.len())
     }
 
     /// Calls `visit` with every repeated integer, ascending.

@@ -205,7 +205,7 @@ impl IntSet {
             Low::Dense(set) => set.to_compressed(),
             Low::Sparse(set) => set.into_compressed(),
         };
-        self.len -= window.count();
+        self.len -= window.len();
         window
     }
 

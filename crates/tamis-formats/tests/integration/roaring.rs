@@ -24,7 +24,7 @@ fn bitmaps_have_the_bytes_of_croaring() {
                 (first..=last).step_by(step as usize).map(|value| value as u64)
             })
             .collect();
-        assert_eq!(set.count(), number(&case["count"]) as u64, "{name}");
+        assert_eq!(set.len(), number(&case["count"]) as u64, "{name}");
         let has_runs = case["run_optimize"].as_bool().unwrap();
         let roaring = Roaring { set, is_64: number(&case["width"]) == 64, has_runs };
         let bytes = encode("roaring", &Contents::Roaring(roaring.clone())).unwrap();

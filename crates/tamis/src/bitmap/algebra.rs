@@ -95,7 +95,7 @@ mod tests {
         one.insert(3).unwrap();
         assert!(one.or(&two).is_err() && one.and(&two).is_err());
         assert!(one.xor(&two).is_err() && one.and_not(&two).is_err());
-        assert_eq!(one.count(), 1);
+        assert_eq!(one.len(), 1);
     }
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
         for last in [0, 1, 62, 63, 64, 127, 128, 1000] {
             let mut set = DenseSet::new(0..=last).unwrap();
             set.not();
-            assert_eq!((set.count(), set.max()), (last + 1, Some(last)));
+            assert_eq!((set.len(), set.max()), (last + 1, Some(last)));
             set.not();
             assert!(set.is_empty());
         }

@@ -24,7 +24,7 @@ use crate::bits::BitsMut as _;
 /// let mut ids = CompressedSet::new();
 /// assert!(ids.insert(u64::MAX) && !ids.insert(u64::MAX));
 /// assert_eq!(ids.insert_range(1_000_000_000..=1_099_999_999), 100_000_000);
-/// assert_eq!(ids.count(), 100_000_001);
+/// assert_eq!(ids.len(), 100_000_001);
 /// assert_eq!(ids.select(0), Some(1_000_000_000));
 /// ```
 #[derive(Clone, Default, PartialEq)]
@@ -159,7 +159,7 @@ impl CompressedSet {
 
     /// Counts the values that are in. Visits each stretch of 65 536 values that holds one.
     #[must_use]
-    pub fn count(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         self.map.len()
     }
 
@@ -231,7 +231,7 @@ impl DenseSet {
     /// let mut dense = tamis::DenseSet::new(0..=9_999)?;
     /// dense.insert_range(5..=8_000)?;
     /// let compressed = dense.to_compressed();
-    /// assert_eq!(compressed.count(), 7_996);
+    /// assert_eq!(compressed.len(), 7_996);
     /// assert_eq!(compressed.to_dense(0..=9_999)?, dense);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -287,7 +287,7 @@ impl Extend<u64> for CompressedSet {
 impl fmt::Debug for CompressedSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CompressedSet")
-            .field("count", &self.count())
+            .field("len", &self.len())
             .field("memory_bytes", &self.memory_bytes())
             .finish()
     }

@@ -173,7 +173,7 @@ impl DenseSet {
 
     /// Counts the values that are in. Reads all bits.
     #[must_use]
-    pub fn count(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         self.bits.count_ones()
     }
 
@@ -218,7 +218,7 @@ impl fmt::Debug for DenseSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DenseSet")
             .field("range", &self.range())
-            .field("count", &self.count())
+            .field("len", &self.len())
             .finish()
     }
 }

@@ -27,7 +27,7 @@ use crate::no_std::*;
 /// finder.feed(&[1, 2, 3, 4, 5, 6, 7, 8, 3, 4]);
 /// let found = finder.finish();
 /// assert_eq!(found.repeated.iter().collect::<Vec<_>>(), [3, 4]);
-/// assert_eq!(found.seen.count(), 8);
+/// assert_eq!(found.seen.len(), 8);
 /// # Ok::<(), tamis::RangeError>(())
 /// ```
 #[derive(Debug)]

@@ -127,7 +127,7 @@ fn compare(
     });
     prop_assert!(words.eq(oracle.iter().copied()));
     let count = oracle.len() as u64;
-    prop_assert_eq!((dense.count(), compressed.count()), (count, count));
+    prop_assert_eq!((dense.len(), compressed.len()), (count, count));
     prop_assert_eq!((dense.min(), compressed.min()), (oracle.first().copied(), dense.min()));
     prop_assert_eq!((dense.max(), compressed.max()), (oracle.last().copied(), dense.max()));
     prop_assert_eq!((dense.is_empty(), compressed.is_empty()), (count == 0, count == 0));

@@ -19,7 +19,7 @@ fn check(slices: &[Vec<u32>], threads: usize, scratch_bytes: u64) {
     let mut repeated: Vec<u64> =
         counts.iter().filter(|&(_, &n)| n > 1).map(|(&item, _)| u64::from(item)).collect();
     repeated.sort_unstable();
-    assert_eq!(found.seen.count(), counts.len() as u64);
+    assert_eq!(found.seen.len(), counts.len() as u64);
     assert!(found.repeated.iter().eq(repeated));
     assert!(counts.keys().all(|&item| found.seen.contains(item.into())));
 }
