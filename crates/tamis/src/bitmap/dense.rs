@@ -216,10 +216,7 @@ impl DenseSet {
 
 impl fmt::Debug for DenseSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DenseSet")
-            .field("range", &self.range())
-            .field("len", &self.len())
-            .finish()
+        f.debug_struct("DenseSet").field("range", &self.range()).field("len", &self.len()).finish()
     }
 }
 
