@@ -167,7 +167,6 @@ value_items! {
     Ipv6Addr => |address: Ipv6Addr| address.octets();
 }
 
-
 macro_rules! byte_items {
     ($($ty:ty => $as_bytes:ident),*) => { $(
         impl Item for $ty {

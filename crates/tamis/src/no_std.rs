@@ -20,6 +20,7 @@ pub(crate) trait Float {
     fn log10(self) -> Self;
     fn powf(self, n: f64) -> Self;
     fn powi(self, n: i32) -> Self;
+    fn round(self) -> Self;
     fn sqrt(self) -> Self;
 }
 
@@ -66,6 +67,10 @@ impl Float for f64 {
 
     fn powi(self, n: i32) -> f64 {
         libm::pow(self, f64::from(n))
+    }
+
+    fn round(self) -> f64 {
+        libm::round(self)
     }
 
     fn sqrt(self) -> f64 {

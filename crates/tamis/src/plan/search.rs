@@ -1,5 +1,8 @@
 //! The smallest number that suffices.
 
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
+
 /// Finds the smallest number in `low..=high` for which `enough` holds, where more is never worse.
 pub(super) fn smallest(low: u64, high: u64, enough: impl Fn(u64) -> bool) -> Option<u64> {
     if !enough(high) {

@@ -4,7 +4,7 @@
 //! A good hash leaves nothing of the pattern. Keys and seed are fixed, so a test that passes
 //! always passes.
 
-use tamis::{Answers, AnyFilter, Filter as _, Hasher, Kind, Plan, TryInsert as _};
+use tamis::{Answers, AnyFilter, Hasher, Kind, Plan};
 
 /// The items in each filter.
 const ITEMS: u64 = 20_000;
