@@ -62,12 +62,28 @@ pub(super) const fn keys(seed: u64) -> Keys {
     [split_mix(first), split_mix(first.wrapping_add(GOLDEN))]
 }
 
+/// Returns the seed of these keys: a hasher keeps the keys alone.
+pub(super) const fn seed([first, _]: Keys) -> u64 {
+    let z = first ^ first >> 31 ^ first >> 62;
+    let z = z.wrapping_mul(SPLIT_MIX_2_INVERSE);
+    let z = (z ^ z >> 27 ^ z >> 54).wrapping_mul(SPLIT_MIX_1_INVERSE);
+    (z ^ z >> 30 ^ z >> 60).wrapping_sub(GOLDEN)
+}
+
 /// Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators" (2014), §5.
 const fn split_mix(state: u64) -> u64 {
-    let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    let z = (state ^ (state >> 30)).wrapping_mul(SPLIT_MIX_1);
+    let z = (z ^ (z >> 27)).wrapping_mul(SPLIT_MIX_2);
     z ^ (z >> 31)
 }
+
+/// The factors of SplitMix64.
+const SPLIT_MIX_1: u64 = 0xbf58_476d_1ce4_e5b9;
+const SPLIT_MIX_2: u64 = 0x94d0_49bb_1331_11eb;
+
+/// Times their factor these are 1, modulo 2⁶⁴.
+const SPLIT_MIX_1_INVERSE: u64 = 0x96de_1b17_3f11_9089;
+const SPLIT_MIX_2_INVERSE: u64 = 0x3196_42b2_d24d_8ec3;
 
 /// Hashes `bytes`.
 // Always inline: the loop around it then computes what depends on the keys alone once.

@@ -26,10 +26,8 @@ use crate::{arch, item::Item};
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Hasher {
     function: HashFunction,
-    /// The seed in the first word, or the key.
+    /// The key, or the seed and zero. Of the fold hash the keys that were made of the seed.
     words: [u64; 2],
-    /// The keys of the fold hash, computed once for all items; zero for the other functions.
-    keys: fold::Keys,
 }
 
 /// A hash function, numbered for files. Numbers are never reused.
@@ -64,19 +62,19 @@ impl Hasher {
     /// ```
     #[must_use]
     pub const fn fold(seed: u64) -> Self {
-        Self { function: HashFunction::Fold, words: [seed, 0], keys: fold::keys(seed) }
+        Self { function: HashFunction::Fold, words: fold::keys(seed) }
     }
 
     /// Returns XXH3 with `seed`. Files of Tamis before the fold hash use it.
     #[must_use]
     pub const fn xxh3(seed: u64) -> Self {
-        Self { function: HashFunction::Xxh3, words: [seed, 0], keys: [0; 2] }
+        Self { function: HashFunction::Xxh3, words: [seed, 0] }
     }
 
     /// Returns SipHash-1-3 under `key`, two random words that an attacker must not know.
     #[must_use]
     pub const fn sip13(key: [u64; 2]) -> Self {
-        Self { function: HashFunction::Sip13, words: key, keys: [0; 2] }
+        Self { function: HashFunction::Sip13, words: key }
     }
 
     /// Returns the keyed hash that Tamis prefers at present, SipHash-1-3, under a secret `key`.
@@ -106,7 +104,7 @@ impl Hasher {
     /// Returns XXH64 with `seed`.
     #[must_use]
     pub const fn xxh64(seed: u64) -> Self {
-        Self { function: HashFunction::Xxh64, words: [seed, 0], keys: [0; 2] }
+        Self { function: HashFunction::Xxh64, words: [seed, 0] }
     }
 
     /// Returns the function's number in files and its seed or key as 16 little-endian bytes.
@@ -126,7 +124,10 @@ impl Hasher {
     /// ```
     #[must_use]
     pub const fn to_parts(&self) -> (u8, [u8; 16]) {
-        let [low, high] = self.words;
+        let [low, high] = match self.function {
+            HashFunction::Fold => [fold::seed(self.words), 0],
+            _ => self.words,
+        };
         (self.function as u8, ((high as u128) << 64 | low as u128).to_le_bytes())
     }
 
@@ -158,7 +159,7 @@ impl Hasher {
     #[must_use]
     pub fn hash(&self, bytes: &[u8]) -> u64 {
         match self.function {
-            HashFunction::Fold => fold::hash(bytes, self.keys),
+            HashFunction::Fold => fold::hash(bytes, self.words),
             // The words and not `self`, whose address would pin it to the stack of every caller.
             function => hash_otherwise(function, self.words, bytes),
         }
@@ -175,7 +176,7 @@ impl Hasher {
     #[inline(always)]
     pub(crate) fn hash_integer<const LEN: usize>(&self, integer: u64) -> u64 {
         match self.function {
-            HashFunction::Fold => fold::hash_number(integer, LEN as u64, self.keys),
+            HashFunction::Fold => fold::hash_number(integer, LEN as u64, self.words),
             function => hash_integer_otherwise::<LEN>(function, self.words, integer),
         }
     }
@@ -187,9 +188,9 @@ impl Hasher {
         hashes: &mut [u64],
     ) {
         assert_eq!(integers.len(), hashes.len(), "one hash an item");
-        let (function, words, keys) = (self.function, self.words, self.keys);
+        let (function, words) = (self.function, self.words);
         if function == HashFunction::Fold {
-            arch::run_wide(|| fold::hash_numbers(integers, LEN as u64, keys, hashes));
+            arch::run_wide(|| fold::hash_numbers(integers, LEN as u64, words, hashes));
             return;
         }
         for (hash, integer) in hashes.iter_mut().zip(integers) {
@@ -205,9 +206,10 @@ impl Hasher {
     pub fn hash128(&self, bytes: &[u8]) -> u128 {
         let [a, b] = self.words;
         match self.function {
-            HashFunction::Fold | HashFunction::Xxh3 => {
-                xxhash_rust::xxh3::xxh3_128_with_seed(bytes, a)
+            HashFunction::Fold => {
+                xxhash_rust::xxh3::xxh3_128_with_seed(bytes, fold::seed(self.words))
             }
+            HashFunction::Xxh3 => xxhash_rust::xxh3::xxh3_128_with_seed(bytes, a),
             HashFunction::Sip13 => {
                 let hash = siphasher::sip128::SipHasher13::new_with_keys(a, b).hash(bytes);
                 u128::from(hash.h2) << 64 | u128::from(hash.h1)
@@ -229,7 +231,7 @@ impl Hasher {
         hashes: &mut [u64],
         then: impl FnMut(u64),
     ) {
-        let keys = self.keys;
+        let keys = self.words;
         match self.function {
             // A loop of its own, into which the hash inlines: a third less time for addresses.
             HashFunction::Fold => each(items, hashes, |bytes| fold::hash(bytes, keys), then),
@@ -243,7 +245,7 @@ impl fmt::Display for Hasher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seed = self.words[0];
         match self.function {
-            HashFunction::Fold => write!(f, "fold seed {seed}"),
+            HashFunction::Fold => write!(f, "fold seed {}", fold::seed(self.words)),
             HashFunction::Xxh3 => write!(f, "xxh3 seed {seed}"),
             HashFunction::Sip13 => f.write_str("siphash-1-3 with a key"),
             HashFunction::Xxh64 => write!(f, "xxh64 seed {seed}"),
@@ -270,7 +272,7 @@ impl Default for Hasher {
 #[inline(never)]
 fn hash_otherwise(function: HashFunction, [a, b]: [u64; 2], bytes: &[u8]) -> u64 {
     match function {
-        HashFunction::Fold => fold::hash(bytes, fold::keys(a)),
+        HashFunction::Fold => fold::hash(bytes, [a, b]),
         HashFunction::Xxh3 => xxhash_rust::xxh3::xxh3_64_with_seed(bytes, a),
         HashFunction::Xxh64 => xxh64(a, bytes),
         HashFunction::Sip13 => {

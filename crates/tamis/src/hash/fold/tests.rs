@@ -74,6 +74,13 @@ fn hashes_are_those_computed_from_the_page() {
 
 proptest! {
     #[test]
+    fn the_keys_give_the_seed_back(seed: u64) {
+        for known in [seed, 0, 1, u64::MAX, 1 << 63] {
+            prop_assert_eq!(super::seed(keys(known)), known);
+        }
+    }
+
+    #[test]
     fn halves_fold_as_the_whole_product(x: u64, y: u64) {
         for (x, y) in [(x, y), (x, u64::MAX), (u64::MAX, u64::MAX), (x >> 32, y << 32), (0, y)] {
             prop_assert_eq!(fold_by_halves(x, y), fold(x, y));
