@@ -14,7 +14,7 @@
 //!
 //! G is 2⁶⁴ over the golden ratio. k0 and k1 come from the seed by SplitMix64. The seed is part of both factors of the first fold,
 //! and no constant difference between two items cancels it: items that collide under one seed
-//! do not collide under another. This holds up to 128 bytes; longer items that collide under
+//! collide under another only by chance. This holds up to 128 bytes; longer items that collide under
 //! XXH3 collide under every seed. The hash is no defence against chosen items: that is SipHash.
 //!
 //! Items of 17 to 128 bytes are read in halves of 16 bytes from both ends. The halves may overlap:
@@ -56,10 +56,24 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 /// What the hash keeps of a seed: k0 and k1.
 pub(super) type Keys = [u64; 2];
 
-/// Derives the keys of a seed: the first two outputs of SplitMix64 that starts at `seed`.
+/// Derives the keys of a seed: k0 is the first output of SplitMix64 that starts at `seed`, k1 the first
+/// output after it that [mixes](is_mixing).
 pub(super) const fn keys(seed: u64) -> Keys {
     let first = seed.wrapping_add(GOLDEN);
-    [split_mix(first), split_mix(first.wrapping_add(GOLDEN))]
+    let mut state = first.wrapping_add(GOLDEN);
+    while !is_mixing(split_mix(state)) {
+        state = state.wrapping_add(GOLDEN);
+    }
+    [split_mix(first), split_mix(state)]
+}
+
+/// Tests whether the products by a factor are mixed: its halves differ, and it has 8 to 56 ones.
+///
+/// A product by 2⁶⁴ − 1 folds to all ones, whatever the other factor, and so do some by a 64-bit number that
+/// repeats its low half. Of random factors one in 2³² fails.
+const fn is_mixing(factor: u64) -> bool {
+    let ones = factor.count_ones();
+    factor as u32 as u64 != factor >> 32 && 8 <= ones && ones <= 56
 }
 
 /// Returns the seed of these keys: a hasher keeps the keys alone.

@@ -26,7 +26,7 @@ use crate::{arch, item::Item};
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Hasher {
     function: HashFunction,
-    /// The key, or the seed and zero. Of the fold hash the keys that were made of the seed.
+    /// The key, or the seed and zero. For the fold hash: its two keys, derived from the seed.
     words: [u64; 2],
 }
 
@@ -48,7 +48,9 @@ pub enum HashFunction {
 impl Hasher {
     /// Returns the default function with `seed`. Filters of one seed share their false positives.
     ///
-    /// It is a function of this crate: `docs/formats/tamis.md` defines it for other programs.
+    /// It is a function of this crate: `docs/formats/tamis.md` defines it for other programs. Items of
+    /// over 128 bytes that collide under XXH3 collide under every seed. The hash has no secret: see
+    /// [`keyed`](Self::keyed) for items that an attacker may choose.
     ///
     /// # Examples
     ///
@@ -200,8 +202,8 @@ impl Hasher {
 
     /// Hashes `bytes` to 128 bits, for sets so large that 64 bits would collide.
     ///
-    /// Neither half stands for [`hash`](Self::hash) of the same bytes: by function and length, one of
-    /// them may equal it, and mostly none does.
+    /// Under the fold hash this is XXH3-128 with the seed. [`hash`](Self::hash) cannot be derived from
+    /// either half.
     #[must_use]
     pub fn hash128(&self, bytes: &[u8]) -> u128 {
         let [a, b] = self.words;

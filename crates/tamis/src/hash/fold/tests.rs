@@ -252,6 +252,22 @@ fn seeds_spread() {
     }
 }
 
+#[test]
+fn a_seed_whose_second_output_mixes_nothing_has_another_key() {
+    // Their second outputs are 0, all ones, a third of that, and 1: with the first two as the key, all
+    // integers had one hash.
+    let seeds = [0xc391_0c8d_016b_07d6, 0x932b_113c_fbd6_b596]
+        .into_iter()
+        .chain([u64::MAX / 3, 1].map(|output| super::seed([output, 0]).wrapping_sub(GOLDEN)));
+    for seed in seeds {
+        let output = split_mix(seed.wrapping_add(GOLDEN).wrapping_add(GOLDEN));
+        assert!([0, u64::MAX, u64::MAX / 3, 1].contains(&output), "{output:x}");
+        let hashes: Vec<u64> = (0..1 << 16).map(|i| hash_number(i, 8, keys(seed))).collect();
+        assert_spread(&format!("seed {seed}"), &hashes);
+        assert_eq!(super::seed(keys(seed)), seed);
+    }
+}
+
 /// Pairs of items that would collide under every seed if a seed was only XORed to the words, since
 /// the words of two places could be exchanged with the secrets between them.
 #[test]
