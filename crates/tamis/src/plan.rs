@@ -59,7 +59,7 @@ impl Plan {
     /// Plans a filter that keeps its rate at or below `rate` until it holds `items` distinct items.
     ///
     /// The kind is the default split-block filter, unless `rate` is so low (or high) that blocks would
-    /// take over a quarter more memory: then it is the classic filter. [`why`](Self::why) says so.
+    /// take over a quarter more memory: then it is the classic filter. [`why`](Self::why) gives the reason.
     /// `rate` is a probability. Zero `items` are planned as one. Cost: 0.3 to 1 µs; nothing is allocated.
     ///
     /// # Errors

@@ -68,7 +68,7 @@ pub(super) fn smallest_from(
         guess = number as f64 * factor.min(MAX_FACTOR);
         // So near, the root is known far better than to a tenth: the number before it does not suffice.
         let above = number as f64 - guess;
-        if number > STRAIGHT_FROM && (0.0..0.9).contains(&above) {
+        if found <= rate && number > STRAIGHT_FROM && (0.0..0.9).contains(&above) {
             break;
         }
     }

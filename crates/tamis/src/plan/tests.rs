@@ -247,3 +247,18 @@ fn low_rates_leave_the_blocked_filter() {
     assert_eq!(tiny.kind(), Kind::SplitBlock);
     assert!(tiny.why().contains("so few items"), "{}", tiny.why());
 }
+
+#[test]
+fn very_large_classic_filters_take_the_bits_of_smaller_ones() {
+    // From 10¹⁰ items on the rates of neighbouring sizes differ by less than a double can show.
+    for i in 0..600 {
+        let items = (1e10 * 1.02_f64.powi(i)) as u64;
+        match Plan::for_kind(Kind::Classic, items, 0.01) {
+            Ok(plan) => {
+                assert!(plan.rate_at(items) <= 0.01, "{items}");
+                assert!((9.592..9.594).contains(&plan.bits_per_item()), "{items}: {plan:?}");
+            }
+            Err(error) => assert!(items > (1 << 56) / 10, "{items}: {error}"),
+        }
+    }
+}
