@@ -1,7 +1,8 @@
 //! Plans, hashers and filters for serde (feature `serde`).
 //!
 //! A filter is its plan, its hasher and its words as little-endian bytes: what a Tamis file has, without
-//! checksums. Everything that is read is checked as the words of a file are, before memory is allocated.
+//! checksums. The words are checked like those of a file. Memory is allocated only for bytes that were
+//! read, never for a size that the input claims.
 //!
 //! A secret key is never written: a filter whose hasher [is keyed](Hasher::is_keyed) refuses to be
 //! serialized, since the key would end up in logs, messages and caches unseen. The Tamis file of the crate
@@ -150,6 +151,15 @@ fn parts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(Plan, Hasher, Bi
     if !rest.is_empty() {
         return Err(D::Error::custom("the bytes of a filter are not whole words"));
     }
+    // A growing filter has as many words as it has grown to.
+    if !plan.kind().grows() {
+        plan.check_len(words.len()).map_err(D::Error::custom)?;
+        let used = plan.bits() % 64;
+        let last = words.last().map_or(0, |&bytes| u64::from_le_bytes(bytes));
+        if used > 0 && last >> used != 0 {
+            return Err(D::Error::custom("the bits past the end of a filter are not zero"));
+        }
+    }
     let mut bits = Bitmap::zeroed(words.len() as u64 * 64).map_err(D::Error::custom)?;
     for (word, bytes) in bits.words_mut().iter_mut().zip(words) {
         *word = u64::from_le_bytes(*bytes);
@@ -239,6 +249,19 @@ mod tests {
         assert!(serde_json::from_value::<Bloom>(value.clone()).is_err(), "too few words");
         value["words"].as_array_mut().unwrap().truncate(7);
         assert!(serde_json::from_value::<Bloom>(value).is_err(), "half a word");
+    }
+
+    #[test]
+    fn bits_past_the_end_are_refused() {
+        let plan = Plan::from_parts(Kind::Classic, 10, 0.01, 100, Shape::Probes(7)).unwrap();
+        let filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
+        let mut json = serde_json::to_value(&filter).unwrap();
+        assert!(serde_json::from_value::<AnyFilter>(json.clone()).is_ok());
+        let words = json["words"].as_array_mut().unwrap();
+        assert_eq!(words.len(), 16);
+        words[15] = 1.into();
+        let error = serde_json::from_value::<AnyFilter>(json).unwrap_err();
+        assert!(error.to_string().contains("past the end"), "{error}");
     }
 
     #[test]
