@@ -30,6 +30,9 @@ const READ_BYTES: usize = 16 << 10;
 const TURN_BYTES: usize = 256 << 10;
 const TURN_WORDS: usize = 1 << 14;
 
+/// The buffer for the words of a command is freed above this: it counts for no client.
+const KEEP_WORDS: usize = 256;
+
 /// A command of which this many bytes have arrived, and not its end, counts as long.
 const LONG_BYTES: usize = 1 << 20;
 
@@ -117,7 +120,7 @@ struct Connection<S> {
     stream: S,
     decoder: RequestDecoder,
     input: Vec<u8>,
-    /// Room for the words of one command, kept from one read to the next.
+    /// Buffer for the words of one command, reused by later reads.
     found: Vec<Span>,
     /// The memory of a long command that is arriving.
     held: Hold,
@@ -231,7 +234,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 break;
             }
         }
-        if found.capacity() <= TURN_WORDS {
+        if found.capacity() <= KEEP_WORDS {
             self.found = found;
         }
         let words: SmallVec<[&[u8]; 8]> = spans.iter().map(|span| span.of(&input)).collect();
@@ -252,7 +255,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             .map(|command| match command {
                 Words::Spans(range) => &words[range.clone()],
                 Words::Quoted(_) | Words::Long { .. } => {
-                    next_apart.next().expect("one for each of these").as_slice()
+                    next_apart.next().expect("one entry for each quoted or long command").as_slice()
                 }
             })
             .collect();

@@ -110,7 +110,7 @@ pub(crate) fn serve(shared: &Arc<Shared>, mut arrivals: mpsc::UnboundedReceiver<
         loop {
             let arrival = tokio::select! {
                 arrival = arrivals.recv() => arrival,
-                // The set keeps a connection that ended until it is asked for.
+                // A JoinSet keeps a finished task until `join_next` takes it.
                 Some(_) = connections.join_next() => continue,
                 () = shared.stopping() => break,
             };

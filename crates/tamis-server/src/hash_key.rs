@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! hash-key random (default)   a key from the system, drawn at the first start and kept in DIR/hash-key
-//!          none               no key: XXH3, whose hashes anybody can compute
+//!          none               no key: the fold hash, which anyone can compute
 //!          32 hex digits      this key, such as that of another server
 //! ```
 //!

@@ -93,6 +93,7 @@ impl Loading {
                 patience: PATIENCE,
                 ended,
                 connected: watch::Sender::new(0),
+                requests: watch::Sender::new(0),
                 early: RefCell::default(),
                 warnings: Warnings::default(),
             };
@@ -126,6 +127,8 @@ struct Shared {
     patience: Duration,
     ended: watch::Receiver<bool>,
     connected: watch::Sender<usize>,
+    /// Connections to the HTTP port that are open.
+    requests: watch::Sender<usize>,
     early: RefCell<Vec<Early>>,
     warnings: Warnings,
 }
@@ -143,10 +146,10 @@ fn serve(
         }
         let mut ended = shared.ended.clone();
         if let Some(Ok(listener)) = http.map(tokio::net::TcpListener::from_std) {
-            let mut ended = ended.clone();
+            let (mut ended, shared) = (ended.clone(), shared.clone());
             tokio::task::spawn_local(async move {
                 tokio::select! {
-                    () = http::serve(listener) => {}
+                    () = http::serve(listener, &shared.requests) => {}
                     _ = ended.wait_for(|it| *it) => {}
                 }
             });
@@ -154,8 +157,13 @@ fn serve(
         _ = ended.wait_for(|it| *it).await;
     });
     runtime.block_on(async {
-        let mut connected = shared.connected.subscribe();
-        _ = tokio::time::timeout(GRACE, connected.wait_for(|count| *count == 0)).await;
+        let (mut connected, mut requests) =
+            (shared.connected.subscribe(), shared.requests.subscribe());
+        let all_ended = async {
+            _ = connected.wait_for(|count| *count == 0).await;
+            _ = requests.wait_for(|count| *count == 0).await;
+        };
+        _ = tokio::time::timeout(GRACE, all_ended).await;
     });
     shared.early.take()
 }
@@ -410,6 +418,7 @@ mod tests {
             patience: Duration::from_millis(100),
             ended,
             connected: watch::Sender::new(0),
+            requests: watch::Sender::new(0),
             early: RefCell::default(),
             warnings: Warnings::default(),
         };

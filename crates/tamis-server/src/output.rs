@@ -65,10 +65,10 @@ pub(crate) struct OutputBuffer {
     own: Arc<OutputMemory>,
     /// Since when more than the soft limit waits, and that limit in bytes.
     soft_since: Option<(Instant, u64)>,
-    /// When the client last took something, or else when it should have begun to.
+    /// When the socket last accepted bytes. For replies to an empty buffer: when the socket was first full.
     pub progress: Instant,
-    /// Nothing waited before the last replies came, and the socket was not asked since.
-    is_fresh: bool,
+    /// True after replies came to an empty buffer, until the socket accepts or refuses bytes.
+    is_untried: bool,
 }
 
 /// Why a client is disconnected: it does not read its replies.
@@ -93,7 +93,7 @@ impl OutputBuffer {
             own,
             soft_since: None,
             progress: Instant::now(),
-            is_fresh: false,
+            is_untried: false,
         }
     }
 
@@ -112,7 +112,7 @@ impl OutputBuffer {
         if replies.is_empty() {
             return;
         }
-        self.is_fresh |= self.len == 0;
+        self.is_untried |= self.len == 0;
         self.len += replies.len();
         match self.pieces.back_mut() {
             Some(last) if last.capacity() - last.len() >= replies.len() => last.append(replies),
@@ -159,7 +159,7 @@ impl OutputBuffer {
             let rest = &piece[self.written..];
             let rest = &rest[..rest.len().min(turn)];
             let Poll::Ready(written) = Pin::new(&mut *stream).poll_write(context, rest)? else {
-                if std::mem::take(&mut self.is_fresh) {
+                if std::mem::take(&mut self.is_untried) {
                     self.progress = Instant::now();
                 }
                 return Poll::Pending;
@@ -167,7 +167,7 @@ impl OutputBuffer {
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
-            self.is_fresh = false;
+            self.is_untried = false;
             self.progress = Instant::now();
             self.must_flush = true;
             self.written += written;

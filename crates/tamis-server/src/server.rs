@@ -341,7 +341,7 @@ impl Shared {
         self.config.read().clone()
     }
 
-    /// Reads single options, without holding all of them.
+    /// Reads options under the read lock, without cloning the `Arc`.
     pub fn read_config<R>(&self, read: impl FnOnce(&Config) -> R) -> R {
         read(&self.config.read())
     }

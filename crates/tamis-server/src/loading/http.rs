@@ -12,6 +12,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 use crate::http::connections::Connections;
 
@@ -21,18 +22,23 @@ const MAX_CONNECTION: Duration = Duration::from_secs(5);
 const MAX_HEAD_BYTES: usize = 16 << 10;
 
 /// Accepts connections and answers them.
-pub(super) async fn serve(listener: TcpListener) {
+///
+/// `open` counts connections that are open, for the caller to wait for.
+pub(super) async fn serve(listener: TcpListener, open: &watch::Sender<usize>) {
     let connections = Rc::<Connections>::default();
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
                 // Requests are answered at once, so a connection that is open waits for no answer: the oldest makes room.
-                let (open, connections) = (connections.admit(), connections.clone());
+                let (admitted, connections) = (connections.admit(), connections.clone());
+                let open = open.clone();
+                open.send_modify(|count| *count += 1);
                 tokio::task::spawn_local(async move {
                     let connection = async {
                         _ = tokio::time::timeout(MAX_CONNECTION, connection(stream)).await;
                     };
-                    connections.run(&open, connection).await;
+                    connections.run(&admitted, connection).await;
+                    open.send_modify(|count| *count -= 1);
                 });
                 // The request is read before the next connection may end this one.
                 tokio::task::yield_now().await;
