@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Seek};
 
-use tamis::Hasher;
+use tamis::{HashFunction, Hasher};
 
 use super::log::read_up_to;
 use super::{Wanted, damaged};
@@ -95,7 +95,12 @@ impl Header {
                  or another state"
             )));
         }
-        if wanted.is_hasher_fixed && self.hasher != wanted.hasher {
+        // States of older releases hash by XXH3 with the seed.
+        let is_same = self.hasher == wanted.hasher
+            || self.hasher.function() == HashFunction::Xxh3
+                && self.hasher.to_parts().1 == wanted.hasher.to_parts().1
+                && !wanted.hasher.is_keyed();
+        if wanted.is_hasher_fixed && !is_same {
             return Err(Failure::new(format!(
                 "{name}: hashes by {}, not by {}; leave out --seed or use another state",
                 self.hasher, wanted.hasher

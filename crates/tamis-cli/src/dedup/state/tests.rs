@@ -104,6 +104,10 @@ fn a_state_of_version_1_keeps_the_seed_in_its_description() {
     let checkpoint = serde_json::to_vec(&Checkpoint::default()).unwrap();
     bytes.extend(block(DONE, &checkpoint, end));
     fs::write(&path, &bytes).unwrap();
+    let seeded = Wanted { hasher: Hasher::fold(7), is_hasher_fixed: true, ..WANTED };
+    assert!(State::open(&path, &seeded).is_ok(), "the same seed");
+    let seeded = Wanted { hasher: Hasher::fold(8), ..seeded };
+    assert!(State::open(&path, &seeded).is_err(), "another seed");
     let mut state = open(&path).unwrap().state;
     assert_eq!(state.hasher(), Hasher::xxh3(7));
     state.begin(None).unwrap();
