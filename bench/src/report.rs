@@ -76,7 +76,7 @@ pub fn page(rows: &[Row]) -> String {
 }
 
 const FLOORS: &str = "\
-*floor: hash, one bit* hashes the item with XXH3 and tests one bit of one random line of as much memory.
+*floor: hash, one bit* hashes the item with the default hash and tests one bit of one random line of as much memory.
 *floor: random line* reads one random 64-byte line an item, asked for ahead, on huge pages: no hash, no test.
 A dash stands where a column has no meaning. Times are medians over the rounds, with the best round beside; ratios are those of the best rounds, since other
 programs on the machine only ever add time.

@@ -19,6 +19,9 @@ pub fn run() -> Outcome {
     // The tests above have the default features. These have the code that the others add or change.
     let mut all = cargo(&["test", "-p", "tamis", "--all-features", "--lib", "--quiet", "--"]);
     steps.run("the library with all features", all.args(["serial::", "parallel::", "item::"]))?;
+    let mut some = cargo(&["check", "-p", "tamis", "--no-default-features", "--quiet"]);
+    some.args(["--features", "serde,uuid,roaring"]);
+    steps.run("the library with features and without the standard library", &mut some)?;
     let mut none = cargo(&["test", "-p", "tamis", "--no-default-features", "--quiet"]);
     none.args(["--test", "integration", "--", "methods", "debug", "no_false_negatives"]);
     steps.run("the library without the standard library", &mut none)?;

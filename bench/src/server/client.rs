@@ -146,7 +146,8 @@ impl Connection {
         while left > 0 {
             let read = self.stream.read(buffer).map_err(|error| format!("a reply: {error}"))?;
             let replies = &buffer[..read];
-            if read == 0 || replies[0] == b'-' {
+            let has_failed = replies.starts_with(b"-") || replies.windows(2).any(|it| it == b"\n-");
+            if read == 0 || has_failed {
                 let text = String::from_utf8_lossy(replies);
                 return Err(format!("a reply: {:?}", text.lines().next().unwrap_or("the end")));
             }

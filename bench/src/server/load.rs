@@ -33,8 +33,7 @@ impl<'a> Load<'a> {
     /// Returns how many commands take about a second.
     pub fn commands(&self, is_quick: bool) -> u64 {
         let a_second = match (self.pipeline, self.items) {
-            (_, 100..) => 100_000,
-            (1, _) => 100_000,
+            (1, _) | (_, 100..) => 100_000,
             (2..=16, _) => 1_000_000,
             _ => 3_000_000,
         };
