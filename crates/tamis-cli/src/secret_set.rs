@@ -1,6 +1,6 @@
 //! An exact set of hashes that an attacker may have chosen.
 //!
-//! Anyone can compute the hash of a filter without a key, and XXH3 of short items can be inverted. A [`DigestSet`] finds a
+//! Anyone can compute the hash of a filter without a key, and search for items with a given part of it. A [`DigestSet`] finds a
 //! digest by its high bits, so n chosen hashes that share them take n² steps. This set holds each hash under a secret permutation,
 //! drawn at random for each run: an attacker who does not know it cannot choose hashes that meet.
 

@@ -75,16 +75,16 @@ macro_rules! filter_methods {
             crate::parallel::contains_each(self, items, answers);
         }
 
-        /// Returns true if every one of `items` may have been inserted, and for no items. Stops after the
-        /// first 1024 items of which one is absent.
+        /// Returns true if every one of `items` may have been inserted, and for no items. Works in batches of
+        /// up to 1024 items and stops after the first batch with an absent item.
         ///
         /// For an answer to each item take [`contains_each`](Self::contains_each).
         pub fn contains_all<I: Item>(&self, items: &[I]) -> bool {
             Filter::contains_all(self, items)
         }
 
-        /// Returns true if the filter holds nothing, so that it answers false for every item. Reads all
-        /// memory of an empty filter, and stops early in others.
+        /// Returns true if no bit is set, so that the filter answers false for every item. Constant time if
+        /// the filter counts its items; otherwise it reads up to the first set bit.
         pub fn is_empty(&self) -> bool {
             Filter::is_empty(self)
         }
@@ -101,8 +101,9 @@ macro_rules! filter_methods {
             Filter::estimate_rate(self)
         }
 
-        /// Returns the share of the filter that is taken, from 0 to 1: of its bits, counters or slots. Reads
-        /// all bits, unless the filter counts its items.
+        /// Returns the share of the filter that is taken, from 0 to 1: of its bits, counters or slots. Of a
+        /// growing filter it is the present rate over the planned one. Reads all bits, unless the filter
+        /// counts its items.
         pub fn fill(&self) -> f64 {
             Filter::fill(self)
         }
@@ -173,8 +174,8 @@ macro_rules! try_insert_methods {
         ///
         /// # Errors
         ///
-        /// [`InsertError`] at the first item without room: [`inserted`](InsertError::inserted) items before it
-        /// are in, and `answers` has theirs.
+        /// [`InsertError`] at the first item without room: [`inserted`](InsertError::inserted) earlier items
+        /// were inserted, and `answers` holds their answers.
         pub fn try_insert_each<I: Item>(
             &mut self,
             items: &[I],
@@ -197,8 +198,12 @@ macro_rules! try_insert_methods {
 /// What a filter does that is changed as a whole: [`Clear`] and [`Merge`].
 macro_rules! whole_methods {
     ([$($generics:tt)*] $other:ty) => {
-        /// Makes the filter as empty as a new one; its plan, its hasher and, of a window, its time stay.
-        /// Writes all of its memory.
+        /// Removes all items. The plan and the hasher stay; a window keeps its time. Writes all bits; a
+        /// growing filter frees its pages instead.
+        ///
+        /// # Panics
+        ///
+        /// If a growing filter cannot allocate its first page.
         pub fn clear(&mut self) {
             Clear::clear(self);
         }
@@ -217,7 +222,7 @@ macro_rules! whole_methods {
 /// What a filter does that counts: [`Count`].
 macro_rules! count_methods {
     () => {
-        /// Returns how often `item` is in, at most: never less than the truth, except that counting ends at
+        /// Returns an upper bound of how often `item` was inserted. The bound holds up to
         /// [`max_count`](Self::max_count).
         #[inline(always)]
         pub fn count<I: Item + ?Sized>(&self, item: &I) -> u64 {
@@ -230,7 +235,7 @@ macro_rules! count_methods {
             Count::count_hash(self, hash)
         }
 
-        /// Returns the number at which counting ends: an item counted so often may be in more often.
+        /// Returns the highest count. An item with this count may have been inserted more often.
         pub fn max_count(&self) -> u64 {
             Count::max_count(self)
         }
@@ -242,8 +247,8 @@ macro_rules! remove_methods {
     () => {
         /// Deletes `item`, once if it was inserted several times.
         ///
-        /// Delete only what was inserted: an absent item that the filter takes for present would take a part
-        /// of others with it.
+        /// Remove only items that were inserted: removing an item that was never inserted can remove other
+        /// items.
         #[inline]
         pub fn remove<I: Item + ?Sized>(&mut self, item: &I) -> Removed {
             Remove::remove(self, item)

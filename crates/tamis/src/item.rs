@@ -45,8 +45,8 @@ use crate::no_std::*;
 pub trait Item {
     /// The length of the stable bytes, if it is the same for all values of the type.
     ///
-    /// Tuples put no length before such an item. A wrong length is a wrong answer, so that `None`, the
-    /// default, is safe for every type.
+    /// Tuples put no length before such an item. A wrong length makes different tuples equal. `None`, the
+    /// default, is always correct.
     const LEN: Option<usize> = None;
 
     /// The bytes, borrowed or by value.
@@ -77,12 +77,11 @@ pub trait Item {
         Self::hash_each_then(items, hasher, hashes, |_| ());
     }
 
-    /// Hashes many items and passes each hash to `then` as soon as it is known, which may prefetch
-    /// the memory of the filter.
+    /// Hashes many items. `then` is a hint to prefetch: it gets each hash as soon as it is known, or is
+    /// never called.
     ///
-    /// Integers of up to eight bytes pass on no hash: all of them are hashed, several at a time in
-    /// vector registers, before memory could answer. Of other types, `stable_bytes` is called twice
-    /// for each item, first for the prefetch: the bytes should be borrowed, not computed.
+    /// Integers of up to eight bytes never call it, because they are hashed in vector registers. Other
+    /// types call `stable_bytes` twice an item, so it should borrow.
     ///
     /// # Panics
     ///

@@ -4,7 +4,7 @@
 //! use tamis::Bloom;
 //!
 //! // For a million items, of which one absent in a hundred is taken for present.
-//! let mut seen: Bloom = Bloom::for_items(1_000_000, 0.01)?;
+//! let mut seen = Bloom::for_items(1_000_000, 0.01)?;
 //! assert!(seen.insert("https://example.org/"), "new");
 //! assert!(seen.contains("https://example.org/"));
 //! assert!(!seen.contains("https://example.com/"));
@@ -16,19 +16,22 @@
 //! | question | type |
 //! | --- | --- |
 //! | Is this item in a set I built? | [`Bloom`] with the [`SplitBlock`] strategy, the default |
-//! | The same, in a layout of another program | [`Bloom`] with [`Parquet`] or [`Classic`] |
-//! | What would a Redis server's filter answer? | [`RedisBloom`], [`RedisCuckoo`], with their dumps |
-//! | The same, and items are deleted or counted | [`Cuckoo`], [`Counting`] |
-//! | The same, for a number of items that nobody knows | [`Growing`] |
+//! | The same, in a set that several threads fill? | [`SharedBloom`] |
+//! | The same, with the fewest bits, or in Parquet's layout? | [`Bloom`] with [`Classic`] or [`Parquet`] |
+//! | Is it in a set from which items are deleted, or whose copies are counted? | [`Cuckoo`], [`Counting`] |
+//! | Is it in a set of unknown size? | [`Growing`] |
+//! | Is it in a filter whose kind is chosen at run time? | [`AnyFilter`] |
 //! | Have I seen this lately? | [`Window`] |
 //! | Have I seen exactly this one? | [`DigestSet`], by hashes of 64 or 128 bits |
 //! | Is this integer in, exactly? Which of them, how many, the n-th? | [`DenseSet`], [`CompressedSet`] |
 //! | Which of billions of integers occur twice? | [`RepeatFinder`] |
 //! | How many bits for how many items at what rate? | [`Plan`] |
+//! | What would a Redis server's filter answer? | [`RedisBloom`], [`RedisCuckoo`], with their dumps |
 //!
 //! # Words
 //!
-//! Bytes go one way: **item → hash → probes → bits → answer**. Each name below means the same for every type.
+//! Bytes go one way: **item → hash → probes → bits → answer**. Each name below means the
+//! same for every type of Tamis' own layouts. [`RedisBloom`] and [`RedisCuckoo`] differ where a command of RedisBloom does.
 //!
 //! | name | means |
 //! | --- | --- |
@@ -42,7 +45,8 @@
 //! | `…_each` | a batch, with an answer for each item in [`Answers`] |
 //! | `…_all` | a batch, with one answer: are all in, or how many were new or removed |
 //!
-//! All methods are inherent: no trait needs an import. The traits ([`Filter`], [`Insert`], [`TryInsert`],
+//! All methods that take items are inherent: no trait needs an import. Batches of hashes
+//! ([`Insert::insert_hashes`]) are methods of the traits. The traits ([`Filter`], [`Insert`], [`TryInsert`],
 //! [`Remove`], [`Count`], [`Clear`], [`Merge`]) have the same methods for generic code.
 //!
 //! # Features

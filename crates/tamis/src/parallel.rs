@@ -78,7 +78,8 @@ impl<I: Item + Send, S: Strategy> ParallelExtend<I> for Bloom<S, Bitmap> {
     ///
     /// # Panics
     ///
-    /// If there are not 16 KiB for locks, or an item panics; items that came before are in then.
+    /// If there are not 16 KiB for locks, or an item panics. The items of the filter stay then; of the new
+    /// ones any may be missing.
     fn par_extend<T: IntoParallelIterator<Item = I>>(&mut self, items: T) {
         self.while_shared(|mut shared| ParallelExtend::par_extend(&mut shared, items));
     }

@@ -8,7 +8,7 @@ use tamis::{Hasher, Kind};
 use super::{Expandable, Reserved, grown};
 use crate::image::{ImageError, Reader, Writer};
 
-/// The hasher of an image that names none: once it was the only one.
+/// The hasher of images that store none. Early releases had no other.
 const OLD_HASHER: Hasher = Hasher::xxh3(0);
 
 impl Expandable {

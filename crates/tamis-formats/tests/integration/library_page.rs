@@ -24,7 +24,7 @@ fn every_block_of_the_page_is_code_of_this_file() {
 fn begin() -> Done {
     use tamis::Bloom;
 
-    let mut seen: Bloom = Bloom::for_items(1_000_000, 0.01)?;
+    let mut seen = Bloom::for_items(1_000_000, 0.01)?;
     assert!(seen.insert("https://example.org/"), "new");
     assert!(seen.contains("https://example.org/"));
     assert!(!seen.contains("https://example.com/"));
@@ -85,7 +85,7 @@ fn kind() -> Done {
 fn batches() -> Done {
     use tamis::{Answers, Bloom};
 
-    let mut seen: Bloom = Bloom::for_items(10_000, 0.01)?;
+    let mut seen = Bloom::for_items(10_000, 0.01)?;
     assert_eq!(seen.insert_all(&[1_u64, 2, 3, 2]), 3, "new items");
     assert!(seen.contains_all(&[1_u64, 2, 3]));
 
@@ -130,7 +130,7 @@ fn save() -> Done {
     let seen = TamisFile::decode(&fs::read(&path)?)?.filter;
     assert!(seen.contains("tamis"));
 
-    // Without a copy of the bits, from bytes that are mapped or read.
+    // Without a copy. The bytes must start at a multiple of 8, as mapped files do; a Vec may not.
     let bytes = fs::read(&path)?;
     if let Ok(file) = TamisFile::view(&bytes) {
         assert!(file.filter.contains("tamis"));
@@ -143,7 +143,7 @@ fn save() -> Done {
 fn expiry() -> Done {
     use tamis::Window;
 
-    // At least an hour, for up to 100,000 items in any hour.
+    // Remembers for at least one hour and at most two, up to 100,000 items in any hour.
     let mut seen = Window::for_time(100_000, 0.01, 3_600_000)?;
     seen.advance(1_700_000_000_000); // the caller's clock, in milliseconds
     assert!(seen.insert("tamis"));
@@ -178,8 +178,8 @@ fn deletes() -> Done {
     assert_eq!(seen.remove("tamis"), Removed::Yes);
     assert!(seen.is_empty());
 
-    // Never refuses an item, counts to 15, and takes four and a half times the bits of a Bloom filter.
-    let mut counted: Counting = Counting::for_items(1_000, 0.01)?;
+    // Never refuses an item, counts to 15, and at 1 % takes four and a half times the bits of a Bloom filter.
+    let mut counted = Counting::for_items(1_000, 0.01)?;
     assert_eq!(counted.insert_all(&["a", "a", "a"]), 1);
     assert_eq!(counted.count("a"), 3);
     Ok(())
@@ -189,14 +189,14 @@ fn deletes() -> Done {
 fn merges() -> Done {
     use tamis::{Bloom, MergeError};
 
-    let mut monday: Bloom = Bloom::for_items(1_000, 0.01)?;
-    let mut tuesday: Bloom = Bloom::for_items(1_000, 0.01)?;
+    let mut monday = Bloom::for_items(1_000, 0.01)?;
+    let mut tuesday = Bloom::for_items(1_000, 0.01)?;
     monday.insert("a");
     tuesday.insert("b");
-    let both = &monday | &tuesday; // panics if they do not fit together
+    let both = &monday | &tuesday; // panics if the layouts differ
     assert!(both.contains_all(&["a", "b"]));
 
-    let larger: Bloom = Bloom::for_items(2_000, 0.01)?;
+    let larger = Bloom::for_items(2_000, 0.01)?;
     assert!(matches!(monday.merge(&larger), Err(MergeError::Layout { .. })));
     Ok(())
 }
@@ -205,7 +205,7 @@ fn merges() -> Done {
 fn state() -> Done {
     use tamis::Bloom;
 
-    let mut seen: Bloom = Bloom::for_items(1_000, 0.01)?;
+    let mut seen = Bloom::for_items(1_000, 0.01)?;
     seen.extend(0..3_000_u64);
     assert!((2_800.0..3_200.0).contains(&seen.estimate_items()));
     assert!(seen.is_over_rate() && seen.estimate_rate() > 0.1);

@@ -19,7 +19,7 @@ impl Bloom {
     /// let mut seen = Bloom::builder(1_000, 0.01).seed(7).build()?;
     /// seen.insert("tamis");
     ///
-    /// // Below 0.3 % the classic filter takes fewer bits.
+    /// // At low rates the classic filter takes far fewer bits.
     /// let rare = Bloom::builder(1_000, 1e-6).strategy::<Classic>().build()?;
     /// assert!(rare.plan().bits() < Bloom::builder(1_000, 1e-6).plan()?.bits());
     ///
@@ -65,11 +65,8 @@ impl<S: Strategy> BloomBuilder<S> {
     /// Sets the seed of the default hash function; 0 if it is not set.
     ///
     /// Filters of different seeds have different false positives, and do not merge.
-    pub fn seed(self, seed: u64) -> Self {
-        let (number, mut bytes) = Hasher::default().to_parts();
-        bytes[..8].copy_from_slice(&seed.to_le_bytes());
-        // The default function takes any seed of 64 bits: a test tries the largest.
-        self.hasher(Hasher::from_parts(number, bytes).unwrap_or_default())
+    pub const fn seed(self, seed: u64) -> Self {
+        self.hasher(Hasher::fold(seed))
     }
 
     /// Sets a secret key of the keyed hash function, [`Hasher::keyed`], for items that an attacker may choose.

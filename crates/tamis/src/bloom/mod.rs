@@ -45,16 +45,18 @@ pub struct Bloom<S = SplitBlock, B = Bitmap> {
     bits: B,
 }
 
-impl<S: Strategy> Bloom<S, Bitmap> {
+impl Bloom {
     /// Makes an empty filter that keeps `rate` until it holds `items` distinct items.
     ///
     /// # Errors
     ///
     /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough of it.
     pub fn for_items(items: u64, rate: f64) -> Result<Self, PlanError> {
-        Self::new(&Plan::for_kind(S::KIND, items, rate)?, Hasher::default())
+        Self::new(&Plan::for_kind(SplitBlock::KIND, items, rate)?, Hasher::default())
     }
+}
 
+impl<S: Strategy> Bloom<S, Bitmap> {
     /// Makes an empty filter by a plan of this strategy's kind, such as one of [`Plan::for_kind`].
     ///
     /// [`Plan::new`] chooses the kind itself: make that filter by [`AnyFilter::new`](crate::AnyFilter::new).

@@ -17,8 +17,8 @@ use crate::strategy::{SplitBlock, Strategy};
 
 /// The default Bloom filter, filled by threads at once: its inserts take `&self`.
 ///
-/// [`Bloom::builder`] makes one by `build_shared`. A thread inserts single items or batches; all others go on
-/// meanwhile, and readers never wait.
+/// [`Bloom::builder`] makes one by `build_shared`. An insert locks one of up to 256 stripes, so writers
+/// seldom wait for each other. Readers take no lock.
 ///
 /// # Examples
 ///
@@ -91,7 +91,7 @@ impl<S: Strategy> Bloom<S, AtomicBitmap> {
     /// Makes an empty filter by a plan, for threads to insert into through shared references.
     ///
     /// Batches of some thousand items or more are the fastest way in, if the filter is of the default
-    /// kind: they are sorted before they are set, in up to 1.6 MB beside the filter. Answers are those of
+    /// kind: they are sorted before they are set. Answers are those of
     /// an insert in order, and all items of a batch are in when it returns.
     ///
     /// Cost: up to 16 KiB of locks beside the bits, and while a batch is inserted at most 1.6 MB for its

@@ -11,8 +11,10 @@ use crate::plan::PlanError;
 use crate::strategy::Strategy;
 
 impl Bloom {
-    /// Makes a filter of as many items as an iterator says it has, at `rate`, a probability.
+    /// Creates a filter from items whose number is known, at `rate`, a probability.
     ///
+    /// `items` must be an `ExactSizeIterator`: an array, a `Vec` or a `HashSet`, but not `0..n` of `u64` or
+    /// `lines()`. For those use [`for_items`](Bloom::for_items) and `extend`.
     /// There is no `FromIterator`: a filter needs its rate, and its size before the first item.
     ///
     /// # Errors

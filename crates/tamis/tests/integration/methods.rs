@@ -43,9 +43,9 @@ macro_rules! assert_methods {
 
 #[test]
 fn filters_that_take_every_item_share_their_methods() {
-    assert_methods!(Bloom::<SplitBlock>::for_items(10_000, 0.01).unwrap());
-    assert_methods!(Bloom::<Parquet>::for_items(10_000, 0.01).unwrap());
-    assert_methods!(Bloom::<Classic>::for_items(10_000, 0.01).unwrap());
+    assert_methods!(Bloom::for_items(10_000, 0.01).unwrap());
+    assert_methods!(Bloom::builder(10_000, 0.01).strategy::<Parquet>().build().unwrap());
+    assert_methods!(Bloom::builder(10_000, 0.01).strategy::<Classic>().build().unwrap());
     assert_methods!(Window::for_items(10_000, 0.01).unwrap());
     let mut seen = assert_methods!(Counting::for_items(10_000, 0.01).unwrap());
     assert_eq!((seen.count("other"), seen.max_count()), (1, 15));
