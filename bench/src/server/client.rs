@@ -140,7 +140,7 @@ impl Connection {
         self.stream.write_all(batch).map_err(|error| format!("a command: {error}"))
     }
 
-    /// Reads replies of so many lines; returns the time since the commands were sent.
+    /// Reads `lines` lines of replies. Returns the time since the commands were sent.
     fn receive(&mut self, lines: usize, buffer: &mut [u8]) -> Result<Duration, String> {
         let mut left = lines;
         while left > 0 {

@@ -24,10 +24,11 @@ pub(crate) fn try_each_chunk<F: ?Sized, I: Item, E>(
     mut each: impl FnMut(&mut F, usize, &[u64]) -> Result<(), E>,
 ) -> Result<(), E> {
     with_buffer(items.len(), |buffer| {
-        for (i, items) in items.chunks(buffer.len()).enumerate() {
+        let len = buffer.len();
+        for (i, items) in items.chunks(len).enumerate() {
             let hashes = &mut buffer[..items.len()];
             I::hash_each_then(items, &hasher, hashes, |hash| prefetch(filter, hash));
-            each(filter, i * CHUNK, hashes)?;
+            each(filter, i * len, hashes)?;
         }
         Ok(())
     })
@@ -66,10 +67,15 @@ pub(crate) fn try_count_chunks<F: ?Sized, I: Item, E>(
     try_each_chunk(filter, hasher, items, prefetch, |filter, first, hashes| {
         let words = &mut [0; CHUNK / 64][..hashes.len().div_ceil(64)];
         each(filter, first, hashes, words)?;
-        ones += words.iter().map(|word| word.count_ones() as usize).sum::<usize>();
+        ones += count_ones(words);
         Ok(())
     })?;
     Ok(ones)
+}
+
+/// Counts the bits that are set in a mask.
+pub(crate) fn count_ones(words: &[u64]) -> usize {
+    words.iter().map(|word| word.count_ones() as usize).sum()
 }
 
 /// As [`try_count_chunks`], for what never fails.
@@ -109,7 +115,7 @@ pub(crate) fn extend<I: Item>(filter: &mut impl Insert, items: impl IntoIterator
 
 /// Runs `run` on a buffer for `len` hashes, or for [`CHUNK`] if there are more.
 ///
-/// A few items get a small buffer: to clear 8 KiB takes as long as to look up 50 items.
+/// A few items get a small buffer: clearing 8 KiB would take longer than looking them up.
 #[inline(always)]
 fn with_buffer<R>(len: usize, run: impl FnOnce(&mut [u64]) -> R) -> R {
     match len {

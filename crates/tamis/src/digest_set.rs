@@ -213,8 +213,8 @@ impl<D: Digest> DigestSet<D> {
         slots.div_ceil(slots_per_line::<D>()).saturating_mul(LINE_BYTES as u64)
     }
 
-    /// Returns how many distinct items are expected to be taken for another one: those whose digest
-    /// an earlier item had, n²/2^(w+1) for n items and w bits.
+    /// Estimates how many distinct items share the digest of an earlier one: see
+    /// [`expected_collisions`].
     #[must_use]
     pub fn expected_collisions(&self) -> f64 {
         expected_collisions(self.len(), D::BITS)
@@ -344,8 +344,10 @@ impl<D: Digest> fmt::Debug for DigestSet<D> {
     }
 }
 
-/// Returns how many of `items` distinct items are expected to share a digest of `bits` bits with an
-/// earlier one: n²/2^(w+1).
+/// Estimates how many of `items` distinct items share a digest of `bits` bits with an earlier one:
+/// n²/2^(w+1) for n items and w bits, as of a random function.
+///
+/// With 64 bits of the fold hash it is up to twice as many, since it folds twice.
 #[must_use]
 pub fn expected_collisions(items: u64, bits: u32) -> f64 {
     let (n, w) = (items as f64, f64::from(bits));

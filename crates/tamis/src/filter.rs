@@ -7,7 +7,9 @@ use std::fmt;
 
 use crate::answers::Answers;
 use crate::bits::OutOfMemory;
-use crate::chunks::{count_chunks, each_chunk, try_count_chunks, try_each_chunk, words_of};
+use crate::chunks::{
+    CHUNK, count_chunks, count_ones, each_chunk, try_count_chunks, try_each_chunk, words_of,
+};
 use crate::hash::Hasher;
 use crate::item::Item;
 use crate::layout::Layout;
@@ -60,23 +62,17 @@ pub trait Filter {
     }
 
     /// Returns true if every one of `items` may have been inserted, as
-    /// [`contains_each`](Self::contains_each) would answer; true for no items. Stops at the first 1024 items
-    /// of which one is absent.
+    /// [`contains_each`](Self::contains_each) would answer; true for no items. Works in batches of up to
+    /// 1024 items and stops after the first batch with an absent item.
     fn contains_all<I: Item>(&self, items: &[I]) -> bool {
         let prefetch = |filter: &&Self, hash| filter.prefetch_hash(hash);
-        let all = try_count_chunks(
-            &mut &*self,
-            self.hasher(),
-            items,
-            prefetch,
-            |filter, _, hashes, words| {
+        let is_all =
+            try_each_chunk(&mut &*self, self.hasher(), items, prefetch, |filter, _, hashes| {
+                let words = &mut [0; CHUNK / 64][..hashes.len().div_ceil(64)];
                 filter.contains_hashes(hashes, words);
-                let is_all = words.iter().map(|word| word.count_ones() as usize).sum::<usize>()
-                    == hashes.len();
-                if is_all { Ok(()) } else { Err(()) }
-            },
-        );
-        all.is_ok()
+                if count_ones(words) == hashes.len() { Ok(()) } else { Err(()) }
+            });
+        is_all.is_ok()
     }
 
     /// Returns true if the filter holds nothing, and so answers false for every item. Reads up to all

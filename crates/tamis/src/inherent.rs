@@ -66,7 +66,7 @@ macro_rules! filter_methods {
         }
 
         /// Tests many items on the threads of rayon's pool: the answers of
-        /// [`contains_each`](Self::contains_each). It pays from some ten thousand items on.
+        /// [`contains_each`](Self::contains_each). A batch of up to 8192 items runs on one thread.
         #[cfg(all(feature = "rayon", not(loom)))]
         pub fn par_contains_each<I: Item + Sync>(&self, items: &[I], answers: &mut Answers)
         where

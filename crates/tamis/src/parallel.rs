@@ -13,7 +13,7 @@ use crate::filter::{Filter, Insert};
 use crate::item::Item;
 use crate::strategy::Strategy;
 
-/// How many items a thread takes at a time: some ten microseconds of work, and whole words of answers.
+/// How many items a thread takes at a time: whole words of answers.
 const TASK_ITEMS: usize = 8192;
 
 /// Tests many items on the threads of rayon's pool.

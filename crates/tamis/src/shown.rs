@@ -6,7 +6,7 @@ use crate::filter::Filter;
 use crate::hash::Hasher;
 use crate::plan::Plan;
 
-/// How many bytes of a filter are read to show it: some ten microseconds.
+/// How many bytes of a filter are read at most to show it.
 pub(crate) const SHOWN_BYTES: u64 = 64 << 10;
 
 /// The state of a filter, or of the part of it that is read.
@@ -26,7 +26,7 @@ impl Shown {
         Self { items, fill, rate }
     }
 
-    /// Takes this state as that of a part of a filter.
+    /// Scales the items of a part to the whole filter.
     pub fn of_part(self, part: &Plan, plan: &Plan) -> Self {
         Self { items: self.items * plan.bits() as f64 / part.bits() as f64, ..self }
     }

@@ -12,10 +12,11 @@
 //!   hash = fold(mixed, G ^ length in bytes)
 //! ```
 //!
-//! G is 2⁶⁴ over the golden ratio. k0 and k1 come from the seed by SplitMix64. The seed is part of both factors of the first fold,
-//! and no constant difference between two items cancels it: items that collide under one seed
-//! collide under another only by chance. This holds up to 128 bytes; longer items that collide under
-//! XXH3 collide under every seed. The hash is no defence against chosen items: that is SipHash.
+//! G is 2⁶⁴ over the golden ratio. k0 and k1 come from the seed by SplitMix64. The seed is part of
+//! both factors of the first fold, and no constant difference between two items cancels it: items
+//! that collide under one seed collide under another only by chance. This holds up to 128 bytes;
+//! longer items that collide under XXH3 collide under every seed. The hash is no defence against
+//! chosen items: that is SipHash.
 //!
 //! Items of 17 to 128 bytes are read in halves of 16 bytes from both ends. The halves may overlap:
 //!
@@ -69,8 +70,8 @@ pub(super) const fn keys(seed: u64) -> Keys {
 
 /// Tests whether the products by a factor are mixed: its halves differ, and it has 8 to 56 ones.
 ///
-/// A product by 2⁶⁴ − 1 folds to all ones, whatever the other factor, and so do some by a 64-bit number that
-/// repeats its low half. Of random factors one in 2³² fails.
+/// A product by 2⁶⁴ − 1 folds to all ones, whatever the other factor. So do many products by a number whose
+/// halves are equal. Of random factors about one in 2³² fails.
 const fn is_mixing(factor: u64) -> bool {
     let ones = factor.count_ones();
     factor as u32 as u64 != factor >> 32 && 8 <= ones && ones <= 56
@@ -95,7 +96,7 @@ const fn split_mix(state: u64) -> u64 {
 const SPLIT_MIX_1: u64 = 0xbf58_476d_1ce4_e5b9;
 const SPLIT_MIX_2: u64 = 0x94d0_49bb_1331_11eb;
 
-/// Times their factor these are 1, modulo 2⁶⁴.
+/// The inverses of these factors modulo 2⁶⁴.
 const SPLIT_MIX_1_INVERSE: u64 = 0x96de_1b17_3f11_9089;
 const SPLIT_MIX_2_INVERSE: u64 = 0x3196_42b2_d24d_8ec3;
 

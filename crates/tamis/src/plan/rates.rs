@@ -145,7 +145,7 @@ fn exact_classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
     distinct.iter().zip(all_set).map(|(chance, all_set)| chance * all_set).sum()
 }
 
-/// E\[(X/m)^k\] as if ln X were normal, and nearly its slope.
+/// E\[(X/m)^k\] if ln X is taken as normal, and its slope to a few per cent.
 pub(super) fn approximate_classic_rate(items: u64, bits: u64, probes: u32) -> (f64, f64) {
     let (n, m, k) = (items as f64, bits as f64, f64::from(probes));
     if bits < 2 {

@@ -41,7 +41,8 @@ const MAX_FACTOR: f64 = 8.0;
 ///
 /// `rate_of` returns the rate of a number and −d ln rate / d ln number, to a few per cent. Newton's method
 /// finds the root of ln rate as a function of ln number. The search stops when a number suffices and the
-/// one before it does not, so neither the guess nor the slope changes the result.
+/// one before it does not, so neither the guess nor the slope changes the result. Only above
+/// [`STRAIGHT_FROM`] the slope alone may show that the number before does not suffice.
 pub(super) fn smallest_from(
     guess: f64,
     most: u64,

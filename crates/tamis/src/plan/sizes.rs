@@ -252,8 +252,8 @@ const fn max_places(kind: Kind, shape: Shape) -> u64 {
     }
 }
 
-/// The rate of so many places, and its slope; all slices of a window, and one more, hold their share of
-/// `items`.
+/// Returns the rate of a filter with this number of places, and its slope. In a window, `items` spread evenly
+/// over the slices, and a lookup asks one slice more.
 fn places_rate(kind: Kind, shape: Shape, items: u64, places: u64) -> (f64, f64) {
     let lane_bits = lane_bits(kind, shape);
     let Shape::Slices(slices) = shape else { return blocks_rate(items, places, lane_bits) };
