@@ -322,12 +322,12 @@ pub mod tm {
         ))
     }
 
-    /// `TM.MERGE`: says that two filters hash with different keys.
+    /// `TM.MERGE`: says that two filters hash with different functions or keys.
     #[must_use]
     pub fn hash_keys(one: &[u8], other: &[u8]) -> Reply {
         Reply::error(format!(
-            "ERR '{}' and '{}' do not merge: they hash with different keys; TM.RESERVE key LIKE other makes a \
-             filter with the key of another",
+            "ERR '{}' and '{}' do not merge: they hash with different functions or keys; TM.RESERVE key LIKE \
+             other makes a filter that hashes as another does",
             shown(one),
             shown(other)
         ))
