@@ -70,7 +70,7 @@ impl<S: Source, T: Strategy> Contender<S> for Bloom<T> {
     }
 
     fn add_each(&mut self, items: &[S::Item<'_>]) {
-        self.insert_each(items, &mut Answers::new());
+        self.insert_all(items);
     }
 
     fn count_each(&self, items: &[S::Item<'_>], answers: &mut Answers) -> u64 {

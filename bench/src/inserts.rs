@@ -10,7 +10,8 @@ use crate::run::{Bench, Entry, time};
 
 /// Runs every insert case.
 pub fn run(bench: &mut Bench) {
-    let sizes: &[u64] = if bench.quick { &[1_000_000] } else { &[1_000_000, 100_000_000] };
+    let sizes: &[u64] =
+        if bench.quick { &[10_000, 1_000_000] } else { &[10_000, 1_000_000, 100_000_000] };
     for &size in sizes {
         inserts(bench, size);
     }
@@ -25,6 +26,7 @@ fn inserts(bench: &mut Bench, size: u64) {
     }
     let mut entries = vec![
         streamed::<Bloom<SplitBlock>>(size),
+        streamed::<OneByOne>(size),
         streamed::<Sbbf>(size),
         streamed::<Fastbloom>(size),
         random_lines(size),
@@ -33,6 +35,31 @@ fn inserts(bench: &mut Bench, size: u64) {
         entries.push(streamed::<Hashbrown<Integers>>(size));
     }
     bench.case(&case, entries);
+}
+
+/// Our filter without its batches.
+struct OneByOne(Bloom<SplitBlock>);
+
+impl Contender<Integers> for OneByOne {
+    const NAME: &'static str = "tamis, one by one";
+
+    fn empty(items: u64, rate: f64) -> Self {
+        Self(<Bloom<SplitBlock> as Contender<Integers>>::empty(items, rate))
+    }
+
+    #[inline(always)]
+    fn add(&mut self, item: u64) {
+        self.0.insert(&item);
+    }
+
+    #[inline(always)]
+    fn has(&self, item: u64) -> bool {
+        self.0.contains(&item)
+    }
+
+    fn memory_bits(&self) -> u64 {
+        Contender::<Integers>::memory_bits(&self.0)
+    }
 }
 
 /// Items in a block: a socket's buffer or a block of lines, and they stay in the first caches.

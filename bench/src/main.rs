@@ -46,27 +46,33 @@ fn main() -> ExitCode {
             _ => return refuse(&format!("unknown argument {arg}")),
         }
     }
-    // Programs first: a child's peak memory counts from what its parent has at the time.
-    programs::run(&mut bench);
-    plans::run(&mut bench);
-    lookups::run(&mut bench);
-    inserts::run(&mut bench);
-    builds::run(&mut bench);
-    shared::run(&mut bench);
-    family::run(&mut bench);
-    repeats::run(&mut bench);
-    originals::run(&mut bench);
-    formats::run(&mut bench);
-    server::run(&mut bench);
+    let groups = [
+        // Programs first: a child's peak memory counts from what its parent has at the time.
+        programs::run,
+        plans::run,
+        lookups::run,
+        inserts::run,
+        builds::run,
+        shared::run,
+        repeats::run,
+        family::run,
+        originals::run,
+        formats::run,
+        server::run,
+    ];
+    for group in groups {
+        group(&mut bench);
+        // After each group: a run takes an hour, and one that is stopped keeps what it measured.
+        if let Some(folder) = &out
+            && let Err(error) = report::write(Path::new(folder), &bench.rows)
+        {
+            return refuse(&format!("{folder}: {error}"));
+        }
+    }
     println!();
-    for verdict in targets::verdicts(&bench.rows) {
+    for verdict in targets::verdicts(&bench.rows.iter().collect::<Vec<_>>()) {
         let mark = if verdict.reached { "✓" } else { "✗" };
         println!("{mark} {:<34} {:<56} {}", verdict.case, verdict.what, verdict.found);
-    }
-    if let Some(folder) = out
-        && let Err(error) = report::write(Path::new(&folder), &bench.rows)
-    {
-        return refuse(&format!("{folder}: {error}"));
     }
     for wrong in &bench.wrong {
         eprintln!("wrong answer: {wrong}");

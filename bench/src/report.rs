@@ -1,4 +1,4 @@
-//! The tables of a run as a page of Markdown, and its bars as SVG.
+//! The tables of a run as pages of Markdown, and its bars as SVG.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,10 +9,33 @@ use crate::machine::{machine, rivals};
 use crate::run::Row;
 use crate::targets::verdicts;
 
-/// Writes `README.md` and its pictures into `folder`.
+/// The pages: their folder, their title and how the names of their cases start. A case is in the first page
+/// that its name fits.
+const PAGES: [(&str, &str, &str); 4] = [
+    ("family", "Measured: filters that delete, count, grow and forget", "family "),
+    ("formats", "Measured: formats of other systems", "format "),
+    ("server", "Measured: the server", "server"),
+    ("", "Measured", ""),
+];
+
+/// Writes the pages that have rows, and their pictures, into `folder`.
 pub fn write(folder: &Path, rows: &[Row]) -> io::Result<()> {
+    let mut rest: Vec<&Row> = rows.iter().collect();
+    for (name, title, prefix) in PAGES {
+        let (rows, others) = rest.into_iter().partition(|row| row.case.starts_with(prefix));
+        rest = others;
+        write_page(&folder.join(name), title, &rows)?;
+    }
+    Ok(())
+}
+
+/// Writes `README.md` and its pictures into `folder`, unless there are no rows.
+fn write_page(folder: &Path, title: &str, rows: &[&Row]) -> io::Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
     fs::create_dir_all(folder)?;
-    fs::write(folder.join("README.md"), page(rows))?;
+    fs::write(folder.join("README.md"), page(title, rows))?;
     for (file, title, cases) in [
         ("lookups.svg", "Lookups, median ns an item (1 % rate, half of them hits)", LOOKUP_CASES),
         (
@@ -22,7 +45,7 @@ pub fn write(folder: &Path, rows: &[Row]) -> io::Result<()> {
         ),
     ] {
         let bars: Vec<&Row> =
-            rows.iter().filter(|row| cases.contains(&row.case.as_str())).collect();
+            rows.iter().copied().filter(|row| cases.contains(&row.case.as_str())).collect();
         if !bars.is_empty() {
             fs::write(folder.join(file), chart(title, &bars))?;
         }
@@ -38,10 +61,9 @@ const LOOKUP_CASES: &[&str] = &[
 
 const PROGRAM_CASES: &[&str] = &["dedup of 20 M URL lines"];
 
-/// Writes the page.
-pub fn page(rows: &[Row]) -> String {
-    let mut page = String::from(
-        "# Measured\n\n\
+fn page(title: &str, rows: &[&Row]) -> String {
+    let mut page = format!(
+        "# {title}\n\n\
          Made by `cargo xtask bench`; every table is one run, in which the contenders took turns.\n\
          Ratios are worth more than times: run it on your own machine.\n\n",
     );
@@ -66,8 +88,8 @@ pub fn page(rows: &[Row]) -> String {
     page.push_str("\n## Every case\n");
     let mut rest = rows;
     while let Some(first) = rest.first() {
-        let (rows, others) =
-            rest.split_at(rest.iter().take_while(|row| row.case == first.case).count());
+        let len = rest.iter().take_while(|row| row.case == first.case).count();
+        let (rows, others) = rest.split_at(len);
         let _ = write!(page, "\n### {}\n\n", first.case);
         page.push_str(&if first.lines.is_some() { programs(rows) } else { filters(rows) });
         rest = others;
@@ -82,7 +104,7 @@ A dash stands where a column has no meaning. Times are medians over the rounds, 
 programs on the machine only ever add time.
 ";
 
-fn filters(rows: &[Row]) -> String {
+fn filters(rows: &[&Row]) -> String {
     let optional = |value: Option<String>| value.unwrap_or_else(|| "–".to_owned());
     let lines = rows.iter().map(|row| {
         [
@@ -97,13 +119,13 @@ fn filters(rows: &[Row]) -> String {
     table(head, &lines.collect::<Vec<_>>())
 }
 
-fn programs(rows: &[Row]) -> String {
+fn programs(rows: &[&Row]) -> String {
     let lines = rows.iter().map(|row| {
         [
             row.name.clone(),
             format!("{:.2}", row.median()),
             format!("{:.2}", row.min()),
-            format!("{:.2}×", row.ratio(&rows[0])),
+            format!("{:.2}×", row.ratio(rows[0])),
             format!("{:.0}", row.peak_mib.unwrap_or_default()),
             row.lines.unwrap_or_default().to_string(),
         ]
