@@ -11,7 +11,8 @@ pub(crate) const CHUNK: usize = 1024;
 
 /// Hashes `items` a chunk at a time, and hands each chunk to `each` with the index of its first item.
 ///
-/// `prefetch` gets each hash as soon as it is known, as [`Item::hash_each_then`] says.
+/// Memory is not prefetched here: `each` does it a few hashes ahead. Prefetches for the whole chunk took a third
+/// more time for addresses in 10 M items, since the CPU drops those that it has no buffer for.
 ///
 /// # Errors
 ///
@@ -20,14 +21,13 @@ pub(crate) fn try_each_chunk<F: ?Sized, I: Item, E>(
     filter: &mut F,
     hasher: Hasher,
     items: &[I],
-    prefetch: impl Fn(&F, u64),
     mut each: impl FnMut(&mut F, usize, &[u64]) -> Result<(), E>,
 ) -> Result<(), E> {
     with_buffer(items.len(), |buffer| {
         let len = buffer.len();
         for (i, items) in items.chunks(len).enumerate() {
             let hashes = &mut buffer[..items.len()];
-            I::hash_each_then(items, &hasher, hashes, |hash| prefetch(filter, hash));
+            I::hash_each(items, &hasher, hashes);
             each(filter, i * len, hashes)?;
         }
         Ok(())
@@ -40,10 +40,9 @@ pub(crate) fn each_chunk<F: ?Sized, I: Item>(
     hasher: Hasher,
     items: &[I],
     words: &mut [u64],
-    prefetch: impl Fn(&F, u64),
     mut each: impl FnMut(&mut F, &[u64], &mut [u64]),
 ) {
-    let Ok(()) = try_each_chunk(filter, hasher, items, prefetch, |filter, first, hashes| {
+    let Ok(()) = try_each_chunk(filter, hasher, items, |filter, first, hashes| {
         each(filter, hashes, words_of(words, first, hashes.len()));
         Ok::<(), Infallible>(())
     });
@@ -60,11 +59,10 @@ pub(crate) fn try_count_chunks<F: ?Sized, I: Item, E>(
     filter: &mut F,
     hasher: Hasher,
     items: &[I],
-    prefetch: impl Fn(&F, u64),
     mut each: impl FnMut(&mut F, usize, &[u64], &mut [u64]) -> Result<(), E>,
 ) -> Result<usize, E> {
     let mut ones = 0;
-    try_each_chunk(filter, hasher, items, prefetch, |filter, first, hashes| {
+    try_each_chunk(filter, hasher, items, |filter, first, hashes| {
         let words = &mut [0; CHUNK / 64][..hashes.len().div_ceil(64)];
         each(filter, first, hashes, words)?;
         ones += count_ones(words);
@@ -83,10 +81,9 @@ pub(crate) fn count_chunks<F: ?Sized, I: Item>(
     filter: &mut F,
     hasher: Hasher,
     items: &[I],
-    prefetch: impl Fn(&F, u64),
     mut each: impl FnMut(&mut F, &[u64], &mut [u64]),
 ) -> usize {
-    let Ok(ones) = try_count_chunks(filter, hasher, items, prefetch, |filter, _, hashes, words| {
+    let Ok(ones) = try_count_chunks(filter, hasher, items, |filter, _, hashes, words| {
         each(filter, hashes, words);
         Ok::<(), Infallible>(())
     });

@@ -55,8 +55,7 @@ pub trait Filter {
     /// Tests many items, several times as fast as one by one. Answer `i` is that of `items[i]`.
     fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
         let (hasher, words) = (self.hasher(), answers.reset(items.len()));
-        let prefetch = |filter: &&Self, hash| filter.prefetch_hash(hash);
-        each_chunk(&mut &*self, hasher, items, words, prefetch, |filter, hashes, words| {
+        each_chunk(&mut &*self, hasher, items, words, |filter, hashes, words| {
             filter.contains_hashes(hashes, words);
         });
     }
@@ -65,13 +64,11 @@ pub trait Filter {
     /// [`contains_each`](Self::contains_each) would answer; true for no items. Works in batches of up to
     /// 1024 items and stops after the first batch with an absent item.
     fn contains_all<I: Item>(&self, items: &[I]) -> bool {
-        let prefetch = |filter: &&Self, hash| filter.prefetch_hash(hash);
-        let is_all =
-            try_each_chunk(&mut &*self, self.hasher(), items, prefetch, |filter, _, hashes| {
-                let words = &mut [0; CHUNK / 64][..hashes.len().div_ceil(64)];
-                filter.contains_hashes(hashes, words);
-                if count_ones(words) == hashes.len() { Ok(()) } else { Err(()) }
-            });
+        let is_all = try_each_chunk(&mut &*self, self.hasher(), items, |filter, _, hashes| {
+            let words = &mut [0; CHUNK / 64][..hashes.len().div_ceil(64)];
+            filter.contains_hashes(hashes, words);
+            if count_ones(words) == hashes.len() { Ok(()) } else { Err(()) }
+        });
         is_all.is_ok()
     }
 
@@ -124,16 +121,14 @@ pub trait Insert: Filter {
     /// Inserts many items in order, several times as fast as one by one; tells which were new.
     fn insert_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
         let (hasher, words) = (self.hasher(), answers.reset(items.len()));
-        let prefetch = |filter: &Self, hash| filter.prefetch_hash(hash);
-        each_chunk(self, hasher, items, words, prefetch, |filter, hashes, words| {
+        each_chunk(self, hasher, items, words, |filter, hashes, words| {
             filter.insert_hashes(hashes, words);
         });
     }
 
     /// Inserts many items in order, as [`insert_each`](Self::insert_each) does. Returns how many were new.
     fn insert_all<I: Item>(&mut self, items: &[I]) -> usize {
-        let prefetch = |filter: &Self, hash| filter.prefetch_hash(hash);
-        count_chunks(self, self.hasher(), items, prefetch, |filter, hashes, words| {
+        count_chunks(self, self.hasher(), items, |filter, hashes, words| {
             filter.insert_hashes(hashes, words);
         })
     }
@@ -186,8 +181,7 @@ pub trait TryInsert: Filter {
         answers: &mut Answers,
     ) -> Result<(), InsertError> {
         let (hasher, words) = (self.hasher(), answers.reset(items.len()));
-        let prefetch = |filter: &Self, hash| filter.prefetch_hash(hash);
-        try_each_chunk(self, hasher, items, prefetch, |filter, first, hashes| {
+        try_each_chunk(self, hasher, items, |filter, first, hashes| {
             filter
                 .try_insert_hashes(hashes, words_of(words, first, hashes.len()))
                 .map_err(|error| InsertError { inserted: error.inserted + first, ..error })
@@ -201,8 +195,7 @@ pub trait TryInsert: Filter {
     ///
     /// As for [`try_insert_hashes`](Self::try_insert_hashes).
     fn try_insert_all<I: Item>(&mut self, items: &[I]) -> Result<usize, InsertError> {
-        let prefetch = |filter: &Self, hash| filter.prefetch_hash(hash);
-        try_count_chunks(self, self.hasher(), items, prefetch, |filter, first, hashes, words| {
+        try_count_chunks(self, self.hasher(), items, |filter, first, hashes, words| {
             filter
                 .try_insert_hashes(hashes, words)
                 .map_err(|error| InsertError { inserted: error.inserted + first, ..error })
@@ -295,8 +288,7 @@ pub trait Remove: Filter {
     /// Deletes many items in order, several times as fast as one by one; tells which are gone.
     fn remove_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
         let (hasher, words) = (self.hasher(), answers.reset(items.len()));
-        let prefetch = |filter: &Self, hash| filter.prefetch_hash(hash);
-        each_chunk(self, hasher, items, words, prefetch, |filter, hashes, words| {
+        each_chunk(self, hasher, items, words, |filter, hashes, words| {
             filter.remove_hashes(hashes, words);
         });
     }
@@ -304,8 +296,7 @@ pub trait Remove: Filter {
     /// Deletes many items in order, as [`remove_each`](Self::remove_each) does. Returns how many were
     /// deleted ([`Removed::Yes`]).
     fn remove_all<I: Item>(&mut self, items: &[I]) -> usize {
-        let prefetch = |filter: &Self, hash| filter.prefetch_hash(hash);
-        count_chunks(self, self.hasher(), items, prefetch, |filter, hashes, words| {
+        count_chunks(self, self.hasher(), items, |filter, hashes, words| {
             filter.remove_hashes(hashes, words);
         })
     }

@@ -65,7 +65,8 @@ pub trait Item {
 
     /// Hashes many items, `hashes[i]` being that of `items[i]`.
     ///
-    /// The bytes of text are prefetched, so that items all over memory wait for it together.
+    /// The bytes of text are prefetched, so that items all over memory wait for it together: types other than
+    /// numbers call `stable_bytes` twice an item, so it should borrow.
     ///
     /// # Panics
     ///
@@ -74,23 +75,7 @@ pub trait Item {
     where
         Self: Sized,
     {
-        Self::hash_each_then(items, hasher, hashes, |_| ());
-    }
-
-    /// Hashes many items. `then` is a hint to prefetch: it gets each hash as soon as it is known, or is
-    /// never called.
-    ///
-    /// Integers of up to eight bytes never call it, because they are hashed in vector registers. Other
-    /// types call `stable_bytes` twice an item, so it should borrow.
-    ///
-    /// # Panics
-    ///
-    /// If the two slices differ in length.
-    fn hash_each_then(items: &[Self], hasher: &Hasher, hashes: &mut [u64], then: impl FnMut(u64))
-    where
-        Self: Sized,
-    {
-        hasher.hash_bytes_each(items, hashes, then);
+        hasher.hash_bytes_each(items, hashes);
     }
 }
 
@@ -107,16 +92,10 @@ macro_rules! value_items {
             }
 
             // The bytes are computed: a prefetch would only compute them twice.
-            fn hash_each_then(
-                items: &[Self],
-                hasher: &Hasher,
-                hashes: &mut [u64],
-                mut then: impl FnMut(u64),
-            ) {
+            fn hash_each(items: &[Self], hasher: &Hasher, hashes: &mut [u64]) {
                 assert_eq!(items.len(), hashes.len(), "one hash an item");
                 for (hash, item) in hashes.iter_mut().zip(items) {
                     *hash = item.hash_by(hasher);
-                    then(*hash);
                 }
             }
         }
@@ -140,12 +119,7 @@ macro_rules! integer_items {
                 hasher.hash_integer::<{ size_of::<$int>() }>(u64::from(*self as $unsigned))
             }
 
-            fn hash_each_then(
-                items: &[Self],
-                hasher: &Hasher,
-                hashes: &mut [u64],
-                _: impl FnMut(u64),
-            ) {
+            fn hash_each(items: &[Self], hasher: &Hasher, hashes: &mut [u64]) {
                 let integers = items.iter().map(|&item| u64::from(item as $unsigned));
                 hasher.hash_integer_each::<{ size_of::<$int>() }>(integers, hashes);
             }
@@ -441,10 +415,8 @@ mod tests {
             );
             u32::hash_each(&narrow, &hasher, &mut hashes);
             assert!(narrow.iter().zip(hashes).all(|(n, h)| hasher.hash_item(n) == h), "{hasher:?}");
-            let mut known = Vec::new();
-            <&[u8]>::hash_each_then(&texts, &hasher, &mut hashes, |hash| known.push(hash));
+            <&[u8]>::hash_each(&texts, &hasher, &mut hashes);
             assert!(texts.iter().zip(hashes).all(|(t, h)| hasher.hash_item(t) == h), "{hasher:?}");
-            assert_eq!(known, hashes, "each as soon as it is known");
         }
     }
 }

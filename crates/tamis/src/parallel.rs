@@ -25,8 +25,7 @@ pub(crate) fn contains_each<F: Filter + Sync, I: Item + Sync>(
     let (hasher, words) = (filter.hasher(), answers.reset(items.len()));
     let tasks = items.par_chunks(TASK_ITEMS).zip(words.par_chunks_mut(TASK_ITEMS / 64));
     tasks.for_each(|(items, words)| {
-        let prefetch = |filter: &&F, hash| filter.prefetch_hash(hash);
-        each_chunk(&mut &*filter, hasher, items, words, prefetch, |filter, hashes, words| {
+        each_chunk(&mut &*filter, hasher, items, words, |filter, hashes, words| {
             filter.contains_hashes(hashes, words);
         });
     });

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tamis::{
-    Answers, AtomicBitmap, Bits as _, Bloom, Classic, Filter, Hasher, Insert, Item, Kind, Layout,
-    Plan, PlanError, SplitBlock, allocation_bytes,
+    Answers, AtomicBitmap, Bits as _, Bloom, Classic, Hasher, Insert, Item, Kind, Layout, Plan,
+    PlanError, SplitBlock, allocation_bytes,
 };
 
 /// The reserved part of a filter: a Bloom filter that threads share, and a count of its items.
@@ -41,9 +41,6 @@ macro_rules! shared {
         }
     };
 }
-
-/// How many items are hashed before they are inserted.
-const CHUNK: usize = 1024;
 
 impl Reserved {
     pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
@@ -134,13 +131,8 @@ impl Reserved {
         let words = answers.reset(items.len());
         shared!(&self.bloom, bloom => {
             let mut bloom = bloom;
-            let hasher = bloom.hasher();
-            // Chunks whose memory, fetched while they are hashed, is still in the cache when they are inserted.
-            let chunks = items.chunks(CHUNK).zip(hashes.chunks_mut(CHUNK));
-            for ((items, hashes), words) in chunks.zip(words.chunks_mut(CHUNK / 64)) {
-                Item::hash_each_then(items, &hasher, hashes, |hash| bloom.prefetch_hash(hash));
-                bloom.insert_hashes(hashes, words);
-            }
+            Item::hash_each(items, &bloom.hasher(), hashes);
+            bloom.insert_hashes(hashes, words);
         }, unreachable!("it has bits"));
     }
 
