@@ -1,6 +1,7 @@
 //! What a measurement was made on: without it a number means nothing.
 
 use std::fs;
+use std::process::Command;
 
 /// Describes the machine in a line.
 pub fn machine() -> String {
@@ -34,7 +35,7 @@ fn simd() -> &'static str {
     std::env::consts::ARCH
 }
 
-/// Names the rivals with the versions that `Cargo.lock` and the list of Python's packages pin.
+/// Names the rivals with the versions that `Cargo.lock` and the list of Python's packages pin, and the Redis that is installed.
 pub fn rivals() -> String {
     let lock = include_str!("../Cargo.lock");
     let names = [
@@ -54,5 +55,19 @@ pub fn rivals() -> String {
     };
     let packages = include_str!("../originals/requirements.txt").lines();
     let packages = packages.map(|package| package.replace("==", " "));
-    names.into_iter().filter_map(version).chain(packages).collect::<Vec<_>>().join(", ")
+    names
+        .into_iter()
+        .filter_map(version)
+        .chain(packages)
+        .chain(redis())
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// Returns the version of `redis-server`, if it is installed.
+fn redis() -> Option<String> {
+    let output = Command::new("redis-server").arg("--version").output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let version = text.split_whitespace().find_map(|word| word.strip_prefix("v="))?;
+    Some(format!("redis-server {version}"))
 }

