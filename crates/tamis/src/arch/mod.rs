@@ -21,6 +21,7 @@ pub(crate) mod places;
 pub(crate) mod scalar;
 pub(crate) mod select;
 pub(crate) mod shift;
+pub(crate) mod sip;
 mod unaligned;
 
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
