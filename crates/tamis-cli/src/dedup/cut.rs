@@ -14,6 +14,9 @@ pub const BATCH: usize = 1024;
 /// The most records in a cut. Short records take less memory than their digests and bounds, so that bytes alone are no limit.
 const MOST_RECORDS: usize = 8 << 10;
 
+/// The number of records that are passed to the hash function at a time.
+const TOGETHER: usize = 64;
+
 /// How records become digests.
 pub struct Rule {
     /// From records to keys.
@@ -102,7 +105,13 @@ impl<D: Width> Cut<D> {
             self.marks.push(Mark::default());
         }
         if rule.key.is_whole() {
-            self.digests.extend(records.map(|record| D::digest(&rule.hasher, record)));
+            self.digests.resize(records.len(), D::default());
+            let mut records = records;
+            for digests in self.digests.chunks_mut(TOGETHER) {
+                let mut keys = [&[][..]; TOGETHER];
+                keys.iter_mut().zip(&mut records).for_each(|(key, record)| *key = record);
+                D::digest_each(&rule.hasher, &keys[..digests.len()], digests);
+            }
             return;
         }
         for record in records {

@@ -1,11 +1,14 @@
 //! The hashes that stand for records.
 
-use tamis::{Digest, Hasher};
+use tamis::{Digest, Hasher, Item as _};
 
 /// A digest that records can be reduced to.
 pub trait Width: Digest + Default {
     /// Hashes a key.
     fn digest(hasher: &Hasher, key: &[u8]) -> Self;
+
+    /// Hashes many keys: `digests[i]` becomes that of `keys[i]`.
+    fn digest_each(hasher: &Hasher, keys: &[&[u8]], digests: &mut [Self]);
 
     /// Returns the digest of a record without a key, which must differ from that of an equal key.
     fn keyless(self) -> Self;
@@ -21,6 +24,10 @@ impl Width for u64 {
     #[inline]
     fn digest(hasher: &Hasher, key: &[u8]) -> Self {
         hasher.hash(key)
+    }
+
+    fn digest_each(hasher: &Hasher, keys: &[&[u8]], digests: &mut [Self]) {
+        <&[u8]>::hash_each(keys, hasher, digests);
     }
 
     #[inline]
@@ -42,6 +49,10 @@ impl Width for u128 {
     #[inline]
     fn digest(hasher: &Hasher, key: &[u8]) -> Self {
         hasher.hash128(key)
+    }
+
+    fn digest_each(hasher: &Hasher, keys: &[&[u8]], digests: &mut [Self]) {
+        hasher.hash128_each(keys, digests);
     }
 
     #[inline]
