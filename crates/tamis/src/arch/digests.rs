@@ -152,6 +152,9 @@ fn insert_scalar<D: Copy, const W: usize>(
 
 /// Runs `insert` on each digest and its home line, which was asked for a batch before.
 ///
+/// One prefetch goes before each insert, so that the memory is never idle. With the prefetches of a whole batch at once, the
+/// core waits for free miss buffers first and leaves them empty during the inserts: 16 ns a digest and not 11 ns.
+///
 /// Inlined always, so that it and `insert` become code for the CPU of the caller.
 #[inline(always)]
 fn each_batch<D>(
@@ -161,21 +164,21 @@ fn each_batch<D>(
     hash: impl Fn(&D) -> u64,
     insert: impl Fn(&mut [u64], usize, &D) -> bool,
 ) {
-    let mut homes = [[0; BATCH]; 2];
-    let locate = |words: &[u64], batch: &[D], homes: &mut [usize; BATCH]| {
-        for (at, digest) in homes.iter_mut().zip(batch) {
-            *at = home(words, hash(digest));
-            prefetch_index(words, *at);
-        }
-    };
-    locate(words, &digests[..digests.len().min(BATCH)], &mut homes[0]);
-    for (i, (batch, answer)) in digests.chunks(BATCH).zip(answers).enumerate() {
-        let ahead = digests.len().min((i + 1) * BATCH)..digests.len().min((i + 2) * BATCH);
-        locate(words, &digests[ahead], &mut homes[(i + 1) % 2]);
-        let homes = &homes[i % 2];
+    let mut homes = [0; BATCH];
+    for (at, digest) in homes.iter_mut().zip(digests) {
+        *at = home(words, hash(digest));
+        prefetch_index(words, *at);
+    }
+    let mut ahead = digests.iter().skip(BATCH);
+    for (batch, answer) in digests.chunks(BATCH).zip(answers) {
         let mut new = 0;
-        for (i, digest) in batch.iter().enumerate() {
-            new |= u64::from(insert(words, homes[i], digest)) << i;
+        for (i, (digest, home_of)) in batch.iter().zip(&mut homes).enumerate() {
+            let at = *home_of;
+            if let Some(ahead) = ahead.next() {
+                *home_of = home(words, hash(ahead));
+                prefetch_index(words, *home_of);
+            }
+            new |= u64::from(insert(words, at, digest)) << i;
         }
         *answer = new;
     }
