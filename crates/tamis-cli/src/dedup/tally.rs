@@ -7,6 +7,9 @@
 //!          varint            tally only            tally only, if the key is not the whole record
 //! ```
 
+use std::io;
+
+use memmap2::MmapMut;
 use tamis::{Answers, Bitmap, Bits as _, BitsMut as _, prefetch};
 
 use super::cut::Batch;
@@ -26,10 +29,12 @@ pub enum Keep {
 
 /// A set of keys.
 pub struct Tally {
-    // Pairs of words: hash, and place plus one; a place of zero is an empty slot.
+    // Lines of four slots. A slot is a pair of words: hash, and place plus one; a place of zero is an empty slot.
     table: Bitmap,
     len: u64,
-    chunks: Vec<Vec<u8>>,
+    // The number of records that will probably be distinct in the end.
+    expected: u64,
+    chunks: Vec<Chunk>,
     chunks_bytes: u64,
     keep: Keep,
     max_bytes: u64,
@@ -37,20 +42,43 @@ pub struct Tally {
 
 /// Entries up to this size share chunks.
 const CHUNK_BYTES: usize = 1 << CHUNK_SHIFT;
-const CHUNK_SHIFT: u32 = 22;
+const CHUNK_SHIFT: u32 = 25;
+
+/// The first chunk. Each chunk is as large as all before it, up to [`CHUNK_BYTES`].
+const FIRST_CHUNK_BYTES: usize = 64 << 10;
 
 /// The highest load of the table: three entries for five slots.
 const MAX_LOAD: (u64, u64) = (3, 5);
 
-/// The number of records whose memory is prefetched before the first is compared.
-const AHEAD: usize = 64;
+/// The number of words in a cache line, where a search starts. With homes in the middle of a line, two of three new records
+/// would wait for a second line.
+const LINE_WORDS: usize = 8;
+
+/// The number of slots in a line.
+const SLOTS_PER_LINE: u64 = LINE_WORDS as u64 / 2;
+
+/// Chunks of this size and larger ones are on huge pages.
+#[cfg(target_os = "linux")]
+const HUGE_FROM_BYTES: usize = 4 << 20;
+
+/// How many records ahead of a comparison the key is prefetched, and how many records ahead of that the line of the table.
+/// 16 and 64 took as long.
+const AHEAD: usize = 32;
+
+/// Stands for a record whose hash was not found ahead of its comparison.
+const NONE: usize = usize::MAX;
 
 impl Tally {
     /// Creates an empty set that takes at most `max_bytes`.
     pub fn new(keep: Keep, max_bytes: u64) -> Self {
         let table = Bitmap::zeroed(0).expect("no memory is needed");
         let chunks = Vec::new();
-        Self { table, len: 0, chunks, chunks_bytes: 0, keep, max_bytes }
+        Self { table, len: 0, expected: 0, chunks, chunks_bytes: 0, keep, max_bytes }
+    }
+
+    /// Tells the set how many distinct records there will probably be: the table grows to that size in larger steps.
+    pub fn expect(&mut self, distinct: u64) {
+        self.expected = distinct;
     }
 
     /// Inserts the records of a batch, and writes to `new` which were new.
@@ -78,19 +106,31 @@ impl Tally {
     ) -> Result<(), (usize, Failure)> {
         self.reserve(batch.len() as u64).map_err(|failure| (0, failure))?;
         let words = new.reset(batch.len());
-        let mut start = 0;
-        for (word, digests) in words.iter_mut().zip(batch.digests().chunks(AHEAD)) {
-            for digest in digests {
-                prefetch(self.table.words(), self.home(digest.hash64()));
+        let hash_of = |i: usize| batch.digests().get(i).map(|digest| digest.hash64());
+        let mut slots = [NONE; AHEAD];
+        for i in 0..batch.len() + 2 * AHEAD {
+            // Line, then key, then comparison: each waits for the memory of the one before.
+            if let Some(hash) = hash_of(i) {
+                prefetch(self.table.words(), self.home(hash));
             }
-            for digest in digests {
-                self.prefetch_key(digest.hash64());
+            let slot = slots[i % AHEAD];
+            if let Some(hash) = i.checked_sub(AHEAD).and_then(hash_of) {
+                slots[i % AHEAD] = self.prefetch_key(hash);
             }
-            for i in 0..digests.len() {
-                let inserted = self.insert_record(batch, start + i);
-                *word |= u64::from(inserted.map_err(|failure| (start + i, failure))?) << i;
+            let Some(i) = i.checked_sub(2 * AHEAD) else { continue };
+            let (key, found) = batch.key(i);
+            if slot != NONE {
+                // The table does not grow within a batch: the slot is where it was.
+                let place = self.table.words()[slot + 1] - 1;
+                if self.is_entry(place, key, found) {
+                    if self.keep == Keep::Record {
+                        self.count(place);
+                    }
+                    continue;
+                }
             }
-            start += digests.len();
+            let inserted = self.insert_record(batch, i).map_err(|failure| (i, failure))?;
+            words[i / 64] |= u64::from(inserted) << (i % 64);
         }
         Ok(())
     }
@@ -119,23 +159,28 @@ impl Tally {
         self.insert(batch.digests()[i].hash64(), key, found, batch.record(i))
     }
 
-    /// Returns the first word of the slot at which the search for `hash` starts.
+    /// Returns the first word of the line at which the search for `hash` starts.
     #[inline]
     fn home(&self, hash: u64) -> usize {
-        let slots = self.table.words().len() as u64 / 2;
-        ((u128::from(hash) * u128::from(slots)) >> 64) as usize * 2
+        let lines = self.table.words().len() as u64 / LINE_WORDS as u64;
+        ((u128::from(hash) * u128::from(lines)) >> 64) as usize * LINE_WORDS
     }
 
-    /// Prefetches the memory of the key that probably has this hash.
-    fn prefetch_key(&self, hash: u64) {
-        let words = self.table.words();
+    /// Prefetches the memory of the key that probably has this hash, and returns its slot. Only the home line is searched.
+    #[inline]
+    fn prefetch_key(&self, hash: u64) -> usize {
         let at = self.home(hash);
-        if words[at] == hash && words[at + 1] != 0 {
-            let (chunk, start) = split(words[at + 1] - 1);
-            prefetch(&self.chunks[chunk], start);
-            // Most keys are longer than what is left of the first line.
-            prefetch(&self.chunks[chunk], start + 64);
-        }
+        let line = &self.table.words()[at..at + LINE_WORDS];
+        let Some(slot) = line.chunks_exact(2).position(|slot| slot[0] == hash && slot[1] != 0)
+        else {
+            return NONE;
+        };
+        let (chunk, start) = split(line[2 * slot + 1] - 1);
+        let chunk = &self.chunks[chunk].bytes;
+        prefetch(chunk, start);
+        // Most keys are longer than what is left of the first line.
+        prefetch(chunk, start + 64);
+        at + 2 * slot
     }
 
     fn insert(
@@ -168,15 +213,20 @@ impl Tally {
         }
     }
 
+    #[inline]
     fn is_entry(&self, place: u64, key: &[u8], found: bool) -> bool {
         let (chunk, start) = split(place);
-        let entry = Entry::read(&self.chunks[chunk][start..], self.keep);
-        entry.key == key && entry.found == found
+        let entry = &self.chunks[chunk].bytes[start..];
+        let (held, mut at) = varint(entry);
+        if self.keep == Keep::Record {
+            at += 8;
+        }
+        held == header(key, found) && entry[at..at + key.len()] == *key
     }
 
     fn count(&mut self, place: u64) {
         let (chunk, start) = split(place);
-        let entry = &mut self.chunks[chunk][start..];
+        let entry = &mut self.chunks[chunk].bytes[start..];
         let at = varint(entry).1;
         let count: &mut [u8; 8] = (&mut entry[at..at + 8]).try_into().expect("eight bytes");
         *count = (u64::from_le_bytes(*count) + 1).to_le_bytes();
@@ -185,32 +235,32 @@ impl Tally {
     fn append(&mut self, key: &[u8], found: bool, record: &[u8]) -> Result<u64, Failure> {
         let record = (self.keep == Keep::Record).then_some(record);
         let most = key.len() + record.map_or(0, <[u8]>::len) + 28;
-        let has_room = self.chunks.last().is_some_and(|chunk| {
-            chunk.capacity() - chunk.len() >= most && chunk.len() < CHUNK_BYTES
-        });
+        let has_room = self
+            .chunks
+            .last()
+            .is_some_and(|chunk| chunk.bytes.len() - chunk.len >= most && chunk.len < CHUNK_BYTES);
         if !has_room {
             // With little memory, one whole chunk would take all of it.
-            let usual = CHUNK_BYTES.min((self.max_bytes / 16).max(64 << 10) as usize);
-            let bytes = most.max(usual);
+            let usual = self.chunks_bytes.min(self.max_bytes / 16).min(CHUNK_BYTES as u64) as usize;
+            let bytes = most.max(usual).max(FIRST_CHUNK_BYTES);
             self.check_limit(bytes as u64)?;
-            let mut chunk = Vec::new();
-            chunk.try_reserve_exact(bytes).map_err(|_| self.too_large())?;
+            let chunk = Chunk::zeroed(bytes).map_err(|_| self.too_large())?;
             self.chunks.push(chunk);
             self.chunks_bytes += bytes as u64;
         }
         let number = self.chunks.len() as u64 - 1;
         let chunk = self.chunks.last_mut().expect("pushed above");
-        let place = number << CHUNK_SHIFT | chunk.len() as u64;
-        push_varint(chunk, (key.len() as u64) << 1 | u64::from(!found));
+        let place = number << CHUNK_SHIFT | chunk.len as u64;
+        chunk.push_varint(header(key, found));
         if record.is_some() {
-            chunk.extend_from_slice(&1_u64.to_le_bytes());
+            chunk.push(&1_u64.to_le_bytes());
         }
-        chunk.extend_from_slice(key);
+        chunk.push(key);
         if let Some(record) = record {
             // The bytes of a whole record are not kept twice.
             let same = record == key;
-            push_varint(chunk, if same { 0 } else { record.len() as u64 + 1 });
-            chunk.extend_from_slice(if same { &[] } else { record });
+            chunk.push_varint(if same { 0 } else { record.len() as u64 + 1 });
+            chunk.push(if same { &[] } else { record });
         }
         Ok(place)
     }
@@ -221,7 +271,8 @@ impl Tally {
         if needed <= slots {
             return Ok(());
         }
-        let slots = needed.max(slots * 3 / 2);
+        let slots = needed.max(slots * 3 / 2).max(self.step_slots(slots));
+        let slots = slots.next_multiple_of(SLOTS_PER_LINE);
         self.check_limit(slots * 16)?;
         let larger = Bitmap::zeroed(slots * 128).map_err(|_| self.too_large())?;
         let old = std::mem::replace(&mut self.table, larger);
@@ -229,11 +280,26 @@ impl Tally {
             let mut at = self.home(slot[0]);
             let words = self.table.words_mut();
             while words[at + 1] != 0 {
-                at = (at + 2) % words.len();
+                at = if at + 2 == words.len() { 0 } else { at + 2 };
             }
             words[at..at + 2].copy_from_slice(slot);
         }
         Ok(())
+    }
+
+    /// Returns the size of the next table on the way to the expected number of records, at most four times the present one.
+    fn step_slots(&self, slots: u64) -> u64 {
+        if self.max_bytes < u64::MAX {
+            // A table that is too large would leave too little for the keys.
+            return 0;
+        }
+        // A few more than expected must not let the table grow once more.
+        let expected = self.expected.saturating_add(self.expected / 32);
+        let mut step = expected.saturating_mul(MAX_LOAD.1) / MAX_LOAD.0;
+        while step > 4 * slots.max(1024) {
+            step /= 4;
+        }
+        step
     }
 
     fn check_limit(&self, more_bytes: u64) -> Result<(), Failure> {
@@ -282,7 +348,7 @@ impl Tally {
         mut each: impl FnMut((&[u8], bool), &[u8], u64) -> Result<(), E>,
     ) -> Result<(), E> {
         for chunk in &self.chunks {
-            let mut rest = &chunk[..];
+            let mut rest = &chunk.bytes[..chunk.len];
             while !rest.is_empty() {
                 let entry = Entry::read(rest, self.keep);
                 each((entry.key, entry.found), entry.record, entry.count)?;
@@ -307,6 +373,46 @@ impl Tally {
 /// Returns chunk and offset of a place. A long entry starts its own chunk, so offsets stay small.
 const fn split(place: u64) -> (usize, usize) {
     ((place >> CHUNK_SHIFT) as usize, (place & (CHUNK_BYTES as u64 - 1)) as usize)
+}
+
+/// Returns what an entry begins with.
+const fn header(key: &[u8], found: bool) -> u64 {
+    (key.len() as u64) << 1 | !found as u64
+}
+
+/// Entries one after the other, on huge pages where Linux has them.
+struct Chunk {
+    bytes: MmapMut,
+    len: usize,
+}
+
+impl Chunk {
+    /// Maps zeroed memory. Only what is written to is taken from the system.
+    fn zeroed(len_bytes: usize) -> io::Result<Self> {
+        let bytes = MmapMut::map_anon(len_bytes)?;
+        #[cfg(target_os = "linux")]
+        if len_bytes >= HUGE_FROM_BYTES {
+            // A refusal leaves small pages.
+            bytes.advise(memmap2::Advice::HugePage).ok();
+        }
+        Ok(Self { bytes, len: 0 })
+    }
+
+    #[inline]
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes[self.len..self.len + bytes.len()].copy_from_slice(bytes);
+        self.len += bytes.len();
+    }
+
+    /// Appends seven bits a byte, low ones first.
+    #[inline]
+    fn push_varint(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.push(&[number as u8 | 0x80]);
+            number >>= 7;
+        }
+        self.push(&[number as u8]);
+    }
 }
 
 /// One key, as it lies in its chunk.
@@ -356,14 +462,6 @@ fn varint(bytes: &[u8]) -> (u64, usize) {
     }
 }
 
-fn push_varint(bytes: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-}
-
 #[cfg(test)]
 mod tests {
     use tamis::Hasher;
@@ -403,6 +501,28 @@ mod tests {
     }
 
     #[test]
+    fn a_key_of_equal_hash_hides_no_record_of_a_batch() {
+        let mut tally = Tally::new(Keep::Key, u64::MAX);
+        tally.reserve(10).unwrap();
+        assert!(tally.insert(Hasher::default().hash(b"b"), b"other", true, b"").unwrap());
+        assert_eq!(insert(&mut tally, b"a\nb\nb\n").unwrap(), [true, true, false]);
+        assert_eq!(insert(&mut tally, b"b\na\nc\n").unwrap(), [false, false, true]);
+    }
+
+    /// The table grows by large steps, by small ones and not at all, and chunks of all sizes are filled.
+    #[test]
+    fn a_wrong_expectation_loses_no_record() {
+        let block: String = (0..50_000).map(|i| format!("record {}\n", i % 30_000)).collect();
+        let expected: Vec<bool> = (0..50_000).map(|i| i < 30_000).collect();
+        for distinct in [0, 100, 30_000, 1_000_000, u64::MAX] {
+            let mut tally = Tally::new(Keep::Key, u64::MAX);
+            tally.expect(distinct);
+            assert!(insert(&mut tally, block.as_bytes()).unwrap() == expected, "{distinct}");
+            assert_eq!(tally.len(), 30_000);
+        }
+    }
+
+    #[test]
     fn records_come_back_in_first_seen_order_with_their_counts() {
         let mut tally = Tally::new(Keep::Record, u64::MAX);
         let long = "x".repeat(CHUNK_BYTES + 5);
@@ -422,7 +542,7 @@ mod tests {
 
     #[test]
     fn a_limit_is_an_error_that_says_what_to_do() {
-        let mut tally = Tally::new(Keep::Key, CHUNK_BYTES as u64 + 100_000);
+        let mut tally = Tally::new(Keep::Key, 1 << 20);
         let block: String = (0..100_000).map(|i| format!("{i}\n")).collect();
         match insert(&mut tally, block.as_bytes()) {
             Err(Failure::Message(line)) => assert!(line.contains("--memory"), "{line}"),
