@@ -91,6 +91,21 @@ impl<D: Width> Seen<D> {
         Ok(said)
     }
 
+    /// Returns the number of distinct records.
+    pub fn distinct(&self) -> u64 {
+        match &self.held {
+            Held::Exact(set) => set.len(),
+            Held::Approx(approx) => approx.items(),
+        }
+    }
+
+    /// Tells the set how many distinct records there will probably be: see [`DigestSet::expect`].
+    pub fn expect(&mut self, distinct: u64) {
+        if let Held::Exact(set) = &mut self.held {
+            set.expect(distinct);
+        }
+    }
+
     /// Turns the exact set into a filter.
     fn convert(&mut self) -> Result<String, Failure> {
         let Held::Exact(set) = &mut self.held else { unreachable!("called for an exact set") };

@@ -151,6 +151,8 @@ impl<D: Width> Stream<D> {
         let mut cuts = Cuts::new(source.paths, from, source.rule, source.threads);
         let mut cut = Cut::default();
         let mut since_bytes = 0;
+        let total_bytes = input::total_len_bytes(source.paths);
+        let distinct_before = self.judge.distinct();
         while cuts.next(&mut cut)? {
             cut.batches().try_for_each(|batch| self.batch(&batch, work))?;
             if cut.may_wait {
@@ -160,6 +162,12 @@ impl<D: Width> Stream<D> {
             work.stats.add(&cut);
             work.progress.at(cut.consumed_bytes);
             self.warn(work);
+            if let Some(total_bytes) = total_bytes {
+                // New records usually become rarer: this is an upper bound.
+                let distinct = (self.judge.distinct() - distinct_before) as f64;
+                let share = cut.consumed_bytes.max(1) as f64 / total_bytes as f64;
+                self.judge.expect(distinct_before + (distinct / share.min(1.0)) as u64);
+            }
             since_bytes += cut.block.len() as u64;
             if since_bytes >= self.checkpoint_bytes {
                 (checkpoint.input, checkpoint.at_bytes) = (cut.end.input, cut.end.at_bytes);
@@ -256,6 +264,24 @@ impl<D: Width> Judge<D> {
             Judge::Window(recent) => {
                 recent.insert_each(batch.slice(), batch.digests(), new).map(|()| None)
             }
+        }
+    }
+
+    /// Returns the number of distinct records; zero for a window, which forgets.
+    fn distinct(&self) -> u64 {
+        match self {
+            Judge::Digests { seen, .. } => seen.distinct(),
+            Judge::Full { seen, .. } => seen.len(),
+            Judge::Window(_) => 0,
+        }
+    }
+
+    /// Tells the set how many distinct records there will probably be, for its growth.
+    fn expect(&mut self, distinct: u64) {
+        match self {
+            Judge::Digests { seen, .. } => seen.expect(distinct),
+            Judge::Full { seen, .. } => seen.expect(distinct),
+            Judge::Window(_) => {}
         }
     }
 
