@@ -11,6 +11,9 @@
 //! Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF" (2012), §2; SipHash-1-3 has one round a word and three at
 //! the end. The output of 128 bits is that of the authors' reference code.
 
+// Without vectors nothing but the number of lanes is used.
+#![cfg_attr(not(all(target_arch = "x86_64", not(miri), not(loom))), allow(dead_code))]
+
 /// How many items are hashed at once.
 pub(crate) const LANES: usize = 8;
 
