@@ -12,6 +12,7 @@ use super::digest::Width as _;
 use super::seen::Budget;
 use super::spill::Spill;
 use super::stats::Stats;
+use super::stream::expected_distinct;
 use super::tally::{Keep, Tally};
 use crate::exit::Failure;
 use crate::input;
@@ -47,7 +48,8 @@ impl Run {
         let mut held = Held::Exact(Tally::new(Keep::Record, budget.max_bytes));
         let hasher = rule.hasher;
         let mut stats = Stats::default();
-        let mut progress = Progress::new(input::total_len_bytes(paths));
+        let total_bytes = input::total_len_bytes(paths);
+        let mut progress = Progress::new(total_bytes);
         let delimiter = rule.delimiter;
         let mut cuts = Cuts::<u64>::new(paths, Place::default(), rule, threads);
         let (mut cut, mut new) = (Cut::default(), Answers::new());
@@ -72,6 +74,9 @@ impl Run {
             }
             stats.add(&cut);
             progress.at(cut.consumed_bytes);
+            if let (Held::Exact(tally), Some(total_bytes)) = (&mut held, total_bytes) {
+                tally.expect(expected_distinct(tally.len(), cut.consumed_bytes, total_bytes));
+            }
         }
         held.each(|record, count| {
             if counts.contains(&count) {

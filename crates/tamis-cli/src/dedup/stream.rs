@@ -163,10 +163,9 @@ impl<D: Width> Stream<D> {
             work.progress.at(cut.consumed_bytes);
             self.warn(work);
             if let Some(total_bytes) = total_bytes {
-                // New records usually become rarer: this is an upper bound.
-                let distinct = (self.judge.distinct() - distinct_before) as f64;
-                let share = cut.consumed_bytes.max(1) as f64 / total_bytes as f64;
-                self.judge.expect(distinct_before + (distinct / share.min(1.0)) as u64);
+                let found = self.judge.distinct() - distinct_before;
+                let expected = expected_distinct(found, cut.consumed_bytes, total_bytes);
+                self.judge.expect(distinct_before.saturating_add(expected));
             }
             since_bytes += cut.block.len() as u64;
             if since_bytes >= self.checkpoint_bytes {
@@ -310,6 +309,12 @@ impl<D: Width> Judge<D> {
         worth.memory_bytes += more_bytes.unwrap_or(0);
         worth
     }
+}
+
+/// Estimates how many distinct records the inputs hold, after `found` in `consumed_bytes` of `total_bytes`. New records usually
+/// become rarer, so this is an upper bound.
+pub fn expected_distinct(found: u64, consumed_bytes: u64, total_bytes: u64) -> u64 {
+    (found as f64 * (total_bytes as f64 / consumed_bytes.max(1) as f64).max(1.0)) as u64
 }
 
 /// Returns the inverted answers; bits beyond `len` stay zero.
