@@ -69,7 +69,11 @@ pub(crate) fn insert_256(words: &mut [u64], hashes: &[u64], answers: &mut [u64])
 
 /// Writes the answers of consecutive hashes as a bit mask, the first in the lowest bit.
 #[inline]
-fn answer_each(hashes: &[u64], answers: &mut [u64], mut answer: impl FnMut(u64) -> bool) {
+pub(crate) fn answer_each(
+    hashes: &[u64],
+    answers: &mut [u64],
+    mut answer: impl FnMut(u64) -> bool,
+) {
     for (word, hashes) in answers.iter_mut().zip(hashes.chunks(64)) {
         *word = hashes
             .iter()
