@@ -221,15 +221,25 @@ impl Expandable {
         if !reserved.has_bits() {
             return false;
         }
+        // Repeats write nothing: with two threads a line that both of them write costs up to 200 ns a batch.
+        reserved.contains_each_hashed(items, hashes, answers);
+        let missing = (items.len() - answers.count_ones()) as u64;
+        if missing == 0 {
+            answers.reset(items.len());
+            return true;
+        }
         // Taken ahead, so that threads together do not pass the capacity either.
-        let len = items.len() as u64;
-        let before = reserved.items.fetch_add(len, Ordering::Relaxed);
-        if before.saturating_add(len) > self.capacity {
-            reserved.items.fetch_sub(len, Ordering::Relaxed);
+        let before = reserved.items.fetch_add(missing, Ordering::Relaxed);
+        if before.saturating_add(missing) > self.capacity {
+            reserved.items.fetch_sub(missing, Ordering::Relaxed);
             return false;
         }
-        reserved.insert_each(items, hashes, answers);
-        reserved.items.fetch_sub(len - answers.count_ones() as u64, Ordering::Relaxed);
+        reserved.insert_hashes(hashes, answers);
+        // An item may come twice, or another thread may have inserted it meanwhile.
+        let repeats = missing - answers.count_ones() as u64;
+        if repeats > 0 {
+            reserved.items.fetch_sub(repeats, Ordering::Relaxed);
+        }
         true
     }
 

@@ -125,13 +125,26 @@ impl Reserved {
         });
     }
 
-    /// Inserts items and writes the hash of each to `hashes`.
-    pub fn insert_each(&self, items: &[&[u8]], hashes: &mut Vec<u64>, answers: &mut Answers) {
+    /// Tests which items may be in, and writes the hash of each item to `hashes`.
+    pub fn contains_each_hashed(
+        &self,
+        items: &[&[u8]],
+        hashes: &mut Vec<u64>,
+        answers: &mut Answers,
+    ) {
         hashes.resize(items.len(), 0);
         let words = answers.reset(items.len());
         shared!(&self.bloom, bloom => {
-            let mut bloom = bloom;
             Item::hash_each(items, &bloom.hasher(), hashes);
+            bloom.contains_hashes(hashes, words);
+        }, unreachable!("it has bits"));
+    }
+
+    /// Inserts items by their hashes, and counts none of them. The caller has checked that there is room.
+    pub fn insert_hashes(&self, hashes: &[u64], answers: &mut Answers) {
+        let words = answers.reset(hashes.len());
+        shared!(&self.bloom, bloom => {
+            let mut bloom = bloom;
             bloom.insert_hashes(hashes, words);
         }, unreachable!("it has bits"));
     }
@@ -161,11 +174,7 @@ impl Reserved {
 
     /// Inserts items as a batch, whether or not there is room, and counts each.
     pub fn restore_hashes(&self, hashes: &[u64]) {
-        let mut answers = vec![0; hashes.len().div_ceil(64)];
-        shared!(&self.bloom, bloom => {
-            let mut bloom = bloom;
-            bloom.insert_hashes(hashes, &mut answers);
-        }, unreachable!("it has bits"));
+        self.insert_hashes(hashes, &mut Answers::new());
         self.items.fetch_add(hashes.len() as u64, Ordering::Relaxed);
     }
 }
