@@ -13,6 +13,7 @@ mod access;
 mod cell;
 mod entry;
 mod freeing;
+mod gate;
 mod leases;
 mod table;
 mod writing;
@@ -31,6 +32,7 @@ use cell::{Cell, State};
 pub(crate) use entry::Entry;
 pub use freeing::Cleared;
 use freeing::Freeing;
+use gate::Gate;
 use leases::Leases;
 use table::Table;
 use writing::Writing;
@@ -38,7 +40,7 @@ use writing::Writing;
 /// All keys of a server.
 #[derive(Debug)]
 pub struct Keyspace {
-    gate: RwLock<()>,
+    gate: Gate,
     shards: Box<[Shard]>,
     hasher: RandomState,
     /// Memory of the keys and their values, in bytes, as the allocator counts it.
@@ -88,7 +90,7 @@ impl Keyspace {
         let hasher = RandomState::default();
         let shards = (0..SHARDS).map(|_| RwLock::new(Table::default()));
         Self {
-            gate: RwLock::new(()),
+            gate: Gate::new(),
             shards: shards.collect(),
             hasher,
             memory_bytes: AtomicI64::new(0),

@@ -35,6 +35,7 @@ mod session;
 mod slices;
 mod stats;
 mod system_error;
+mod thread_number;
 mod tls;
 mod transaction;
 mod users;
