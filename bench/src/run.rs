@@ -2,7 +2,10 @@
 
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
+
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// One run of an entry's loop.
 pub struct Sample {
@@ -16,6 +19,37 @@ pub fn time(work: impl FnOnce() -> u64) -> Sample {
     let start = Instant::now();
     let yes = std::hint::black_box(work());
     Sample { elapsed: start.elapsed(), yes }
+}
+
+/// Times `run` of each part on a thread of its own. Programs start their threads once: the time begins when all threads have
+/// started, and ends with the last of them.
+pub fn time_threads<P: Send>(
+    parts: impl ExactSizeIterator<Item = P>,
+    run: impl Fn(P) + Sync,
+) -> Sample {
+    let (run, start) = (&run, &Barrier::new(parts.len()));
+    let spans = std::thread::scope(|scope| {
+        let of = |(core, part)| {
+            scope.spawn(move || {
+                // The system may start both threads on one core, and takes milliseconds to move one.
+                let mut cores = CpuSet::new();
+                cores.set(core);
+                // Without that core the system chooses.
+                _ = sched_setaffinity(None, &cores);
+                start.wait();
+                // By the threads themselves: this one may not have a core before one of them ends.
+                let began = Instant::now();
+                run(part);
+                (began, Instant::now())
+            })
+        };
+        let running: Vec<_> = parts.enumerate().map(of).collect();
+        running.into_iter().map(|it| it.join().expect("no panic")).collect::<Vec<_>>()
+    });
+    let began = spans.iter().map(|(began, _)| *began).min();
+    let ended = spans.iter().map(|(_, ended)| *ended).max();
+    let elapsed = ended.zip(began).map_or(Duration::ZERO, |(ended, began)| ended - began);
+    Sample { elapsed, yes: 0 }
 }
 
 /// The loop of an entry, to be run any number of times.

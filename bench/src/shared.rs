@@ -4,7 +4,7 @@ use foldhash::fast::FixedState;
 use tamis::{Answers, AtomicBitmap, Bloom, Hasher, Plan, SplitBlock};
 
 use crate::items::mix;
-use crate::run::{Bench, Entry, Sample, time};
+use crate::run::{Bench, Entry, Sample, time_threads};
 
 const SIZE: u64 = 1_000_000;
 
@@ -86,19 +86,7 @@ fn entry<'a, F: Sync>(
     let work = move || {
         let set = empty();
         let share = items.len().div_ceil(threads);
-        let sample = time(|| {
-            if threads == 1 {
-                insert(&set, items);
-            } else {
-                std::thread::scope(|scope| {
-                    for items in items.chunks(share) {
-                        let set = &set;
-                        scope.spawn(move || insert(set, items));
-                    }
-                });
-            }
-            0
-        });
+        let sample = time_threads(items.chunks(share), |items| insert(&set, items));
         let yes = items.iter().filter(|item| contains(&set, item)).count() as u64;
         Sample { yes, ..sample }
     };
