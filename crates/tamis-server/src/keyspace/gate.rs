@@ -1,7 +1,7 @@
 //! The lock of all keys, in a part for each thread.
 //!
 //! Every command takes it shared. One lock would lie on one cache line that moves between the cores for every batch of
-//! commands, whatever their keys: 230 ns of 500 with two threads. A thread takes its own part shared, and a command
+//! commands, whatever their keys: with two threads 180 ns of the 630 ns that 64 lookups took. A thread takes its own part shared, and a command
 //! that is alone with the keys takes all parts.
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
