@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tamis::{
-    Answers, AtomicBitmap, Bits as _, Bloom, Classic, Hasher, Insert, Item, Kind, Layout, Plan,
-    PlanError, SplitBlock, allocation_bytes,
+    Answers, AtomicBitmap, Bits as _, Bloom, Classic, Filter, Hasher, Insert, Item, Kind, Layout,
+    Plan, PlanError, SplitBlock, allocation_bytes,
 };
 
 /// The reserved part of a filter: a Bloom filter that threads share, and a count of its items.
