@@ -180,6 +180,29 @@ mod tests {
     }
 
     #[test]
+    fn a_full_filter_answers_repeats_under_shared_access() {
+        let mut filter = Expandable::reserve(100, 0.01, None).unwrap();
+        let items: Vec<Vec<u8>> = (0..200_u8).map(|i| vec![i]).collect();
+        let items: Vec<&[u8]> = items.iter().map(Vec::as_slice).collect();
+        let mut answers = tamis::Answers::new();
+        assert!(filter.insert_each(&items, &mut answers).is_err(), "it does not expand");
+        assert_eq!(filter.items(), 100);
+        assert!(filter.insert_each_shared(&items[..90], &mut answers));
+        assert_eq!((answers.count_ones(), filter.items()), (0, 100));
+        assert!(!filter.insert_each_shared(&items, &mut answers), "new ones do not fit");
+        assert_eq!(filter.items(), 100);
+    }
+
+    #[test]
+    fn a_repeat_inside_a_batch_is_counted_once() {
+        let mut filter = Expandable::reserve(100, 0.01, Some(2)).unwrap();
+        let mut answers = tamis::Answers::new();
+        filter.insert_each(&[b"first"], &mut answers).unwrap();
+        assert!(filter.insert_each_shared(&[b"a", b"first", b"a"], &mut answers));
+        assert_eq!((answers.count_ones(), filter.items()), (1, 2));
+    }
+
+    #[test]
     fn an_empty_filter_has_no_bits_and_every_answer_of_one_that_has() {
         let filter = Expandable::reserve(100, 0.01, Some(2)).unwrap();
         let items: [&[u8]; 2] = [b"a", b"b"];

@@ -13,7 +13,6 @@ mod access;
 mod cell;
 mod entry;
 mod freeing;
-mod gate;
 mod leases;
 mod table;
 mod writing;
@@ -32,7 +31,6 @@ use cell::{Cell, State};
 pub(crate) use entry::Entry;
 pub use freeing::Cleared;
 use freeing::Freeing;
-use gate::Gate;
 use leases::Leases;
 use table::Table;
 use writing::Writing;
@@ -40,7 +38,7 @@ use writing::Writing;
 /// All keys of a server.
 #[derive(Debug)]
 pub struct Keyspace {
-    gate: Gate,
+    gate: RwLock<()>,
     shards: Box<[Shard]>,
     hasher: RandomState,
     /// Memory of the keys and their values, in bytes, as the allocator counts it.
@@ -90,7 +88,7 @@ impl Keyspace {
         let hasher = RandomState::default();
         let shards = (0..SHARDS).map(|_| RwLock::new(Table::default()));
         Self {
-            gate: Gate::new(),
+            gate: RwLock::new(()),
             shards: shards.collect(),
             hasher,
             memory_bytes: AtomicI64::new(0),
@@ -109,13 +107,13 @@ impl Keyspace {
         _ = self.expired.set(Expired(Box::new(run)));
     }
 
-    /// Waits until no one is alone with the keys.
+    /// Returns shared access to the keys. Waits while a command has exclusive access.
     #[must_use]
     pub fn shared(&self) -> Shared<'_> {
         Shared(self, self.gate.read())
     }
 
-    /// Waits until all others are done.
+    /// Returns exclusive access to all keys. Waits until no other command has access.
     #[must_use]
     pub fn exclusive(&self) -> Exclusive<'_> {
         Exclusive(self, self.gate.write())

@@ -35,7 +35,6 @@ mod session;
 mod slices;
 mod stats;
 mod system_error;
-mod thread_number;
 mod tls;
 mod transaction;
 mod users;

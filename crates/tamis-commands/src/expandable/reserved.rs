@@ -125,7 +125,7 @@ impl Reserved {
         });
     }
 
-    /// Tests which items may be in, and writes the hash of each item to `hashes`.
+    /// Tests items as a batch, and writes the hash of each item to `hashes`. The filter must have bits.
     pub fn contains_each_hashed(
         &self,
         items: &[&[u8]],
@@ -140,7 +140,7 @@ impl Reserved {
         }, unreachable!("it has bits"));
     }
 
-    /// Inserts items by their hashes, and counts none of them. The caller has checked that there is room.
+    /// Sets the bits of items by their hashes, and writes to `answers` which were new. Does not change the number of items.
     pub fn insert_hashes(&self, hashes: &[u64], answers: &mut Answers) {
         let words = answers.reset(hashes.len());
         shared!(&self.bloom, bloom => {
@@ -172,7 +172,7 @@ impl Reserved {
         is_new
     }
 
-    /// Inserts items as a batch, whether or not there is room, and counts each.
+    /// Inserts items by their hashes and counts each of them, also above the capacity.
     pub fn restore_hashes(&self, hashes: &[u64]) {
         self.insert_hashes(hashes, &mut Answers::new());
         self.items.fetch_add(hashes.len() as u64, Ordering::Relaxed);

@@ -22,7 +22,7 @@ pub struct Shared<'k>(
 #[derive(Debug)]
 pub struct Exclusive<'k>(
     pub(super) &'k Keyspace,
-    #[expect(dead_code, reason = "held")] pub(super) Box<[RwLockWriteGuard<'k, ()>]>,
+    #[expect(dead_code, reason = "held")] pub(super) RwLockWriteGuard<'k, ()>,
 );
 
 /// What both kinds of access can do.

@@ -6,12 +6,10 @@
 //!
 //! A batch of neighbours costs two additions, on lines that no other thread writes. Readers add the stripes up.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tamis_commands::COMMANDS;
-
-use crate::thread_number::thread_number;
 
 /// The calls of all commands.
 #[derive(Debug)]
@@ -66,6 +64,15 @@ fn bucket_of(nanos: u64) -> usize {
     ((u64::BITS - units.leading_zeros()) as usize).min(BUCKETS - 1)
 }
 
+/// Returns the number of the thread that asks, which it keeps.
+fn number_of_thread() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static NUMBER: usize = NEXT.fetch_add(1, Ordering::Relaxed);
+    }
+    NUMBER.with(|number| *number)
+}
+
 impl Calls {
     /// Creates the counts of `threads` threads.
     pub fn new(threads: usize) -> Self {
@@ -75,7 +82,7 @@ impl Calls {
     }
 
     fn row(&self, command: usize) -> &Row {
-        &self.stripes[thread_number() & (self.stripes.len() - 1)][command]
+        &self.stripes[number_of_thread() & (self.stripes.len() - 1)][command]
     }
 
     /// Counts calls of a command that took so long each.
