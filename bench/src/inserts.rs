@@ -37,7 +37,7 @@ fn inserts(bench: &mut Bench, size: u64) {
     bench.case(&case, entries);
 }
 
-/// Our filter without its batches.
+/// The default filter, one `insert` call an item.
 struct OneByOne(Bloom<SplitBlock>);
 
 impl Contender<Integers> for OneByOne {

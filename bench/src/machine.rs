@@ -35,7 +35,7 @@ fn simd() -> &'static str {
     std::env::consts::ARCH
 }
 
-/// Names the rivals with the versions that `Cargo.lock` and the list of Python's packages pin, and the Redis that is installed.
+/// Names the rivals with their versions: those in `Cargo.lock`, those of the Python packages, and the installed Redis.
 pub fn rivals() -> String {
     let lock = include_str!("../Cargo.lock");
     let names = [

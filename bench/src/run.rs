@@ -21,29 +21,31 @@ pub fn time(work: impl FnOnce() -> u64) -> Sample {
     Sample { elapsed: start.elapsed(), yes }
 }
 
-/// Times `run` of each part on a thread of its own. Programs start their threads once: the time begins when all threads have
-/// started, and ends with the last of them.
+/// Runs `run` on each part, each on a thread and core of its own, and times the whole.
+///
+/// The time begins when all threads have started and ends when the last one is done, so it does not include the start of
+/// threads.
 pub fn time_threads<P: Send>(
     parts: impl ExactSizeIterator<Item = P>,
     run: impl Fn(P) + Sync,
 ) -> Sample {
-    let (run, start) = (&run, &Barrier::new(parts.len()));
+    let (run, barrier) = (&run, &Barrier::new(parts.len()));
     let spans = std::thread::scope(|scope| {
-        let of = |(core, part)| {
+        let start_thread = |(core, part)| {
             scope.spawn(move || {
-                // The system may start both threads on one core, and takes milliseconds to move one.
+                // Otherwise the system may start both threads on one core, and take milliseconds to move one.
                 let mut cores = CpuSet::new();
                 cores.set(core);
                 // Without that core the system chooses.
                 _ = sched_setaffinity(None, &cores);
-                start.wait();
-                // By the threads themselves: this one may not have a core before one of them ends.
+                barrier.wait();
+                // Each thread reads the clock itself: the calling thread may get a core only after one of them has ended.
                 let began = Instant::now();
                 run(part);
                 (began, Instant::now())
             })
         };
-        let running: Vec<_> = parts.enumerate().map(of).collect();
+        let running: Vec<_> = parts.enumerate().map(start_thread).collect();
         running.into_iter().map(|it| it.join().expect("no panic")).collect::<Vec<_>>()
     });
     let began = spans.iter().map(|(began, _)| *began).min();

@@ -5,10 +5,22 @@ use std::path::{Path, PathBuf};
 
 use crate::{Outcome, root};
 
+/// The folders that have pages.
+const FOLDERS: [&str; 8] = [
+    "",
+    "docs",
+    "docs/formats",
+    "docs/bench",
+    "docs/bench/family",
+    "docs/bench/formats",
+    "docs/bench/server",
+    "examples",
+];
+
 /// Follows every relative link of every page.
 pub fn check() -> Outcome {
     let mut pages = Vec::new();
-    for folder in ["", "docs", "docs/formats", "docs/bench", "examples"] {
+    for folder in FOLDERS {
         pages.extend(markdown(&root().join(folder)));
     }
     let mut dead = Vec::new();

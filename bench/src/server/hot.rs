@@ -1,7 +1,5 @@
 //! One hot filter in the keyspace, without sockets: what threads gain.
 
-use std::sync::Arc;
-
 use tamis_commands::{Batch, Expandable, Value, find};
 use tamis_server::keyspace::Keyspace;
 
@@ -25,13 +23,14 @@ pub fn run(bench: &mut Bench) {
     });
     let items: Vec<String> =
         (0..2 * COMMANDS as u64).map(|i| format!("{:012}", i * 7_919 % ITEMS)).collect();
+    let argv = |name: &'static str| -> (&str, Vec<[&[u8]; 3]>) {
+        (name, items.iter().map(|item| [name.as_bytes(), b"seen", item.as_bytes()]).collect())
+    };
+    let argvs = ["BF.ADD", "BF.EXISTS"].map(argv);
     let mut entries = Vec::new();
-    for name in ["BF.ADD", "BF.EXISTS"] {
-        let words: Vec<[&[u8]; 3]> =
-            items.iter().map(|item| [name.as_bytes(), b"seen", item.as_bytes()]).collect();
-        let words = Arc::new(words);
+    for (name, argvs) in &argvs {
         for threads in [1, 2] {
-            let (keyspace, words) = (&keyspace, words.clone());
+            let keyspace = &keyspace;
             let plural = if threads == 1 { "" } else { "s" };
             entries.push(Entry {
                 name: format!("tamis {name}, {threads} thread{plural}"),
@@ -40,7 +39,7 @@ pub fn run(bench: &mut Bench) {
                 rate: None,
                 expect: 0..=0,
                 work: Box::new(move || {
-                    let parts = words.chunks(COMMANDS).take(threads);
+                    let parts = argvs.chunks(COMMANDS).take(threads);
                     time_threads(parts, |part| commands(keyspace, name, part))
                 }),
             });
@@ -50,13 +49,13 @@ pub fn run(bench: &mut Bench) {
 }
 
 /// Runs a command for each item, sixty-four at a time, as a session does.
-fn commands(keyspace: &Keyspace, name: &str, words: &[[&[u8]; 3]]) {
+fn commands(keyspace: &Keyspace, name: &str, argvs: &[[&[u8]; 3]]) {
     let command = find(name.as_bytes()).and_then(|command| command.items);
     let command = command.expect("a command about items");
     let mut batch = Batch::default();
-    for words in words.chunks(64) {
+    for argvs in argvs.chunks(64) {
         batch.clear();
-        words.iter().for_each(|words| batch.push(words));
+        argvs.iter().for_each(|argv| batch.push(argv));
         let keys = keyspace.shared();
         if command.inserts {
             // A batch of repeats changes nothing.

@@ -93,8 +93,8 @@ pub(super) fn copy(
     Reply::Integer(1)
 }
 
-/// Returns whether a copy counts as many items as its source. A batch that was being inserted counted all of its items until it
-/// was known which were new, perhaps none.
+/// Returns whether a copy counts as many items as its source. A batch that was being inserted counted all items that were
+/// missing until it was known which of them were new.
 fn is_counted_as(source: &Value, copy: Option<&Value>) -> bool {
     copy.is_none_or(|copy| copy.counted_items() == source.counted_items())
 }
