@@ -14,8 +14,8 @@ pub const BATCH: usize = 1024;
 /// The most records in a cut. Short records take less memory than their digests and bounds, so that bytes alone are no limit.
 const MOST_RECORDS: usize = 8 << 10;
 
-/// The number of records that are passed to the hash function at a time.
-const TOGETHER: usize = 64;
+/// The records in one call of the hash function.
+const HASH_BATCH: usize = 64;
 
 /// How records become digests.
 pub struct Rule {
@@ -107,8 +107,8 @@ impl<D: Width> Cut<D> {
         if rule.key.is_whole() {
             self.digests.resize(records.len(), D::default());
             let mut records = records;
-            for digests in self.digests.chunks_mut(TOGETHER) {
-                let mut keys = [&[][..]; TOGETHER];
+            for digests in self.digests.chunks_mut(HASH_BATCH) {
+                let mut keys = [&[][..]; HASH_BATCH];
                 keys.iter_mut().zip(&mut records).for_each(|(key, record)| *key = record);
                 D::digest_each(&rule.hasher, &keys[..digests.len()], digests);
             }

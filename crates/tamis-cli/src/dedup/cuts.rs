@@ -1,7 +1,7 @@
 //! The first half of the work: inputs are read, split into records and hashed.
 //!
-//! A second thread does this if there is enough to read. It takes about as long as comparing hashes, and a quarter of the time of
-//! comparing whole keys.
+//! A second thread does this if there is enough to read. Reading and hashing take about as long as comparing hashes, and a quarter of the
+//! time of comparing whole keys.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;

@@ -7,7 +7,7 @@ pub trait Width: Digest + Default {
     /// Hashes a key.
     fn digest(hasher: &Hasher, key: &[u8]) -> Self;
 
-    /// Hashes many keys: `digests[i]` becomes that of `keys[i]`.
+    /// Hashes keys: `digests[i]` is the digest of `keys[i]`.
     fn digest_each(hasher: &Hasher, keys: &[&[u8]], digests: &mut [Self]);
 
     /// Returns the digest of a record without a key, which must differ from that of an equal key.

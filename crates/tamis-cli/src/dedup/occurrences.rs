@@ -75,7 +75,8 @@ impl Run {
             stats.add(&cut);
             progress.at(cut.consumed_bytes);
             if let (Held::Exact(tally), Some(total_bytes)) = (&mut held, total_bytes) {
-                tally.expect(expected_distinct(tally.len(), cut.consumed_bytes, total_bytes));
+                let expected = expected_distinct(tally.len(), cut.consumed_bytes, total_bytes);
+                tally.set_expected(expected);
             }
         }
         held.each(|record, count| {

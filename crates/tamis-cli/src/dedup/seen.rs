@@ -99,10 +99,10 @@ impl<D: Width> Seen<D> {
         }
     }
 
-    /// Tells the set how many distinct records there will probably be: see [`DigestSet::expect`].
-    pub fn expect(&mut self, distinct: u64) {
+    /// Sets how many distinct records are expected: see [`DigestSet::set_expected`]. No effect on a filter.
+    pub fn set_expected(&mut self, distinct: u64) {
         if let Held::Exact(set) = &mut self.held {
-            set.expect(distinct);
+            set.set_expected(distinct);
         }
     }
 

@@ -165,7 +165,7 @@ impl<D: Width> Stream<D> {
             if let Some(total_bytes) = total_bytes {
                 let found = self.judge.distinct() - distinct_before;
                 let expected = expected_distinct(found, cut.consumed_bytes, total_bytes);
-                self.judge.expect(distinct_before.saturating_add(expected));
+                self.judge.set_expected(distinct_before.saturating_add(expected));
             }
             since_bytes += cut.block.len() as u64;
             if since_bytes >= self.checkpoint_bytes {
@@ -275,11 +275,11 @@ impl<D: Width> Judge<D> {
         }
     }
 
-    /// Tells the set how many distinct records there will probably be, for its growth.
-    fn expect(&mut self, distinct: u64) {
+    /// Sets how many distinct records are expected. No effect on a window, or on the set of repeats.
+    fn set_expected(&mut self, distinct: u64) {
         match self {
-            Judge::Digests { seen, .. } => seen.expect(distinct),
-            Judge::Full { seen, .. } => seen.expect(distinct),
+            Judge::Digests { seen, .. } => seen.set_expected(distinct),
+            Judge::Full { seen, .. } => seen.set_expected(distinct),
             Judge::Window(_) => {}
         }
     }

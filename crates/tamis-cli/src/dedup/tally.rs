@@ -32,7 +32,7 @@ pub struct Tally {
     // Lines of four slots. A slot is a pair of words: hash, and place plus one; a place of zero is an empty slot.
     table: Bitmap,
     len: u64,
-    // The number of records that will probably be distinct in the end.
+    // The expected number of distinct records, which the table grows towards; zero if unknown.
     expected: u64,
     chunks: Vec<Chunk>,
     chunks_bytes: u64,
@@ -50,9 +50,12 @@ const FIRST_CHUNK_BYTES: usize = 64 << 10;
 /// The highest load of the table: three entries for five slots.
 const MAX_LOAD: (u64, u64) = (3, 5);
 
-/// The number of words in a cache line, where a search starts. With homes in the middle of a line, two of three new records
-/// would wait for a second line.
+/// The words of a cache line. A search starts at the first word of a line: from its middle, two of three new records wait for a second
+/// line.
 const LINE_WORDS: usize = 8;
+
+/// The largest step of growth, as a multiple of the present size.
+const MAX_STEP: u64 = 4;
 
 /// The number of slots in a line.
 const SLOTS_PER_LINE: u64 = LINE_WORDS as u64 / 2;
@@ -61,11 +64,11 @@ const SLOTS_PER_LINE: u64 = LINE_WORDS as u64 / 2;
 #[cfg(target_os = "linux")]
 const HUGE_FROM_BYTES: usize = 4 << 20;
 
-/// How many records ahead of a comparison the key is prefetched, and how many records ahead of that the line of the table.
-/// 16 and 64 took as long.
+/// The distance between the stages, in records: the line of the table is prefetched 2 × AHEAD records before the comparison, the key AHEAD
+/// records before it. 16 and 64 were as fast.
 const AHEAD: usize = 32;
 
-/// Stands for a record whose hash was not found ahead of its comparison.
+/// Marks a record whose hash is not in its home line.
 const NONE: usize = usize::MAX;
 
 impl Tally {
@@ -76,8 +79,8 @@ impl Tally {
         Self { table, len: 0, expected: 0, chunks, chunks_bytes: 0, keep, max_bytes }
     }
 
-    /// Tells the set how many distinct records there will probably be: the table grows to that size in larger steps.
-    pub fn expect(&mut self, distinct: u64) {
+    /// Sets how many distinct records are expected in the end: the table then grows towards this number in larger steps.
+    pub fn set_expected(&mut self, distinct: u64) {
         self.expected = distinct;
     }
 
@@ -109,7 +112,7 @@ impl Tally {
         let hash_of = |i: usize| batch.digests().get(i).map(|digest| digest.hash64());
         let mut slots = [NONE; AHEAD];
         for i in 0..batch.len() + 2 * AHEAD {
-            // Line, then key, then comparison: each waits for the memory of the one before.
+            // Three stages, so that the memory of each stage arrives before the next one needs it.
             if let Some(hash) = hash_of(i) {
                 prefetch(self.table.words(), self.home(hash));
             }
@@ -166,7 +169,7 @@ impl Tally {
         ((u128::from(hash) * u128::from(lines)) >> 64) as usize * LINE_WORDS
     }
 
-    /// Prefetches the memory of the key that probably has this hash, and returns its slot. Only the home line is searched.
+    /// Prefetches the key whose hash is in the home line, and returns the first word of its slot; [`NONE`] if the hash is not there.
     #[inline]
     fn prefetch_key(&self, hash: u64) -> usize {
         let at = self.home(hash);
@@ -290,14 +293,14 @@ impl Tally {
     /// Returns the size of the next table on the way to the expected number of records, at most four times the present one.
     fn step_slots(&self, slots: u64) -> u64 {
         if self.max_bytes < u64::MAX {
-            // A table that is too large would leave too little for the keys.
+            // Growth in large steps would take memory that the limit leaves for keys.
             return 0;
         }
-        // A few more than expected must not let the table grow once more.
+        // As DigestSet::step_bytes, for slots. A few more than expected must not let the table grow once more.
         let expected = self.expected.saturating_add(self.expected / 32);
         let mut step = expected.saturating_mul(MAX_LOAD.1) / MAX_LOAD.0;
-        while step > 4 * slots.max(1024) {
-            step /= 4;
+        while step > MAX_STEP * slots.max(1024) {
+            step /= MAX_STEP;
         }
         step
     }
@@ -375,24 +378,24 @@ const fn split(place: u64) -> (usize, usize) {
     ((place >> CHUNK_SHIFT) as usize, (place & (CHUNK_BYTES as u64 - 1)) as usize)
 }
 
-/// Returns what an entry begins with.
+/// Returns the first varint of an entry: the length of the key, and whether the record has a key.
 const fn header(key: &[u8], found: bool) -> u64 {
     (key.len() as u64) << 1 | !found as u64
 }
 
-/// Entries one after the other, on huge pages where Linux has them.
+/// Memory that entries are appended to; on huge pages where the system has them.
 struct Chunk {
     bytes: MmapMut,
     len: usize,
 }
 
 impl Chunk {
-    /// Maps zeroed memory. Only what is written to is taken from the system.
+    /// Maps zeroed memory. The system provides a page when it is first written.
     fn zeroed(len_bytes: usize) -> io::Result<Self> {
         let bytes = MmapMut::map_anon(len_bytes)?;
         #[cfg(target_os = "linux")]
         if len_bytes >= HUGE_FROM_BYTES {
-            // A refusal leaves small pages.
+            // If the system refuses, the pages stay small.
             bytes.advise(memmap2::Advice::HugePage).ok();
         }
         Ok(Self { bytes, len: 0 })
@@ -509,14 +512,14 @@ mod tests {
         assert_eq!(insert(&mut tally, b"b\na\nc\n").unwrap(), [false, false, true]);
     }
 
-    /// The table grows by large steps, by small ones and not at all, and chunks of all sizes are filled.
+    /// Covers large steps, small steps, no expectation, and chunks of every size.
     #[test]
     fn a_wrong_expectation_loses_no_record() {
         let block: String = (0..50_000).map(|i| format!("record {}\n", i % 30_000)).collect();
         let expected: Vec<bool> = (0..50_000).map(|i| i < 30_000).collect();
         for distinct in [0, 100, 30_000, 1_000_000, u64::MAX] {
             let mut tally = Tally::new(Keep::Key, u64::MAX);
-            tally.expect(distinct);
+            tally.set_expected(distinct);
             assert!(insert(&mut tally, block.as_bytes()).unwrap() == expected, "{distinct}");
             assert_eq!(tally.len(), 30_000);
         }

@@ -9,7 +9,7 @@ use crate::strategy::scale;
 /// Words in a line.
 const LINE_WORDS: usize = 8;
 
-/// How many digests' lines are asked for before the first of them is read.
+/// How many digests ahead the home line is prefetched.
 const BATCH: usize = 64;
 
 /// Returns the words of a wide digest, the one that places it first.
@@ -150,10 +150,10 @@ fn insert_scalar<D: Copy, const W: usize>(
     );
 }
 
-/// Runs `insert` on each digest and its home line, which was asked for a batch before.
+/// Runs `insert` on each digest and its home line, which was prefetched [`BATCH`] digests before.
 ///
-/// One prefetch goes before each insert, so that the memory is never idle. With the prefetches of a whole batch at once, the
-/// core waits for free miss buffers first and leaves them empty during the inserts: 16 ns a digest and not 11 ns.
+/// One prefetch precedes each insert. If all prefetches of a batch come at once, the core first waits for free miss buffers and then leaves
+/// them empty during the inserts: 16 ns a digest instead of 11.
 ///
 /// Inlined always, so that it and `insert` become code for the CPU of the caller.
 #[inline(always)]
