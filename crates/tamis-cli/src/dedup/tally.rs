@@ -1,31 +1,18 @@
 //! Keys kept whole: exact whatever the hashes do, and able to count.
 //!
 //! Keys lie one after the other in chunks, in first-seen order; a table of (hash, place) finds them.
-//!
-//! ```text
-//! chunk: | len·2 + keyless | count (u64) | key … | record len | record … | next entry …
-//!          varint            tally only            tally only, if the key is not the whole record
-//! ```
 
-use std::io;
+mod chunk;
 
-use memmap2::MmapMut;
 use tamis::{Answers, Bitmap, Bits as _, BitsMut as _, prefetch};
 
+pub use self::chunk::Keep;
+use self::chunk::{CHUNK_BYTES, Chunk, Entry, place, split};
 use super::cut::Batch;
 use super::digest::Width;
 use super::seen::Worth;
 use crate::exit::Failure;
 use crate::size::Size;
-
-/// What is kept of each distinct record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keep {
-    /// Its key.
-    Key,
-    /// Its key, its first record and how often it occurred.
-    Record,
-}
 
 /// A set of keys.
 pub struct Tally {
@@ -39,10 +26,6 @@ pub struct Tally {
     keep: Keep,
     max_bytes: u64,
 }
-
-/// Entries up to this size share chunks.
-const CHUNK_BYTES: usize = 1 << CHUNK_SHIFT;
-const CHUNK_SHIFT: u32 = 25;
 
 /// The first chunk. Each chunk is as large as all before it, up to [`CHUNK_BYTES`].
 const FIRST_CHUNK_BYTES: usize = 64 << 10;
@@ -59,10 +42,6 @@ const MAX_STEP: u64 = 4;
 
 /// The number of slots in a line.
 const SLOTS_PER_LINE: u64 = LINE_WORDS as u64 / 2;
-
-/// Chunks of this size and larger ones are on huge pages.
-#[cfg(target_os = "linux")]
-const HUGE_FROM_BYTES: usize = 4 << 20;
 
 /// The distance between the stages, in records: the line of the table is prefetched 2 × AHEAD records before the comparison, the key AHEAD
 /// records before it. 16 and 64 were as fast.
@@ -179,7 +158,7 @@ impl Tally {
             return NONE;
         };
         let (chunk, start) = split(line[2 * slot + 1] - 1);
-        let chunk = &self.chunks[chunk].bytes;
+        let chunk = self.chunks[chunk].bytes();
         prefetch(chunk, start);
         // Most keys are longer than what is left of the first line.
         prefetch(chunk, start + 64);
@@ -219,30 +198,18 @@ impl Tally {
     #[inline]
     fn is_entry(&self, place: u64, key: &[u8], found: bool) -> bool {
         let (chunk, start) = split(place);
-        let entry = &self.chunks[chunk].bytes[start..];
-        let (held, mut at) = varint(entry);
-        if self.keep == Keep::Record {
-            at += 8;
-        }
-        held == header(key, found) && entry[at..at + key.len()] == *key
+        Entry::is_key(&self.chunks[chunk].bytes()[start..], self.keep, key, found)
     }
 
     fn count(&mut self, place: u64) {
         let (chunk, start) = split(place);
-        let entry = &mut self.chunks[chunk].bytes[start..];
-        let at = varint(entry).1;
-        let count: &mut [u8; 8] = (&mut entry[at..at + 8]).try_into().expect("eight bytes");
-        *count = (u64::from_le_bytes(*count) + 1).to_le_bytes();
+        Entry::increment_count(&mut self.chunks[chunk].bytes_mut()[start..]);
     }
 
     fn append(&mut self, key: &[u8], found: bool, record: &[u8]) -> Result<u64, Failure> {
         let record = (self.keep == Keep::Record).then_some(record);
-        let most = key.len() + record.map_or(0, <[u8]>::len) + 28;
-        let has_room = self
-            .chunks
-            .last()
-            .is_some_and(|chunk| chunk.bytes.len() - chunk.len >= most && chunk.len < CHUNK_BYTES);
-        if !has_room {
+        let most = Entry::max_len_bytes(key, record);
+        if !self.chunks.last().is_some_and(|chunk| chunk.fits(most)) {
             // With little memory, one whole chunk would take all of it.
             let usual = self.chunks_bytes.min(self.max_bytes / 16).min(CHUNK_BYTES as u64) as usize;
             let bytes = most.max(usual).max(FIRST_CHUNK_BYTES);
@@ -251,21 +218,9 @@ impl Tally {
             self.chunks.push(chunk);
             self.chunks_bytes += bytes as u64;
         }
-        let number = self.chunks.len() as u64 - 1;
+        let number = self.chunks.len() - 1;
         let chunk = self.chunks.last_mut().expect("pushed above");
-        let place = number << CHUNK_SHIFT | chunk.len as u64;
-        chunk.push_varint(header(key, found));
-        if record.is_some() {
-            chunk.push(&1_u64.to_le_bytes());
-        }
-        chunk.push(key);
-        if let Some(record) = record {
-            // The bytes of a whole record are not kept twice.
-            let same = record == key;
-            chunk.push_varint(if same { 0 } else { record.len() as u64 + 1 });
-            chunk.push(if same { &[] } else { record });
-        }
-        Ok(place)
+        Ok(place(number, chunk.append(key, found, record)))
     }
 
     fn reserve(&mut self, additional: u64) -> Result<(), Failure> {
@@ -351,7 +306,7 @@ impl Tally {
         mut each: impl FnMut((&[u8], bool), &[u8], u64) -> Result<(), E>,
     ) -> Result<(), E> {
         for chunk in &self.chunks {
-            let mut rest = &chunk.bytes[..chunk.len];
+            let mut rest = chunk.entries();
             while !rest.is_empty() {
                 let entry = Entry::read(rest, self.keep);
                 each((entry.key, entry.found), entry.record, entry.count)?;
@@ -369,98 +324,6 @@ impl Tally {
             expected_lost: 0.0,
             rates: None,
             memory_bytes: self.memory_bytes(),
-        }
-    }
-}
-
-/// Returns chunk and offset of a place. A long entry starts its own chunk, so offsets stay small.
-const fn split(place: u64) -> (usize, usize) {
-    ((place >> CHUNK_SHIFT) as usize, (place & (CHUNK_BYTES as u64 - 1)) as usize)
-}
-
-/// Returns the first varint of an entry: the length of the key, and whether the record has a key.
-const fn header(key: &[u8], found: bool) -> u64 {
-    (key.len() as u64) << 1 | !found as u64
-}
-
-/// Memory that entries are appended to; on huge pages where the system has them.
-struct Chunk {
-    bytes: MmapMut,
-    len: usize,
-}
-
-impl Chunk {
-    /// Maps zeroed memory. The system provides a page when it is first written.
-    fn zeroed(len_bytes: usize) -> io::Result<Self> {
-        let bytes = MmapMut::map_anon(len_bytes)?;
-        #[cfg(target_os = "linux")]
-        if len_bytes >= HUGE_FROM_BYTES {
-            // If the system refuses, the pages stay small.
-            bytes.advise(memmap2::Advice::HugePage).ok();
-        }
-        Ok(Self { bytes, len: 0 })
-    }
-
-    #[inline]
-    fn push(&mut self, bytes: &[u8]) {
-        self.bytes[self.len..self.len + bytes.len()].copy_from_slice(bytes);
-        self.len += bytes.len();
-    }
-
-    /// Appends seven bits a byte, low ones first.
-    #[inline]
-    fn push_varint(&mut self, mut number: u64) {
-        while number >= 0x80 {
-            self.push(&[number as u8 | 0x80]);
-            number >>= 7;
-        }
-        self.push(&[number as u8]);
-    }
-}
-
-/// One key, as it lies in its chunk.
-struct Entry<'a> {
-    key: &'a [u8],
-    found: bool,
-    count: u64,
-    record: &'a [u8],
-    len_bytes: usize,
-}
-
-impl<'a> Entry<'a> {
-    fn read(bytes: &'a [u8], keep: Keep) -> Self {
-        let (header, mut at) = varint(bytes);
-        let (len, found) = ((header >> 1) as usize, header & 1 == 0);
-        let mut count = 1;
-        if keep == Keep::Record {
-            count = u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-            at += 8;
-        }
-        let key = &bytes[at..at + len];
-        at += len;
-        let mut record = key;
-        if keep == Keep::Record {
-            let (len, len_len) = varint(&bytes[at..]);
-            at += len_len;
-            if let Some(len) = len.checked_sub(1) {
-                record = &bytes[at..at + len as usize];
-                at += len as usize;
-            }
-        }
-        Self { key, found, count, record, len_bytes: at }
-    }
-}
-
-/// Reads seven bits a byte, low ones first; returns the number and its length.
-#[inline]
-fn varint(bytes: &[u8]) -> (u64, usize) {
-    let (mut number, mut at) = (0, 0);
-    loop {
-        let byte = bytes[at];
-        number |= u64::from(byte & 0x7f) << (7 * at);
-        at += 1;
-        if byte < 0x80 {
-            return (number, at);
         }
     }
 }
