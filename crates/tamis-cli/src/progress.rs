@@ -36,6 +36,11 @@ impl Progress {
         Self { total_bytes, started: Instant::now(), bar: None, is_wanted }
     }
 
+    /// Returns the size of all inputs, if it is known.
+    pub fn total_bytes(&self) -> Option<u64> {
+        self.total_bytes
+    }
+
     /// Says that `bytes` of the total have been read. Call it once a block, not once a record.
     pub fn at(&mut self, bytes: u64) {
         if !self.is_wanted {

@@ -134,6 +134,14 @@ impl<D: Width> Cut<D> {
         self.digests.len()
     }
 
+    /// Estimates how many distinct records all inputs hold, if `found` are in the part that has been read.
+    ///
+    /// Usually too high, since new records become rarer; too low after a checkpoint, since `found` counts from there.
+    pub fn expected_distinct(&self, found: u64, total_bytes: u64) -> u64 {
+        let parts = total_bytes as f64 / self.consumed_bytes.max(1) as f64;
+        (found as f64 * parts.max(1.0)) as u64
+    }
+
     /// Returns the records in batches; the records of a batch are of one slice.
     pub fn batches(&self) -> impl Iterator<Item = Batch<'_, D>> {
         let ends = self.marks.iter().skip(1).map(|next| next.from).chain([self.len()]);
@@ -231,6 +239,16 @@ mod tests {
             }
         }
         found
+    }
+
+    #[test]
+    fn half_of_the_input_has_half_of_the_records() {
+        let mut cut = Cut::<u64> { consumed_bytes: 500, ..Cut::default() };
+        assert_eq!(cut.expected_distinct(30, 1000), 60);
+        // A file that grows during the run gives more bytes than it had at the start.
+        assert_eq!(cut.expected_distinct(30, 400), 30);
+        cut.consumed_bytes = 0;
+        assert_eq!(cut.expected_distinct(0, 1000), 0);
     }
 
     #[test]

@@ -12,7 +12,6 @@ use super::digest::Width as _;
 use super::seen::Budget;
 use super::spill::Spill;
 use super::stats::Stats;
-use super::stream::expected_distinct;
 use super::tally::{Keep, Tally};
 use crate::exit::Failure;
 use crate::input;
@@ -48,8 +47,7 @@ impl Run {
         let mut held = Held::Exact(Tally::new(Keep::Record, budget.max_bytes));
         let hasher = rule.hasher;
         let mut stats = Stats::default();
-        let total_bytes = input::total_len_bytes(paths);
-        let mut progress = Progress::new(total_bytes);
+        let mut progress = Progress::new(input::total_len_bytes(paths));
         let delimiter = rule.delimiter;
         let mut cuts = Cuts::<u64>::new(paths, Place::default(), rule, threads);
         let (mut cut, mut new) = (Cut::default(), Answers::new());
@@ -74,9 +72,8 @@ impl Run {
             }
             stats.add(&cut);
             progress.at(cut.consumed_bytes);
-            if let (Held::Exact(tally), Some(total_bytes)) = (&mut held, total_bytes) {
-                let expected = expected_distinct(tally.len(), cut.consumed_bytes, total_bytes);
-                tally.set_expected(expected);
+            if let (Held::Exact(tally), Some(total_bytes)) = (&mut held, progress.total_bytes()) {
+                tally.set_expected(cut.expected_distinct(tally.len(), total_bytes));
             }
         }
         held.each(|record, count| {

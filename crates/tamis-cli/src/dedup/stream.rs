@@ -151,7 +151,7 @@ impl<D: Width> Stream<D> {
         let mut cuts = Cuts::new(source.paths, from, source.rule, source.threads);
         let mut cut = Cut::default();
         let mut since_bytes = 0;
-        let total_bytes = input::total_len_bytes(source.paths);
+        let total_bytes = work.progress.total_bytes();
         let distinct_before = self.judge.distinct();
         while cuts.next(&mut cut)? {
             cut.batches().try_for_each(|batch| self.batch(&batch, work))?;
@@ -164,7 +164,7 @@ impl<D: Width> Stream<D> {
             self.warn(work);
             if let Some(total_bytes) = total_bytes {
                 let found = self.judge.distinct() - distinct_before;
-                let expected = expected_distinct(found, cut.consumed_bytes, total_bytes);
+                let expected = cut.expected_distinct(found, total_bytes);
                 self.judge.set_expected(distinct_before.saturating_add(expected));
             }
             since_bytes += cut.block.len() as u64;
@@ -309,12 +309,6 @@ impl<D: Width> Judge<D> {
         worth.memory_bytes += more_bytes.unwrap_or(0);
         worth
     }
-}
-
-/// Estimates how many distinct records the inputs hold, after `found` in `consumed_bytes` of `total_bytes`. New records usually
-/// become rarer, so this is an upper bound.
-pub fn expected_distinct(found: u64, consumed_bytes: u64, total_bytes: u64) -> u64 {
-    (found as f64 * (total_bytes as f64 / consumed_bytes.max(1) as f64).max(1.0)) as u64
 }
 
 /// Returns the inverted answers; bits beyond `len` stay zero.
