@@ -280,7 +280,7 @@ impl<D: Digest> DigestSet<D> {
         while bytes > most {
             bytes /= MAX_STEP;
         }
-        bytes
+        bytes.min(MAX_STEP_BYTES)
     }
 
     /// Inserts many digests in order; tells which were new.
@@ -393,6 +393,9 @@ pub fn expected_collisions(items: u64, bits: u32) -> f64 {
 
 /// The largest step of growth, as a multiple of the present size. Larger steps waste memory if the expected number is too high.
 const MAX_STEP: u64 = 4;
+
+/// Larger tables grow by half: the expected number may be wrong, and memory of this size may not be there.
+const MAX_STEP_BYTES: u64 = 1 << 30;
 
 /// The first table: small sets fit one page.
 const MIN_BYTES: u64 = 4096;

@@ -236,14 +236,14 @@ impl Args {
         let between_bytes = if self.is_memory_little() { 0 } else { BETWEEN_BYTES };
         let own_bytes = OWN_BYTES + between_bytes + unpack::aside();
         let mut max_bytes = self.memory.map_or(u64::MAX, |memory| memory.bytes - own_bytes);
-        if self.state.is_some() {
+        if self.state.is_some() && self.memory.is_some() {
             // Its file is read and written too.
             max_bytes -= (max_bytes / 4).min(2 << 20);
         }
         let is_once = self.repeated == Some(Repeated::Once);
         Budget {
             // Repeats that are printed once are kept in a second set.
-            max_bytes: if is_once { max_bytes / 2 } else { max_bytes },
+            max_bytes: if is_once && self.memory.is_some() { max_bytes / 2 } else { max_bytes },
             is_exact: self.exact || self.full,
             target: self.approx.unwrap_or(self.rate),
         }

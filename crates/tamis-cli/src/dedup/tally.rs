@@ -40,6 +40,12 @@ const LINE_WORDS: usize = 8;
 /// The largest step of growth, as a multiple of the present size.
 const MAX_STEP: u64 = 4;
 
+/// Larger tables grow by half, as those of a `DigestSet`.
+const MAX_STEP_BYTES: u64 = 1 << 30;
+
+/// A slot: a hash and a position.
+const SLOT_BYTES: u64 = 16;
+
 /// The number of slots in a line.
 const SLOTS_PER_LINE: u64 = LINE_WORDS as u64 / 2;
 
@@ -229,10 +235,13 @@ impl Tally {
         if needed <= slots {
             return Ok(());
         }
-        let slots = needed.max(slots * 3 / 2).max(self.step_slots(slots));
-        let slots = slots.next_multiple_of(SLOTS_PER_LINE);
-        self.check_limit(slots * 16)?;
-        let larger = Bitmap::zeroed(slots * 128).map_err(|_| self.too_large())?;
+        let usual = needed.max(slots * 3 / 2).next_multiple_of(SLOTS_PER_LINE);
+        let step = usual.max(self.step_slots(slots).next_multiple_of(SLOTS_PER_LINE));
+        self.check_limit(step * SLOT_BYTES)?;
+        // A large step may not fit the memory of the system where the usual one does.
+        let larger = Bitmap::zeroed(step * SLOT_BYTES * 8)
+            .or_else(|_| Bitmap::zeroed(usual * SLOT_BYTES * 8))
+            .map_err(|_| self.too_large())?;
         let old = std::mem::replace(&mut self.table, larger);
         for slot in old.words().chunks_exact(2).filter(|slot| slot[1] != 0) {
             let mut at = self.home(slot[0]);
@@ -257,7 +266,7 @@ impl Tally {
         while step > MAX_STEP * slots.max(1024) {
             step /= MAX_STEP;
         }
-        step
+        step.min(MAX_STEP_BYTES / SLOT_BYTES)
     }
 
     fn check_limit(&self, more_bytes: u64) -> Result<(), Failure> {
