@@ -11,8 +11,9 @@ pub(crate) const CHUNK: usize = 1024;
 
 /// Hashes `items` a chunk at a time, and hands each chunk to `each` with the index of its first item.
 ///
-/// Memory is not prefetched here: `each` does it a few hashes ahead. Prefetches for the whole chunk took a third
-/// more time for addresses in 10 M items, since the CPU drops those that it has no buffer for.
+/// Memory is not prefetched here: the kernel behind `each` prefetches a few hashes ahead. With prefetches for a whole
+/// chunk, lookups of URLs in 10 M items took 18 % more time in a split-block filter, 67 % in a cuckoo filter and 50 % in a
+/// classic one: the CPU drops prefetches that it has no buffer for.
 ///
 /// # Errors
 ///

@@ -65,8 +65,9 @@ pub trait Item {
 
     /// Hashes many items, `hashes[i]` being that of `items[i]`.
     ///
-    /// The bytes of text are prefetched, so that items all over memory wait for it together: types other than
-    /// numbers call `stable_bytes` twice an item, so it should borrow.
+    /// Prefetches the bytes of later items, so that items far apart in memory wait for it together. For this the default
+    /// calls [`stable_bytes`](Self::stable_bytes) twice for each item, which should therefore borrow. Override it for a type
+    /// whose bytes are computed.
     ///
     /// # Panics
     ///
