@@ -317,10 +317,6 @@ impl<B: Bits<Word = u64>> Filter for AnyFilter<B> {
         with_filter!(self, filter => filter.contains_hash(hash))
     }
 
-    fn prefetch_hash(&self, hash: u64) {
-        with_filter!(self, filter => filter.prefetch_hash(hash));
-    }
-
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
         with_filter!(self, filter => filter.contains_hashes(hashes, answers));
     }

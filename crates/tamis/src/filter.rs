@@ -34,9 +34,6 @@ pub trait Filter {
     /// Tells whether an item with this hash may have been inserted.
     fn contains_hash(&self, hash: u64) -> bool;
 
-    /// Asks for the memory that an item with this hash will touch, ahead of the question.
-    fn prefetch_hash(&self, hash: u64);
-
     /// Tests a batch of hashes and writes the answers to a bit mask: hash `i` is bit `i % 64` of word `i / 64`.
     ///
     /// # Panics

@@ -20,8 +20,8 @@
 
 use std::fmt;
 
+use crate::arch;
 use crate::arch::counters::{CounterKernels, SLICE_WORDS, kernels};
-use crate::arch::{self, prefetch_lines};
 use crate::bits::{BitView, Bitmap, Bits, BitsMut};
 use crate::chunks;
 use crate::filter::{Clear, Count, Filter, Insert, Merge, MergeError, Remove, Removed};
@@ -208,12 +208,6 @@ impl<B: Bits<Word = u64>> Filter for Counting<B> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
         (self.kernels.contains)(self.counters.words(), hash)
-    }
-
-    #[inline]
-    fn prefetch_hash(&self, hash: u64) {
-        let first = self.first_word(hash);
-        prefetch_lines(self.counters.words(), first..first + self.block_words());
     }
 
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {

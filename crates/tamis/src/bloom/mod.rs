@@ -151,11 +151,6 @@ impl<S: Strategy, B: Bits> Filter for Bloom<S, B> {
         self.strategy.contains(self.bits.words(), hash)
     }
 
-    #[inline]
-    fn prefetch_hash(&self, hash: u64) {
-        self.strategy.prefetch(self.bits.words(), hash);
-    }
-
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
         assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
         self.strategy.contains_each(self.bits.words(), hashes, answers);

@@ -141,11 +141,6 @@ impl<S: Strategy> Filter for &Bloom<S, AtomicBitmap> {
         (**self).contains_hash(hash)
     }
 
-    #[inline]
-    fn prefetch_hash(&self, hash: u64) {
-        (**self).prefetch_hash(hash);
-    }
-
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
         (**self).contains_hashes(hashes, answers);
     }

@@ -187,11 +187,6 @@ impl<B: Bits<Word = u64>> Filter for Cuckoo<B> {
         self.table.contains(self.bits.words(), hash)
     }
 
-    #[inline]
-    fn prefetch_hash(&self, hash: u64) {
-        self.table.prefetch(self.bits.words(), hash);
-    }
-
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
         self.table.contains_each(self.bits.words(), hashes, answers);
     }

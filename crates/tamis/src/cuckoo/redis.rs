@@ -168,9 +168,9 @@ impl RedisCuckoo {
         self.sub_filters.iter().map(|sub_filter| sub_filter.count(candidate)).sum()
     }
 
-    /// Asks for the memory that an item with this hash will touch, ahead of the question.
+    /// Prefetches the memory that an item with this hash will touch.
     #[inline]
-    pub fn prefetch_hash(&self, hash: u64) {
+    fn prefetch_hash(&self, hash: u64) {
         let candidate = Candidate::of(hash);
         for sub_filter in &self.sub_filters {
             sub_filter.prefetch(candidate);

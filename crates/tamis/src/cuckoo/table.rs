@@ -237,7 +237,7 @@ impl Table {
 
     /// Asks for the memory that a lookup will touch.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, words: &[u64], hash: u64) {
+    pub(super) fn prefetch(&self, words: &[u64], hash: u64) {
         for start in self.key(hash).starts {
             self.prefetch_start(words, start);
         }
@@ -245,7 +245,7 @@ impl Table {
 
     /// Asks for the memory of a bucket.
     #[inline(always)]
-    pub(super) fn prefetch_start(&self, words: &[u64], start: u64) {
+    fn prefetch_start(&self, words: &[u64], start: u64) {
         prefetch_index(words, (self.lanes.bit(start) / 64) as usize);
     }
 

@@ -248,11 +248,6 @@ impl<B: Bits<Word = u64>> Filter for Growing<B> {
         with_table!(self, table => table.contains(hash))
     }
 
-    #[inline]
-    fn prefetch_hash(&self, hash: u64) {
-        with_table!(self, table => table.prefetch(hash));
-    }
-
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
         assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
         with_table!(self, table => table.contains_each(hashes, answers));

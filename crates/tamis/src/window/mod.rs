@@ -316,11 +316,6 @@ impl<B: Bits<Word = u64>> Filter for Window<B> {
         blocks.enumerate().any(|(slot, block)| self.clock.is_live(slot) && holds(block))
     }
 
-    #[inline]
-    fn prefetch_hash(&self, hash: u64) {
-        prefetch_lines(self.words(), self.places.words(hash));
-    }
-
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
         assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
         if self.clock.all_live() {
@@ -329,7 +324,7 @@ impl<B: Bits<Word = u64>> Filter for Window<B> {
         }
         in_batches(hashes, answers, |step, hash| match step {
             Step::Ask => {
-                self.prefetch_hash(hash);
+                prefetch_lines(self.words(), self.places.words(hash));
                 false
             }
             Step::Answer => self.contains_hash(hash),

@@ -206,7 +206,7 @@ impl<P: Pages> Table<P> {
 
     /// Asks for the directory's entry of a hash, the first that a question reads.
     #[inline]
-    pub(crate) fn prefetch(&self, hash: u64) {
+    fn prefetch(&self, hash: u64) {
         let (is_split, number) = self.place(hash);
         self.pages.prefetch_entry(is_split, number);
     }
