@@ -11,47 +11,75 @@
 //! Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF" (2012), §2; SipHash-1-3 has one round a word and three at
 //! the end. The output of 128 bits is that of the authors' reference code.
 
-// On targets without vectors only `LANES` is used.
-#![cfg_attr(not(all(target_arch = "x86_64", not(miri), not(loom))), allow(dead_code))]
+use siphasher::{sip, sip128};
 
 /// How many items are hashed at once.
 pub(crate) const LANES: usize = 8;
 
-/// The initial state (§2), before the key is XORed into it.
-const START: [u64; 4] =
-    [0x736f_6d65_7073_6575, 0x646f_7261_6e64_6f6d, 0x6c79_6765_6e65_7261, 0x7465_6462_7974_6573];
-
-/// Returns the state under `key` before the first word. `N` is the number of words of a hash: 1 or 2.
-const fn start<const N: usize>([k0, k1]: [u64; 2]) -> [u64; 4] {
-    let wide = if N == 1 { 0 } else { 0xee };
-    [START[0] ^ k0, START[1] ^ k1 ^ wide, START[2] ^ k0, START[3] ^ k1]
+/// Hashes an item by SipHash-1-3 to `N` words; `N` is 1 or 2.
+// Out of line: inlined at several places, the hash to 128 bits took 1 to 2 ns more.
+#[inline(never)]
+pub(crate) fn hash_one<const N: usize>([k0, k1]: [u64; 2], item: &[u8]) -> [u64; N] {
+    let words = if N == 1 {
+        [sip::SipHasher13::new_with_keys(k0, k1).hash(item), 0]
+    } else {
+        let hash = sip128::SipHasher13::new_with_keys(k0, k1).hash(item);
+        [hash.h1, hash.h2]
+    };
+    std::array::from_fn(|word| words[word])
 }
 
-/// Returns the constant that is XORed into `v2` after the last word of an item.
-const fn end<const N: usize>() -> u64 {
-    if N == 1 { 0xff } else { 0xee }
-}
-
-/// XORed into `v1` before the second word of a hash.
-const BETWEEN: u64 = 0xdd;
-
-/// Hashes eight items by SipHash-1-3 to `N` words each; `N` is 1 or 2. Returns `None` on a CPU without vectors. Word `w` of item `i` is `[w][i]`.
+/// Hashes eight items by SipHash-1-3 to `N` words each; `N` is 1 or 2. Word `w` of item `i` is `[w][i]`.
 pub(crate) fn hash_8<const N: usize>(
     level: super::Level,
     key: [u64; 2],
     items: [&[u8]; LANES],
-) -> Option<[[u64; LANES]; N]> {
+) -> [[u64; LANES]; N] {
     match level {
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         // SAFETY: the level was detected.
-        super::Level::Avx512 => Some(unsafe { wide::hash_8(key, items) }),
+        super::Level::Avx512 => unsafe { wide::hash_8(key, items) },
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         // SAFETY: the level was detected.
-        super::Level::Avx2 => Some(unsafe { half::hash_8(key, items) }),
-        _ => {
-            let _ = (key, items);
-            None
+        super::Level::Avx2 => unsafe { half::hash_8(key, items) },
+        super::Level::Scalar => hash_8_scalar(key, items),
+    }
+}
+
+/// Hashes one item after the other.
+fn hash_8_scalar<const N: usize>(key: [u64; 2], items: [&[u8]; LANES]) -> [[u64; LANES]; N] {
+    let mut hashes = [[0; LANES]; N];
+    for (i, item) in items.into_iter().enumerate() {
+        for (hashes, word) in hashes.iter_mut().zip(hash_one::<N>(key, item)) {
+            hashes[i] = word;
         }
+    }
+    hashes
+}
+
+/// The constants of SipHash, for the vector kernels.
+#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+mod state {
+    /// The initial state (§2), before the key is XORed into it.
+    const START: [u64; 4] = [
+        0x736f_6d65_7073_6575,
+        0x646f_7261_6e64_6f6d,
+        0x6c79_6765_6e65_7261,
+        0x7465_6462_7974_6573,
+    ];
+
+    /// XORed into `v1` before the second word of a hash.
+    pub(super) const BETWEEN: u64 = 0xdd;
+
+    /// Returns the state under `key` before the first word. `N` is the number of words of a hash: 1 or 2.
+    pub(super) const fn start<const N: usize>([k0, k1]: [u64; 2]) -> [u64; 4] {
+        let wide = if N == 1 { 0 } else { 0xee };
+        [START[0] ^ k0, START[1] ^ k1 ^ wide, START[2] ^ k0, START[3] ^ k1]
+    }
+
+    /// Returns the constant that is XORed into `v2` after the last word of an item.
+    pub(super) const fn end<const N: usize>() -> u64 {
+        if N == 1 { 0xff } else { 0xee }
     }
 }
 
@@ -60,7 +88,8 @@ pub(crate) fn hash_8<const N: usize>(
 mod wide {
     use std::arch::x86_64::*;
 
-    use super::{BETWEEN, LANES, end, start};
+    use super::LANES;
+    use super::state::{BETWEEN, end, start};
 
     // Loops, not closures: a closure is not compiled with the CPU features of the function around it.
     #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,bmi2")]
@@ -188,7 +217,8 @@ mod wide {
 mod half {
     use std::arch::x86_64::*;
 
-    use super::{BETWEEN, LANES, end, start};
+    use super::LANES;
+    use super::state::{BETWEEN, end, start};
 
     #[target_feature(enable = "avx2")]
     pub(super) fn hash_8<const N: usize>(
@@ -359,14 +389,12 @@ mod tests {
             let items = items.map(Vec::into_boxed_slice);
             let items = items.each_ref().map(|item| &item[..]);
             for level in available() {
-                if let Some([hashes]) = hash_8::<1>(level, key, items) {
-                    prop_assert_eq!(hashes, items.map(|item| hasher.hash(item)), "{:?}", level);
-                }
-                if let Some([low, high]) = hash_8::<2>(level, key, items) {
-                    let expected = items.map(|item| hasher.hash128(item));
-                    prop_assert_eq!(low, expected.map(|hash| hash as u64), "{:?}", level);
-                    prop_assert_eq!(high, expected.map(|hash| (hash >> 64) as u64), "{:?}", level);
-                }
+                let [hashes] = hash_8::<1>(level, key, items);
+                prop_assert_eq!(hashes, items.map(|item| hasher.hash(item)), "{:?}", level);
+                let [low, high] = hash_8::<2>(level, key, items);
+                let expected = items.map(|item| hasher.hash128(item));
+                prop_assert_eq!(low, expected.map(|hash| hash as u64), "{:?}", level);
+                prop_assert_eq!(high, expected.map(|hash| (hash >> 64) as u64), "{:?}", level);
             }
         }
     }

@@ -4,9 +4,6 @@ mod fold;
 pub(crate) mod murmur2;
 
 use std::fmt;
-use std::hash::Hasher as _;
-
-use siphasher::sip::SipHasher13;
 
 use crate::{
     arch::{self, sip},
@@ -209,21 +206,14 @@ impl Hasher {
     /// either half.
     #[must_use]
     pub fn hash128(&self, bytes: &[u8]) -> u128 {
-        let [a, b] = self.words;
+        let [a, _] = self.words;
         match self.function {
             HashFunction::Fold => {
                 xxhash_rust::xxh3::xxh3_128_with_seed(bytes, fold::seed(self.words))
             }
             HashFunction::Xxh3 => xxhash_rust::xxh3::xxh3_128_with_seed(bytes, a),
-            HashFunction::Sip13 => {
-                let hash = siphasher::sip128::SipHasher13::new_with_keys(a, b).hash(bytes);
-                u128::from(hash.h2) << 64 | u128::from(hash.h1)
-            }
-            HashFunction::Xxh64 => {
-                let low = xxh64(a, bytes);
-                let high = xxh64(!a, bytes);
-                u128::from(high) << 64 | u128::from(low)
-            }
+            HashFunction::Sip13 => joined(sip::hash_one(self.words, bytes)),
+            HashFunction::Xxh64 => joined([xxh64(a, bytes), xxh64(!a, bytes)]),
         }
     }
 
@@ -246,21 +236,12 @@ impl Hasher {
     /// ```
     pub fn hash128_each(&self, items: &[&[u8]], hashes: &mut [u128]) {
         assert_eq!(items.len(), hashes.len(), "one hash an item");
-        let (eights, rest) = items.as_chunks::<{ sip::LANES }>();
-        let (hashes_of_eights, hashes_of_rest) = hashes.as_chunks_mut::<{ sip::LANES }>();
-        let hash_rest = |(hash, item): (&mut u128, &&[u8])| *hash = self.hash128(item);
-        for (eight, hashes) in eights.iter().zip(hashes_of_eights) {
-            let is_sip = self.function == HashFunction::Sip13;
-            match is_sip.then(|| sip::hash_8(arch::level(), self.words, *eight)).flatten() {
-                Some([low, high]) => {
-                    for (hash, (low, high)) in hashes.iter_mut().zip(low.into_iter().zip(high)) {
-                        *hash = u128::from(high) << 64 | u128::from(low);
-                    }
-                }
-                None => hashes.iter_mut().zip(eight).for_each(hash_rest),
-            }
+        if self.function == HashFunction::Sip13 {
+            return self.sip_each(items, hashes, joined);
         }
-        hashes_of_rest.iter_mut().zip(rest).for_each(hash_rest);
+        for (hash, item) in hashes.iter_mut().zip(items) {
+            *hash = self.hash128(item);
+        }
     }
 
     /// Hashes items by their bytes, and prefetches those of later items.
@@ -270,16 +251,22 @@ impl Hasher {
         match self.function {
             // A loop of its own, into which the hash inlines: a third less time for addresses.
             HashFunction::Fold => each(items, hashes, |bytes| fold::hash(bytes, keys)),
-            HashFunction::Sip13 => self.sip_each(items, hashes),
+            HashFunction::Sip13 => self.sip_each(items, hashes, |[hash]| hash),
             _ => each(items, hashes, |bytes| self.hash(bytes)),
         }
     }
 
-    /// Hashes items by SipHash, eight at a time, and prefetches the bytes of later items.
+    /// Hashes items by SipHash, eight at a time, and prefetches the bytes of later items. `join` makes a hash from
+    /// its `N` words.
     #[inline(never)]
-    fn sip_each<I: Item>(&self, items: &[I], hashes: &mut [u64]) {
+    fn sip_each<I: Item, H, const N: usize>(
+        &self,
+        items: &[I],
+        hashes: &mut [H],
+        join: impl Fn([u64; N]) -> H,
+    ) {
         assert_eq!(items.len(), hashes.len(), "one hash an item");
-        let level = arch::level();
+        let (level, key) = (arch::level(), self.words);
         let (eights, rest) = items.as_chunks::<{ sip::LANES }>();
         let (hashes_of_eights, hashes_of_rest) = hashes.as_chunks_mut::<{ sip::LANES }>();
         for (i, (eight, hashes)) in eights.iter().zip(hashes_of_eights).enumerate() {
@@ -287,13 +274,14 @@ impl Hasher {
                 prefetch_ends(item.stable_bytes().as_ref());
             }
             let bytes = eight.each_ref().map(Item::stable_bytes);
-            let bytes = bytes.each_ref().map(AsRef::as_ref);
-            *hashes = match sip::hash_8(level, self.words, bytes) {
-                Some([hashes]) => hashes,
-                None => bytes.map(|bytes| self.hash(bytes)),
-            };
+            let words = sip::hash_8::<N>(level, key, bytes.each_ref().map(AsRef::as_ref));
+            for (i, hash) in hashes.iter_mut().enumerate() {
+                *hash = join(std::array::from_fn(|word| words[word][i]));
+            }
         }
-        each(rest, hashes_of_rest, |bytes| self.hash(bytes));
+        for (hash, item) in hashes_of_rest.iter_mut().zip(rest) {
+            *hash = join(sip::hash_one(key, item.stable_bytes().as_ref()));
+        }
     }
 }
 
@@ -333,9 +321,8 @@ fn hash_otherwise(function: HashFunction, [a, b]: [u64; 2], bytes: &[u8]) -> u64
         HashFunction::Xxh3 => xxhash_rust::xxh3::xxh3_64_with_seed(bytes, a),
         HashFunction::Xxh64 => xxh64(a, bytes),
         HashFunction::Sip13 => {
-            let mut sip = SipHasher13::new_with_keys(a, b);
-            sip.write(bytes);
-            sip.finish()
+            let [hash] = sip::hash_one([a, b], bytes);
+            hash
         }
     }
 }
@@ -348,6 +335,12 @@ fn hash_integer_otherwise<const LEN: usize>(
     integer: u64,
 ) -> u64 {
     hash_otherwise(function, words, &integer.to_le_bytes()[..LEN])
+}
+
+/// Joins the two words of a hash, the low one first.
+#[inline(always)]
+fn joined([low, high]: [u64; 2]) -> u128 {
+    u128::from(high) << 64 | u128::from(low)
 }
 
 fn xxh64(seed: u64, bytes: &[u8]) -> u64 {
@@ -378,6 +371,8 @@ fn prefetch_ends(bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use siphasher::sip::SipHasher13;
+
     use super::*;
 
     #[test]
