@@ -136,7 +136,7 @@ impl<D: Width> Cut<D> {
 
     /// Estimates how many distinct records all inputs hold, if `found` are in the part that has been read.
     ///
-    /// Usually too high, since new records become rarer; too low after a checkpoint, since `found` counts from there.
+    /// Usually too high, since new records become rarer.
     pub fn expected_distinct(&self, found: u64, total_bytes: u64) -> u64 {
         let parts = total_bytes as f64 / self.consumed_bytes.max(1) as f64;
         (found as f64 * parts.max(1.0)) as u64

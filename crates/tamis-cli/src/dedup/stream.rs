@@ -151,7 +151,8 @@ impl<D: Width> Stream<D> {
         let mut cuts = Cuts::new(source.paths, from, source.rule, source.threads);
         let mut cut = Cut::default();
         let mut since_bytes = 0;
-        let total_bytes = work.progress.total_bytes();
+        // After a checkpoint, neither the records nor the bytes before it are counted.
+        let total_bytes = work.progress.total_bytes().filter(|_| from == Place::default());
         let distinct_before = self.judge.distinct();
         while cuts.next(&mut cut)? {
             cut.batches().try_for_each(|batch| self.batch(&batch, work))?;
