@@ -45,6 +45,7 @@ const GROWTH: &str = "family growing from 100 k to 10 M ints at 1 %";
 const MODIFIED: &str = "floor: random line, modified";
 
 // A rate measured on 2^20 absent items is off by a hundredth of itself, and so allowed four of them.
+// Where a later target is easier to reach, the stricter one of before stays.
 const TARGETS: &[Target] = &[
     target("format guava 1 M longs at 1 %", "tamis, batch", Time("guava, warm JVM", 0.5)),
     target("format guava 10 M longs at 1 %", "tamis, batch", Time("guava, warm JVM", 0.5)),
@@ -87,8 +88,10 @@ const TARGETS: &[Target] = &[
     target("single mixed 1 M ints at 1 %", "tamis", Time("sbbf-rs", 1.05)),
     target("single mixed 10 M ints at 1 %", "tamis", Time("sbbf-rs", 1.0)),
     target("batch mixed 10 k ints at 1 %", "tamis", Time("sbbf-rs", 0.5)),
+    target("batch mixed 10 k ints at 1 %", "tamis", Time("sbbf-rs", 1.0 / 3.0)),
     target("batch mixed 10 k ints at 1 %", "tamis", Time("fastbloom", 1.0 / 15.0)),
     target("batch mixed 1 M ints at 1 %", "tamis", Time("sbbf-rs", 0.8)),
+    target("batch mixed 1 M ints at 1 %", "tamis", Time("sbbf-rs", 1.0 / 3.0)),
     target("batch mixed 1 M ints at 1 %", "tamis", Time("fastbloom", 1.0 / 15.0)),
     target("batch mixed 10 M ints at 1 %", "tamis", Time("sbbf-rs", 0.36)),
     target("batch mixed 100 M ints at 1 %", "tamis", Time(LINE, 1.15)),
@@ -122,7 +125,9 @@ const TARGETS: &[Target] = &[
         Time("tamis, batches, 1 thread", 1.0 / 1.8),
     ),
     target("single mixed 1 M urls at 1 %", "tamis", Time("sbbf-rs", 0.9)),
+    target("single mixed 1 M urls at 1 %", "tamis", Time("sbbf-rs", 0.75)),
     target("single mixed 1 M uuids at 1 %", "tamis", Time("sbbf-rs", 0.9)),
+    target("single mixed 1 M uuids at 1 %", "tamis", Time("sbbf-rs", 0.75)),
     target("batch mixed 1 M urls at 1 %", "tamis", Time("sbbf-rs", 0.4)),
     target("batch mixed 1 M uuids at 1 %", "tamis", Time("sbbf-rs", 0.4)),
     target("batch mixed 10 M urls at 1 %", "tamis", Time("sbbf-rs", 1.0 / 3.0)),
@@ -151,7 +156,9 @@ const TARGETS: &[Target] = &[
     target("family single mixed 10 M ints at 1 %", "tamis growing", Time("tamis", 3.0)),
     target("family batch mixed 10 M ints at 1 %", "tamis growing", Time("tamis", 3.0)),
     target("family insert 1 M ints streamed at 1 %", "tamis growing", Time("tamis", 6.0)),
+    target("family insert 1 M ints streamed at 1 %", "tamis growing", Time("tamis", 4.0)),
     target("family insert 10 M ints streamed at 1 %", "tamis growing", Time("tamis", 6.0)),
+    target("family insert 10 M ints streamed at 1 %", "tamis growing", Time("tamis", 4.0)),
     target(GROWTH, "tamis growing, on average", Bits(16.0)),
     target(GROWTH, "tamis growing, at the worst moment", Bits(24.0)),
     target(GROWTH, "tamis growing, at the worst moment", Rate(0.01)),
