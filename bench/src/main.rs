@@ -62,7 +62,7 @@ fn main() -> ExitCode {
     ];
     for group in groups {
         group(&mut bench);
-        // After each group: a run takes an hour, and a run that is stopped keeps its measurements.
+        // After each group: a run takes half an hour, and a run that is stopped keeps its measurements.
         if let Some(folder) = &out
             && let Err(error) = report::write(Path::new(folder), &bench.rows)
         {
