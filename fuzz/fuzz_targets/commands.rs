@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use libfuzzer_sys::fuzz_target;
-use tamis_commands::{Batch, BloomLayout, Env, Run, Settings, Value, find};
+use tamis_commands::{Batch, BloomLayout, Env, Handler, KeyHandler, Settings, Value, find};
 use tamis_resp::{Protocol, Reply};
 
 fuzz_target!(|data: &[u8]| {
@@ -35,16 +35,16 @@ fuzz_target!(|data: &[u8]| {
             check(&answers.next_reply(items, words.len()), protocol);
             continue;
         }
-        let reply = match command.run {
-            Run::Read(run) => run(values.get(key), &words, &env),
-            Run::Write(run) => {
+        let reply = match command.handler {
+            Handler::Key(KeyHandler::Read(run)) => run(values.get(key), &words, &env),
+            Handler::Key(KeyHandler::Write(run)) => {
                 let mut value = values.remove(key);
                 let outcome = run(&mut value, &words, &env);
                 values.extend(value.map(|value| (key.to_vec(), value)));
                 outcome.reply
             }
-            Run::Answer(run) => run(&words, &env),
-            Run::Host => continue,
+            Handler::Answer(run) => run(&words, &env),
+            _ => continue,
         };
         check(&reply, protocol);
     }

@@ -1,7 +1,7 @@
 //! Which keys a command touches, and whether it learns from them or changes them.
 
 use crate::action::Action;
-use crate::command::{Command, Flag, Keys};
+use crate::command::{Command, KeyOption, Keys};
 use crate::words::{Words, is};
 
 /// What a command does with a key. A command without both only reports whether the key exists, until when, of which type and how
@@ -26,7 +26,7 @@ impl Access {
 }
 
 impl Command {
-    /// Returns the keys among a command's words, each with what is done to it.
+    /// Returns the keys among a command's words, each with what the command does with it.
     ///
     /// An insert into a filter is a write: its reply shows whether the item was new, as that of `SADD` does.
     ///
@@ -50,7 +50,7 @@ impl Command {
             }
             keys => keys,
         };
-        let (first, others) = self.access(words);
+        let (first, others) = keys.access(words);
         let of_row = keys.of(words).enumerate();
         let of_row = of_row.map(move |(i, key)| (key, if i == 0 { first } else { others }));
         of_row.chain(self.like_key(words).map(|key| (key, Access::READ)))
@@ -59,33 +59,11 @@ impl Command {
     /// Returns the key of the filter that the command makes another like: `TM.RESERVE key LIKE other`.
     #[must_use]
     pub fn like_key<'w>(&self, words: Words<'w>) -> Option<&'w [u8]> {
-        match words {
-            [_, _, like, other] if self.name == "TM.RESERVE" && is(like, "LIKE") => Some(*other),
+        match (self.keys.option, words) {
+            (KeyOption::SourceAfter(name), [_, _, option, source]) if is(option, name) => {
+                Some(source)
+            }
             _ => None,
-        }
-    }
-
-    /// What is done to the first key, and to the others.
-    fn access(&self, words: Words<'_>) -> (Access, Access) {
-        let alike = |access| (access, access);
-        match self.name {
-            // It answers with what was there.
-            "SET" if words.iter().skip(3).any(|word| word.eq_ignore_ascii_case(b"GET")) => {
-                alike(Access::BOTH)
-            }
-            "BITOP" | "TM.MERGE" => (Access::WRITE, Access::READ),
-            "COPY" => (Access::READ, Access::WRITE),
-            "RENAME" | "RENAMENX" => (Access::BOTH, Access::WRITE),
-            "BITFIELD" | "DECR" | "DECRBY" | "GETEX" | "INCR" | "INCRBY" | "SETBIT" => {
-                alike(Access::BOTH)
-            }
-            "DEL" | "MSET" | "UNLINK" => alike(Access::WRITE),
-            "EXISTS" | "EXPIRETIME" | "MEMORY" | "OBJECT" | "PEXPIRETIME" | "PTTL" | "STRLEN"
-            | "TOUCH" | "TTL" | "TYPE" | "WATCH" => alike(Access::ABOUT),
-            _ if self.has(Flag::ReadOnly) => alike(Access::READ),
-            _ if self.has(Flag::Write) && self.keys == Keys::ONE => alike(Access::WRITE),
-            // A command without a line here counts as both.
-            _ => alike(Access::BOTH),
         }
     }
 }
@@ -93,12 +71,13 @@ impl Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::Flag;
     use crate::table::{COMMANDS, find};
 
     #[test]
     fn what_changes_keys_writes_and_what_does_not_never_does() {
         for command in COMMANDS {
-            let (first, others) = command.access(&[]);
+            let (first, others) = command.keys.access(&[]);
             if command.has(Flag::Write) && command.keys != Keys::NONE {
                 assert!(first.writes || others.writes, "{}", command.name);
             }

@@ -37,7 +37,7 @@ impl Action {
 
     /// Returns a command and its subcommands.
     pub fn of_command(command: &'static Command) -> impl Iterator<Item = Action> {
-        let subcommands = command.subcommands().iter().map(Some);
+        let subcommands = command.subcommands.iter().map(Some);
         [None].into_iter().chain(subcommands).map(move |subcommand| Action { command, subcommand })
     }
 
@@ -46,7 +46,7 @@ impl Action {
     pub fn of(command: &'static Command, words: Words<'_>) -> Action {
         let subcommand = words.get(1).and_then(|word| {
             let is_named = |it: &&Subcommand| word.eq_ignore_ascii_case(it.name.as_bytes());
-            command.subcommands().iter().find(is_named)
+            command.subcommands.iter().find(is_named)
         });
         Action { command, subcommand }
     }

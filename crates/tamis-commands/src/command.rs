@@ -1,8 +1,10 @@
 //! A row of the table: what a host and its users must know of a command.
 
+use crate::access::Access;
 use crate::batch::Items;
-use crate::run::Run;
-use crate::words::Words;
+use crate::handler::{Handler, KeyHandler};
+use crate::subcommands::Subcommand;
+use crate::words::{Words, is};
 
 /// A command.
 #[derive(Debug)]
@@ -27,8 +29,10 @@ pub struct Command {
     pub since: &'static str,
     /// If neighbours on one key run as a batch: which of their words are items.
     pub items: Option<Items>,
+    /// The subcommands that users may be allowed by themselves, in alphabetical order.
+    pub subcommands: &'static [Subcommand],
     /// What runs it.
-    pub run: Run,
+    pub handler: Handler,
 }
 
 /// How many words a command takes, its name included.
@@ -208,17 +212,75 @@ pub struct Keys {
     pub last: i64,
     /// From one key to the next.
     pub step: usize,
+    /// What the command does with the first key.
+    pub first_access: Access,
+    /// What it does with the other keys.
+    pub other_access: Access,
+    /// An option that changes which keys are used, or how.
+    pub option: KeyOption,
+}
+
+/// An option of a command that is about keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyOption {
+    /// No option changes which keys are used.
+    None,
+    /// With this option behind the first two arguments, the command reads the keys too.
+    Reads(&'static str),
+    /// With this word as second of three arguments, the third is a key that the command reads.
+    SourceAfter(&'static str),
 }
 
 impl Keys {
     /// No word is a key.
-    pub const NONE: Keys = Keys { first: 0, last: 0, step: 0 };
+    pub const NONE: Keys = Keys::at(0, 0, 0);
     /// The first argument is the key.
-    pub const ONE: Keys = Keys { first: 1, last: 1, step: 1 };
+    pub const ONE: Keys = Keys::at(1, 1, 1);
     /// The first two arguments are keys.
-    pub const TWO: Keys = Keys { first: 1, last: 2, step: 1 };
+    pub const TWO: Keys = Keys::at(1, 2, 1);
     /// All arguments are keys.
-    pub const ALL: Keys = Keys { first: 1, last: -1, step: 1 };
+    pub const ALL: Keys = Keys::at(1, -1, 1);
+
+    /// Returns the keys at these places, of which the command learns no more than whether they exist.
+    #[must_use]
+    pub const fn at(first: usize, last: i64, step: usize) -> Self {
+        let (first_access, other_access) = (Access::ABOUT, Access::ABOUT);
+        Keys { first, last, step, first_access, other_access, option: KeyOption::None }
+    }
+
+    /// Returns the same keys with this access to each.
+    #[must_use]
+    pub const fn with(self, access: Access) -> Self {
+        Keys { first_access: access, other_access: access, ..self }
+    }
+
+    /// Returns the same keys with this access to all but the first.
+    #[must_use]
+    pub const fn others(self, access: Access) -> Self {
+        Keys { other_access: access, ..self }
+    }
+
+    /// Returns the same keys, which the command also reads if it has this option.
+    #[must_use]
+    pub const fn reading_with(self, option: &'static str) -> Self {
+        Keys { option: KeyOption::Reads(option), ..self }
+    }
+
+    /// Returns the same keys and, behind this word, one that the command reads.
+    #[must_use]
+    pub const fn and_behind(self, option: &'static str) -> Self {
+        Keys { option: KeyOption::SourceAfter(option), ..self }
+    }
+
+    /// Returns what the command does with the first key, and with the others.
+    pub(crate) fn access(self, words: Words<'_>) -> (Access, Access) {
+        match self.option {
+            KeyOption::Reads(name) if words.iter().skip(3).any(|word| is(word, name)) => {
+                (Access::BOTH, Access::BOTH)
+            }
+            _ => (self.first_access, self.other_access),
+        }
+    }
 
     /// Returns the keys among these words.
     pub fn of<'w>(self, words: Words<'w>) -> impl Iterator<Item = &'w [u8]> {
@@ -243,7 +305,7 @@ impl Command {
     /// reads.
     #[must_use]
     pub fn may_change(&self) -> bool {
-        self.has(Flag::Write) || matches!(self.run, Run::Write(_))
+        self.has(Flag::Write) || matches!(self.handler, Handler::Key(KeyHandler::Write(_)))
     }
 
     /// Returns the data among these words that the command decodes into the value of its key; `None` if it brings none.

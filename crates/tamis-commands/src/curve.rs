@@ -115,7 +115,8 @@ mod tests {
 
     use super::*;
     use crate::facts::Facts;
-    use crate::run::{Env, Run};
+    use crate::handler::{Handler, KeyHandler};
+    use crate::run::Env;
     use crate::settings::Settings;
     use crate::table::find;
 
@@ -135,7 +136,9 @@ mod tests {
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
         let settings = Settings::default();
         let env = Env::new(&settings, Protocol::Resp3, 1);
-        let Run::Write(run) = find(words[0]).unwrap().run else { panic!() };
+        let Handler::Key(KeyHandler::Write(run)) = find(words[0]).unwrap().handler else {
+            panic!()
+        };
         run(value, &words, &env);
     }
 

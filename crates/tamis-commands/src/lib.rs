@@ -26,6 +26,7 @@ mod curve;
 mod empty_filter;
 mod expandable;
 mod facts;
+mod handler;
 mod image;
 mod run;
 mod settings;
@@ -43,20 +44,26 @@ pub use action::Action;
 pub use arriving::Arriving;
 pub use batch::{Batch, BatchAnswers, Family, Items};
 pub use bitmap::{BitOp, SparseBytes};
-pub use command::{Arity, Category, Command, Data, Flag, Keys};
+pub use command::{Arity, Category, Command, Data, Flag, KeyOption, Keys};
 pub use curve::RatePoint;
 pub use empty_filter::EmptyFilter;
 pub use expandable::{ExpandError, Expandable};
 pub use facts::{Facts, Forecast, Layer, Strain};
+pub use handler::{
+    AnswerHandler, Handler, KeyHandler, ReadHandler, ReadKeys, ServerCommand, TimeUnit,
+    WriteHandler, WriteKeys,
+};
 pub use image::ImageError;
-pub use run::{Change, Env, Expiry, Outcome, Run};
+pub use run::{Change, Env, Expiry, Outcome};
 pub use settings::{BloomLayout, Setting, SettingError, Settings};
 pub use small_bytes::SmallBytes;
+pub use string::{get as get_string, set as set_string};
 pub use subcommands::{SUBCOMMANDS, Subcommand};
 pub use table::{COMMANDS, find};
 pub use tamis::allocation_bytes;
 pub use tm::{
-    PlanCurve, decode_file, load_decoded, load_refusal, made_like, merge, plan_curves, reserve_like,
+    PlanCurve, decode_file, load_decoded, load_refusal, made_like, merge, plan, plan_curves,
+    reserve_like,
 };
 pub use value::Value;
 pub use words::{Words, parse_double, parse_integer};

@@ -1,13 +1,9 @@
-//! How a command runs: the functions behind the rows.
-
-use std::fmt;
+//! What a handler knows besides its words and value, and what it returns.
 
 use tamis_resp::{Protocol, Reply};
 
 use crate::settings::Settings;
 use crate::text::{self, Text};
-use crate::value::Value;
-use crate::words::Words;
 
 /// What a command may know besides its words and value.
 #[derive(Clone, Copy, Debug)]
@@ -39,30 +35,6 @@ impl<'a> Env<'a> {
     /// The error of the command.
     pub fn check_reply(&self, bytes: u64) -> Result<(), Text> {
         if bytes <= self.max_reply_bytes { Ok(()) } else { Err(text::host::REPLY_MEMORY) }
-    }
-}
-
-/// What runs a command.
-#[derive(Clone, Copy)]
-pub enum Run {
-    /// Answers from the value of its key, under a shared lock; `None` if there is none.
-    Read(fn(Option<&Value>, Words<'_>, &Env<'_>) -> Reply),
-    /// May make, change or take away the value of its key, under an exclusive lock.
-    Write(fn(&mut Option<Value>, Words<'_>, &Env<'_>) -> Outcome),
-    /// Answers from its words alone: it is about no key.
-    Answer(fn(Words<'_>, &Env<'_>) -> Reply),
-    /// Is about several keys, the connection or the host, which runs it by its name.
-    Host,
-}
-
-impl fmt::Debug for Run {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Run::Read(_) => "Read",
-            Run::Write(_) => "Write",
-            Run::Answer(_) => "Answer",
-            Run::Host => "Host",
-        })
     }
 }
 

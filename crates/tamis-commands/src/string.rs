@@ -13,7 +13,7 @@ use crate::words::{Words, is, parse_integer};
 const MAX_BYTES: u64 = 512 << 20;
 
 /// `GET key`
-pub(crate) fn get(value: Option<&Value>, _: Words<'_>, env: &Env<'_>) -> Reply {
+pub fn get(value: Option<&Value>, _: Words<'_>, env: &Env<'_>) -> Reply {
     bytes(value).and_then(|bytes| whole(bytes, env)).unwrap_or_else(error)
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn len(value: Option<&Value>, _: Words<'_>, _: &Env<'_>) -> Reply {
 }
 
 /// `SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT time | PXAT time | KEEPTTL]`
-pub(crate) fn set(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
+pub fn set(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
     let SetOptions { exists, gets, expiry } = match set_options(&words[3..], env.now_millis) {
         Ok(options) => options,
         Err(text) => return text.into(),

@@ -4,7 +4,7 @@ use crate::command::Arity::{self, AtLeast, Exactly};
 use crate::command::Category::{
     self, Admin, Connection, Dangerous, Keyspace as KeyspaceGroup, Read, Slow,
 };
-use crate::command::{Command, Keys};
+use crate::command::Keys;
 
 /// A subcommand: a command of its own for users, a word of another for everything else.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ const fn of_key(
     call: Call,
     summary: &'static str,
 ) -> Subcommand {
-    let keys = Keys { first: 2, last: 2, step: 1 };
+    let keys = Keys::at(2, 2, 1);
     Subcommand { keys, ..row(command, name, categories, call, summary) }
 }
 
@@ -56,7 +56,10 @@ const ANYONE_CONNECTION: &[Category] = &[Slow, Connection];
 const READS_KEY: &[Category] = &[KeyspaceGroup, Read, Slow];
 
 /// Every subcommand, in alphabetical order.
-pub static SUBCOMMANDS: &[Subcommand] = &[
+pub static SUBCOMMANDS: &[Subcommand] = &ROWS;
+
+/// An array has one address, which makes the place of a row its number. Slices in constants may be copied.
+static ROWS: [Subcommand; 57] = [
     row(
         "ACL",
         "CAT",
@@ -290,14 +293,30 @@ pub static SUBCOMMANDS: &[Subcommand] = &[
     row("SLOWLOG", "RESET", OPERATORS, (Exactly(2), ""), "Forgets the slow commands"),
 ];
 
-impl Command {
-    /// Returns the subcommands that users may be allowed by themselves.
-    #[must_use]
-    pub fn subcommands(&self) -> &'static [Subcommand] {
-        let start = SUBCOMMANDS.partition_point(|it| it.command < self.name);
-        let len = SUBCOMMANDS[start..].partition_point(|it| it.command == self.name);
-        &SUBCOMMANDS[start..start + len]
+/// Returns the rows of a command, for its row. The compiler runs it.
+pub(crate) const fn of(command: &str) -> &'static [Subcommand] {
+    let mut rows: &'static [Subcommand] = &ROWS;
+    while let [row, rest @ ..] = rows
+        && !is_same(row.command, command)
+    {
+        rows = rest;
     }
+    let mut len = 0;
+    while len < rows.len() && is_same(rows[len].command, command) {
+        len += 1;
+    }
+    assert!(len > 0, "a command with subcommands");
+    rows.split_at(len).0
+}
+
+/// Compares two texts in a constant.
+const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a[i] == b[i] {
+        i += 1;
+    }
+    i == a.len() && i == b.len()
 }
 
 #[cfg(test)]
@@ -309,7 +328,7 @@ mod tests {
     #[test]
     fn subcommands_are_those_of_commands_in_order() {
         assert!(SUBCOMMANDS.is_sorted_by(|a, b| (a.command, a.name) < (b.command, b.name)));
-        let found: usize = COMMANDS.iter().map(|command| command.subcommands().len()).sum();
+        let found: usize = COMMANDS.iter().map(|command| command.subcommands.len()).sum();
         assert_eq!(found, SUBCOMMANDS.len());
         for row in SUBCOMMANDS {
             assert_eq!(find(row.command.as_bytes()).unwrap().keys, Keys::NONE, "{}", row.command);

@@ -26,7 +26,7 @@ use parking_lot::RwLock;
 use tamis_commands::Value;
 use triomphe::Arc;
 
-pub use access::{Exclusive, Shared};
+pub use access::{ExclusiveAccess, KeyspaceRef, SharedAccess};
 use cell::{Cell, State};
 pub(crate) use entry::Entry;
 pub use freeing::Cleared;
@@ -109,18 +109,18 @@ impl Keyspace {
 
     /// Returns shared access to the keys. Waits while a command has exclusive access.
     #[must_use]
-    pub fn shared(&self) -> Shared<'_> {
-        Shared(self, self.gate.read())
+    pub fn shared(&self) -> SharedAccess<'_> {
+        SharedAccess::new(self, self.gate.read())
     }
 
     /// Returns exclusive access to all keys. Waits until no other command has access.
     #[must_use]
-    pub fn exclusive(&self) -> Exclusive<'_> {
-        Exclusive(self, self.gate.write())
+    pub fn exclusive(&self) -> ExclusiveAccess<'_> {
+        ExclusiveAccess::new(self, self.gate.write())
     }
 
     /// Waits until no one is alone with the keys, nor reads the value of this one for long.
-    pub(crate) async fn shared_to_change(&self, key: &[u8]) -> Shared<'_> {
+    pub(crate) async fn shared_to_change(&self, key: &[u8]) -> SharedAccess<'_> {
         // Until it has the keys.
         let mut waiter = self.leases.waiter();
         loop {
@@ -137,7 +137,7 @@ impl Keyspace {
     pub(crate) async fn exclusive_to_change(
         &self,
         is_meant: impl Fn(&[u8]) -> bool,
-    ) -> Exclusive<'_> {
+    ) -> ExclusiveAccess<'_> {
         let mut waiter = self.leases.waiter();
         loop {
             let keys = self.exclusive();
@@ -356,7 +356,7 @@ impl Keyspace {
     }
 
     fn clears(&self) -> u64 {
-        // `Acquire`, for `Exclusive::clear`.
+        // `Acquire`, for `ExclusiveAccess::clear`.
         self.clears.load(Ordering::Acquire)
     }
 
@@ -371,7 +371,7 @@ impl Keyspace {
     /// then.
     fn measure_cell(&self, cell: &Cell, clears: u64, now_millis: u64) {
         // Recursive: the caller may have shared access already, while another thread waits for exclusive access.
-        let _keys = Shared(self, self.gate.read_recursive());
+        let _keys = SharedAccess::new(self, self.gate.read_recursive());
         if self.clears() == clears {
             self.count_bytes(cell.measure(now_millis));
         }

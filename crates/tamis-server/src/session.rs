@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use tamis_commands::{Batch, Command, Env, Flag, Run, Words, find, text};
+use tamis_commands::{
+    Batch, Command, Env, Flag, Handler, KeyHandler, ServerCommand, Value, Words, find, text,
+};
 use tamis_resp::{Protocol, Reply};
 
 use crate::change_replies::ChangeReplies;
@@ -19,14 +21,12 @@ use crate::config::Config;
 use crate::cross_protocol::is_http;
 use crate::decoding::{Decoded, decode};
 use crate::host;
-use crate::keyspace::{Exclusive, Shared};
 use crate::monitors::Monitoring;
 use crate::server::Shared as Server;
 use crate::slices::{self, Pace};
 use crate::stats::now_millis;
 use crate::transaction::{Transaction, Watched};
 use crate::users::User;
-use key_commands::key_of;
 
 /// A connection's state between commands.
 pub(crate) struct Session {
@@ -56,26 +56,18 @@ pub(crate) struct Session {
     last_command: Option<&'static Command>,
 }
 
+/// What the commands of one call of [`Session::run`] share.
+struct Turn {
+    /// The time of the next command, in milliseconds since 1970.
+    now_millis: u64,
+    /// When the next command began.
+    began: Instant,
+    /// A command may have changed the configuration.
+    may_have_new_config: bool,
+}
+
 /// Replies are written when they have this many bytes, so that a long pipeline does not gather in memory.
 const WRITE_BYTES: usize = 256 << 10;
-
-/// The keys, as a command may have them: one of many, or alone.
-#[derive(Clone, Copy)]
-pub(crate) enum Keys<'a, 'k> {
-    Shared(&'a Shared<'k>),
-    Exclusive(&'a Exclusive<'k>),
-}
-
-/// Calls a method that both kinds of access have.
-macro_rules! with_keys {
-    ($access:expr, $keys:ident => $call:expr) => {
-        match $access {
-            $crate::session::Keys::Shared($keys) => $call,
-            $crate::session::Keys::Exclusive($keys) => $call,
-        }
-    };
-}
-pub(crate) use with_keys;
 
 impl Session {
     pub fn new(server: Arc<Server>, client: Arc<Client>) -> Self {
@@ -103,161 +95,218 @@ impl Session {
         session
     }
 
-    /// Runs commands in order and appends their replies, until these are many bytes; returns how many ran.
+    /// Runs commands in order and appends their replies, until the replies have [`WRITE_BYTES`]. Returns how many commands
+    /// ran.
     pub async fn run(&mut self, commands: &[Words<'_>], out: &mut Vec<u8>) -> usize {
         let server = self.server.clone();
         let mut config = server.config();
-        let mut now = now_millis();
-        self.client.last_millis.store(now, Ordering::Relaxed);
-        let mut batch = Batch::default();
-        let mut at = 0;
-        let mut began = Instant::now();
-        let mut answered = out.len();
-        while at < commands.len() && !self.is_closing && out.len() < WRITE_BYTES {
-            self.longest_reply = self.longest_reply.max(out.len() - answered);
-            answered = out.len();
-            let words = commands[at];
-            at += 1;
-            let command = match self.last_command.filter(|it| it.name.as_bytes() == words[0]) {
-                Some(command) => command,
-                None => match find(words[0]) {
-                    Some(command) => command,
-                    None if is_http(words) => {
-                        self.end_http();
-                        break;
-                    }
-                    None => {
-                        self.refuse(None, &text::unknown_command(words), out);
-                        began = Instant::now();
-                        continue;
-                    }
-                },
-            };
-            self.last_command = Some(command);
-            if let Err(refusal) = self.check(command, words, &config) {
-                self.refuse(Some(command), &refusal, out);
-                began = Instant::now();
-                continue;
-            }
-            self.client.about.lock().last_command = command.name;
-            if self.transaction.is_some() && !command.has(Flag::NotQueued) {
-                self.queue(words).encode(self.protocol, out);
-                began = Instant::now();
-                continue;
-            }
-            let env = Env::new(&config.filters, self.protocol, now);
-            let runs_queued = command.has(Flag::RunsQueued);
-            // Neighbours are shown when they are gathered. `EXEC` is shown behind the commands of its transaction, as Redis
-            // does.
-            if command.items.is_none() && !runs_queued {
-                self.show(command, &commands[at - 1..at], &config);
-            }
-            if let Some(first) = slices::first_item(command, words)
-                && words.len() - first > slices::most_items(command)
-            {
-                if command.items.is_some() {
-                    self.show(command, &commands[at - 1..at], &config);
-                }
-                self.run_in_slices(command, words, first, &env, out).await;
-                self.note_change(command, answered..out.len(), 1);
-                now = now_millis();
-                began = self.count(command, &commands[at - 1..at], began, &config);
-                continue;
-            }
-            if let Some(items) = command.items {
-                // The neighbours of the same name, key and kind.
-                batch.clear();
-                batch.push(words);
-                let first = at - 1;
-                while let Some(next) = commands.get(at) {
-                    let is_alike = next[0].eq_ignore_ascii_case(words[0])
-                        && command.takes(next.len())
-                        && next[1] == words[1]
-                        && batch.len() + next.len() <= slices::ITEMS;
-                    if !is_alike {
-                        break;
-                    }
-                    batch.push(next);
-                    at += 1;
-                }
-                let alike = &commands[first..at];
-                self.show(command, alike, &config);
-                let lookups = alike.len() as u64;
-                let has_run =
-                    self.run_shared(items, &mut batch, lookups, words[1], &env, |mut answers| {
-                        for words in alike {
-                            answers.next_reply(items, words.len()).encode(self.protocol, out);
-                        }
-                    });
-                if !has_run {
-                    let keys = server.keyspace.shared_to_change(words[1]).await;
-                    let env = at_present(&env);
-                    now = env.now_millis;
-                    if !self.run_alone(items, &mut batch, alike, &keys, &env, out) {
-                        for words in alike {
-                            let reply =
-                                self.run_one(command, words, Keys::Shared(&keys), &env, None);
-                            self.answer(command, &reply, out);
-                        }
-                    }
-                }
-                self.note_change(command, answered..out.len(), alike.len());
-                began = self.count(command, alike, began, &config);
-                continue;
-            }
-            let reply = match command.run {
-                Run::Host if runs_queued => {
-                    let ran = host::exec(self, &env, out).await;
-                    now = now_millis();
-                    self.show(command, &commands[at - 1..at], &config);
-                    ran.err()
-                }
-                Run::Host => {
-                    let reply = host::run(self, command, words, &env).await;
-                    now = now_millis();
-                    // Redis ends the connection without an answer, and clients take one for a failure.
-                    (!command.has(Flag::NoReply)).then_some(reply)
-                }
-                Run::Write(_) => {
-                    let key = key_of(command, words);
-                    // Without decoded data the command refuses, or decodes if the key has gone meanwhile.
-                    let decoded = match command.data(words) {
-                        Some(_) if !host::refuses_data(command, words, &env, &server) => {
-                            decode(&server, command, words, &env).await
-                        }
-                        _ => None,
-                    };
-                    let keys = server.keyspace.shared_to_change(key).await;
-                    let decoded = decoded.map(|it| it.map(Decoded::into_value));
-                    let env = at_present(&env);
-                    now = env.now_millis;
-                    Some(self.run_one(command, words, Keys::Shared(&keys), &env, decoded))
-                }
-                _ => {
-                    let keys = server.keyspace.shared();
-                    Some(self.run_one(command, words, Keys::Shared(&keys), &env, None))
-                }
-            };
-            if let Some(reply) = reply {
-                self.answer(command, &reply, out);
-            }
-            self.note_change(command, answered..out.len(), 1);
-            if runs_queued || command.has(Flag::Admin) {
-                // What it has set is for the commands behind it.
+        let mut turn =
+            Turn { now_millis: now_millis(), began: Instant::now(), may_have_new_config: false };
+        self.client.last_millis.store(turn.now_millis, Ordering::Relaxed);
+        let mut ran = 0;
+        while ran < commands.len() && !self.is_closing && out.len() < WRITE_BYTES {
+            let reply_start = out.len();
+            ran += self.run_next(&commands[ran..], &config, &mut turn, out).await;
+            self.longest_reply = self.longest_reply.max(out.len() - reply_start);
+            if std::mem::take(&mut turn.may_have_new_config) {
                 config = server.config();
             }
-            began = self.count(command, &commands[at - 1..at], began, &config);
         }
-        self.longest_reply = self.longest_reply.max(out.len() - answered);
-        server.stats.commands.fetch_add(at as u64, Ordering::Relaxed);
+        self.count_run(ran);
+        ran
+    }
+
+    /// Runs the first of these commands, together with those behind it that form a batch with it. Returns how many ran.
+    async fn run_next(
+        &mut self,
+        commands: &[Words<'_>],
+        config: &Config,
+        turn: &mut Turn,
+        out: &mut Vec<u8>,
+    ) -> usize {
+        let words = commands[0];
+        let Some(command) = self.find(words[0]) else {
+            if is_http(words) {
+                self.end_http();
+            } else {
+                self.refuse(None, &text::unknown_command(words), out);
+            }
+            turn.began = Instant::now();
+            return 1;
+        };
+        if let Err(refusal) = self.check(command, words, config) {
+            self.refuse(Some(command), &refusal, out);
+            turn.began = Instant::now();
+            return 1;
+        }
+        self.client.about.lock().last_command = command.name;
+        if self.transaction.is_some() && !command.has(Flag::NotQueued) {
+            self.queue(words).encode(self.protocol, out);
+            turn.began = Instant::now();
+            return 1;
+        }
+        let reply_start = out.len();
+        let env = Env::new(&config.filters, self.protocol, turn.now_millis);
+        let ran = match command.handler {
+            Handler::Key(handler) => {
+                self.run_key_commands(handler, command, commands, config, turn, out).await
+            }
+            Handler::Server(ServerCommand::Exec) => {
+                self.run_exec(command, words, config, turn, out).await;
+                1
+            }
+            Handler::Server(handler) => {
+                self.show(command, &commands[..1], config);
+                let reply = host::run_server_command(self, handler, command, words, &env).await;
+                turn.may_have_new_config = command.has(Flag::Admin);
+                // Redis ends the connection without an answer, and clients take one for a failure.
+                if !command.has(Flag::NoReply) {
+                    self.answer(command, &reply, out);
+                }
+                1
+            }
+            Handler::Answer(answer) => {
+                self.show(command, &commands[..1], config);
+                self.answer(command, &answer(words, &env), out);
+                1
+            }
+            Handler::ReadKeys(handler) => {
+                self.show(command, &commands[..1], config);
+                let reply = host::run_read_keys(self, handler, command, words, &env).await;
+                turn.now_millis = now_millis();
+                self.answer(command, &reply, out);
+                1
+            }
+            Handler::WriteKeys(handler) => {
+                self.show(command, &commands[..1], config);
+                let reply = host::run_write_keys(self, handler, command, words, &env).await;
+                turn.now_millis = now_millis();
+                self.answer(command, &reply, out);
+                1
+            }
+        };
+        self.note_change(command, reply_start..out.len(), ran);
+        turn.began = self.count(command, &commands[..ran], turn.began, config);
+        ran
+    }
+
+    /// Runs a command about one key, together with those behind it that form a batch with it. Returns how many ran.
+    async fn run_key_commands(
+        &mut self,
+        handler: KeyHandler,
+        command: &'static Command,
+        commands: &[Words<'_>],
+        config: &Config,
+        turn: &mut Turn,
+        out: &mut Vec<u8>,
+    ) -> usize {
+        let words = commands[0];
+        let env = Env::new(&config.filters, self.protocol, turn.now_millis);
+        if let Some(first) = slices::first_item(command, words)
+            && words.len() - first > slices::most_items(command)
+        {
+            self.show(command, &commands[..1], config);
+            self.run_in_slices(handler, command, words, first, &env, out).await;
+            turn.now_millis = now_millis();
+            return 1;
+        }
+        let Some(items) = command.items else {
+            self.show(command, &commands[..1], config);
+            let reply = match handler {
+                KeyHandler::Read(_) => {
+                    let keys = self.server.keyspace.shared();
+                    self.run_one(handler, command, words, &keys, &env, None)
+                }
+                KeyHandler::Write(_) => {
+                    let decoded = self.decode(command, words, &env).await;
+                    let keys = self.server.keyspace.shared_to_change(words[1]).await;
+                    let env = at_present(&env);
+                    turn.now_millis = env.now_millis;
+                    self.run_one(handler, command, words, &keys, &env, decoded)
+                }
+            };
+            self.answer(command, &reply, out);
+            return 1;
+        };
+        let mut batch = Batch::default();
+        let len = gather(command, commands, &mut batch);
+        let commands = &commands[..len];
+        self.show(command, commands, config);
+        let has_run =
+            self.run_shared(items, &mut batch, len as u64, words[1], &env, |mut answers| {
+                for words in commands {
+                    answers.next_reply(items, words.len()).encode(self.protocol, out);
+                }
+            });
+        if has_run {
+            return len;
+        }
+        let server = self.server.clone();
+        let keys = server.keyspace.shared_to_change(words[1]).await;
+        let env = at_present(&env);
+        turn.now_millis = env.now_millis;
+        if !self.run_alone(items, &mut batch, commands, &keys, &env, out) {
+            for words in commands {
+                let reply = self.run_one(handler, command, words, &keys, &env, None);
+                self.answer(command, &reply, out);
+            }
+        }
+        len
+    }
+
+    /// Runs `EXEC`.
+    async fn run_exec(
+        &mut self,
+        command: &'static Command,
+        words: Words<'_>,
+        config: &Config,
+        turn: &mut Turn,
+        out: &mut Vec<u8>,
+    ) {
+        let env = Env::new(&config.filters, self.protocol, turn.now_millis);
+        let refusal = host::exec(self, &env, out).await.err();
+        turn.now_millis = now_millis();
+        turn.may_have_new_config = true;
+        // Behind the commands of its transaction, as Redis does.
+        self.show(command, &[words], config);
+        if let Some(refusal) = refusal {
+            self.answer(command, &refusal, out);
+        }
+    }
+
+    /// Finds a command. Mostly it is the one that ran before.
+    fn find(&mut self, name: &[u8]) -> Option<&'static Command> {
+        let last = self.last_command.filter(|it| it.name.as_bytes() == name);
+        self.last_command = last.or_else(|| find(name));
+        self.last_command
+    }
+
+    /// Decodes the value that a command brings as data. Without decoded data the command refuses, or decodes if the key has gone
+    /// meanwhile.
+    async fn decode(
+        &self,
+        command: &Command,
+        words: Words<'_>,
+        env: &Env<'_>,
+    ) -> Option<Result<Value, Reply>> {
+        if command.data(words).is_none() || host::refuses_data(command, words, env, &self.server) {
+            return None;
+        }
+        let decoded = decode(&self.server, command, words, env).await;
+        decoded.map(|it| it.map(Decoded::into_value))
+    }
+
+    /// Counts commands that ran, and the keys that they have looked up.
+    fn count_run(&self, commands: usize) {
+        let stats = &self.server.stats;
+        stats.commands.fetch_add(commands as u64, Ordering::Relaxed);
         let [hits, misses] = self.lookups.take();
         if hits > 0 {
-            server.stats.hits.fetch_add(hits, Ordering::Relaxed);
+            stats.hits.fetch_add(hits, Ordering::Relaxed);
         }
         if misses > 0 {
-            server.stats.misses.fetch_add(misses, Ordering::Relaxed);
+            stats.misses.fetch_add(misses, Ordering::Relaxed);
         }
-        at
     }
 
     /// Shows neighbours of one command to clients that monitor.
@@ -359,6 +408,25 @@ impl Session {
         self.client.about.lock().queued = Some(transaction.queued.len());
         if is_kept { Reply::simple("QUEUED") } else { Reply::error(text::host::LARGE_MULTI) }
     }
+}
+
+/// Adds to a batch the first of these commands and those behind it with the same name and key. Returns how many it added.
+fn gather<'w>(command: &Command, commands: &[Words<'w>], batch: &mut Batch<'w>) -> usize {
+    let first = commands[0];
+    batch.push(first);
+    let mut len = 1;
+    for next in &commands[1..] {
+        let is_alike = next[0].eq_ignore_ascii_case(first[0])
+            && command.takes(next.len())
+            && next[1] == first[1]
+            && batch.len() + next.len() <= slices::ITEMS;
+        if !is_alike {
+            break;
+        }
+        batch.push(next);
+        len += 1;
+    }
+    len
 }
 
 /// Returns the same at the present time, for what has waited.

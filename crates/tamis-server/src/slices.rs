@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use tamis_commands::{Batch, Command, Env, Settings, Words, text};
+use tamis_commands::{Batch, Command, Env, KeyHandler, Settings, Words, text};
 use tamis_resp::{Protocol, Reply};
 
-use crate::session::{Keys, Session, at_present};
+use crate::session::{Session, at_present};
 
 /// Items that run at a time at most, of one command or of neighbours. Other connections wait for them.
 pub(crate) const ITEMS: usize = 4096;
@@ -43,6 +43,7 @@ impl Session {
     /// Runs a command whose items begin at a word, in slices, and appends its reply.
     pub async fn run_in_slices(
         &mut self,
+        handler: KeyHandler,
         command: &Command,
         words: Words<'_>,
         first: usize,
@@ -64,7 +65,8 @@ impl Session {
             slice_words.truncate(first);
             slice_words.extend_from_slice(slice);
             let began = Instant::now();
-            let reply = self.run_slice(command, &slice_words, lookups, &at_present(&env)).await;
+            let reply =
+                self.run_slice(handler, command, &slice_words, lookups, &at_present(&env)).await;
             env.settings = &behind;
             lookups = 0;
             match long.push(&reply, slice.len(), out) {
@@ -81,6 +83,7 @@ impl Session {
 
     async fn run_slice(
         &self,
+        handler: KeyHandler,
         command: &Command,
         words: Words<'_>,
         lookups: u64,
@@ -98,7 +101,7 @@ impl Session {
             Some(reply) => reply,
             None => {
                 let keys = self.server.keyspace.shared_to_change(words[1]).await;
-                self.run_one(command, words, Keys::Shared(&keys), &at_present(env), None)
+                self.run_one(handler, command, words, &keys, &at_present(env), None)
             }
         }
     }

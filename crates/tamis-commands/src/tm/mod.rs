@@ -17,7 +17,7 @@ pub(crate) use file::{dump, load};
 pub(crate) use info::{info, items_of};
 pub(crate) use insert::{add, add_each, insert_filter};
 pub use merge::merge;
-pub(crate) use plan::plan;
-pub use plan::{PlanCurve, plan_curves};
+
+pub use plan::{PlanCurve, plan, plan_curves};
 pub(crate) use reserve::{empty, reserve};
 pub use reserve::{made_like, reserve_like};

@@ -10,7 +10,7 @@ use crate::text::tm;
 use crate::words::Words;
 
 /// `TM.PLAN [KIND kind] [ITEMS n] [RATE p] [MEMORY bytes]`
-pub(crate) fn plan(words: Words<'_>, _: &Env<'_>) -> Reply {
+pub fn plan(words: Words<'_>, _: &Env<'_>) -> Reply {
     let asked = Options::of_plan(&words[1..]).and_then(|options| {
         let question = options.question()?.ok_or_else(|| error(tm::PLAN_TWO))?;
         Ok((options.kind, question))

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use crate::scenes::{Scene, scenes, shown};
 use tamis_commands::{
-    Batch, Env, Run, Settings, Value, Words, find, made_like, merge, reserve_like, text,
+    Batch, Env, Handler, KeyHandler, Settings, Value, Words, WriteKeys, find, made_like, merge,
+    reserve_like, text,
 };
 use tamis_resp::{Protocol, Reply};
 
@@ -53,9 +54,9 @@ impl Host {
                 }
             }
         }
-        match command.run {
-            Run::Read(run) => run(self.values.get(&key), &words, &env),
-            Run::Write(run) => {
+        match command.handler {
+            Handler::Key(KeyHandler::Read(run)) => run(self.values.get(&key), &words, &env),
+            Handler::Key(KeyHandler::Write(run)) => {
                 let like = command.like_key(&words).map(|other| self.values.get(other));
                 let made = match like.map(|other| made_like(other, &env)).transpose() {
                     Ok(made) => made,
@@ -71,9 +72,9 @@ impl Host {
                 }
                 outcome.reply
             }
-            Run::Answer(run) => run(&words, &env),
-            Run::Host if command.name == "TM.MERGE" => self.merge(&words),
-            Run::Host => panic!("{} needs a server", command.name),
+            Handler::Answer(run) => run(&words, &env),
+            Handler::WriteKeys(WriteKeys::Merge) => self.merge(&words),
+            _ => panic!("{} needs a server", command.name),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use serde_json::Value as Json;
-use tamis_commands::{BloomLayout, Env, Run, Settings, Value, find};
+use tamis_commands::{BloomLayout, Env, Handler, KeyHandler, Settings, Value, find};
 use tamis_resp::{Protocol, Reply};
 
 fn golden() -> Json {
@@ -58,15 +58,15 @@ impl Host {
         let command = find(words[0]).unwrap();
         assert!(command.arity.takes(words.len()));
         let env = Env::new(&self.settings, Protocol::Resp2, 0);
-        let reply = match command.run {
-            Run::Read(run) => run(self.values.get(words[1]), &words, &env),
-            Run::Write(run) => {
+        let reply = match command.handler {
+            Handler::Key(KeyHandler::Read(run)) => run(self.values.get(words[1]), &words, &env),
+            Handler::Key(KeyHandler::Write(run)) => {
                 let mut value = self.values.remove(words[1]);
                 let outcome = run(&mut value, &words, &env);
                 self.values.extend(value.map(|value| (words[1].to_vec(), value)));
                 outcome.reply
             }
-            Run::Answer(_) | Run::Host => panic!("{} has no key", command.name),
+            _ => panic!("{} has no key", command.name),
         };
         let mut bytes = Vec::new();
         reply.encode(Protocol::Resp2, &mut bytes);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use proptest::prelude::*;
-use tamis_commands::{Env, Run, Settings, Value, find, merge};
+use tamis_commands::{Env, Handler, KeyHandler, Settings, Value, find, merge};
 use tamis_resp::{Protocol, Reply};
 
 /// Keys in memory, and a clock that goes as it is told.
@@ -20,16 +20,16 @@ impl Host {
         let command = find(words[0]).expect("a command");
         assert!(command.arity.takes(words.len()), "{}", command.name);
         let env = Env::new(&self.settings, Protocol::Resp3, self.now_millis);
-        match command.run {
-            Run::Answer(run) => run(&words, &env),
-            Run::Read(run) => run(self.values.get(words[1]), &words, &env),
-            Run::Write(run) => {
+        match command.handler {
+            Handler::Answer(run) => run(&words, &env),
+            Handler::Key(KeyHandler::Read(run)) => run(self.values.get(words[1]), &words, &env),
+            Handler::Key(KeyHandler::Write(run)) => {
                 let mut value = self.values.remove(words[1]);
                 let outcome = run(&mut value, &words, &env);
                 self.values.extend(value.map(|value| (words[1].to_vec(), value)));
                 outcome.reply
             }
-            Run::Host => {
+            _ => {
                 let mut value = self.values.remove(words[1]);
                 let sources: Vec<_> =
                     words[2..].iter().map(|key| (*key, self.values.get(*key))).collect();

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use tamis_commands::{Batch, Env, Expandable, Run, Settings, Value, find};
+use tamis_commands::{Batch, Env, Expandable, Handler, KeyHandler, Settings, Value, find};
 use tamis_resp::Protocol;
 
 use super::disk::Disk;
@@ -118,8 +118,10 @@ fn run(keyspace: &Keyspace, words: &[&[u8]]) {
     let settings = Settings::default();
     let env = Env::new(&settings, Protocol::Resp2, 0);
     let keys = keyspace.shared();
-    match find(words[0]).expect("a command").run {
-        Run::Write(run) => _ = keys.change(words[1], 0, |value| run(value, words, &env)),
+    match find(words[0]).expect("a command").handler {
+        Handler::Key(KeyHandler::Write(run)) => {
+            _ = keys.change(words[1], 0, |value| run(value, words, &env))
+        }
         _ => _ = keys.remove(words[1], 0),
     }
 }

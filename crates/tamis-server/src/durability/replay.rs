@@ -3,14 +3,13 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use tamis_commands::{Env, Run, Settings, Value, find};
+use tamis_commands::{Env, Handler, KeyHandler, Settings, Value, WriteKeys, find};
 use tamis_resp::{Protocol, Reply};
 
 use super::record::Record;
 use super::snapshot::Entry;
 use crate::host;
 use crate::keyspace::Keyspace;
-use crate::session::Keys;
 
 /// Applies changes in the order of the log.
 pub(super) struct Replay<'k> {
@@ -134,22 +133,18 @@ impl<'k> Replay<'k> {
         let nothing = || format!("{} changed something once and changes nothing now", command.name);
         let env = Env::new(&self.settings, Protocol::Resp2, now_millis);
         let is_done = |key: &[u8]| self.applied.get(key).is_some_and(|&applied| position < applied);
-        if command.keys.first == 0 {
+        if let Handler::WriteKeys(WriteKeys::Flush) = command.handler {
             // Keys that the snapshot has from after it stay.
-            if !["FLUSHALL", "FLUSHDB"].contains(&command.name) {
-                return Err(nothing());
-            }
             self.keyspace.exclusive().clear_but(is_done);
             return Ok(());
         }
         if command.keys.of(words).any(is_done) {
             return Ok(());
         }
-        match command.run {
-            Run::Write(run) => {
-                let Some(key) = words.get(command.keys.first) else { return Err(nothing()) };
+        match command.handler {
+            Handler::Key(KeyHandler::Write(run)) => {
                 let keys = self.keyspace.shared();
-                let outcome = keys.change(key, now_millis, |value| run(value, words, &env));
+                let outcome = keys.change(words[1], now_millis, |value| run(value, words, &env));
                 match outcome.reply {
                     Reply::Error(error) if !outcome.has_changed() => {
                         Err(format!("{}: {error}", command.name))
@@ -157,15 +152,13 @@ impl<'k> Replay<'k> {
                     _ => Ok(()),
                 }
             }
-            Run::Read(_) | Run::Answer(_) => Err(nothing()),
-            Run::Host => {
-                let alone = self.keyspace.exclusive();
-                match host::redo(command, words, &env, Keys::Exclusive(&alone)) {
-                    Some(Reply::Error(error)) => Err(format!("{}: {error}", command.name)),
-                    Some(_) => Ok(()),
-                    None => Err(nothing()),
+            Handler::WriteKeys(handler) => {
+                match host::redo(handler, words, &env, &self.keyspace.exclusive()) {
+                    Reply::Error(error) => Err(format!("{}: {error}", command.name)),
+                    _ => Ok(()),
                 }
             }
+            _ => Err(nothing()),
         }
     }
 

@@ -45,17 +45,21 @@ pub(super) fn shutdown(session: &mut Session) -> Reply {
     Reply::ok()
 }
 
-/// `BGSAVE`, `BGREWRITEAOF`, `LASTSAVE`: here a snapshot and a new log are one thing.
-pub(super) fn save(session: &Session, name: &str) -> Reply {
-    let server = &session.server;
-    let Some(durable) = &server.durable else { return Reply::error(host::NOTHING_SAVED) };
-    match name {
-        "LASTSAVE" => {
-            Reply::Integer((durable.last_save_millis.load(Ordering::Relaxed) / 1000) as i64)
-        }
-        _ if !save_in_background(server) => Reply::error(host::SAVING),
-        "BGSAVE" => Reply::simple("Background saving started"),
-        _ => Reply::simple("Background append only file rewriting started"),
+/// `LASTSAVE`
+pub(super) fn last_save(session: &Session) -> Reply {
+    let Some(durable) = &session.server.durable else { return Reply::error(host::NOTHING_SAVED) };
+    Reply::Integer((durable.last_save_millis.load(Ordering::Relaxed) / 1000) as i64)
+}
+
+/// `BGSAVE` and `BGREWRITEAOF`, which differ in their replies: a snapshot is also the start of a new log.
+pub(super) fn save(session: &Session, reply: &'static str) -> Reply {
+    if session.server.durable.is_none() {
+        return Reply::error(host::NOTHING_SAVED);
+    }
+    if save_in_background(&session.server) {
+        Reply::simple(reply)
+    } else {
+        Reply::error(host::SAVING)
     }
 }
 

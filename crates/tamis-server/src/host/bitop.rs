@@ -3,10 +3,15 @@
 use tamis_commands::{BitOp, Env, Words, text};
 use tamis_resp::Reply;
 
-use crate::session::Keys;
+use super::Done;
+use crate::keyspace::ExclusiveAccess;
 
-pub(super) fn bitop(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>, left_bytes: u64) -> Reply {
-    let Keys::Exclusive(keys) = keys else { unreachable!("it runs alone") };
+pub(super) fn bitop(
+    words: Words<'_>,
+    env: &Env<'_>,
+    keys: &ExclusiveAccess<'_>,
+    left_bytes: u64,
+) -> Done {
     let (destination, sources) = (words[2], &words[3..]);
     let combine = || {
         let mut operation = BitOp::new(words)?;
@@ -23,15 +28,16 @@ pub(super) fn bitop(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>, left_by
     };
     let (value, len) = match combine() {
         Ok(combined) => combined,
-        Err(refusal) => return refusal,
+        Err(refusal) => return Done::unchanged(refusal),
     };
     if value.as_ref().is_some_and(|value| value.heap_bytes() > left_bytes) {
-        return Reply::error(text::host::MEMORY);
+        return Done::unchanged(Reply::error(text::host::MEMORY));
     }
     // With its time, whatever it was.
     keys.remove(destination, env.now_millis);
     if value.is_some() {
         keys.write(destination, env.now_millis, |slot| *slot = value);
     }
-    Reply::Integer(len as i64)
+    // Without sources it removes the destination, and replies with 0.
+    Done::changed(Reply::Integer(len as i64))
 }

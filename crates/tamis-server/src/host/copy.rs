@@ -1,11 +1,12 @@
 //! `COPY source destination [DB 0] [REPLACE]`
 
 use tamis_commands::text::{self, host};
-use tamis_commands::{Command, Env, Value, Words, parse_integer};
+use tamis_commands::{Command, Env, Value, Words, WriteKeys, parse_integer};
 use tamis_resp::Reply;
 
-use super::{keys, syntax_error};
-use crate::session::{Keys, Session, at_present, with_keys};
+use super::{Done, keys, syntax_error};
+use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
+use crate::session::{Session, at_present};
 
 /// A copy of a value, `None` if there was no memory for it; and the version of its key.
 pub(super) type Copied = (Option<Value>, u64);
@@ -23,9 +24,8 @@ pub(super) async fn copy_in_background(
     let bytes;
     let is_worth_it = {
         let keys = server.keyspace.shared();
-        bytes = heap_bytes(words, env, Keys::Shared(&keys));
-        refusal(words, env, Keys::Shared(&keys)).is_none()
-            && keys.is_large(words[1], env.now_millis)
+        bytes = heap_bytes(words, env, &keys);
+        refusal(words, env, &keys).is_none() && keys.is_large(words[1], env.now_millis)
     };
     let (mut copied, mut permit, mut hold): (Option<Copied>, _, _) = (None, None, None);
     if is_worth_it {
@@ -50,33 +50,32 @@ pub(super) async fn copy_in_background(
     if let Err(refusal) = session.check_change(command, &server.config()) {
         return Reply::error(refusal);
     }
-    let (env, access) = (&at_present(env), Keys::Exclusive(&alone));
-    if let Some(refusal) = keys::must_wait(&server, command.name, words, env, access) {
+    let env = &at_present(env);
+    if let Some(refusal) = keys::must_wait(&server, WriteKeys::Copy, words, env, &alone) {
         return refusal;
     }
     // The copy is counted with its key from here on.
     drop(hold);
-    let reply = copy(words, env, access, copied, server.memory_left());
-    keys::log(&server, command, words, env, access, &reply);
+    let done = copy(words, env, &alone, copied, server.memory_left());
+    keys::log(&server, WriteKeys::Copy, words, env, &alone, &done);
     drop(permit);
-    reply
+    done.reply
 }
 
 /// Copies a value, or takes the copy if it is still like its source.
 pub(super) fn copy(
     words: Words<'_>,
     env: &Env<'_>,
-    keys: Keys<'_, '_>,
+    keys: &ExclusiveAccess<'_>,
     copied: Option<Copied>,
     left_bytes: u64,
-) -> Reply {
+) -> Done {
     if let Some(refusal) = refusal(words, env, keys) {
-        return refusal;
+        return Done::unchanged(refusal);
     }
-    let Keys::Exclusive(keys) = keys else { unreachable!("it runs alone") };
     let (from, to, now) = (words[1], words[2], env.now_millis);
-    if heap_bytes(words, env, Keys::Exclusive(keys)) > left_bytes {
-        return Reply::error(host::MEMORY);
+    if heap_bytes(words, env, keys) > left_bytes {
+        return Done::unchanged(Reply::error(host::MEMORY));
     }
     let version = keys.version(from, now);
     let copy = keys.read(from, now, |source| {
@@ -87,10 +86,12 @@ pub(super) fn copy(
             _ => copy_of(source),
         }
     });
-    let Some(value) = copy else { return Reply::error(text::NO_MEMORY_FOR_FILTER) };
+    let Some(value) = copy else {
+        return Done::unchanged(Reply::error(text::NO_MEMORY_FOR_FILTER));
+    };
     let expires = keys.expires_millis(from, now).flatten();
     keys.put(to, now, value, expires);
-    Reply::Integer(1)
+    Done::changed(Reply::Integer(1))
 }
 
 /// Returns whether a copy counts as many items as its source. A batch that was being inserted counted all items that were
@@ -106,14 +107,12 @@ fn following(copy: Value, source: &Value) -> Option<Value> {
 }
 
 /// Returns the memory that a copy takes, in bytes.
-fn heap_bytes(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> u64 {
-    with_keys!(keys, keys => {
-        keys.read(words[1], env.now_millis, |value| value.map_or(0, Value::heap_bytes))
-    })
+fn heap_bytes(words: Words<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> u64 {
+    keys.read(words[1], env.now_millis, |value| value.map_or(0, Value::heap_bytes))
 }
 
 /// Returns the reply if nothing is copied.
-fn refusal(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Option<Reply> {
+fn refusal(words: Words<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Option<Reply> {
     let (from, to) = (words[1], words[2]);
     let mut replaces = false;
     let mut rest = &words[3..];
@@ -134,7 +133,7 @@ fn refusal(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Option<Reply>
     if from == to {
         return Some(Reply::error(host::SAME_KEY));
     }
-    let is_there = |key: &[u8]| with_keys!(keys, keys => keys.read(key, env.now_millis, |value| value.is_some()));
+    let is_there = |key: &[u8]| keys.read(key, env.now_millis, |value| value.is_some());
     (!is_there(from) || is_there(to) && !replaces).then_some(Reply::Integer(0))
 }
 
@@ -171,10 +170,7 @@ mod tests {
             assert_eq!(copied.counted_items(), Some(5));
             let words: [&[u8]; 4] = [b"COPY", b"a", b"b", b"REPLACE"];
             let copied = Some((Some(copied), copied_at));
-            assert_eq!(
-                copy(&words, &env, Keys::Exclusive(&alone), copied, u64::MAX),
-                Reply::Integer(1)
-            );
+            assert_eq!(copy(&words, &env, &alone, copied, u64::MAX).reply, Reply::Integer(1));
             let items = alone.read(b"b", 0, |value| value.and_then(Value::counted_items));
             assert_eq!(items, Some(1));
         }

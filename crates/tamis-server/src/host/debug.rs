@@ -6,7 +6,7 @@ use tamis_resp::Reply;
 
 use super::{admin, syntax_error, unknown_subcommand};
 use crate::config::DebugCommand;
-use crate::keyspace::Exclusive;
+use crate::keyspace::ExclusiveAccess;
 use crate::session::{Session, at_present};
 
 pub(super) async fn debug(session: &Session, words: Words<'_>, env: &Env<'_>) -> Reply {
@@ -39,7 +39,7 @@ pub(super) async fn debug(session: &Session, words: Words<'_>, env: &Env<'_>) ->
 }
 
 /// Encodes each value as a snapshot does, and puts what is decoded of it in its place.
-fn reload(keys: &Exclusive<'_>, now_millis: u64) -> Reply {
+fn reload(keys: &ExclusiveAccess<'_>, now_millis: u64) -> Reply {
     for part in 0..keys.parts() {
         let mut names: Vec<Vec<u8>> = Vec::new();
         keys.each_key(part, now_millis, |key, _| names.push(key.to_vec()));

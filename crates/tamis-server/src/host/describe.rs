@@ -75,7 +75,7 @@ fn commands() -> impl Iterator<Item = Action> {
 
 /// Returns the subcommands of a command; none for a subcommand.
 fn subcommands(action: Action) -> impl Iterator<Item = Action> {
-    let rows = if action.subcommand.is_none() { action.command.subcommands() } else { &[] };
+    let rows = if action.subcommand.is_none() { action.command.subcommands } else { &[] };
     rows.iter().map(move |it| Action { command: action.command, subcommand: Some(it) })
 }
 
@@ -108,7 +108,7 @@ pub(super) fn help(command: &Command) -> Reply {
     let name = command.name;
     let mut lines =
         vec![format!("{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")];
-    for row in command.subcommands().iter().filter(|it| it.name != "HELP") {
+    for row in command.subcommands.iter().filter(|it| it.name != "HELP") {
         lines.push(format!("{} {}", row.name, row.syntax).trim_end().to_owned());
         lines.push(format!("    {}.", row.summary));
     }

@@ -1,23 +1,23 @@
 //! `DUMP` and `RESTORE`: values as Redis and RedisBloom exchange them.
 
 use tamis_commands::text::host;
-use tamis_commands::{Command, Env, Value, Words, parse_integer, text};
+use tamis_commands::{Command, Env, Value, Words, WriteKeys, parse_integer, text};
 use tamis_formats::{PayloadError, RedisValue};
 use tamis_resp::Reply;
 
-use super::{keys, syntax_error};
+use super::{Done, keys, syntax_error};
 use crate::decoding::{Decoded, decode};
-use crate::keyspace::Exclusive;
+use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
 use crate::server::Shared;
-use crate::session::{Keys, Session, at_present, with_keys};
+use crate::session::{Session, at_present};
 
-pub(super) fn dump(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Reply {
-    with_keys!(keys, keys => keys.read(words[1], env.now_millis, |value| {
+pub(super) fn dump(words: Words<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
+    keys.read(words[1], env.now_millis, |value| {
         match env.check_reply(value.map_or(0, Value::longest_reply_bytes)) {
             Ok(()) => value.map_or(Reply::Null, dumped),
             Err(text) => Reply::error(text),
         }
-    }))
+    })
 }
 
 /// Dumps a value for a transaction, which has the keys alone. The memory of the payload is counted meanwhile. No permit is
@@ -26,7 +26,7 @@ pub(super) fn dump_alone(
     server: &Shared,
     words: Words<'_>,
     env: &Env<'_>,
-    keys: Keys<'_, '_>,
+    keys: &KeyspaceRef<'_>,
 ) -> Reply {
     match server.reserve_memory(memory_to_dump(words, env, keys)) {
         Some(_hold) => dump(words, env, keys),
@@ -35,11 +35,11 @@ pub(super) fn dump_alone(
 }
 
 /// Returns the memory that the dump of a value takes, in bytes: its contents, and the payload around them.
-fn memory_to_dump(words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> u64 {
+fn memory_to_dump(words: Words<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> u64 {
     let bytes = |value: Option<&Value>| {
         value.map_or(0, |value| value.heap_bytes().max(value.longest_reply_bytes()))
     };
-    2 * with_keys!(keys, keys => keys.read(words[1], env.now_millis, bytes))
+    2 * keys.read(words[1], env.now_millis, bytes)
 }
 
 /// Dumps a value: a large one on a thread of its own, while others have the keys.
@@ -51,11 +51,11 @@ pub(super) async fn dump_in_background(
     {
         let keys = session.server.keyspace.shared();
         if !keys.is_large(words[1], env.now_millis) {
-            return dump(words, env, Keys::Shared(&keys));
+            return dump(words, env, &keys);
         }
     }
     let _permit = session.server.copies.acquire().await.expect("it is never closed");
-    let bytes = memory_to_dump(words, env, Keys::Shared(&session.server.keyspace.shared()));
+    let bytes = memory_to_dump(words, env, &session.server.keyspace.shared());
     let Some(_hold) = session.server.reserve_memory(bytes) else {
         return Reply::error(host::REPLY_MEMORY);
     };
@@ -90,7 +90,7 @@ pub(super) async fn restore_in_background(
     env: &Env<'_>,
 ) -> Reply {
     let server = session.server.clone();
-    if let Some(refusal) = restore_refusal(words, env, Keys::Shared(&server.keyspace.shared())) {
+    if let Some(refusal) = restore_refusal(words, env, &server.keyspace.shared()) {
         return refusal;
     }
     let decoded = decode(&server, command, words, env).await.expect("it has a payload");
@@ -101,14 +101,14 @@ pub(super) async fn restore_in_background(
     if let Err(refusal) = session.check_change(command, &server.config()) {
         return Reply::error(refusal);
     }
-    restore_decoded(&server, command, words, &at_present(env), &alone, decoded)
+    restore_decoded(&server, words, &at_present(env), &alone, decoded)
 }
 
 /// Returns why the key of a `RESTORE` may not be restored, before its payload is read.
 pub(super) fn restore_refusal(
     words: Words<'_>,
     env: &Env<'_>,
-    keys: Keys<'_, '_>,
+    keys: &KeyspaceRef<'_>,
 ) -> Option<Reply> {
     Options::parse(words).map_or_else(Some, |options| options.refusal(words, env, keys))
 }
@@ -116,19 +116,17 @@ pub(super) fn restore_refusal(
 /// Restores a value whose payload was decoded before the keys were taken.
 pub(crate) fn restore_decoded(
     server: &Shared,
-    command: &Command,
     words: Words<'_>,
     env: &Env<'_>,
-    alone: &Exclusive<'_>,
+    keys: &ExclusiveAccess<'_>,
     decoded: Result<Decoded, Reply>,
 ) -> Reply {
     let options = match Options::parse(words) {
         Ok(options) => options,
         Err(refusal) => return refusal,
     };
-    let access = Keys::Exclusive(alone);
     // Others may have made the key meanwhile.
-    if let Some(refusal) = options.refusal(words, env, access) {
+    if let Some(refusal) = options.refusal(words, env, keys) {
         return refusal;
     }
     let value = match decoded {
@@ -138,9 +136,9 @@ pub(crate) fn restore_decoded(
     if !server.has_memory_for(Some(&value)) {
         return Reply::error(host::MEMORY);
     }
-    let reply = options.place(words[1], value, env, alone);
-    keys::log(server, command, words, env, access, &reply);
-    reply
+    let done = options.place(words[1], value, env, keys);
+    keys::log(server, WriteKeys::Restore, words, env, keys, &done);
+    done.reply
 }
 
 /// Returns what decodes a payload within the memory that is left now.
@@ -158,19 +156,18 @@ pub(crate) fn payload_decoder(
 pub(super) fn restore(
     words: Words<'_>,
     env: &Env<'_>,
-    keys: Keys<'_, '_>,
+    keys: &ExclusiveAccess<'_>,
     limit: Option<Limit>,
-) -> Reply {
+) -> Done {
     let restored = Options::parse(words).and_then(|options| {
         if let Some(refusal) = options.refusal(words, env, keys) {
             return Err(refusal);
         }
         decode_payload(words[3], env.settings.max_filter_bytes, limit).map(|value| (options, value))
     });
-    let Keys::Exclusive(keys) = keys else { unreachable!("it runs alone") };
     match restored {
         Ok((options, value)) => options.place(words[1], value, env, keys),
-        Err(refusal) => refusal,
+        Err(refusal) => Done::unchanged(refusal),
     }
 }
 
@@ -215,8 +212,8 @@ impl<'w> Options<'w> {
     }
 
     /// Returns why the key may not be restored, before its payload is read.
-    fn refusal(&self, words: Words<'_>, env: &Env<'_>, keys: Keys<'_, '_>) -> Option<Reply> {
-        let is_there = || with_keys!(keys, keys => keys.read(words[1], env.now_millis, |value| value.is_some()));
+    fn refusal(&self, words: Words<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Option<Reply> {
+        let is_there = || keys.read(words[1], env.now_millis, |value| value.is_some());
         if !self.replaces && is_there() {
             return Some(Reply::error(host::BUSY_KEY));
         }
@@ -228,7 +225,7 @@ impl<'w> Options<'w> {
     }
 
     /// Gives the key its value and its time in one step.
-    fn place(&self, key: &[u8], value: Value, env: &Env<'_>, keys: &Exclusive<'_>) -> Reply {
+    fn place(&self, key: &[u8], value: Value, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Done {
         let ttl = parse_integer(self.ttl).and_then(|ttl| u64::try_from(ttl).ok());
         let now = env.now_millis;
         let expires = match (ttl.unwrap_or(0), self.is_absolute) {
@@ -242,7 +239,7 @@ impl<'w> Options<'w> {
         } else {
             keys.remove(key, now);
         }
-        Reply::ok()
+        Done::changed(Reply::ok())
     }
 }
 
@@ -300,7 +297,7 @@ mod tests {
         let settings = Settings::default();
         let env = Env::new(&settings, Protocol::Resp2, now_millis);
         let words: [&[u8]; 4] = [b"RESTORE", b"k", b"5000", payload];
-        let reply = restore(&words, &env, Keys::Exclusive(&keyspace.exclusive()), limit);
+        let reply = restore(&words, &env, &keyspace.exclusive(), limit).reply;
         (reply, keyspace)
     }
 

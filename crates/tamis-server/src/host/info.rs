@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 use tamis_commands::{COMMANDS, Env, Value, Words};
 use tamis_resp::Reply;
 
-use crate::session::{Keys, Session, with_keys};
+use crate::keyspace::KeyspaceRef;
+use crate::session::Session;
 use crate::stats::{Called, Stats};
 
 /// The Redis whose commands are answered: clients look at it to see what they may ask.
@@ -34,7 +35,7 @@ pub(super) fn info(
     session: &Session,
     words: Words<'_>,
     env: &Env<'_>,
-    keys: Keys<'_, '_>,
+    keys: &KeyspaceRef<'_>,
 ) -> Reply {
     let asked: Vec<String> =
         words[1..].iter().map(|word| String::from_utf8_lossy(word).to_ascii_lowercase()).collect();
@@ -58,7 +59,7 @@ fn write_section(
     section: &str,
     session: &Session,
     env: &Env<'_>,
-    keys: Keys<'_, '_>,
+    keys: &KeyspaceRef<'_>,
 ) -> std::fmt::Result {
     let server = &session.server;
     let stats = &server.stats;
@@ -217,7 +218,7 @@ fn write_section(
             )
         }),
         "keyspace" => {
-            let len = with_keys!(keys, keys => keys.len());
+            let len = keys.len();
             if len > 0 {
                 let expiring = server.keyspace.expiring();
                 line("db0", &format_args!("keys={len},expires={expiring},avg_ttl=0"))?;
@@ -226,16 +227,14 @@ fn write_section(
         }
         _ => {
             let (mut filters, mut items, mut bytes) = (0_u64, 0_u64, 0_u64);
-            with_keys!(keys, keys => {
-                for part in 0..keys.parts() {
-                    keys.each_measured(part, env.now_millis, |value, measured| {
-                        if let Some(held) = items_of(value, measured, env.now_millis) {
-                            (filters, items, bytes) =
-                                (filters + 1, items + held, bytes + value.memory_bytes());
-                        }
-                    });
-                }
-            });
+            for part in 0..keys.parts() {
+                keys.each_measured(part, env.now_millis, |value, measured| {
+                    if let Some(held) = items_of(value, measured, env.now_millis) {
+                        (filters, items, bytes) =
+                            (filters + 1, items + held, bytes + value.memory_bytes());
+                    }
+                });
+            }
             line("filters", &filters)?;
             line("items", &items)?;
             line("filters_memory", &bytes)

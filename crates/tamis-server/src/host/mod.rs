@@ -17,128 +17,176 @@ mod transaction;
 pub(crate) use dump::{payload_decoder, restore_decoded};
 pub(crate) use keys::MAX_PATTERN_BYTES;
 use tamis_commands::text::host;
-use tamis_commands::{Action, Command, Data, Env, Flag, Words, load_refusal};
+use tamis_commands::{
+    Action, Command, Data, Env, ReadKeys, ServerCommand, Words, WriteKeys, load_refusal,
+};
 use tamis_resp::Reply;
 pub(crate) use transaction::exec;
 
 pub(crate) use info::{REDIS_VERSION, memory_of_process};
 
+use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
 use crate::server::Shared;
-use crate::session::{Keys, Session, at_present};
+use crate::session::{Session, at_present};
 
-/// Runs a command of the host.
-pub(crate) async fn run(
+/// What a command that may change several keys replies, and whether it has changed any.
+pub(super) struct Done {
+    reply: Reply,
+    has_changed: bool,
+}
+
+impl Done {
+    fn changed(reply: Reply) -> Self {
+        Self { reply, has_changed: true }
+    }
+
+    fn unchanged(reply: Reply) -> Self {
+        Self { reply, has_changed: false }
+    }
+}
+
+/// Runs a command about the connection or the server, outside of a transaction.
+pub(crate) async fn run_server_command(
     session: &mut Session,
-    command: &Command,
+    handler: ServerCommand,
+    command: &'static Command,
     words: Words<'_>,
     env: &Env<'_>,
 ) -> Reply {
-    if asks_for_help(command, words) {
-        return describe::help(command);
+    match handler {
+        _ if asks_for_help(command, words) => describe::help(command),
+        ServerCommand::Debug => debug::debug(session, words, env).await,
+        // The snapshot takes the keys exclusively for moments.
+        ServerCommand::Save => admin::save_now(session).await,
+        _ => run_server_command_at_once(session, handler, command, words, env),
     }
-    match command.name {
-        "COPY" => copy::copy_in_background(session, command, words, env).await,
-        "DEBUG" => debug::debug(session, words, env).await,
-        "DISCARD" => transaction::discard(session),
-        "DUMP" => dump::dump_in_background(session, words, env).await,
-        "MULTI" => transaction::multi(session),
-        "RESTORE" => dump::restore_in_background(session, command, words, env).await,
-        // It is alone with the keys for moments itself.
-        "SAVE" => admin::save_now(session).await,
-        "UNWATCH" => transaction::unwatch(session),
-        "WATCH" => transaction::watch(session, words, env),
-        // What is logged of it is in the order in which it ran, with nothing of the same keys in between.
-        _ if command.has(Flag::Write) => {
+}
+
+/// Runs a command about the connection or the server, also inside a transaction.
+pub(crate) fn run_server_command_at_once(
+    session: &mut Session,
+    handler: ServerCommand,
+    command: &'static Command,
+    words: Words<'_>,
+    env: &Env<'_>,
+) -> Reply {
+    match handler {
+        _ if asks_for_help(command, words) => describe::help(command),
+        ServerCommand::Acl => acl::acl(session, words, env),
+        ServerCommand::Auth => client::auth(session, words),
+        ServerCommand::Client => client::client(session, words, env),
+        ServerCommand::Command => describe::command(words),
+        ServerCommand::Config => admin::config(session, words),
+        ServerCommand::Discard => transaction::discard(session),
+        ServerCommand::Echo => Reply::bulk(words[1]),
+        ServerCommand::Hello => client::hello(session, words),
+        ServerCommand::LastSave => admin::last_save(session),
+        ServerCommand::Latency => latency::latency(session, words),
+        ServerCommand::Module => admin::module(words),
+        ServerCommand::Monitor => client::monitor(session),
+        ServerCommand::Multi => transaction::multi(session),
+        ServerCommand::Ping => client::ping(words),
+        ServerCommand::Quit => client::quit(session),
+        ServerCommand::Reset => client::reset(session),
+        ServerCommand::RewriteLog => {
+            admin::save(session, "Background append only file rewriting started")
+        }
+        ServerCommand::SaveInBackground => admin::save(session, "Background saving started"),
+        ServerCommand::Select => client::select(words),
+        ServerCommand::Shutdown => admin::shutdown(session),
+        ServerCommand::SlowLog => slow_log::slow_log(session, words),
+        ServerCommand::Time => admin::time(),
+        ServerCommand::Unwatch => transaction::unwatch(session),
+        ServerCommand::Watch => transaction::watch(session, words, env),
+        // `MULTI` queues none of these.
+        ServerCommand::Debug | ServerCommand::Exec | ServerCommand::Save => {
+            Reply::error(host::NOT_IN_MULTI)
+        }
+    }
+}
+
+/// Runs a command that reads several keys, outside of a transaction.
+pub(crate) async fn run_read_keys(
+    session: &Session,
+    handler: ReadKeys,
+    command: &'static Command,
+    words: Words<'_>,
+    env: &Env<'_>,
+) -> Reply {
+    match handler {
+        ReadKeys::Dump => dump::dump_in_background(session, words, env).await,
+        _ => {
+            let server = session.server.clone();
+            read_keys(session, handler, command, words, env, &server.keyspace.shared())
+        }
+    }
+}
+
+/// Runs a command that reads several keys.
+pub(crate) fn read_keys(
+    session: &Session,
+    handler: ReadKeys,
+    command: &'static Command,
+    words: Words<'_>,
+    env: &Env<'_>,
+    keys: &KeyspaceRef<'_>,
+) -> Reply {
+    let max_reply_bytes = env.max_reply_bytes.min(session.server.max_long_reply_bytes());
+    let env = &Env { max_reply_bytes, ..*env };
+    match handler {
+        _ if asks_for_help(command, words) => describe::help(command),
+        ReadKeys::Dump => dump::dump_alone(&session.server, words, env, keys),
+        ReadKeys::Info => info::info(session, words, env, keys),
+        _ => keys::read(session, handler, words, env, keys),
+    }
+}
+
+/// Runs a command that may change several keys, outside of a transaction.
+pub(crate) async fn run_write_keys(
+    session: &mut Session,
+    handler: WriteKeys,
+    command: &'static Command,
+    words: Words<'_>,
+    env: &Env<'_>,
+) -> Reply {
+    match handler {
+        WriteKeys::Copy => copy::copy_in_background(session, command, words, env).await,
+        WriteKeys::Restore => dump::restore_in_background(session, command, words, env).await,
+        _ => {
             let server = session.server.clone();
             let is_meant = |leased: &[u8]| {
                 command.keys.first == 0 || command.keys.of(words).any(|key| key == leased)
             };
-            let alone = server.keyspace.exclusive_to_change(is_meant).await;
-            run_with(session, command, words, &at_present(env), Keys::Exclusive(&alone))
-        }
-        _ => {
-            if let Some(reply) = run_without_keys(session, command, words, env) {
-                return reply;
-            }
-            let server = session.server.clone();
-            let shared = server.keyspace.shared();
-            run_with(session, command, words, env, Keys::Shared(&shared))
+            let keys = server.keyspace.exclusive_to_change(is_meant).await;
+            write_keys(&server, handler, words, &at_present(env), &keys)
         }
     }
 }
 
-/// Runs a command that needs no key, even while another command has the keys exclusively. `None` if it needs them.
-fn run_without_keys(
-    session: &mut Session,
-    command: &Command,
+/// Runs a command that may change several keys, and logs the change before another command sees these keys.
+pub(crate) fn write_keys(
+    server: &Shared,
+    handler: WriteKeys,
     words: Words<'_>,
     env: &Env<'_>,
-) -> Option<Reply> {
-    Some(match command.name {
-        "ACL" => acl::acl(session, words, env),
-        "AUTH" => client::auth(session, words),
-        "CLIENT" => client::client(session, words, env),
-        "COMMAND" => describe::command(words),
-        "CONFIG" => admin::config(session, words),
-        "ECHO" => Reply::bulk(words[1]),
-        "HELLO" => client::hello(session, words),
-        "LATENCY" => latency::latency(session, words),
-        "MODULE" => admin::module(words),
-        "MONITOR" => client::monitor(session),
-        "PING" => client::ping(words),
-        "QUIT" => client::quit(session),
-        "RESET" => client::reset(session),
-        "SELECT" => client::select(words),
-        "SHUTDOWN" => admin::shutdown(session),
-        "SLOWLOG" => slow_log::slow_log(session, words),
-        "TIME" => admin::time(),
-        "BGREWRITEAOF" | "BGSAVE" | "LASTSAVE" => admin::save(session, command.name),
-        _ => return None,
-    })
-}
-
-/// Runs a command of the host on keys that the caller holds already.
-pub(crate) fn run_with(
-    session: &mut Session,
-    command: &Command,
-    words: Words<'_>,
-    env: &Env<'_>,
-    keys: Keys<'_, '_>,
+    keys: &ExclusiveAccess<'_>,
 ) -> Reply {
-    if asks_for_help(command, words) {
-        return describe::help(command);
+    if let Some(refusal) = keys::must_wait(server, handler, words, env, keys) {
+        return refusal;
     }
-    if let Some(reply) = run_without_keys(session, command, words, env) {
-        return reply;
-    }
-    let max_reply_bytes = env.max_reply_bytes.min(session.server.max_long_reply_bytes());
-    let env = &Env { max_reply_bytes, ..*env };
-    match command.name {
-        "DUMP" => dump::dump_alone(&session.server, words, env, keys),
-        "INFO" => info::info(session, words, env, keys),
-        _ => {
-            if let Some(refusal) = keys::must_wait(&session.server, command.name, words, env, keys)
-            {
-                return refusal;
-            }
-            let reply =
-                keys::run(command.name, words, env, keys, Some(session.server.memory_left()))
-                    .unwrap_or_else(|| unreachable!("no function runs {}", command.name));
-            keys::log(&session.server, command, words, env, keys, &reply);
-            keys::count_lookups(session, command, words, &reply);
-            reply
-        }
-    }
+    let done = keys::write(handler, words, env, keys, Some(server.memory_left()));
+    keys::log(server, handler, words, env, keys, &done);
+    done.reply
 }
 
-/// Does again what a command about keys did, from the log; `None` if it is no such command.
+/// Repeats a change to several keys from the log.
 pub(crate) fn redo(
-    command: &Command,
+    handler: WriteKeys,
     words: Words<'_>,
     env: &Env<'_>,
-    keys: Keys<'_, '_>,
-) -> Option<Reply> {
-    command.has(Flag::Write).then(|| keys::run(command.name, words, env, keys, None)).flatten()
+    keys: &ExclusiveAccess<'_>,
+) -> Reply {
+    keys::write(handler, words, env, keys, None).reply
 }
 
 /// Replies to a subcommand that does not exist, or that takes another number of words.
@@ -152,12 +200,12 @@ fn unknown_subcommand(command: &str, word: &[u8]) -> Reply {
 
 /// Tests whether these words are the `HELP` of a command with subcommands.
 fn asks_for_help(command: &Command, words: Words<'_>) -> bool {
-    !command.subcommands().is_empty() && words.len() == 2 && words[1].eq_ignore_ascii_case(b"HELP")
+    !command.subcommands.is_empty() && words.len() == 2 && words[1].eq_ignore_ascii_case(b"HELP")
 }
 
 /// Checks that the words name a subcommand, if the command has some, and that there are as many words as it takes.
 pub(crate) fn check_subcommand(command: &'static Command, words: Words<'_>) -> Result<(), Reply> {
-    let Some(word) = words.get(1).filter(|_| !command.subcommands().is_empty()) else {
+    let Some(word) = words.get(1).filter(|_| !command.subcommands.is_empty()) else {
         return Ok(());
     };
     let action = Action::of(command, words);
@@ -179,7 +227,7 @@ pub(crate) fn refuses_data(
 ) -> bool {
     let keys = server.keyspace.shared();
     match command.data(words) {
-        Some(Data::Payload(_)) => dump::restore_refusal(words, env, Keys::Shared(&keys)).is_some(),
+        Some(Data::Payload(_)) => dump::restore_refusal(words, env, &keys).is_some(),
         Some(Data::File(_)) => {
             let is_there = keys.read(words[1], env.now_millis, |value| value.is_some());
             load_refusal(is_there, words).is_some()

@@ -15,12 +15,12 @@ use places::reserve_places;
 use prepared::{Prepared, TURN_COMMANDS};
 use replies::Replies;
 use tamis_commands::text::host;
-use tamis_commands::{Command, Data, Env, Flag, Run, Words, text};
+use tamis_commands::{Command, Env, Flag, Handler, Words, WriteKeys, text};
 use tamis_resp::Reply;
 
 use super::keys;
 use crate::decoding::Decoded;
-use crate::session::{Keys, Session, at_present};
+use crate::session::{Session, at_present};
 use crate::transaction::{Transaction, Watched};
 use crate::users::{Refusal, User};
 
@@ -87,8 +87,8 @@ pub(crate) async fn exec(
     let mut decoded = decoded.into_iter().peekable();
     let is_meant = |leased: &[u8]| {
         prepared.iter().any(|(command, words)| {
-            let changes = command.has(Flag::Write) || matches!(command.run, Run::Write(_));
-            changes && (command.keys.first == 0 || command.keys.of(words).any(|key| key == leased))
+            command.may_change()
+                && (command.keys.first == 0 || command.keys.of(words).any(|key| key == leased))
         })
     };
     let alone = server.keyspace.exclusive_to_change(is_meant).await;
@@ -104,8 +104,9 @@ pub(crate) async fn exec(
         if durable.is_saving() {
             let bytes = prepared
                 .iter()
-                .map(|(command, words)| {
-                    keys::image_bytes(command.name, words, env, Keys::Exclusive(&alone))
+                .map(|(command, words)| match command.handler {
+                    Handler::WriteKeys(handler) => keys::image_bytes(handler, words, env, &alone),
+                    _ => 0,
                 })
                 .fold(0, u64::saturating_add);
             if bytes > keys::MAX_IMAGE_BYTES {
@@ -142,23 +143,29 @@ pub(crate) async fn exec(
             replies.push(&refusal, session.protocol);
             continue;
         }
-        let keys = Keys::Exclusive(&alone);
         session.show(command, &[words], &config);
         let env = &Env {
             settings: &config.filters,
             max_reply_bytes: left_bytes.saturating_sub(replies.len()),
             ..*env
         };
-        let reply = match (command.data(words), decoded) {
-            (Some(Data::Payload(_)), Some(decoded)) => {
-                super::restore_decoded(&server, command, words, env, &alone, decoded)
-            }
-            _ if matches!(command.run, Run::Host) => {
-                super::run_with(session, command, words, env, keys)
-            }
-            (_, decoded) => {
+        let reply = match (command.handler, decoded) {
+            (Handler::Key(handler), decoded) => {
                 let decoded = decoded.map(|decoded| decoded.map(Decoded::into_value));
-                session.run_one(command, words, keys, env, decoded)
+                session.run_one(handler, command, words, &alone, env, decoded)
+            }
+            (Handler::Answer(answer), _) => answer(words, env),
+            (Handler::Server(handler), _) => {
+                super::run_server_command_at_once(session, handler, command, words, env)
+            }
+            (Handler::ReadKeys(handler), _) => {
+                super::read_keys(session, handler, command, words, env, &alone)
+            }
+            (Handler::WriteKeys(WriteKeys::Restore), Some(decoded)) => {
+                super::restore_decoded(&server, words, env, &alone, decoded)
+            }
+            (Handler::WriteKeys(handler), _) => {
+                super::write_keys(&server, handler, words, env, &alone)
             }
         };
         if command.has(Flag::Admin) {

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use hyper::StatusCode;
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode, percent_encode};
 use serde_json::{Value as Json, json};
-use tamis_commands::{Env, Forecast, RatePoint, Run, find, plan_curves};
+use tamis_commands::{Env, Forecast, RatePoint, find, plan_curves};
 use tamis_resp::{Protocol, Reply};
 
 use super::Console;
@@ -143,10 +143,7 @@ pub(super) fn plan(shared: &Shared, query: &str) -> Result<Json, Refusal> {
     let words: Vec<&[u8]> = words.iter().map(AsRef::as_ref).collect();
     let config = shared.config();
     let env = Env::new(&config.filters, Protocol::Resp3, now_millis());
-    let Run::Answer(run) = find(b"TM.PLAN").expect("a row of the table").run else {
-        unreachable!("it is about no key")
-    };
-    let mut plans = match run(&words, &env) {
+    let mut plans = match tamis_commands::plan(&words, &env) {
         Reply::Array(plans) => plans.iter().map(reply_json).collect::<Vec<_>>(),
         Reply::Error(text) => return Err(bad(text.strip_prefix("ERR ").unwrap_or(&text))),
         _ => return Err(bad("there is no plan")),

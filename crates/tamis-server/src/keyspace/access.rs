@@ -1,6 +1,7 @@
 //! What a command may do with the keys: beside others, or alone.
 
 use std::collections::{HashMap, hash_map};
+use std::ops::Deref;
 use std::sync::atomic::Ordering;
 
 use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
@@ -11,229 +12,230 @@ use super::cell::Cell;
 use super::freeing::Cleared;
 use super::{Keyspace, SHARDS};
 
+/// The keyspace, as a command that holds the gate sees it, shared or exclusively.
+#[derive(Debug)]
+pub struct KeyspaceRef<'k>(&'k Keyspace);
+
 /// Shared access to the keyspace, for a command or a batch of them.
 #[derive(Debug)]
-pub struct Shared<'k>(
-    pub(super) &'k Keyspace,
-    #[expect(dead_code, reason = "held")] pub(super) RwLockReadGuard<'k, ()>,
-);
-
-/// The keyspace alone: no other command runs meanwhile.
-#[derive(Debug)]
-pub struct Exclusive<'k>(
-    pub(super) &'k Keyspace,
-    #[expect(dead_code, reason = "held")] pub(super) RwLockWriteGuard<'k, ()>,
-);
-
-/// What both kinds of access can do.
-macro_rules! one_key {
-    ($access:ident) => {
-        impl $access<'_> {
-            /// Returns whether the value of a key has a read lease. A command that locks it exclusively would wait, and hold up
-            /// every command behind it. No lease begins while the caller holds the keys.
-            #[must_use]
-            pub fn is_leased(&self, key: &[u8]) -> bool {
-                self.0.leases.is_leased(|leased| leased == key)
-            }
-
-            /// Runs a function on the value of a key under a shared lock; on `None` if there is no value.
-            pub fn read<R>(
-                &self,
-                key: &[u8],
-                now_millis: u64,
-                run: impl FnOnce(Option<&Value>) -> R,
-            ) -> R {
-                self.0.read(key, now_millis, run)
-            }
-
-            /// Runs a function on the value of a key under a shared lock, with the items added per second of late.
-            pub fn read_measured<R>(
-                &self,
-                key: &[u8],
-                now_millis: u64,
-                run: impl FnOnce(Option<&Value>, Option<f64>) -> R,
-            ) -> R {
-                match self.0.cell(key) {
-                    Some(cell) => {
-                        let state = cell.state.read();
-                        state.with_value(now_millis, |value| run(value, cell.per_second()))
-                    }
-                    None => run(None, None),
-                }
-            }
-
-            /// Runs a function that sets bits in the value of a key under a shared lock; `run` returns whether it did. A small
-            /// filter without items has no bits yet: `run` is not called.
-            pub fn insert(
-                &self,
-                key: &[u8],
-                now_millis: u64,
-                run: impl FnOnce(Option<&Value>) -> bool,
-            ) -> bool {
-                let Some(cell) = self.0.cell(key) else { return run(None) };
-                let has_changed = match cell.state.read().value(now_millis) {
-                    Some(Value::Empty(_)) => false,
-                    value => run(value),
-                };
-                if has_changed {
-                    self.0.note_change(&cell);
-                }
-                has_changed
-            }
-
-            /// Runs a function on the value of a key under an exclusive lock. If `run` leaves no value, the key is removed.
-            pub fn write<R>(
-                &self,
-                key: &[u8],
-                now_millis: u64,
-                run: impl FnOnce(&mut Option<Value>) -> R,
-            ) -> R {
-                self.0.write_if(key, now_millis, |value, expires| {
-                    let result = run(value);
-                    if value.is_none() {
-                        *expires = None;
-                    }
-                    (result, true)
-                })
-            }
-
-            /// Sets the value of a key and the time at which it expires, in place of the old ones. A reader of the key sees both
-            /// or neither.
-            pub fn put(
-                &self,
-                key: &[u8],
-                now_millis: u64,
-                value: Value,
-                expires_millis: Option<u64>,
-            ) {
-                self.0.write(key, now_millis, |slot, at| {
-                    *slot = Some(value.without_bits());
-                    *at = expires_millis;
-                });
-            }
-
-            /// Runs a command about one key on its value, under an exclusive lock.
-            pub(crate) fn change(
-                &self,
-                key: &[u8],
-                now_millis: u64,
-                run: impl FnOnce(&mut Option<Value>) -> Outcome,
-            ) -> Outcome {
-                self.0.write_if(key, now_millis, |value, expires| {
-                    let outcome = run(value);
-                    match outcome.expiry {
-                        _ if value.is_none() => *expires = None,
-                        Expiry::Kept => {}
-                        Expiry::Never => *expires = None,
-                        Expiry::At(millis) => *expires = Some(millis),
-                    }
-                    if outcome.created.is_some() && outcome.change == Change::None {
-                        *value = value.take().map(Value::without_bits);
-                    }
-                    let has_changed = outcome.has_changed();
-                    (outcome, has_changed)
-                })
-            }
-
-            /// Runs a function on the time at which an existing key expires, in milliseconds since 1970.
-            pub fn expiry<R>(
-                &self,
-                key: &[u8],
-                now_millis: u64,
-                run: impl FnOnce(&mut Option<u64>) -> R,
-            ) -> Option<R> {
-                self.0.cell(key)?;
-                self.0
-                    .write(key, now_millis, |value, expires| value.is_some().then(|| run(expires)))
-            }
-
-            /// Returns when a key expires; the inner `None` if it does not, the outer one if there is no such key.
-            #[must_use]
-            pub fn expires_millis(&self, key: &[u8], now_millis: u64) -> Option<Option<u64>> {
-                let cell = self.0.cell(key)?;
-                let state = cell.state.read();
-                state.value(now_millis).map(|_| state.expires_millis())
-            }
-
-            /// Returns the memory of a key and its value, in bytes; `None` if there is none.
-            #[must_use]
-            pub fn memory_of(&self, key: &[u8], now_millis: u64) -> Option<u64> {
-                self.0.memory_of(key, now_millis)
-            }
-
-            /// Returns a number that changes with the key.
-            #[must_use]
-            pub fn version(&self, key: &[u8], now_millis: u64) -> u64 {
-                let Some(cell) = self.0.cell(key) else { return 0 };
-                let is_there = cell.state.read().value(now_millis).is_some();
-                if is_there { cell.version() } else { 0 }
-            }
-
-            /// Takes a key out; true if there was one.
-            pub fn remove(&self, key: &[u8], now_millis: u64) -> bool {
-                self.0.cell(key).is_some()
-                    && self.0.write(key, now_millis, |value, expires| {
-                        *expires = None;
-                        value.take().is_some()
-                    })
-            }
-
-            /// Returns the number of keys, expired ones included until they are swept.
-            #[must_use]
-            pub fn len(&self) -> usize {
-                self.0.shards.iter().map(|shard| shard.read().len()).sum()
-            }
-
-            /// Returns whether there is no key.
-            #[must_use]
-            pub fn is_empty(&self) -> bool {
-                self.len() == 0
-            }
-
-            /// Hands out the keys of one part, with their values as they are kept, which have types.
-            pub fn each_key(
-                &self,
-                part: usize,
-                now_millis: u64,
-                mut each: impl FnMut(&[u8], &Value),
-            ) {
-                let cells = self.0.shards[part].read().cells();
-                for cell in cells {
-                    if let Some(value) = cell.state.read().value(now_millis) {
-                        each(&cell.key, value);
-                    }
-                }
-            }
-
-            /// Hands out the values of one part, with the number of items that a filter held when it was last
-            /// measured.
-            pub fn each_measured(
-                &self,
-                part: usize,
-                now_millis: u64,
-                mut each: impl FnMut(&Value, Option<u64>),
-            ) {
-                let cells = self.0.shards[part].read().cells();
-                for cell in cells {
-                    if let Some(value) = cell.state.read().value(now_millis) {
-                        value.with_built(|value| each(value, cell.items()));
-                    }
-                }
-            }
-
-            /// Returns how many parts there are.
-            #[must_use]
-            pub fn parts(&self) -> usize {
-                SHARDS
-            }
-        }
-    };
+pub struct SharedAccess<'k> {
+    keys: KeyspaceRef<'k>,
+    _gate: RwLockReadGuard<'k, ()>,
 }
 
-one_key!(Shared);
-one_key!(Exclusive);
+/// Exclusive access to the keyspace: no other command runs meanwhile.
+#[derive(Debug)]
+pub struct ExclusiveAccess<'k> {
+    keys: KeyspaceRef<'k>,
+    _gate: RwLockWriteGuard<'k, ()>,
+}
 
-impl Shared<'_> {
+impl<'k> SharedAccess<'k> {
+    pub(super) fn new(keyspace: &'k Keyspace, gate: RwLockReadGuard<'k, ()>) -> Self {
+        Self { keys: KeyspaceRef(keyspace), _gate: gate }
+    }
+}
+
+impl<'k> Deref for SharedAccess<'k> {
+    type Target = KeyspaceRef<'k>;
+
+    fn deref(&self) -> &KeyspaceRef<'k> {
+        &self.keys
+    }
+}
+
+impl<'k> Deref for ExclusiveAccess<'k> {
+    type Target = KeyspaceRef<'k>;
+
+    fn deref(&self) -> &KeyspaceRef<'k> {
+        &self.keys
+    }
+}
+
+impl KeyspaceRef<'_> {
+    /// Returns whether the value of a key has a read lease. A command that locks it exclusively would wait, and hold up
+    /// every command behind it. No lease begins while the caller holds the keys.
+    #[must_use]
+    pub fn is_leased(&self, key: &[u8]) -> bool {
+        self.0.leases.is_leased(|leased| leased == key)
+    }
+
+    /// Runs a function on the value of a key under a shared lock; on `None` if there is no value.
+    pub fn read<R>(&self, key: &[u8], now_millis: u64, run: impl FnOnce(Option<&Value>) -> R) -> R {
+        self.0.read(key, now_millis, run)
+    }
+
+    /// Runs a function on the value of a key under a shared lock, with the items added per second of late.
+    pub fn read_measured<R>(
+        &self,
+        key: &[u8],
+        now_millis: u64,
+        run: impl FnOnce(Option<&Value>, Option<f64>) -> R,
+    ) -> R {
+        match self.0.cell(key) {
+            Some(cell) => {
+                let state = cell.state.read();
+                state.with_value(now_millis, |value| run(value, cell.per_second()))
+            }
+            None => run(None, None),
+        }
+    }
+
+    /// Runs a function that sets bits in the value of a key under a shared lock; `run` returns whether it did. A small
+    /// filter without items has no bits yet: `run` is not called.
+    pub fn insert(
+        &self,
+        key: &[u8],
+        now_millis: u64,
+        run: impl FnOnce(Option<&Value>) -> bool,
+    ) -> bool {
+        let Some(cell) = self.0.cell(key) else { return run(None) };
+        let has_changed = match cell.state.read().value(now_millis) {
+            Some(Value::Empty(_)) => false,
+            value => run(value),
+        };
+        if has_changed {
+            self.0.note_change(&cell);
+        }
+        has_changed
+    }
+
+    /// Runs a function on the value of a key under an exclusive lock. If `run` leaves no value, the key is removed.
+    pub fn write<R>(
+        &self,
+        key: &[u8],
+        now_millis: u64,
+        run: impl FnOnce(&mut Option<Value>) -> R,
+    ) -> R {
+        self.0.write_if(key, now_millis, |value, expires| {
+            let result = run(value);
+            if value.is_none() {
+                *expires = None;
+            }
+            (result, true)
+        })
+    }
+
+    /// Sets the value of a key and the time at which it expires, in place of the old ones. A reader of the key sees both
+    /// or neither.
+    pub fn put(&self, key: &[u8], now_millis: u64, value: Value, expires_millis: Option<u64>) {
+        self.0.write(key, now_millis, |slot, at| {
+            *slot = Some(value.without_bits());
+            *at = expires_millis;
+        });
+    }
+
+    /// Runs a command about one key on its value, under an exclusive lock.
+    pub(crate) fn change(
+        &self,
+        key: &[u8],
+        now_millis: u64,
+        run: impl FnOnce(&mut Option<Value>) -> Outcome,
+    ) -> Outcome {
+        self.0.write_if(key, now_millis, |value, expires| {
+            let outcome = run(value);
+            match outcome.expiry {
+                _ if value.is_none() => *expires = None,
+                Expiry::Kept => {}
+                Expiry::Never => *expires = None,
+                Expiry::At(millis) => *expires = Some(millis),
+            }
+            if outcome.created.is_some() && outcome.change == Change::None {
+                *value = value.take().map(Value::without_bits);
+            }
+            let has_changed = outcome.has_changed();
+            (outcome, has_changed)
+        })
+    }
+
+    /// Runs a function on the time at which an existing key expires, in milliseconds since 1970.
+    pub fn expiry<R>(
+        &self,
+        key: &[u8],
+        now_millis: u64,
+        run: impl FnOnce(&mut Option<u64>) -> R,
+    ) -> Option<R> {
+        self.0.cell(key)?;
+        self.0.write(key, now_millis, |value, expires| value.is_some().then(|| run(expires)))
+    }
+
+    /// Returns when a key expires; the inner `None` if it does not, the outer one if there is no such key.
+    #[must_use]
+    pub fn expires_millis(&self, key: &[u8], now_millis: u64) -> Option<Option<u64>> {
+        let cell = self.0.cell(key)?;
+        let state = cell.state.read();
+        state.value(now_millis).map(|_| state.expires_millis())
+    }
+
+    /// Returns the memory of a key and its value, in bytes; `None` if there is none.
+    #[must_use]
+    pub fn memory_of(&self, key: &[u8], now_millis: u64) -> Option<u64> {
+        self.0.memory_of(key, now_millis)
+    }
+
+    /// Returns a number that changes with the key.
+    #[must_use]
+    pub fn version(&self, key: &[u8], now_millis: u64) -> u64 {
+        let Some(cell) = self.0.cell(key) else { return 0 };
+        let is_there = cell.state.read().value(now_millis).is_some();
+        if is_there { cell.version() } else { 0 }
+    }
+
+    /// Takes a key out; true if there was one.
+    pub fn remove(&self, key: &[u8], now_millis: u64) -> bool {
+        self.0.cell(key).is_some()
+            && self.0.write(key, now_millis, |value, expires| {
+                *expires = None;
+                value.take().is_some()
+            })
+    }
+
+    /// Returns the number of keys, expired ones included until they are swept.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.shards.iter().map(|shard| shard.read().len()).sum()
+    }
+
+    /// Returns whether there is no key.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Hands out the keys of one part, with their values as they are kept, which have types.
+    pub fn each_key(&self, part: usize, now_millis: u64, mut each: impl FnMut(&[u8], &Value)) {
+        let cells = self.0.shards[part].read().cells();
+        for cell in cells {
+            if let Some(value) = cell.state.read().value(now_millis) {
+                each(&cell.key, value);
+            }
+        }
+    }
+
+    /// Hands out the values of one part, with the number of items that a filter held when it was last
+    /// measured.
+    pub fn each_measured(
+        &self,
+        part: usize,
+        now_millis: u64,
+        mut each: impl FnMut(&Value, Option<u64>),
+    ) {
+        let cells = self.0.shards[part].read().cells();
+        for cell in cells {
+            if let Some(value) = cell.state.read().value(now_millis) {
+                value.with_built(|value| each(value, cell.items()));
+            }
+        }
+    }
+
+    /// Returns how many parts there are.
+    #[must_use]
+    pub fn parts(&self) -> usize {
+        SHARDS
+    }
+}
+
+impl KeyspaceRef<'_> {
     /// Gives a key a value, over any other, and the time at which it expires.
     pub(crate) fn replace(&self, key: &[u8], value: Value, expires_millis: Option<u64>) {
         self.0.write(key, 0, |slot, expires| {
@@ -243,27 +245,31 @@ impl Shared<'_> {
     }
 }
 
-impl Exclusive<'_> {
+impl<'k> ExclusiveAccess<'k> {
+    pub(super) fn new(keyspace: &'k Keyspace, gate: RwLockWriteGuard<'k, ()>) -> Self {
+        Self { keys: KeyspaceRef(keyspace), _gate: gate }
+    }
+
     /// Takes all keys out. Their memory is given back when the result is dropped, which may take long and needs no lock.
     ///
     /// Constant time, whatever there is.
     #[must_use = "dropping it may take long: see `free_in_background`"]
     pub fn clear(&self) -> Cleared {
-        let tables = self.0.shards.iter().map(|shard| std::mem::take(&mut *shard.write()));
+        let tables = self.keys.0.shards.iter().map(|shard| std::mem::take(&mut *shard.write()));
         let tables = tables.filter(|table| table.len() > 0).collect();
         // A value stays in its cell, and a reader of the cell compares the number of clears. `Release`, after the tables: a
         // reader that sees the new number finds no old cell. In the other order a snapshot could keep a key that FLUSHALL
         // removed.
-        self.0.clears.fetch_add(1, Ordering::Release);
-        self.0.expiring.store(0, Ordering::Relaxed);
-        let bytes = self.0.memory_bytes.swap(0, Ordering::Relaxed).max(0) as u64;
+        self.keys.0.clears.fetch_add(1, Ordering::Release);
+        self.keys.0.expiring.store(0, Ordering::Relaxed);
+        let bytes = self.keys.0.memory_bytes.swap(0, Ordering::Relaxed).max(0) as u64;
         Cleared { tables, bytes }
     }
 
     /// Gives the memory of keys that were taken out back, on another thread. It is counted as
     /// [being freed](Keyspace::freeing_bytes) until then.
     pub fn free_in_background(&self, cleared: Cleared) {
-        self.0.freeing.free(cleared);
+        self.keys.0.freeing.free(cleared);
     }
 
     /// Runs a function on the value of a key under an exclusive lock and on those of `others` under shared locks. `key` is not
@@ -280,7 +286,8 @@ impl Exclusive<'_> {
         run: impl FnOnce(&mut Option<Value>, &[Option<&Value>]) -> R,
     ) -> Option<R> {
         debug_assert!(!others.contains(&key), "a value is not locked twice");
-        let cells: Vec<Option<Arc<Cell>>> = others.iter().map(|key| self.0.cell(key)).collect();
+        let cells: Vec<Option<Arc<Cell>>> =
+            others.iter().map(|key| self.keys.0.cell(key)).collect();
         // Several cells at once, in any order: the exclusive access keeps other threads from locking one.
         let states: Vec<_> = cells
             .iter()
@@ -307,11 +314,11 @@ impl Exclusive<'_> {
             // It stays in its cell: a snapshot that has listed the cell would take the key for removed, and nothing is logged.
             return self.read(from, now_millis, |value| value.is_some());
         }
-        let taken = self.0.cell(from).is_some().then(|| {
-            self.0.write(from, now_millis, |value, expires| (value.take(), expires.take()))
+        let taken = self.keys.0.cell(from).is_some().then(|| {
+            self.keys.0.write(from, now_millis, |value, expires| (value.take(), expires.take()))
         });
         let Some((Some(value), expires)) = taken else { return false };
-        self.0.write(to, now_millis, |slot, at| {
+        self.keys.0.write(to, now_millis, |slot, at| {
             *slot = Some(value);
             *at = expires;
         });
@@ -320,7 +327,7 @@ impl Exclusive<'_> {
 
     /// Takes all keys out but these.
     pub(crate) fn clear_but(&self, is_kept: impl Fn(&[u8]) -> bool) {
-        for shard in &self.0.shards {
+        for shard in &self.keys.0.shards {
             let cells = shard.read().cells();
             for cell in cells.iter().filter(|cell| !is_kept(&cell.key)) {
                 self.remove(&cell.key, 0);

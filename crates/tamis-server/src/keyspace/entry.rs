@@ -7,7 +7,7 @@ use triomphe::Arc;
 
 use super::cell::{Cell, State};
 use super::leases::Lease;
-use super::{Exclusive, Keyspace, Shared};
+use super::{ExclusiveAccess, Keyspace, KeyspaceRef};
 
 /// A key that was there when the keys of its part were read.
 pub(crate) struct Entry<'k> {
@@ -86,7 +86,7 @@ impl Entry<'_> {
     }
 }
 
-impl Shared<'_> {
+impl KeyspaceRef<'_> {
     /// Returns whether reading the value of a key takes more than a moment.
     pub(crate) fn is_large(&self, key: &[u8], now_millis: u64) -> bool {
         self.read(key, now_millis, |value| {
@@ -119,7 +119,7 @@ impl Keyspace {
 
     /// Begins a lease of a key at a moment when no writer waits for it. Under the exclusive access that this returns, the lock of
     /// the key is free of writers.
-    fn begin_lease(&self, key: &[u8]) -> (Exclusive<'_>, Lease<'_>) {
+    fn begin_lease(&self, key: &[u8]) -> (ExclusiveAccess<'_>, Lease<'_>) {
         loop {
             while self.leases.is_awaited(key) {
                 std::thread::sleep(TURN);

@@ -4,11 +4,11 @@ use tamis_commands::Outcome;
 
 use super::*;
 
-fn set(keys: &Shared<'_>, key: &[u8], text: &str) {
+fn set(keys: &SharedAccess<'_>, key: &[u8], text: &str) {
     keys.write(key, 0, |value| *value = Some(Value::Bytes(text.as_bytes().to_vec().into())));
 }
 
-fn get(keys: &Shared<'_>, key: &[u8], now: u64) -> Option<String> {
+fn get(keys: &SharedAccess<'_>, key: &[u8], now: u64) -> Option<String> {
     keys.read(key, now, |value| match value {
         Some(Value::Bytes(text)) => Some(String::from_utf8(text.to_vec(0..text.len())).unwrap()),
         _ => None,

@@ -1,14 +1,14 @@
 //! Runs commands about one key under a shared or an exclusive lock of its value.
 
 use tamis_commands::{
-    Batch, BatchAnswers, Command, Env, Flag, Items, Outcome, Run, Value, Words, load_decoded,
-    made_like, reserve_like, text,
+    Batch, BatchAnswers, Command, Env, Flag, Items, KeyHandler, Outcome, ReadHandler, Value, Words,
+    WriteHandler, load_decoded, made_like, reserve_like, text,
 };
 use tamis_resp::Reply;
 
-use super::{Keys, Session, with_keys};
+use super::Session;
 use crate::durability::Log;
-use crate::keyspace::Shared;
+use crate::keyspace::{KeyspaceRef, SharedAccess};
 
 impl Session {
     /// Runs a batch under shared access to its value and passes the answers to `take`. Counts `lookups` commands as keyspace hits or
@@ -56,7 +56,7 @@ impl Session {
         items: Items,
         batch: &mut Batch<'_>,
         commands: &[Words<'_>],
-        keys: &Shared<'_>,
+        keys: &SharedAccess<'_>,
         env: &Env<'_>,
         out: &mut Vec<u8>,
     ) -> bool {
@@ -72,71 +72,78 @@ impl Session {
         has_run
     }
 
-    /// Runs a command about at most one key. `decoded` is the data of the command if the caller has decoded it already.
+    /// Runs a command about the value of its key. `decoded` is the data of the command if the caller has decoded it already.
     pub fn run_one(
         &self,
+        handler: KeyHandler,
         command: &Command,
         words: Words<'_>,
-        keys: Keys<'_, '_>,
+        keys: &KeyspaceRef<'_>,
+        env: &Env<'_>,
+        decoded: Option<Result<Value, Reply>>,
+    ) -> Reply {
+        match handler {
+            KeyHandler::Read(read) => self.read_one(read, words, keys, env),
+            KeyHandler::Write(write) => self.write_one(write, command, words, keys, env, decoded),
+        }
+    }
+
+    fn read_one(
+        &self,
+        read: ReadHandler,
+        words: Words<'_>,
+        keys: &KeyspaceRef<'_>,
+        env: &Env<'_>,
+    ) -> Reply {
+        keys.read_measured(words[1], env.now_millis, |value, items_per_second| {
+            self.note_lookups(value.is_some(), 1);
+            let max_reply_bytes = env.max_reply_bytes.min(self.server.max_reply_bytes(value));
+            read(value, words, &Env { items_per_second, max_reply_bytes, ..*env })
+        })
+    }
+
+    fn write_one(
+        &self,
+        write: WriteHandler,
+        command: &Command,
+        words: Words<'_>,
+        keys: &KeyspaceRef<'_>,
         env: &Env<'_>,
         mut decoded: Option<Result<Value, Reply>>,
     ) -> Reply {
-        let key = key_of(command, words);
-        match command.run {
-            Run::Read(run) => with_keys!(keys, keys => {
-                keys.read_measured(key, env.now_millis, |value, items_per_second| {
-                    self.note_lookups(value.is_some(), 1);
-                    let max_reply_bytes = env.max_reply_bytes.min(self.server.max_reply_bytes(value));
-                    run(value, words, &Env { items_per_second, max_reply_bytes, ..*env })
-                })
-            }),
-            Run::Write(run) => {
-                // Read before the key is locked: no command holds the locks of two keys.
-                let like = command.like_key(words).map(|other| {
-                    with_keys!(keys, keys => {
-                        keys.read(other, env.now_millis, |other| made_like(other, env))
-                    })
-                });
-                let mut made = match like.transpose() {
-                    Ok(made) => made,
-                    Err(refusal) => return refusal,
-                };
-                let outcome: Outcome = with_keys!(keys, keys => {
-                    keys.change(key, env.now_millis, |value| {
-                        let was_there = value.is_some();
-                        if let Some(layers @ (Value::RedisBloom(_) | Value::RedisCuckoo(_))) = value {
-                            layers.limit_growth(self.server.memory_left());
-                        }
-                        let outcome = match (made.take(), decoded.take()) {
-                            (Some(made), _) => reserve_like(value, made),
-                            (None, Some(decoded)) => load_decoded(value, words, decoded),
-                            (None, None) => {
-                                let max_reply_bytes = self.server.max_reply_bytes(value.as_ref());
-                                let max_reply_bytes = max_reply_bytes.min(env.max_reply_bytes);
-                                run(value, words, &Env { max_reply_bytes, ..*env })
-                            }
-                        };
-                        // No other command has seen the new value yet.
-                        if !was_there
-                            && command.has(Flag::DenyOom)
-                            && !self.server.has_memory_for(value.as_ref())
-                        {
-                            *value = None;
-                            return Outcome::refused(text::host::MEMORY);
-                        }
-                        self.server.log_outcome(key, words, &outcome, env);
-                        outcome
-                    })
-                });
-                outcome.reply
+        // Read before the key is locked: no command holds the locks of two keys.
+        let like = command
+            .like_key(words)
+            .map(|other| keys.read(other, env.now_millis, |other| made_like(other, env)));
+        let mut made = match like.transpose() {
+            Ok(made) => made,
+            Err(refusal) => return refusal,
+        };
+        let outcome = keys.change(words[1], env.now_millis, |value| {
+            let was_there = value.is_some();
+            if let Some(layers @ (Value::RedisBloom(_) | Value::RedisCuckoo(_))) = value {
+                layers.limit_growth(self.server.memory_left());
             }
-            Run::Answer(run) => run(words, env),
-            Run::Host => unreachable!("the host runs {}", command.name),
-        }
+            let outcome = match (made.take(), decoded.take()) {
+                (Some(made), _) => reserve_like(value, made),
+                (None, Some(decoded)) => load_decoded(value, words, decoded),
+                (None, None) => {
+                    let max_reply_bytes = self.server.max_reply_bytes(value.as_ref());
+                    let max_reply_bytes = max_reply_bytes.min(env.max_reply_bytes);
+                    write(value, words, &Env { max_reply_bytes, ..*env })
+                }
+            };
+            // No other command has seen the new value yet.
+            if !was_there
+                && command.has(Flag::DenyOom)
+                && !self.server.has_memory_for(value.as_ref())
+            {
+                *value = None;
+                return Outcome::refused(text::host::MEMORY);
+            }
+            self.server.log_outcome(words[1], words, &outcome, env);
+            outcome
+        });
+        outcome.reply
     }
-}
-
-/// Returns the key of a command about one key; an empty one if `words` has none.
-pub(super) fn key_of<'w>(command: &Command, words: Words<'w>) -> &'w [u8] {
-    words.get(command.keys.first).copied().unwrap_or_default()
 }

@@ -318,7 +318,7 @@ fn every_command_with_subcommands_has_help_and_describes_them() {
     for command in tamis_commands::COMMANDS {
         let name = command.name.to_ascii_lowercase();
         assert!(names.contains(&name), "{name}");
-        if command.subcommands().is_empty() {
+        if command.subcommands.is_empty() {
             continue;
         }
         let lines = array(client.say(&[command.name, "help"]));
@@ -327,11 +327,11 @@ fn every_command_with_subcommands_has_help_and_describes_them() {
             format!("{} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", command.name);
         assert_eq!(*first, start);
         // A line for the call and one for what it does.
-        assert_eq!(lines.len(), 1 + 2 * command.subcommands().len());
+        assert_eq!(lines.len(), 1 + 2 * command.subcommands.len());
 
         let row = array(array(client.say(&["COMMAND", "INFO", &name])).remove(0));
-        assert_eq!(array(row[9].clone()).len(), command.subcommands().len());
-        for subcommand in command.subcommands() {
+        assert_eq!(array(row[9].clone()).len(), command.subcommands.len());
+        for subcommand in command.subcommands {
             let full = format!("{name}|{}", subcommand.name.to_ascii_lowercase());
             assert!(names.contains(&full), "{full}");
             let row = array(array(client.say(&["COMMAND", "INFO", &full])).remove(0));

@@ -1,0 +1,166 @@
+//! What runs a command. The variant of the handler is the access to keys that the command needs.
+
+use tamis_resp::Reply;
+
+use crate::run::{Env, Outcome};
+use crate::value::Value;
+use crate::words::Words;
+
+/// What runs a command, and the access to keys that it needs.
+#[derive(Clone, Copy, Debug)]
+pub enum Handler {
+    /// The command is about the value of one key.
+    Key(KeyHandler),
+    /// The command answers from its arguments alone.
+    Answer(AnswerHandler),
+    /// The stand-alone server runs the command without access to keys.
+    Server(ServerCommand),
+    /// The stand-alone server runs the command with shared access to all keys.
+    ReadKeys(ReadKeys),
+    /// The stand-alone server runs the command with exclusive access to all keys.
+    WriteKeys(WriteKeys),
+}
+
+/// What runs a command about the value of one key.
+#[derive(Clone, Copy, Debug)]
+pub enum KeyHandler {
+    /// Reads the value under a shared lock.
+    Read(ReadHandler),
+    /// Creates, changes or removes the value under an exclusive lock.
+    Write(WriteHandler),
+}
+
+/// Reads a value, which is `None` if the key does not exist.
+pub type ReadHandler = fn(Option<&Value>, Words<'_>, &Env<'_>) -> Reply;
+
+/// Creates, changes or removes a value, which is `None` if the key does not exist.
+pub type WriteHandler = fn(&mut Option<Value>, Words<'_>, &Env<'_>) -> Outcome;
+
+/// Answers from the arguments of a command.
+pub type AnswerHandler = fn(Words<'_>, &Env<'_>) -> Reply;
+
+/// A command about the connection or the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerCommand {
+    /// `ACL`
+    Acl,
+    /// `AUTH`
+    Auth,
+    /// `CLIENT`
+    Client,
+    /// `COMMAND`
+    Command,
+    /// `CONFIG`
+    Config,
+    /// `DEBUG`
+    Debug,
+    /// `DISCARD`
+    Discard,
+    /// `ECHO`
+    Echo,
+    /// `EXEC`
+    Exec,
+    /// `HELLO`
+    Hello,
+    /// `LASTSAVE`
+    LastSave,
+    /// `LATENCY`
+    Latency,
+    /// `MODULE`
+    Module,
+    /// `MONITOR`
+    Monitor,
+    /// `MULTI`
+    Multi,
+    /// `PING`
+    Ping,
+    /// `QUIT`
+    Quit,
+    /// `RESET`
+    Reset,
+    /// `BGREWRITEAOF`
+    RewriteLog,
+    /// `SAVE`
+    Save,
+    /// `BGSAVE`
+    SaveInBackground,
+    /// `SELECT`
+    Select,
+    /// `SHUTDOWN`
+    Shutdown,
+    /// `SLOWLOG`
+    SlowLog,
+    /// `TIME`
+    Time,
+    /// `UNWATCH`
+    Unwatch,
+    /// `WATCH`
+    Watch,
+}
+
+/// A command that reads several keys, or something about a key besides its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadKeys {
+    /// `EXISTS`, `TOUCH`
+    CountExisting,
+    /// `DBSIZE`
+    CountAll,
+    /// `DUMP`
+    Dump,
+    /// `EXPIRETIME`, `PEXPIRETIME`
+    ExpireTime(TimeUnit),
+    /// `MGET`
+    GetEach,
+    /// `INFO`
+    Info,
+    /// `KEYS`
+    List,
+    /// `MEMORY`
+    Memory,
+    /// `OBJECT`
+    Object,
+    /// `RANDOMKEY`
+    Random,
+    /// `SCAN`
+    Scan,
+    /// `TTL`, `PTTL`
+    TimeLeft(TimeUnit),
+}
+
+/// A command that changes several keys, or something about a key besides its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteKeys {
+    /// `BITOP`
+    BitOp,
+    /// `COPY`
+    Copy,
+    /// `DEL`, `UNLINK`
+    Delete,
+    /// `EXPIRE`, `PEXPIRE`: after a time from now on.
+    ExpireAfter(TimeUnit),
+    /// `EXPIREAT`, `PEXPIREAT`: at a time since 1970.
+    ExpireAt(TimeUnit),
+    /// `FLUSHALL`, `FLUSHDB`
+    Flush,
+    /// `TM.MERGE`
+    Merge,
+    /// `PERSIST`
+    Persist,
+    /// `RENAME`
+    Rename,
+    /// `RENAMENX`
+    RenameIfAbsent,
+    /// `RESTORE`
+    Restore,
+    /// `MSET`
+    SetEach,
+}
+
+/// The unit of a time in an argument or a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// Seconds.
+    Seconds,
+    /// Milliseconds.
+    Millis,
+}
