@@ -29,7 +29,7 @@ fuzz_target!(|data: &[u8]| {
         let key = words.get(1).copied().unwrap_or_default();
         let mut batch = Batch::default();
         batch.push(&words);
-        if let Some(items) = command.items
+        if let Some(items) = command.batch_items()
             && let Some(mut answers) = batch.run(items, values.get(key), now_millis as u64)
         {
             check(&answers.next_reply(items, words.len()), protocol);

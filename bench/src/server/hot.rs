@@ -50,7 +50,7 @@ pub fn run(bench: &mut Bench) {
 
 /// Runs a command for each item, sixty-four at a time, as a session does.
 fn commands(keyspace: &Keyspace, name: &str, argvs: &[[&[u8]; 3]]) {
-    let command = find(name.as_bytes()).and_then(|command| command.items);
+    let command = find(name.as_bytes()).and_then(|command| command.batch_items());
     let command = command.expect("a command about items");
     let mut batch = Batch::default();
     for argvs in argvs.chunks(64) {

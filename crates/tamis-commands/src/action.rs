@@ -65,11 +65,18 @@ impl Action {
     }
 
     /// Returns its number, from 0 to [`count`](Self::count).
+    ///
+    /// # Panics
+    ///
+    /// If it is no row of the tables.
     #[must_use]
     pub fn index(self) -> usize {
         match self.subcommand {
-            None => place(COMMANDS, self.command),
-            Some(subcommand) => COMMANDS.len() + place(SUBCOMMANDS, subcommand),
+            None => self.command.index(),
+            Some(subcommand) => {
+                let place = SUBCOMMANDS.element_offset(subcommand);
+                COMMANDS.len() + place.expect("a subcommand is a row of the table")
+            }
         }
     }
 
@@ -88,13 +95,6 @@ impl Action {
     pub fn is_in(self, category: Category) -> bool {
         self.subcommand.map_or(self.command.categories, |it| it.categories).contains(&category)
     }
-}
-
-/// Returns where a row lies in its table: a subtraction, where a search would compare names for each command that runs.
-fn place<T>(table: &'static [T], row: &'static T) -> usize {
-    let at = std::ptr::from_ref(row).addr().wrapping_sub(table.as_ptr().addr()) / size_of::<T>();
-    debug_assert!(table.get(at).is_some_and(|it| std::ptr::eq(it, row)), "a row of the table");
-    at
 }
 
 #[cfg(test)]

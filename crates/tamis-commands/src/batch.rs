@@ -7,9 +7,20 @@ use crate::run::Env;
 use crate::value::Value;
 use crate::words::Words;
 
-/// What a command does with items, if it may run in a batch with its neighbours.
+/// Which arguments of a command are items, and how the command may be split at them.
+#[derive(Clone, Copy, Debug)]
+pub enum Items {
+    /// The command has no items.
+    None,
+    /// The arguments behind the key are items. Neighbours on one key run as one batch.
+    Batch(BatchItems),
+    /// The function returns the number of the first item. A long command runs in chunks, each as a command of its own.
+    Chunks(fn(Words<'_>) -> Option<usize>),
+}
+
+/// What a command does with its items in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Items {
+pub struct BatchItems {
     /// Whose filters it is about. Others hold none of its items.
     pub family: Family,
     /// True if it adds items, false if it asks for them.
@@ -31,8 +42,7 @@ pub enum Family {
 
 /// Commands on one key that run as one.
 ///
-/// The host gathers neighbours whose rows have the same kind of [`Items`] and whose keys are equal, and locks
-/// the value shared.
+/// The host gathers neighbours with the same name and key, and locks the value shared.
 #[derive(Debug, Default)]
 pub struct Batch<'w> {
     items: Vec<&'w [u8]>,
@@ -74,7 +84,7 @@ impl<'w> Batch<'w> {
     /// by itself: nothing has changed then.
     pub fn run(
         &mut self,
-        items: Items,
+        items: BatchItems,
         value: Option<&Value>,
         now_millis: u64,
     ) -> Option<BatchAnswers<'_>> {
@@ -123,7 +133,7 @@ pub struct BatchAnswers<'a> {
 
 impl BatchAnswers<'_> {
     /// Returns the reply to the next command, which has `words` words.
-    pub fn next_reply(&mut self, items: Items, words: usize) -> Reply {
+    pub fn next_reply(&mut self, items: BatchItems, words: usize) -> Reply {
         let first = self.next;
         if items.is_one {
             self.next += 1;
@@ -204,7 +214,7 @@ impl Value {
 
 /// Answers a command that asks for items, by itself.
 pub(crate) fn contains(
-    items: Items,
+    items: BatchItems,
     value: Option<&Value>,
     words: Words<'_>,
     env: &Env<'_>,

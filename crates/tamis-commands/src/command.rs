@@ -1,7 +1,7 @@
 //! A row of the table: what a host and its users must know of a command.
 
 use crate::access::Access;
-use crate::batch::Items;
+use crate::batch::{BatchItems, Items};
 use crate::handler::{Handler, KeyHandler};
 use crate::subcommands::Subcommand;
 use crate::words::{Words, is};
@@ -27,8 +27,12 @@ pub struct Command {
     pub complexity: &'static str,
     /// Since which version there is such a command, here or in what is answered for.
     pub since: &'static str,
-    /// If neighbours on one key run as a batch: which of their words are items.
-    pub items: Option<Items>,
+    /// What happens to it between `MULTI` and `EXEC`.
+    pub in_multi: InMulti,
+    /// Which arguments the slow log hides.
+    pub secrets: Secrets,
+    /// Which arguments are items.
+    pub items: Items,
     /// The subcommands that users may be allowed by themselves, in alphabetical order.
     pub subcommands: &'static [Subcommand],
     /// What runs it.
@@ -81,20 +85,40 @@ pub enum Flag {
     NoAuth,
     /// Is answered while the data is being loaded.
     Loading,
-    /// Cannot be part of a transaction.
-    NoMulti,
     /// Came with a module.
     Module,
-    /// Runs the commands that wait in the transaction: each of these is shown, counted and logged by itself.
-    RunsQueued,
-    /// Runs at once inside a transaction, instead of waiting in it.
-    NotQueued,
     /// Is not answered: it ends the connection.
     NoReply,
     /// Decodes this word, a payload of `DUMP`, into the value of its key.
     Payload(usize),
     /// Decodes this word, a file of a filter, into the value of its key.
     File(usize),
+}
+
+/// What happens to a command between `MULTI` and `EXEC`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InMulti {
+    /// The command is queued, and runs with `EXEC`.
+    Queued,
+    /// The command runs at once.
+    AtOnce,
+    /// The command is refused.
+    Refused,
+}
+
+/// Which arguments of a command are passwords, or show what a user may do. The slow log hides them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Secrets {
+    /// No argument.
+    None,
+    /// Every argument.
+    All,
+    /// The two arguments behind this option.
+    TwoBehind(&'static str),
+    /// The arguments of these subcommands.
+    OfSubcommands(&'static [&'static str]),
+    /// The values of secret options, in the pairs of name and value behind this subcommand.
+    OptionValues(&'static str),
 }
 
 /// The word of a command that is decoded into a value.
@@ -118,13 +142,8 @@ impl Flag {
             Flag::Admin => "admin",
             Flag::NoAuth => "no_auth",
             Flag::Loading => "loading",
-            Flag::NoMulti => "no_multi",
             Flag::Module => "module",
-            Flag::RunsQueued
-            | Flag::NotQueued
-            | Flag::NoReply
-            | Flag::Payload(_)
-            | Flag::File(_) => return None,
+            Flag::NoReply | Flag::Payload(_) | Flag::File(_) => return None,
         })
     }
 }
@@ -295,6 +314,25 @@ impl Keys {
 }
 
 impl Command {
+    /// Returns the number of the first item among a command's words; `None` if it has no items.
+    #[must_use]
+    pub fn first_item(&self, words: Words<'_>) -> Option<usize> {
+        match self.items {
+            Items::None => None,
+            Items::Batch(_) => Some(2),
+            Items::Chunks(first) => first(words),
+        }
+    }
+
+    /// Returns how the command runs in a batch; `None` if it runs by itself.
+    #[must_use]
+    pub const fn batch_items(&self) -> Option<BatchItems> {
+        match self.items {
+            Items::Batch(items) => Some(items),
+            Items::None | Items::Chunks(_) => None,
+        }
+    }
+
     /// Returns whether that many words are such a command, with its key if it is about one.
     #[must_use]
     pub const fn takes(&self, words: usize) -> bool {

@@ -50,6 +50,8 @@ pub struct Outcome {
     /// If it created a filter: the [image](crate::Value::new_image) of the filter before its first item. The filter's
     /// parameters may come from settings, which the log does not have.
     pub created: Option<Vec<u8>>,
+    /// The last reply to an item is an error that would be the reply to every later item: the command tried none of them.
+    pub stops: bool,
 }
 
 /// What becomes of the time at which a key expires.
@@ -80,7 +82,7 @@ pub enum Change {
 impl Outcome {
     /// A reply after a change.
     pub(crate) fn changed(reply: Reply) -> Self {
-        Self { reply, change: Change::Words, expiry: Expiry::Kept, created: None }
+        Self { change: Change::Words, ..Self::unchanged(reply) }
     }
 
     /// A reply, after a change or without one.
@@ -127,7 +129,7 @@ impl Outcome {
 
     /// A reply without one.
     pub(crate) fn unchanged(reply: Reply) -> Self {
-        Self { reply, change: Change::None, expiry: Expiry::Kept, created: None }
+        Self { reply, change: Change::None, expiry: Expiry::Kept, created: None, stops: false }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The table: every command, in alphabetical order.
 
 use crate::access::Access;
-use crate::batch::{Family, Items, contains};
+use crate::batch::{BatchItems, Family, Items, contains};
 use crate::command::Arity::{AtLeast, Exactly};
 use crate::command::Category::{
     Admin as AdminGroup, Bitmap as BitmapGroup, Bloom, Connection, Cuckoo, Dangerous,
@@ -9,10 +9,9 @@ use crate::command::Category::{
     Transaction, Write as WriteGroup,
 };
 use crate::command::Flag::{
-    Admin, DenyOom, Fast, File, Loading, Module, NoAuth, NoMulti, NoReply, NotQueued, Payload,
-    ReadOnly, RunsQueued, Write,
+    Admin, DenyOom, Fast, File, Loading, Module, NoAuth, NoReply, Payload, ReadOnly, Write,
 };
-use crate::command::{Command, Keys};
+use crate::command::{Command, InMulti, Keys, Secrets};
 use crate::handler::{
     Handler, KeyHandler, ReadHandler, ReadKeys, ServerCommand, TimeUnit, WriteHandler, WriteKeys,
 };
@@ -24,16 +23,16 @@ const CHANGES: &[crate::Flag] = &[Write, Fast, Module];
 const READS: &[crate::Flag] = &[ReadOnly, Fast, Module];
 const READS_ALL: &[crate::Flag] = &[ReadOnly, Module];
 
-const fn items(family: Family, inserts: bool, is_one: bool) -> Option<Items> {
-    Some(Items { family, inserts, is_one })
+const fn items(family: Family, inserts: bool, is_one: bool) -> Items {
+    Items::Batch(BatchItems { family, inserts, is_one })
 }
 
-const BF_EXISTS: Items = Items { family: Family::Bloom, inserts: false, is_one: true };
-const BF_MEXISTS: Items = Items { family: Family::Bloom, inserts: false, is_one: false };
-const CF_EXISTS: Items = Items { family: Family::Cuckoo, inserts: false, is_one: true };
-const CF_MEXISTS: Items = Items { family: Family::Cuckoo, inserts: false, is_one: false };
-const TM_EXISTS: Items = Items { family: Family::Tamis, inserts: false, is_one: true };
-const TM_MEXISTS: Items = Items { family: Family::Tamis, inserts: false, is_one: false };
+const BF_EXISTS: BatchItems = BatchItems { family: Family::Bloom, inserts: false, is_one: true };
+const BF_MEXISTS: BatchItems = BatchItems { family: Family::Bloom, inserts: false, is_one: false };
+const CF_EXISTS: BatchItems = BatchItems { family: Family::Cuckoo, inserts: false, is_one: true };
+const CF_MEXISTS: BatchItems = BatchItems { family: Family::Cuckoo, inserts: false, is_one: false };
+const TM_EXISTS: BatchItems = BatchItems { family: Family::Tamis, inserts: false, is_one: true };
+const TM_MEXISTS: BatchItems = BatchItems { family: Family::Tamis, inserts: false, is_one: false };
 
 const KEY: Keys = Keys::ONE.with(Access::ABOUT);
 const READ_KEY: Keys = Keys::ONE.with(Access::READ);
@@ -59,7 +58,9 @@ const DEFAULTS: Command = Command {
     summary: "",
     complexity: "",
     since: "",
-    items: None,
+    in_multi: InMulti::Queued,
+    secrets: Secrets::None,
+    items: Items::None,
     subcommands: &[],
     handler: Handler::Server(ServerCommand::Ping),
 };
@@ -75,6 +76,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Manages users: their passwords, commands and keys",
         complexity: "O(n), n the number of users or rules",
         since: "6.0.0",
+        secrets: Secrets::OfSubcommands(&["SETUSER", "DRYRUN"]),
         subcommands: of("ACL"),
         handler: Handler::Server(ServerCommand::Acl),
         ..DEFAULTS
@@ -95,12 +97,14 @@ pub static COMMANDS: &[Command] = &[
     Command {
         name: "AUTH",
         arity: AtLeast(2),
-        flags: &[NoAuth, Fast, Loading, NoMulti],
+        flags: &[NoAuth, Fast, Loading],
         categories: &[Connection, FastGroup],
         syntax: "[username] password",
         summary: "Authenticates the connection",
         complexity: "O(1)",
         since: "1.0.0",
+        in_multi: InMulti::Refused,
+        secrets: Secrets::All,
         handler: Handler::Server(ServerCommand::Auth),
         ..DEFAULTS
     },
@@ -154,7 +158,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Returns whether an item may be in a Bloom filter; a negative answer is certain",
         complexity: "O(1)",
         since: "1.0.0",
-        items: Some(BF_EXISTS),
+        items: Items::Batch(BF_EXISTS),
         handler: read(|value, words, env| contains(BF_EXISTS, value, words, env)),
         ..DEFAULTS
     },
@@ -181,6 +185,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Adds items to a Bloom filter; creates it with the given options if there is none",
         complexity: "O(n), n the number of items",
         since: "1.0.0",
+        items: Items::Chunks(bf::items_start),
         handler: write(bf::insert),
         ..DEFAULTS
     },
@@ -221,7 +226,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Returns which items may be in a Bloom filter; a negative answer is certain",
         complexity: "O(n), n the number of items",
         since: "1.0.0",
-        items: Some(BF_MEXISTS),
+        items: Items::Batch(BF_MEXISTS),
         handler: read(|value, words, env| contains(BF_MEXISTS, value, words, env)),
         ..DEFAULTS
     },
@@ -428,7 +433,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Returns whether an item may be in a cuckoo filter; a negative answer is certain",
         complexity: "O(n), n the number of sub-filters",
         since: "1.0.0",
-        items: Some(CF_EXISTS),
+        items: Items::Batch(CF_EXISTS),
         handler: read(|value, words, env| contains(CF_EXISTS, value, words, env)),
         ..DEFAULTS
     },
@@ -455,6 +460,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Adds items to a cuckoo filter once more each; creates it with the given options if there is none",
         complexity: "O(n * m), n the number of items, m of sub-filters",
         since: "1.0.0",
+        items: Items::Chunks(bf::items_start),
         handler: write(cf::insert),
         ..DEFAULTS
     },
@@ -468,6 +474,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Adds to a cuckoo filter the items that are not in; creates it with the given options if there is none",
         complexity: "O(n * m), n the number of items, m of sub-filters",
         since: "1.0.0",
+        items: Items::Chunks(bf::items_start),
         handler: write(cf::insert_absent),
         ..DEFAULTS
     },
@@ -494,7 +501,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Returns which items may be in a cuckoo filter; a negative answer is certain",
         complexity: "O(n * m), n the number of items, m of sub-filters",
         since: "1.0.0",
-        items: Some(CF_MEXISTS),
+        items: Items::Batch(CF_MEXISTS),
         handler: read(|value, words, env| contains(CF_MEXISTS, value, words, env)),
         ..DEFAULTS
     },
@@ -559,6 +566,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Reads and changes the server's options",
         complexity: "O(n), n the number of options",
         since: "2.0.0",
+        secrets: Secrets::OptionValues("SET"),
         subcommands: of("CONFIG"),
         handler: Handler::Server(ServerCommand::Config),
         ..DEFAULTS
@@ -591,12 +599,13 @@ pub static COMMANDS: &[Command] = &[
     Command {
         name: "DEBUG",
         arity: AtLeast(2),
-        flags: &[Admin, NoMulti],
+        flags: &[Admin],
         categories: &[AdminGroup, Slow, Dangerous],
         syntax: "RELOAD [NOSAVE] | HELP",
         summary: "Tests the server; only with enable-debug-command",
         complexity: "O(n), n the bytes of all values",
         since: "1.0.0",
+        in_multi: InMulti::Refused,
         subcommands: of("DEBUG"),
         handler: Handler::Server(ServerCommand::Debug),
         ..DEFAULTS
@@ -643,12 +652,13 @@ pub static COMMANDS: &[Command] = &[
     Command {
         name: "DISCARD",
         arity: Exactly(1),
-        flags: &[Fast, Loading, NotQueued],
+        flags: &[Fast, Loading],
         categories: &[Transaction, FastGroup],
         syntax: "",
         summary: "Forgets the commands since MULTI",
         complexity: "O(n), n the number of commands",
         since: "2.0.0",
+        in_multi: InMulti::AtOnce,
         handler: Handler::Server(ServerCommand::Discard),
         ..DEFAULTS
     },
@@ -680,12 +690,13 @@ pub static COMMANDS: &[Command] = &[
     Command {
         name: "EXEC",
         arity: Exactly(1),
-        flags: &[Loading, RunsQueued, NotQueued],
+        flags: &[Loading],
         categories: &[Transaction, Slow],
         syntax: "",
         summary: "Runs the commands since MULTI with no other in between",
         complexity: "That of the commands",
         since: "1.2.0",
+        in_multi: InMulti::AtOnce,
         handler: Handler::Server(ServerCommand::Exec),
         ..DEFAULTS
     },
@@ -820,12 +831,14 @@ pub static COMMANDS: &[Command] = &[
     Command {
         name: "HELLO",
         arity: AtLeast(1),
-        flags: &[NoAuth, Fast, Loading, NoMulti],
+        flags: &[NoAuth, Fast, Loading],
         categories: &[Connection, FastGroup],
         syntax: "[protover [AUTH username password] [SETNAME name]]",
         summary: "Chooses the protocol; with AUTH, authenticates the connection",
         complexity: "O(1)",
         since: "6.0.0",
+        in_multi: InMulti::Refused,
+        secrets: Secrets::TwoBehind("AUTH"),
         handler: Handler::Server(ServerCommand::Hello),
         ..DEFAULTS
     },
@@ -946,12 +959,13 @@ pub static COMMANDS: &[Command] = &[
     Command {
         name: "MONITOR",
         arity: Exactly(1),
-        flags: &[Admin, Loading, NoMulti],
+        flags: &[Admin, Loading],
         categories: &[AdminGroup, Slow, Dangerous],
         syntax: "",
         summary: "Shows the commands of all clients, words cut and passwords hidden",
         complexity: "O(1) for each command",
         since: "1.0.0",
+        in_multi: InMulti::Refused,
         handler: Handler::Server(ServerCommand::Monitor),
         ..DEFAULTS
     },
@@ -971,12 +985,13 @@ pub static COMMANDS: &[Command] = &[
     Command {
         name: "MULTI",
         arity: Exactly(1),
-        flags: &[Fast, Loading, NotQueued],
+        flags: &[Fast, Loading],
         categories: &[Transaction, FastGroup],
         syntax: "",
         summary: "Begins a transaction",
         complexity: "O(1)",
         since: "1.2.0",
+        in_multi: InMulti::AtOnce,
         handler: Handler::Server(ServerCommand::Multi),
         ..DEFAULTS
     },
@@ -1086,12 +1101,13 @@ pub static COMMANDS: &[Command] = &[
     Command {
         name: "QUIT",
         arity: AtLeast(1),
-        flags: &[NoAuth, Fast, Loading, NotQueued],
+        flags: &[NoAuth, Fast, Loading],
         categories: &[Connection, FastGroup],
         syntax: "",
         summary: "Ends the connection",
         complexity: "O(1)",
         since: "1.0.0",
+        in_multi: InMulti::AtOnce,
         handler: Handler::Server(ServerCommand::Quit),
         ..DEFAULTS
     },
@@ -1136,12 +1152,13 @@ pub static COMMANDS: &[Command] = &[
     Command {
         name: "RESET",
         arity: Exactly(1),
-        flags: &[NoAuth, Fast, Loading, NotQueued],
+        flags: &[NoAuth, Fast, Loading],
         categories: &[Connection, FastGroup],
         syntax: "",
         summary: "Makes the connection as new",
         complexity: "O(1)",
         since: "6.2.0",
+        in_multi: InMulti::AtOnce,
         handler: Handler::Server(ServerCommand::Reset),
         ..DEFAULTS
     },
@@ -1161,12 +1178,13 @@ pub static COMMANDS: &[Command] = &[
     Command {
         name: "SAVE",
         arity: Exactly(1),
-        flags: &[Admin, NoMulti],
+        flags: &[Admin],
         categories: &[AdminGroup, Slow, Dangerous],
         syntax: "",
         summary: "Writes a snapshot and waits for it",
         complexity: "O(n), n the bytes of all values",
         since: "1.0.0",
+        in_multi: InMulti::Refused,
         handler: Handler::Server(ServerCommand::Save),
         ..DEFAULTS
     },
@@ -1262,12 +1280,13 @@ pub static COMMANDS: &[Command] = &[
     Command {
         name: "SHUTDOWN",
         arity: AtLeast(1),
-        flags: &[Admin, Loading, NoMulti, NoReply],
+        flags: &[Admin, Loading, NoReply],
         categories: &[AdminGroup, Slow, Dangerous],
         syntax: "[NOSAVE | SAVE] [NOW] [FORCE]",
         summary: "Ends the server",
         complexity: "O(1)",
         since: "1.0.0",
+        in_multi: InMulti::Refused,
         handler: Handler::Server(ServerCommand::Shutdown),
         ..DEFAULTS
     },
@@ -1346,6 +1365,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Returns how often items may be in a filter that counts",
         complexity: "O(n), n the number of items",
         since: "0.1.0",
+        items: Items::Chunks(|_| Some(2)),
         handler: read(tm::count),
         ..DEFAULTS
     },
@@ -1359,6 +1379,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Deletes items from a filter that can, once each",
         complexity: "O(n), n the number of items",
         since: "0.1.0",
+        items: Items::Chunks(|_| Some(2)),
         handler: write(tm::delete),
         ..DEFAULTS
     },
@@ -1385,7 +1406,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Returns whether an item may be in a filter; a negative answer is certain",
         complexity: "O(1)",
         since: "0.1.0",
-        items: Some(TM_EXISTS),
+        items: Items::Batch(TM_EXISTS),
         handler: read(|value, words, env| contains(TM_EXISTS, value, words, env)),
         ..DEFAULTS
     },
@@ -1452,7 +1473,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Returns which items may be in a filter; a negative answer is certain",
         complexity: "O(n), n the number of items",
         since: "0.1.0",
-        items: Some(TM_MEXISTS),
+        items: Items::Batch(TM_MEXISTS),
         handler: read(|value, words, env| contains(TM_MEXISTS, value, words, env)),
         ..DEFAULTS
     },
@@ -1536,25 +1557,27 @@ pub static COMMANDS: &[Command] = &[
     Command {
         name: "UNWATCH",
         arity: Exactly(1),
-        flags: &[Fast, Loading, NotQueued],
+        flags: &[Fast, Loading],
         categories: &[Transaction, FastGroup],
         syntax: "",
         summary: "Forgets the watched keys",
         complexity: "O(1)",
         since: "2.2.0",
+        in_multi: InMulti::AtOnce,
         handler: Handler::Server(ServerCommand::Unwatch),
         ..DEFAULTS
     },
     Command {
         name: "WATCH",
         arity: AtLeast(2),
-        flags: &[Fast, Loading, NotQueued],
+        flags: &[Fast, Loading],
         categories: &[Transaction, FastGroup],
         keys: Keys::ALL.with(Access::ABOUT),
         syntax: "key [key ...]",
         summary: "Lets EXEC run only if these keys do not change before",
         complexity: "O(n), n the number of keys",
         since: "2.2.0",
+        in_multi: InMulti::AtOnce,
         handler: Handler::Server(ServerCommand::Watch),
         ..DEFAULTS
     },
@@ -1629,7 +1652,7 @@ mod tests {
             assert!(!command.summary.ends_with('.') && !command.summary.is_empty());
             let speeds = command.categories.iter().filter(|it| [FastGroup, Slow].contains(it));
             assert_eq!(speeds.count(), 1, "{} is either fast or slow", command.name);
-            if let Some(items) = command.items {
+            if let Some(items) = command.batch_items() {
                 assert_eq!(items.inserts, command.has(Write), "{}", command.name);
                 assert_eq!(items.is_one, command.arity == Exactly(3), "{}", command.name);
             }

@@ -478,12 +478,6 @@ pub mod acl {
     }
 }
 
-/// Returns whether this error, at the end of the reply to several items, means that no further item was tried.
-#[must_use]
-pub fn ends_items(reply: &Reply) -> bool {
-    matches!(reply, Reply::Error(text) if [bf::FULL, tm::FULL, tm::NO_MEMORY].contains(&&**text))
-}
-
 /// Makes the reply to a wrong number of words; the name as the table writes it.
 #[must_use]
 pub fn wrong_arity(name: &str) -> Reply {

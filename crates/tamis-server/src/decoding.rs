@@ -29,13 +29,32 @@ impl Decoded {
     }
 }
 
+/// Why data was not decoded.
+#[derive(Debug)]
+pub(crate) enum NotDecoded {
+    /// There is no memory for the value now.
+    Memory,
+    /// The data is refused.
+    Refused(Reply),
+}
+
+impl NotDecoded {
+    /// Returns the reply to the command.
+    pub fn into_reply(self) -> Reply {
+        match self {
+            NotDecoded::Memory => Reply::error(text::host::MEMORY),
+            NotDecoded::Refused(reply) => reply,
+        }
+    }
+}
+
 /// Decodes the data of a command that brings a value; `None` if the command brings none.
 pub(crate) async fn decode(
     server: &Shared,
     command: &Command,
     words: Words<'_>,
     env: &Env<'_>,
-) -> Option<Result<Decoded, Reply>> {
+) -> Option<Result<Decoded, NotDecoded>> {
     Some(match command.data(words)? {
         Data::Payload(data) => {
             // What a payload becomes is bounded by the memory that is left.
@@ -44,7 +63,10 @@ pub(crate) async fn decode(
         Data::File(data) => {
             // A file becomes a value of its length.
             let (value_bytes, now_millis) = (data.len() as u64, env.now_millis);
-            decode_data(server, data, value_bytes, move |data| decode_file(data, now_millis)).await
+            decode_data(server, data, value_bytes, move |data| {
+                decode_file(data, now_millis).map_err(NotDecoded::Refused)
+            })
+            .await
         }
     })
 }
@@ -54,8 +76,8 @@ async fn decode_data(
     server: &Shared,
     data: &[u8],
     value_bytes: u64,
-    decode: impl FnOnce(&[u8]) -> Result<Value, Reply> + Send + 'static,
-) -> Result<Decoded, Reply> {
+    decode: impl FnOnce(&[u8]) -> Result<Value, NotDecoded> + Send + 'static,
+) -> Result<Decoded, NotDecoded> {
     let value = if data.len() <= LONG_DATA_BYTES {
         decode(data)?
     } else {
@@ -63,15 +85,15 @@ async fn decode_data(
         // A copy of the data, and what it becomes.
         let bytes = data.len() as u64 + value_bytes;
         let Some(_hold) = server.reserve_memory(bytes) else {
-            return Err(Reply::error(text::host::MEMORY));
+            return Err(NotDecoded::Memory);
         };
         let data = data.to_vec();
         let decoding = tokio::task::spawn_blocking(move || decode(&data));
-        decoding.await.map_err(|_| Reply::error(text::host::NOT_COPIED))??
+        decoding.await.map_err(|_| NotDecoded::Refused(Reply::error(text::host::NOT_COPIED)))??
     };
     // Other clients may have decoded theirs meanwhile: all of them together must fit.
     let hold = server.reserve_memory(value.heap_bytes());
-    let hold = hold.ok_or_else(|| Reply::error(text::host::MEMORY))?;
+    let hold = hold.ok_or(NotDecoded::Memory)?;
     Ok(Decoded { value, hold })
 }
 

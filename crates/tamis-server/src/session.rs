@@ -4,6 +4,8 @@ mod checks;
 mod key_commands;
 mod login;
 
+pub(crate) use key_commands::KeyReply;
+
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +13,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tamis_commands::{
-    Batch, Command, Env, Flag, Handler, KeyHandler, ServerCommand, Value, Words, find, text,
+    Batch, Command, Env, Flag, Handler, InMulti, KeyHandler, ServerCommand, Value, Words, find,
+    text,
 };
 use tamis_resp::{Protocol, Reply};
 
@@ -19,7 +22,7 @@ use crate::change_replies::ChangeReplies;
 use crate::clients::Client;
 use crate::config::Config;
 use crate::cross_protocol::is_http;
-use crate::decoding::{Decoded, decode};
+use crate::decoding::{Decoded, NotDecoded, decode};
 use crate::host;
 use crate::monitors::Monitoring;
 use crate::server::Shared as Server;
@@ -140,7 +143,7 @@ impl Session {
             return 1;
         }
         self.client.about.lock().last_command = command.name;
-        if self.transaction.is_some() && !command.has(Flag::NotQueued) {
+        if self.transaction.is_some() && command.in_multi != InMulti::AtOnce {
             self.queue(words).encode(self.protocol, out);
             turn.began = Instant::now();
             return 1;
@@ -202,7 +205,7 @@ impl Session {
     ) -> usize {
         let words = commands[0];
         let env = Env::new(&config.filters, self.protocol, turn.now_millis);
-        if let Some(first) = slices::first_item(command, words)
+        if let Some(first) = command.first_item(words)
             && words.len() - first > slices::most_items(command)
         {
             self.show(command, &commands[..1], config);
@@ -210,7 +213,7 @@ impl Session {
             turn.now_millis = now_millis();
             return 1;
         }
-        let Some(items) = command.items else {
+        let Some(items) = command.batch_items() else {
             self.show(command, &commands[..1], config);
             let reply = match handler {
                 KeyHandler::Read(_) => {
@@ -225,7 +228,7 @@ impl Session {
                     self.run_one(handler, command, words, &keys, &env, decoded)
                 }
             };
-            self.answer(command, &reply, out);
+            self.answer(command, &reply.reply, out);
             return 1;
         };
         let mut batch = Batch::default();
@@ -248,7 +251,7 @@ impl Session {
         if !self.run_alone(items, &mut batch, commands, &keys, &env, out) {
             for words in commands {
                 let reply = self.run_one(handler, command, words, &keys, &env, None);
-                self.answer(command, &reply, out);
+                self.answer(command, &reply.reply, out);
             }
         }
         len
@@ -293,7 +296,7 @@ impl Session {
             return None;
         }
         let decoded = decode(&self.server, command, words, env).await;
-        decoded.map(|it| it.map(Decoded::into_value))
+        decoded.map(|it| it.map(Decoded::into_value).map_err(NotDecoded::into_reply))
     }
 
     /// Counts commands that ran, and the keys that they have looked up.
@@ -321,7 +324,7 @@ impl Session {
     fn note_change(&mut self, command: &Command, replies: Range<usize>, commands: usize) {
         // A transaction may have such commands in it.
         let is_logged = self.server.durable.is_some();
-        if is_logged && (command.may_change() || command.has(Flag::RunsQueued)) {
+        if is_logged && (command.may_change() || is_exec(command)) {
             self.change_replies.push(replies, commands);
         }
     }
@@ -382,7 +385,7 @@ impl Session {
         let is_slow = u64::try_from(config.slow_micros)
             .is_ok_and(|limit| each >= Duration::from_micros(limit));
         // Of a transaction each command counts by itself.
-        if is_slow && !command.has(Flag::RunsQueued) {
+        if is_slow && !is_exec(command) {
             stats.slow.push(&self.client, commands, each, config.slow_entries);
         }
         ended
@@ -408,6 +411,10 @@ impl Session {
         self.client.about.lock().queued = Some(transaction.queued.len());
         if is_kept { Reply::simple("QUEUED") } else { Reply::error(text::host::LARGE_MULTI) }
     }
+}
+
+fn is_exec(command: &Command) -> bool {
+    matches!(command.handler, Handler::Server(ServerCommand::Exec))
 }
 
 /// Adds to a batch the first of these commands and those behind it with the same name and key. Returns how many it added.

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use tamis_commands::{Batch, Command, Env, KeyHandler, Settings, Words, text};
+use tamis_commands::{Batch, Command, Env, KeyHandler, Settings, Words};
 use tamis_resp::{Protocol, Reply};
 
-use crate::session::{Session, at_present};
+use crate::session::{KeyReply, Session, at_present};
 
 /// Items that run at a time at most, of one command or of neighbours. Other connections wait for them.
 pub(crate) const ITEMS: usize = 4096;
@@ -19,24 +19,9 @@ const NO_LIMIT: u32 = 65_536;
 /// How long a slice may take.
 const TURN: Duration = Duration::from_millis(1);
 
-/// Returns where the items of a command begin that may run in slices.
-pub(crate) fn first_item(command: &Command, words: Words<'_>) -> Option<usize> {
-    match command.name {
-        _ if command.items.is_some() => Some(2),
-        "BF.INSERT" | "CF.INSERT" | "CF.INSERTNX" => {
-            // The options are known by their first letters, and their values are numbers.
-            let is_items =
-                |word: &&[u8]| word.first().is_some_and(|c| c.eq_ignore_ascii_case(&b'i'));
-            Some(words.iter().skip(2).position(is_items)? + 3)
-        }
-        "TM.DEL" | "TM.COUNT" => Some(2),
-        _ => None,
-    }
-}
-
 /// Returns how many items of a command run at a time at most.
 pub(crate) fn most_items(command: &Command) -> usize {
-    if command.items.is_some() { ITEMS } else { ITEMS_ALONE }
+    if command.batch_items().is_some() { ITEMS } else { ITEMS_ALONE }
 }
 
 impl Session {
@@ -65,15 +50,15 @@ impl Session {
             slice_words.truncate(first);
             slice_words.extend_from_slice(slice);
             let began = Instant::now();
-            let reply =
+            let done =
                 self.run_slice(handler, command, &slice_words, lookups, &at_present(&env)).await;
             env.settings = &behind;
             lookups = 0;
-            match long.push(&reply, slice.len(), out) {
+            match long.push(&done, out) {
                 Next::Slice => {}
                 Next::End => break,
                 // That of the first slice, unless the key was replaced.
-                Next::Refusal => return self.answer(command, &reply, out),
+                Next::Refusal => return self.answer(command, &done.reply, out),
             }
             self.pace.note(slice.len(), began.elapsed());
             tokio::task::yield_now().await;
@@ -88,9 +73,9 @@ impl Session {
         words: Words<'_>,
         lookups: u64,
         env: &Env<'_>,
-    ) -> Reply {
+    ) -> KeyReply {
         let mut reply = None;
-        if let Some(items) = command.items {
+        if let Some(items) = command.batch_items() {
             let mut batch = Batch::default();
             batch.push(words);
             self.run_shared(items, &mut batch, lookups, words[1], env, |mut answers| {
@@ -98,7 +83,7 @@ impl Session {
             });
         }
         match reply {
-            Some(reply) => reply,
+            Some(reply) => KeyReply { reply, stops: false },
             None => {
                 let keys = self.server.keyspace.shared_to_change(words[1]).await;
                 self.run_one(handler, command, words, &keys, &at_present(env), None)
@@ -163,18 +148,14 @@ impl LongReply {
         Self { protocol, start, values: out.len(), announced: values, written: 0 }
     }
 
-    /// Appends the values of the reply to a slice of `items` items.
-    fn push(&mut self, reply: &Reply, items: usize, out: &mut Vec<u8>) -> Next {
-        let Some(values) = reply.encode_values(self.protocol, out) else {
+    /// Appends the values of the reply to a slice.
+    fn push(&mut self, done: &KeyReply, out: &mut Vec<u8>) -> Next {
+        let Some(values) = done.reply.encode_values(self.protocol, out) else {
             out.truncate(self.start);
             return Next::Refusal;
         };
         self.written += values;
-        let is_full = |values: &Vec<Reply>| values.last().is_some_and(text::ends_items);
-        match reply {
-            Reply::Array(values) if values.len() < items || is_full(values) => Next::End,
-            _ => Next::Slice,
-        }
+        if done.stops { Next::End } else { Next::Slice }
     }
 
     fn end(self, out: &mut Vec<u8>) {
@@ -188,13 +169,18 @@ impl LongReply {
 
 #[cfg(test)]
 mod tests {
+    use tamis_commands::text;
+
     use super::*;
 
-    fn written(replies: &[Reply], values: usize) -> (Vec<Next>, String) {
+    fn written(replies: &[(Reply, bool)], values: usize) -> (Vec<Next>, String) {
         let mut out = b"+OK\r\n".to_vec();
         let mut long = LongReply::begin(values, Protocol::Resp2, &mut out);
-        let next = replies.iter().map(|reply| long.push(reply, 2, &mut out)).collect();
-        if !matches!(replies.last(), Some(Reply::Error(_))) {
+        let push = |(reply, stops): &(Reply, bool)| {
+            long.push(&KeyReply { reply: reply.clone(), stops: *stops }, &mut out)
+        };
+        let next = replies.iter().map(push).collect();
+        if !matches!(replies.last(), Some((Reply::Error(_), _))) {
             long.end(&mut out);
         }
         (next, String::from_utf8(out).unwrap())
@@ -203,8 +189,8 @@ mod tests {
     #[test]
     fn slices_are_answered_as_one() {
         let replies = [
-            Reply::Bools { mask: vec![0b01], len: 2 },
-            Reply::Array(vec![Reply::Integer(-1), Reply::Bool(true)]),
+            (Reply::Bools { mask: vec![0b01], len: 2 }, false),
+            (Reply::Array(vec![Reply::Integer(-1), Reply::Bool(true)]), false),
         ];
         let expected = "+OK\r\n*4\r\n:1\r\n:0\r\n:-1\r\n:1\r\n".to_owned();
         assert_eq!(written(&replies, 4), (vec![Next::Slice, Next::Slice], expected));
@@ -213,7 +199,8 @@ mod tests {
     #[test]
     fn a_reply_that_is_cut_short_announces_its_length() {
         let full = Reply::error(text::bf::FULL);
-        let replies = [Reply::Bools { mask: vec![0], len: 2 }, Reply::Array(vec![full])];
+        let replies =
+            [(Reply::Bools { mask: vec![0], len: 2 }, false), (Reply::Array(vec![full]), true)];
         let (next, text) = written(&replies, 12);
         assert_eq!(next, [Next::Slice, Next::End]);
         assert!(text.starts_with("+OK\r\n*3\r\n:0\r\n:0\r\n-"), "{text}");
@@ -221,7 +208,8 @@ mod tests {
 
     #[test]
     fn nothing_is_left_of_a_reply_that_became_an_error() {
-        let replies = [Reply::Bools { mask: vec![0], len: 2 }, Reply::error("WRONGTYPE")];
+        let replies =
+            [(Reply::Bools { mask: vec![0], len: 2 }, false), (Reply::error("WRONGTYPE"), false)];
         assert_eq!(written(&replies, 4), (vec![Next::Slice, Next::Refusal], "+OK\r\n".to_owned()));
     }
 

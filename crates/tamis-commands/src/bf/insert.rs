@@ -61,6 +61,13 @@ struct Asked<'w> {
     items: Words<'w>,
 }
 
+/// Returns the number of the first item of an insert with options: the one behind `ITEMS`. Options are known by their first
+/// letters, and their values are numbers.
+pub(crate) fn items_start(words: Words<'_>) -> Option<usize> {
+    let is_items = |word: &&[u8]| word.first().is_some_and(|c| c.eq_ignore_ascii_case(&b'i'));
+    Some(words.iter().skip(2).position(is_items)? + 3)
+}
+
 /// Reads the arguments by their first letters, as RedisBloom does; `None` if there are too few.
 fn parse<'w>(words: Words<'w>, mut options: Options) -> Result<Option<Asked<'w>>, Text> {
     let (mut is_reserved, mut is_nocreate) = (false, false);
@@ -118,6 +125,7 @@ pub(crate) fn insert_items(
         Value::Bloom(filter) => {
             let mut answers = Answers::new();
             let inserted = filter.insert_each(items, &mut answers);
+            let stops = matches!(inserted, Err((_, ExpandError::Full)));
             let hasher = filter.hasher();
             let mut hashes: Vec<u64> = answers.ones().map(|i| hasher.hash(items[i])).collect();
             let reply = match inserted {
@@ -144,25 +152,27 @@ pub(crate) fn insert_items(
                 }
             };
             let change = if hashes.is_empty() { Change::None } else { Change::Inserted(hashes) };
-            Outcome { change, ..Outcome::unchanged(reply) }
+            Outcome { change, stops, ..Outcome::unchanged(reply) }
         }
         Value::Filter(file) => insert_filter(file, items, env, bf::FULL),
         Value::RedisBloom(filter) => {
             let mut replies = Vec::with_capacity(items.len());
+            let mut stops = false;
             filter.insert_each(items, |inserted| {
-                let is_full = matches!(inserted, Err(RedisInsertError::Full { .. }));
+                stops = matches!(inserted, Err(RedisInsertError::Full { .. }));
                 replies.push(match inserted {
                     Ok(is_new) => Reply::Bool(is_new),
                     Err(RedisInsertError::Full { .. }) => Reply::error(bf::FULL),
                     Err(RedisInsertError::OverLimit { .. }) => Reply::error(text::host::MEMORY),
                     Err(_) => Reply::error(bf::NOT_INSERTED),
                 });
-                !is_full
+                !stops
             });
             let answered = items.iter().zip(&replies);
             let accepted = answered.filter(|(_, reply)| **reply == Reply::Bool(true));
             let accepted: Vec<&[u8]> = accepted.map(|(item, _)| *item).collect();
-            Outcome::accepted(Reply::Array(replies), &[b"BF.MADD", key], &accepted)
+            let outcome = Outcome::accepted(Reply::Array(replies), &[b"BF.MADD", key], &accepted);
+            Outcome { stops, ..outcome }
         }
         Value::Empty(_) => {
             value.build();

@@ -14,7 +14,7 @@ use crate::value::Value;
 use crate::words::Words;
 pub(crate) use dump::{load_chunk, scan_dump};
 pub(crate) use info::{debug, info};
-pub(crate) use insert::{add, add_each, insert, insert_items};
+pub(crate) use insert::{add, add_each, insert, insert_items, items_start};
 pub(crate) use reserve::reserve;
 
 /// `BF.CARD key`

@@ -38,35 +38,40 @@ pub(crate) fn insert_filter(
     let mut answers = Answers::new();
     let done = file.filter.try_insert_each(items, &mut answers);
     let taken = done.map_or_else(|error| error.inserted, |()| items.len());
-    let (reply, inserted) = match done {
-        Ok(()) => (Reply::Bools { mask: answers.words().to_vec(), len: items.len() }, taken),
+    let mut inserted = taken;
+    let (reply, stops) = match done {
+        Ok(()) => (Reply::Bools { mask: answers.words().to_vec(), len: items.len() }, false),
         Err(why) => {
-            let replies = answers.iter().take(taken).map(Reply::Bool).collect();
-            insert_rest(file, &items[taken..], why.reason, replies, full)
+            let mut replies = answers.iter().take(taken).map(Reply::Bool).collect();
+            let stop =
+                insert_rest(file, &items[taken..], why.reason, full, &mut replies, &mut inserted);
+            replies.extend(stop.map(error));
+            (Reply::Array(replies), stop.is_some())
         }
     };
     file.added = file.added.saturating_add(inserted as u64);
-    Outcome::after(reply, inserted > 0)
+    Outcome { stops, ..Outcome::after(reply, inserted > 0) }
 }
 
-/// Goes on at an item that was refused, with the replies to the items before it. Returns the reply, and how many items are in.
+/// Continues at an item that was refused. Appends the replies to `replies` and adds the inserted items to `inserted`. Returns the
+/// error at which it stopped, if any.
 ///
-/// Each item is hashed once, however many items are refused.
+/// Hashes each item once, also if items are refused.
 fn insert_rest(
     file: &mut TamisFile,
     items: &[&[u8]],
     mut why: NoRoom,
-    mut replies: Vec<Reply>,
     full: Text,
-) -> (Reply, usize) {
+    replies: &mut Vec<Reply>,
+    inserted: &mut usize,
+) -> Option<Text> {
     let hasher = file.filter.hasher();
-    let mut inserted = replies.len();
     for (i, item) in items.iter().enumerate() {
         if i > 0 {
             match file.filter.try_insert_hash(hasher.hash_item(*item)) {
                 Ok(is_new) => {
                     replies.push(Reply::Bool(is_new));
-                    inserted += 1;
+                    *inserted += 1;
                     continue;
                 }
                 Err(InsertError { reason, .. }) => why = reason,
@@ -74,11 +79,11 @@ fn insert_rest(
         }
         match why {
             NoRoom::Crowded => replies.push(error(tm::CROWDED)),
-            NoRoom::Memory(_) => return (cut(replies, tm::NO_MEMORY), inserted),
-            _ => return (cut(replies, full), inserted),
+            NoRoom::Memory(_) => return Some(tm::NO_MEMORY),
+            _ => return Some(full),
         }
     }
-    (Reply::Array(replies), inserted)
+    None
 }
 
 /// Inserts each item once more, as Tamis' own cuckoo filters do.
@@ -107,15 +112,7 @@ fn insert_redis_cuckoo(
         }
     }
     let accepted = &items[..answers.len()];
-    let reply = match failed {
-        Some(why) => cut(answers, why),
-        None => Reply::Array(answers),
-    };
-    Outcome::accepted(reply, &[b"TM.MADD", key], accepted)
-}
-
-/// Ends the answers with the error of the first item that has none.
-fn cut(mut answers: Vec<Reply>, why: Text) -> Reply {
-    answers.push(error(why));
-    Reply::Array(answers)
+    answers.extend(failed.map(error));
+    let outcome = Outcome::accepted(Reply::Array(answers), &[b"TM.MADD", key], accepted);
+    Outcome { stops: failed.is_some(), ..outcome }
 }

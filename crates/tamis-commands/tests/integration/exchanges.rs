@@ -35,7 +35,7 @@ impl Host {
         }
         let env = Env::new(&self.settings, self.protocol, 0);
         let key = command.keys.of(&words).next().unwrap_or_default().to_vec();
-        if let Some(items) = command.items.filter(|_| in_batches) {
+        if let Some(items) = command.batch_items().filter(|_| in_batches) {
             let mut batch = Batch::default();
             batch.push(&words);
             if let Some(mut answers) = batch.run(items, self.values.get(&key), env.now_millis) {

@@ -4,6 +4,7 @@ mod bitmaps_like_bits;
 mod categories;
 mod docs;
 mod exchanges;
+mod names;
 mod redisbloom_golden;
 #[path = "../../../../tests/exchanges/exchanges.rs"]
 mod scenes;

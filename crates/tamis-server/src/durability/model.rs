@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use tamis_commands::{Batch, Env, Expandable, Handler, KeyHandler, Settings, Value, find};
+use tamis_commands::{Batch, Command, Env, Expandable, Handler, KeyHandler, Settings, Value, find};
 use tamis_resp::Protocol;
 
 use super::disk::Disk;
@@ -120,7 +120,7 @@ fn run(keyspace: &Keyspace, words: &[&[u8]]) {
     let keys = keyspace.shared();
     match find(words[0]).expect("a command").handler {
         Handler::Key(KeyHandler::Write(run)) => {
-            _ = keys.change(words[1], 0, |value| run(value, words, &env))
+            _ = keys.change(words[1], 0, |value| run(value, words, &env));
         }
         _ => _ = keys.remove(words[1], 0),
     }
@@ -129,7 +129,7 @@ fn run(keyspace: &Keyspace, words: &[&[u8]]) {
 /// Returns which items are in the filter.
 fn contains(keyspace: &Keyspace, items: &[u32]) -> Vec<bool> {
     let items: Vec<Vec<u8>> = items.iter().map(|number| item(*number)).collect();
-    let row = find(b"BF.EXISTS").and_then(|row| row.items).expect("it has items");
+    let row = find(b"BF.EXISTS").and_then(Command::batch_items).expect("it has items");
     keyspace.shared().read(b"filter", 0, |value| {
         let mut batch = Batch::default();
         let words: Vec<[&[u8]; 3]> =
@@ -315,7 +315,7 @@ impl World {
             Client::Begun { ticket, items } => {
                 let words: Vec<Vec<u8>> = items.iter().map(|number| item(*number)).collect();
                 let words: [&[u8]; 4] = [b"BF.MADD", b"filter", &words[0], &words[1]];
-                let row = find(b"BF.MADD").and_then(|row| row.items).expect("it has items");
+                let row = find(b"BF.MADD").and_then(Command::batch_items).expect("it has items");
                 let before = contains(&self.keyspace, &items);
                 let mut batch = Batch::default();
                 batch.push(&words);

@@ -1,7 +1,7 @@
 //! `COMMAND`: the table, as Redis describes its commands.
 
 use tamis_commands::text::host;
-use tamis_commands::{Action, COMMANDS, Category, Command, Flag, Words, find};
+use tamis_commands::{Action, COMMANDS, Category, Command, Flag, InMulti, Words, find};
 use tamis_resp::Reply;
 
 use super::{MAX_PATTERN_BYTES, syntax_error, unknown_subcommand};
@@ -87,7 +87,9 @@ fn row(action: Action) -> Reply {
         None => (command.arity, command.keys, command.categories),
         Some(it) => (it.arity, it.keys, it.categories),
     };
-    let flags = command.flags.iter().filter_map(|flag| flag.name()).map(str::to_owned).collect();
+    let no_multi = (command.in_multi == InMulti::Refused).then_some("no_multi");
+    let flags = command.flags.iter().filter_map(|flag| flag.name()).chain(no_multi);
+    let flags = flags.map(str::to_owned).collect();
     let categories = categories.iter().map(|it| format!("@{}", it.name())).collect();
     Reply::Array(vec![
         Reply::bulk(action.name()),

@@ -6,7 +6,7 @@ use tamis_formats::{PayloadError, RedisValue};
 use tamis_resp::Reply;
 
 use super::{Done, keys, syntax_error};
-use crate::decoding::{Decoded, decode};
+use crate::decoding::{Decoded, NotDecoded, decode};
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
 use crate::server::Shared;
 use crate::session::{Session, at_present};
@@ -95,7 +95,7 @@ pub(super) async fn restore_in_background(
     }
     let decoded = decode(&server, command, words, env).await.expect("it has a payload");
     if let Err(refusal) = decoded {
-        return refusal;
+        return refusal.into_reply();
     }
     let alone = server.keyspace.exclusive_to_change(|leased| leased == words[1]).await;
     if let Err(refusal) = session.check_change(command, &server.config()) {
@@ -119,7 +119,7 @@ pub(crate) fn restore_decoded(
     words: Words<'_>,
     env: &Env<'_>,
     keys: &ExclusiveAccess<'_>,
-    decoded: Result<Decoded, Reply>,
+    decoded: Result<Decoded, NotDecoded>,
 ) -> Reply {
     let options = match Options::parse(words) {
         Ok(options) => options,
@@ -131,7 +131,7 @@ pub(crate) fn restore_decoded(
     }
     let value = match decoded {
         Ok(decoded) => decoded.into_value(),
-        Err(refusal) => return refusal,
+        Err(refusal) => return refusal.into_reply(),
     };
     if !server.has_memory_for(Some(&value)) {
         return Reply::error(host::MEMORY);
@@ -145,7 +145,7 @@ pub(crate) fn restore_decoded(
 pub(crate) fn payload_decoder(
     server: &Shared,
     env: &Env<'_>,
-) -> impl FnOnce(&[u8]) -> Result<Value, Reply> + Send + 'static {
+) -> impl FnOnce(&[u8]) -> Result<Value, NotDecoded> + Send + 'static {
     let limit = Limit { max_bytes: server.memory_left(), now_millis: env.now_millis };
     let max_filter_bytes = env.settings.max_filter_bytes;
     move |payload| decode_payload(payload, max_filter_bytes, Some(limit))
@@ -163,7 +163,8 @@ pub(super) fn restore(
         if let Some(refusal) = options.refusal(words, env, keys) {
             return Err(refusal);
         }
-        decode_payload(words[3], env.settings.max_filter_bytes, limit).map(|value| (options, value))
+        let value = decode_payload(words[3], env.settings.max_filter_bytes, limit);
+        Ok((options, value.map_err(NotDecoded::into_reply)?))
     });
     match restored {
         Ok((options, value)) => options.place(words[1], value, env, keys),
@@ -248,7 +249,8 @@ fn decode_payload(
     payload: &[u8],
     max_filter_bytes: u64,
     limit: Option<Limit>,
-) -> Result<Value, Reply> {
+) -> Result<Value, NotDecoded> {
+    let refused = |text| NotDecoded::Refused(Reply::error(text));
     let left_bytes = limit.map_or(u64::MAX, |limit| limit.max_bytes);
     let max_bytes = max_filter_bytes.min(left_bytes);
     let value = match RedisValue::from_payload(payload, max_bytes) {
@@ -260,19 +262,19 @@ fn decode_payload(
                 Some(_) => Value::from_dump(&image),
                 None => Value::read_image(&mut &image[..], image.len() as u64),
             };
-            read.map_err(|_| Reply::error(host::BAD_DATA))?
+            read.map_err(|_| refused(host::BAD_DATA))?
         }
-        Err(PayloadError::Checksum) => return Err(Reply::error(host::BAD_PAYLOAD)),
+        Err(PayloadError::Checksum) => return Err(refused(host::BAD_PAYLOAD)),
         Err(PayloadError::TooLarge) if left_bytes < max_filter_bytes => {
-            return Err(Reply::error(host::MEMORY));
+            return Err(NotDecoded::Memory);
         }
-        Err(_) => return Err(Reply::error(host::BAD_DATA)),
+        Err(_) => return Err(refused(host::BAD_DATA)),
     };
     if value.heap_bytes() > left_bytes {
-        return Err(Reply::error(host::MEMORY));
+        return Err(NotDecoded::Memory);
     }
     match limit {
-        Some(limit) if value.is_ahead(limit.now_millis) => Err(Reply::error(text::tm::CLOCK_AHEAD)),
+        Some(limit) if value.is_ahead(limit.now_millis) => Err(refused(text::tm::CLOCK_AHEAD)),
         _ => Ok(value),
     }
 }

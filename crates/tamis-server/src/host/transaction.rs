@@ -19,7 +19,7 @@ use tamis_commands::{Command, Env, Flag, Handler, Words, WriteKeys, text};
 use tamis_resp::Reply;
 
 use super::keys;
-use crate::decoding::Decoded;
+use crate::decoding::{Decoded, NotDecoded};
 use crate::session::{Session, at_present};
 use crate::transaction::{Transaction, Watched};
 use crate::users::{Refusal, User};
@@ -151,8 +151,9 @@ pub(crate) async fn exec(
         };
         let reply = match (command.handler, decoded) {
             (Handler::Key(handler), decoded) => {
-                let decoded = decoded.map(|decoded| decoded.map(Decoded::into_value));
-                session.run_one(handler, command, words, &alone, env, decoded)
+                let decoded =
+                    decoded.map(|it| it.map(Decoded::into_value).map_err(NotDecoded::into_reply));
+                session.run_one(handler, command, words, &alone, env, decoded).reply
             }
             (Handler::Answer(answer), _) => answer(words, env),
             (Handler::Server(handler), _) => {

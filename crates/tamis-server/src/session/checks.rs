@@ -1,6 +1,6 @@
 //! Whether a command may run.
 
-use tamis_commands::{Command, Flag, Words, text};
+use tamis_commands::{Command, Flag, InMulti, Words, text};
 use tamis_resp::Reply;
 
 use super::Session;
@@ -43,7 +43,7 @@ impl Session {
                 return Err(Reply::error(text::host::MEMORY));
             }
         }
-        if self.transaction.is_some() && command.has(Flag::NoMulti) {
+        if self.transaction.is_some() && command.in_multi == InMulti::Refused {
             return Err(Reply::error(text::host::NOT_IN_MULTI));
         }
         Ok(())

@@ -1,8 +1,8 @@
 //! Runs commands about one key under a shared or an exclusive lock of its value.
 
 use tamis_commands::{
-    Batch, BatchAnswers, Command, Env, Flag, Items, KeyHandler, Outcome, ReadHandler, Value, Words,
-    WriteHandler, load_decoded, made_like, reserve_like, text,
+    Batch, BatchAnswers, BatchItems, Command, Env, Flag, KeyHandler, Outcome, ReadHandler, Value,
+    Words, WriteHandler, load_decoded, made_like, reserve_like, text,
 };
 use tamis_resp::Reply;
 
@@ -10,12 +10,19 @@ use super::Session;
 use crate::durability::Log;
 use crate::keyspace::{KeyspaceRef, SharedAccess};
 
+/// The reply to a command about one key.
+pub(crate) struct KeyReply {
+    pub reply: Reply,
+    /// The same error would be the reply to every later item: see [`Outcome::stops`].
+    pub stops: bool,
+}
+
 impl Session {
     /// Runs a batch under shared access to its value and passes the answers to `take`. Counts `lookups` commands as keyspace hits or
     /// misses if the batch only reads. Returns false, with nothing changed, if the batch needs the value exclusively.
     pub fn run_shared(
         &self,
-        items: Items,
+        items: BatchItems,
         batch: &mut Batch<'_>,
         lookups: u64,
         key: &[u8],
@@ -53,7 +60,7 @@ impl Session {
     /// nothing changed, if each command must run by itself.
     pub(super) fn run_alone(
         &self,
-        items: Items,
+        items: BatchItems,
         batch: &mut Batch<'_>,
         commands: &[Words<'_>],
         keys: &SharedAccess<'_>,
@@ -81,9 +88,11 @@ impl Session {
         keys: &KeyspaceRef<'_>,
         env: &Env<'_>,
         decoded: Option<Result<Value, Reply>>,
-    ) -> Reply {
+    ) -> KeyReply {
         match handler {
-            KeyHandler::Read(read) => self.read_one(read, words, keys, env),
+            KeyHandler::Read(read) => {
+                KeyReply { reply: self.read_one(read, words, keys, env), stops: false }
+            }
             KeyHandler::Write(write) => self.write_one(write, command, words, keys, env, decoded),
         }
     }
@@ -110,14 +119,14 @@ impl Session {
         keys: &KeyspaceRef<'_>,
         env: &Env<'_>,
         mut decoded: Option<Result<Value, Reply>>,
-    ) -> Reply {
+    ) -> KeyReply {
         // Read before the key is locked: no command holds the locks of two keys.
         let like = command
             .like_key(words)
             .map(|other| keys.read(other, env.now_millis, |other| made_like(other, env)));
         let mut made = match like.transpose() {
             Ok(made) => made,
-            Err(refusal) => return refusal,
+            Err(reply) => return KeyReply { reply, stops: false },
         };
         let outcome = keys.change(words[1], env.now_millis, |value| {
             let was_there = value.is_some();
@@ -144,6 +153,6 @@ impl Session {
             self.server.log_outcome(words[1], words, &outcome, env);
             outcome
         });
-        outcome.reply
+        KeyReply { reply: outcome.reply, stops: outcome.stops }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tamis_commands::Words;
+use tamis_commands::{Secrets, Words, find};
 
 use super::since_1970;
 use crate::clients::Client;
@@ -116,21 +116,24 @@ pub(crate) fn shown(words: Words<'_>) -> Vec<Vec<u8>> {
     shown
 }
 
-/// Returns which words of a command are passwords, or may name a user's permissions.
+/// Returns which words of a command are secret.
 fn secrets(words: Words<'_>) -> impl Fn(usize) -> bool + '_ {
     let is = |i: usize, name: &str| {
         words.get(i).is_some_and(|word| word.eq_ignore_ascii_case(name.as_bytes()))
     };
-    let auth_of_hello =
-        if is(0, "HELLO") { (1..words.len()).find(|&i| is(i, "AUTH")) } else { None };
-    move |i| {
-        let is_rule = is(0, "ACL") && (is(1, "SETUSER") || is(1, "DRYRUN"));
-        let is_option = is(0, "CONFIG") && is(1, "SET") && i > 2;
-        let is_password = is_option && words.get(i - 1).is_some_and(|name| Config::is_secret(name));
-        (is(0, "AUTH") && i > 0)
-            || auth_of_hello.is_some_and(|at| i > at && i <= at + 2)
-            || (is_rule && i > 1)
-            || is_password
+    let secrets = words.first().and_then(|name| find(name)).map_or(Secrets::None, |it| it.secrets);
+    let option = match secrets {
+        Secrets::TwoBehind(name) => (1..words.len()).find(|&i| is(i, name)),
+        _ => None,
+    };
+    move |i| match secrets {
+        Secrets::None => false,
+        Secrets::All => i > 0,
+        Secrets::TwoBehind(_) => option.is_some_and(|at| i > at && i <= at + 2),
+        Secrets::OfSubcommands(names) => i > 1 && names.iter().any(|name| is(1, name)),
+        Secrets::OptionValues(subcommand) => {
+            i > 2 && is(1, subcommand) && Config::is_secret(words[i - 1])
+        }
     }
 }
 

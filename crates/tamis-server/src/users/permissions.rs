@@ -293,7 +293,7 @@ impl About {
             (About::Category(one), About::Category(other)) => one == other,
             (About::Action(one), About::Action(other)) => {
                 one.index() == other.index()
-                    || one.subcommand.is_none() && one.command.name == other.command.name
+                    || one.subcommand.is_none() && std::ptr::eq(one.command, other.command)
             }
             _ => false,
         }

@@ -2,12 +2,10 @@
 
 use std::collections::HashSet;
 
-use tamis_commands::text::host;
 use tamis_commands::{Command, Env, Words};
-use tamis_resp::Reply;
 
 use super::prepared::{Prepared, TURN_COMMANDS};
-use crate::decoding::{Decoded, decode};
+use crate::decoding::{Decoded, NotDecoded, decode};
 use crate::held_memory::Hold;
 use crate::host::refuses_data;
 use crate::server::Shared;
@@ -27,7 +25,7 @@ pub(super) async fn decode_each(
     prepared: &Prepared<'_>,
     env: &Env<'_>,
     max_bytes: u64,
-) -> Vec<(usize, Result<Decoded, Reply>)> {
+) -> Vec<(usize, Result<Decoded, NotDecoded>)> {
     let mut all = Vec::new();
     if !prepared.iter().any(|(command, words)| command.data(words).is_some()) {
         return all;
@@ -49,7 +47,7 @@ pub(super) async fn decode_each(
             if let Ok(decoded) = &decoded {
                 left_bytes = left_bytes.saturating_sub(decoded.bytes());
             }
-            if !matches!(&decoded, Err(refusal) if *refusal == Reply::error(host::MEMORY)) {
+            if !matches!(decoded, Err(NotDecoded::Memory)) {
                 all.push((i, decoded));
             }
             if left_bytes == 0 {
