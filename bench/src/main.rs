@@ -69,6 +69,9 @@ fn main() -> ExitCode {
             return refuse(&format!("{folder}: {error}"));
         }
     }
+    if let Some(filter) = bench.filter.filter(|_| bench.rows.is_empty()) {
+        return refuse(&format!("no case has {filter:?} in its name: docs/bench lists the cases"));
+    }
     println!();
     for verdict in targets::verdicts(&bench.rows.iter().collect::<Vec<_>>()) {
         let mark = if verdict.reached { "✓" } else { "✗" };

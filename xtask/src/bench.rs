@@ -13,6 +13,10 @@ const PACKAGES: &str = include_str!("../../bench/originals/requirements.txt");
 
 /// Runs the benches; `args` are theirs.
 pub fn run(args: &[&str]) -> Outcome {
+    if args.iter().any(|arg| matches!(*arg, "--help" | "-h")) {
+        println!("{}", crate::USAGE);
+        return Ok(());
+    }
     succeed(&mut cargo(&["build", "--release", "--quiet"]))?;
     if wants_programs(args) {
         install_rivals();
