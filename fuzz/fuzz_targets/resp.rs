@@ -44,7 +44,7 @@ fn commands<'a>(
                     commands.push(words.iter().map(|word| word.of(input).to_vec()).collect());
                     consumed
                 }
-                Ok(Some(Request::Quoted { consumed, words })) => {
+                Ok(Some(Request::Quoted { consumed, argv: words })) => {
                     commands.push(words);
                     consumed
                 }

@@ -1,8 +1,8 @@
 //! Which keys a command touches, and whether it learns from them or changes them.
 
 use crate::action::Action;
+use crate::argv::{Argv, is};
 use crate::command::{Command, KeyOption, Keys};
-use crate::words::{Words, is};
 
 /// What a command does with a key. A command without both only reports whether the key exists, until when, of which type and how
 /// long.
@@ -40,26 +40,23 @@ impl Command {
     /// assert_eq!(keys[0], (&b"all"[..], Access::WRITE));
     /// assert_eq!(keys[2], (&b"two"[..], Access::READ));
     /// ```
-    pub fn keys_of<'w>(
-        &'static self,
-        words: Words<'w>,
-    ) -> impl Iterator<Item = (&'w [u8], Access)> {
+    pub fn keys_of<'w>(&'static self, argv: Argv<'w>) -> impl Iterator<Item = (&'w [u8], Access)> {
         let keys = match self.keys {
             Keys::NONE => {
-                Action::of(self, words).subcommand.map_or(Keys::NONE, |subcommand| subcommand.keys)
+                Action::of(self, argv).subcommand.map_or(Keys::NONE, |subcommand| subcommand.keys)
             }
             keys => keys,
         };
-        let (first, others) = keys.access(words);
-        let of_row = keys.of(words).enumerate();
+        let (first, others) = keys.access(argv);
+        let of_row = keys.of(argv).enumerate();
         let of_row = of_row.map(move |(i, key)| (key, if i == 0 { first } else { others }));
-        of_row.chain(self.like_key(words).map(|key| (key, Access::READ)))
+        of_row.chain(self.like_key(argv).map(|key| (key, Access::READ)))
     }
 
     /// Returns the key of the filter that the command makes another like: `TM.RESERVE key LIKE other`.
     #[must_use]
-    pub fn like_key<'w>(&self, words: Words<'w>) -> Option<&'w [u8]> {
-        match (self.keys.option, words) {
+    pub fn like_key<'w>(&self, argv: Argv<'w>) -> Option<&'w [u8]> {
+        match (self.keys.option, argv) {
             (KeyOption::SourceAfter(name), [_, _, option, source]) if is(option, name) => {
                 Some(source)
             }
@@ -89,7 +86,7 @@ mod tests {
 
     #[test]
     fn keys_of_subcommands_are_found() {
-        let keys = |words: Words<'_>| find(words[0]).unwrap().keys_of(words).count();
+        let keys = |argv: Argv<'_>| find(argv[0]).unwrap().keys_of(argv).count();
         assert_eq!(keys(&[b"MEMORY", b"usage", b"k"]), 1);
         assert_eq!(keys(&[b"MEMORY", b"usage"]), 0);
         assert_eq!(keys(&[b"MEMORY", b"nothing", b"k"]), 0);
@@ -98,7 +95,7 @@ mod tests {
         let reserve: [&[u8]; 4] = [b"TM.RESERVE", b"k", b"like", b"other"];
         let found: Vec<_> = find(reserve[0]).unwrap().keys_of(&reserve).collect();
         assert_eq!(found, [(&b"k"[..], Access::WRITE), (b"other", Access::READ)]);
-        let access = |words: Words<'_>| find(words[0]).unwrap().keys_of(words).next().unwrap().1;
+        let access = |argv: Argv<'_>| find(argv[0]).unwrap().keys_of(argv).next().unwrap().1;
         assert_eq!(access(&[b"SET", b"get", b"get"]), Access::WRITE);
         assert_eq!(access(&[b"SET", b"k", b"v", b"NX", b"get"]), Access::BOTH);
         let words: [&[u8]; 5] = [b"BITOP", b"AND", b"to", b"a", b"b"];

@@ -1,9 +1,9 @@
 //! What a user may be allowed: a command, or one of its subcommands by itself.
 
+use crate::argv::Argv;
 use crate::command::{Category, Command};
 use crate::subcommands::{SUBCOMMANDS, Subcommand};
 use crate::table::{COMMANDS, find};
-use crate::words::Words;
 
 /// A command as far as users are allowed it.
 ///
@@ -43,8 +43,8 @@ impl Action {
 
     /// Returns what these words do.
     #[must_use]
-    pub fn of(command: &'static Command, words: Words<'_>) -> Action {
-        let subcommand = words.get(1).and_then(|word| {
+    pub fn of(command: &'static Command, argv: Argv<'_>) -> Action {
+        let subcommand = argv.get(1).and_then(|word| {
             let is_named = |it: &&Subcommand| word.eq_ignore_ascii_case(it.name.as_bytes());
             command.subcommands.iter().find(is_named)
         });
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn words_are_the_command_they_name() {
-        let of = |words: Words<'_>| Action::of(find(words[0]).unwrap(), words).name();
+        let of = |argv: Argv<'_>| Action::of(find(argv[0]).unwrap(), argv).name();
         assert_eq!(of(&[b"CONFIG", b"set", b"port"]), "config|set");
         assert_eq!(of(&[b"CONFIG", b"nothing"]), "config");
         assert_eq!(of(&[b"COMMAND"]), "command");

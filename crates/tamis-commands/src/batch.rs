@@ -3,9 +3,9 @@
 use tamis::{Answers, AnyFilter, Kind};
 use tamis_resp::Reply;
 
+use crate::argv::Argv;
 use crate::run::Env;
 use crate::value::Value;
-use crate::words::Words;
 
 /// Which arguments of a command are items, and how the command may be split at them.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +15,7 @@ pub enum Items {
     /// The arguments behind the key are items. Neighbours on one key run as one batch.
     Batch(BatchItems),
     /// The function returns the number of the first item. A long command runs in chunks, each as a command of its own.
-    Chunks(fn(Words<'_>) -> Option<usize>),
+    Chunks(fn(Argv<'_>) -> Option<usize>),
 }
 
 /// What a command does with its items in a batch.
@@ -53,8 +53,8 @@ pub struct Batch<'w> {
 
 impl<'w> Batch<'w> {
     /// Adds a command, whose words are name, key and items.
-    pub fn push(&mut self, words: Words<'w>) {
-        self.items.extend_from_slice(words.get(2..).unwrap_or_default());
+    pub fn push(&mut self, argv: Argv<'w>) {
+        self.items.extend_from_slice(argv.get(2..).unwrap_or_default());
     }
 
     /// Returns how many items the commands have.
@@ -216,14 +216,14 @@ impl Value {
 pub(crate) fn contains(
     items: BatchItems,
     value: Option<&Value>,
-    words: Words<'_>,
+    argv: Argv<'_>,
     env: &Env<'_>,
 ) -> Reply {
     let mut batch = Batch::default();
-    batch.push(words);
+    batch.push(argv);
     let mut answers =
         batch.run(items, value, env.now_millis).expect("asking needs no exclusive access");
-    answers.next_reply(items, words.len())
+    answers.next_reply(items, argv.len())
 }
 
 #[cfg(test)]

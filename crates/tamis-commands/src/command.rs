@@ -1,10 +1,10 @@
 //! A row of the table: what a host and its users must know of a command.
 
 use crate::access::Access;
+use crate::argv::{Argv, is};
 use crate::batch::{BatchItems, Items};
 use crate::handler::{Handler, KeyHandler};
 use crate::subcommands::Subcommand;
-use crate::words::{Words, is};
 
 /// A command.
 #[derive(Debug)]
@@ -292,9 +292,9 @@ impl Keys {
     }
 
     /// Returns what the command does with the first key, and with the others.
-    pub(crate) fn access(self, words: Words<'_>) -> (Access, Access) {
+    pub(crate) fn access(self, argv: Argv<'_>) -> (Access, Access) {
         match self.option {
-            KeyOption::Reads(name) if words.iter().skip(3).any(|word| is(word, name)) => {
+            KeyOption::Reads(name) if argv.iter().skip(3).any(|word| is(word, name)) => {
                 (Access::BOTH, Access::BOTH)
             }
             _ => (self.first_access, self.other_access),
@@ -302,25 +302,25 @@ impl Keys {
     }
 
     /// Returns the keys among these words.
-    pub fn of<'w>(self, words: Words<'w>) -> impl Iterator<Item = &'w [u8]> {
+    pub fn of<'w>(self, argv: Argv<'w>) -> impl Iterator<Item = &'w [u8]> {
         let last = if self.last < 0 {
-            words.len().saturating_sub(self.last.unsigned_abs() as usize)
+            argv.len().saturating_sub(self.last.unsigned_abs() as usize)
         } else {
-            (self.last as usize).min(words.len().saturating_sub(1))
+            (self.last as usize).min(argv.len().saturating_sub(1))
         };
         let range = if self.first == 0 || self.first > last { 0..0 } else { self.first..last + 1 };
-        words[range].iter().step_by(self.step.max(1)).copied()
+        argv[range].iter().step_by(self.step.max(1)).copied()
     }
 }
 
 impl Command {
     /// Returns the number of the first item among a command's words; `None` if it has no items.
     #[must_use]
-    pub fn first_item(&self, words: Words<'_>) -> Option<usize> {
+    pub fn first_item(&self, argv: Argv<'_>) -> Option<usize> {
         match self.items {
             Items::None => None,
             Items::Batch(_) => Some(2),
-            Items::Chunks(first) => first(words),
+            Items::Chunks(first) => first(argv),
         }
     }
 
@@ -358,10 +358,10 @@ impl Command {
     /// assert_eq!(find(b"SET").unwrap().data(&words), None);
     /// ```
     #[must_use]
-    pub fn data<'w>(&self, words: Words<'w>) -> Option<Data<'w>> {
+    pub fn data<'w>(&self, argv: Argv<'w>) -> Option<Data<'w>> {
         self.flags.iter().find_map(|flag| match flag {
-            Flag::Payload(at) => words.get(*at).map(|payload| Data::Payload(payload)),
-            Flag::File(at) => words.get(*at).map(|file| Data::File(file)),
+            Flag::Payload(at) => argv.get(*at).map(|payload| Data::Payload(payload)),
+            Flag::File(at) => argv.get(*at).map(|file| Data::File(file)),
             _ => None,
         })
     }

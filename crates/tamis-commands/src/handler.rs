@@ -2,9 +2,9 @@
 
 use tamis_resp::Reply;
 
+use crate::argv::Argv;
 use crate::run::{Env, Outcome};
 use crate::value::Value;
-use crate::words::Words;
 
 /// What runs a command, and the access to keys that it needs.
 #[derive(Clone, Copy, Debug)]
@@ -31,13 +31,13 @@ pub enum KeyHandler {
 }
 
 /// Reads a value, which is `None` if the key does not exist.
-pub type ReadHandler = fn(Option<&Value>, Words<'_>, &Env<'_>) -> Reply;
+pub type ReadHandler = fn(Option<&Value>, Argv<'_>, &Env<'_>) -> Reply;
 
 /// Creates, changes or removes a value, which is `None` if the key does not exist.
-pub type WriteHandler = fn(&mut Option<Value>, Words<'_>, &Env<'_>) -> Outcome;
+pub type WriteHandler = fn(&mut Option<Value>, Argv<'_>, &Env<'_>) -> Outcome;
 
 /// Answers from the arguments of a command.
-pub type AnswerHandler = fn(Words<'_>, &Env<'_>) -> Reply;
+pub type AnswerHandler = fn(Argv<'_>, &Env<'_>) -> Reply;
 
 /// A command about the connection or the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,6 +16,7 @@
 
 mod access;
 mod action;
+mod argv;
 mod arriving;
 mod batch;
 mod bf;
@@ -37,10 +38,10 @@ mod table;
 pub mod text;
 mod tm;
 mod value;
-mod words;
 
 pub use access::Access;
 pub use action::Action;
+pub use argv::{Argv, parse_double, parse_integer};
 pub use arriving::Arriving;
 pub use batch::{Batch, BatchAnswers, BatchItems, Family, Items};
 pub use bitmap::{BitOp, SparseBytes};
@@ -66,4 +67,3 @@ pub use tm::{
     reserve_like,
 };
 pub use value::Value;
-pub use words::{Words, parse_double, parse_integer};

@@ -34,7 +34,7 @@ impl<'a> Env<'a> {
     ///
     /// The error of the command.
     pub fn check_reply(&self, bytes: u64) -> Result<(), Text> {
-        if bytes <= self.max_reply_bytes { Ok(()) } else { Err(text::host::REPLY_MEMORY) }
+        if bytes <= self.max_reply_bytes { Ok(()) } else { Err(text::server::REPLY_MEMORY) }
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use tamis::Hasher;
 
-use crate::words::{parse_double, parse_integer};
+use crate::argv::{parse_double, parse_integer};
 
 /// Rates above this are stored as this, as RedisBloom does.
 pub(crate) const MAX_RATE: f64 = 0.25;

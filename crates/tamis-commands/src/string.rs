@@ -3,17 +3,17 @@
 
 use tamis_resp::Reply;
 
+use crate::argv::{Argv, is, parse_integer};
 use crate::bitmap::{SparseBytes, is_backwards, places};
 use crate::run::{Env, Expiry, Outcome, error};
 use crate::text;
 use crate::value::{Value, bytes, bytes_or_new};
-use crate::words::{Words, is, parse_integer};
 
 /// Bytes of the longest string that a command writes.
 const MAX_BYTES: u64 = 512 << 20;
 
 /// `GET key`
-pub fn get(value: Option<&Value>, _: Words<'_>, env: &Env<'_>) -> Reply {
+pub fn get(value: Option<&Value>, _: Argv<'_>, env: &Env<'_>) -> Reply {
     bytes(value).and_then(|bytes| whole(bytes, env)).unwrap_or_else(error)
 }
 
@@ -25,8 +25,8 @@ fn whole(bytes: Option<&SparseBytes>, env: &Env<'_>) -> Result<Reply, text::Text
 }
 
 /// `GETRANGE key start end`
-pub(crate) fn get_range(value: Option<&Value>, words: Words<'_>, env: &Env<'_>) -> Reply {
-    let (Some(start), Some(end)) = (parse_integer(words[2]), parse_integer(words[3])) else {
+pub(crate) fn get_range(value: Option<&Value>, argv: Argv<'_>, env: &Env<'_>) -> Reply {
+    let (Some(start), Some(end)) = (parse_integer(argv[2]), parse_integer(argv[3])) else {
         return error(text::NO_INTEGER);
     };
     let part = |bytes: &SparseBytes| {
@@ -40,10 +40,10 @@ pub(crate) fn get_range(value: Option<&Value>, words: Words<'_>, env: &Env<'_>) 
 }
 
 /// `SETRANGE key offset value`
-pub(crate) fn set_range(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_>) -> Outcome {
-    let Some(offset) = parse_integer(words[2]) else { return text::NO_INTEGER.into() };
+pub(crate) fn set_range(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Outcome {
+    let Some(offset) = parse_integer(argv[2]) else { return text::NO_INTEGER.into() };
     let Ok(offset) = u64::try_from(offset) else { return text::bitmap::OFFSET.into() };
-    let part = words[3];
+    let part = argv[3];
     let len = match bytes(value.as_ref()) {
         Ok(bytes) => bytes.map_or(0, SparseBytes::len),
         Err(text) => return text.into(),
@@ -60,7 +60,7 @@ pub(crate) fn set_range(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_>
 }
 
 /// `STRLEN key`
-pub(crate) fn len(value: Option<&Value>, _: Words<'_>, _: &Env<'_>) -> Reply {
+pub(crate) fn len(value: Option<&Value>, _: Argv<'_>, _: &Env<'_>) -> Reply {
     match bytes(value) {
         Ok(bytes) => Reply::Integer(bytes.map_or(0, SparseBytes::len) as i64),
         Err(text) => error(text),
@@ -68,8 +68,8 @@ pub(crate) fn len(value: Option<&Value>, _: Words<'_>, _: &Env<'_>) -> Reply {
 }
 
 /// `SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT time | PXAT time | KEEPTTL]`
-pub fn set(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
-    let SetOptions { exists, gets, expiry } = match set_options(&words[3..], env.now_millis) {
+pub fn set(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+    let SetOptions { exists, gets, expiry } = match set_options(&argv[3..], env.now_millis) {
         Ok(options) => options,
         Err(text) => return text.into(),
     };
@@ -84,64 +84,60 @@ pub fn set(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcom
     if exists.is_some_and(|exists| exists != value.is_some()) {
         return Outcome::unchanged(before);
     }
-    *value = Some(Value::Bytes(words[2].to_vec().into()));
+    *value = Some(Value::Bytes(argv[2].to_vec().into()));
     let reply = if gets { before } else { Reply::ok() };
     Outcome { expiry, ..Outcome::changed(reply) }
 }
 
 /// `SETNX key value`
-pub(crate) fn set_absent(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_>) -> Outcome {
+pub(crate) fn set_absent(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Outcome {
     if value.is_some() {
         return Outcome::unchanged(Reply::Integer(0));
     }
-    *value = Some(Value::Bytes(words[2].to_vec().into()));
+    *value = Some(Value::Bytes(argv[2].to_vec().into()));
     Outcome { expiry: Expiry::Never, ..Outcome::changed(Reply::Integer(1)) }
 }
 
 /// `SETEX key seconds value`
-pub(crate) fn set_seconds(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
-    set_for(value, words, b"EX", "setex", env)
+pub(crate) fn set_seconds(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+    set_for(value, argv, b"EX", "setex", env)
 }
 
 /// `PSETEX key milliseconds value`
-pub(crate) fn set_millis(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
-    set_for(value, words, b"PX", "psetex", env)
+pub(crate) fn set_millis(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+    set_for(value, argv, b"PX", "psetex", env)
 }
 
 /// Writes a string that expires after a time.
 fn set_for(
     value: &mut Option<Value>,
-    words: Words<'_>,
+    argv: Argv<'_>,
     unit: &[u8],
     command: &str,
     env: &Env<'_>,
 ) -> Outcome {
-    let at = match expiry_at(unit, words[2], env.now_millis) {
+    let at = match expiry_at(unit, argv[2], env.now_millis) {
         Ok(Some(at)) => at,
-        Ok(None) => return Outcome::unchanged(text::host::expire_time(command)),
+        Ok(None) => return Outcome::unchanged(text::server::expire_time(command)),
         Err(text) => return text.into(),
     };
-    *value = Some(Value::Bytes(words[3].to_vec().into()));
+    *value = Some(Value::Bytes(argv[3].to_vec().into()));
     Outcome { expiry: Expiry::At(at), ..Outcome::changed(Reply::ok()) }
 }
 
 /// `GETEX key [EX seconds | PX milliseconds | EXAT time | PXAT time | PERSIST]`
-pub(crate) fn get_and_expire(
-    value: &mut Option<Value>,
-    words: Words<'_>,
-    env: &Env<'_>,
-) -> Outcome {
-    let expiry = match &words[2..] {
+pub(crate) fn get_and_expire(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+    let expiry = match &argv[2..] {
         [] => Expiry::Kept,
         [option] if is(option, "PERSIST") => Expiry::Never,
         [unit, number] => match expiry_at(&unit.to_ascii_uppercase(), number, env.now_millis) {
             Ok(Some(at)) => Expiry::At(at),
-            Ok(None) => return Outcome::unchanged(text::host::expire_time("getex")),
+            Ok(None) => return Outcome::unchanged(text::server::expire_time("getex")),
             Err(text) => return text.into(),
         },
         _ => return text::SYNTAX.into(),
     };
-    let reply = get(value.as_ref(), words, env);
+    let reply = get(value.as_ref(), argv, env);
     // The key's time is changed only if the key holds a string.
     let has_changed = matches!(reply, Reply::Bulk(_)) && expiry != Expiry::Kept;
     if has_changed {
@@ -152,12 +148,12 @@ pub(crate) fn get_and_expire(
 }
 
 /// `APPEND key value`
-pub(crate) fn append(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_>) -> Outcome {
+pub(crate) fn append(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Outcome {
     let len = match bytes(value.as_ref()) {
         Ok(bytes) => bytes.map_or(0, SparseBytes::len),
         Err(text) => return text.into(),
     };
-    let part = words[2];
+    let part = argv[2];
     if (len + part.len()) as u64 > MAX_BYTES {
         return text::bitmap::TOO_LONG.into();
     }
@@ -197,7 +193,7 @@ struct SetOptions {
     expiry: Expiry,
 }
 
-fn set_options(mut rest: Words<'_>, now_millis: u64) -> Result<SetOptions, text::Text> {
+fn set_options(mut rest: Argv<'_>, now_millis: u64) -> Result<SetOptions, text::Text> {
     let (mut exists, mut gets, mut expiry) = (None, false, None);
     while let [option, behind @ ..] = rest {
         rest = behind;
@@ -219,26 +215,26 @@ fn set_options(mut rest: Words<'_>, now_millis: u64) -> Result<SetOptions, text:
 }
 
 /// `INCR key`
-pub(crate) fn increment(value: &mut Option<Value>, _: Words<'_>, _: &Env<'_>) -> Outcome {
+pub(crate) fn increment(value: &mut Option<Value>, _: Argv<'_>, _: &Env<'_>) -> Outcome {
     add(value, 1)
 }
 
 /// `INCRBY key increment`
-pub(crate) fn increment_by(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_>) -> Outcome {
-    match parse_integer(words[2]) {
+pub(crate) fn increment_by(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Outcome {
+    match parse_integer(argv[2]) {
         Some(number) => add(value, number),
         None => text::NO_INTEGER.into(),
     }
 }
 
 /// `DECR key`
-pub(crate) fn decrement(value: &mut Option<Value>, _: Words<'_>, _: &Env<'_>) -> Outcome {
+pub(crate) fn decrement(value: &mut Option<Value>, _: Argv<'_>, _: &Env<'_>) -> Outcome {
     add(value, -1)
 }
 
 /// `DECRBY key decrement`
-pub(crate) fn decrement_by(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_>) -> Outcome {
-    match parse_integer(words[2]) {
+pub(crate) fn decrement_by(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Outcome {
+    match parse_integer(argv[2]) {
         Some(i64::MIN) => text::DECREMENT_OVERFLOW.into(),
         Some(number) => add(value, -number),
         None => text::NO_INTEGER.into(),
@@ -261,6 +257,6 @@ fn add(value: &mut Option<Value>, number_added: i64) -> Outcome {
 }
 
 /// `TYPE key`
-pub(crate) fn type_of(value: Option<&Value>, _: Words<'_>, _: &Env<'_>) -> Reply {
+pub(crate) fn type_of(value: Option<&Value>, _: Argv<'_>, _: &Env<'_>) -> Reply {
     Reply::simple(value.map_or("none", Value::type_name))
 }

@@ -1,7 +1,7 @@
 //! Every error text of the commands. Clients match on them, so those of RedisBloom are RedisBloom's to the letter,
 //! with and without `ERR`, and never change.
 
-pub mod host;
+pub mod server;
 
 use std::borrow::Cow;
 

@@ -78,7 +78,7 @@ pub enum Request {
         /// Bytes of the line.
         consumed: usize,
         /// The words, one or more.
-        words: Vec<Vec<u8>>,
+        argv: Vec<Vec<u8>>,
     },
     /// No command: an empty line, or an array of no words. It has no reply.
     Nothing {
@@ -107,7 +107,7 @@ pub enum Request {
 /// let set = vec![b"SET".to_vec(), b"a b".to_vec(), b"c".to_vec()];
 /// assert_eq!(
 ///     decoder.next(&input, &mut words)?,
-///     Some(Request::Quoted { consumed: 13, words: set })
+///     Some(Request::Quoted { consumed: 13, argv: set })
 /// );
 /// # Ok::<(), tamis_resp::ProtocolError>(())
 /// ```

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tamis_commands::text::host;
+use tamis_commands::text::server;
 use tamis_resp::{Protocol, Reply};
 
 /// Where such replies stand in an output, in order.
@@ -35,7 +35,7 @@ impl ChangeReplies {
     /// and may or may not be there after a restart.
     pub fn replace_by_error(&mut self, why: &str, protocol: Protocol, output: &mut Vec<u8>) {
         let mut error = Vec::new();
-        Reply::error(host::no_log(why)).encode(protocol, &mut error);
+        Reply::error(server::no_log(why)).encode(protocol, &mut error);
         let before = std::mem::take(output);
         let mut at = 0;
         for (range, commands) in self.0.drain(..) {
@@ -59,7 +59,7 @@ mod tests {
         replies.push(11..15, 1);
         replies.push(22..26, 1);
         replies.replace_by_error("full", Protocol::Resp2, &mut output);
-        let error = format!("-{}\r\n", host::no_log("full"));
+        let error = format!("-{}\r\n", server::no_log("full"));
         let expected = format!("+PONG\r\n{error}{error}$1\r\na\r\n{error}");
         assert_eq!(String::from_utf8(output).unwrap(), expected);
         assert!(replies.is_empty());

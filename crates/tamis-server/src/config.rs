@@ -14,8 +14,8 @@ use std::path::PathBuf;
 use tamis_commands::{SettingError, Settings};
 
 use crate::config_file::ConfigFile;
-use crate::durability::Sync;
 use crate::hash_key::HashKey;
+use crate::persistence::Sync;
 use crate::tls::ClientCertificates;
 pub use bind::{BindAddress, NoAddress};
 pub use config_option::{ConfigOption, OptionGroup};

@@ -62,7 +62,7 @@ impl Config {
             let is_given = given.is_some_and(|given| {
                 // Its names are not looked up again: that may take long, and lead elsewhere by now.
                 if name == "bind" {
-                    return BindAddress::words(&given).map(BindAddress::shown).eq(value.split(' '));
+                    return BindAddress::argv(&given).map(BindAddress::shown).eq(value.split(' '));
                 }
                 let mut config = Config::default();
                 config.set(name, &given).is_ok()

@@ -19,18 +19,18 @@ use tokio_rustls::rustls::ServerConfig;
 use crate::clients::Greeted;
 use crate::held_memory::Hold;
 use crate::output::OutputBuffer;
-use crate::server::Shared;
+use crate::server::SharedState;
 use crate::session::Session;
 use crate::stats::now_millis;
 
 /// Room that a connection has for what comes next.
 const READ_BYTES: usize = 16 << 10;
 
-/// What is read of a long command, and how many of its words are found, before others have their turn.
+/// What is read of a long command, and how many of its arguments are found, before others have their turn.
 const TURN_BYTES: usize = 256 << 10;
 const TURN_WORDS: usize = 1 << 14;
 
-/// The buffer for the words of a command is freed above this: it counts for no client.
+/// The buffer for the arguments of a command is freed above this: it counts for no client.
 const KEEP_WORDS: usize = 256;
 
 /// A command of which this many bytes have arrived, and not its end, counts as long.
@@ -53,14 +53,19 @@ const HANDSHAKE: Duration = Duration::from_secs(5);
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Runs a connection to its end.
-pub(crate) async fn run(shared: Arc<Shared>, stream: TcpStream, greeted: Greeted, input: Vec<u8>) {
+pub(crate) async fn run(
+    shared: Arc<SharedState>,
+    stream: TcpStream,
+    greeted: Greeted,
+    input: Vec<u8>,
+) {
     let (Ok(peer), Ok(local)) = (stream.peer_addr(), stream.local_addr()) else { return };
-    talk(shared, stream, peer, local, greeted, input).await;
+    handle(shared, stream, peer, local, greeted, input).await;
 }
 
 /// Runs a connection to its end, over TLS.
 pub(crate) async fn run_tls(
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     stream: TcpStream,
     tls: Arc<ServerConfig>,
     greeted: Greeted,
@@ -72,7 +77,7 @@ pub(crate) async fn run_tls(
     };
     match accepted {
         Ok(Ok(mut stream)) => {
-            talk(shared, &mut stream, peer, local, greeted, Vec::new()).await;
+            handle(shared, &mut stream, peer, local, greeted, Vec::new()).await;
             _ = tokio::time::timeout(FAREWELL, stream.shutdown()).await;
         }
         Ok(Err(error)) => tracing::info!(%peer, %error, "a client does not agree on TLS"),
@@ -80,8 +85,8 @@ pub(crate) async fn run_tls(
     }
 }
 
-async fn talk<S: AsyncRead + AsyncWrite + Unpin>(
-    shared: Arc<Shared>,
+async fn handle<S: AsyncRead + AsyncWrite + Unpin>(
+    shared: Arc<SharedState>,
     stream: S,
     peer: SocketAddr,
     local: SocketAddr,
@@ -120,7 +125,7 @@ struct Connection<S> {
     stream: S,
     decoder: RequestDecoder,
     input: Vec<u8>,
-    /// Buffer for the words of one command, reused by later reads.
+    /// Buffer for the arguments of one command, reused by later reads.
     found: Vec<Span>,
     /// The memory of a long command that is arriving.
     held: Hold,
@@ -130,7 +135,7 @@ struct Connection<S> {
     waiting: OutputBuffer,
 }
 
-/// A command among those that were read: its words in the input, or by themselves.
+/// A command among those that were read: its arguments in the input, or by themselves.
 enum Words {
     Spans(std::ops::Range<usize>),
     /// Very many, found from this byte on.
@@ -218,8 +223,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     commands.push(Words::Spans(first..spans.len()));
                     consumed += bytes;
                 }
-                Ok(Some(Request::Quoted { consumed: bytes, words })) => {
-                    commands.push(Words::Quoted(words));
+                Ok(Some(Request::Quoted { consumed: bytes, argv })) => {
+                    commands.push(Words::Quoted(argv));
                     consumed += bytes;
                 }
                 Ok(Some(Request::Nothing { consumed: bytes })) => consumed += bytes,
@@ -237,13 +242,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if found.capacity() <= KEEP_WORDS {
             self.found = found;
         }
-        let words: SmallVec<[&[u8]; 8]> = spans.iter().map(|span| span.of(&input)).collect();
-        // The words of the quoted and of the long commands.
+        let argv: SmallVec<[&[u8]; 8]> = spans.iter().map(|span| span.of(&input)).collect();
+        // The arguments of the quoted and of the long commands.
         let mut apart: Vec<Vec<&[u8]>> = Vec::new();
         for command in &commands {
             match command {
                 Words::Spans(_) => {}
-                Words::Quoted(words) => apart.push(words.iter().map(Vec::as_slice).collect()),
+                Words::Quoted(argv) => apart.push(argv.iter().map(Vec::as_slice).collect()),
                 Words::Long { start, spans } => {
                     apart.push(long_words(&input[*start..], spans).await);
                 }
@@ -253,7 +258,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let ready: SmallVec<[&[&[u8]]; 2]> = commands
             .iter()
             .map(|command| match command {
-                Words::Spans(range) => &words[range.clone()],
+                Words::Spans(range) => &argv[range.clone()],
                 Words::Quoted(_) | Words::Long { .. } => {
                     next_apart.next().expect("one entry for each quoted or long command").as_slice()
                 }
@@ -272,9 +277,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
         }
         drop(ready);
-        for mut words in apart {
-            words.clear();
-            give_back(&mut words).await;
+        for mut argv in apart {
+            argv.clear();
+            give_back(&mut argv).await;
         }
         for command in commands {
             if let Words::Long { mut spans, .. } = command {
@@ -286,7 +291,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             Reply::error(format!("ERR {error}")).encode(self.session.protocol, &mut self.output);
             self.session.is_closing = true;
         }
-        drop(words);
+        drop(argv);
         self.input = input;
         self.input.drain(..consumed);
         if self.input.capacity() > KEEP_BYTES && self.input.len() < READ_BYTES {
@@ -299,7 +304,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         {
             let peer = self.session.client.peer;
             tracing::warn!(%peer, "a client sent a command that is too long: see client-query-buffer-limit");
-            Reply::error(text::host::LARGE_COMMAND).encode(self.session.protocol, &mut self.output);
+            Reply::error(text::server::LARGE_COMMAND)
+                .encode(self.session.protocol, &mut self.output);
             self.session.is_closing = true;
         }
         self.write().await?;
@@ -327,16 +333,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 }
 
-/// Cuts the words of a long command out of the input, with others in between.
+/// Cuts the arguments of a long command out of the input, with others in between.
 async fn long_words<'i>(input: &'i [u8], spans: &[Span]) -> Vec<&'i [u8]> {
-    let mut words = Vec::new();
-    grow_at_once(&mut words);
-    words.reserve_exact(spans.len());
+    let mut argv = Vec::new();
+    grow_at_once(&mut argv);
+    argv.reserve_exact(spans.len());
     for spans in spans.chunks(TURN_WORDS) {
         tokio::task::yield_now().await;
-        words.extend(spans.iter().map(|span| span.of(input)));
+        argv.extend(spans.iter().map(|span| span.of(input)));
     }
-    words
+    argv
 }
 
 /// Gives a vector that will be long room for [`APART_BYTES`].

@@ -6,16 +6,16 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tamis_commands::Words;
+use tamis_commands::Argv;
 
 /// The least time between two warnings, so that a page cannot fill the log.
 const WARN_MILLIS: u64 = 60_000;
 
 /// Tests whether a command is a line of an HTTP request.
-pub(crate) fn is_http(words: Words<'_>) -> bool {
+pub(crate) fn is_http(argv: Argv<'_>) -> bool {
     let starts_with =
-        |start: &[u8]| words[0].get(..start.len()).is_some_and(|it| it.eq_ignore_ascii_case(start));
-    words[0].eq_ignore_ascii_case(b"POST") || starts_with(b"HOST:")
+        |start: &[u8]| argv[0].get(..start.len()).is_some_and(|it| it.eq_ignore_ascii_case(start));
+    argv[0].eq_ignore_ascii_case(b"POST") || starts_with(b"HOST:")
 }
 
 /// Limits how often the warning is written.

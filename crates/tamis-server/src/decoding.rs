@@ -1,11 +1,11 @@
 //! Values that clients bring as data: decoded before the keys are taken, a large one in the background.
 
-use tamis_commands::{Command, Data, Env, Value, Words, decode_file, text};
+use tamis_commands::{Argv, Command, Data, Env, Value, decode_file, text};
 use tamis_resp::Reply;
 
+use crate::handlers;
 use crate::held_memory::Hold;
-use crate::host;
-use crate::server::Shared;
+use crate::server::SharedState;
 
 /// Longer data is decoded on a thread of its own.
 const LONG_DATA_BYTES: usize = 256 << 10;
@@ -42,7 +42,7 @@ impl NotDecoded {
     /// Returns the reply to the command.
     pub fn into_reply(self) -> Reply {
         match self {
-            NotDecoded::Memory => Reply::error(text::host::MEMORY),
+            NotDecoded::Memory => Reply::error(text::server::MEMORY),
             NotDecoded::Refused(reply) => reply,
         }
     }
@@ -50,15 +50,15 @@ impl NotDecoded {
 
 /// Decodes the data of a command that brings a value; `None` if the command brings none.
 pub(crate) async fn decode(
-    server: &Shared,
+    server: &SharedState,
     command: &Command,
-    words: Words<'_>,
+    argv: Argv<'_>,
     env: &Env<'_>,
 ) -> Option<Result<Decoded, NotDecoded>> {
-    Some(match command.data(words)? {
+    Some(match command.data(argv)? {
         Data::Payload(data) => {
             // What a payload becomes is bounded by the memory that is left.
-            decode_data(server, data, 0, host::payload_decoder(server, env)).await
+            decode_data(server, data, 0, handlers::payload_decoder(server, env)).await
         }
         Data::File(data) => {
             // A file becomes a value of its length.
@@ -73,7 +73,7 @@ pub(crate) async fn decode(
 
 /// Decodes data into a value of about `value_bytes` bytes.
 async fn decode_data(
-    server: &Shared,
+    server: &SharedState,
     data: &[u8],
     value_bytes: u64,
     decode: impl FnOnce(&[u8]) -> Result<Value, NotDecoded> + Send + 'static,
@@ -89,7 +89,9 @@ async fn decode_data(
         };
         let data = data.to_vec();
         let decoding = tokio::task::spawn_blocking(move || decode(&data));
-        decoding.await.map_err(|_| NotDecoded::Refused(Reply::error(text::host::NOT_COPIED)))??
+        decoding
+            .await
+            .map_err(|_| NotDecoded::Refused(Reply::error(text::server::NOT_COPIED)))??
     };
     // Other clients may have decoded theirs meanwhile: all of them together must fit.
     let hold = server.reserve_memory(value.heap_bytes());
@@ -122,9 +124,9 @@ mod tests {
             for data in [vec![0; 10], vec![0; LONG_DATA_BYTES + 1]] {
                 let load: [&[u8]; 3] = [b"TM.LOAD", b"k", &data];
                 let restore: [&[u8]; 4] = [b"RESTORE", b"k", b"0", &data];
-                for words in [&load[..], &restore] {
-                    let command = find(words[0]).unwrap();
-                    let decoding = decode(&thread, command, words, &env);
+                for argv in [&load[..], &restore] {
+                    let command = find(argv[0]).unwrap();
+                    let decoding = decode(&thread, command, argv, &env);
                     let result = crate::server::runtime().block_on(decoding);
                     sender.send(result.is_some_and(|it| it.is_err())).unwrap();
                 }

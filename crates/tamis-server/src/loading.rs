@@ -268,14 +268,14 @@ async fn answer_each<S: AsyncRead + AsyncWrite + Unpin>(
                 write(shared, stream, &mut output).await?;
             }
             let quoted;
-            let (bytes, words): (usize, Vec<&[u8]>) =
+            let (bytes, argv): (usize, Vec<&[u8]>) =
                 match decoder.next(&input[consumed..], &mut found) {
                     Ok(Some(Request::Words { consumed: bytes })) => {
                         let rest = &input[consumed..];
                         (bytes, found.iter().map(|span| span.of(rest)).collect())
                     }
-                    Ok(Some(Request::Quoted { consumed: bytes, words })) => {
-                        quoted = words;
+                    Ok(Some(Request::Quoted { consumed: bytes, argv })) => {
+                        quoted = argv;
                         (bytes, quoted.iter().map(Vec::as_slice).collect())
                     }
                     Ok(Some(Request::Nothing { consumed: bytes })) => {
@@ -290,17 +290,17 @@ async fn answer_each<S: AsyncRead + AsyncWrite + Unpin>(
                     }
                 };
             consumed += bytes;
-            if is_http(&words) {
+            if is_http(&argv) {
                 if shared.warnings.is_due(now_millis()) {
                     tracing::warn!(%peer, "possible attack: a client sent HTTP to the port of commands");
                 }
                 return Ok(End::Closed);
             }
-            is_closing = words[0].eq_ignore_ascii_case(b"QUIT");
-            let reply = match words[0].to_ascii_uppercase().as_slice() {
+            is_closing = argv[0].eq_ignore_ascii_case(b"QUIT");
+            let reply = match argv[0].to_ascii_uppercase().as_slice() {
                 b"QUIT" => Reply::ok(),
                 b"INFO" if shared.may_ask_info => Reply::bulk(info()),
-                _ => Reply::error(text::host::LOADING),
+                _ => Reply::error(text::server::LOADING),
             };
             reply.encode(Protocol::Resp2, &mut output);
         }
@@ -332,7 +332,7 @@ fn info() -> String {
     format!(
         "# Server\r\nredis_version:{}\r\ntamis_version:{}\r\nredis_mode:standalone\r\nprocess_id:{}\r\n\r\n\
          # Persistence\r\nloading:1\r\nasync_loading:0\r\n",
-        crate::host::REDIS_VERSION,
+        crate::handlers::REDIS_VERSION,
         env!("CARGO_PKG_VERSION"),
         std::process::id(),
     )
@@ -366,7 +366,7 @@ mod tests {
         let listener = listener();
         let loading = begin(&listener, true);
         let connect = || std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let refusal = format!("-{}\r\n", text::host::LOADING);
+        let refusal = format!("-{}\r\n", text::server::LOADING);
         let mut client = connect();
         client.write_all(b"PING\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\nget \"a\"\r\n").unwrap();
         assert_eq!(read(&mut client, 3 * refusal.len()), refusal.repeat(3));
@@ -402,7 +402,7 @@ mod tests {
         let loading = begin(&listener, false);
         let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         client.write_all(b"INFO\r\n").unwrap();
-        let refusal = format!("-{}\r\n", text::host::LOADING);
+        let refusal = format!("-{}\r\n", text::server::LOADING);
         assert_eq!(read(&mut client, refusal.len()), refusal);
         // A server that does not start ends the thread, and with it the connection.
         drop(loading);
@@ -525,7 +525,7 @@ mod tests {
         let socket = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let mut client = StreamOwned::new(connection, socket);
         client.write_all(b"PING\r\n").unwrap();
-        let refusal = format!("-{}\r\n", text::host::LOADING);
+        let refusal = format!("-{}\r\n", text::server::LOADING);
         let mut reply = vec![0; refusal.len()];
         client.read_exact(&mut reply).unwrap();
         assert_eq!(reply, refusal.as_bytes());

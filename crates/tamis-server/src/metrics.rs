@@ -5,16 +5,16 @@ use std::sync::atomic::Ordering;
 
 use tamis_commands::COMMANDS;
 
-use crate::host::memory_of_process;
+use crate::handlers::memory_of_process;
 use crate::report::{FilterReport, filter_reports};
-use crate::server::Shared;
+use crate::server::SharedState;
 use crate::stats::{Called, bound_nanos, now_millis};
 
 /// Writes all metrics, and those of filters whose key the reader `may_see`.
 ///
 /// Looks at the last measurement of each key, and at a part of the bits of those filters that have metrics of their own.
 /// See [`filter_reports`].
-pub(crate) fn text(shared: &Shared, may_see: impl Fn(&[u8]) -> bool) -> String {
+pub(crate) fn text(shared: &SharedState, may_see: impl Fn(&[u8]) -> bool) -> String {
     let mut out = Exposition::default();
     of_server(&mut out, shared);
     of_commands(&mut out, shared);
@@ -22,7 +22,7 @@ pub(crate) fn text(shared: &Shared, may_see: impl Fn(&[u8]) -> bool) -> String {
     out.0
 }
 
-fn of_server(out: &mut Exposition, shared: &Shared) {
+fn of_server(out: &mut Exposition, shared: &SharedState) {
     let stats = &shared.stats;
     let count = |number: &std::sync::atomic::AtomicU64| number.load(Ordering::Relaxed);
     out.family("tamis_build_info", "gauge", "The version that runs.");
@@ -68,7 +68,7 @@ fn of_server(out: &mut Exposition, shared: &Shared) {
     out.one("tamis_save_in_progress", "gauge", "1 while a snapshot is written.", saving);
 }
 
-fn of_commands(out: &mut Exposition, shared: &Shared) {
+fn of_commands(out: &mut Exposition, shared: &SharedState) {
     let called: Vec<(String, Called)> = COMMANDS
         .iter()
         .map(|command| (command.name.to_ascii_lowercase(), shared.stats.calls.of(command.index())))
@@ -112,7 +112,7 @@ fn of_commands(out: &mut Exposition, shared: &Shared) {
     }
 }
 
-fn of_filters(out: &mut Exposition, shared: &Shared, may_see: impl Fn(&[u8]) -> bool) {
+fn of_filters(out: &mut Exposition, shared: &SharedState, may_see: impl Fn(&[u8]) -> bool) {
     let config = shared.config();
     let limit = config.metrics_max_filters;
     let mut found = filter_reports(&shared.keyspace, &config.filters, limit, now_millis());

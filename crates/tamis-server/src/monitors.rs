@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tamis_commands::{Action, Category, Command, Words};
+use tamis_commands::{Action, Argv, Category, Command};
 use tokio::sync::Notify;
 
 use crate::clients::Client;
@@ -130,15 +130,15 @@ impl Monitors {
         &self,
         client: &Client,
         command: &'static Command,
-        commands: &[Words<'_>],
+        commands: &[Argv<'_>],
         hard_bytes: u64,
     ) {
         let most = if hard_bytes == 0 { MAX_FEED_BYTES } else { hard_bytes };
-        for words in commands {
-            if Action::of(command, words).is_in(Category::Admin) {
+        for argv in commands {
+            if Action::of(command, argv).is_in(Category::Admin) {
                 continue;
             }
-            let line = line(since_1970(), &client.peer.to_string(), &shown(words));
+            let line = line(since_1970(), &client.peer.to_string(), &shown(argv));
             let feeds = self.feeds.lock();
             feeds.iter().filter(|it| it.client != client.id).for_each(|it| it.push(&line, most));
         }
@@ -146,10 +146,10 @@ impl Monitors {
 }
 
 /// Returns the line of a command, as Redis writes it.
-fn line(time: Duration, peer: &str, words: &[Vec<u8>]) -> Vec<u8> {
+fn line(time: Duration, peer: &str, argv: &[Vec<u8>]) -> Vec<u8> {
     let (seconds, micros) = (time.as_secs(), time.subsec_micros());
     let mut line = format!("+{seconds}.{micros:06} [0 {peer}]").into_bytes();
-    for word in words {
+    for word in argv {
         line.extend_from_slice(b" \"");
         for &byte in word {
             match byte {
@@ -175,8 +175,8 @@ mod tests {
 
     #[test]
     fn a_line_is_as_redis_writes_it() {
-        let words = [b"SET".to_vec(), b"a \"b\\\n\r\t\x07\x08".to_vec(), b"\x00\xff~".to_vec()];
-        let line = line(Duration::from_micros(1_500_000_042), "127.0.0.1:9", &words);
+        let argv = [b"SET".to_vec(), b"a \"b\\\n\r\t\x07\x08".to_vec(), b"\x00\xff~".to_vec()];
+        let line = line(Duration::from_micros(1_500_000_042), "127.0.0.1:9", &argv);
         let expected = "+1500.000042 [0 127.0.0.1:9] \"SET\" \"a \\\"b\\\\\\n\\r\\t\\a\\b\" \"\\x00\\xff~\"\r\n";
         assert_eq!(String::from_utf8(line).unwrap(), expected);
     }

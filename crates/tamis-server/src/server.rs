@@ -9,24 +9,24 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use parking_lot::RwLock;
-use tamis_commands::{Change, Env, Outcome, Value, Words};
+use tamis_commands::{Argv, Change, Env, Outcome, Value};
 use tamis_resp::Reply;
 use tokio::runtime::{LocalOptions, LocalRuntime};
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_rustls::rustls::ServerConfig;
 
+use crate::acceptor::{self, Arrival};
 use crate::clients::Clients;
 use crate::config::{Config, HttpPort};
 use crate::cross_protocol::Warnings;
-use crate::door::{self, Arrival};
-use crate::durability::Record;
-use crate::durable::Durable;
 use crate::hash_key::HashKey;
 use crate::held_memory::{HeldMemory, Hold};
 use crate::http;
 use crate::keyspace::Keyspace;
 use crate::loading::{self, Loading};
 use crate::monitors::Monitors;
+use crate::persistence::Durable;
+use crate::persistence::Record;
 use crate::stats::{Stats, now_millis};
 use crate::tls::{self, TlsError};
 use crate::users::{User, Users};
@@ -51,7 +51,7 @@ pub use error::ServerError;
 /// ```
 #[derive(Debug)]
 pub struct Server {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     addresses: Vec<SocketAddr>,
     tls_addresses: Vec<SocketAddr>,
     http_address: Option<SocketAddr>,
@@ -60,7 +60,7 @@ pub struct Server {
 
 /// What all connections share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     pub keyspace: Keyspace,
     pub clients: Clients,
     pub stats: Stats,
@@ -121,8 +121,8 @@ impl Server {
         let tls = config.tls_port.map(|_| tls::read(&config)).transpose();
         let tls = tls.map_err(ServerError::Tls)?.map(RwLock::new);
         let plain = config.listens_plain.then_some(config.port);
-        let plain = door::listen(&config.bind, plain)?;
-        let over_tls = door::listen(&config.bind, config.tls_port)?;
+        let plain = acceptor::listen(&config.bind, plain)?;
+        let over_tls = acceptor::listen(&config.bind, config.tls_port)?;
         let addresses_of = |listeners: &[TcpListener]| -> Vec<SocketAddr> {
             listeners.iter().filter_map(|it| it.local_addr().ok()).collect()
         };
@@ -163,7 +163,7 @@ impl Server {
         // Behind the lock of the folder.
         let key = HashKey::key(&config).map_err(ServerError::HashKey)?;
         config.filters.set_hash_key(key);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedState {
             keyspace,
             users,
             copies: Semaphore::new(COPIES),
@@ -187,8 +187,8 @@ impl Server {
         shared.keyspace.on_expired(move |key| {
             let Some(server) = server.upgrade() else { return };
             if let Some(durable) = &server.durable {
-                let words = vec![&b"DEL"[..], key];
-                durable.log.append(&Record::Command { now_millis: now_millis(), words });
+                let argv = vec![&b"DEL"[..], key];
+                durable.log.append(&Record::Command { now_millis: now_millis(), argv });
             }
         });
         let mut server =
@@ -198,7 +198,7 @@ impl Server {
             let (door, arrivals) = mpsc::unbounded_channel();
             doors.push(door);
             let shared = server.shared.clone();
-            server.spawn(&format!("tamis-{number}"), move || door::serve(&shared, arrivals))?;
+            server.spawn(&format!("tamis-{number}"), move || acceptor::serve(&shared, arrivals))?;
         }
         let early = loading.map(Loading::end).unwrap_or_default();
         for (i, early) in early.into_iter().enumerate() {
@@ -209,7 +209,7 @@ impl Server {
         let plain = plain.into_iter().map(|listener| (listener, false));
         let listeners =
             plain.chain(over_tls.into_iter().map(|listener| (listener, true))).collect();
-        server.spawn("tamis-door", move || door::admit(&shared, listeners, &doors))?;
+        server.spawn("tamis-door", move || acceptor::admit(&shared, listeners, &doors))?;
         if let Some(listener) = http {
             let shared = server.shared.clone();
             server.spawn("tamis-http", move || http::serve(&shared, listener))?;
@@ -257,7 +257,7 @@ impl Server {
     }
 
     #[cfg(test)]
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<SharedState> {
         &self.shared
     }
 
@@ -303,7 +303,7 @@ impl Server {
 
 /// Ends a server from another thread.
 #[derive(Clone, Debug)]
-pub struct Stopper(Arc<Shared>);
+pub struct Stopper(Arc<SharedState>);
 
 impl Stopper {
     /// Ends the server, as [`Server::stop`] does.
@@ -314,7 +314,7 @@ impl Stopper {
 
 /// Reads the files of TLS again, from another thread.
 #[derive(Clone, Debug)]
-pub struct Renewer(Arc<Shared>);
+pub struct Renewer(Arc<SharedState>);
 
 impl Renewer {
     /// Reads the files of TLS again: new connections use what they hold now. Returns false if the server does not speak TLS.
@@ -336,7 +336,7 @@ impl Drop for Server {
     }
 }
 
-impl Shared {
+impl SharedState {
     pub fn config(&self) -> Arc<Config> {
         self.config.read().clone()
     }
@@ -360,14 +360,14 @@ impl Shared {
                     let reserved = descriptors::reserved(&changed, self.threads);
                     let fitting = descriptors::fit(changed.max_clients, reserved);
                     if fitting < changed.max_clients {
-                        return tamis_commands::text::host::max_clients(fitting);
+                        return tamis_commands::text::server::max_clients(fitting);
                     }
                 }
                 if let Some(tls) = self.tls.as_ref().filter(|_| is_about_tls) {
                     match tls::read(&changed) {
                         Ok(read) => *tls.write() = read,
                         Err(error) => {
-                            return tamis_commands::text::host::options(error);
+                            return tamis_commands::text::server::options(error);
                         }
                     }
                 }
@@ -401,10 +401,10 @@ impl Shared {
     }
 
     /// Logs a command that changed a value. The lock of its key is held.
-    pub fn log_command(&self, words: Words<'_>, env: &Env<'_>) {
+    pub fn log_command(&self, argv: Argv<'_>, env: &Env<'_>) {
         if let Some(durable) = &self.durable {
-            let words = words.to_vec();
-            durable.log.append(&Record::Command { now_millis: env.now_millis, words });
+            let argv = argv.to_vec();
+            durable.log.append(&Record::Command { now_millis: env.now_millis, argv });
         }
     }
 
@@ -412,7 +412,7 @@ impl Shared {
     pub fn log_together<'w>(&self, commands: impl Iterator<Item = Vec<&'w [u8]>>, env: &Env<'_>) {
         if let Some(durable) = &self.durable {
             let now_millis = env.now_millis;
-            let records = commands.map(|words| Record::Command { now_millis, words });
+            let records = commands.map(|argv| Record::Command { now_millis, argv });
             durable.log.append_all(&records.collect::<Vec<_>>());
         }
     }
@@ -425,17 +425,17 @@ impl Shared {
     }
 
     /// Logs what a command about one key has done. The lock of the key is held.
-    pub fn log_outcome(&self, key: &[u8], words: Words<'_>, outcome: &Outcome, env: &Env<'_>) {
+    pub fn log_outcome(&self, key: &[u8], argv: Argv<'_>, outcome: &Outcome, env: &Env<'_>) {
         let Some(durable) = &self.durable else { return };
         let now_millis = env.now_millis;
         let created = outcome.created.as_ref();
         let created = created.map(|image| Record::Image { key, expires_millis: None, image });
         let change = match &outcome.change {
             Change::None => None,
-            Change::Words => Some(Record::Command { now_millis, words: words.to_vec() }),
-            Change::Replaced(words) => {
-                let words = words.iter().map(Vec::as_slice).collect();
-                Some(Record::Command { now_millis, words })
+            Change::Words => Some(Record::Command { now_millis, argv: argv.to_vec() }),
+            Change::Replaced(argv) => {
+                let argv = argv.iter().map(Vec::as_slice).collect();
+                Some(Record::Command { now_millis, argv })
             }
             Change::Inserted(hashes) => {
                 Some(Record::Inserted { now_millis, key, hashes: hashes.clone() })

@@ -13,20 +13,19 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tamis_commands::{
-    Batch, Command, Env, Flag, Handler, InMulti, KeyHandler, ServerCommand, Value, Words, find,
-    text,
+    Argv, Batch, Command, Env, Flag, Handler, InMulti, KeyHandler, ServerCommand, Value, find, text,
 };
 use tamis_resp::{Protocol, Reply};
 
 use crate::change_replies::ChangeReplies;
+use crate::chunked::{self, ChunkPacing};
 use crate::clients::Client;
 use crate::config::Config;
 use crate::cross_protocol::is_http;
 use crate::decoding::{Decoded, NotDecoded, decode};
-use crate::host;
+use crate::handlers;
 use crate::monitors::Monitoring;
-use crate::server::Shared as Server;
-use crate::slices::{self, Pace};
+use crate::server::SharedState as Server;
 use crate::stats::now_millis;
 use crate::transaction::{Transaction, Watched};
 use crate::users::User;
@@ -54,7 +53,7 @@ pub(crate) struct Session {
     /// Keys that commands have looked up since the last replies were written: found, and not.
     lookups: Cell<[u64; 2]>,
     /// How long commands are cut.
-    pub pace: Pace,
+    pub pace: ChunkPacing,
     /// The last command that ran: mostly the next one has the same name.
     last_command: Option<&'static Command>,
 }
@@ -91,16 +90,16 @@ impl Session {
             is_closing: false,
             longest_reply: 0,
             lookups: Cell::default(),
-            pace: Pace::default(),
+            pace: ChunkPacing::default(),
             last_command: None,
         };
-        session.log_out();
+        session.reset_user();
         session
     }
 
     /// Runs commands in order and appends their replies, until the replies have [`WRITE_BYTES`]. Returns how many commands
     /// ran.
-    pub async fn run(&mut self, commands: &[Words<'_>], out: &mut Vec<u8>) -> usize {
+    pub async fn run(&mut self, commands: &[Argv<'_>], out: &mut Vec<u8>) -> usize {
         let server = self.server.clone();
         let mut config = server.config();
         let mut turn =
@@ -122,29 +121,29 @@ impl Session {
     /// Runs the first of these commands, together with those behind it that form a batch with it. Returns how many ran.
     async fn run_next(
         &mut self,
-        commands: &[Words<'_>],
+        commands: &[Argv<'_>],
         config: &Config,
         turn: &mut Turn,
         out: &mut Vec<u8>,
     ) -> usize {
-        let words = commands[0];
-        let Some(command) = self.find(words[0]) else {
-            if is_http(words) {
+        let argv = commands[0];
+        let Some(command) = self.find(argv[0]) else {
+            if is_http(argv) {
                 self.end_http();
             } else {
-                self.refuse(None, &text::unknown_command(words), out);
+                self.refuse(None, &text::unknown_command(argv), out);
             }
             turn.began = Instant::now();
             return 1;
         };
-        if let Err(refusal) = self.check(command, words, config) {
+        if let Err(refusal) = self.check(command, argv, config) {
             self.refuse(Some(command), &refusal, out);
             turn.began = Instant::now();
             return 1;
         }
         self.client.about.lock().last_command = command.name;
         if self.transaction.is_some() && command.in_multi != InMulti::AtOnce {
-            self.queue(words).encode(self.protocol, out);
+            self.queue(argv).encode(self.protocol, out);
             turn.began = Instant::now();
             return 1;
         }
@@ -155,12 +154,12 @@ impl Session {
                 self.run_key_commands(handler, command, commands, config, turn, out).await
             }
             Handler::Server(ServerCommand::Exec) => {
-                self.run_exec(command, words, config, turn, out).await;
+                self.run_exec(command, argv, config, turn, out).await;
                 1
             }
             Handler::Server(handler) => {
                 self.show(command, &commands[..1], config);
-                let reply = host::run_server_command(self, handler, command, words, &env).await;
+                let reply = handlers::run_server_command(self, handler, command, argv, &env).await;
                 turn.may_have_new_config = command.has(Flag::Admin);
                 // Redis ends the connection without an answer, and clients take one for a failure.
                 if !command.has(Flag::NoReply) {
@@ -170,19 +169,19 @@ impl Session {
             }
             Handler::Answer(answer) => {
                 self.show(command, &commands[..1], config);
-                self.answer(command, &answer(words, &env), out);
+                self.answer(command, &answer(argv, &env), out);
                 1
             }
             Handler::ReadKeys(handler) => {
                 self.show(command, &commands[..1], config);
-                let reply = host::run_read_keys(self, handler, command, words, &env).await;
+                let reply = handlers::run_read_keys(self, handler, command, argv, &env).await;
                 turn.now_millis = now_millis();
                 self.answer(command, &reply, out);
                 1
             }
             Handler::WriteKeys(handler) => {
                 self.show(command, &commands[..1], config);
-                let reply = host::run_write_keys(self, handler, command, words, &env).await;
+                let reply = handlers::run_write_keys(self, handler, command, argv, &env).await;
                 turn.now_millis = now_millis();
                 self.answer(command, &reply, out);
                 1
@@ -198,18 +197,18 @@ impl Session {
         &mut self,
         handler: KeyHandler,
         command: &'static Command,
-        commands: &[Words<'_>],
+        commands: &[Argv<'_>],
         config: &Config,
         turn: &mut Turn,
         out: &mut Vec<u8>,
     ) -> usize {
-        let words = commands[0];
+        let argv = commands[0];
         let env = Env::new(&config.filters, self.protocol, turn.now_millis);
-        if let Some(first) = command.first_item(words)
-            && words.len() - first > slices::most_items(command)
+        if let Some(first) = command.first_item(argv)
+            && argv.len() - first > chunked::most_items(command)
         {
             self.show(command, &commands[..1], config);
-            self.run_in_slices(handler, command, words, first, &env, out).await;
+            self.run_in_chunks(handler, command, argv, first, &env, out).await;
             turn.now_millis = now_millis();
             return 1;
         }
@@ -218,14 +217,14 @@ impl Session {
             let reply = match handler {
                 KeyHandler::Read(_) => {
                     let keys = self.server.keyspace.shared();
-                    self.run_one(handler, command, words, &keys, &env, None)
+                    self.run_one(handler, command, argv, &keys, &env, None)
                 }
                 KeyHandler::Write(_) => {
-                    let decoded = self.decode(command, words, &env).await;
-                    let keys = self.server.keyspace.shared_to_change(words[1]).await;
+                    let decoded = self.decode(command, argv, &env).await;
+                    let keys = self.server.keyspace.shared_to_change(argv[1]).await;
                     let env = at_present(&env);
                     turn.now_millis = env.now_millis;
-                    self.run_one(handler, command, words, &keys, &env, decoded)
+                    self.run_one(handler, command, argv, &keys, &env, decoded)
                 }
             };
             self.answer(command, &reply.reply, out);
@@ -236,21 +235,21 @@ impl Session {
         let commands = &commands[..len];
         self.show(command, commands, config);
         let has_run =
-            self.run_shared(items, &mut batch, len as u64, words[1], &env, |mut answers| {
-                for words in commands {
-                    answers.next_reply(items, words.len()).encode(self.protocol, out);
+            self.run_shared(items, &mut batch, len as u64, argv[1], &env, |mut answers| {
+                for argv in commands {
+                    answers.next_reply(items, argv.len()).encode(self.protocol, out);
                 }
             });
         if has_run {
             return len;
         }
         let server = self.server.clone();
-        let keys = server.keyspace.shared_to_change(words[1]).await;
+        let keys = server.keyspace.shared_to_change(argv[1]).await;
         let env = at_present(&env);
         turn.now_millis = env.now_millis;
         if !self.run_alone(items, &mut batch, commands, &keys, &env, out) {
-            for words in commands {
-                let reply = self.run_one(handler, command, words, &keys, &env, None);
+            for argv in commands {
+                let reply = self.run_one(handler, command, argv, &keys, &env, None);
                 self.answer(command, &reply.reply, out);
             }
         }
@@ -261,17 +260,17 @@ impl Session {
     async fn run_exec(
         &mut self,
         command: &'static Command,
-        words: Words<'_>,
+        argv: Argv<'_>,
         config: &Config,
         turn: &mut Turn,
         out: &mut Vec<u8>,
     ) {
         let env = Env::new(&config.filters, self.protocol, turn.now_millis);
-        let refusal = host::exec(self, &env, out).await.err();
+        let refusal = handlers::exec(self, &env, out).await.err();
         turn.now_millis = now_millis();
         turn.may_have_new_config = true;
         // Behind the commands of its transaction, as Redis does.
-        self.show(command, &[words], config);
+        self.show(command, &[argv], config);
         if let Some(refusal) = refusal {
             self.answer(command, &refusal, out);
         }
@@ -289,13 +288,14 @@ impl Session {
     async fn decode(
         &self,
         command: &Command,
-        words: Words<'_>,
+        argv: Argv<'_>,
         env: &Env<'_>,
     ) -> Option<Result<Value, Reply>> {
-        if command.data(words).is_none() || host::refuses_data(command, words, env, &self.server) {
+        if command.data(argv).is_none() || handlers::refuses_data(command, argv, env, &self.server)
+        {
             return None;
         }
-        let decoded = decode(&self.server, command, words, env).await;
+        let decoded = decode(&self.server, command, argv, env).await;
         decoded.map(|it| it.map(Decoded::into_value).map_err(NotDecoded::into_reply))
     }
 
@@ -313,7 +313,7 @@ impl Session {
     }
 
     /// Shows neighbours of one command to clients that monitor.
-    pub fn show(&self, command: &'static Command, commands: &[Words<'_>], config: &Config) {
+    pub fn show(&self, command: &'static Command, commands: &[Argv<'_>], config: &Config) {
         if self.server.monitors.are_there() {
             let most = config.output_limit.hard_bytes;
             self.server.monitors.show(&self.client, command, commands, most);
@@ -374,7 +374,7 @@ impl Session {
     pub fn count(
         &self,
         command: &Command,
-        commands: &[Words<'_>],
+        commands: &[Argv<'_>],
         began: Instant,
         config: &Config,
     ) -> Instant {
@@ -401,15 +401,15 @@ impl Session {
         refusal.encode(self.protocol, out);
     }
 
-    fn queue(&mut self, words: Words<'_>) -> Reply {
+    fn queue(&mut self, argv: Argv<'_>) -> Reply {
         let transaction = self.transaction.as_mut().expect("only inside one");
         if self.server.memory_left() == 0 {
             transaction.is_broken = true;
-            return Reply::error(text::host::MEMORY);
+            return Reply::error(text::server::MEMORY);
         }
-        let is_kept = transaction.push(words);
+        let is_kept = transaction.push(argv);
         self.client.about.lock().queued = Some(transaction.queued.len());
-        if is_kept { Reply::simple("QUEUED") } else { Reply::error(text::host::LARGE_MULTI) }
+        if is_kept { Reply::simple("QUEUED") } else { Reply::error(text::server::LARGE_MULTI) }
     }
 }
 
@@ -418,7 +418,7 @@ fn is_exec(command: &Command) -> bool {
 }
 
 /// Adds to a batch the first of these commands and those behind it with the same name and key. Returns how many it added.
-fn gather<'w>(command: &Command, commands: &[Words<'w>], batch: &mut Batch<'w>) -> usize {
+fn gather<'w>(command: &Command, commands: &[Argv<'w>], batch: &mut Batch<'w>) -> usize {
     let first = commands[0];
     batch.push(first);
     let mut len = 1;
@@ -426,7 +426,7 @@ fn gather<'w>(command: &Command, commands: &[Words<'w>], batch: &mut Batch<'w>) 
         let is_alike = next[0].eq_ignore_ascii_case(first[0])
             && command.takes(next.len())
             && next[1] == first[1]
-            && batch.len() + next.len() <= slices::ITEMS;
+            && batch.len() + next.len() <= chunked::ITEMS;
         if !is_alike {
             break;
         }
@@ -454,7 +454,7 @@ mod tests {
         let client = shared.clients.add(server.addresses()[0], server.addresses()[0], 0);
         let mut session = Session::new(shared.clone(), client.client.clone());
         let runtime = crate::server::runtime();
-        let mut run = |commands: &[Words<'_>]| {
+        let mut run = |commands: &[Argv<'_>]| {
             let mut out = Vec::new();
             runtime.block_on(session.run(commands, &mut out));
             String::from_utf8(out).unwrap()

@@ -25,16 +25,16 @@ impl Transaction {
     }
 
     /// Keeps a command; false if that would be too much.
-    pub fn push(&mut self, words: &[&[u8]]) -> bool {
-        let words_bytes: u64 = words.iter().map(|word| allocation_bytes(word.len())).sum();
+    pub fn push(&mut self, argv: &[&[u8]]) -> bool {
+        let words_bytes: u64 = argv.iter().map(|word| allocation_bytes(word.len())).sum();
         // The list of commands has up to twice the room that it needs.
-        let lists = allocation_bytes(size_of_val(words) / 2 * 3) + 2 * size_of::<Vec<u8>>() as u64;
+        let lists = allocation_bytes(size_of_val(argv) / 2 * 3) + 2 * size_of::<Vec<u8>>() as u64;
         self.held.add(words_bytes + lists);
         if self.held.bytes() > MAX_BYTES {
             self.is_broken = true;
             return false;
         }
-        self.queued.push(words.iter().map(|word| word.to_vec()).collect());
+        self.queued.push(argv.iter().map(|word| word.to_vec()).collect());
         true
     }
 }

@@ -3,21 +3,21 @@
 use tamis::{RedisBloom, RedisChunkError};
 use tamis_resp::Reply;
 
+use crate::argv::{Argv, parse_integer};
 use crate::arriving::{Arriving, JoinError, MAX_CHUNK_BYTES, chunk};
 use crate::run::{Env, Outcome, error};
 use crate::text::{self, bf, tm};
 use crate::value::Value;
-use crate::words::{Words, parse_integer};
 
 /// `BF.SCANDUMP key iterator`
-pub(crate) fn scan_dump(value: Option<&Value>, words: Words<'_>, env: &Env<'_>) -> Reply {
+pub(crate) fn scan_dump(value: Option<&Value>, argv: Argv<'_>, env: &Env<'_>) -> Reply {
     let value = match value {
         None => return error(text::NOT_FOUND),
         Some(value @ (Value::RedisBloom(_) | Value::Bloom(_) | Value::Filter(_))) => value,
         Some(Value::Arriving(_)) => return error(bf::ARRIVING),
         Some(_) => return error(text::WRONG_TYPE),
     };
-    let Some(position) = parse_integer(words[2]) else { return error(bf::POSITION) };
+    let Some(position) = parse_integer(argv[2]) else { return error(bf::POSITION) };
     let bytes = value.longest_reply_bytes().min(MAX_CHUNK_BYTES as u64);
     if let Err(text) = env.check_reply(bytes) {
         return error(text);
@@ -32,15 +32,15 @@ pub(crate) fn scan_dump(value: Option<&Value>, words: Words<'_>, env: &Env<'_>) 
 }
 
 /// `BF.LOADCHUNK key iterator data`
-pub(crate) fn load_chunk(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
-    let Some(position) = parse_integer(words[2]) else { return bf::LOAD_POSITION.into() };
+pub(crate) fn load_chunk(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+    let Some(position) = parse_integer(argv[2]) else { return bf::LOAD_POSITION.into() };
     match value {
         None if position == 1 => {
             let max_bytes = env.settings.max_filter_bytes;
-            let arriving = Arriving::from_header(words[3], max_bytes);
+            let arriving = Arriving::from_header(argv[3], max_bytes);
             let begun = match arriving {
                 Some(arriving) => Some(Value::Arriving(Box::new(arriving))),
-                None => RedisBloom::from_header_within(words[3], max_bytes)
+                None => RedisBloom::from_header_within(argv[3], max_bytes)
                     .ok()
                     .map(|filter| Value::RedisBloom(Box::new(filter))),
             };
@@ -53,14 +53,14 @@ pub(crate) fn load_chunk(value: &mut Option<Value>, words: Words<'_>, env: &Env<
             }
         }
         None => text::NOT_FOUND.into(),
-        Some(Value::RedisBloom(filter)) => match filter.load_chunk(position, words[3]) {
+        Some(Value::RedisBloom(filter)) => match filter.load_chunk(position, argv[3]) {
             Ok(()) => Outcome::changed(Reply::ok()),
             Err(RedisChunkError::Outside) => bf::OUTSIDE.into(),
             Err(RedisChunkError::TooLong) => bf::TOO_LONG.into(),
             Err(_) => bf::BAD_DATA.into(),
         },
         Some(Value::Arriving(arriving)) => {
-            match arriving.join(position, words[3], env.now_millis) {
+            match arriving.join(position, argv[3], env.now_millis) {
                 Ok(None) => Outcome::changed(Reply::ok()),
                 Ok(whole) => {
                     *value = whole;

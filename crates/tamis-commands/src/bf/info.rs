@@ -2,11 +2,11 @@
 
 use tamis_resp::{Protocol, Reply};
 
+use crate::argv::{Argv, is};
 use crate::run::{Env, error};
 use crate::text::{self, bf};
 use crate::tm::items_of;
 use crate::value::Value;
-use crate::words::{Words, is};
 
 /// The fields: what they are asked for by, and called in replies.
 const FIELDS: [(&str, &str); 5] = [
@@ -18,9 +18,9 @@ const FIELDS: [(&str, &str); 5] = [
 ];
 
 /// `BF.INFO key [CAPACITY | SIZE | FILTERS | ITEMS | EXPANSION]`
-pub(crate) fn info(value: Option<&Value>, words: Words<'_>, env: &Env<'_>) -> Reply {
+pub(crate) fn info(value: Option<&Value>, argv: Argv<'_>, env: &Env<'_>) -> Reply {
     let Some(value) = value else { return error(text::NOT_FOUND) };
-    if words.len() > 3 {
+    if argv.len() > 3 {
         return text::wrong_arity("bf.info");
     }
     let numbers = match value {
@@ -46,14 +46,14 @@ pub(crate) fn info(value: Option<&Value>, words: Words<'_>, env: &Env<'_>) -> Re
             None,
         ],
         Value::Arriving(_) => return error(bf::ARRIVING),
-        Value::Empty(empty) => return info(Some(&empty.build()), words, env),
+        Value::Empty(empty) => return info(Some(&empty.build()), argv, env),
         Value::RedisCuckoo(_) | Value::Bytes(_) => return error(text::WRONG_TYPE),
     };
     let number = |i: usize| {
         numbers[i].map_or(Reply::Null, |n| Reply::Integer(i64::try_from(n).unwrap_or(i64::MAX)))
     };
     let name = |i: usize| Reply::simple(FIELDS[i].1);
-    match words.get(2) {
+    match argv.get(2) {
         None => Reply::Map((0..FIELDS.len()).map(|i| (name(i), number(i))).collect()),
         Some(word) => match FIELDS.iter().position(|(field, _)| is(word, field)) {
             Some(i) if env.protocol == Protocol::Resp3 => Reply::Map(vec![(name(i), number(i))]),
@@ -64,7 +64,7 @@ pub(crate) fn info(value: Option<&Value>, words: Words<'_>, env: &Env<'_>) -> Re
 }
 
 /// `BF.DEBUG key`
-pub(crate) fn debug(value: Option<&Value>, _: Words<'_>, _: &Env<'_>) -> Reply {
+pub(crate) fn debug(value: Option<&Value>, _: Argv<'_>, _: &Env<'_>) -> Reply {
     let lines: Vec<String> = match value {
         None => return error(text::NOT_FOUND),
         Some(Value::RedisBloom(filter)) => {

@@ -4,21 +4,21 @@ use tamis::{Answers, RedisInsertError};
 use tamis_resp::Reply;
 
 use super::reserve::{Options, parse_rate};
+use crate::argv::{Argv, parse_integer};
 use crate::expandable::ExpandError;
 use crate::run::{Change, Env, Outcome};
 use crate::settings::{MAX_CAPACITY, MAX_EXPANSION};
 use crate::text::{self, Text, bf};
 use crate::tm::insert_filter;
 use crate::value::Value;
-use crate::words::{Words, parse_integer};
 
 /// `BF.ADD key item`
-pub(crate) fn add(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
-    add_each(value, words, env).of_one()
+pub(crate) fn add(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+    add_each(value, argv, env).of_one()
 }
 
 /// `BF.MADD key item [item ...]`
-pub(crate) fn add_each(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
+pub(crate) fn add_each(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
     let (value, created) = match value {
         Some(value) => (value, None),
         None => match Options::unasked(env.settings).build(env.settings, false) {
@@ -26,7 +26,7 @@ pub(crate) fn add_each(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_
             Err(text) => return text.into(),
         },
     };
-    Outcome { created, ..insert_items(words[1], value, &words[2..], env) }
+    Outcome { created, ..insert_items(argv[1], value, &argv[2..], env) }
 }
 
 /// Gives a key its first value; returns it with its image.
@@ -36,8 +36,8 @@ fn create(value: &mut Option<Value>, made: Value) -> (&mut Value, Option<Vec<u8>
 }
 
 /// `BF.INSERT key [CAPACITY n] [ERROR e] [EXPANSION n] [NOCREATE] [NONSCALING] ITEMS item [item ...]`
-pub(crate) fn insert(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
-    let asked = match parse(words, Options::unasked(env.settings)) {
+pub(crate) fn insert(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+    let asked = match parse(argv, Options::unasked(env.settings)) {
         Ok(Some(asked)) => asked,
         Ok(None) => return Outcome::unchanged(text::wrong_arity("bf.insert")),
         Err(text) => return text.into(),
@@ -50,7 +50,7 @@ pub(crate) fn insert(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>)
             Err(text) => return text.into(),
         },
     };
-    Outcome { created, ..insert_items(words[1], value, asked.items, env) }
+    Outcome { created, ..insert_items(argv[1], value, asked.items, env) }
 }
 
 struct Asked<'w> {
@@ -58,26 +58,26 @@ struct Asked<'w> {
     /// Whether a capacity was named.
     is_reserved: bool,
     is_nocreate: bool,
-    items: Words<'w>,
+    items: Argv<'w>,
 }
 
 /// Returns the number of the first item of an insert with options: the one behind `ITEMS`. Options are known by their first
 /// letters, and their values are numbers.
-pub(crate) fn items_start(words: Words<'_>) -> Option<usize> {
+pub(crate) fn items_start(argv: Argv<'_>) -> Option<usize> {
     let is_items = |word: &&[u8]| word.first().is_some_and(|c| c.eq_ignore_ascii_case(&b'i'));
-    Some(words.iter().skip(2).position(is_items)? + 3)
+    Some(argv.iter().skip(2).position(is_items)? + 3)
 }
 
 /// Reads the arguments by their first letters, as RedisBloom does; `None` if there are too few.
-fn parse<'w>(words: Words<'w>, mut options: Options) -> Result<Option<Asked<'w>>, Text> {
+fn parse<'w>(argv: Argv<'w>, mut options: Options) -> Result<Option<Asked<'w>>, Text> {
     let (mut is_reserved, mut is_nocreate) = (false, false);
     let mut at = 2;
-    while let Some(word) = words.get(at) {
+    while let Some(word) = argv.get(at) {
         let letter = |i: usize| word.get(i).map(u8::to_ascii_lowercase);
-        let value = words.get(at + 1);
+        let value = argv.get(at + 1);
         match letter(0) {
             Some(b'i') => {
-                let items = &words[at + 1..];
+                let items = &argv[at + 1..];
                 let asked = Asked { options, is_reserved, is_nocreate, items };
                 return Ok((!items.is_empty()).then_some(asked));
             }
@@ -163,7 +163,7 @@ pub(crate) fn insert_items(
                 replies.push(match inserted {
                     Ok(is_new) => Reply::Bool(is_new),
                     Err(RedisInsertError::Full { .. }) => Reply::error(bf::FULL),
-                    Err(RedisInsertError::OverLimit { .. }) => Reply::error(text::host::MEMORY),
+                    Err(RedisInsertError::OverLimit { .. }) => Reply::error(text::server::MEMORY),
                     Err(_) => Reply::error(bf::NOT_INSERTED),
                 });
                 !stops

@@ -7,18 +7,18 @@ mod reserve;
 
 use tamis_resp::Reply;
 
+use crate::argv::Argv;
 use crate::run::{Env, error};
 use crate::text;
 use crate::tm::items_of;
 use crate::value::Value;
-use crate::words::Words;
 pub(crate) use dump::{load_chunk, scan_dump};
 pub(crate) use info::{debug, info};
 pub(crate) use insert::{add, add_each, insert, insert_items, items_start};
 pub(crate) use reserve::reserve;
 
 /// `BF.CARD key`
-pub(crate) fn card(value: Option<&Value>, _: Words<'_>, env: &Env<'_>) -> Reply {
+pub(crate) fn card(value: Option<&Value>, _: Argv<'_>, env: &Env<'_>) -> Reply {
     match value {
         None => Reply::Integer(0),
         Some(Value::Bloom(filter)) => Reply::Integer(filter.items() as i64),

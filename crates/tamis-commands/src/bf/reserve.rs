@@ -3,12 +3,12 @@
 use tamis::{PlanError, RedisBloom, RedisBloomError, RedisBloomOptions};
 use tamis_resp::Reply;
 
+use crate::argv::{Argv, parse_double, parse_integer, position};
 use crate::expandable::Expandable;
 use crate::run::{Env, Outcome};
 use crate::settings::{BloomLayout, MAX_CAPACITY, MAX_EXPANSION, MAX_RATE, Settings};
 use crate::text::{self, Text, bf};
 use crate::value::Value;
-use crate::words::{Words, parse_double, parse_integer, position};
 
 /// What a new Bloom filter is made by.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,11 +75,11 @@ pub(super) fn parse_rate(word: &[u8]) -> Result<Option<f64>, ()> {
 }
 
 /// `BF.RESERVE key error capacity [EXPANSION n] [NONSCALING]`
-pub(crate) fn reserve(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
-    if words.len() > 7 {
+pub(crate) fn reserve(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+    if argv.len() > 7 {
         return Outcome::unchanged(text::wrong_arity("bf.reserve"));
     }
-    let options = match parse(words, env.settings) {
+    let options = match parse(argv, env.settings) {
         Ok(options) => options,
         Err(text) => return text.into(),
     };
@@ -102,24 +102,24 @@ pub(crate) fn reserve(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>
 
 /// Reads the arguments. The options are looked for among all words, the key included, and others are
 /// ignored: so does RedisBloom.
-fn parse(words: Words<'_>, settings: &Settings) -> Result<Options, Text> {
-    let rate = parse_rate(words[2]).map_err(|()| bf::BAD_RATE)?.ok_or(bf::RATE_RANGE)?;
-    let capacity = parse_integer(words[3]).ok_or(bf::BAD_CAPACITY)?;
+fn parse(argv: Argv<'_>, settings: &Settings) -> Result<Options, Text> {
+    let rate = parse_rate(argv[2]).map_err(|()| bf::BAD_RATE)?.ok_or(bf::RATE_RANGE)?;
+    let capacity = parse_integer(argv[3]).ok_or(bf::BAD_CAPACITY)?;
     if !(1..=MAX_CAPACITY).contains(&capacity) {
         return Err(bf::CAPACITY_RANGE);
     }
     let mut expansion = i64::from(settings.bf_expansion);
     let mut is_scaling = expansion != 0;
-    let asked = position(words, "EXPANSION");
+    let asked = position(argv, "EXPANSION");
     if let Some(at) = asked {
-        let word = words.get(at + 1).ok_or(bf::NO_EXPANSION)?;
+        let word = argv.get(at + 1).ok_or(bf::NO_EXPANSION)?;
         expansion = parse_integer(word).ok_or(bf::BAD_EXPANSION)?;
         if !(0..=MAX_EXPANSION).contains(&expansion) {
             return Err(bf::EXPANSION_RANGE);
         }
         is_scaling = expansion != 0;
     }
-    if position(words, "NONSCALING").is_some() {
+    if position(argv, "NONSCALING").is_some() {
         if asked.is_some() && expansion != 0 {
             return Err(bf::NONSCALING_EXPANDS);
         }

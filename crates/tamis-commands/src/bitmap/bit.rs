@@ -2,18 +2,18 @@
 
 use tamis_resp::Reply;
 
+use crate::argv::{Argv, parse_integer};
 use crate::run::{Env, Outcome, error};
 use crate::text::{self, Text};
 use crate::value::{Value, bytes, bytes_or_new};
-use crate::words::{Words, parse_integer};
 
 /// Bits of the longest string, of 512 MiB.
 const MAX_BITS: u64 = 1 << 32;
 
 /// `GETBIT key offset`
-pub(crate) fn get_bit(value: Option<&Value>, words: Words<'_>, _: &Env<'_>) -> Reply {
+pub(crate) fn get_bit(value: Option<&Value>, argv: Argv<'_>, _: &Env<'_>) -> Reply {
     let read = || {
-        let offset = parse_offset(words[2])?;
+        let offset = parse_offset(argv[2])?;
         let byte = bytes(value)?.map_or(0, |bytes| bytes.byte((offset / 8) as usize));
         Ok(byte & mask(offset) != 0)
     };
@@ -21,10 +21,10 @@ pub(crate) fn get_bit(value: Option<&Value>, words: Words<'_>, _: &Env<'_>) -> R
 }
 
 /// `SETBIT key offset value`
-pub(crate) fn set_bit(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_>) -> Outcome {
+pub(crate) fn set_bit(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Outcome {
     let mut write = || {
-        let offset = parse_offset(words[2])?;
-        let bit = match words[3] {
+        let offset = parse_offset(argv[2])?;
+        let bit = match argv[3] {
             b"0" => false,
             b"1" => true,
             _ => return Err(text::bitmap::BIT_VALUE),

@@ -8,14 +8,14 @@ use tamis_resp::Reply;
 
 use super::SparseBytes;
 use super::bit::{in_string, parse_offset};
+use crate::argv::{Argv, is, parse_integer};
 use crate::run::{Env, Outcome, error};
 use crate::text::{self, Text};
 use crate::value::{Value, bytes, bytes_or_new};
-use crate::words::{Words, is, parse_integer};
 
 /// `BITFIELD key [GET type offset | [OVERFLOW WRAP | SAT | FAIL] SET type offset value | INCRBY type offset n ...]`
-pub(crate) fn bitfield(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_>) -> Outcome {
-    let steps = match parse(&words[2..]) {
+pub(crate) fn bitfield(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Outcome {
+    let steps = match parse(&argv[2..]) {
         Ok(steps) => steps,
         Err(text) => return text.into(),
     };
@@ -33,8 +33,8 @@ pub(crate) fn bitfield(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_>)
 }
 
 /// `BITFIELD_RO key [GET type offset ...]`
-pub(crate) fn bitfield_read_only(value: Option<&Value>, words: Words<'_>, _: &Env<'_>) -> Reply {
-    match parse(&words[2..]) {
+pub(crate) fn bitfield_read_only(value: Option<&Value>, argv: Argv<'_>, _: &Env<'_>) -> Reply {
+    match parse(&argv[2..]) {
         Err(text) => error(text),
         Ok(steps) if steps.iter().any(Step::writes) => error(text::bitmap::READ_ONLY),
         Ok(steps) => read(value, &steps),
@@ -84,10 +84,10 @@ enum Overflow {
     Fail,
 }
 
-fn parse(words: Words<'_>) -> Result<Vec<Step>, Text> {
+fn parse(argv: Argv<'_>) -> Result<Vec<Step>, Text> {
     let mut steps = Vec::new();
     let mut overflow = Overflow::Wrap;
-    let mut rest = words;
+    let mut rest = argv;
     while let [name, behind @ ..] = rest {
         if let ([rule, behind @ ..], true) = (behind, is(name, "OVERFLOW")) {
             overflow = Overflow::parse(rule)?;

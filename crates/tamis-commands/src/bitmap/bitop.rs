@@ -3,10 +3,10 @@
 use tamis_resp::Reply;
 
 use super::SparseBytes;
+use crate::argv::{Argv, is};
 use crate::run::error;
 use crate::text;
 use crate::value::{Value, bytes};
-use crate::words::{Words, is};
 
 /// A `BITOP` under way: the host hands it the value of each source key, then puts what comes out under the
 /// destination.
@@ -45,15 +45,15 @@ impl BitOp {
     /// # Errors
     ///
     /// The reply if there is no such operation, or if it does not take this number of keys.
-    pub fn new(words: Words<'_>) -> Result<Self, Reply> {
-        let kind = match words[1] {
+    pub fn new(argv: Argv<'_>) -> Result<Self, Reply> {
+        let kind = match argv[1] {
             word if is(word, "AND") => Kind::And,
             word if is(word, "OR") => Kind::Or,
             word if is(word, "XOR") => Kind::Xor,
             word if is(word, "NOT") => Kind::Not,
             _ => return Err(error(text::SYNTAX)),
         };
-        if matches!(kind, Kind::Not) && words.len() != 4 {
+        if matches!(kind, Kind::Not) && argv.len() != 4 {
             return Err(error(text::bitmap::NOT_OF_SEVERAL));
         }
         Ok(Self { kind, result: None })

@@ -6,24 +6,24 @@ use tamis_resp::Reply;
 
 use super::SparseBytes;
 use super::range::{Unit, is_backwards};
+use crate::argv::{Argv, parse_integer};
 use crate::run::{Env, error};
 use crate::text::{self, Text};
 use crate::value::{Value, bytes};
-use crate::words::{Words, parse_integer};
 
 /// `BITCOUNT key [start end [BYTE | BIT]]`
-pub(crate) fn count(value: Option<&Value>, words: Words<'_>, _: &Env<'_>) -> Reply {
+pub(crate) fn count(value: Option<&Value>, argv: Argv<'_>, _: &Env<'_>) -> Reply {
     let count = || {
         // As in Redis, other words are not looked at if there is no key.
         let Some(bytes) = bytes(value)? else { return Ok(0) };
-        Ok(range(words, bytes.len())?.map_or(0, |range| count_ones(bytes, range)))
+        Ok(range(argv, bytes.len())?.map_or(0, |range| count_ones(bytes, range)))
     };
     count().map_or_else(error, |ones| Reply::Integer(ones as i64))
 }
 
-fn range(words: Words<'_>, len: usize) -> Result<Option<Range<u64>>, Text> {
+fn range(argv: Argv<'_>, len: usize) -> Result<Option<Range<u64>>, Text> {
     let integer = |word| parse_integer(word).ok_or(text::NO_INTEGER);
-    let (start, end, unit) = match words[2..] {
+    let (start, end, unit) = match argv[2..] {
         [] => (0, -1, None),
         [start, end] => (integer(start)?, integer(end)?, None),
         [start, end, unit] => (integer(start)?, integer(end)?, Some(unit)),

@@ -6,28 +6,28 @@ use tamis_resp::Reply;
 
 use super::SparseBytes;
 use super::range::Unit;
+use crate::argv::{Argv, parse_integer};
 use crate::run::{Env, error};
 use crate::text::{self, Text};
 use crate::value::{Value, bytes};
-use crate::words::{Words, parse_integer};
 
 /// `BITPOS key bit [start [end [BYTE | BIT]]]`
-pub(crate) fn position(value: Option<&Value>, words: Words<'_>, _: &Env<'_>) -> Reply {
+pub(crate) fn position(value: Option<&Value>, argv: Argv<'_>, _: &Env<'_>) -> Reply {
     let position = || {
-        let bit = match integer(words[2])? {
+        let bit = match integer(argv[2])? {
             0 => false,
             1 => true,
             _ => return Err(text::bitmap::SOUGHT_BIT),
         };
         // As in Redis, other words are not looked at if there is no key.
         let Some(bytes) = bytes(value)? else { return Ok(if bit { -1 } else { 0 }) };
-        find(bytes, bit, &words[3..])
+        find(bytes, bit, &argv[3..])
     };
     position().map_or_else(error, Reply::Integer)
 }
 
-fn find(bytes: &SparseBytes, bit: bool, words: Words<'_>) -> Result<i64, Text> {
-    let (start, end, unit) = match *words {
+fn find(bytes: &SparseBytes, bit: bool, argv: Argv<'_>) -> Result<i64, Text> {
+    let (start, end, unit) = match *argv {
         [] => (0, -1, Unit::Byte),
         [start] => (integer(start)?, -1, Unit::Byte),
         [start, end] => (integer(start)?, integer(end)?, Unit::Byte),
@@ -38,7 +38,7 @@ fn find(bytes: &SparseBytes, bit: bool, words: Words<'_>) -> Result<i64, Text> {
         _ => return Err(text::SYNTAX),
     };
     let Some(range) = unit.range(start, end, bytes.len()) else { return Ok(-1) };
-    let has_end = words.len() > 1;
+    let has_end = argv.len() > 1;
     Ok(match first(bytes, bit, range) {
         Some(at) => at as i64,
         // Without an end, zeros follow the string.

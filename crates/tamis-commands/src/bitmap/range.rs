@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use crate::argv::is;
 use crate::text::{self, Text};
-use crate::words::is;
 
 /// What a range counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

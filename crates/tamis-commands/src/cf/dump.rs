@@ -3,18 +3,18 @@
 use tamis::RedisCuckoo;
 use tamis_resp::Reply;
 
+use crate::argv::{Argv, parse_integer};
 use crate::arriving::MAX_CHUNK_BYTES;
 use crate::run::{Env, Outcome, error};
 use crate::text::{self, cf};
 use crate::value::Value;
-use crate::words::{Words, parse_integer};
 
 /// Bytes of a header.
 const HEADER_BYTES: usize = 38;
 
 /// `CF.SCANDUMP key position`
-pub(crate) fn scan_dump(value: Option<&Value>, words: Words<'_>, env: &Env<'_>) -> Reply {
-    let Some(position) = parse_integer(words[2]).filter(|&n| n >= 0) else {
+pub(crate) fn scan_dump(value: Option<&Value>, argv: Argv<'_>, env: &Env<'_>) -> Reply {
+    let Some(position) = parse_integer(argv[2]).filter(|&n| n >= 0) else {
         return error(cf::POSITION);
     };
     let filter = match value {
@@ -39,11 +39,11 @@ pub(crate) fn scan_dump(value: Option<&Value>, words: Words<'_>, env: &Env<'_>) 
 }
 
 /// `CF.LOADCHUNK key position data`
-pub(crate) fn load_chunk(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
-    let Some(position) = parse_integer(words[2]).filter(|&n| n != 0) else {
+pub(crate) fn load_chunk(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+    let Some(position) = parse_integer(argv[2]).filter(|&n| n != 0) else {
         return cf::POSITION.into();
     };
-    let data = words[3];
+    let data = argv[3];
     match value {
         Some(Value::RedisCuckoo(_)) if position == 1 => text::ITEM_EXISTS.into(),
         Some(Value::RedisCuckoo(filter)) => match filter.load_chunk(position, data) {

@@ -2,13 +2,13 @@
 
 use tamis_resp::Reply;
 
+use crate::argv::Argv;
 use crate::run::{Env, error};
 use crate::text;
 use crate::value::Value;
-use crate::words::Words;
 
 /// `CF.INFO key`
-pub(crate) fn info(value: Option<&Value>, _: Words<'_>, _: &Env<'_>) -> Reply {
+pub(crate) fn info(value: Option<&Value>, _: Argv<'_>, _: &Env<'_>) -> Reply {
     let filter = match value {
         None => return error(text::NOT_FOUND),
         Some(Value::RedisCuckoo(filter)) => filter,
@@ -29,7 +29,7 @@ pub(crate) fn info(value: Option<&Value>, _: Words<'_>, _: &Env<'_>) -> Reply {
 }
 
 /// `CF.DEBUG key`
-pub(crate) fn debug(value: Option<&Value>, _: Words<'_>, _: &Env<'_>) -> Reply {
+pub(crate) fn debug(value: Option<&Value>, _: Argv<'_>, _: &Env<'_>) -> Reply {
     match value {
         None => error(text::NOT_FOUND),
         Some(Value::RedisCuckoo(filter)) => Reply::Bulk(

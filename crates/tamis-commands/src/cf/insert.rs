@@ -4,20 +4,20 @@ use tamis::{RedisCuckoo, RedisInsertError};
 use tamis_resp::{Protocol, Reply};
 
 use super::reserve::{build, unasked};
+use crate::argv::{Argv, parse_integer};
 use crate::run::{Env, Outcome};
 use crate::settings::MAX_CAPACITY;
 use crate::text::{self, Text, cf};
 use crate::value::Value;
-use crate::words::{Words, parse_integer};
 
 /// `CF.ADD key item`
-pub(crate) fn add(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
-    add_one(value, words[2], env, |filter, item| filter.insert(item).map(|()| true))
+pub(crate) fn add(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+    add_one(value, argv[2], env, |filter, item| filter.insert(item).map(|()| true))
 }
 
 /// `CF.ADDNX key item`
-pub(crate) fn add_absent(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
-    add_one(value, words[2], env, RedisCuckoo::insert_absent)
+pub(crate) fn add_absent(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+    add_one(value, argv[2], env, RedisCuckoo::insert_absent)
 }
 
 fn add_one(
@@ -34,7 +34,7 @@ fn add_one(
         Ok(Ok(true)) => Outcome::changed(Reply::Bool(true)),
         Ok(Ok(false)) => Outcome::unchanged(Reply::Bool(false)),
         Ok(Err(RedisInsertError::Memory(_))) => cf::NO_MEMORY.into(),
-        Ok(Err(RedisInsertError::OverLimit { .. })) => text::host::MEMORY.into(),
+        Ok(Err(RedisInsertError::OverLimit { .. })) => text::server::MEMORY.into(),
         Ok(Err(_)) => cf::FULL.into(),
         Err(text) => text.into(),
     };
@@ -42,8 +42,8 @@ fn add_one(
 }
 
 /// `CF.INSERT key [CAPACITY n] [NOCREATE] ITEMS item [item ...]`
-pub(crate) fn insert(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
-    let asked = match parse(words, env) {
+pub(crate) fn insert(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+    let asked = match parse(argv, env) {
         Ok(Some(asked)) => asked,
         Ok(None) => return Outcome::unchanged(text::wrong_arity("cf.insert")),
         Err(text) => return text.into(),
@@ -56,8 +56,8 @@ pub(crate) fn insert(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>)
 }
 
 /// `CF.INSERTNX key [CAPACITY n] [NOCREATE] ITEMS item [item ...]`
-pub(crate) fn insert_absent(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
-    let asked = match parse(words, env) {
+pub(crate) fn insert_absent(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+    let asked = match parse(argv, env) {
         Ok(Some(asked)) => asked,
         Ok(None) => return Outcome::unchanged(text::wrong_arity("cf.insertnx")),
         Err(text) => return text.into(),
@@ -72,24 +72,24 @@ struct Asked<'w> {
     key: &'w [u8],
     capacity: Option<u64>,
     is_nocreate: bool,
-    items: Words<'w>,
+    items: Argv<'w>,
 }
 
 /// Reads the arguments by their first letters, as RedisBloom does; `None` if there are too few.
-fn parse<'w>(words: Words<'w>, env: &Env<'_>) -> Result<Option<Asked<'w>>, Text> {
+fn parse<'w>(argv: Argv<'w>, env: &Env<'_>) -> Result<Option<Asked<'w>>, Text> {
     let (mut capacity, mut is_nocreate) = (None, false);
     let mut at = 2;
-    while let Some(word) = words.get(at) {
+    while let Some(word) = argv.get(at) {
         match word.first().map(u8::to_ascii_lowercase) {
             Some(b'i') => {
-                let items = &words[at + 1..];
-                let asked = Asked { key: words[1], capacity, is_nocreate, items };
+                let items = &argv[at + 1..];
+                let asked = Asked { key: argv[1], capacity, is_nocreate, items };
                 return Ok((!items.is_empty()).then_some(asked));
             }
             Some(b'n') => is_nocreate = true,
             Some(b'c') => {
                 at += 1;
-                let Some(word) = words.get(at) else { return Ok(None) };
+                let Some(word) = argv.get(at) else { return Ok(None) };
                 let asked = parse_integer(word).ok_or(cf::BAD_CAPACITY)?;
                 let least = 2 * i64::from(env.settings.cf_bucket_size);
                 if !(least..=MAX_CAPACITY).contains(&asked) {

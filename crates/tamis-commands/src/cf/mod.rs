@@ -7,22 +7,22 @@ mod reserve;
 
 use tamis_resp::Reply;
 
+use crate::argv::Argv;
 use crate::run::{Env, Outcome};
 use crate::text::{self, cf};
 use crate::tm::remove_each;
 use crate::value::Value;
-use crate::words::Words;
 pub(crate) use dump::{load_chunk, scan_dump};
 pub(crate) use info::{debug, info};
 pub(crate) use insert::{add, add_absent, insert, insert_absent};
 pub(crate) use reserve::reserve;
 
 /// `CF.COUNT key item`
-pub(crate) fn count(value: Option<&Value>, words: Words<'_>, _: &Env<'_>) -> Reply {
+pub(crate) fn count(value: Option<&Value>, argv: Argv<'_>, _: &Env<'_>) -> Reply {
     match value {
-        Some(Value::RedisCuckoo(filter)) => Reply::Integer(filter.count(words[2]) as i64),
+        Some(Value::RedisCuckoo(filter)) => Reply::Integer(filter.count(argv[2]) as i64),
         Some(Value::Filter(file)) => {
-            let count = file.filter.count_hash(file.filter.hasher().hash_item(words[2]));
+            let count = file.filter.count_hash(file.filter.hasher().hash_item(argv[2]));
             Reply::Integer(count.unwrap_or(0) as i64)
         }
         _ => Reply::Integer(0),
@@ -30,14 +30,14 @@ pub(crate) fn count(value: Option<&Value>, words: Words<'_>, _: &Env<'_>) -> Rep
 }
 
 /// `CF.DEL key item`
-pub(crate) fn delete(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_>) -> Outcome {
+pub(crate) fn delete(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Outcome {
     match value {
         Some(Value::RedisCuckoo(filter)) => {
-            let is_removed = filter.remove(words[2]);
+            let is_removed = filter.remove(argv[2]);
             let reply = Reply::Bool(is_removed);
             if is_removed { Outcome::changed(reply) } else { Outcome::unchanged(reply) }
         }
-        Some(Value::Filter(file)) => match remove_each(file, &words[2..]) {
+        Some(Value::Filter(file)) => match remove_each(file, &argv[2..]) {
             Some(outcome) => outcome.of_one(),
             None => text::WRONG_TYPE.into(),
         },
@@ -46,7 +46,7 @@ pub(crate) fn delete(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_>) -
 }
 
 /// `CF.COMPACT key`
-pub(crate) fn compact(value: &mut Option<Value>, _: Words<'_>, _: &Env<'_>) -> Outcome {
+pub(crate) fn compact(value: &mut Option<Value>, _: Argv<'_>, _: &Env<'_>) -> Outcome {
     match value {
         Some(Value::RedisCuckoo(filter)) => {
             filter.compact();

@@ -3,11 +3,11 @@
 use tamis::{RedisCuckoo, RedisCuckooError, RedisCuckooOptions};
 use tamis_resp::Reply;
 
+use crate::argv::{Argv, parse_integer, position};
 use crate::run::{Env, Outcome};
 use crate::settings::{MAX_CAPACITY, MAX_EXPANSION, Settings};
 use crate::text::{self, Text, cf};
 use crate::value::Value;
-use crate::words::{Words, parse_integer, position};
 
 /// Returns what a filter is made by unasked.
 pub(super) fn unasked(settings: &Settings) -> RedisCuckooOptions {
@@ -35,11 +35,11 @@ pub(super) fn build(options: RedisCuckooOptions, settings: &Settings) -> Result<
 }
 
 /// `CF.RESERVE key capacity [BUCKETSIZE n] [MAXITERATIONS n] [EXPANSION n]`
-pub(crate) fn reserve(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
-    if words.len().is_multiple_of(2) {
+pub(crate) fn reserve(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+    if argv.len().is_multiple_of(2) {
         return Outcome::unchanged(text::wrong_arity("cf.reserve"));
     }
-    let options = match parse(words, env.settings) {
+    let options = match parse(argv, env.settings) {
         Ok(options) => options,
         Err(text) => return text.into(),
     };
@@ -59,13 +59,13 @@ pub(crate) fn reserve(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>
 }
 
 /// Reads the arguments; words that are no option are ignored, in pairs.
-fn parse(words: Words<'_>, settings: &Settings) -> Result<RedisCuckooOptions, Text> {
-    let capacity = parse_integer(words[2]).ok_or(cf::BAD_CAPACITY)?;
+fn parse(argv: Argv<'_>, settings: &Settings) -> Result<RedisCuckooOptions, Text> {
+    let capacity = parse_integer(argv[2]).ok_or(cf::BAD_CAPACITY)?;
     let mut options = unasked(settings);
     let number = |name, bad: Text, range: std::ops::RangeInclusive<i64>, outside: Text| {
         // From the options on, unlike BF.RESERVE.
-        let Some(at) = position(&words[3..], name) else { return Ok(None) };
-        let number = words.get(3 + at + 1).and_then(|word| parse_integer(word)).ok_or(bad)?;
+        let Some(at) = position(&argv[3..], name) else { return Ok(None) };
+        let number = argv.get(3 + at + 1).and_then(|word| parse_integer(word)).ok_or(bad)?;
         if range.contains(&number) { Ok(Some(number)) } else { Err(outside) }
     };
     if let Some(n) = number("MAXITERATIONS", cf::BAD_ITERATIONS, 1..=65_535, cf::ITERATIONS_RANGE)?

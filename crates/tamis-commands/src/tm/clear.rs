@@ -5,14 +5,14 @@ use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 
 use super::reserve::empty;
+use crate::argv::Argv;
 use crate::run::{Env, Outcome, error};
 use crate::text::{self, tm};
 use crate::value::Value;
-use crate::words::Words;
 
 /// `TM.CLEAR key`: an empty filter takes the place of the full one. Its memory is not touched yet, which costs
 /// less than zeroing what is there.
-pub(crate) fn clear(value: &mut Option<Value>, _: Words<'_>, env: &Env<'_>) -> Outcome {
+pub(crate) fn clear(value: &mut Option<Value>, _: Argv<'_>, env: &Env<'_>) -> Outcome {
     let Some(value) = value else { return tm::NOT_FOUND.into() };
     match (emptied(value, env.now_millis), value) {
         (Err(reply), _) => Outcome::unchanged(reply),

@@ -4,14 +4,14 @@ use tamis::Removed;
 use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 
+use crate::argv::Argv;
 use crate::run::{Env, Outcome, error};
 use crate::text::{self, tm};
 use crate::value::Value;
-use crate::words::Words;
 
 /// `TM.DEL key item [item ...]`
-pub(crate) fn delete(value: &mut Option<Value>, words: Words<'_>, _: &Env<'_>) -> Outcome {
-    let items = &words[2..];
+pub(crate) fn delete(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Outcome {
+    let items = &argv[2..];
     match value {
         None => Outcome::unchanged(Reply::Bools { mask: Vec::new(), len: items.len() }),
         Some(Value::Bytes(_)) => text::WRONG_TYPE.into(),
@@ -50,8 +50,8 @@ pub(crate) fn remove_each(file: &mut TamisFile, items: &[&[u8]]) -> Option<Outco
 }
 
 /// `TM.COUNT key item [item ...]`
-pub(crate) fn count(value: Option<&Value>, words: Words<'_>, _: &Env<'_>) -> Reply {
-    let items = &words[2..];
+pub(crate) fn count(value: Option<&Value>, argv: Argv<'_>, _: &Env<'_>) -> Reply {
+    let items = &argv[2..];
     let counts: Option<Vec<u64>> = match value {
         None => Some(vec![0; items.len()]),
         Some(Value::Bytes(_)) => return error(text::WRONG_TYPE),

@@ -3,16 +3,16 @@
 use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 
+use crate::argv::{Argv, is};
 use crate::run::{Env, Outcome, error};
 use crate::text::{self, Text, tm};
 use crate::value::Value;
-use crate::words::{Words, is};
 
 /// `TM.LOAD key data [REPLACE]`
-pub(crate) fn load(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
-    match load_refusal(value.is_some(), words) {
+pub(crate) fn load(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+    match load_refusal(value.is_some(), argv) {
         Some(refusal) => refusal.into(),
-        None => load_decoded(value, words, decode_file(words[2], env.now_millis)),
+        None => load_decoded(value, argv, decode_file(argv[2], env.now_millis)),
     }
 }
 
@@ -30,10 +30,10 @@ pub fn decode_file(data: &[u8], now_millis: u64) -> Result<Value, Reply> {
 /// Gives a key what [`decode_file`] made of the words of a `TM.LOAD`.
 pub fn load_decoded(
     value: &mut Option<Value>,
-    words: Words<'_>,
+    argv: Argv<'_>,
     decoded: Result<Value, Reply>,
 ) -> Outcome {
-    if let Some(refusal) = load_refusal(value.is_some(), words) {
+    if let Some(refusal) = load_refusal(value.is_some(), argv) {
         return refusal.into();
     }
     match decoded {
@@ -47,8 +47,8 @@ pub fn load_decoded(
 
 /// Returns why a `TM.LOAD` of these words loads nothing, whatever its data is.
 #[must_use]
-pub fn load_refusal(is_there: bool, words: Words<'_>) -> Option<Text> {
-    match words[3..] {
+pub fn load_refusal(is_there: bool, argv: Argv<'_>) -> Option<Text> {
+    match argv[3..] {
         [] if is_there => Some(tm::LOAD_EXISTS),
         [] => None,
         [word] if is(word, "REPLACE") => None,
@@ -57,7 +57,7 @@ pub fn load_refusal(is_there: bool, words: Words<'_>) -> Option<Text> {
 }
 
 /// `TM.DUMP key`
-pub(crate) fn dump(value: Option<&Value>, _: Words<'_>, env: &Env<'_>) -> Reply {
+pub(crate) fn dump(value: Option<&Value>, _: Argv<'_>, env: &Env<'_>) -> Reply {
     if let Err(text) = env.check_reply(value.map_or(0, Value::longest_reply_bytes)) {
         return error(text);
     }

@@ -4,14 +4,14 @@ use tamis::{AnyFilter, Span};
 use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 
+use crate::argv::Argv;
 use crate::facts::Facts;
 use crate::run::{Env, error};
 use crate::text::{self, tm};
 use crate::value::Value;
-use crate::words::Words;
 
 /// `TM.INFO key`
-pub(crate) fn info(value: Option<&Value>, _: Words<'_>, env: &Env<'_>) -> Reply {
+pub(crate) fn info(value: Option<&Value>, _: Argv<'_>, env: &Env<'_>) -> Reply {
     let Some(value) = value else { return error(tm::NOT_FOUND) };
     match Facts::of(value, env.settings, env.now_millis) {
         Some(facts) => facts.to_reply(env.items_per_second),

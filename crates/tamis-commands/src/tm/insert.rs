@@ -4,25 +4,25 @@ use tamis::{Answers, InsertError, NoRoom, RedisCuckoo, RedisInsertError};
 use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 
+use crate::argv::Argv;
 use crate::bf;
 use crate::run::{Env, Outcome, error};
 use crate::text::{self, Text, tm};
 use crate::value::Value;
-use crate::words::Words;
 
 /// `TM.ADD key item`
-pub(crate) fn add(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
-    add_each(value, words, env).of_one()
+pub(crate) fn add(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+    add_each(value, argv, env).of_one()
 }
 
 /// `TM.MADD key item [item ...]`
-pub(crate) fn add_each(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
-    let items = &words[2..];
+pub(crate) fn add_each(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+    let items = &argv[2..];
     match value {
         None => tm::NOT_FOUND.into(),
         Some(Value::Filter(file)) => insert_filter(file, items, env, tm::FULL),
-        Some(Value::RedisCuckoo(filter)) => insert_redis_cuckoo(words[1], filter, items, env),
-        Some(value) => bf::insert_items(words[1], value, items, env),
+        Some(Value::RedisCuckoo(filter)) => insert_redis_cuckoo(argv[1], filter, items, env),
+        Some(value) => bf::insert_items(argv[1], value, items, env),
     }
 }
 
@@ -104,7 +104,7 @@ fn insert_redis_cuckoo(
         match filter.insert(*item) {
             Ok(()) => answers.push(Reply::Bool(is_new)),
             Err(RedisInsertError::Memory(_)) => failed = Some(tm::NO_MEMORY),
-            Err(RedisInsertError::OverLimit { .. }) => failed = Some(text::host::MEMORY),
+            Err(RedisInsertError::OverLimit { .. }) => failed = Some(text::server::MEMORY),
             Err(_) => failed = Some(tm::FULL),
         }
         if failed.is_some() {

@@ -3,9 +3,9 @@
 use tamis::{Kind, Plan, PlanError, Span};
 use tamis_resp::Reply;
 
+use crate::argv::{Argv, is, parse_double, parse_integer};
 use crate::run::error;
 use crate::text::tm;
-use crate::words::{Words, is, parse_double, parse_integer};
 
 /// The kinds that can be asked for, in the order in which they are shown.
 pub(super) const KINDS: [Kind; 6] =
@@ -40,13 +40,13 @@ const ALL_OPTIONS: &str = "KIND, ITEMS, RATE, MEMORY, COUNTER, BUCKET, WINDOW, S
 
 impl Options {
     /// Reads the options of `TM.PLAN`.
-    pub fn of_plan(words: Words<'_>) -> Result<Self, Reply> {
-        Self::parse(words, true)
+    pub fn of_plan(argv: Argv<'_>) -> Result<Self, Reply> {
+        Self::parse(argv, true)
     }
 
     /// Reads the options of `TM.RESERVE`.
-    pub fn of_filter(words: Words<'_>) -> Result<Self, Reply> {
-        let mut options = Self::parse(words, false)?;
+    pub fn of_filter(argv: Argv<'_>) -> Result<Self, Reply> {
+        let mut options = Self::parse(argv, false)?;
         let Some(kind) = options.kind else { return Err(error(tm::NO_KIND)) };
         for (is_given, name, its_kind) in [
             (options.counter_bits.is_some(), "COUNTER", Kind::Counting),
@@ -78,9 +78,9 @@ impl Options {
         Ok(options)
     }
 
-    fn parse(words: Words<'_>, is_plan: bool) -> Result<Self, Reply> {
+    fn parse(argv: Argv<'_>, is_plan: bool) -> Result<Self, Reply> {
         let mut options = Self::default();
-        let mut rest = words;
+        let mut rest = argv;
         while let [word, behind @ ..] = rest {
             rest = behind;
             let mut next = || {

@@ -4,14 +4,14 @@ use tamis::{Kind, Plan};
 use tamis_resp::Reply;
 
 use super::options::{KINDS, Options, Question};
+use crate::argv::Argv;
 use crate::curve::{RatePoint, plan_curve};
 use crate::run::{Env, error};
 use crate::text::tm;
-use crate::words::Words;
 
 /// `TM.PLAN [KIND kind] [ITEMS n] [RATE p] [MEMORY bytes]`
-pub fn plan(words: Words<'_>, _: &Env<'_>) -> Reply {
-    let asked = Options::of_plan(&words[1..]).and_then(|options| {
+pub fn plan(argv: Argv<'_>, _: &Env<'_>) -> Reply {
+    let asked = Options::of_plan(&argv[1..]).and_then(|options| {
         let question = options.question()?.ok_or_else(|| error(tm::PLAN_TWO))?;
         Ok((options.kind, question))
     });

@@ -6,15 +6,15 @@ use tamis_resp::Reply;
 
 use super::clear::emptied;
 use super::options::{Options, Question};
+use crate::argv::Argv;
 use crate::run::{Env, Outcome, error};
 use crate::text::{self, tm};
 use crate::value::Value;
-use crate::words::Words;
 
 /// `TM.RESERVE key KIND kind [ITEMS n] [RATE p] [MEMORY bytes] [COUNTER bits] [BUCKET slots]
 /// [WINDOW millis | WINDOW n ITEMS] [SLICES n] [REFRESH]`; for `LIKE` see [`reserve_like`].
-pub(crate) fn reserve(value: &mut Option<Value>, words: Words<'_>, env: &Env<'_>) -> Outcome {
-    let made = Options::of_filter(&words[2..]).and_then(|options| {
+pub(crate) fn reserve(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+    let made = Options::of_filter(&argv[2..]).and_then(|options| {
         let plan = planned(&options, env)?;
         if plan.bytes() > env.settings.max_filter_bytes {
             return Err(error(text::NO_MEMORY_FOR_FILTER));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::scenes::{Scene, scenes, shown};
 use tamis_commands::{
-    Batch, Env, Handler, KeyHandler, Settings, Value, Words, WriteKeys, find, made_like, merge,
+    Argv, Batch, Env, Handler, KeyHandler, Settings, Value, WriteKeys, find, made_like, merge,
     reserve_like, text,
 };
 use tamis_resp::{Protocol, Reply};
@@ -78,7 +78,7 @@ impl Host {
         }
     }
 
-    fn merge(&mut self, words: Words<'_>) -> Reply {
+    fn merge(&mut self, words: Argv<'_>) -> Reply {
         let env = Env::new(&self.settings, self.protocol, 0);
         let mut value = self.values.remove(words[1]);
         let sources: Vec<_> = words[2..]

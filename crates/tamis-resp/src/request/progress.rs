@@ -154,7 +154,7 @@ impl Progress {
         if inline::has_quotes(line) {
             // A quote belongs to a word, so there is one.
             let words = inline::unquote(line).ok_or(ProtocolError::Quotes)?;
-            return Ok(Some(Request::Quoted { consumed, words }));
+            return Ok(Some(Request::Quoted { consumed, argv: words }));
         }
         inline::push_spans(line, words);
         Ok(Some(if words.is_empty() {

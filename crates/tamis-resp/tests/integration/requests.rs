@@ -27,7 +27,7 @@ fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, limits: Limits) -> Pipel
                     commands.push(words.iter().map(|word| word.of(input).to_vec()).collect());
                     consumed
                 }
-                Ok(Some(Request::Quoted { consumed, words })) => {
+                Ok(Some(Request::Quoted { consumed, argv: words })) => {
                     commands.push(words);
                     consumed
                 }

@@ -43,9 +43,9 @@ impl BindAddress {
     }
 
     /// Returns the addresses and names of a text, as they are written but for a minus, which Redis knows.
-    pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
-        let words = text.split([' ', ',']).filter(|word| !word.is_empty());
-        words.map(|word| word.trim_start_matches('-'))
+    pub(crate) fn argv(text: &str) -> impl Iterator<Item = &str> {
+        let argv = text.split([' ', ',']).filter(|word| !word.is_empty());
+        argv.map(|word| word.trim_start_matches('-'))
     }
 
     /// Returns what is shown of such a word, without looking a name up.

@@ -17,7 +17,7 @@ pub(super) static NETWORK: [Entry; 9] = [
         get: |config| config.bind.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
         set: |config, text| {
             let parsed: Result<Vec<BindAddress>, _> =
-                BindAddress::words(text).map(str::parse).collect();
+                BindAddress::argv(text).map(str::parse).collect();
             config.bind = parsed.ok().filter(|all| !all.is_empty())?;
             Some(())
         },

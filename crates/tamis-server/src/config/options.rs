@@ -7,8 +7,8 @@ use tamis_commands::parse_integer;
 use super::network_options::NETWORK;
 use super::values::{parse_bytes, parse_path, parse_yes, shown_path, yes};
 use super::{Config, DebugCommand, OptionGroup};
-use crate::durability::Sync;
 use crate::hash_key::HashKey;
+use crate::persistence::Sync;
 
 /// An option of the server itself.
 pub(super) struct Entry {

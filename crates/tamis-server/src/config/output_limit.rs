@@ -50,12 +50,12 @@ impl FromStr for OutputLimit {
     /// Reads Redis's list of classes. The server has normal clients only: the limits of replicas and subscribers are checked
     /// and have no effect.
     fn from_str(text: &str) -> Result<Self, OutputLimitError> {
-        let words: Vec<&str> = text.split_ascii_whitespace().collect();
-        if words.is_empty() || !words.len().is_multiple_of(4) {
+        let argv: Vec<&str> = text.split_ascii_whitespace().collect();
+        if argv.is_empty() || !argv.len().is_multiple_of(4) {
             return Err(OutputLimitError);
         }
         let mut limit = None;
-        for class in words.chunks_exact(4) {
+        for class in argv.chunks_exact(4) {
             let read = OutputLimit {
                 hard_bytes: parse_bytes(class[1]).ok_or(OutputLimitError)?,
                 soft_bytes: parse_bytes(class[2]).ok_or(OutputLimitError)?,

@@ -174,12 +174,12 @@ mod tests {
     use crate::clients::Client;
     use crate::config::Config;
     use crate::output::OutputBuffer;
-    use crate::server::{Server, Shared};
+    use crate::server::{Server, SharedState};
     use crate::session::Session;
 
     /// A socket on which another client sends a command with every write.
     struct Busy {
-        server: Arc<Shared>,
+        server: Arc<SharedState>,
         other: Arc<Client>,
         input: &'static [u8],
     }

@@ -14,11 +14,11 @@ use super::answer::{self, Refusal};
 use super::history::Step;
 use super::kinds::kind_id;
 use super::order::{Column, Page};
-use super::rounds::CURVE_POINTS;
-use crate::host::MAX_PATTERN_BYTES;
+use super::sampler::CURVE_POINTS;
+use crate::handlers::MAX_PATTERN_BYTES;
 use crate::pattern::matches;
 use crate::report::FilterReport;
-use crate::server::Shared;
+use crate::server::SharedState;
 use crate::stats::now_millis;
 use crate::users::User;
 
@@ -32,7 +32,7 @@ const MAX_FILTERS: usize = 1000;
 pub(super) fn overview(console: &Console) -> Json {
     let shared = &console.shared;
     let (config, now) = (shared.config(), now_millis());
-    let totals = console.rounds.totals();
+    let totals = console.sampler.totals();
     let log = shared.durable.as_ref().map(|durable| {
         json!({
             "error": durable.log.failure(),
@@ -79,8 +79,8 @@ pub(super) fn filters(console: &Console, user: &User, query: &str) -> Result<Jso
         return Err(bad(&format!("match takes at most {MAX_PATTERN_BYTES} bytes")));
     }
     let is_asked = |key: &[u8]| matches(&pattern, key) && may_see(user, key);
-    let (reports, matching) = console.rounds.page(&console.shared, page(query)?, is_asked);
-    let totals = console.rounds.totals();
+    let (reports, matching) = console.sampler.page(&console.shared, page(query)?, is_asked);
+    let totals = console.sampler.totals();
     Ok(json!({
         "filters": reports.iter().map(filter_json).collect::<Vec<_>>(),
         "matching": matching,
@@ -120,11 +120,11 @@ pub(super) fn filter(console: &Console, user: &User, query: &str) -> Result<Json
     if !may_see(user, &key) {
         return Err(answer::not_allowed("tm.info"));
     }
-    let Some((report, curve)) = console.rounds.of_key(&console.shared, &key) else {
+    let Some((report, curve)) = console.sampler.of_key(&console.shared, &key) else {
         return Err((StatusCode::NOT_FOUND, "there is no filter of this key".to_owned()));
     };
     let mut body = filter_json(&report);
-    let samples = console.rounds.samples(&key);
+    let samples = console.sampler.samples(&key);
     body["now_millis"] = json!(now_millis());
     body["port"] = json!(console.shared.port());
     body["rate_curve"] = curve_json(&curve);
@@ -133,17 +133,17 @@ pub(super) fn filter(console: &Console, user: &User, query: &str) -> Result<Json
 }
 
 /// `/api/plan.json?items=…&rate=…`, or two of `items`, `rate` and `memory`: what `TM.PLAN` answers, with curves.
-pub(super) fn plan(shared: &Shared, query: &str) -> Result<Json, Refusal> {
-    let mut words = vec![Cow::Borrowed(&b"TM.PLAN"[..])];
+pub(super) fn plan(shared: &SharedState, query: &str) -> Result<Json, Refusal> {
+    let mut argv = vec![Cow::Borrowed(&b"TM.PLAN"[..])];
     for name in ["items", "rate", "memory"] {
         if let Some(value) = parameter(query, name) {
-            words.extend([Cow::Owned(name.to_ascii_uppercase().into_bytes()), value]);
+            argv.extend([Cow::Owned(name.to_ascii_uppercase().into_bytes()), value]);
         }
     }
-    let words: Vec<&[u8]> = words.iter().map(AsRef::as_ref).collect();
+    let argv: Vec<&[u8]> = argv.iter().map(AsRef::as_ref).collect();
     let config = shared.config();
     let env = Env::new(&config.filters, Protocol::Resp3, now_millis());
-    let mut plans = match tamis_commands::plan(&words, &env) {
+    let mut plans = match tamis_commands::plan(&argv, &env) {
         Reply::Array(plans) => plans.iter().map(reply_json).collect::<Vec<_>>(),
         Reply::Error(text) => return Err(bad(text.strip_prefix("ERR ").unwrap_or(&text))),
         _ => return Err(bad("there is no plan")),

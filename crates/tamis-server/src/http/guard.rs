@@ -8,7 +8,7 @@ use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 
 use super::{Answer, Console, answer};
-use crate::server::Shared;
+use crate::server::SharedState;
 use crate::users::User;
 
 /// Returns the refusal of a request that may not be answered; `None` if it may.
@@ -38,7 +38,7 @@ pub(super) fn refuse(console: &Console, request: &Request<Incoming>) -> Option<A
 }
 
 /// Returns the user of a request; without a password the default user, if that needs none.
-pub(super) fn user_of(shared: &Shared, headers: &HeaderMap) -> Option<Arc<User>> {
+pub(super) fn user_of(shared: &SharedState, headers: &HeaderMap) -> Option<Arc<User>> {
     let Some((name, password)) = headers.get(header::AUTHORIZATION).and_then(credentials) else {
         return Some(shared.users.default_user()).filter(|user| user.is_open());
     };

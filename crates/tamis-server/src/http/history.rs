@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::{Value as Json, json};
 
-use crate::server::Shared;
+use crate::server::SharedState;
 use crate::stats::{Called, now_millis};
 
 /// Samples of a second that are kept: ten minutes.
@@ -72,7 +72,7 @@ pub(super) enum Step {
 }
 
 impl Counters {
-    fn read(shared: &Shared) -> Self {
+    fn read(shared: &SharedState) -> Self {
         let stats = &shared.stats;
         Self {
             commands: stats.commands.load(Ordering::Relaxed),
@@ -139,7 +139,7 @@ impl Rings {
 
 impl History {
     /// Takes a sample a second, until the server ends.
-    pub async fn keep(&self, shared: &Shared) {
+    pub async fn keep(&self, shared: &SharedState) {
         let mut seconds = tokio::time::interval(Duration::from_secs(1));
         seconds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         for second in 0.. {

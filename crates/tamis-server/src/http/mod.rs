@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! socket ──▶ request ──▶ may it enter? ──▶ route ──▶ page (embedded)
-//!            hyper       guard.rs                    numbers as JSON (api.rs) from rounds and history
+//!            hyper       guard.rs                    numbers as JSON (api.rs) from sampler and history
 //! ```
 //!
 //! One thread has all connections and answers `/healthz` at once. It takes no lock of the keyspace. Other answers are made
@@ -17,7 +17,7 @@ mod guard;
 mod history;
 mod kinds;
 mod order;
-mod rounds;
+mod sampler;
 
 use std::convert::Infallible;
 use std::io;
@@ -39,10 +39,10 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
 use crate::config::{Config, HttpPort};
-use crate::server::{ServerError, Shared, runtime};
+use crate::server::{ServerError, SharedState, runtime};
 use connections::{Connections, Open};
 use history::History;
-use rounds::Rounds;
+use sampler::Sampler;
 
 /// The longest head of a request.
 const MAX_HEAD_BYTES: usize = 16 << 10;
@@ -58,21 +58,21 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// What all requests share.
 struct Console {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     address: SocketAddr,
     history: History,
-    rounds: Rounds,
+    sampler: Sampler,
     /// The permit to make an answer other than that of `/healthz`. There is one.
     turn: Arc<Semaphore>,
 }
 
 impl Console {
-    fn new(shared: Arc<Shared>, address: SocketAddr) -> Self {
+    fn new(shared: Arc<SharedState>, address: SocketAddr) -> Self {
         Self {
             shared,
             address,
             history: History::default(),
-            rounds: Rounds::default(),
+            sampler: Sampler::default(),
             turn: Arc::new(Semaphore::new(1)),
         }
     }
@@ -100,7 +100,7 @@ fn open(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Answers requests until the server ends.
-pub(crate) fn serve(shared: &Arc<Shared>, listener: TcpListener) {
+pub(crate) fn serve(shared: &Arc<SharedState>, listener: TcpListener) {
     runtime().block_on(async {
         let bound = listener.local_addr();
         let (address, listener) = match (bound, tokio::net::TcpListener::from_std(listener)) {
@@ -135,7 +135,7 @@ fn spawn_sampler(console: &Arc<Console>) -> io::Result<JoinHandle<()>> {
     std::thread::Builder::new().name("tamis-sampler".to_owned()).spawn(move || {
         runtime().block_on(async {
             tokio::select! {
-                () = console.rounds.keep(&console.shared) => {}
+                () = console.sampler.keep(&console.shared) => {}
                 () = console.shared.stopping() => {}
             }
         });
@@ -276,7 +276,7 @@ fn not_found(path: &str, headers: &HeaderMap) -> Answer {
     answer::error(StatusCode::NOT_FOUND, "there is no such page: begin at /")
 }
 
-fn health(shared: &Shared) -> Answer {
+fn health(shared: &SharedState) -> Answer {
     match shared.log_failure() {
         None => answer::text(StatusCode::OK, "ok\n".to_owned()),
         Some(error) => answer::text(

@@ -25,10 +25,10 @@ impl Cleared {
 
 /// Frees keys in the background, on one thread however many keys there are.
 #[derive(Debug, Default)]
-pub(super) struct Freeing(Arc<Shared>);
+pub(super) struct Freeing(Arc<State>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct State {
     queue: Mutex<Queue>,
     /// Memory that is not freed yet.
     bytes: AtomicU64,
@@ -68,7 +68,7 @@ impl Freeing {
     }
 }
 
-impl Shared {
+impl State {
     fn run(&self) {
         loop {
             let mut queue = self.queue.lock();

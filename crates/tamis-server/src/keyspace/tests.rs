@@ -169,16 +169,16 @@ fn a_large_value_that_is_read_for_long_does_not_hold_up_other_keys() {
 fn a_waiting_writer_has_its_turn_between_readers_that_overlap() {
     let keyspace = Keyspace::new();
     set(&keyspace.shared(), b"large", "one");
-    let (rounds, is_done) = (AtomicU64::new(0), std::sync::atomic::AtomicBool::new(false));
+    let (sampler, is_done) = (AtomicU64::new(0), std::sync::atomic::AtomicBool::new(false));
     std::thread::scope(|threads| {
         for _ in 0..2 {
             threads.spawn(|| {
                 while !is_done.load(Ordering::Relaxed) {
                     // Until the other reader has begun too: without a writer the key would always have a lease.
                     keyspace.lease(b"large", 0, |_| {
-                        let round = rounds.fetch_add(1, Ordering::Relaxed);
+                        let round = sampler.fetch_add(1, Ordering::Relaxed);
                         let mut patience = 200;
-                        while rounds.load(Ordering::Relaxed) == round + 1 && patience > 0 {
+                        while sampler.load(Ordering::Relaxed) == round + 1 && patience > 0 {
                             std::thread::sleep(Duration::from_millis(1));
                             patience -= 1;
                         }
@@ -186,7 +186,7 @@ fn a_waiting_writer_has_its_turn_between_readers_that_overlap() {
                 }
             });
         }
-        while rounds.load(Ordering::Relaxed) < 4 {
+        while sampler.load(Ordering::Relaxed) < 4 {
             std::thread::sleep(Duration::from_millis(1));
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -203,8 +203,8 @@ fn a_waiting_writer_has_its_turn_between_readers_that_overlap() {
             _ = tokio::time::timeout(Duration::ZERO, given_up).await;
             Some(())
         });
-        let before = rounds.load(Ordering::Relaxed);
-        while rounds.load(Ordering::Relaxed) < before + 4 {
+        let before = sampler.load(Ordering::Relaxed);
+        while sampler.load(Ordering::Relaxed) < before + 4 {
             std::thread::sleep(Duration::from_millis(1));
         }
         is_done.store(true, Ordering::Relaxed);

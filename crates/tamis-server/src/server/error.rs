@@ -4,8 +4,8 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use crate::durability::DurabilityError;
 use crate::hash_key::HashKeyError;
+use crate::persistence::DurabilityError;
 use crate::system_error::without_code;
 use crate::tls::TlsError;
 use crate::users::UsersError;

@@ -1,11 +1,11 @@
 //! Whether a command may run.
 
-use tamis_commands::{Command, Flag, InMulti, Words, text};
+use tamis_commands::{Argv, Command, Flag, InMulti, text};
 use tamis_resp::Reply;
 
 use super::Session;
 use crate::config::Config;
-use crate::host;
+use crate::handlers;
 use crate::stats::now_millis;
 use crate::users::{Refusal, Refused};
 
@@ -17,34 +17,34 @@ impl Session {
     pub(super) fn check(
         &mut self,
         command: &'static Command,
-        words: Words<'_>,
+        argv: Argv<'_>,
         config: &Config,
     ) -> Result<(), Reply> {
         self.refresh_user()?;
-        if !command.takes(words.len()) {
+        if !command.takes(argv.len()) {
             return Err(text::wrong_arity(command.name));
         }
         if !self.is_authenticated && !command.has(Flag::NoAuth) {
             return Err(Reply::error(text::acl::NO_AUTH));
         }
-        if let Err(refusal) = self.user.check(command, words) {
+        if let Err(refusal) = self.user.check(command, argv) {
             self.log_refusal(&refusal);
             return Err(match refusal {
                 Refusal::Command(name) => text::acl::no_command(&self.user.name, &name),
                 Refusal::Key(_) => Reply::error(text::acl::NO_KEY),
             });
         }
-        host::check_subcommand(command, words)?;
+        handlers::check_subcommand(command, argv)?;
         self.check_change(command, config).map_err(Reply::error)?;
         if command.has(Flag::DenyOom) && config.max_memory_bytes != 0 {
             // A string takes as much as it has, items take less, and the key may be new.
-            let bytes = KEY_BYTES + words.iter().map(|word| word.len() as u64).sum::<u64>();
+            let bytes = KEY_BYTES + argv.iter().map(|word| word.len() as u64).sum::<u64>();
             if self.server.used_memory() + bytes > config.max_memory_bytes {
-                return Err(Reply::error(text::host::MEMORY));
+                return Err(Reply::error(text::server::MEMORY));
             }
         }
         if self.transaction.is_some() && command.in_multi == InMulti::Refused {
-            return Err(Reply::error(text::host::NOT_IN_MULTI));
+            return Err(Reply::error(text::server::NOT_IN_MULTI));
         }
         Ok(())
     }
@@ -81,11 +81,11 @@ impl Session {
             && config.max_memory_bytes != 0
             && self.server.used_memory() > config.max_memory_bytes
         {
-            return Err(text::host::MEMORY.to_owned());
+            return Err(text::server::MEMORY.to_owned());
         }
         let failure = command.may_change().then(|| self.server.log_failure()).flatten();
         match failure {
-            Some(error) => Err(text::host::no_log(&error)),
+            Some(error) => Err(text::server::no_log(&error)),
             None => Ok(()),
         }
     }

@@ -1,14 +1,14 @@
 //! Runs commands about one key under a shared or an exclusive lock of its value.
 
 use tamis_commands::{
-    Batch, BatchAnswers, BatchItems, Command, Env, Flag, KeyHandler, Outcome, ReadHandler, Value,
-    Words, WriteHandler, load_decoded, made_like, reserve_like, text,
+    Argv, Batch, BatchAnswers, BatchItems, Command, Env, Flag, KeyHandler, Outcome, ReadHandler,
+    Value, WriteHandler, load_decoded, made_like, reserve_like, text,
 };
 use tamis_resp::Reply;
 
 use super::Session;
-use crate::durability::Log;
 use crate::keyspace::{KeyspaceRef, SharedAccess};
+use crate::persistence::Log;
 
 /// The reply to a command about one key.
 pub(crate) struct KeyReply {
@@ -62,7 +62,7 @@ impl Session {
         &self,
         items: BatchItems,
         batch: &mut Batch<'_>,
-        commands: &[Words<'_>],
+        commands: &[Argv<'_>],
         keys: &SharedAccess<'_>,
         env: &Env<'_>,
         out: &mut Vec<u8>,
@@ -71,9 +71,9 @@ impl Session {
         keys.write(commands[0][1], env.now_millis, |value| {
             let Some(mut answers) = batch.run_alone(value, env.now_millis) else { return };
             has_run = true;
-            for words in commands {
-                answers.next_reply(items, words.len()).encode(self.protocol, out);
-                self.server.log_command(words, env);
+            for argv in commands {
+                answers.next_reply(items, argv.len()).encode(self.protocol, out);
+                self.server.log_command(argv, env);
             }
         });
         has_run
@@ -84,30 +84,30 @@ impl Session {
         &self,
         handler: KeyHandler,
         command: &Command,
-        words: Words<'_>,
+        argv: Argv<'_>,
         keys: &KeyspaceRef<'_>,
         env: &Env<'_>,
         decoded: Option<Result<Value, Reply>>,
     ) -> KeyReply {
         match handler {
             KeyHandler::Read(read) => {
-                KeyReply { reply: self.read_one(read, words, keys, env), stops: false }
+                KeyReply { reply: self.read_one(read, argv, keys, env), stops: false }
             }
-            KeyHandler::Write(write) => self.write_one(write, command, words, keys, env, decoded),
+            KeyHandler::Write(write) => self.write_one(write, command, argv, keys, env, decoded),
         }
     }
 
     fn read_one(
         &self,
         read: ReadHandler,
-        words: Words<'_>,
+        argv: Argv<'_>,
         keys: &KeyspaceRef<'_>,
         env: &Env<'_>,
     ) -> Reply {
-        keys.read_measured(words[1], env.now_millis, |value, items_per_second| {
+        keys.read_measured(argv[1], env.now_millis, |value, items_per_second| {
             self.note_lookups(value.is_some(), 1);
             let max_reply_bytes = env.max_reply_bytes.min(self.server.max_reply_bytes(value));
-            read(value, words, &Env { items_per_second, max_reply_bytes, ..*env })
+            read(value, argv, &Env { items_per_second, max_reply_bytes, ..*env })
         })
     }
 
@@ -115,31 +115,31 @@ impl Session {
         &self,
         write: WriteHandler,
         command: &Command,
-        words: Words<'_>,
+        argv: Argv<'_>,
         keys: &KeyspaceRef<'_>,
         env: &Env<'_>,
         mut decoded: Option<Result<Value, Reply>>,
     ) -> KeyReply {
         // Read before the key is locked: no command holds the locks of two keys.
         let like = command
-            .like_key(words)
+            .like_key(argv)
             .map(|other| keys.read(other, env.now_millis, |other| made_like(other, env)));
         let mut made = match like.transpose() {
             Ok(made) => made,
             Err(reply) => return KeyReply { reply, stops: false },
         };
-        let outcome = keys.change(words[1], env.now_millis, |value| {
+        let outcome = keys.change(argv[1], env.now_millis, |value| {
             let was_there = value.is_some();
             if let Some(layers @ (Value::RedisBloom(_) | Value::RedisCuckoo(_))) = value {
                 layers.limit_growth(self.server.memory_left());
             }
             let outcome = match (made.take(), decoded.take()) {
                 (Some(made), _) => reserve_like(value, made),
-                (None, Some(decoded)) => load_decoded(value, words, decoded),
+                (None, Some(decoded)) => load_decoded(value, argv, decoded),
                 (None, None) => {
                     let max_reply_bytes = self.server.max_reply_bytes(value.as_ref());
                     let max_reply_bytes = max_reply_bytes.min(env.max_reply_bytes);
-                    write(value, words, &Env { max_reply_bytes, ..*env })
+                    write(value, argv, &Env { max_reply_bytes, ..*env })
                 }
             };
             // No other command has seen the new value yet.
@@ -148,9 +148,9 @@ impl Session {
                 && !self.server.has_memory_for(value.as_ref())
             {
                 *value = None;
-                return Outcome::refused(text::host::MEMORY);
+                return Outcome::refused(text::server::MEMORY);
             }
-            self.server.log_outcome(words[1], words, &outcome, env);
+            self.server.log_outcome(argv[1], argv, &outcome, env);
             outcome
         });
         KeyReply { reply: outcome.reply, stops: outcome.stops }

@@ -10,19 +10,19 @@ use crate::users::User;
 
 impl Session {
     /// Authenticates the connection as `user`.
-    pub fn log_in(&mut self, user: Arc<User>) {
+    pub fn authenticate(&mut self, user: Arc<User>) {
         self.client.about.lock().user = Some(user.name.clone());
         self.is_authenticated = true;
         self.user = user;
     }
 
     /// Ends the authentication. The connection is that of the default user if that user needs no password.
-    pub fn log_out(&mut self) {
+    pub fn reset_user(&mut self) {
         let user = self.server.users.default_user();
         self.is_authenticated = false;
         self.client.about.lock().user = None;
         if user.is_open() {
-            self.log_in(user);
+            self.authenticate(user);
         } else {
             self.user = user;
         }
@@ -36,7 +36,7 @@ impl Session {
         }
         if !self.is_authenticated {
             self.users_version = version;
-            self.log_out();
+            self.reset_user();
             return Ok(());
         }
         let user = self.server.users.get(&self.user.name);

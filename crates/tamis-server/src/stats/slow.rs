@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tamis_commands::{Secrets, Words, find};
+use tamis_commands::{Argv, Secrets, find};
 
 use super::since_1970;
 use crate::clients::Client;
@@ -29,25 +29,25 @@ pub(crate) struct Entry {
     pub seconds: u64,
     pub micros: u64,
     /// Cut, and without passwords.
-    pub words: Vec<Vec<u8>>,
+    pub argv: Vec<Vec<u8>>,
     pub address: String,
     pub client: String,
 }
 
 impl SlowLog {
     /// Keeps neighbours that took so long each, of which the last `most` stay.
-    pub fn push(&self, client: &Client, commands: &[Words<'_>], each: Duration, most: usize) {
+    pub fn push(&self, client: &Client, commands: &[Argv<'_>], each: Duration, most: usize) {
         let (address, name) = (client.peer.to_string(), client.about.lock().name.clone());
         let mut log = self.0.lock();
         // Those before would not stay.
         let skipped = commands.len().saturating_sub(most);
         log.next_id += skipped as u64;
-        for words in &commands[skipped..] {
+        for argv in &commands[skipped..] {
             let entry = Entry {
                 id: log.next_id,
                 seconds: since_1970().as_secs(),
                 micros: u64::try_from(each.as_micros()).unwrap_or(u64::MAX),
-                words: shown(words),
+                argv: shown(argv),
                 address: address.clone(),
                 client: name.clone(),
             };
@@ -94,10 +94,10 @@ const MAX_WORDS: usize = 32;
 /// Bytes of a word that an entry has at most.
 const MAX_WORD_BYTES: usize = 128;
 
-/// Cuts the words of a command as Redis does, and hides what must not be seen.
-pub(crate) fn shown(words: Words<'_>) -> Vec<Vec<u8>> {
-    let is_secret = secrets(words);
-    let kept = if words.len() > MAX_WORDS { MAX_WORDS - 1 } else { words.len() };
+/// Cuts the arguments of a command as Redis does, and hides what must not be seen.
+pub(crate) fn shown(argv: Argv<'_>) -> Vec<Vec<u8>> {
+    let is_secret = secrets(argv);
+    let kept = if argv.len() > MAX_WORDS { MAX_WORDS - 1 } else { argv.len() };
     let show = |(i, word): (usize, &&[u8])| {
         if is_secret(i) {
             return b"(redacted)".to_vec();
@@ -109,21 +109,21 @@ pub(crate) fn shown(words: Words<'_>) -> Vec<Vec<u8>> {
         }
         start
     };
-    let mut shown: Vec<Vec<u8>> = words[..kept].iter().enumerate().map(show).collect();
-    if kept < words.len() {
-        shown.push(format!("... ({} more arguments)", words.len() - kept).into_bytes());
+    let mut shown: Vec<Vec<u8>> = argv[..kept].iter().enumerate().map(show).collect();
+    if kept < argv.len() {
+        shown.push(format!("... ({} more arguments)", argv.len() - kept).into_bytes());
     }
     shown
 }
 
-/// Returns which words of a command are secret.
-fn secrets(words: Words<'_>) -> impl Fn(usize) -> bool + '_ {
+/// Returns which arguments of a command are secret.
+fn secrets(argv: Argv<'_>) -> impl Fn(usize) -> bool + '_ {
     let is = |i: usize, name: &str| {
-        words.get(i).is_some_and(|word| word.eq_ignore_ascii_case(name.as_bytes()))
+        argv.get(i).is_some_and(|word| word.eq_ignore_ascii_case(name.as_bytes()))
     };
-    let secrets = words.first().and_then(|name| find(name)).map_or(Secrets::None, |it| it.secrets);
+    let secrets = argv.first().and_then(|name| find(name)).map_or(Secrets::None, |it| it.secrets);
     let option = match secrets {
-        Secrets::TwoBehind(name) => (1..words.len()).find(|&i| is(i, name)),
+        Secrets::TwoBehind(name) => (1..argv.len()).find(|&i| is(i, name)),
         _ => None,
     };
     move |i| match secrets {
@@ -132,7 +132,7 @@ fn secrets(words: Words<'_>) -> impl Fn(usize) -> bool + '_ {
         Secrets::TwoBehind(_) => option.is_some_and(|at| i > at && i <= at + 2),
         Secrets::OfSubcommands(names) => i > 1 && names.iter().any(|name| is(1, name)),
         Secrets::OptionValues(subcommand) => {
-            i > 2 && is(1, subcommand) && Config::is_secret(words[i - 1])
+            i > 2 && is(1, subcommand) && Config::is_secret(argv[i - 1])
         }
     }
 }
@@ -142,25 +142,25 @@ mod tests {
     use super::*;
     use crate::clients::Clients;
 
-    fn texts(words: &[&[u8]]) -> Vec<String> {
+    fn texts(argv: &[&[u8]]) -> Vec<String> {
         let text = |word: Vec<u8>| String::from_utf8(word).unwrap();
-        shown(words).into_iter().map(text).collect()
+        shown(argv).into_iter().map(text).collect()
     }
 
     #[test]
     fn words_are_cut_and_secrets_hidden() {
         let long = [b'x'; 200];
-        let mut words: Vec<&[u8]> = vec![b"BF.MADD", &long];
-        words.resize(32, b"a");
-        let all = texts(&words);
+        let mut argv: Vec<&[u8]> = vec![b"BF.MADD", &long];
+        argv.resize(32, b"a");
+        let all = texts(&argv);
         assert_eq!(
             (all.len(), &all[1][..]),
             (32, &*format!("{}... (72 more bytes)", "x".repeat(128)))
         );
-        words.resize(40, b"a");
-        let cut = texts(&words);
+        argv.resize(40, b"a");
+        let cut = texts(&argv);
         assert_eq!((cut.len(), &cut[31][..]), (32, "... (9 more arguments)"));
-        for (words, expected) in [
+        for (argv, expected) in [
             ("auth pw", "auth (redacted)"),
             ("AUTH user pw more", "AUTH (redacted) (redacted) (redacted)"),
             ("AUTH", "AUTH"),
@@ -177,8 +177,8 @@ mod tests {
             ("CONFIG SET requirepass", "CONFIG SET requirepass"),
             ("CONFIG SET Hash-Key 0123 maxmemory 0", "CONFIG SET Hash-Key (redacted) maxmemory 0"),
         ] {
-            let words: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
-            assert_eq!(texts(&words).join(" "), expected);
+            let argv: Vec<&[u8]> = argv.split(' ').map(str::as_bytes).collect();
+            assert_eq!(texts(&argv).join(" "), expected);
         }
     }
 
@@ -191,7 +191,7 @@ mod tests {
         let ids = |count, most| -> Vec<u64> {
             log.latest(count, most).iter().map(|entry| entry.id).collect()
         };
-        let commands: Vec<Words<'_>> = vec![&[b"PING"]; 10];
+        let commands: Vec<Argv<'_>> = vec![&[b"PING"]; 10];
         log.push(client, &commands, Duration::from_micros(5), 4);
         assert_eq!(ids(10, 4), [9, 8, 7, 6]);
         log.push(client, &commands[..1], Duration::from_micros(5), 4);

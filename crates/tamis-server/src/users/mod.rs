@@ -1,7 +1,7 @@
 //! Users: their passwords, and what they may do.
 //!
 //! ```text
-//! words ──▶ row of the table ──▶ may the user? ──▶ runs
+//! arguments ──▶ row of the table ──▶ may the user? ──▶ runs
 //!                                 a bit a command, patterns of keys
 //! ```
 //!
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
-use tamis_commands::Words;
+use tamis_commands::Argv;
 use tamis_commands::text::acl;
 use tamis_resp::Reply;
 
@@ -101,7 +101,7 @@ impl Users {
     /// # Errors
     ///
     /// The reply, and nothing has changed.
-    pub fn set(&self, name: &[u8], rules: Words<'_>) -> Result<Arc<User>, Reply> {
+    pub fn set(&self, name: &[u8], rules: Argv<'_>) -> Result<Arc<User>, Reply> {
         if name.is_empty() || name.iter().any(|c| permissions::is_space(*c)) {
             return Err(Reply::error(acl::NAME));
         }

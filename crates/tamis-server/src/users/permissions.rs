@@ -1,7 +1,7 @@
 //! What may be done: commands, and keys by their patterns.
 
 use tamis_commands::text::{Text, acl};
-use tamis_commands::{Access, Action, Category, Command, Words};
+use tamis_commands::{Access, Action, Argv, Category, Command};
 
 use crate::pattern::matches;
 
@@ -87,10 +87,10 @@ impl Permissions {
         self.allowed[index / 64] >> (index % 64) & 1 == 1
     }
 
-    /// Returns whether a command may run with these words.
-    pub fn check(&self, command: &'static Command, words: Words<'_>) -> Result<(), Refusal> {
+    /// Returns whether a command may run with these arguments.
+    pub fn check(&self, command: &'static Command, argv: Argv<'_>) -> Result<(), Refusal> {
         if !self.allows_all {
-            let action = Action::of(command, words);
+            let action = Action::of(command, argv);
             if !self.allows(action) {
                 return Err(Refusal::Command(action.name()));
             }
@@ -98,7 +98,7 @@ impl Permissions {
         if self.allows_all_keys {
             return Ok(());
         }
-        match command.keys_of(words).find(|(key, access)| !self.allows_key(key, *access)) {
+        match command.keys_of(argv).find(|(key, access)| !self.allows_key(key, *access)) {
             Some((key, _)) => Err(Refusal::Key(key.to_vec())),
             None => Ok(()),
         }
@@ -330,8 +330,8 @@ mod tests {
     }
 
     fn may(permissions: &Permissions, line: &str) -> bool {
-        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
-        permissions.check(find(words[0]).unwrap(), &words).is_ok()
+        let argv: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        permissions.check(find(argv[0]).unwrap(), &argv).is_ok()
     }
 
     #[test]

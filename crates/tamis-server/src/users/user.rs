@@ -1,7 +1,7 @@
 //! A user: its passwords, and what it may do.
 
 use tamis_commands::text::{Text, acl};
-use tamis_commands::{Action, Command, Flag, Words};
+use tamis_commands::{Action, Argv, Command, Flag};
 
 use super::password::Digest;
 use super::permissions::{Permissions, Refusal, is_space};
@@ -68,18 +68,18 @@ impl User {
         user.is_some_and(|user| user.is_on && (user.takes_any || is_known))
     }
 
-    /// Returns whether a command may run with these words. Every user may run the commands for connections that have not
+    /// Returns whether a command may run with these arguments. Every user may run the commands for connections that have not
     /// authenticated.
-    pub fn check(&self, command: &'static Command, words: Words<'_>) -> Result<(), Refusal> {
+    pub fn check(&self, command: &'static Command, argv: Argv<'_>) -> Result<(), Refusal> {
         if self.permissions.is_all() || command.has(Flag::NoAuth) {
             return Ok(());
         }
-        let mut refusal = match self.permissions.check(command, words) {
+        let mut refusal = match self.permissions.check(command, argv) {
             Ok(()) => return Ok(()),
             Err(refusal) => refusal,
         };
         for selector in &self.selectors {
-            match selector.check(command, words) {
+            match selector.check(command, argv) {
                 Ok(()) => return Ok(()),
                 // It came further: the command was allowed.
                 Err(Refusal::Key(key)) => refusal = Refusal::Key(key),
@@ -158,11 +158,11 @@ impl User {
     }
 }
 
-/// Joins the words of each selector, which may come as several: `(+get`, `~a)`.
-pub(crate) fn join_selectors(words: Words<'_>) -> Result<Vec<Vec<u8>>, Vec<u8>> {
+/// Joins the arguments of each selector, which may come as several: `(+get`, `~a)`.
+pub(crate) fn join_selectors(argv: Argv<'_>) -> Result<Vec<Vec<u8>>, Vec<u8>> {
     let mut rules: Vec<Vec<u8>> = Vec::new();
     let mut is_within = false;
-    for word in words {
+    for word in argv {
         match rules.last_mut() {
             Some(selector) if is_within => {
                 selector.push(b' ');
@@ -215,8 +215,8 @@ mod tests {
     fn a_selector_allows_by_itself() {
         let user = after(&["on", "nopass", "+get", "~a", "(+set ~b)", "(%R~c +@read)"]);
         let may = |line: &str| {
-            let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
-            user.check(find(words[0]).unwrap(), &words)
+            let argv: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+            user.check(find(argv[0]).unwrap(), &argv)
         };
         for line in ["GET a", "SET b x", "GET c", "BF.EXISTS c x"] {
             assert_eq!(may(line), Ok(()), "{line}");
@@ -239,8 +239,8 @@ mod tests {
 
     #[test]
     fn selectors_come_as_one_word_or_several() {
-        let words: [&[u8]; 6] = [b"on", b"(", b"+get", b"~a)", b"(+set)", b"+del"];
-        let joined = join_selectors(&words).unwrap();
+        let argv: [&[u8]; 6] = [b"on", b"(", b"+get", b"~a)", b"(+set)", b"+del"];
+        let joined = join_selectors(&argv).unwrap();
         assert_eq!(joined, [&b"on"[..], b"( +get ~a)", b"(+set)", b"+del"]);
         assert_eq!(join_selectors(&[b"(+get", b"~a"]), Err(b"(+get ~a".to_vec()));
     }

@@ -4,11 +4,11 @@
 mod client;
 mod console;
 mod data_folder;
-mod durability;
 mod exchanges;
 mod hash_key;
 #[path = "../../../../tests/exchanges/http.rs"]
 mod http;
+mod persistence;
 mod repair;
 #[path = "../../../../tests/exchanges/exchanges.rs"]
 mod scenes;

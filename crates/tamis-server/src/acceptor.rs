@@ -1,0 +1,236 @@
+//! The door: connections come in, and go to the threads in turn. The same thread looks after what time changes.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use socket2::{Domain, Socket, Type};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_rustls::rustls::ServerConfig;
+
+use crate::clients::{Clients, Greeted};
+use crate::config::BindAddress;
+use crate::connection;
+use crate::loading::Early;
+use crate::persistence;
+use crate::server::{ServerError, SharedState, runtime};
+use crate::stats::now_millis;
+
+/// A connection on its way to a thread; with its certificates, if it is to speak TLS.
+pub(crate) struct Arrival {
+    stream: std::net::TcpStream,
+    tls: Option<Arc<ServerConfig>>,
+    /// It counts among the connections from the moment at which it is accepted.
+    greeted: Greeted,
+    /// What it has sent already.
+    input: Vec<u8>,
+}
+
+impl Arrival {
+    /// A client that connected while the server read its data.
+    pub fn early(early: Early, clients: &Clients) -> Self {
+        _ = early.stream.set_nodelay(true);
+        Self { stream: early.stream, tls: None, greeted: clients.greet(), input: early.input }
+    }
+}
+
+/// How many connections may wait at the door. With the system's usual 128, those of a crowd that comes at once wait for
+/// seconds, until they ask again.
+const BACKLOG: i32 = 4096;
+
+fn open(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    // As a bound listener of the standard library: a server may start where one has just ended.
+    socket.set_reuse_address(cfg!(unix))?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Opens a port on all addresses, if any.
+pub(crate) fn listen(
+    places: &[BindAddress],
+    port: Option<u16>,
+) -> Result<Vec<TcpListener>, ServerError> {
+    let mut listeners = Vec::new();
+    let Some(mut port) = port else { return Ok(listeners) };
+    let mut opened: Vec<IpAddr> = Vec::new();
+    for place in places {
+        let mut missing = None;
+        let mut is_somewhere = false;
+        for &address in place.addresses() {
+            // By its name, too, perhaps.
+            if opened.contains(&address) {
+                is_somewhere = true;
+                continue;
+            }
+            let address = SocketAddr::new(address, port);
+            let fail = |error| ServerError::Listen { address, error };
+            match open(address) {
+                Ok(listener) => {
+                    // The first one picks the port of all.
+                    port = listener.local_addr().map_err(fail)?.port();
+                    opened.push(address.ip());
+                    listeners.push(listener);
+                    is_somewhere = true;
+                }
+                // localhost has an address of IPv6 where there is no IPv6.
+                Err(error) if place.is_name() && is_not_here(&error) => {
+                    missing = Some(fail(error));
+                }
+                Err(error) => return Err(fail(error)),
+            }
+        }
+        match missing {
+            Some(error) if !is_somewhere => return Err(error),
+            Some(error) => {
+                tracing::warn!(%error, name = %place, "an address of a name is left out");
+            }
+            None => {}
+        }
+    }
+    Ok(listeners)
+}
+
+/// Returns whether this machine has no such address, or no such network.
+fn is_not_here(error: &io::Error) -> bool {
+    !matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied)
+}
+
+/// Runs the connections that come through this thread's door.
+pub(crate) fn serve(shared: &Arc<SharedState>, mut arrivals: mpsc::UnboundedReceiver<Arrival>) {
+    let runtime = runtime();
+    let mut connections = JoinSet::new();
+    runtime.block_on(async {
+        loop {
+            let arrival = tokio::select! {
+                arrival = arrivals.recv() => arrival,
+                // A JoinSet keeps a finished task until `join_next` takes it.
+                Some(_) = connections.join_next() => continue,
+                () = shared.stopping() => break,
+            };
+            let Some(Arrival { stream, tls, greeted, input }) = arrival else { break };
+            let shared = shared.clone();
+            match (TcpStream::from_std(stream), tls) {
+                (Ok(stream), None) => {
+                    connections.spawn_local(connection::run(shared, stream, greeted, input));
+                }
+                (Ok(stream), Some(tls)) => {
+                    connections.spawn_local(connection::run_tls(shared, stream, tls, greeted));
+                }
+                (Err(error), _) => tracing::warn!(%error, "a connection was lost at the door"),
+            }
+        }
+    });
+    // Connections see that the server stops, and end.
+    runtime.block_on(async {
+        let ended = async { while connections.join_next().await.is_some() {} };
+        _ = tokio::time::timeout(GRACE, ended).await;
+    });
+    // The clients that wanted the copies in progress have disconnected.
+    runtime.shutdown_background();
+}
+
+/// How long connections have to end when the server stops.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Accepts connections and hands them to the threads in turn; sweeps expired keys in between.
+pub(crate) fn admit(
+    shared: &Arc<SharedState>,
+    listeners: Vec<(TcpListener, bool)>,
+    doors: &[mpsc::UnboundedSender<Arrival>],
+) {
+    runtime().block_on(async {
+        let next = std::rc::Rc::new(std::cell::Cell::new(0));
+        for (listener, is_tls) in listeners {
+            let listener = match tokio::net::TcpListener::from_std(listener) {
+                Ok(listener) => listener,
+                Err(error) => {
+                    tracing::error!(%error, "cannot accept connections");
+                    continue;
+                }
+            };
+            let (shared, doors, next) = (shared.clone(), doors.to_vec(), next.clone());
+            tokio::task::spawn_local(async move {
+                accept(&shared, &listener, is_tls, &doors, &next).await;
+            });
+        }
+        let (sweeping, saving, ended) = (shared.clone(), shared.clone(), shared.clone());
+        tokio::task::spawn_local(async move { sweep(&sweeping).await });
+        let measuring = shared.clone();
+        tokio::task::spawn_local(async move { measure(&measuring).await });
+        tokio::task::spawn_local(async move {
+            loop {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                persistence::save_if_due(&saving);
+                saving.stats.sample();
+                saving.stats.note_memory(saving.used_memory());
+            }
+        });
+        ended.stopping().await;
+    });
+}
+
+async fn accept(
+    shared: &SharedState,
+    listener: &tokio::net::TcpListener,
+    is_tls: bool,
+    doors: &[mpsc::UnboundedSender<Arrival>],
+    next: &std::cell::Cell<usize>,
+) {
+    loop {
+        match listener.accept().await {
+            Ok((mut stream, _)) => {
+                if shared.clients.connections() >= shared.config().max_clients {
+                    shared.stats.rejected.fetch_add(1, Ordering::Relaxed);
+                    if is_tls {
+                        // It would not understand.
+                        continue;
+                    }
+                    let text = b"-ERR max number of clients reached\r\n";
+                    _ = tokio::io::AsyncWriteExt::write_all(&mut stream, text).await;
+                    continue;
+                }
+                _ = stream.set_nodelay(true);
+                let door = &doors[next.get() % doors.len()];
+                next.set(next.get().wrapping_add(1));
+                let tls = shared.tls.as_ref().filter(|_| is_tls).map(|it| it.read().clone());
+                let greeted = shared.clients.greet();
+                if let Ok(stream) = stream.into_std() {
+                    _ = door.send(Arrival { stream, tls, greeted, input: Vec::new() });
+                }
+            }
+            Err(error) => {
+                // Out of files, mostly: some connection has to end first.
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+/// Measures the filters, a part at a time, all of them within half a minute or so.
+async fn measure(shared: &SharedState) {
+    let mut part = 0;
+    loop {
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        shared.keyspace.measure(part, now_millis());
+        part += 1;
+    }
+}
+
+/// Takes expired keys out, a part at a time, all of them within some ten seconds.
+async fn sweep(shared: &SharedState) {
+    let mut part = 0;
+    loop {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let swept = shared.keyspace.sweep(part, now_millis());
+        shared.stats.expired_keys.fetch_add(swept as u64, Ordering::Relaxed);
+        part += 1;
+    }
+}

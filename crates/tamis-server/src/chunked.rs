@@ -1,0 +1,229 @@
+//! A command of very many items, run in chunks, between which others have their turn.
+
+use std::time::{Duration, Instant};
+
+use tamis_commands::{Argv, Batch, Command, Env, KeyHandler, Settings};
+use tamis_resp::{Protocol, Reply};
+
+use crate::session::{KeyReply, Session, at_present};
+
+/// Items that run at a time at most, of one command or of neighbours. Other connections wait for them.
+pub(crate) const ITEMS: usize = 4096;
+
+/// The same of a command whose items may take a million times as long as a lookup: those that move others to make room.
+const ITEMS_ALONE: usize = 64;
+
+/// A limit of `cf-max-expansions` that no filter reaches: it has at most 65,535 sub-filters.
+const NO_LIMIT: u32 = 65_536;
+
+/// How long a chunk may take.
+const TURN: Duration = Duration::from_millis(1);
+
+/// Returns how many items of a command run at a time at most.
+pub(crate) fn most_items(command: &Command) -> usize {
+    if command.batch_items().is_some() { ITEMS } else { ITEMS_ALONE }
+}
+
+impl Session {
+    /// Runs a command whose items begin at a word, in chunks, and appends its reply.
+    pub async fn run_in_chunks(
+        &mut self,
+        handler: KeyHandler,
+        command: &Command,
+        argv: Argv<'_>,
+        first: usize,
+        env: &Env<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        let (start, mut items) = argv.split_at(first);
+        let most_items = most_items(command);
+        let mut long = LongReply::begin(items.len(), env.protocol, out);
+        let mut chunk_argv = start.to_vec();
+        // The limit holds where a command begins: it may pass the limit itself, as in RedisBloom.
+        let behind = Settings { cf_max_expansions: NO_LIMIT, ..env.settings.clone() };
+        let mut env = *env;
+        // The first chunk counts for the command.
+        let mut lookups = 1;
+        while !items.is_empty() {
+            let (chunk, rest) = items.split_at(items.len().min(self.pace.items).min(most_items));
+            items = rest;
+            chunk_argv.truncate(first);
+            chunk_argv.extend_from_slice(chunk);
+            let began = Instant::now();
+            let done =
+                self.run_chunk(handler, command, &chunk_argv, lookups, &at_present(&env)).await;
+            env.settings = &behind;
+            lookups = 0;
+            match long.push(&done, out) {
+                Next::Chunk => {}
+                Next::End => break,
+                // That of the first chunk, unless the key was replaced.
+                Next::Refusal => return self.answer(command, &done.reply, out),
+            }
+            self.pace.note(chunk.len(), began.elapsed());
+            tokio::task::yield_now().await;
+        }
+        long.end(out);
+    }
+
+    async fn run_chunk(
+        &self,
+        handler: KeyHandler,
+        command: &Command,
+        argv: Argv<'_>,
+        lookups: u64,
+        env: &Env<'_>,
+    ) -> KeyReply {
+        let mut reply = None;
+        if let Some(items) = command.batch_items() {
+            let mut batch = Batch::default();
+            batch.push(argv);
+            self.run_shared(items, &mut batch, lookups, argv[1], env, |mut answers| {
+                reply = Some(answers.next_reply(items, argv.len()));
+            });
+        }
+        match reply {
+            Some(reply) => KeyReply { reply, stops: false },
+            None => {
+                let keys = self.server.keyspace.shared_to_change(argv[1]).await;
+                self.run_one(handler, command, argv, &keys, &at_present(env), None)
+            }
+        }
+    }
+}
+
+/// How many items of a long command run at a time, kept from one to the next of a connection.
+///
+/// One at first, and four times as many each time as long as that is quick. An item may be the first in a page of memory, which
+/// the system then has to clear: that takes as long as ten thousand lookups. In a large filter without items nearly every item is
+/// the first in its page.
+pub(crate) struct ChunkPacing {
+    items: usize,
+}
+
+impl Default for ChunkPacing {
+    fn default() -> Self {
+        Self { items: 1 }
+    }
+}
+
+impl ChunkPacing {
+    /// Notes how long a number of items took.
+    fn note(&mut self, items: usize, took: Duration) {
+        if took > TURN {
+            let fit = TURN.as_nanos() * items as u128 / took.as_nanos();
+            self.items = (fit as usize).max(1);
+        } else if took < TURN / 4 {
+            // Of a command that has fewer, or may not have more at a time, no more is known.
+            self.items = self.items.max((items * 4).min(ITEMS));
+        }
+    }
+}
+
+/// The reply to a command, written chunk after chunk: a million answers at once would take milliseconds.
+struct LongReply {
+    protocol: Protocol,
+    /// Where it begins in the output, and its first value.
+    start: usize,
+    values: usize,
+    /// The number of values in its first line, and how many are written.
+    announced: usize,
+    written: usize,
+}
+
+/// What comes after a chunk.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    Chunk,
+    /// The end of the reply: the filter takes no more.
+    End,
+    /// Nothing: the chunk was refused as a whole, and so is the command. Nothing is left of its reply.
+    Refusal,
+}
+
+impl LongReply {
+    fn begin(values: usize, protocol: Protocol, out: &mut Vec<u8>) -> Self {
+        let start = out.len();
+        Reply::begin_array(values, out);
+        Self { protocol, start, values: out.len(), announced: values, written: 0 }
+    }
+
+    /// Appends the values of the reply to a chunk.
+    fn push(&mut self, done: &KeyReply, out: &mut Vec<u8>) -> Next {
+        let Some(values) = done.reply.encode_values(self.protocol, out) else {
+            out.truncate(self.start);
+            return Next::Refusal;
+        };
+        self.written += values;
+        if done.stops { Next::End } else { Next::Chunk }
+    }
+
+    fn end(self, out: &mut Vec<u8>) {
+        if self.written < self.announced {
+            let mut line = Vec::new();
+            Reply::begin_array(self.written, &mut line);
+            out.splice(self.start..self.values, line);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_commands::text;
+
+    use super::*;
+
+    fn written(replies: &[(Reply, bool)], values: usize) -> (Vec<Next>, String) {
+        let mut out = b"+OK\r\n".to_vec();
+        let mut long = LongReply::begin(values, Protocol::Resp2, &mut out);
+        let push = |(reply, stops): &(Reply, bool)| {
+            long.push(&KeyReply { reply: reply.clone(), stops: *stops }, &mut out)
+        };
+        let next = replies.iter().map(push).collect();
+        if !matches!(replies.last(), Some((Reply::Error(_), _))) {
+            long.end(&mut out);
+        }
+        (next, String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn slices_are_answered_as_one() {
+        let replies = [
+            (Reply::Bools { mask: vec![0b01], len: 2 }, false),
+            (Reply::Array(vec![Reply::Integer(-1), Reply::Bool(true)]), false),
+        ];
+        let expected = "+OK\r\n*4\r\n:1\r\n:0\r\n:-1\r\n:1\r\n".to_owned();
+        assert_eq!(written(&replies, 4), (vec![Next::Chunk, Next::Chunk], expected));
+    }
+
+    #[test]
+    fn a_reply_that_is_cut_short_announces_its_length() {
+        let full = Reply::error(text::bf::FULL);
+        let replies =
+            [(Reply::Bools { mask: vec![0], len: 2 }, false), (Reply::Array(vec![full]), true)];
+        let (next, text) = written(&replies, 12);
+        assert_eq!(next, [Next::Chunk, Next::End]);
+        assert!(text.starts_with("+OK\r\n*3\r\n:0\r\n:0\r\n-"), "{text}");
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_reply_that_became_an_error() {
+        let replies =
+            [(Reply::Bools { mask: vec![0], len: 2 }, false), (Reply::error("WRONGTYPE"), false)];
+        assert_eq!(written(&replies, 4), (vec![Next::Chunk, Next::Refusal], "+OK\r\n".to_owned()));
+    }
+
+    #[test]
+    fn slices_grow_while_they_are_quick() {
+        let mut pace = ChunkPacing::default();
+        let mut took = |millis| {
+            pace.note(pace.items, Duration::from_millis(millis));
+            pace.items
+        };
+        assert_eq!([0; 7].map(&mut took), [4, 16, 64, 256, 1024, 4096, 4096]);
+        assert_eq!([5; 6].map(&mut took), [819, 163, 32, 6, 1, 1]);
+        assert_eq!(took(0), 4);
+        pace.note(1, Duration::ZERO);
+        assert_eq!(pace.items, 4, "the last of a command may be few");
+    }
+}

@@ -1,0 +1,130 @@
+//! The server: its options, its end.
+
+use std::sync::atomic::Ordering;
+
+use tamis_commands::Argv;
+use tamis_commands::text::server;
+use tamis_resp::Reply;
+
+use super::client::map;
+use super::unknown_subcommand;
+use crate::config::ConfigError;
+use crate::pattern::matches;
+use crate::persistence::save_in_background;
+use crate::session::Session;
+use crate::stats::since_1970;
+use crate::system_error::without_code;
+
+/// What `MODULE LIST` says of `bf`: major * 10000 + minor * 100 + patch of the RedisBloom that is answered for.
+pub(super) const MODULE_VERSION: i64 = 81_000;
+
+pub(super) fn module(argv: Argv<'_>) -> Reply {
+    if !argv[1].eq_ignore_ascii_case(b"LIST") {
+        return unknown_subcommand("MODULE", argv[1]);
+    }
+    Reply::Array(vec![map([
+        ("name", Reply::bulk("bf")),
+        ("ver", Reply::Integer(MODULE_VERSION)),
+        ("path", Reply::bulk("")),
+        ("args", Reply::Array(Vec::new())),
+    ])])
+}
+
+pub(super) fn time() -> Reply {
+    let now = since_1970();
+    Reply::Array(vec![
+        Reply::bulk(now.as_secs().to_string()),
+        Reply::bulk(now.subsec_micros().to_string()),
+    ])
+}
+
+pub(super) fn shutdown(session: &mut Session) -> Reply {
+    session.is_closing = true;
+    session.server.stop();
+    // Redis closes the connection without an answer, and clients know that.
+    Reply::ok()
+}
+
+/// `LASTSAVE`
+pub(super) fn last_save(session: &Session) -> Reply {
+    let Some(durable) = &session.server.durable else { return Reply::error(server::NOTHING_SAVED) };
+    Reply::Integer((durable.last_save_millis.load(Ordering::Relaxed) / 1000) as i64)
+}
+
+/// `BGSAVE` and `BGREWRITEAOF`, which differ in their replies: a snapshot is also the start of a new log.
+pub(super) fn save(session: &Session, reply: &'static str) -> Reply {
+    if session.server.durable.is_none() {
+        return Reply::error(server::NOTHING_SAVED);
+    }
+    if save_in_background(&session.server) {
+        Reply::simple(reply)
+    } else {
+        Reply::error(server::SAVING)
+    }
+}
+
+/// `SAVE`: as `BGSAVE`, and answered when it is done; only this client waits.
+pub(super) async fn save_now(session: &Session) -> Reply {
+    let server = session.server.clone();
+    let saved = tokio::task::spawn_blocking(move || {
+        let durable = server.durable.as_ref().ok_or(server::NOTHING_SAVED.to_owned())?;
+        if durable.is_saving() {
+            return Err(server::SAVING.to_owned());
+        }
+        let save = || durable.save(&server.keyspace);
+        let saved = server.stats.saves.watch(server.keyspace.changes(), save);
+        saved.map_err(|error| format!("ERR {error}"))
+    });
+    match saved.await {
+        Ok(Ok(())) => Reply::ok(),
+        Ok(Err(text)) => Reply::error(text),
+        Err(_) => Reply::error(server::GIVEN_UP),
+    }
+}
+
+pub(super) fn config(session: &mut Session, argv: Argv<'_>) -> Reply {
+    match argv[1].to_ascii_uppercase().as_slice() {
+        b"GET" if argv.len() > 2 => {
+            let config = session.server.config();
+            let is_asked = |name: &str| {
+                argv[2..].iter().any(|word| matches(&word.to_ascii_lowercase(), name.as_bytes()))
+            };
+            let found = config.shown().filter(|(name, _)| is_asked(name));
+            Reply::Map(found.map(|(name, value)| (Reply::bulk(name), Reply::bulk(value))).collect())
+        }
+        b"SET" if argv.len() > 2 && argv.len().is_multiple_of(2) => set(session, &argv[2..]),
+        b"RESETSTAT" if argv.len() == 2 => {
+            session.server.stats.reset();
+            Reply::ok()
+        }
+        b"REWRITE" if argv.len() == 2 => match session.server.config().rewrite_file() {
+            Ok(()) => Reply::ok(),
+            Err(error) => server::not_rewritten(without_code(&error)),
+        },
+        // Names and values come in pairs.
+        b"SET" => tamis_commands::text::wrong_arity("config|set"),
+        _ => unknown_subcommand("CONFIG", argv[1]),
+    }
+}
+
+/// Sets all options or none.
+fn set(session: &mut Session, pairs: Argv<'_>) -> Reply {
+    let is_about_tls =
+        pairs.chunks(2).any(|pair| pair[0].to_ascii_lowercase().starts_with(b"tls-"));
+    session.server.change_config(is_about_tls, |config| {
+        for pair in pairs.chunks(2) {
+            let name = String::from_utf8_lossy(pair[0]).into_owned();
+            let value = String::from_utf8_lossy(pair[1]);
+            match config.set_live(&name, &value) {
+                Ok(()) => {}
+                Err(ConfigError::Unknown { .. }) => {
+                    return Err(server::no_option(&name));
+                }
+                Err(error) => {
+                    return Err(server::option_value(&name, error));
+                }
+            }
+        }
+        Ok(())
+    })
+}

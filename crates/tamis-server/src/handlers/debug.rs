@@ -1,0 +1,63 @@
+//! `DEBUG`: for tests of the server, behind `enable-debug-command`.
+
+use tamis_commands::text::server;
+use tamis_commands::{Argv, Env, Value};
+use tamis_resp::Reply;
+
+use super::{admin, syntax_error, unknown_subcommand};
+use crate::config::DebugCommand;
+use crate::keyspace::ExclusiveAccess;
+use crate::session::{Session, at_present};
+
+pub(super) async fn debug(session: &Session, argv: Argv<'_>, env: &Env<'_>) -> Reply {
+    let is_allowed = match session.server.config().debug_command {
+        DebugCommand::No => false,
+        DebugCommand::Local => session.client.peer.ip().is_loopback(),
+        DebugCommand::Yes => true,
+    };
+    if !is_allowed {
+        return Reply::error(server::NO_DEBUG);
+    }
+    match (argv[1].to_ascii_uppercase().as_slice(), &argv[2..]) {
+        (b"RELOAD", options) => {
+            let saves = match options {
+                [] => session.server.durable.is_some(),
+                [option] if option.eq_ignore_ascii_case(b"NOSAVE") => false,
+                _ => return syntax_error(),
+            };
+            if saves {
+                let saved = admin::save_now(session).await;
+                if saved != Reply::ok() {
+                    return saved;
+                }
+            }
+            let keys = session.server.keyspace.exclusive_to_change(|_| true).await;
+            reload(&keys, at_present(env).now_millis)
+        }
+        _ => unknown_subcommand("DEBUG", argv[1]),
+    }
+}
+
+/// Encodes each value as a snapshot does, and puts what is decoded of it in its place.
+fn reload(keys: &ExclusiveAccess<'_>, now_millis: u64) -> Reply {
+    for part in 0..keys.parts() {
+        let mut names: Vec<Vec<u8>> = Vec::new();
+        keys.each_key(part, now_millis, |key, _| names.push(key.to_vec()));
+        for name in names {
+            let mut image = Vec::new();
+            let is_there = keys.read(&name, now_millis, |value| {
+                value.map(|it| it.write_image(&mut image).expect("memory takes all")).is_some()
+            });
+            if !is_there {
+                continue;
+            }
+            match Value::read_image(&mut &image[..], image.len() as u64) {
+                Ok(value) => {
+                    keys.write(&name, now_millis, |slot| *slot = Some(value.without_bits()));
+                }
+                Err(error) => return server::not_reloaded(&name, error),
+            }
+        }
+    }
+    Reply::ok()
+}

@@ -1,0 +1,188 @@
+//! `COMMAND`: the table, as Redis describes its commands.
+
+use tamis_commands::text::server;
+use tamis_commands::{Action, Argv, COMMANDS, Category, Command, Flag, InMulti, find};
+use tamis_resp::Reply;
+
+use super::{MAX_PATTERN_BYTES, syntax_error, unknown_subcommand};
+use crate::pattern;
+
+pub(super) fn command(argv: Argv<'_>) -> Reply {
+    let rows = || Reply::Array(commands().map(row).collect());
+    let Some(subcommand) = argv.get(1) else { return rows() };
+    let arguments = &argv[2..];
+    match subcommand.to_ascii_uppercase().as_slice() {
+        b"COUNT" if arguments.is_empty() => Reply::Integer(COMMANDS.len() as i64),
+        b"LIST" => list(arguments),
+        b"INFO" if arguments.is_empty() => rows(),
+        b"INFO" => Reply::Array(
+            arguments.iter().map(|name| Action::find(name).map_or(Reply::NullArray, row)).collect(),
+        ),
+        b"DOCS" if arguments.is_empty() => Reply::Map(commands().map(documented).collect()),
+        b"DOCS" => Reply::Map(
+            arguments.iter().filter_map(|name| Action::find(name)).map(documented).collect(),
+        ),
+        b"GETKEYS" if !arguments.is_empty() => keys(arguments),
+        _ => unknown_subcommand("COMMAND", subcommand),
+    }
+}
+
+/// Answers `COMMAND LIST`. As in Redis, an unknown module or category has no commands, and a category stands without `@`.
+fn list(arguments: Argv<'_>) -> Reply {
+    let names = |is_listed: &dyn Fn(Action) -> bool| {
+        let listed = Action::all().filter(|action| is_listed(*action));
+        Reply::Array(listed.map(|action| Reply::bulk(action.name())).collect())
+    };
+    let (by, word) = match *arguments {
+        [] => return names(&|_| true),
+        [filter, by, word] if filter.eq_ignore_ascii_case(b"FILTERBY") => (by, word),
+        _ => return syntax_error(),
+    };
+    match by.to_ascii_uppercase().as_slice() {
+        b"MODULE" => names(&|action| word == b"bf" && action.command.has(Flag::Module)),
+        b"ACLCAT" => {
+            let is_named = |it: &Category| word.eq_ignore_ascii_case(it.name().as_bytes());
+            let category = Category::ALL.into_iter().find(is_named);
+            names(&|action| category.is_some_and(|category| action.is_in(category)))
+        }
+        b"PATTERN" if word.len() > MAX_PATTERN_BYTES => Reply::error(server::LONG_PATTERN),
+        b"PATTERN" => {
+            let pattern = word.to_ascii_lowercase();
+            names(&|action| pattern::matches(&pattern, action.name().as_bytes()))
+        }
+        _ => syntax_error(),
+    }
+}
+
+fn keys(argv: Argv<'_>) -> Reply {
+    let Some(command) = find(argv[0]) else {
+        return Reply::error(server::NO_COMMAND);
+    };
+    if !command.takes(argv.len()) {
+        return Reply::error(server::WORDS_OF_COMMAND);
+    }
+    let keys: Vec<Reply> = command.keys_of(argv).map(|(key, _)| Reply::bulk(key)).collect();
+    if keys.is_empty() {
+        return Reply::error(server::NO_KEYS);
+    }
+    Reply::Array(keys)
+}
+
+/// Returns the commands, without their subcommands.
+fn commands() -> impl Iterator<Item = Action> {
+    COMMANDS.iter().map(|command| Action { command, subcommand: None })
+}
+
+/// Returns the subcommands of a command; none for a subcommand.
+fn subcommands(action: Action) -> impl Iterator<Item = Action> {
+    let rows = if action.subcommand.is_none() { action.command.subcommands } else { &[] };
+    rows.iter().map(move |it| Action { command: action.command, subcommand: Some(it) })
+}
+
+/// One entry of `COMMAND INFO`.
+fn row(action: Action) -> Reply {
+    let texts = |texts: Vec<String>| Reply::Set(texts.into_iter().map(Reply::simple).collect());
+    let Action { command, subcommand } = action;
+    let (arity, keys, categories) = match subcommand {
+        None => (command.arity, command.keys, command.categories),
+        Some(it) => (it.arity, it.keys, it.categories),
+    };
+    let no_multi = (command.in_multi == InMulti::Refused).then_some("no_multi");
+    let flags = command.flags.iter().filter_map(|flag| flag.name()).chain(no_multi);
+    let flags = flags.map(str::to_owned).collect();
+    let categories = categories.iter().map(|it| format!("@{}", it.name())).collect();
+    Reply::Array(vec![
+        Reply::bulk(action.name()),
+        Reply::Integer(arity.number()),
+        texts(flags),
+        Reply::Integer(keys.first as i64),
+        Reply::Integer(keys.last),
+        Reply::Integer(keys.step as i64),
+        texts(categories),
+        Reply::Array(Vec::new()),
+        Reply::Array(Vec::new()),
+        Reply::Array(subcommands(action).map(row).collect()),
+    ])
+}
+
+/// Answers `HELP` of a command with subcommands from their rows, as Redis lays it out.
+pub(super) fn help(command: &Command) -> Reply {
+    let name = command.name;
+    let mut lines =
+        vec![format!("{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")];
+    for row in command.subcommands.iter().filter(|it| it.name != "HELP") {
+        lines.push(format!("{} {}", row.name, row.syntax).trim_end().to_owned());
+        lines.push(format!("    {}.", row.summary));
+    }
+    lines.push("HELP".to_owned());
+    lines.push("    Prints this help.".to_owned());
+    Reply::Array(lines.into_iter().map(Reply::simple).collect())
+}
+
+/// One entry of `COMMAND DOCS`.
+fn documented(action: Action) -> (Reply, Reply) {
+    let Action { command, subcommand } = action;
+    let group = match command.categories {
+        _ if command.has(Flag::Module) => "module",
+        all if all.contains(&Category::Connection) => "connection",
+        all if all.contains(&Category::Transaction) => "transactions",
+        all if all.contains(&Category::String) => "string",
+        all if all.contains(&Category::Bitmap) => "bitmap",
+        all if all.contains(&Category::Keyspace) => "generic",
+        _ => "server",
+    };
+    let (syntax, summary) =
+        subcommand.map_or((command.syntax, command.summary), |it| (it.syntax, it.summary));
+    let mut fields = vec![
+        ("summary", Reply::bulk(summary)),
+        ("since", Reply::bulk(command.since)),
+        ("group", Reply::bulk(group)),
+        ("complexity", Reply::bulk(command.complexity)),
+    ];
+    let documents: Vec<(Reply, Reply)> = subcommands(action).map(documented).collect();
+    if documents.is_empty() {
+        fields.push(("arguments", Reply::Array(arguments(syntax))));
+    } else {
+        fields.push(("subcommands", Reply::Map(documents)));
+    }
+    let fields = fields.into_iter().map(|(name, value)| (Reply::bulk(name), value));
+    (Reply::bulk(action.name()), Reply::Map(fields.collect()))
+}
+
+/// The arguments as clients' help shows them: one a word of the syntax, a bracket kept together.
+fn arguments(syntax: &str) -> Vec<Reply> {
+    let mut arguments = Vec::new();
+    let (mut depth, mut start) = (0, 0);
+    let ends = syntax.char_indices().chain([(syntax.len(), ' ')]);
+    for (at, c) in ends {
+        match c {
+            '[' => depth += 1,
+            ']' => depth -= 1,
+            ' ' if depth == 0 => {
+                let text = &syntax[start..at];
+                if !text.is_empty() && text != "|" {
+                    arguments.push(argument(text));
+                }
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    arguments
+}
+
+fn argument(text: &str) -> Reply {
+    let is_optional = text.starts_with('[');
+    let name = text.trim_start_matches('[').trim_end_matches(']');
+    let kind = if name == "key" { "key" } else { "string" };
+    let mut fields = vec![
+        (Reply::bulk("name"), Reply::bulk(name)),
+        (Reply::bulk("type"), Reply::bulk(kind)),
+        (Reply::bulk("display_text"), Reply::bulk(name)),
+    ];
+    if is_optional {
+        let flags = Reply::Array(vec![Reply::simple("optional")]);
+        fields.push((Reply::bulk("flags"), flags));
+    }
+    Reply::Map(fields)
+}

@@ -1,0 +1,256 @@
+//! `MULTI`, `EXEC`, `DISCARD`, `WATCH`, `UNWATCH`.
+
+mod decode_ahead;
+mod places;
+mod prepared;
+mod replies;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use decode_ahead::{MAX_DECODED_BYTES, decode_each};
+use places::reserve_places;
+use prepared::{Prepared, TURN_COMMANDS};
+use replies::Replies;
+use tamis_commands::text::server;
+use tamis_commands::{Argv, Command, Env, Flag, Handler, WriteKeys, text};
+use tamis_resp::Reply;
+
+use super::keys;
+use crate::decoding::{Decoded, NotDecoded};
+use crate::session::{Session, at_present};
+use crate::transaction::{Transaction, Watched};
+use crate::users::{Refusal, User};
+
+pub(super) fn multi(session: &mut Session) -> Reply {
+    if session.transaction.is_some() {
+        return Reply::error(server::NESTED_MULTI);
+    }
+    session.transaction = Some(Transaction::new(session.server.held.hold(0)));
+    session.client.about.lock().queued = Some(0);
+    Reply::ok()
+}
+
+pub(super) fn discard(session: &mut Session) -> Reply {
+    if session.transaction.is_none() {
+        return Reply::error(server::DISCARD_ALONE);
+    }
+    end(session);
+    Reply::ok()
+}
+
+/// Ends the transaction, and forgets the watched keys.
+pub(super) fn end(session: &mut Session) -> Option<Transaction> {
+    session.client.about.lock().queued = None;
+    session.watched.clear();
+    session.transaction.take()
+}
+
+/// Runs the queued commands with no other command in between, and appends their replies to `out`. Replies that together
+/// exceed the limit of one client are discarded and the connection ends, as in Redis; the effects of the commands stay.
+///
+/// # Errors
+///
+/// Returns the reply to a transaction that does not run.
+pub(crate) async fn exec(
+    session: &mut Session,
+    env: &Env<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Reply> {
+    if session.transaction.is_none() {
+        return Err(Reply::error(server::EXEC_ALONE));
+    }
+    let none = Watched::new(session.server.held.hold(0));
+    let watched = std::mem::replace(&mut session.watched, none);
+    let transaction = end(session).expect("just seen");
+    if transaction.is_broken {
+        return Err(Reply::error(server::BROKEN_MULTI));
+    }
+    let prepared = Prepared::of(&transaction.queued).await;
+    check_changes(session, &prepared)?;
+    let allowed = allowed(session, &prepared).await;
+    let server = session.server.clone();
+    {
+        // A transaction that will not run decodes no data.
+        let (keys, now) = (server.keyspace.shared(), at_present(env).now_millis);
+        if !watched.are_as_before(|key| keys.version(key, now)) {
+            return Err(Reply::NullArray);
+        }
+    }
+    let places = reserve_places(&server, &prepared).await;
+    let decoded = match &allowed {
+        Some(_) => decode_each(&server, &prepared, env, MAX_DECODED_BYTES).await,
+        None => Vec::new(),
+    };
+    let mut decoded = decoded.into_iter().peekable();
+    let is_meant = |leased: &[u8]| {
+        prepared.iter().any(|(command, argv)| {
+            command.may_change()
+                && (command.keys.first == 0 || command.keys.of(argv).any(|key| key == leased))
+        })
+    };
+    let alone = server.keyspace.exclusive_to_change(is_meant).await;
+    let env = &at_present(env);
+    if !watched.are_as_before(|key| alone.version(key, env.now_millis)) {
+        return Err(Reply::NullArray);
+    }
+    // The log may have failed, or the memory been used up, while this waited for the keys.
+    check_changes(session, &prepared)?;
+    let mut group = None;
+    if let Some(durable) = &server.durable {
+        // All of it goes into one frame of the log.
+        if durable.is_saving() {
+            let bytes = prepared
+                .iter()
+                .map(|(command, argv)| match command.handler {
+                    Handler::WriteKeys(handler) => keys::image_bytes(handler, argv, env, &alone),
+                    _ => 0,
+                })
+                .fold(0, u64::saturating_add);
+            if bytes > keys::MAX_IMAGE_BYTES {
+                return Err(server::discarded(server::LARGE_WHILE_SAVING));
+            }
+        }
+        group = Some(durable.log.begin_group());
+    }
+    let mut began = Instant::now();
+    let mut config = session.server.config();
+    // All replies are one, which `client-output-buffer-limit` lets be longer than the limit.
+    let mut left_bytes = match config.output_limit.hard_bytes {
+        0 => u64::MAX,
+        bytes => bytes,
+    };
+    let memory_left = server.memory_left();
+    let mut replies = Replies::new(
+        left_bytes.min(memory_left.max(LEAST_KEPT_BYTES)),
+        prepared.commands.len(),
+        server.held.hold(0),
+        out,
+    );
+    left_bytes = left_bytes.min(memory_left.max(LEAST_REPLY_BYTES) / 2);
+    for (i, (command, argv)) in prepared.iter().enumerate() {
+        let decoded = decoded.next_if(|(of, _)| *of == i).map(|(_, decoded)| decoded);
+        // Its only effect would be a reply that is discarded.
+        if replies.are_discarded && command.has(Flag::ReadOnly) {
+            continue;
+        }
+        let is_allowed = allowed.as_ref().is_some_and(|(user, version)| {
+            Arc::ptr_eq(user, &session.user) && *version == server.users.version()
+        });
+        if !is_allowed && let Err(refusal) = check(session, command, argv) {
+            replies.push(&refusal, session.protocol);
+            continue;
+        }
+        session.show(command, &[argv], &config);
+        let env = &Env {
+            settings: &config.filters,
+            max_reply_bytes: left_bytes.saturating_sub(replies.len()),
+            ..*env
+        };
+        let reply = match (command.handler, decoded) {
+            (Handler::Key(handler), decoded) => {
+                let decoded =
+                    decoded.map(|it| it.map(Decoded::into_value).map_err(NotDecoded::into_reply));
+                session.run_one(handler, command, argv, &alone, env, decoded).reply
+            }
+            (Handler::Answer(answer), _) => answer(argv, env),
+            (Handler::Server(handler), _) => {
+                super::run_server_command_at_once(session, handler, command, argv, env)
+            }
+            (Handler::ReadKeys(handler), _) => {
+                super::read_keys(session, handler, command, argv, env, &alone)
+            }
+            (Handler::WriteKeys(WriteKeys::Restore), Some(decoded)) => {
+                super::restore_decoded(&server, argv, env, &alone, decoded)
+            }
+            (Handler::WriteKeys(handler), _) => {
+                super::write_keys(&server, handler, argv, env, &alone)
+            }
+        };
+        if command.has(Flag::Admin) {
+            // What it has set is for the commands behind it.
+            config = session.server.config();
+        }
+        session.count_failure(command, &reply);
+        replies.push(&reply, session.protocol);
+        began = session.count(command, &[argv], began, &config);
+    }
+    if replies.are_discarded {
+        session.overflow();
+    }
+    drop(replies);
+    // Before the keys are free.
+    drop(group);
+    drop(alone);
+    drop(prepared);
+    drop(places);
+    if transaction.queued.len() > TURN_COMMANDS {
+        // Giving the memory of a million commands back takes longer than others should wait.
+        tokio::task::spawn_blocking(move || drop(transaction));
+    }
+    Ok(())
+}
+
+/// A transaction may have so many bytes of replies whatever memory is left.
+const LEAST_REPLY_BYTES: u64 = 1 << 20;
+
+/// Replies of a transaction are kept up to this many bytes whatever memory is left: those to short commands are not refused.
+const LEAST_KEPT_BYTES: u64 = 16 << 20;
+
+/// Checks that the commands of a transaction may change something now.
+fn check_changes(session: &Session, prepared: &Prepared<'_>) -> Result<(), Reply> {
+    let config = session.server.config();
+    for command in &prepared.distinct {
+        session.check_change(command, &config).map_err(|why| server::discarded(&why))?;
+    }
+    Ok(())
+}
+
+/// Checks all commands of a transaction before the keys are locked, with others in between. Returns the user and the version
+/// of the users for which all are allowed; `None` if one is not.
+async fn allowed(session: &mut Session, prepared: &Prepared<'_>) -> Option<(Arc<User>, u64)> {
+    let version = session.server.users.version();
+    session.refresh_user().ok()?;
+    let user = session.user.clone();
+    for (i, (command, argv)) in prepared.iter().enumerate() {
+        user.check(command, argv).ok()?;
+        if (i + 1).is_multiple_of(TURN_COMMANDS) {
+            tokio::task::yield_now().await;
+        }
+    }
+    Some((user, version))
+}
+
+/// Checks that the user may still run a queued command: an operator or an earlier command may have taken the permission.
+fn check(session: &mut Session, command: &'static Command, argv: Argv<'_>) -> Result<(), Reply> {
+    session.refresh_user()?;
+    session.user.check(command, argv).map_err(|refusal| {
+        session.log_refusal(&refusal);
+        text::acl::no_longer(matches!(refusal, Refusal::Key(_)))
+    })
+}
+
+/// A client that watches more may watch no further key.
+const MAX_WATCHED_BYTES: u64 = 512 << 20;
+
+pub(super) fn watch(session: &mut Session, argv: Argv<'_>, env: &Env<'_>) -> Reply {
+    if session.transaction.is_some() {
+        return Reply::error(server::WATCH_IN_MULTI);
+    }
+    if session.server.memory_left() == 0 || session.watched.bytes() > MAX_WATCHED_BYTES {
+        return Reply::error(server::MEMORY);
+    }
+    let server = session.server.clone();
+    let keys = server.keyspace.shared();
+    for key in &argv[1..] {
+        session.watched.watch(key, || keys.version(key, env.now_millis));
+    }
+    Reply::ok()
+}
+
+pub(super) fn unwatch(session: &mut Session) -> Reply {
+    session.watched.clear();
+    Reply::ok()
+}

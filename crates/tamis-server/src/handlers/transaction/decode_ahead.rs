@@ -1,0 +1,89 @@
+//! Decodes the data of a transaction before the keys are locked.
+
+use std::collections::HashSet;
+
+use tamis_commands::{Argv, Command, Env};
+
+use super::prepared::{Prepared, TURN_COMMANDS};
+use crate::decoding::{Decoded, NotDecoded, decode};
+use crate::handlers::refuses_data;
+use crate::held_memory::Hold;
+use crate::server::SharedState;
+use crate::session::at_present;
+
+/// A transaction decodes data before it has the keys until the values take this many bytes: as much as the data of a
+/// transaction, but compressed data becomes longer. Its commands decode the rest.
+pub(super) const MAX_DECODED_BYTES: u64 = 512 << 20;
+
+/// Decodes the data of commands before the keys are locked, with others in between, until the values take `max_bytes`
+/// bytes. Returns the values with the numbers of their commands.
+///
+/// Data is left to its command if the command is refused as the keys are now, and if there is no memory now: a command
+/// before it may make room.
+pub(super) async fn decode_each(
+    server: &SharedState,
+    prepared: &Prepared<'_>,
+    env: &Env<'_>,
+    max_bytes: u64,
+) -> Vec<(usize, Result<Decoded, NotDecoded>)> {
+    let mut all = Vec::new();
+    if !prepared.iter().any(|(command, argv)| command.data(argv).is_some()) {
+        return all;
+    }
+    let mut left_bytes = max_bytes;
+    let mut changed = Changed::new(server.held.hold(0));
+    for (i, (command, argv)) in prepared.iter().enumerate() {
+        if (i + 1).is_multiple_of(TURN_COMMANDS) {
+            tokio::task::yield_now().await;
+        }
+        if command.data(argv).is_some() {
+            // What a command before it leaves of the key is not known.
+            if !changed.has(command, argv) && refuses_data(command, argv, &at_present(env), server)
+            {
+                continue;
+            }
+            let decoded = decode(server, command, argv, env).await.expect("it has data");
+            if let Ok(decoded) = &decoded {
+                left_bytes = left_bytes.saturating_sub(decoded.bytes());
+            }
+            if !matches!(decoded, Err(NotDecoded::Memory)) {
+                all.push((i, decoded));
+            }
+            if left_bytes == 0 {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        changed.note(command, argv);
+    }
+    all
+}
+
+/// The keys that the first commands of a transaction may change.
+struct Changed<'t> {
+    keys: HashSet<&'t [u8]>,
+    are_all: bool,
+    held: Hold,
+}
+
+impl<'t> Changed<'t> {
+    /// Returns none; what keys take is added to `held`.
+    fn new(held: Hold) -> Self {
+        Self { keys: HashSet::new(), are_all: false, held }
+    }
+
+    fn note(&mut self, command: &Command, argv: Argv<'t>) {
+        if !command.may_change() {
+            return;
+        }
+        match command.keys.first {
+            0 => self.are_all = true,
+            _ => self.keys.extend(command.keys.of(argv)),
+        }
+        self.held.set((self.keys.capacity() * size_of::<&[u8]>()) as u64);
+    }
+
+    fn has(&self, command: &Command, argv: Argv<'_>) -> bool {
+        self.are_all || command.keys.of(argv).any(|key| self.keys.contains(key))
+    }
+}

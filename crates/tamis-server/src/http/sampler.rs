@@ -1,0 +1,304 @@
+//! The sampler: measures all filters in turn, again and again, in small steps.
+//!
+//! A round goes through the keys part by part, and then through the filters one by one, with a pause after each step that is
+//! twenty times as long as the step. So the sampler takes at most a twentieth of one core, however many filters there are,
+//! and holds the lock of one filter while it measures that filter. The round leaves a row of each filter, by which the
+//! page sorts, and samples of the worst filters over time.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tamis_commands::{RatePoint, Value};
+
+use super::order::{MAX_ROWS, Page, Row};
+use crate::report::{FilterReport, Worst};
+use crate::server::SharedState;
+use crate::stats::now_millis;
+
+/// What a filter held at a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    pub millis: u64,
+    pub items: f64,
+    pub rate: f64,
+}
+
+/// What the sampler through all keys found.
+#[derive(Default)]
+pub(super) struct Sampler {
+    /// Filters, at most [`MAX_ROWS`], in no order.
+    rows: Mutex<Arc<Vec<Row>>>,
+    totals: Mutex<Totals>,
+    samples: Mutex<HashMap<Box<[u8]>, Samples>>,
+    /// The time of the last request.
+    asked: Mutex<Option<Instant>>,
+}
+
+/// Sums over all filters.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Totals {
+    pub keys: u64,
+    pub filters: u64,
+    pub over_rate: u64,
+    /// Filters that refuse adds, of those that have a row.
+    pub full: u64,
+    /// Filters that have a row.
+    pub sortable: u64,
+    /// When the round began and ended, in milliseconds since 1970; 0 before the first one.
+    pub began_millis: u64,
+    pub millis: u64,
+}
+
+/// Filters whose samples are kept, the worst ones.
+const MAX_SAMPLED: usize = 1000;
+
+/// Other filters whose samples are kept, since their pages are open.
+const MAX_WATCHED: usize = 1000;
+
+/// How long the samples of a filter are kept after its page was asked for.
+const WATCHED_MILLIS: u64 = 60_000;
+
+/// Samples of one filter.
+const MAX_SAMPLES: usize = 240;
+
+/// Time from one round to the next, with an open console and without.
+const PERIODS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(30)];
+
+/// How long a request counts as an open console.
+const LOOKING: Duration = Duration::from_secs(15);
+
+/// Time between two pauses of a round.
+const STEP: Duration = Duration::from_millis(2);
+
+/// The pause after a step, in lengths of it.
+const PAUSE: u32 = 20;
+
+/// The present rate of adds is that of so long.
+const RECENT_MILLIS: u64 = 600_000;
+
+impl Sampler {
+    /// Goes through all filters again and again.
+    pub async fn keep(&self, shared: &SharedState) {
+        loop {
+            let began = Instant::now();
+            self.go_round(shared).await;
+            loop {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                let is_looking = self.asked.lock().is_some_and(|asked| asked.elapsed() < LOOKING);
+                if began.elapsed() >= PERIODS[usize::from(!is_looking)] {
+                    break;
+                }
+            }
+        }
+    }
+
+    async fn go_round(&self, shared: &SharedState) {
+        let (keyspace, began_millis) = (&shared.keyspace, now_millis());
+        let mut pace = ChunkPacing(Instant::now());
+        let mut worst = Worst::new(MAX_ROWS);
+        for part in 0..keyspace.parts() {
+            worst.look_at(keyspace, part, now_millis());
+            pace.keep().await;
+        }
+        let (filters, others_over) = (worst.filters, worst.others_over);
+        let (mut rows, mut sampled) = (Vec::new(), HashSet::new());
+        let (mut over, mut full) = (0, 0);
+        for key in worst.into_keys() {
+            let settings = &shared.config().filters;
+            let report = FilterReport::of_key(keyspace, &key, settings, now_millis());
+            if let Some(mut report) = report {
+                if sampled.len() < MAX_SAMPLED {
+                    self.sample(&mut report, &mut sampled);
+                }
+                over += u64::from(report.facts.is_over_rate);
+                full += u64::from(report.facts.is_full());
+                rows.push(Row::of(&report));
+            }
+            // A round of very many filters takes long: the page shows the worst ones if it had fewer until now.
+            if rows.len() == MAX_SAMPLED && self.rows.lock().len() < MAX_SAMPLED {
+                let keys = keyspace.shared().len() as u64;
+                let over_rate = others_over + over;
+                self.publish(
+                    rows.clone(),
+                    Totals { keys, filters, over_rate, full, began_millis, ..Totals::default() },
+                );
+            }
+            pace.keep().await;
+        }
+        let oldest = now_millis().saturating_sub(WATCHED_MILLIS);
+        self.samples.lock().retain(|key, samples| {
+            sampled.contains(key) || samples.0.last().is_some_and(|last| last.millis >= oldest)
+        });
+        let keys = keyspace.shared().len() as u64;
+        let over_rate = others_over + over;
+        self.publish(
+            rows,
+            Totals { keys, filters, over_rate, full, began_millis, ..Totals::default() },
+        );
+    }
+
+    /// Lets the page see what a round found until now.
+    fn publish(&self, rows: Vec<Row>, totals: Totals) {
+        *self.totals.lock() =
+            Totals { sortable: rows.len() as u64, millis: now_millis(), ..totals };
+        *self.rows.lock() = Arc::new(rows);
+    }
+
+    /// Takes a sample of one of the worst filters.
+    fn sample(&self, report: &mut FilterReport, sampled: &mut HashSet<Box<[u8]>>) {
+        self.samples.lock().entry(report.key.clone()).or_default().take(report);
+        sampled.insert(report.key.clone());
+    }
+
+    /// Takes a sample of a filter whose page is open, as long as there is room for its samples.
+    fn sample_watched(&self, report: &mut FilterReport) {
+        let mut samples = self.samples.lock();
+        if let Some(of_filter) = samples.get_mut(&report.key) {
+            of_filter.take(report);
+        } else if samples.len() < MAX_SAMPLED + MAX_WATCHED {
+            samples.entry(report.key.clone()).or_default().take(report);
+        }
+    }
+
+    pub fn totals(&self) -> Totals {
+        *self.asked.lock() = Some(Instant::now());
+        *self.totals.lock()
+    }
+
+    /// Returns the filters of a page, measured now, and how many filters there are whose keys `is_asked`. The order is
+    /// that of the last round.
+    pub fn page(
+        &self,
+        shared: &SharedState,
+        page: Page,
+        is_asked: impl Fn(&[u8]) -> bool,
+    ) -> (Vec<FilterReport>, usize) {
+        *self.asked.lock() = Some(Instant::now());
+        let rows = self.rows.lock().clone();
+        let (keys, asked) = page.of(&rows, is_asked);
+        let settings = &shared.config().filters;
+        let report = |key| FilterReport::of_key(&shared.keyspace, key, settings, now_millis());
+        let mut reports: Vec<FilterReport> = keys.into_iter().filter_map(report).collect();
+        // No lock of the keyspace is held with this one.
+        let samples = self.samples.lock();
+        for report in &mut reports {
+            report.or_at(samples.get(&report.key).and_then(Samples::adds_per_second));
+        }
+        (reports, asked)
+    }
+
+    /// Looks at one filter now; with its curve of rates.
+    pub fn of_key(
+        &self,
+        shared: &SharedState,
+        key: &[u8],
+    ) -> Option<(FilterReport, Vec<RatePoint>)> {
+        *self.asked.lock() = Some(Instant::now());
+        let (now, settings) = (now_millis(), &shared.config().filters);
+        let measure = |value: Option<&Value>, items_per_second| {
+            let report = FilterReport::of(key, value?, settings, items_per_second, now)?;
+            let curve = value?.rate_curve(CURVE_POINTS, report.facts.items);
+            Some((report, curve))
+        };
+        let (mut report, curve) = shared.keyspace.shared().read_measured(key, now, measure)?;
+        self.sample_watched(&mut report);
+        Some((report, curve))
+    }
+
+    /// Returns what a filter held, oldest first.
+    pub fn samples(&self, key: &[u8]) -> Vec<Sample> {
+        self.samples.lock().get(key).map(|samples| samples.0.clone()).unwrap_or_default()
+    }
+}
+
+/// When the present step of a round began.
+struct ChunkPacing(Instant);
+
+impl ChunkPacing {
+    /// Pauses, if the step was long enough.
+    async fn keep(&mut self) {
+        let worked = self.0.elapsed();
+        if worked > STEP {
+            tokio::time::sleep(worked * PAUSE).await;
+            self.0 = Instant::now();
+        }
+    }
+}
+
+/// Points of a curve.
+pub(super) const CURVE_POINTS: u64 = 61;
+
+/// What a filter held, oldest first: all of its time as long as it is known, the longer ago the sparser.
+#[derive(Default)]
+struct Samples(Vec<Sample>);
+
+impl Samples {
+    /// Takes what a report says as a sample, and gives it the present rate of adds.
+    fn take(&mut self, report: &mut FilterReport) {
+        let (millis, facts) = (report.measured_millis, &report.facts);
+        self.push(Sample { millis, items: facts.items, rate: facts.rate_now });
+        report.or_at(self.adds_per_second());
+    }
+
+    fn push(&mut self, sample: Sample) {
+        if self.0.last().is_some_and(|last| last.millis >= sample.millis) {
+            return;
+        }
+        // The newest one moves along until it is far enough from the one before it.
+        if let [.., before, last] = self.0.as_slice() {
+            let least = (sample.millis - self.0[0].millis) / MAX_SAMPLES as u64;
+            if last.millis.saturating_sub(before.millis) < least {
+                self.0.pop();
+            }
+        }
+        self.0.push(sample);
+        if self.0.len() > MAX_SAMPLES {
+            // Every other one of the older half.
+            let mut at = 0;
+            self.0.retain(|_| {
+                at += 1;
+                at > MAX_SAMPLES / 2 || at % 2 == 1
+            });
+        }
+    }
+
+    fn adds_per_second(&self) -> Option<f64> {
+        let last = self.0.last()?;
+        let since = last.millis.saturating_sub(RECENT_MILLIS);
+        let first = self.0.iter().find(|sample| sample.millis >= since)?;
+        let millis = last.millis.saturating_sub(first.millis);
+        (millis >= 1500).then(|| (last.items - first.items).max(0.0) * 1000.0 / millis as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_bounded_and_span_all_time() {
+        let mut samples = Samples::default();
+        for second in 0..100_000_u64 {
+            let sample = Sample { millis: second * 2000, items: second as f64 * 10.0, rate: 0.0 };
+            samples.push(sample);
+            assert!(samples.0.len() <= MAX_SAMPLES);
+        }
+        let (first, last) = (samples.0[0], samples.0[samples.0.len() - 1]);
+        assert_eq!((first.millis, last.millis), (0, 199_998_000));
+        assert!(samples.0.is_sorted_by(|a, b| a.millis < b.millis) && samples.0.len() > 60);
+        let adds = samples.adds_per_second().unwrap();
+        assert!((adds - 5.0).abs() < 1e-9, "{adds}");
+    }
+
+    #[test]
+    fn one_sample_says_nothing_of_the_time_to_come() {
+        let mut samples = Samples::default();
+        assert_eq!(samples.adds_per_second(), None);
+        samples.push(Sample { millis: 1, items: 5.0, rate: 0.0 });
+        assert_eq!(samples.adds_per_second(), None);
+        samples.push(Sample { millis: 5001, items: 1.0, rate: 0.0 });
+        assert_eq!(samples.adds_per_second(), Some(0.0));
+    }
+}

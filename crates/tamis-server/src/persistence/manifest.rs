@@ -1,0 +1,112 @@
+//! The number of the newest log whose name is durable, so that a start misses it if it is removed, and a copy of the log's
+//! secret, so that a repair can read a log whose header is damaged.
+//!
+//! ```text
+//! log 4 secret 0123456789abcdef
+//! ```
+//!
+//! The manifest of a log of version 2 has no secret.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::disk::Disk;
+use super::folder::NUMBER_LIMIT;
+use super::log_file::{LogFile, read_at_most};
+
+/// Returns the path of the manifest.
+pub(super) fn path(dir: &Path) -> PathBuf {
+    dir.join("manifest")
+}
+
+/// What the manifest says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Manifest {
+    /// The number of the newest log.
+    pub log: u64,
+    /// Its secret, or 0.
+    pub secret: u64,
+}
+
+impl Manifest {
+    /// Names this log.
+    pub fn of(log: &LogFile) -> Self {
+        Self { log: log.number, secret: log.secret }
+    }
+}
+
+/// Records that a log exists.
+///
+/// # Errors
+///
+/// What the disk says. The old record is kept.
+pub(super) fn write(disk: &dyn Disk, dir: &Path, manifest: Manifest) -> io::Result<()> {
+    let (path, temporary) = (path(dir), path(dir).with_extension("part"));
+    let write = || -> io::Result<()> {
+        let file = disk.create(&temporary)?;
+        let Manifest { log, secret } = manifest;
+        let text = match secret {
+            0 => format!("log {log}\n"),
+            _ => format!("log {log} secret {secret:016x}\n"),
+        };
+        file.write_all_at(text.as_bytes(), 0)?;
+        file.sync()?;
+        disk.rename(&temporary, &path)?;
+        disk.sync_dir(dir)
+    };
+    write().inspect_err(|_| _ = disk.remove(&temporary))
+}
+
+/// Reads the manifest; `None` if there is none.
+///
+/// # Errors
+///
+/// What the disk says, or that the file is no manifest.
+pub(super) fn read(disk: &dyn Disk, dir: &Path) -> io::Result<Option<Manifest>> {
+    let file = match disk.open(&path(dir)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut bytes = [0; 64];
+    let len = read_at_most(&*file, &mut bytes, 0)?;
+    let manifest = std::str::from_utf8(&bytes[..len]).ok().and_then(parse);
+    manifest.map(Some).ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            "it does not name a log; remove it to start without it",
+        )
+    })
+}
+
+fn parse(text: &str) -> Option<Manifest> {
+    let mut argv = text.strip_prefix("log ")?.split_ascii_whitespace();
+    let log = argv.next()?.parse().ok().filter(|log| *log < NUMBER_LIMIT)?;
+    let secret = match (argv.next(), argv.next(), argv.next()) {
+        (None, _, _) => 0,
+        (Some("secret"), Some(digits), None) => u64::from_str_radix(digits, 16).ok()?,
+        _ => return None,
+    };
+    Some(Manifest { log, secret })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sim_disk::SimDisk;
+    use super::*;
+
+    #[test]
+    fn a_manifest_is_read_as_it_was_written() {
+        let (disk, dir) = (SimDisk::default(), Path::new("/data"));
+        assert_eq!(read(&disk, dir).unwrap(), None);
+        for secret in [0, 1, u64::MAX] {
+            let manifest = Manifest { log: NUMBER_LIMIT - 1, secret };
+            write(&disk, dir, manifest).unwrap();
+            assert_eq!(read(&disk, dir).unwrap(), Some(manifest));
+        }
+        assert_eq!(parse("log 7\n"), Some(Manifest { log: 7, secret: 0 }));
+        for damaged in ["", "log", "log 2147483648", "log 1 secret", "log 1 secret x", "log 1 2"] {
+            assert_eq!(parse(damaged), None, "{damaged}");
+        }
+    }
+}

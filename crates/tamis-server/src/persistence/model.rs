@@ -1,0 +1,394 @@
+//! The model test: clients, the log, a snapshot and crashes in every order, on a simulated disk.
+//!
+//! The state machine, the file jobs, the snapshot's writer, recovery and the keyspace are the real ones. Only what threads
+//! do is modelled: each step below is what one of them does between two moments at which another may come in between.
+//!
+//! After each crash the oracle compares the recovered keys with the history of the log:
+//!
+//! * The state is that after some prefix of the history, each change in it exactly once, transactions whole.
+//! * The prefix has everything that was answered, and everything that an answer rests on, such as "already present". With
+//!   [`Sync::Always`] this holds for a power loss, with the other modes for a process that is killed.
+//! * The prefix has everything that was synced, whatever the mode.
+
+mod oracle;
+mod saver;
+mod search;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use tamis_commands::{Batch, Command, Env, Expandable, Handler, KeyHandler, Settings, Value, find};
+use tamis_resp::Protocol;
+
+use super::disk::Disk;
+use super::error::DurabilityError;
+use super::log::{LogCore, SyncJob};
+use super::log_file::LogFile;
+use super::record::Record;
+use super::recover::recover;
+use super::sim_disk::SimDisk;
+use super::state::{FileJob, LogState, Needs, Settled, Sync};
+use crate::keyspace::Keyspace;
+use oracle::{Change, Logged};
+use saver::Saver;
+
+const DIR: &str = "/data";
+
+/// What a client does next.
+#[derive(Clone, Debug)]
+enum Op {
+    /// `BF.MADD filter item item`
+    Insert([u32; 2]),
+    /// `INCR key`
+    Increment(&'static str),
+    /// `DEL key`
+    Remove(&'static str),
+    /// `MULTI`, `INCR one`, `INCR other`, `EXEC`
+    Transaction,
+    /// `MULTI`, `FLUSHALL`, `BF.RESERVE filter …`, `EXEC`
+    Flush,
+}
+
+/// Where a client is.
+#[derive(Debug)]
+enum Client {
+    Idle,
+    /// An insert has a ticket.
+    Begun {
+        ticket: u64,
+        items: [u32; 2],
+    },
+    /// It has set its bits; these items were new.
+    Set {
+        ticket: u64,
+        items: [u32; 2],
+        hashes: Vec<u64>,
+        new: Vec<u32>,
+    },
+    /// It is inside a transaction, with this many changes to come.
+    InTransaction {
+        left: usize,
+    },
+    /// It waits to answer.
+    Answers {
+        needs: Needs,
+        items: Vec<u32>,
+        end: u64,
+    },
+}
+
+/// A step that some thread can do now.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Step {
+    Client(usize),
+    TakeFileJob,
+    DoFileJob,
+    TakeSync,
+    DoSync,
+    Saver,
+}
+
+const KEYS: [&str; 4] = ["filter", "one", "other", "alone"];
+
+/// A process on a disk, with its clients.
+struct World {
+    disk: SimDisk,
+    keyspace: Keyspace,
+    core: LogCore,
+    now_millis: u64,
+    clients: Vec<(Client, Vec<Op>)>,
+    saves: usize,
+    saver: Saver,
+    file_job: Option<(Arc<LogFile>, FileJob)>,
+    sync_job: Option<SyncJob>,
+    history: Vec<Logged>,
+    /// What answers rest on: items, and positions of the log.
+    promised_items: BTreeSet<u32>,
+    promised_end: u64,
+    group: Vec<Change>,
+}
+
+fn item(number: u32) -> Vec<u8> {
+    format!("item:{number}").into_bytes()
+}
+
+/// Runs a command on its key as the server does.
+fn run(keyspace: &Keyspace, argv: &[&[u8]]) {
+    let settings = Settings::default();
+    let env = Env::new(&settings, Protocol::Resp2, 0);
+    let keys = keyspace.shared();
+    match find(argv[0]).expect("a command").handler {
+        Handler::Key(KeyHandler::Write(run)) => {
+            _ = keys.change(argv[1], 0, |value| run(value, argv, &env));
+        }
+        _ => _ = keys.remove(argv[1], 0),
+    }
+}
+
+/// Returns which items are in the filter.
+fn contains(keyspace: &Keyspace, items: &[u32]) -> Vec<bool> {
+    let items: Vec<Vec<u8>> = items.iter().map(|number| item(*number)).collect();
+    let row = find(b"BF.EXISTS").and_then(Command::batch_items).expect("it has items");
+    keyspace.shared().read(b"filter", 0, |value| {
+        let mut batch = Batch::default();
+        let argv: Vec<[&[u8]; 3]> =
+            items.iter().map(|item| [&b"BF.EXISTS"[..], b"filter", item]).collect();
+        argv.iter().for_each(|argv| batch.push(argv));
+        let mut answers = batch.run(row, value, 0).expect("a read");
+        let replies = argv.iter().map(|argv| answers.next_reply(row, argv.len()));
+        replies.map(|reply| reply == tamis_resp::Reply::Bool(true)).collect()
+    })
+}
+
+fn counter(keyspace: &Keyspace, key: &str) -> i64 {
+    keyspace.shared().read(key.as_bytes(), 0, |value| match value {
+        Some(Value::Bytes(bytes)) => {
+            let text = String::from_utf8(bytes.to_vec(0..bytes.len())).expect("a number");
+            text.parse().expect("a number")
+        }
+        _ => 0,
+    })
+}
+
+impl World {
+    /// Starts a process on a disk.
+    fn start(disk: SimDisk, sync: Sync, history: Vec<Logged>) -> Result<Self, DurabilityError> {
+        let keyspace = Keyspace::new();
+        let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+        let found = recover(&shared, Path::new(DIR), &keyspace)?;
+        let core = LogCore::new(shared, Path::new(DIR), found.file, found.end, sync);
+        Ok(Self {
+            disk,
+            keyspace,
+            core,
+            now_millis: 0,
+            clients: Vec::new(),
+            saves: 0,
+            saver: Saver::Idle,
+            file_job: None,
+            sync_job: None,
+            history,
+            promised_items: BTreeSet::new(),
+            promised_end: 0,
+            group: Vec::new(),
+        })
+    }
+
+    /// Starts the first process, creates the filter, and makes that durable.
+    fn first(sync: Sync) -> Self {
+        let mut world = Self::start(SimDisk::default(), sync, Vec::new()).expect("an empty disk");
+        world.reserve();
+        world.core.with(|state| _ = state.want_sync());
+        while world.core.run_file_job(0) || world.core.run_sync(0) {}
+        assert_eq!(
+            world.core.with(|state| (state.synced(), state.failure().is_some())),
+            (world.end(), false)
+        );
+        world
+    }
+
+    /// Creates the filter, and logs it.
+    fn reserve(&mut self) {
+        let filter = Expandable::reserve(1000, 1e-9, None).expect("a filter");
+        let value = Value::Bloom(Box::new(filter));
+        let image = value.new_image();
+        self.keyspace.shared().replace(b"filter", value, None);
+        let record = Record::Image { key: b"filter", expires_millis: None, image: &image };
+        self.append(&record, Vec::new());
+    }
+
+    fn end(&self) -> u64 {
+        self.core.with(|state| state.end())
+    }
+
+    fn append(&mut self, record: &Record<'_>, changes: Vec<Change>) {
+        self.core.with(|state| state.append(|out| record.encode(out)));
+        if self.core.with(|state| state.group_bytes().is_some()) {
+            self.group.extend(changes);
+        } else {
+            let end = self.end();
+            self.history.push(Logged { changes, end });
+        }
+    }
+
+    /// Returns whether a thread has the keys exclusively.
+    fn is_exclusive(&self) -> bool {
+        self.clients.iter().any(|(client, _)| matches!(client, Client::InTransaction { .. }))
+    }
+
+    /// Returns whether an insert holds the lock of the filter, shared.
+    fn is_inserting(&self) -> bool {
+        let inserts = |client: &Client| matches!(client, Client::Begun { .. } | Client::Set { .. });
+        self.clients.iter().any(|(client, _)| inserts(client))
+    }
+
+    /// Returns the steps that can be done now.
+    fn steps(&self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let may_change = !self.is_exclusive();
+        for (i, (client, ops)) in self.clients.iter().enumerate() {
+            let can = match client {
+                Client::Idle => match ops.last() {
+                    Some(Op::Transaction | Op::Flush) => may_change && !self.is_inserting(),
+                    Some(_) => may_change,
+                    None => false,
+                },
+                Client::Begun { .. } | Client::Set { .. } | Client::InTransaction { .. } => true,
+                Client::Answers { needs, .. } => {
+                    let settled = |state: &mut LogState| {
+                        state.settle(&mut needs.clone(), true, self.now_millis)
+                    };
+                    self.core.with(settled) != Settled::Waits
+                }
+            };
+            steps.extend(can.then_some(Step::Client(i)));
+        }
+        if self.file_job.is_some() {
+            steps.push(Step::DoFileJob);
+        } else if self.core.with(|state| state.has_file_job()) {
+            steps.push(Step::TakeFileJob);
+        }
+        if self.sync_job.is_some() {
+            steps.push(Step::DoSync);
+        } else if self.core.with(|state| state.has_sync(self.now_millis)) {
+            steps.push(Step::TakeSync);
+        }
+        let is_alone = may_change && !self.is_inserting();
+        let can_save = match &self.saver {
+            Saver::Idle => self.saves > 0 && is_alone,
+            Saver::Rotates { .. } => {
+                self.core.with(|state| state.rotated().is_some() || state.failure().is_some())
+            }
+            // A small value is read with its lock, and not within a transaction.
+            Saver::Writes { left, .. } => left.is_empty() || is_alone,
+            Saver::Reads { .. } => true,
+            Saver::Syncs { until, .. } => {
+                self.core.with(|state| state.is_durable(*until) || state.failure().is_some())
+            }
+        };
+        steps.extend(can_save.then_some(Step::Saver));
+        steps
+    }
+
+    fn do_step(&mut self, step: Step) {
+        self.now_millis += 300;
+        match step {
+            Step::Client(i) => self.client(i),
+            Step::TakeFileJob => self.file_job = self.core.take_file_job(),
+            Step::DoFileJob => {
+                let (file, job) = self.file_job.take().expect("taken before");
+                self.core.do_file_job(&file, job, self.now_millis);
+            }
+            Step::TakeSync => self.sync_job = self.core.take_sync(self.now_millis),
+            Step::DoSync => self.core.do_sync(self.sync_job.take().expect("taken before")),
+            Step::Saver => self.save(),
+        }
+    }
+
+    fn client(&mut self, i: usize) {
+        let client = std::mem::replace(&mut self.clients[i].0, Client::Idle);
+        let next = match client {
+            Client::Idle => match self.clients[i].1.pop().expect("an op") {
+                Op::Insert(items) => {
+                    Client::Begun { ticket: self.core.with(LogState::begin_insert), items }
+                }
+                Op::Increment(key) => {
+                    self.change(&[b"INCR", key.as_bytes()], Change::Incremented(key));
+                    self.answers(Vec::new())
+                }
+                Op::Remove(key) => {
+                    if counter(&self.keyspace, key) > 0 {
+                        self.change(&[b"DEL", key.as_bytes()], Change::Removed(key));
+                    }
+                    self.answers(Vec::new())
+                }
+                Op::Transaction => {
+                    self.core.with(LogState::begin_group);
+                    Client::InTransaction { left: 2 }
+                }
+                Op::Flush => {
+                    self.flush();
+                    self.answers(Vec::new())
+                }
+            },
+            Client::Begun { ticket, items } => {
+                let argv: Vec<Vec<u8>> = items.iter().map(|number| item(*number)).collect();
+                let argv: [&[u8]; 4] = [b"BF.MADD", b"filter", &argv[0], &argv[1]];
+                let row = find(b"BF.MADD").and_then(Command::batch_items).expect("it has items");
+                let before = contains(&self.keyspace, &items);
+                let mut batch = Batch::default();
+                batch.push(&argv);
+                self.keyspace.shared().insert(b"filter", 0, |value| {
+                    batch.run(row, value, 0).expect("the filter has room").count_ones() > 0
+                });
+                let new = items.iter().zip(before).filter(|(_, was)| !was);
+                let mut new: Vec<u32> = new.map(|(item, _)| *item).collect();
+                new.dedup();
+                Client::Set { ticket, items, hashes: batch.new_hashes(), new }
+            }
+            Client::Set { ticket, items, hashes, new } => {
+                assert_eq!(hashes.len(), new.len());
+                if !hashes.is_empty() {
+                    let record = Record::Inserted { now_millis: 0, key: b"filter", hashes };
+                    self.append(&record, vec![Change::Inserted(new)]);
+                }
+                self.core.with(|state| state.end_insert(ticket));
+                self.answers(items.to_vec())
+            }
+            Client::InTransaction { left: 0 } => {
+                self.end_group();
+                self.answers(Vec::new())
+            }
+            Client::InTransaction { left } => {
+                let key = ["one", "other"][left - 1];
+                self.change(&[b"INCR", key.as_bytes()], Change::Incremented(key));
+                Client::InTransaction { left: left - 1 }
+            }
+            Client::Answers { mut needs, items, end } => {
+                let now = self.now_millis;
+                if self.core.with(|state| state.settle(&mut needs, true, now)) == Settled::Ready {
+                    self.promised_items.extend(items);
+                    self.promised_end = self.promised_end.max(end);
+                }
+                Client::Idle
+            }
+        };
+        self.clients[i].0 = next;
+    }
+
+    /// Removes all keys and creates the filter again, in one step: the client is alone with the keys.
+    fn flush(&mut self) {
+        self.save_before_flush();
+        // What was answered until now is in the log, so the positions that were promised say it all.
+        self.promised_items.clear();
+        for (client, _) in &mut self.clients {
+            if let Client::Answers { items, .. } = client {
+                items.clear();
+            }
+        }
+        self.core.with(LogState::begin_group);
+        drop(self.keyspace.exclusive().clear());
+        let record = Record::Command { now_millis: 0, argv: vec![b"FLUSHALL"] };
+        self.append(&record, vec![Change::Flushed]);
+        self.reserve();
+        self.end_group();
+    }
+
+    fn end_group(&mut self) {
+        self.core.with(LogState::end_group);
+        let (changes, end) = (std::mem::take(&mut self.group), self.end());
+        self.history.push(Logged { changes, end });
+    }
+
+    /// Runs a command with the lock of its key, and logs it.
+    fn change(&mut self, argv: &[&[u8]], change: Change) {
+        run(&self.keyspace, argv);
+        let record = Record::Command { now_millis: 0, argv: argv.to_vec() };
+        self.append(&record, vec![change]);
+    }
+
+    fn answers(&self, items: Vec<u32>) -> Client {
+        Client::Answers { needs: self.core.with(|state| state.needs()), items, end: self.end() }
+    }
+}

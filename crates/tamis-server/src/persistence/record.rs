@@ -1,0 +1,107 @@
+//! A change, as the log has it.
+
+use super::frame::{get_bytes, get_u64, put_bytes, put_u64};
+
+/// A change, as the log has it. Replaying it reads no setting: it has all the parameters that it depends on.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Record<'a> {
+    /// A command that changed a value, and the time at which it ran.
+    Command { now_millis: u64, argv: Vec<&'a [u8]> },
+    /// The hashes of items that were new to a Bloom filter. Inserting them again changes nothing.
+    Inserted { now_millis: u64, key: &'a [u8], hashes: Vec<u64> },
+    /// A whole value, and the time at which its key expires.
+    Image { key: &'a [u8], expires_millis: Option<u64>, image: &'a [u8] },
+}
+
+/// The first byte of a record. A number is never used again for something else; 3 stood for a setting.
+mod tag {
+    pub const COMMAND: u8 = 1;
+    pub const INSERTED: u8 = 2;
+    pub const IMAGE: u8 = 4;
+}
+
+impl<'a> Record<'a> {
+    /// Appends the record's bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Record::Command { now_millis, argv } => {
+                out.push(tag::COMMAND);
+                put_u64(out, *now_millis);
+                put_u64(out, argv.len() as u64);
+                argv.iter().for_each(|word| put_bytes(out, word));
+            }
+            Record::Inserted { now_millis, key, hashes } => {
+                out.push(tag::INSERTED);
+                put_u64(out, *now_millis);
+                put_bytes(out, key);
+                put_u64(out, hashes.len() as u64);
+                hashes.iter().for_each(|hash| out.extend_from_slice(&hash.to_le_bytes()));
+            }
+            Record::Image { key, expires_millis, image } => {
+                out.push(tag::IMAGE);
+                put_bytes(out, key);
+                put_u64(out, expires_millis.map_or(0, |at| at.saturating_add(1)));
+                put_bytes(out, image);
+            }
+        }
+    }
+
+    /// Takes a record off the front of some bytes; `None` if they do not start with one.
+    pub fn decode(bytes: &mut &'a [u8]) -> Option<Self> {
+        let (&kind, rest) = bytes.split_first()?;
+        *bytes = rest;
+        Some(match kind {
+            tag::COMMAND => {
+                let now_millis = get_u64(bytes)?;
+                let len = get_u64(bytes)?;
+                // A word takes a byte at least.
+                let fits = usize::try_from(len).ok().filter(|&len| len > 0 && len <= bytes.len());
+                let mut argv = Vec::with_capacity(fits?.min(1 << 10));
+                for _ in 0..len {
+                    argv.push(get_bytes(bytes)?);
+                }
+                Record::Command { now_millis, argv }
+            }
+            tag::INSERTED => {
+                let (now_millis, key) = (get_u64(bytes)?, get_bytes(bytes)?);
+                let len = usize::try_from(get_u64(bytes)?).ok()?.checked_mul(8)?;
+                let (hashes, rest) = bytes.split_at_checked(len)?;
+                *bytes = rest;
+                let (hashes, _) = hashes.as_chunks::<8>();
+                let hashes = hashes.iter().map(|hash| u64::from_le_bytes(*hash)).collect();
+                Record::Inserted { now_millis, key, hashes }
+            }
+            tag::IMAGE => {
+                let (key, expires) = (get_bytes(bytes)?, get_u64(bytes)?);
+                let image = get_bytes(bytes)?;
+                Record::Image { key, expires_millis: expires.checked_sub(1), image }
+            }
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_back_and_cut_ones_do_not() {
+        let records = [
+            Record::Command { now_millis: 7, argv: vec![b"BF.ADD", b"k", b""] },
+            Record::Inserted { now_millis: 1 << 60, key: b"", hashes: vec![1, u64::MAX] },
+            Record::Image { key: b"k", expires_millis: Some(5), image: &[9; 300] },
+            Record::Image { key: b"k", expires_millis: None, image: b"" },
+        ];
+        for record in records {
+            let mut bytes = Vec::new();
+            record.encode(&mut bytes);
+            let mut rest = &bytes[..];
+            assert_eq!(Record::decode(&mut rest), Some(record));
+            assert!(rest.is_empty());
+            for len in 0..bytes.len() {
+                assert_eq!(Record::decode(&mut &bytes[..len]), None);
+            }
+        }
+    }
+}

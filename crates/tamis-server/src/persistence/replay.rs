@@ -1,0 +1,232 @@
+//! Applies the changes of a log to a keyspace.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tamis_commands::{Env, Handler, KeyHandler, Settings, Value, WriteKeys, find};
+use tamis_resp::{Protocol, Reply};
+
+use super::record::Record;
+use super::snapshot::Entry;
+use crate::handlers;
+use crate::keyspace::Keyspace;
+
+/// Applies changes in the order of the log.
+pub(super) struct Replay<'k> {
+    keyspace: &'k Keyspace,
+    settings: Settings,
+    /// The values of the snapshot have all changes before these positions. Empty behind the snapshot's end.
+    applied: HashMap<Vec<u8>, u64>,
+    /// No value of the snapshot has a change from behind this position. Before it, a change may be about a key that was
+    /// removed before the snapshot came to it, and then does nothing.
+    snapshot_end: u64,
+    gathered: Gathered,
+    pub changes: u64,
+}
+
+/// The items of neighbouring changes of a key, which are inserted as one batch: for a filter that is in no cache that takes
+/// two thirds of the time.
+#[derive(Default)]
+struct Gathered {
+    key: Vec<u8>,
+    /// When the first of them came. The key had not expired by the last one, so any of their times would do.
+    now_millis: u64,
+    hashes: Vec<u64>,
+    /// The snapshot was complete when the last of them came.
+    is_exact: bool,
+}
+
+/// Items that are gathered at most.
+const MAX_GATHERED: usize = 1 << 20;
+
+impl<'k> Replay<'k> {
+    /// Begins with an empty keyspace.
+    pub fn new(keyspace: &'k Keyspace) -> Self {
+        Self {
+            keyspace,
+            settings: Settings::without_limits(),
+            applied: HashMap::new(),
+            snapshot_end: 0,
+            gathered: Gathered::default(),
+            changes: 0,
+        }
+    }
+
+    /// Takes a value of the snapshot.
+    pub fn take(&mut self, entry: Entry) {
+        self.keyspace.shared().replace(&entry.key, entry.value, entry.expires_millis);
+        self.applied.insert(entry.key, entry.applied);
+    }
+
+    /// Notes the position at which the snapshot was complete.
+    pub fn set_snapshot_end(&mut self, end: u64) {
+        self.snapshot_end = end;
+    }
+
+    /// Applies a change, unless the snapshot has it.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be applied.
+    pub fn apply(&mut self, position: u64, record: &Record<'_>) -> Result<(), String> {
+        self.changes += 1;
+        let applied = catch_unwind(AssertUnwindSafe(|| self.apply_unguarded(position, record)));
+        applied.unwrap_or_else(|_| {
+            Err("replaying a change failed inside Tamis: please report it".to_owned())
+        })
+    }
+
+    /// Applies what is gathered.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be applied.
+    pub fn finish(&mut self) -> Result<(), String> {
+        let finished = catch_unwind(AssertUnwindSafe(|| self.insert_gathered()));
+        finished.unwrap_or_else(|_| {
+            Err("replaying a change failed inside Tamis: please report it".to_owned())
+        })
+    }
+
+    fn apply_unguarded(&mut self, position: u64, record: &Record<'_>) -> Result<(), String> {
+        if !matches!(record, Record::Inserted { .. }) {
+            self.insert_gathered()?;
+        }
+        if position >= self.snapshot_end && !self.applied.is_empty() {
+            self.applied = HashMap::new();
+        }
+        let is_done = |key: &[u8]| self.applied.get(key).is_some_and(|&applied| position < applied);
+        match record {
+            Record::Inserted { key, .. } if is_done(key) => Ok(()),
+            Record::Inserted { now_millis, key, hashes } => {
+                self.gather(*now_millis, key, hashes)?;
+                self.gathered.is_exact |= position >= self.snapshot_end;
+                Ok(())
+            }
+            Record::Image { key, .. } if is_done(key) => Ok(()),
+            Record::Image { key, expires_millis, image } => {
+                let value = Value::read_logged_image(image)
+                    .map_err(|error| format!("a value cannot be read: {error}"))?;
+                self.keyspace.shared().replace(key, value, *expires_millis);
+                Ok(())
+            }
+            Record::Command { now_millis, argv } => {
+                let is_exact = position >= self.snapshot_end;
+                match self.run(position, *now_millis, argv) {
+                    // Without its key it changes nothing.
+                    Err(_) if !is_exact => Ok(()),
+                    result => result,
+                }
+            }
+        }
+    }
+
+    fn run(&self, position: u64, now_millis: u64, argv: &[&[u8]]) -> Result<(), String> {
+        let Some(command) = argv.first().and_then(|name| find(name)) else {
+            return Err(
+                "a command is unknown: a newer version of tamis may have written it".to_owned()
+            );
+        };
+        if !command.takes(argv.len()) {
+            return Err(format!("{} has too few or too many arguments", command.name));
+        }
+        let nothing = || format!("{} changed something once and changes nothing now", command.name);
+        let env = Env::new(&self.settings, Protocol::Resp2, now_millis);
+        let is_done = |key: &[u8]| self.applied.get(key).is_some_and(|&applied| position < applied);
+        if let Handler::WriteKeys(WriteKeys::Flush) = command.handler {
+            // Keys that the snapshot has from after it stay.
+            self.keyspace.exclusive().clear_but(is_done);
+            return Ok(());
+        }
+        if command.keys.of(argv).any(is_done) {
+            return Ok(());
+        }
+        match command.handler {
+            Handler::Key(KeyHandler::Write(run)) => {
+                let keys = self.keyspace.shared();
+                let outcome = keys.change(argv[1], now_millis, |value| run(value, argv, &env));
+                match outcome.reply {
+                    Reply::Error(error) if !outcome.has_changed() => {
+                        Err(format!("{}: {error}", command.name))
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Handler::WriteKeys(handler) => {
+                match handlers::redo(handler, argv, &env, &self.keyspace.exclusive()) {
+                    Reply::Error(error) => Err(format!("{}: {error}", command.name)),
+                    _ => Ok(()),
+                }
+            }
+            _ => Err(nothing()),
+        }
+    }
+
+    /// Has items wait, behind those of the same key.
+    fn gather(&mut self, now_millis: u64, key: &[u8], hashes: &[u64]) -> Result<(), String> {
+        let len = self.gathered.hashes.len();
+        if self.gathered.key != key || len + hashes.len() > MAX_GATHERED {
+            self.insert_gathered()?;
+        }
+        if self.gathered.hashes.is_empty() {
+            self.gathered.key = key.to_vec();
+            self.gathered.now_millis = now_millis;
+        }
+        self.gathered.hashes.extend_from_slice(hashes);
+        Ok(())
+    }
+
+    /// Inserts the items that wait.
+    fn insert_gathered(&mut self) -> Result<(), String> {
+        let Gathered { key, now_millis, hashes, is_exact } = &mut self.gathered;
+        if hashes.is_empty() {
+            return Ok(());
+        }
+        let is_exact = std::mem::take(is_exact);
+        let inserted = self.keyspace.shared().write(key, *now_millis, |value| match value {
+            Some(Value::Bloom(filter)) => filter
+                .restore_hashes(hashes)
+                .map_err(|_| "there is not enough memory for an item".to_owned()),
+            _ if is_exact => {
+                Err("items were inserted into a filter that does not exist".to_owned())
+            }
+            // The filter was removed before the snapshot reached it: a later record of the log removes it.
+            _ => Ok(()),
+        });
+        hashes.clear();
+        inserted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_of_the_snapshot_are_freed_behind_its_end() {
+        let keyspace = Keyspace::new();
+        let mut replay = Replay::new(&keyspace);
+        for i in 0..100 {
+            replay.take(Entry {
+                key: vec![i],
+                value: Value::Bytes(b"1".to_vec().into()),
+                expires_millis: None,
+                applied: 50,
+            });
+        }
+        replay.set_snapshot_end(60);
+        let mut increment = |position| {
+            let record = Record::Command { now_millis: 0, argv: vec![b"INCR", &[7]] };
+            replay.apply(position, &record).unwrap();
+            replay.applied.capacity() > 0
+        };
+        assert!(increment(49), "the snapshot has it");
+        assert!(increment(59), "others may be in the snapshot");
+        assert!(!increment(60));
+        let reply = keyspace.shared().read(&[7], 0, |value| match value {
+            Some(Value::Bytes(bytes)) => bytes.to_vec(0..bytes.len()),
+            _ => panic!("the key exists"),
+        });
+        assert_eq!(reply, b"3");
+    }
+}

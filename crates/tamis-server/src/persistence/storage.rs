@@ -1,0 +1,148 @@
+//! A server's folder: its log, and the snapshots that replace what the log has grown to.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::{Disk, DurabilityError, Log, OsDisk, forget, lock, recover, save};
+use crate::config::Config;
+use crate::keyspace::Keyspace;
+use crate::server::SharedState;
+use crate::stats::now_millis;
+
+/// What a server keeps over its end.
+#[derive(Debug)]
+pub(crate) struct Durable {
+    pub log: Log,
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    /// Locked while a snapshot is made.
+    saving: Mutex<()>,
+    /// True while keys are written to a snapshot one after the other: a key that moves meanwhile must not be missed.
+    is_saving: AtomicBool,
+    /// What the last snapshot takes.
+    snapshot_bytes: AtomicU64,
+    pub last_save_millis: AtomicU64,
+    /// Held as long as the folder is used.
+    lock: Mutex<Option<File>>,
+}
+
+impl Durable {
+    /// Opens the folder and fills the keyspace with what it has.
+    pub fn open(config: &Config, keyspace: &Keyspace) -> Result<Self, DurabilityError> {
+        let started = std::time::Instant::now();
+        let disk: Arc<dyn Disk> = Arc::new(OsDisk);
+        let lock = lock(&config.dir)?;
+        let found = recover(&disk, &config.dir, keyspace)?;
+        if found.torn_bytes > 0 {
+            tracing::warn!(
+                bytes = found.torn_bytes,
+                "a crash tore the end of the log, which is kept in a .torn file: nothing that was recorded as \
+                 synced is lost, but changes of the last moments before the crash may be"
+            );
+        }
+        let keys = keyspace.shared().len();
+        if keys > 0 || found.changes > 0 {
+            let seconds = started.elapsed().as_secs_f64();
+            tracing::info!(keys, changes = found.changes, seconds, "recovered");
+        }
+        let log = Log::start(disk.clone(), &config.dir, found.file, found.end, config.sync);
+        let log = log.map_err(DurabilityError::io(&config.dir))?;
+        Ok(Self {
+            log,
+            disk,
+            dir: config.dir.clone(),
+            saving: Mutex::new(()),
+            is_saving: AtomicBool::new(false),
+            snapshot_bytes: AtomicU64::new(keyspace.memory_bytes()),
+            last_save_millis: AtomicU64::new(now_millis()),
+            lock: Mutex::new(Some(lock)),
+        })
+    }
+
+    /// Returns whether a snapshot is being written.
+    pub fn is_saving(&self) -> bool {
+        self.is_saving.load(Ordering::Acquire)
+    }
+
+    /// Writes a snapshot and begins a new log; waits for one that is being written.
+    pub fn save(&self, keyspace: &Keyspace) -> Result<(), DurabilityError> {
+        let _saving = self.saving.lock();
+        let saved = self.save_alone(keyspace);
+        self.is_saving.store(false, Ordering::Release);
+        let number = saved?;
+        self.snapshot_bytes.store(keyspace.memory_bytes(), Ordering::Relaxed);
+        self.last_save_millis.store(now_millis(), Ordering::Relaxed);
+        forget(&*self.disk, &self.dir, number)
+    }
+
+    fn save_alone(&self, keyspace: &Keyspace) -> Result<u64, DurabilityError> {
+        let refused = |why: String| DurabilityError::Io {
+            path: self.dir.clone(),
+            error: std::io::Error::other(why),
+        };
+        let (number, position) = {
+            // No command is half done where one log ends and the next begins.
+            let _alone = keyspace.exclusive();
+            self.is_saving.store(true, Ordering::Release);
+            self.log.rotate().map_err(refused)?
+        };
+        self.log.rotated().map_err(refused)?;
+        save(&*self.disk, keyspace, &self.log, &self.dir, number, position)?;
+        Ok(number)
+    }
+
+    /// Writes what is left, gives a snapshot up that is being written, and leaves the folder to others.
+    ///
+    /// # Errors
+    ///
+    /// Why something was not kept.
+    pub fn finish(&self) -> Result<(), String> {
+        let kept = self.log.close();
+        drop(self.saving.lock());
+        self.lock.lock().take();
+        kept
+    }
+
+    /// Returns the memory of the values when the last snapshot was written.
+    pub fn snapshot_bytes(&self) -> u64 {
+        self.snapshot_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Returns how long the present log is.
+    pub fn log_bytes(&self) -> u64 {
+        self.log.end().saturating_sub(self.log.began())
+    }
+}
+
+/// Starts a snapshot in the background; false if one is being written.
+pub(crate) fn save_in_background(shared: &Arc<SharedState>) -> bool {
+    let Some(durable) = &shared.durable else { return false };
+    if durable.is_saving() {
+        return false;
+    }
+    let shared = shared.clone();
+    let thread = std::thread::Builder::new().name("tamis-save".to_owned());
+    let spawned = thread.spawn(move || {
+        let durable = shared.durable.as_ref().expect("just seen");
+        let save = || durable.save(&shared.keyspace);
+        match shared.stats.saves.watch(shared.keyspace.changes(), save) {
+            Ok(()) => tracing::info!("a snapshot was saved"),
+            Err(error) => tracing::error!(%error, "no snapshot was saved; the logs are kept"),
+        }
+    });
+    spawned.is_ok()
+}
+
+/// Starts a snapshot if the log has grown to twice the last one.
+pub(crate) fn save_if_due(shared: &Arc<SharedState>) {
+    let Some(durable) = &shared.durable else { return };
+    let least = shared.config().rewrite_bytes;
+    let twice = durable.snapshot_bytes.load(Ordering::Relaxed).saturating_mul(2);
+    if least > 0 && durable.log_bytes() > least.max(twice) && durable.log.failure().is_none() {
+        save_in_background(shared);
+    }
+}
