@@ -1,6 +1,6 @@
 //! One hot filter in the keyspace, without sockets: what threads gain.
 
-use tamis_commands::{Batch, Expandable, Value, find};
+use tamis_commands::{Batch, ScalableBloom, Value, find};
 use tamis_server::keyspace::Keyspace;
 
 use super::ITEMS;
@@ -18,7 +18,7 @@ pub fn run(bench: &mut Bench) {
     }
     let keyspace = Keyspace::new();
     keyspace.shared().write(b"seen", 0, |value| {
-        let filter = Expandable::reserve(ITEMS, 0.01, Some(2)).expect("a sound plan");
+        let filter = ScalableBloom::reserve(ITEMS, 0.01, Some(2)).expect("a sound plan");
         *value = Some(Value::Bloom(Box::new(filter)));
     });
     let items: Vec<String> =

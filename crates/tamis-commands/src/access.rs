@@ -1,8 +1,8 @@
 //! Which keys a command touches, and whether it learns from them or changes them.
 
-use crate::action::Action;
 use crate::argv::{Argv, is};
 use crate::command::{Command, KeyOption, Keys};
+use crate::permission::Permission;
 
 /// What a command does with a key. A command without both only reports whether the key exists, until when, of which type and how
 /// long.
@@ -42,9 +42,9 @@ impl Command {
     /// ```
     pub fn keys_of<'w>(&'static self, argv: Argv<'w>) -> impl Iterator<Item = (&'w [u8], Access)> {
         let keys = match self.keys {
-            Keys::NONE => {
-                Action::of(self, argv).subcommand.map_or(Keys::NONE, |subcommand| subcommand.keys)
-            }
+            Keys::NONE => Permission::of(self, argv)
+                .subcommand
+                .map_or(Keys::NONE, |subcommand| subcommand.keys),
             keys => keys,
         };
         let (first, others) = keys.access(argv);

@@ -203,7 +203,7 @@ impl Value {
                 }
             }
             // What has not come yet may be in.
-            Value::Arriving(_) => {
+            Value::PartialLoad(_) => {
                 let words = answers.reset(items.len());
                 (0..items.len()).for_each(|i| words[i / 64] |= 1 << (i % 64));
             }

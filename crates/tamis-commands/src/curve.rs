@@ -22,7 +22,7 @@ impl Value {
         // Past the held items, so that these are not at the edge. The number is infinite if all bits are set.
         let held = if items.is_finite() { (items * 1.1) as u64 } else { 0 };
         match self {
-            Value::Bytes(_) | Value::Arriving(_) => Vec::new(),
+            Value::Bytes(_) | Value::PartialLoad(_) => Vec::new(),
             Value::Empty(empty) => empty.build().rate_curve(points, items),
             Value::Bloom(filter) => {
                 let Some(plan) = filter.reserved_plan() else { return Vec::new() };

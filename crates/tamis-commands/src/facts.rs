@@ -2,7 +2,7 @@
 
 mod forecast;
 mod of_kind;
-mod strain;
+mod utilization;
 
 use tamis::{AnyFilter, Span};
 
@@ -11,16 +11,16 @@ use crate::value::Value;
 pub use forecast::Forecast;
 pub(crate) use of_kind::{FINGERPRINTS, slots_of_redis_cuckoo};
 use of_kind::{of_expandable, of_file, of_redis_bloom, of_redis_cuckoo};
-pub use strain::Strain;
+pub use utilization::Utilization;
 
 /// What a filter is, what it holds, and how much room is left.
 ///
 /// # Examples
 ///
 /// ```
-/// use tamis_commands::{Expandable, Facts, Forecast, Settings, Value};
+/// use tamis_commands::{ScalableBloom, Facts, Forecast, Settings, Value};
 ///
-/// let filter = Value::Bloom(Box::new(Expandable::reserve(1000, 0.01, None)?));
+/// let filter = Value::Bloom(Box::new(ScalableBloom::reserve(1000, 0.01, None)?));
 /// let facts = Facts::of(&filter, &Settings::default(), 0).expect("it is a filter");
 /// assert_eq!((facts.items, facts.headroom_items), (0.0, Some(1000)));
 /// let forecast = facts.forecast(Some(0.01));
@@ -102,7 +102,7 @@ impl Facts {
         sample_bytes: Option<u64>,
     ) -> Option<Self> {
         let facts = match value {
-            Value::Bytes(_) | Value::Arriving(_) => return None,
+            Value::Bytes(_) | Value::PartialLoad(_) => return None,
             Value::Empty(empty) => {
                 return Self::by(&empty.build(), settings, now_millis, sample_bytes);
             }
@@ -155,7 +155,7 @@ mod tests {
     use tamis_formats::TamisFile;
 
     use super::*;
-    use crate::expandable::Expandable;
+    use crate::scalable_bloom::ScalableBloom;
 
     fn filled(plan: &Plan, items: u64, now_millis: u64) -> Value {
         let mut filter = AnyFilter::new(plan, Hasher::default()).unwrap();
@@ -252,7 +252,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(window.forecast(Some(1e9)), Forecast::NoLimit { bytes_per_day: None });
-        let mut full = Expandable::reserve(3, 0.01, None).unwrap();
+        let mut full = ScalableBloom::reserve(3, 0.01, None).unwrap();
         for hash in 0..3 {
             let item = [hash];
             assert_eq!(full.insert_each(&[item.as_slice()], &mut tamis::Answers::new()), Ok(1));
@@ -335,7 +335,7 @@ mod tests {
         let value = Value::Filter(Box::new(TamisFile::new(growing)));
         let full = Facts::of(&value, &Settings::default(), 0).unwrap();
         assert!(full.is_full() && !full.is_over_rate, "{full:?}");
-        assert_eq!(value.strain(0), Some(Strain { items: full.items, used: 1.0 }));
+        assert_eq!(value.strain(0), Some(Utilization { items: full.items, used: 1.0 }));
         // Others that grow or forget are not full, and what passes its rate says that.
         for kind in [Kind::Growing, Kind::SplitBlock] {
             let plan = Plan::for_kind(kind, 100, 0.01).unwrap();
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn an_expandable_filter_reports_its_parts() {
-        let mut filter = Expandable::reserve(100_000, 0.01, Some(2)).unwrap();
+        let mut filter = ScalableBloom::reserve(100_000, 0.01, Some(2)).unwrap();
         for item in 0..150_000_u64 {
             filter
                 .insert_each(&[item.to_le_bytes().as_slice()], &mut tamis::Answers::new())
@@ -373,6 +373,6 @@ mod tests {
             glance.rate_now
         );
         assert!(all.bytes_per_new_item.is_some_and(|bytes| (1.0..10.0).contains(&bytes)));
-        assert_eq!(value.strain(0), Some(Strain { items: all.items, used: 0.0 }));
+        assert_eq!(value.strain(0), Some(Utilization { items: all.items, used: 0.0 }));
     }
 }

@@ -16,9 +16,9 @@ use std::io::{self, Read, Write};
 use tamis::{RedisBloom, RedisCuckoo};
 use tamis_formats::TamisFile;
 
-use crate::arriving::Arriving;
 use crate::bitmap::SparseBytes;
-use crate::expandable::Expandable;
+use crate::partial_load::PartialLoad;
+use crate::scalable_bloom::ScalableBloom;
 use crate::value::Value;
 pub(crate) use reader::Reader;
 pub(crate) use writer::Writer;
@@ -80,7 +80,7 @@ impl Value {
     }
 
     /// Does so with the number of [items](Self::counted_items) that it counted before: those that are inserted meanwhile
-    /// are inserted [again](Expandable::restore_hashes) into what is read from it, and counted then.
+    /// are inserted [again](ScalableBloom::restore_hashes) into what is read from it, and counted then.
     ///
     /// # Errors
     ///
@@ -99,9 +99,9 @@ impl Value {
     /// # Examples
     ///
     /// ```
-    /// use tamis_commands::{Expandable, Value};
+    /// use tamis_commands::{ScalableBloom, Value};
     ///
-    /// let new = Value::Bloom(Box::new(Expandable::reserve(1_000_000, 0.01, None)?));
+    /// let new = Value::Bloom(Box::new(ScalableBloom::reserve(1_000_000, 0.01, None)?));
     /// let image = new.new_image();
     /// assert!(image.len() < 200);
     /// let back = Value::read_logged_image(&image).unwrap();
@@ -169,7 +169,7 @@ impl Value {
                 }
                 Ok(())
             }
-            Value::Arriving(part) => {
+            Value::PartialLoad(part) => {
                 out.u64(tag::ARRIVING)?;
                 out.u64(part.len_bytes())?;
                 out.write_all(part.bytes())
@@ -234,7 +234,7 @@ impl Reader<'_> {
     fn value(mut self, tag: u64) -> Result<Value, ImageError> {
         let from = &mut self;
         let value = match tag {
-            tag::BLOOM => Value::Bloom(Box::new(Expandable::read_image(from)?)),
+            tag::BLOOM => Value::Bloom(Box::new(ScalableBloom::read_image(from)?)),
             tag::REDIS_BLOOM => {
                 let header = from.sized()?;
                 let mut filter = RedisBloom::from_header(&header).map_err(|_| ImageError::Value)?;
@@ -264,8 +264,8 @@ impl Reader<'_> {
             tag::ARRIVING => {
                 let len_bytes = from.u64()?;
                 let bytes = from.exactly(from.left)?;
-                let part = Arriving::from_parts(len_bytes, bytes).ok_or(ImageError::Value)?;
-                Value::Arriving(Box::new(part))
+                let part = PartialLoad::from_parts(len_bytes, bytes).ok_or(ImageError::Value)?;
+                Value::PartialLoad(Box::new(part))
             }
             _ => return Err(ImageError::Value),
         };
@@ -292,7 +292,7 @@ mod tests {
         let items: Vec<Vec<u8>> = (0..500).map(|i| format!("item:{i}").into_bytes()).collect();
         let items: Vec<&[u8]> = items.iter().map(Vec::as_slice).collect();
         let mut answers = Answers::new();
-        let mut expandable = |mut filter: Expandable| {
+        let mut expandable = |mut filter: ScalableBloom| {
             filter.insert_each(&items, &mut answers).unwrap();
             Value::Bloom(Box::new(filter))
         };
@@ -311,13 +311,15 @@ mod tests {
         let mut sparse = SparseBytes::default();
         sparse.write(1 << 20, b"far");
         vec![
-            expandable(Expandable::reserve(1000, 0.01, Some(2)).unwrap()),
-            expandable(Expandable::reserve(100, 0.01, Some(2)).unwrap()),
-            expandable(Expandable::reserve(1000, 1e-7, None).unwrap()),
-            expandable(Expandable::growing(100, 0.01, 2).unwrap()),
-            expandable(Expandable::reserve_by(100, 0.01, Some(2), Hasher::keyed([1, 2])).unwrap()),
-            expandable(Expandable::reserve_by(1000, 0.01, None, Hasher::keyed([1, 2])).unwrap()),
-            expandable(Expandable::growing_by(100, 0.01, 2, Hasher::keyed([1, 2])).unwrap()),
+            expandable(ScalableBloom::reserve(1000, 0.01, Some(2)).unwrap()),
+            expandable(ScalableBloom::reserve(100, 0.01, Some(2)).unwrap()),
+            expandable(ScalableBloom::reserve(1000, 1e-7, None).unwrap()),
+            expandable(ScalableBloom::growing(100, 0.01, 2).unwrap()),
+            expandable(
+                ScalableBloom::reserve_by(100, 0.01, Some(2), Hasher::keyed([1, 2])).unwrap(),
+            ),
+            expandable(ScalableBloom::reserve_by(1000, 0.01, None, Hasher::keyed([1, 2])).unwrap()),
+            expandable(ScalableBloom::growing_by(100, 0.01, 2, Hasher::keyed([1, 2])).unwrap()),
             filter(Kind::Counting),
             filter(Kind::Growing),
             filter(Kind::Window),
@@ -327,7 +329,7 @@ mod tests {
             Value::Bytes(b"text".to_vec().into()),
             Value::Bytes(b"text".repeat(5000).into()),
             Value::Bytes(sparse),
-            Value::Arriving(Box::new(Arriving::from_parts(10, b"part".to_vec()).unwrap())),
+            Value::PartialLoad(Box::new(PartialLoad::from_parts(10, b"part".to_vec()).unwrap())),
         ]
     }
 
@@ -354,9 +356,9 @@ mod tests {
         };
         let (bloom, cuckoo) = (RedisBloomOptions::default(), RedisCuckooOptions::default());
         let new = [
-            Value::Bloom(Box::new(Expandable::reserve(1000, 0.01, Some(2)).unwrap())),
-            Value::Bloom(Box::new(Expandable::reserve(1000, 1e-7, None).unwrap())),
-            Value::Bloom(Box::new(Expandable::growing(100, 0.01, 2).unwrap())),
+            Value::Bloom(Box::new(ScalableBloom::reserve(1000, 0.01, Some(2)).unwrap())),
+            Value::Bloom(Box::new(ScalableBloom::reserve(1000, 1e-7, None).unwrap())),
+            Value::Bloom(Box::new(ScalableBloom::growing(100, 0.01, 2).unwrap())),
             Value::RedisBloom(Box::new(RedisBloom::new(&bloom).unwrap())),
             Value::RedisCuckoo(Box::new(RedisCuckoo::new(&cuckoo).unwrap())),
             filter(Kind::SplitBlock),
@@ -420,7 +422,7 @@ mod tests {
             let mut bytes = image(&value);
             for len in (0..bytes.len()).step_by(97).filter(|&len| len != bytes.len()) {
                 // Pieces may be absent, so a string that is cut between two of them is another.
-                let is_text = matches!(value, Value::Bytes(_) | Value::Arriving(_)) && len >= 16;
+                let is_text = matches!(value, Value::Bytes(_) | Value::PartialLoad(_)) && len >= 16;
                 let read = Value::read_image(&mut &bytes[..len], len as u64);
                 assert!(read.is_err() || is_text || len > bytes.len() - 8, "{value:?} at {len}");
             }
@@ -432,7 +434,7 @@ mod tests {
 
     #[test]
     fn parts_that_no_filter_has_are_refused() {
-        let mut growing = Expandable::growing(100, 0.01, 2).unwrap();
+        let mut growing = ScalableBloom::growing(100, 0.01, 2).unwrap();
         growing.insert_each(&[b"a".as_slice()], &mut Answers::new()).unwrap();
         let sound = image(&Value::Bloom(Box::new(growing)));
         // Behind the tag, the rate and the capacity: by how much it grows, and its parts.
@@ -447,7 +449,7 @@ mod tests {
 
     #[test]
     fn what_came_while_an_image_was_written_is_counted_once_when_it_comes_again() {
-        let mut filter = Expandable::reserve(2, 0.01, Some(2)).unwrap();
+        let mut filter = ScalableBloom::reserve(2, 0.01, Some(2)).unwrap();
         let hashes = [b"a", b"b", b"c"].map(|item| Hasher::default().hash(item));
         assert_eq!(filter.insert_hash(hashes[0]), Ok(true));
         let before = Some(filter.items());

@@ -15,9 +15,7 @@
 //! match on their texts; these are in [`text`]. `TM.*` are our own, about every kind of filter; their errors say what to do.
 
 mod access;
-mod action;
 mod argv;
-mod arriving;
 mod batch;
 mod bf;
 mod bitmap;
@@ -25,11 +23,13 @@ mod cf;
 mod command;
 mod curve;
 mod empty_filter;
-mod expandable;
 mod facts;
 mod handler;
 mod image;
+mod partial_load;
+mod permission;
 mod run;
+mod scalable_bloom;
 mod settings;
 mod small_bytes;
 mod string;
@@ -40,22 +40,22 @@ mod tm;
 mod value;
 
 pub use access::Access;
-pub use action::Action;
 pub use argv::{Argv, parse_double, parse_integer};
-pub use arriving::Arriving;
 pub use batch::{Batch, BatchAnswers, BatchItems, Family, Items};
 pub use bitmap::{BitOp, SparseBytes};
 pub use command::{Arity, Category, Command, Data, Flag, InMulti, KeyOption, Keys, Secrets};
 pub use curve::RatePoint;
 pub use empty_filter::EmptyFilter;
-pub use expandable::{ExpandError, Expandable};
-pub use facts::{Facts, Forecast, Layer, Strain};
+pub use facts::{Facts, Forecast, Layer, Utilization};
 pub use handler::{
     AnswerHandler, Handler, KeyHandler, ReadHandler, ReadKeys, ServerCommand, TimeUnit,
     WriteHandler, WriteKeys,
 };
 pub use image::ImageError;
+pub use partial_load::PartialLoad;
+pub use permission::Permission;
 pub use run::{Change, Env, Expiry, Outcome};
+pub use scalable_bloom::{ExpandError, ScalableBloom};
 pub use settings::{BloomLayout, Setting, SettingError, Settings};
 pub use small_bytes::SmallBytes;
 pub use string::{get as get_string, set as set_string};

@@ -322,7 +322,7 @@ const fn is_same(a: &str, b: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::action::Action;
+    use crate::permission::Permission;
     use crate::table::{COMMANDS, find};
 
     #[test]
@@ -337,7 +337,7 @@ mod tests {
             assert_eq!(speeds, 1, "{} {}", row.command, row.name);
             let has_arguments = row.arity != Exactly(2);
             assert_eq!(!row.syntax.is_empty(), has_arguments, "{} {}", row.command, row.name);
-            let shown = Action::find(format!("{}|help", row.command).as_bytes());
+            let shown = Permission::find(format!("{}|help", row.command).as_bytes());
             assert!(shown.is_some(), "{} has subcommands and no HELP", row.command);
         }
     }

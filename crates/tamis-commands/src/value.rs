@@ -3,10 +3,10 @@
 use tamis::{AnyFilter, RedisBloom, RedisCuckoo, allocation_bytes};
 use tamis_formats::TamisFile;
 
-use crate::arriving::Arriving;
 use crate::bitmap::SparseBytes;
 use crate::empty_filter::EmptyFilter;
-use crate::expandable::Expandable;
+use crate::partial_load::PartialLoad;
+use crate::scalable_bloom::ScalableBloom;
 use crate::text::{self, Text};
 
 /// What a key holds.
@@ -14,7 +14,7 @@ use crate::text::{self, Text};
 #[non_exhaustive]
 pub enum Value {
     /// What `BF.RESERVE` builds.
-    Bloom(Box<Expandable>),
+    Bloom(Box<ScalableBloom>),
     /// RedisBloom's scaling Bloom filter.
     RedisBloom(Box<RedisBloom>),
     /// RedisBloom's cuckoo filter.
@@ -24,7 +24,7 @@ pub enum Value {
     /// A string: text, a number or a bitmap.
     Bytes(SparseBytes),
     /// What `BF.LOADCHUNK` has brought so far.
-    Arriving(Box<Arriving>),
+    PartialLoad(Box<PartialLoad>),
     /// A small filter without items. A host keeps it and [builds](Self::build) it for a command: no command takes it.
     Empty(EmptyFilter),
 }
@@ -35,7 +35,7 @@ impl Value {
     pub fn type_name(&self) -> &'static str {
         match self {
             // As RedisBloom names its types: clients look for it.
-            Value::Bloom(_) | Value::RedisBloom(_) | Value::Arriving(_) => "MBbloom--",
+            Value::Bloom(_) | Value::RedisBloom(_) | Value::PartialLoad(_) => "MBbloom--",
             Value::RedisCuckoo(_) => "MBbloomCF",
             Value::Filter(_) => "tamis-flt",
             Value::Bytes(_) => "string",
@@ -52,7 +52,7 @@ impl Value {
             Value::RedisCuckoo(_) => "rediscuckoo",
             Value::Filter(file) => file.filter.plan().kind().name(),
             Value::Bytes(_) => "string",
-            Value::Arriving(_) => "arriving",
+            Value::PartialLoad(_) => "arriving",
             Value::Empty(empty) => empty.build().kind_name(),
         }
     }
@@ -75,7 +75,7 @@ impl Value {
                 filter => filter.len_words() * 8,
             },
             Value::Bytes(bytes) => bytes.memory_bytes(),
-            Value::Arriving(part) => part.bytes().len() as u64,
+            Value::PartialLoad(part) => part.bytes().len() as u64,
             Value::Empty(empty) => empty.build().memory_bytes(),
         }
     }
@@ -110,7 +110,7 @@ impl Value {
             Value::RedisCuckoo(filter) => boxed_bytes(&**filter) + filter.heap_bytes(),
             Value::Filter(file) => boxed_bytes(&**file) + file_heap_bytes(file),
             Value::Bytes(bytes) => bytes.memory_bytes(),
-            Value::Arriving(part) => boxed_bytes(&**part) + part.heap_bytes(),
+            Value::PartialLoad(part) => boxed_bytes(&**part) + part.heap_bytes(),
             Value::Empty(empty) => empty.heap_bytes(),
         }
     }
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_full_filter_answers_repeats_under_shared_access() {
-        let mut filter = Expandable::reserve(100, 0.01, None).unwrap();
+        let mut filter = ScalableBloom::reserve(100, 0.01, None).unwrap();
         let items: Vec<Vec<u8>> = (0..200_u8).map(|i| vec![i]).collect();
         let items: Vec<&[u8]> = items.iter().map(Vec::as_slice).collect();
         let mut answers = tamis::Answers::new();
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_repeat_inside_a_batch_is_counted_once() {
-        let mut filter = Expandable::reserve(100, 0.01, Some(2)).unwrap();
+        let mut filter = ScalableBloom::reserve(100, 0.01, Some(2)).unwrap();
         let mut answers = tamis::Answers::new();
         filter.insert_each(&[b"first"], &mut answers).unwrap();
         assert!(filter.insert_each_shared(&[b"a", b"first", b"a"], &mut answers));
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn an_empty_filter_has_no_bits_and_every_answer_of_one_that_has() {
-        let filter = Expandable::reserve(100, 0.01, Some(2)).unwrap();
+        let filter = ScalableBloom::reserve(100, 0.01, Some(2)).unwrap();
         let items: [&[u8]; 2] = [b"a", b"b"];
         let mut answers = tamis::Answers::new();
         filter.contains_each(&items, &mut answers);

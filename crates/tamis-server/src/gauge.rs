@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use tamis_commands::Strain;
+use tamis_commands::Utilization;
 
 /// The last measurement of a key, in 32 bytes. One thread measures; others read what they find.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Default for Gauge {
 
 impl Gauge {
     /// Takes a measurement; `None` of what is no filter.
-    pub fn note(&self, strain: Option<Strain>, now_millis: u64) {
+    pub fn note(&self, strain: Option<Utilization>, now_millis: u64) {
         // Relaxed: a reader that sees an old number beside a new one is off by one measurement.
         let Some(strain) = strain else {
             self.at_millis.store(0, Ordering::Relaxed);
@@ -94,9 +94,9 @@ impl Gauge {
 mod tests {
     use super::*;
 
-    fn filter(items: f64) -> Option<Strain> {
+    fn filter(items: f64) -> Option<Utilization> {
         let mut strain = tamis_commands::Value::Bloom(Box::new(
-            tamis_commands::Expandable::reserve(100, 0.01, None).unwrap(),
+            tamis_commands::ScalableBloom::reserve(100, 0.01, None).unwrap(),
         ))
         .strain(0)
         .unwrap();

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tamis_commands::{Action, Argv, Category, Command};
+use tamis_commands::{Argv, Category, Command, Permission};
 use tokio::sync::Notify;
 
 use crate::clients::Client;
@@ -135,7 +135,7 @@ impl Monitors {
     ) {
         let most = if hard_bytes == 0 { MAX_FEED_BYTES } else { hard_bytes };
         for argv in commands {
-            if Action::of(command, argv).is_in(Category::Admin) {
+            if Permission::of(command, argv).is_in(Category::Admin) {
                 continue;
             }
             let line = line(since_1970(), &client.peer.to_string(), &shown(argv));

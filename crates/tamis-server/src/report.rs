@@ -155,12 +155,12 @@ pub(crate) fn filter_reports(
 
 #[cfg(test)]
 mod tests {
-    use tamis_commands::{Expandable, Value};
+    use tamis_commands::{ScalableBloom, Value};
 
     use super::*;
 
     fn put(keyspace: &Keyspace, key: &str, capacity: u64, items: u64) {
-        let mut filter = Expandable::reserve(capacity, 0.01, None).unwrap();
+        let mut filter = ScalableBloom::reserve(capacity, 0.01, None).unwrap();
         for item in 0..items {
             filter.insert_hash(item.wrapping_mul(0x9e37_79b9_7f4a_7c15)).unwrap();
         }

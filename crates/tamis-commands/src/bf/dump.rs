@@ -4,7 +4,7 @@ use tamis::{RedisBloom, RedisChunkError};
 use tamis_resp::Reply;
 
 use crate::argv::{Argv, parse_integer};
-use crate::arriving::{Arriving, JoinError, MAX_CHUNK_BYTES, chunk};
+use crate::partial_load::{JoinError, MAX_CHUNK_BYTES, PartialLoad, chunk};
 use crate::run::{Env, Outcome, error};
 use crate::text::{self, bf, tm};
 use crate::value::Value;
@@ -14,7 +14,7 @@ pub(crate) fn scan_dump(value: Option<&Value>, argv: Argv<'_>, env: &Env<'_>) ->
     let value = match value {
         None => return error(text::NOT_FOUND),
         Some(value @ (Value::RedisBloom(_) | Value::Bloom(_) | Value::Filter(_))) => value,
-        Some(Value::Arriving(_)) => return error(bf::ARRIVING),
+        Some(Value::PartialLoad(_)) => return error(bf::ARRIVING),
         Some(_) => return error(text::WRONG_TYPE),
     };
     let Some(position) = parse_integer(argv[2]) else { return error(bf::POSITION) };
@@ -37,9 +37,9 @@ pub(crate) fn load_chunk(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_
     match value {
         None if position == 1 => {
             let max_bytes = env.settings.max_filter_bytes;
-            let arriving = Arriving::from_header(argv[3], max_bytes);
+            let arriving = PartialLoad::from_header(argv[3], max_bytes);
             let begun = match arriving {
-                Some(arriving) => Some(Value::Arriving(Box::new(arriving))),
+                Some(arriving) => Some(Value::PartialLoad(Box::new(arriving))),
                 None => RedisBloom::from_header_within(argv[3], max_bytes)
                     .ok()
                     .map(|filter| Value::RedisBloom(Box::new(filter))),
@@ -59,7 +59,7 @@ pub(crate) fn load_chunk(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_
             Err(RedisChunkError::TooLong) => bf::TOO_LONG.into(),
             Err(_) => bf::BAD_DATA.into(),
         },
-        Some(Value::Arriving(arriving)) => {
+        Some(Value::PartialLoad(arriving)) => {
             match arriving.join(position, argv[3], env.now_millis) {
                 Ok(None) => Outcome::changed(Reply::ok()),
                 Ok(whole) => {

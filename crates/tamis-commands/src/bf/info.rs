@@ -45,7 +45,7 @@ pub(crate) fn info(value: Option<&Value>, argv: Argv<'_>, env: &Env<'_>) -> Repl
             Some(items_of(file, env.now_millis)),
             None,
         ],
-        Value::Arriving(_) => return error(bf::ARRIVING),
+        Value::PartialLoad(_) => return error(bf::ARRIVING),
         Value::Empty(empty) => return info(Some(&empty.build()), argv, env),
         Value::RedisCuckoo(_) | Value::Bytes(_) => return error(text::WRONG_TYPE),
     };

@@ -5,8 +5,8 @@ use tamis_resp::Reply;
 
 use super::reserve::{Options, parse_rate};
 use crate::argv::{Argv, parse_integer};
-use crate::expandable::ExpandError;
 use crate::run::{Change, Env, Outcome};
+use crate::scalable_bloom::ExpandError;
 use crate::settings::{MAX_CAPACITY, MAX_EXPANSION};
 use crate::text::{self, Text, bf};
 use crate::tm::insert_filter;
@@ -178,7 +178,7 @@ pub(crate) fn insert_items(
             value.build();
             insert_items(key, value, items, env)
         }
-        Value::Arriving(_) => bf::ARRIVING.into(),
+        Value::PartialLoad(_) => bf::ARRIVING.into(),
         Value::RedisCuckoo(_) | Value::Bytes(_) => text::WRONG_TYPE.into(),
     }
 }

@@ -4,8 +4,8 @@ use tamis::{PlanError, RedisBloom, RedisBloomError, RedisBloomOptions};
 use tamis_resp::Reply;
 
 use crate::argv::{Argv, parse_double, parse_integer, position};
-use crate::expandable::Expandable;
 use crate::run::{Env, Outcome};
+use crate::scalable_bloom::ScalableBloom;
 use crate::settings::{BloomLayout, MAX_CAPACITY, MAX_EXPANSION, MAX_RATE, Settings};
 use crate::text::{self, Text, bf};
 use crate::value::Value;
@@ -45,9 +45,9 @@ impl Options {
                 let expansion = is_scaling.then_some(expansion);
                 let made = match expansion {
                     Some(expansion) if !is_reserved => {
-                        Expandable::growing_by(capacity, rate, expansion, settings.hasher)
+                        ScalableBloom::growing_by(capacity, rate, expansion, settings.hasher)
                     }
-                    _ => Expandable::reserve_by(capacity, rate, expansion, settings.hasher),
+                    _ => ScalableBloom::reserve_by(capacity, rate, expansion, settings.hasher),
                 };
                 made.map(|filter| Value::Bloom(Box::new(filter))).map_err(|error| match error {
                     PlanError::Memory(_) | PlanError::TooLarge { .. } => text::NO_MEMORY_FOR_FILTER,

@@ -65,12 +65,12 @@ struct Field {
 #[derive(Clone, Copy, Debug)]
 struct Step {
     field: Field,
-    action: Action,
+    action: Permission,
     overflow: Overflow,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Action {
+enum Permission {
     Get,
     Set(i64),
     Add(i64),
@@ -104,9 +104,9 @@ fn parse(argv: Argv<'_>) -> Result<Vec<Step>, Text> {
             _ => return Err(text::SYNTAX),
         };
         let action = match name {
-            _ if is_get => Action::Get,
-            _ if is(name, "SET") => Action::Set(number),
-            _ => Action::Add(number),
+            _ if is_get => Permission::Get,
+            _ if is(name, "SET") => Permission::Set(number),
+            _ => Permission::Add(number),
         };
         steps.push(Step { field, action, overflow });
         rest = behind;
@@ -127,16 +127,16 @@ impl Overflow {
 
 impl Step {
     fn writes(&self) -> bool {
-        !matches!(self.action, Action::Get)
+        !matches!(self.action, Permission::Get)
     }
 
     /// Does it and returns the answer; `None` if the number would overflow and must not.
     fn run(&self, bytes: &mut SparseBytes) -> Option<i64> {
         let before = self.field.get(bytes);
         let (wanted, is_set) = match self.action {
-            Action::Get => return Some(before as i64),
-            Action::Set(number) => (self.field.unsign(number), true),
-            Action::Add(number) => (before + i128::from(number), false),
+            Permission::Get => return Some(before as i64),
+            Permission::Set(number) => (self.field.unsign(number), true),
+            Permission::Add(number) => (before + i128::from(number), false),
         };
         let after = self.field.fit(wanted, self.overflow)?;
         self.field.set(bytes, after);

@@ -4,7 +4,7 @@ use tamis::RedisCuckoo;
 use tamis_resp::Reply;
 
 use crate::argv::{Argv, parse_integer};
-use crate::arriving::MAX_CHUNK_BYTES;
+use crate::partial_load::MAX_CHUNK_BYTES;
 use crate::run::{Env, Outcome, error};
 use crate::text::{self, cf};
 use crate::value::Value;

@@ -4,7 +4,7 @@ use tamis::{AnyFilter, Bits, Kind, Plan, RedisBloom, RedisCuckoo};
 use tamis_formats::TamisFile;
 
 use super::{Facts, Layer, SAMPLE_BYTES};
-use crate::expandable::{Expandable, Part};
+use crate::scalable_bloom::{Part, ScalableBloom};
 use crate::settings::Settings;
 
 /// Describes a filter by what it is itself, or by a part of it.
@@ -48,7 +48,7 @@ pub(super) fn of_file<B: Bits<Word = u64>, C: Bits<Word = u64>>(
     }
 }
 
-pub(super) fn of_expandable(filter: &Expandable, is_a_glance: bool) -> Facts {
+pub(super) fn of_expandable(filter: &ScalableBloom, is_a_glance: bool) -> Facts {
     let items = filter.items();
     let layout = match filter.layouts() {
         (Some(reserved), Some(overflow)) => format!("{reserved}; then {overflow}"),

@@ -36,7 +36,7 @@ pub(crate) fn clear(value: &mut Option<Value>, _: Argv<'_>, env: &Env<'_>) -> Ou
 pub(super) fn emptied(value: &Value, now_millis: u64) -> Result<Value, Reply> {
     Ok(match value {
         Value::Bytes(_) => return Err(error(text::WRONG_TYPE)),
-        Value::Arriving(_) => return Err(error(text::bf::ARRIVING)),
+        Value::PartialLoad(_) => return Err(error(text::bf::ARRIVING)),
         Value::Empty(empty) => return emptied(&empty.build(), now_millis),
         Value::Bloom(filter) => Value::Bloom(Box::new(filter.emptied().map_err(tm::because)?)),
         Value::RedisBloom(filter) => {

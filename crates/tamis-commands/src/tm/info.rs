@@ -15,7 +15,7 @@ pub(crate) fn info(value: Option<&Value>, _: Argv<'_>, env: &Env<'_>) -> Reply {
     let Some(value) = value else { return error(tm::NOT_FOUND) };
     match Facts::of(value, env.settings, env.now_millis) {
         Some(facts) => facts.to_reply(env.items_per_second),
-        None if matches!(value, Value::Arriving(_)) => error(text::bf::ARRIVING),
+        None if matches!(value, Value::PartialLoad(_)) => error(text::bf::ARRIVING),
         None => error(text::WRONG_TYPE),
     }
 }

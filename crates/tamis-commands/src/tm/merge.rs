@@ -53,7 +53,7 @@ fn merged_expandables(
             }
             Value::Bloom(_) => return Err(tm::made_otherwise(first_key, other_key)),
             Value::Bytes(_) => return Err(error(text::WRONG_TYPE)),
-            Value::Arriving(_) => return Err(error(text::bf::ARRIVING)),
+            Value::PartialLoad(_) => return Err(error(text::bf::ARRIVING)),
             other => {
                 let one = (first_key, "expandable");
                 return Err(tm::other_kinds(one, (other_key, other.kind_name())));
@@ -144,7 +144,7 @@ fn file_of<'v>(key: &[u8], value: Option<&'v Value>) -> Result<&'v TamisFile, Re
         None => Err(tm::no_source(key)),
         Some(Value::Filter(file)) => Ok(file),
         Some(Value::Bytes(_)) => Err(error(text::WRONG_TYPE)),
-        Some(Value::Arriving(_)) => Err(error(text::bf::ARRIVING)),
+        Some(Value::PartialLoad(_)) => Err(error(text::bf::ARRIVING)),
         Some(value) => Err(tm::no_merge(key, value.kind_name())),
     }
 }

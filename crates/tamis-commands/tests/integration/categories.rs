@@ -1,10 +1,10 @@
 //! The access categories are those that Redis documents: rules that were written for it mean the same here.
 
-use tamis_commands::{Action, Category, Flag};
+use tamis_commands::{Category, Flag, Permission};
 
 fn members(category: Category) -> Vec<String> {
     let mut names: Vec<String> =
-        Action::all().filter(|it| it.is_in(category)).map(Action::name).collect();
+        Permission::all().filter(|it| it.is_in(category)).map(Permission::name).collect();
     names.sort_unstable();
     names
 }
@@ -52,8 +52,10 @@ fn categories_have_the_commands_that_redis_has_there() {
     for (category, prefix) in
         [(Category::Bloom, "bf."), (Category::Cuckoo, "cf."), (Category::Tamis, "tm.")]
     {
-        let named: Vec<String> =
-            Action::all().map(Action::name).filter(|name| name.starts_with(prefix)).collect();
+        let named: Vec<String> = Permission::all()
+            .map(Permission::name)
+            .filter(|name| name.starts_with(prefix))
+            .collect();
         assert_eq!(members(category), named);
     }
 }
@@ -81,7 +83,7 @@ fn what_is_fast_in_redis_is_fast_here() {
 
 #[test]
 fn categories_follow_from_what_a_command_does_to_keys() {
-    for action in Action::all().filter(|it| it.subcommand.is_none()) {
+    for action in Permission::all().filter(|it| it.subcommand.is_none()) {
         let command = action.command;
         assert_eq!(action.is_in(Category::Write), command.has(Flag::Write), "{}", command.name);
         if command.has(Flag::ReadOnly) && command.subcommands.is_empty() {

@@ -1,7 +1,7 @@
 //! `ACL`: users, what they may do, and what was refused.
 
 use tamis_commands::text::{self, acl as texts};
-use tamis_commands::{Action, Argv, Category, Env, find, parse_integer};
+use tamis_commands::{Argv, Category, Env, Permission, find, parse_integer};
 use tamis_resp::Reply;
 
 use super::client::{end_those_of, map};
@@ -52,7 +52,7 @@ fn members(category: &[u8]) -> Reply {
     let Some(&category) = Category::ALL.iter().find(is_named) else {
         return texts::no_category(category);
     };
-    let members = Action::all().filter(|action| action.is_in(category));
+    let members = Permission::all().filter(|action| action.is_in(category));
     Reply::Array(members.map(|action| Reply::bulk(action.name())).collect())
 }
 

@@ -145,7 +145,7 @@ fn copy_of(value: &Value) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use tamis_commands::{Expandable, Settings};
+    use tamis_commands::{ScalableBloom, Settings};
     use tamis_resp::Protocol;
 
     use super::*;
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn a_copy_counts_what_its_source_does() {
         let keyspace = Keyspace::new();
-        let mut filter = Expandable::reserve(100, 0.01, Some(2)).unwrap();
+        let mut filter = ScalableBloom::reserve(100, 0.01, Some(2)).unwrap();
         filter.insert_hash(7).unwrap();
         let source = Value::Bloom(Box::new(filter));
         // As counted while a batch inserts four items that are in already.

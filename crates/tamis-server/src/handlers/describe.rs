@@ -1,7 +1,7 @@
 //! `COMMAND`: the table, as Redis describes its commands.
 
 use tamis_commands::text::server;
-use tamis_commands::{Action, Argv, COMMANDS, Category, Command, Flag, InMulti, find};
+use tamis_commands::{Argv, COMMANDS, Category, Command, Flag, InMulti, Permission, find};
 use tamis_resp::Reply;
 
 use super::{MAX_PATTERN_BYTES, syntax_error, unknown_subcommand};
@@ -16,11 +16,14 @@ pub(super) fn command(argv: Argv<'_>) -> Reply {
         b"LIST" => list(arguments),
         b"INFO" if arguments.is_empty() => rows(),
         b"INFO" => Reply::Array(
-            arguments.iter().map(|name| Action::find(name).map_or(Reply::NullArray, row)).collect(),
+            arguments
+                .iter()
+                .map(|name| Permission::find(name).map_or(Reply::NullArray, row))
+                .collect(),
         ),
         b"DOCS" if arguments.is_empty() => Reply::Map(commands().map(documented).collect()),
         b"DOCS" => Reply::Map(
-            arguments.iter().filter_map(|name| Action::find(name)).map(documented).collect(),
+            arguments.iter().filter_map(|name| Permission::find(name)).map(documented).collect(),
         ),
         b"GETKEYS" if !arguments.is_empty() => keys(arguments),
         _ => unknown_subcommand("COMMAND", subcommand),
@@ -29,9 +32,9 @@ pub(super) fn command(argv: Argv<'_>) -> Reply {
 
 /// Answers `COMMAND LIST`. As in Redis, an unknown module or category has no commands, and a category stands without `@`.
 fn list(arguments: Argv<'_>) -> Reply {
-    let names = |is_listed: &dyn Fn(Action) -> bool| {
-        let listed = Action::all().filter(|action| is_listed(*action));
-        Reply::Array(listed.map(|action| Reply::bulk(action.name())).collect())
+    let names = |is_listed: &dyn Fn(Permission) -> bool| {
+        let listed = Permission::all().filter(|permission| is_listed(*permission));
+        Reply::Array(listed.map(|permission| Reply::bulk(permission.name())).collect())
     };
     let (by, word) = match *arguments {
         [] => return names(&|_| true),
@@ -39,16 +42,16 @@ fn list(arguments: Argv<'_>) -> Reply {
         _ => return syntax_error(),
     };
     match by.to_ascii_uppercase().as_slice() {
-        b"MODULE" => names(&|action| word == b"bf" && action.command.has(Flag::Module)),
+        b"MODULE" => names(&|permission| word == b"bf" && permission.command.has(Flag::Module)),
         b"ACLCAT" => {
             let is_named = |it: &Category| word.eq_ignore_ascii_case(it.name().as_bytes());
             let category = Category::ALL.into_iter().find(is_named);
-            names(&|action| category.is_some_and(|category| action.is_in(category)))
+            names(&|permission| category.is_some_and(|category| permission.is_in(category)))
         }
         b"PATTERN" if word.len() > MAX_PATTERN_BYTES => Reply::error(server::LONG_PATTERN),
         b"PATTERN" => {
             let pattern = word.to_ascii_lowercase();
-            names(&|action| pattern::matches(&pattern, action.name().as_bytes()))
+            names(&|permission| pattern::matches(&pattern, permission.name().as_bytes()))
         }
         _ => syntax_error(),
     }
@@ -69,20 +72,20 @@ fn keys(argv: Argv<'_>) -> Reply {
 }
 
 /// Returns the commands, without their subcommands.
-fn commands() -> impl Iterator<Item = Action> {
-    COMMANDS.iter().map(|command| Action { command, subcommand: None })
+fn commands() -> impl Iterator<Item = Permission> {
+    COMMANDS.iter().map(|command| Permission { command, subcommand: None })
 }
 
 /// Returns the subcommands of a command; none for a subcommand.
-fn subcommands(action: Action) -> impl Iterator<Item = Action> {
-    let rows = if action.subcommand.is_none() { action.command.subcommands } else { &[] };
-    rows.iter().map(move |it| Action { command: action.command, subcommand: Some(it) })
+fn subcommands(permission: Permission) -> impl Iterator<Item = Permission> {
+    let rows = if permission.subcommand.is_none() { permission.command.subcommands } else { &[] };
+    rows.iter().map(move |it| Permission { command: permission.command, subcommand: Some(it) })
 }
 
 /// One entry of `COMMAND INFO`.
-fn row(action: Action) -> Reply {
+fn row(permission: Permission) -> Reply {
     let texts = |texts: Vec<String>| Reply::Set(texts.into_iter().map(Reply::simple).collect());
-    let Action { command, subcommand } = action;
+    let Permission { command, subcommand } = permission;
     let (arity, keys, categories) = match subcommand {
         None => (command.arity, command.keys, command.categories),
         Some(it) => (it.arity, it.keys, it.categories),
@@ -92,7 +95,7 @@ fn row(action: Action) -> Reply {
     let flags = flags.map(str::to_owned).collect();
     let categories = categories.iter().map(|it| format!("@{}", it.name())).collect();
     Reply::Array(vec![
-        Reply::bulk(action.name()),
+        Reply::bulk(permission.name()),
         Reply::Integer(arity.number()),
         texts(flags),
         Reply::Integer(keys.first as i64),
@@ -101,7 +104,7 @@ fn row(action: Action) -> Reply {
         texts(categories),
         Reply::Array(Vec::new()),
         Reply::Array(Vec::new()),
-        Reply::Array(subcommands(action).map(row).collect()),
+        Reply::Array(subcommands(permission).map(row).collect()),
     ])
 }
 
@@ -120,8 +123,8 @@ pub(super) fn help(command: &Command) -> Reply {
 }
 
 /// One entry of `COMMAND DOCS`.
-fn documented(action: Action) -> (Reply, Reply) {
-    let Action { command, subcommand } = action;
+fn documented(permission: Permission) -> (Reply, Reply) {
+    let Permission { command, subcommand } = permission;
     let group = match command.categories {
         _ if command.has(Flag::Module) => "module",
         all if all.contains(&Category::Connection) => "connection",
@@ -139,14 +142,14 @@ fn documented(action: Action) -> (Reply, Reply) {
         ("group", Reply::bulk(group)),
         ("complexity", Reply::bulk(command.complexity)),
     ];
-    let documents: Vec<(Reply, Reply)> = subcommands(action).map(documented).collect();
+    let documents: Vec<(Reply, Reply)> = subcommands(permission).map(documented).collect();
     if documents.is_empty() {
         fields.push(("arguments", Reply::Array(arguments(syntax))));
     } else {
         fields.push(("subcommands", Reply::Map(documents)));
     }
     let fields = fields.into_iter().map(|(name, value)| (Reply::bulk(name), value));
-    (Reply::bulk(action.name()), Reply::Map(fields.collect()))
+    (Reply::bulk(permission.name()), Reply::Map(fields.collect()))
 }
 
 /// The arguments as clients' help shows them: one a word of the syntax, a bracket kept together.

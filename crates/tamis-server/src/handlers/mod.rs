@@ -18,7 +18,7 @@ pub(crate) use dump::{payload_decoder, restore_decoded};
 pub(crate) use keys::MAX_PATTERN_BYTES;
 use tamis_commands::text::server;
 use tamis_commands::{
-    Action, Argv, Command, Data, Env, ReadKeys, ServerCommand, WriteKeys, load_refusal,
+    Argv, Command, Data, Env, Permission, ReadKeys, ServerCommand, WriteKeys, load_refusal,
 };
 use tamis_resp::Reply;
 pub(crate) use transaction::exec;
@@ -191,8 +191,8 @@ pub(crate) fn redo(
 
 /// Replies to a subcommand that does not exist, or that takes another number of arguments.
 fn unknown_subcommand(command: &str, word: &[u8]) -> Reply {
-    if let Some(action) = Action::find(&[command.as_bytes(), b"|", word].concat()) {
-        return tamis_commands::text::wrong_arity(&action.name());
+    if let Some(permission) = Permission::find(&[command.as_bytes(), b"|", word].concat()) {
+        return tamis_commands::text::wrong_arity(&permission.name());
     }
     let word = String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned();
     server::unknown_subcommand(command, &word)
@@ -208,11 +208,11 @@ pub(crate) fn check_subcommand(command: &'static Command, argv: Argv<'_>) -> Res
     let Some(word) = argv.get(1).filter(|_| !command.subcommands.is_empty()) else {
         return Ok(());
     };
-    let action = Action::of(command, argv);
-    match action.subcommand {
+    let permission = Permission::of(command, argv);
+    match permission.subcommand {
         None => Err(unknown_subcommand(command.name, word)),
         Some(it) if !it.arity.takes(argv.len()) => {
-            Err(tamis_commands::text::wrong_arity(&action.name()))
+            Err(tamis_commands::text::wrong_arity(&permission.name()))
         }
         Some(_) => Ok(()),
     }

@@ -25,14 +25,14 @@ pub(super) fn kind_id(kind: &'static str, refuses: bool) -> &'static str {
 #[cfg(test)]
 mod tests {
     use tamis::Kind;
-    use tamis_commands::{Expandable, Facts, Settings, Value};
+    use tamis_commands::{Facts, ScalableBloom, Settings, Value};
 
     use super::*;
 
     #[test]
     fn a_bloom_filter_says_whether_it_grows() {
         for (expansion, name) in [(None, "bloom"), (Some(2), "bloom-growing")] {
-            let filter = Expandable::reserve(100, 0.01, expansion).unwrap();
+            let filter = ScalableBloom::reserve(100, 0.01, expansion).unwrap();
             let value = Value::Bloom(Box::new(filter));
             let facts = Facts::of(&value, &Settings::default(), 0).unwrap();
             assert_eq!(kind_id(facts.kind, facts.refuses), name);

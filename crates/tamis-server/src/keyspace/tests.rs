@@ -345,7 +345,7 @@ fn the_memory_of_keys_adds_up_and_goes_with_them() {
     drop(keyspace.exclusive().clear());
     assert_eq!((keyspace.memory_bytes(), keyspace.expiring()), (0, 0));
     keyspace.shared().write(b"f", 0, |value| {
-        let mut filter = tamis_commands::Expandable::reserve(100, 0.01, None).unwrap();
+        let mut filter = tamis_commands::ScalableBloom::reserve(100, 0.01, None).unwrap();
         filter.insert_hash(7).unwrap();
         *value = Some(Value::Bloom(Box::new(filter)));
     });
@@ -366,7 +366,7 @@ fn a_filter_without_items_is_measured_without_memory() {
     };
     set(&keyspace.shared(), b"text", "x");
     keyspace.shared().write(b"f", 0, |value| {
-        let filter = tamis_commands::Expandable::reserve(100, 0.01, None).unwrap();
+        let filter = tamis_commands::ScalableBloom::reserve(100, 0.01, None).unwrap();
         *value = Some(Value::Bloom(Box::new(filter)));
     });
     let bytes = keyspace.memory_bytes();
@@ -388,7 +388,7 @@ fn a_filter_without_items_is_measured_without_memory() {
 #[test]
 fn a_filter_that_is_measured_while_all_keys_are_taken_out_is_not_counted() {
     let keyspace = Keyspace::new();
-    let filter = tamis_commands::Expandable::reserve(100, 0.01, None).unwrap();
+    let filter = tamis_commands::ScalableBloom::reserve(100, 0.01, None).unwrap();
     let put = || {
         let mut filter = filter.emptied().unwrap();
         filter.insert_hash(1).unwrap();

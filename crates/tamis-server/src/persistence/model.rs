@@ -18,7 +18,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use tamis_commands::{Batch, Command, Env, Expandable, Handler, KeyHandler, Settings, Value, find};
+use tamis_commands::{
+    Batch, Command, Env, Handler, KeyHandler, ScalableBloom, Settings, Value, find,
+};
 use tamis_resp::Protocol;
 
 use super::disk::Disk;
@@ -190,7 +192,7 @@ impl World {
 
     /// Creates the filter, and logs it.
     fn reserve(&mut self) {
-        let filter = Expandable::reserve(1000, 1e-9, None).expect("a filter");
+        let filter = ScalableBloom::reserve(1000, 1e-9, None).expect("a filter");
         let value = Value::Bloom(Box::new(filter));
         let image = value.new_image();
         self.keyspace.shared().replace(b"filter", value, None);

@@ -1,14 +1,14 @@
 //! What may be done: commands, and keys by their patterns.
 
 use tamis_commands::text::{Text, acl};
-use tamis_commands::{Access, Action, Argv, Category, Command};
+use tamis_commands::{Access, Argv, Category, Command, Permission};
 
 use crate::pattern::matches;
 
 /// Commands and keys that are allowed together: those of a user, or of one of its selectors.
 #[derive(Clone, Debug)]
 pub(crate) struct Permissions {
-    /// A bit for each [`Action`].
+    /// A bit for each [`Permission`].
     allowed: Vec<u64>,
     /// All of them, with none taken away since.
     allows_all: bool,
@@ -32,7 +32,7 @@ struct Rule {
 #[derive(Clone, Copy, Debug)]
 enum About {
     Category(Category),
-    Action(Action),
+    Permission(Permission),
 }
 
 /// A pattern of keys.
@@ -58,7 +58,7 @@ impl Permissions {
     /// Nothing.
     pub fn none() -> Self {
         Self {
-            allowed: vec![0; Action::count().div_ceil(64)],
+            allowed: vec![0; Permission::count().div_ceil(64)],
             allows_all: false,
             began_with_all: false,
             rules: Vec::new(),
@@ -82,17 +82,17 @@ impl Permissions {
         self.allows_all && self.allows_all_keys
     }
 
-    pub fn allows(&self, action: Action) -> bool {
-        let index = action.index();
+    pub fn allows(&self, permission: Permission) -> bool {
+        let index = permission.index();
         self.allowed[index / 64] >> (index % 64) & 1 == 1
     }
 
     /// Returns whether a command may run with these arguments.
     pub fn check(&self, command: &'static Command, argv: Argv<'_>) -> Result<(), Refusal> {
         if !self.allows_all {
-            let action = Action::of(command, argv);
-            if !self.allows(action) {
-                return Err(Refusal::Command(action.name()));
+            let permission = Permission::of(command, argv);
+            if !self.allows(permission) {
+                return Err(Refusal::Command(permission.name()));
             }
         }
         if self.allows_all_keys {
@@ -156,10 +156,10 @@ impl Permissions {
             let is_named = |it: &&Category| name.eq_ignore_ascii_case(it.name().as_bytes());
             About::Category(*Category::ALL.iter().find(is_named).ok_or(acl::UNKNOWN_COMMAND)?)
         } else {
-            About::Action(Action::find(name).ok_or(acl::UNKNOWN_COMMAND)?)
+            About::Permission(Permission::find(name).ok_or(acl::UNKNOWN_COMMAND)?)
         };
-        let mut set = |action: Action| {
-            let (word, bit) = (action.index() / 64, 1 << (action.index() % 64));
+        let mut set = |permission: Permission| {
+            let (word, bit) = (permission.index() / 64, 1 << (permission.index() % 64));
             if allows {
                 self.allowed[word] |= bit;
             } else {
@@ -168,13 +168,13 @@ impl Permissions {
         };
         match about {
             About::Category(category) => {
-                Action::all().filter(|it| it.is_in(category)).for_each(&mut set);
+                Permission::all().filter(|it| it.is_in(category)).for_each(&mut set);
             }
             // A command brings its subcommands.
-            About::Action(Action { command, subcommand: None }) => {
-                Action::of_command(command).for_each(&mut set);
+            About::Permission(Permission { command, subcommand: None }) => {
+                Permission::of_command(command).for_each(&mut set);
             }
-            About::Action(action) => set(action),
+            About::Permission(permission) => set(permission),
         }
         self.allows_all &= allows;
         // What the new rule decides alone need not be said before it.
@@ -243,7 +243,7 @@ impl Permissions {
                     text += "@";
                     text += category.name();
                 }
-                About::Action(action) => text += &action.name(),
+                About::Permission(permission) => text += &permission.name(),
             }
         }
         text
@@ -291,7 +291,7 @@ impl About {
     fn covers(self, other: About) -> bool {
         match (self, other) {
             (About::Category(one), About::Category(other)) => one == other,
-            (About::Action(one), About::Action(other)) => {
+            (About::Permission(one), About::Permission(other)) => {
                 one.index() == other.index()
                     || one.subcommand.is_none() && std::ptr::eq(one.command, other.command)
             }

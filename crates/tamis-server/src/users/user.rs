@@ -1,7 +1,7 @@
 //! A user: its passwords, and what it may do.
 
 use tamis_commands::text::{Text, acl};
-use tamis_commands::{Action, Argv, Command, Flag};
+use tamis_commands::{Argv, Command, Flag, Permission};
 
 use super::password::Digest;
 use super::permissions::{Permissions, Refusal, is_space};
@@ -91,7 +91,7 @@ impl User {
 
     /// Returns whether a command of the table may run on the allowed keys, by a name such as `info` or `config|get`.
     pub fn may_run(&self, name: &str) -> bool {
-        Action::find(name.as_bytes()).is_some_and(|action| {
+        Permission::find(name.as_bytes()).is_some_and(|action| {
             std::iter::once(&self.permissions).chain(&self.selectors).any(|it| it.allows(action))
         })
     }

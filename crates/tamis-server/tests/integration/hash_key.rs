@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::client::Client;
 use tamis::Answers;
-use tamis_commands::Expandable;
+use tamis_commands::ScalableBloom;
 use tamis_resp::{Protocol, Reply};
 use tamis_server::{Config, HashKey, Server};
 
@@ -138,7 +138,7 @@ fn each_server_has_another_key_unless_it_is_fixed() {
 #[test]
 fn items_that_collide_without_a_key_do_not_collide_with_one() {
     // What an attacker computes: items that a filter without a key takes for seen.
-    let mut known = Expandable::reserve(1000, 0.01, None).unwrap();
+    let mut known = ScalableBloom::reserve(1000, 0.01, None).unwrap();
     let name = |i: u32| format!("known:{i}").into_bytes();
     let (seen, absent): (Vec<_>, Vec<_>) =
         ((0..1000).map(name).collect(), (1000..40_000).map(name).collect());

@@ -1,7 +1,7 @@
 //! Nobody does what it may not do: the table of commands, walked with users of all sorts.
 
 use crate::client::Client;
-use tamis_commands::{Action, COMMANDS, Command, Flag};
+use tamis_commands::{COMMANDS, Command, Flag, Permission};
 use tamis_resp::Reply;
 use tamis_server::{Config, Server};
 
@@ -25,7 +25,7 @@ fn text(reply: &Reply) -> &str {
 }
 
 /// The fewest words that are a command, its keys and all others being `key`.
-fn words(action: Action, key: &str) -> Vec<String> {
+fn words(action: Permission, key: &str) -> Vec<String> {
     let command = action.command;
     let mut words = vec![command.name.to_owned()];
     words.extend(action.subcommand.map(|it| it.name.to_owned()));
@@ -49,7 +49,7 @@ fn is_ending(command: &Command) -> bool {
 fn a_user_with_all_but_one_command_is_refused_this_one_only() {
     let server = start();
     let mut operator = connect(&server);
-    for refused in Action::all() {
+    for refused in Permission::all() {
         let name = refused.name();
         operator.say(&[
             "ACL",
@@ -62,7 +62,7 @@ fn a_user_with_all_but_one_command_is_refused_this_one_only() {
             "+@all",
             &format!("-{name}"),
         ]);
-        for asked in Action::all() {
+        for asked in Permission::all() {
             let is_within =
                 refused.subcommand.is_none() && refused.command.name == asked.command.name;
             let is_refused =
@@ -85,7 +85,7 @@ fn a_user_with_all_but_one_command_is_refused_this_one_only() {
 fn a_user_with_one_command_may_run_it_and_no_other() {
     let server = start();
     let mut operator = connect(&server);
-    for allowed in Action::all().filter(|it| !is_ending(it.command)) {
+    for allowed in Permission::all().filter(|it| !is_ending(it.command)) {
         let name = allowed.name();
         let rule = format!("+{name}");
         operator.say(&["ACL", "SETUSER", "u", "reset", "on", "nopass", "~*", &rule]);
@@ -101,7 +101,7 @@ fn a_user_with_one_command_may_run_it_and_no_other() {
             if other.name == allowed.command.name {
                 continue;
             }
-            let action = Action { command: other, subcommand: None };
+            let action = Permission { command: other, subcommand: None };
             let reply = client.say(&words(action, "key"));
             let expected =
                 format!("NOPERM User u has no permissions to run the '{}' command", action.name());
@@ -115,7 +115,7 @@ fn before_a_password_only_what_is_for_all_is_answered() {
     let password = "secret".to_owned();
     let server = Server::start(Config { password, ..config() }).unwrap();
     for command in COMMANDS {
-        for action in Action::of_command(command) {
+        for action in Permission::of_command(command) {
             let mut client = connect(&server);
             let reply = client.say(&words(action, "1"));
             let is_refused = text(&reply) == "NOAUTH Authentication required.";
@@ -144,7 +144,7 @@ fn no_command_touches_a_key_that_is_not_allowed() {
     let mut client = connect(&server);
     client.say(&["AUTH", "u", "x"]);
     let mut seen = 0;
-    for action in Action::all().filter(|it| !is_ending(it.command)) {
+    for action in Permission::all().filter(|it| !is_ending(it.command)) {
         let words = words(action, "other");
         let bytes: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
         let keys = action.command.keys_of(&bytes).count();

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use tamis::{Growing, Layout, Plan, allocation_bytes};
 use tamis_formats::TamisFile;
 
-use super::{Expandable, Reserved, grown};
+use super::{Reserved, ScalableBloom, grown};
 use crate::value::file_heap_bytes;
 
 /// The expected state of a part.
@@ -18,7 +18,7 @@ pub(crate) struct Part {
     pub bytes: u64,
 }
 
-impl Expandable {
+impl ScalableBloom {
     /// Returns how many items were new when they came.
     #[must_use]
     pub fn items(&self) -> u64 {

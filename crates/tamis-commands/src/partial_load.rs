@@ -12,7 +12,7 @@ use crate::value::Value;
 
 /// A filter of which only the first chunks have come. Every item may be in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Arriving {
+pub struct PartialLoad {
     len_bytes: u64,
     bytes: Vec<u8>,
 }
@@ -35,7 +35,7 @@ pub(crate) enum JoinError {
     Memory,
 }
 
-impl Arriving {
+impl PartialLoad {
     /// Begins with a header; `None` if it is none of ours, or of more than `max_bytes`.
     pub(crate) fn from_header(header: &[u8], max_bytes: u64) -> Option<Self> {
         let len = header.strip_prefix(MAGIC)?.try_into().ok().map(u64::from_le_bytes)?;
@@ -84,7 +84,7 @@ impl Arriving {
             return Ok(None);
         }
         match Value::from_dump(&self.bytes) {
-            Ok(Value::Arriving(_)) => Err(JoinError::Value),
+            Ok(Value::PartialLoad(_)) => Err(JoinError::Value),
             Ok(value) if value.is_ahead(now_millis) => Err(JoinError::Ahead),
             Ok(value) => Ok(Some(value)),
             Err(ImageError::Memory) => {

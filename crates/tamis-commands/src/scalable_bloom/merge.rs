@@ -2,7 +2,7 @@
 //!
 //! Reserved parts of one layout are joined bit by bit, and growing parts prefix by prefix, so that nothing is forgotten. The
 //! rates of both add up, at most. A reserved part may then hold more than it was planned for, which
-//! [`is_over_rate`](Expandable::is_over_rate) reports. What is in the reserved part of one and in the growing part of another is
+//! [`is_over_rate`](ScalableBloom::is_over_rate) reports. What is in the reserved part of one and in the growing part of another is
 //! counted twice, since the bits of an item cannot be found by its prefix.
 
 use std::sync::atomic::Ordering;
@@ -10,9 +10,9 @@ use std::sync::atomic::Ordering;
 use tamis::{AnyFilter, Growing, MergeError, NoRoom, PlanError};
 use tamis_formats::TamisFile;
 
-use super::{Expandable, Reserved};
+use super::{Reserved, ScalableBloom};
 
-impl Expandable {
+impl ScalableBloom {
     /// Returns whether another was reserved or made as this one: only then they merge.
     #[must_use]
     pub fn is_made_as(&self, other: &Self) -> bool {
@@ -34,11 +34,11 @@ impl Expandable {
     ///
     /// ```
     /// use tamis::{Answers, MergeError};
-    /// use tamis_commands::Expandable;
+    /// use tamis_commands::ScalableBloom;
     ///
     /// let mut answers = Answers::new();
-    /// let mut seen = Expandable::reserve(100, 0.01, Some(2)).unwrap();
-    /// let mut others = Expandable::reserve(100, 0.01, Some(2)).unwrap();
+    /// let mut seen = ScalableBloom::reserve(100, 0.01, Some(2)).unwrap();
+    /// let mut others = ScalableBloom::reserve(100, 0.01, Some(2)).unwrap();
     /// others.insert_each(&[b"a".as_slice()], &mut answers).unwrap();
     /// seen.merge(&[&others])?;
     /// seen.contains_each(&[b"a".as_slice()], &mut answers);
@@ -125,14 +125,14 @@ mod tests {
 
     use super::*;
 
-    fn filled(mut filter: Expandable, items: std::ops::Range<u32>) -> Expandable {
+    fn filled(mut filter: ScalableBloom, items: std::ops::Range<u32>) -> ScalableBloom {
         for item in items {
             filter.insert_each(&[item.to_le_bytes().as_slice()], &mut Answers::new()).unwrap();
         }
         filter
     }
 
-    fn has_all(filter: &Expandable, items: std::ops::Range<u32>) -> bool {
+    fn has_all(filter: &ScalableBloom, items: std::ops::Range<u32>) -> bool {
         let items: Vec<_> = items.map(u32::to_le_bytes).collect();
         let items: Vec<&[u8]> = items.iter().map(<[u8; 4]>::as_slice).collect();
         let mut answers = Answers::new();
@@ -142,11 +142,11 @@ mod tests {
 
     #[test]
     fn a_merge_has_all_items_of_all() {
-        let made: [fn() -> Expandable; 4] = [
-            || Expandable::reserve(1000, 0.01, Some(2)).unwrap(),
-            || Expandable::reserve(5000, 0.000_01, None).unwrap(),
-            || Expandable::reserve(300, 0.01, Some(4)).unwrap(),
-            || Expandable::growing(100, 0.01, 2).unwrap(),
+        let made: [fn() -> ScalableBloom; 4] = [
+            || ScalableBloom::reserve(1000, 0.01, Some(2)).unwrap(),
+            || ScalableBloom::reserve(5000, 0.000_01, None).unwrap(),
+            || ScalableBloom::reserve(300, 0.01, Some(4)).unwrap(),
+            || ScalableBloom::growing(100, 0.01, 2).unwrap(),
         ];
         for made in made {
             for split in [0, 100, 500, 900, 2000] {
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn what_both_have_is_counted_about_once() {
-        let made = || Expandable::reserve(10_000, 0.01, None).unwrap();
+        let made = || ScalableBloom::reserve(10_000, 0.01, None).unwrap();
         let mut one = filled(made(), 0..9000);
         one.merge(&[&filled(made(), 0..9000)]).unwrap();
         assert!((8900..9300).contains(&one.items()), "{}", one.items());
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn too_many_items_of_both_are_over_the_rate() {
         for expansion in [None, Some(2)] {
-            let made = || Expandable::reserve(10_000, 0.01, expansion).unwrap();
+            let made = || ScalableBloom::reserve(10_000, 0.01, expansion).unwrap();
             let mut one = filled(made(), 0..10_000);
             assert!(!one.is_over_rate());
             one.merge(&[&filled(made(), 10_000..20_000)]).unwrap();
@@ -187,8 +187,8 @@ mod tests {
     }
 
     /// What an image says that was made by hand, or by a server that plans otherwise: the plan of a block of 512 bits.
-    fn with_another_plan(capacity: u64) -> Expandable {
-        let mut filter = Expandable::reserve(capacity, 0.01, Some(2)).unwrap();
+    fn with_another_plan(capacity: u64) -> ScalableBloom {
+        let mut filter = ScalableBloom::reserve(capacity, 0.01, Some(2)).unwrap();
         let plan = tamis::Plan::for_kind(tamis::Kind::SplitBlock, 1, 0.01).unwrap();
         filter.reserved = Some(Reserved::new(&plan, filter.hasher()).unwrap());
         filter
@@ -199,12 +199,12 @@ mod tests {
         for (capacity, expansion, reported) in
             [(0, 2, u64::MAX), (0, 1, u64::MAX), (1, 0, u64::MAX), (u64::MAX, 2, u64::MAX)]
         {
-            let mut filter = Expandable::reserve(10, 0.01, Some(expansion)).unwrap();
+            let mut filter = ScalableBloom::reserve(10, 0.01, Some(expansion)).unwrap();
             filter.capacity = capacity;
             filter.reserved.as_ref().unwrap().items.store(u64::MAX, Ordering::Relaxed);
             assert_eq!((filter.capacity(), filter.items()), (reported, u64::MAX), "{capacity}");
         }
-        let filter = filled(Expandable::reserve(10, 0.01, Some(1)).unwrap(), 0..1000);
+        let filter = filled(ScalableBloom::reserve(10, 0.01, Some(1)).unwrap(), 0..1000);
         assert!((990..=1000).contains(&filter.capacity()), "{}", filter.capacity());
     }
 
@@ -220,15 +220,15 @@ mod tests {
     #[test]
     fn other_plans_are_told_apart() {
         let made =
-            |capacity, rate, expansion| Expandable::reserve(capacity, rate, expansion).unwrap();
+            |capacity, rate, expansion| ScalableBloom::reserve(capacity, rate, expansion).unwrap();
         let one = made(1000, 0.01, Some(2));
         assert!(one.is_made_as(&filled(made(1000, 0.01, Some(4)), 0..2000)));
         for other in [
             made(2000, 0.01, Some(2)),
             made(1000, 0.02, Some(2)),
             made(1000, 0.01, None),
-            Expandable::growing(1000, 0.01, 2).unwrap(),
-            Expandable::reserve_by(1000, 0.01, Some(2), tamis::Hasher::keyed([1, 2])).unwrap(),
+            ScalableBloom::growing(1000, 0.01, 2).unwrap(),
+            ScalableBloom::reserve_by(1000, 0.01, Some(2), tamis::Hasher::keyed([1, 2])).unwrap(),
         ] {
             assert!(!one.is_made_as(&other) && !other.is_made_as(&one), "{other:?}");
         }

@@ -5,13 +5,13 @@ use std::sync::atomic::Ordering;
 
 use tamis::{Hasher, Kind};
 
-use super::{Expandable, Reserved, grown};
+use super::{Reserved, ScalableBloom, grown};
 use crate::image::{ImageError, Reader, Writer};
 
 /// The hasher of images that store none. Early releases had no other.
 const OLD_HASHER: Hasher = Hasher::xxh3(0);
 
-impl Expandable {
+impl ScalableBloom {
     /// Writes the filter for a snapshot. Bits that others set meanwhile may be in it or not.
     pub(crate) fn write_image(&self, out: &mut Writer<'_>) -> std::io::Result<()> {
         out.f64(self.rate)?;

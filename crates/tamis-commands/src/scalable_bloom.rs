@@ -34,9 +34,9 @@ use reserved::Reserved;
 ///
 /// ```
 /// use tamis::Answers;
-/// use tamis_commands::Expandable;
+/// use tamis_commands::ScalableBloom;
 ///
-/// let mut seen = Expandable::reserve(2, 0.01, Some(2))?;
+/// let mut seen = ScalableBloom::reserve(2, 0.01, Some(2))?;
 /// let mut answers = Answers::new();
 /// assert_eq!(seen.insert_each(&[b"a".as_slice(), b"b", b"c", b"a"], &mut answers), Ok(4));
 /// assert_eq!(answers.iter().collect::<Vec<_>>(), [true, true, true, false]);
@@ -44,7 +44,7 @@ use reserved::Reserved;
 /// # Ok::<(), tamis::PlanError>(())
 /// ```
 #[derive(Debug)]
-pub struct Expandable {
+pub struct ScalableBloom {
     /// The rate asked for.
     rate: f64,
     /// Items until the reserved part is full, and the first capacity that is reported.
@@ -70,7 +70,7 @@ pub enum ExpandError {
 /// The share of the rate that the reserved part of a growing filter keeps.
 const RESERVED_SHARE: f64 = 0.8;
 
-impl Expandable {
+impl ScalableBloom {
     /// Makes an empty filter with memory for `capacity` items at `rate`.
     ///
     /// When the filter is full, [`capacity`](Self::capacity) grows by a layer of `expansion` times the capacity of the last
@@ -93,11 +93,11 @@ impl Expandable {
     ///
     /// ```
     /// use tamis::Hasher;
-    /// use tamis_commands::Expandable;
+    /// use tamis_commands::ScalableBloom;
     ///
-    /// let seen = Expandable::reserve_by(100, 0.01, None, Hasher::keyed([1, 2]))?;
+    /// let seen = ScalableBloom::reserve_by(100, 0.01, None, Hasher::keyed([1, 2]))?;
     /// assert_eq!(seen.hasher(), Hasher::keyed([1, 2]));
-    /// assert!(!seen.is_made_as(&Expandable::reserve(100, 0.01, None)?));
+    /// assert!(!seen.is_made_as(&ScalableBloom::reserve(100, 0.01, None)?));
     /// # Ok::<(), tamis::PlanError>(())
     /// ```
     pub fn reserve_by(
@@ -158,15 +158,15 @@ impl Expandable {
     ///
     /// ```
     /// use tamis::Answers;
-    /// use tamis_commands::Expandable;
+    /// use tamis_commands::ScalableBloom;
     ///
-    /// let mut seen = Expandable::reserve(100, 0.01, Some(2))?;
+    /// let mut seen = ScalableBloom::reserve(100, 0.01, Some(2))?;
     /// let (mut copy, mut answers) = (seen.emptied()?, Answers::new());
     /// assert_eq!(seen.insert_each(&[b"a".as_slice()], &mut answers), Ok(1));
     /// assert!(copy.follow(&seen));
     /// copy.contains_each(&[b"a".as_slice()], &mut answers);
     /// assert_eq!((answers.count_ones(), copy.items()), (1, 1));
-    /// assert!(!copy.follow(&Expandable::reserve(200, 0.01, Some(2))?));
+    /// assert!(!copy.follow(&ScalableBloom::reserve(200, 0.01, Some(2))?));
     /// # Ok::<(), tamis::PlanError>(())
     /// ```
     #[must_use]
@@ -325,9 +325,9 @@ impl Expandable {
     ///
     /// ```
     /// use tamis::{Answers, Hasher};
-    /// use tamis_commands::Expandable;
+    /// use tamis_commands::ScalableBloom;
     ///
-    /// let mut seen = Expandable::reserve(1, 0.01, None)?;
+    /// let mut seen = ScalableBloom::reserve(1, 0.01, None)?;
     /// let hashes = [b"a", b"b"].map(|item| Hasher::default().hash(item));
     /// assert_eq!(seen.insert_hash(hashes[0]), Ok(true));
     /// assert!(seen.insert_hash(hashes[1]).is_err() && seen.restore_hashes(&hashes[1..]).is_ok());

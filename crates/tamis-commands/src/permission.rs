@@ -10,20 +10,20 @@ use crate::table::{COMMANDS, find};
 /// # Examples
 ///
 /// ```
-/// use tamis_commands::Action;
+/// use tamis_commands::Permission;
 ///
-/// assert_eq!(Action::find(b"Config|Set").unwrap().name(), "config|set");
-/// assert!(Action::find(b"bf.add").is_some() && Action::find(b"bf.add|x").is_none());
+/// assert_eq!(Permission::find(b"Config|Set").unwrap().name(), "config|set");
+/// assert!(Permission::find(b"bf.add").is_some() && Permission::find(b"bf.add|x").is_none());
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Action {
+pub struct Permission {
     /// The command.
     pub command: &'static Command,
     /// The subcommand; `None` for the command by itself, and for a word that is no subcommand.
     pub subcommand: Option<&'static Subcommand>,
 }
 
-impl Action {
+impl Permission {
     /// How many there are.
     #[must_use]
     pub fn count() -> usize {
@@ -31,34 +31,37 @@ impl Action {
     }
 
     /// Returns all of them: each command, and behind it its subcommands.
-    pub fn all() -> impl Iterator<Item = Action> {
-        COMMANDS.iter().flat_map(Action::of_command)
+    pub fn all() -> impl Iterator<Item = Permission> {
+        COMMANDS.iter().flat_map(Permission::of_command)
     }
 
     /// Returns a command and its subcommands.
-    pub fn of_command(command: &'static Command) -> impl Iterator<Item = Action> {
+    pub fn of_command(command: &'static Command) -> impl Iterator<Item = Permission> {
         let subcommands = command.subcommands.iter().map(Some);
-        [None].into_iter().chain(subcommands).map(move |subcommand| Action { command, subcommand })
+        [None]
+            .into_iter()
+            .chain(subcommands)
+            .map(move |subcommand| Permission { command, subcommand })
     }
 
     /// Returns what these words do.
     #[must_use]
-    pub fn of(command: &'static Command, argv: Argv<'_>) -> Action {
+    pub fn of(command: &'static Command, argv: Argv<'_>) -> Permission {
         let subcommand = argv.get(1).and_then(|word| {
             let is_named = |it: &&Subcommand| word.eq_ignore_ascii_case(it.name.as_bytes());
             command.subcommands.iter().find(is_named)
         });
-        Action { command, subcommand }
+        Permission { command, subcommand }
     }
 
     /// Finds a command or a subcommand by a name such as `config|set`, whatever its case.
     #[must_use]
-    pub fn find(name: &[u8]) -> Option<Action> {
+    pub fn find(name: &[u8]) -> Option<Permission> {
         match name.iter().position(|c| *c == b'|') {
-            None => Some(Action { command: find(name)?, subcommand: None }),
+            None => Some(Permission { command: find(name)?, subcommand: None }),
             Some(at) => {
                 let command = find(&name[..at])?;
-                let action = Action::of(command, &[name, &name[at + 1..]]);
+                let action = Permission::of(command, &[name, &name[at + 1..]]);
                 action.subcommand.is_some().then_some(action)
             }
         }
@@ -103,24 +106,24 @@ mod tests {
 
     #[test]
     fn actions_are_numbered_without_gaps() {
-        let mut numbers: Vec<usize> = Action::all().map(Action::index).collect();
+        let mut numbers: Vec<usize> = Permission::all().map(Permission::index).collect();
         numbers.sort_unstable();
-        assert!(numbers.into_iter().eq(0..Action::count()));
-        for action in Action::all() {
-            let found = Action::find(action.name().as_bytes()).unwrap();
+        assert!(numbers.into_iter().eq(0..Permission::count()));
+        for action in Permission::all() {
+            let found = Permission::find(action.name().as_bytes()).unwrap();
             assert_eq!(found.index(), action.index(), "{}", action.name());
         }
     }
 
     #[test]
     fn words_are_the_command_they_name() {
-        let of = |argv: Argv<'_>| Action::of(find(argv[0]).unwrap(), argv).name();
+        let of = |argv: Argv<'_>| Permission::of(find(argv[0]).unwrap(), argv).name();
         assert_eq!(of(&[b"CONFIG", b"set", b"port"]), "config|set");
         assert_eq!(of(&[b"CONFIG", b"nothing"]), "config");
         assert_eq!(of(&[b"COMMAND"]), "command");
         assert_eq!(of(&[b"BF.ADD", b"set"]), "bf.add");
         for name in ["", "|", "config|", "|set", "config|set|x", "config|nothing", "nothing|set"] {
-            assert!(Action::find(name.as_bytes()).is_none(), "{name}");
+            assert!(Permission::find(name.as_bytes()).is_none(), "{name}");
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::value::Value;
 /// How near a filter is to its limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Strain {
+pub struct Utilization {
     /// How many items it holds.
     pub items: f64,
     /// What of its room is used: 1 at its limit, more above the planned rate; 0 if it has no limit.
@@ -29,7 +29,7 @@ impl Value {
                 AnyFilter::Cuckoo(filter) => Some(filter.items()),
                 _ => None,
             },
-            Value::Bytes(_) | Value::Arriving(_) => None,
+            Value::Bytes(_) | Value::PartialLoad(_) => None,
             Value::Empty(empty) => empty.build().counted_items(),
         }
     }
@@ -37,14 +37,17 @@ impl Value {
     /// Returns how near a filter is to its limit, at this time in milliseconds since 1970; `None` if the value is no filter.
     /// Takes microseconds, some tens of them where items must be estimated.
     #[must_use]
-    pub fn strain(&self, now_millis: u64) -> Option<Strain> {
+    pub fn strain(&self, now_millis: u64) -> Option<Utilization> {
         let (items, room) = match self {
-            Value::Bytes(_) | Value::Arriving(_) => return None,
+            Value::Bytes(_) | Value::PartialLoad(_) => return None,
             Value::Empty(empty) => return empty.build().strain(now_millis),
             Value::Bloom(filter) => {
                 let items = filter.items() as f64;
                 if filter.is_over_rate() {
-                    return Some(Strain { items, used: filter.expected_rate() / filter.rate() });
+                    return Some(Utilization {
+                        items,
+                        used: filter.expected_rate() / filter.rate(),
+                    });
                 }
                 let room = filter.expansion().is_none().then(|| filter.capacity() as f64);
                 (items, room)
@@ -78,16 +81,16 @@ impl Value {
                         (None, whole) => strain_by(whole, whole.plan()),
                     };
                     let most = if file.is_counted_within() { 1.0 } else { f64::INFINITY };
-                    return Some(Strain { used: strain.used.min(most), ..strain });
+                    return Some(Utilization { used: strain.used.min(most), ..strain });
                 }
             },
         };
-        Some(Strain { items, used: room.map_or(0.0, |room| items / room.max(1.0)) })
+        Some(Utilization { items, used: room.map_or(0.0, |room| items / room.max(1.0)) })
     }
 }
 
 /// Estimates from a part of a filter without a count how near the filter is to its limit.
-fn strain_by(part: &impl Filter, whole: &Plan) -> Strain {
+fn strain_by(part: &impl Filter, whole: &Plan) -> Utilization {
     let items = part.estimate_items() * share(part.plan(), whole);
     let used = if whole.kind().forgets() {
         // A window has room for what comes: only too much at once counts.
@@ -96,5 +99,5 @@ fn strain_by(part: &impl Filter, whole: &Plan) -> Strain {
     } else {
         items / whole.items() as f64
     };
-    Strain { items, used }
+    Utilization { items, used }
 }
