@@ -100,12 +100,12 @@ pub mod bf {
     /// `BF.LOADCHUNK`: the chunk begins outside the filter.
     pub const OUTSIDE: Text = "ERR invalid offset - no link found";
     /// Not all chunks of the filter have come.
-    pub const ARRIVING: Text =
-        "ERR the filter is still being loaded: send its other chunks with BF.LOADCHUNK, or DEL it";
+    pub const ARRIVING: Text = "ERR the filter is not complete: send the remaining chunks with BF.LOADCHUNK, or DEL the key";
     /// `BF.LOADCHUNK`: another chunk of a filter of Tamis is next.
-    pub const GAP: Text = "ERR the chunk does not go on where the last one ended: send what BF.SCANDUMP gave, in order";
+    pub const GAP: Text =
+        "ERR the chunk does not continue the previous one: send the chunks of BF.SCANDUMP in order";
     /// `BF.LOADCHUNK`: all chunks of a filter of Tamis make none.
-    pub const TORN: Text = "ERR the chunks make no filter, so it is gone: it changed while it was dumped, dump it again";
+    pub const TORN: Text = "ERR the chunks do not form a filter, and the key was deleted: the source changed during the dump; dump it again";
     /// `BF.LOADCHUNK`: the chunk runs over the end of its layer.
     pub const TOO_LONG: Text = "ERR invalid chunk - Too big for current filter";
 }
@@ -167,77 +167,75 @@ pub mod tm {
     use super::Text;
 
     /// There is no filter, and the command makes none.
-    pub const NOT_FOUND: Text = "ERR no such filter: make one with TM.RESERVE first";
+    pub const NOT_FOUND: Text = "ERR the filter does not exist: create it with TM.RESERVE";
     /// `TM.RESERVE`: the key holds something.
-    pub const EXISTS: Text = "ERR the key exists: DEL it first, or take another";
+    pub const EXISTS: Text = "ERR the key exists: DEL it first, or use another key";
     /// `TM.LOAD`: the key holds something.
-    pub const LOAD_EXISTS: Text = "ERR the key exists: say REPLACE behind the data to load over it";
+    pub const LOAD_EXISTS: Text = "ERR the key exists: add REPLACE after the data to replace it";
     /// `TM.LOAD`: a word behind the data.
-    pub const LOAD_OPTION: Text =
-        "ERR TM.LOAD takes a key, data and REPLACE: what is behind the data?";
+    pub const LOAD_OPTION: Text = "ERR TM.LOAD takes a key, data and optionally REPLACE";
     /// A filter of a fixed size is full.
     pub const FULL: Text =
-        "ERR the filter is full: TM.RESERVE one for more items, or of KIND growing";
+        "ERR the filter is full: TM.RESERVE a filter with more ITEMS, or with KIND growing";
     /// The place of an item is crowded with others, which only chosen hashes bring about.
-    pub const CROWDED: Text = "ERR too many items share the place of this one, as an attacker would choose them; other items \
-                               still go in: TM.RESERVE a filter while hash-key is not none";
+    pub const CROWDED: Text = "ERR too many items hash to the place of this item, as in an attack; other items can still be \
+         added: set hash-key and TM.RESERVE a new filter";
     /// A filter cannot grow.
-    pub const NO_MEMORY: Text = "ERR the filter cannot grow: there is not enough memory";
+    pub const NO_MEMORY: Text = "ERR not enough memory for the filter to grow";
     /// `TM.DUMP`: the file is too large.
-    pub const NO_MEMORY_TO_DUMP: Text = "ERR the file does not fit in memory beside its filter";
+    pub const NO_MEMORY_TO_DUMP: Text = "ERR not enough memory for the file beside the filter";
     /// `TM.DEL`: the item was added more often than is counted.
-    pub const STUCK: Text = "ERR the item was added more often than the filter counts, so it stays: \
-                             TM.RESERVE one with a larger COUNTER or BUCKET";
+    pub const STUCK: Text = "ERR the item was added more often than the filter can count, so it cannot be deleted: \
+         TM.RESERVE a filter with a larger COUNTER or BUCKET";
     /// `TM.RESERVE`: no `KIND`.
     pub const NO_KIND: Text =
-        "ERR KIND is missing: split-block, classic, growing, cuckoo, counting or window";
+        "ERR KIND is missing: use split-block, classic, growing, cuckoo, counting or window";
     /// `TM.RESERVE`: `LIKE` among other options.
     pub const LIKE: Text =
         "ERR LIKE takes the key of another filter and no other option: TM.RESERVE key LIKE other";
     /// More than two of three.
-    pub const THREE: Text = "ERR ITEMS, RATE and MEMORY: give two, and the third follows from them";
+    pub const THREE: Text = "ERR give two of ITEMS, RATE and MEMORY: the third is computed";
     /// `TM.RESERVE`: neither items nor memory.
     pub const NO_SIZE: Text =
-        "ERR the size is missing: give ITEMS, MEMORY or both, such as ITEMS 1000000";
+        "ERR the size is missing: give ITEMS, MEMORY or both, for example ITEMS 1000000";
     /// `TM.PLAN`: fewer than two of three.
     pub const PLAN_TWO: Text =
-        "ERR give two of ITEMS, RATE and MEMORY, such as ITEMS 1000000 RATE 0.01";
+        "ERR give two of ITEMS, RATE and MEMORY, for example ITEMS 1000000 RATE 0.01";
     /// The rate is no probability.
-    pub const RATE: Text = "ERR RATE takes a probability between 0 and 1, such as 0.01";
+    pub const RATE: Text = "ERR RATE must be a probability between 0 and 1, for example 0.01";
     /// `COUNTER` of no such size.
     pub const COUNTER: Text =
-        "ERR COUNTER takes 4, 8 or 16 bits: counting ends at 15, 255 or 65535";
+        "ERR COUNTER must be 4, 8 or 16 bits: a counter holds at most 15, 255 or 65535";
     /// `BUCKET` of no such size.
-    pub const BUCKET: Text = "ERR BUCKET takes 2, 3 or 4 slots: counting ends at twice as many";
+    pub const BUCKET: Text =
+        "ERR BUCKET must be 2, 3 or 4 slots: an item is counted at most twice that often";
     /// `SLICES` out of range.
-    pub const SLICES: Text =
-        "ERR SLICES takes 1 to 255, and no more than the items of WINDOW n ITEMS";
+    pub const SLICES: Text = "ERR SLICES must be 1 to 255, and at most n in WINDOW n ITEMS";
     /// A window without a span.
-    pub const NO_WINDOW: Text = "ERR WINDOW is missing: after what items are forgotten, such as WINDOW 60000 \
-                                 (milliseconds) or WINDOW 1000000 ITEMS";
+    pub const NO_WINDOW: Text = "ERR WINDOW is missing: give the span after which items expire, for example WINDOW 60000 \
+         (milliseconds) or WINDOW 1000000 ITEMS";
     /// A window of items that would count its items twice.
     pub const WINDOW_ITEMS: Text =
-        "ERR WINDOW n ITEMS says how many items the filter is for: leave out ITEMS n";
+        "ERR WINDOW n ITEMS already gives the number of items: omit ITEMS n";
     /// A window whose time is yet to come.
-    pub const CLOCK_AHEAD: Text = "ERR the window's clock is ahead of this server's, and all before it is \
-                                   forgotten: set the clock right, or build the filter again";
+    pub const CLOCK_AHEAD: Text = "ERR the window's clock is ahead of this server's clock, which would expire all items: \
+         correct the clock, or build the filter again";
     /// `TM.MERGE`: windows of different spans.
-    pub const SPAN: Text =
-        "ERR windows that differ in span, in its unit or in REFRESH do not merge";
+    pub const SPAN: Text = "ERR windows with different spans, units or REFRESH cannot be merged";
 
     /// Says that a kind is none that can be made.
     #[must_use]
     pub fn unknown_kind(word: &[u8]) -> Reply {
         let word = shown(word);
         Reply::error(format!(
-            "ERR unknown KIND '{word}': split-block, classic, growing, cuckoo, counting or window"
+            "ERR unknown KIND '{word}': use split-block, classic, growing, cuckoo, counting or window"
         ))
     }
 
     /// Says that a word is none of a command's options.
     #[must_use]
     pub fn unknown_option(word: &[u8], options: &str) -> Reply {
-        Reply::error(format!("ERR unknown option '{}': there are {options}", shown(word)))
+        Reply::error(format!("ERR unknown option '{}': the options are {options}", shown(word)))
     }
 
     /// Says that an option came twice.
@@ -249,7 +247,7 @@ pub mod tm {
     /// Says that an option takes a number from 1 on.
     #[must_use]
     pub fn no_number(option: &str) -> Reply {
-        Reply::error(format!("ERR {option} takes a whole number of at least 1"))
+        Reply::error(format!("ERR {option} must be a whole number of at least 1"))
     }
 
     /// Says that an option is about another kind.
@@ -262,7 +260,7 @@ pub mod tm {
     #[must_use]
     pub fn cannot(what: &str, kind: &str) -> Reply {
         Reply::error(format!(
-            "ERR a filter of kind {kind} cannot {what} items: TM.RESERVE one of KIND cuckoo or counting"
+            "ERR a filter of kind {kind} cannot {what} items: TM.RESERVE a filter of KIND cuckoo or counting"
         ))
     }
 
@@ -276,19 +274,19 @@ pub mod tm {
     #[must_use]
     pub fn no_file(kind: &str) -> Reply {
         Reply::error(format!(
-            "ERR no file holds a filter of kind {kind}: take DUMP and RESTORE, or SCANDUMP and LOADCHUNK"
+            "ERR no file format holds a filter of kind {kind}: use DUMP and RESTORE, or SCANDUMP and LOADCHUNK"
         ))
     }
 
     /// `TM.DUMP`: a file is one filter, and this one has two parts.
-    pub const TWO_PARTS: Text = "ERR the filter has grown beyond what was reserved, and no file holds both of its \
-                                 parts: take DUMP and RESTORE, or BF.SCANDUMP and BF.LOADCHUNK";
+    pub const TWO_PARTS: Text = "ERR the filter has grown beyond its reservation, and no file format holds both parts: \
+         use DUMP and RESTORE, or BF.SCANDUMP and BF.LOADCHUNK";
 
     /// `TM.MERGE`: says that two filters of BF.RESERVE were made otherwise.
     #[must_use]
     pub fn made_otherwise(one: &[u8], other: &[u8]) -> Reply {
         Reply::error(format!(
-            "ERR '{}' and '{}' do not merge: reserve both with the same rate and capacity, and both \
+            "ERR '{}' and '{}' cannot be merged: reserve both with the same rate and capacity, and both \
              growing or both NONSCALING",
             shown(one),
             shown(other)
@@ -299,7 +297,7 @@ pub mod tm {
     #[must_use]
     pub fn other_kinds(one: (&[u8], &str), other: (&[u8], &str)) -> Reply {
         Reply::error(format!(
-            "ERR filters of different kinds do not merge: '{}' is {}, '{}' is {}",
+            "ERR filters of different kinds cannot be merged: '{}' is {}, '{}' is {}",
             shown(one.0),
             one.1,
             shown(other.0),
@@ -310,14 +308,14 @@ pub mod tm {
     /// `TM.MERGE`: says that there is no filter at a key.
     #[must_use]
     pub fn no_source(key: &[u8]) -> Reply {
-        Reply::error(format!("ERR no such filter: '{}'", shown(key)))
+        Reply::error(format!("ERR the filter '{}' does not exist", shown(key)))
     }
 
     /// `TM.MERGE`: says that what a key holds does not merge.
     #[must_use]
     pub fn no_merge(key: &[u8], kind: &str) -> Reply {
         Reply::error(format!(
-            "ERR '{}' is of kind {kind}: TM.MERGE is for what TM.RESERVE, TM.LOAD and, in Tamis' layout, BF.RESERVE make",
+            "ERR '{}' is of kind {kind}: TM.MERGE merges filters of TM.RESERVE, TM.LOAD and, with bf-layout tamis, BF.RESERVE",
             shown(key)
         ))
     }
@@ -326,8 +324,8 @@ pub mod tm {
     #[must_use]
     pub fn hash_keys(one: &[u8], other: &[u8]) -> Reply {
         Reply::error(format!(
-            "ERR '{}' and '{}' do not merge: they hash with different functions or keys; TM.RESERVE key LIKE \
-             other makes a filter that hashes as another does",
+            "ERR '{}' and '{}' cannot be merged: their hash functions or hash keys differ; TM.RESERVE key LIKE \
+             other creates a filter with the hash of the other",
             shown(one),
             shown(other)
         ))
@@ -337,7 +335,7 @@ pub mod tm {
     #[must_use]
     pub fn layouts(one: (&[u8], Layout), other: (&[u8], Layout)) -> Reply {
         Reply::error(format!(
-            "ERR filters of different layout do not merge: '{}' is {}, '{}' is {}",
+            "ERR filters of different layouts cannot be merged: '{}' is {}, '{}' is {}",
             shown(one.0),
             one.1,
             shown(other.0),
@@ -371,23 +369,22 @@ pub mod acl {
                                    user. Are you sure your configuration is correct?";
     /// The user may not touch one of the keys.
     pub const NO_KEY: Text = "NOPERM No permissions to access a key";
-    /// The user was deleted or turned off since it came in.
-    pub const GONE: Text = "NOAUTH the user of this connection was deleted or turned off";
+    /// The user was deleted or disabled since it came in.
+    pub const GONE: Text = "NOAUTH the user of this connection was deleted or disabled";
     /// The name of a user has a space or a zero byte.
     pub const NAME: Text = "ERR Usernames can't contain spaces or null characters";
     /// The default user cannot be deleted.
     pub const DEFAULT_STAYS: Text = "ERR The 'default' user cannot be removed";
     /// The default user would be open to the network.
-    pub const MUST_ASK: Text =
-        "ERR the server listens off loopback: the default user must have a password or be off";
+    pub const MUST_ASK: Text = "ERR the server listens on a non-loopback address: the default user must have a password or be disabled";
     /// `ACL LOAD` or `ACL SAVE` without a file.
     pub const NO_FILE: Text =
-        "ERR this server has no file of users: start it with the option aclfile";
+        "ERR no ACL file is configured: start the server with the option aclfile";
     /// `ACL GENPASS` of this number of bits.
     pub const GENPASS: Text = "ERR ACL GENPASS argument must be the number of bits for the output password, a \
                                positive number up to 4096";
     /// The system gives no random numbers.
-    pub const NO_RANDOM: Text = "ERR the system gives no random numbers";
+    pub const NO_RANDOM: Text = "ERR the operating system returned no random numbers";
 
     // Behind "Error in ACL SETUSER modifier '...': ".
     /// There is no such rule.

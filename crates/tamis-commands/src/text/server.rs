@@ -53,7 +53,7 @@ pub const EXPIRE_NX: Text = "ERR NX and XX, GT or LT options at the same time ar
 pub const EXPIRE_GT_LT: Text = "ERR GT and LT options at the same time are not compatible";
 /// A value that would go into the log whole.
 pub const LARGE_WHILE_SAVING: Text =
-    "ERR a snapshot is being saved: move or copy so large a value after it";
+    "ERR a snapshot is being saved: move or copy this large value after it ends";
 /// `RENAME` of nothing.
 pub const NO_KEY: Text = "ERR no such key";
 /// `COPY` of a key to itself.
@@ -67,11 +67,11 @@ pub const WORDS_OF_COMMAND: Text = "ERR Invalid number of arguments specified fo
 /// `COMMAND GETKEYS`: it has no keys.
 pub const NO_KEYS: Text = "ERR The command has no key arguments";
 /// A snapshot without a log.
-pub const NOTHING_SAVED: Text = "ERR nothing is saved: start the server with appendonly yes";
+pub const NOTHING_SAVED: Text = "ERR persistence is off: start the server with appendonly yes";
 /// A snapshot is being written.
 pub const SAVING: Text = "ERR Background save already in progress";
 /// `SAVE`: the server ends.
-pub const GIVEN_UP: Text = "ERR the snapshot was given up";
+pub const GIVEN_UP: Text = "ERR the snapshot was aborted: see the server's log";
 /// `COPY`, `DUMP`: the server ends, or the copy did before its end.
 pub const NOT_COPIED: Text = "ERR the value could not be copied: try again";
 /// A command that cannot wait for `EXEC`.
@@ -82,7 +82,7 @@ pub const REPLY_MEMORY: Text =
 /// Nothing is added above `maxmemory`.
 pub const MEMORY: Text = "OOM command not allowed when used memory > 'maxmemory'.";
 /// A transaction that takes too much memory.
-pub const LARGE_MULTI: Text = "ERR the transaction is too large: send its items in several";
+pub const LARGE_MULTI: Text = "ERR the transaction is too large: split it into several";
 /// A command that takes too much memory.
 pub const LARGE_COMMAND: Text = "ERR Protocol error: command too large";
 /// `DEBUG` is not enabled.
@@ -152,7 +152,7 @@ pub fn discarded(why: &str) -> Reply {
 /// `CONFIG REWRITE` could not.
 #[must_use]
 pub fn not_rewritten(why: impl Display) -> Reply {
-    Reply::error(format!("ERR the config file is as it was: {why}"))
+    Reply::error(format!("ERR the config file was not changed: {why}"))
 }
 
 /// `CONFIG SET`: there is no such option.
@@ -187,5 +187,5 @@ pub fn max_clients(fitting: usize) -> Reply {
 /// Nothing is changed that cannot be kept.
 #[must_use]
 pub fn no_log(why: &str) -> String {
-    format!("MISCONF the log cannot be written, so nothing is changed: {why}")
+    format!("MISCONF the log cannot be written, so writes are refused: {why}")
 }

@@ -358,12 +358,12 @@ fn a_merge_says_why_bloom_filters_do_not_fit() {
         assert_eq!(host.line(line), Reply::ok());
     }
     for (line, why) in [
-        ("TM.MERGE d a other", "ERR 'a' and 'other' do not merge: reserve both"),
-        ("TM.MERGE a other", "ERR 'a' and 'other' do not merge: reserve both"),
-        ("TM.MERGE a split", "ERR filters of different kinds do not merge: 'a' is expandable"),
-        ("TM.MERGE d split a", "ERR 'a' is of kind expandable: TM.MERGE is for"),
+        ("TM.MERGE d a other", "ERR 'a' and 'other' cannot be merged: reserve both"),
+        ("TM.MERGE a other", "ERR 'a' and 'other' cannot be merged: reserve both"),
+        ("TM.MERGE a split", "ERR filters of different kinds cannot be merged: 'a' is expandable"),
+        ("TM.MERGE d split a", "ERR 'a' is of kind expandable: TM.MERGE merges filters"),
         ("TM.MERGE a text", "WRONGTYPE "),
-        ("TM.MERGE a nothing", "ERR no such filter: 'nothing'"),
+        ("TM.MERGE a nothing", "ERR the filter 'nothing' does not exist"),
     ] {
         let Reply::Error(text) = host.line(line) else { panic!("{line}") };
         assert!(text.starts_with(why), "{line}: {text}");
