@@ -87,11 +87,11 @@ pub fn run(args: &Args) -> Outcome {
         tracing::info!(url = %format_args!("http://{address}/"), "the console is available");
     }
     if !is_kept {
-        tracing::warn!("filters are in memory only: they are gone when the server ends");
+        tracing::warn!("persistence is off: all filters are lost when the server stops");
     }
     tell_systemd();
     server.wait().map_err(Failure::new)?;
-    tracing::info!("the server has ended");
+    tracing::info!("the server has stopped");
     Ok(Exit::Yes)
 }
 

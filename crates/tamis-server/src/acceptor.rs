@@ -89,7 +89,7 @@ pub(crate) fn listen(
         match missing {
             Some(error) if !is_somewhere => return Err(error),
             Some(error) => {
-                tracing::warn!(%error, name = %place, "an address of a name is left out");
+                tracing::warn!(%error, name = %place, "one address of a host name is not used");
             }
             None => {}
         }
@@ -123,7 +123,9 @@ pub(crate) fn serve(shared: &Arc<SharedState>, mut arrivals: mpsc::UnboundedRece
                 (Ok(stream), Some(tls)) => {
                     connections.spawn_local(connection::run_tls(shared, stream, tls, greeted));
                 }
-                (Err(error), _) => tracing::warn!(%error, "a connection was lost at the door"),
+                (Err(error), _) => {
+                    tracing::warn!(%error, "an accepted connection failed before its first command")
+                }
             }
         }
     });

@@ -80,8 +80,8 @@ pub(crate) async fn run_tls(
             handle(shared, &mut stream, peer, local, greeted, Vec::new()).await;
             _ = tokio::time::timeout(FAREWELL, stream.shutdown()).await;
         }
-        Ok(Err(error)) => tracing::info!(%peer, %error, "a client does not agree on TLS"),
-        Err(_) => tracing::info!(%peer, "a client was too slow to agree on TLS"),
+        Ok(Err(error)) => tracing::info!(%peer, %error, "TLS handshake failed"),
+        Err(_) => tracing::info!(%peer, "TLS handshake timed out"),
     }
 }
 
@@ -303,7 +303,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             && input_bytes > self.session.server.read_config(|config| config.max_query_bytes)
         {
             let peer = self.session.client.peer;
-            tracing::warn!(%peer, "a client sent a command that is too long: see client-query-buffer-limit");
+            tracing::warn!(%peer, "a client was disconnected: its command exceeds client-query-buffer-limit");
             Reply::error(text::server::LARGE_COMMAND)
                 .encode(self.session.protocol, &mut self.output);
             self.session.is_closing = true;

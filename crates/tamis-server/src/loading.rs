@@ -292,7 +292,7 @@ async fn answer_each<S: AsyncRead + AsyncWrite + Unpin>(
             consumed += bytes;
             if is_http(&argv) {
                 if shared.warnings.is_due(now_millis()) {
-                    tracing::warn!(%peer, "possible attack: a client sent HTTP to the port of commands");
+                    tracing::warn!(%peer, "possible attack: a client sent HTTP to the Redis port");
                 }
                 return Ok(End::Closed);
             }

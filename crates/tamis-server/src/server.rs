@@ -143,7 +143,7 @@ impl Server {
             tracing::warn!(
                 maxclients = fitting,
                 asked = config.max_clients,
-                "maxclients is lowered to what the limit of open files allows: raise it with ulimit -n"
+                "maxclients was lowered to fit the limit of open files: raise the limit with ulimit -n"
             );
             config.max_clients = fitting;
         }
@@ -215,7 +215,7 @@ impl Server {
             server.spawn("tamis-http", move || http::serve(&shared, listener))?;
         } else if server.shared.config().http_port == HttpPort::Auto {
             let port = HttpPort::USUAL;
-            tracing::warn!(port, "no console: its port is taken; choose another http-port");
+            tracing::warn!(port, "the console is off: its port is in use; set another http-port");
         }
         Ok(server)
     }
@@ -290,7 +290,7 @@ impl Server {
     fn join(&mut self) -> Result<(), ServerError> {
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
-                tracing::error!("a thread of the server ended in a panic");
+                tracing::error!("a server thread panicked");
             }
         }
         // A snapshot that is still being written is given up: what the log has must not wait for it.
@@ -331,7 +331,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.stop();
         if let Err(error) = self.join() {
-            tracing::error!(%error, "the server has ended");
+            tracing::error!(%error, "the server has stopped");
         }
     }
 }

@@ -335,7 +335,7 @@ impl Session {
         self.server.stats.overflows.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(
             peer = %self.client.peer,
-            "a client was disconnected because the replies of its transaction exceed client-output-buffer-limit or maxmemory"
+            "a client was disconnected: the replies of its transaction exceed client-output-buffer-limit or maxmemory"
         );
     }
 
@@ -345,7 +345,7 @@ impl Session {
         if self.server.http_warnings.is_due(now_millis()) {
             tracing::warn!(
                 peer = %self.client.peer,
-                "possible attack: a client sent HTTP to the port of commands, as a web page can; its connection was closed"
+                "possible attack: a client sent HTTP to the Redis port, as a web page can; its connection was closed"
             );
         }
     }

@@ -256,7 +256,7 @@ fn events_are_lines_of_json_if_asked_for() {
     }
     let about = |text: &str| events.iter().find(|event| event["message"] == text).unwrap();
     assert!(about("connected")["peer"].is_string() && about("connected")["id"].is_u64());
-    assert_eq!(about("the server has ended")["level"], "INFO");
+    assert_eq!(about("the server has stopped")["level"], "INFO");
     assert!(refused(&["--log-format", "xml"]).contains("--log-format"));
 }
 

@@ -154,7 +154,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             %peer,
             bytes,
             limit,
-            "a client was disconnected because it does not read its replies: see client-output-buffer-limit"
+            "a client was disconnected: its unread replies exceed client-output-buffer-limit"
         );
         io::Error::other("replies beyond client-output-buffer-limit")
     }

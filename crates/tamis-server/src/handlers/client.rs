@@ -57,7 +57,7 @@ fn authenticate(session: &mut Session, user: &[u8], password: &[u8]) -> Result<(
         return Ok(());
     }
     session.log_refused("auth", b"AUTH", user);
-    tracing::warn!(peer = %session.client.peer, "a wrong password");
+    tracing::warn!(peer = %session.client.peer, "authentication failed: wrong user or password");
     Err(Reply::error(acl::WRONG_PASSWORD))
 }
 

@@ -44,7 +44,7 @@ pub(super) fn user_of(shared: &SharedState, headers: &HeaderMap) -> Option<Arc<U
     };
     let user = shared.authenticate(&name, &password);
     if user.is_none() {
-        tracing::warn!("a wrong password for the console");
+        tracing::warn!("authentication for the console failed: wrong user or password");
     }
     user
 }

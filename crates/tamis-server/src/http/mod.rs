@@ -116,7 +116,7 @@ pub(crate) fn serve(shared: &Arc<SharedState>, listener: TcpListener) {
         let sampler = match spawn_sampler(&console) {
             Ok(sampler) => sampler,
             Err(error) => {
-                tracing::error!(%error, "no console: the thread of its sampler does not start");
+                tracing::error!(%error, "the console is off: its sampler thread cannot start");
                 return;
             }
         };

@@ -176,11 +176,11 @@ impl LogCore {
             if is_new
                 && let Err(error) = manifest::write(&*self.disk, &self.dir, Manifest::of(&file))
             {
-                tracing::warn!(%error, "cannot record the newest log: a start will not miss it if it is removed");
+                tracing::warn!(%error, "cannot update the manifest: the next start cannot detect a missing newest log");
             }
             // The field becomes durable with the next sync. It only says what a crash has cost.
             if let Err(error) = file.record_synced(position) {
-                tracing::warn!(%error, "cannot record the position of the last sync");
+                tracing::warn!(%error, "cannot record the position of the last fsync");
             }
         }
         self.note(|inner| {
@@ -223,9 +223,9 @@ impl LogCore {
         change(&mut inner);
         match (had_failed, inner.state.failure()) {
             (false, Some(error)) => {
-                tracing::error!(%error, dir = %self.dir.display(), "the log cannot be written: changes are refused");
+                tracing::error!(%error, dir = %self.dir.display(), "the log cannot be written: writes are refused");
             }
-            (true, None) => tracing::info!("the log can be written again"),
+            (true, None) => tracing::info!("the log can be written again: writes are accepted"),
             _ => {}
         }
         drop(inner);

@@ -280,7 +280,7 @@ impl Stream {
             record_newest(disk, dir, last);
         }
         if let Err(error) = last.record_synced(self.end) {
-            tracing::warn!(%error, "cannot record the position of the last sync");
+            tracing::warn!(%error, "cannot record the position of the last fsync");
         }
         let last = self.logs.pop().expect("just seen");
         let log = if last.secret == 0 { end_old(disk, dir, last, self.end)? } else { last };
@@ -302,7 +302,7 @@ fn end_old(
         }
         // A full disk is no reason not to start.
         Err(BeginError { error, may_exist: false }) => {
-            tracing::warn!(%error, "cannot begin a new log: the old one goes on");
+            tracing::warn!(%error, "cannot start a new log: the server continues with the old log");
             Ok(old)
         }
         Err(BeginError { error, .. }) => {
@@ -327,7 +327,7 @@ pub(super) fn begin_durable(
 
 fn record_newest(disk: &dyn Disk, dir: &Path, log: &LogFile) {
     if let Err(error) = manifest::write(disk, dir, Manifest::of(log)) {
-        tracing::warn!(%error, "cannot record the newest log: if it is removed, a start will not miss it");
+        tracing::warn!(%error, "cannot update the manifest: the next start cannot detect a missing newest log");
     }
 }
 
@@ -358,7 +358,7 @@ fn keep_tail(
     };
     if let Err(error) = copy() {
         let error = without_code(&error);
-        tracing::warn!(%error, path = %aside.display(), "cannot keep a copy of the torn tail");
+        tracing::warn!(%error, path = %aside.display(), "cannot copy the incomplete end of the log");
         _ = disk.remove(&aside);
     }
     Ok(())

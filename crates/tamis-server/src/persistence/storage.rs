@@ -40,8 +40,8 @@ impl Durable {
         if found.torn_bytes > 0 {
             tracing::warn!(
                 bytes = found.torn_bytes,
-                "a crash tore the end of the log, which is kept in a .torn file: nothing that was recorded as \
-                 synced is lost, but changes of the last moments before the crash may be"
+                "the end of the log is incomplete after a crash and was moved to a .torn file: no synced change is \
+                 lost, but the last unsynced changes may be"
             );
         }
         let keys = keyspace.shared().len();
@@ -131,7 +131,7 @@ pub(crate) fn save_in_background(shared: &Arc<SharedState>) -> bool {
         let save = || durable.save(&shared.keyspace);
         match shared.stats.saves.watch(shared.keyspace.changes(), save) {
             Ok(()) => tracing::info!("a snapshot was saved"),
-            Err(error) => tracing::error!(%error, "no snapshot was saved; the logs are kept"),
+            Err(error) => tracing::error!(%error, "the snapshot failed; the logs were kept"),
         }
     });
     spawned.is_ok()
