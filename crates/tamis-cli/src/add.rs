@@ -20,30 +20,30 @@ use crate::told::TellArgs;
 
 /// Adds items to a filter
 ///
-/// The filter is read, changed in memory and put in place of the old one, which stays as it is if
-/// anything fails, or if the filter would pass its rate.
+/// The command changes the filter in memory and then replaces the file. The file stays unchanged if anything fails,
+/// or if the filter would exceed its rate.
 ///
-/// Without --copies, one run of `tamis add` inserts a repeated line once into a cuckoo filter. A second run inserts it again. Delete
-/// a line as often as it was inserted: one more delete removes another line that looks alike. With --if-absent, adding the same
-/// file again changes nothing; do not delete from such a filter. A cuckoo filter of RedisBloom always takes a line only if it does
-/// not have it.
+/// Without --copies, one run of `tamis add` inserts a repeated line once into a cuckoo filter. A second run inserts it again. Delete a line at most as
+/// often as it was inserted: one more delete may remove another line. With --if-absent, adding the same
+/// file again changes nothing; do not delete from such a filter. A cuckoo filter of RedisBloom always accepts a line
+/// only if it does not have it.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   tamis add seen.tamis today.txt
   tail -n +2 users.csv | tamis add users.tamis -k 2 -d ,
 
-Exit status: 0 added, 2 could not, 3 added with --force though over its rate.")]
+Exit status: 0 added, 2 failed, 3 added with --force, but over its rate.")]
 pub struct Args {
     /// The filter to change
     filter: PathBuf,
 
-    /// Add even if more items come than the rate allows; exit status 3 then
+    /// Add with exit status 3 even if there are more items than the rate allows
     #[arg(long)]
     force: bool,
 
-    /// Into a cuckoo or counting filter: insert a line only if the filter does not have it. A line that looks like another,
-    /// at the rate, is then not stored: do not delete from such a filter
+    /// Insert a line into a cuckoo or counting filter only if the filter does not have it. A false positive is then
+    /// not stored: do not delete from such a filter
     #[arg(long, conflicts_with = "copies")]
     if_absent: bool,
 

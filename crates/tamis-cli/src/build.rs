@@ -27,26 +27,25 @@ use crate::told::TellArgs;
 
 /// Builds a filter from items and writes it to a file
 ///
-/// Without --items the distinct items are counted first, so that the filter has just the right size:
-/// files and pipes alike are read once, and 11 to 22 bytes are kept for each distinct item (and eight for each repeat
-/// that a filter counts). With --items
-/// the filter alone is in memory, and `tamis add` finds the room that was planned; for a cuckoo filter the distinct hashes
-/// are kept too, unless --copies is given.
+/// Without --items, the command counts the distinct items first and builds a filter of that size. It reads files and
+/// pipes once and keeps 11 to 22 bytes in memory for each distinct item, and eight for each repeat that a filter
+/// counts. With --items, only the filter is in memory, and `tamis add` can add items up to N; for a cuckoo filter
+/// without --copies, the distinct hashes are in memory too.
 ///
-/// Equal items in equal order, with equal options, give equal bytes; the order matters only to cuckoo, growing and
-/// window filters, and the time (that of SOURCE_DATE_EPOCH, if it is set) only to windows.
+/// The same items in the same order with the same options give the same bytes. The order matters only for cuckoo,
+/// growing and window filters. The time matters only for window filters; SOURCE_DATE_EPOCH sets it.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  tamis build urls.txt.gz -o urls.tamis             one item a line, wrong for 1 in 100 absent ones
+  tamis build urls.txt.gz -o urls.tamis             one item per line, false positive rate 1 %
   tamis build -k 2 -d , --rate 1e-6 users.csv -o users.tamis
-  zcat logs/*.gz | tamis build --items 50M -o seen.tamis      in the filter's own memory
-  tamis build --keyed --items 1M -o tokens.tamis < /dev/null  empty, for items an attacker may choose
-  tamis build --like tokens.tamis more.txt -o more.tamis      merges with it, since it has the same key
+  zcat logs/*.gz | tamis build --items 50M -o seen.tamis      needs only the memory of the filter
+  tamis build --keyed --items 1M -o tokens.tamis < /dev/null  empty, with a secret key
+  tamis build --like tokens.tamis more.txt -o more.tamis      can be merged with it: same key
 
-Exit status: 0 built, 2 could not, 3 built with --force though over its rate.")]
+Exit status: 0 built, 2 failed, 3 built with --force, but over its rate.")]
 pub struct Args {
-    /// Where the filter goes; replaced only once it is complete
+    /// Write the filter to FILE; replaces FILE only when the filter is complete
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
@@ -54,11 +53,11 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     items: Option<Count>,
 
-    /// False positive rate at that many items: a probability, or 1%
+    /// False positive rate at capacity: a probability such as 0.01, or 1%
     #[arg(long, value_name = "R", default_value = "0.01", value_parser = rate)]
     rate: f64,
 
-    /// Family of filter; by default the best for the rate
+    /// Kind of filter [default: the best for the rate]
     #[arg(long, value_enum)]
     kind: Option<KindArg>,
 
@@ -66,12 +65,12 @@ pub struct Args {
     #[arg(long, value_name = "BITS", value_parser = ["4", "8", "16"])]
     counter_bits: Option<String>,
 
-    /// Forget items after a time such as 24h, or after a number of other items such as 1M-items (--kind window)
+    /// Expire items after a time such as 24h, or after a number of other items such as 1M-items (--kind window)
     #[arg(long, value_name = "SPAN")]
     window: Option<SpanArg>,
 
-    /// With --window: forget at the latest 1/N of the span after it. A time of more than one slice keeps its
-    /// rate only if items come evenly; a window of few items gets more slices [default: 1 for a time; for items by the
+    /// With --window: items expire at most 1/N of the span late. With several slices, a time window keeps its rate
+    /// only if items arrive evenly; a window of few items gets more slices [default: 1 for a time; for items by the
     /// rate, 3 to 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     slices: Option<u8>,
@@ -80,26 +79,25 @@ pub struct Args {
     #[arg(long)]
     refresh: bool,
 
-    /// Seed of the hash; filters of one seed merge and share their false positives
+    /// Seed of the hash; filters with the same seed can be merged and share their false positives
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
 
-    /// Hash with a new secret key, for items that an attacker may choose: without it they can make false positives at
-    /// will. The key is in the file, so keep that private
+    /// Hash with a new secret key. Use it if an attacker can choose items: without it, the attacker can cause false
+    /// positives. The file contains the key: keep the file private
     #[arg(long, conflicts_with = "seed")]
     keyed: bool,
 
-    /// Build a filter that merges with the Tamis filter in FILE: of the same kind, size and rate, with its seed or its
-    /// secret key
+    /// Build a filter that can be merged with the Tamis filter in FILE: same kind, size, rate, and seed or secret key
     #[arg(long, value_name = "FILE", conflicts_with_all = ["items", "rate", "kind", "counter_bits", "window", "slices",
         "refresh", "seed", "keyed"])]
     like: Option<PathBuf>,
 
-    /// Work within SIZE of memory (such as 512M)
+    /// Use at most SIZE of memory, such as 512M
     #[arg(long, value_name = "SIZE")]
     memory: Option<Size>,
 
-    /// Finish even if more items come than the rate allows; exit status 3 then
+    /// Finish with exit status 3 even if there are more items than the rate allows
     #[arg(long)]
     force: bool,
 

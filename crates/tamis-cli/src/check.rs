@@ -24,12 +24,12 @@ use crate::told::TellArgs;
 
 /// Prints the lines that are in a filter, as grep does
 ///
-/// A line that is not printed is certainly not in the filter; one that is printed is in it, but for
-/// the filter's false positive rate. With several filters, each line is printed once for each filter
+/// A line that is not printed is certainly not in the filter. A printed line is in the filter, except for false
+/// positives at the filter's rate. With several filters, each line is printed once for each filter
 /// that has it, after the filter's name and a colon.
 ///
-/// A file is mapped and used in place, after one pass over it that finds any damage. Filters of other systems ('tamis formats')
-/// are asked as those systems ask them.
+/// The command maps the file and first verifies its checksums in one pass. It queries filters of other systems
+/// ('tamis formats') as those systems do.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -39,10 +39,10 @@ Examples:
   echo \"$url\" | tamis check -q seen.tamis && echo seen
   tamis check users.guava --funnel text --charset UTF-8 names.txt
 
-Exit status: 0 a line was printed, 1 none was, 2 could not, 3 lines were found by a filter that is over its
-rate, so that more of them than promised are wrong (--force: as if it were not).")]
+Exit status: 0 a line was printed, 1 no line was printed, 2 failed, 3 lines were found by a
+filter over its rate: more of them are wrong than planned (--force ignores this).")]
 pub struct Args {
-    /// Another filter to ask; all positional arguments are then inputs
+    /// Another filter to query; all positional arguments are then inputs
     #[arg(short, long = "filter", value_name = "FILTER")]
     filters: Vec<PathBuf>,
 
@@ -54,7 +54,7 @@ pub struct Args {
     #[arg(short = 'v', long)]
     invert: bool,
 
-    /// Print only how many lines
+    /// Print only the number of lines
     #[arg(short, long)]
     count: bool,
 
@@ -66,11 +66,11 @@ pub struct Args {
     #[arg(long)]
     no_name: bool,
 
-    /// Print before each line how often it is in the filter, at most; 15+ is 15 or more (counting and cuckoo filters)
+    /// Print before each line how often it is in the filter at most; 15+ means 15 or more (counting and cuckoo filters)
     #[arg(long, conflicts_with_all = ["invert", "count", "quiet"])]
     copies: bool,
 
-    /// Leave out the pass over the filter that finds damage
+    /// Skip the verification of the filter's checksums
     #[arg(long)]
     no_verify: bool,
 

@@ -8,21 +8,21 @@ use crate::count::Count;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::size::Size;
 
-/// Checks the files in which a stopped server keeps its keys
+/// Checks the data files of a stopped server
 ///
 /// Reads the snapshot and the log as `tamis serve` does when it starts, and changes nothing. Needs as much memory as the
 /// server.
 ///
 /// With --repair, writes the valid data as a new snapshot, keeps the old files in the folder damaged-N inside DIR, and lists what
-/// is lost. Does nothing if a server starts with the files as they are.
+/// is lost. Changes nothing if a server can start with the files.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   tamis check-data /var/lib/tamis
   tamis check-data --repair /var/lib/tamis
 
-Exit status: 0 a server starts with these files, 1 they are damaged, or parts were lost in the repair, 2 could
-not be checked.")]
+Exit status: 0 a server can start with these files, 1 they are damaged, or data was lost in the
+repair, 2 the check failed.")]
 pub struct Args {
     /// The folder, as in `tamis serve --dir`
     dir: PathBuf,

@@ -14,10 +14,10 @@ use crate::key::{KeyArgs, RecordArgs, rate};
 use crate::output::check_filter_output;
 use crate::told::{TellArgs, charset_parser, format_parser};
 
-/// Writes a filter as another system has it
+/// Converts a filter to the format of another system
 ///
-/// The bits move if both systems place items alike, whatever the order of their bits and words. Otherwise the items are
-/// needed: with --items the command builds OUT from them, and looks for each item in both filters.
+/// The command copies the bits if both systems hash and place items in the same way; the order of bits and bytes may
+/// differ. Otherwise it needs the items: with --items, it builds OUT from them and tests each item in both filters.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -25,27 +25,27 @@ Examples:
   tamis convert users.guava users.tamis --funnel text --charset UTF-8 --items users.txt
   tamis convert users.tamis users.guava --items users.txt --to-funnel text --to-charset UTF-8
 
-Options with --to-... apply to OUT. All others apply to IN, and to OUT too if OUT has no option of its own.
+Options with --to-... apply to OUT. All others apply to IN, and to OUT if the same option with --to- is not given.
 
-Exit status: 0 converted, 2 could not, 3 converted though over its rate.")]
+Exit status: 0 converted, 2 failed, 3 converted, but over its rate.")]
 pub struct Args {
     /// The filter to convert; '-' is standard input
     #[arg(value_name = "IN")]
     input: PathBuf,
 
-    /// Where the converted filter goes, replaced only once it is complete; '-' is standard output
+    /// Write the converted filter to OUT; replaces OUT only when complete; '-' is standard output
     #[arg(value_name = "OUT")]
     output: PathBuf,
 
-    /// The format of OUT; by default what its name ends in
+    /// Format of OUT [default: by its file name]
     #[arg(long, value_name = "FORMAT", ignore_case = true, hide_possible_values = true, value_parser = format_parser())]
     to: Option<String>,
 
-    /// Build OUT from the items in FILE, one a line, plain or packed (gzip, zstd, xz, bzip2) (may be repeated)
+    /// Build OUT from the items in FILE, one per line, plain or compressed (gzip, zstd, xz, bzip2) (may be repeated)
     #[arg(long, value_name = "FILE")]
     items: Vec<PathBuf>,
 
-    /// With --items: what an item is in OUT, if it is not the same as in IN
+    /// With --items: how an item becomes bytes in OUT, if not as in IN
     #[arg(long, value_name = "FUNNEL", ignore_case = true, hide_possible_values = true, value_parser = crate::told::funnel_parser(), requires = "items")]
     to_funnel: Option<String>,
 
@@ -67,7 +67,7 @@ pub struct Args {
     #[arg(long, value_name = "V")]
     to_version: Option<Box<str>>,
 
-    /// Join several filters of IN, such as those of a Parquet table's row groups, into one: it is fuller than planned
+    /// Merge several filters of IN, such as those of a Parquet table's row groups; the result is fuller than planned
     #[arg(long)]
     union: bool,
 

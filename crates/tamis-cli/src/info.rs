@@ -24,10 +24,9 @@ use crate::span::SpanArg;
 use crate::table::{align, plain};
 use crate::told::TellArgs;
 
-/// Shows what filters are, how full they are and how much room is left
+/// Describes filters: kind, size, items, present rate and free capacity
 ///
-/// Every byte of a file is tested. Items, fill and the present rate are read from the bits themselves,
-/// whatever the file says of them.
+/// The command verifies every byte of a file. It computes items, fill and the present rate from the bits.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -37,7 +36,7 @@ Examples:
   tamis info users.guava                              filters of other systems: see 'tamis formats'
   tamis info --keys dump.rdb                          all keys of a snapshot of Redis
 
-Exit status: 0 shown, 2 could not, 3 a filter is over its rate.")]
+Exit status: 0 shown, 2 failed, 3 a filter is over its rate.")]
 pub struct Args {
     /// Filters
     #[arg(required = true, value_name = "FILTERS")]
@@ -47,11 +46,11 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Draw fill by block, and rate against items, into FILE (of one filter)
+    /// Draw the fill of each block and the rate by items to FILE (for one filter)
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 
-    /// List all keys of snapshots of Redis instead: database, type and key
+    /// List the keys of Redis snapshots instead: database, type and key
     #[arg(long, conflicts_with = "svg")]
     keys: bool,
 

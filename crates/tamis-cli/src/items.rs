@@ -13,7 +13,7 @@ use crate::records::{Blocks, records};
 /// Which items a command reads, alike in `build` and `add`.
 #[derive(clap::Args, Debug)]
 pub struct ItemArgs {
-    /// Files of items, one a line; plain or packed (gzip, zstd, xz, bzip2). None, or '-', is standard input
+    /// Files of items, one per line; plain or compressed (gzip, zstd, xz, bzip2). None, or '-', is standard input
     #[arg(value_name = "FILES")]
     pub files: Vec<PathBuf>,
 

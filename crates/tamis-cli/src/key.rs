@@ -8,7 +8,7 @@ use url::Url;
 
 /// The options that choose the key, alike in every command.
 #[derive(clap::Args, Clone, Debug, Default)]
-#[command(next_help_heading = "What is compared")]
+#[command(next_help_heading = "Comparison")]
 pub struct KeyArgs {
     /// Split records at DELIM (such as ',' or '\t'); needs -k
     #[arg(short, long, value_name = "DELIM", requires = "field", value_parser = delimiter)]

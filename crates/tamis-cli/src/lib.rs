@@ -64,7 +64,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Answers "have I seen this?" for lines, files of items and integers.
+/// Answers "have I seen this?" with membership filters, for lines, items and integers.
 #[derive(Parser)]
 #[command(name = "tamis", version, propagate_version = true, max_term_width = 100)]
 struct Cli {

@@ -16,10 +16,11 @@ use crate::opened::{Opened, Opener};
 use crate::output::check_filter_output;
 use crate::told::TellArgs;
 
-/// Merges filters of one layout into one that holds the items of all
+/// Merges filters of the same layout into one filter
 ///
 /// Build one filter per machine or per day with the same --items, --rate, --kind and --seed, or each with 'build --like' of
-/// the first, then merge the files. The merged filter is planned as the first one; it keeps the metadata that all share.
+/// the first, then merge the files. The merged filter has the plan of the first one and keeps the metadata that all
+/// share.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -27,17 +28,17 @@ Examples:
   tamis build --items 10M tuesday.txt -o tuesday.tamis
   tamis merge monday.tamis tuesday.tamis -o week.tamis
 
-Exit status: 0 merged, 2 could not, 3 merged with --force though over its rate.")]
+Exit status: 0 merged, 2 failed, 3 merged with --force, but over its rate.")]
 pub struct Args {
     /// Filters of one layout
     #[arg(required = true, value_name = "FILTERS")]
     filters: Vec<PathBuf>,
 
-    /// Where the merged filter goes; it may be one of the inputs
+    /// Write the merged filter to FILE; it may be one of the inputs
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// Finish even if the merged filter is over its rate; exit status 3 then
+    /// Finish with exit status 3 even if the merged filter is over its rate
     #[arg(long)]
     force: bool,
 

@@ -12,13 +12,13 @@ use crate::key::KeyRule;
 
 /// Options that describe a filter, alike in every command that writes one.
 #[derive(clap::Args, Debug)]
-#[command(next_help_heading = "What the filter says about itself")]
+#[command(next_help_heading = "Metadata")]
 pub struct MetadataArgs {
-    /// Keep this text with the filter (may be repeated)
+    /// Store this text in the filter file (may be repeated)
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     pub meta: Vec<(String, String)>,
 
-    /// Keep the names of the inputs and the time too; the bytes are then new each time
+    /// Store the names of the inputs and the time too; the file then differs on every run
     #[arg(long)]
     pub stamp: bool,
 }

@@ -17,10 +17,10 @@ use crate::output::Output;
 use crate::size::Size;
 use crate::table::align;
 
-/// Says how much memory how many items at what rate take, for every kind of filter
+/// Computes memory, items or rate for a filter of every kind
 ///
-/// Give two of --items, --rate and --memory; the third follows. Rates are computed, not estimated: what
-/// is shown is what a filter at capacity has.
+/// Give two of --items, --rate and --memory; the command computes the third. Rates are exact: a filter at capacity
+/// has the printed rate.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -29,11 +29,11 @@ Examples:
   tamis plan --items 1G --memory 1G        the rate
   tamis plan --items 10M --rate 1% --svg plan.svg")]
 pub struct Args {
-    /// How many distinct items (such as 10M: powers of 1000)
+    /// Number of distinct items (such as 10M: powers of 1000)
     #[arg(long, value_name = "N")]
     items: Option<Count>,
 
-    /// False positive rate at that many items: a probability, or 1%
+    /// False positive rate at capacity: a probability such as 0.01, or 1%
     #[arg(long, value_name = "R", value_parser = rate)]
     rate: Option<f64>,
 
@@ -45,7 +45,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Draw rate against memory into FILE
+    /// Draw the rate by memory to FILE
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }

@@ -13,11 +13,10 @@ use crate::metadata::expect_same_items;
 
 /// Deletes items from a counting or cuckoo filter
 ///
-/// A line that was added several times is deleted once for each time it is given. A line that is not in the
-/// filter is refused and changes nothing. Delete only what was added: an absent line that the filter takes for
-/// present, at its rate, would take a part of others with it.
+/// Each occurrence of a line in the input deletes one copy. A line that is not in the filter is refused and changes
+/// nothing. Delete only lines that were added: deleting a false positive damages other lines.
 ///
-/// The filter is read, changed in memory and put in place of the old one.
+/// The command changes the filter in memory and then replaces the file.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -25,8 +24,8 @@ Examples:
   tamis remove users.tamis gone.txt
   echo \"$token\" | tamis remove tokens.tamis
 
-Exit status: 0 all deleted, 1 some were not in the filter or could not be deleted (the others are), 2 could
-not, and nothing was changed.")]
+Exit status: 0 all deleted, 1 some lines were not in the filter or could not be deleted (all
+others were), 2 failed, nothing was changed.")]
 pub struct Args {
     /// The filter to change
     filter: PathBuf,

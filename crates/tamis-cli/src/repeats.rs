@@ -23,8 +23,8 @@ pub enum Repeats {
 /// Options about repeats, alike in `build` and `add`.
 #[derive(clap::Args, Debug)]
 pub struct RepeatArgs {
-    /// Insert a repeated line into a cuckoo filter each time, for users who delete each copy. A filter built with --copies has room
-    /// for three copies of every line, and for at most eight copies of one line
+    /// Insert every copy of a repeated line into a cuckoo filter, so that copies can be deleted one by one. A filter
+    /// built with --copies has space for three copies of every line, and for at most eight copies of one line
     #[arg(long)]
     pub copies: bool,
 }

@@ -11,13 +11,13 @@ use tamis_server::{Config, HttpPort, Server, ServerError};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::notice;
 
-/// Serves filters to any Redis client.
+/// Runs a server with RedisBloom's commands for any Redis client.
 ///
-/// Speaks RESP2 and RESP3, and answers BF.* and CF.* as RedisBloom does. Options have Redis's names. A flag overrides the
-/// environment, and the environment overrides the file of --config.
+/// The server speaks RESP2 and RESP3 and replies to BF.* and CF.* as RedisBloom does. Options have the names of
+/// Redis. A flag overrides an environment variable, which overrides the file of --config.
 ///
-/// Changes are kept in a log in the folder --dir, synced once a second: a crash of the machine may lose the last second,
-/// a crash of the server loses nothing that was answered.
+/// The server writes changes to a log in the folder --dir and syncs it once a second. A crash of the machine may lose
+/// the last second; a crash of the server loses no acknowledged write. With --appendfsync always, neither loses any.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -27,7 +27,7 @@ Examples:
   redis-cli BF.ADD seen user:1
   redis-cli BF.EXISTS seen user:2
 
-Ends with Ctrl-C, a TERM signal or the command SHUTDOWN. A HUP signal reloads the TLS files.")]
+Stops on Ctrl-C, a TERM signal or the command SHUTDOWN. A HUP signal reloads the TLS files.")]
 pub struct Args {
     /// Reads options from a TOML file, such as port = 6379 and maxmemory = "2gb"
     #[arg(long, value_name = "FILE", env = "TAMIS_CONFIG")]
@@ -36,7 +36,7 @@ pub struct Args {
     #[command(flatten)]
     flags: ConfigFlags,
 
-    /// Says more or less on stderr: error, warn, info, debug
+    /// Sets the level of messages on stderr: error, warn, info, debug
     #[arg(long, value_name = "LEVEL", default_value = "info", env = "TAMIS_LOGLEVEL")]
     loglevel: tracing::Level,
 

@@ -8,7 +8,7 @@ use clap_complete::Shell;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Output;
 
-/// Prints a script that completes commands and options
+/// Prints a completion script for a shell
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

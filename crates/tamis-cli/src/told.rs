@@ -14,16 +14,16 @@ use crate::key::rate;
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "For filters of other systems")]
 pub struct TellArgs {
-    /// Format of the filter, if its bytes do not show it: see 'tamis formats'
+    /// Format of the filter, if it is not recognised: see 'tamis formats'
     #[arg(long, value_name = "FORMAT", ignore_case = true, hide_possible_values = true, value_parser = format_parser())]
     pub format: Option<String>,
 
-    /// How an item becomes bytes there (Guava's funnel): bytes, hex, text, twice, chars, int, long, unsigned, unsigned-int, float, double, hash128,
+    /// How that system converts an item to bytes (Guava's funnel): bytes, hex, text, twice, chars, int, long, unsigned, unsigned-int, float, double, hash128,
     /// hash-string, hash-integer, ... for Java's hashCode, long-be, double-be for Hive, or orc-bytes, orc-long, orc-double
     #[arg(long, value_name = "FUNNEL", ignore_case = true, hide_possible_values = true, value_parser = funnel_parser())]
     pub funnel: Option<String>,
 
-    /// How text becomes bytes there: UTF-8, GBK, ISO-8859-1, ...
+    /// How that system encodes text: UTF-8, GBK, ISO-8859-1, ...
     #[arg(long, value_name = "CHARSET", ignore_case = true, value_parser = charset_parser())]
     pub charset: Option<Charset>,
 
@@ -35,11 +35,11 @@ pub struct TellArgs {
     #[arg(long, value_name = "R", value_parser = rate)]
     pub rate_planned: Option<f64>,
 
-    /// Its key, in a snapshot of Redis that has several filters
+    /// Key of the filter, in a Redis snapshot with several filters
     #[arg(long, value_name = "KEY")]
     pub key: Option<OsString>,
 
-    /// The column, in a Parquet table where several have filters
+    /// Column of the filter, in a Parquet table with several filters
     #[arg(long, value_name = "NAME")]
     pub column: Option<String>,
 
@@ -51,7 +51,7 @@ pub struct TellArgs {
     #[arg(long, value_name = "HASH")]
     pub block_hash: Option<Hash256>,
 
-    /// Its hash is MD5 (pybloom_live before 4)
+    /// The filter hashes with MD5 (pybloom_live before 4)
     #[arg(long)]
     pub md5: bool,
 

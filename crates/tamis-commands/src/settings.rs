@@ -137,17 +137,35 @@ impl std::error::Error for SettingError {}
 impl Settings {
     /// Every setting, in the order of the documentation.
     pub const ALL: [Setting; 9] = [
-        Setting { name: "bf-layout", summary: "What new Bloom filters are: tamis or redisbloom" },
-        Setting { name: "bf-error-rate", summary: "The rate of a Bloom filter made unasked" },
-        Setting { name: "bf-initial-size", summary: "The capacity of a Bloom filter made unasked" },
-        Setting { name: "bf-expansion-factor", summary: "How Bloom filters grow; 0: not at all" },
-        Setting { name: "cf-bucket-size", summary: "Slots of a cuckoo filter's bucket" },
-        Setting { name: "cf-initial-size", summary: "The slots of a cuckoo filter made unasked" },
-        Setting { name: "cf-max-iterations", summary: "Moves before a cuckoo filter grows" },
-        Setting { name: "cf-expansion-factor", summary: "How cuckoo filters grow; 0: not at all" },
+        Setting { name: "bf-layout", summary: "Layout of new Bloom filters: tamis or redisbloom" },
+        Setting {
+            name: "bf-error-rate",
+            summary: "False positive rate of a Bloom filter that an insert creates",
+        },
+        Setting {
+            name: "bf-initial-size",
+            summary: "Capacity of a Bloom filter that an insert creates",
+        },
+        Setting {
+            name: "bf-expansion-factor",
+            summary: "Growth factor of Bloom filters; 0 disables growth",
+        },
+        Setting { name: "cf-bucket-size", summary: "Slots per bucket of a cuckoo filter" },
+        Setting {
+            name: "cf-initial-size",
+            summary: "Capacity of a cuckoo filter that an insert creates, in slots",
+        },
+        Setting {
+            name: "cf-max-iterations",
+            summary: "Moves of items before a cuckoo filter grows",
+        },
+        Setting {
+            name: "cf-expansion-factor",
+            summary: "Growth factor of cuckoo filters; 0 disables growth",
+        },
         Setting {
             name: "cf-max-expansions",
-            summary: "Sub-filters before a cuckoo filter is full",
+            summary: "Largest number of sub-filters of a cuckoo filter",
         },
     ];
 

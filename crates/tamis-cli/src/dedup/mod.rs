@@ -54,10 +54,10 @@ use crate::unpack;
     arg.requires(Resettable::<Id>::Reset).requires("fields").help(help)
 }))]
 pub struct Args {
-    /// Files to read, plain or packed (gzip, zstd, xz, bzip2); '-' or none is standard input
+    /// Files to read, plain or compressed (gzip, zstd, xz, bzip2); '-' or none is standard input
     files: Vec<PathBuf>,
 
-    /// Write to FILE, which is replaced when all is done (it may be one of the inputs)
+    /// Write to FILE; replaces it after success (it may be one of the inputs)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -67,91 +67,90 @@ pub struct Args {
     #[command(flatten)]
     key: KeyArgs,
 
-    /// Print repeats instead: each repeated line once, or all occurrences after the first
+    /// Print only repeated lines: each once, or all occurrences after the first
     #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true,
-        default_missing_value = "once", help_heading = "What is printed")]
+        default_missing_value = "once", help_heading = "Output")]
     repeated: Option<Repeated>,
 
     /// Print only lines that occur once; kept in memory until the end
-    #[arg(long, conflicts_with = "repeated", help_heading = "What is printed")]
+    #[arg(long, conflicts_with = "repeated", help_heading = "Output")]
     unique: bool,
 
-    /// Print how often each line occurs before it, as 'uniq -c' does; at the end
-    #[arg(short, long, help_heading = "What is printed")]
+    /// Print the number of occurrences before each line, as 'uniq -c' does; prints at the end
+    #[arg(short, long, help_heading = "Output")]
     count: bool,
 
-    /// Print what was done and what it is worth to stderr
+    /// Print statistics and the accuracy of the result to stderr
     #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true,
-        default_missing_value = "text", help_heading = "What is printed")]
+        default_missing_value = "text", help_heading = "Output")]
     stats: Option<Form>,
 
-    /// Compare whole keys, not their hashes: exact whatever happens, with more memory
-    #[arg(long, help_heading = "How exact, how large")]
+    /// Compare whole keys instead of hashes: always exact, uses more memory
+    #[arg(long, help_heading = "Accuracy and memory")]
     full: bool,
 
-    /// Width of the hashes compared: 64 serve 60 million distinct lines, 128 any number
+    /// Width of the compared hashes: 64 bits are enough for 60 million distinct lines, 128 for any number
     /// [default: by the size of the input; 128 for a new --state]
     #[arg(long, value_name = "BITS", value_parser = ["64", "128"],
-        conflicts_with_all = ["full", "approx"], help_heading = "How exact, how large")]
+        conflicts_with_all = ["full", "approx"], help_heading = "Accuracy and memory")]
     hash_bits: Option<String>,
 
-    /// Stay within SIZE, such as 512M; a set that outgrows it becomes approximate, with a note
-    #[arg(long, value_name = "SIZE", help_heading = "How exact, how large")]
+    /// Use at most SIZE of memory, such as 512M; a larger set becomes approximate, with a note
+    #[arg(long, value_name = "SIZE", help_heading = "Accuracy and memory")]
     memory: Option<Size>,
 
-    /// Fail rather than become approximate
-    #[arg(long, conflicts_with = "approx", help_heading = "How exact, how large")]
+    /// Fail instead of becoming approximate
+    #[arg(long, conflicts_with = "approx", help_heading = "Accuracy and memory")]
     exact: bool,
 
-    /// Be approximate from the start: a new line is lost with at most this chance
+    /// Be approximate from the start: a new line is dropped with at most this probability
     #[arg(long, value_name = "RATE", value_parser = crate::key::rate,
-        conflicts_with_all = ["full", "count", "unique"], help_heading = "How exact, how large")]
+        conflicts_with_all = ["full", "count", "unique"], help_heading = "Accuracy and memory")]
     approx: Option<f64>,
 
-    /// Plan --approx for N distinct lines (such as 10M); with --window for N in a window, if they
-    /// come evenly
-    #[arg(long, value_name = "N", requires = "approx", help_heading = "How exact, how large")]
+    /// Plan --approx for N distinct lines, such as 10M; with --window, for N lines in a window if they arrive evenly
+    #[arg(long, value_name = "N", requires = "approx", help_heading = "Accuracy and memory")]
     items: Option<Count>,
 
-    /// Chance of a loss above which a run that became approximate ends with status 3
+    /// Probability of a wrongly dropped line above which the exit status is 3
     #[arg(long, value_name = "RATE", value_parser = crate::key::rate, default_value = "0.0001",
-        conflicts_with = "approx", help_heading = "How exact, how large")]
+        conflicts_with = "approx", help_heading = "Accuracy and memory")]
     rate: f64,
 
-    /// Write lines dropped on an approximate answer to FILE, to be checked by a second pass
+    /// Write lines that an approximate answer dropped to FILE, for a second pass
     #[arg(long, value_name = "FILE", conflicts_with_all = ["exact", "full", "count", "unique", "state"],
-        help_heading = "How exact, how large")]
+        help_heading = "Accuracy and memory")]
     suspects: Option<PathBuf>,
 
     #[command(flatten)]
     window: WindowArgs,
 
-    /// Remember lines in FILE, so that later runs drop what earlier ones have seen
+    /// Store the set of lines in FILE: later runs drop the lines of earlier runs
     #[arg(long, value_name = "FILE", conflicts_with_all = ["full", "count", "unique"],
-        help_heading = "Between runs")]
+        help_heading = "State between runs")]
     state: Option<PathBuf>,
 
-    /// Forget a run that was killed, instead of going on with it
-    #[arg(long, requires = "state", help_heading = "Between runs")]
+    /// Discard the progress of a killed run instead of continuing it
+    #[arg(long, requires = "state", help_heading = "State between runs")]
     restart: bool,
 
     /// Save the state after each SIZE of input [default: 256M]
-    #[arg(long, value_name = "SIZE", requires = "state", help_heading = "Between runs")]
+    #[arg(long, value_name = "SIZE", requires = "state", help_heading = "State between runs")]
     checkpoint: Option<Size>,
 
     /// Use at most N threads: the second reads and hashes, the third unpacks
-    /// [default: all that help]
+    /// [default: as many as are useful]
     #[arg(long, value_name = "N", value_parser = crate::count::threads)]
     threads: Option<NonZeroUsize>,
 
-    /// Hash without a secret key, by this seed. Runs whose output depends on the hash (--approx, --memory without
-    /// --exact) do so by seed 0 unless --keyed or --state is given, so that equal input gives equal output
-    #[arg(long, value_name = "N", help_heading = "How exact, how large")]
+    /// Hash with this seed instead of a secret key. Without --keyed and --state, runs with --approx, or with --memory
+    /// and without --exact, use seed 0: equal input gives equal output
+    #[arg(long, value_name = "N", help_heading = "Accuracy and memory")]
     seed: Option<u64>,
 
-    /// Hash with a secret key of this run also with --approx and --memory, for lines that an attacker may choose: without
-    /// the key the attacker can have lines of others dropped. A --state has a key of its own
-    #[arg(long, conflicts_with_all = ["seed", "state"], help_heading = "How exact, how large")]
+    /// Hash with a secret key also with --approx and --memory. Use it if an attacker can choose lines: without the
+    /// key, the attacker can cause lines of others to be dropped. A --state always has its own key
+    #[arg(long, conflicts_with_all = ["seed", "state"], help_heading = "Accuracy and memory")]
     keyed: bool,
 
     /// Chosen when the run begins.
@@ -166,12 +165,12 @@ Examples:
   tamis dedup --repeated list.txt              which lines occur more than once
   tamis dedup -d, -k2 people.csv               the first line for each value of column 2
   tamis dedup --json /url --url pages.jsonl    the first page for each canonical URL
-  tamis dedup --memory 2G --stats huge.zst     never more than 2 GiB; says what that cost
+  tamis dedup --memory 2G --stats huge.zst     at most 2 GiB; reports the accuracy
   tamis dedup --state seen.db today.txt        lines that no earlier day had
   tail -f app.log | tamis dedup --window 15m   a line that was not printed for a quarter of an hour
   tamis dedup --window 24h --json /user --time-json /at events.jsonl    each user once a day or so
 
-Exit status: 0 done, 2 could not, 3 done but more lines may be lost than --rate or --approx allows.";
+Exit status: 0 done, 2 failed, 3 done, but more lines may be lost than --rate or --approx allows.";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Repeated {

@@ -26,7 +26,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Write to FILE, which is replaced when all is done
+    /// Write to FILE; replaces it after success
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -9,7 +9,7 @@ use crate::exit::{Exit, Outcome};
 
 /// Prints the first occurrence of each integer, in the order of the input.
 ///
-/// Results come as the input does. For ascending order, which costs no more, see `sort`.
+/// Prints results while it reads the input. For ascending order at the same cost, see `sort`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

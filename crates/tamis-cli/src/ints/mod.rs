@@ -30,7 +30,7 @@ use crate::output::{Output, refuse_endless, refuse_terminal};
 use crate::size::Size;
 use crate::unpack;
 
-/// Repeats, distinct values and set algebra of integers, exact at any size.
+/// Finds repeated and distinct integers and combines sets of integers, exactly and at any size.
 #[derive(clap::Args)]
 #[command(
     long_about = LONG_ABOUT,
@@ -44,14 +44,14 @@ pub struct Args {
 }
 
 const LONG_ABOUT: &str = "\
-Repeats, distinct values and set algebra of integers, exact at any size.
+Finds repeated and distinct integers and combines sets of integers, exactly and at any size.
 
 Integers from 0 to 18446744073709551615 are read from FILES, or from standard input if there are none: \
-decimal text, one a line or separated by any white space, or binary (--format). Gzip, zstd, xz and bzip2 are \
-unpacked by their first bytes. Nothing is sorted on disk and nothing is approximate: few integers are \
-kept in a compressed set, many in a bitmap of one bit for each of the 2^32 values of u32, which is \
-512 MiB whether there are a hundred million or five billion of them. Integers above that are kept in \
-a hash set, or compressed if they lie close together.";
+decimal text, one per line or separated by any white space, or binary (--format). Gzip, zstd, xz and bzip2 are \
+unpacked by their first bytes. The command never sorts on disk and is never approximate. It keeps few integers in a compressed \
+set, and many in a bitmap with one bit for each of the 2^32 values of u32: 512 MiB for any \
+number of integers. It keeps larger integers in a hash set, or in a compressed set if they are \
+close together.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -97,16 +97,15 @@ struct Reading {
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
 
-    /// Refuse integers outside A..=B; a narrow range above u32 gets a bitmap of its own
+    /// Reject integers outside A..=B; a narrow range above u32 gets its own bitmap
     #[arg(long, value_name = "A..=B", value_parser = parse_range)]
     range: Option<RangeInclusive<u64>>,
 
-    /// Refuse to go on in more memory than this, such as 600M or 2G (at least 16M)
+    /// Fail if more memory than this is needed, such as 600M or 2G (at least 16M)
     #[arg(long, value_name = "SIZE")]
     memory: Option<Size>,
 
-    /// Work on up to N threads; from 2 on, one more each may read and write [default: one for each
-    /// processor]
+    /// Use up to N threads; from 2 on, one more may read and one more may write [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = crate::count::threads)]
     threads: Option<NonZeroUsize>,
 }
@@ -148,7 +147,7 @@ impl Reading {
 /// Where results go, and how they are written.
 #[derive(clap::Args)]
 struct Writing {
-    /// Write to FILE, which is replaced when all is done
+    /// Write to FILE; replaces it after success
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 

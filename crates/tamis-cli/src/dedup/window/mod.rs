@@ -31,7 +31,7 @@ use crate::key::KeyArgs;
 use crate::span::{SpanArg, even_slices};
 
 /// The heading of each of these options. `next_help_heading` would apply to the options of the command that follow, too.
-const HEADING: &str = "What is forgotten";
+const HEADING: &str = "Expiry";
 
 /// The options of a window.
 #[derive(clap::Args)]
@@ -42,27 +42,27 @@ pub struct WindowArgs {
         conflicts_with_all = ["unique", "count", "full", "state", "suspects", "rate"])]
     window: Option<SpanArg>,
 
-    /// The time of a line is field N, counted from 1 and split as for -k [default: when it arrives]
+    /// Read the time of a line from field N, counted from 1 and split as for -k [default: the time of arrival]
     ///
     /// Unix time in seconds (also 1.5) or, of 12 digits and more, in milliseconds, micro- or nanoseconds; or a
     /// date such as 2026-11-21T10:00:00Z, 2026-11-21 10:00:00.123 +02:00 or 2026-11-21 (UTC unless it says
-    /// otherwise). Time never goes back: a line of an earlier time counts as of the latest one before it,
-    /// and so does a line without a time.
+    /// otherwise). Time never goes backwards: a line with an earlier time, or without a time, gets the latest time
+    /// before it.
     #[arg(long, value_name = "N", help_heading = HEADING, requires = "window",
         conflicts_with = "time_json", value_parser = crate::count::at_least_one)]
     time_field: Option<NonZeroUsize>,
 
-    /// Lines are JSON: the time of a line is the value at this pointer, such as /time
+    /// Lines are JSON: read the time of a line from this pointer, such as /time
     #[arg(long, value_name = "POINTER", help_heading = HEADING, requires = "window",
         value_parser = crate::key::pointer)]
     time_json: Option<String>,
 
-    /// Forget in N steps: a line is remembered for at least SPAN and at most 1/N of it longer [default: 4]
+    /// Expire lines in N steps: a line is kept for at least SPAN and at most SPAN/N longer [default: 4]
     #[arg(long, value_name = "N", help_heading = HEADING, requires = "window",
         value_parser = clap::value_parser!(u32).range(1..=255))]
     slices: Option<u32>,
 
-    /// Let a dropped line restart its window: it is printed again only after a whole window without it
+    /// A dropped line restarts its window: it is printed again only after a whole window without it
     #[arg(long, requires = "window", help_heading = HEADING)]
     refresh: bool,
 }
