@@ -1,4 +1,5 @@
-//! The door: connections come in, and go to the threads in turn. The same thread looks after what time changes.
+//! Accepts connections and hands them to the connection threads in turn. The same thread runs the
+//! periodic tasks.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -20,31 +21,33 @@ use crate::persistence;
 use crate::server::{ServerError, SharedState, runtime};
 use crate::stats::now_millis;
 
-/// A connection on its way to a thread; with its certificates, if it is to speak TLS.
+/// An accepted connection on its way to a connection thread, with the TLS configuration if it uses
+/// TLS.
 pub(crate) struct Arrival {
     stream: std::net::TcpStream,
     tls: Option<Arc<ServerConfig>>,
-    /// It counts among the connections from the moment at which it is accepted.
+    /// Counts the connection from the moment it is accepted.
     greeted: Greeted,
-    /// What it has sent already.
+    /// The bytes that the client has sent already.
     input: Vec<u8>,
 }
 
 impl Arrival {
-    /// A client that connected while the server read its data.
+    /// Converts a client that connected while the server loaded its data.
     pub fn early(early: Early, clients: &Clients) -> Self {
         _ = early.stream.set_nodelay(true);
         Self { stream: early.stream, tls: None, greeted: clients.greet(), input: early.input }
     }
 }
 
-/// How many connections may wait at the door. With the system's usual 128, those of a crowd that comes at once wait for
-/// seconds, until they ask again.
+/// The length of the listen queue. With the usual 128 of the system, some clients of a burst wait
+/// for seconds until they retry.
 const BACKLOG: i32 = 4096;
 
 fn open(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-    // As a bound listener of the standard library: a server may start where one has just ended.
+    // Same as a bound listener of the standard library: a server may start on the port of one that
+    // has just ended.
     socket.set_reuse_address(cfg!(unix))?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
@@ -52,7 +55,7 @@ fn open(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Opens a port on all addresses, if any.
+/// Opens a port on all addresses; no listener if `port` is `None`.
 pub(crate) fn listen(
     places: &[BindAddress],
     port: Option<u16>,
@@ -64,7 +67,7 @@ pub(crate) fn listen(
         let mut missing = None;
         let mut is_somewhere = false;
         for &address in place.addresses() {
-            // By its name, too, perhaps.
+            // A host name may resolve to an address that is open already.
             if opened.contains(&address) {
                 is_somewhere = true;
                 continue;
@@ -73,13 +76,14 @@ pub(crate) fn listen(
             let fail = |error| ServerError::Listen { address, error };
             match open(address) {
                 Ok(listener) => {
-                    // The first one picks the port of all.
+                    // If the port is 0, the system picks it for the first address, and the others
+                    // use the same port.
                     port = listener.local_addr().map_err(fail)?.port();
                     opened.push(address.ip());
                     listeners.push(listener);
                     is_somewhere = true;
                 }
-                // localhost has an address of IPv6 where there is no IPv6.
+                // On a machine without IPv6, localhost may still resolve to an IPv6 address.
                 Err(error) if place.is_name() && is_not_here(&error) => {
                     missing = Some(fail(error));
                 }
@@ -97,12 +101,12 @@ pub(crate) fn listen(
     Ok(listeners)
 }
 
-/// Returns whether this machine has no such address, or no such network.
+/// Tests whether this machine lacks the address or its network.
 fn is_not_here(error: &io::Error) -> bool {
     !matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied)
 }
 
-/// Runs the connections that come through this thread's door.
+/// Serves the connections of one thread.
 pub(crate) fn serve(shared: &Arc<SharedState>, mut arrivals: mpsc::UnboundedReceiver<Arrival>) {
     let runtime = runtime();
     let mut connections = JoinSet::new();
@@ -129,19 +133,19 @@ pub(crate) fn serve(shared: &Arc<SharedState>, mut arrivals: mpsc::UnboundedRece
             }
         }
     });
-    // Connections see that the server stops, and end.
+    // The connections notice that the server stops, and end.
     runtime.block_on(async {
         let ended = async { while connections.join_next().await.is_some() {} };
         _ = tokio::time::timeout(GRACE, ended).await;
     });
-    // The clients that wanted the copies in progress have disconnected.
+    // Background copies may still run, but their clients have disconnected.
     runtime.shutdown_background();
 }
 
 /// How long connections have to end when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Accepts connections and hands them to the threads in turn; sweeps expired keys in between.
+/// Accepts connections, hands them to the threads in turn, and runs the periodic tasks.
 pub(crate) fn admit(
     shared: &Arc<SharedState>,
     listeners: Vec<(TcpListener, bool)>,
@@ -191,7 +195,7 @@ async fn accept(
                 if shared.clients.connections() >= shared.config().max_clients {
                     shared.stats.rejected.fetch_add(1, Ordering::Relaxed);
                     if is_tls {
-                        // It would not understand.
+                        // A TLS client would not understand a plain error.
                         continue;
                     }
                     let text = b"-ERR max number of clients reached\r\n";
@@ -208,7 +212,7 @@ async fn accept(
                 }
             }
             Err(error) => {
-                // Out of files, mostly: some connection has to end first.
+                // The usual cause is the limit of open files: a connection has to end first.
                 tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -216,7 +220,7 @@ async fn accept(
     }
 }
 
-/// Measures the filters, a part at a time, all of them within half a minute or so.
+/// Measures the filters, one shard at a time, and all of them in about half a minute.
 async fn measure(shared: &SharedState) {
     let mut part = 0;
     loop {
@@ -226,7 +230,7 @@ async fn measure(shared: &SharedState) {
     }
 }
 
-/// Takes expired keys out, a part at a time, all of them within some ten seconds.
+/// Removes expired keys, one shard at a time, and checks all shards in about ten seconds.
 async fn sweep(shared: &SharedState) {
     let mut part = 0;
     loop {

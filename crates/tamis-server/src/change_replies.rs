@@ -1,16 +1,17 @@
-//! Which replies of a connection answer commands that may have changed something, and rest on the log.
+//! The replies of a connection to commands that may have changed a value. They are valid only once
+//! the log is written.
 
 use std::ops::Range;
 
 use tamis_commands::text::server;
 use tamis_resp::{Protocol, Reply};
 
-/// Where such replies stand in an output, in order.
+/// The byte ranges of these replies in the output, in order, each with its number of commands.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeReplies(Vec<(Range<usize>, usize)>);
 
 impl ChangeReplies {
-    /// Notes that this range of the output has the replies to that many commands.
+    /// Records that this range of the output contains the replies to `commands` commands.
     pub fn push(&mut self, range: Range<usize>, commands: usize) {
         match self.0.last_mut() {
             Some((last, count)) if last.end == range.start => {
@@ -21,18 +22,18 @@ impl ChangeReplies {
         }
     }
 
-    /// Returns whether there are none.
+    /// Tests whether no replies are recorded.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Forgets the replies, which are sent.
+    /// Forgets all ranges after their replies are sent.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Replaces each of the replies by an error: the log could not be written, for this reason. The changes are in memory,
-    /// and may or may not be there after a restart.
+    /// Replaces each of the replies by an error with the reason why the log could not be written.
+    /// The changes are in memory; they may or may not survive a restart.
     pub fn replace_by_error(&mut self, why: &str, protocol: Protocol, output: &mut Vec<u8>) {
         let mut error = Vec::new();
         Reply::error(server::no_log(why)).encode(protocol, &mut error);

@@ -1,4 +1,4 @@
-//! A command of very many items, run in chunks, between which others have their turn.
+//! Runs a command of very many items in chunks, between which other connections get their turn.
 
 use std::time::{Duration, Instant};
 
@@ -7,25 +7,27 @@ use tamis_resp::{Protocol, Reply};
 
 use crate::session::{KeyReply, Session, at_present};
 
-/// Items that run at a time at most, of one command or of neighbours. Other connections wait for them.
+/// The maximum number of items that run at a time, of one command or of consecutive ones. Other
+/// connections wait for them.
 pub(crate) const ITEMS: usize = 4096;
 
-/// The same of a command whose items may take a million times as long as a lookup: those that move others to make room.
+/// The same limit for a command that moves stored items to make room. Such an item may take a
+/// million times as long as a lookup.
 const ITEMS_ALONE: usize = 64;
 
-/// A limit of `cf-max-expansions` that no filter reaches: it has at most 65,535 sub-filters.
+/// A limit of `cf-max-expansions` that no filter reaches: a filter has at most 65,535 sub-filters.
 const NO_LIMIT: u32 = 65_536;
 
 /// How long a chunk may take.
 const TURN: Duration = Duration::from_millis(1);
 
-/// Returns how many items of a command run at a time at most.
+/// Returns the maximum number of items of a command that run at a time.
 pub(crate) fn most_items(command: &Command) -> usize {
     if command.batch_items().is_some() { ITEMS } else { ITEMS_ALONE }
 }
 
 impl Session {
-    /// Runs a command whose items begin at a word, in chunks, and appends its reply.
+    /// Runs a command in chunks and appends its reply. Its items begin at argument `first`.
     pub async fn run_in_chunks(
         &mut self,
         handler: KeyHandler,
@@ -39,10 +41,11 @@ impl Session {
         let most_items = most_items(command);
         let mut long = LongReply::begin(items.len(), env.protocol, out);
         let mut chunk_argv = start.to_vec();
-        // The limit holds where a command begins: it may pass the limit itself, as in RedisBloom.
+        // The limit applies at the start of a command. The command itself may exceed it, as in
+        // RedisBloom.
         let behind = Settings { cf_max_expansions: NO_LIMIT, ..env.settings.clone() };
         let mut env = *env;
-        // The first chunk counts for the command.
+        // Only the first chunk counts as a lookup.
         let mut lookups = 1;
         while !items.is_empty() {
             let (chunk, rest) = items.split_at(items.len().min(self.pace.items).min(most_items));
@@ -57,7 +60,8 @@ impl Session {
             match long.push(&done, out) {
                 Next::Chunk => {}
                 Next::End => break,
-                // That of the first chunk, unless the key was replaced.
+                // Later chunks get the same refusal as the first one, unless the key was replaced
+                // meanwhile.
                 Next::Refusal => return self.answer(command, &done.reply, out),
             }
             self.pace.note(chunk.len(), began.elapsed());
@@ -92,11 +96,12 @@ impl Session {
     }
 }
 
-/// How many items of a long command run at a time, kept from one to the next of a connection.
+/// How many items of a long command run at a time. A connection keeps the value from one command to
+/// the next.
 ///
-/// One at first, and four times as many each time as long as that is quick. An item may be the first in a page of memory, which
-/// the system then has to clear: that takes as long as ten thousand lookups. In a large filter without items nearly every item is
-/// the first in its page.
+/// Starts at one item and multiplies by four as long as a chunk is quick. An item may be the first
+/// in a page of memory, which the system then has to clear: that takes as long as ten thousand
+/// lookups. In a large filter without items nearly every item is the first in its page.
 pub(crate) struct ChunkPacing {
     items: usize,
 }
@@ -108,36 +113,38 @@ impl Default for ChunkPacing {
 }
 
 impl ChunkPacing {
-    /// Notes how long a number of items took.
+    /// Adjusts the chunk size to the time that `items` items took.
     fn note(&mut self, items: usize, took: Duration) {
         if took > TURN {
             let fit = TURN.as_nanos() * items as u128 / took.as_nanos();
             self.items = (fit as usize).max(1);
         } else if took < TURN / 4 {
-            // Of a command that has fewer, or may not have more at a time, no more is known.
+            // A quick chunk that was small for another reason must not reduce the size.
             self.items = self.items.max((items * 4).min(ITEMS));
         }
     }
 }
 
-/// The reply to a command, written chunk after chunk: a million answers at once would take milliseconds.
+/// The reply to a command, written chunk after chunk, because a million answers at once would take
+/// milliseconds.
 struct LongReply {
     protocol: Protocol,
-    /// Where it begins in the output, and its first value.
+    /// Where the reply begins in the output, and where its first value begins.
     start: usize,
     values: usize,
-    /// The number of values in its first line, and how many are written.
+    /// The number of values in the array header, and how many are written.
     announced: usize,
     written: usize,
 }
 
-/// What comes after a chunk.
+/// What follows a chunk.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
     Chunk,
-    /// The end of the reply: the filter takes no more.
+    /// The end of the reply: the filter accepts no more items.
     End,
-    /// Nothing: the chunk was refused as a whole, and so is the command. Nothing is left of its reply.
+    /// The chunk was refused as a whole, so the command is refused. The reply written so far is
+    /// removed.
     Refusal,
 }
 

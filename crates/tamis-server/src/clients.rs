@@ -15,14 +15,15 @@ use crate::users::DEFAULT;
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     last_id: AtomicU64,
-    /// Replies that clients have not taken yet, of all together.
+    /// The memory of unread replies of all clients together.
     pub output: Arc<OutputMemory>,
     all: Mutex<BTreeMap<u64, Arc<Client>>>,
-    /// Those that were accepted and are no clients yet: a thread has to take them, and agree on TLS.
+    /// Connections that were accepted and are not registered as clients yet: they wait for their
+    /// thread and the TLS handshake.
     greeted: Arc<AtomicUsize>,
 }
 
-/// A connection that is no client yet, as long as this lives.
+/// Counts a connection that is not registered as a client yet, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Greeted(Arc<AtomicUsize>);
 
@@ -32,7 +33,7 @@ impl Drop for Greeted {
     }
 }
 
-/// A client that is among the others, as long as this lives.
+/// A registered client. Dropping this removes the client.
 #[derive(Debug)]
 pub(crate) struct Connected<'c> {
     clients: &'c Clients,
@@ -40,13 +41,14 @@ pub(crate) struct Connected<'c> {
 }
 
 impl Drop for Connected<'_> {
-    /// Even if a command of it has panicked: it would take a place among `maxclients` for ever.
+    /// Removes the client even if one of its commands panicked; otherwise it would count towards
+    /// `maxclients` for ever.
     fn drop(&mut self) {
         self.clients.all.lock().remove(&self.client.id);
     }
 }
 
-/// A connection, as others see it.
+/// The data of a connection that other connections may read.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub id: u64,
@@ -54,14 +56,14 @@ pub(crate) struct Client {
     pub local: SocketAddr,
     pub connected_millis: u64,
     pub last_millis: AtomicU64,
-    /// Replies that it has not taken yet.
+    /// The memory of replies that the client has not read yet.
     pub output: Arc<OutputMemory>,
     pub about: Mutex<About>,
-    /// Notified when the connection shall end.
+    /// Notified when the connection must end.
     pub killed: Notify,
 }
 
-/// What a client says of itself, and what it did last.
+/// The properties that a client sets for itself, and its last command.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct About {
     pub name: String,
@@ -95,30 +97,30 @@ impl Clients {
         self.all.lock().len()
     }
 
-    /// Counts a connection that is no client yet.
+    /// Counts a connection that is not registered as a client yet.
     pub fn greet(&self) -> Greeted {
         self.greeted.fetch_add(1, Ordering::Relaxed);
         Greeted(self.greeted.clone())
     }
 
-    /// Returns how many connections there are, those included that are no clients yet.
+    /// Returns the number of connections, including those that are not registered as clients yet.
     pub fn connections(&self) -> usize {
         self.len() + self.greeted.load(Ordering::Relaxed)
     }
 
-    /// Returns all, oldest first.
+    /// Returns all clients, oldest first.
     pub fn all(&self) -> Vec<Arc<Client>> {
         self.all.lock().values().cloned().collect()
     }
 
-    /// Returns how many connections there have been.
+    /// Returns the number of clients since the start.
     pub fn ever(&self) -> u64 {
         self.last_id.load(Ordering::Relaxed)
     }
 }
 
 impl About {
-    /// Returns the user's name.
+    /// Returns the name of the user.
     pub fn user(&self) -> &[u8] {
         self.user.as_deref().unwrap_or(DEFAULT)
     }

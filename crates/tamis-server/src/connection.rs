@@ -1,4 +1,5 @@
-//! A connection: reads what the socket has, runs all complete commands, writes once.
+//! A connection: reads the available bytes of the socket, runs all complete commands, writes the
+//! replies at once.
 
 mod transfer;
 
@@ -23,36 +24,38 @@ use crate::server::SharedState;
 use crate::session::Session;
 use crate::stats::now_millis;
 
-/// Room that a connection has for what comes next.
+/// Spare capacity of the input buffer for the next read, in bytes.
 const READ_BYTES: usize = 16 << 10;
 
-/// What is read of a long command, and how many of its arguments are found, before others have their turn.
+/// How many bytes of a long command are read, and how many of its arguments are parsed, before
+/// other connections get their turn.
 const TURN_BYTES: usize = 256 << 10;
 const TURN_WORDS: usize = 1 << 14;
 
-/// The buffer for the arguments of a command is freed above this: it counts for no client.
+/// The buffer for the arguments of a command is freed above this capacity, because its memory is
+/// not counted for any client.
 const KEEP_WORDS: usize = 256;
 
-/// A command of which this many bytes have arrived, and not its end, counts as long.
+/// An incomplete command with at least this many bytes received counts as long.
 const LONG_BYTES: usize = 1 << 20;
 
-/// What has room for more than 32 MiB is mapped by itself by glibc: it takes nothing where it is not used, is not copied to grow,
-/// and goes back to the system in any pieces.
+/// glibc maps an allocation of more than 32 MiB separately. Such an allocation takes no memory
+/// where it is unused, grows without a copy, and can be returned to the system in parts.
 const APART_BYTES: usize = 33 << 20;
 
-/// What goes back to the system at a time.
+/// How many bytes are returned to the system at a time.
 const GIVE_BACK_BYTES: usize = 4 << 20;
 
-/// A buffer that grew for a large command is given back above this.
+/// A buffer that grew for a large command is freed above this capacity, in bytes.
 const KEEP_BYTES: usize = 256 << 10;
 
-/// How long a client has to agree on TLS.
+/// The maximum time of a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
-/// How long the end of TLS may take. It proves to the client that nothing was cut off.
+/// The maximum time to close TLS. A proper close proves to the client that the data is complete.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Runs a connection to its end.
+/// Serves a connection until it ends.
 pub(crate) async fn run(
     shared: Arc<SharedState>,
     stream: TcpStream,
@@ -63,7 +66,7 @@ pub(crate) async fn run(
     handle(shared, stream, peer, local, greeted, input).await;
 }
 
-/// Runs a connection to its end, over TLS.
+/// Serves a connection over TLS until it ends.
 pub(crate) async fn run_tls(
     shared: Arc<SharedState>,
     stream: TcpStream,
@@ -127,18 +130,18 @@ struct Connection<S> {
     input: Vec<u8>,
     /// Buffer for the arguments of one command, reused by later reads.
     found: Vec<Span>,
-    /// The memory of a long command that is arriving.
+    /// The counted memory of a long command that is still incomplete.
     held: Hold,
-    /// Replies that may not be sent yet.
+    /// Replies that may not be sent before the log is settled.
     output: Vec<u8>,
-    /// Replies that the client has not taken yet.
+    /// Replies that the client has not read yet.
     waiting: OutputBuffer,
 }
 
-/// A command among those that were read: its arguments in the input, or by themselves.
+/// A command of the input. Its arguments are spans of the input or separate strings.
 enum Words {
     Spans(std::ops::Range<usize>),
-    /// Very many, found from this byte on.
+    /// A command with very many arguments. The spans count from byte `start` of the input.
     Long {
         start: usize,
         spans: Vec<Span>,
@@ -154,7 +157,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             while self.run().await? && !self.session.is_closing {}
             if !self.waiting.is_flushed() {
-                // The client does not read: the commands that it goes on to send must not hold up others.
+                // The client does not read its replies: its further commands must not block other
+                // connections.
                 tokio::task::yield_now().await;
             }
         }
@@ -162,11 +166,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     async fn read(&mut self) -> io::Result<usize> {
-        // Twice what has arrived of an unfinished command. A connection that has not authenticated gets no more.
+        // Room for as many bytes as an incomplete command has so far, which doubles the buffer. A
+        // connection that has not authenticated gets no more than `READ_BYTES`.
         let is_long = self.input.len() >= READ_BYTES && self.session.is_authenticated;
         let room = if is_long { self.input.len() } else { READ_BYTES };
         if is_long {
-            // Bytes that have arrived are read at once, again and again: other connections have their turn in between.
+            // Reads of available bytes never wait, so other connections get their turn between
+            // them.
             tokio::task::yield_now().await;
         }
         if self.input.len() >= LONG_BYTES {
@@ -179,10 +185,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(read)
     }
 
-    /// Counts the memory of the part of a long command that has arrived; returns it in bytes.
+    /// Counts the memory of the received part of a long command and returns it in bytes.
     fn count_input(&mut self) -> u64 {
         let bytes = match self.input.len() {
-            // Every connection has that much room, idle ones too.
+            // Every connection, even an idle one, has a buffer of this size.
             ..=READ_BYTES => 0,
             len => (len + self.decoder.unfinished_bytes()) as u64,
         };
@@ -190,15 +196,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         bytes
     }
 
-    /// Runs the complete commands of the input and writes their replies; true if there may be more of them.
+    /// Runs the complete commands of the input and writes their replies. Returns true if the input
+    /// may contain more of them.
     async fn run(&mut self) -> io::Result<bool> {
         let input = std::mem::take(&mut self.input);
-        // A client that waits for each reply sends one short command: no memory is allocated for it.
+        // A client that waits for each reply sends one short command: no memory is allocated for
+        // it.
         let mut spans = SmallVec::<[Span; 8]>::new();
         let mut commands = SmallVec::<[Words; 2]>::new();
         let mut found = std::mem::take(&mut self.found);
         let (mut consumed, mut failed) = (0, None);
-        // A client that has not authenticated may send little, and only its first commands are read within that limit.
+        // A client that has not authenticated may send little. The limit applies to its first
+        // command only, because that command may authenticate it.
         self.decoder.set_limits(Limits {
             authenticated: self.session.is_authenticated,
             ..Limits::default()
@@ -207,7 +216,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             match self.decoder.next(&input[consumed..], &mut found) {
                 Ok(Some(Request::Words { consumed: bytes })) => {
                     if found.len() > TURN_WORDS {
-                        // Not copied: that alone would take longer than others should wait.
+                        // The spans are moved, not copied: a copy would take longer than other
+                        // connections should wait.
                         commands.push(Words::Long {
                             start: consumed,
                             spans: std::mem::take(&mut found),
@@ -235,7 +245,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 }
             }
             if !self.session.is_authenticated {
-                // Its next command may be read with other limits.
+                // The next command may be read with other limits.
                 break;
             }
         }
@@ -312,9 +322,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(consumed > 0 && !self.input.is_empty())
     }
 
-    /// Writes the replies, once what they answer is as safe as it must be.
+    /// Writes the replies after the log has synced their changes as `appendfsync` requires.
     async fn write(&mut self) -> io::Result<()> {
-        // Counted while the disk is waited for; then as the output of the client.
+        // Counted as held memory while the connection waits for the disk, later as output of the
+        // client.
         let held = (self.output.len() > KEEP_BYTES)
             .then(|| self.session.server.held.hold(self.output.capacity() as u64));
         if let Some(durable) = &self.session.server.durable {
@@ -333,7 +344,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 }
 
-/// Cuts the arguments of a long command out of the input, with others in between.
+/// Collects the arguments of a long command from the input, and yields to other connections in
+/// between.
 async fn long_words<'i>(input: &'i [u8], spans: &[Span]) -> Vec<&'i [u8]> {
     let mut argv = Vec::new();
     grow_at_once(&mut argv);
@@ -345,14 +357,14 @@ async fn long_words<'i>(input: &'i [u8], spans: &[Span]) -> Vec<&'i [u8]> {
     argv
 }
 
-/// Gives a vector that will be long room for [`APART_BYTES`].
+/// Reserves [`APART_BYTES`] for a vector that will be long.
 fn grow_at_once<T>(memory: &mut Vec<T>) {
     let room = APART_BYTES / size_of::<T>();
     memory.reserve_exact(room.saturating_sub(memory.len()));
 }
 
-/// Gives the room that a vector does not need back to the system, but for a little, with others in between: it takes a
-/// millisecond for some ten MiB.
+/// Returns the unused capacity of a vector to the system, except for a small rest. Yields to other
+/// connections in between, because returning some ten MiB takes a millisecond.
 async fn give_back<T>(memory: &mut Vec<T>) {
     let turn = GIVE_BACK_BYTES / size_of::<T>();
     while memory.capacity() - memory.len() > turn {

@@ -1,14 +1,15 @@
-//! Requests of HTTP that come to the port of commands.
+//! Detects HTTP requests on the port of commands.
 //!
-//! A web page may send a request to any port of the machine that its browser runs on. The lines of that request would run as
-//! inline commands. A browser starts with a method that is no command, or sends a `Host:` line before anything that the page
-//! chooses, so both end the connection before a line of the page is read.
+//! A web page may send a request to any port of the machine that its browser runs on. The lines of
+//! that request would run as inline commands. A browser sends the method first, and a `Host:` line
+//! before any data that the page chooses. `POST` and `Host:` both end the connection, so the server
+//! reads no line that the page chose.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tamis_commands::Argv;
 
-/// The least time between two warnings, so that a page cannot fill the log.
+/// The minimum time between two warnings, so that a page cannot flood the log.
 const WARN_MILLIS: u64 = 60_000;
 
 /// Tests whether a command is a line of an HTTP request.
@@ -21,7 +22,7 @@ pub(crate) fn is_http(argv: Argv<'_>) -> bool {
 /// Limits how often the warning is written.
 #[derive(Debug, Default)]
 pub(crate) struct Warnings {
-    /// When the last one was written, in milliseconds since 1970; 0 for never.
+    /// When the last warning was written, in milliseconds since 1970; 0 for never.
     last_millis: AtomicU64,
 }
 
@@ -30,7 +31,7 @@ impl Warnings {
     pub fn is_due(&self, now_millis: u64) -> bool {
         let last = self.last_millis.load(Ordering::Relaxed);
         let is_due = last == 0 || now_millis.abs_diff(last) >= WARN_MILLIS;
-        // One of several threads writes it.
+        // Only one of several concurrent threads writes it.
         is_due
             && self
                 .last_millis

@@ -1,4 +1,5 @@
-//! Values that clients bring as data: decoded before the keys are taken, a large one in the background.
+//! Decodes values that commands carry as data, before the command accesses the keyspace. A large
+//! value is decoded in the background.
 
 use tamis_commands::{Argv, Command, Data, Env, Value, decode_file, text};
 use tamis_resp::Reply;
@@ -7,7 +8,7 @@ use crate::handlers;
 use crate::held_memory::Hold;
 use crate::server::SharedState;
 
-/// Longer data is decoded on a thread of its own.
+/// Longer data is decoded on a background thread, in bytes.
 const LONG_DATA_BYTES: usize = 256 << 10;
 
 /// A value that was decoded from the data of a command. Its memory is counted until it has a key.
@@ -23,7 +24,7 @@ impl Decoded {
         self.hold.bytes()
     }
 
-    /// Returns the value, which is counted with its key from here on.
+    /// Returns the value. From then on its memory is counted with its key.
     pub fn into_value(self) -> Value {
         self.value
     }
@@ -32,9 +33,9 @@ impl Decoded {
 /// Why data was not decoded.
 #[derive(Debug)]
 pub(crate) enum NotDecoded {
-    /// There is no memory for the value now.
+    /// The server has no memory for the value now.
     Memory,
-    /// The data is refused.
+    /// The data is invalid or not allowed.
     Refused(Reply),
 }
 
@@ -48,7 +49,7 @@ impl NotDecoded {
     }
 }
 
-/// Decodes the data of a command that brings a value; `None` if the command brings none.
+/// Decodes the value that a command carries as data; `None` if the command carries none.
 pub(crate) async fn decode(
     server: &SharedState,
     command: &Command,
@@ -57,11 +58,11 @@ pub(crate) async fn decode(
 ) -> Option<Result<Decoded, NotDecoded>> {
     Some(match command.data(argv)? {
         Data::Payload(data) => {
-            // What a payload becomes is bounded by the memory that is left.
+            // The memory that is left limits the size of the decoded value.
             decode_data(server, data, 0, handlers::payload_decoder(server, env)).await
         }
         Data::File(data) => {
-            // A file becomes a value of its length.
+            // A decoded file takes about as much memory as its data.
             let (value_bytes, now_millis) = (data.len() as u64, env.now_millis);
             decode_data(server, data, value_bytes, move |data| {
                 decode_file(data, now_millis).map_err(NotDecoded::Refused)
@@ -82,7 +83,7 @@ async fn decode_data(
         decode(data)?
     } else {
         let _permit = server.copies.acquire().await.expect("it is never closed");
-        // A copy of the data, and what it becomes.
+        // The copy of the data and the decoded value.
         let bytes = data.len() as u64 + value_bytes;
         let Some(_hold) = server.reserve_memory(bytes) else {
             return Err(NotDecoded::Memory);
@@ -93,7 +94,7 @@ async fn decode_data(
             .await
             .map_err(|_| NotDecoded::Refused(Reply::error(text::server::NOT_COPIED)))??
     };
-    // Other clients may have decoded theirs meanwhile: all of them together must fit.
+    // Other clients may have decoded values meanwhile: all of them together must fit.
     let hold = server.reserve_memory(value.heap_bytes());
     let hold = hold.ok_or(NotDecoded::Memory)?;
     Ok(Decoded { value, hold })
@@ -114,7 +115,7 @@ mod tests {
         let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
         let server = Server::start(config).unwrap();
         let shared = server.shared();
-        // A command that takes the keys waits for this.
+        // A command that accesses the keyspace waits for this.
         let alone = shared.keyspace.exclusive();
         let (sender, decoded) = std::sync::mpsc::channel();
         let thread = shared.clone();
@@ -145,7 +146,7 @@ mod tests {
         let (shared, address) = (server.shared().clone(), server.addresses()[0]);
         let (sender, answered) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            // Decoding in the background waits for a permit: there is none.
+            // Decoding in the background waits for a permit, and none is left.
             shared.copies.forget_permits(usize::MAX);
             let client = shared.clients.add(address, address, 0);
             let mut session = Session::new(shared.clone(), client.client.clone());

@@ -6,7 +6,8 @@
 //!          32 hex digits      this key, such as that of another server
 //! ```
 //!
-//! Each filter keeps the key it was made with, in its image. The file only serves filters that are made later.
+//! Each filter stores the key it was created with in its serialization. The file only serves
+//! filters that are created later.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 use crate::config::Config;
 use crate::system_error::without_code;
 
-/// Which key new filters hash with: the option `hash-key`.
+/// The option `hash-key`: which key new filters hash with.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub enum HashKey {
     /// A secret key of this server, drawn at its first start.
@@ -24,19 +25,19 @@ pub enum HashKey {
     Random,
     /// No key.
     None,
-    /// This key, for servers whose filters have equal bytes or merge.
+    /// This key, for servers whose filters must have equal bytes or be mergeable.
     Fixed([u8; 16]),
 }
 
 impl fmt::Debug for HashKey {
-    /// Hides the key: what is debugged may be logged.
+    /// Hides the key, because debug output may be logged.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.shown())
     }
 }
 
 impl HashKey {
-    /// Reads the option's text; `None` if it is not one.
+    /// Parses the value of the option; `None` if it is invalid.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         match text.to_ascii_lowercase().as_str() {
             "random" => Some(HashKey::Random),
@@ -45,7 +46,7 @@ impl HashKey {
         }
     }
 
-    /// Returns the option's text, with the key: for a file of options, never for a client.
+    /// Returns the value of the option with the key: for a configuration file, never for a client.
     pub(crate) fn text(self) -> String {
         match self {
             HashKey::Fixed(key) => hex(key),
@@ -53,7 +54,7 @@ impl HashKey {
         }
     }
 
-    /// Returns what may be shown of it.
+    /// Returns the value of the option without the key.
     pub(crate) fn shown(self) -> &'static str {
         match self {
             HashKey::Random => "random",
@@ -62,12 +63,12 @@ impl HashKey {
         }
     }
 
-    /// Returns the key of new filters, if they have one. A random key is that of the folder, if the server keeps one: the
-    /// caller holds the folder's lock.
+    /// Returns the key of new filters, if they have one. A random key is read from the folder if
+    /// the server has one; the caller holds the lock of the folder.
     ///
     /// # Errors
     ///
-    /// [`HashKeyError`] if the folder's key cannot be read or made.
+    /// [`HashKeyError`] if the key of the folder cannot be read or created.
     pub(crate) fn key(config: &Config) -> Result<Option<[u8; 16]>, HashKeyError> {
         Ok(match config.hash_key {
             HashKey::None => None,
@@ -101,7 +102,7 @@ impl fmt::Display for HashKeyError {
 
 impl std::error::Error for HashKeyError {}
 
-/// Returns the key of a folder, and makes one if it has none.
+/// Returns the key of a folder and creates one if the folder has none.
 fn of_folder(dir: &Path) -> Result<[u8; 16], HashKeyError> {
     let path = dir.join("hash-key");
     match fs::read(&path) {
@@ -134,7 +135,7 @@ fn random() -> io::Result<[u8; 16]> {
     Ok(key)
 }
 
-/// Writes the file as a whole or not at all. Only its owner can read it.
+/// Writes the whole file or nothing. Only its owner can read it.
 fn write_whole(dir: &Path, path: &Path, key: &[u8; 16]) -> io::Result<()> {
     let part = path.with_extension("part");
     let mut options = OpenOptions::new();

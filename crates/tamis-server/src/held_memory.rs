@@ -1,9 +1,10 @@
-//! Memory that no key has: commands that are arriving, transactions that wait for `EXEC`, watched keys, copies and dumps.
+//! Memory that belongs to no key: commands that are arriving, queued transactions, watched keys,
+//! copies and dumps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The sum of all that is held, in bytes.
+/// The sum of all held memory, in bytes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeldMemory(Arc<AtomicU64>);
 
@@ -12,10 +13,11 @@ impl HeldMemory {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Counts `bytes` bytes until the result is dropped, if no more than `max_bytes` are held then; `None` otherwise.
+    /// Counts `bytes` bytes until the result is dropped. Returns `None` if more than `max_bytes`
+    /// bytes would then be held.
     ///
-    /// The comparison and the addition are one step: of several threads that try at once, as many succeed as would one
-    /// after the other.
+    /// The comparison and the addition are one atomic step, so concurrent calls succeed as if they
+    /// ran one after the other.
     pub fn try_hold(&self, bytes: u64, max_bytes: u64) -> Option<Hold> {
         let add = |held: u64| held.checked_add(bytes).filter(|sum| *sum <= max_bytes);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
@@ -42,7 +44,7 @@ impl Hold {
         self.bytes
     }
 
-    /// Counts more.
+    /// Counts `bytes` more bytes.
     pub fn add(&mut self, bytes: u64) {
         self.bytes += bytes;
         self.sum.0.fetch_add(bytes, Ordering::Relaxed);
@@ -50,7 +52,7 @@ impl Hold {
 }
 
 impl Hold {
-    /// Counts this many bytes from now on.
+    /// Replaces the counted number of bytes.
     pub fn set(&mut self, bytes: u64) {
         if bytes != self.bytes {
             self.sum.0.fetch_add(bytes, Ordering::Relaxed);

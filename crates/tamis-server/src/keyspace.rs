@@ -6,8 +6,9 @@
 //!           a lookup             exclusively by everything else
 //! ```
 //!
-//! Locks are always taken in this order, and none is held across an await. A command that must see several keys at once (a
-//! transaction, `RENAME`, `FLUSHALL`) takes the [gate](Keyspace::exclusive) exclusively, so no other command runs meanwhile.
+//! Every thread takes the locks in this order and holds none of them across an await. A command
+//! that must see several keys at once (a transaction, `RENAME`, `FLUSHALL`) takes the
+//! [gate](Keyspace::exclusive) exclusively, so no other command runs meanwhile.
 
 mod access;
 mod cell;
@@ -43,19 +44,19 @@ pub struct Keyspace {
     hasher: RandomState,
     /// Memory of the keys and their values, in bytes, as the allocator counts it.
     memory_bytes: AtomicI64,
-    /// Keys with a time.
+    /// The number of keys with an expiry time.
     expiring: AtomicI64,
     /// Counts changes. `WATCH` compares it to find keys that have changed.
     changes: AtomicU64,
-    /// Counts how often all keys were taken out. It changes only under exclusive access.
+    /// Counts how often all keys were removed at once. It changes only under exclusive access.
     clears: AtomicU64,
     freeing: Freeing,
     leases: Leases,
     expired: OnceLock<Expired>,
 }
 
-/// Called with each key that is taken out because it has expired, under the lock of the key. The callback logs the removal, so
-/// that a replay takes the key out at the same place among the changes.
+/// Called with each key that is removed because it has expired, under the lock of the key. The
+/// callback logs the removal, so that a replay removes the key at the same place among the changes.
 struct Expired(Box<OnExpired>);
 
 type OnExpired = dyn Fn(&[u8]) + Send + Sync;
@@ -68,21 +69,23 @@ impl std::fmt::Debug for Expired {
 
 type Shard = RwLock<Table>;
 
-/// How many parts the keys are in, each locked by itself: a lookup rarely waits for another, and `SCAN` answers
-/// with whole parts.
+/// The number of shards. Each has its own lock, so a lookup rarely waits for another one. `SCAN`
+/// answers with whole shards.
 const SHARDS: usize = 1024;
 
-/// The most bytes of a table for a key: a pointer and a byte, and up to twice as many places as keys.
+/// The maximum size of the table space for one key, in bytes: a pointer and a control byte per
+/// place, and up to twice as many places as keys.
 const PLACE_BYTES: usize = 2 * (size_of::<usize>() + 1);
 
-/// Returns the number of the shard of a key of this hash.
+/// Returns the number of the shard for a key hash.
 fn shard_of(hash: u64) -> usize {
-    // Bits from the middle: the table takes the low ones for the place, and the highest to distinguish keys.
+    // The middle bits: the table uses the low bits for the place and the highest bits to
+    // distinguish keys.
     (hash >> 40) as usize % SHARDS
 }
 
 impl Keyspace {
-    /// Makes an empty one.
+    /// Creates an empty keyspace.
     #[must_use]
     pub fn new() -> Self {
         let hasher = RandomState::default();
@@ -101,8 +104,8 @@ impl Keyspace {
         }
     }
 
-    /// Sets the callback for each key that is taken out because it has expired. It runs under the lock of the key. Only the first
-    /// call has an effect.
+    /// Sets the callback for each key that is removed because it has expired. The callback runs
+    /// under the lock of the key. Only the first call has an effect.
     pub(crate) fn on_expired(&self, run: impl Fn(&[u8]) + Send + Sync + 'static) {
         _ = self.expired.set(Expired(Box::new(run)));
     }
@@ -119,9 +122,11 @@ impl Keyspace {
         ExclusiveAccess::new(self, self.gate.write())
     }
 
-    /// Waits until no one is alone with the keys, nor reads the value of this one for long.
+    /// Returns shared access once `key` has no read lease. Waits while a command has exclusive
+    /// access.
     pub(crate) async fn shared_to_change(&self, key: &[u8]) -> SharedAccess<'_> {
-        // Until it has the keys.
+        // The waiter lives until this function returns, so no new lease of the key begins before
+        // that.
         let mut waiter = self.leases.waiter();
         loop {
             let keys = self.shared();
@@ -133,7 +138,8 @@ impl Keyspace {
         }
     }
 
-    /// Waits until all others are done, and no one reads the value of one of these keys for long.
+    /// Returns exclusive access once no key that `is_meant` accepts has a read lease. Waits until
+    /// no other command has access.
     pub(crate) async fn exclusive_to_change(
         &self,
         is_meant: impl Fn(&[u8]) -> bool,
@@ -155,31 +161,33 @@ impl Keyspace {
         self.leases.is_awaited(key)
     }
 
-    /// Returns the memory of all keys and their values, in bytes: what the allocator gave for them, headers, rounding and
-    /// the tables of keys included.
+    /// Returns the memory of all keys and their values, in bytes. This is the size that the
+    /// allocator provides, including headers, rounding and the tables of keys.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.memory_bytes.load(Ordering::Relaxed).max(0) as u64
     }
 
-    /// Returns the memory of keys that were all taken out and are being freed, in bytes.
+    /// Returns the memory of removed keys that a background thread still frees, in bytes.
     #[must_use]
     pub fn freeing_bytes(&self) -> u64 {
         self.freeing.bytes()
     }
 
-    /// Returns how many changes there were.
+    /// Returns the change counter, which grows by one with each change.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
     }
 
-    /// Returns how many keys have a time, expired ones included until they are swept.
+    /// Returns the number of keys with an expiry time, including expired keys that are not swept
+    /// yet.
     #[must_use]
     pub fn expiring(&self) -> u64 {
         self.expiring.load(Ordering::Relaxed).max(0) as u64
     }
 
-    /// Returns the memory of a key, in bytes: its value, its own and its part of the table. `None` if there is none.
+    /// Returns the memory of a key, in bytes: its value, its cell and its share of the table.
+    /// `None` if the key does not exist.
     #[must_use]
     pub fn memory_of(&self, key: &[u8], now_millis: u64) -> Option<u64> {
         let (shard, hash) = self.place(key);
@@ -191,7 +199,7 @@ impl Keyspace {
         Some(value + cell.heap_bytes() + share)
     }
 
-    /// Returns the shard of a key, and its hash there.
+    /// Returns the shard and the hash of a key.
     fn place(&self, key: &[u8]) -> (&Shard, u64) {
         let hash = self.hasher.hash_one(key);
         (&self.shards[shard_of(hash)], hash)
@@ -212,17 +220,18 @@ impl Keyspace {
         cell
     }
 
-    /// Returns the hash of a key that is not there, for [`reserve`](Self::reserve); `None` if it is there.
+    /// Returns the hash of a key that does not exist, for [`reserve`](Self::reserve); `None` if it
+    /// exists.
     pub(crate) fn hash_of_new(&self, key: &[u8]) -> Option<u64> {
         let (shard, hash) = self.place(key);
         shard.read().find(hash, key).is_none().then_some(hash)
     }
 
-    /// Makes places in the tables for keys of these hashes: a transaction that inserts them all then moves no other keys,
-    /// while all clients wait. Nothing happens if the places would take more than `max_bytes`. What is not used is given
-    /// back by [`shrink`](Self::shrink).
+    /// Reserves places in the tables for keys with these hashes. A transaction that inserts all of
+    /// them then does not rehash other keys while all clients wait. Does nothing if the places take
+    /// more than `max_bytes`. [`shrink`](Self::shrink) frees unused places.
     pub(crate) fn reserve(&self, mut hashes: Vec<u64>, max_bytes: u64) {
-        // A key may come many times.
+        // The same key may occur several times.
         hashes.sort_unstable();
         hashes.dedup();
         if (hashes.len() * PLACE_BYTES) as u64 > max_bytes {
@@ -237,7 +246,7 @@ impl Keyspace {
         }
     }
 
-    /// Gives back places of tables that are mostly free.
+    /// Frees places of tables that are mostly empty.
     pub(crate) fn shrink(&self) {
         for shard in &self.shards {
             let _keys = self.shared();
@@ -246,7 +255,7 @@ impl Keyspace {
         }
     }
 
-    /// Takes a cell out that has no value any more.
+    /// Removes a cell that no longer has a value.
     fn remove_cell(&self, cell: &Arc<Cell>) {
         let (shard, hash) = self.place(&cell.key);
         let mut table = shard.write();
@@ -273,8 +282,8 @@ impl Keyspace {
         }
     }
 
-    /// Runs a function on the stored value of a key and its time under an exclusive lock, to replace, move or remove it. The key
-    /// is taken out if no value is left.
+    /// Runs a function on the stored value of a key and its expiry time under an exclusive lock, to
+    /// replace, move or remove it. Removes the key if no value is left.
     fn write<R>(
         &self,
         key: &[u8],
@@ -284,8 +293,9 @@ impl Keyspace {
         self.write_kept(key, now_millis, |value, expires| (run(value, expires), true))
     }
 
-    /// Runs a function on the value of a key and its time under an exclusive lock. An empty filter is built first. `run` also
-    /// returns whether it has changed anything. The key is taken out if no value is left.
+    /// Runs a function on the value of a key and its expiry time under an exclusive lock. An empty
+    /// filter is built first. `run` also returns whether it has changed anything. Removes the key
+    /// if no value is left.
     fn write_if<R>(
         &self,
         key: &[u8],
@@ -302,8 +312,8 @@ impl Keyspace {
         })
     }
 
-    /// Runs a function on the stored value of a key and its time under an exclusive lock. `run` also returns whether it has
-    /// changed anything.
+    /// Runs a function on the stored value of a key and its expiry time under an exclusive lock.
+    /// `run` also returns whether it has changed anything.
     fn write_kept<R>(
         &self,
         key: &[u8],
@@ -338,15 +348,16 @@ impl Default for Keyspace {
 }
 
 impl Keyspace {
-    /// Returns how many parts there are.
+    /// Returns the number of shards.
     pub(crate) fn parts(&self) -> usize {
         SHARDS
     }
 
-    /// Returns the keys of one part, to read their values one after the other. Keys that come or go meanwhile may be
-    /// among them or not.
+    /// Returns the keys of one shard, to read their values one after the other. A key that is added
+    /// or removed meanwhile may be missing or included.
     pub(crate) fn entries(&self, part: usize) -> impl Iterator<Item = Entry<'_>> {
-        // Before the cells: those that come after a clear are taken for cleared then, and may be missing.
+        // Read before the cells: a cell added after a clear then counts as cleared and may be
+        // missing.
         let clears = self.clears();
         let cells = self.shards[part].read().cells();
         cells.into_iter().map(move |cell| {
@@ -356,29 +367,31 @@ impl Keyspace {
     }
 
     fn clears(&self) -> u64 {
-        // `Acquire`, for `ExclusiveAccess::clear`.
+        // `Acquire` pairs with the `Release` in `ExclusiveAccess::clear`.
         self.clears.load(Ordering::Acquire)
     }
 
-    /// Measures the filters of one part. A writer of one of them waits for tens of microseconds at most.
+    /// Measures the filters of one shard. A writer of one of them waits for tens of microseconds at
+    /// most.
     pub(crate) fn measure(&self, part: usize, now_millis: u64) {
         let clears = self.clears();
         let cells = self.shards[part % SHARDS].read().cells();
         cells.iter().for_each(|cell| self.measure_cell(cell, clears, now_millis));
     }
 
-    /// Measures a filter, unless all keys were taken out since the caller read `clears`: the memory of the filter is not counted
-    /// then.
+    /// Measures a filter. Does nothing if all keys were removed since the caller read `clears`: the
+    /// memory of the filter is no longer counted then.
     fn measure_cell(&self, cell: &Cell, clears: u64, now_millis: u64) {
-        // Recursive: the caller may have shared access already, while another thread waits for exclusive access.
+        // Recursive: the caller may have shared access already while another thread waits for
+        // exclusive access.
         let _keys = SharedAccess::new(self, self.gate.read_recursive());
         if self.clears() == clears {
             self.count_bytes(cell.measure(now_millis));
         }
     }
 
-    /// Hands out the keys of the filters of one part, with what of their room is used. Those that have not been
-    /// measured are now.
+    /// Calls `each` with the key and the used share of the capacity of every filter in one shard.
+    /// Measures the filters that have no measurement yet.
     pub(crate) fn each_gauge(
         &self,
         part: usize,
@@ -402,19 +415,19 @@ impl Keyspace {
         }
     }
 
-    /// Takes out what has expired, in one part; returns how many keys.
+    /// Removes the expired keys of one shard and returns how many there were.
     pub fn sweep(&self, part: usize, now_millis: u64) -> usize {
         let keys = self.shared();
         let expired: Vec<Arc<Cell>> = {
             let shard = self.shards[part % SHARDS].read();
-            // A key that another thread has locked waits for the next round.
+            // A key that another thread has locked waits for the next sweep.
             let is_expired =
                 |cell: &Cell| cell.state.try_read().is_some_and(|it| it.is_expired(now_millis));
             shard.iter().filter(|cell| is_expired(cell)).cloned().collect()
         };
-        // So does a key with a lease.
+        // A key with a read lease waits too.
         let free = expired.iter().filter(|cell| !keys.is_leased(&cell.key));
-        // Writing finds it expired.
+        // The write finds the key expired and removes it.
         free.map(|cell| keys.write(&cell.key, now_millis, |_| ())).count()
     }
 }

@@ -1,9 +1,11 @@
-//! Answers clients while the server reads its data, which may take minutes.
+//! Answers clients while the server loads its data, which may take minutes.
 //!
-//! The addresses are open before the data is read. A thread accepts the connections meanwhile and answers `LOADING` to every
-//! command, as Redis does, but for `QUIT`, and for `INFO` if the default user needs no password and may run it. Once the data
-//! is loaded, the connections go on as those of usual clients, with what each has sent of its next command. Connections of
-//! TLS are closed then: their state belongs to this thread. The HTTP port answers 503.
+//! The listeners are open before the data is loaded. Meanwhile a thread accepts connections and
+//! answers `LOADING` to every command, as Redis does. Exceptions are `QUIT`, and `INFO` if the
+//! default user needs no password and may run it. Once the data is loaded, these connections
+//! continue as usual client connections and keep the received part of their next command. TLS
+//! connections are closed then, because their state belongs to this thread. The HTTP port answers
+//! 503.
 
 mod http;
 
@@ -27,22 +29,22 @@ use crate::cross_protocol::{Warnings, is_http};
 use crate::server::runtime;
 use crate::stats::now_millis;
 
-/// The thread that answers while the data is read.
+/// The thread that answers clients while the data is loaded.
 #[derive(Debug)]
 pub(crate) struct Loading {
     end: watch::Sender<bool>,
     thread: Option<JoinHandle<Vec<Early>>>,
 }
 
-/// A client that connected while the data was read.
+/// A client that connected while the data was loaded.
 #[derive(Debug)]
 pub(crate) struct Early {
     pub stream: std::net::TcpStream,
-    /// What it has sent of a command.
+    /// The received part of an incomplete command.
     pub input: Vec<u8>,
 }
 
-/// The sockets that listen while the data is read.
+/// The listeners that are open while the data is loaded.
 #[derive(Default)]
 pub(crate) struct Listeners<'l> {
     pub plain: &'l [TcpListener],
@@ -51,27 +53,27 @@ pub(crate) struct Listeners<'l> {
     pub http: Option<&'l TcpListener>,
 }
 
-/// What is read at a time.
+/// The size of one read, in bytes.
 const READ_BYTES: usize = 16 << 10;
 
-/// If a command is longer than this, the rest of it is read when the data is loaded.
+/// The rest of a longer command is read after the data is loaded.
 const MAX_INPUT_BYTES: usize = 64 << 10;
 
-/// Replies are written when there are this many bytes of them.
+/// Replies are written when they have this many bytes.
 const WRITE_BYTES: usize = 16 << 10;
 
-/// How long a client may take to read a few replies, and to agree on TLS.
+/// The maximum time for a client to read a few replies, and for a TLS handshake.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a client has at the end to take its last replies.
+/// The maximum time for clients to read their last replies after the data is loaded.
 const GRACE: Duration = Duration::from_millis(200);
 
 impl Loading {
-    /// Begins to answer clients, at most `max_clients` at a time.
+    /// Starts to answer clients, at most `max_clients` at a time.
     ///
     /// # Errors
     ///
-    /// If the system gives no thread or no file.
+    /// If the system does not start a thread or opens no file.
     pub fn begin(
         listeners: &Listeners<'_>,
         max_clients: usize,
@@ -103,7 +105,7 @@ impl Loading {
         Ok(Self { end, thread: Some(thread) })
     }
 
-    /// Ends, and returns the clients that are connected.
+    /// Ends the thread and returns the connected clients.
     pub fn end(mut self) -> Vec<Early> {
         self.stop()
     }
@@ -120,14 +122,14 @@ impl Drop for Loading {
     }
 }
 
-/// What the connections share.
+/// The state that the connections share.
 struct Shared {
     may_ask_info: bool,
     max_clients: usize,
     patience: Duration,
     ended: watch::Receiver<bool>,
     connected: watch::Sender<usize>,
-    /// Connections to the HTTP port that are open.
+    /// Counts open connections to the HTTP port.
     requests: watch::Sender<usize>,
     early: RefCell<Vec<Early>>,
     warnings: Warnings,
@@ -178,7 +180,7 @@ async fn accept(shared: Rc<Shared>, listener: tokio::net::TcpListener, tls: Opti
         };
         match accepted {
             Ok((stream, _)) if *shared.connected.borrow() >= shared.max_clients => {
-                // A client of TLS would not understand.
+                // A TLS client would not understand a plain error.
                 if tls.is_none() {
                     _ = stream.try_write(b"-ERR max number of clients reached\r\n");
                 }
@@ -197,7 +199,7 @@ async fn accept(shared: Rc<Shared>, listener: tokio::net::TcpListener, tls: Opti
                     shared.connected.send_modify(|count| *count -= 1);
                 });
             }
-            // Out of files, mostly.
+            // The usual cause is the limit of open files.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }
@@ -220,22 +222,22 @@ async fn connection_of_tls(
     let mut stream = tokio::time::timeout(shared.patience, tls.accept(stream)).await??;
     let mut input = Vec::with_capacity(READ_BYTES);
     answer_each(shared, &mut stream, peer, &mut input).await?;
-    // It proves to the client that nothing was cut off.
+    // A proper close of TLS proves to the client that the data is complete.
     _ = tokio::time::timeout(GRACE / 2, stream.shutdown()).await;
     Ok(())
 }
 
-/// Why a client is answered no more.
+/// Why the thread stops answering a client.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
-    /// It has gone, or is sent away.
+    /// The client has disconnected, or the server closes the connection.
     Closed,
     /// The data is loaded.
     Loaded,
 }
 
-/// Answers a client until the data is loaded or the client ends the connection. Leaves the first bytes of its next command in
-/// `input`.
+/// Answers a client until the data is loaded or the client disconnects. Leaves the first bytes of
+/// its next command in `input`.
 ///
 /// # Errors
 ///
@@ -312,7 +314,7 @@ async fn answer_each<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// Writes replies, which the client must take within a time.
+/// Writes replies. The client must read them within the time of `patience`.
 async fn write<S: AsyncWrite + Unpin>(
     shared: &Shared,
     stream: &mut S,
@@ -327,7 +329,7 @@ async fn write<S: AsyncWrite + Unpin>(
     Ok(())
 }
 
-/// Returns the reply of `INFO` while the server reads its data.
+/// Returns the reply of `INFO` while the server loads its data.
 fn info() -> String {
     format!(
         "# Server\r\nredis_version:{}\r\ntamis_version:{}\r\nredis_mode:standalone\r\nprocess_id:{}\r\n\r\n\
@@ -404,7 +406,7 @@ mod tests {
         client.write_all(b"INFO\r\n").unwrap();
         let refusal = format!("-{}\r\n", text::server::LOADING);
         assert_eq!(read(&mut client, refusal.len()), refusal);
-        // A server that does not start ends the thread, and with it the connection.
+        // A server that does not start ends the thread, and this closes the connection.
         drop(loading);
         assert_eq!(client.read(&mut [0]).unwrap(), 0, "closed");
     }

@@ -1,13 +1,14 @@
-//! The replies that a client has not taken yet.
+//! The replies that a client has not read yet.
 //!
-//! A client may send many commands before it reads the first reply. If the server stopped reading until the client reads, both
-//! would wait for ever. So the connection goes on with commands, and keeps the replies here.
+//! A client may send many commands before it reads the first reply. If the server stopped reading
+//! until the client reads, both would wait for ever. So the connection continues to run commands,
+//! and keeps the replies here.
 //!
 //! ```text
 //! session ──▶ replies ──(durable as appendfsync requires)──▶ OutputBuffer ──▶ socket, as fast as the client reads
 //! ```
 //!
-//! The buffer holds only replies that may be sent. Its length is limited by `client-output-buffer-limit`.
+//! The buffer holds only replies that may be sent. `client-output-buffer-limit` limits its length.
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,67 +22,69 @@ use tokio::io::AsyncWrite;
 
 use crate::config::OutputLimit;
 
-/// What is written to the socket before other connections of the thread have their turn.
+/// How many bytes are written to the socket before other connections of the thread get their turn.
 const TURN_BYTES: usize = 256 << 10;
 
-/// Short replies that wait are gathered in pieces of this length.
+/// Short replies are gathered in pieces of this length.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// The memory of all output buffers of a server, in bytes. With the lines that wait for clients that monitor.
+/// The memory of all output buffers of a server, in bytes, including the lines that wait for
+/// clients that monitor.
 #[derive(Debug, Default)]
 pub(crate) struct OutputMemory(AtomicU64);
 
 impl OutputMemory {
-    /// Returns the memory of all replies that wait to be sent, in bytes.
+    /// Returns the memory of all unsent replies, in bytes.
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Counts memory of replies that begin to wait.
+    /// Adds the memory of new unsent replies.
     pub fn add(&self, bytes: u64) {
         self.0.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Counts memory of replies that no longer wait.
+    /// Subtracts the memory of replies that are no longer waiting.
     pub fn sub(&self, bytes: u64) {
         self.0.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 
-/// The replies of one connection that its client has not taken yet, oldest first.
+/// The unread replies of one connection, oldest first.
 #[derive(Debug)]
 pub(crate) struct OutputBuffer {
     pieces: VecDeque<Vec<u8>>,
-    /// How much of the first piece is written.
+    /// How many bytes of the first piece are written.
     written: usize,
-    /// Bytes that are not written yet.
+    /// The number of bytes that are not written yet.
     len: usize,
-    /// What was written may still be in a buffer of TLS.
+    /// Written bytes may still be in a TLS buffer.
     must_flush: bool,
-    /// Memory of the pieces, as counted in `all` and `own`.
+    /// The memory of the pieces, as counted in `all` and `own`.
     memory: u64,
     all: Arc<OutputMemory>,
-    /// The same for this client alone, for `CLIENT LIST`.
+    /// The memory of this client alone, for `CLIENT LIST`.
     own: Arc<OutputMemory>,
-    /// Since when more than the soft limit waits, and that limit in bytes.
+    /// Since when the buffer exceeds the soft limit, and that limit in bytes.
     soft_since: Option<(Instant, u64)>,
-    /// When the socket last accepted bytes. For replies to an empty buffer: when the socket was first full.
+    /// When the socket last accepted bytes. For replies that enter an empty buffer: when the socket
+    /// was first full.
     pub progress: Instant,
-    /// True after replies came to an empty buffer, until the socket accepts or refuses bytes.
+    /// True after replies enter an empty buffer, until the socket accepts or refuses bytes.
     is_untried: bool,
 }
 
-/// Why a client is disconnected: it does not read its replies.
+/// Why a client that does not read its replies is disconnected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Overflow {
-    /// More bytes wait than the hard limit.
+    /// More bytes wait than the hard limit allows.
     Hard,
-    /// More bytes waited than the soft limit, for longer than its time.
+    /// More bytes than the soft limit waited for longer than its time.
     Soft,
 }
 
 impl OutputBuffer {
-    /// Creates an empty buffer that counts its memory in these two.
+    /// Creates an empty buffer that counts its memory in `all` and `own`.
     pub fn new(all: Arc<OutputMemory>, own: Arc<OutputMemory>) -> Self {
         Self {
             pieces: VecDeque::new(),
@@ -97,17 +100,17 @@ impl OutputBuffer {
         }
     }
 
-    /// Returns how many bytes wait.
+    /// Returns the number of bytes that wait.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Tests whether the socket has everything.
+    /// Tests whether the socket has accepted and flushed all bytes.
     pub fn is_flushed(&self) -> bool {
         self.len == 0 && !self.must_flush
     }
 
-    /// Appends replies, and leaves `replies` empty. Long ones are moved, not copied.
+    /// Appends replies and leaves `replies` empty. Long replies are moved, not copied.
     pub fn push(&mut self, replies: &mut Vec<u8>) {
         if replies.is_empty() {
             return;
@@ -142,8 +145,9 @@ impl OutputBuffer {
         self.own.sub(bytes);
     }
 
-    /// Writes what the socket takes. Ready once it has everything; the memory of a piece that is written is then given to
-    /// `spare`, if that is empty and the piece is not large.
+    /// Writes as much as the socket accepts. Ready once all bytes are written and flushed. The
+    /// memory of a written piece moves to `spare` if `spare` has no capacity and the piece is
+    /// small.
     pub fn poll_write<S: AsyncWrite + Unpin>(
         &mut self,
         context: &mut Context<'_>,
@@ -193,8 +197,8 @@ impl OutputBuffer {
         Poll::Ready(Ok(()))
     }
 
-    /// Checks what waits against the limit. A single reply of `longest` bytes may be longer than the limit: only what waits
-    /// beside it counts.
+    /// Checks the waiting bytes against the limit. A single reply of `longest` bytes may exceed the
+    /// hard limit: only the other bytes count then.
     pub fn check(
         &mut self,
         limit: OutputLimit,
@@ -217,7 +221,7 @@ impl OutputBuffer {
         Ok(())
     }
 
-    /// Returns when the soft limit is reached if the client goes on not to read.
+    /// Returns when the soft limit ends the connection if the client does not read until then.
     pub fn soft_deadline(&self, limit: OutputLimit) -> Option<Instant> {
         self.soft_since?.0.checked_add(Duration::from_secs(limit.soft_seconds))
     }
@@ -237,7 +241,7 @@ mod tests {
         OutputBuffer::new(Arc::default(), Arc::default())
     }
 
-    /// Takes `room` bytes, and then none until it has more.
+    /// Accepts `room` bytes, and then none until it has more room.
     struct Socket {
         room: usize,
         taken: Vec<u8>,

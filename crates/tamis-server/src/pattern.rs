@@ -1,9 +1,10 @@
-//! Patterns of keys and options: `*`, `?`, `[a-z]`, `[^a]` and `\`, as Redis matches them.
+//! Glob patterns for keys and options: `*`, `?`, `[a-z]`, `[^a]` and `\`, with the rules of Redis.
 
-/// Returns whether a text matches a pattern. Takes at most the product of their lengths.
+/// Tests whether a text matches a pattern. Takes time at most proportional to the product of their
+/// lengths.
 pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
-    // Where to go on when what follows the last star does not match: one character later.
+    // Where to retry if the part after the last star does not match: one character later.
     let mut retry: Option<(usize, usize)> = None;
     loop {
         if p < pattern.len() && pattern[p] == b'*' {
@@ -29,7 +30,8 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// Returns whether a pattern that is no star matches a character, and the length of that pattern.
+/// Matches a character with the front of a pattern that does not start with a star. Returns the
+/// length of the matched part of the pattern.
 fn matches_one(pattern: &[u8], c: u8) -> Option<usize> {
     match pattern {
         [] => None,

@@ -1,4 +1,4 @@
-//! The server: what all share, threads, the end.
+//! The server: its shared state, its threads, its start and stop.
 
 mod descriptors;
 mod error;
@@ -32,7 +32,7 @@ use crate::tls::{self, TlsError};
 use crate::users::{User, Users};
 pub use error::ServerError;
 
-/// A server that runs, until it is [stopped](Self::stop) or dropped.
+/// A running server. It runs until it is [stopped](Self::stop) or dropped.
 ///
 /// # Examples
 ///
@@ -58,7 +58,7 @@ pub struct Server {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What all connections share.
+/// The state that all connections share.
 #[derive(Debug)]
 pub(crate) struct SharedState {
     pub keyspace: Keyspace,
@@ -68,17 +68,17 @@ pub(crate) struct SharedState {
     pub monitors: Arc<Monitors>,
     pub started_millis: u64,
     pub users: Users,
-    /// Permits for copies of large values: each copy takes as much memory again, which is not counted before the copy has a key
-    /// or is sent.
+    /// Permits for copies of large values. Each copy takes as much memory again, which is not
+    /// counted before the copy has a key or is sent.
     pub copies: Semaphore,
-    /// Memory that no key has.
+    /// Counts memory that belongs to no key.
     pub held: HeldMemory,
-    /// What is kept over the server's end, if anything is.
+    /// The files that keep data across restarts; `None` without the append-only log.
     pub durable: Option<Durable>,
     config: RwLock<Arc<Config>>,
-    /// `maxmemory` of the options, which many commands ask for.
+    /// A copy of the option `maxmemory`, which many commands read.
     max_memory_bytes: AtomicU64,
-    /// What greets clients over TLS, if anything does.
+    /// The TLS configuration for new connections; `None` without TLS.
     pub tls: Option<RwLock<Arc<ServerConfig>>>,
     port: u16,
     threads: usize,
@@ -89,15 +89,15 @@ pub(crate) struct SharedState {
 /// A reply up to this length is not checked against `maxmemory`.
 const SHORT_REPLY_BYTES: u64 = 256 << 10;
 
-/// How many large values are copied at a time: further copies wait.
+/// The number of large values that may be copied at a time. Further copies wait.
 const COPIES: usize = 2;
 
 impl Server {
-    /// Starts a server, which has its sockets open when this returns.
+    /// Starts a server. Its sockets are open when this returns.
     ///
     /// # Errors
     ///
-    /// [`ServerError`] if it cannot listen, or should not.
+    /// [`ServerError`] if the server cannot start or the configuration is unsafe.
     pub fn start(mut config: Config) -> Result<Self, ServerError> {
         if let Some(bytes) = memory_of_machine() {
             config.filters.max_filter_bytes = bytes;
@@ -160,7 +160,7 @@ impl Server {
         let loading = config.append_only.then(load).transpose().map_err(ServerError::Thread)?;
         let durable = config.append_only.then(|| Durable::open(&config, &keyspace));
         let durable = durable.transpose().map_err(ServerError::Durability)?;
-        // Behind the lock of the folder.
+        // After the lock of the folder is taken.
         let key = HashKey::key(&config).map_err(ServerError::HashKey)?;
         config.filters.set_hash_key(key);
         let shared = Arc::new(SharedState {
@@ -202,7 +202,7 @@ impl Server {
         }
         let early = loading.map(Loading::end).unwrap_or_default();
         for (i, early) in early.into_iter().enumerate() {
-            // The thread ends with the server only.
+            // The thread ends only with the server.
             _ = doors[i % doors.len()].send(Arrival::early(early, &server.shared.clients));
         }
         let shared = server.shared.clone();
@@ -238,19 +238,19 @@ impl Server {
         }
     }
 
-    /// Returns where the server listens, without TLS.
+    /// Returns the addresses on which the server listens without TLS.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Returns where the server listens for TLS.
+    /// Returns the addresses on which the server listens with TLS.
     #[must_use]
     pub fn tls_addresses(&self) -> &[SocketAddr] {
         &self.tls_addresses
     }
 
-    /// Returns where the console is, if there is one.
+    /// Returns the address of the console; `None` if the console is off.
     #[must_use]
     pub fn http_address(&self) -> Option<SocketAddr> {
         self.http_address
@@ -261,18 +261,18 @@ impl Server {
         &self.shared
     }
 
-    /// Ends the server: connections are closed after the commands that they run.
+    /// Stops the server. Each connection is closed after the commands that it is running.
     pub fn stop(&self) {
         self.shared.stop();
     }
 
-    /// Returns what ends the server from another thread.
+    /// Returns a handle that stops the server from another thread.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
         Stopper(self.shared.clone())
     }
 
-    /// Returns a handle that reads the files of TLS again from another thread.
+    /// Returns a handle that reloads the TLS files from another thread.
     #[must_use]
     pub fn renewer(&self) -> Renewer {
         Renewer(self.shared.clone())
@@ -282,7 +282,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`ServerError::NotKept`] if its last changes could not be written.
+    /// [`ServerError::NotKept`] if the last changes could not be written.
     pub fn wait(mut self) -> Result<(), ServerError> {
         self.join()
     }
@@ -293,7 +293,7 @@ impl Server {
                 tracing::error!("a server thread panicked");
             }
         }
-        // A snapshot that is still being written is given up: what the log has must not wait for it.
+        // A snapshot in progress is abandoned: the write of the log must not wait for it.
         match &self.shared.durable {
             Some(durable) => durable.finish().map_err(|error| ServerError::NotKept { error }),
             None => Ok(()),
@@ -301,27 +301,28 @@ impl Server {
     }
 }
 
-/// Ends a server from another thread.
+/// Stops a server from another thread.
 #[derive(Clone, Debug)]
 pub struct Stopper(Arc<SharedState>);
 
 impl Stopper {
-    /// Ends the server, as [`Server::stop`] does.
+    /// Stops the server, as [`Server::stop`] does.
     pub fn stop(&self) {
         self.0.stop();
     }
 }
 
-/// Reads the files of TLS again, from another thread.
+/// Reloads the TLS files from another thread.
 #[derive(Clone, Debug)]
 pub struct Renewer(Arc<SharedState>);
 
 impl Renewer {
-    /// Reads the files of TLS again: new connections use what they hold now. Returns false if the server does not speak TLS.
+    /// Reloads the TLS files. New connections use their current contents. Returns false if the
+    /// server does not use TLS.
     ///
     /// # Errors
     ///
-    /// [`TlsError`] if they cannot be used: nothing has changed then.
+    /// [`TlsError`] if the files cannot be used. Nothing changes then.
     pub fn renew(&self) -> Result<bool, TlsError> {
         self.0.renew_tls()
     }
@@ -346,7 +347,7 @@ impl SharedState {
         read(&self.config.read())
     }
 
-    /// Changes the options, all or none. Reads the files of TLS again if a changed option names one.
+    /// Changes the options, all or none. Reloads the TLS files if a changed option names one.
     pub fn change_config(
         &self,
         is_about_tls: bool,
@@ -386,21 +387,21 @@ impl SharedState {
         }
     }
 
-    /// Reads the files of TLS again; false if there are none.
+    /// Reloads the TLS files; false if the server does not use TLS.
     fn renew_tls(&self) -> Result<bool, TlsError> {
         let Some(tls) = &self.tls else { return Ok(false) };
-        // Held, so that what CONFIG SET reads meanwhile is not undone.
+        // Held, so that a reload by a concurrent CONFIG SET is not undone.
         let config = self.config.read();
         *tls.write() = tls::read(&config)?;
         Ok(true)
     }
 
-    /// Returns a user that has this password. The comparison takes a constant time.
+    /// Returns the user if the password is correct. The comparison takes constant time.
     pub fn authenticate(&self, user: &[u8], password: &[u8]) -> Option<Arc<User>> {
         self.users.authenticate(user, password)
     }
 
-    /// Logs a command that changed a value. The lock of its key is held.
+    /// Logs a command that changed a value. The caller holds the lock of its key.
     pub fn log_command(&self, argv: Argv<'_>, env: &Env<'_>) {
         if let Some(durable) = &self.durable {
             let argv = argv.to_vec();
@@ -408,7 +409,7 @@ impl SharedState {
         }
     }
 
-    /// Logs commands that take effect together. The locks of their keys are held.
+    /// Logs commands that take effect together. The caller holds the locks of their keys.
     pub fn log_together<'w>(&self, commands: impl Iterator<Item = Vec<&'w [u8]>>, env: &Env<'_>) {
         if let Some(durable) = &self.durable {
             let now_millis = env.now_millis;
@@ -417,14 +418,14 @@ impl SharedState {
         }
     }
 
-    /// Logs items that were new to a Bloom filter. The lock of its key is held.
+    /// Logs items that were new to a Bloom filter. The caller holds the lock of its key.
     pub fn log_inserted(&self, key: &[u8], hashes: Vec<u64>, now_millis: u64) {
         if let Some(durable) = &self.durable {
             durable.log.append(&Record::Inserted { now_millis, key, hashes });
         }
     }
 
-    /// Logs what a command about one key has done. The lock of the key is held.
+    /// Logs the changes of a command about one key. The caller holds the lock of the key.
     pub fn log_outcome(&self, key: &[u8], argv: Argv<'_>, outcome: &Outcome, env: &Env<'_>) {
         let Some(durable) = &self.durable else { return };
         let now_millis = env.now_millis;
@@ -451,18 +452,21 @@ impl SharedState {
         }
     }
 
-    /// Returns the memory that `maxmemory` limits, in bytes: that of keys and values, of those that `FLUSHALL` frees, transactions that wait, copies and
-    /// dumps on their way, and replies that clients have not read yet.
+    /// Returns the memory that `maxmemory` limits, in bytes: keys and values, values that
+    /// `FLUSHALL` is freeing, queued transactions, copies and dumps in progress, and replies that
+    /// clients have not read yet.
     pub fn used_memory(&self) -> u64 {
         self.unheld_memory() + self.held.bytes()
     }
 
-    /// Returns the [used memory](Self::used_memory) without what is [held](HeldMemory), in bytes.
+    /// Returns the [used memory](Self::used_memory) without the [held memory](HeldMemory), in
+    /// bytes.
     fn unheld_memory(&self) -> u64 {
         self.keyspace.memory_bytes() + self.keyspace.freeing_bytes() + self.clients.output.bytes()
     }
 
-    /// Returns how much memory may still be taken under `maxmemory`, in bytes; `u64::MAX` without a limit.
+    /// Returns how much memory may still be allocated under `maxmemory`, in bytes; `u64::MAX`
+    /// without a limit.
     pub fn memory_left(&self) -> u64 {
         match self.max_memory_bytes.load(Ordering::Relaxed) {
             0 => u64::MAX,
@@ -470,8 +474,8 @@ impl SharedState {
         }
     }
 
-    /// Counts `bytes` bytes as used until the result is dropped; `None` if they do not fit under `maxmemory`. Of several threads
-    /// that try at once, as many succeed as there is memory for.
+    /// Counts `bytes` bytes as used until the result is dropped; `None` if they exceed `maxmemory`.
+    /// If several threads try at the same time, as many succeed as fit.
     pub fn reserve_memory(&self, bytes: u64) -> Option<Hold> {
         match self.max_memory_bytes.load(Ordering::Relaxed) {
             0 => Some(self.held.hold(bytes)),
@@ -479,8 +483,8 @@ impl SharedState {
         }
     }
 
-    /// Returns the longest reply that may be made of a value, in bytes. A long one is in memory up to three times: as a copy of
-    /// the value, as its bytes, and encoded.
+    /// Returns the maximum length of a reply with a value, in bytes. A long reply is in memory up
+    /// to three times: as a copy of the value, as its bytes, and encoded.
     pub fn max_reply_bytes(&self, value: Option<&Value>) -> u64 {
         match value {
             Some(value) if value.longest_reply_bytes() > SHORT_REPLY_BYTES => {
@@ -490,18 +494,18 @@ impl SharedState {
         }
     }
 
-    /// Returns the longest reply that may be made of values that may be long, in bytes.
+    /// Returns the maximum length of a reply with values that may be long, in bytes.
     pub fn max_long_reply_bytes(&self) -> u64 {
         (self.memory_left() / 3).max(SHORT_REPLY_BYTES)
     }
 
-    /// Returns whether a value that was just made fits under `maxmemory`.
+    /// Tests whether a new value fits under `maxmemory`.
     pub fn has_memory_for(&self, value: Option<&Value>) -> bool {
         let left_bytes = self.memory_left();
         left_bytes == u64::MAX || value.is_none_or(|value| value.heap_bytes() <= left_bytes)
     }
 
-    /// Says why changes cannot be kept at the moment, if so.
+    /// Returns why changes cannot be logged at the moment, if they cannot.
     pub fn log_failure(&self) -> Option<String> {
         self.durable.as_ref()?.log.failure()
     }
@@ -522,7 +526,7 @@ impl SharedState {
     /// Waits until the server stops.
     pub async fn stopping(&self) {
         let mut stopped = std::pin::pin!(self.stopped.notified());
-        // From here on a notification arrives; before, the flag is set.
+        // After this line a notification arrives; an earlier stop has set the flag.
         stopped.as_mut().enable();
         if !self.is_stopping.load(Ordering::Acquire) {
             stopped.await;
@@ -530,7 +534,7 @@ impl SharedState {
     }
 }
 
-/// Returns the memory of the machine; `None` if the system does not report it.
+/// Returns the memory of the machine in bytes; `None` if the system does not report it.
 pub(crate) fn memory_of_machine() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;

@@ -1,4 +1,4 @@
-//! A client's commands, run in order: checked, gathered into batches, answered.
+//! Runs a client's commands in order: checks them, groups them into batches, and replies.
 
 mod checks;
 mod key_commands;
@@ -36,29 +36,31 @@ pub(crate) struct Session {
     pub client: Arc<Client>,
     pub protocol: Protocol,
     pub is_authenticated: bool,
-    /// The user that runs the commands: the default user until the connection is authenticated as another.
+    /// The user that runs the commands: the default user until the connection authenticates as
+    /// another user.
     pub user: Arc<User>,
-    /// What the users were when this one was looked up.
+    /// The version of the user list when `user` was looked up.
     users_version: u64,
     pub transaction: Option<Transaction>,
-    /// The client sees the commands of all others.
+    /// Set while the client sees the commands of all others.
     pub monitoring: Option<Monitoring>,
     pub watched: Watched,
-    /// Which replies since the last write answer commands that may have changed something.
+    /// Marks the replies since the last write that answer commands that may have changed a value.
     pub change_replies: ChangeReplies,
     /// The connection ends once the replies are written.
     pub is_closing: bool,
-    /// The length of the longest reply since the last replies were written.
+    /// The length of the longest reply since the last write of replies, in bytes.
     pub longest_reply: usize,
-    /// Keys that commands have looked up since the last replies were written: found, and not.
+    /// Counts the keys that commands have looked up since the last write of replies: found, and not
+    /// found.
     lookups: Cell<[u64; 2]>,
-    /// How long commands are cut.
+    /// The chunk size for long commands.
     pub pace: ChunkPacing,
-    /// The last command that ran: mostly the next one has the same name.
+    /// The last command that ran. Most often the next one has the same name.
     last_command: Option<&'static Command>,
 }
 
-/// What the commands of one call of [`Session::run`] share.
+/// The state that the commands of one call of [`Session::run`] share.
 struct Turn {
     /// The time of the next command, in milliseconds since 1970.
     now_millis: u64,
@@ -68,7 +70,8 @@ struct Turn {
     may_have_new_config: bool,
 }
 
-/// Replies are written when they have this many bytes, so that a long pipeline does not gather in memory.
+/// Replies are written when they have this many bytes, so that a long pipeline does not accumulate
+/// in memory.
 const WRITE_BYTES: usize = 256 << 10;
 
 impl Session {
@@ -97,8 +100,8 @@ impl Session {
         session
     }
 
-    /// Runs commands in order and appends their replies, until the replies have [`WRITE_BYTES`]. Returns how many commands
-    /// ran.
+    /// Runs commands in order and appends their replies, until the replies have [`WRITE_BYTES`].
+    /// Returns how many commands ran.
     pub async fn run(&mut self, commands: &[Argv<'_>], out: &mut Vec<u8>) -> usize {
         let server = self.server.clone();
         let mut config = server.config();
@@ -118,7 +121,8 @@ impl Session {
         ran
     }
 
-    /// Runs the first of these commands, together with those behind it that form a batch with it. Returns how many ran.
+    /// Runs the first command together with the following ones that form a batch with it. Returns
+    /// how many ran.
     async fn run_next(
         &mut self,
         commands: &[Argv<'_>],
@@ -161,7 +165,8 @@ impl Session {
                 self.show(command, &commands[..1], config);
                 let reply = handlers::run_server_command(self, handler, command, argv, &env).await;
                 turn.may_have_new_config = command.has(Flag::Admin);
-                // Redis ends the connection without an answer, and clients take one for a failure.
+                // Redis closes the connection without a reply, and clients treat a reply as a
+                // failure.
                 if !command.has(Flag::NoReply) {
                     self.answer(command, &reply, out);
                 }
@@ -192,7 +197,8 @@ impl Session {
         ran
     }
 
-    /// Runs a command about one key, together with those behind it that form a batch with it. Returns how many ran.
+    /// Runs a command about one key together with the following ones that form a batch with it.
+    /// Returns how many ran.
     async fn run_key_commands(
         &mut self,
         handler: KeyHandler,
@@ -269,22 +275,23 @@ impl Session {
         let refusal = handlers::exec(self, &env, out).await.err();
         turn.now_millis = now_millis();
         turn.may_have_new_config = true;
-        // Behind the commands of its transaction, as Redis does.
+        // Shown after the commands of its transaction, as in Redis.
         self.show(command, &[argv], config);
         if let Some(refusal) = refusal {
             self.answer(command, &refusal, out);
         }
     }
 
-    /// Finds a command. Mostly it is the one that ran before.
+    /// Finds a command. Most often it is the same command as before.
     fn find(&mut self, name: &[u8]) -> Option<&'static Command> {
         let last = self.last_command.filter(|it| it.name.as_bytes() == name);
         self.last_command = last.or_else(|| find(name));
         self.last_command
     }
 
-    /// Decodes the value that a command brings as data. Without decoded data the command refuses, or decodes if the key has gone
-    /// meanwhile.
+    /// Decodes the value that a command carries as data. Returns `None` if the command carries no
+    /// data or will be refused. The command then refuses, or decodes the data itself if the key was
+    /// removed meanwhile.
     async fn decode(
         &self,
         command: &Command,
@@ -299,7 +306,7 @@ impl Session {
         decoded.map(|it| it.map(Decoded::into_value).map_err(NotDecoded::into_reply))
     }
 
-    /// Counts commands that ran, and the keys that they have looked up.
+    /// Counts commands that ran, and the keys that they looked up.
     fn count_run(&self, commands: usize) {
         let stats = &self.server.stats;
         stats.commands.fetch_add(commands as u64, Ordering::Relaxed);
@@ -312,7 +319,7 @@ impl Session {
         }
     }
 
-    /// Shows neighbours of one command to clients that monitor.
+    /// Sends consecutive calls of one command to the clients that monitor.
     pub fn show(&self, command: &'static Command, commands: &[Argv<'_>], config: &Config) {
         if self.server.monitors.are_there() {
             let most = config.output_limit.hard_bytes;
@@ -320,16 +327,16 @@ impl Session {
         }
     }
 
-    /// Notes where the replies to commands stand that may have changed something.
+    /// Records the position of replies to commands that may have changed a value.
     fn note_change(&mut self, command: &Command, replies: Range<usize>, commands: usize) {
-        // A transaction may have such commands in it.
+        // A transaction may contain such commands.
         let is_logged = self.server.durable.is_some();
         if is_logged && (command.may_change() || is_exec(command)) {
             self.change_replies.push(replies, commands);
         }
     }
 
-    /// Ends the connection of a client whose replies exceed the limit of one client.
+    /// Ends the connection of a client whose replies exceed the limit for one client.
     pub fn overflow(&mut self) {
         self.is_closing = true;
         self.server.stats.overflows.fetch_add(1, Ordering::Relaxed);
@@ -339,7 +346,7 @@ impl Session {
         );
     }
 
-    /// Ends the connection of a web page without an answer.
+    /// Ends the connection of a web page without a reply.
     fn end_http(&mut self) {
         self.is_closing = true;
         if self.server.http_warnings.is_due(now_millis()) {
@@ -350,7 +357,7 @@ impl Session {
         }
     }
 
-    /// Counts lookups of a key, of commands that only read.
+    /// Counts key lookups of commands that only read.
     pub fn note_lookups(&self, is_there: bool, count: u64) {
         let [mut hits, mut misses] = self.lookups.get();
         *if is_there { &mut hits } else { &mut misses } += count;
@@ -370,7 +377,8 @@ impl Session {
         }
     }
 
-    /// Counts neighbours that ran since then, each with its share of the time; returns the present.
+    /// Counts consecutive calls of one command that ran since `began`, each with an equal share of
+    /// the time. Returns the current time.
     pub fn count(
         &self,
         command: &Command,
@@ -384,7 +392,7 @@ impl Session {
         stats.calls.count(command.index(), commands.len() as u64, each);
         let is_slow = u64::try_from(config.slow_micros)
             .is_ok_and(|limit| each >= Duration::from_micros(limit));
-        // Of a transaction each command counts by itself.
+        // The commands of a transaction are counted one by one.
         if is_slow && !is_exec(command) {
             stats.slow.push(&self.client, commands, each, config.slow_entries);
         }
@@ -417,7 +425,8 @@ fn is_exec(command: &Command) -> bool {
     matches!(command.handler, Handler::Server(ServerCommand::Exec))
 }
 
-/// Adds to a batch the first of these commands and those behind it with the same name and key. Returns how many it added.
+/// Adds the first command to a batch, and the following ones with the same name and key. Returns
+/// how many it added.
 fn gather<'w>(command: &Command, commands: &[Argv<'w>], batch: &mut Batch<'w>) -> usize {
     let first = commands[0];
     batch.push(first);
@@ -436,7 +445,7 @@ fn gather<'w>(command: &Command, commands: &[Argv<'w>], batch: &mut Batch<'w>) -
     len
 }
 
-/// Returns the same at the present time, for what has waited.
+/// Returns `env` with the current time, for a command that has waited.
 pub(crate) fn at_present<'e>(env: &Env<'e>) -> Env<'e> {
     Env { now_millis: now_millis(), ..*env }
 }
@@ -469,7 +478,8 @@ mod tests {
                 });
             });
             has_begun.recv().unwrap();
-            // The first of each waits, and the second has less time than that.
+            // The first command of each pair waits, and the second has a shorter expiry time than
+            // that wait.
             let replies = run(&[&[b"INCR", b"a"], &[b"PEXPIRE", b"a", b"900"], &[b"EXISTS", b"a"]]);
             assert_eq!(replies, ":2\r\n:1\r\n:1\r\n");
             assert_eq!(run(&[&[b"EXISTS", b"a"]]), ":1\r\n", "its time came too early");

@@ -1,4 +1,4 @@
-//! TLS: certificates and keys from files, and the clients that must show a certificate.
+//! TLS: reads certificates and keys from files and verifies client certificates.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,26 +14,26 @@ use tokio_rustls::rustls::{CertificateError, Error, RootCertStore, ServerConfig}
 use crate::config::Config;
 use crate::system_error::without_code;
 
-/// Whether clients show a certificate of their own.
+/// Whether clients must present a certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientCertificates {
     /// A client without a certificate is refused.
     #[default]
     Required,
-    /// A client may show a certificate; an invalid one is refused.
+    /// A client may present a certificate; an invalid one is refused.
     Optional,
-    /// None is asked for.
+    /// The server does not request a certificate.
     Unasked,
 }
 
-/// Why a server cannot speak TLS.
+/// Why a server cannot use TLS.
 #[derive(Debug)]
 pub struct TlsError {
     /// The option that is missing or wrong.
     pub option: &'static str,
-    /// Its file, if it has one.
+    /// The file of the option, if it has one.
     pub path: Option<PathBuf>,
-    /// What is wrong with it, and what to do.
+    /// The problem, and what to do.
     pub why: String,
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for TlsError {
 
 impl std::error::Error for TlsError {}
 
-/// Reads the files, and makes of them what greets clients.
+/// Reads the files and builds the TLS configuration for new connections.
 pub(crate) fn read(config: &Config) -> Result<Arc<ServerConfig>, TlsError> {
     let cert_file = given("tls-cert-file", config.tls_cert_file.as_deref())?;
     let key_file = given("tls-key-file", config.tls_key_file.as_deref())?;
@@ -76,7 +76,7 @@ pub(crate) fn read(config: &Config) -> Result<Arc<ServerConfig>, TlsError> {
     Ok(Arc::new(tls))
 }
 
-/// Makes what looks at the certificates of clients, if any are asked for.
+/// Builds the verifier of client certificates; `None` if the server does not request them.
 fn verifier(config: &Config) -> Result<Option<Arc<dyn ClientCertVerifier>>, TlsError> {
     let ca_file = match (config.tls_auth_clients, config.tls_ca_cert_file.as_deref()) {
         (ClientCertificates::Unasked, _) => return Ok(None),
@@ -107,7 +107,8 @@ fn verifier(config: &Config) -> Result<Option<Arc<dyn ClientCertVerifier>>, TlsE
     builder.build().map(Some).map_err(|error| wrong(format!("cannot be used: {error}")))
 }
 
-/// Refuses a certificate of another time: clients would, one by one, and the log would not say why.
+/// Rejects a certificate outside its validity period. Otherwise clients reject it one by one, and
+/// the log does not show why.
 fn check_time(chain: &[CertificateDer<'_>]) -> Result<(), String> {
     let (first, others) = chain.split_first().expect("read as not empty");
     let mut roots = RootCertStore::empty();
@@ -115,7 +116,8 @@ fn check_time(chain: &[CertificateDer<'_>]) -> Result<(), String> {
     let provider = Arc::new(ring::default_provider());
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
     let verifier = verifier.map_err(|error| format!("not a certificate: {error}"))?;
-    // What else is said of it is about clients' certificates, which this is not.
+    // The verifier checks client certificates, so its other errors do not apply to a server
+    // certificate.
     match verifier.verify_client_cert(first, others, UnixTime::now()) {
         Err(Error::InvalidCertificate(
             CertificateError::Expired | CertificateError::ExpiredContext { .. },
@@ -155,7 +157,8 @@ fn fail(option: &'static str, path: &Path) -> impl Fn(String) -> TlsError {
 fn unreadable(error: &pem::Error) -> String {
     match error {
         pem::Error::Io(error) => format!("cannot be read: {}", without_code(error)),
-        // What else is known of it has bytes of the file, which may be another one that is secret.
+        // Other details of the error contain bytes of the file, which may be a different, secret
+        // file.
         _ => "not in PEM".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! `MULTI`: commands that wait for `EXEC`. `WATCH`: keys that must stay as they are until then.
+//! `MULTI`: commands that wait for `EXEC`. `WATCH`: keys that must not change until then.
 
 use std::collections::HashMap;
 
@@ -10,24 +10,24 @@ use crate::held_memory::Hold;
 #[derive(Debug)]
 pub(crate) struct Transaction {
     pub queued: Vec<Vec<Vec<u8>>>,
-    /// One was refused: `EXEC` runs none.
+    /// A command was refused, so `EXEC` runs none.
     pub is_broken: bool,
     held: Hold,
 }
 
-/// More than any client means, less than would hurt the others.
+/// More than any client needs, and less than would harm other clients.
 const MAX_BYTES: u64 = 512 << 20;
 
 impl Transaction {
-    /// Returns one without commands; what they take is added to `held`.
+    /// Creates a transaction without commands. The memory of its commands is added to `held`.
     pub fn new(held: Hold) -> Self {
         Self { queued: Vec::new(), is_broken: false, held }
     }
 
-    /// Keeps a command; false if that would be too much.
+    /// Queues a command; false if the transaction would exceed its maximum size.
     pub fn push(&mut self, argv: &[&[u8]]) -> bool {
         let words_bytes: u64 = argv.iter().map(|word| allocation_bytes(word.len())).sum();
-        // The list of commands has up to twice the room that it needs.
+        // The capacity of the list of commands is up to twice its length.
         let lists = allocation_bytes(size_of_val(argv) / 2 * 3) + 2 * size_of::<Vec<u8>>() as u64;
         self.held.add(words_bytes + lists);
         if self.held.bytes() > MAX_BYTES {
@@ -39,7 +39,7 @@ impl Transaction {
     }
 }
 
-/// The keys that a client watches, with the versions that they had.
+/// The keys that a client watches, each with its version when the watch began.
 #[derive(Debug)]
 pub(crate) struct Watched {
     keys: HashMap<Vec<u8>, u64>,
@@ -47,7 +47,7 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Returns none; what keys take is added to `held`.
+    /// Creates an empty set. The memory of the keys is added to `held`.
     pub fn new(held: Hold) -> Self {
         Self { keys: HashMap::new(), held }
     }
@@ -61,13 +61,13 @@ impl Watched {
         }
     }
 
-    /// Forgets all keys.
+    /// Removes all keys.
     pub fn clear(&mut self) {
         self.keys = HashMap::new();
         self.held.set(0);
     }
 
-    /// Tests whether every key has the version that it had.
+    /// Tests whether every key still has its recorded version.
     pub fn are_as_before(&self, version: impl Fn(&[u8]) -> u64) -> bool {
         self.keys.iter().all(|(key, before)| version(key) == *before)
     }

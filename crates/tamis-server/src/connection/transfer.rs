@@ -1,4 +1,4 @@
-//! Bytes to and from the client, each without waiting for the other.
+//! Reads from and writes to a client. Neither direction waits for the other.
 
 use std::future::poll_fn;
 use std::io;
@@ -12,20 +12,21 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use super::{Connection, KEEP_BYTES, TURN_BYTES};
 use crate::output::Overflow;
 
-/// How long a connection that ends waits for a client that takes nothing of its last replies.
+/// How long a closing connection waits while its client reads none of the last replies.
 const LINGER: Duration = Duration::from_secs(60);
 
-/// What a connection was waiting for.
+/// The event that ends a wait of a connection.
 enum Came {
-    /// This many bytes of the client; 0 at the end of the stream.
+    /// Received this many bytes from the client; 0 at the end of the stream.
     Input(usize),
-    /// Lines for a client that monitors.
+    /// Lines are ready for a client that monitors.
     Lines,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    /// Reads what the client sends next, and meanwhile writes what waits for it. Returns 0 at the end of the stream, when
-    /// the client has been idle for the time of `timeout`, and when it monitors and may not do so any more.
+    /// Reads the next input of the client, and meanwhile writes the waiting replies. Returns 0 at
+    /// the end of the stream, after the client was idle for the time of `timeout`, or if the client
+    /// monitors and has lost the permission.
     pub(super) async fn read_while_writing(&mut self) -> io::Result<usize> {
         let (limit, idle) = self.session.server.read_config(|config| {
             (config.output_limit, Duration::from_secs(config.timeout_seconds))
@@ -61,10 +62,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 {
                     return Poll::Ready(Err(error));
                 }
-                // A long command's buffer may have room for all that the socket holds.
+                // The buffer of a long command may have room for all bytes of the socket, so one
+                // read is limited.
                 let mut turn = (&mut *stream).take(TURN_BYTES as u64);
                 let read = pin!(turn.read_buf(&mut *input)).poll(context).map_ok(Came::Input);
-                // Behind the input: there may always be lines, and the client must be heard.
+                // Input comes first: lines may be ready all the time, and the client's commands
+                // must still run.
                 if read.is_pending() && notified.as_mut().poll(context).is_ready() {
                     return Poll::Ready(Ok(Came::Lines));
                 }
@@ -89,11 +92,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Writes as much of the replies as the client takes now, and keeps the rest for later.
+    /// Writes as much of the replies as the socket accepts now, and keeps the rest.
     ///
     /// # Errors
-    ///
-    /// If the connection is broken, or more waits than `client-output-buffer-limit` allows.
+    /// If the connection is broken, or the waiting replies exceed `client-output-buffer-limit`.
     pub(super) async fn send(&mut self) -> io::Result<()> {
         let longest = std::mem::take(&mut self.session.longest_reply);
         self.waiting.push(&mut self.output);
@@ -114,7 +116,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             return Err(self.overflow(overflow));
         }
         if limit.hard_bytes > 0 && self.waiting.len() as u64 > limit.hard_bytes {
-            // One reply that is longer than the limit: commands behind it wait until it is sent.
+            // A single reply is longer than the limit: the following commands wait until it is
+            // sent.
             self.drain(usize::try_from(limit.hard_bytes).unwrap_or(usize::MAX)).await?;
         }
         Ok(())
@@ -123,8 +126,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Writes until at most `most` bytes wait.
     ///
     /// # Errors
-    ///
-    /// If the connection is broken, or the client takes nothing for a while.
+    /// If the connection is broken, or the client reads nothing for [`LINGER`].
     pub(super) async fn drain(&mut self, most: usize) -> io::Result<()> {
         loop {
             let deadline = self.waiting.progress + LINGER;

@@ -1,4 +1,4 @@
-//! What a command may do with the keys: beside others, or alone.
+//! What a command may do with the keys, under shared or exclusive access.
 
 use std::collections::{HashMap, hash_map};
 use std::ops::Deref;
@@ -12,7 +12,7 @@ use super::cell::Cell;
 use super::freeing::Cleared;
 use super::{Keyspace, SHARDS};
 
-/// The keyspace, as a command that holds the gate sees it, shared or exclusively.
+/// The keyspace, for a command that holds the gate, shared or exclusively.
 #[derive(Debug)]
 pub struct KeyspaceRef<'k>(&'k Keyspace);
 
@@ -53,19 +53,22 @@ impl<'k> Deref for ExclusiveAccess<'k> {
 }
 
 impl KeyspaceRef<'_> {
-    /// Returns whether the value of a key has a read lease. A command that locks it exclusively would wait, and hold up
-    /// every command behind it. No lease begins while the caller holds the keys.
+    /// Tests whether the value of a key has a read lease. A command that locks such a value
+    /// exclusively waits and blocks every command behind it. No lease begins while the caller has
+    /// access to the keys.
     #[must_use]
     pub fn is_leased(&self, key: &[u8]) -> bool {
         self.0.leases.is_leased(|leased| leased == key)
     }
 
-    /// Runs a function on the value of a key under a shared lock; on `None` if there is no value.
+    /// Runs a function on the value of a key under a shared lock, or on `None` if the key does not
+    /// exist.
     pub fn read<R>(&self, key: &[u8], now_millis: u64, run: impl FnOnce(Option<&Value>) -> R) -> R {
         self.0.read(key, now_millis, run)
     }
 
-    /// Runs a function on the value of a key under a shared lock, with the items added per second of late.
+    /// Runs a function on the value of a key under a shared lock, with its recent insertion rate in
+    /// items per second.
     pub fn read_measured<R>(
         &self,
         key: &[u8],
@@ -81,8 +84,9 @@ impl KeyspaceRef<'_> {
         }
     }
 
-    /// Runs a function that sets bits in the value of a key under a shared lock; `run` returns whether it did. A small
-    /// filter without items has no bits yet: `run` is not called.
+    /// Runs a function that sets bits in the value of a key under a shared lock. `run` returns
+    /// whether it has set any. A small filter without items has no bits yet: `run` is not called
+    /// for it.
     pub fn insert(
         &self,
         key: &[u8],
@@ -100,7 +104,8 @@ impl KeyspaceRef<'_> {
         has_changed
     }
 
-    /// Runs a function on the value of a key under an exclusive lock. If `run` leaves no value, the key is removed.
+    /// Runs a function on the value of a key under an exclusive lock. Removes the key if `run`
+    /// leaves no value.
     pub fn write<R>(
         &self,
         key: &[u8],
@@ -116,8 +121,7 @@ impl KeyspaceRef<'_> {
         })
     }
 
-    /// Sets the value of a key and the time at which it expires, in place of the old ones. A reader of the key sees both
-    /// or neither.
+    /// Replaces the value and the expiry time of a key. A reader of the key sees both or neither.
     pub fn put(&self, key: &[u8], now_millis: u64, value: Value, expires_millis: Option<u64>) {
         self.0.write(key, now_millis, |slot, at| {
             *slot = Some(value.without_bits());
@@ -148,7 +152,7 @@ impl KeyspaceRef<'_> {
         })
     }
 
-    /// Runs a function on the time at which an existing key expires, in milliseconds since 1970.
+    /// Runs a function on the expiry time of an existing key, in milliseconds since 1970.
     pub fn expiry<R>(
         &self,
         key: &[u8],
@@ -159,7 +163,8 @@ impl KeyspaceRef<'_> {
         self.0.write(key, now_millis, |value, expires| value.is_some().then(|| run(expires)))
     }
 
-    /// Returns when a key expires; the inner `None` if it does not, the outer one if there is no such key.
+    /// Returns the expiry time of a key. The inner `None` means that the key does not expire, the
+    /// outer one that it does not exist.
     #[must_use]
     pub fn expires_millis(&self, key: &[u8], now_millis: u64) -> Option<Option<u64>> {
         let cell = self.0.cell(key)?;
@@ -167,13 +172,13 @@ impl KeyspaceRef<'_> {
         state.value(now_millis).map(|_| state.expires_millis())
     }
 
-    /// Returns the memory of a key and its value, in bytes; `None` if there is none.
+    /// Returns the memory of a key and its value, in bytes; `None` if the key does not exist.
     #[must_use]
     pub fn memory_of(&self, key: &[u8], now_millis: u64) -> Option<u64> {
         self.0.memory_of(key, now_millis)
     }
 
-    /// Returns a number that changes with the key.
+    /// Returns the version of a key, which differs after each change; 0 if the key does not exist.
     #[must_use]
     pub fn version(&self, key: &[u8], now_millis: u64) -> u64 {
         let Some(cell) = self.0.cell(key) else { return 0 };
@@ -181,7 +186,7 @@ impl KeyspaceRef<'_> {
         if is_there { cell.version() } else { 0 }
     }
 
-    /// Takes a key out; true if there was one.
+    /// Removes a key and returns whether it existed.
     pub fn remove(&self, key: &[u8], now_millis: u64) -> bool {
         self.0.cell(key).is_some()
             && self.0.write(key, now_millis, |value, expires| {
@@ -190,19 +195,20 @@ impl KeyspaceRef<'_> {
             })
     }
 
-    /// Returns the number of keys, expired ones included until they are swept.
+    /// Returns the number of keys, including expired keys that are not swept yet.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.shards.iter().map(|shard| shard.read().len()).sum()
     }
 
-    /// Returns whether there is no key.
+    /// Tests whether the keyspace has no keys.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Hands out the keys of one part, with their values as they are kept, which have types.
+    /// Calls `each` with every key of one shard and its value in stored form, which is enough to
+    /// know the type.
     pub fn each_key(&self, part: usize, now_millis: u64, mut each: impl FnMut(&[u8], &Value)) {
         let cells = self.0.shards[part].read().cells();
         for cell in cells {
@@ -212,8 +218,8 @@ impl KeyspaceRef<'_> {
         }
     }
 
-    /// Hands out the values of one part, with the number of items that a filter held when it was last
-    /// measured.
+    /// Calls `each` with every value of one shard and the number of items that a filter held at its
+    /// last measurement.
     pub fn each_measured(
         &self,
         part: usize,
@@ -228,7 +234,7 @@ impl KeyspaceRef<'_> {
         }
     }
 
-    /// Returns how many parts there are.
+    /// Returns the number of shards.
     #[must_use]
     pub fn parts(&self) -> usize {
         SHARDS
@@ -236,7 +242,7 @@ impl KeyspaceRef<'_> {
 }
 
 impl KeyspaceRef<'_> {
-    /// Gives a key a value, over any other, and the time at which it expires.
+    /// Replaces the value and the expiry time of a key.
     pub(crate) fn replace(&self, key: &[u8], value: Value, expires_millis: Option<u64>) {
         self.0.write(key, 0, |slot, expires| {
             *slot = Some(value.without_bits());
@@ -250,33 +256,35 @@ impl<'k> ExclusiveAccess<'k> {
         Self { keys: KeyspaceRef(keyspace), _gate: gate }
     }
 
-    /// Takes all keys out. Their memory is given back when the result is dropped, which may take long and needs no lock.
+    /// Removes all keys. Their memory is freed when the caller drops the result, which may take
+    /// long and needs no lock.
     ///
-    /// Constant time, whatever there is.
+    /// Constant time, independent of the number of keys.
     #[must_use = "dropping it may take long: see `free_in_background`"]
     pub fn clear(&self) -> Cleared {
         let tables = self.keys.0.shards.iter().map(|shard| std::mem::take(&mut *shard.write()));
         let tables = tables.filter(|table| table.len() > 0).collect();
-        // A value stays in its cell, and a reader of the cell compares the number of clears. `Release`, after the tables: a
-        // reader that sees the new number finds no old cell. In the other order a snapshot could keep a key that FLUSHALL
-        // removed.
+        // A value stays in its cell, and a reader of the cell compares the number of clears.
+        // `Release`, after the tables are emptied: a reader that sees the new number finds no old
+        // cell. In the other order a snapshot could keep a key that FLUSHALL removed.
         self.keys.0.clears.fetch_add(1, Ordering::Release);
         self.keys.0.expiring.store(0, Ordering::Relaxed);
         let bytes = self.keys.0.memory_bytes.swap(0, Ordering::Relaxed).max(0) as u64;
         Cleared { tables, bytes }
     }
 
-    /// Gives the memory of keys that were taken out back, on another thread. It is counted as
-    /// [being freed](Keyspace::freeing_bytes) until then.
+    /// Frees the memory of removed keys on another thread. Until then it counts as [being
+    /// freed](Keyspace::freeing_bytes).
     pub fn free_in_background(&self, cleared: Cleared) {
         self.keys.0.freeing.free(cleared);
     }
 
-    /// Runs a function on the value of a key under an exclusive lock and on those of `others` under shared locks. `key` is not
-    /// among the others, and each of them may be named several times.
+    /// Runs a function on the value of a key under an exclusive lock and on the values of `others`
+    /// under shared locks. `others` must not contain `key`; it may contain the same key several
+    /// times.
     ///
-    /// Empty filters are built for the call, those of equal parameters once. Returns `None`, and does not call `run`, if
-    /// that takes more than `max_bytes` bytes.
+    /// Empty filters are built for the call, once per set of parameters. Returns `None` without
+    /// calling `run` if that takes more than `max_bytes` bytes.
     pub fn write_by<R>(
         &self,
         key: &[u8],
@@ -288,7 +296,8 @@ impl<'k> ExclusiveAccess<'k> {
         debug_assert!(!others.contains(&key), "a value is not locked twice");
         let cells: Vec<Option<Arc<Cell>>> =
             others.iter().map(|key| self.keys.0.cell(key)).collect();
-        // Several cells at once, in any order: the exclusive access keeps other threads from locking one.
+        // The exclusive access keeps other threads from locking a cell, so several cells may be
+        // locked in any order.
         let states: Vec<_> = cells
             .iter()
             .map(|cell| cell.as_ref().map(|cell| cell.state.read_recursive()))
@@ -308,10 +317,12 @@ impl<'k> ExclusiveAccess<'k> {
         Some(self.write(key, now_millis, |value| run(value, &values)))
     }
 
-    /// Gives a value another key, over whatever that held; false if there is none.
+    /// Moves a value to another key and replaces the value there. Returns false if `from` does not
+    /// exist.
     pub fn rename(&self, from: &[u8], to: &[u8], now_millis: u64) -> bool {
         if from == to {
-            // It stays in its cell: a snapshot that has listed the cell would take the key for removed, and nothing is logged.
+            // The value stays in its cell. A snapshot that has listed the cell would treat the key
+            // as removed, and nothing is logged.
             return self.read(from, now_millis, |value| value.is_some());
         }
         let taken = self.keys.0.cell(from).is_some().then(|| {
@@ -325,7 +336,7 @@ impl<'k> ExclusiveAccess<'k> {
         true
     }
 
-    /// Takes all keys out but these.
+    /// Removes all keys that `is_kept` rejects.
     pub(crate) fn clear_but(&self, is_kept: impl Fn(&[u8]) -> bool) {
         for shard in &self.keys.0.shards {
             let cells = shard.read().cells();

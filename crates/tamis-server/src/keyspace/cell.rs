@@ -8,20 +8,22 @@ use tamis_commands::{SmallBytes, Value};
 
 use crate::gauge::Gauge;
 
-/// A key and its value, which outlive their place in the table as long as a thread holds them.
+/// A key and its value. A cell outlives its place in the table as long as a thread holds it.
 ///
-/// A server may hold tens of millions of keys, so a cell is 88 bytes in one allocation with its count of holders; a key of
-/// over 22 bytes has one of its own. What is measured of a filter is allocated when it is measured.
+/// A server may hold tens of millions of keys, so a cell with its reference count is one allocation
+/// of 88 bytes. A key of over 22 bytes has its own allocation. The gauge of a filter is allocated
+/// at its first measurement.
 #[derive(Debug)]
 pub(super) struct Cell {
     pub key: SmallBytes,
     pub state: RwLock<State>,
-    /// The number of the last change; the highest bits say what was measured since, if that needs no gauge.
+    /// The number of the last change. The two highest bits hold a measurement since then that needs
+    /// no gauge.
     version: AtomicU64,
     gauge: OnceBox<Gauge>,
 }
 
-/// The value is no filter.
+/// The value is not a filter.
 const NO_FILTER: u64 = 1 << 63;
 /// The value is a filter without items.
 const EMPTY: u64 = 1 << 62;
@@ -46,12 +48,13 @@ impl Cell {
         self.version.load(Ordering::Relaxed) & !(NO_FILTER | EMPTY)
     }
 
-    /// Notes a change. The value may be of another kind now.
+    /// Sets the version after a change and forgets the measurement bits: the value may be of
+    /// another kind now.
     pub fn set_version(&self, version: u64) {
         self.version.store(version, Ordering::Relaxed);
     }
 
-    /// Measures the filter; returns how many bytes of memory that took.
+    /// Measures the filter and returns how many bytes of memory the measurement allocated.
     pub fn measure(&self, now_millis: u64) -> i64 {
         // A key that another thread has locked waits for the next round.
         let Some(state) = self.state.try_read() else { return 0 };
@@ -76,7 +79,8 @@ impl Cell {
         if is_new { GAUGE_BYTES as i64 } else { 0 }
     }
 
-    /// Returns what of its room a filter used; `None` before the first measurement, negative for what is no filter.
+    /// Returns the used share of the capacity of a filter. `None` before the first measurement,
+    /// negative for a value that is not a filter.
     pub fn used(&self) -> Option<f32> {
         match self.gauge.get() {
             Some(gauge) => gauge.used(),
@@ -88,7 +92,8 @@ impl Cell {
         }
     }
 
-    /// Returns how many items there were at the last measurement, if there was one of a filter.
+    /// Returns the number of items at the last measurement; `None` if the value has none or is not
+    /// a filter.
     pub fn items(&self) -> Option<u64> {
         match self.gauge.get() {
             Some(gauge) => gauge.items(),
@@ -96,19 +101,20 @@ impl Cell {
         }
     }
 
-    /// Returns the items added per second of late; `None` before the first two measurements.
+    /// Returns the recent insertion rate in items per second; `None` before the first two
+    /// measurements.
     pub fn per_second(&self) -> Option<f64> {
         self.gauge.get()?.per_second()
     }
 }
 
-/// With the count of holders before it.
+/// The allocation includes the reference count before the cell.
 const CELL_BYTES: u64 = tamis_commands::allocation_bytes(size_of::<usize>() + size_of::<Cell>());
 const GAUGE_BYTES: u64 = tamis_commands::allocation_bytes(size_of::<Gauge>());
 
 #[derive(Debug)]
 pub(super) struct State {
-    /// As it is kept: a small filter without items is [empty](Value::Empty).
+    /// The stored form: a small filter without items is [empty](Value::Empty).
     pub value: Option<Value>,
     /// Milliseconds since 1970, `NEVER` or `REMOVED`.
     time: u64,
@@ -116,7 +122,7 @@ pub(super) struct State {
 
 /// The key does not expire.
 const NEVER: u64 = u64::MAX;
-/// The key was taken out of the table: a command that finds it so looks the key up again.
+/// The key was removed from the table. A command that finds this state looks the key up again.
 const REMOVED: u64 = u64::MAX - 1;
 
 impl Default for State {
@@ -151,12 +157,12 @@ impl State {
         self.value.is_some() && self.expires_millis().is_some()
     }
 
-    /// Returns the value as it is kept, unless its time has come. It may be [empty](Value::Empty).
+    /// Returns the stored value unless it has expired. It may be [empty](Value::Empty).
     pub fn value(&self, now_millis: u64) -> Option<&Value> {
         if self.is_expired(now_millis) { None } else { self.value.as_ref() }
     }
 
-    /// Runs `run` with the value as commands take it, unless its time has come.
+    /// Runs `run` with the value in the form that commands take, unless it has expired.
     #[inline]
     pub fn with_value<R>(&self, now_millis: u64, run: impl FnOnce(Option<&Value>) -> R) -> R {
         match self.value(now_millis) {

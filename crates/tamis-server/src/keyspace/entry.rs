@@ -1,4 +1,4 @@
-//! Values that are read for long, such as by a snapshot, one after the other.
+//! Long reads of values one after the other, such as for a snapshot.
 
 use std::time::Duration;
 
@@ -9,29 +9,30 @@ use super::cell::{Cell, State};
 use super::leases::Lease;
 use super::{ExclusiveAccess, Keyspace, KeyspaceRef};
 
-/// A key that was there when the keys of its part were read.
+/// A key that existed when the keys of its shard were listed.
 pub(crate) struct Entry<'k> {
     pub(super) keyspace: &'k Keyspace,
     pub key: Box<[u8]>,
     pub(super) cell: Arc<Cell>,
-    /// How often all keys had been taken out before.
+    /// The number of clears of the keyspace before the key was listed.
     pub(super) clears: u64,
 }
 
-/// Values above this are read under a lease: reading them takes more than a moment.
+/// A larger value is read under a lease, because reading it takes long.
 const LARGE_BYTES: u64 = 256 << 10;
 
-/// How long writers that wait for a key have it before the next lease begins.
+/// How long a waiting writer may use the key before the next lease begins.
 const TURN: Duration = Duration::from_micros(200);
 
-/// How long a reader waits for a small value at a time. If the value has become large and has a lease, no command should wait
-/// behind this reader.
+/// The longest wait for the lock of a small value at a time. If the value has become large and has
+/// a lease, no command should wait behind this reader.
 const SOON: Duration = Duration::from_millis(1);
 
 impl Entry<'_> {
-    /// Runs a function on the value under a shared lock, with its time and what `note` returned. Both were read at a moment that
-    /// `is_settled` agrees to, at which no command was changing the value. `None` if there is no value. A large value gets a
-    /// lease: a command that is about to change it waits without holding up others, and inserts that only set bits go on.
+    /// Runs a function on the value under a shared lock, with its expiry time and the result of
+    /// `note`. Both are read at a moment that `is_settled` accepts, at which no command is changing
+    /// the value. Returns `None` if there is no value. A large value gets a lease: a command that
+    /// wants to change it waits without blocking others, and inserts that only set bits continue.
     pub fn read<N, R>(
         &self,
         is_settled: impl Fn() -> bool,
@@ -54,19 +55,20 @@ impl Entry<'_> {
                     drop(alone);
                     let run = |(value, noted)| run(value, state.expires_millis(), noted);
                     let result = noted.map(run);
-                    // A writer that waits for the lease finds the lock free.
+                    // Dropped before the lease: a writer that waits for the lease then finds the
+                    // lock free.
                     drop(state);
                     drop(lease);
                     return result;
                 }
             } else {
-                // So that no command takes all keys out meanwhile.
+                // Shared access, so that no command removes all keys meanwhile.
                 let _keys = self.keyspace.shared();
                 if let Some(state) = self.cell.state.try_write_for(SOON) {
                     if self.is_gone(&state) {
                         return None;
                     }
-                    // Exclusively, for the moment that it takes, so that no command inserts.
+                    // An exclusive lock, held only for this short read, so that no command inserts.
                     if is_settled() && !is_large(&state) {
                         let value = state.value.as_ref()?;
                         let run = |value: &Value| run(value, state.expires_millis(), note(value));
@@ -80,14 +82,15 @@ impl Entry<'_> {
 }
 
 impl Entry<'_> {
-    /// Returns whether the key was taken out, alone or with all others. The caller has the keys.
+    /// Tests whether the key was removed, alone or with all others. The caller has access to the
+    /// keys.
     fn is_gone(&self, state: &State) -> bool {
         state.is_removed() || self.keyspace.clears() != self.clears
     }
 }
 
 impl KeyspaceRef<'_> {
-    /// Returns whether reading the value of a key takes more than a moment.
+    /// Tests whether reading the value of a key takes long.
     pub(crate) fn is_large(&self, key: &[u8], now_millis: u64) -> bool {
         self.read(key, now_millis, |value| {
             value.is_some_and(|it| it.memory_bytes().max(it.longest_reply_bytes()) > LARGE_BYTES)
@@ -96,9 +99,10 @@ impl KeyspaceRef<'_> {
 }
 
 impl Keyspace {
-    /// Runs a function on the value of a key under a read lease. Other commands have the keys meanwhile, and commands that are
-    /// about to change this value wait for the lease. Returns the key's version too, which differs if the value has changed
-    /// meanwhile; `None` if there is no value.
+    /// Runs a function on the value of a key under a read lease. Other commands have access to the
+    /// keys meanwhile; commands that want to change this value wait for the lease. Also returns the
+    /// version of the key, which differs later if the value has changed meanwhile. `None` if there
+    /// is no value.
     pub(crate) fn lease<R>(
         &self,
         key: &[u8],
@@ -111,21 +115,21 @@ impl Keyspace {
         let state = cell.state.read();
         drop(alone);
         let result = state.value(now_millis).map(|value| (value.with_built(run), version));
-        // A writer that waits for the lease finds the lock free.
+        // Dropped before the lease: a writer that waits for the lease then finds the lock free.
         drop(state);
         drop(lease);
         result
     }
 
-    /// Begins a lease of a key at a moment when no writer waits for it. Under the exclusive access that this returns, the lock of
-    /// the key is free of writers.
+    /// Begins a lease of a key at a moment when no writer waits for the key. While the caller holds
+    /// the returned exclusive access, no writer holds the lock of the key.
     fn begin_lease(&self, key: &[u8]) -> (ExclusiveAccess<'_>, Lease<'_>) {
         loop {
             while self.leases.is_awaited(key) {
                 std::thread::sleep(TURN);
             }
             let alone = self.exclusive();
-            // A writer that has come since then goes first.
+            // If a writer has begun to wait since then, it goes first.
             if let Some(lease) = self.leases.begin(key) {
                 return (alone, lease);
             }

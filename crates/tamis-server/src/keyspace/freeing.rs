@@ -1,4 +1,4 @@
-//! Keys that were all taken out, whose memory is given back on another thread.
+//! Keys that were removed all at once. Another thread frees their memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,11 +7,11 @@ use parking_lot::Mutex;
 
 use super::table::Table;
 
-/// Keys that were all taken out, with their values.
+/// All keys of a keyspace after their removal, with their values.
 #[derive(Debug, Default)]
 pub struct Cleared {
     pub(super) tables: Vec<Table>,
-    /// The memory of all, in bytes.
+    /// The memory of all keys and values, in bytes.
     pub(super) bytes: u64,
 }
 
@@ -30,14 +30,14 @@ pub(super) struct Freeing(Arc<State>);
 #[derive(Debug, Default)]
 struct State {
     queue: Mutex<Queue>,
-    /// Memory that is not freed yet.
+    /// Memory that is not freed yet, in bytes.
     bytes: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
     waiting: Vec<Cleared>,
-    /// A thread frees what waits, and looks for more before it ends.
+    /// A thread frees the waiting keys, and checks for more before it ends.
     is_running: bool,
 }
 
@@ -47,7 +47,7 @@ impl Freeing {
         self.0.bytes.load(Ordering::Relaxed)
     }
 
-    /// Frees keys on the thread, which is started if there is none.
+    /// Frees keys on the background thread and starts it if it does not run.
     pub fn free(&self, cleared: Cleared) {
         if cleared.is_empty() {
             return;
@@ -62,7 +62,7 @@ impl Freeing {
         let shared = self.0.clone();
         let thread = std::thread::Builder::new().name("tamis-free".to_owned());
         if thread.spawn(move || shared.run()).is_err() {
-            // Without a thread all of it is freed here.
+            // The system gives no thread: this thread frees all of them.
             self.0.run();
         }
     }
@@ -80,7 +80,7 @@ impl State {
             let (mut bytes, mut tables) = (cleared.bytes, cleared.tables.len() as u64);
             for table in cleared.tables {
                 drop(table);
-                // Keys are spread evenly.
+                // Keys are spread evenly over the tables.
                 let freed = bytes / tables;
                 self.bytes.fetch_sub(freed, Ordering::Relaxed);
                 (bytes, tables) = (bytes - freed, tables - 1);
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn what_waits_is_counted_until_it_is_freed_by_one_thread() {
         let freeing = Freeing::default();
-        // As if a thread was running.
+        // Simulates a running thread.
         freeing.0.queue.lock().is_running = true;
         for bytes in [1000, 2001] {
             freeing.free(Cleared { tables: vec![Table::default(), Table::default()], bytes });

@@ -4,9 +4,10 @@ use tokio::sync::watch;
 
 /// The keys whose values have a read lease.
 ///
-/// A lease begins under exclusive access to the keys. So a command that has the keys and is about to lock such a value
-/// exclusively sees the lease, and can [wait](Self::until_free) without holding up others. While a writer waits for a key, no new
-/// lease of that key begins: overlapping readers would keep it for ever.
+/// A lease begins under exclusive access to the keys. So a command that has access and is about to
+/// lock such a value exclusively sees the lease, and can [wait](Self::until_free) without blocking
+/// others. While a writer waits for a key, no new lease of that key begins: otherwise overlapping
+/// readers would keep the lease for ever.
 #[derive(Debug)]
 pub(super) struct Leases(watch::Sender<Vec<Key>>);
 
@@ -29,17 +30,18 @@ impl Leases {
         Self(watch::Sender::new(Vec::new()))
     }
 
-    /// Returns whether one of these keys has a lease.
+    /// Tests whether one of these keys has a lease.
     pub fn is_leased(&self, is_meant: impl Fn(&[u8]) -> bool) -> bool {
         self.0.borrow().iter().any(|key| key.is_meant(&is_meant))
     }
 
-    /// Returns whether a writer waits for a key. A new lease should not begin then.
+    /// Tests whether a writer waits for a key. No new lease of the key should begin then.
     pub fn is_awaited(&self, name: &[u8]) -> bool {
         self.0.borrow().iter().any(|key| *key.name == *name && key.waiting > 0)
     }
 
-    /// Begins a lease of a key, which ends when the result is dropped; `None` if a writer waits for the key.
+    /// Begins a lease of a key, which ends when the result is dropped. Returns `None` if a writer
+    /// waits for the key.
     pub fn begin(&self, name: &[u8]) -> Option<Lease<'_>> {
         let mut has_begun = true;
         self.0.send_modify(|keys| match keys.iter_mut().find(|key| *key.name == *name) {
@@ -50,12 +52,12 @@ impl Leases {
         has_begun.then(|| Lease { leases: self, name: name.into() })
     }
 
-    /// Returns a waiter that waits for no key yet.
+    /// Creates a waiter that does not wait for any key yet.
     pub fn waiter(&self) -> Waiter<'_> {
         Waiter { leases: self, names: Vec::new() }
     }
 
-    /// Counts down for a key, and forgets a key without readers and writers.
+    /// Decrements a count of a key, and removes the entry of a key without readers and writers.
     fn end(&self, name: &[u8], count: impl FnOnce(&mut Key)) {
         self.0.send_modify(|keys| {
             let at = keys.iter().position(|key| *key.name == *name).expect("the key is listed");
@@ -67,7 +69,7 @@ impl Leases {
     }
 }
 
-/// A lease of a key. It ends when this is dropped.
+/// A lease of a key. It ends when it is dropped.
 #[derive(Debug)]
 pub(super) struct Lease<'l> {
     leases: &'l Leases,
@@ -80,7 +82,8 @@ impl Drop for Lease<'_> {
     }
 }
 
-/// A writer that waits for keys. No lease of a key that it has waited for begins before this is dropped.
+/// A writer that waits for keys. No lease of a key that it has waited for begins before the waiter
+/// is dropped.
 #[derive(Debug)]
 pub(super) struct Waiter<'l> {
     leases: &'l Leases,
@@ -88,7 +91,8 @@ pub(super) struct Waiter<'l> {
 }
 
 impl Waiter<'_> {
-    /// Waits until none of these keys has a lease. Other keys that `is_meant` names may have one by then.
+    /// Waits until no key that `is_meant` accepts has a lease. A key that had no lease at the call
+    /// may have a new one when this returns.
     pub async fn until_free(&mut self, is_meant: impl Fn(&[u8]) -> bool) {
         let mut changed = self.leases.0.subscribe();
         self.leases.0.send_if_modified(|keys| {
@@ -98,7 +102,7 @@ impl Waiter<'_> {
                     self.names.push(key.name.clone());
                 }
             }
-            // No thread waits for that.
+            // Returns false because no thread waits for this change.
             false
         });
         _ = changed.wait_for(|keys| !keys.iter().any(|key| key.is_meant(&is_meant))).await;

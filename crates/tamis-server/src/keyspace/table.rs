@@ -10,11 +10,11 @@ use triomphe::Arc;
 
 use super::cell::Cell;
 
-/// Cells by their keys: a pointer and a byte for each place.
+/// Cells indexed by key. Each place takes a pointer and a control byte.
 #[derive(Debug, Default)]
 pub(super) struct Table(HashTable<Arc<Cell>>);
 
-/// A table of fewer places stays as it is when keys go.
+/// A table with at most this many places does not shrink until it is empty.
 const SMALL_PLACES: usize = 8;
 
 impl Table {
@@ -26,7 +26,7 @@ impl Table {
         self.0.iter()
     }
 
-    /// Returns all cells, to look at them without the table.
+    /// Returns all cells, so that the caller can read them without the lock of the table.
     pub fn cells(&self) -> Vec<Arc<Cell>> {
         self.0.iter().cloned().collect()
     }
@@ -41,7 +41,8 @@ impl Table {
         self.0.find(hash, |cell| *cell.key == *key)
     }
 
-    /// Returns the cell of a key, a new one if there was none, and by how many bytes the cells and the table have grown.
+    /// Returns the cell of a key and creates it if there is none. Also returns by how many bytes
+    /// the cells and the table have grown.
     pub fn find_or_insert(
         &mut self,
         hash: u64,
@@ -62,14 +63,15 @@ impl Table {
         }
     }
 
-    /// Makes places for more keys; returns by how many bytes the table has grown.
+    /// Reserves places for more keys; returns by how many bytes the table has grown.
     pub fn reserve(&mut self, keys: usize, hasher: &RandomState) -> i64 {
         let before = self.heap_bytes();
         self.0.reserve(keys, |cell| hasher.hash_one(&cell.key[..]));
         self.heap_bytes() as i64 - before as i64
     }
 
-    /// Removes a cell; returns by how many bytes the table has grown, which is no more than 0. `None` if it is not there.
+    /// Removes a cell and returns by how many bytes the table has grown, which is 0 or negative.
+    /// `None` if the table does not contain the cell.
     pub fn remove(&mut self, hash: u64, cell: &Arc<Cell>, hasher: &RandomState) -> Option<i64> {
         let before = self.heap_bytes();
         self.0.find_entry(hash, |found| Arc::ptr_eq(found, cell)).ok()?.remove();
@@ -77,7 +79,8 @@ impl Table {
         Some(self.heap_bytes() as i64 - before as i64)
     }
 
-    /// Gives places back if most are free; returns by how many bytes the table has grown, which is no more than 0.
+    /// Frees places if most are free; returns by how many bytes the table has grown, which is 0 or
+    /// negative.
     pub fn shrink(&mut self, hasher: &RandomState) -> i64 {
         let before = self.heap_bytes();
         let (len, places) = (self.0.len(), self.0.capacity());

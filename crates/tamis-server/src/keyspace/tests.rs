@@ -39,7 +39,7 @@ fn keys_expire_and_are_swept() {
     }
     assert_eq!((0..SHARDS).map(|part| keyspace.sweep(part, 10)).sum::<usize>(), 1);
     assert!(keyspace.shared().is_empty());
-    // A value that is set again has no time.
+    // A value that is set again has no expiry time.
     let keys = keyspace.shared();
     set(&keys, b"a", "two");
     assert_eq!(keys.expires_millis(b"a", 99), Some(None));
@@ -141,7 +141,7 @@ fn a_large_value_that_is_read_for_long_does_not_hold_up_other_keys() {
             assert!(len.unwrap() >= 1 << 20);
         });
         has_begun.recv().unwrap();
-        // Others read it, and change others.
+        // Other commands read this value and change other values.
         assert!(get(&keyspace.shared(), b"large", 0).is_some());
         set(&keyspace.shared(), b"small", "y");
         drop(runtime.block_on(keyspace.shared_to_change(b"small")));
@@ -174,7 +174,8 @@ fn a_waiting_writer_has_its_turn_between_readers_that_overlap() {
         for _ in 0..2 {
             threads.spawn(|| {
                 while !is_done.load(Ordering::Relaxed) {
-                    // Until the other reader has begun too: without a writer the key would always have a lease.
+                    // Waits until the other reader has begun too: without a writer the key would
+                    // always have a lease.
                     keyspace.lease(b"large", 0, |_| {
                         let round = sampler.fetch_add(1, Ordering::Relaxed);
                         let mut patience = 200;
@@ -198,7 +199,7 @@ fn a_waiting_writer_has_its_turn_between_readers_that_overlap() {
                 let change = keyspace.exclusive_to_change(|_| true);
                 drop(tokio::time::timeout(in_time, change).await.ok()?);
             }
-            // A writer that gives up does not count as waiting.
+            // A writer that gives up no longer counts as waiting.
             let given_up = keyspace.shared_to_change(b"large");
             _ = tokio::time::timeout(Duration::ZERO, given_up).await;
             Some(())
@@ -221,12 +222,12 @@ fn several_may_have_a_value_for_long_and_see_if_it_changes() {
     let version = keyspace.shared().version(b"large", 0);
     assert!(keyspace.lease(b"none", 0, |_| ()).is_none());
     let result = keyspace.lease(b"large", 0, |_| {
-        // By another, in the middle of it: as a snapshot would.
+        // Another reader begins a lease in the middle of this one, as a snapshot would.
         let (has_two, other) = keyspace
             .lease(b"large", 0, |_| keyspace.shared().is_leased(b"large"))
             .expect("there is a value");
         assert!(has_two && other == version);
-        // The end of one does not end the time of the other.
+        // The end of one lease does not end the other.
         keyspace.shared().is_leased(b"large")
     });
     assert_eq!(result, Some((true, version)));
@@ -336,7 +337,7 @@ fn the_memory_of_keys_adds_up_and_goes_with_them() {
     }
     let sum: u64 = (0..20_000).filter_map(|i| keyspace.memory_of(&name(i), 0)).sum();
     let all = keyspace.memory_bytes();
-    // Of the tables each key has its share, rounded down.
+    // Each key has its share of the tables, rounded down.
     assert!(all - sum < 20_000, "{all} {sum}");
     (0..19_000).for_each(|i| assert!(keys.remove(&name(i), 0)));
     assert!(keyspace.memory_bytes() < all / 12, "tables shrink");
@@ -434,7 +435,7 @@ fn reserved_places_take_new_keys_without_growth_and_are_given_back_unused() {
     assert_eq!(keyspace.memory_bytes(), 0);
 }
 
-/// Returns the memory of the table that a key is in, in bytes.
+/// Returns the memory of the table that contains a key, in bytes.
 fn tables(keyspace: &Keyspace, key: &[u8]) -> u64 {
     keyspace.place(key).0.read().heap_bytes()
 }

@@ -1,4 +1,4 @@
-//! A value that is being changed.
+//! A value during a change.
 
 use std::sync::atomic::Ordering;
 
@@ -9,19 +9,20 @@ use triomphe::Arc;
 use super::Keyspace;
 use super::cell::{Cell, State};
 
-/// The right to change a value. What has become of it is counted when this ends, and a key without a value is taken out:
-/// also if the change panics, so that no key is left that has none.
+/// The exclusive right to change a value. At its end the effects on memory and counts are recorded,
+/// and a key without a value is removed. This also happens if the change panics, so that no key
+/// without a value remains.
 pub(super) struct Writing<'k> {
     keyspace: &'k Keyspace,
     cell: &'k Arc<Cell>,
-    // Invariant: there until the end.
+    // Invariant: `Some` until the drop.
     state: Option<RwLockWriteGuard<'k, State>>,
     bytes_before: u64,
     had_time: bool,
 }
 
 impl<'k> Writing<'k> {
-    /// Waits for the value; `None` if the cell was taken out meanwhile.
+    /// Waits for the lock of the value; `None` if the cell was removed meanwhile.
     pub fn begin(keyspace: &'k Keyspace, cell: &'k Arc<Cell>) -> Option<Self> {
         let state = cell.state.write();
         if state.is_removed() {
@@ -51,7 +52,7 @@ impl Drop for Writing<'_> {
         }
         if state.value.is_none() {
             state.mark_removed();
-            // The order of the locks: shard before cell.
+            // Unlocks the cell first: the lock of a shard is always taken before that of a cell.
             drop(state);
             self.keyspace.remove_cell(self.cell);
         }

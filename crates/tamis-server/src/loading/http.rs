@@ -1,4 +1,5 @@
-//! The HTTP port while the data is read: `/healthz` reports that, `/metrics` has one number.
+//! The HTTP port while the data is loaded: `/healthz` answers that the server is loading,
+//! `/metrics` has one number.
 
 use std::convert::Infallible;
 use std::rc::Rc;
@@ -16,20 +17,21 @@ use tokio::sync::watch;
 
 use crate::http::connections::Connections;
 
-/// How long a connection may last. Each has one request.
+/// The maximum lifetime of a connection. Each carries one request.
 const MAX_CONNECTION: Duration = Duration::from_secs(5);
 
 const MAX_HEAD_BYTES: usize = 16 << 10;
 
-/// Accepts connections and answers them.
+/// Accepts connections and answers their requests.
 ///
-/// `open` counts connections that are open, for the caller to wait for.
+/// `open` counts open connections, so that the caller can wait for them.
 pub(super) async fn serve(listener: TcpListener, open: &watch::Sender<usize>) {
     let connections = Rc::<Connections>::default();
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                // Requests are answered at once, so a connection that is open waits for no answer: the oldest makes room.
+                // Requests are answered at once, so no open connection waits for an answer: a new
+                // connection may close the oldest one.
                 let (admitted, connections) = (connections.admit(), connections.clone());
                 let open = open.clone();
                 open.send_modify(|count| *count += 1);
@@ -40,10 +42,10 @@ pub(super) async fn serve(listener: TcpListener, open: &watch::Sender<usize>) {
                     connections.run(&admitted, connection).await;
                     open.send_modify(|count| *count -= 1);
                 });
-                // The request is read before the next connection may end this one.
+                // Lets the connection read its request before the next connection may close it.
                 tokio::task::yield_now().await;
             }
-            // Out of files, mostly.
+            // The usual cause is the limit of open files.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }

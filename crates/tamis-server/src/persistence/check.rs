@@ -1,4 +1,4 @@
-//! Checks the files of a server that does not run.
+//! Checks the files of a server that is not running.
 
 use std::path::{Path, PathBuf};
 
@@ -9,27 +9,29 @@ use super::recover::{Stream, lock};
 use super::replay::Replay;
 use crate::keyspace::Keyspace;
 
-/// What a check or a repair found.
+/// The result of a check or a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DataReport {
-    /// Keys that a start would have.
+    /// The number of keys after a start.
     pub keys: usize,
-    /// Changes that the logs have.
+    /// The number of changes in the logs.
     pub changes: u64,
-    /// Bytes behind the last valid change that were never recorded as synced: a start puts them aside.
+    /// Bytes after the last valid change that were never recorded as synced: a start moves them to
+    /// another file.
     pub torn_bytes: u64,
-    /// What is damaged and lost, a line each; empty if a server starts with these files.
+    /// What is damaged and lost, one line each; empty if a server starts with these files.
     pub lost: Vec<String>,
-    /// Where a repair has put the old files.
+    /// Where a repair has moved the old files.
     pub aside: Option<PathBuf>,
 }
 
-/// Reads the files of a server as a start would, and changes nothing. Needs the memory of the data.
+/// Reads the files of a server in the same way as a start, and changes nothing. Takes as much
+/// memory as the data.
 ///
 /// # Errors
 ///
-/// [`DurabilityError`] says why a server would not start with these files.
+/// [`DurabilityError`] explains why a server would not start with these files.
 ///
 /// # Examples
 ///
@@ -44,7 +46,7 @@ pub fn check_data(dir: &Path) -> Result<DataReport, DurabilityError> {
     check(&OsDisk, dir)
 }
 
-/// Reads the files of a folder that is locked.
+/// Reads the files of a folder that is already locked.
 pub(super) fn check(disk: &dyn Disk, dir: &Path) -> Result<DataReport, DurabilityError> {
     let keyspace = Keyspace::new();
     let found = Folder::read(disk, dir)?;
@@ -56,7 +58,7 @@ pub(super) fn check(disk: &dyn Disk, dir: &Path) -> Result<DataReport, Durabilit
     Ok(DataReport { keys, changes, torn_bytes, ..DataReport::default() })
 }
 
-/// Takes a folder for this process, if it exists.
+/// Locks an existing folder for this process.
 pub(super) fn lock_existing(dir: &Path) -> Result<std::fs::File, DurabilityError> {
     std::fs::read_dir(dir).map_err(DurabilityError::io(dir))?;
     lock(dir)

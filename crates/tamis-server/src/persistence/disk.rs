@@ -1,4 +1,4 @@
-//! The file operations that durability needs, so that tests can run it on a simulated disk.
+//! The file operations that persistence needs. Tests run it on a simulated disk.
 
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions};
@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 /// A file system.
 pub(crate) trait Disk: Debug + Send + Sync {
-    /// Creates a file, or truncates the one of this name.
+    /// Creates a file, or truncates an existing file.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
 
     /// Opens a file for reading and writing.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
 
-    /// Renames a file, over any other of the new name.
+    /// Renames a file and replaces any file with the new name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Removes a file.
@@ -24,25 +24,25 @@ pub(crate) trait Disk: Debug + Send + Sync {
     /// Creates a folder in an existing one.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// Gives a file a second name. After an error it may have it all the same.
+    /// Creates a hard link. After an error the link may exist nevertheless.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Returns the names of the files in a folder.
     fn names(&self, dir: &Path) -> io::Result<Vec<String>>;
 
-    /// Makes the names of a folder durable.
+    /// Makes the file names in a folder durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 
-    /// Returns whether `path` still names `file`.
+    /// Tests whether `path` still names `file`.
     fn is_at(&self, path: &Path, file: &dyn DiskFile) -> bool;
 }
 
 /// An open file.
 pub(crate) trait DiskFile: Debug + Send + Sync {
-    /// Reads bytes from an offset on; 0 at the end.
+    /// Reads bytes at an offset and returns how many; 0 at the end.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Writes all bytes at an offset. After an error any part of them may be in the file.
+    /// Writes all bytes at an offset. After an error the file may contain any part of them.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
     /// Returns the length in bytes.
@@ -54,7 +54,7 @@ pub(crate) trait DiskFile: Debug + Send + Sync {
     /// Makes the file's bytes and length durable.
     fn sync(&self) -> io::Result<()>;
 
-    /// Returns the numbers by which the system knows the file.
+    /// Returns the device and inode numbers of the file.
     fn identity(&self) -> Option<(u64, u64)>;
 }
 
@@ -122,7 +122,7 @@ impl DiskFile for File {
     }
 
     fn sync(&self) -> io::Result<()> {
-        // The length is part of what it makes durable.
+        // `sync_data` makes a changed length durable too.
         self.sync_data()
     }
 
@@ -139,7 +139,7 @@ pub(crate) struct Sequential {
 }
 
 impl Sequential {
-    /// Begins at the start of the file.
+    /// Starts at the beginning of the file.
     pub fn new(file: Arc<dyn DiskFile>) -> Self {
         Self { file, offset: 0 }
     }

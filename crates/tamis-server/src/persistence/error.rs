@@ -1,4 +1,4 @@
-//! What goes wrong with the files of a server.
+//! Errors in the files of a server.
 
 use std::fmt;
 use std::io;
@@ -14,7 +14,7 @@ pub enum DurabilityError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         error: io::Error,
     },
     /// Another server uses the folder.
@@ -22,23 +22,23 @@ pub enum DurabilityError {
         /// The folder.
         path: PathBuf,
     },
-    /// A file is damaged, and what is lost had been synced to the disk.
+    /// A file is damaged, and synced data is lost.
     Damaged {
         /// The file.
         path: PathBuf,
-        /// The first damaged byte.
+        /// The offset of the first damaged byte.
         at: u64,
-        /// What is wrong there.
+        /// The kind of damage.
         what: String,
     },
-    /// A file that should exist is missing.
+    /// A required file is missing.
     Missing {
         /// The file.
         path: PathBuf,
-        /// What it was for.
+        /// The role of the file.
         what: &'static str,
     },
-    /// A file was written by another version.
+    /// A different version wrote the file.
     Version {
         /// The file.
         path: PathBuf,

@@ -1,4 +1,4 @@
-//! The snapshots and logs of a folder, by their names.
+//! The snapshots and logs of a folder, found by their names.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,19 +7,20 @@ use super::disk::Disk;
 use super::error::DurabilityError;
 use super::{log_file, manifest, snapshot};
 
-/// Logs and snapshots have numbers below this. A server that began a log every second would need 68 years to reach it.
+/// The numbers of logs and snapshots are below this limit. A server that began a log every second
+/// would need 68 years to reach it.
 pub(super) const NUMBER_LIMIT: u64 = 1 << 31;
 
-/// The files of a folder, by their names.
+/// The snapshots and logs of a folder, found by their names.
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
     snapshots: Vec<u64>,
     logs: Vec<u64>,
     /// The names of files whose numbers are not below [`NUMBER_LIMIT`]: no server wrote them.
     too_high: Vec<String>,
-    /// The newest log, as the manifest has it.
+    /// The number of the newest log according to the manifest.
     pub recorded: Option<u64>,
-    /// Its secret; 0 if there is no manifest.
+    /// The secret in the manifest; 0 if there is no manifest.
     pub secret: u64,
 }
 
@@ -50,11 +51,12 @@ impl Folder {
         Ok(Self { snapshots, logs, too_high, recorded, secret })
     }
 
-    /// Checks that no file has a number that a server does not reach. A start would not know where the file belongs.
+    /// Checks that every number is below [`NUMBER_LIMIT`]. A start would not know the order of a
+    /// file with a higher number.
     ///
     /// # Errors
     ///
-    /// [`DurabilityError::Io`] names the files to move away.
+    /// [`DurabilityError::Io`] names the files that the user must move away.
     pub fn check_numbers(&self, dir: &Path) -> Result<(), DurabilityError> {
         if self.too_high.is_empty() {
             return Ok(());
@@ -70,7 +72,7 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// [`DurabilityError::Io`] if there is no such number.
+    /// [`DurabilityError::Io`] if all numbers are used.
     pub fn next_number(&self, dir: &Path) -> Result<u64, DurabilityError> {
         let last = NUMBER_LIMIT - 1;
         let newest = self.newest().max(self.recorded.unwrap_or(0));
@@ -89,8 +91,8 @@ impl Folder {
         self.snapshots.last().copied()
     }
 
-    /// Returns the same files without the newest snapshot, if the logs that it replaces still exist. They do if the server
-    /// ended before it removed them.
+    /// Returns the same files without the newest snapshot if the logs that it replaces still exist.
+    /// They exist if the server ended before it removed them.
     pub fn without_newest_snapshot(&self) -> Option<Self> {
         let mut older = self.clone();
         let newest = older.snapshots.pop()?;
@@ -98,7 +100,8 @@ impl Folder {
         (is_whole && older.first() < newest).then_some(older)
     }
 
-    /// Returns the number of the first log that is read: that of the newest snapshot, or the first of all.
+    /// Returns the number of the first log to read: that of the newest snapshot, or else the first
+    /// of all logs.
     pub fn first(&self) -> u64 {
         self.snapshot().or_else(|| self.logs.first().copied()).unwrap_or(0)
     }
@@ -108,19 +111,20 @@ impl Folder {
         self.snapshots.iter().chain(&self.logs).copied().max().unwrap_or(0)
     }
 
-    /// Returns the paths of all files.
+    /// Returns the paths of all snapshots and logs.
     pub fn paths(&self, dir: &Path) -> impl Iterator<Item = PathBuf> {
         let snapshots = self.snapshots.iter().map(|&number| snapshot::path(dir, number));
         let logs = self.logs.iter().map(|&number| log_file::path(dir, number));
         snapshots.chain(logs)
     }
 
-    /// Returns the numbers of the logs that are read.
+    /// Returns the numbers of the logs to read.
     pub fn logs(&self) -> impl Iterator<Item = u64> {
         self.logs.iter().copied().filter(|&number| number >= self.first())
     }
 
-    /// Removes the snapshots and logs before this number. Those that cannot be removed stay: a start does not read them.
+    /// Removes the snapshots and logs with lower numbers. Files that cannot be removed stay: a
+    /// start does not read them.
     pub fn remove_before(&self, disk: &dyn Disk, dir: &Path, number: u64) {
         for &older in self.snapshots.iter().filter(|&&it| it < number) {
             _ = disk.remove(&snapshot::path(dir, older));
@@ -131,7 +135,8 @@ impl Folder {
     }
 }
 
-/// Returns the number in the name of a log or a snapshot, [`u64::MAX`] if it is larger; `None` if the name is another one.
+/// Returns the number in the name of a log or a snapshot, or [`u64::MAX`] if it does not fit;
+/// `None` for any other name.
 fn number_of(name: &str, prefix: &str) -> Option<u64> {
     let digits = name.strip_prefix(prefix)?.strip_suffix(".tamis")?;
     let is_canonical = digits == "0" || !digits.starts_with('0');

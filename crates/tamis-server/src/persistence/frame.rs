@@ -1,24 +1,27 @@
-//! Frames: the units in which changes are appended to a log. A frame takes effect as a whole or not at all.
+//! Frames: the units in which changes are appended to a log. A frame takes effect as a whole or not
+//! at all.
 //!
 //! ```text
 //! | length: u64 | check of the length: u32 | checksum: u64 | records, `length` bytes |
 //! ```
 //!
-//! The length has a check of its own, XXH3-64 of its eight bytes cut to 32 bits. So the reader knows where the next frame
-//! begins even if the records are damaged, and allocates nothing for a damaged length.
+//! The length has its own check, XXH3-64 of its eight bytes truncated to 32 bits. So the reader
+//! knows where the next frame begins even if the records are damaged, and allocates nothing for a
+//! damaged length.
 //!
-//! The checksum is XXH3-64 of the records. Both are seeded with the frame's position in the stream of all logs, combined by
-//! exclusive or with the secret of its log (`header.rs`). A frame that was valid elsewhere, such as in a recycled block of the
-//! disk, is not valid here, and a client cannot make bytes that are a valid frame.
+//! The checksum is XXH3-64 of the records. The seed of both is the frame's position in the stream
+//! of all logs, combined by exclusive or with the secret of its log (`header.rs`). A frame that was
+//! valid at another position, such as in a recycled block of the disk, is therefore invalid here,
+//! and a client cannot create bytes that are a valid frame.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::header::{FIELD_BYTES, field, parse_field};
 
-/// Bytes before the records.
+/// The length of a frame header, in bytes.
 pub(super) const HEADER_BYTES: usize = 20;
 
-/// Appends a frame whose checks have this seed; `encode` appends its records.
+/// Appends a frame whose checks use this seed; `encode` appends its records.
 pub(super) fn append(out: &mut Vec<u8>, seed: u64, encode: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER_BYTES]);
@@ -29,8 +32,8 @@ pub(super) fn append(out: &mut Vec<u8>, seed: u64, encode: impl FnOnce(&mut Vec<
     header[12..].copy_from_slice(&xxh3_64_with_seed(records, seed).to_le_bytes());
 }
 
-/// Takes a frame off the front of some bytes: its records, and its length with the header. `None` if it is cut or
-/// damaged.
+/// Splits a frame off the front of `bytes`. Returns its records, and its length including the
+/// header. `None` if the frame is incomplete or damaged.
 pub(super) fn split(bytes: &[u8], seed: u64) -> Option<(&[u8], usize)> {
     let len = length(bytes, seed)?;
     let (header, rest) = bytes.split_at_checked(HEADER_BYTES)?;
@@ -40,12 +43,13 @@ pub(super) fn split(bytes: &[u8], seed: u64) -> Option<(&[u8], usize)> {
     is_whole.then_some((records, HEADER_BYTES + records.len()))
 }
 
-/// Returns the length of the records of the frame that begins here, if that length is valid.
+/// Returns the length of the records of the frame at the start of `bytes`, if the check of that
+/// length is valid.
 pub(super) fn length(bytes: &[u8], seed: u64) -> Option<u64> {
     parse_field(bytes.get(..FIELD_BYTES)?, seed)
 }
 
-/// Appends a number, seven bits a byte, the lowest first.
+/// Appends a number with seven bits per byte, lowest bits first.
 pub(super) fn put_u64(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -54,7 +58,7 @@ pub(super) fn put_u64(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Takes a number off the front.
+/// Reads a number and advances `bytes`.
 pub(super) fn get_u64(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
@@ -72,13 +76,13 @@ pub(super) fn get_u64(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Appends bytes behind their length.
+/// Appends the length of `bytes`, then `bytes`.
 pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_u64(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
-/// Takes bytes off the front.
+/// Reads a byte string with its length and advances `bytes`.
 pub(super) fn get_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let len = usize::try_from(get_u64(bytes)?).ok()?;
     let (taken, rest) = bytes.split_at_checked(len)?;

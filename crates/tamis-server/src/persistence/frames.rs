@@ -1,21 +1,21 @@
-//! Reads the frames of a log file, and searches for valid ones behind damaged bytes.
+//! Reads the frames of a log file, and searches for valid frames after damaged bytes.
 
 use super::frame;
 use super::log_file::{LogFile, read_at_most};
 use crate::server::memory_of_machine;
 
-/// Bytes that are read at a time.
+/// The size of one read, in bytes.
 const PIECE_BYTES: u64 = 4 << 20;
 
-/// Reads the frames of a log.
+/// A reader of the frames of a log.
 pub(super) struct Frames<'l> {
     log: &'l LogFile,
-    /// Bytes of the file that were read, from `at` on; those before `used` are behind.
+    /// A window of the file that starts at offset `at`. The bytes before `used` are consumed.
     bytes: Vec<u8>,
     used: usize,
     at: u64,
     total: u64,
-    /// A longer frame is not read.
+    /// The maximum length of a frame, in bytes.
     max_bytes: u64,
 }
 
@@ -26,22 +26,23 @@ impl<'l> Frames<'l> {
         Ok(Self { log, bytes: Vec::new(), used: 0, at: log.header_bytes(), total, max_bytes })
     }
 
-    /// Returns the position behind the last valid frame.
+    /// Returns the position after the last valid frame.
     pub fn position(&self) -> u64 {
         self.log.began + (self.at + self.used as u64 - self.log.header_bytes())
     }
 
-    /// Returns what the checks of the frame that begins here are seeded with.
+    /// Returns the seed for the checks of the next frame.
     fn seed(&self) -> u64 {
         self.log.seed(self.position())
     }
 
-    /// Returns how many bytes of the file stand behind it.
+    /// Returns how many bytes of the file follow the current position.
     pub fn left(&self) -> std::io::Result<u64> {
         Ok(self.total.saturating_sub(self.at + self.used as u64))
     }
 
-    /// Returns the next valid frame: its position and its records. `None` at the end, or where the file is not valid.
+    /// Returns the position and the records of the next valid frame. `None` at the end of the file
+    /// or at invalid bytes.
     pub fn next(&mut self) -> std::io::Result<Option<(u64, &[u8])>> {
         let Some(len) = self.load()? else { return Ok(None) };
         let (position, start) = (self.position(), self.used);
@@ -49,10 +50,11 @@ impl<'l> Frames<'l> {
         Ok(Some((position, &self.bytes[start + frame::HEADER_BYTES..self.used])))
     }
 
-    /// Skips damaged bytes up to the next valid frame; false if there is none. Takes time in proportion to the bytes.
+    /// Skips damaged bytes up to the next valid frame; false if there is none. Takes time
+    /// proportional to the number of bytes.
     ///
-    /// A damaged frame whose length is valid is skipped whole. In a log without a secret it must be: a client chose the bytes of
-    /// its records, and they may look like frames.
+    /// A damaged frame whose length is valid is skipped as a whole. In a log without a secret this
+    /// is necessary: a client chose the bytes of its records, and they may look like frames.
     pub fn skip_to_valid(&mut self) -> std::io::Result<bool> {
         while self.load()?.is_none() {
             let left = self.left()?;
@@ -62,7 +64,8 @@ impl<'l> Frames<'l> {
             let len = frame::length(&self.bytes[self.used..], self.seed());
             let mut skipped = len.map_or(1, |len| len.saturating_add(frame::HEADER_BYTES as u64));
             if skipped > left {
-                // Of many damaged bytes, some look like a length by chance, and it leads beyond the end.
+                // Among many damaged bytes, some look like a valid length by chance and lead beyond
+                // the end.
                 skipped = if self.log.secret == 0 { left } else { 1 };
             }
             let loaded = (self.bytes.len() - self.used) as u64;
@@ -77,7 +80,8 @@ impl<'l> Frames<'l> {
         Ok(true)
     }
 
-    /// Reads the frame that begins here; returns its length with its head. `None` at the end, or if it is not valid.
+    /// Reads the next frame and returns its length including the header. `None` at the end of the
+    /// file or if the frame is invalid.
     fn load(&mut self) -> std::io::Result<Option<usize>> {
         loop {
             let seed = self.seed();
@@ -115,23 +119,24 @@ impl<'l> Frames<'l> {
     }
 }
 
-/// What a log with a damaged header may be. The secret 0 stands for a log of version 2.
+/// The possible starts and secrets of a log with a damaged header. The secret 0 stands for a log of
+/// version 2.
 pub(super) struct Candidates {
-    /// Positions at which it may begin.
+    /// Positions at which the log may begin.
     pub begins: Vec<u64>,
-    /// Secrets with which its first frame may be valid.
+    /// Secrets to try on the first frame.
     pub first: Vec<u64>,
-    /// Secrets with which all of it is searched for a valid frame.
+    /// Secrets to try in a search for a valid frame in the whole log.
     pub searched: Vec<u64>,
 }
 
-/// Finds out where a log with a damaged header begins, and its secret: one of each with which a frame is valid. Returns
-/// false if there are none; the log is not changed then.
+/// Finds the start position and the secret of a log with a damaged header. A pair fits if a frame
+/// is valid with it. Returns false if no pair fits; the log is not changed then.
 pub(super) fn find_start(log: &mut LogFile, candidates: &Candidates) -> std::io::Result<bool> {
     let Candidates { begins, first, searched } = candidates;
     let in_header = (log.began, log.secret);
     let len = log.file.len()?;
-    // Most often the first frame is valid, and then nothing needs to be searched.
+    // Most often the first frame is valid, and no search is necessary.
     for (searches, secrets) in [(false, first), (true, searched)] {
         for &secret in secrets {
             for &began in begins.iter().filter(|began| began.checked_add(len).is_some()) {
@@ -155,8 +160,8 @@ mod tests {
     use super::super::sim_disk::SimDisk;
     use super::*;
 
-    /// Returns two frames, the first with a value that a client chose: a frame that is valid where it stands in a log without
-    /// a secret. Returns where the second one begins, too.
+    /// Returns two frames and the start of the second one. The first contains a value that a client
+    /// chose. That value is itself a valid frame at its position in a log without a secret.
     fn planted(log: &LogFile) -> (Vec<u8>, usize) {
         let mut bytes = Vec::new();
         frame::append(&mut bytes, log.seed(0), |records| {
@@ -185,7 +190,7 @@ mod tests {
             assert!(frames.skip_to_valid().unwrap());
             assert_eq!(frames.next().unwrap(), Some((behind as u64, &b"behind"[..])));
 
-            // The same in a frame that is cut.
+            // The same in an incomplete frame.
             let log = LogFile::begin(&disk, dir, 1, 0, 0, secret).unwrap();
             log.file.write_all_at(&bytes[..behind - 1], log.header_bytes()).unwrap();
             let mut frames = Frames::new(&log).unwrap();
@@ -238,7 +243,7 @@ mod tests {
         let (disk, dir) = (SimDisk::default(), Path::new("/data"));
         let mut log = LogFile::begin(&disk, dir, 0, 0, 0, 99).unwrap();
         let (mut bytes, _) = planted(&log);
-        // A client does not know where its value stands: it plants frames for many positions.
+        // A client does not know the position of its value, so it plants frames for many positions.
         let at = frame::HEADER_BYTES as u64 + 1 + log.header_bytes() - log_file_header_bytes(0);
         let mut other = Vec::new();
         frame::append(&mut other, at, |out| out.extend_from_slice(b"planted"));

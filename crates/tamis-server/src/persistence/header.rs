@@ -1,29 +1,30 @@
-//! The header that every log and snapshot begins with.
+//! The header at the start of every log and snapshot.
 //!
 //! ```text
 //! | magic: 8 bytes | version: u32 | position: u64 | check: u32 | secret: u64 | check of the secret: u32 |
 //! ```
 //!
-//! The first check is XXH3-64 of the 20 bytes before, cut to 32 bits. Logs have it from version 2 on and snapshots from version 3
-//! on. It distinguishes a file of a later version from a damaged one.
+//! The first check is XXH3-64 of the 20 bytes before it, truncated to 32 bits. Logs have it since
+//! version 2 and snapshots since version 3. It distinguishes a file of a later version from a
+//! damaged one.
 //!
-//! The secret is random. It seeds all checks behind the header, so that no bytes which a client chose look like a part of the
-//! file when a repair searches for one. Logs have it from version 3 on and snapshots from version 4 on. The checks of older
-//! files are those of the secret 0.
+//! The secret is random and seeds all checks after the header. So no bytes that a client chose look
+//! like a part of the file when a repair searches for one. Logs have it since version 3 and
+//! snapshots since version 4. The checks of older files use the secret 0.
 
 use std::io;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Bytes of a header without a secret.
+/// The length of a header without a secret, in bytes.
 pub(super) const OLD_BYTES: usize = CHECK_AT + 4;
-/// Bytes of a header with a secret.
+/// The length of a header with a secret, in bytes.
 pub(super) const BYTES: usize = OLD_BYTES + FIELD_BYTES;
-/// Where the position stands.
+/// The offset of the position.
 const POSITION_AT: usize = 12;
 const CHECK_AT: usize = POSITION_AT + 8;
 
-/// A kind of file: its magic, its version, and its last version without a secret.
+/// A type of file: its magic, its version, and its last version without a secret.
 #[derive(Debug)]
 pub(super) struct Kind {
     pub magic: &'static [u8; 8],
@@ -31,23 +32,24 @@ pub(super) struct Kind {
     pub old_version: u32,
 }
 
-/// What a header says.
+/// The content of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileHeader {
-    /// It is one of this version, or of the old one: then the secret is 0.
+    /// The header has this version or the old one. In the old version the secret is 0.
     Valid { position: u64, secret: u64 },
-    /// It is one of another version.
+    /// The header has another version.
     OtherVersion,
-    /// It is damaged, or of another file. The numbers are those that stand in their places.
+    /// The header is damaged or belongs to another type of file. The numbers are read from their
+    /// usual offsets.
     Damaged { position: u64, secret: u64 },
 }
 
-/// Returns how many bytes a header with this secret has.
+/// Returns the length of a header with this secret, in bytes.
 pub(super) fn bytes(secret: u64) -> usize {
     if secret == 0 { OLD_BYTES } else { BYTES }
 }
 
-/// Returns the bytes of a header. The secret 0 makes one of the old version.
+/// Encodes a header. The secret 0 creates one of the old version.
 pub(super) fn encode(kind: &Kind, position: u64, secret: u64) -> Vec<u8> {
     let version = if secret == 0 { kind.old_version } else { kind.version };
     let mut header = kind.magic.to_vec();
@@ -88,7 +90,7 @@ fn check_of(bytes: &[u8]) -> [u8; 4] {
 ///
 /// # Errors
 ///
-/// The system has no random numbers.
+/// If the system provides no random numbers.
 pub(super) fn new_secret() -> io::Result<u64> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes)
@@ -96,12 +98,12 @@ pub(super) fn new_secret() -> io::Result<u64> {
     Ok(u64::from_le_bytes(bytes).max(1))
 }
 
-/// Bytes of a number with a check of its own.
+/// The length of a number with its own check, in bytes.
 pub(super) const FIELD_BYTES: usize = 12;
-/// What the check of a secret is seeded with.
+/// The seed for the check of a secret.
 const SECRET_SEED: u64 = 1;
 
-/// Returns a number with a check: XXH3-64 of its eight bytes, cut to 32 bits.
+/// Encodes a number with a check: XXH3-64 of its eight bytes, truncated to 32 bits.
 pub(super) fn field(number: u64, seed: u64) -> [u8; FIELD_BYTES] {
     let mut field = [0; FIELD_BYTES];
     field[..8].copy_from_slice(&number.to_le_bytes());

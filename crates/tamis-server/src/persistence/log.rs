@@ -1,9 +1,11 @@
-//! The append-only log of a running server: the state machine (`state.rs`), its files, and the thread that syncs them.
+//! The append-only log of a running server: the state machine (`state.rs`), its files, and the
+//! thread that syncs them.
 //!
-//! A connection writes its frames to the file itself, all of a pipeline in one `write`, before it sends the answers: a
-//! process that is killed loses nothing that was answered. While a sync runs, the connection leaves the write to another
-//! thread, because some file systems make a write wait for the sync. With [`Sync::Always`] the log thread writes and syncs,
-//! so that one sync serves all connections that wait.
+//! A connection writes its frames to the file itself, all frames of a pipeline in one `write`,
+//! before it sends the answers. So a killed process loses no answered change. While a sync runs,
+//! the connection hands the write to another thread, because on some file systems a write waits for
+//! the sync. With [`Sync::Always`] the log thread writes and syncs, so that one sync serves all
+//! waiting connections.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,14 +23,14 @@ use super::record::Record;
 use super::state::{FileJob, LogState, Settled, Sync};
 use crate::system_error::without_code;
 
-/// The log of a running server. Can be used by several threads at once.
+/// The log of a running server. Several threads can use it at the same time.
 #[derive(Debug)]
 pub(crate) struct Log {
     core: Arc<LogCore>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// The log without its thread: the model test calls its steps in every order.
+/// The log without its thread. The model test calls its steps in every order.
 #[derive(Debug)]
 pub(super) struct LogCore {
     disk: Arc<dyn Disk>,
@@ -46,23 +48,23 @@ pub(super) struct LogCore {
 #[derive(Debug)]
 struct Inner {
     state: LogState,
-    /// The file that is written.
+    /// The file that receives new frames.
     file: Arc<LogFile>,
-    /// Earlier files that are not known to be durable.
+    /// Earlier files that may not be durable yet.
     ended: Vec<Arc<LogFile>>,
 }
 
-/// What a sync makes durable.
+/// The files and the position of one sync.
 #[derive(Debug)]
 pub(super) struct SyncJob {
     position: u64,
     file: Arc<LogFile>,
     ended: Vec<Arc<LogFile>>,
-    /// The file is new, and so is its name.
+    /// The file is new, so its name must become durable too.
     is_new: bool,
 }
 
-/// How often the log thread looks for work that nothing woke it for.
+/// How often the log thread checks for work without being woken.
 const IDLE: Duration = Duration::from_millis(100);
 
 /// How long the log thread waits after an error.
@@ -72,7 +74,7 @@ const RETRY: Duration = Duration::from_millis(200);
 const CHECK: Duration = Duration::from_secs(1);
 
 impl LogCore {
-    /// Goes on with a log that is durable up to `end`.
+    /// Continues a log that is durable up to `end`.
     pub fn new(disk: Arc<dyn Disk>, dir: &Path, file: LogFile, end: u64, sync: Sync) -> Self {
         let mut state = LogState::new(end, sync);
         state.secret = file.secret;
@@ -97,15 +99,16 @@ impl LogCore {
         run(&mut self.inner.lock().state)
     }
 
-    /// Decides that the stream goes on in another file; returns its number and where it begins. The number follows that of
-    /// the file that is written: an earlier rotation may have happened after its caller gave it up.
+    /// Starts a rotation to another file; returns the number and the start position of that file.
+    /// The number follows that of the current file: an earlier rotation may have completed after
+    /// its caller stopped waiting.
     pub fn rotate(&self) -> Result<(u64, u64), String> {
         let mut inner = self.inner.lock();
         let number = inner.file.number + 1;
         Ok((number, inner.state.rotate(number)?))
     }
 
-    /// Does the next job on the file; false if there is none.
+    /// Runs the next job on the file; false if no job is due.
     pub fn run_file_job(&self, now_millis: u64) -> bool {
         let job = self.take_file_job();
         job.map(|(file, job)| self.do_file_job(&file, job, now_millis)).is_some()
@@ -118,7 +121,7 @@ impl LogCore {
         Some((inner.file.clone(), job))
     }
 
-    /// Does a job and reports its end.
+    /// Runs a job on the file and reports its result.
     pub fn do_file_job(&self, file: &LogFile, job: FileJob, now_millis: u64) {
         match job {
             FileJob::Write { position, bytes } => {
@@ -127,7 +130,7 @@ impl LogCore {
                 self.note(|inner| inner.state.wrote(bytes, result, now_millis));
             }
             FileJob::Switch { number, position, synced } => {
-                // Frames behind the position are encoded already.
+                // Frames after the position are already encoded with this secret.
                 let secret = file.secret;
                 let begun =
                     LogFile::begin(&*self.disk, &self.dir, number, position, synced, secret);
@@ -145,7 +148,7 @@ impl LogCore {
         }
     }
 
-    /// Makes durable what is written, if that is due; false if not.
+    /// Syncs the written bytes if a sync is due; false if none is due.
     pub fn run_sync(&self, now_millis: u64) -> bool {
         self.take_sync(now_millis).map(|job| self.do_sync(job)).is_some()
     }
@@ -158,7 +161,7 @@ impl LogCore {
         Some(SyncJob { position, file, ended, is_new })
     }
 
-    /// Does a sync job and reports its end.
+    /// Runs a sync job and reports its result.
     pub fn do_sync(&self, job: SyncJob) {
         let SyncJob { position, file, ended, is_new } = job;
         let sync = || -> io::Result<()> {
@@ -178,7 +181,7 @@ impl LogCore {
             {
                 tracing::warn!(%error, "cannot update the manifest: the next start cannot detect a missing newest log");
             }
-            // The field becomes durable with the next sync. It only says what a crash has cost.
+            // The field becomes durable with the next sync. It only shows what a crash has lost.
             if let Err(error) = file.record_synced(position) {
                 tracing::warn!(%error, "cannot record the position of the last fsync");
             }
@@ -192,7 +195,7 @@ impl LogCore {
         });
     }
 
-    /// Checks that a start would find the file that is written.
+    /// Checks that a start would find the current file.
     fn check_file(&self) {
         let file = self.inner.lock().file.clone();
         let is_there = self.disk.is_at(&file.path, &*file.file);
@@ -207,7 +210,7 @@ impl LogCore {
         });
     }
 
-    /// Records that nothing follows the end of the stream, after the last sync.
+    /// Records after the last sync that the stream ends here.
     fn record_end(&self) -> io::Result<()> {
         let inner = self.inner.lock();
         let (file, synced) = (inner.file.clone(), inner.state.synced());
@@ -216,7 +219,8 @@ impl LogCore {
         file.file.sync()
     }
 
-    /// Changes the state after a job, logs whether changes can be kept, and wakes those who wait.
+    /// Changes the state after a job, logs whether changes can be written, and wakes the waiting
+    /// threads.
     fn note(&self, change: impl FnOnce(&mut Inner)) {
         let mut inner = self.inner.lock();
         let had_failed = inner.state.failure().is_some();
@@ -237,13 +241,13 @@ impl LogCore {
         self.progress.send_replace(());
     }
 
-    /// Waits until a job has ended, for a moment at most.
+    /// Waits until a job has ended, for at most [`IDLE`].
     fn wait(&self, mut inner: MutexGuard<'_, Inner>) {
         self.work.notify_one();
         self.done.wait_for(&mut inner, IDLE);
     }
 
-    /// The log thread.
+    /// Runs the log thread.
     fn run(&self) {
         let mut checked = Instant::now();
         loop {
@@ -261,7 +265,7 @@ impl LogCore {
             if state.failure().is_some() {
                 self.work.wait_for(&mut inner, RETRY);
             } else if !(has_worked || state.sync == Sync::Always && state.has_file_job()) {
-                // Otherwise connections write by themselves.
+                // In the other cases the connections write themselves.
                 self.work.wait_for(&mut inner, IDLE);
             }
         }
@@ -269,7 +273,7 @@ impl LogCore {
 }
 
 impl Log {
-    /// Goes on with a log that is durable up to `end`.
+    /// Continues a log that is durable up to `end`.
     pub fn start(
         disk: Arc<dyn Disk>,
         dir: &Path,
@@ -284,7 +288,8 @@ impl Log {
         Ok(Self { core, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Appends a change. The caller holds the lock of the key, so that the log has the changes of each key in order.
+    /// Appends a change. The caller holds the lock of the key, so the log contains the changes of
+    /// each key in order.
     pub fn append(&self, record: &Record<'_>) {
         self.append_all(std::slice::from_ref(record));
     }
@@ -296,36 +301,37 @@ impl Log {
         });
     }
 
-    /// Opens a group: what is appended until its end takes effect as a whole or not at all. The caller is alone with the
-    /// keys.
+    /// Opens a group: all records appended until its end take effect as a whole or not at all. The
+    /// caller has exclusive access to the keys.
     #[must_use]
     pub fn begin_group(&self) -> Group<'_> {
         self.core.with(LogState::begin_group);
         Group(self)
     }
 
-    /// Returns how many bytes the open group has; `None` if there is none.
+    /// Returns the length of the open group in bytes; `None` if no group is open.
     pub fn group_bytes(&self) -> Option<usize> {
         self.core.with(|state| state.group_bytes())
     }
 
-    /// Notes that an insert under shared access begins, which may set bits before it appends its change.
+    /// Records that an insert under shared access begins. The insert may set bits before it appends
+    /// its change.
     #[must_use]
     pub fn begin_insert(&self) -> Inserting<'_> {
         Inserting { log: self, ticket: self.core.with(LogState::begin_insert) }
     }
 
-    /// Tells whether the log takes nothing any more.
+    /// Tests whether the log accepts no more changes.
     pub fn is_closing(&self) -> bool {
         self.core.with(|state| state.is_closing)
     }
 
-    /// Returns the position behind the last change.
+    /// Returns the position after the last change.
     pub fn end(&self) -> u64 {
         self.core.with(|state| state.end())
     }
 
-    /// Returns why changes cannot be kept at the moment.
+    /// Returns why changes cannot be written at the moment; `None` if they can.
     pub fn failure(&self) -> Option<String> {
         self.core.with(|state| state.failure().map(str::to_owned))
     }
@@ -340,8 +346,9 @@ impl Log {
     ///
     /// # Errors
     ///
-    /// Why they may not: what they rest on cannot be written. `is_change` says that a command among them may have changed
-    /// something; the others are never held up by an error.
+    /// Returns why the answers may not be sent: the log cannot write the changes that they depend
+    /// on. `is_change` means that a command among them may have changed a value. An error never
+    /// delays the other answers.
     pub async fn settle(&self, is_change: bool) -> Result<(), String> {
         let mut needs = None;
         let mut progress: Option<watch::Receiver<()>> = None;
@@ -359,7 +366,8 @@ impl Log {
                 (is_own && inner.state.has_file_job(), inner.state.is_syncing())
             };
             if can_write && !has_yielded {
-                // The other connections of this thread that have commands run them first, and one `write` serves all.
+                // The other connections of this thread run their commands first, so that one
+                // `write` serves all.
                 has_yielded = true;
                 tokio::task::yield_now().await;
                 continue;
@@ -368,7 +376,7 @@ impl Log {
                 self.core.run_file_job(self.core.now_millis());
                 continue;
             }
-            // Subscribed before the state is looked at, so that no progress is missed.
+            // The connection subscribes before it reads the state, so it misses no progress.
             let Some(progress) = &mut progress else {
                 progress = Some(self.core.progress.subscribe());
                 continue;
@@ -384,11 +392,11 @@ impl Log {
         }
     }
 
-    /// Waits until all changes so far are durable; returns up to which position.
+    /// Waits until all changes so far are durable; returns the position up to which they are.
     ///
     /// # Errors
     ///
-    /// Why they are not.
+    /// Returns why the changes are not durable.
     pub fn sync(&self) -> io::Result<u64> {
         let end = self.core.with(LogState::want_sync);
         loop {
@@ -403,26 +411,28 @@ impl Log {
         }
     }
 
-    /// Decides that the log goes on in another file from here on; returns its number and where it begins. The caller is
-    /// alone with the keys, so that no command is half done, and then calls [`rotated`](Self::rotated).
+    /// Starts a rotation: the log continues in another file. Returns the number and the start
+    /// position of that file. The caller has exclusive access to the keys, so that no command is
+    /// half done, and calls [`rotated`](Self::rotated) afterwards.
     ///
     /// # Errors
     ///
-    /// Why it cannot.
+    /// Returns why the rotation cannot start.
     pub fn rotate(&self) -> Result<(u64, u64), String> {
         self.core.rotate()
     }
 
-    /// Returns where the file begins that is written.
+    /// Returns the start position of the current file.
     pub fn began(&self) -> u64 {
         self.core.inner.lock().file.began
     }
 
-    /// Waits until the log goes on in the file that [`rotate`](Self::rotate) named.
+    /// Waits until the log continues in the file of the last [`rotate`](Self::rotate).
     ///
     /// # Errors
     ///
-    /// Why it goes on in the old one, or cannot be written now: then it may go on in the new one later.
+    /// Returns why the log continues in the old file, or why it cannot be written now. In the
+    /// second case it may continue in the new file later.
     pub fn rotated(&self) -> Result<(), String> {
         loop {
             self.core.run_file_job(self.core.now_millis());
@@ -437,11 +447,11 @@ impl Log {
         }
     }
 
-    /// Writes and syncs what is left, and takes nothing any more.
+    /// Writes and syncs the remaining changes, and accepts no more.
     ///
     /// # Errors
     ///
-    /// Why something was not kept.
+    /// Returns why a change was not written.
     pub fn close(&self) -> Result<(), String> {
         self.core.with(|state| state.is_closing = true);
         self.core.work.notify_one();
@@ -460,7 +470,7 @@ impl Drop for Log {
     }
 }
 
-/// A group that is open until this is dropped, even by a panic.
+/// An open group. It ends when this is dropped, even by a panic.
 #[derive(Debug)]
 pub(crate) struct Group<'l>(&'l Log);
 
@@ -470,7 +480,8 @@ impl Drop for Group<'_> {
     }
 }
 
-/// An insert under shared access that has not ended. Answers that may have seen its bits wait for it.
+/// An insert under shared access that has not ended. Answers that may have seen its bits wait for
+/// it.
 #[derive(Debug)]
 pub(crate) struct Inserting<'l> {
     log: &'l Log,
@@ -481,7 +492,7 @@ impl Drop for Inserting<'_> {
     fn drop(&mut self) {
         let core = &self.log.core;
         core.with(|state| state.end_insert(self.ticket));
-        // Few wait for an insert: it takes less than a millisecond.
+        // Few connections wait for an insert, because it takes less than a millisecond.
         if core.progress.receiver_count() > 0 {
             core.progress.send_replace(());
         }

@@ -4,10 +4,11 @@
 //! | header (`header.rs`) | synced: u64 | check: u32 | synced: u64 | check: u32 | frames
 //! ```
 //!
-//! The position in the header is how many bytes of frames all earlier logs have together. The two `synced` fields are written in turn, each
-//! after a sync that succeeded, and become durable with a later one: if a crash tears one, the other is valid. The larger
-//! says up to which position of the stream all bytes were durable. A log that ends before it, or is damaged before it, has
-//! lost changes; what follows it may be missing after a power loss.
+//! The position in the header is the total length of the frames of all earlier logs, in bytes. The
+//! log writes the two `synced` fields in turn, each after a successful sync. A field becomes
+//! durable with a later sync: if a crash tears one, the other is valid. The larger field is the
+//! position up to which all bytes of the stream were durable. A log that ends before it, or is
+//! damaged before it, has lost changes. Bytes after it may be missing after a power loss.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,12 +21,12 @@ use super::header::{self, FileHeader, Kind};
 
 const KIND: Kind = Kind { magic: b"TAMISLOG", version: 3, old_version: 2 };
 
-/// Bytes before the first frame of a log of this version. Older ones have fewer.
+/// Bytes before the first frame of a log of this version. Older versions have fewer.
 pub(super) const MAX_HEADER_BYTES: usize = header::BYTES + 2 * header::FIELD_BYTES;
-/// What the checks of the `synced` fields are seeded with.
+/// The seed for the checks of the `synced` fields.
 const SYNCED_SEED: u64 = 24;
 
-/// Returns the name of a log.
+/// Returns the path of a log.
 pub(super) fn path(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("log-{number}.tamis"))
 }
@@ -36,32 +37,34 @@ pub(crate) struct LogFile {
     pub number: u64,
     /// The position of the first frame.
     pub began: u64,
-    /// What the checks of the frames are seeded with; 0 in a log of version 2.
+    /// The secret in the seed of the frame checks; 0 in a log of version 2.
     pub secret: u64,
     pub path: PathBuf,
     pub file: Arc<dyn DiskFile>,
-    /// Which of the two fields the next sync is recorded in.
+    /// Selects the `synced` field for the next sync.
     next_field: AtomicBool,
 }
 
-/// What the header of a log says.
+/// The content of a log header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Header {
     /// The stream was durable up to this position.
     Valid { synced: u64 },
-    /// It is that of another version.
+    /// The header has another version.
     OtherVersion,
-    /// It is cut or damaged. The log has the position and the secret that stand in it, which may be wrong.
+    /// The header is incomplete or damaged. The log uses the position and the secret found in it,
+    /// which may be wrong.
     Invalid,
 }
 
 impl LogFile {
-    /// Creates the log of this number: it begins at `began`, and the stream is durable up to `synced`. The file gets its
-    /// name when its header is complete. Nothing is durable yet. The secret 0 makes a log of version 2.
+    /// Creates a log that begins at position `began` of a stream that is durable up to `synced`.
+    /// The file gets its final name after its header is written. Neither is durable yet. The secret
+    /// 0 creates a log of version 2.
     ///
     /// # Errors
     ///
-    /// [`BeginError`] says whether the log may exist.
+    /// [`BeginError`] tells whether the log may exist.
     pub fn begin(
         disk: &dyn Disk,
         dir: &Path,
@@ -71,7 +74,7 @@ impl LogFile {
         secret: u64,
     ) -> Result<Self, BeginError> {
         if number >= NUMBER_LIMIT {
-            // A start would not read it.
+            // A start would not read a log with this number.
             let error =
                 io::Error::new(io::ErrorKind::InvalidInput, "the number of the log is too high");
             return Err(BeginError { error, may_exist: false });
@@ -104,7 +107,7 @@ impl LogFile {
         let mut bytes = [0; MAX_HEADER_BYTES];
         let len = read_at_most(&*file, &mut bytes, 0)?;
         let (mut header, mut began, secret, next_field) = parse_header(&bytes[..len]);
-        // A position is not so large that those of the frames overflow.
+        // A valid position is so small that the positions of the frames do not overflow.
         if began.checked_add(file.len()?).is_none() {
             (header, began) = (Header::Invalid, 0);
         }
@@ -112,32 +115,32 @@ impl LogFile {
         Ok((Self { number, began, secret, path, file, next_field }, header))
     }
 
-    /// Returns how many bytes are before the first frame.
+    /// Returns the number of bytes before the first frame.
     pub fn header_bytes(&self) -> u64 {
         header_bytes(self.secret)
     }
 
-    /// Returns the byte of the file at which a position of the stream stands.
+    /// Returns the file offset of a position of the stream.
     pub fn offset_of(&self, position: u64) -> u64 {
         self.header_bytes() + (position - self.began)
     }
 
-    /// Returns what the checks of the frame at a position are seeded with.
+    /// Returns the seed for the checks of the frame at a position.
     pub fn seed(&self, position: u64) -> u64 {
         position ^ self.secret
     }
 
-    /// Returns how many bytes of frames the file has.
+    /// Returns the length of the frames in the file, in bytes.
     ///
     /// # Errors
     ///
-    /// What the disk says.
+    /// The error of the disk.
     pub(super) fn frame_bytes(&self) -> io::Result<u64> {
         Ok(self.file.len()?.saturating_sub(self.header_bytes()))
     }
 
-    /// Records up to where the stream is durable. A field whose write fails is written again the next time: the other one is
-    /// valid.
+    /// Records the position up to which the stream is durable. If the write of a field fails, the
+    /// next call writes the same field: the other one stays valid.
     pub fn record_synced(&self, synced: u64) -> io::Result<()> {
         let field = self.next_field.load(Ordering::Relaxed);
         let at = header::bytes(self.secret) + usize::from(field) * header::FIELD_BYTES;
@@ -147,26 +150,26 @@ impl LogFile {
     }
 }
 
-/// Why a log was not begun.
+/// Why a log was not created.
 #[derive(Debug)]
 pub(crate) struct BeginError {
     pub error: io::Error,
-    /// The log may have got its name all the same.
+    /// The file may have its final name despite the error.
     pub may_exist: bool,
 }
 
-/// Returns how many bytes are before the first frame of a log with this secret.
+/// Returns the number of bytes before the first frame of a log with this secret.
 pub(super) fn header_bytes(secret: u64) -> u64 {
     (header::bytes(secret) + 2 * header::FIELD_BYTES) as u64
 }
 
-/// Reads a header: what it says, where the log begins, its secret, and the `synced` field that is written next. That is the
-/// older one, so that a crash cannot tear both.
+/// Reads a header: its content, the start position of the log, its secret, and the `synced` field
+/// to write next. That is the older field, so that a crash cannot tear both.
 fn parse_header(bytes: &[u8]) -> (Header, u64, u64, bool) {
     let (began, secret) = match header::parse(bytes, &KIND) {
         FileHeader::Valid { position, secret } => (position, secret),
         FileHeader::OtherVersion => return (Header::OtherVersion, 0, 0, false),
-        // A crash leaves the front of the header too, and zeros behind it.
+        // A crash may leave the front of the header, followed by zeros.
         FileHeader::Damaged { position, secret } => {
             return (Header::Invalid, position, secret, false);
         }

@@ -1,5 +1,6 @@
-//! The number of the newest log whose name is durable, so that a start misses it if it is removed, and a copy of the log's
-//! secret, so that a repair can read a log whose header is damaged.
+//! Stores the number of the newest log with a durable name, so that a start detects the removal of
+//! that log. Also stores a copy of the log's secret, so that a repair can read a log whose header
+//! is damaged.
 //!
 //! ```text
 //! log 4 secret 0123456789abcdef
@@ -19,27 +20,27 @@ pub(super) fn path(dir: &Path) -> PathBuf {
     dir.join("manifest")
 }
 
-/// What the manifest says.
+/// The content of the manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Manifest {
     /// The number of the newest log.
     pub log: u64,
-    /// Its secret, or 0.
+    /// The secret of that log, or 0.
     pub secret: u64,
 }
 
 impl Manifest {
-    /// Names this log.
+    /// Creates the manifest for a log.
     pub fn of(log: &LogFile) -> Self {
         Self { log: log.number, secret: log.secret }
     }
 }
 
-/// Records that a log exists.
+/// Writes the manifest, which records that a log exists.
 ///
 /// # Errors
 ///
-/// What the disk says. The old record is kept.
+/// The error of the disk. The old manifest stays in place.
 pub(super) fn write(disk: &dyn Disk, dir: &Path, manifest: Manifest) -> io::Result<()> {
     let (path, temporary) = (path(dir), path(dir).with_extension("part"));
     let write = || -> io::Result<()> {
@@ -57,11 +58,11 @@ pub(super) fn write(disk: &dyn Disk, dir: &Path, manifest: Manifest) -> io::Resu
     write().inspect_err(|_| _ = disk.remove(&temporary))
 }
 
-/// Reads the manifest; `None` if there is none.
+/// Reads the manifest; `None` if the file does not exist.
 ///
 /// # Errors
 ///
-/// What the disk says, or that the file is no manifest.
+/// The error of the disk, or an error for a file that is not a manifest.
 pub(super) fn read(disk: &dyn Disk, dir: &Path) -> io::Result<Option<Manifest>> {
     let file = match disk.open(&path(dir)) {
         Ok(file) => file,

@@ -1,4 +1,4 @@
-//! What a server keeps over its end: a log of all changes, and snapshots that make it short.
+//! Keeps data across restarts: a log of all changes, and snapshots that keep the log short.
 //!
 //! ```text
 //! dir/ lock               one server a folder
@@ -7,17 +7,19 @@
 //!      log-3.tamis        changes from shortly before that snapshot on
 //! ```
 //!
-//! A change is appended to the log while the lock of its key is held, so the log has the changes of each key in order. What
-//! orders frames, files, syncs and answers is one state machine (`state.rs`), which a model test explores (`model.rs`).
+//! A change is appended to the log while the lock of its key is held, so the log contains the
+//! changes of each key in order. One state machine (`state.rs`) orders frames, files, syncs and
+//! answers. A model test explores it (`model.rs`).
 //!
-//! A change is logged with all its parameters: replaying it reads no setting. A new filter is logged as its parameters,
-//! items of a Bloom filter as their hashes, any other change as the command.
+//! A change is logged with all its parameters: the replay reads no setting. A new filter is logged
+//! as its parameters, items of a Bloom filter as their hashes, any other change as the command.
 //!
-//! A snapshot begins with a new log, and then writes key after key while the server works. The position of an image says
-//! which changes of the new log it has: they are passed over when the log is replayed. Bits of a reserved Bloom filter only
-//! ever go from 0 to 1, so its image is written while others insert: inserting again changes nothing.
+//! A snapshot begins with a new log, and then writes key after key while the server works. The
+//! position of a serialization determines which changes of the new log it contains: the replay
+//! skips those. Bits of a reserved Bloom filter only change from 0 to 1, so the server writes its
+//! serialization while clients insert: a repeated insert changes nothing.
 //!
-//! The files are drawn in `docs/formats/server.md`.
+//! `docs/formats/server.md` shows the layout of the files.
 
 mod check;
 mod disk;

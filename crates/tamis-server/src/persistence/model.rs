@@ -1,14 +1,18 @@
-//! The model test: clients, the log, a snapshot and crashes in every order, on a simulated disk.
+//! The model test: runs clients, the log, a snapshot and crashes in every order, on a simulated
+//! disk.
 //!
-//! The state machine, the file jobs, the snapshot's writer, recovery and the keyspace are the real ones. Only what threads
-//! do is modelled: each step below is what one of them does between two moments at which another may come in between.
+//! The state machine, the file jobs, the snapshot writer, recovery and the keyspace are the real
+//! ones. The test models only the threads: each step below is the work of one thread between two
+//! moments at which another thread may run.
 //!
 //! After each crash the oracle compares the recovered keys with the history of the log:
 //!
-//! * The state is that after some prefix of the history, each change in it exactly once, transactions whole.
-//! * The prefix has everything that was answered, and everything that an answer rests on, such as "already present". With
-//!   [`Sync::Always`] this holds for a power loss, with the other modes for a process that is killed.
-//! * The prefix has everything that was synced, whatever the mode.
+//! * The recovered state is the state after some prefix of the history. Each change of the prefix
+//!   is applied exactly once, and transactions are whole.
+//! * The prefix contains every answered change, and every change that an answer depends on, such as
+//!   "already present". With [`Sync::Always`] this holds after a power loss, with the other modes
+//!   after a process is killed.
+//! * The prefix contains every synced change, in each mode.
 
 mod oracle;
 mod saver;
@@ -37,7 +41,7 @@ use saver::Saver;
 
 const DIR: &str = "/data";
 
-/// What a client does next.
+/// The next operation of a client.
 #[derive(Clone, Debug)]
 enum Op {
     /// `BF.MADD filter item item`
@@ -52,27 +56,27 @@ enum Op {
     Flush,
 }
 
-/// Where a client is.
+/// The progress of a client.
 #[derive(Debug)]
 enum Client {
     Idle,
-    /// An insert has a ticket.
+    /// The client has a ticket for an insert.
     Begun {
         ticket: u64,
         items: [u32; 2],
     },
-    /// It has set its bits; these items were new.
+    /// The client has set its bits; these items were new.
     Set {
         ticket: u64,
         items: [u32; 2],
         hashes: Vec<u64>,
         new: Vec<u32>,
     },
-    /// It is inside a transaction, with this many changes to come.
+    /// The client is inside a transaction, with this many changes left.
     InTransaction {
         left: usize,
     },
-    /// It waits to answer.
+    /// The client waits to answer.
     Answers {
         needs: Needs,
         items: Vec<u32>,
@@ -80,7 +84,7 @@ enum Client {
     },
 }
 
-/// A step that some thread can do now.
+/// A step that some thread can take now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Step {
     Client(usize),
@@ -105,7 +109,7 @@ struct World {
     file_job: Option<(Arc<LogFile>, FileJob)>,
     sync_job: Option<SyncJob>,
     history: Vec<Logged>,
-    /// What answers rest on: items, and positions of the log.
+    /// The items and the log position that answers depend on.
     promised_items: BTreeSet<u32>,
     promised_end: u64,
     group: Vec<Change>,
@@ -128,7 +132,7 @@ fn run(keyspace: &Keyspace, argv: &[&[u8]]) {
     }
 }
 
-/// Returns which items are in the filter.
+/// Tests which items the filter contains.
 fn contains(keyspace: &Keyspace, items: &[u32]) -> Vec<bool> {
     let items: Vec<Vec<u8>> = items.iter().map(|number| item(*number)).collect();
     let row = find(b"BF.EXISTS").and_then(Command::batch_items).expect("it has items");
@@ -177,7 +181,7 @@ impl World {
         })
     }
 
-    /// Starts the first process, creates the filter, and makes that durable.
+    /// Starts the first process, creates the filter and makes it durable.
     fn first(sync: Sync) -> Self {
         let mut world = Self::start(SimDisk::default(), sync, Vec::new()).expect("an empty disk");
         world.reserve();
@@ -190,7 +194,7 @@ impl World {
         world
     }
 
-    /// Creates the filter, and logs it.
+    /// Creates the filter and logs it.
     fn reserve(&mut self) {
         let filter = ScalableBloom::reserve(1000, 1e-9, None).expect("a filter");
         let value = Value::Bloom(Box::new(filter));
@@ -214,18 +218,18 @@ impl World {
         }
     }
 
-    /// Returns whether a thread has the keys exclusively.
+    /// Tests whether a thread has exclusive access to the keys.
     fn is_exclusive(&self) -> bool {
         self.clients.iter().any(|(client, _)| matches!(client, Client::InTransaction { .. }))
     }
 
-    /// Returns whether an insert holds the lock of the filter, shared.
+    /// Tests whether an insert holds the shared lock of the filter.
     fn is_inserting(&self) -> bool {
         let inserts = |client: &Client| matches!(client, Client::Begun { .. } | Client::Set { .. });
         self.clients.iter().any(|(client, _)| inserts(client))
     }
 
-    /// Returns the steps that can be done now.
+    /// Returns the steps that can be taken now.
     fn steps(&self) -> Vec<Step> {
         let mut steps = Vec::new();
         let may_change = !self.is_exclusive();
@@ -262,7 +266,7 @@ impl World {
             Saver::Rotates { .. } => {
                 self.core.with(|state| state.rotated().is_some() || state.failure().is_some())
             }
-            // A small value is read with its lock, and not within a transaction.
+            // The snapshot reads a small value under its lock, and not during a transaction.
             Saver::Writes { left, .. } => left.is_empty() || is_alone,
             Saver::Reads { .. } => true,
             Saver::Syncs { until, .. } => {
@@ -359,10 +363,11 @@ impl World {
         self.clients[i].0 = next;
     }
 
-    /// Removes all keys and creates the filter again, in one step: the client is alone with the keys.
+    /// Removes all keys and creates the filter again, in one step: the client has exclusive access
+    /// to the keys.
     fn flush(&mut self) {
         self.save_before_flush();
-        // What was answered until now is in the log, so the positions that were promised say it all.
+        // All changes answered so far are in the log, so the promised position covers them.
         self.promised_items.clear();
         for (client, _) in &mut self.clients {
             if let Client::Answers { items, .. } = client {
@@ -383,7 +388,7 @@ impl World {
         self.history.push(Logged { changes, end });
     }
 
-    /// Runs a command with the lock of its key, and logs it.
+    /// Runs a command under the lock of its key, and logs it.
     fn change(&mut self, argv: &[&[u8]], change: Change) {
         run(&self.keyspace, argv);
         let record = Record::Command { now_millis: 0, argv: argv.to_vec() };

@@ -1,19 +1,22 @@
-//! A change, as the log has it.
+//! A change in the form in which the log stores it.
 
 use super::frame::{get_bytes, get_u64, put_bytes, put_u64};
 
-/// A change, as the log has it. Replaying it reads no setting: it has all the parameters that it depends on.
+/// A change in the form in which the log stores it. It contains all parameters that it depends on,
+/// so the replay reads no setting.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Record<'a> {
     /// A command that changed a value, and the time at which it ran.
     Command { now_millis: u64, argv: Vec<&'a [u8]> },
-    /// The hashes of items that were new to a Bloom filter. Inserting them again changes nothing.
+    /// The hashes of items that were new to a Bloom filter. A repeated insert of them changes
+    /// nothing.
     Inserted { now_millis: u64, key: &'a [u8], hashes: Vec<u64> },
-    /// A whole value, and the time at which its key expires.
+    /// The serialization of a whole value, and the time at which its key expires.
     Image { key: &'a [u8], expires_millis: Option<u64>, image: &'a [u8] },
 }
 
-/// The first byte of a record. A number is never used again for something else; 3 stood for a setting.
+/// The first byte of a record. A number is never reused for another meaning; 3 was used for a
+/// setting.
 mod tag {
     pub const COMMAND: u8 = 1;
     pub const INSERTED: u8 = 2;
@@ -21,7 +24,7 @@ mod tag {
 }
 
 impl<'a> Record<'a> {
-    /// Appends the record's bytes.
+    /// Appends the bytes of the record.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Record::Command { now_millis, argv } => {
@@ -46,7 +49,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Takes a record off the front of some bytes; `None` if they do not start with one.
+    /// Reads a record and advances `bytes`; `None` if `bytes` does not start with a record.
     pub fn decode(bytes: &mut &'a [u8]) -> Option<Self> {
         let (&kind, rest) = bytes.split_first()?;
         *bytes = rest;
@@ -54,7 +57,7 @@ impl<'a> Record<'a> {
             tag::COMMAND => {
                 let now_millis = get_u64(bytes)?;
                 let len = get_u64(bytes)?;
-                // A word takes a byte at least.
+                // An argument takes at least one byte.
                 let fits = usize::try_from(len).ok().filter(|&len| len > 0 && len <= bytes.len());
                 let mut argv = Vec::with_capacity(fits?.min(1 << 10));
                 for _ in 0..len {

@@ -1,11 +1,12 @@
-//! Fills a keyspace at the start: the newest snapshot, then all changes behind it.
+//! Fills a keyspace at the start: loads the newest snapshot, then applies all changes after it.
 //!
-//! All logs together are one stream. What is valid of it is kept from its start to the first invalid byte, which must not
-//! stand before the last position that is recorded as synced: then changes are lost, and the start is refused. Behind that
-//! position a crash may leave anything, since the system writes pages in any order: that is a torn tail, and is put aside.
+//! All logs together are one stream. It is valid from its start to the first invalid byte. If that
+//! byte is before the last position that is recorded as synced, changes are lost and the start is
+//! refused. After that position a crash may leave any bytes, since the system writes pages in any
+//! order: such a torn tail is put aside.
 //!
-//! Before the server answers from what it has read, all of it is durable. Bytes that are not known to be are written once
-//! more, because after a failed sync the system takes pages for written that are not.
+//! All data is durable before the server answers from it. Bytes that may not be durable are written
+//! once more, because after a failed sync the system marks pages as written that are not.
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -24,22 +25,23 @@ use super::{manifest, snapshot};
 use crate::keyspace::Keyspace;
 use crate::system_error::without_code;
 
-/// What was found.
+/// The result of a recovery.
 pub(crate) struct Recovered {
-    /// The log that goes on, and the position of its end.
+    /// The log that the server continues, and the position of its end.
     pub file: LogFile,
     pub end: u64,
-    /// How many changes the logs had.
+    /// The number of changes in the logs.
     pub changes: u64,
-    /// Bytes that were put aside because a crash had torn them.
+    /// The number of torn bytes that were put aside after a crash.
     pub torn_bytes: u64,
 }
 
-/// Creates the folder if there is none, and takes it for this process; it is free again when the file is closed.
+/// Creates the folder if it does not exist, and locks it for this process. The lock ends when the
+/// file is closed.
 ///
 /// # Errors
 ///
-/// [`DurabilityError`] if it is in use.
+/// [`DurabilityError`] if another process uses the folder.
 pub(crate) fn lock(dir: &Path) -> Result<File, DurabilityError> {
     std::fs::create_dir_all(dir).map_err(DurabilityError::io(dir))?;
     let path = dir.join("lock");
@@ -54,11 +56,12 @@ pub(crate) fn lock(dir: &Path) -> Result<File, DurabilityError> {
     }
 }
 
-/// Fills a keyspace with what the folder has.
+/// Fills a keyspace with the data of the folder.
 ///
 /// # Errors
 ///
-/// [`DurabilityError`] if files are damaged, missing or cannot be used: they are left as they are.
+/// [`DurabilityError`] if files are damaged, missing or cannot be used. The files are not changed
+/// then.
 pub(crate) fn recover(
     disk: &Arc<dyn Disk>,
     dir: &Path,
@@ -76,8 +79,8 @@ pub(crate) fn recover(
     Ok(Recovered { file, end, changes, torn_bytes })
 }
 
-/// Returns whether a log with an invalid header is the first one, and damaged. It is not if the very first start ended
-/// before the header was durable: then nothing else was written.
+/// Tests whether a log with an invalid header is the first one and damaged. It is not damaged if
+/// the very first start ended before the header was durable: then nothing else was written.
 fn is_first_damaged(found: &Folder, log: &LogFile) -> Result<bool, DurabilityError> {
     if found.snapshot().is_some() || log.number != found.first() {
         return Ok(false);
@@ -86,16 +89,17 @@ fn is_first_damaged(found: &Folder, log: &LogFile) -> Result<bool, DurabilityErr
     Ok(log.number > 0 || found.logs().count() > 1 || len > log_file::MAX_HEADER_BYTES as u64)
 }
 
-/// The logs behind a snapshot.
+/// The logs after a snapshot.
 pub(super) struct Stream {
     logs: Vec<LogFile>,
-    /// Behind these, files that a crash has torn: they hold nothing that was synced.
+    /// The files after these logs that a crash has torn. They contain no synced change.
     torn: Vec<LogFile>,
     /// The folder has a manifest.
     has_manifest: bool,
     /// All bytes before this position were durable.
     synced: u64,
-    /// Up to here it is valid, in the log of this index, which has this many bytes behind it.
+    /// The end of the valid part of the stream. The log with index `last` contains it, with
+    /// `tail_bytes` bytes after it.
     end: u64,
     last: usize,
     tail_bytes: u64,
@@ -121,7 +125,8 @@ impl Stream {
         let missing = |number, what| {
             Err(DurabilityError::Missing { path: log_file::path(dir, number), what })
         };
-        // Names and headers up to that of the newest recorded log were durable, and that of the snapshot's log.
+        // The names and headers of all logs up to the newest recorded one were durable, and those
+        // of the log of the snapshot.
         let was_recorded = |number| found.recorded.is_some_and(|recorded| number <= recorded);
         let was_durable = |number| was_recorded(number) || found.snapshot() == Some(number);
         let (mut logs, mut torn) = (Vec::new(), Vec::new());
@@ -136,7 +141,7 @@ impl Stream {
             if let Header::Valid { synced: recorded } = header {
                 synced = synced.max(recorded);
                 if was_recorded(number) {
-                    // It was recorded when it and all earlier logs were durable.
+                    // A log is recorded only after it and all earlier logs are durable.
                     synced = synced.max(log.began);
                 }
             }
@@ -145,7 +150,7 @@ impl Stream {
                 Header::Invalid if was_durable(number) || is_first_damaged(found, &log)? => {
                     return Err(DurabilityError::damaged(&path, 0, "its header is invalid"));
                 }
-                // What follows a missing or invalid file is not part of the stream.
+                // Files after a missing or invalid one are not part of the stream.
                 Header::Valid { .. } if number == next && torn.is_empty() => logs.push(log),
                 _ => torn.push(log),
             }
@@ -212,7 +217,8 @@ impl Stream {
         Err(DurabilityError::damaged(&path, at, what))
     }
 
-    /// Checks that the torn files hold no changes if there is no manifest, which would say whether they were durable.
+    /// If no manifest exists, checks that the torn files contain no changes: only a manifest
+    /// records whether those were durable.
     fn check_torn(&mut self) -> Result<(), DurabilityError> {
         if self.has_manifest {
             return Ok(());
@@ -237,7 +243,8 @@ impl Stream {
         self.tail_bytes + later.map(|log| log.frame_bytes().unwrap_or(0)).sum::<u64>()
     }
 
-    /// Puts aside what is torn, and makes the rest durable; returns the log that goes on, and the end of the stream.
+    /// Puts the torn bytes aside and makes the rest durable. Returns the log that the server
+    /// continues, and the end of the stream.
     fn make_durable(
         mut self,
         disk: &dyn Disk,
@@ -255,7 +262,7 @@ impl Stream {
             }
         }
         let Some(last) = self.logs.last() else {
-            // The first start.
+            // This is the first start.
             let log = begin_durable(disk, dir, 0, 0).map_err(|error| DurabilityError::Io {
                 path: log_file::path(dir, 0),
                 error: error.error,
@@ -288,7 +295,7 @@ impl Stream {
     }
 }
 
-/// Ends a log of version 2, so that the stream goes on in one with a secret.
+/// Ends a log of version 2, so that the stream continues in a log with a secret.
 fn end_old(
     disk: &dyn Disk,
     dir: &Path,
@@ -300,7 +307,7 @@ fn end_old(
             record_newest(disk, dir, &log);
             Ok(log)
         }
-        // A full disk is no reason not to start.
+        // A full disk must not prevent a start.
         Err(BeginError { error, may_exist: false }) => {
             tracing::warn!(%error, "cannot start a new log: the server continues with the old log");
             Ok(old)
@@ -311,7 +318,8 @@ fn end_old(
     }
 }
 
-/// Creates a log that begins at `position`, up to which the stream is durable. Its header and its name are durable then.
+/// Creates a log that begins at `position`, up to which the stream is durable. Returns after its
+/// header and its name are durable.
 pub(super) fn begin_durable(
     disk: &dyn Disk,
     dir: &Path,
@@ -331,7 +339,7 @@ fn record_newest(disk: &dyn Disk, dir: &Path, log: &LogFile) {
     }
 }
 
-/// Returns a name for what is put aside, which no file has.
+/// Returns an unused name for bytes that are put aside.
 fn free_name(disk: &dyn Disk, dir: &Path, path: &Path) -> Result<PathBuf, DurabilityError> {
     let names = disk.names(dir).map_err(DurabilityError::io(dir))?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -339,10 +347,11 @@ fn free_name(disk: &dyn Disk, dir: &Path, path: &Path) -> Result<PathBuf, Durabi
     Ok(dir.join(name.expect("a folder does not have that many files")))
 }
 
-/// Bytes that are copied at a time.
+/// The number of bytes that are copied at a time.
 const PIECE_BYTES: u64 = 4 << 20;
 
-/// Copies a torn tail to a file of its own. It holds nothing that was synced, so a disk without room is no reason not to start.
+/// Copies a torn tail to its own file. The tail contains no synced change, so a full disk must not
+/// prevent a start.
 fn keep_tail(
     disk: &dyn Disk,
     dir: &Path,
@@ -364,7 +373,7 @@ fn keep_tail(
     Ok(())
 }
 
-/// Writes the header of a log, and its bytes between two positions, once more where they are.
+/// Writes the header of a log, and its bytes between two positions, once more in place.
 fn write_again(log: &LogFile, from: u64, to: u64) -> std::io::Result<()> {
     copy_bytes(&*log.file, 0, &*log.file, 0, log.header_bytes())?;
     let end = log.began + log.frame_bytes()?;
@@ -398,7 +407,7 @@ pub(super) fn copy_bytes(
     Ok(())
 }
 
-/// Removes what the snapshot of this number and its log replace.
+/// Removes the files that the snapshot with this number and its log replace.
 ///
 /// # Errors
 ///
@@ -416,7 +425,7 @@ mod tests {
 
     const DIR: &str = "/data";
 
-    /// Writes a log of changes that set one key each; returns it and where it ends.
+    /// Writes a log of changes that set one key each; returns the log and its end position.
     fn log_of(disk: &SimDisk, number: u64, began: u64, keys: &[&str]) -> (LogFile, u64) {
         let log = LogFile::begin(disk, Path::new(DIR), number, began, 0, 99).unwrap();
         let mut bytes = Vec::new();
@@ -436,7 +445,7 @@ mod tests {
         log.file.write_all_at(&[byte[0] ^ 1], at).unwrap();
     }
 
-    /// Starts; returns the number of keys, or the error.
+    /// Starts a server; returns the number of keys, or the error.
     fn started(disk: &SimDisk) -> Result<usize, String> {
         let (keyspace, disk) = (Keyspace::new(), Arc::new(disk.clone()) as Arc<dyn Disk>);
         let recovered = recover(&disk, Path::new(DIR), &keyspace);
@@ -467,12 +476,12 @@ mod tests {
             let refused = started(&disk).unwrap_err();
             assert!(refused.contains("log-0.tamis: damaged at byte 0"), "{at}: {refused}");
             flip(&first, at);
-            // The same of a later log.
+            // The same for a later log.
             let (second, _) = log_of(&disk, 1, end, &["c"]);
             flip(&second, at);
             let refused = started(&disk).unwrap_err();
             assert!(refused.contains("log-1.tamis: damaged at byte 0"), "{at}: {refused}");
-            // Of the first log nothing is left, and the second proves that there were changes.
+            // The first log is empty, and the second one proves that changes existed.
             flip(&second, at);
             first.file.set_len(10).unwrap();
             let refused = started(&disk).unwrap_err();

@@ -1,13 +1,15 @@
-//! Keeps what is valid of damaged files.
+//! Keeps the valid data of damaged files.
 //!
-//! At every moment the damaged originals are complete, where they were or in a folder `damaged-N`:
+//! The damaged originals are complete at every moment, either in their place or in a folder
+//! `damaged-N`:
 //!
-//! 1. Every original gets a second name in `damaged-N`, or a copy where the file system refuses that; both names are durable.
-//! 2. The new log and the new snapshot are written. A start takes the newest snapshot.
+//! 1. Every original gets a hard link in `damaged-N`, or a copy where the file system does not
+//!   support links. Both names are durable.
+//! 2. The repair writes the new log and the new snapshot. A start loads the newest snapshot.
 //! 3. The manifest names the new log.
-//! 4. The originals lose their first names.
+//! 4. The repair removes the original names.
 //!
-//! After a crash between two of them, the same command works again.
+//! After a crash between two of these steps, the same command works again.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,15 +25,16 @@ use super::salvage::{Salvaged, salvage};
 use super::snapshot::{self, SnapshotWriter};
 use crate::keyspace::Keyspace;
 
-/// Writes what is valid of the files of a server as a new snapshot, and keeps the old files in a new folder inside `dir`. Does
-/// nothing if a server would start with them.
+/// Writes the valid data of a server's files as a new snapshot, and keeps the old files in a new
+/// folder inside `dir`. Does nothing if a server would start with the files.
 ///
-/// Damaged changes are passed over, and those behind them are kept: a filter then misses items, and a key that the lost
-/// changes removed may be there again. The old files are never lost: if the machine fails meanwhile, repair again.
+/// Damaged changes are skipped, and the changes after them are kept: a filter then misses items,
+/// and a key that a lost change removed may exist again. The old files are never lost: if the
+/// machine fails meanwhile, run the repair again.
 ///
 /// # Errors
 ///
-/// [`DurabilityError`] if the files cannot be read or written: the old files are left as they are.
+/// [`DurabilityError`] if the files cannot be read or written. The old files are not changed then.
 pub fn repair_data(dir: &Path) -> Result<DataReport, DurabilityError> {
     let _lock = lock_existing(dir)?;
     repair(&OsDisk, dir)
@@ -55,7 +58,8 @@ fn repair(disk: &dyn Disk, dir: &Path) -> Result<DataReport, DurabilityError> {
     Ok(DataReport { keys, changes, torn_bytes: 0, lost, aside: Some(aside) })
 }
 
-/// Gives every file a second name in a new folder, and makes these names durable. If that fails, nothing stays there.
+/// Links every file into a new folder and makes the links durable. After an error the folder
+/// contains no file.
 fn set_aside(disk: &dyn Disk, dir: &Path, found: &Folder) -> Result<PathBuf, DurabilityError> {
     let aside = free_folder(disk, dir)?;
     let mut files: Vec<PathBuf> = found.paths(dir).collect();
@@ -76,7 +80,7 @@ fn set_aside(disk: &dyn Disk, dir: &Path, found: &Folder) -> Result<PathBuf, Dur
     Ok(aside)
 }
 
-/// Creates a folder `damaged-N`, or takes an empty one that an earlier repair has left.
+/// Creates a folder `damaged-N`, or returns an empty one that an earlier repair has left.
 fn free_folder(disk: &dyn Disk, dir: &Path) -> Result<PathBuf, DurabilityError> {
     let names = disk.names(dir).map_err(DurabilityError::io(dir))?;
     for number in 1_u64.. {
@@ -93,12 +97,12 @@ fn free_folder(disk: &dyn Disk, dir: &Path) -> Result<PathBuf, DurabilityError> 
     unreachable!("a folder has fewer names")
 }
 
-/// Gives a file a second name, or copies it.
+/// Creates a hard link to a file, or copies the file.
 fn keep(disk: &dyn Disk, path: &Path, to: &Path) -> io::Result<()> {
     if disk.link(path, to).is_ok() {
         return Ok(());
     }
-    // Never written under the name itself: a link that reports an error may have been made.
+    // The copy is never written under the final name: a link that reports an error may exist.
     let part = to.with_extension("part");
     let copy = || -> io::Result<()> {
         let (from, copy) = (disk.open(path)?, disk.create(&part)?);
@@ -109,7 +113,7 @@ fn keep(disk: &dyn Disk, path: &Path, to: &Path) -> io::Result<()> {
     copy().inspect_err(|_| _ = disk.remove(&part))
 }
 
-/// Writes the keys as a snapshot with an empty log, which a start takes instead of any older file.
+/// Writes the keys as a snapshot with an empty log. A start uses these instead of any older file.
 fn write_new(
     disk: &dyn Disk,
     dir: &Path,
@@ -118,7 +122,7 @@ fn write_new(
     keyspace: &Keyspace,
 ) -> Result<(), DurabilityError> {
     let log_path = log_file::path(dir, number);
-    // A snapshot without its log is damaged, so the log comes first.
+    // A snapshot without its log counts as damaged, so the log is written first.
     let log = begin_durable(disk, dir, number, position)
         .map_err(|begun| DurabilityError::io(log_path)(begun.error))?;
     let write = || -> std::io::Result<()> {
@@ -156,7 +160,8 @@ mod tests {
 
     const DIR: &str = "/data";
 
-    /// Returns a disk on which all is durable: a snapshot of four keys and a log of four more. One of each is damaged.
+    /// Returns a disk with only durable data: a snapshot of four keys and a log of four more. One
+    /// key of each is damaged.
     fn damaged_disk() -> SimDisk {
         let (disk, dir) = (SimDisk::default(), Path::new(DIR));
         let log = LogFile::begin(&disk, dir, 1, 100, 100, 99).unwrap();
@@ -188,7 +193,7 @@ mod tests {
         disk
     }
 
-    /// Keys that a repair keeps.
+    /// The number of keys that a repair keeps.
     const KEPT: usize = 6;
 
     fn contents(disk: &SimDisk, path: &Path) -> Option<Vec<u8>> {
@@ -205,7 +210,7 @@ mod tests {
             .collect()
     }
 
-    /// Checks that every original is where it was, or in a folder beside it.
+    /// Checks that every original is in its place or in a folder beside it.
     fn assert_kept(disk: &SimDisk, originals: &BTreeMap<String, Vec<u8>>, when: &str) {
         let dir = Path::new(DIR);
         let mut places = vec![dir.to_owned()];
@@ -294,7 +299,7 @@ mod tests {
         let (disk, dir) = (damaged_disk(), Path::new(DIR));
         let before = originals(&disk);
         disk.refuse_links();
-        // The folder, the first copy, and then the disk is full.
+        // The repair creates the folder and the first copy, and then the disk is full.
         disk.fail_at(disk.operations() + 3, Fault::Full);
         assert!(matches!(repair(&disk, dir), Err(DurabilityError::Io { .. })));
         let mut after = disk.names(dir).unwrap();
@@ -306,7 +311,7 @@ mod tests {
 
     #[test]
     fn an_older_snapshot_and_its_logs_replace_a_damaged_one() {
-        // As after a kill between a new snapshot and the removal of the old one.
+        // As after a kill between the write of a new snapshot and the removal of the old one.
         let (disk, dir) = (SimDisk::default(), Path::new(DIR));
         let set = |disk: &SimDisk, number, began: u64, key: &str| {
             let log = LogFile::begin(disk, dir, number, began, began, 99).unwrap();
@@ -338,16 +343,17 @@ mod tests {
         let report = repair(&disk, dir).unwrap();
         assert_eq!((report.keys, report.lost), (3, Vec::new()));
         assert_eq!(check(&disk, dir).unwrap().keys, 3);
-        // Logs without the snapshot before them are no way to start, however few lines say what else is lost.
+        // Logs without the snapshot before them are no base for a start, even if few lines report
+        // other losses.
         let snapshot_path = snapshot::path(dir, 1);
         without_snapshot.remove(&snapshot_path).unwrap();
         let report = repair(&without_snapshot, dir).unwrap();
         assert_eq!((report.keys, report.lost.len()), (2, 1), "{report:?}");
-        // Bytes that are cut off count too.
+        // Truncated bytes count too.
         empty.create(&snapshot::path(dir, 2)).unwrap();
         let report = repair(&empty, dir).unwrap();
         assert_eq!((report.keys, report.lost), (3, Vec::new()));
-        // Without its log, the older snapshot is not what came before the newer one.
+        // Without its log, the older snapshot is not the base of the newer one.
         let report = repair(&without_log, dir).unwrap();
         assert_eq!((report.keys, report.lost.len()), (2, 1), "{report:?}");
     }

@@ -15,32 +15,35 @@ use crate::keyspace::Keyspace;
 pub(super) struct Replay<'k> {
     keyspace: &'k Keyspace,
     settings: Settings,
-    /// The values of the snapshot have all changes before these positions. Empty behind the snapshot's end.
+    /// For each key, the position up to which the value of the snapshot contains all changes. Empty
+    /// after the end of the snapshot.
     applied: HashMap<Vec<u8>, u64>,
-    /// No value of the snapshot has a change from behind this position. Before it, a change may be about a key that was
-    /// removed before the snapshot came to it, and then does nothing.
+    /// The position at which the snapshot was complete: no value in it has a later change. An
+    /// earlier change may concern a key that was removed before the snapshot reached it. Such a
+    /// change does nothing.
     snapshot_end: u64,
     gathered: Gathered,
     pub changes: u64,
 }
 
-/// The items of neighbouring changes of a key, which are inserted as one batch: for a filter that is in no cache that takes
-/// two thirds of the time.
+/// The items of consecutive changes of a key, which are inserted as one batch. For a filter that is
+/// in no cache, the batch takes two thirds of the time.
 #[derive(Default)]
 struct Gathered {
     key: Vec<u8>,
-    /// When the first of them came. The key had not expired by the last one, so any of their times would do.
+    /// The time of the first change. The key had not expired at the last one, so the time of any of
+    /// them is correct.
     now_millis: u64,
     hashes: Vec<u64>,
-    /// The snapshot was complete when the last of them came.
+    /// The last change came after the snapshot was complete.
     is_exact: bool,
 }
 
-/// Items that are gathered at most.
+/// The maximum number of gathered items.
 const MAX_GATHERED: usize = 1 << 20;
 
 impl<'k> Replay<'k> {
-    /// Begins with an empty keyspace.
+    /// Creates a replay into an empty keyspace.
     pub fn new(keyspace: &'k Keyspace) -> Self {
         Self {
             keyspace,
@@ -52,22 +55,22 @@ impl<'k> Replay<'k> {
         }
     }
 
-    /// Takes a value of the snapshot.
+    /// Inserts a value of the snapshot.
     pub fn take(&mut self, entry: Entry) {
         self.keyspace.shared().replace(&entry.key, entry.value, entry.expires_millis);
         self.applied.insert(entry.key, entry.applied);
     }
 
-    /// Notes the position at which the snapshot was complete.
+    /// Sets the position at which the snapshot was complete.
     pub fn set_snapshot_end(&mut self, end: u64) {
         self.snapshot_end = end;
     }
 
-    /// Applies a change, unless the snapshot has it.
+    /// Applies a change, unless the snapshot contains it.
     ///
     /// # Errors
     ///
-    /// Why it cannot be applied.
+    /// Returns why the change cannot be applied.
     pub fn apply(&mut self, position: u64, record: &Record<'_>) -> Result<(), String> {
         self.changes += 1;
         let applied = catch_unwind(AssertUnwindSafe(|| self.apply_unguarded(position, record)));
@@ -76,11 +79,11 @@ impl<'k> Replay<'k> {
         })
     }
 
-    /// Applies what is gathered.
+    /// Inserts the gathered items.
     ///
     /// # Errors
     ///
-    /// Why it cannot be applied.
+    /// Returns why they cannot be inserted.
     pub fn finish(&mut self) -> Result<(), String> {
         let finished = catch_unwind(AssertUnwindSafe(|| self.insert_gathered()));
         finished.unwrap_or_else(|_| {
@@ -113,7 +116,8 @@ impl<'k> Replay<'k> {
             Record::Command { now_millis, argv } => {
                 let is_exact = position >= self.snapshot_end;
                 match self.run(position, *now_millis, argv) {
-                    // Without its key it changes nothing.
+                    // Before that position the key may not exist, so an error means that the change
+                    // does nothing.
                     Err(_) if !is_exact => Ok(()),
                     result => result,
                 }
@@ -134,7 +138,7 @@ impl<'k> Replay<'k> {
         let env = Env::new(&self.settings, Protocol::Resp2, now_millis);
         let is_done = |key: &[u8]| self.applied.get(key).is_some_and(|&applied| position < applied);
         if let Handler::WriteKeys(WriteKeys::Flush) = command.handler {
-            // Keys that the snapshot has from after it stay.
+            // Keys that the snapshot read after this command stay.
             self.keyspace.exclusive().clear_but(is_done);
             return Ok(());
         }
@@ -162,7 +166,7 @@ impl<'k> Replay<'k> {
         }
     }
 
-    /// Has items wait, behind those of the same key.
+    /// Gathers items after those of the same key.
     fn gather(&mut self, now_millis: u64, key: &[u8], hashes: &[u64]) -> Result<(), String> {
         let len = self.gathered.hashes.len();
         if self.gathered.key != key || len + hashes.len() > MAX_GATHERED {
@@ -176,7 +180,7 @@ impl<'k> Replay<'k> {
         Ok(())
     }
 
-    /// Inserts the items that wait.
+    /// Inserts the gathered items.
     fn insert_gathered(&mut self) -> Result<(), String> {
         let Gathered { key, now_millis, hashes, is_exact } = &mut self.gathered;
         if hashes.is_empty() {
@@ -190,7 +194,8 @@ impl<'k> Replay<'k> {
             _ if is_exact => {
                 Err("items were inserted into a filter that does not exist".to_owned())
             }
-            // The filter was removed before the snapshot reached it: a later record of the log removes it.
+            // The filter was removed before the snapshot reached it: a later record of the log
+            // removes it.
             _ => Ok(()),
         });
         hashes.clear();

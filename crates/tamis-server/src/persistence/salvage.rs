@@ -1,4 +1,4 @@
-//! Reads what is valid of damaged files.
+//! Reads the valid data of damaged files.
 
 use std::path::Path;
 
@@ -12,25 +12,26 @@ use super::replay::Replay;
 use super::snapshot::{self, Item, SnapshotReader};
 use crate::keyspace::Keyspace;
 
-/// What was read of damaged files.
+/// The valid data of damaged files.
 pub(super) struct Salvaged {
     pub keyspace: Keyspace,
-    /// Changes that the logs have.
+    /// The number of changes in the logs.
     pub changes: u64,
-    /// What is lost, a line each.
+    /// The losses, one line each.
     pub lost: Vec<String>,
-    /// How much is lost: bytes of files that are damaged or missing, and one for each change that cannot be applied.
+    /// The size of the loss: the bytes of damaged or missing files, plus one for each change that
+    /// cannot be applied.
     pub lost_bytes: u64,
-    /// The position behind everything that was read.
+    /// The position after all read data.
     pub end: u64,
 }
 
-/// Reads what is valid: of the newest snapshot and the logs behind it, or of an older snapshot and the logs behind that one if
-/// they still exist and less is lost.
+/// Reads the valid data of the newest snapshot and the logs after it. Uses an older snapshot and
+/// the logs after that one if they still exist and less is lost.
 ///
 /// # Errors
 ///
-/// [`DurabilityError`] if a file cannot be read, or is of another version.
+/// [`DurabilityError`] if a file cannot be read or has another version.
 pub(super) fn salvage(
     disk: &dyn Disk,
     dir: &Path,
@@ -43,7 +44,7 @@ pub(super) fn salvage(
         return newest;
     }
     let (mut least, mut best) = (newest.ok().as_ref().map(loss), found.clone());
-    // One set of keys is in memory at a time. A file that is not needed may be unreadable.
+    // Only one set of keys is in memory at a time. An unneeded file may be unreadable.
     while let Some(found) = older {
         let other = salvage_newest(disk, dir, &found).ok().as_ref().map(loss);
         if other.is_some_and(|other| least.is_none_or(|least| other < least)) {
@@ -67,20 +68,20 @@ fn salvage_newest(
     Ok(Salvaged { keyspace, changes, lost, lost_bytes, end })
 }
 
-/// Reads what is valid of one snapshot and the logs behind it.
+/// Reads the valid data of one snapshot and the logs after it.
 struct Salvage<'k> {
     replay: Replay<'k>,
     lost: Vec<String>,
     lost_bytes: u64,
-    /// Changes that could not be applied, beyond those that `lost` names.
+    /// The number of changes that could not be applied, beyond those named in `lost`.
     unnamed: u64,
-    /// The position behind everything that was read.
+    /// The position after all read data.
     end: u64,
     /// Where the next log begins if none is missing.
     next_began: u64,
 }
 
-/// What [`Salvaged`] has beside the keys.
+/// The fields of [`Salvaged`] without the keys.
 struct Finished {
     changes: u64,
     lost: Vec<String>,
@@ -88,14 +89,15 @@ struct Finished {
     end: u64,
 }
 
-/// The bytes that count as lost if the rest of a snapshot is lost: its length is not known. More than any known loss, and less
-/// than a missing file.
+/// The number of bytes that count as lost if the rest of a snapshot is lost, because its length is
+/// unknown. It is more than any known loss, and less than a missing file.
 const REST_BYTES: u64 = 1 << 60;
 
 /// Positions count bytes that a server has written: a larger one was never valid.
 const MAX_POSITION: u64 = 1 << 62;
 
-/// Changes that cannot be applied and are named one by one.
+/// The maximum number of lines in `lost` before further changes that cannot be applied are only
+/// counted.
 const NAMED_CHANGES: usize = 100;
 
 impl<'k> Salvage<'k> {
@@ -109,7 +111,7 @@ impl<'k> Salvage<'k> {
         self.lost_bytes = self.lost_bytes.saturating_add(bytes);
     }
 
-    /// Reads the keys of the snapshot that are valid.
+    /// Reads the valid keys of the snapshot.
     fn snapshot(
         &mut self,
         disk: &dyn Disk,
@@ -118,7 +120,7 @@ impl<'k> Salvage<'k> {
     ) -> Result<(), DurabilityError> {
         let Some(number) = found.snapshot() else { return Ok(()) };
         let path = snapshot::path(dir, number);
-        // A change about a lost key cannot be applied. That is not worth a line each.
+        // A change of a lost key cannot be applied. It does not get its own line.
         self.replay.set_snapshot_end(u64::MAX);
         let mut reader = match SnapshotReader::open(disk, &path) {
             Err(DurabilityError::Damaged { what, .. }) => {
@@ -149,7 +151,7 @@ impl<'k> Salvage<'k> {
                     if self.lost.len() == lost_before && keys == counted {
                         self.replay.set_snapshot_end(end);
                     } else if counted > keys + (self.lost.len() - lost_before) as u64 {
-                        // More than one in some damaged part.
+                        // A damaged part contained more than one key.
                         let missing = counted - keys;
                         self.lose(
                             &path,
@@ -165,7 +167,7 @@ impl<'k> Salvage<'k> {
                     let of = key.map_or(String::new(), |key| format!(" of key {}", shown(&key)));
                     self.lose(&path, to - from, format_args!("bytes {from} to {to}{of}: {what}"));
                     if !goes_on {
-                        // Without its end, the length of the missing rest is not known.
+                        // The length of the missing rest is unknown.
                         self.lost_bytes = self.lost_bytes.saturating_add(REST_BYTES);
                         return Ok(());
                     }
@@ -181,7 +183,7 @@ impl<'k> Salvage<'k> {
         for number in found.logs() {
             if number > next {
                 if found.recorded.is_some_and(|recorded| next > recorded) {
-                    // Logs behind one that was never durable hold nothing that was synced.
+                    // Logs after one that was never durable contain no synced change.
                     return Ok(());
                 }
                 self.miss(dir, next, number - 1);
@@ -195,7 +197,7 @@ impl<'k> Salvage<'k> {
         Ok(())
     }
 
-    /// Notes that the logs of these numbers are missing.
+    /// Records that the logs with these numbers are missing.
     fn miss(&mut self, dir: &Path, first: u64, last: u64) {
         let path = log_file::path(dir, first);
         if first == last {
@@ -284,10 +286,10 @@ impl<'k> Salvage<'k> {
         }
     }
 
-    /// Returns where a log with a damaged header may begin, and what its secret may be.
+    /// Returns the possible start positions and secrets of a log with a damaged header.
     ///
-    /// The log is searched only with secrets whose own check is valid, and never with 0, which logs of version 2 have: a client
-    /// can write frames that are valid without a secret.
+    /// The log is searched only with secrets whose own check is valid, and never with the secret 0
+    /// of version 2: a client can write frames that are valid without a secret.
     fn candidates(
         &self,
         disk: &dyn Disk,
@@ -296,7 +298,8 @@ impl<'k> Salvage<'k> {
         log: &LogFile,
     ) -> std::io::Result<Candidates> {
         let mut begins = vec![log.began, self.next_began, 0];
-        // All logs that a server writes before it is upgraded have the same secret. Those of version 2 have the secret 0.
+        // All logs that a server writes before an upgrade have the same secret. Logs of version 2
+        // have the secret 0.
         let mut searched: Vec<u64> = found.recorded.map(|_| found.secret).into_iter().collect();
         for number in found.logs().filter(|number| *number != log.number) {
             let Ok((other, Header::Valid { .. })) = LogFile::open(disk, dir, number) else {
@@ -333,7 +336,7 @@ impl<'k> Salvage<'k> {
     }
 }
 
-/// Returns a key as it can be printed.
+/// Formats a key for display.
 fn shown(key: &[u8]) -> String {
     let start = &key[..key.len().min(64)];
     let dots = if start.len() < key.len() { " ..." } else { "" };

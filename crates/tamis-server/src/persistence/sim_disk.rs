@@ -1,12 +1,13 @@
-//! A simulated disk for the model test: what a crash leaves of it is chosen by a seed.
+//! A simulated disk for the model test. A seed determines what a crash leaves on it.
 //!
-//! A write goes to the page cache. A sync makes it durable. A power loss keeps, of all pages that were not synced, any
-//! subset, tears one of them, and keeps any length of a file that grew. Names are durable after a sync of their folder; a power
-//! loss keeps any prefix of the later changes of each name, and no name in a folder whose own name is lost. A killed process
-//! loses nothing of the page cache.
+//! A write goes to the page cache. A sync makes it durable. A power loss keeps any subset of the
+//! unsynced pages, tears one of them, and keeps any length of a file that grew. File names become
+//! durable when their folder is synced. A power loss keeps any prefix of the later changes of each
+//! name, and no name in a folder whose own name is lost. A killed process loses nothing of the page
+//! cache.
 //!
-//! An operation can be made to fail. A write that fails leaves any part of its bytes. A sync that fails leaves the pages in the
-//! cache, but takes them for written: no later sync writes them, as on Linux.
+//! A test can make an operation fail. A failed write leaves any part of its bytes. A failed sync
+//! leaves the pages in the cache but marks them as written: no later sync writes them, as on Linux.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -17,10 +18,10 @@ use parking_lot::Mutex;
 
 use super::disk::{Disk, DiskFile};
 
-/// Bytes of a page: few, so that frames lie in several.
+/// The page size in bytes. It is small, so that frames span several pages.
 const PAGE: usize = 32;
 
-/// Random numbers of a seed (SplitMix64).
+/// A random number generator with a seed (SplitMix64).
 #[derive(Clone, Debug)]
 pub(super) struct Random(pub u64);
 
@@ -48,7 +49,7 @@ impl Random {
 struct Inode {
     cache: Vec<u8>,
     durable: Vec<u8>,
-    /// Pages of the cache that the disk does not have.
+    /// Pages of the cache that are not on the disk.
     dirty: BTreeSet<usize>,
 }
 
@@ -61,17 +62,17 @@ struct State {
     renamed: Vec<(PathBuf, Option<usize>)>,
     /// Folders below the first one.
     dirs: BTreeSet<PathBuf>,
-    /// Files cannot have a second name.
+    /// Hard links fail.
     refuses_links: bool,
     /// Counts operations that change the disk.
     operations: usize,
-    /// The operation that fails, and with what.
+    /// The operation that fails, and its error.
     fault: Option<(usize, Fault)>,
-    /// From this operation on nothing happens any more: the machine or the process is gone.
+    /// From this operation on no operation takes effect: the process or the machine has stopped.
     ends_at: Option<usize>,
-    /// Bytes of files from this offset on cannot be read.
+    /// File bytes from this offset on cannot be read.
     unreadable_from: Option<u64>,
-    /// Bytes that were read.
+    /// The number of bytes read.
     bytes_read: u64,
 }
 
@@ -82,7 +83,7 @@ pub(super) enum Fault {
     Full,
 }
 
-/// A disk. Clones are the same one.
+/// A disk. Clones share the same disk.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SimDisk(Arc<Mutex<State>>);
 
@@ -92,14 +93,14 @@ struct SimFile {
     inode: usize,
 }
 
-/// What an operation does.
+/// The result of an operation.
 enum Step {
     Runs,
     Fails(io::Error),
 }
 
 impl State {
-    /// Counts an operation; returns whether it runs.
+    /// Counts an operation and returns whether it runs.
     fn step(&mut self) -> Step {
         let now = self.operations;
         self.operations += 1;
@@ -137,12 +138,12 @@ impl SimDisk {
         self.0.lock().fault = Some((operation, fault));
     }
 
-    /// Ends the process before an operation: neither it nor any later one happens.
+    /// Ends the process before an operation: neither it nor any later one takes effect.
     pub fn end_at(&self, operation: usize) {
         self.0.lock().ends_at = Some(operation);
     }
 
-    /// Makes all bytes of files from an offset on unreadable.
+    /// Makes all file bytes from an offset on unreadable.
     pub fn fail_reads_from(&self, offset: u64) {
         self.0.lock().unreadable_from = Some(offset);
     }
@@ -152,22 +153,23 @@ impl SimDisk {
         self.0.lock().bytes_read
     }
 
-    /// Makes the disk one on which a file has one name.
+    /// Makes hard links fail from now on.
     pub fn refuse_links(&self) {
         self.0.lock().refuses_links = true;
     }
 
-    /// Returns whether the process has ended.
+    /// Tests whether the process has ended.
     pub fn has_ended(&self) -> bool {
         self.0.lock().has_ended()
     }
 
-    /// Gives the memory of all files back.
+    /// Frees the memory of all files.
     pub fn erase(&self) {
         *self.0.lock() = State::default();
     }
 
-    /// Returns the disk as a new process finds it. With a `power_loss` what was not synced is lost in part.
+    /// Returns the disk as a new process finds it. With a `power_loss`, unsynced data is partly
+    /// lost.
     pub fn after_crash(&self, power_loss: Option<&mut Random>) -> Self {
         let state = self.0.lock();
         let Some(random) = power_loss else {
@@ -268,7 +270,7 @@ impl Disk for SimDisk {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.0.lock();
         let step = state.step();
-        // A rename that reports an error may have happened.
+        // A rename that reports an error may have taken effect.
         let happens = !state.has_ended()
             && (matches!(step, Step::Runs) || state.operations.is_multiple_of(2));
         if happens {
@@ -310,7 +312,7 @@ impl Disk for SimDisk {
         if state.refuses_links {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        // A link that reports an error may have been made.
+        // A link that reports an error may exist.
         let happens = !state.has_ended()
             && (matches!(step, Step::Runs) || state.operations.is_multiple_of(2));
         if happens {
@@ -403,7 +405,7 @@ impl DiskFile for SimFile {
         let inode = &mut state.inodes[self.inode];
         match step {
             Step::Runs => {
-                // Only pages that are dirty: those of a sync that failed are not.
+                // Writes only dirty pages. The pages of a failed sync are not dirty.
                 let len = inode.cache.len();
                 inode.durable.resize(len, 0);
                 for page in std::mem::take(&mut inode.dirty) {

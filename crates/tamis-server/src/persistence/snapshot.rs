@@ -10,14 +10,16 @@
 //! of the end    | 2⁶⁴ − 1: u64       | keys: u64     | end: u64      | 0: u64               | check: u64 |
 //! ```
 //!
-//! The stream of logs was durable up to `end` when the snapshot was complete: no value in it has later changes.
+//! The stream of logs was durable up to `end` when the snapshot was complete: no value in it has
+//! later changes.
 //!
-//! The check is XXH3-64 of the 32 bytes before, and the checksum that of image, key and the three numbers behind the key's
-//! length. Both are seeded with the byte at which the item begins, combined by exclusive or with the secret of the file. So a
-//! repair that searches for the next item behind a damaged one tests one check a byte, and no value that a client chose looks
-//! like an item. The second header stands for a damaged first one.
+//! The check is XXH3-64 of the 32 bytes before it. The checksum is XXH3-64 of the image, the key
+//! and the three numbers after the length of the key. The seed of both is the offset of the item,
+//! combined by exclusive or with the secret of the file. So a repair that searches for the next
+//! item after a damaged one tests one check per byte, and no value that a client chose looks like
+//! an item. The second header replaces a damaged first one.
 //!
-//! Snapshots before version 4 have neither: `version_3.rs` reads them.
+//! Snapshots before version 4 have no secret and no second header: `version_3.rs` reads them.
 
 mod reader;
 mod version_3;
@@ -36,10 +38,10 @@ pub(crate) use writer::save;
 
 const KIND: Kind = Kind { magic: b"TAMISNAP", version: 4, old_version: 3 };
 
-/// What stands where a key's length would, behind the last.
+/// Marks the end of the keys, in place of the length of a key.
 const END: u64 = u64::MAX;
 
-/// Returns the name of a snapshot.
+/// Returns the path of a snapshot.
 pub(super) fn path(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("snapshot-{number}.tamis"))
 }
@@ -49,14 +51,14 @@ pub(super) struct Entry {
     pub key: Vec<u8>,
     pub value: Value,
     pub expires_millis: Option<u64>,
-    /// Changes before this position of the log are in the value.
+    /// The value contains the changes before this position of the log.
     pub applied: u64,
 }
 
-/// Bytes of an item header.
+/// The length of an item header, in bytes.
 const ITEM_HEADER_BYTES: usize = 5 * 8;
 
-/// Returns an item header of four numbers.
+/// Encodes four numbers as an item header.
 fn item_header(numbers: [u64; 4], seed: u64) -> [u8; ITEM_HEADER_BYTES] {
     let mut header = [0; ITEM_HEADER_BYTES];
     let (fields, check) = header.split_at_mut(4 * 8);
@@ -67,7 +69,7 @@ fn item_header(numbers: [u64; 4], seed: u64) -> [u8; ITEM_HEADER_BYTES] {
     header
 }
 
-/// Returns the numbers of an item header, and whether its check is right.
+/// Returns the numbers of an item header, and whether its check is correct.
 fn parse_item_header(header: &[u8; ITEM_HEADER_BYTES], seed: u64) -> ([u64; 4], bool) {
     let number =
         |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
@@ -75,14 +77,14 @@ fn parse_item_header(header: &[u8; ITEM_HEADER_BYTES], seed: u64) -> ([u64; 4], 
     ([number(0), number(8), number(16), number(24)], is_valid)
 }
 
-/// Returns the checksum of an item, from that of its image.
+/// Returns the checksum of an item, computed from the state after its image.
 fn finish_sum(mut sum: Xxh3, key: &[u8], numbers: &[u64]) -> u64 {
     sum.update(key);
     numbers.iter().for_each(|number| sum.update(&number.to_le_bytes()));
     sum.digest()
 }
 
-/// Passes bytes on and computes their checksum.
+/// Passes bytes through and computes their checksum.
 struct Summed<W> {
     inner: W,
     sum: Xxh3,

@@ -1,23 +1,26 @@
-//! The append-only log as a state machine, free of threads, files and clocks.
+//! The append-only log as a state machine without threads, files and clocks.
 //!
 //! ```text
 //! position   0 ........ synced ........ written ........ end
 //!              durable       in the file       in memory
 //! ```
 //!
-//! All logs together are one stream of bytes, and a position counts the bytes of it. Frames are appended at `end`; a file
-//! job writes them, a sync job makes them durable. Each kind of job runs at most once at a time. The driver (`log.rs`) asks
-//! for jobs, does them, and reports their results. The model test (`model.rs`) does the same in every order.
+//! All logs together are one stream of bytes, and a position counts its bytes. Frames are appended
+//! at `end`; a file job writes them, a sync job makes them durable. At most one job of each type
+//! runs at a time. The driver (`log.rs`) requests jobs, runs them, and reports their results. The
+//! model test (`model.rs`) does the same in every order.
 //!
-//! **Rotation.** The stream goes on in another file from a position on. A file job writes bytes up to this position, the next
-//! one switches files. Bytes before it are in the old file and bytes after it in the new one, whatever else happens.
+//! **Rotation.** From a certain position on, the stream continues in another file. A file job
+//! writes the bytes up to this position, and the next file job switches files. Bytes before the
+//! position are always in the old file and bytes after it in the new one.
 //!
-//! **Groups.** The records of a transaction are kept apart until it ends, and then become one frame. So there is never a part
-//! of a frame between `written` and `end`.
+//! **Groups.** The records of a transaction are kept apart until it ends, and then become one
+//! frame. So there is never a part of a frame between `written` and `end`.
 //!
-//! **Answers.** An insert under shared access sets bits before it appends its frame. It holds a ticket while it does, and an
-//! answer waits for all tickets that were open when it was computed: what it saw has a position then. The answer is sent
-//! once the stream is written up to there, or durable with [`Sync::Always`].
+//! **Answers.** An insert under shared access sets bits before it appends its frame. It holds a
+//! ticket during that time, and an answer waits for all tickets that were open when it was
+//! computed: every change that the answer saw has a position then. The answer is sent once the
+//! stream is written up to that position, or durable with [`Sync::Always`].
 
 use std::collections::BTreeSet;
 
@@ -31,71 +34,73 @@ pub enum Sync {
     /// Once a second.
     #[default]
     EverySecond,
-    /// When the system does so by itself.
+    /// Only when the operating system does it.
     Never,
 }
 
-/// Milliseconds from one sync to the next with [`Sync::EverySecond`].
+/// The time from one sync to the next with [`Sync::EverySecond`], in milliseconds.
 const SYNC_EVERY_MILLIS: u64 = 1000;
 
-/// How late a sync may be before writers wait for it.
+/// How late a sync may be before writers wait for it, in milliseconds.
 const SYNC_LATE_MILLIS: u64 = 2000;
 
 /// The state of the log.
 #[derive(Debug)]
 pub(super) struct LogState {
     pub sync: Sync,
-    /// What the checks of all frames are seeded with.
+    /// The secret in the seed of all frame checks.
     pub secret: u64,
-    /// Whole frames from `written` on, less those of a job that runs.
+    /// Whole frames from `written` on, without those of a running job.
     waiting: Vec<u8>,
-    /// The position behind the last frame.
+    /// The position after the last frame.
     end: u64,
     written: u64,
     synced: u64,
-    /// The records of the group that is open.
+    /// The records of the open group.
     group: Option<Vec<u8>>,
-    /// Inserts that may have set bits and not yet appended their frame.
+    /// Inserts that may have set bits and have not appended their frame yet.
     tickets: BTreeSet<u64>,
     next_ticket: u64,
     /// The position at which the next file begins, and its number.
     rotation: Option<(u64, u64)>,
-    /// Why the last rotation failed, until the next one.
+    /// Why the last rotation failed. The next rotation clears it.
     rotation_error: Option<String>,
-    /// A file job runs, and a sync job that covers this position.
+    /// Whether a file job runs, and the position that the running sync job covers.
     is_writing: bool,
     syncing: Option<u64>,
-    /// The present file is new: neither its header nor its name is durable.
+    /// The current file is new: neither its header nor its name is durable.
     is_file_new: bool,
-    /// A sync is wanted up to here, whatever `sync` says.
+    /// A caller requires a sync up to this position, in each mode of `sync`.
     sync_wanted: u64,
-    /// When the last sync job began, and when the oldest byte was written that the last finished one does not cover,
-    /// and the one that runs does not.
+    /// When the last sync job began; when the oldest byte was written that the last finished sync
+    /// does not cover; and the same for the running sync.
     last_sync_millis: u64,
     unsynced_since: Option<u64>,
     uncovered_since: Option<u64>,
-    /// Why the last write failed: it is repeated.
+    /// Why the last write failed. It is repeated.
     write_error: Option<String>,
-    /// Why a sync failed: the system may have dropped what it could not write, so no later sync proves anything.
+    /// Why a sync failed. The system may have dropped bytes that it could not write, so no later
+    /// sync proves anything.
     sync_error: Option<String>,
-    /// Why the file that is written is not the one that a start would find.
+    /// Why a start would not find the current file.
     gone: Option<String>,
     pub is_closing: bool,
 }
 
-/// Work on the file that is written.
+/// Work on the current file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FileJob {
     /// Write these bytes at this position.
     Write { position: u64, bytes: Vec<u8> },
-    /// Go on in the file of this number, which begins at this position. `synced` is durable.
+    /// Continue in the file with this number, which begins at this position. The stream is durable
+    /// up to `synced`.
     Switch { number: u64, position: u64, synced: u64 },
 }
 
 /// What an answer waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Needs {
-    /// Tickets below this one.
+    /// All tickets below this one.
     Tickets(u64),
     /// The stream up to this position.
     Position(u64),
@@ -106,12 +111,12 @@ pub(super) enum Needs {
 pub(super) enum Settled {
     Ready,
     Waits,
-    /// What it rests on cannot be kept, for this reason.
+    /// The changes that the answer depends on cannot be written, for this reason.
     Failed(String),
 }
 
 impl LogState {
-    /// Begins behind a stream that is durable up to `end`.
+    /// Continues a stream that is durable up to `end`.
     pub fn new(end: u64, sync: Sync) -> Self {
         Self {
             sync,
@@ -139,22 +144,22 @@ impl LogState {
         }
     }
 
-    /// Returns the position behind the last frame.
+    /// Returns the position after the last frame.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Returns up to where the stream is durable.
+    /// Returns the position up to which the stream is durable.
     pub fn synced(&self) -> u64 {
         self.synced
     }
 
-    /// Returns whether the stream is durable up to a position, and so is the file in which it goes on.
+    /// Tests whether the stream is durable up to a position, and so is the current file.
     pub fn is_durable(&self, position: u64) -> bool {
         self.synced >= position && !self.is_file_new
     }
 
-    /// Appends the records that `encode` appends to a buffer, as a frame or to the group that is open.
+    /// Appends the records that `encode` writes, as a frame or to the open group.
     pub fn append(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
         if let Some(group) = &mut self.group {
             return encode(group);
@@ -164,13 +169,13 @@ impl LogState {
         self.end += (self.waiting.len() - before) as u64;
     }
 
-    /// Opens a group: what is appended until its end takes effect as a whole or not at all.
+    /// Opens a group: all records appended until its end take effect as a whole or not at all.
     pub fn begin_group(&mut self) {
         debug_assert!(self.group.is_none(), "a transaction is alone");
         self.group = Some(Vec::new());
     }
 
-    /// Returns how many bytes the open group has; `None` if there is none.
+    /// Returns the length of the open group in bytes; `None` if no group is open.
     pub fn group_bytes(&self) -> Option<usize> {
         self.group.as_ref().map(Vec::len)
     }
@@ -182,7 +187,7 @@ impl LogState {
         }
     }
 
-    /// Notes that an insert under shared access begins; returns its ticket.
+    /// Records that an insert under shared access begins; returns its ticket.
     pub fn begin_insert(&mut self) -> u64 {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
@@ -190,12 +195,12 @@ impl LogState {
         ticket
     }
 
-    /// Notes that the insert of a ticket has appended its frame, or changed nothing.
+    /// Records that the insert with this ticket has appended its frame or changed nothing.
     pub fn end_insert(&mut self, ticket: u64) {
         self.tickets.remove(&ticket);
     }
 
-    /// Returns what an answer needs that has just been computed.
+    /// Returns the needs of an answer that has just been computed.
     pub fn needs(&self) -> Needs {
         if self.tickets.is_empty() {
             Needs::Position(self.end)
@@ -204,10 +209,12 @@ impl LogState {
         }
     }
 
-    /// Tells whether an answer may be sent that needs this. `is_change` says that its command may have changed something.
+    /// Returns whether an answer with these needs may be sent. `is_change` means that its command
+    /// may have changed a value.
     ///
-    /// While the log cannot be written, answers to commands that only read are sent: what they saw is in memory, and
-    /// those who changed it were told that it may be lost.
+    /// While the log cannot be written, answers to commands that only read are sent: the changes
+    /// that they saw are in memory, and the clients that made those changes got an error that they
+    /// may be lost.
     pub fn settle(&self, needs: &mut Needs, is_change: bool, now_millis: u64) -> Settled {
         let is_free = match *needs {
             Needs::Position(_) => true,
@@ -227,7 +234,7 @@ impl LogState {
         }
     }
 
-    /// Tells whether bytes wait for a sync for longer than they should.
+    /// Tests whether bytes wait for a sync for too long.
     pub fn is_sync_late(&self, now_millis: u64) -> bool {
         let since = [self.unsynced_since, self.uncovered_since].into_iter().flatten().min();
         self.sync == Sync::EverySecond
@@ -236,7 +243,7 @@ impl LogState {
             })
     }
 
-    /// Returns why changes cannot be kept at the moment.
+    /// Returns why changes cannot be written at the moment; `None` if they can.
     pub fn failure(&self) -> Option<&str> {
         self.sync_error
             .as_ref()
@@ -245,16 +252,17 @@ impl LogState {
             .map(|it| &**it)
     }
 
-    /// Tells whether a sync job runs.
+    /// Tests whether a sync job runs.
     pub fn is_syncing(&self) -> bool {
         self.syncing.is_some()
     }
 
-    /// Decides that the stream goes on in the file of this number; returns from which position on.
+    /// Starts a rotation to the file with this number; returns the position from which the stream
+    /// continues there.
     ///
     /// # Errors
     ///
-    /// Why it cannot now.
+    /// Returns why the rotation cannot start now.
     pub fn rotate(&mut self, number: u64) -> Result<u64, String> {
         if let Some(error) = self.failure() {
             return Err(error.to_owned());
@@ -270,7 +278,7 @@ impl LogState {
         Ok(self.end)
     }
 
-    /// Returns how the last rotation ended; `None` while it has not.
+    /// Returns the result of the last rotation; `None` while it has not ended.
     pub fn rotated(&self) -> Option<Result<(), String>> {
         if let Some(error) = &self.rotation_error {
             return Some(Err(error.clone()));
@@ -278,7 +286,7 @@ impl LogState {
         self.rotation.is_none().then_some(Ok(()))
     }
 
-    /// Takes the next job on the file, if there is one and none runs. Its end must be reported.
+    /// Takes the next job on the file, if one is due and none runs. The caller must report its end.
     pub fn next_file_job(&mut self) -> Option<FileJob> {
         if self.is_writing || self.sync_error.is_some() {
             return None;
@@ -299,7 +307,7 @@ impl LogState {
         Some(job)
     }
 
-    /// Tells whether [`next_file_job`](Self::next_file_job) would return a job.
+    /// Tests whether [`next_file_job`](Self::next_file_job) would return a job.
     pub fn has_file_job(&self) -> bool {
         !self.is_writing
             && self.sync_error.is_none()
@@ -334,8 +342,8 @@ impl LogState {
         self.rotation = None;
     }
 
-    /// Reports that the file was not switched: the stream goes on in the old one. If the new one `may_exist`, nothing is
-    /// written any more, since a start could find both.
+    /// Reports that the file was not switched: the stream continues in the old one. If the new file
+    /// `may_exist`, the log writes nothing more, since a start could find both files.
     pub fn not_switched(&mut self, error: String, may_exist: bool) {
         self.is_writing = false;
         self.rotation = None;
@@ -345,13 +353,14 @@ impl LogState {
         self.rotation_error = Some(error);
     }
 
-    /// Asks for a sync of the stream as it is now, and of the file in which it goes on; returns up to where.
+    /// Requests a sync of the stream up to its current end, and of the current file; returns that
+    /// end.
     pub fn want_sync(&mut self) -> u64 {
         self.sync_wanted = self.end;
         self.end
     }
 
-    /// Returns whether [`next_sync`](Self::next_sync) would return a job.
+    /// Tests whether [`next_sync`](Self::next_sync) would return a job.
     pub fn has_sync(&self, now_millis: u64) -> bool {
         let has_work = self.written > self.synced || self.is_file_new;
         if self.syncing.is_some() || self.sync_error.is_some() || !has_work {
@@ -367,8 +376,9 @@ impl LogState {
         is_due || self.is_closing || !self.is_durable(self.sync_wanted)
     }
 
-    /// Takes a sync job if one is due and none runs: it makes durable what is written up to this position, and the name of
-    /// the present file if that is new. Its end must be reported.
+    /// Takes a sync job if one is due and none runs. The job makes the stream durable up to the
+    /// returned position, and also the name of the current file if that is new. The caller must
+    /// report its end.
     pub fn next_sync(&mut self, now_millis: u64) -> Option<(u64, bool)> {
         if !self.has_sync(now_millis) {
             return None;
@@ -379,7 +389,8 @@ impl LogState {
         self.syncing.map(|position| (position, self.is_file_new))
     }
 
-    /// Reports the end of a sync job, which included the present file and its name or began before that was switched.
+    /// Reports the end of a sync job. `is_present` means that the job included the current file and
+    /// its name; otherwise the file was switched after the job began.
     pub fn sync_ended(&mut self, result: Result<(), String>, is_present: bool) {
         let Some(position) = self.syncing.take() else { return };
         match result {
@@ -392,12 +403,12 @@ impl LogState {
         }
     }
 
-    /// Notes whether the file that is written is the one that a start would find.
+    /// Records whether a start would find the current file; `gone` is the reason if not.
     pub fn found(&mut self, gone: Option<String>) {
         self.gone = gone;
     }
 
-    /// Tells whether everything is durable, or cannot become so.
+    /// Tests whether all changes are durable, or cannot become durable.
     pub fn is_done(&self) -> bool {
         let has_failed = self.sync_error.is_some() || self.write_error.is_some();
         !self.is_writing
@@ -406,7 +417,7 @@ impl LogState {
     }
 }
 
-/// A buffer up to this is kept for the next frames.
+/// A buffer up to this capacity is reused for the next frames.
 const KEEP_BYTES: usize = 1 << 20;
 
 #[cfg(test)]

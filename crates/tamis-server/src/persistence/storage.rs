@@ -1,4 +1,4 @@
-//! A server's folder: its log, and the snapshots that replace what the log has grown to.
+//! The folder of a server: its log, and the snapshots that replace a long log.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -13,25 +13,26 @@ use crate::keyspace::Keyspace;
 use crate::server::SharedState;
 use crate::stats::now_millis;
 
-/// What a server keeps over its end.
+/// The persistent data of a server.
 #[derive(Debug)]
 pub(crate) struct Durable {
     pub log: Log,
     disk: Arc<dyn Disk>,
     dir: PathBuf,
-    /// Locked while a snapshot is made.
+    /// Locked while a snapshot is written.
     saving: Mutex<()>,
-    /// True while keys are written to a snapshot one after the other: a key that moves meanwhile must not be missed.
+    /// True while a snapshot writes keys one after the other: it must not miss a key that moves
+    /// meanwhile.
     is_saving: AtomicBool,
-    /// What the last snapshot takes.
+    /// The memory of the keyspace at the last snapshot, in bytes.
     snapshot_bytes: AtomicU64,
     pub last_save_millis: AtomicU64,
-    /// Held as long as the folder is used.
+    /// Held as long as the server uses the folder.
     lock: Mutex<Option<File>>,
 }
 
 impl Durable {
-    /// Opens the folder and fills the keyspace with what it has.
+    /// Opens the folder and fills the keyspace with its data.
     pub fn open(config: &Config, keyspace: &Keyspace) -> Result<Self, DurabilityError> {
         let started = std::time::Instant::now();
         let disk: Arc<dyn Disk> = Arc::new(OsDisk);
@@ -63,12 +64,12 @@ impl Durable {
         })
     }
 
-    /// Returns whether a snapshot is being written.
+    /// Tests whether a snapshot is being written.
     pub fn is_saving(&self) -> bool {
         self.is_saving.load(Ordering::Acquire)
     }
 
-    /// Writes a snapshot and begins a new log; waits for one that is being written.
+    /// Writes a snapshot and begins a new log. If a snapshot is being written, waits for it first.
     pub fn save(&self, keyspace: &Keyspace) -> Result<(), DurabilityError> {
         let _saving = self.saving.lock();
         let saved = self.save_alone(keyspace);
@@ -95,11 +96,11 @@ impl Durable {
         Ok(number)
     }
 
-    /// Writes what is left, gives a snapshot up that is being written, and leaves the folder to others.
+    /// Writes the remaining changes, abandons a snapshot in progress, and unlocks the folder.
     ///
     /// # Errors
     ///
-    /// Why something was not kept.
+    /// Returns why a change was not written.
     pub fn finish(&self) -> Result<(), String> {
         let kept = self.log.close();
         drop(self.saving.lock());
@@ -107,12 +108,12 @@ impl Durable {
         kept
     }
 
-    /// Returns the memory of the values when the last snapshot was written.
+    /// Returns the memory of the keyspace at the last snapshot, in bytes.
     pub fn snapshot_bytes(&self) -> u64 {
         self.snapshot_bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns how long the present log is.
+    /// Returns the length of the current log, in bytes.
     pub fn log_bytes(&self) -> u64 {
         self.log.end().saturating_sub(self.log.began())
     }
@@ -137,7 +138,7 @@ pub(crate) fn save_in_background(shared: &Arc<SharedState>) -> bool {
     spawned.is_ok()
 }
 
-/// Starts a snapshot if the log has grown to twice the last one.
+/// Starts a snapshot if the log has grown to twice the size of the last one.
 pub(crate) fn save_if_due(shared: &Arc<SharedState>) {
     let Some(durable) = &shared.durable else { return };
     let least = shared.config().rewrite_bytes;

@@ -1,12 +1,12 @@
-//! The limit of open files, which every connection takes one of.
+//! The limit of open files. Every connection uses one.
 
 use crate::config::{Config, HttpPort};
 use crate::http::connections::{HEALTH_CONNECTIONS, MAX_CONNECTIONS};
 
-/// Files of the server itself: those of `dir`, its listeners, those that it reads now and then.
+/// Files of the server itself: those of `dir`, its listeners, and those that it reads occasionally.
 const OWN: u64 = 32;
 
-/// Files of a thread: its queue of events and what wakes it.
+/// Files of a thread: its event queue and its wake-up descriptor.
 const OF_THREAD: u64 = 4;
 
 /// Returns how many files the server may open beside one for each client.
@@ -21,19 +21,21 @@ pub(super) fn reserved(config: &Config, threads: usize) -> u64 {
     OWN + OF_THREAD * (threads as u64 + 1) + http
 }
 
-/// Raises the soft limit of open files as far as needed and permitted, and returns how many of these clients it allows.
+/// Raises the soft limit of open files as far as needed and permitted. Returns how many of
+/// `clients` clients then fit.
 pub(super) fn fit(clients: usize, reserved: u64) -> usize {
     let wanted = reserved.saturating_add(clients as u64);
     let fits = raise(wanted).saturating_sub(reserved);
     clients.min(usize::try_from(fits).unwrap_or(usize::MAX))
 }
 
-/// Raises the soft limit of open files to `wanted`, or as near to it as the system permits; returns the limit.
+/// Raises the soft limit of open files to `wanted`, or as near to it as the system permits. Returns
+/// the limit.
 #[cfg(unix)]
 fn raise(wanted: u64) -> u64 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-    // No limit is `None`.
+    // `None` means no limit.
     let limit = getrlimit(Resource::Nofile);
     let soft = limit.current.unwrap_or(u64::MAX);
     if soft >= wanted {

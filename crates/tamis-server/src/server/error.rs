@@ -1,4 +1,4 @@
-//! Why a server does not start, or did not end well.
+//! Why a server does not start, or ends with an error.
 
 use std::fmt;
 use std::io;
@@ -10,51 +10,51 @@ use crate::system_error::without_code;
 use crate::tls::TlsError;
 use crate::users::UsersError;
 
-/// Why a server does not start.
+/// Why a server does not start, or ends with an error.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// It cannot listen on an address.
+    /// The server cannot listen on an address.
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         error: io::Error,
     },
-    /// It cannot listen for the console.
+    /// The server cannot listen for the console.
     ListenHttp {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         error: io::Error,
     },
-    /// It would listen for the whole network without a password.
+    /// The server would listen for the whole network without a password.
     Unprotected {
         /// The address.
         address: IpAddr,
     },
-    /// It has nowhere to listen, or one place for two things.
+    /// No port is set, or two listeners have the same port.
     Ports {
         /// What to do.
         why: &'static str,
     },
-    /// The files of TLS cannot be used.
+    /// The TLS files cannot be used.
     Tls(TlsError),
-    /// The file of users cannot be used.
+    /// The ACL file cannot be used.
     Users(UsersError),
     /// The limit of open files leaves none for a client.
     Files {
-        /// How many the server needs itself.
+        /// How many files the server itself needs.
         reserved: u64,
     },
-    /// There is no thread to run on.
+    /// The system does not start a thread.
     Thread(io::Error),
-    /// The last changes before the end could not be written.
+    /// The last changes before the stop could not be written.
     NotKept {
-        /// Why.
+        /// The cause.
         error: String,
     },
-    /// There is no key for new filters.
+    /// The hash key for new filters cannot be read or created.
     HashKey(HashKeyError),
     /// The files of an earlier run cannot be used.
     Durability(DurabilityError),

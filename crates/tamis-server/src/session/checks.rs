@@ -1,4 +1,4 @@
-//! Whether a command may run.
+//! Checks whether a command may run.
 
 use tamis_commands::{Argv, Command, Flag, InMulti, text};
 use tamis_resp::Reply;
@@ -9,11 +9,11 @@ use crate::handlers;
 use crate::stats::now_millis;
 use crate::users::{Refusal, Refused};
 
-/// What a new key takes besides its bytes and its value, with some to spare.
+/// The memory of a new key beside its bytes and its value, with a margin.
 const KEY_BYTES: u64 = 256;
 
 impl Session {
-    /// Returns whether a command may run now.
+    /// Returns an error reply if the command may not run now.
     pub(super) fn check(
         &mut self,
         command: &'static Command,
@@ -37,7 +37,8 @@ impl Session {
         handlers::check_subcommand(command, argv)?;
         self.check_change(command, config).map_err(Reply::error)?;
         if command.has(Flag::DenyOom) && config.max_memory_bytes != 0 {
-            // A string takes as much as it has, items take less, and the key may be new.
+            // An upper bound: a string takes as much memory as its argument, an item takes less,
+            // and the key may be new.
             let bytes = KEY_BYTES + argv.iter().map(|word| word.len() as u64).sum::<u64>();
             if self.server.used_memory() + bytes > config.max_memory_bytes {
                 return Err(Reply::error(text::server::MEMORY));
@@ -49,7 +50,7 @@ impl Session {
         Ok(())
     }
 
-    /// Keeps for operators what the user may not do.
+    /// Records a command or key that the user has no permission for, for `ACL LOG`.
     pub fn log_refusal(&self, refusal: &Refusal) {
         let (reason, object) = match refusal {
             Refusal::Command(name) => ("command", name.as_bytes()),
@@ -58,7 +59,7 @@ impl Session {
         self.log_refused(reason, object, &self.user.name);
     }
 
-    /// Keeps for operators what was refused: why, what and to whom.
+    /// Records a refusal for `ACL LOG`: the reason, the object and the user.
     pub fn log_refused(&self, reason: &'static str, object: &[u8], user: &[u8]) {
         let now = now_millis();
         let refused = Refused {
@@ -75,7 +76,7 @@ impl Session {
         self.server.users.refusals.push(refused, self.server.config().max_refusals);
     }
 
-    /// Returns the reply if a command may not change anything now.
+    /// Returns an error if a command may not change a value now.
     pub fn check_change(&self, command: &Command, config: &Config) -> Result<(), String> {
         if command.has(Flag::DenyOom)
             && config.max_memory_bytes != 0

@@ -13,13 +13,14 @@ use crate::persistence::Log;
 /// The reply to a command about one key.
 pub(crate) struct KeyReply {
     pub reply: Reply,
-    /// The same error would be the reply to every later item: see [`Outcome::stops`].
+    /// Every later item would get the same error: see [`Outcome::stops`].
     pub stops: bool,
 }
 
 impl Session {
-    /// Runs a batch under shared access to its value and passes the answers to `take`. Counts `lookups` commands as keyspace hits or
-    /// misses if the batch only reads. Returns false, with nothing changed, if the batch needs the value exclusively.
+    /// Runs a batch under shared access to its value and passes the answers to `take`. Counts
+    /// `lookups` commands as keyspace hits or misses if the batch only reads. Returns false, with
+    /// nothing changed, if the batch needs exclusive access.
     pub fn run_shared(
         &self,
         items: BatchItems,
@@ -33,7 +34,8 @@ impl Session {
         let mut has_run = false;
         let log = self.server.durable.as_ref().map(|durable| &durable.log);
         let run = |value: Option<&tamis_commands::Value>| {
-            // Bits are set before they are logged. Until then the ticket holds back answers that may rest on them.
+            // Bits are set before they are logged. Until then the ticket holds back answers that
+            // may depend on them.
             let _inserting = log.filter(|_| items.inserts).map(Log::begin_insert);
             let Some(answers) = batch.run(items, value, now_millis) else { return false };
             has_run = true;
@@ -56,8 +58,8 @@ impl Session {
         has_run
     }
 
-    /// Runs a batch that inserts under exclusive access to its value, and writes a reply for each command. Returns false, with
-    /// nothing changed, if each command must run by itself.
+    /// Runs a batch that inserts under exclusive access to its value, and writes a reply for each
+    /// command. Returns false, with nothing changed, if each command must run alone.
     pub(super) fn run_alone(
         &self,
         items: BatchItems,
@@ -79,7 +81,8 @@ impl Session {
         has_run
     }
 
-    /// Runs a command about the value of its key. `decoded` is the data of the command if the caller has decoded it already.
+    /// Runs a command about the value of its key. `decoded` is the data of the command if the
+    /// caller has decoded it already.
     pub fn run_one(
         &self,
         handler: KeyHandler,
@@ -142,7 +145,7 @@ impl Session {
                     write(value, argv, &Env { max_reply_bytes, ..*env })
                 }
             };
-            // No other command has seen the new value yet.
+            // No other command has seen the new value yet, so it can be removed.
             if !was_there
                 && command.has(Flag::DenyOom)
                 && !self.server.has_memory_for(value.as_ref())

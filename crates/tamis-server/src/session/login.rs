@@ -16,7 +16,8 @@ impl Session {
         self.user = user;
     }
 
-    /// Ends the authentication. The connection is that of the default user if that user needs no password.
+    /// Ends the authentication. The connection then runs as the default user if that user needs no
+    /// password.
     pub fn reset_user(&mut self) {
         let user = self.server.users.default_user();
         self.is_authenticated = false;
@@ -28,7 +29,7 @@ impl Session {
         }
     }
 
-    /// Looks the user up again if users have changed; an error if it is gone.
+    /// Looks the user up again if users have changed; an error if the user was removed.
     pub fn refresh_user(&mut self) -> Result<(), Reply> {
         let version = self.server.users.version();
         if version == self.users_version {
@@ -42,13 +43,15 @@ impl Session {
         let user = self.server.users.get(&self.user.name);
         match user.filter(|user| user.number == self.user.number && user.is_on) {
             Some(user) => {
-                // The version from before the look-up: a change in between is seen the next time.
+                // Stores the version from before the lookup: the next call then sees a change in
+                // between.
                 self.users_version = version;
                 self.user = user;
                 Ok(())
             }
             None => {
-                // The version stays the old one, so that every later command of a transaction is refused too.
+                // The version stays the old one, so that every later command of a transaction is
+                // refused too.
                 self.is_closing = true;
                 Err(Reply::error(text::acl::GONE))
             }

@@ -1,4 +1,5 @@
-//! What must be there after a crash: a prefix of the history, with everything that was promised.
+//! Checks the state after a crash: it must equal a prefix of the history that contains all promised
+//! changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,7 +19,7 @@ use super::saver::Saver;
 use super::{DIR, World, contains, counter};
 use crate::keyspace::Keyspace;
 
-/// A change of the history, with the position behind its frame.
+/// A change of the history, with the position after its frame.
 #[derive(Clone, Debug)]
 pub(super) struct Logged {
     pub changes: Vec<Change>,
@@ -34,7 +35,7 @@ pub(super) enum Change {
 }
 
 impl World {
-    /// Crashes and starts again; checks that nothing is lost.
+    /// Crashes, starts again, and checks that no promised change is lost.
     pub(super) fn crash(
         mut self,
         is_power_loss: bool,
@@ -43,11 +44,11 @@ impl World {
         let sync = self.core.with(|state| state.sync);
         let synced = self.core.with(|state| state.synced());
         let mut disk = self.disk.after_crash(is_power_loss.then_some(&mut *random));
-        // A snapshot has borrowed it for as long as the test lives.
+        // The snapshot refers to this disk until the end of the test.
         self.saver = Saver::Idle;
         self.disk.erase();
         if random.one_in(3) {
-            // It crashes again while it starts, or an operation fails.
+            // The process crashes again during the start, or an operation fails.
             let at = random.below(12);
             if random.one_in(2) {
                 disk.end_at(at);
@@ -55,7 +56,8 @@ impl World {
                 disk.fail_at(at, if random.one_in(2) { Fault::Io } else { Fault::Full });
             }
             _ = Self::start(disk.clone(), sync, Vec::new());
-            // What was lost in the first crash was never promised. With a kill everything must be there still.
+            // Changes lost in the first crash were never promised. After a kill the second start
+            // must still find every change.
             disk = disk.after_crash(is_power_loss.then_some(&mut *random));
         }
         check_damage(&disk, random)?;
@@ -69,11 +71,12 @@ impl World {
         let is_kept = sync == Sync::Always || !is_power_loss;
         let least = if is_kept { synced.max(self.promised_end) } else { synced };
         next.check(least, if is_kept { &self.promised_items } else { &NONE })?;
-        // What may be there or not is history only as far as it is.
+        // The changes after the recovered prefix were cut from the history.
         Ok(next)
     }
 
-    /// Finds the prefix of the history that the keys are the state of, and cuts the history there.
+    /// Finds the prefix of the history that gives the recovered keys, and cuts the history after
+    /// it.
     fn check(&mut self, least: u64, promised: &BTreeSet<u32>) -> Result<(), String> {
         let counters = ["one", "other", "alone"].map(|key| counter(&self.keyspace, key));
         let counted = self
@@ -124,7 +127,8 @@ impl World {
 
 static NONE: BTreeSet<u32> = BTreeSet::new();
 
-/// Damages a byte before the position that is recorded as synced, and checks that the start is refused. Puts the byte back.
+/// Damages a byte before the position that is recorded as synced, and checks that the start is
+/// refused. Restores the byte.
 fn check_damage(disk: &SimDisk, random: &mut Random) -> Result<(), String> {
     let (disk, dir): (Arc<dyn Disk>, _) = (Arc::new(disk.clone()), Path::new(DIR));
     let fail = |error: DurabilityError| error.to_string();
@@ -156,7 +160,7 @@ fn check_damage(disk: &SimDisk, random: &mut Random) -> Result<(), String> {
     write(byte[0])
 }
 
-/// Returns what earlier starts have put aside.
+/// Returns the files that earlier starts have put aside.
 fn torn_files(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {
     let names = disk.names(Path::new(DIR)).expect("a folder");
     let torn = names.into_iter().filter(|name| name.contains(".torn")).map(|name| {

@@ -1,5 +1,5 @@
-//! The snapshot of the model: each step is what the thread that saves does between two moments at which another may come in
-//! between.
+//! The snapshot of the model: each step is the work of the saving thread between two moments at
+//! which another thread may run.
 
 use std::path::Path;
 
@@ -9,28 +9,28 @@ use super::super::snapshot::SnapshotWriter;
 use super::super::state::LogState;
 use super::{DIR, KEYS, World};
 
-/// Where a snapshot is.
+/// The progress of a snapshot.
 pub(super) enum Saver {
     Idle,
-    /// The log goes on in another file from this position on, once that exists.
+    /// The log continues in another file from this position, once that file exists.
     Rotates {
         number: u64,
         position: u64,
     },
-    /// These keys are written.
+    /// The keys in `left` are not written yet.
     Writes {
         number: u64,
         writer: SnapshotWriter<'static>,
         left: Vec<&'static str>,
     },
-    /// The moment is noted at which a filter is read that others change meanwhile.
+    /// The snapshot has noted the moment at which it reads a filter that clients change meanwhile.
     Reads {
         number: u64,
         writer: SnapshotWriter<'static>,
         left: Vec<&'static str>,
         noted: (u64, Option<u64>),
     },
-    /// The log is synced up to here.
+    /// The log must be synced up to this position.
     Syncs {
         number: u64,
         writer: SnapshotWriter<'static>,
@@ -39,7 +39,7 @@ pub(super) enum Saver {
 }
 
 impl World {
-    /// Does the next step of the snapshot.
+    /// Takes the next step of the snapshot.
     pub(super) fn save(&mut self) {
         let saver = std::mem::replace(&mut self.saver, Saver::Idle);
         self.saver = match saver {
@@ -51,10 +51,12 @@ impl World {
                 }
             }
             Saver::Rotates { number, position } => {
-                // While the log cannot be written, the snapshot is given up. The rotation may happen later.
+                // While the log cannot be written, the snapshot is given up. The rotation may
+                // complete later.
                 match self.core.with(|state| state.rotated()).unwrap_or(Err(String::new())) {
                     Ok(()) => {
-                        // It lives as long as the test; its files do not, see `World::crash`.
+                        // The disk lives until the end of the test. Its files do not: see
+                        // `World::crash`.
                         let disk: &'static SimDisk = Box::leak(Box::new(self.disk.clone()));
                         match SnapshotWriter::new(disk, Path::new(DIR), number, position) {
                             Ok(writer) => Saver::Writes { number, writer, left: KEYS.to_vec() },
@@ -102,8 +104,8 @@ impl World {
         };
     }
 
-    /// What a snapshot does about `FLUSHALL`: a filter that it reads keeps its value until it is written, and a key that it
-    /// was about to read is gone, though there is another of that name.
+    /// Models a snapshot during `FLUSHALL`: the snapshot completes the filter that it is reading,
+    /// and no longer finds a key that it was about to read, although a new key has the same name.
     pub(super) fn save_before_flush(&mut self) {
         if let Saver::Reads { .. } = self.saver {
             self.save();

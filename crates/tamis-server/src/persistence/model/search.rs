@@ -1,4 +1,5 @@
-//! The searches of the model test: random worlds of a seed, and every order of steps of small ones.
+//! The searches of the model test: random worlds from a seed, and every order of steps of small
+//! worlds.
 
 use super::super::sim_disk::{Fault, Random};
 use super::super::state::Sync;
@@ -14,7 +15,8 @@ fn random_op(random: &mut Random) -> Op {
     }
 }
 
-/// Runs several processes one after the other, each with its clients, snapshots, faults and a crash.
+/// Runs several processes one after the other, each with its clients, snapshots, faults and a
+/// crash.
 fn explore(seed: u64) -> Result<(), String> {
     let mut random = Random(seed);
     let sync = [Sync::Always, Sync::EverySecond, Sync::Never][random.below(3)];
@@ -46,7 +48,7 @@ fn explore(seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns a number for the thread that does a step.
+/// Returns a number for the thread that takes a step.
 fn thread(step: Step) -> usize {
     match step {
         Step::TakeFileJob | Step::DoFileJob => 0,
@@ -56,19 +58,21 @@ fn thread(step: Step) -> usize {
     }
 }
 
-/// Does every sequence of steps of a small world that interrupts a thread at most `interrupts` times, and crashes before every
-/// operation of the disk; returns how many runs that took.
+/// Runs every sequence of steps of a small world that interrupts a thread at most `interrupts`
+/// times, and crashes before every disk operation. Returns the number of runs.
 ///
-/// A thread is interrupted if another one goes on although its next step can be done. Most bugs of concurrent programs need
-/// two interrupts at most (Musuvathi and Qadeer, "Iterative Context Bounding for Systematic Testing", 2007), and the number of
-/// sequences with few of them is small enough to do them all.
+/// A thread is interrupted if another one runs although the thread can take its next step. Most
+/// bugs of concurrent programs need two interrupts at most (Musuvathi and Qadeer, "Iterative
+/// Context Bounding for Systematic Testing", 2007), and the number of sequences with few interrupts
+/// is small enough to run all of them.
 fn explore_all(sync: Sync, clients: &[&[Op]], saves: usize, interrupts: usize) -> usize {
     let mut choices: Vec<(usize, usize)> = Vec::new();
     let mut runs = 0;
-    // Crashes within the steps that a sequence shares with the one before were explored with that.
+    // Crashes in the steps shared with the previous sequence were explored with that sequence.
     let mut shared_steps = 0;
     loop {
-        // The sequence to its end, to count its operations; then again with a crash before each of them.
+        // Runs the sequence to its end to count its operations; then repeats it with a crash before
+        // each of them.
         let (mut crash_at, mut first) = (None, 0);
         loop {
             let mut world = World::first(sync);
@@ -87,7 +91,7 @@ fn explore_all(sync: Sync, clients: &[&[Op]], saves: usize, interrupts: usize) -
                 if steps.is_empty() || world.disk.has_ended() {
                     break;
                 }
-                // The thread that did the last step first.
+                // The thread that took the last step comes first.
                 steps.sort_by_key(|step| Some(thread(*step)) != last);
                 let can_go_on = Some(thread(steps[0])) == last;
                 if can_go_on && left == 0 {
@@ -114,7 +118,7 @@ fn explore_all(sync: Sync, clients: &[&[Op]], saves: usize, interrupts: usize) -
                 break;
             }
         }
-        // The next sequence.
+        // Selects the next sequence.
         while choices.last().is_some_and(|(choice, count)| choice + 1 == *count) {
             choices.pop();
         }
@@ -126,12 +130,12 @@ fn explore_all(sync: Sync, clients: &[&[Op]], saves: usize, interrupts: usize) -
 
 #[test]
 fn nothing_promised_is_lost_in_any_order_of_steps_faults_and_crashes() {
-    // To repeat what a search has found.
+    // Repeats a failed search.
     let seed = std::env::var("TAMIS_MODEL_SEED").ok().and_then(|text| text.parse().ok());
     if let Some(seed) = seed {
         return explore(seed).unwrap();
     }
-    // `cargo xtask soak` sets how long it searches, from another seed each time.
+    // `cargo xtask soak` sets the duration of the search, and each run uses another seed.
     let seconds = std::env::var("TAMIS_MODEL_SECONDS").ok().and_then(|text| text.parse().ok());
     let (first, count) = match seconds {
         Some(_) => (u64::from(std::process::id()) * 1_000_003, u64::MAX),

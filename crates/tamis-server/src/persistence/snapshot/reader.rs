@@ -1,4 +1,4 @@
-//! Reads a snapshot, and passes over what is damaged.
+//! Reads a snapshot and skips damaged keys.
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -11,20 +11,20 @@ use super::super::header::{self, FileHeader};
 use super::super::log_file::read_at_most;
 use super::{END, Entry, ITEM_HEADER_BYTES, KIND, Summed, finish_sum, parse_item_header};
 
-/// What a snapshot says of the logs.
+/// The log positions of a snapshot.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Positions {
     /// Where its log begins.
     pub began: u64,
-    /// Up to where the stream was durable when the snapshot was complete.
+    /// The position up to which the stream was durable when the snapshot was complete.
     pub end: u64,
 }
 
-/// Reads a snapshot.
+/// Reads a snapshot and passes each key to `each`.
 ///
 /// # Errors
 ///
-/// [`DurabilityError`] if it is none, or damaged.
+/// [`DurabilityError`] if the file is not a snapshot, or is damaged.
 pub(in super::super) fn load(
     disk: &dyn Disk,
     path: &Path,
@@ -49,37 +49,38 @@ pub(in super::super) fn load(
     }
 }
 
-/// What a snapshot has, one after the other.
+/// An item of a snapshot.
 pub(in super::super) enum Item {
     Key(Entry),
-    /// The end, the number of keys before it, and up to where the stream of logs was durable.
+    /// The end: the number of keys before it, and the position up to which the stream of logs was
+    /// durable.
     End {
         keys: u64,
         end: u64,
     },
 }
 
-/// The longest key, as that of any word of a command.
+/// The maximum length of a key, the same as that of any argument of a command.
 pub(super) const MAX_KEY_BYTES: u64 = 512 << 20;
 
-/// Reads a snapshot key by key, and can pass over damaged ones.
+/// Reads a snapshot key by key, and can skip damaged ones.
 pub(in super::super) struct SnapshotReader {
     path: PathBuf,
     pub(super) file: BufReader<Sequential>,
     pub(super) total: u64,
-    /// Where the next key begins, or the end.
+    /// The offset of the next key, or of the end.
     pub(super) at: u64,
-    /// Where its log begins, unless both headers are damaged.
+    /// Where its log begins; `None` if both headers are damaged.
     pub began: Option<u64>,
     /// The first header is damaged.
     pub has_damaged_header: bool,
-    /// What the checks are seeded with; 0 in a snapshot of version 3.
+    /// The secret in the seed of the checks; 0 in a snapshot of version 3.
     secret: u64,
-    /// Bytes that a search in a snapshot of version 3 may still read.
+    /// The number of bytes that a search in a snapshot of version 3 may still read.
     pub(super) search_bytes: u64,
 }
 
-/// Bytes of a key besides its name and its image.
+/// The length of a key item without its name and its image, in bytes.
 const ENTRY_BYTES: u64 = ITEM_HEADER_BYTES as u64 + 8;
 
 impl SnapshotReader {
@@ -87,7 +88,8 @@ impl SnapshotReader {
     ///
     /// # Errors
     ///
-    /// [`DurabilityError`] if it cannot be read, is of another version, or both headers are damaged.
+    /// [`DurabilityError`] if the file cannot be read or has another version, or if both headers
+    /// are damaged.
     pub fn open(disk: &dyn Disk, path: &Path) -> Result<Self, DurabilityError> {
         let fail = |error| DurabilityError::Io { path: path.to_owned(), error };
         let file = disk.open(path).map_err(fail)?;
@@ -132,7 +134,7 @@ impl SnapshotReader {
         Ok(reader)
     }
 
-    /// Returns where the next key begins, or the end.
+    /// Returns the offset of the next key, or of the end.
     pub fn at(&self) -> u64 {
         self.at
     }
@@ -141,14 +143,15 @@ impl SnapshotReader {
     ///
     /// # Errors
     ///
-    /// [`DurabilityError`] if it is damaged or cannot be read: the reader stays before it.
+    /// [`DurabilityError`] if the key is damaged or cannot be read: the reader stays before it.
     pub fn next(&mut self) -> Result<Item, DurabilityError> {
         let (item, len) = self.read_item()?;
         self.at += len;
         Ok(item)
     }
 
-    /// Reads the item at `at`, where the file is read; returns how long it is.
+    /// Reads the item at `at`, which is the current offset of the file; returns the item and its
+    /// length.
     fn read_item(&mut self) -> Result<(Item, u64), DurabilityError> {
         let (numbers, key) =
             if self.secret == 0 { self.read_front_of_version_3()? } else { self.read_front()? };
@@ -163,13 +166,13 @@ impl SnapshotReader {
         let fail = |error| read_error(path, at, error);
         let mut image = Summed::new(&mut self.file, seed);
         let value = match Value::read_image(&mut image, len) {
-            // The end of the image, if not that of the file.
+            // An unexpected end may be that of the image and not that of the file.
             Err(ImageError::Io(error)) if error.kind() != io::ErrorKind::UnexpectedEof => {
                 return Err(fail(error));
             }
             value => value,
         };
-        // Whatever cannot be read in it, an image with a wrong checksum is damaged.
+        // If the checksum of an image is wrong, it counts as damaged, whatever else failed in it.
         let left = len - image.len;
         io::copy(&mut (&mut image).take(left), &mut io::sink()).map_err(fail)?;
         let sum = finish_sum(image.sum, &key, &[time, applied, len]);
@@ -189,7 +192,7 @@ impl SnapshotReader {
         Ok((Item::Key(Entry { key, value, expires_millis, applied }), item_bytes))
     }
 
-    /// Reads an item header and the key behind it.
+    /// Reads an item header and the key after it.
     fn read_front(&mut self) -> Result<([u64; 4], Vec<u8>), DurabilityError> {
         let mut header = [0; ITEM_HEADER_BYTES];
         self.file.read_exact(&mut header).map_err(|error| self.read_error(error))?;
@@ -215,8 +218,8 @@ impl SnapshotReader {
         if self.secret == 0 { 0 } else { at ^ self.secret }
     }
 
-    /// Passes over the key that is damaged; returns its name, if that can still be read, and whether another key or the end
-    /// follows. Takes time in proportion to the bytes that are passed over.
+    /// Skips the damaged key. Returns its name if that is still readable, and whether another key
+    /// or the end follows. Takes time proportional to the number of skipped bytes.
     ///
     /// # Errors
     ///
@@ -265,14 +268,15 @@ impl SnapshotReader {
         }
     }
 
-    /// Reads an item header at a byte, and whether it is valid; `None` if the file ends before.
+    /// Reads the item header at an offset, and whether it is valid; `None` if the file ends before
+    /// it does.
     fn item_header_at(&self, at: u64) -> Result<Option<([u64; 4], bool)>, DurabilityError> {
         let mut header = [0; ITEM_HEADER_BYTES];
         let read = self.read_at(&mut header, at)?;
         Ok((read == header.len()).then(|| parse_item_header(&header, self.seed(at))))
     }
 
-    /// Returns whether a valid item begins at `at`.
+    /// Tests whether a valid item begins at `at`.
     pub(super) fn is_valid(&mut self) -> Result<bool, DurabilityError> {
         self.go_to_next()?;
         let read = self.read_item();
@@ -284,7 +288,7 @@ impl SnapshotReader {
         }
     }
 
-    /// Reads the file from `at` on.
+    /// Moves the file position to `at`.
     fn go_to_next(&mut self) -> Result<(), DurabilityError> {
         let sought = self.file.seek(SeekFrom::Start(self.at));
         sought.map(|_| ()).map_err(|error| self.read_error(error))
@@ -380,7 +384,7 @@ mod tests {
         assert!(matches!(reader.next(), Ok(Item::Key(entry)) if entry.key == b"key0"));
         let second = reader.at();
         assert!(second > 512 << 10);
-        // The lengths of the keys, so that they lead nowhere.
+        // Damages the lengths of the keys, so that they lead to no item.
         for at in [first, second] {
             flip(&disk, &path, at + 1);
             flip(&disk, &path, at + 25);
@@ -394,13 +398,13 @@ mod tests {
         assert!(matches!(reader.next(), Ok(Item::Key(entry)) if entry.key == b"key2"));
         assert!(matches!(reader.next(), Ok(Item::End { keys: 3, end: 9 })));
         let read = disk.bytes_read() - before;
-        // A piece of the buffer is read twice for each jump.
+        // Each jump reads one buffer piece twice.
         assert!(read < 2 * total + (4 << 20), "{read} of {total} bytes");
     }
 
     #[test]
     fn an_item_that_a_client_planted_is_not_found() {
-        // The client knows where its value stands, and not the secret.
+        // The client knows the position of its value, but not the secret.
         let disk = SimDisk::default();
         let at = header::BYTES as u64;
         let mut value = b"value".to_vec();

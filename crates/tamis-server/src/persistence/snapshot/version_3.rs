@@ -6,8 +6,8 @@
 //! | 2⁶⁴ − 1: u64 | number of keys: u64 | end: u64 | checksum: u64 |
 //! ```
 //!
-//! An item has one checksum at its end. So a search behind a damaged item must read each candidate whole, and is given up when
-//! it has read the file a hundred times.
+//! An item has one checksum at its end. So a search after a damaged item must read each candidate
+//! in full, and ends after it has read the file a hundred times.
 
 use xxhash_rust::xxh3::Xxh3;
 
@@ -15,10 +15,10 @@ use super::super::error::DurabilityError;
 use super::reader::{MAX_KEY_BYTES, SnapshotReader, read_u64};
 use super::{END, finish_sum};
 
-/// Bytes of a key besides its name and its image.
+/// The length of a key item without its name and its image, in bytes.
 pub(super) const ENTRY_BYTES: u64 = 5 * 8;
 
-/// Bytes that are read at a time to find an item.
+/// The size of one read during a search, in bytes.
 const PIECE_BYTES: usize = 4 << 10;
 
 impl SnapshotReader {
@@ -42,10 +42,10 @@ impl SnapshotReader {
         read_u64(&mut self.file).map_err(|error| self.read_error(error))
     }
 
-    /// Passes over the key that is damaged, as [`skip_damaged`](Self::skip_damaged).
+    /// Skips the damaged key, as [`skip_damaged`](Self::skip_damaged) does.
     pub(super) fn skip_version_3(&mut self) -> Result<(Option<Vec<u8>>, bool), DurabilityError> {
         let from = self.at;
-        // By its lengths, if something valid stands where they lead.
+        // Uses the lengths of the item if a valid item follows at their end.
         if let Some((key_len, len)) = self.lengths(from)? {
             self.at = from + ENTRY_BYTES + key_len + len;
             if self.is_valid()? {
@@ -56,7 +56,7 @@ impl SnapshotReader {
         }
         self.at = from + 1;
         while let Some((key_len, len)) = self.find_candidate()? {
-            // What finding and testing it reads.
+            // The number of bytes that the search and the test of this candidate read.
             let cost = PIECE_BYTES as u64 + key_len + len;
             if self.search_bytes < cost {
                 break;
@@ -71,7 +71,8 @@ impl SnapshotReader {
         Ok((None, false))
     }
 
-    /// Returns whether the checksum of an item with these lengths is right; those of the end are 0.
+    /// Tests whether the checksum of an item with these lengths is correct; for the end item both
+    /// lengths are 0.
     fn has_checksum(&self, key_len: u64, len: u64) -> Result<bool, DurabilityError> {
         let mut front = vec![0; 32 + key_len as usize];
         self.read_at(&mut front, self.at)?;
@@ -99,7 +100,8 @@ impl SnapshotReader {
         Ok(sum == u64::from_le_bytes(stored))
     }
 
-    /// Moves on to where an item may stand, and returns the lengths of its key and its value; `None` if there is no such place.
+    /// Moves on to the next possible item, and returns the lengths of its key and its value; `None`
+    /// if there is none.
     fn find_candidate(&mut self) -> Result<Option<(u64, u64)>, DurabilityError> {
         let mut piece = vec![0; PIECE_BYTES];
         loop {
@@ -115,7 +117,7 @@ impl SnapshotReader {
                 if number > MAX_KEY_BYTES {
                     continue;
                 }
-                // Most often in this piece.
+                // Most often the length is in this piece.
                 let len = number_at(&piece[..read], offset + 24 + number as usize);
                 if len != Some(0)
                     && let Some(lengths) = self.lengths(self.at)?
@@ -127,7 +129,7 @@ impl SnapshotReader {
         }
     }
 
-    /// Reads the lengths of the key at a byte and of its value; `None` if they cannot be those.
+    /// Reads the lengths of the key at an offset and of its value; `None` if they are not possible.
     fn lengths(&self, at: u64) -> Result<Option<(u64, u64)>, DurabilityError> {
         let left = self.total.saturating_sub(at + ENTRY_BYTES);
         let mut number = [0; 8];
@@ -162,7 +164,7 @@ mod tests {
     use super::super::{Item, KIND, path};
     use super::*;
 
-    /// Writes a snapshot of version 3 of strings.
+    /// Writes a snapshot of version 3 with strings.
     fn snapshot_of(disk: &SimDisk, values: &[Vec<u8>]) -> PathBuf {
         let mut bytes = header::encode(&KIND, 7, 0);
         for (i, value) in values.iter().enumerate() {

@@ -12,12 +12,12 @@ use super::super::log::Log;
 use super::{END, ITEM_HEADER_BYTES, KIND, Summed, finish_sum, item_header, path};
 use crate::keyspace::Keyspace;
 
-/// Writes a snapshot that goes with the log of this number, which begins at `position`. The snapshot gets its name when it is
-/// complete.
+/// Writes a snapshot for the log with this number, which begins at `position`. The snapshot gets
+/// its final name when it is complete.
 ///
 /// # Errors
 ///
-/// [`DurabilityError::Io`]; nothing stays behind.
+/// [`DurabilityError::Io`]; the temporary file is removed then.
 pub(crate) fn save(
     disk: &dyn Disk,
     keyspace: &Keyspace,
@@ -29,25 +29,25 @@ pub(crate) fn save(
     let write = || -> io::Result<()> {
         let mut out = SnapshotWriter::new(disk, dir, number, position)?;
         for part in 0..keyspace.parts() {
-            // A transaction has no position before it ends: a value is read before one or after it.
+            // A transaction has no position before it ends, so a value is read before or after one.
             let is_settled = || log.group_bytes().is_none();
             for entry in keyspace.entries(part) {
                 if log.is_closing() {
                     return Err(io::Error::other("the server ends"));
                 }
-                // Later changes stand behind this position in the log, and are counted when they are replayed.
+                // Later changes are after this position in the log, and the replay counts them.
                 let note = |value: &Value| (log.end(), value.counted_items());
                 let written = entry.read(is_settled, note, |value, expires_millis, noted| {
                     out.write(&entry.key, value, expires_millis, noted)
                 });
                 if let Some(Some(encoded)) = written.transpose()? {
-                    // The key is free: no client waits for the disk.
+                    // The key is unlocked: no client waits for the disk.
                     out.append(&encoded)?;
                 }
             }
         }
-        // The values have changes that the log may not have written yet. Without them, a start would pass over the changes
-        // that get their positions.
+        // The values may contain changes that the log has not written yet. If those changes were
+        // lost, a start would skip the later changes that get their positions.
         let end = log.sync()?;
         out.finish(end)
     };
@@ -58,11 +58,11 @@ pub(crate) fn save(
     })
 }
 
-/// Values up to this are encoded in memory before they are written, so that clients which wait for the key do not wait for the
-/// disk.
+/// Values up to this size are encoded in memory before they are written, so that clients waiting
+/// for the key do not wait for the disk.
 const SMALL_BYTES: u64 = 256 << 10;
 
-/// A snapshot that is written, under a temporary name.
+/// A snapshot in progress, under a temporary name.
 pub(in super::super) struct SnapshotWriter<'d> {
     disk: &'d dyn Disk,
     dir: PathBuf,
@@ -70,7 +70,7 @@ pub(in super::super) struct SnapshotWriter<'d> {
     file: BufWriter<Sequential>,
     header: Vec<u8>,
     secret: u64,
-    /// Where the next item begins.
+    /// The offset of the next item.
     at: u64,
     keys: u64,
 }
@@ -87,7 +87,8 @@ impl<'d> SnapshotWriter<'d> {
         Ok(Self { disk, dir: dir.to_owned(), path, file, header, secret, at, keys: 0 })
     }
 
-    /// Appends a key whose value has all changes before a position, and counted this many items then.
+    /// Appends a key. Its value contains all changes before a position, and had this number of
+    /// counted items at that position.
     pub fn entry(
         &mut self,
         key: &[u8],
@@ -101,7 +102,8 @@ impl<'d> SnapshotWriter<'d> {
         }
     }
 
-    /// Writes a key with a large value. Encodes a key with a small one, which the caller appends next.
+    /// Writes a key with a large value. For a small value, returns the encoded key, which the
+    /// caller appends.
     fn write(
         &mut self,
         key: &[u8],
@@ -131,7 +133,8 @@ impl<'d> SnapshotWriter<'d> {
         self.at ^ self.secret
     }
 
-    /// Completes the snapshot and gives it its name, once the stream of logs is durable up to `end`.
+    /// Completes the snapshot and gives it its final name, once the stream of logs is durable up to
+    /// `end`.
     pub fn finish(mut self, end: u64) -> io::Result<()> {
         let seed = self.seed();
         self.file.write_all(&item_header([END, self.keys, end, 0], seed))?;
@@ -143,12 +146,12 @@ impl<'d> SnapshotWriter<'d> {
     }
 }
 
-/// What an entry is written to.
+/// The target of an entry.
 trait Out: Write + Seek {}
 
 impl<W: Write + Seek> Out for W {}
 
-/// Writes a key; returns how many bytes that were.
+/// Writes a key and returns its length in bytes.
 fn write_entry(
     out: &mut dyn Out,
     seed: u64,
@@ -157,7 +160,7 @@ fn write_entry(
     expires_millis: Option<u64>,
     (applied, counted_items): (u64, Option<u64>),
 ) -> io::Result<u64> {
-    // The length is known behind the image, and the header is written before it.
+    // The length is known only after the image, but the header comes before it.
     let start = out.stream_position()?;
     out.write_all(&[0; ITEM_HEADER_BYTES])?;
     out.write_all(key)?;
