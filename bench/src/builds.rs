@@ -1,4 +1,4 @@
-//! Filters made of items that all lie in memory.
+//! Builds filters from items that are all in memory.
 
 use std::num::NonZero;
 
@@ -59,7 +59,8 @@ fn rival<C: Contender<Integers>>(items: &[u64]) -> Entry<'_> {
     })
 }
 
-/// A line read, changed and written for each item, asked for ahead: no hash, one bit.
+/// The floor of all builds: reads, changes and writes one random line for each item, with prefetch.
+/// No hash, one bit.
 fn random_lines<'a>(plan: &'a Plan, items: &'a [u64]) -> Entry<'a> {
     let name = "floor: random line, modified".to_owned();
     let work = move || {
@@ -69,7 +70,7 @@ fn random_lines<'a>(plan: &'a Plan, items: &'a [u64]) -> Entry<'a> {
     Entry { bits_per_item: None, ..entry(name, items, 0, work) }
 }
 
-/// How many of the items are looked for after a build.
+/// The number of items that are looked up after a build.
 const PROOFS: u64 = 1000;
 
 fn count(has: impl Fn(u64) -> bool) -> u64 {

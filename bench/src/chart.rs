@@ -1,18 +1,18 @@
-//! Bars, without a library: a picture is some rectangles and words.
+//! Draws bar charts as SVG without a library.
 
 use std::fmt::Write as _;
 
 use crate::run::Row;
 
 const WIDTH: f64 = 760.0;
-/// Where bars start; names stand left of it.
+/// Where bars start; the names are to the left of it.
 const LEFT: f64 = 240.0;
-/// Where the longest bar ends; its number stands right of it.
+/// Where the longest bar ends; its number is to the right of it.
 const RIGHT: f64 = 680.0;
 const BAR: f64 = 18.0;
 const GAP: f64 = 6.0;
 
-/// Draws the medians of `rows`, a group of bars for each case.
+/// Draws the medians of `rows`, with a group of bars for each case.
 pub fn chart(title: &str, rows: &[&Row]) -> String {
     let mut body = String::new();
     let mut y = 44.0;

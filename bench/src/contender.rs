@@ -1,4 +1,5 @@
-//! Who runs: Tamis and the rivals behind one trait, each used as its page tells its users to.
+//! The contenders: Tamis and the rivals behind one trait. Each is used as its documentation
+//! recommends.
 
 use std::borrow::Borrow as _;
 
@@ -7,37 +8,37 @@ use tamis::{Answers, Bits as _, Bloom, Hasher, Kind, Plan, Strategy};
 
 use crate::items::Source;
 
-/// A set that is filled and asked in a loop the compiler sees whole.
+/// A set that is filled and queried in a loop that the compiler sees as a whole.
 pub trait Contender<S: Source>: Sized {
-    /// Its name in the tables.
+    /// The name in the tables.
     const NAME: &'static str;
 
-    /// Whether it never answers yes to an absent item.
+    /// Whether the set never answers yes to an absent item.
     const EXACT: bool = false;
 
-    /// Whether it is told nothing of the size, so that only a filled one has its memory.
+    /// Whether the set takes no size, so that only a filled set shows its memory.
     const GROWS: bool = Self::EXACT;
 
-    /// Makes an empty set for `items` items at `rate`.
+    /// Creates an empty set for `items` items at `rate`.
     fn empty(items: u64, rate: f64) -> Self;
 
-    /// Adds one item.
+    /// Inserts one item.
     fn add(&mut self, item: S::Item<'_>);
 
-    /// Asks for one item.
+    /// Looks up one item.
     fn has(&self, item: S::Item<'_>) -> bool;
 
-    /// Memory in bits.
+    /// Returns the memory in bits.
     fn memory_bits(&self) -> u64;
 
-    /// Adds many items, in a batch where the program has them.
+    /// Inserts many items, in a batch if the set supports batches.
     fn add_each(&mut self, items: &[S::Item<'_>]) {
         for &item in items {
             self.add(item);
         }
     }
 
-    /// Counts the yes answers to many items, in a batch where the program has them.
+    /// Counts the yes answers to many items, in a batch if the set supports batches.
     fn count_each(&self, items: &[S::Item<'_>], _: &mut Answers) -> u64 {
         items.iter().map(|&item| u64::from(self.has(item))).sum()
     }
@@ -79,14 +80,16 @@ impl<S: Source, T: Strategy> Contender<S> for Bloom<T> {
     }
 }
 
-/// `sbbf-rs-safe`: Parquet's filter by vector instructions. It takes hashes, so rapidhash makes them.
+/// `sbbf-rs-safe`: Parquet's filter with vector instructions. It takes hashes, so rapidhash
+/// computes them.
 pub struct Sbbf(sbbf_rs_safe::Filter);
 
 impl<S: Source> Contender<S> for Sbbf {
     const NAME: &'static str = "sbbf-rs";
 
     fn empty(items: u64, rate: f64) -> Self {
-        // Whole bits an item only: the fewest that keep the rate.
+        // The filter takes whole bits per item only: this is the smallest number that keeps the
+        // rate.
         let plan = Plan::for_kind(Kind::Parquet, items, rate).expect("a sound plan");
         Self(sbbf_rs_safe::Filter::new(plan.bits_per_item().ceil() as usize, items as usize))
     }
@@ -106,7 +109,7 @@ impl<S: Source> Contender<S> for Sbbf {
     }
 }
 
-/// `fastbloom` with foldhash, which its page recommends for speed.
+/// `fastbloom` with foldhash, which its documentation recommends for speed.
 pub struct Fastbloom(fastbloom::BloomFilter<FixedState>);
 
 impl<S: Source> Contender<S> for Fastbloom {
@@ -139,7 +142,7 @@ impl<S: Source> Contender<S> for Bloomfilter<S> {
     const NAME: &'static str = "bloomfilter";
 
     fn empty(items: u64, rate: f64) -> Self {
-        // Two different keys: its double hashing needs them to differ.
+        // The two keys differ, because the double hashing of this crate requires it.
         let seed = std::array::from_fn(|i| i as u8);
         let filter = bloomfilter::Bloom::new_for_fp_rate_with_seed(items as usize, rate, &seed);
         Self(filter.expect("a sound plan"))
@@ -160,7 +163,7 @@ impl<S: Source> Contender<S> for Bloomfilter<S> {
     }
 }
 
-/// `hashbrown` with foldhash: the exact set that one would use without a filter.
+/// `hashbrown` with foldhash: the exact set that a program would use without a filter.
 pub struct Hashbrown<S: Source> {
     set: hashbrown::HashSet<<S::Key as ToOwned>::Owned, FixedState>,
     key_bytes: u64,
@@ -171,14 +174,15 @@ impl<S: Source> Contender<S> for Hashbrown<S> {
     const EXACT: bool = true;
 
     fn empty(_: u64, _: f64) -> Self {
-        // Without a capacity: the size of a set is seldom known, and doubling is what it then costs.
+        // Created without a capacity: the size of a set is seldom known, so the cost of doubling
+        // belongs to the measurement.
         Self { set: hashbrown::HashSet::with_hasher(FixedState::with_seed(1)), key_bytes: 0 }
     }
 
     #[inline(always)]
     fn add(&mut self, item: S::Item<'_>) {
         let key: &S::Key = item.borrow();
-        // A byte string lies outside the table; an integer inside it.
+        // A byte string is outside the table, an integer is inside it.
         if size_of::<<S::Key as ToOwned>::Owned>() > 8 {
             self.key_bytes += size_of_val(key) as u64;
         }

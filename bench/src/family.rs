@@ -12,7 +12,7 @@ use crate::items::{ABSENT, Hits, Integers, Source, mix};
 use crate::lookups::{Ask, Filled, Mode, short};
 use crate::run::{Bench, Entry, Row, time};
 
-/// What all of ours do in the same way.
+/// The code that all filters of Tamis share.
 macro_rules! ours {
     ($filter:ty, $name:literal, $kind:expr, $new:expr, $bits:expr) => {
         impl<S: Source> Contender<S> for $filter {
@@ -74,7 +74,7 @@ ours!(
     |plan: &Plan| Window::new(plan, Hasher::default(), Span::Items(plan.items())).expect(MEMORY),
     |filter: &Window| filter.plan().bits()
 );
-// It is never told how many items will come.
+// This filter does not know the number of items in advance.
 ours!(
     Growing,
     "tamis growing",
@@ -83,7 +83,7 @@ ours!(
     |filter: &Growing| filter.memory_bytes() * 8
 );
 
-/// `cuckoofilter` 0.5, whose fingerprints have eight bits whatever rate is wanted.
+/// `cuckoofilter` 0.5, whose fingerprints have eight bits at every rate.
 pub struct CuckooFilter(cuckoofilter::CuckooFilter<DefaultHasher>);
 
 impl<S: Source> Contender<S> for CuckooFilter {
@@ -95,7 +95,7 @@ impl<S: Source> Contender<S> for CuckooFilter {
 
     #[inline(always)]
     fn add(&mut self, item: S::Item<'_>) {
-        // Full now and then before its capacity: it has its own answer for that.
+        // The filter is sometimes full before its capacity, and then returns an error.
         let _ = self.0.add(std::borrow::Borrow::<S::Key>::borrow(&item));
     }
 
@@ -109,7 +109,7 @@ impl<S: Source> Contender<S> for CuckooFilter {
     }
 }
 
-/// `growable-bloom-filter`, from 100 items on.
+/// `growable-bloom-filter`, starting at 100 items.
 pub struct GrowableBloom(growable_bloom_filter::GrowableBloom);
 
 impl<S: Source> Contender<S> for GrowableBloom
@@ -134,7 +134,7 @@ where
     }
 
     fn memory_bits(&self) -> u64 {
-        // It does not say; its serialised form is its bits.
+        // The crate does not report its memory; its serialized form consists of its bits.
         bincode::serialized_size(&self.0).expect("a size") * 8
     }
 }
@@ -208,7 +208,7 @@ fn removes(bench: &mut Bench, size: u64) {
     bench.case(&case, entries);
 }
 
-/// What the default filter takes to insert as many: it deletes nothing.
+/// Measures how long the default filter takes to insert as many items. It cannot delete.
 fn plain_inserts(items: &[u64], size: u64) -> Entry<'_> {
     let len = items.len() as u64;
     Entry {
@@ -253,7 +253,7 @@ where
                 };
                 gone.chunks(4096).map(remove).sum()
             });
-            // Those that stay are found, and what is not there is not deleted twice.
+            // The remaining items are found, and an absent item is not deleted.
             let stays = all.iter().skip(1).step_by(2).take(1000);
             assert!(stays.copied().all(|item| set.has(item)), "{name}: a false negative");
             assert!(set.remove(&(ABSENT + 1)) != Removed::Yes || set.estimate_rate() > 0.0);
@@ -262,7 +262,8 @@ where
     }
 }
 
-/// How many bits an item takes, and how many absent items are found, on the way from 100 k to 10 M.
+/// Measures the bits per item and the false positive rate while a filter grows from 100 k to 10 M
+/// items.
 fn growth(bench: &mut Bench) {
     let case = "family growing from 100 k to 10 M ints at 1 %";
     if !bench.wants(case) {
@@ -279,7 +280,7 @@ fn grown<C: Contender<Integers>>(bench: &mut Bench, case: &str, most: u64) {
     let (mut bits, mut rates) = (Vec::new(), Vec::new());
     let absent: Vec<u64> = (0..1 << 18).map(|i| mix(ABSENT + i)).collect();
     let mut len = 0;
-    // Forty steps a decade, and what is between them too: the memory is looked at every 4096 items.
+    // Measures forty steps per decade, and between them the memory every 4096 items.
     let mut next = 100_000.0_f64;
     let mut worst = 0.0_f64;
     while len < most {

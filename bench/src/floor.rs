@@ -1,4 +1,4 @@
-//! What memory and the hash alone cost: the floors that no filter can be far below.
+//! The cost of memory and hash alone: floors that no filter can be far below.
 
 use tamis::{Bitmap, Bits as _, BitsMut as _, Hasher, Kind, Plan};
 
@@ -12,7 +12,8 @@ pub struct OneBit {
 }
 
 impl OneBit {
-    /// As many bits as a filter of `bits` bits, on the same kind of pages, half of them set.
+    /// Creates as many bits as a filter of `bits` bits has, on the same kind of pages, with half of
+    /// them set.
     pub fn new(bits: u64) -> Self {
         let mut bits = Bitmap::zeroed(bits.next_multiple_of(512)).expect("memory for the floor");
         bits.words_mut().fill(0x5555_5555_5555_5555);
@@ -48,24 +49,24 @@ impl<S: Source> Contender<S> for OneBit {
     }
 }
 
-/// Random lines of memory, asked for ahead: no hash, no test.
+/// Random lines of memory with prefetch: no hash, no test.
 pub struct Lines {
     bits: Bitmap,
 }
 
-/// Lines are asked for a group ahead. This many measured best: fewer leave the memory idle, more
-/// than twice as many are more than a core keeps in flight.
+/// The number of lines that are prefetched as a group. This number measured best: a smaller group
+/// leaves the memory idle, and a core does not keep more than twice as many loads in flight.
 const GROUP: usize = 16;
 
 impl Lines {
-    /// As many bits as a filter of `bits` bits, on the same kind of pages.
+    /// Creates as many bits as a filter of `bits` bits has, on the same kind of pages.
     pub fn new(bits: u64) -> Self {
         let mut lines = Self::zeroed(bits);
         lines.bits.words_mut().fill(1);
         lines
     }
 
-    /// The same, not yet touched.
+    /// Creates the same bits without touching their pages.
     pub fn zeroed(bits: u64) -> Self {
         Self { bits: Bitmap::zeroed(bits.next_multiple_of(512)).expect("memory for the floor") }
     }
@@ -76,12 +77,12 @@ impl Lines {
         ((u128::from(item) * (self.bits.words().len() as u128 / 8)) >> 64) as usize * 8
     }
 
-    /// Reads one line for each item, to the last whole group; returns how many.
+    /// Reads one line for each item, up to the last whole group; returns how many.
     #[inline(never)]
     pub fn read(&self, items: &[u64]) -> u64 {
         let words = self.bits.words();
         let mut sum = 0;
-        // The group before the first is the first line again and again.
+        // Before the first group, all lines are the first line.
         let mut before = [0; GROUP];
         for group in items.chunks_exact(GROUP) {
             let firsts = self.ask_for(group);
@@ -93,7 +94,7 @@ impl Lines {
         sum
     }
 
-    /// Sets a bit in one line for each item, to the last whole group; returns how many.
+    /// Sets a bit in one line for each item, up to the last whole group; returns how many.
     #[inline(never)]
     pub fn modify(&mut self, items: &[u64]) -> u64 {
         let mut before = [0; GROUP];

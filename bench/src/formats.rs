@@ -1,4 +1,4 @@
-//! How fast files of other systems are read.
+//! Measures how fast files of other systems are read.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::run::{Bench, Row};
 /// The case that reads files.
 pub const READING: &str = "format read 64 MiB";
 
-/// Reads a file of 64 MiB in each format that can have one, beside a copy of its bytes.
+/// Reads a file of 64 MiB in each format that supports this size, beside a copy of its bytes.
 pub fn run(bench: &mut Bench) {
     if !bench.wants(READING) {
         return;
@@ -19,7 +19,8 @@ pub fn run(bench: &mut Bench) {
     println!("\n{READING}");
     for format in FORMATS {
         let Ok((bytes, told)) = large(format) else { continue };
-        // Sets of integers are as large as what is in them, and Roaring bitmaps are no bit arrays.
+        // Files of integer sets are as large as their content, and Roaring bitmaps are not bit
+        // arrays.
         if bytes.len() < 8 << 20 {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Filling filters: items already in memory, and items that stream in.
+//! Fills filters with items in memory and with streamed items.
 
 use tamis::{Bloom, SplitBlock};
 
@@ -17,8 +17,8 @@ pub fn run(bench: &mut Bench) {
     }
 }
 
-/// Inserts `size` integers into an empty filter. They are made a block at a time, which every entry
-/// pays for alike, the floor included.
+/// Inserts `size` integers into an empty filter. The integers are created one block at a time.
+/// Every entry pays for this, including the floor.
 fn inserts(bench: &mut Bench, size: u64) {
     let case = format!("insert {} ints streamed at 1 %", short(size));
     if !bench.wants(&case) {
@@ -37,7 +37,7 @@ fn inserts(bench: &mut Bench, size: u64) {
     bench.case(&case, entries);
 }
 
-/// The default filter, one `insert` call an item.
+/// The default filter, with one `insert` call per item.
 struct OneByOne(Bloom<SplitBlock>);
 
 impl Contender<Integers> for OneByOne {
@@ -62,10 +62,11 @@ impl Contender<Integers> for OneByOne {
     }
 }
 
-/// Items in a block: a socket's buffer or a block of lines, and they stay in the first caches.
+/// The number of items in a block. Like a socket buffer or a block of lines, a block stays in the
+/// first caches.
 const BLOCK: u64 = 4096;
 
-/// Hands out the integers of the items `0..size`, a block at a time.
+/// Passes the integers of the items `0..size` to `take`, one block at a time.
 fn each_block(size: u64, block: &mut Vec<u64>, mut take: impl FnMut(&[u64])) {
     for first in (0..size).step_by(BLOCK as usize) {
         block.clear();
@@ -95,7 +96,7 @@ pub fn streamed<C: Contender<Integers> + 'static>(size: u64) -> Entry<'static> {
                 each_block(size, &mut block, |items| set.add_each(items));
                 size
             });
-            // Proof that the loop did its work.
+            // Proves that the loop has inserted the items.
             sample.yes = (0..64).map(|i| u64::from(set.has(mix(i * (size / 64))))).sum();
             sample
         }),
@@ -113,7 +114,7 @@ fn random_lines(size: u64) -> Entry<'static> {
         rate: None,
         expect: size..=size,
         work: Box::new(move || {
-            // Fresh memory, as the filters get.
+            // Uses fresh memory, as the filters do.
             let mut lines = Lines::zeroed(bits);
             time(|| {
                 let mut count = 0;

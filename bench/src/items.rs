@@ -1,13 +1,13 @@
-//! Items by number: the same on every machine, distinct, and in no order a CPU could guess.
+//! Items by number: the same on every machine, distinct, and in no order that a CPU could predict.
 
 use std::borrow::Borrow;
 use std::hash::Hash;
 
 use rapidhash::v3::{DEFAULT_RAPID_SECRETS, rapidhash_v3_micro_inline, rapidhash_v3_nano_inline};
 
-/// What a filter is asked about, as it lies in the caller's memory.
+/// The items of a query, in the memory of the caller.
 pub trait Source {
-    /// What the item is by itself: `u64`, or a byte string.
+    /// The type of an item: `u64`, or a byte string.
     type Key: Hash + Eq + ToOwned<Owned: Hash + Eq + Borrow<Self::Key>> + ?Sized;
 
     /// One item in a batch.
@@ -15,23 +15,24 @@ pub trait Source {
     where
         Self: 'a;
 
-    /// Returns an empty list.
+    /// Creates an empty list.
     fn new() -> Self;
 
     /// Appends item number `i`.
     fn push(&mut self, i: u64);
 
-    /// Forgets the items, not the memory.
+    /// Removes the items and keeps the memory.
     fn clear(&mut self);
 
     /// Returns the items.
     fn items(&self) -> Vec<Self::Item<'_>>;
 
-    /// Hashes a key for sbbf-rs, which takes hashes: with the fastest of rapidhash for this size.
+    /// Hashes a key for sbbf-rs, which takes hashes, with the fastest variant of rapidhash for this
+    /// size.
     fn rapidhash(key: &Self::Key) -> u64;
 }
 
-/// A bijection of 64 bits without a pattern (SplitMix64's finisher).
+/// A bijection of 64 bits without a pattern (the finisher of SplitMix64).
 pub const fn mix(i: u64) -> u64 {
     let z = i.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -39,10 +40,10 @@ pub const fn mix(i: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Item numbers from here on are in no filter.
+/// No filter contains the items with this number or a higher one.
 pub const ABSENT: u64 = 1 << 40;
 
-/// Which of the items asked for are members.
+/// Which of the queried items are members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hits {
     All,
@@ -59,7 +60,8 @@ impl Hits {
         }
     }
 
-    /// Makes `len` questions to a filter of the items `0..members`, and says how many are members.
+    /// Creates `len` queries to a filter of the items `0..members`. Also returns how many of them
+    /// are members.
     pub fn questions<S: Source>(self, members: u64, len: u64) -> (S, u64) {
         let mut source = S::new();
         let mut inside = 0;
@@ -110,13 +112,13 @@ impl Source for Integers {
     }
 }
 
-/// Byte strings, one after the other in one buffer, as lines of a file are.
+/// Byte strings, one after the other in one buffer, like the lines of a file.
 pub struct Strings<const URL: bool> {
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
-/// Addresses of 50 to 80 bytes.
+/// URLs of 50 to 80 bytes.
 pub type Urls = Strings<true>;
 
 /// UUIDs as text, 36 bytes.

@@ -1,4 +1,4 @@
-//! Asking filters: hits, misses and both, one at a time and in batches.
+//! Looks up hits, misses and a mix of both in filters, one at a time and in batches.
 
 use tamis::{Answers, Bloom, Classic, Parquet, SplitBlock};
 
@@ -7,14 +7,14 @@ use crate::floor::{Lines, OneBit};
 use crate::items::{ABSENT, Hits, Integers, Source, Urls, Uuids, mix};
 use crate::run::{Bench, Entry, time};
 
-/// How the questions are put.
+/// How the items are looked up.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Single,
     Batch,
 }
 
-/// A case as data; its name is made of it.
+/// A case as data, from which its name is derived.
 struct Lookup {
     mode: Mode,
     hits: Hits,
@@ -36,7 +36,7 @@ impl Lookup {
     }
 }
 
-/// Writes a size as tables do: 10 k, 1 M.
+/// Formats a size as in the tables: 10 k, 1 M.
 pub fn short(size: u64) -> String {
     match size {
         1_000_000.. => format!("{} M", size / 1_000_000),
@@ -62,7 +62,7 @@ pub fn run(bench: &mut Bench) {
     }
 }
 
-/// Builds every contender of this size once, and asks it in every way.
+/// Builds every contender of this size once, and queries it in every way.
 fn at<S: Source + 'static>(bench: &mut Bench, items: &str, size: u64, rate: f64) {
     if !LOOKUPS.iter().any(|lookup| bench.wants(&lookup.name(items, size, rate))) {
         return;
@@ -88,8 +88,8 @@ fn at<S: Source + 'static>(bench: &mut Bench, items: &str, size: u64, rate: f64)
         if !bench.wants(&case) {
             continue;
         }
-        // Too many questions for a branch predictor to learn, several for each line of the filter,
-        // and few enough that the questions themselves do not push it out of the caches.
+        // The queries are too many for a branch predictor to learn, and several for each line of
+        // the filter. They are few enough that they do not evict each other from the caches.
         let questions = (size / 8).next_power_of_two().clamp(1 << 16, 1 << 22);
         let (source, inside) = lookup.hits.questions::<S>(size, questions);
         let mut entries: Vec<Entry<'_>> =
@@ -101,7 +101,7 @@ fn at<S: Source + 'static>(bench: &mut Bench, items: &str, size: u64, rate: f64)
     }
 }
 
-/// The floor of all lookups: one random line an item, asked for ahead, and nothing else.
+/// The floor of all lookups: one random line per item with prefetch, and nothing else.
 fn random_lines(bits: u64, count: u64) -> Entry<'static> {
     let items: Vec<u64> = (0..count).map(mix).collect();
     let lines = Lines::new(bits);
@@ -115,11 +115,11 @@ fn random_lines(bits: u64, count: u64) -> Entry<'static> {
     }
 }
 
-/// A filled set of whatever type, to be asked in loops of its own.
+/// A filled set of any type, with its own query loops.
 pub trait Ask<S: Source> {
     fn bits(&self) -> u64;
 
-    /// Makes an entry that asks all of `source`, `inside` of which are members.
+    /// Creates an entry that looks up all of `source`, which contains `inside` members.
     fn entry<'a>(&'a self, mode: Mode, source: &'a S, inside: u64) -> Entry<'a>;
 }
 
@@ -142,10 +142,10 @@ impl<C: 'static> Filled<C> {
     }
 }
 
-/// How many items are made at a time where they are too many to lie in memory.
+/// The number of items that are created at a time where all of them do not fit in memory.
 const BLOCK: u64 = 1 << 16;
 
-/// Adds the items `0..size`.
+/// Inserts the items `0..size`.
 pub fn fill<S: Source, C: Contender<S>>(set: &mut C, size: u64) {
     let mut source = S::new();
     for first in (0..size).step_by(BLOCK as usize) {
@@ -155,7 +155,7 @@ pub fn fill<S: Source, C: Contender<S>>(set: &mut C, size: u64) {
     }
 }
 
-/// Asks for a million absent items; returns the share of wrong answers.
+/// Looks up a million absent items; returns the share of wrong answers.
 fn measure_rate<S: Source, C: Contender<S>>(set: &C) -> f64 {
     let asked = 1 << 20;
     let mut source = S::new();
@@ -176,9 +176,9 @@ impl<S: Source, C: Contender<S>> Ask<S> for Filled<C> {
         let is_floor = C::NAME.starts_with("floor");
         let most_false = match (C::EXACT, C::NAME.starts_with("tamis")) {
             (true, _) => 0.0,
-            // The rate asked for is the rate got, within six standard deviations.
+            // The measured rate is the requested one, within six standard deviations.
             (false, true) => absent * self.rate + 6.0 * (absent * self.rate).sqrt(),
-            // The rivals' formulas are their business, their false negatives ours.
+            // The rates of the rivals are not checked here; their false negatives are.
             (false, false) => absent,
         };
         let expect = if is_floor { 0..=count } else { inside..=inside + most_false as u64 };
@@ -198,7 +198,7 @@ impl<S: Source, C: Contender<S>> Ask<S> for Filled<C> {
     }
 }
 
-/// The loop of the single lookups, the same for all.
+/// The loop of the single lookups, the same for all contenders.
 #[inline(never)]
 fn one_by_one<S: Source, C: Contender<S>>(set: &C, items: &[S::Item<'_>]) -> u64 {
     items.iter().map(|&item| u64::from(set.has(item))).sum()

@@ -1,9 +1,9 @@
-//! What a measurement was made on: without it a number means nothing.
+//! Describes the machine and the rivals of a measurement, which give the numbers their meaning.
 
 use std::fs;
 use std::process::Command;
 
-/// Describes the machine in a line.
+/// Describes the machine in one line.
 pub fn machine() -> String {
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpu
@@ -35,7 +35,8 @@ fn simd() -> &'static str {
     std::env::consts::ARCH
 }
 
-/// Names the rivals with their versions: those in `Cargo.lock`, those of the Python packages, and the installed Redis.
+/// Names the rivals with their versions: those in `Cargo.lock`, the Python packages, and the
+/// installed Redis.
 pub fn rivals() -> String {
     let lock = include_str!("../Cargo.lock");
     let names = [

@@ -1,4 +1,4 @@
-//! Measures Tamis beside its rivals and beside what memory can do, in one run.
+//! Measures Tamis, its rivals and the floors of the memory in one run.
 //!
 //! `cargo xtask bench` builds and runs it. A wrong answer fails the run.
 
@@ -47,7 +47,8 @@ fn main() -> ExitCode {
         }
     }
     let groups = [
-        // Programs first: a child's peak memory counts from what its parent has at the time.
+        // Programs run first: the peak memory of a child includes the memory of its parent at its
+        // start.
         programs::run,
         plans::run,
         lookups::run,
@@ -62,7 +63,8 @@ fn main() -> ExitCode {
     ];
     for group in groups {
         group(&mut bench);
-        // After each group: a run takes half an hour, and a run that is stopped keeps its measurements.
+        // Written after each group: a run takes half an hour, and a stopped run keeps its
+        // measurements.
         if let Some(folder) = &out
             && let Err(error) = report::write(Path::new(folder), &bench.rows)
         {

@@ -1,7 +1,8 @@
-//! Lookups in filters of other systems, beside the programs that make them.
+//! Lookups in filters of other systems, beside the programs that create those filters.
 //!
-//! An original is a program in `originals/` that is kept running: it has the filter that was written here, and takes turns with our
-//! loops on the same items. It is left out where the machine lacks it.
+//! An original is a program in `originals/` that keeps running. It loads the filter that was
+//! written here, and takes turns with our loops on the same items. It is skipped if the machine
+//! lacks it.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -17,19 +18,20 @@ use crate::run::{Bench, Entry, Sample, Work, time};
 struct System<K> {
     /// Its name among the formats.
     format: &'static str,
-    /// What its items are.
+    /// The type of its items.
     items: &'static str,
-    /// Returns an item by its number, as the bytes that it hashes.
+    /// Returns the item with this number, as the bytes that the system hashes.
     key: fn(u64) -> K,
     originals: &'static [Original],
 }
 
-/// A program that asks a filter of its own.
+/// A program that queries its own copy of a filter.
 struct Original {
     name: &'static str,
-    /// What starts it; the file, the number of members and that of items asked for come behind.
+    /// Returns the command that starts the program. The file, the number of members and the number
+    /// of queried items are appended.
     command: fn() -> Command,
-    /// What the machine must have.
+    /// The software that the machine must have.
     needs: &'static str,
 }
 
@@ -48,7 +50,7 @@ const GUAVA: System<[u8; 8]> = System {
     }],
 };
 
-/// Both sides get hashes that are ready: `rbloom` leaves hashing to the user, and so do its files.
+/// Both sides get precomputed hashes: `rbloom` leaves hashing to the user, and so do its files.
 const RBLOOM: System<[u8; 16]> = System {
     format: "rbloom",
     items: "ready hashes",
@@ -90,12 +92,12 @@ pub fn run(bench: &mut Bench) {
     }
 }
 
-/// An odd constant spreads numbers: the same as in `originals/`.
+/// Spreads numbers by an odd constant, the same as in `originals/`.
 pub const fn spread(number: u64) -> u64 {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// How many items are handed over at a time.
+/// The number of items in a batch.
 const BATCH: usize = 4096;
 
 fn race<K: AsRef<[u8]>>(bench: &mut Bench, size: &str, members: u64, system: &System<K>) {
@@ -109,7 +111,7 @@ fn race<K: AsRef<[u8]>>(bench: &mut Bench, size: &str, members: u64, system: &Sy
         Ok(file) => file,
         Err(why) => return bench.wrong.push(format!("{case}: {why}")),
     };
-    // Half of them are in, in an order that nobody can guess.
+    // Half of the items are members, in an order that nobody can predict.
     let count = members.min(2_000_000);
     let first = members - count / 2;
     let asked: Vec<K> = (first..first + count).map(system.key).collect();
@@ -176,7 +178,7 @@ fn filled<K: AsRef<[u8]>>(format: &'static Format, members: u64, key: fn(u64) ->
     contents
 }
 
-/// Writes a filter where an original can read it.
+/// Writes a filter to a file that an original can read.
 fn written(format: &'static Format, contents: &Contents, case: &str) -> Result<PathBuf, String> {
     let path =
         std::env::temp_dir().join(format!("tamis-{}.{}", case.replace(' ', "-"), format.name));
@@ -187,7 +189,7 @@ fn written(format: &'static Format, contents: &Contents, case: &str) -> Result<P
     Ok(path)
 }
 
-/// The folder of the originals.
+/// Returns the folder of the originals.
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("originals")
 }
@@ -196,19 +198,19 @@ fn folder() -> PathBuf {
 fn python(script: &str, words: &[&str]) -> Command {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("bench lies in the root");
     let mut command = Command::new(root.join("target/rivals/python/bin/python"));
-    // No folder of compiled modules beside the scripts.
+    // `-B` prevents a folder of compiled modules beside the scripts.
     command.arg("-B").arg(folder().join(script)).args(words);
     command
 }
 
-/// An original that waits for its turn. It ends with its value.
+/// An original that waits for its turn. Dropping it ends the program.
 struct Running {
     child: Child,
     lines: BufReader<ChildStdout>,
 }
 
 impl Running {
-    /// Starts it and waits until it is ready; says in a line why it could not.
+    /// Starts an original and waits until it is ready. Otherwise returns a line with the reason.
     fn start(original: &Original, file: &Path, members: u64, count: u64) -> Result<Self, String> {
         let mut command = (original.command)();
         command.arg(file).args([members.to_string(), count.to_string()]);
@@ -232,7 +234,7 @@ impl Running {
         Ok(line.trim_end().to_owned())
     }
 
-    /// Lets it ask for all items once.
+    /// Lets the original look up all items once.
     fn turn(&mut self) -> Sample {
         let mut stdin = self.child.stdin.as_ref().expect("is piped");
         let line = stdin.write_all(b"\n").and_then(|()| self.line()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Plans: how long it takes to size a filter.
+//! Measures how long it takes to plan a filter.
 
 use std::hint::black_box;
 
@@ -7,12 +7,12 @@ use tamis::{Kind, Plan, PlanError};
 use crate::lookups::short;
 use crate::run::{Bench, Entry, time};
 
-/// Plans that one run of a loop makes.
+/// The number of plans in one run of a loop.
 const PLANS: u64 = 64;
 
 const RATES: [f64; 4] = [0.01, 1e-4, 1e-6, 1e-12];
 
-/// Runs every plan case: the time of one plan is given as that of an item.
+/// Runs every plan case. The time of one plan is reported as that of one item.
 pub fn run(bench: &mut Bench) {
     for items in [1, 100, 10_000, 1_000_000, 1_000_000_000] {
         let of = |rate| entry(format!("tamis at {rate:e}"), items, rate, Plan::new);

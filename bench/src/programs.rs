@@ -1,7 +1,7 @@
-//! Whole programs: wall time, peak memory and the lines that come out, beside `cat`.
+//! Measures whole programs: wall time, peak memory and the number of output lines, beside `cat`.
 //!
 //! Every program reads a file in memory (`/dev/shm`) and writes to a file there, so that disks and
-//! pipes are left out. The generated files are made by `cargo xtask gen` before.
+//! pipes have no effect. `cargo xtask gen` creates the input files in advance.
 
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt as _;
@@ -13,11 +13,11 @@ use wait4::Wait4 as _;
 
 use crate::run::{Bench, Row};
 
-/// A program with its arguments; the input's name is put in place of `FILE`.
+/// A program with its arguments. The name of the input replaces `FILE`.
 struct Program {
     name: &'static str,
     words: &'static [&'static str],
-    /// The lines it should keep, where that is known: `None` for one that may lose a few.
+    /// Whether the program must keep exactly the expected lines; otherwise it may lose a few.
     exact: bool,
 }
 
@@ -31,7 +31,7 @@ const DEDUP: &[Program] = &[
     exact("tamis dedup --full", &["tamis", "dedup", "--full", "FILE"]),
     Program {
         name: "tamis dedup --approx",
-        // Some 32 bits an item.
+        // About 32 bits per item.
         words: &["tamis", "dedup", "--approx", "1.6e-5", "--items", "8300000", "FILE"],
         exact: false,
     },
@@ -63,10 +63,10 @@ pub fn run(bench: &mut Bench) {
     }
 }
 
-/// A program that takes so long runs once.
+/// A program that takes longer runs only once.
 const SLOW_SECONDS: f64 = 5.0;
 
-/// Runs every program that is there, in turn, round after round.
+/// Runs every installed program in turn, round after round.
 fn race(bench: &mut Bench, case: &str, programs: &[Program], generator: &[&str]) {
     println!("\n{case}");
     let input = match generated(generator) {
@@ -108,7 +108,8 @@ fn race(bench: &mut Bench, case: &str, programs: &[Program], generator: &[&str])
     let _ = fs::remove_file(input);
 }
 
-/// Runs a program once: seconds, peak memory in MiB, lines.
+/// Runs a program once; returns its time in seconds, its peak memory in MiB and its number of
+/// output lines.
 fn finish(program: &Program, input: &Path) -> Result<(f64, f64, u64), String> {
     let output = folder().join("tamis-bench.out");
     let file = File::create(&output).map_err(|error| error.to_string())?;
@@ -118,7 +119,7 @@ fn finish(program: &Program, input: &Path) -> Result<(f64, f64, u64), String> {
     let start = Instant::now();
     let child = Command::new(&words[0])
         .args(&words[1..])
-        // Bytes are compared as bytes.
+        // Compares bytes as bytes.
         .env("LC_ALL", "C")
         .env("PATH", search_path())
         .stdin(Stdio::null())
@@ -128,7 +129,7 @@ fn finish(program: &Program, input: &Path) -> Result<(f64, f64, u64), String> {
         .map_err(|error| error.to_string())?;
     let used = child.wait4().map_err(|error| error.to_string())?;
     let seconds = start.elapsed().as_secs_f64();
-    // Status 3 is done, but over the target rate.
+    // Status 3 means done, but over the target rate.
     let fine = |status: ExitStatus| status.success() || status.code() == Some(3);
     if !fine(used.status) {
         return Err(format!("ended with {} {:?}", used.status, used.status.signal()));
@@ -138,7 +139,8 @@ fn finish(program: &Program, input: &Path) -> Result<(f64, f64, u64), String> {
     Ok((seconds, used.rusage.maxrss as f64 / (1 << 20) as f64, lines))
 }
 
-/// Counts lines a block at a time: a large buffer would show in the peaks of the programs after it.
+/// Counts lines one block at a time: a large buffer would increase the measured peaks of later
+/// programs.
 fn count_lines(path: &Path) -> std::io::Result<u64> {
     let mut file = File::open(path)?;
     let mut block = [0; 1 << 16];
@@ -152,7 +154,7 @@ fn count_lines(path: &Path) -> std::io::Result<u64> {
     }
 }
 
-/// Makes a file by `cargo xtask gen`.
+/// Creates a file with `cargo xtask gen`.
 fn generated(words: &[&str]) -> Result<PathBuf, String> {
     let path = folder().join(format!("tamis-bench-{}.txt", words[0]));
     let status = Command::new("cargo")
@@ -166,7 +168,7 @@ fn generated(words: &[&str]) -> Result<PathBuf, String> {
     if status.success() { Ok(path) } else { Err("cargo xtask gen failed".to_owned()) }
 }
 
-/// Where files lie in memory; on other systems than Linux the temporary folder has to do.
+/// Returns a folder in memory, or the temporary folder on systems other than Linux.
 fn folder() -> PathBuf {
     let shm = Path::new("/dev/shm");
     if shm.is_dir() { shm.to_owned() } else { std::env::temp_dir() }
@@ -176,7 +178,8 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("bench lies in the root")
 }
 
-/// Our own build first, then the rivals that `cargo xtask bench` installs, then the system's.
+/// Returns the search path: our own build first, then the rivals that `cargo xtask bench` installs,
+/// then the system's programs.
 fn search_path() -> std::ffi::OsString {
     let mut folders = vec![root().join("target/release"), root().join("target/rivals/bin")];
     folders.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
@@ -191,7 +194,7 @@ fn path(name: &str) -> PathBuf {
 }
 
 fn found(program: &Program) -> bool {
-    // A rival read through the shell goes by its own name.
+    // A rival that the shell starts is found by its own name.
     let name = if program.words[0] == "sh" { program.name } else { program.words[0] };
     let here = path(name).is_file();
     if !here {

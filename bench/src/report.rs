@@ -1,4 +1,4 @@
-//! The tables of a run as pages of Markdown, and its bars as SVG.
+//! Writes the tables of a run as Markdown pages, and its bars as SVG.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,16 +11,16 @@ use crate::targets::verdicts;
 
 /// A page of tables.
 struct Page {
-    /// Its folder, relative to that of all pages.
+    /// The folder of the page, relative to that of all pages.
     folder: &'static str,
     title: &'static str,
-    /// The first paragraphs: what the reader knows afterwards, and how it was measured.
+    /// The first paragraphs: what the reader learns, and how it was measured.
     intro: &'static str,
-    /// The start of the names of its cases.
+    /// The common prefix of the names of its cases.
     prefix: &'static str,
 }
 
-/// All pages. A case belongs to the first page whose prefix its name has.
+/// All pages. A case belongs to the first page whose prefix matches its name.
 const PAGES: [Page; 4] = [
     Page {
         folder: "family",
@@ -179,10 +179,10 @@ fn programs(rows: &[&Row]) -> String {
     table(head, &lines.collect::<Vec<_>>())
 }
 
-/// Draws an aligned table; every column but the first is flush right.
+/// Formats an aligned table; every column except the first is right-aligned.
 fn table<const N: usize>(head: [&str; N], lines: &[[String; N]]) -> String {
     let chars = |cell: &str| cell.chars().count();
-    // A rule needs a dash and a colon to be one.
+    // In Markdown the rule of a column needs a dash and a colon.
     let mut widths = head.map(|cell| chars(cell).max(2));
     for line in lines {
         for (width, cell) in widths.iter_mut().zip(line) {

@@ -1,4 +1,5 @@
-//! Runs a case: its entries in turn, round after round, so that a noisy minute hits them all.
+//! Runs the entries of a case in turn, round after round, so that noise on the machine affects all
+//! of them.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -10,21 +11,21 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 /// One run of an entry's loop.
 pub struct Sample {
     pub elapsed: Duration,
-    /// The yes answers, the new items or the lines kept: what proves that the work was done.
+    /// The number of yes answers, new items or output lines. It proves that the loop did its work.
     pub yes: u64,
 }
 
-/// Times `work` and keeps its count of yes answers.
+/// Times `work` and keeps its number of yes answers.
 pub fn time(work: impl FnOnce() -> u64) -> Sample {
     let start = Instant::now();
     let yes = std::hint::black_box(work());
     Sample { elapsed: start.elapsed(), yes }
 }
 
-/// Runs `run` on each part, each on a thread and core of its own, and times the whole.
+/// Runs `run` on each part, each on its own thread and core, and times the whole.
 ///
-/// The time begins when all threads have started and ends when the last one is done, so it does not include the start of
-/// threads.
+/// The time begins when all threads have started and ends when the last one is done, so it does not
+/// include the start of threads.
 pub fn time_threads<P: Send>(
     parts: impl ExactSizeIterator<Item = P>,
     run: impl Fn(P) + Sync,
@@ -33,13 +34,15 @@ pub fn time_threads<P: Send>(
     let spans = std::thread::scope(|scope| {
         let start_thread = |(core, part)| {
             scope.spawn(move || {
-                // Otherwise the system may start both threads on one core, and take milliseconds to move one.
+                // Otherwise the system may start both threads on one core, and take milliseconds to
+                // move one.
                 let mut cores = CpuSet::new();
                 cores.set(core);
-                // Without that core the system chooses.
+                // If the core does not exist, the system chooses one.
                 _ = sched_setaffinity(None, &cores);
                 barrier.wait();
-                // Each thread reads the clock itself: the calling thread may get a core only after one of them has ended.
+                // Each thread reads the clock itself: the calling thread may get a core only after
+                // one of them has ended.
                 let began = Instant::now();
                 run(part);
                 (began, Instant::now())
@@ -54,38 +57,38 @@ pub fn time_threads<P: Send>(
     Sample { elapsed, yes: 0 }
 }
 
-/// The loop of an entry, to be run any number of times.
+/// The loop of an entry, which may run any number of times.
 pub type Work<'a> = Box<dyn FnMut() -> Sample + 'a>;
 
 /// One contender in one case.
 pub struct Entry<'a> {
     pub name: String,
-    /// How many items one run of the loop takes.
+    /// The number of items in one run of the loop.
     pub items: u64,
     pub bits_per_item: Option<f64>,
-    /// The measured rate of false positives.
+    /// The measured false positive rate.
     pub rate: Option<f64>,
-    /// The answers that are right.
+    /// The correct numbers of yes answers.
     pub expect: RangeInclusive<u64>,
     pub work: Work<'a>,
 }
 
-/// What was measured of one contender in one case.
+/// The measurements of one contender in one case.
 pub struct Row {
     pub case: String,
     pub name: String,
     pub bits_per_item: Option<f64>,
     pub rate: Option<f64>,
-    /// Of a whole program: its peak memory.
+    /// The peak memory of a whole program.
     pub peak_mib: Option<f64>,
-    /// Of a whole program: the lines it wrote.
+    /// The number of output lines of a whole program.
     pub lines: Option<u64>,
-    /// Nanoseconds an item, or seconds of a whole program, one for each round.
+    /// The time per item in nanoseconds, or of a whole program in seconds, for each round.
     pub rounds: Vec<f64>,
 }
 
 impl Row {
-    /// Makes a row that nothing was measured of yet.
+    /// Creates a row without measurements.
     pub fn new(case: &str, name: &str) -> Self {
         Self {
             case: case.to_owned(),
@@ -106,8 +109,8 @@ impl Row {
         self.rounds.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    /// How many times as long as `other`, by the best rounds of both: other programs on the machine
-    /// only ever add time, to one round more than to another.
+    /// Returns the time relative to that of `other`, from the best rounds of both. Other programs
+    /// on the machine only add time, to some rounds more than to others.
     pub fn ratio(&self, other: &Row) -> f64 {
         self.min() / other.min()
     }
@@ -126,7 +129,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
-/// The run as a whole: which cases are asked for, and what came of them.
+/// The whole run: the selected cases and their results.
 pub struct Bench {
     pub filter: Option<String>,
     pub quick: bool,
@@ -135,14 +138,14 @@ pub struct Bench {
     pub wrong: Vec<String>,
 }
 
-/// A loop is repeated within a round until it took so long.
+/// A loop is repeated within a round until it has run this long.
 const ROUND: Duration = Duration::from_millis(15);
 
-/// A case in which an entry takes so long has three rounds at most.
+/// If an entry takes this long, its case has at most three rounds.
 const SLOW: Duration = Duration::from_secs(2);
 
 impl Bench {
-    /// Tells whether this case was asked for.
+    /// Tests whether the user selected this case.
     pub fn wants(&self, case: &str) -> bool {
         self.filter.as_ref().is_none_or(|filter| case.contains(filter.as_str()))
     }
@@ -154,7 +157,8 @@ impl Bench {
         }
         println!("\n{case}");
         let mut count = self.rounds;
-        // The first run warms caches, proves the answers and finds how often to repeat.
+        // The first run warms the caches, verifies the answers and determines the number of
+        // repetitions.
         let mut repeats = Vec::new();
         for entry in &mut entries {
             let sample = (entry.work)();
@@ -186,7 +190,7 @@ impl Bench {
 }
 
 impl fmt::Display for Row {
-    /// Draws the row for people who watch.
+    /// Formats the row for the terminal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unit = if self.lines.is_some() { "s" } else { "ns" };
         let (median, min) = (self.median(), self.min());

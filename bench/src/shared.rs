@@ -1,4 +1,4 @@
-//! One filter that threads fill together, small enough for the caches.
+//! One filter that several threads fill together, small enough for the caches.
 
 use foldhash::fast::FixedState;
 use tamis::{Answers, AtomicBitmap, Bloom, Hasher, Plan, SplitBlock};
@@ -11,7 +11,7 @@ const SIZE: u64 = 1_000_000;
 type Ours = Bloom<SplitBlock, AtomicBitmap>;
 type Theirs = fastbloom::AtomicBloomFilter<FixedState>;
 
-/// Runs the cases with one filter between threads.
+/// Runs the cases with one filter shared between threads.
 pub fn run(bench: &mut Bench) {
     let case = "shared insert 1 M ints at 1 %";
     if !bench.wants(case) {
@@ -72,8 +72,8 @@ pub fn run(bench: &mut Bench) {
     bench.case(case, entries);
 }
 
-/// An entry that fills a fresh filter by so many threads, each with its share, and then looks for
-/// every item: one that is missing was lost between threads.
+/// Creates an entry that fills a new filter with several threads, each with its share of the items,
+/// and then looks up every item. A missing item was lost between threads.
 fn entry<'a, F: Sync>(
     name: String,
     items: &'a [u64],

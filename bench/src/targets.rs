@@ -1,4 +1,4 @@
-//! What Tamis has to reach: ratios within one run, never absolute times.
+//! The targets of Tamis: ratios within one run, never absolute times.
 
 use crate::formats::READING;
 use crate::run::Row;
@@ -7,7 +7,7 @@ use crate::server::{
     PIPELINE_64, RECOVERY, SAVED, THOUSAND,
 };
 
-/// A demand on one row.
+/// A target for one row.
 pub struct Target {
     case: &'static str,
     ours: &'static str,
@@ -15,19 +15,19 @@ pub struct Target {
 }
 
 enum Demand {
-    /// At most so many times the time of another row of the case.
+    /// At most this many times the time of another row of the case.
     Time(&'static str, f64),
-    /// At most so many bits an item.
+    /// At most this many bits per item.
     Bits(f64),
-    /// At most so many bits an item above the information bound, log2(1 / measured rate).
+    /// At most this many bits per item above the information bound, log2(1 / measured rate).
     Above(f64),
-    /// A measured rate at most this.
+    /// At most this measured rate.
     Rate(f64),
-    /// At most so many MiB.
+    /// At most this many MiB.
     Peak(f64),
-    /// At most so many nanoseconds.
+    /// At most this many nanoseconds.
     Nanos(f64),
-    /// At most so many nanoseconds more than another row of the case.
+    /// At most this many nanoseconds more than another row of the case.
     Added(&'static str, f64),
 }
 
@@ -44,8 +44,8 @@ const RBLOOM_10_M: &str = "format rbloom 10 M ready hashes at 1 %";
 const GROWTH: &str = "family growing from 100 k to 10 M ints at 1 %";
 const MODIFIED: &str = "floor: random line, modified";
 
-// A rate measured on 2^20 absent items is off by a hundredth of itself, and so allowed four of them.
-// Where a later target is easier to reach, the stricter one of before stays.
+// A rate measured on 2^20 absent items has a standard error of one percent of itself, so four
+// percent are allowed. Where a later target is easier to reach, the stricter earlier one stays.
 const TARGETS: &[Target] = &[
     target("format guava 1 M longs at 1 %", "tamis, batch", Time("guava, warm JVM", 0.5)),
     target("format guava 10 M longs at 1 %", "tamis, batch", Time("guava, warm JVM", 0.5)),
@@ -63,7 +63,7 @@ const TARGETS: &[Target] = &[
         "tamis, batch",
         Time("pybloom_live, loop of Python", 0.5),
     ),
-    // A nanosecond a byte is a gigabyte a second.
+    // One nanosecond per byte is one gigabyte per second.
     target(READING, "guava", Nanos(1.0)),
     target(READING, "redisbloom", Nanos(1.0)),
     target(READING, "redis-bitmaps", Nanos(1.0)),

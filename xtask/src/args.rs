@@ -1,17 +1,17 @@
-//! The options of a task: `--name value` pairs, taken one by one until none is left.
+//! The options of a task: `--name value` pairs, removed one by one.
 
-/// The words after a task's name.
+/// The arguments after the name of a task.
 pub struct Args<'a> {
     words: Vec<&'a str>,
 }
 
 impl<'a> Args<'a> {
-    /// Takes the words.
+    /// Creates the list of arguments.
     pub fn new(words: &[&'a str]) -> Self {
         Self { words: words.to_vec() }
     }
 
-    /// Takes the option `name` and its value.
+    /// Removes the option `name` and returns its value.
     pub fn value(&mut self, name: &str) -> Result<Option<&'a str>, String> {
         let Some(at) = self.words.iter().position(|&word| word == name) else { return Ok(None) };
         if at + 1 == self.words.len() {
@@ -21,14 +21,14 @@ impl<'a> Args<'a> {
         Ok(Some(self.words.remove(at)))
     }
 
-    /// Takes the option `name` and its value, a number; `_` may stand between digits.
+    /// Removes the option `name` and returns its value, a number; `_` may separate digits.
     pub fn number(&mut self, name: &str) -> Result<Option<u64>, String> {
         let Some(word) = self.value(name)? else { return Ok(None) };
         let number = word.replace('_', "").parse();
         number.map(Some).map_err(|_| format!("{name} wants a whole number, not {word}"))
     }
 
-    /// Refuses what was not taken.
+    /// Rejects arguments that no option has used.
     pub fn end(&self) -> Result<(), String> {
         match self.words.first() {
             None => Ok(()),

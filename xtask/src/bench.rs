@@ -1,17 +1,17 @@
-//! `cargo xtask bench`: builds the program and the `bench` crate, rivals and all, and runs it.
+//! `cargo xtask bench`: builds the program and the `bench` crate with all rivals, and runs it.
 
 use std::process::Command;
 
 use crate::setup::{cargo, debian_package, works};
 use crate::{Outcome, python, root};
 
-/// Programs written in Rust that are measured beside `tamis`.
+/// Rust programs that are measured beside `tamis`.
 const RIVALS: [&str; 2] = ["huniq", "runiq"];
 
-/// Packages of Python that are measured beside `tamis`, with what they need.
+/// Python packages that are measured beside `tamis`, with their dependencies.
 const PACKAGES: &str = include_str!("../../bench/originals/requirements.txt");
 
-/// Runs the benches; `args` are theirs.
+/// Runs the benches with the arguments `args`.
 pub fn run(args: &[&str]) -> Outcome {
     if args.iter().any(|arg| matches!(*arg, "--help" | "-h")) {
         println!("{}", crate::USAGE);
@@ -25,15 +25,16 @@ pub fn run(args: &[&str]) -> Outcome {
         install_packages();
     }
     if wants_server(args) && !works(&mut Command::new("redis-server")) {
-        // Without it the server's rows are left out, with a word.
+        // Without Redis, the bench prints a message and skips the rows of the server.
         _ = debian_package("redis-server");
     }
     let mut bench = cargo(&["run", "--release", "--quiet", "--manifest-path", "bench/Cargo.toml"]);
-    // One folder for all that is built.
+    // One folder for all builds.
     succeed(bench.args(["--target-dir", "target", "--"]).args(args))
 }
 
-/// Tells whether cases of whole programs are asked for: `--filter` is part of their names, or absent.
+/// Tests whether the user selected cases of whole programs: `--filter` is part of their names, or
+/// absent.
 fn wants_programs(args: &[&str]) -> bool {
     let filter = args.iter().skip_while(|&&arg| arg != "--filter").nth(1);
     filter.is_none_or(|filter| {
@@ -43,19 +44,19 @@ fn wants_programs(args: &[&str]) -> bool {
     })
 }
 
-/// Tells whether cases of the server are asked for.
+/// Tests whether the user selected cases of the server.
 fn wants_server(args: &[&str]) -> bool {
     let filter = args.iter().skip_while(|&&arg| arg != "--filter").nth(1);
     filter.is_none_or(|filter| filter.contains("server"))
 }
 
-/// Tells whether cases with originals from Python's packages are asked for.
+/// Tests whether the user selected cases with originals from Python packages.
 fn wants_packages(args: &[&str]) -> bool {
     let filter = args.iter().skip_while(|&&arg| arg != "--filter").nth(1);
     filter.is_none_or(|filter| ["format", "bloom", "server"].iter().any(|it| filter.contains(it)))
 }
 
-/// Installs the programs among the rivals into `target/rivals`; without them their rows are left out.
+/// Installs the rival programs into `target/rivals`. The rows of missing programs are skipped.
 fn install_rivals() {
     for rival in RIVALS {
         if root().join("target/rivals/bin").join(rival).exists() {
@@ -70,7 +71,8 @@ fn install_rivals() {
     }
 }
 
-/// Installs Python's packages into `target/rivals`, each by itself: where one has no build for the machine, the others do.
+/// Installs the Python packages into `target/rivals`, one by one: if one has no build for the
+/// machine, the others are still installed.
 fn install_packages() {
     let python = match python::environment("rivals/python") {
         Ok(python) => python,

@@ -1,6 +1,7 @@
-//! The server among the programs that it is made for: redis-py, node-redis, ioredis, and Debian's redis-cli and redis-benchmark.
+//! Tests the server with common Redis clients: redis-py, node-redis, ioredis, and Debian's
+//! redis-cli and redis-benchmark.
 //!
-//! What cannot be installed is left out with a word.
+//! If a client cannot be installed, the task prints a message and skips it.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +15,7 @@ use crate::{Outcome, npm, python, root};
 
 const TESTS: &str = "tests/clients";
 
-/// Installs what can be.
+/// Installs the clients that can be installed.
 pub fn install() {
     for (what, installed) in
         [("redis-py", python().map(drop)), ("node-redis", node()), ("redis-cli", debian())]
@@ -25,7 +26,7 @@ pub fn install() {
     }
 }
 
-/// Lets each of them speak to the program.
+/// Tests the program with each client.
 pub fn test(steps: &mut Steps) -> Outcome {
     let program = setup::program();
     match python() {
@@ -63,7 +64,7 @@ fn node() -> Outcome {
     npm::install(TESTS, "ioredis")
 }
 
-/// Makes sure that there is a Python with redis-py, and returns it.
+/// Installs redis-py if necessary, and returns the Python that has it.
 fn python() -> Result<PathBuf, String> {
     let python = python::environment(&format!("{TESTS}/python"))?;
     if !python::works_quietly(Command::new(&python).args(["-c", "import redis"])) {
@@ -72,7 +73,7 @@ fn python() -> Result<PathBuf, String> {
     Ok(python)
 }
 
-/// A server, which ends with its value.
+/// A running server. Dropping it ends the process.
 pub struct Server {
     child: Child,
     pub port: String,
@@ -105,7 +106,7 @@ impl Server {
     }
 }
 
-/// Tells whether a server answers: it listens before it has read its data.
+/// Tests whether a server answers: it listens before it has loaded its data.
 fn is_ready(port: u16) -> bool {
     let ask = || -> std::io::Result<bool> {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;
@@ -127,7 +128,7 @@ impl Drop for Server {
     }
 }
 
-/// Debian's tools must have nothing to complain about.
+/// Checks that Debian's tools report no problem.
 fn redis_tools() -> Outcome {
     let server = Server::start()?;
     let mut benchmark = Command::new("redis-benchmark");

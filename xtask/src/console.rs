@@ -1,7 +1,7 @@
-//! The tests of the console's page, in Chromium.
+//! Tests the page of the console in Chromium.
 //!
-//! They need Node.js, Chromium and one package of npm, which lies in `target/tests/console`. Where these are not and cannot be
-//! installed the step is left out with a word.
+//! The tests need Node.js, Chromium and one npm package, which is in `target/tests/console`. If one
+//! of them cannot be installed, the task prints a message and skips the step.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,17 +10,18 @@ use crate::setup::{self, debian_package, works};
 use crate::steps::Steps;
 use crate::{Outcome, npm, root};
 
-/// Where Debian's package puts it; the environment variable `CHROMIUM` says otherwise.
+/// The path in Debian's package; the environment variable `CHROMIUM` overrides it.
 const CHROMIUM: &str = "/usr/bin/chromium";
 
-/// Installs what can be.
+/// Installs the software that can be installed.
 pub fn install() {
     if let Err(why) = prepare() {
         println!("the console will not be looked at in Chromium: {why}");
     }
 }
 
-/// Opens the console of the program in Chromium; its pictures are in `target/tests/console/pictures`.
+/// Opens the console of the program in Chromium; its pictures are in
+/// `target/tests/console/pictures`.
 pub fn test(steps: &mut Steps) -> Outcome {
     let name = "console in Chromium";
     if let Err(why) = prepare() {
@@ -36,7 +37,7 @@ pub fn test(steps: &mut Steps) -> Outcome {
     steps.run(name, node.env("PICTURES", npm::modules("tests/console").join("pictures")))
 }
 
-/// Makes sure that all is there, or says what is not.
+/// Checks that all required software is installed; returns what is missing.
 fn prepare() -> Outcome {
     if !works(&mut Command::new(chromium())) {
         debian_package("chromium")?;

@@ -1,8 +1,9 @@
-//! Fuzzing with the stable compiler: libFuzzer comes from its crate, and the coverage counters it
-//! steers by are a pass of LLVM that stable rustc can run. `cargo fuzz` works too where it is installed.
+//! Fuzzing with the stable compiler. libFuzzer comes from its crate, and an LLVM pass that stable
+//! rustc can run adds the coverage counters that guide it. `cargo fuzz` works too where it is
+//! installed.
 //!
-//! `cargo xtask test` makes a fixed number of runs from a fixed seed, so that it passes or fails on every machine alike; `cargo xtask
-//! soak` goes on at random from what it has learnt.
+//! `cargo xtask test` makes a fixed number of runs from a fixed seed, so that the result is the
+//! same on every machine. `cargo xtask soak` continues at random from the stored corpus.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,22 +11,22 @@ use std::process::Command;
 use crate::root;
 use crate::setup::cargo;
 
-/// Every target in `fuzz/fuzz_targets` but `format`, which is one for each format.
+/// Every target in `fuzz/fuzz_targets` except `format`, which has one target for each format.
 const TARGETS: [&str; 7] = ["tamis_file", "records", "key", "integers", "plan", "resp", "commands"];
 
-/// A program, and what it is told.
+/// A fuzz program, and its format if it takes one.
 pub struct Target {
     program: &'static str,
     format: Option<String>,
 }
 
 impl Target {
-    /// The name by which it is picked: that of its format, or of its program.
+    /// Returns the name that selects the target: that of its format, or of its program.
     fn name(&self) -> &str {
         self.format.as_deref().unwrap_or(self.program)
     }
 
-    /// Returns its folder in a folder of `fuzz`.
+    /// Returns the folder of the target inside a folder of `fuzz`.
     fn place(&self, parent: &str) -> PathBuf {
         let folder = root().join("fuzz").join(parent).join(self.program);
         self.format.iter().fold(folder, |folder, format| folder.join(format))
@@ -41,7 +42,8 @@ impl std::fmt::Display for Target {
     }
 }
 
-/// Returns every target: those of formats by their seeds, golden files of each (a test of `tamis-formats` keeps them complete).
+/// Returns every target. The format targets come from their seed folders, which contain golden
+/// files of each format (a test of `tamis-formats` keeps them complete).
 pub fn targets() -> Result<Vec<Target>, String> {
     let mut targets: Vec<Target> = TARGETS.map(|program| Target { program, format: None }).into();
     let seeds = root().join("fuzz/seeds/format");
@@ -57,7 +59,7 @@ pub fn targets() -> Result<Vec<Target>, String> {
     Ok(targets)
 }
 
-/// Returns the targets of these names.
+/// Returns the targets with these names.
 pub fn picked(names: &[&str]) -> Result<Vec<Target>, String> {
     let mut targets = targets()?;
     let is_there = |name: &&&str| targets.iter().any(|target| target.name() == **name);
@@ -69,7 +71,7 @@ pub fn picked(names: &[&str]) -> Result<Vec<Target>, String> {
     Ok(targets)
 }
 
-/// Counts edges, and tells libFuzzer what comparisons compared.
+/// Counts edges, and reports the operands of comparisons to libFuzzer.
 const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
@@ -84,7 +86,7 @@ pub fn build() -> Result<Command, String> {
     Ok(build)
 }
 
-/// Asks rustc for the host's triple.
+/// Returns the host's triple, as rustc prints it.
 fn triple() -> Result<String, String> {
     let output = Command::new("rustc").arg("-vV").output();
     let output = output.map_err(|error| format!("rustc: {error}"))?;
@@ -93,21 +95,23 @@ fn triple() -> Result<String, String> {
     triple.map(str::to_owned).ok_or_else(|| "rustc -vV names no host".to_owned())
 }
 
-/// How many inputs a target is run with by [`check`]. 2,000 of each format took 7 s in all, in 30 MiB.
+/// The number of inputs that [`check`] runs a target with. 2,000 of each format took 7 s in all, in
+/// 30 MiB.
 const RUNS: u64 = 5_000;
 
-/// Returns the command that runs one target with the committed seeds and a fixed number of mutations of them, always the same.
-/// It writes nothing but an input that fails.
+/// Returns the command that runs one target with the committed seeds and a fixed number of
+/// mutations of them, always the same. It writes only an input that fails.
 pub fn check(target: &Target) -> Result<Command, String> {
     let mut command = command(target)?;
     command.args(["-seed=1", &format!("-runs={RUNS}")]);
-    // By name: a folder's order differs from one file system to the next.
+    // Sorted by name, because the order in a folder differs between file systems.
     let seeds = files(&target.place("seeds"))?;
     command.arg(format!("-seed_inputs={}", seeds.join(",")));
     Ok(command)
 }
 
-/// Returns the command that runs one target for `seconds`, each time with other inputs. What it learns is kept for the next run.
+/// Returns the command that runs one target for `seconds`, each time with other inputs. The corpus
+/// is kept for the next run.
 pub fn explore(target: &Target, seconds: u64) -> Result<Command, String> {
     let mut command = command(target)?;
     command.arg(format!("-max_total_time={seconds}"));
@@ -117,7 +121,7 @@ pub fn explore(target: &Target, seconds: u64) -> Result<Command, String> {
     Ok(command)
 }
 
-/// Returns what both ways of running a target share.
+/// Returns the common part of both commands.
 fn command(target: &Target) -> Result<Command, String> {
     let artifacts = target.place("artifacts");
     make_folder(&artifacts)?;
@@ -125,7 +129,7 @@ fn command(target: &Target) -> Result<Command, String> {
     let mut command = Command::new(program);
     command
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
-        // An input that takes longer or more memory is a finding.
+        // An input that exceeds the limit of time or memory counts as a finding.
         .args(["-timeout=20", "-rss_limit_mb=1024", "-verbosity=0", "-print_final_stats=0"])
         .current_dir(root());
     if let Some(format) = &target.format {
@@ -179,7 +183,7 @@ mod tests {
             assert_eq!(one, other);
             assert!(one.contains("-seed=1") && one.contains("-runs="), "{one}");
             assert!(!one.contains("fuzz/corpus") && !one.contains("max_total_time"), "{one}");
-            // A folder would be written to.
+            // libFuzzer would write to a folder.
             let words = check(&target).unwrap();
             assert!(words.get_args().all(|word| word.to_string_lossy().starts_with('-')), "{one}");
         }

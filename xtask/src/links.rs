@@ -1,11 +1,11 @@
-//! Links between the project's own pages lead somewhere.
+//! Checks that the links between the project's own pages are valid.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::{Outcome, root};
 
-/// The folders that have pages.
+/// The folders that contain pages.
 const FOLDERS: [&str; 8] = [
     "",
     "docs",
@@ -17,7 +17,7 @@ const FOLDERS: [&str; 8] = [
     "examples",
 ];
 
-/// Follows every relative link of every page.
+/// Checks every relative link of every page.
 pub fn check() -> Outcome {
     let mut pages = Vec::new();
     for folder in FOLDERS {

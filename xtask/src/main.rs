@@ -1,4 +1,4 @@
-//! The project's own tasks. Each is a file: what it does stands at its top.
+//! The project's own tasks. Each task is a file whose module doc describes it.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -29,7 +29,7 @@ usage: cargo xtask TASK
   bench [--filter TEXT] [--quick] [--rounds N] [--out FOLDER]
                   measures Tamis beside its rivals and what memory can do";
 
-/// Why a task could not, as text for people.
+/// The result of a task. The error is a text for the user.
 type Outcome = Result<(), String>;
 
 fn main() -> ExitCode {
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns the folder of the whole project.
+/// Returns the root folder of the project.
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root")
 }

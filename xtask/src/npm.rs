@@ -1,4 +1,4 @@
-//! Packages of npm for tests in Node.js. They lie in `target`, never beside the tests.
+//! Installs npm packages for tests in Node.js. They are in `target`, never beside the tests.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -6,11 +6,11 @@ use std::process::{Command, Stdio};
 use crate::setup::works;
 use crate::{Outcome, root};
 
-/// Installs what the lock file in a folder of tests names, `package` among it.
+/// Installs the packages in the lock file of a folder of tests. `package` is one of them.
 ///
 /// # Errors
 ///
-/// Why it could not.
+/// Returns why the installation failed.
 pub fn install(tests: &str, package: &str) -> Outcome {
     if !works(&mut Command::new("node")) || !works(&mut Command::new("npm")) {
         return Err("there is no Node.js: install nodejs and npm".to_owned());
@@ -25,7 +25,7 @@ pub fn install(tests: &str, package: &str) -> Outcome {
         return Ok(());
     }
     std::fs::create_dir_all(&to).map_err(|error| format!("{}: {error}", to.display()))?;
-    // The lock last: with it the package counts as installed.
+    // The lock file is copied last: it marks the package as installed.
     for name in ["package.json", "package-lock.json"] {
         std::fs::copy(from.join(name), to.join(name))
             .map_err(|error| format!("{name}: {error}"))?;
@@ -38,7 +38,7 @@ pub fn install(tests: &str, package: &str) -> Outcome {
     }
 }
 
-/// Returns where the packages of a folder of tests are.
+/// Returns the folder with the packages for a folder of tests.
 pub fn modules(tests: &str) -> PathBuf {
     root().join("target").join(tests)
 }

@@ -1,15 +1,15 @@
-//! Environments of Python in `target`, with packages of PyPI.
+//! Python environments in `target`, with packages of PyPI.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::{Outcome, root};
 
-/// Makes sure that there is an environment in this folder of `target`, and returns its Python.
+/// Creates an environment in this folder of `target` if none exists, and returns its Python.
 ///
 /// # Errors
 ///
-/// Why there is none.
+/// Returns why no environment could be created.
 pub fn environment(folder: &str) -> Result<PathBuf, String> {
     let folder = root().join("target").join(folder);
     let python = folder.join("bin/python");
@@ -22,11 +22,11 @@ pub fn environment(folder: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Installs what pip is told by these words, unless it is there.
+/// Installs packages with these arguments of pip, unless they are installed.
 ///
 /// # Errors
 ///
-/// If pip could not.
+/// If pip fails.
 pub fn install(python: &Path, words: &[&str]) -> Outcome {
     let mut pip = Command::new(python);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(words);
@@ -34,7 +34,7 @@ pub fn install(python: &Path, words: &[&str]) -> Outcome {
     if installed { Ok(()) } else { Err(format!("pip could not install {}", words.join(" "))) }
 }
 
-/// Tells whether a command succeeds, whatever it says.
+/// Tests whether a command succeeds, and hides its output.
 pub fn works_quietly(command: &mut Command) -> bool {
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     quiet.status().is_ok_and(|status| status.success())

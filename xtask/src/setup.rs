@@ -1,20 +1,21 @@
-//! `cargo xtask setup`: installs what the tests need and the machine lacks.
+//! `cargo xtask setup`: installs missing software that the tests need.
 //!
-//! Rust and its registry are taken as given. What a step could do without is left out with a word
-//! about it, never a failure.
+//! Rust and its registry must exist. If optional software cannot be installed, the task prints a
+//! message and does not fail.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::{Outcome, clients, console};
 
-/// Installs what is missing.
+/// Installs the missing software.
 pub fn run() -> Outcome {
     for component in ["rustfmt", "clippy"] {
         let tool = component.trim_start_matches("rust");
         if !works(&mut cargo(&[tool])) {
             println!("installing {component}");
-            // Offline, or a Rust without rustup: the steps that need it are skipped then.
+            // The command fails offline, or with a Rust without rustup. The steps that need the
+            // component are then skipped.
             let _ = Command::new("rustup").args(["component", "add", component]).status();
         }
     }
@@ -27,7 +28,7 @@ pub fn run() -> Outcome {
     Ok(())
 }
 
-/// Tells whether this command can be started and says its version.
+/// Tests whether this command can be started and prints its version.
 pub fn works(command: &mut Command) -> bool {
     let quiet = command.arg("--version").stdin(Stdio::null());
     quiet.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
@@ -40,7 +41,8 @@ pub fn cargo(words: &[&str]) -> Command {
     command
 }
 
-/// Returns the program as `cargo test` builds it for the tests. A build with all optimisations would take CI five minutes more.
+/// Returns the path of the program as `cargo test` builds it for the tests. A fully optimized build
+/// would take CI five minutes longer.
 pub fn program() -> PathBuf {
     crate::root().join("target/debug/tamis")
 }

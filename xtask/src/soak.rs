@@ -1,6 +1,6 @@
-//! `cargo xtask soak`: the long version of the tests. Every fuzz target for an hour, runs of `dedup --state`
-//! that are killed at random moments and must neither lose nor invent a line, the model of the server's log, and that of the
-//! whole server.
+//! `cargo xtask soak`: the long version of the tests. It runs every fuzz target for an hour, `dedup
+//! --state` with kills at random moments, and the model tests of the server's log and of the whole
+//! server. A killed `dedup --state` must neither lose nor invent a line.
 
 use std::collections::HashSet;
 use std::fs;
@@ -14,8 +14,8 @@ use crate::setup::{self, cargo};
 use crate::steps::Steps;
 use crate::{Outcome, fuzz, root};
 
-/// Runs each fuzz target for `--minutes` (60 by default), and killed runs and both models for as long. With
-/// `--target`, runs the named targets alone.
+/// Runs each fuzz target for `--minutes` (60 by default), and the killed runs and both models for
+/// the same time. With `--target`, runs only the named targets.
 pub fn run(words: &[&str]) -> Outcome {
     let mut args = Args::new(words);
     let minutes = minutes(args.number("--minutes")?)?;
@@ -31,9 +31,9 @@ pub fn run(words: &[&str]) -> Outcome {
     let mut steps = Steps::default();
     steps.check("set-up", setup::run)?;
     if is_whole {
-        // The tests that take minutes are marked so, and left out of `cargo xtask test`.
+        // Tests that take minutes are marked as ignored, so `cargo xtask test` skips them.
         let mut long = cargo(&["test", "--release", "--quiet", "--workspace", "--", "--ignored"]);
-        // No test: the pages call it in place of redis-cli.
+        // This is not a test: the pages call it instead of redis-cli.
         long.args(["--skip", "redis_cli::stand_in"]);
         steps.run("tests of minutes", &mut long)?;
         steps.run("build of the program", &mut cargo(&["build", "--release", "--quiet"]))?;
@@ -52,15 +52,15 @@ pub fn run(words: &[&str]) -> Outcome {
     Ok(())
 }
 
-/// Searches with a model test for a case in which the server loses what it has promised, from another seed each time. A failure
-/// names its seed, which `TAMIS_MODEL_SEED` repeats.
+/// Runs a model test, which searches for a case in which the server loses promised data, with a new
+/// seed each time. A failure names its seed; set `TAMIS_MODEL_SEED` to repeat it.
 fn model([package, target, test]: [&str; 3], time: Duration) -> Command {
     let mut model = cargo(&["test", "--release", "--quiet", "-p", package, target, "--", test]);
     model.env("TAMIS_MODEL_SECONDS", time.as_secs().to_string());
     model
 }
 
-/// Returns how long each takes: whole minutes, since what is shorter is `cargo xtask test`.
+/// Returns the duration of each part in whole minutes. For shorter runs use `cargo xtask test`.
 fn minutes(wanted: Option<u64>) -> Result<u64, String> {
     match wanted.unwrap_or(60) {
         minutes @ 1..=MAX_MINUTES => Ok(minutes),
@@ -68,10 +68,10 @@ fn minutes(wanted: Option<u64>) -> Result<u64, String> {
     }
 }
 
-/// A week each.
+/// The maximum for each part is a week.
 const MAX_MINUTES: u64 = 7 * 24 * 60;
 
-/// Says what will run, and how long it will take in all.
+/// Formats the list of parts and their total duration.
 fn announcement(targets: u64, is_whole: bool, minutes: u64) -> String {
     let plural = if targets == 1 { "" } else { "s" };
     let (killed, before) = match is_whole {
@@ -85,10 +85,10 @@ fn announcement(targets: u64, is_whole: bool, minutes: u64) -> String {
     )
 }
 
-/// Lines in the input of a round.
+/// The number of input lines in a round.
 const LINES: u64 = 2_000_000;
 
-/// Plays rounds until the time is over, each a run of `dedup --state` that is killed again and again.
+/// Runs rounds until the time is over. Each is a run of `dedup --state` that is killed repeatedly.
 fn killed_runs(time: Duration, seed: u64) -> Outcome {
     let folder = root().join("target/soak");
     let fresh = || {
@@ -108,7 +108,8 @@ fn killed_runs(time: Duration, seed: u64) -> Outcome {
     Ok(())
 }
 
-/// Runs `dedup --state` to its end through kills, and compares what it wrote with one exact pass.
+/// Runs `dedup --state` to its end despite kills, and compares its output with that of one exact
+/// pass.
 fn round(folder: &Path, random: &mut Random) -> Result<u64, String> {
     let explain = |error: std::io::Error| format!("{}: {error}", folder.display());
     let (input, output) = (folder.join("input.txt"), folder.join("output.txt"));
@@ -124,14 +125,15 @@ fn round(folder: &Path, random: &mut Random) -> Result<u64, String> {
     let mut kills = 0;
     loop {
         let mut child = dedup(folder, &input, &output).spawn().map_err(explain)?;
-        // Shorter than a run, mostly.
+        // Shorter than most runs.
         std::thread::sleep(Duration::from_millis(random.below(900)));
         if child.try_wait().map_err(explain)?.is_none() {
             child.kill().map_err(explain)?;
             kills += 1;
         }
         let status = child.wait().map_err(explain)?;
-        // The output gets its name when all of it is there; killed after that, the run was complete.
+        // The output gets its final name when it is complete. If the kill came after that, the run
+        // was complete.
         if status.success() || output.exists() {
             break;
         }
@@ -164,7 +166,7 @@ fn dedup(folder: &Path, input: &Path, output: &Path) -> Command {
     command
 }
 
-/// The slow, obvious version.
+/// The slow reference implementation.
 fn first_occurrences(bytes: &[u8]) -> Vec<u8> {
     let mut seen = HashSet::new();
     let lines = bytes.split_inclusive(|&byte| byte == b'\n');
@@ -187,7 +189,7 @@ mod tests {
     fn an_hour_each_unless_said_otherwise_and_never_forever() {
         assert_eq!(minutes(None), Ok(60));
         assert_eq!(minutes(Some(1)), Ok(1));
-        // libFuzzer takes no time for no limit.
+        // libFuzzer treats a time of 0 as no limit.
         assert!(minutes(Some(0)).is_err());
         assert!(minutes(Some(u64::MAX)).is_err());
     }

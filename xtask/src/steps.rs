@@ -1,11 +1,11 @@
-//! Runs commands one after the other, says what each took, and stops at the first that fails.
+//! Runs commands one after the other, prints the duration of each, and stops at the first failure.
 
 use std::process::Command;
 use std::time::Instant;
 
 use crate::Outcome;
 
-/// A list of steps being worked off.
+/// A list of steps in progress.
 #[derive(Default)]
 pub struct Steps {
     passed: usize,
@@ -27,7 +27,7 @@ impl Steps {
         })
     }
 
-    /// Runs a command as the next step, and shows what it prints only if it fails.
+    /// Runs a command as the next step, and shows its output only if it fails.
     pub fn run_quietly(&mut self, name: &str, command: &mut Command) -> Outcome {
         let shown = show(command);
         self.check(name, || {
@@ -53,14 +53,14 @@ impl Steps {
         Ok(())
     }
 
-    /// Leaves a step out, for a reason that is told at the end.
+    /// Skips a step. The reason is printed at the end.
     pub fn skip(&mut self, name: &str, reason: &str) {
         let line = format!("skipped: {name}: {reason}");
         println!("\n== {line}");
         self.skipped.push(line);
     }
 
-    /// Says how it all went.
+    /// Prints a summary.
     pub fn end(self) {
         println!();
         for line in &self.skipped {
@@ -71,7 +71,7 @@ impl Steps {
     }
 }
 
-/// Writes a command as one would type it.
+/// Formats a command as a user would type it.
 fn show(command: &Command) -> String {
     let mut words = Vec::new();
     for (name, value) in command.get_envs() {

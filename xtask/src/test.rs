@@ -1,4 +1,4 @@
-//! `cargo xtask test`: all of CI, and what the README tells contributors to run.
+//! `cargo xtask test`: all of CI. The README tells contributors to run it.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -16,7 +16,8 @@ pub fn run() -> Outcome {
     lints(&mut steps)?;
     steps.run("tests", &mut cargo(&["test", "--workspace", "--all-targets", "--quiet"]))?;
     steps.run("doc tests", &mut cargo(&["test", "--workspace", "--doc", "--quiet"]))?;
-    // The tests above have the default features. These have the code that the others add or change.
+    // The tests above have the default features. These tests run the code that other features add
+    // or change.
     let mut all = cargo(&["test", "-p", "tamis", "--all-features", "--lib", "--quiet", "--"]);
     steps.run("the library with all features", all.args(["serial::", "parallel::", "item::"]))?;
     let mut some = cargo(&["check", "-p", "tamis", "--no-default-features", "--quiet"]);
@@ -83,15 +84,15 @@ fn lints(steps: &mut Steps) -> Outcome {
     steps.run("lints of the benches", clippy.args(deny))
 }
 
-/// The model checker tries every order in which threads can meet.
+/// Runs the model checker, which tries every order in which threads can interleave.
 fn loom() -> std::process::Command {
     let mut command = cargo(&["test", "-p", "tamis", "--test", "loom", "--release", "--quiet"]);
-    // Other flags build everything anew: not in the folder of the other steps.
+    // Other compiler flags rebuild everything, so the build has its own folder.
     command.args(["--target-dir", "target/loom"]).env("RUSTFLAGS", "--cfg loom");
     command
 }
 
-/// The interpreter that finds undefined behaviour, where the toolchain has it.
+/// Runs the interpreter that finds undefined behaviour, if the toolchain has it.
 fn miri(steps: &mut Steps) -> Outcome {
     if !works(&mut cargo(&["miri"])) {
         steps.skip("miri", "this Rust has no miri (it comes with nightly)");
@@ -101,7 +102,7 @@ fn miri(steps: &mut Steps) -> Outcome {
     steps.run("miri", miri.args(["--", "arch::", "bits::"]))
 }
 
-/// What the top of the README says: commands, and what comes back.
+/// The commands at the top of the README, with their replies.
 const FIRST_COMMANDS: [(&str, &str); 5] = [
     ("BF.RESERVE seen 0.01 1000000", "+OK\r\n"),
     ("BF.ADD seen user:1", ":1\r\n"),
@@ -110,7 +111,7 @@ const FIRST_COMMANDS: [(&str, &str); 5] = [
     ("BF.INFO seen ITEMS", "*1\r\n:2\r\n"),
 ];
 
-/// Runs the server, types the five commands at the top of the README, and compares the answers.
+/// Runs the server, sends the five commands at the top of the README, and compares the replies.
 fn first_commands() -> Outcome {
     let server = Server::start()?;
     let fail = |error: std::io::Error| error.to_string();
@@ -124,6 +125,6 @@ fn first_commands() -> Outcome {
             return Err(format!("{command}: {reply:?}, the README says {expected:?}"));
         }
     }
-    // It ends the program, not only cargo.
+    // The command must end the program, not only cargo.
     stream.write_all(b"SHUTDOWN\r\n").map_err(fail)
 }

@@ -1,9 +1,9 @@
-//! A client that costs little: its commands are encoded before the clock starts, and of a reply it
-//! only counts the line ends.
+//! A client with low overhead: it encodes its commands before the clock starts, and only counts the
+//! line ends of a reply.
 //!
-//! Each of fifty connections has one batch of commands under way. The client reads the replies of
-//! one connection, sends its next batch and goes on to the next connection: two system calls for a
-//! batch, on core 1.
+//! Each of fifty connections has one batch of commands in flight. The client reads the replies of
+//! one connection, sends its next batch and continues with the next connection. It makes two system
+//! calls per batch, on core 1.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -16,11 +16,11 @@ use crate::items::mix;
 
 const CONNECTIONS: usize = 50;
 
-/// Commands that are encoded, if as many are sent: with more of them the items of a filter of ten
-/// million are hardly asked twice.
+/// The maximum number of encoded commands. With this many, the items of a filter of ten million are
+/// seldom queried twice.
 const ENCODED: u64 = 1 << 20;
 
-/// What the placeholder `__rand_int__` in a command stands for: a number of twelve digits.
+/// The placeholder in a command for a random number of twelve digits.
 const PLACEHOLDER: &str = "__rand_int__";
 
 /// Encoded batches of one command.
@@ -29,20 +29,20 @@ pub struct Batches {
     /// Where each batch ends.
     ends: Vec<usize>,
     commands_each: u64,
-    /// Lines in the replies to a batch.
+    /// The number of lines in the replies to a batch.
     reply_lines: usize,
 }
 
-/// What was measured.
+/// The measurements.
 pub struct Measured {
-    /// Nanoseconds a command, all connections together.
+    /// Nanoseconds per command, over all connections together.
     pub nanos: f64,
     pub p99_millis: f64,
 }
 
 impl Batches {
-    /// Encodes up to `commands` commands of these words in batches of `pipeline`. Random numbers are
-    /// below `range`. Each reply has `reply_lines` lines.
+    /// Encodes up to `commands` commands with these words in batches of `pipeline`. Random numbers
+    /// are below `range`. Each reply has `reply_lines` lines.
     pub fn new(
         words: &[&str],
         pipeline: u32,
@@ -71,7 +71,7 @@ impl Batches {
         Self { bytes, ends, commands_each, reply_lines }
     }
 
-    /// Returns batch `i`; they repeat.
+    /// Returns batch `i`; the batches repeat.
     fn batch(&self, i: usize) -> &[u8] {
         let i = i % self.ends.len();
         let start = if i == 0 { 0 } else { self.ends[i - 1] };
@@ -80,7 +80,7 @@ impl Batches {
 
     /// Sends at least `commands` commands to a server on this machine.
     pub fn send(&self, port: u16, commands: u64) -> Result<Measured, String> {
-        // A thread of its own, since the affinity stays with the thread.
+        // A separate thread, since the affinity stays with the thread.
         std::thread::scope(|scope| {
             let sent = scope.spawn(|| self.send_from_core_1(port, commands));
             sent.join().expect("the client does not panic")
@@ -151,7 +151,7 @@ impl Connection {
                 let text = String::from_utf8_lossy(replies);
                 return Err(format!("a reply: {:?}", text.lines().next().unwrap_or("the end")));
             }
-            // Summed as bytes, so that vectors do it: a line has two bytes at least.
+            // Summed as bytes, which the compiler vectorizes: a line has at least two bytes.
             let found: usize = replies
                 .chunks(128)
                 .map(|part| {

@@ -1,4 +1,4 @@
-//! One hot filter in the keyspace, without sockets: what threads gain.
+//! One hot filter in the keyspace, without sockets: measures the gain from threads.
 
 use tamis_commands::{Batch, ScalableBloom, Value, find};
 use tamis_server::keyspace::Keyspace;
@@ -8,7 +8,7 @@ use crate::run::{Bench, Entry, time_threads};
 
 pub const CASE: &str = "server in process, one hot filter, batches of 64";
 
-/// Commands of a thread in a run.
+/// The number of commands of a thread in a run.
 const COMMANDS: usize = 1 << 20;
 
 /// Runs the case.

@@ -1,31 +1,31 @@
-//! What is sent to a server: to measure it, and to fill it.
+//! The commands that are sent to a server, to measure it and to fill it.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 
 use super::client::{Batches, Measured};
 
-/// A command that the client sends again and again.
+/// A command that the client sends repeatedly.
 #[derive(Clone, Copy)]
 pub struct Load<'a> {
     pub words: &'a [&'a str],
-    /// Commands in flight on each connection.
+    /// The number of commands in flight on each connection.
     pub pipeline: u32,
-    /// How many numbers `__rand_int__` is one of.
+    /// The number of values of `__rand_int__`.
     pub range: u64,
-    /// Items of a command.
+    /// The number of items in a command.
     pub items: u64,
-    /// Lines of a reply.
+    /// The number of lines in a reply.
     pub reply_lines: usize,
 }
 
 impl<'a> Load<'a> {
-    /// Returns a load of single commands, each answered by one line.
+    /// Returns a load of single commands, each with a reply of one line.
     pub fn of(words: &'a [&'a str]) -> Self {
         Self { words, pipeline: 1, range: 1, items: 1, reply_lines: 1 }
     }
 
-    /// Returns a load of commands of a hundred items, each answered by an array.
+    /// Returns a load of commands with a hundred items, each with an array as reply.
     pub fn hundred(words: &'a [&'a str]) -> Self {
         Self { items: 100, reply_lines: 101, ..Self::of(words) }
     }
@@ -40,18 +40,18 @@ impl<'a> Load<'a> {
         if is_quick { a_second / 10 } else { a_second }
     }
 
-    /// Encodes these commands.
+    /// Encodes `commands` of these commands.
     pub fn encoded(&self, commands: u64) -> Batches {
         Batches::new(self.words, self.pipeline, self.range, self.reply_lines, commands)
     }
 
-    /// Sends this many commands.
+    /// Sends `commands` of these commands.
     pub fn send(&self, port: u16, commands: u64) -> Result<Measured, String> {
         self.encoded(commands).send(port, commands)
     }
 }
 
-/// Sends one command and returns its reply, as it stands on the wire, up to the first line's end.
+/// Sends one command and returns its encoded reply, up to the first line end.
 pub fn ask(port: u16, words: &[&str]) -> Result<String, String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(|error| error.to_string())?;
     stream.write_all(&encode(words)).map_err(|error| error.to_string())?;
@@ -87,7 +87,7 @@ pub fn numbers(port: u16, key: &str, range: std::ops::Range<u64>) -> Result<(), 
         let mut words = vec!["BF.MADD".to_owned(), key.to_owned()];
         words.extend((at..end).map(|item| format!("{item:012}")));
         stream.write_all(&encode(&words)).map_err(|error| error.to_string())?;
-        // ":0\r\n" an item, behind "*n\r\n".
+        // ":0\r\n" per item, after "*n\r\n".
         let mut left = (end - at) as usize * 4 + format!("*{}\r\n", end - at).len();
         while left > 0 {
             let read = stream.read(&mut reply).map_err(|error| error.to_string())?;
@@ -101,7 +101,7 @@ pub fn numbers(port: u16, key: &str, range: std::ops::Range<u64>) -> Result<(), 
     Ok(())
 }
 
-/// Sends `count` commands, each answered by one line, a thousand at a time.
+/// Sends `count` commands, each with a reply of one line, a thousand at a time.
 pub fn commands(port: u16, count: u64, command: impl Fn(u64) -> Vec<String>) -> Result<(), String> {
     let fail = |error: std::io::Error| error.to_string();
     let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(fail)?;

@@ -1,6 +1,8 @@
-//! `tamis serve` beside Debian's Redis with RedisBloom: each alone on core 0, a client of our own on core 1, fifty connections.
+//! `tamis serve` beside Debian's Redis with RedisBloom: each alone on core 0, our own client on
+//! core 1, fifty connections.
 //!
-//! A package of PyPI brings RedisBloom; without it, its rows are left out. Times are nanoseconds a command, or an item.
+//! A PyPI package contains RedisBloom; without it, its rows are skipped. Times are nanoseconds per
+//! command or per item.
 
 mod client;
 mod hot;
@@ -17,10 +19,10 @@ pub use waits::{LONG, RECOVERY, SAVED};
 
 use crate::run::{Bench, Row};
 
-/// Items that the filters are for.
+/// The planned number of items of the filters.
 const ITEMS: u64 = 10_000_000;
 
-/// Runs the cases of the server.
+/// Runs the server cases.
 pub fn run(bench: &mut Bench) {
     hot::run(bench);
     if !CASES.iter().any(|case| bench.wants(case)) {
@@ -75,7 +77,7 @@ const CASES: [&str; 15] = [
     RECOVERY,
 ];
 
-/// What is measured of a case: a name, the server, and what is sent.
+/// One contender of a case: a name, the server, and the load.
 type Contender<'a> = (&'a str, &'a Program, Load<'a>);
 
 /// Lets the contenders take turns, round after round.
@@ -106,7 +108,7 @@ const ADD: &[&str] = &["BF.ADD", "seen", "__rand_int__"];
 const EXISTS: &[&str] = &["BF.EXISTS", "seen", "__rand_int__"];
 const GET: &[&str] = &["GET", "__rand_int__"];
 
-/// Single commands in pipelines, and a hundred items a command.
+/// Measures single commands in pipelines, and commands of a hundred items.
 fn throughput(bench: &mut Bench) -> Result<(), String> {
     let mut wanted = vec![(1, PIPELINE_1), (16, PIPELINE_16), (64, PIPELINE_64)];
     wanted.retain(|(_, case)| bench.wants(case));
@@ -166,7 +168,7 @@ fn throughput(bench: &mut Bench) -> Result<(), String> {
     Ok(())
 }
 
-/// Measures what the log costs: each batch of commands is written to the file before it is answered.
+/// Measures the cost of the log: each batch of commands is written to the file before its reply.
 fn logged(bench: &mut Bench, case: &str, pipeline: u32) -> Result<(), String> {
     if !bench.wants(case) {
         return Ok(());
@@ -175,7 +177,7 @@ fn logged(bench: &mut Bench, case: &str, pipeline: u32) -> Result<(), String> {
     let everysec = Program::tamis(&["--appendfsync", "everysec"])?;
     let always = Program::tamis(&["--appendfsync", "always"])?;
     for program in [&without, &everysec, &always] {
-        // Most adds are new and logged, and the filter never is full.
+        // Most adds are new and logged, and the filter never becomes full.
         ask(program.port, &["BF.RESERVE", "seen", "0.01", "100000000"])?;
         fill(program.port, "seen", ITEMS)?;
     }
@@ -188,7 +190,7 @@ fn logged(bench: &mut Bench, case: &str, pipeline: u32) -> Result<(), String> {
     race(bench, case, &contenders)
 }
 
-/// Measures what the secret hash key costs: SipHash-1-3 in place of the default hash.
+/// Measures the cost of the secret hash key: SipHash-1-3 instead of the default hash.
 fn hash_key(bench: &mut Bench) -> Result<(), String> {
     if !bench.wants(HASH_KEY) {
         return Ok(());
@@ -216,13 +218,13 @@ fn hash_key(bench: &mut Bench) -> Result<(), String> {
     race(bench, HASH_KEY, &contenders)
 }
 
-/// A filter that is in no cache.
+/// Measures a filter that is larger than every cache.
 fn large(bench: &mut Bench) -> Result<(), String> {
     if !bench.wants(LARGE) {
         return Ok(());
     }
     let tamis = Program::tamis(&["--appendonly", "no"])?;
-    // 10.1 bits an item.
+    // 10.1 bits per item.
     let items = (8_u64 << 30) * 10 / 101;
     ask(tamis.port, &["BF.RESERVE", "seen", "0.01", &items.to_string()])?;
     ask(tamis.port, &["BF.RESERVE", "small", "0.01", &ITEMS.to_string()])?;
@@ -239,8 +241,8 @@ fn large(bench: &mut Bench) -> Result<(), String> {
     race(bench, LARGE, &contenders)
 }
 
-/// Memory of a reserved filter, and of one on its way from nothing: what `MEMORY USAGE` says, beside what the program takes
-/// of the machine.
+/// Measures the memory of a reserved filter and of a growing one: the result of `MEMORY USAGE`,
+/// beside the resident memory of the process.
 fn memory(bench: &mut Bench) -> Result<(), String> {
     if !bench.wants(MEMORY) {
         return Ok(());
@@ -265,7 +267,7 @@ fn memory(bench: &mut Bench) -> Result<(), String> {
     let (mut sum, mut worst, mut steps) = (0.0, 0.0_f64, 0);
     let mut items = 0;
     while items < ITEMS {
-        // Every twentieth of what there is.
+        // Adds a twentieth of the current items.
         let more = (items / 20).max(5000);
         numbers(grown.port, "seen", items..items + more)?;
         items += more;
@@ -284,7 +286,8 @@ fn memory(bench: &mut Bench) -> Result<(), String> {
     Ok(())
 }
 
-/// Measures what a key takes of the machine, in bits, beside Redis: short strings, and filters of a hundred items.
+/// Measures the resident memory per key, in bits, beside Redis: for short strings and for filters
+/// of a hundred items.
 fn small_keys(bench: &mut Bench) -> Result<(), String> {
     if !bench.wants(KEYS) {
         return Ok(());

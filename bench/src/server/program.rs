@@ -1,4 +1,4 @@
-//! A server on core 0, which ends with its value.
+//! A server on core 0. Dropping it ends the process.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -12,14 +12,14 @@ pub struct Program {
     dir: PathBuf,
 }
 
-/// Tells whether a program can be started.
+/// Tests whether a program is installed.
 pub fn is_here(name: &str) -> bool {
     std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(name).is_file()))
 }
 
 impl Program {
-    /// Starts Debian's Redis, which keeps nothing.
+    /// Starts Debian's Redis without persistence.
     pub fn redis() -> Result<Self, String> {
         Self::start("0", redis)
     }
@@ -33,7 +33,7 @@ impl Program {
         })
     }
 
-    /// Starts our server with these options, with one thread for commands.
+    /// Starts our server with these options and one command thread.
     pub fn tamis(options: &[&str]) -> Result<Self, String> {
         Self::tamis_on("0", &[&["--io-threads", "1"], options].concat())
     }
@@ -77,8 +77,8 @@ impl Program {
         Ok(program)
     }
 
-    /// Ends the server at once, as a crash would, and starts it again with these options; returns how long it took to
-    /// answer.
+    /// Kills the server, as a crash would, and starts it again with these options. Returns how long
+    /// it took to answer.
     pub fn restart(&mut self, options: &[&str]) -> Result<Duration, String> {
         _ = self.child.kill();
         _ = self.child.wait();
@@ -106,7 +106,7 @@ impl Program {
         Ok(begun.elapsed())
     }
 
-    /// Returns the memory that the program takes of the machine.
+    /// Returns the resident memory of the process, in bytes.
     pub fn resident_bytes(&self) -> Result<u64, String> {
         let path = format!("/proc/{}/status", self.child.id());
         let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;

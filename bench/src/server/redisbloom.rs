@@ -1,7 +1,8 @@
-//! `BF.MEXISTS` beside RedisBloom: in the very filter that RedisBloom filled, and in one of our own.
+//! `BF.MEXISTS` beside RedisBloom: in the same filter that RedisBloom filled, and in one of our
+//! own.
 //!
-//! A package of PyPI brings the module, and Debian's Redis loads it. Its licences (RSALv2 or SSPLv1) let it be run, and nothing
-//! of it is shipped.
+//! A PyPI package contains the module, and Debian's Redis loads it. Its licences (RSALv2 or SSPLv1)
+//! permit running it, and no part of it is shipped.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -43,10 +44,11 @@ pub fn run(bench: &mut Bench) -> Result<(), String> {
     Ok(())
 }
 
-/// How many items are asked for in a run.
+/// The number of items that are queried in a run.
 const ASKED: u64 = 200_000;
 
-/// Beside the filters stands a key with nothing in it: what words and replies cost, and the client.
+/// Beside the filters, the case queries a missing key, which measures the cost of commands, replies
+/// and the client.
 fn race(
     bench: &mut Bench,
     case: &str,
@@ -54,7 +56,7 @@ fn race(
     redisbloom: u16,
     tamis: u16,
 ) -> Result<(), String> {
-    // Half of the items are in, in an order that nobody can guess.
+    // Half of the items are members, in an order that nobody can predict.
     let asked: Vec<u64> = (0..ASKED).map(|i| mix(i) % (2 * ITEMS)).collect();
     let members = asked.iter().filter(|&&item| item < ITEMS).count() as u64;
     let on = |key| Stream::of(key, &asked, each);
@@ -98,11 +100,11 @@ impl Stream {
         Self { bytes, commands: commands as u64, reply_bytes }
     }
 
-    /// Sends all of them, and counts in how many replies the item is in.
+    /// Sends all commands, and counts the replies in which the item is present.
     fn send(&self, port: u16) -> Result<Sample, String> {
         let fail = |error: std::io::Error| format!("BF.MEXISTS: {error}");
         let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(fail)?;
-        // An error is shorter than what is waited for.
+        // An error is shorter than the expected reply, so a timeout ends the wait.
         stream.set_read_timeout(Some(Duration::from_secs(20))).map_err(fail)?;
         let mut writer = stream.try_clone().map_err(fail)?;
         let mut outcome = Ok(());
@@ -125,7 +127,7 @@ impl Stream {
                         break;
                     }
                 }
-                // One of them is in the head of each reply: "*1" or "*1000".
+                // The header of each reply contains one 1: "*1" or "*1000".
                 (ones as u64).saturating_sub(self.commands)
             })
         });
@@ -133,7 +135,7 @@ impl Stream {
     }
 }
 
-/// Finds the module in what `cargo xtask bench` installs by pip.
+/// Finds the module among the packages that `cargo xtask bench` installs with pip.
 pub(super) fn module() -> Result<PathBuf, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("bench lies in the root");
     let lib = root.join("target/rivals/python/lib");
@@ -146,7 +148,7 @@ pub(super) fn module() -> Result<PathBuf, String> {
     })
 }
 
-/// Moves the filter from one server to another, bit for bit.
+/// Copies the filter from one server to another, bit for bit.
 fn hand_over(from: u16, to: u16) -> Result<(), String> {
     let fail = |error: std::io::Error| format!("DUMP and RESTORE: {error}");
     let mut stream = TcpStream::connect(("127.0.0.1", from)).map_err(fail)?;

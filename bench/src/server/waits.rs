@@ -1,5 +1,5 @@
-//! How long others wait: beside a command of a million items, and beside a snapshot of a large filter. And how long
-//! everyone waits after a crash.
+//! Measures how long other clients wait: during a command of a million items, and during a snapshot
+//! of a large filter. Also measures how long all clients wait after a crash.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -46,7 +46,7 @@ fn long_commands(bench: &mut Bench) -> Result<(), String> {
                 let fail = |error: std::io::Error| error.to_string();
                 let mut stream = TcpStream::connect(("127.0.0.1", tamis.port)).map_err(fail)?;
                 stream.write_all(&bytes).map_err(fail)?;
-                // ":1\r\n" for each.
+                // ":1\r\n" for each command.
                 let (mut left, mut reply) = (4_000_000, vec![0; 1 << 16]);
                 while left > 0 {
                     let read = stream.read(&mut reply).map_err(fail)?;
@@ -65,7 +65,7 @@ fn long_commands(bench: &mut Bench) -> Result<(), String> {
     Ok(())
 }
 
-/// Measures the longest PING beside a transaction of a million commands.
+/// Measures the longest PING during a transaction of a million commands.
 fn beside_exec(tamis: &Program, rounds: usize) -> Result<Row, String> {
     let fail = |error: std::io::Error| error.to_string();
     let mut row = Row::new(LONG, "beside EXEC of a million BF.ADD");
@@ -88,7 +88,7 @@ fn beside_exec(tamis: &Program, rounds: usize) -> Result<Row, String> {
         }
         row.rounds.push(longest_ping(tamis.port, || {
             stream.write_all(b"EXEC\r\n").map_err(fail)?;
-            // A line for the array and one for each command.
+            // One line for the array and one for each command.
             for _ in 0..=1_000_000 {
                 line.clear();
                 replies.read_line(&mut line).map_err(fail)?;
@@ -102,7 +102,7 @@ fn beside_exec(tamis: &Program, rounds: usize) -> Result<Row, String> {
     Ok(row)
 }
 
-/// Pings a server while something is done; returns the longest time for an answer, in nanoseconds.
+/// Pings a server while `work` runs; returns the longest time for an answer, in nanoseconds.
 fn longest_ping(port: u16, work: impl FnOnce() -> Result<(), String>) -> Result<f64, String> {
     let is_done = AtomicBool::new(false);
     std::thread::scope(|threads| {
@@ -131,7 +131,7 @@ fn snapshot(bench: &mut Bench) -> Result<(), String> {
         return Ok(());
     }
     println!("\n{SAVED}");
-    // The snapshot's thread is not one of commands: both cores, as a server has them.
+    // The snapshot has its own thread, so the server gets both cores, as in production.
     let tamis = Program::tamis_on("0,1", &["--io-threads", "1"])?;
     let items = (8_u64 << 30) * 10 / 101;
     ask(tamis.port, &["BF.RESERVE", "seen", "0.01", &items.to_string()])?;
@@ -164,7 +164,7 @@ fn recovery(bench: &mut Bench) -> Result<(), String> {
         return Ok(());
     }
     println!("\n{RECOVERY}");
-    // A rewritten log would have nothing to replay.
+    // A rewritten log would leave nothing to replay.
     let options = ["--appendfsync", "no", "--auto-aof-rewrite-min-size", "0"];
     let mut tamis = Program::tamis(&options)?;
     let items = 20_000_000;
@@ -177,7 +177,7 @@ fn recovery(bench: &mut Bench) -> Result<(), String> {
         rows[0].rounds.push(took.as_nanos() as f64 / items as f64);
         let held = ask(tamis.port, &["BF.CARD", "seen"])?;
         let held: u64 = held.trim_start_matches(':').parse().unwrap_or(0);
-        // Those that are seen before they come are not counted.
+        // Items that were false positives when they were added are not counted.
         if held < items * 98 / 100 {
             bench.wrong.push(format!("{RECOVERY}: {held} items came back"));
         }

@@ -1,4 +1,4 @@
-//! Real data out of Debian's package indexes, fetched by apt into a folder of our own.
+//! Real data from Debian's package indexes, which apt downloads into a folder of our own.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
@@ -22,7 +22,7 @@ pub fn homepages(output: &mut Output) -> Outcome {
     output.finish()
 }
 
-/// Writes the path of every file, once for each package that has it.
+/// Writes the path of every file, once for each package that contains it.
 pub fn paths(output: &mut Output) -> Outcome {
     for list in file_lists()? {
         read_lines(Command::new("/usr/lib/apt/apt-helper").arg("cat-file").arg(&list), |line| {
@@ -37,14 +37,14 @@ pub fn paths(output: &mut Output) -> Outcome {
     output.finish()
 }
 
-/// Splits a line of a file list: the path may hold blanks, the packages after it do not.
+/// Splits a line of a file list: the path may contain blanks, the packages after it do not.
 fn split_entry(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let blank = line.iter().rposition(u8::is_ascii_whitespace)?;
     let path = line[..blank].trim_ascii_end();
     (!path.is_empty()).then_some((path, &line[blank + 1..]))
 }
 
-/// Has apt fetch the file lists, unless they are there, and returns where they lie.
+/// Downloads the file lists with apt unless they exist, and returns their paths.
 fn file_lists() -> Result<VecDeque<PathBuf>, String> {
     let folder = root().join("target/debian-lists");
     let mut lists = find_lists(&folder)?;
@@ -82,7 +82,7 @@ fn find_lists(folder: &Path) -> Result<VecDeque<PathBuf>, String> {
     Ok(lists.into())
 }
 
-/// Runs a command and hands on each line it prints, without its end.
+/// Runs a command and passes each output line to `take`, without its end.
 fn read_lines(command: &mut Command, mut take: impl FnMut(&[u8]) -> Outcome) -> Outcome {
     let name = command.get_program().to_string_lossy().into_owned();
     let explain = |error| format!("{name}: {error}: this data needs a Debian system");

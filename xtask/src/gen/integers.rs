@@ -4,17 +4,17 @@ use super::Output;
 use super::random::Random;
 use crate::Outcome;
 
-/// How an integer is written.
+/// The encoding of an integer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Decimal, one a line.
+    /// Decimal, one per line.
     Text,
     /// Four bytes, little-endian.
     U32,
 }
 
 impl Format {
-    /// Reads the word of the command line.
+    /// Parses a word of the command line.
     pub fn parse(word: &str) -> Result<Self, String> {
         match word {
             "text" => Ok(Format::Text),
@@ -37,7 +37,7 @@ pub fn write(count: u64, below: u64, format: Format, seed: u64, output: &mut Out
     output.finish()
 }
 
-/// Writes a number and a line end to the end of `line`; formatting machinery takes five times as long.
+/// Writes a number and a line end to the end of `line`. Rust's formatting takes five times as long.
 fn decimal(mut number: u32, line: &mut [u8; 11]) -> &[u8] {
     line[10] = b'\n';
     let mut start = 10;

@@ -1,4 +1,4 @@
-//! Numbers without a pattern, the same on every machine.
+//! Pseudo-random numbers, the same on every machine.
 
 /// A stream of random numbers (SplitMix64).
 pub struct Random {
@@ -17,7 +17,7 @@ impl Random {
         mix(self.state)
     }
 
-    /// Returns a number below `range`, each as likely as the others to one part in 2⁶⁴.
+    /// Returns a number below `range`, uniform to one part in 2⁶⁴.
     pub const fn below(&mut self, range: u64) -> u64 {
         ((self.next() as u128 * range as u128) >> 64) as u64
     }

@@ -1,15 +1,15 @@
-//! Addresses as a crawler's log has them: a few sites have most of the pages, a few pages most of the
-//! visits, and every page is seen a first time somewhere.
+//! URLs as in the log of a crawler: a few sites have most of the pages, a few pages most of the
+//! visits, and new pages appear throughout the log.
 //!
-//! Line `i` is a page not seen before with the chance that leaves exactly `distinct` pages at the
-//! end, and otherwise an earlier page, number ⌊n^u⌋ of the n seen so far with u uniform in [0, 1):
-//! the k-th page is then visited about 1/k as often as the first, which is Zipf's law.
+//! Line `i` is a new page with the probability that leaves exactly `distinct` pages at the end.
+//! Otherwise it is an earlier page, number ⌊n^u⌋ of the n pages so far with u uniform in [0, 1).
+//! The k-th page is then visited about 1/k as often as the first, which is Zipf's law.
 
 use super::Output;
 use super::random::{Random, mix};
 use crate::Outcome;
 
-/// Writes `lines` addresses, `distinct` of them different.
+/// Writes `lines` URLs, `distinct` of them different.
 pub fn write(lines: u64, distinct: u64, seed: u64, output: &mut Output) -> Outcome {
     let mut random = Random::new(seed);
     let mut line = Vec::with_capacity(256);
@@ -29,7 +29,7 @@ pub fn write(lines: u64, distinct: u64, seed: u64, output: &mut Output) -> Outco
     output.finish()
 }
 
-/// Appends the address of a page. Pages differ in their slug, a bijection of their number.
+/// Appends the URL of a page. Pages differ in their slug, a bijection of their number.
 fn push_address(line: &mut Vec<u8>, page: u64, seed: u64) {
     let bits = mix(page ^ mix(seed));
     line.extend_from_slice(if bits & 7 == 0 { b"http://" } else { b"https://" });

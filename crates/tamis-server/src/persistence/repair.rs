@@ -4,7 +4,7 @@
 //! `damaged-N`:
 //!
 //! 1. Every original gets a hard link in `damaged-N`, or a copy where the file system does not
-//!   support links. Both names are durable.
+//!    support links. Both names are durable.
 //! 2. The repair writes the new log and the new snapshot. A start loads the newest snapshot.
 //! 3. The manifest names the new log.
 //! 4. The repair removes the original names.

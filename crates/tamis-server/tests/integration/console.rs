@@ -1,4 +1,4 @@
-//! The HTTP port: what it answers, and what it refuses.
+//! The HTTP port: its answers and its refusals.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -31,7 +31,7 @@ fn json(answer: &Answer) -> Json {
     serde_json::from_str(&answer.body).unwrap_or_else(|error| panic!("{error}: {}", answer.body))
 }
 
-/// Asks until the answer is as expected.
+/// Repeats a request until the answer is as expected.
 fn until(address: SocketAddr, path: &str, is_so: impl Fn(&Json) -> bool) -> Json {
     let began = Instant::now();
     loop {
@@ -187,7 +187,7 @@ fn a_password_is_asked_for_by_all_but_health() {
         let line = format!("Authorization: Basic {credentials}\r\n");
         assert_eq!(get_with(address, "/api/overview.json", &line).status, status, "{credentials}");
     }
-    // A password that is set while the server runs counts from then on.
+    // A password that is set while the server runs applies from then on.
     let mut client = Client::connect(server.addresses()[0]);
     assert_eq!(client.say(&["AUTH", "s:ecret"]), Reply::ok());
     client.say(&["CONFIG", "SET", "requirepass", "other"]);
@@ -312,7 +312,7 @@ fn requests_that_are_never_whole_hold_up_no_other() {
         half_sent.push(stream);
         assert_eq!(get(address, "/healthz").status, 200);
     }
-    // The latest are still waited for, and no more than the limit of them.
+    // The server still waits for the latest connections, up to their limit.
     let is_open = |stream: &mut TcpStream| {
         let rest = b"host\r\nConnection: close\r\n\r\n";
         let mut answer = String::new();
@@ -351,7 +351,8 @@ fn filters_come_worst_first_and_by_pattern() {
     let (server, address) = start(config());
     let mut client = Client::connect(server.addresses()[0]);
     for (key, items) in [("a:empty", 0), ("a:half", 50), ("b:over", 300), ("b:nearly", 95)] {
-        // A filter that the sampler saw grow would have a forecast, by which it is sorted too.
+        // A filter that grows while the sampler runs would get a forecast, which also affects the
+        // order.
         client.say(&["MULTI"]);
         client.say(&["TM.RESERVE", key, "KIND", "classic", "ITEMS", "100", "RATE", "0.01"]);
         for item in 0..items {
@@ -457,7 +458,7 @@ fn filters_that_refuse_adds_are_full_and_counted() {
         |key: &str| json(&get(address, &format!("/api/filter.json?key={key}")))["full"] == true;
     assert!(is_full("bloom") && !is_full("grows") && !is_full("cuckoo"));
     until(address, "/api/overview.json", |told| told["full"] == 1);
-    // The limit refuses every add from now on.
+    // From now on the limit refuses every add.
     client.say(&["CONFIG", "SET", "cf-max-expansions", "2"]);
     assert!(matches!(client.say(&["CF.ADD", "cuckoo", "another"]), Reply::Error(_)));
     assert!(is_full("cuckoo"));
@@ -529,7 +530,7 @@ fn latency_errors_and_slow_commands_are_kept_over_time() {
     let sum = |told: &Json, name: &str| -> u64 {
         told[name].as_array().unwrap().iter().filter_map(Json::as_u64).sum()
     };
-    // The first reading is what later ones are compared with.
+    // Later readings are compared with the first one.
     until(address, "/api/history.json", |told| told["end_millis"] != 0);
     for _ in 0..10 {
         client.say(&["BF.ADD", "k", "a"]);

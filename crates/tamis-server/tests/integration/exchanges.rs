@@ -1,4 +1,4 @@
-//! The exchange lists, run on a server over TCP.
+//! Runs the exchange lists on a server over TCP.
 
 use std::io::{Read, Write};
 
@@ -8,9 +8,9 @@ use tamis_commands::COMMANDS;
 use tamis_resp::{Protocol, Reply};
 use tamis_server::{Config, HashKey, Server};
 
-/// A server that keeps nothing.
+/// Returns the configuration of a server without persistence.
 fn config(threads: usize) -> Config {
-    // Fixed, so that the answers about absent items are the same in every run.
+    // A fixed key, so that the answers about absent items are the same in every run.
     let hash_key = HashKey::Fixed(*b"0123456789abcdef");
     Config { port: 0, threads, append_only: false, hash_key, ..Config::default() }
 }
@@ -37,7 +37,7 @@ const LISTS: [(&str, &str); 11] = [
     ("watching.txt", include_str!("../../../../tests/exchanges/watching.txt")),
 ];
 
-/// Runs a list, waiting for each reply or sending each scene at once.
+/// Runs a list. The client waits for each reply, or sends each scene at once.
 fn run(name: &str, list: &str, protocol: Protocol, is_pipelined: bool) {
     let server = start(2);
     for scene in scenes(list) {
@@ -91,14 +91,14 @@ fn a_password_is_asked_for() {
     assert_eq!(client.say(&["AUTH", "secret"]), Reply::ok());
     assert_eq!(client.say(&["PING"]), Reply::simple("PONG"));
 
-    // A pipeline that shows who it is first is read to its end.
+    // A pipeline that starts with an authentication is read to its end.
     let mut client = connect(&server);
     client.send(&["HELLO", "2", "AUTH", "default", "secret"]);
     client.send(&[&b"BF.ADD"[..], b"k", &[b'x'; 20_000]]);
     assert!(matches!(client.receive(), Reply::Array(_)));
     assert_eq!(client.receive(), Reply::Integer(1));
 
-    // One that does not may not say much.
+    // A client that has not authenticated may send only a little.
     let mut client = connect(&server);
     client.send(&[&b"BF.ADD"[..], b"k", &[b'x'; 20_000]]);
     assert_eq!(client.receive(), Reply::error("ERR Protocol error: unauthenticated bulk length"));
@@ -226,7 +226,7 @@ fn what_is_no_request_ends_the_connection_with_an_error() {
     assert_eq!(client.say(&["PING"]), Reply::simple("PONG"));
 }
 
-/// Many `ECHO`s of 1,024 bytes.
+/// Returns `count` `ECHO` commands of 1,024 bytes.
 fn echoes(count: usize) -> Vec<u8> {
     let echo = b"*2\r\n$4\r\nECHO\r\n$1024\r\n".to_vec();
     [echo, vec![b'x'; 1024], b"\r\n".to_vec()].concat().repeat(count)
@@ -236,7 +236,7 @@ fn echoes(count: usize) -> Vec<u8> {
 fn a_client_may_send_a_long_pipeline_before_it_reads() {
     let server = start(1);
     let mut client = connect(&server);
-    // Much more than the buffers of the system take.
+    // Much more than the buffers of the operating system take.
     let pipeline = echoes(1000);
     let timeout = Some(std::time::Duration::from_secs(300));
     client.stream.set_write_timeout(timeout).unwrap();
@@ -264,7 +264,7 @@ fn a_client_that_does_not_read_is_disconnected_and_does_not_hold_up_others() {
     assert_eq!(other.say(&limit), Reply::ok());
     let mut slow = connect(&server);
     let pipeline = echoes(1000);
-    // The buffers of the system take some of it.
+    // The buffers of the operating system take a part of it.
     let mut sent = 0;
     while slow.stream.write_all(&pipeline).is_ok() {
         sent += 1;
@@ -302,7 +302,7 @@ fn a_client_that_reads_slowly_is_disconnected_after_the_time_of_the_soft_limit()
     let limit = ["CONFIG", "SET", "client-output-buffer-limit", "normal 0 1mb 0"];
     assert_eq!(other.say(&limit), Reply::ok());
     let mut slow = connect(&server);
-    // Nothing is sent after it, and nothing is read.
+    // The client sends nothing afterwards and reads nothing.
     _ = slow.stream.write_all(&echoes(30_000));
     let is_there = |other: &mut Client| {
         let Reply::Bulk(list) = other.say(&["CLIENT", "LIST"]) else { panic!() };
@@ -368,7 +368,7 @@ fn a_server_listens_by_name_and_a_name_is_judged_by_its_addresses() {
         let bind = Reply::Array(vec![Reply::bulk("bind"), Reply::bulk("localhost 127.0.0.1")]);
         assert_eq!(client.say(&["CONFIG", "GET", "bind"]), bind);
     }
-    // A name of all addresses, to the system.
+    // The operating system resolves this name to all addresses.
     let refused = named("0").unwrap_err().to_string();
     assert!(refused.contains("0.0.0.0") && refused.contains("--requirepass"), "{refused}");
 }
@@ -418,7 +418,7 @@ fn copies_at_the_same_time_stay_within_the_memory_too() {
     let server = start(4);
     let mut client = connect(&server);
     client.say(&["BF.RESERVE", "seen", "0.01", "10000000"]);
-    // There is room for one more.
+    // The memory limit leaves room for one more copy.
     client.say(&["CONFIG", "SET", "maxmemory", "30mb"]);
     let replies: Vec<Reply> = std::thread::scope(|threads| {
         let copies: Vec<_> = (0..6)
@@ -490,7 +490,8 @@ fn filters_of_ours_are_dumped_in_chunks_and_as_payloads() {
             ["BF.MADD", key].into_iter().chain(items.iter().map(String::as_str)).collect();
         client.say(&words);
     };
-    // Of 40 MB, so of three chunks; one that has grown; one that grew from the start; one of TM.
+    // A filter of 40 MB, so of three chunks; one that has grown; one that grew from the start; one
+    // created with TM.
     client.say(&["BF.RESERVE", "large", "0.001", "20000000"]);
     client.say(&["BF.RESERVE", "grown", "0.01", "1000"]);
     client.say(&["TM.RESERVE", "window", "KIND", "window", "WINDOW", "5000", "ITEMS"]);
@@ -518,7 +519,7 @@ fn filters_of_ours_are_dumped_in_chunks_and_as_payloads() {
                 vec![b"BF.LOADCHUNK".to_vec(), b"copy".to_vec(), iterator, data.clone()]
             };
             if chunks > 0 {
-                // What is on its way may hold anything, and says so.
+                // A partial load may contain any item, and the server reports the partial load.
                 assert_eq!(client.say(&["BF.EXISTS", "copy", "none"]), Reply::Integer(1));
                 let Reply::Error(text) = client.say(&["BF.ADD", "copy", "x"]) else { panic!() };
                 assert!(text.contains("is not complete"), "{text}");
@@ -566,7 +567,7 @@ fn chunks_that_make_no_filter_leave_none() {
 fn every_command_of_the_table_is_answered() {
     let server = start(1);
     for command in COMMANDS {
-        // These two end the connection: the one without, the other with an answer.
+        // These two commands end the connection: SHUTDOWN without an answer, QUIT with one.
         if ["SHUTDOWN", "QUIT"].contains(&command.name) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! New filters hash with a secret key of the server, which each filter keeps.
+//! New filters hash with a secret key of the server, which each filter stores.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ fn words(text: &str) -> Vec<&str> {
     text.split(' ').collect()
 }
 
-/// A filter of each kind that is made with the server's key, with an item.
+/// Commands that create a filter of each kind with the key of the server, with one item.
 const FILTERS: [&str; 11] = [
     "BF.ADD unasked a",
     "BF.INSERT inserted CAPACITY 10 ITEMS a",
@@ -50,7 +50,7 @@ fn make(client: &mut Client) {
         assert!(!matches!(reply, Reply::Error(_)), "{filter}: {reply:?}");
         client.say(&["TM.ADD", words(filter)[1], "b"]);
     }
-    // Grown beyond what was reserved.
+    // A filter that has grown beyond its reserved capacity.
     client.say(&words("BF.RESERVE grown 0.01 2"));
     client.say(&words("BF.MADD grown a b c d e f"));
 }
@@ -104,7 +104,7 @@ fn filters_keep_their_key_when_the_option_changes() {
             }
             assert_eq!(client.say(&["TM.EXISTS", key, "b"]), Reply::Integer(1), "{key}");
         }
-        // A filter of this key among those of others.
+        // A filter with this key, beside filters with other keys.
         client.say(&words("BF.MADD each a b c"));
         assert_eq!(client.say(&words("BF.CARD each")), Reply::Integer(3));
         client.say(&words("DEL each"));
@@ -126,7 +126,7 @@ fn each_server_has_another_key_unless_it_is_fixed() {
     for (one, other) in one.iter().zip(&other) {
         assert_ne!(one, other, "the bytes of {} tell of a key", one.0);
     }
-    // A time-based window has the time of its making.
+    // A time-based window stores the time of its creation.
     let equal = |a: &[(&str, Reply)], b: &[(&str, Reply)]| {
         a.iter().zip(b).all(|(a, b)| a.0 == "time" || a == b)
     };
@@ -137,7 +137,7 @@ fn each_server_has_another_key_unless_it_is_fixed() {
 
 #[test]
 fn items_that_collide_without_a_key_do_not_collide_with_one() {
-    // What an attacker computes: items that a filter without a key takes for seen.
+    // What an attacker computes: absent items that a filter without a key reports as present.
     let mut known = ScalableBloom::reserve(1000, 0.01, None).unwrap();
     let name = |i: u32| format!("known:{i}").into_bytes();
     let (seen, absent): (Vec<_>, Vec<_>) =
@@ -190,7 +190,7 @@ fn copies_and_dumps_keep_the_key_on_another_server() {
         }
         to.say(&["DEL", "copy"]);
     }
-    // By SCANDUMP and LOADCHUNK.
+    // Copies the filters with SCANDUMP and LOADCHUNK.
     for key in ["unasked", "reserved", "grown"] {
         let mut position = 0;
         loop {
@@ -219,7 +219,7 @@ fn the_key_is_shown_to_no_client() {
         String::from_utf8_lossy(&bytes).into_owned()
     };
     assert!(shown(&mut client, &["CONFIG", "GET", "hash-key"]).contains("fixed"));
-    // The key begins so, as text and in hexadecimal digits.
+    // The start of the key, as text and in hexadecimal digits.
     for words in [&["CONFIG", "GET", "*"][..], &["INFO"], &["INFO", "everything"]] {
         let text = shown(&mut client, words);
         assert!(text.len() > 100 && !text.contains("30313233") && !text.contains("0123456789a"));
@@ -263,7 +263,7 @@ fn a_filter_made_like_one_of_another_server_merges_with_it() {
     let (_server, mut client) = start(config(dir.path()));
     assert_eq!(dumped(&mut client), before);
     for (like, theirs) in &made {
-        // There is no room for two in the filter for one item, and a cuckoo filter may be full.
+        // The filter for one item has no room for two, and a cuckoo filter may be full.
         if !theirs.ends_with("full") {
             assert_eq!(client.say(&["TM.MERGE", like, theirs]), Reply::ok(), "{like}");
         }

@@ -1,4 +1,5 @@
-//! Tests of the server through its ports. They are one program because each program is linked by itself.
+//! Tests the server through its ports. All tests are in one program, because each test program is
+//! linked separately.
 
 #[path = "../../../../tests/exchanges/client.rs"]
 mod client;

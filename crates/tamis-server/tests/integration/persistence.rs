@@ -1,4 +1,4 @@
-//! What a server holds is there again after its end, however it ended.
+//! A server keeps its data across restarts, however it ended.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ fn words(text: &str) -> Vec<&str> {
     text.split(' ').collect()
 }
 
-/// What is asked of every key, before and after.
+/// The commands that query every key, before and after a restart.
 const QUESTIONS: [&str; 19] = [
     "BF.CARD made",
     "BF.CARD grown",
@@ -86,7 +86,7 @@ fn change(client: &mut Client) {
     }
 }
 
-/// Checks that the answers to questions are the same after a start.
+/// Checks that the answers to `questions` are the same after a start.
 fn assert_same_after_a_start(
     dir: &Path,
     (server, mut client): (Server, Client),
@@ -129,7 +129,7 @@ fn everything_is_there_after_a_start() {
 fn items_of_several_keys_in_turn_come_back_to_theirs() {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut client) = start(dir.path());
-    // Grows at the tenth item, amid changes that are alike.
+    // The small filter grows at the tenth item, between similar changes.
     client.say(&words("BF.RESERVE small 0.0001 10"));
     client.say(&words("BF.RESERVE large 0.0001 1000"));
     client.say(&words("BF.RESERVE gone 0.0001 1000"));
@@ -167,7 +167,7 @@ fn items_of_several_keys_in_turn_come_back_to_theirs() {
 fn a_large_copy_is_the_same_after_a_start_whatever_came_meanwhile() {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut client) = start(dir.path());
-    // A shared filter, into which others insert while it is leased, and one that they must wait for.
+    // Clients insert into the shared filter while it is leased, and wait for the other one.
     client.say(&words("BF.RESERVE shared 0.0001 2000000"));
     client.say(&words("TM.RESERVE alone KIND cuckoo ITEMS 2000000"));
     let questions = ["DUMP shared-copy", "DUMP alone-copy", "DUMP shared", "DUMP alone"];
@@ -251,7 +251,7 @@ fn snapshots_while_others_write_lose_nothing() {
                         }
                         client.say(&["CF.ADD", "cuckoo", &format!("{thread}:{first}")]);
                         client.say(&["INCR", "number"]);
-                        // A key that is always somewhere.
+                        // A key that exists at every moment, under changing names.
                         let (from, to) =
                             (format!("{thread}:k{first}"), format!("{thread}:k{}", first + 50));
                         if first == 0 {
@@ -296,7 +296,7 @@ fn snapshots_while_others_write_lose_nothing() {
     }
 }
 
-/// Returns a folder as a crash leaves it whose server never synced its log.
+/// Returns a folder after a crash of a server that never synced its log.
 fn unsynced(change: impl FnOnce(&mut Client)) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(Config { sync: Sync::Never, ..config(dir.path()) }).unwrap();
@@ -325,7 +325,7 @@ fn a_torn_end_is_cut_wherever_it_is() {
         };
         assert!(number <= last, "{number} after {last}");
         last = number;
-        // What is added to a log that was cut is there the next time.
+        // A change that is added to a truncated log exists after the next start.
         client.say(&["SET", "after", "cut"]);
         drop(server);
         let (_server, mut client) = start(dir.path());
@@ -436,7 +436,7 @@ fn always_answers_when_it_is_on_the_disk() {
     let mut client = Client::connect(server.addresses()[0]);
     for i in 0..50 {
         assert_eq!(client.say(&["BF.ADD", "seen", &i.to_string()]), Reply::Integer(1));
-        // What is on the disk now is enough to answer the same.
+        // The current data on the disk is enough for the same answers.
         let copy = tempfile::tempdir().unwrap();
         for entry in std::fs::read_dir(dir.path()).unwrap() {
             let entry = entry.unwrap();
@@ -513,7 +513,7 @@ fn a_missing_file_is_reported() {
     std::fs::write(&snapshot, bytes).unwrap();
     let far = dir.path().join("log-9.tamis");
     std::fs::copy(&log, &far).unwrap();
-    // The manifest knows of no such log, so it holds nothing that was synced.
+    // The manifest does not name this log, so the log contains no synced change.
     let (_server, mut client) = start(dir.path());
     assert_eq!(client.say(&["EXISTS", "a", "b"]), Reply::Integer(2));
     assert!(!far.exists() && dir.path().join("log-9.torn-1").exists());
@@ -527,7 +527,8 @@ fn a_log_whose_header_a_crash_tore_is_put_aside() {
         }
     });
     let log = only_log(dir.path());
-    // A power loss while a snapshot began: the log before is torn, and the next one has no header.
+    // A power loss at the begin of a snapshot: the previous log is torn, and the next one has no
+    // header.
     let whole = std::fs::read(&log).unwrap();
     for header in [&whole[..10], &[0; LOG_HEADER_BYTES], b""] {
         std::fs::write(&log, &whole[..whole.len() - 3]).unwrap();
@@ -552,7 +553,7 @@ fn a_log_that_is_cut_before_its_last_sync_is_refused() {
     drop(server);
     let log = only_log(dir.path());
     let whole = std::fs::read(&log).unwrap();
-    // Between two changes too.
+    // Truncates the log between two changes too.
     for len in LOG_HEADER_BYTES..whole.len() {
         std::fs::write(&log, &whole[..len]).unwrap();
         let refused = Server::start(config(dir.path())).unwrap_err().to_string();
@@ -603,7 +604,7 @@ fn items_that_a_limit_refused_are_not_inserted_at_a_start() {
     assert!(matches!(replies.last(), Some(Reply::Error(_))) && replies.len() < 60);
     say(&mut client, &["CF.INSERT", "whole", "ITEMS"]);
     client.say(&words("CONFIG SET cf-max-expansions 32"));
-    // An item that was refused before is new.
+    // An item that was refused before counts as new.
     assert_eq!(client.say(&words("CF.ADDNX cut item:59")), Reply::Integer(1));
     let questions = ["CF.DEBUG cut", "CF.DEBUG whole", "CF.SCANDUMP cut 1", "CF.SCANDUMP whole 1"];
     assert_same_after_a_start(dir.path(), (server, client), &questions);
@@ -630,7 +631,7 @@ fn a_change_that_cannot_be_replayed_names_its_place_and_the_way_out() {
     client.say(&["INCR", "number"]);
     drop(server);
     let log = only_log(dir.path());
-    // The value becomes text, which cannot be incremented.
+    // Changes the value to text, which cannot be incremented.
     let mut bytes = std::fs::read(&log).unwrap();
     let records = 20;
     let value = bytes.windows(8).position(|it| it == b"\x06number\x01").unwrap() + 8;
@@ -672,7 +673,7 @@ fn settings_are_told_again_in_any_order() {
 fn a_key_that_is_renamed_to_itself_stays() {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut client) = start(dir.path());
-    // Large, so that the snapshot takes a while.
+    // The filter is large, so that the snapshot takes some time.
     client.say(&["BF.RESERVE", "large", "0.01", "100000000"]);
     client.say(&["SET", "me", "1"]);
     client.say(&["BGSAVE"]);

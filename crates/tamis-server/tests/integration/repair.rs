@@ -1,4 +1,4 @@
-//! `check-data --repair` keeps what is valid of damaged files, and says what is lost.
+//! `check-data --repair` keeps the valid data of damaged files and reports the losses.
 
 use std::path::{Path, PathBuf};
 
@@ -44,10 +44,10 @@ fn a_repair_keeps_what_is_valid_and_says_what_is_lost() {
     assert_eq!(found.iter().filter(|it| **it == Reply::Integer(1)).count(), 99);
     assert_eq!(client.say(&["EXISTS", "early", "late"]), Reply::Integer(2));
     drop(server);
-    // The snapshot too, and the newest log is gone.
+    // The snapshot is damaged too, and the newest log is missing.
     let snapshot = dir.path().join("snapshot-2.tamis");
     let mut bytes = std::fs::read(&snapshot).unwrap();
-    // The last byte of the last key, before the end and the second header.
+    // The last byte of the last key, before the end item and the second header.
     let at = bytes.len() - HEADER_BYTES - 40 - 1;
     bytes[at] ^= 1;
     std::fs::write(&snapshot, &bytes).unwrap();
@@ -59,7 +59,8 @@ fn a_repair_keeps_what_is_valid_and_says_what_is_lost() {
     assert!(tamis_server::check_data(&dir.path().join("none")).is_err());
 }
 
-/// Returns a folder with a snapshot and changes behind it, its log, its snapshot, and how many keys it has.
+/// Returns a folder with a snapshot and later changes, its log, its snapshot, and its number of
+/// keys.
 fn saved() -> (tempfile::TempDir, PathBuf, PathBuf, usize) {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut client) = start(dir.path());
@@ -77,7 +78,7 @@ fn saved() -> (tempfile::TempDir, PathBuf, PathBuf, usize) {
     (dir, log, snapshot, 40)
 }
 
-/// Returns a copy of a folder in which the bytes of one file are others.
+/// Returns a copy of a folder in which one file has other bytes.
 fn copy_with(dir: &Path, path: &Path, bytes: &[u8]) -> tempfile::TempDir {
     let copy = copy_of(dir);
     std::fs::write(copy.path().join(path.file_name().unwrap()), bytes).unwrap();
@@ -94,7 +95,7 @@ fn a_flipped_bit_in_a_header_is_damage_and_a_repair_loses_nothing() {
             flipped[bit / 8] ^= 1 << (bit % 8);
             std::fs::write(path, &flipped).unwrap();
             let checked = tamis_server::check_data(dir.path());
-            // Of the two fields for the synced position one is enough.
+            // One of the two `synced` fields is enough.
             if bit >= HEADER_BYTES * 8 {
                 assert_eq!(checked.unwrap().keys, keys, "bit {bit}");
                 continue;
@@ -111,7 +112,7 @@ fn a_flipped_bit_in_a_header_is_damage_and_a_repair_loses_nothing() {
         }
         std::fs::write(path, &whole).unwrap();
     }
-    // Both fields, and a header that is cut out of the middle of nowhere.
+    // Damages both fields, and then the whole header.
     let whole = std::fs::read(&log).unwrap();
     for damaged in [HEADER_BYTES..LOG_HEADER_BYTES, 0..LOG_HEADER_BYTES] {
         let mut bytes = whole.clone();
@@ -127,7 +128,8 @@ fn a_repair_loses_only_the_damaged_keys_of_a_snapshot() {
     let (dir, _, snapshot, keys) = saved();
     let whole = std::fs::read(&snapshot).unwrap();
     let (mut named, mut repairs) = (0, 0);
-    // Behind the end of 40 bytes stands the second header, which nothing needs while the first one is valid.
+    // After the end item of 40 bytes comes the second header, which is unused while the first one
+    // is valid.
     let end = whole.len() - HEADER_BYTES - 40;
     for at in (HEADER_BYTES..end + 40).step_by(19) {
         let mut flipped = whole.clone();
@@ -142,7 +144,7 @@ fn a_repair_loses_only_the_damaged_keys_of_a_snapshot() {
         assert_eq!(tamis_server::check_data(copy.path()).unwrap().keys, keys - lost);
     }
     assert!(named > repairs / 2, "{named} of {repairs}: most bytes are not those of lengths");
-    // Some keys that are damaged so that no length can be read.
+    // Damages several keys so that none of their lengths can be read.
     let mut bytes = whole.clone();
     bytes[100..250].fill(0xff);
     let copy = copy_with(dir.path(), &snapshot, &bytes);
@@ -155,7 +157,7 @@ fn a_repair_loses_only_the_damaged_keys_of_a_snapshot() {
 fn files_that_are_missing_are_named_by_a_repair() {
     let (dir, log, snapshot, keys) = saved();
     let bytes = std::fs::read(&log).unwrap();
-    // As if another log had been between them.
+    // As if another log had existed between the two.
     let copy = copy_with(dir.path(), Path::new("log-3.tamis"), &bytes);
     std::fs::write(copy.path().join("manifest"), "log 3\n").unwrap();
     let refused = Server::start(config(copy.path())).unwrap_err().to_string();
@@ -173,7 +175,7 @@ fn files_that_are_missing_are_named_by_a_repair() {
 fn a_length_beyond_the_memory_is_refused_in_a_line() {
     let (dir, log, snapshot, _) = saved();
     let (huge, tail) = (1_u64 << 42, LOG_HEADER_BYTES as u64);
-    // A change that says that it is four terabytes long, in a file with a hole of that length.
+    // A change with a length of four terabytes, in a file with a hole of that length.
     let mut bytes = std::fs::read(&log).unwrap();
     let began = u64::from_le_bytes(bytes[12..20].try_into().unwrap());
     bytes.truncate(LOG_HEADER_BYTES);
@@ -192,7 +194,7 @@ fn a_length_beyond_the_memory_is_refused_in_a_line() {
     let refused = sparse(&log, &bytes);
     assert!(refused.contains("log-1.tamis: a change of"), "{refused}");
     assert!(refused.contains("larger than the machine's memory"), "{refused}");
-    // A key that says so, and a value.
+    // A key with that length, and a value with that length.
     let whole = std::fs::read(&snapshot).unwrap();
     for at in [0, 24] {
         let mut bytes = whole.clone();
@@ -214,7 +216,7 @@ fn a_length_beyond_the_memory_is_refused_in_a_line() {
 /// A folder that a server wrote before logs and snapshots had secrets.
 const OLD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/server");
 
-/// Checks that a server has all that is in the old folder.
+/// Checks that a server has all keys of the old folder.
 fn assert_has_old_keys(client: &mut crate::client::Client) {
     assert_eq!(client.say(&["DBSIZE"]), Reply::Integer(6));
     assert_eq!(client.say(&["MGET", "early", "late", "timed"]), {
@@ -235,7 +237,7 @@ fn files_of_older_versions_are_read_and_go_on_in_new_ones() {
     assert_has_old_keys(&mut client);
     client.say(&["SET", "new", "1"]);
     drop(server);
-    // The old log is not written any more.
+    // The server no longer writes the old log.
     assert_eq!(std::fs::read(dir.path().join("log-1.tamis")).unwrap().len(), old.len());
     let new = std::fs::read(dir.path().join("log-2.tamis")).unwrap();
     assert!(new[8] == 3 && secret_of(&new) != 0 && new.len() > LOG_HEADER_BYTES);
@@ -259,7 +261,7 @@ fn files_of_older_versions_are_read_and_go_on_in_new_ones() {
 fn a_repair_keeps_what_is_valid_of_files_of_older_versions() {
     let snapshot = Path::new("snapshot-1.tamis");
     let whole = std::fs::read(Path::new(OLD).join(snapshot)).unwrap();
-    // The last 32 bytes are the end, behind five keys; the changes behind it make one more.
+    // The last 32 bytes are the end item, after five keys; the later changes add one more key.
     for at in (0..whole.len()).step_by(23) {
         let mut flipped = whole.clone();
         flipped[at] ^= 0x10;
@@ -267,7 +269,7 @@ fn a_repair_keeps_what_is_valid_of_files_of_older_versions() {
         let report = tamis_server::repair_data(copy.path()).unwrap();
         let has_key = at < 24 || at >= whole.len() - 32;
         assert_eq!(report.lost.len(), 1, "{at}: {report:?}");
-        // A counter or a cuckoo filter that is lost is there again with the changes behind the snapshot.
+        // The changes after the snapshot restore a lost counter or cuckoo filter.
         assert!(report.keys == 6 || !has_key && report.keys == 5, "{at}: {report:?}");
         assert_eq!(tamis_server::check_data(copy.path()).unwrap().keys, report.keys);
     }
@@ -325,7 +327,7 @@ fn files_with_numbers_that_no_server_reaches_are_named() {
         std::fs::remove_file(dir.path().join(name)).unwrap();
     }
     assert_eq!(tamis_server::check_data(dir.path()).unwrap().keys, keys);
-    // A repair of the highest number that a start reads has no number for its new files.
+    // A file with the highest valid number leaves no number for the new files of a repair.
     let last = "snapshot-2147483647.tamis";
     std::fs::write(dir.path().join(last), "damaged").unwrap();
     assert!(tamis_server::check_data(dir.path()).is_err());

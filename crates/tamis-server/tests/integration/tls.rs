@@ -1,4 +1,4 @@
-//! TLS: who comes in, who does not, and what goes on meanwhile.
+//! TLS: accepted and refused connections, and the service to other clients meanwhile.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -18,7 +18,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-/// A folder of certificates that one authority has signed, and others that it has not.
+/// A folder with certificates that one authority has signed, and certificates from another source.
 struct Files(tempfile::TempDir);
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
@@ -66,7 +66,7 @@ impl Files {
         std::fs::write(self.path(&format!("{name}.key")), key.serialize_pem()).unwrap();
     }
 
-    /// A server that speaks TLS only.
+    /// Returns the configuration of a server that accepts only TLS.
     fn config(&self, clients: ClientCertificates) -> Config {
         Config {
             listens_plain: false,
@@ -142,7 +142,7 @@ fn clients_speak_over_tls_as_without() {
     let mut plain = Client::connect(server.addresses()[0]);
     assert_eq!(plain.say(&["BF.EXISTS", "seen", "a"]), Reply::Integer(1));
 
-    // A long command, and replies longer than what TLS takes at once.
+    // A long command, and replies longer than the buffer of TLS.
     let mut command = format!("*{}\r\n$7\r\nBF.MADD\r\n$4\r\nmany\r\n", 200_002);
     for i in 0..200_000 {
         let item = format!("item:{i}");
@@ -155,7 +155,7 @@ fn clients_speak_over_tls_as_without() {
     plain.say(&["SET", "large", &value]);
     assert_eq!(client.say("GET large").unwrap(), Reply::bulk(value));
 
-    // The end is told, so that nothing can be taken for cut off.
+    // The server closes TLS properly, so that the client cannot mistake the end for a truncation.
     assert_eq!(client.say("QUIT").unwrap(), Reply::ok());
     assert_eq!(client.stream.read(&mut [0; 1]).unwrap(), 0);
     let mut client = files.connect(server.tls_addresses()[0], None);
@@ -269,7 +269,7 @@ fn a_renewed_certificate_is_read_while_the_server_runs() {
     let mut after = files.connect(address, Some("client"));
     after.say("PING").unwrap();
     assert_ne!(seen(&after), seen(&client));
-    // A file that was replaced in its place is read when it is named again.
+    // CONFIG SET reads a replaced file again even if its name is the same.
     for end in ["pem", "key"] {
         let [from, to] = ["server", "renewed"].map(|name| files.path(&format!("{name}.{end}")));
         std::fs::copy(from, to).unwrap();
@@ -339,12 +339,12 @@ fn a_client_without_tls_does_not_harm_others() {
         _ = stream.write_all(bytes);
         _ = stream.shutdown(std::net::Shutdown::Write);
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        // An alert, perhaps; the end, surely; never an answer.
+        // The server may send an alert, then closes the connection; it never sends an answer.
         let mut answer = Vec::new();
         _ = stream.read_to_end(&mut answer);
         assert!(!answer.windows(4).any(|it| it == b"PONG"), "{answer:?}");
     }
-    // Connections that begin and go no further are counted, and end.
+    // Incomplete handshakes count as connections, and end.
     let started = Instant::now();
     let mut idle: Vec<TcpStream> = (0..60).map(|_| TcpStream::connect(address).unwrap()).collect();
     idle.iter_mut().for_each(|it| _ = it.write_all(&[0x16, 3, 1, 0, 200, 1]));

@@ -1,4 +1,4 @@
-//! Nobody does what it may not do: the table of commands, walked with users of all sorts.
+//! Permissions: tests every command of the table with users of all kinds.
 
 use crate::client::Client;
 use tamis_commands::{COMMANDS, Command, Flag, Permission};
@@ -24,7 +24,7 @@ fn text(reply: &Reply) -> &str {
     }
 }
 
-/// The fewest words that are a command, its keys and all others being `key`.
+/// Returns the shortest valid form of a command, with `key` for its keys and all other arguments.
 fn words(action: Permission, key: &str) -> Vec<String> {
     let command = action.command;
     let mut words = vec![command.name.to_owned()];
@@ -35,12 +35,12 @@ fn words(action: Permission, key: &str) -> Vec<String> {
     words
 }
 
-/// Those that run before anybody has shown who it is, so nobody can be refused them.
+/// Tests whether a command runs before authentication. No user can be refused such a command.
 fn is_for_all(command: &Command) -> bool {
     command.has(Flag::NoAuth)
 }
 
-/// Tells whether a command would end the connection, or change who is on it.
+/// Tests whether a command ends the connection or changes its user.
 fn is_ending(command: &Command) -> bool {
     ["SHUTDOWN", "QUIT", "HELLO", "AUTH", "RESET"].contains(&command.name)
 }
@@ -125,7 +125,7 @@ fn before_a_password_only_what_is_for_all_is_answered() {
     let mut client = connect(&server);
     client.say(&["AUTH", "secret"]);
     assert_eq!(client.say(&["DBSIZE"]), Reply::Integer(0), "and nothing has changed");
-    // What follows at once is refused too.
+    // Commands sent directly after it are refused too.
     let mut client = connect(&server);
     for _ in 0..100 {
         client.send(&["BF.ADD", "k", "a"]);
@@ -209,27 +209,28 @@ fn changes_hold_for_connections_that_are_there() {
     };
     assert!(String::from_utf8(list).unwrap().contains(" user=u "));
 
-    // Off or deleted, it is out, even if one of its name comes again.
+    // After its user is turned off or deleted, the connection ends, even if a new user gets the
+    // same name.
     for gone in [&["ACL", "SETUSER", "u", "off"][..], &["ACL", "DELUSER", "u"]] {
         operator.say(&["ACL", "SETUSER", "u", "on", "nopass", "allcommands"]);
         let mut client = connect(&server);
         assert_eq!(client.say(&["AUTH", "u", "x"]), Reply::ok());
         operator.say(gone);
         operator.say(&["ACL", "SETUSER", "u", "on", "nopass", "allcommands"]);
-        // It may be told so, or be cut off at once.
+        // The server may send an error first, or close the connection at once.
         _ = client.try_send(&["PING"]);
         let reply = client.try_receive();
         assert!(reply.is_none_or(|reply| text(&reply).starts_with("NOAUTH")), "{gone:?}");
         assert_eq!(client.try_receive(), None, "{gone:?}");
     }
 
-    // An operator may lock itself out, and is told so first.
+    // An operator may remove its own user and gets the reply before the connection ends.
     let mut client = connect(&server);
     client.say(&["AUTH", "u", "x"]);
     assert_eq!(client.say(&["ACL", "DELUSER", "u"]), Reply::Integer(1));
     assert_eq!(client.try_receive(), None);
 
-    // In a transaction too: no command behind it runs.
+    // In a transaction the connection ends too, and no later command of the transaction runs.
     operator.say(&["ACL", "SETUSER", "u", "on", "nopass", "allcommands", "allkeys"]);
     let mut client = connect(&server);
     client.say(&["AUTH", "u", "x"]);
@@ -268,7 +269,7 @@ fn the_password_of_all_and_that_of_the_default_user_are_one() {
     }
     operator.say(&["CONFIG", "SET", "requirepass", ""]);
     assert_eq!(connect(&server).say(&["PING"]), Reply::simple("PONG"));
-    // A connection that waited for a password needs none any more.
+    // A connection that waits for a password no longer needs one after the change.
     operator.say(&["CONFIG", "SET", "requirepass", "three"]);
     let mut waiting = connect(&server);
     assert!(text(&waiting.say(&["PING"])).starts_with("NOAUTH"));

@@ -1,4 +1,4 @@
-//! What a server tells of itself: counts, times and slow commands.
+//! The statistics of a server: counts, times and slow commands.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ fn connect(server: &Server) -> Client {
     Client::connect(server.addresses()[0])
 }
 
-/// The lines of `INFO`, by name.
+/// Returns the lines of `INFO`, by name.
 fn info(client: &mut Client, sections: &[&str]) -> HashMap<String, String> {
     let words: Vec<&str> = ["INFO"].into_iter().chain(sections.iter().copied()).collect();
     let Reply::Bulk(text) = client.say(&words) else { panic!("no text") };
@@ -24,7 +24,7 @@ fn info(client: &mut Client, sections: &[&str]) -> HashMap<String, String> {
     lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// A field of a line such as `calls=1,usec=2`.
+/// Returns a field of a line such as `calls=1,usec=2`.
 fn field(line: &str, name: &str) -> f64 {
     let found = line.split(',').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
     found.unwrap_or_else(|| panic!("no {name} in {line}")).parse().unwrap()
@@ -46,7 +46,7 @@ fn calls_failures_and_refusals_are_counted_by_command() {
     let mut client = connect(&server);
     client.say(&["BF.RESERVE", "k", "0.01", "1000"]);
     client.say(&["CONFIG", "RESETSTAT"]);
-    // Neighbours that run as a batch, and those that do not.
+    // Consecutive commands that run as a batch, and commands that do not.
     for i in 0..300 {
         client.send(&["BF.ADD", "k", &i.to_string()]);
     }
@@ -166,7 +166,7 @@ fn slow_commands_are_listed_without_passwords() {
     let madd = all.into_iter().map(array).find(|entry| words(entry)[0] == "BF.MADD").unwrap();
     assert_eq!((words(&madd).len(), &*words(&madd)[31]), (32, "... (21 more arguments)"));
 
-    // Neighbours are listed one by one, and commands of a transaction too.
+    // Consecutive commands and commands of a transaction are listed one by one.
     for i in 0..20 {
         client.send(&["BF.ADD", "k", &i.to_string()]);
     }
@@ -228,7 +228,7 @@ fn info_reports_filters_of_every_kind() {
     for key in ["bloom", "growing", "own"] {
         client.say(&["TM.MADD", key, "a", "b"]);
     }
-    // A filter that does not count its items, and is new.
+    // A new filter that does not count its items.
     client.say(&["MULTI"]);
     client.say(&["TM.RESERVE", "split", "KIND", "split-block", "ITEMS", "1000"]);
     client.say(&["TM.MADD", "split", "a", "b", "c"]);
@@ -282,7 +282,8 @@ fn info_has_what_monitors_of_redis_read() {
     client.say(&["BF.ADD", "filter", "a"]);
     assert_eq!(client.say(&["SAVE"]), Reply::ok());
     client.say(&["SET", "text", "1"]);
-    // Neighbours count one each, and so do long commands; writers count nothing.
+    // Each of several consecutive commands counts once, and so does a long command; writers count
+    // nothing.
     let long: Vec<String> = (0..10_000).map(|i| i.to_string()).collect();
     for key in ["filter", "none"] {
         for _ in 0..3 {
@@ -326,7 +327,7 @@ fn every_command_with_subcommands_has_help_and_describes_them() {
         let start =
             format!("{} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", command.name);
         assert_eq!(*first, start);
-        // A line for the call and one for what it does.
+        // One line for the syntax and one for the description.
         assert_eq!(lines.len(), 1 + 2 * command.subcommands.len());
 
         let row = array(array(client.say(&["COMMAND", "INFO", &name])).remove(0));
@@ -413,7 +414,7 @@ fn a_monitor_sees_the_commands_of_all_clients() {
         client.send(&command.split(' ').collect::<Vec<_>>());
     }
     (0..commands.len()).for_each(|_| _ = client.receive());
-    // Not that of an operator, nor one that is refused.
+    // The monitor shows neither commands of an operator nor refused commands.
     client.say(&["CONFIG", "GET", "port"]);
     client.say(&["GET"]);
     client.say(&["AUTH", "default", "secret"]);
@@ -433,7 +434,7 @@ fn a_monitor_sees_the_commands_of_all_clients() {
         r#""MULTI""#,
         r#""INCR" "n""#,
         r#""GET" "none""#,
-        // Behind what it runs, and if it fails, too.
+        // EXEC comes after the commands that it runs, also if it fails.
         r#""EXEC""#,
         r#""EXEC""#,
         r#""MULTI""#,
@@ -442,7 +443,7 @@ fn a_monitor_sees_the_commands_of_all_clients() {
         r#""AUTH" "(redacted)" "(redacted)""#,
     ];
     assert_eq!(seen, expected);
-    // The monitor goes on to be a client, and RESET ends it.
+    // The monitor may still run commands, and RESET ends the monitoring.
     assert_eq!(monitor.say(&["GET", "none"]), Reply::Null);
     assert_eq!(monitor.say(&["RESET"]), Reply::simple("RESET"));
     client.say(&["PING"]);
@@ -462,7 +463,7 @@ fn a_client_that_may_not_monitor_any_more_is_disconnected() {
         let mut monitor = connect(&server);
         assert_eq!(monitor.say(&["AUTH", "m", "x"]), Reply::ok());
         assert_eq!(monitor.say(&["MONITOR"]), Reply::ok());
-        // Another change leaves it as it is.
+        // A change that keeps the permission does not affect the monitor.
         set(&mut admin, "-get");
         admin.say(&["SET", "a", "b"]);
         assert!(simple(&monitor.receive()).ends_with(r#""SET" "a" "b""#));
@@ -470,7 +471,7 @@ fn a_client_that_may_not_monitor_any_more_is_disconnected() {
             "DELUSER" => assert_eq!(admin.say(&["ACL", "DELUSER", "m"]), Reply::Integer(1)),
             rule => set(&mut admin, rule),
         }
-        // At once, not with the next command of somebody.
+        // The connection ends at once, not with the next command of another client.
         assert_eq!(monitor.try_receive(), None, "{end}");
     }
 }

@@ -10,7 +10,7 @@ use tamis_server::{Config, Server};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber, span};
 
-/// Keeps the warnings of all threads as text.
+/// Records the warnings of all threads as text.
 #[derive(Clone, Default)]
 struct Recorder(Arc<Mutex<Vec<String>>>);
 

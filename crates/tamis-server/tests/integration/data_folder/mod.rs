@@ -1,4 +1,4 @@
-//! The folder of a server, for tests that start it, change its files and start it again.
+//! The folder of a server, for tests that start the server, change its files and start it again.
 
 use std::path::{Path, PathBuf};
 
@@ -6,10 +6,10 @@ use tamis_server::{Config, Server};
 
 use crate::client::Client;
 
-/// Bytes of the header that logs and snapshots begin with.
+/// The length of the header of logs and snapshots, in bytes.
 pub const HEADER_BYTES: usize = 36;
 
-/// Bytes before the first frame of a log.
+/// The number of bytes before the first frame of a log.
 pub const LOG_HEADER_BYTES: usize = HEADER_BYTES + 24;
 
 pub fn config(dir: &Path) -> Config {
@@ -22,7 +22,7 @@ pub fn start(dir: &Path) -> (Server, Client) {
     (server, client)
 }
 
-/// Returns the one log of a folder.
+/// Returns the path of the only log in a folder.
 pub fn only_log(dir: &Path) -> PathBuf {
     let logs: Vec<_> = std::fs::read_dir(dir)
         .unwrap()
