@@ -119,7 +119,8 @@ impl ChunkPacing {
             let fit = TURN.as_nanos() * items as u128 / took.as_nanos();
             self.items = (fit as usize).max(1);
         } else if took < TURN / 4 {
-            // A quick chunk that was small for another reason must not reduce the size.
+            // A quick chunk may be small because the command has few items or a lower limit. Such a
+            // chunk must not reduce the size.
             self.items = self.items.max((items * 4).min(ITEMS));
         }
     }

@@ -206,8 +206,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let mut commands = SmallVec::<[Words; 2]>::new();
         let mut found = std::mem::take(&mut self.found);
         let (mut consumed, mut failed) = (0, None);
-        // A client that has not authenticated may send little. The limit applies to its first
-        // command only, because that command may authenticate it.
+        // A client that has not authenticated may send only a little. Its commands are read one at
+        // a time, because each of them may authenticate it and change the limits.
         self.decoder.set_limits(Limits {
             authenticated: self.session.is_authenticated,
             ..Limits::default()
@@ -245,7 +245,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 }
             }
             if !self.session.is_authenticated {
-                // The next command may be read with other limits.
+                // The next command may have other limits.
                 break;
             }
         }

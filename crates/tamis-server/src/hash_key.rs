@@ -63,8 +63,8 @@ impl HashKey {
         }
     }
 
-    /// Returns the key of new filters, if they have one. A random key is read from the folder if
-    /// the server has one; the caller holds the lock of the folder.
+    /// Returns the key of new filters, if they have one. With the append-only log, a random key is
+    /// stored in the folder, whose lock the caller holds.
     ///
     /// # Errors
     ///

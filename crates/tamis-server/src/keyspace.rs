@@ -155,7 +155,7 @@ impl Keyspace {
         }
     }
 
-    /// Returns whether a writer waits for the lease of a key.
+    /// Tests whether a writer waits for the lease of a key.
     #[cfg(test)]
     pub(crate) fn is_awaited(&self, key: &[u8]) -> bool {
         self.leases.is_awaited(key)

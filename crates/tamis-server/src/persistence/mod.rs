@@ -1,10 +1,10 @@
 //! Keeps data across restarts: a log of all changes, and snapshots that keep the log short.
 //!
 //! ```text
-//! dir/ lock               one server a folder
+//! dir/ lock               locked by the one server that uses the folder
 //!      manifest           the number of the newest log
-//!      snapshot-3.tamis   every key, as it was while log-3 began
-//!      log-3.tamis        changes from shortly before that snapshot on
+//!      snapshot-3.tamis   every key, read after log-3 began
+//!      log-3.tamis        all changes since that snapshot began
 //! ```
 //!
 //! A change is appended to the log while the lock of its key is held, so the log contains the

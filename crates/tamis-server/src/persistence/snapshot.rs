@@ -4,10 +4,10 @@
 //! | header (`header.rs`), with the position of its log |
 //! | item header | key | image | checksum: u64 |                             each key
 //! | item header |                                                           the end
-//! | header, once more |
+//! | copy of the header |
 //!
 //! item header   | length of key: u64 | time + 1: u64 | position: u64 | length of image: u64 | check: u64 |
-//! of the end    | 2⁶⁴ − 1: u64       | keys: u64     | end: u64      | 0: u64               | check: u64 |
+//! end item      | 2⁶⁴ − 1: u64       | keys: u64     | end: u64      | 0: u64               | check: u64 |
 //! ```
 //!
 //! The stream of logs was durable up to `end` when the snapshot was complete: no value in it has

@@ -211,10 +211,9 @@ impl LogState {
 
     /// Returns whether an answer with these needs may be sent. `is_change` means that its command
     /// may have changed a value.
-    ///
-    /// While the log cannot be written, answers to commands that only read are sent: the changes
-    /// that they saw are in memory, and the clients that made those changes got an error that they
-    /// may be lost.
+    /// While the log cannot be written, answers to commands that only read are sent. The changes
+    /// that they saw are in memory, and the clients that made those changes got an error, which
+    /// warns of their loss.
     pub fn settle(&self, needs: &mut Needs, is_change: bool, now_millis: u64) -> Settled {
         let is_free = match *needs {
             Needs::Position(_) => true,
