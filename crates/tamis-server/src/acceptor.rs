@@ -46,8 +46,8 @@ const BACKLOG: i32 = 4096;
 
 fn open(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-    // Same as a bound listener of the standard library: a server may start on the port of one that
-    // has just ended.
+    // As in a bound listener of the standard library: a server may start on the port of a server
+    // that has just ended.
     socket.set_reuse_address(cfg!(unix))?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;

@@ -60,8 +60,7 @@ impl Session {
             match long.push(&done, out) {
                 Next::Chunk => {}
                 Next::End => break,
-                // Later chunks get the same refusal as the first one, unless the key was replaced
-                // meanwhile.
+                // Only the first chunk can be refused, unless the key was replaced meanwhile.
                 Next::Refusal => return self.answer(command, &done.reply, out),
             }
             self.pace.note(chunk.len(), began.elapsed());

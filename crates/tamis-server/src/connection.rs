@@ -322,7 +322,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(consumed > 0 && !self.input.is_empty())
     }
 
-    /// Writes the replies after the log has synced their changes as `appendfsync` requires.
+    /// Writes the replies after the log has written or synced their changes, as `appendfsync`
+    /// requires.
     async fn write(&mut self) -> io::Result<()> {
         // Counted as held memory while the connection waits for the disk, later as output of the
         // client.

@@ -73,8 +73,8 @@ type Shard = RwLock<Table>;
 /// answers with whole shards.
 const SHARDS: usize = 1024;
 
-/// The maximum size of the table space for one key, in bytes: a pointer and a control byte per
-/// place, and up to twice as many places as keys.
+/// The maximum table memory for one key, in bytes. A place takes a pointer and a control byte, and
+/// a table has up to twice as many places as keys.
 const PLACE_BYTES: usize = 2 * (size_of::<usize>() + 1);
 
 /// Returns the number of the shard for a key hash.

@@ -92,8 +92,8 @@ impl Cell {
         }
     }
 
-    /// Returns the number of items at the last measurement; `None` if the value has none or is not
-    /// a filter.
+    /// Returns the number of items at the last measurement. `None` before the first measurement, or
+    /// if the value is not a filter.
     pub fn items(&self) -> Option<u64> {
         match self.gauge.get() {
             Some(gauge) => gauge.items(),

@@ -265,7 +265,7 @@ impl LogCore {
             if state.failure().is_some() {
                 self.work.wait_for(&mut inner, RETRY);
             } else if !(has_worked || state.sync == Sync::Always && state.has_file_job()) {
-                // In the other cases the connections write themselves.
+                // Otherwise the connections write the frames and not this thread.
                 self.work.wait_for(&mut inner, IDLE);
             }
         }

@@ -116,8 +116,8 @@ impl<'k> Replay<'k> {
             Record::Command { now_millis, argv } => {
                 let is_exact = position >= self.snapshot_end;
                 match self.run(position, *now_millis, argv) {
-                    // Before that position the key may not exist, so an error means that the change
-                    // does nothing.
+                    // Before the end of the snapshot the key may not exist, so an error means that
+                    // the change does nothing.
                     Err(_) if !is_exact => Ok(()),
                     result => result,
                 }
@@ -166,7 +166,7 @@ impl<'k> Replay<'k> {
         }
     }
 
-    /// Gathers items after those of the same key.
+    /// Adds items to the gathered items of the same key.
     fn gather(&mut self, now_millis: u64, key: &[u8], hashes: &[u64]) -> Result<(), String> {
         let len = self.gathered.hashes.len();
         if self.gathered.key != key || len + hashes.len() > MAX_GATHERED {

@@ -287,9 +287,9 @@ impl<'k> Salvage<'k> {
     }
 
     /// Returns the possible start positions and secrets of a log with a damaged header.
-    ///
-    /// The log is searched only with secrets whose own check is valid, and never with the secret 0
-    /// of version 2: a client can write frames that are valid without a secret.
+    /// The log is searched only with secrets whose own check is valid. It is never searched with
+    /// the secret 0 of version 2, because a client can write frames that are valid without a
+    /// secret.
     fn candidates(
         &self,
         disk: &dyn Disk,

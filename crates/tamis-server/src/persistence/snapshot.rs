@@ -16,8 +16,8 @@
 //! The check is XXH3-64 of the 32 bytes before it. The checksum is XXH3-64 of the image, the key
 //! and the three numbers after the length of the key. The seed of both is the offset of the item,
 //! combined by exclusive or with the secret of the file. So a repair that searches for the next
-//! item after a damaged one tests one check per byte, and no value that a client chose looks like
-//! an item. The second header replaces a damaged first one.
+//! item after a damaged one tests one check per byte. No value that a client chose looks like an
+//! item. The second header replaces a damaged first one.
 //!
 //! Snapshots before version 4 have no secret and no second header: `version_3.rs` reads them.
 

@@ -18,8 +18,8 @@
 //! frame. So there is never a part of a frame between `written` and `end`.
 //!
 //! **Answers.** An insert under shared access sets bits before it appends its frame. It holds a
-//! ticket during that time, and an answer waits for all tickets that were open when it was
-//! computed: every change that the answer saw has a position then. The answer is sent once the
+//! ticket during that time. An answer waits for all tickets that were open when it was computed.
+//! After that wait, every change that the answer saw has a position. The answer is sent once the
 //! stream is written up to that position, or durable with [`Sync::Always`].
 
 use std::collections::BTreeSet;

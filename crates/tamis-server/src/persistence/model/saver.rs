@@ -104,8 +104,8 @@ impl World {
         };
     }
 
-    /// Models a snapshot during `FLUSHALL`: the snapshot completes the filter that it is reading,
-    /// and no longer finds a key that it was about to read, although a new key has the same name.
+    /// Models a snapshot during `FLUSHALL`. The snapshot completes the filter that it is reading.
+    /// It does not find a key that it was about to read, although a new key has the same name.
     pub(super) fn save_before_flush(&mut self) {
         if let Saver::Reads { .. } = self.saver {
             self.save();

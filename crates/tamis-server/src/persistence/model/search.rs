@@ -63,8 +63,8 @@ fn thread(step: Step) -> usize {
 ///
 /// A thread is interrupted if another one runs although the thread can take its next step. Most
 /// bugs of concurrent programs need two interrupts at most (Musuvathi and Qadeer, "Iterative
-/// Context Bounding for Systematic Testing", 2007), and the number of sequences with few interrupts
-/// is small enough to run all of them.
+/// Context Bounding for Systematic Testing", 2007). The number of sequences with few interrupts is
+/// small enough to run all of them.
 fn explore_all(sync: Sync, clients: &[&[Op]], saves: usize, interrupts: usize) -> usize {
     let mut choices: Vec<(usize, usize)> = Vec::new();
     let mut runs = 0;
