@@ -203,7 +203,7 @@ fn a_signal_ends_it_and_everything_is_kept() {
         assert!(program.child.wait().unwrap().success());
         let mut rest = String::new();
         program.stderr.read_to_string(&mut rest).unwrap();
-        assert!(rest.contains("has ended"), "{rest}");
+        assert!(rest.contains("has stopped"), "{rest}");
     }
     let program = Program::start(dir.path(), &[]);
     let found = program.client().say(&["BF.MEXISTS", "seen", "TERM", "INT", "HUP"]);
