@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use tamis::Answers;
-use tamis_formats::{Contents, Format, Told};
+use tamis_formats::{Contents, Format, DecodeOptions};
 
 use crate::run::{Bench, Entry, Sample, Work, time};
 
@@ -118,7 +118,7 @@ fn race<K: AsRef<[u8]>>(bench: &mut Bench, size: &str, members: u64, system: &Sy
     let mut answers = Answers::new();
     contents.contains_each(&asked, &mut answers);
     let yes = answers.count_ones() as u64;
-    let facts = contents.facts();
+    let facts = contents.info();
     let entry = |name: &str, work| Entry {
         name: name.into(),
         items: count,
@@ -167,7 +167,7 @@ fn one_by_one<K: AsRef<[u8]>>(contents: &Contents, asked: &[K]) -> Sample {
 }
 
 fn filled<K: AsRef<[u8]>>(format: &'static Format, members: u64, key: fn(u64) -> K) -> Contents {
-    let told = Told { items: Some(members), rate: Some(0.01), ..Told::default() };
+    let told = DecodeOptions { items: Some(members), rate: Some(0.01), ..DecodeOptions::default() };
     let create = format.create;
     let mut contents = create(&told).expect("items and rate are told");
     let mut answers = Answers::new();
@@ -184,7 +184,7 @@ fn written(format: &'static Format, contents: &Contents, case: &str) -> Result<P
         std::env::temp_dir().join(format!("tamis-{}.{}", case.replace(' ', "-"), format.name));
     let mut bytes = Vec::new();
     let encode = format.encode;
-    encode(contents, &Told::default(), &mut bytes).map_err(|error| error.to_string())?;
+    encode(contents, &DecodeOptions::default(), &mut bytes).map_err(|error| error.to_string())?;
     std::fs::write(&path, bytes).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(path)
 }

@@ -388,7 +388,7 @@ fn empty(
 
 /// Refuses an output whose name is that of another system's format.
 fn refuse_other_format(output: &Path) -> Result<(), Failure> {
-    match Format::of_name(output).first() {
+    match Format::of_path(output).first() {
         Some(format) if format.name != "tamis" => Err(Failure::new(format!(
             "{}: 'build' writes Tamis files, and this name is one of {}: name it .tamis, then convert it with \
              'tamis convert --items'",

@@ -204,7 +204,7 @@ impl<'a> Asked<'a> {
                 "{name}: --copies is for filters of Tamis, not for {format}"
             )));
         }
-        let is_over_rate = file.judge(&file.contents.facts()) == Exit::OverRate;
+        let is_over_rate = file.judge(&file.contents.info()) == Exit::OverRate;
         let filter = Asking::Foreign(file, file.funnel()?);
         Ok(Self { name: &file.name, source: None, filter, is_over_rate, found: 0 })
     }

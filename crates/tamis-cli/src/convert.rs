@@ -95,7 +95,7 @@ pub fn run(args: &Args) -> Outcome {
         return args.rebuild(&from, to, told);
     }
     from.save(&args.output, to, &told).map_err(with_items)?;
-    let facts = from.contents.facts();
+    let facts = from.contents.info();
     from.warn(&facts);
     Ok(from.judge(&facts))
 }

@@ -1,6 +1,6 @@
 //! Decides which decode options have an effect on which files. An option without an effect is refused, since its user expects one.
 
-use tamis_formats::{FORMATS, Fact, Format, Items, Takes};
+use tamis_formats::{FORMATS, Format, ItemDomain, Items, Parameter};
 
 use crate::exit::Failure;
 use crate::told::TellArgs;
@@ -28,7 +28,7 @@ enum Effect {
     /// The column of a Parquet table.
     Column,
     /// A parameter that the rows of some formats name.
-    Parameter(Fact),
+    Parameter(Parameter),
 }
 
 /// Every decode option.
@@ -51,7 +51,7 @@ static OPTIONS: [DecodeOption; 10] = [
     DecodeOption {
         name: "--items-planned",
         is_given: |tell| tell.items_planned.is_some(),
-        effect: Effect::Parameter(Fact::Items),
+        effect: Effect::Parameter(Parameter::Items),
     },
     DecodeOption {
         name: "--rate-planned",
@@ -67,14 +67,18 @@ static OPTIONS: [DecodeOption; 10] = [
     DecodeOption {
         name: "--format-version",
         is_given: |tell| tell.format_version.is_some(),
-        effect: Effect::Parameter(Fact::Version),
+        effect: Effect::Parameter(Parameter::Version),
     },
     DecodeOption {
         name: "--block-hash",
         is_given: |tell| tell.block_hash.is_some(),
-        effect: Effect::Parameter(Fact::BlockHash),
+        effect: Effect::Parameter(Parameter::BlockHash),
     },
-    DecodeOption { name: "--md5", is_given: |tell| tell.md5, effect: Effect::Parameter(Fact::Md5) },
+    DecodeOption {
+        name: "--md5",
+        is_given: |tell| tell.md5,
+        effect: Effect::Parameter(Parameter::Md5),
+    },
 ];
 
 /// What a file is, as far as decode options depend on it.
@@ -118,10 +122,10 @@ impl Unused {
     pub fn write(&mut self, format: &Format, is_from_items: bool) {
         self.options.retain(|option| match option.effect {
             Effect::Format | Effect::Column => false,
-            Effect::Items => !is_from_items && format.items != Items::Asked,
-            Effect::Rate => !is_from_items && !format.writes(Fact::Rate),
-            Effect::Key => !format.writes(Fact::Key),
-            Effect::Parameter(fact) => !format.writes(fact),
+            Effect::Items => !is_from_items && format.items != Items::Unspecified,
+            Effect::Rate => !is_from_items && !format.writes(Parameter::Rate),
+            Effect::Key => !format.writes(Parameter::Key),
+            Effect::Parameter(parameter) => !format.writes(parameter),
         });
     }
 
@@ -159,17 +163,17 @@ impl Effect {
         match self {
             Effect::Format => tell.format.as_deref() == Some(format.name),
             Effect::Items => !is_own,
-            Effect::Rate => !is_own && format.takes != Takes::Integers,
-            Effect::Key => place == Place::Keys && format.reads(Fact::Key),
+            Effect::Rate => !is_own && format.item_domain != ItemDomain::Integers,
+            Effect::Key => place == Place::Keys && format.reads(Parameter::Key),
             Effect::Column => place == Place::Columns,
-            Effect::Parameter(fact) => format.reads(fact),
+            Effect::Parameter(parameter) => format.reads(parameter),
         }
     }
 
     /// Returns what an option is for, as a clause.
     fn purpose(self) -> String {
-        let readers_of = |fact| {
-            let readers = FORMATS.iter().filter(|format| format.reads(fact));
+        let readers_of = |parameter| {
+            let readers = FORMATS.iter().filter(|format| format.reads(parameter));
             readers.map(|format| format.name).collect::<Vec<_>>().join(", ")
         };
         match self {
@@ -178,10 +182,10 @@ impl Effect {
             Effect::Rate => "it is for filters of other systems that have a rate".to_owned(),
             Effect::Key => format!(
                 "it names a key in a Redis snapshot or in commands that load a filter; formats that take it: {}",
-                readers_of(Fact::Key)
+                readers_of(Parameter::Key)
             ),
             Effect::Column => "it is for Parquet tables".to_owned(),
-            Effect::Parameter(fact) => format!("it is for {}", readers_of(fact)),
+            Effect::Parameter(parameter) => format!("it is for {}", readers_of(parameter)),
         }
     }
 }

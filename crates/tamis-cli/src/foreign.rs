@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tamis_formats::{Contents, EncodeError, Facts, Format, Funnel, Told};
+use tamis_formats::{Contents, DecodeOptions, EncodeError, FilterInfo, Format, Funnel};
 
 use crate::column_type::ColumnType;
 use crate::count::{About, Rate};
@@ -24,7 +24,7 @@ pub struct Foreign {
     /// What they hold.
     pub contents: Contents,
     /// The decode options that the user gave.
-    pub told: Told,
+    pub told: DecodeOptions,
     /// What its items are, if the user or the file states it.
     pub funnel: Option<Funnel>,
     /// The column that it is of, which says what its items are unless the user does.
@@ -73,15 +73,15 @@ impl Foreign {
     }
 
     /// Writes the warnings about this filter to stderr.
-    pub fn warn(&self, facts: &Facts) {
+    pub fn warn(&self, facts: &FilterInfo) {
         for warning in &facts.warnings {
             note!("{}: {warning}", self.name);
         }
     }
 
     /// Returns a line if the filter is over its planned rate.
-    pub fn over_rate(&self, facts: &Facts) -> Option<String> {
-        let planned = self.contents.passed_rate(facts, self.told.rate)?;
+    pub fn over_rate(&self, facts: &FilterInfo) -> Option<String> {
+        let planned = self.contents.exceeded_rate(facts, self.told.rate)?;
         Some(format!(
             "{}: over its rate: holds about {} items, its rate is {}, not {}",
             self.name,
@@ -92,7 +92,7 @@ impl Foreign {
     }
 
     /// Writes a note to stderr if the filter is over-full or over its rate.
-    pub fn judge(&self, facts: &Facts) -> Exit {
+    pub fn judge(&self, facts: &FilterInfo) -> Exit {
         if facts.rate > MANY {
             note!("{}: over-full: finds {:.0} % of absent items", self.name, facts.rate * 100.0);
         }
@@ -107,7 +107,7 @@ impl Foreign {
     /// # Errors
     ///
     /// If the format cannot hold it; a full disk. The old file is unchanged then.
-    pub fn save(&self, path: &Path, format: &Format, told: &Told) -> Result<(), Failure> {
+    pub fn save(&self, path: &Path, format: &Format, told: &DecodeOptions) -> Result<(), Failure> {
         let mut sink = Sink { output: Output::open(Some(path))?, failure: None };
         let written = self.write(&mut sink, path, format, told);
         if let Some(failure) = sink.failure.take() {
@@ -127,7 +127,7 @@ impl Foreign {
         out: &mut dyn io::Write,
         path: &Path,
         format: &Format,
-        told: &Told,
+        told: &DecodeOptions,
     ) -> Result<(), Failure> {
         (format.encode)(&self.contents, told, out)
             .map_err(|error| self.not_written(error, path, format, told))
@@ -139,11 +139,13 @@ impl Foreign {
         error: EncodeError,
         path: &Path,
         format: &Format,
-        told: &Told,
+        told: &DecodeOptions,
     ) -> Failure {
         let (name, to) = (&self.name, format.name);
         match error {
-            EncodeError::Missing(fact) => missing_to_write(fact, told, format, &input::name(path)),
+            EncodeError::Missing(parameter) => {
+                missing_to_write(parameter, told, format, &input::name(path))
+            }
             EncodeError::Several { filters, rate } => Failure::new(format!(
                 "{name}: {to} holds one filter, and this file has {filters}: joined, their rate is {}; accept it with \
                  --union, or build one filter from the items with --items FILE",
@@ -161,7 +163,7 @@ impl Foreign {
 ///
 /// If the filter is over its planned rate, unless `force` is given.
 pub fn judge_changed(file: &Foreign, force: bool) -> Outcome {
-    let facts = file.contents.facts();
+    let facts = file.contents.info();
     if let Some(state) = file.over_rate(&facts).filter(|_| !force) {
         return Err(Failure::new(format!(
             "{state}; nothing was written: build one for more items, or accept it with --force"

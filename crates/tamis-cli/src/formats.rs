@@ -45,7 +45,7 @@ const REMARK: &str = "\nA string of Redis alone, as GET returns it, is bits and 
      the name of its OUT ends in, or --to.\n";
 
 fn row(format: &Format) -> Vec<String> {
-    let found_by = if format.shows() { "its bytes" } else { "--format" };
+    let found_by = if format.is_detectable() { "its bytes" } else { "--format" };
     let ends_in = format.extensions.iter().map(|extension| format!(".{extension}"));
     let ends_in = ends_in.collect::<Vec<_>>().join(" ");
     [format.name, found_by, &ends_in, format.summary].map(String::from).to_vec()
@@ -56,7 +56,7 @@ fn json(format: &Format) -> Value {
         "name": format.name,
         "summary": format.summary,
         "extensions": format.extensions,
-        "recognised": format.shows(),
-        "asks_for_funnel": format.items == Items::Asked,
+        "recognised": format.is_detectable(),
+        "asks_for_funnel": format.items == Items::Unspecified,
     })
 }

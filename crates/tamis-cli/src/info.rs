@@ -157,7 +157,7 @@ impl Shown {
                     rows.push(foreign::row_without(name, path));
                 }
                 Opened::Foreign(file) => {
-                    let facts = file.contents.facts();
+                    let facts = file.contents.info();
                     file.warn(&facts);
                     if file.judge(&facts) == Exit::OverRate {
                         self.exit = Exit::OverRate;

@@ -145,8 +145,8 @@ impl Args {
 
 /// Refuses a name by which a filter of `format` would be taken for one of others.
 fn refuse_other_format(output: &Path, format: &Format) -> Result<(), Failure> {
-    let of_name = Format::of_name(output);
-    let Some(other) = of_name.first().filter(|_| !of_name.iter().any(|of| of.name == format.name))
+    let of_path = Format::of_path(output);
+    let Some(other) = of_path.first().filter(|_| !of_path.iter().any(|of| of.name == format.name))
     else {
         return Ok(());
     };

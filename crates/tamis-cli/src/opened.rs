@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tamis_formats::{DecodeErrorKind, Fact, Format, Rdb, RedisValue, Sniff, is_load_command};
+use tamis_formats::{DecodeErrorKind, Format, Parameter, Rdb, RedisValue, Sniff, is_load_command};
 
 use crate::decode_option::{FileKind, Place, Unused};
 use crate::exit::Failure;
@@ -158,8 +158,10 @@ impl Recognised {
             Content::Filter(bytes, format) => (bytes, format),
         };
         let contents = (format.decode)(&bytes, &told).map_err(|error| match error.kind {
-            DecodeErrorKind::Missing(fact) => missing(fact, "", tell, format, &name),
-            DecodeErrorKind::SeveralKeys { keys } => missing(Fact::Key, &keys, tell, format, &name),
+            DecodeErrorKind::Missing(parameter) => missing(parameter, "", tell, format, &name),
+            DecodeErrorKind::SeveralKeys { keys } => {
+                missing(Parameter::Key, &keys, tell, format, &name)
+            }
             _ => Failure::new(format!("{name}: as {}: {error}", format.name)),
         })?;
         let funnel = tell.funnel()?;
@@ -208,8 +210,8 @@ fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
     match Format::of(bytes)[..] {
         [format] => Ok(format),
         // Decoding it as the format of its name reports what is wrong with its bytes.
-        [] if let [format] = Format::of_name(path)[..]
-            && format.shows() =>
+        [] if let [format] = Format::of_path(path)[..]
+            && format.is_detectable() =>
         {
             Ok(format)
         }
@@ -226,7 +228,7 @@ fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
         }
         ref several => {
             // What its name says, if its bytes may be that.
-            let mut named = Format::of_name(path);
+            let mut named = Format::of_path(path);
             named.retain(|named| several.iter().any(|format| format.name == named.name));
             if let [format] = named[..] {
                 return Ok(format);

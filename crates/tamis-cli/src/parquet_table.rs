@@ -4,7 +4,7 @@ use std::path::Path;
 
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{FooterTail, ParquetMetaDataReader};
-use tamis_formats::{Contents, Format, Funnel, Told, parquet as format};
+use tamis_formats::{Contents, DecodeOptions, Format, Funnel, parquet as format};
 
 use crate::column_type::ColumnType;
 use crate::exit::Failure;
@@ -29,7 +29,7 @@ pub fn filters(
     path: &Path,
     bytes: &[u8],
     column: Option<&str>,
-    told: &Told,
+    told: &DecodeOptions,
     funnel: Option<Funnel>,
 ) -> Result<Vec<Opened>, Failure> {
     let name = input::name(path);
@@ -126,7 +126,12 @@ fn footer(bytes: &[u8]) -> Result<&[u8], ParquetError> {
 }
 
 /// Reads the filter at byte `at`; returns it with the number of its bytes.
-fn read(name: &str, bytes: &[u8], at: i64, told: &Told) -> Result<(Contents, u64), Failure> {
+fn read(
+    name: &str,
+    bytes: &[u8],
+    at: i64,
+    told: &DecodeOptions,
+) -> Result<(Contents, u64), Failure> {
     let from = usize::try_from(at).ok().and_then(|at| bytes.get(at..));
     let Some(from) = from else {
         return Err(Failure::new(format!(

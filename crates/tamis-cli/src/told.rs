@@ -4,7 +4,9 @@ use std::ffi::OsString;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tamis_formats::bitcoin::Hash256;
-use tamis_formats::{Charset, FORMATS, Fact, Format, Funnel, Items, Takes, Told};
+use tamis_formats::{
+    Charset, DecodeOptions, FORMATS, Format, Funnel, ItemDomain, Items, Parameter,
+};
 
 use crate::count::Count;
 use crate::exit::Failure;
@@ -85,8 +87,8 @@ pub fn charset_parser() -> impl TypedValueParser<Value = Charset> {
 
 impl TellArgs {
     /// Returns the decode options of the filter itself.
-    pub fn told(&self) -> Told {
-        Told {
+    pub fn told(&self) -> DecodeOptions {
+        DecodeOptions {
             items: self.items_planned.map(|Count(items)| items),
             rate: self.rate_planned,
             version: self.format_version.clone(),
@@ -139,42 +141,48 @@ pub fn has_charset(funnel: Funnel) -> bool {
 /// If the file does not store it and the user did not give it; if the format has no items of this funnel.
 pub fn funnel(format: &Format, told: Option<Funnel>, name: &str) -> Result<Funnel, Failure> {
     match (told, format.items) {
-        (Some(funnel), _) if !format.takes.funnel(funnel) => Err(Failure::new(format!(
+        (Some(funnel), _) if !format.item_domain.accepts(funnel) => Err(Failure::new(format!(
             "{name}: {} has no such items: say another funnel ({})",
             format.name,
-            funnel_names(format.takes)
+            funnel_names(format.item_domain)
         ))),
-        (Some(funnel), _) | (None, Items::Are(funnel)) => Ok(funnel),
-        (None, Items::Asked) => Err(Failure::new(format!(
+        (Some(funnel), _) | (None, Items::Default(funnel)) => Ok(funnel),
+        (None, Items::Unspecified) => Err(Failure::new(format!(
             "{name}: its bytes do not say what its items are: say --funnel ({})",
-            funnel_names(format.takes)
+            funnel_names(format.item_domain)
         ))),
     }
 }
 
 /// The names of the funnels of such items.
-pub fn funnel_names(takes: Takes) -> String {
+pub fn funnel_names(item_domain: ItemDomain) -> String {
     let names = Funnel::NAMES.iter().map(|&(name, _)| name).filter(|name| {
         // In any charset: all are taken, or none.
-        Funnel::named(name, Some(Charset::Utf8)).is_some_and(|funnel| takes.funnel(funnel))
+        Funnel::named(name, Some(Charset::Utf8)).is_some_and(|funnel| item_domain.accepts(funnel))
     });
     names.collect::<Vec<_>>().join(", ")
 }
 
 /// Asks for `fact`, without which a filter cannot be read, and for all else that the command needs to read it, by their options.
-/// `keys` are those that [`Fact::Key`] may be, if they are known.
-pub fn missing(fact: Fact, keys: &str, tell: &TellArgs, format: &Format, name: &str) -> Failure {
+/// `keys` are those that [`Parameter::Key`] may be, if they are known.
+pub fn missing(
+    parameter: Parameter,
+    keys: &str,
+    tell: &TellArgs,
+    format: &Format,
+    name: &str,
+) -> Failure {
     let told = tell.told();
-    let others = format.asks.iter().filter(|&&other| other != fact && !told.has(other));
-    let facts = [&fact].into_iter().chain(others).map(|&fact| phrase(fact));
+    let others = format.required.iter().filter(|&&other| other != parameter && !told.has(other));
+    let facts = [&parameter].into_iter().chain(others).map(|&parameter| phrase(parameter));
     let (mut phrases, mut options): (Vec<String>, Vec<String>) =
         facts.map(|(phrase, option)| (phrase.to_owned(), option.to_owned())).unzip();
     if !keys.is_empty() {
         options[0].push_str(&format!(" ({keys})"));
     }
-    if tell.asks_items && tell.funnel.is_none() && format.items == Items::Asked {
+    if tell.asks_items && tell.funnel.is_none() && format.items == Items::Unspecified {
         phrases.push("what its items are".to_owned());
-        options.push(format!("--funnel ({})", funnel_names(format.takes)));
+        options.push(format!("--funnel ({})", funnel_names(format.item_domain)));
     }
     let last = phrases.pop().expect("one at least");
     let phrases = match phrases.is_empty() {
@@ -193,34 +201,42 @@ pub fn missing(fact: Fact, keys: &str, tell: &TellArgs, format: &Format, name: &
 }
 
 /// Returns what a fact is called, and its option.
-fn phrase(fact: Fact) -> (&'static str, &'static str) {
-    match fact {
-        Fact::Items => ("for how many items it was planned", "--items-planned N"),
-        Fact::Rate => ("for which rate it was planned", "--rate-planned R"),
-        Fact::Key => ("which of its keys is meant", "--key KEY"),
-        Fact::Version => ("of which version it is", "--format-version V"),
-        Fact::BlockHash => ("of which block it is", "--block-hash HASH"),
+fn phrase(parameter: Parameter) -> (&'static str, &'static str) {
+    match parameter {
+        Parameter::Items => ("for how many items it was planned", "--items-planned N"),
+        Parameter::Rate => ("for which rate it was planned", "--rate-planned R"),
+        Parameter::Key => ("which of its keys is meant", "--key KEY"),
+        Parameter::Version => ("of which version it is", "--format-version V"),
+        Parameter::BlockHash => ("of which block it is", "--block-hash HASH"),
         other => (other.name(), "its option"),
     }
 }
 
 /// Returns the failure of a filter that cannot be written without `fact`. It names also the other parameters that its format
 /// needs and the user did not give.
-pub fn missing_to_write(fact: Fact, told: &Told, format: &Format, name: &str) -> Failure {
-    let others = format.asks.iter().filter(|&&other| other != fact && !told.has(other));
-    let asked: Vec<_> =
-        [&fact].into_iter().chain(others).map(|&fact| asked_of_output(fact)).collect();
+pub fn missing_to_write(
+    parameter: Parameter,
+    told: &DecodeOptions,
+    format: &Format,
+    name: &str,
+) -> Failure {
+    let others = format.required.iter().filter(|&&other| other != parameter && !told.has(other));
+    let asked: Vec<_> = [&parameter]
+        .into_iter()
+        .chain(others)
+        .map(|&parameter| asked_of_output(parameter))
+        .collect();
     Failure::new(format!("{name}: {}", asked.join("; ")))
 }
 
 /// Asks for a fact about a filter that is to be written.
-pub fn asked_of_output(fact: Fact) -> &'static str {
-    match fact {
-        Fact::Items => "for how many items is it planned? say --to-items N",
-        Fact::Rate => "for which rate is it planned? say --to-rate R",
-        Fact::Version => "of which version is it to be? say --to-version V",
-        Fact::BlockHash => "of which block is it? say --block-hash HASH",
-        Fact::Key => "under which key is it stored? say --key KEY",
+pub fn asked_of_output(parameter: Parameter) -> &'static str {
+    match parameter {
+        Parameter::Items => "for how many items is it planned? say --to-items N",
+        Parameter::Rate => "for which rate is it planned? say --to-rate R",
+        Parameter::Version => "of which version is it to be? say --to-version V",
+        Parameter::BlockHash => "of which block is it? say --block-hash HASH",
+        Parameter::Key => "under which key is it stored? say --key KEY",
         _ => "a parameter is missing that the page of its format names",
     }
 }

@@ -8,13 +8,13 @@ use std::io;
 
 use crate::bitcoin::script::OP_RETURN;
 use crate::bitcoin::{Block, Hash256, Transaction};
-use crate::collected::Collected;
 use crate::contents::Contents;
+use crate::decode_options::{DecodeOptions, Parameter};
 use crate::error::{DecodeError, EncodeError};
-use crate::format::{Format, Items, Sniff, Takes};
+use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::funnel::Funnel;
 use crate::golomb_set::{GolombError, GolombParams, GolombSet, check};
-use crate::told::{Fact, Told};
+use crate::item_collector::ItemCollector;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format =
@@ -25,26 +25,26 @@ pub(crate) const FORMAT: Format =
         sniff: Some(|bytes| {
             if check(bytes, GolombParams::BASIC).is_ok() { Sniff::Maybe } else { Sniff::No }
         }),
-        items: Items::Are(Funnel::Hex),
-        takes: Takes::Bytes,
-        asks: &[Fact::BlockHash],
-        reads_with: &[],
-        writes_with: &[],
+        items: Items::Default(Funnel::Hex),
+        item_domain: ItemDomain::Bytes,
+        required: &[Parameter::BlockHash],
+        read_uses: &[],
+        write_uses: &[],
         versions: None,
-        decode: |bytes, told| decode(bytes, told.block_hash()?).map(Contents::Golomb),
+        decode: |bytes, options| decode(bytes, options.block_hash()?).map(Contents::Golomb),
         encode,
-        create: |told| {
-            block_hash(told)?;
-            Ok(Contents::Collected(Collected::new("bip158", |items, told, out| {
-                let set = GolombSet::new(key(block_hash(told)?), GolombParams::BASIC, items);
+        create: |options| {
+            block_hash(options)?;
+            Ok(Contents::ItemCollector(ItemCollector::new("bip158", |items, options, out| {
+                let set = GolombSet::new(key(block_hash(options)?), GolombParams::BASIC, items);
                 let set = set.map_err(|error| EncodeError::NoPlace(error.to_string().into()))?;
                 Ok(out.write_all(set.bytes())?)
             })))
         },
     };
 
-fn block_hash(told: &Told) -> Result<Hash256, EncodeError> {
-    told.block_hash.ok_or(EncodeError::Missing(Fact::BlockHash))
+fn block_hash(options: &DecodeOptions) -> Result<Hash256, EncodeError> {
+    options.block_hash.ok_or(EncodeError::Missing(Parameter::BlockHash))
 }
 
 /// Why a block has no filter.
@@ -156,12 +156,18 @@ pub fn filter_header(filter_hash: Hash256, previous: Hash256) -> Hash256 {
     Hash256::of(&[&filter_hash.0, &previous.0])
 }
 
-fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(
+    contents: &Contents,
+    options: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
     let why = match contents {
         Contents::Golomb(set) if set.params() == GolombParams::BASIC => {
             return Ok(out.write_all(set.bytes())?);
         }
-        Contents::Collected(items) if items.what() == FORMAT.name => return items.write(told, out),
+        Contents::ItemCollector(items) if items.what() == FORMAT.name => {
+            return items.write(options, out);
+        }
         Contents::Golomb(set) => format!(
             "basic filters have P = 19 and M = 784931, not {} and {}: build one from the items",
             set.params().p(),

@@ -15,7 +15,7 @@ use tamis::OutOfMemory;
 use crate::bitcoin::compact_size;
 use crate::contents::Contents;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::format::{Format, Items, Sniff, Takes};
+use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::funnel::Funnel;
 use crate::reader::Reader;
 
@@ -29,16 +29,16 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["bip37", "filterload"],
     summary: "Bitcoin's filters of wallets, as filterload carries them (BIP-37)",
     sniff: Some(sniff),
-    items: Items::Are(Funnel::Hex),
-    takes: Takes::Bytes,
-    asks: &[],
-    reads_with: &[],
-    writes_with: &[],
+    items: Items::Default(Funnel::Hex),
+    item_domain: ItemDomain::Bytes,
+    required: &[],
+    read_uses: &[],
+    write_uses: &[],
     versions: None,
     decode: |bytes, _| WalletFilter::decode(bytes).map(|filter| Contents::Flat(filter.into())),
     encode: |contents, _, out| encode(contents, out),
-    create: |told| {
-        let (items, rate) = told.plan()?;
+    create: |options| {
+        let (items, rate) = options.plan()?;
         let no_place = |why: String| EncodeError::NoPlace(why.into());
         let items = u32::try_from(items)
             .map_err(|_| no_place(format!("BIP-37 plans 2³² − 1 items at most, not {items}")))?;

@@ -4,16 +4,16 @@ use std::fmt;
 use std::io;
 
 use crate::contents::Contents;
+use crate::decode_options::DecodeOptions;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Sniff, Takes};
+use crate::foreign_bloom::ForeignBloom;
+use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::funnel::Funnel;
 use crate::guava::write_words;
 use crate::hash::murmur3::{Tail, x64_128};
 use crate::modulus::Modulus;
 use crate::reader::Reader;
 use crate::rule::{ProbeRule, Rule};
-use crate::told::Told;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -21,16 +21,16 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["gobloom"],
     summary: "BloomFilter of Go's bits-and-blooms (willf/bloom), by WriteTo",
     sniff: Some(sniff),
-    items: Items::Are(Funnel::Bytes),
-    takes: Takes::Bytes,
-    asks: &[],
-    reads_with: &[],
-    writes_with: &[],
+    items: Items::Default(Funnel::Bytes),
+    item_domain: ItemDomain::Bytes,
+    required: &[],
+    read_uses: &[],
+    write_uses: &[],
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode,
-    create: |told| {
-        let (items, rate) = told.plan()?;
+    create: |options| {
+        let (items, rate) = options.plan()?;
         if !(rate > 0.0 && rate < 1.0) || items == 0 {
             let why = format!(
                 "bits-and-blooms plans no filter of {items} items at a rate of {rate}: plan one item at least, and a rate between 0 and 1"
@@ -103,12 +103,12 @@ pub fn plan(items: u64, rate: f64) -> (u64, u64) {
 /// # Errors
 ///
 /// [`EncodeError`] for more than 65,535 probes, or if the memory is not there.
-pub fn create(bits: u64, probes: u64) -> Result<FlatFilter, EncodeError> {
+pub fn create(bits: u64, probes: u64) -> Result<ForeignBloom, EncodeError> {
     let no_place = |why: String| EncodeError::NoPlace(why.into());
     let rule = rule(bits.max(1), probes.max(1)).ok_or_else(|| {
         no_place(format!("{bits} bits and {probes} probes: up to {MAX_PROBES} probes, and as many bits as memory holds at most"))
     })?;
-    FlatFilter::new(rule).map_err(|error| no_place(format!("{error}: plan fewer items")))
+    ForeignBloom::new(rule).map_err(|error| no_place(format!("{error}: plan fewer items")))
 }
 
 /// The most probes that are read: no plan has as many, and a file that says so would only take time.
@@ -126,7 +126,7 @@ fn rule(bits: u64, probes: u64) -> Option<Rule> {
 /// # Errors
 ///
 /// [`DecodeError`] unless `bytes` are one filter.
-pub fn decode(bytes: &[u8]) -> Result<FlatFilter, DecodeError> {
+pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let mut reader = Reader::new(bytes);
     let mut number = |field| reader.array(field).map(u64::from_be_bytes);
     let (bits, probes, len) = (number("m")?, number("k")?, number("length of the bit set")?);
@@ -148,7 +148,7 @@ pub fn decode(bytes: &[u8]) -> Result<FlatFilter, DecodeError> {
     let data = reader.bytes("words", len)?;
     reader.end("words")?;
     let words = data.as_chunks().0.iter().map(|&word| u64::from_be_bytes(word));
-    FlatFilter::from_words(rule, words).map_err(|memory| DecodeError {
+    ForeignBloom::from_words(rule, words).map_err(|memory| DecodeError {
         field: "words",
         at,
         kind: DecodeErrorKind::Memory(memory),
@@ -166,7 +166,11 @@ fn sniff(bytes: &[u8]) -> Sniff {
     if is_whole { Sniff::Maybe } else { Sniff::No }
 }
 
-fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(
+    contents: &Contents,
+    _: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
     let why = match contents {
         Contents::Flat(filter) => match filter.rule() {
             Rule::BitsAndBlooms(rule) => {

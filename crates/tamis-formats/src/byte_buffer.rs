@@ -5,14 +5,14 @@ use std::fmt;
 use std::io;
 
 use crate::contents::Contents;
+use crate::decode_options::DecodeOptions;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Takes};
+use crate::foreign_bloom::ForeignBloom;
+use crate::format::{Format, ItemDomain, Items};
 use crate::funnel::Funnel;
 use crate::hash::polynomial::{polynomials, units};
 use crate::modulus::Modulus;
 use crate::rule::{ProbeRule, Rule};
-use crate::told::Told;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -20,16 +20,16 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["bytebuffer"],
     summary: "ByteBufferBloomFilter of a Java article: eight filters, a bit of each byte each",
     sniff: None,
-    items: Items::Are(Funnel::Chars),
-    takes: Takes::Bytes,
-    asks: &[],
-    reads_with: &[],
-    writes_with: &[],
+    items: Items::Default(Funnel::Chars),
+    item_domain: ItemDomain::Bytes,
+    required: &[],
+    read_uses: &[],
+    write_uses: &[],
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode,
-    create: |told| {
-        let (items, rate) = told.plan()?;
+    create: |options| {
+        let (items, rate) = options.plan()?;
         create(plan_bytes(items, rate)).map(Contents::Flat)
     },
 };
@@ -145,7 +145,7 @@ pub fn plan_bytes(items: u64, rate: f64) -> u64 {
 /// assert_eq!((seen.rule().bits(), seen.rule().probes()), (12_000, 8));
 /// # Ok::<(), tamis_formats::EncodeError>(())
 /// ```
-pub fn create(bytes: u64) -> Result<FlatFilter, EncodeError> {
+pub fn create(bytes: u64) -> Result<ForeignBloom, EncodeError> {
     let no_place = |why: String| EncodeError::NoPlace(why.into());
     let rule = Some(bytes).filter(|&bytes| bytes <= MAX_BYTES).and_then(EightColumns::new);
     let rule = rule.ok_or_else(|| {
@@ -153,7 +153,7 @@ pub fn create(bytes: u64) -> Result<FlatFilter, EncodeError> {
             "an array of Java has 1 to {MAX_BYTES} bytes, not {bytes}: plan fewer items"
         ))
     })?;
-    FlatFilter::new(Rule::EightColumns(rule)).map_err(|error| {
+    ForeignBloom::new(Rule::EightColumns(rule)).map_err(|error| {
         no_place(format!("{} bytes do not fit in memory: plan fewer items", error.bytes))
     })
 }
@@ -163,18 +163,22 @@ pub fn create(bytes: u64) -> Result<FlatFilter, EncodeError> {
 /// # Errors
 ///
 /// [`DecodeError`] if there are none or too many, or the memory is not there.
-pub fn decode(bytes: &[u8]) -> Result<FlatFilter, DecodeError> {
+pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let error = |at, kind| DecodeError { field: "bits", at, kind };
     if bytes.len() as u64 > MAX_BYTES {
         return Err(error(MAX_BYTES, DecodeErrorKind::TooLong { expected: MAX_BYTES }));
     }
     let rule = EightColumns::new(bytes.len() as u64)
         .ok_or(error(0, DecodeErrorKind::Truncated { expected: 1, found: 0 }))?;
-    FlatFilter::from_bytes(Rule::EightColumns(rule), bytes)
+    ForeignBloom::from_bytes(Rule::EightColumns(rule), bytes)
         .map_err(|memory| error(0, DecodeErrorKind::Memory(memory)))
 }
 
-fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(
+    contents: &Contents,
+    _: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
     match contents {
         Contents::Flat(filter) if matches!(filter.rule(), Rule::EightColumns(_)) => {
             filter.write_bytes(out)

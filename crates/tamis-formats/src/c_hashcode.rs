@@ -4,14 +4,14 @@
 use std::fmt;
 use std::io;
 
-use crate::contents::{Contents, Facts};
+use crate::contents::{Contents, FilterInfo};
+use crate::decode_options::DecodeOptions;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Takes};
+use crate::foreign_bloom::ForeignBloom;
+use crate::format::{Format, ItemDomain, Items};
 use crate::funnel::Funnel;
 use crate::hash::polynomial::{polynomials, units};
 use crate::rule::{ProbeRule, Rule};
-use crate::told::Told;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -19,17 +19,17 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["hashcode"],
     summary: "the Bloom filter in C of an article: hashcode(cap, seed), seven seeds",
     sniff: None,
-    items: Items::Are(Funnel::Chars),
-    takes: Takes::Bytes,
-    asks: &[],
-    reads_with: &[],
-    writes_with: &[],
+    items: Items::Default(Funnel::Chars),
+    item_domain: ItemDomain::Bytes,
+    required: &[],
+    read_uses: &[],
+    write_uses: &[],
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode,
     create: |_| {
         let failed = |_| EncodeError::NoPlace("15 MiB at most are not there: free memory".into());
-        FlatFilter::new(Rule::MaskedSeven(ARTICLE)).map(Contents::Flat).map_err(failed)
+        ForeignBloom::new(Rule::MaskedSeven(ARTICLE)).map(Contents::Flat).map_err(failed)
     },
 };
 
@@ -51,12 +51,12 @@ pub struct MaskedSeven {
 
 impl MaskedSeven {
     /// Returns how many places the mask leaves.
-    fn places(self) -> f64 {
+    fn positions(self) -> f64 {
         2_f64.powi((self.bits - 1).count_ones().cast_signed())
     }
 
     fn fill(self, words: &[u64]) -> f64 {
-        crate::rule::fill(words, self.bits) * self.bits as f64 / self.places()
+        crate::rule::fill(words, self.bits) * self.bits as f64 / self.positions()
     }
 }
 
@@ -86,18 +86,18 @@ impl ProbeRule for MaskedSeven {
     }
 
     fn estimate_items(&self, words: &[u64]) -> f64 {
-        -(-self.fill(words).min(1.0)).ln_1p() * self.places() / SEEDS.len() as f64
+        -(-self.fill(words).min(1.0)).ln_1p() * self.positions() / SEEDS.len() as f64
     }
 
-    fn tell(&self, facts: &mut Facts) {
-        facts.warnings.extend([
+    fn describe(&self, info: &mut FilterInfo) {
+        info.warnings.extend([
             "short items have few places: their hashes are small numbers, and the empty text is 0 seven times".into(),
             "text beyond ASCII is hashed by UTF-16 code units here; a program in C hashes its bytes, with a sign or without"
                 .into(),
         ]);
-        let used = self.places() / self.bits as f64;
+        let used = self.positions() / self.bits as f64;
         if used < 1.0 {
-            facts.warnings.push(format!(
+            info.warnings.push(format!(
                 "only {:.0} % of its {} bits can ever be set: that is no power of two, and hashes are cut by AND",
                 used * 100.0,
                 self.bits
@@ -125,7 +125,7 @@ impl fmt::Display for MaskedSeven {
 /// assert_eq!(filter.rule().bits(), 120);
 /// # Ok::<(), tamis_formats::DecodeError>(())
 /// ```
-pub fn decode(bytes: &[u8]) -> Result<FlatFilter, DecodeError> {
+pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let error = |at, kind| DecodeError { field: "bits", at, kind };
     if bytes.is_empty() {
         return Err(error(0, DecodeErrorKind::Truncated { expected: 1, found: 0 }));
@@ -134,11 +134,15 @@ pub fn decode(bytes: &[u8]) -> Result<FlatFilter, DecodeError> {
         return Err(error(MAX_BYTES, DecodeErrorKind::TooLong { expected: MAX_BYTES }));
     }
     let rule = MaskedSeven { bits: bytes.len() as u64 * 8 };
-    FlatFilter::from_bytes(Rule::MaskedSeven(rule), bytes)
+    ForeignBloom::from_bytes(Rule::MaskedSeven(rule), bytes)
         .map_err(|memory| error(0, DecodeErrorKind::Memory(memory)))
 }
 
-fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(
+    contents: &Contents,
+    _: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
     match contents {
         Contents::Flat(filter) if matches!(filter.rule(), Rule::MaskedSeven(_)) => {
             filter.write_bytes(out)

@@ -6,15 +6,15 @@ use std::io;
 use tamis::OutOfMemory;
 
 use crate::contents::Contents;
+use crate::decode_options::{DecodeOptions, Parameter};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Sniff, Takes, Versions};
+use crate::foreign_bloom::ForeignBloom;
+use crate::format::{Format, ItemDomain, Items, Sniff, Versions};
 use crate::guava::write_words;
 use crate::hash::murmur3::{Tail, x64_128};
 use crate::modulus::Modulus;
 use crate::reader::Reader;
 use crate::rule::{ProbeRule, Rule};
-use crate::told::{Fact, Told};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -22,29 +22,29 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["db"],
     summary: "Cassandra's Filter.db, told by the version in the SSTable's name",
     sniff: Some(sniff),
-    items: Items::Asked,
-    takes: Takes::Bytes,
-    asks: &[Fact::Version],
-    reads_with: &[],
-    writes_with: &[],
+    items: Items::Unspecified,
+    item_domain: ItemDomain::Bytes,
+    required: &[Parameter::Version],
+    read_uses: &[],
+    write_uses: &[],
     versions: Some(Versions { expected: VERSIONS, are_plans: false }),
-    decode: |bytes, told| {
-        let error = |kind| DecodeError { field: Fact::Version.name(), at: 0, kind };
-        let version = told.version.as_deref();
-        let version = version.ok_or(error(DecodeErrorKind::Missing(Fact::Version)))?;
-        let told = DecodeErrorKind::Told { expected: VERSIONS };
-        let release = Release::of_version(version).ok_or(error(told))?;
+    decode: |bytes, options| {
+        let error = |kind| DecodeError { field: Parameter::Version.name(), at: 0, kind };
+        let version = options.version.as_deref();
+        let version = version.ok_or(error(DecodeErrorKind::Missing(Parameter::Version)))?;
+        let options = DecodeErrorKind::WrongOption { expected: VERSIONS };
+        let release = Release::of_version(version).ok_or(error(options))?;
         decode(bytes, release).map(Contents::Flat)
     },
-    encode: |contents, told, out| encode(contents, told_release(told)?, out),
-    create: |told| {
-        let (items, rate) = told.plan()?;
-        let created = create(items, rate, told_release(told)?);
+    encode: |contents, options, out| encode(contents, release_option(options)?, out),
+    create: |options| {
+        let (items, rate) = options.plan()?;
+        let created = create(items, rate, release_option(options)?);
         created.map(Contents::Flat).map_err(|error| EncodeError::NoPlace(error.to_string().into()))
     },
 };
 
-/// What is expected of [`Told::version`].
+/// What is expected of [`DecodeOptions::version`].
 const VERSIONS: &str = "the version in the SSTable's name: ia to lb (1.2 to 2.2), ma to me (3.x), na on or da (4.0 and later)";
 
 /// Which releases of Cassandra wrote a file: it does not say so itself.
@@ -267,12 +267,12 @@ pub fn plan(rate: f64) -> Option<(u64, u32)> {
 /// assert!(partitions.insert(b"user:1"));
 /// # Ok::<(), tamis_formats::cassandra::CreateError>(())
 /// ```
-pub fn create(items: u64, rate: f64, release: Release) -> Result<FlatFilter, CreateError> {
+pub fn create(items: u64, rate: f64, release: Release) -> Result<ForeignBloom, CreateError> {
     let (bits, probes) = plan(rate).ok_or(CreateError::Rate { rate })?;
     let bits = items.checked_mul(bits).and_then(|bits| bits.checked_add(EXCESS_BITS));
     let words = bits.map(|bits| bits.div_ceil(64)).filter(|&words| words <= i32::MAX as u64);
     let words = words.ok_or(CreateError::TooLarge { items })?;
-    FlatFilter::new(rule(words, probes, release)).map_err(CreateError::Memory)
+    ForeignBloom::new(rule(words, probes, release)).map_err(CreateError::Memory)
 }
 
 /// The most probes that are read: no row of the table has as many, and a file that says so would only take time.
@@ -288,7 +288,7 @@ fn rule(words: u64, probes: u32, release: Release) -> Rule {
 /// # Errors
 ///
 /// [`DecodeError`] unless `bytes` are one.
-pub fn decode(bytes: &[u8], release: Release) -> Result<FlatFilter, DecodeError> {
+pub fn decode(bytes: &[u8], release: Release) -> Result<ForeignBloom, DecodeError> {
     let mut reader = Reader::new(bytes);
     let at = reader.at() as u64;
     let probes = reader.count_be("number of probes", 1, "1 to 65,535")?;
@@ -307,7 +307,7 @@ pub fn decode(bytes: &[u8], release: Release) -> Result<FlatFilter, DecodeError>
         Release::Since40 => u64::from_le_bytes,
     };
     let words = data.as_chunks().0.iter().map(|&word| from_bytes(word));
-    FlatFilter::from_words(rule, words).map_err(|memory| DecodeError {
+    ForeignBloom::from_words(rule, words).map_err(|memory| DecodeError {
         field: "words",
         at,
         kind: DecodeErrorKind::Memory(memory),
@@ -325,8 +325,8 @@ fn sniff(bytes: &[u8]) -> Sniff {
     if is_whole { Sniff::Maybe } else { Sniff::No }
 }
 
-fn told_release(told: &Told) -> Result<Release, EncodeError> {
-    let version = told.version.as_deref().ok_or(EncodeError::Missing(Fact::Version))?;
+fn release_option(options: &DecodeOptions) -> Result<Release, EncodeError> {
+    let version = options.version.as_deref().ok_or(EncodeError::Missing(Parameter::Version))?;
     Release::of_version(version).ok_or_else(|| {
         let why = format!("\"{version}\" is no version of an SSTable that has a known order of its items' hashes: expected {VERSIONS}");
         EncodeError::NoPlace(why.into())

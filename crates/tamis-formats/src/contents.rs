@@ -8,11 +8,11 @@ use tamis::{
     RedisCuckoo, TryInsert as _,
 };
 
-use crate::collected::Collected;
-use crate::flat::FlatFilter;
+use crate::foreign_bloom::ForeignBloom;
 use crate::golomb_set::GolombSet;
 use crate::hadoop::{CountingFilter, DynamicFilter};
 use crate::integers::IntegerBitmap;
+use crate::item_collector::ItemCollector;
 use crate::layers::Layers;
 use crate::leveldb::FilterBlock;
 use crate::my_bloom_filter::MyBloomFilter;
@@ -21,7 +21,7 @@ use crate::redis_bitmaps::RedisBitmaps;
 use crate::redisbloom;
 use crate::roaring::Roaring;
 use crate::rocksdb::Reserved;
-use crate::rule::noise;
+use crate::rule::rate_std_error;
 use crate::tamis_file::TamisFile;
 
 /// What a file of any format holds. The kind is matched once a batch, not once an item.
@@ -31,7 +31,7 @@ pub enum Contents {
     /// A filter of this library.
     Tamis(TamisFile),
     /// One run of bits and a rule.
-    Flat(FlatFilter),
+    Flat(ForeignBloom),
     /// A column's filter of a Parquet file, which this library's own kind is, with XXH64, seed 0.
     Parquet(Bloom<Parquet>),
     /// Counters of Hadoop.
@@ -41,7 +41,7 @@ pub enum Contents {
     /// ORC's filters, each for a row group: answers are for any of them.
     Orc(RowGroups),
     /// Items of a filter that is written once, from all of them.
-    Collected(Collected),
+    ItemCollector(ItemCollector),
     /// LevelDB's filters, each for a part of the data: answers are for any part.
     LevelDb(FilterBlock),
     /// What RocksDB says to answer yes from.
@@ -66,7 +66,7 @@ pub enum Contents {
 
 /// All there is to tell of what a file holds.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Facts {
+pub struct FilterInfo {
     /// What it is, in a few words: the hash and the rule.
     pub rule: String,
     /// How many bits it has.
@@ -80,7 +80,7 @@ pub struct Facts {
     /// The rate at which it takes absent items for present ones now; 0 for an exact set.
     pub rate: f64,
     /// How far chance moves `rate`, since other items set other bits: its standard deviation, as a share of it. 0 if not known.
-    pub noise: f64,
+    pub rate_std_error: f64,
     /// The rate that its bytes say it was planned for, of all its layers if it grows; `None` if they say none.
     pub planned_rate: Option<f64>,
     /// What else the format says, as names and values in the order in which they are shown.
@@ -142,7 +142,7 @@ impl Contents {
             }
             Contents::HadoopDynamic(filter) => filter.contains_each(keys, answers),
             Contents::Orc(row_groups) => row_groups.contains_each(keys, answers),
-            Contents::Collected(items) => items.contains_each(keys, answers),
+            Contents::ItemCollector(items) => items.contains_each(keys, answers),
             Contents::LevelDb(block) => answer_each(keys, answers, |key| block.contains_any(key)),
             Contents::Reserved(_) => answer_each(keys, answers, |_| true),
             Contents::Golomb(set) => set.contains_each(keys, answers),
@@ -197,7 +197,7 @@ impl Contents {
             }
             Contents::HadoopDynamic(filter) => filter.insert_each(keys, answers),
             Contents::Orc(row_groups) => row_groups.insert_each(keys, answers),
-            Contents::Collected(items) => {
+            Contents::ItemCollector(items) => {
                 items.insert_each(keys, answers);
                 Ok(())
             }
@@ -218,7 +218,7 @@ impl Contents {
         }
     }
 
-    /// Takes in all items of another.
+    /// ItemDomain in all items of another.
     ///
     /// # Errors
     ///
@@ -266,7 +266,7 @@ impl Contents {
         if is_merged {
             return Ok(());
         }
-        let (one, other) = (self.facts(), other.facts());
+        let (one, other) = (self.info(), other.info());
         Err(ChangeError::refused(format!(
             "not of one layout: {} against {}",
             one.layout(),
@@ -280,47 +280,51 @@ impl Contents {
     ///
     /// Chance is allowed for: of filters that hold exactly what they were planned for, half lie above the planned rate.
     #[must_use]
-    pub fn passed_rate(&self, facts: &Facts, told: Option<f64>) -> Option<f64> {
+    pub fn exceeded_rate(&self, info: &FilterInfo, options: Option<f64>) -> Option<f64> {
         let planned = match self {
             // Its plan knows better what chance does to it.
-            Contents::Tamis(file) => return facts.planned_rate.filter(|_| file.is_over_rate()),
-            Contents::RedisBitmaps(filter) => Some(filter.planned_rate(told)),
-            Contents::Layers(layers) => layers.planned_rate(told),
-            _ => told.or(facts.planned_rate),
+            Contents::Tamis(file) => return info.planned_rate.filter(|_| file.is_over_rate()),
+            Contents::RedisBitmaps(filter) => Some(filter.planned_rate(options)),
+            Contents::Layers(layers) => layers.planned_rate(options),
+            _ => options.or(info.planned_rate),
         };
-        planned.filter(|&planned| facts.is_over(planned))
+        planned.filter(|&planned| info.is_over(planned))
     }
 
     /// Reads from the bits what there is to tell. Linear time.
     #[must_use]
-    pub fn facts(&self) -> Facts {
+    pub fn info(&self) -> FilterInfo {
         match self {
-            Contents::RedisBitmaps(filter) => filter.facts(),
-            Contents::RedisBloom(filter) => redisbloom::bloom_facts(filter),
-            Contents::RedisCuckoo(filter) => redisbloom::cuckoo_facts(filter),
-            Contents::Parquet(filter) => Facts {
+            Contents::RedisBitmaps(filter) => filter.info(),
+            Contents::RedisBloom(filter) => redisbloom::bloom_info(filter),
+            Contents::RedisCuckoo(filter) => redisbloom::cuckoo_info(filter),
+            Contents::Parquet(filter) => FilterInfo {
                 rule: "split blocks of Parquet, xxh64 seed 0".into(),
                 bits: filter.plan().bits(),
                 probes: Some(filter.plan().probes()),
                 fill: filter.fill(),
                 items: filter.estimate_items(),
                 rate: filter.estimate_rate(),
-                noise: noise(filter.fill(), filter.plan().bits(), filter.plan().probes()),
-                ..Facts::default()
+                rate_std_error: rate_std_error(
+                    filter.fill(),
+                    filter.plan().bits(),
+                    filter.plan().probes(),
+                ),
+                ..FilterInfo::default()
             },
-            Contents::HadoopCounting(filter) => filter.facts(),
-            Contents::HadoopDynamic(filter) => filter.facts(),
-            Contents::Orc(row_groups) => row_groups.facts(),
-            Contents::Collected(items) => items.facts(),
-            Contents::LevelDb(block) => block.facts(),
-            Contents::Reserved(reserved) => reserved.facts(),
-            Contents::Flat(filter) => filter.facts(),
-            Contents::Golomb(set) => set.facts(),
-            Contents::Integers(set) => set.facts(),
-            Contents::MyBloomFilter(filter) => filter.facts(),
-            Contents::Layers(layers) => layers.facts(),
-            Contents::Roaring(set) => set.facts(),
-            Contents::Tamis(file) => Facts {
+            Contents::HadoopCounting(filter) => filter.info(),
+            Contents::HadoopDynamic(filter) => filter.info(),
+            Contents::Orc(row_groups) => row_groups.info(),
+            Contents::ItemCollector(items) => items.info(),
+            Contents::LevelDb(block) => block.info(),
+            Contents::Reserved(reserved) => reserved.info(),
+            Contents::Flat(filter) => filter.info(),
+            Contents::Golomb(set) => set.info(),
+            Contents::Integers(set) => set.info(),
+            Contents::MyBloomFilter(filter) => filter.info(),
+            Contents::Layers(layers) => layers.info(),
+            Contents::Roaring(set) => set.info(),
+            Contents::Tamis(file) => FilterInfo {
                 rule: file.filter.layout().to_string(),
                 // A growing filter has other bits than it was planned with.
                 bits: file.filter.len_words() * 64,
@@ -328,19 +332,19 @@ impl Contents {
                 items: file.filter.estimate_items(),
                 rate: file.filter.estimate_rate(),
                 planned_rate: Some(file.filter.plan().rate()),
-                ..Facts::default()
+                ..FilterInfo::default()
             },
         }
     }
 }
 
-impl Facts {
+impl FilterInfo {
     /// Tells whether the rate is above a planned one by more than chance explains: four standard deviations, and a tenth at least,
     /// as plans round the number of probes.
     #[must_use]
     pub fn is_over(&self, planned: f64) -> bool {
         // The rate is a power of the fill, so that its logarithm is what chance moves evenly.
-        self.rate > planned * (4.0 * self.noise).exp().max(1.1)
+        self.rate > planned * (4.0 * self.rate_std_error).exp().max(1.1)
     }
 
     fn layout(&self) -> String {

@@ -5,7 +5,7 @@ use std::io;
 
 use tamis::{OutOfMemory, PlanError};
 
-use crate::told::Fact;
+use crate::decode_options::Parameter;
 
 /// Why bytes are not a filter of this format.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,12 +67,12 @@ pub enum DecodeErrorKind {
         found: i128,
     },
     /// What was told of it cannot be.
-    Told {
+    WrongOption {
         /// What is allowed.
         expected: &'static str,
     },
     /// The bytes do not say it, and nobody has told.
-    Missing(Fact),
+    Missing(Parameter),
     /// Several of its keys could be meant, and nobody has told which.
     SeveralKeys {
         /// The first of them, and how many more there are.
@@ -84,7 +84,7 @@ pub enum DecodeErrorKind {
         why: Box<str>,
     },
     /// No filter of this kind has such words.
-    Words {
+    Damaged {
         /// What is wrong with them.
         reason: &'static str,
     },
@@ -106,7 +106,7 @@ impl DecodeErrorKind {
     pub(crate) fn of_plan(error: PlanError) -> Self {
         match error {
             PlanError::Memory(memory) => DecodeErrorKind::Memory(memory),
-            PlanError::Words { reason, .. } => DecodeErrorKind::Words { reason },
+            PlanError::Words { reason, .. } => DecodeErrorKind::Damaged { reason },
             plan => DecodeErrorKind::Plan(plan),
         }
     }
@@ -143,15 +143,17 @@ impl fmt::Display for DecodeError {
             DecodeErrorKind::Unexpected { expected, found } => {
                 write!(f, "the {field} at byte {at} is {found}, expected {expected}")
             }
-            DecodeErrorKind::Told { expected } => {
+            DecodeErrorKind::WrongOption { expected } => {
                 write!(f, "the {field} that was given is not its own: expected {expected}")
             }
-            DecodeErrorKind::Missing(fact) => write!(f, "its bytes do not say its {fact}"),
+            DecodeErrorKind::Missing(parameter) => {
+                write!(f, "its bytes do not say its {parameter}")
+            }
             DecodeErrorKind::SeveralKeys { keys } => {
                 write!(f, "its bytes do not say its {field}: {keys} could be meant")
             }
             DecodeErrorKind::Refused { why } => write!(f, "{why} (byte {at})"),
-            DecodeErrorKind::Words { reason } => write!(f, "damaged: {reason} (byte {at})"),
+            DecodeErrorKind::Damaged { reason } => write!(f, "damaged: {reason} (byte {at})"),
             DecodeErrorKind::Plan(error) => write!(f, "damaged: {error} (byte {at})"),
             DecodeErrorKind::TooLarge { bytes, max_bytes } => {
                 write!(f, "a filter of {bytes} bytes, and {max_bytes} are allowed")
@@ -174,7 +176,7 @@ impl std::error::Error for DecodeError {}
 pub enum EncodeError {
     /// The format has no place for it; the text says for what, and what to do.
     NoPlace(Box<str>),
-    /// It is several filters, and the format has a place for one: they become one by [`Told::union`](crate::Told::union), or
+    /// It is several filters, and the format has a place for one: they become one by [`DecodeOptions::union`](crate::DecodeOptions::union), or
     /// one is built from the items.
     Several {
         /// How many there are.
@@ -183,7 +185,7 @@ pub enum EncodeError {
         rate: f64,
     },
     /// It needs to know what nobody has told.
-    Missing(Fact),
+    Missing(Parameter),
     /// The bytes could not be written.
     Io(io::Error),
 }
@@ -197,7 +199,7 @@ impl fmt::Display for EncodeError {
                 "{filters} filters become one only by a union of their bits, which takes absent items for present ones at a rate \
                  of {rate:.3}: tell that you want it, or build one from the items"
             ),
-            EncodeError::Missing(fact) => write!(f, "this format needs its {fact}"),
+            EncodeError::Missing(parameter) => write!(f, "this format needs its {parameter}"),
             EncodeError::Io(error) => error.fmt(f),
         }
     }

@@ -4,9 +4,9 @@ use std::io;
 use std::path::Path;
 
 use crate::contents::Contents;
+use crate::decode_options::{DecodeOptions, Parameter};
 use crate::error::{DecodeError, EncodeError};
 use crate::funnel::Funnel;
-use crate::told::{Fact, Told};
 use crate::{
     bip37, bip158, bits_and_blooms, byte_buffer, c_hashcode, cassandra, guava, hadoop, hive,
     java_bitmap, leveldb, my_bloom_filter, orc, parquet, pybloom_live, pybloomfiltermmap, rbloom,
@@ -29,19 +29,19 @@ pub struct Format {
     /// What its items are.
     pub items: Items,
     /// What its items can be at all: another funnel is not for it.
-    pub takes: Takes,
+    pub item_domain: ItemDomain,
     /// The decode options that reading or writing one requires.
-    pub asks: &'static [Fact],
+    pub required: &'static [Parameter],
     /// Further decode options that reading one uses if they are given.
-    pub reads_with: &'static [Fact],
+    pub read_uses: &'static [Parameter],
     /// Further decode options that writing one uses if they are given.
-    pub writes_with: &'static [Fact],
-    /// What [`Told::version`] may be; `None` if there is but one.
+    pub write_uses: &'static [Parameter],
+    /// What [`DecodeOptions::version`] may be; `None` if there is but one.
     pub versions: Option<Versions>,
     /// Reads a whole file. Memory stays within four times the bytes, and what was told. Two take more: [`Contents::Roaring`] up
     /// to 18 times the bytes, of values that are far apart; and compressed values of Redis, whose bytes count as they are once
     /// expanded, up to 88 times as many.
-    pub decode: fn(bytes: &[u8], told: &Told) -> Result<Contents, DecodeError>,
+    pub decode: fn(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError>,
     /// Writes a whole file, if the format has a place for such contents.
     pub encode: Encode,
     /// Creates an empty filter for the number of items and the rate in `told`.
@@ -58,10 +58,10 @@ pub struct Versions {
 }
 
 /// The type of [`Format::create`].
-pub type Create = fn(told: &Told) -> Result<Contents, EncodeError>;
+pub type Create = fn(options: &DecodeOptions) -> Result<Contents, EncodeError>;
 
 /// The type of [`Format::encode`].
-pub type Encode = fn(&Contents, &Told, &mut dyn io::Write) -> Result<(), EncodeError>;
+pub type Encode = fn(&Contents, &DecodeOptions, &mut dyn io::Write) -> Result<(), EncodeError>;
 
 /// Whether bytes are of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,14 +78,14 @@ pub enum Sniff {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Items {
     /// Always this, unless the user says otherwise.
-    Are(Funnel),
+    Default(Funnel),
     /// The bytes do not say, and no program should guess.
-    Asked,
+    Unspecified,
 }
 
 /// What a filter can have as items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
+pub enum ItemDomain {
     /// Bytes, whatever they come from.
     Bytes,
     /// Integers from 0 on.
@@ -100,7 +100,7 @@ pub enum Takes {
     OrcHashes,
 }
 
-impl Takes {
+impl ItemDomain {
     /// Tells whether items through this funnel are such.
     ///
     /// # Examples
@@ -109,17 +109,17 @@ impl Takes {
     /// use tamis_formats::{Format, Funnel};
     ///
     /// let roaring = Format::named("roaring").unwrap();
-    /// assert!(roaring.takes.funnel(Funnel::Long));
-    /// assert!(!roaring.takes.funnel(Funnel::Chars), "no text");
+    /// assert!(roaring.item_domain.accepts(Funnel::Long));
+    /// assert!(!roaring.item_domain.accepts(Funnel::Chars), "no text");
     /// ```
     #[must_use]
-    pub fn funnel(self, funnel: Funnel) -> bool {
+    pub fn accepts(self, funnel: Funnel) -> bool {
         match self {
-            Takes::Bytes => true,
-            Takes::Integers => matches!(funnel, Funnel::Int | Funnel::Long | Funnel::Unsigned),
-            Takes::HashCodes => matches!(funnel, Funnel::HashCode(_)),
-            Takes::Hashes => funnel == Funnel::Hash128,
-            Takes::BigEndian => matches!(
+            ItemDomain::Bytes => true,
+            ItemDomain::Integers => matches!(funnel, Funnel::Int | Funnel::Long | Funnel::Unsigned),
+            ItemDomain::HashCodes => matches!(funnel, Funnel::HashCode(_)),
+            ItemDomain::Hashes => funnel == Funnel::Hash128,
+            ItemDomain::BigEndian => matches!(
                 funnel,
                 Funnel::Bytes
                     | Funnel::Hex
@@ -127,7 +127,7 @@ impl Takes {
                     | Funnel::LongBigEndian
                     | Funnel::DoubleBigEndian
             ),
-            Takes::OrcHashes => matches!(funnel, Funnel::Orc(_)),
+            ItemDomain::OrcHashes => matches!(funnel, Funnel::Orc(_)),
         }
     }
 }
@@ -161,12 +161,12 @@ impl Format {
     /// assert!(Format::of_name(Path::new("users")).is_empty());
     /// ```
     #[must_use]
-    pub fn of_name(path: &Path) -> Vec<&'static Format> {
+    pub fn of_path(path: &Path) -> Vec<&'static Format> {
         let Some(extension) = path.extension().and_then(|it| it.to_str()) else { return vec![] };
         FORMATS.iter().filter(|format| format.extensions.contains(&extension)).collect()
     }
 
-    /// Returns the [`Told::version`] that a file's name asks for: what follows the format's first extension in it.
+    /// Returns the [`DecodeOptions::version`] that a file's name asks for: what follows the format's first extension in it.
     ///
     /// # Examples
     ///
@@ -180,7 +180,7 @@ impl Format {
     /// assert_eq!(roaring.version_of_name(Path::new("ids.roaring")), None);
     /// ```
     #[must_use]
-    pub fn version_of_name(&self, path: &Path) -> Option<&'static str> {
+    pub fn version_of_path(&self, path: &Path) -> Option<&'static str> {
         let extension = path.extension().and_then(|it| it.to_str())?;
         let named = self.extensions.iter().find(|it| **it == extension)?;
         let version = named.strip_prefix(*self.extensions.first()?)?;
@@ -192,28 +192,28 @@ impl Format {
     /// # Examples
     ///
     /// ```
-    /// use tamis_formats::{Fact, Format};
+    /// use tamis_formats::{Parameter, Format};
     ///
-    /// assert!(Format::named("pybloom-live").unwrap().reads(Fact::Md5));
-    /// assert!(!Format::named("tamis").unwrap().reads(Fact::Items), "the file stores them");
+    /// assert!(Format::named("pybloom-live").unwrap().reads(Parameter::Md5));
+    /// assert!(!Format::named("tamis").unwrap().reads(Parameter::Items), "the file stores them");
     /// ```
     #[must_use]
-    pub fn reads(&self, fact: Fact) -> bool {
+    pub fn reads(&self, parameter: Parameter) -> bool {
         let has_versions = || self.versions.is_some_and(|versions| !versions.are_plans);
-        self.asks.contains(&fact)
-            || self.reads_with.contains(&fact)
-            || fact == Fact::Version && has_versions()
+        self.required.contains(&parameter)
+            || self.read_uses.contains(&parameter)
+            || parameter == Parameter::Version && has_versions()
     }
 
-    /// Tests whether writing a file of this format uses a decode option. [`Fact::Version`] is [`versions`](Self::versions).
+    /// Tests whether writing a file of this format uses a decode option. [`Parameter::Version`] is [`versions`](Self::versions).
     #[must_use]
-    pub fn writes(&self, fact: Fact) -> bool {
-        self.asks.contains(&fact) || self.writes_with.contains(&fact)
+    pub fn writes(&self, parameter: Parameter) -> bool {
+        self.required.contains(&parameter) || self.write_uses.contains(&parameter)
     }
 
     /// Tells whether files of this format can be recognised by their bytes.
     #[must_use]
-    pub fn shows(&self) -> bool {
+    pub fn is_detectable(&self) -> bool {
         self.sniff.is_some()
     }
 

@@ -19,7 +19,7 @@ use siphasher::sip::SipHasher24;
 use tamis::Answers;
 
 use crate::bitcoin::{Hash256, compact_size};
-use crate::contents::Facts;
+use crate::contents::FilterInfo;
 use crate::error::{DecodeError, DecodeErrorKind};
 use crate::reader::Reader;
 
@@ -81,7 +81,7 @@ impl GolombParams {
     /// Those of basic block filters, BIP-158: P = 19, M = 784,931.
     pub const BASIC: Self = Self { p: 19, m: 784_931 };
 
-    /// Takes P, the bits of a remainder, and M: an absent item is taken for a present one once in M times.
+    /// ItemDomain P, the bits of a remainder, and M: an absent item is taken for a present one once in M times.
     ///
     /// M of about 1.5 times 2ᴾ makes the smallest sets. A far larger M makes steps of as many ones as it is larger: sets of
     /// N·M / 2ᴾ bits.
@@ -244,10 +244,10 @@ impl GolombSet {
         ((u128::from(hasher.finish()) * u128::from(range)) >> 64) as u64
     }
 
-    pub(crate) fn facts(&self) -> Facts {
+    pub(crate) fn info(&self) -> FilterInfo {
         let rate = if self.is_empty() { 0.0 } else { 1.0 / f64::from(self.params.m) };
         let params = format!("{}, {}", self.params.p, self.params.m);
-        Facts {
+        FilterInfo {
             rule: "SipHash-2-4, Golomb-coded set".into(),
             bits: (self.bytes.len() - self.values_at) as u64 * 8,
             // There is no place for another item.
@@ -255,7 +255,7 @@ impl GolombSet {
             items: self.len.into(),
             rate,
             more: vec![("P, M", params), ("filter hash", self.hash().to_string())],
-            ..Facts::default()
+            ..FilterInfo::default()
         }
     }
 }
@@ -288,7 +288,7 @@ pub(crate) fn check(bytes: &[u8], params: GolombParams) -> Result<(usize, u32), 
                         DecodeErrorKind::Truncated { expected: found + 1, found }
                     }
                     Fault::OutOfRange => {
-                        DecodeErrorKind::Words { reason: "a value is out of range" }
+                        DecodeErrorKind::Damaged { reason: "a value is out of range" }
                     }
                 };
                 return Err(DecodeError { field: "values", at, kind });
@@ -366,7 +366,7 @@ impl<'a> Values<'a> {
         Ok(Some(self.last))
     }
 
-    /// Takes bytes until at least 56 bits are there, or all.
+    /// ItemDomain bytes until at least 56 bits are there, or all.
     #[inline(always)]
     fn refill(&mut self) {
         if let Some((&word, _)) = self.bytes[self.at..].split_first_chunk() {

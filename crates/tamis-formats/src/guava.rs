@@ -7,13 +7,13 @@ use std::io;
 use tamis::OutOfMemory;
 
 use crate::contents::Contents;
+use crate::decode_options::DecodeOptions;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Sniff, Takes, Versions};
-use crate::mitz::{Mitz32, Mitz64};
+use crate::foreign_bloom::ForeignBloom;
+use crate::format::{Format, ItemDomain, Items, Sniff, Versions};
+use crate::guava_rules::{Mitz32, Mitz64};
 use crate::reader::Reader;
 use crate::rule::Rule;
-use crate::told::Told;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -21,17 +21,17 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["guava"],
     summary: "Guava's BloomFilter, by writeTo",
     sniff: Some(sniff),
-    items: Items::Asked,
-    takes: Takes::Bytes,
-    asks: &[],
-    reads_with: &[],
-    writes_with: &[],
+    items: Items::Unspecified,
+    item_domain: ItemDomain::Bytes,
+    required: &[],
+    read_uses: &[],
+    write_uses: &[],
     versions: Some(Versions { expected: VERSIONS, are_plans: true }),
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode,
-    create: |told| {
-        let (items, rate) = told.plan()?;
-        let created = create(items, rate, Strategy::default(), told_probes(told)?);
+    create: |options| {
+        let (items, rate) = options.plan()?;
+        let created = create(items, rate, Strategy::default(), probes_option(options)?);
         created.map(Contents::Flat).map_err(|error| EncodeError::NoPlace(error.to_string().into()))
     },
 };
@@ -68,8 +68,8 @@ pub enum Probes {
     Since33,
 }
 
-fn told_probes(told: &Told) -> Result<Probes, EncodeError> {
-    match told.version.as_deref() {
+fn probes_option(options: &DecodeOptions) -> Result<Probes, EncodeError> {
+    match options.version.as_deref() {
         None => Ok(Probes::default()),
         Some("14") => Ok(Probes::Until14),
         Some("31") => Ok(Probes::Until33),
@@ -175,8 +175,8 @@ pub fn create(
     rate: f64,
     strategy: Strategy,
     probes: Probes,
-) -> Result<FlatFilter, CreateError> {
-    FlatFilter::new(plan(items, rate, strategy, probes)?).map_err(CreateError::Memory)
+) -> Result<ForeignBloom, CreateError> {
+    ForeignBloom::new(plan(items, rate, strategy, probes)?).map_err(CreateError::Memory)
 }
 
 /// Plans a filter, without its memory.
@@ -211,7 +211,7 @@ fn rule(strategy: Strategy, bits: u64, probes: u8) -> Option<Rule> {
 /// # Errors
 ///
 /// [`DecodeError`] where `readFrom` fails, and if bytes are left.
-pub fn decode(bytes: &[u8]) -> Result<FlatFilter, DecodeError> {
+pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let mut reader = Reader::new(bytes);
     let filter = read(&mut reader)?;
     reader.end("words")?;
@@ -223,15 +223,15 @@ pub fn decode(bytes: &[u8]) -> Result<FlatFilter, DecodeError> {
 /// # Errors
 ///
 /// [`DecodeError`] where `readFrom` fails.
-pub fn decode_start(bytes: &[u8]) -> Result<(FlatFilter, &[u8]), DecodeError> {
+pub fn decode_start(bytes: &[u8]) -> Result<(ForeignBloom, &[u8]), DecodeError> {
     let mut reader = Reader::new(bytes);
     let filter = read(&mut reader)?;
     Ok((filter, reader.rest()))
 }
 
-fn read(reader: &mut Reader<'_>) -> Result<FlatFilter, DecodeError> {
+fn read(reader: &mut Reader<'_>) -> Result<ForeignBloom, DecodeError> {
     if is_java_serialized(reader.rest()) {
-        let kind = DecodeErrorKind::Words {
+        let kind = DecodeErrorKind::Damaged {
             reason: "this is Java's serialised form of an object, not what writeTo writes: read it in Java, and \
                      write it with BloomFilter.writeTo",
         };
@@ -263,7 +263,7 @@ fn read(reader: &mut Reader<'_>) -> Result<FlatFilter, DecodeError> {
     // The length is tested before there is memory for the words.
     let data = reader.bytes("words", (words as usize).saturating_mul(8))?;
     let words = data.as_chunks().0.iter().map(|&word| u64::from_be_bytes(word));
-    FlatFilter::from_words(rule, words).map_err(|memory| DecodeError {
+    ForeignBloom::from_words(rule, words).map_err(|memory| DecodeError {
         field: "words",
         at: DATA_AT as u64,
         kind: DecodeErrorKind::Memory(memory),
@@ -288,12 +288,16 @@ fn sniff(bytes: &[u8]) -> Sniff {
     if is_whole { Sniff::Maybe } else { Sniff::No }
 }
 
-fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(
+    contents: &Contents,
+    options: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
     let no_place = |why: String| Err(EncodeError::NoPlace(why.into()));
-    told_probes(told)?;
+    probes_option(options)?;
     let filter = match contents {
         Contents::Flat(filter) => Cow::Borrowed(filter),
-        Contents::RedisBitmaps(bitmaps) => bitmaps.to_one(told.union)?,
+        Contents::RedisBitmaps(bitmaps) => bitmaps.to_one(options.union)?,
         _ => {
             return no_place(
                 "Guava has no place for such a filter: build one from the items".into(),

@@ -13,39 +13,39 @@ pub use dynamic::DynamicFilter;
 pub(crate) use dynamic::FORMAT as DYNAMIC_FORMAT;
 
 use crate::contents::Contents;
+use crate::decode_options::DecodeOptions;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Sniff, Takes};
+use crate::foreign_bloom::ForeignBloom;
+use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::hash::jenkins::lookup3;
 use crate::hash::murmur2::hadoop_32;
 use crate::reader::Reader;
 use crate::rule::{ProbeRule, Rule};
-use crate::told::Told;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "hadoop",
     extensions: &[],
     summary: "Hadoop's util.bloom.BloomFilter, by write",
-    sniff: Some(|bytes| sniff(bytes, |head| head.vector_size.div_ceil(8).into())),
-    items: Items::Asked,
-    takes: Takes::Bytes,
-    asks: &[],
-    reads_with: &[],
-    writes_with: &[],
+    sniff: Some(|bytes| sniff(bytes, |header| header.vector_size.div_ceil(8).into())),
+    items: Items::Unspecified,
+    item_domain: ItemDomain::Bytes,
+    required: &[],
+    read_uses: &[],
+    write_uses: &[],
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode,
-    create: |told| {
-        let (bits, probes) = plan(told)?;
+    create: |options| {
+        let (bits, probes) = plan(options)?;
         let created = create(bits, probes, HashType::Murmur).map(Contents::Flat);
         created.map_err(|error| EncodeError::NoPlace(error.to_string().into()))
     },
 };
 
 /// Plans bits and probes by the textbook: in Hadoop the caller chooses them.
-fn plan(told: &Told) -> Result<(u32, u32), EncodeError> {
-    let (items, rate) = told.plan()?;
+fn plan(options: &DecodeOptions) -> Result<(u32, u32), EncodeError> {
+    let (items, rate) = options.plan()?;
     if !(rate > 0.0 && rate < 1.0) || items == 0 {
         let why = format!(
             "a filter of {items} items at a rate of {rate} cannot be planned: plan one item at least, and a rate between 0 and 1"
@@ -185,9 +185,9 @@ pub fn create(
     vector_size: u32,
     probes: u32,
     hash_type: HashType,
-) -> Result<FlatFilter, CreateError> {
+) -> Result<ForeignBloom, CreateError> {
     let rule = rule(vector_size, probes, hash_type)?;
-    FlatFilter::new(Rule::Hadoop(rule)).map_err(CreateError::Memory)
+    ForeignBloom::new(Rule::Hadoop(rule)).map_err(CreateError::Memory)
 }
 
 fn rule(vector_size: u32, probes: u32, hash_type: HashType) -> Result<Hadoop, CreateError> {
@@ -205,14 +205,14 @@ fn rule(vector_size: u32, probes: u32, hash_type: HashType) -> Result<Hadoop, Cr
 /// # Errors
 ///
 /// [`DecodeError`] unless `bytes` are one filter.
-pub fn decode(bytes: &[u8]) -> Result<FlatFilter, DecodeError> {
+pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let mut reader = Reader::new(bytes);
-    let rule = head(&mut reader)?;
+    let rule = header(&mut reader)?;
     let at = reader.at() as u64;
     // The length is tested before there is memory for the words.
     let data = reader.bytes("bits", rule.vector_size.div_ceil(8) as usize)?;
     reader.end("bits")?;
-    FlatFilter::from_bytes(Rule::Hadoop(rule), data).map_err(|memory| DecodeError {
+    ForeignBloom::from_bytes(Rule::Hadoop(rule), data).map_err(|memory| DecodeError {
         field: "bits",
         at,
         kind: DecodeErrorKind::Memory(memory),
@@ -223,7 +223,7 @@ pub fn decode(bytes: &[u8]) -> Result<FlatFilter, DecodeError> {
 const VERSION: i32 = -1;
 
 /// Reads what both formats start with.
-fn head(reader: &mut Reader<'_>) -> Result<Hadoop, DecodeError> {
+fn header(reader: &mut Reader<'_>) -> Result<Hadoop, DecodeError> {
     let version = reader.i32_be("version")?;
     if version != VERSION {
         let kind = DecodeErrorKind::Unexpected { expected: "-1", found: version.into() };
@@ -251,7 +251,7 @@ fn head(reader: &mut Reader<'_>) -> Result<Hadoop, DecodeError> {
     Ok(Hadoop { vector_size, probes, hash_type })
 }
 
-fn head_bytes(rule: &Hadoop) -> Vec<u8> {
+fn header_bytes(rule: &Hadoop) -> Vec<u8> {
     let mut bytes = VERSION.to_be_bytes().to_vec();
     bytes.extend(rule.probes.to_be_bytes());
     bytes.push(rule.hash_type as u8);
@@ -261,12 +261,16 @@ fn head_bytes(rule: &Hadoop) -> Vec<u8> {
 
 fn sniff(bytes: &[u8], len_bytes: fn(&Hadoop) -> u64) -> Sniff {
     let mut reader = Reader::new(bytes);
-    let Ok(head) = head(&mut reader) else { return Sniff::No };
-    let is_whole = len_bytes(&head) == (bytes.len() - reader.at()) as u64;
+    let Ok(header) = header(&mut reader) else { return Sniff::No };
+    let is_whole = len_bytes(&header) == (bytes.len() - reader.at()) as u64;
     if is_whole { Sniff::Maybe } else { Sniff::No }
 }
 
-fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(
+    contents: &Contents,
+    _: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
     let Contents::Flat(filter) = contents else {
         let why = "Hadoop's BloomFilter has no place for such a filter: build one from the items";
         return Err(EncodeError::NoPlace(why.into()));
@@ -278,6 +282,6 @@ fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), 
         );
         return Err(EncodeError::NoPlace(why.into()));
     };
-    out.write_all(&head_bytes(rule))?;
+    out.write_all(&header_bytes(rule))?;
     filter.write_bytes(out)
 }

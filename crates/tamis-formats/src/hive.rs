@@ -4,15 +4,15 @@ use std::fmt;
 use std::io;
 
 use crate::contents::Contents;
+use crate::decode_options::DecodeOptions;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Sniff, Takes};
+use crate::foreign_bloom::ForeignBloom;
+use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::guava::{Probes, plan_bits, plan_probes, write_words};
 use crate::hash::orc::murmur3_64;
 use crate::modulus::Modulus;
 use crate::reader::Reader;
 use crate::rule::{ProbeRule, Rule, fill};
-use crate::told::Told;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -20,16 +20,16 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["hive"],
     summary: "Hive's BloomKFilter, by serialize",
     sniff: Some(sniff),
-    items: Items::Asked,
-    takes: Takes::BigEndian,
-    asks: &[],
-    reads_with: &[],
-    writes_with: &[],
+    items: Items::Unspecified,
+    item_domain: ItemDomain::BigEndian,
+    required: &[],
+    read_uses: &[],
+    write_uses: &[],
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode,
-    create: |told| {
-        let (items, rate) = told.plan()?;
+    create: |options| {
+        let (items, rate) = options.plan()?;
         create(items, rate).map(Contents::Flat)
     },
 };
@@ -74,7 +74,7 @@ impl ProbeRule for Hive {
         })
     }
 
-    /// Takes the mean over all blocks, which fill unevenly.
+    /// ItemDomain the mean over all blocks, which fill unevenly.
     fn estimate_rate(&self, words: &[u64]) -> f64 {
         let block_bits = u64::from(BLOCK_WORDS) * 64;
         let blocks = words.chunks(BLOCK_WORDS as usize);
@@ -109,7 +109,7 @@ fn rule(words: u32, probes: u32) -> Rule {
 /// assert_eq!((filter.rule().bits(), filter.rule().probes()), (1536, 4));
 /// # Ok::<(), tamis_formats::EncodeError>(())
 /// ```
-pub fn create(items: u64, rate: f64) -> Result<FlatFilter, EncodeError> {
+pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, EncodeError> {
     let no_place = |why: String| EncodeError::NoPlace(why.into());
     if !(rate > 0.0 && rate < 1.0) || items == 0 {
         return Err(no_place(format!(
@@ -126,7 +126,7 @@ pub fn create(items: u64, rate: f64) -> Result<FlatFilter, EncodeError> {
     let words = bits.div_ceil(64) as u32;
     // A whole number of blocks gains another block, as in Hive.
     let words = words + BLOCK_WORDS - words % BLOCK_WORDS;
-    FlatFilter::new(rule(words, probes as u32))
+    ForeignBloom::new(rule(words, probes as u32))
         .map_err(|error| no_place(format!("{error}: plan fewer items")))
 }
 
@@ -138,7 +138,7 @@ const MAX_PROBES: u32 = i8::MAX as u32;
 /// # Errors
 ///
 /// [`DecodeError`] unless `bytes` are one filter of whole blocks.
-pub fn decode(bytes: &[u8]) -> Result<FlatFilter, DecodeError> {
+pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let mut reader = Reader::new(bytes);
     let probes = u32::from(reader.u8("number of probes")?);
     if !(1..=MAX_PROBES).contains(&probes) {
@@ -157,7 +157,7 @@ pub fn decode(bytes: &[u8]) -> Result<FlatFilter, DecodeError> {
     reader.end("words")?;
     let rule = rule(words, probes);
     let words = data.as_chunks().0.iter().map(|&word| u64::from_be_bytes(word));
-    FlatFilter::from_words(rule, words).map_err(|memory| DecodeError {
+    ForeignBloom::from_words(rule, words).map_err(|memory| DecodeError {
         field: "words",
         at,
         kind: DecodeErrorKind::Memory(memory),
@@ -174,7 +174,11 @@ fn sniff(bytes: &[u8]) -> Sniff {
     if is_whole { Sniff::Maybe } else { Sniff::No }
 }
 
-fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(
+    contents: &Contents,
+    _: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
     let why = match contents {
         Contents::Flat(filter) => match filter.rule() {
             Rule::Hive(rule) => {

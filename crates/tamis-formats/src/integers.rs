@@ -5,9 +5,9 @@ use std::io;
 
 use tamis::{Answers, DenseSet, Order, OutOfRange, RangeError};
 
-use crate::contents::{ChangeError, Contents, Facts};
+use crate::contents::{ChangeError, Contents, FilterInfo};
+use crate::decode_options::DecodeOptions;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::told::Told;
 
 /// An exact set of integers, one bit each from 0 on, that grows as far as the program that it is from lets it.
 ///
@@ -91,7 +91,7 @@ impl IntegerBitmap {
         self.set.contains_each(&keys.iter().map(value).collect::<Vec<_>>(), answers);
     }
 
-    /// Takes in all values of another.
+    /// ItemDomain in all values of another.
     ///
     /// # Errors
     ///
@@ -109,15 +109,15 @@ impl IntegerBitmap {
         Ok(())
     }
 
-    pub(crate) fn facts(&self) -> Facts {
+    pub(crate) fn info(&self) -> FilterInfo {
         let (count, bits) = (self.set.len(), self.set.range().end() + 1);
-        Facts {
+        FilterInfo {
             rule: "exact set of integers, a bit each".into(),
             bits,
             fill: count as f64 / bits as f64,
             items: count as f64,
-            more: extremes(self.set.min(), self.set.max()),
-            ..Facts::default()
+            more: min_and_max(self.set.min(), self.set.max()),
+            ..FilterInfo::default()
         }
     }
 
@@ -152,7 +152,7 @@ fn out_of_range(error: OutOfRange) -> ChangeError {
 }
 
 /// Returns the least and the greatest of a set, to be shown.
-pub(crate) fn extremes(min: Option<u64>, max: Option<u64>) -> Vec<(&'static str, String)> {
+pub(crate) fn min_and_max(min: Option<u64>, max: Option<u64>) -> Vec<(&'static str, String)> {
     let ends = [("least", min), ("greatest", max)];
     ends.into_iter().filter_map(|(name, end)| Some((name, end?.to_string()))).collect()
 }
@@ -204,7 +204,7 @@ fn last_of(items: Option<u64>, max: u64) -> Result<u64, EncodeError> {
 /// none of as many values as are told, or more.
 pub(crate) fn encode(
     contents: &Contents,
-    told: &Told,
+    options: &DecodeOptions,
     what: &str,
     max: u64,
     order: Order,
@@ -223,7 +223,7 @@ pub(crate) fn encode(
             Cow::Borrowed(&bitmap.set)
         }
         Contents::Roaring(roaring) => {
-            let last = check(roaring.set.max())?.max(last_of(told.items, max)?);
+            let last = check(roaring.set.max())?.max(last_of(options.items, max)?);
             let dense = roaring.set.to_dense(0..=last | 7);
             Cow::Owned(dense.map_err(|error| EncodeError::NoPlace(error.to_string().into()))?)
         }

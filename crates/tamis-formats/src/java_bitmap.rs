@@ -16,12 +16,12 @@ use std::io;
 use tamis::{DenseSet, Order};
 
 use crate::contents::Contents;
+use crate::decode_options::{DecodeOptions, Parameter};
 use crate::error::{DecodeError, EncodeError};
-use crate::format::{Format, Items, Takes};
+use crate::format::{Format, ItemDomain, Items};
 use crate::funnel::Funnel;
 use crate::integers::{self, IntegerBitmap};
 use crate::redis_string;
-use crate::told::{Fact, Told};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -29,21 +29,22 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["bitmap"],
     summary: "a byte[] of Java as a set of integers: bits[num >> 3], bit num & 7",
     sniff: None,
-    items: Items::Are(Funnel::Int),
-    takes: Takes::Integers,
-    asks: &[],
-    reads_with: &[Fact::Key],
-    writes_with: &[],
+    items: Items::Default(Funnel::Int),
+    item_domain: ItemDomain::Integers,
+    required: &[],
+    read_uses: &[Parameter::Key],
+    write_uses: &[],
     versions: None,
-    decode: |bytes, told| {
-        let array = redis_string::of_any_file(bytes, told)?;
+    decode: |bytes, options| {
+        let array = redis_string::of_any_file(bytes, options)?;
         decode(&array).map(Contents::Integers)
     },
     encode,
-    create: |told| {
-        let set = integers::create(told.items, MAX)?;
+    create: |options| {
+        let set = integers::create(options.items, MAX)?;
         // Without a length it becomes as long as its items need.
-        let array = if told.items.is_some() { of_array(set) } else { IntegerBitmap::new(set, MAX) };
+        let array =
+            if options.items.is_some() { of_array(set) } else { IntegerBitmap::new(set, MAX) };
         Ok(Contents::Integers(array))
     },
 };
@@ -78,6 +79,10 @@ fn of_array(set: DenseSet) -> IntegerBitmap {
     IntegerBitmap::new(set, limit)
 }
 
-fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
-    integers::encode(contents, told, "a Java int", MAX, Order::LsbFirst, out)
+fn encode(
+    contents: &Contents,
+    options: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
+    integers::encode(contents, options, "a Java int", MAX, Order::LsbFirst, out)
 }

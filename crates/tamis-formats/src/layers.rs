@@ -2,15 +2,15 @@
 
 use tamis::Answers;
 
-use crate::contents::{ChangeError, Facts, try_answer_each};
-use crate::flat::FlatFilter;
+use crate::contents::{ChangeError, FilterInfo, try_answer_each};
+use crate::foreign_bloom::ForeignBloom;
 use crate::pybloom_live;
 
 /// A filter, and what its file says of the plan behind it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
     /// The filter.
-    pub filter: FlatFilter,
+    pub filter: ForeignBloom,
     /// For how many items it was planned.
     pub capacity: u64,
     /// For which rate it was planned.
@@ -104,7 +104,7 @@ impl Layers {
 
     pub(crate) fn contains_each(&self, keys: &[impl AsRef<[u8]>], answers: &mut Answers) {
         let filters = self.layers.iter().map(|layer| &layer.filter);
-        FlatFilter::any_contains_each(filters, keys, answers);
+        ForeignBloom::any_contains_each(filters, keys, answers);
     }
 
     pub(crate) fn insert_each(
@@ -115,7 +115,7 @@ impl Layers {
         try_answer_each(keys, answers, |key| self.insert(key))
     }
 
-    /// Takes in all items of another, layer by layer; false, and nothing is changed, if they are of other rules.
+    /// ItemDomain in all items of another, layer by layer; false, and nothing is changed, if they are of other rules.
     #[must_use = "filters of different rules do not merge"]
     pub fn merge(&mut self, other: &Self) -> bool {
         let is_alike = self.growth == other.growth
@@ -137,48 +137,48 @@ impl Layers {
     }
 
     /// Returns what its layers together were planned for, if its program was asked for the rate that is told or in its bytes.
-    pub(crate) fn planned_rate(&self, told: Option<f64>) -> Option<f64> {
+    pub(crate) fn planned_rate(&self, options: Option<f64>) -> Option<f64> {
         match (self.growth, &self.layers[..]) {
-            (Growth::Scales(scale), []) => Some(told.unwrap_or(scale.rate)),
+            (Growth::Scales(scale), []) => Some(options.unwrap_or(scale.rate)),
             (Growth::Scales(scale), layers) => {
                 let sum: f64 = layers.iter().map(|layer| layer.rate).sum();
                 // Each layer's rate is in proportion to the one asked for.
-                Some(told.map_or(sum, |told| told / scale.rate * sum))
+                Some(options.map_or(sum, |options| options / scale.rate * sum))
             }
-            (_, [one]) => Some(told.unwrap_or(one.rate)),
-            (_, _) => told,
+            (_, [one]) => Some(options.unwrap_or(one.rate)),
+            (_, _) => options,
         }
     }
 
-    pub(crate) fn facts(&self) -> Facts {
+    pub(crate) fn info(&self) -> FilterInfo {
         let filters = || self.layers.iter().map(|layer| &layer.filter);
         let bits: u64 = filters().map(|filter| filter.rule().bits()).sum();
-        let ones: u64 = filters().map(FlatFilter::count_ones).sum();
+        let ones: u64 = filters().map(ForeignBloom::count_ones).sum();
         let capacity = self.layers.iter().map(|it| it.capacity).fold(0, u64::saturating_add);
         let added =
             self.layers.iter().try_fold(0_u64, |sum, it| Some(sum.saturating_add(it.added?)));
         let probes = filters().map(|filter| filter.rule().probes());
-        let mut facts = Facts {
+        let mut info = FilterInfo {
             rule: filters().next().map_or("no layer yet".into(), |it| it.rule().to_string()),
             bits,
             probes: probes.clone().next().filter(|&first| probes.clone().all(|it| it == first)),
             fill: if bits == 0 { 0.0 } else { ones as f64 / bits as f64 },
-            items: filters().map(FlatFilter::estimate_items).sum(),
+            items: filters().map(ForeignBloom::estimate_items).sum(),
             // Each layer has its chance to be wrong.
             rate: 1.0 - filters().map(|filter| 1.0 - filter.estimate_rate()).product::<f64>(),
-            noise: 0.0,
+            rate_std_error: 0.0,
             planned_rate: self.planned_rate(None),
             more: vec![("capacity", capacity.to_string())],
-            warnings: filters().next().map(|it| it.facts().warnings).unwrap_or_default(),
+            warnings: filters().next().map(|it| it.info().warnings).unwrap_or_default(),
         };
-        if facts.rate > 0.0 {
-            let deviations = filters().map(|it| (it.estimate_rate() * it.noise()).powi(2));
-            facts.noise = deviations.sum::<f64>().sqrt() / facts.rate;
+        if info.rate > 0.0 {
+            let deviations = filters().map(|it| (it.estimate_rate() * it.rate_std_error()).powi(2));
+            info.rate_std_error = deviations.sum::<f64>().sqrt() / info.rate;
         }
-        facts.more.extend(added.map(|added| ("added", added.to_string())));
+        info.more.extend(added.map(|added| ("added", added.to_string())));
         if let Growth::Scales(_) = self.growth {
-            facts.more.push(("layers", self.layers.len().to_string()));
+            info.more.push(("layers", self.layers.len().to_string()));
         }
-        facts
+        info
     }
 }

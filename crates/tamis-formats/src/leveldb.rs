@@ -2,14 +2,14 @@
 
 use std::io;
 
-use crate::collected::Collected;
-use crate::contents::{Contents, Facts};
+use crate::contents::{Contents, FilterInfo};
+use crate::decode_options::DecodeOptions;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::format::{Format, Items, Sniff, Takes};
+use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::funnel::Funnel;
 use crate::hash::leveldb::{hash, step};
 use crate::hash::murmur3::Tail;
-use crate::told::Told;
+use crate::item_collector::ItemCollector;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -17,19 +17,19 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &[],
     summary: "LevelDB's filter block: a Bloom filter for each 2 KiB of data",
     sniff: Some(sniff),
-    items: Items::Are(Funnel::Bytes),
-    takes: Takes::Bytes,
-    asks: &[],
-    reads_with: &[],
-    writes_with: &[],
+    items: Items::Default(Funnel::Bytes),
+    item_domain: ItemDomain::Bytes,
+    required: &[],
+    read_uses: &[],
+    write_uses: &[],
     versions: None,
     decode: |bytes, _| FilterBlock::decode(bytes).map(Contents::LevelDb),
     encode,
-    create: |told| {
-        bits_per_key(told)?;
-        Ok(Contents::Collected(Collected::new("leveldb", |items, told, out| {
+    create: |options| {
+        bits_per_key(options)?;
+        Ok(Contents::ItemCollector(ItemCollector::new("leveldb", |items, options, out| {
             let keys: Vec<(u32, &[u8])> = items.iter().map(|&item| (0, item)).collect();
-            FilterBlock::build(bits_per_key(told)?, &keys).write(out)
+            FilterBlock::build(bits_per_key(options)?, &keys).write(out)
         })))
     },
 };
@@ -44,8 +44,8 @@ const TRAILER_BYTES: usize = size_of::<u32>() + size_of::<u8>();
 const MAX_PROBES: u8 = 30;
 
 /// Returns the least whole number of bits a key for which LevelDB's filter keeps the rate that was told.
-fn bits_per_key(told: &Told) -> Result<u32, EncodeError> {
-    let (_, rate) = told.plan()?;
+fn bits_per_key(options: &DecodeOptions) -> Result<u32, EncodeError> {
+    let (_, rate) = options.plan()?;
     let rate_of = |bits: u32| {
         let probes = f64::from(probes_for(bits));
         (1.0 - (-probes / f64::from(bits)).exp()).powf(probes)
@@ -177,7 +177,7 @@ impl FilterBlock {
         Ok(out.write_all(&[self.base_lg])?)
     }
 
-    pub(crate) fn facts(&self) -> Facts {
+    pub(crate) fn info(&self) -> FilterInfo {
         let (mut bits, mut ones, mut items, mut no) = (0, 0, 0.0, 1.0);
         let (mut empty, mut reserved) = (0, 0);
         let mut probes = Vec::new();
@@ -207,14 +207,14 @@ impl FilterBlock {
                 "{reserved} filters have more than 30 probes, a kind of filter from a later LevelDB: as there, every item may be in"
             ));
         }
-        Facts {
+        FilterInfo {
             rule: "LevelDB's filters, each for a part of the data; the rate is that of all".into(),
             bits,
             probes: if let [k] = probes[..] { Some(k.into()) } else { None },
             fill: if bits > 0 { ones as f64 / bits as f64 } else { 0.0 },
             items: if reserved > 0 { f64::INFINITY } else { items },
             rate: 1.0 - no,
-            noise: 0.0,
+            rate_std_error: 0.0,
             planned_rate: None,
             more: vec![
                 ("filters", self.filters().to_string()),
@@ -315,10 +315,14 @@ fn sniff(bytes: &[u8]) -> Sniff {
     }
 }
 
-fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(
+    contents: &Contents,
+    options: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
     match contents {
         Contents::LevelDb(block) => block.write(out),
-        Contents::Collected(items) if items.what() == FORMAT.name => items.write(told, out),
+        Contents::ItemCollector(items) if items.what() == FORMAT.name => items.write(options, out),
         _ => {
             let why =
                 "LevelDB has a filter for each 2 KiB of a table's data: build one from the items";

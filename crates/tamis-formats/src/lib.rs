@@ -3,34 +3,34 @@
 //! | format | page | type |
 //! | --- | --- | --- |
 //! | Tamis's own | `docs/formats/tamis.md` | [`TamisFile`] |
-//! | Guava's `BloomFilter` | `docs/formats/guava.md` | [`FlatFilter`], [`guava`] |
+//! | Guava's `BloomFilter` | `docs/formats/guava.md` | [`ForeignBloom`], [`guava`] |
 //! | the Bloom filter of a Parquet column | `docs/formats/parquet.md` | [`tamis::Bloom`], [`parquet`] |
-//! | Spark's `BloomFilter` | `docs/formats/spark.md` | [`FlatFilter`], [`spark`] |
-//! | Cassandra's `Filter.db` | `docs/formats/cassandra.md` | [`FlatFilter`], [`cassandra`] |
-//! | Hadoop's `BloomFilter` | `docs/formats/hadoop.md` | [`FlatFilter`], [`hadoop`] |
+//! | Spark's `BloomFilter` | `docs/formats/spark.md` | [`ForeignBloom`], [`spark`] |
+//! | Cassandra's `Filter.db` | `docs/formats/cassandra.md` | [`ForeignBloom`], [`cassandra`] |
+//! | Hadoop's `BloomFilter` | `docs/formats/hadoop.md` | [`ForeignBloom`], [`hadoop`] |
 //! | Hadoop's `CountingBloomFilter` | `docs/formats/hadoop-counting.md` | [`hadoop::CountingFilter`] |
 //! | Hadoop's `DynamicBloomFilter` | `docs/formats/hadoop-dynamic.md` | [`hadoop::DynamicFilter`] |
-//! | Hive's `BloomKFilter` | `docs/formats/hive.md` | [`FlatFilter`], [`hive`] |
+//! | Hive's `BloomKFilter` | `docs/formats/hive.md` | [`ForeignBloom`], [`hive`] |
 //! | the Bloom filters of an ORC column | `docs/formats/orc.md` | [`orc::RowGroups`] |
-//! | RocksDB's full filter block | `docs/formats/rocksdb.md` | [`FlatFilter`], [`rocksdb`] |
+//! | RocksDB's full filter block | `docs/formats/rocksdb.md` | [`ForeignBloom`], [`rocksdb`] |
 //! | LevelDB's filter block | `docs/formats/leveldb.md` | [`leveldb::FilterBlock`] |
-//! | Bitcoin's `filterload` (BIP-37) | `docs/formats/bip37.md` | [`FlatFilter`], [`bip37`] |
+//! | Bitcoin's `filterload` (BIP-37) | `docs/formats/bip37.md` | [`ForeignBloom`], [`bip37`] |
 //! | Bitcoin's filters of blocks (BIP-158) | `docs/formats/bip158.md` | [`GolombSet`], [`bip158`] |
 //! | RedisBloom's filters, from `DUMP`, snapshots and chunks | `docs/formats/redisbloom.md` | [`tamis::RedisBloom`], [`tamis::RedisCuckoo`] |
-//! | `BloomFilterHelper` over a bitmap of Redis | `docs/formats/redis-bitmap.md` | [`FlatFilter`], [`redis_bitmap`] |
+//! | `BloomFilterHelper` over a bitmap of Redis | `docs/formats/redis-bitmap.md` | [`ForeignBloom`], [`redis_bitmap`] |
 //! | `RedisBitmaps`, bitmaps of Redis that grow in number | `docs/formats/redis-bitmaps.md` | [`RedisBitmaps`] |
-//! | Redisson's `RBloomFilter` | `docs/formats/redisson.md` | [`FlatFilter`], [`redisson`] |
+//! | Redisson's `RBloomFilter` | `docs/formats/redisson.md` | [`ForeignBloom`], [`redisson`] |
 //! | Redis' snapshots | `docs/formats/rdb.md` | [`Rdb`] |
 //! | a `byte[]` of Java as a set of integers | `docs/formats/java-bitmap.md` | [`IntegerBitmap`], [`java_bitmap`] |
 //! | a string of Redis as a set of integers | `docs/formats/redis-bits.md` | [`IntegerBitmap`], [`redis_bits`] |
 //! | `MyBloomFilter` of Java articles | `docs/formats/my-bloom-filter.md` | [`my_bloom_filter`] |
-//! | `ByteBufferBloomFilter` of a Java article | `docs/formats/byte-buffer.md` | [`FlatFilter`], [`byte_buffer`] |
-//! | `hashcode(cap, seed)` of an article, in C | `docs/formats/c-hashcode.md` | [`FlatFilter`], [`c_hashcode`] |
+//! | `ByteBufferBloomFilter` of a Java article | `docs/formats/byte-buffer.md` | [`ForeignBloom`], [`byte_buffer`] |
+//! | `hashcode(cap, seed)` of an article, in C | `docs/formats/c-hashcode.md` | [`ForeignBloom`], [`c_hashcode`] |
 //! | Python's `pybloom_live` | `docs/formats/pybloom-live.md` | [`Layers`], [`pybloom_live`] |
 //! | Python's `pybloomfiltermmap` | `docs/formats/pybloomfiltermmap.md` | [`Layers`], [`pybloomfiltermmap`] |
-//! | Python's `rbloom` | `docs/formats/rbloom.md` | [`FlatFilter`], [`rbloom`] |
-//! | Java's stream-lib | `docs/formats/stream-lib.md` | [`FlatFilter`], [`stream_lib`] |
-//! | Go's bits-and-blooms | `docs/formats/bits-and-blooms.md` | [`FlatFilter`], [`bits_and_blooms`] |
+//! | Python's `rbloom` | `docs/formats/rbloom.md` | [`ForeignBloom`], [`rbloom`] |
+//! | Java's stream-lib | `docs/formats/stream-lib.md` | [`ForeignBloom`], [`stream_lib`] |
+//! | Go's bits-and-blooms | `docs/formats/bits-and-blooms.md` | [`ForeignBloom`], [`bits_and_blooms`] |
 //! | Roaring bitmaps, 32 and 64 bits | `docs/formats/roaring.md` | [`roaring`] |
 //! | what Redis' `DUMP` gives of RedisBloom's filters | `docs/formats/redis_payload.md` | [`RedisValue`] |
 //!
@@ -46,30 +46,31 @@ pub mod byte_buffer;
 pub mod c_hashcode;
 pub mod cassandra;
 mod charset;
-mod collected;
 mod contents;
+mod decode_options;
 mod error;
-mod flat;
+mod foreign_bloom;
 mod format;
 mod funnel;
 mod golomb_set;
 pub mod guava;
+mod guava_rules;
 pub mod hadoop;
 mod hash;
-mod head;
+mod header;
 pub mod hive;
 mod integers;
+mod item_collector;
 pub mod java_bitmap;
 mod java_type;
 mod layers;
 pub mod leveldb;
 mod metadata;
-mod mitz;
 mod modulus;
 pub mod my_bloom_filter;
 pub mod orc;
 pub mod parquet;
-mod places;
+mod probe_positions;
 pub mod pybloom_live;
 pub mod pybloomfiltermmap;
 pub mod rbloom;
@@ -88,17 +89,17 @@ mod rule;
 pub mod spark;
 pub mod stream_lib;
 mod tamis_file;
-mod told;
 
 pub use charset::Charset;
-pub use collected::Collected;
-pub use contents::{ChangeError, Contents, Facts};
+pub use contents::{ChangeError, Contents, FilterInfo};
+pub use decode_options::{DecodeOptions, Parameter};
 pub use error::{DecodeError, DecodeErrorKind, EncodeError, ReadError};
-pub use flat::FlatFilter;
-pub use format::{Create, Encode, FORMATS, Format, Items, Sniff, Takes, Versions};
+pub use foreign_bloom::ForeignBloom;
+pub use format::{Create, Encode, FORMATS, Format, ItemDomain, Items, Sniff, Versions};
 pub use funnel::{Funnel, ItemError, OrcType};
 pub use golomb_set::{GolombError, GolombParams, GolombSet};
 pub use integers::IntegerBitmap;
+pub use item_collector::ItemCollector;
 pub use java_type::{JavaType, hash_code_of_units};
 pub use layers::{Growth, Layer, Layers};
 pub use metadata::{Metadata, MetadataError};
@@ -108,4 +109,3 @@ pub use redis_payload::{PayloadError, RedisValue};
 pub use redisbloom::is_load_command;
 pub use rule::Rule;
 pub use tamis_file::TamisFile;
-pub use told::{Fact, Told};

@@ -15,11 +15,11 @@ use std::io;
 
 use tamis::{Answers, OutOfMemory};
 
-use crate::contents::{ChangeError, Contents, Facts, answer_each, try_answer_each};
+use crate::contents::{ChangeError, Contents, FilterInfo, answer_each, try_answer_each};
+use crate::decode_options::DecodeOptions;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::flat::{ones, words_of};
-use crate::format::{Format, Items, Takes};
-use crate::told::Told;
+use crate::foreign_bloom::{ones, words_of};
+use crate::format::{Format, ItemDomain, Items};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -27,11 +27,11 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["bitset"],
     summary: "MyBloomFilter of Java articles, by BitSet.toByteArray",
     sniff: None,
-    items: Items::Asked,
-    takes: Takes::HashCodes,
-    asks: &[],
-    reads_with: &[],
-    writes_with: &[],
+    items: Items::Unspecified,
+    item_domain: ItemDomain::HashCodes,
+    required: &[],
+    read_uses: &[],
+    write_uses: &[],
     versions: None,
     decode: |bytes, _| MyBloomFilter::from_bytes(bytes).map(Contents::MyBloomFilter),
     encode,
@@ -164,7 +164,7 @@ impl MyBloomFilter {
         Ok(true)
     }
 
-    /// Takes in all items of another.
+    /// ItemDomain in all items of another.
     ///
     /// # Errors
     ///
@@ -282,17 +282,17 @@ impl MyBloomFilter {
         })
     }
 
-    pub(crate) fn facts(&self) -> Facts {
+    pub(crate) fn info(&self) -> FilterInfo {
         let (ones, bits) = (self.count_ones(), self.len_bits());
         let codes = self.estimate_hash_codes();
-        Facts {
+        FilterInfo {
             rule: "hashCode and six masks".into(),
             bits,
             probes: Some(SEEDS.len() as u32),
             fill: if bits == 0 { 0.0 } else { ones as f64 / bits as f64 },
             items: self.estimate_items().unwrap_or(f64::NAN),
             rate: codes / 2_f64.powi(32),
-            noise: 0.0,
+            rate_std_error: 0.0,
             planned_rate: None,
             more: vec![
                 ("bits set", ones.to_string()),
@@ -332,7 +332,11 @@ fn hash_code(key: &[u8]) -> Option<i32> {
     key.try_into().ok().map(i32::from_le_bytes)
 }
 
-fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(
+    contents: &Contents,
+    _: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
     let Contents::MyBloomFilter(filter) = contents else {
         let why = "MyBloomFilter places items as nothing else does: build one from the items";
         return Err(EncodeError::NoPlace(why.into()));

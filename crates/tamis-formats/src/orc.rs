@@ -8,15 +8,15 @@ use std::io;
 
 use tamis::Answers;
 
-use crate::contents::{ChangeError, Contents, Facts};
+use crate::contents::{ChangeError, Contents, FilterInfo};
+use crate::decode_options::DecodeOptions;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Sniff, Takes};
+use crate::foreign_bloom::ForeignBloom;
+use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::guava::{Probes, plan_bits, plan_probes};
 use crate::modulus::Modulus;
 use crate::reader::Reader;
 use crate::rule::{ProbeRule, Rule};
-use crate::told::Told;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -24,16 +24,16 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["orcbloom"],
     summary: "the Bloom filters of an ORC column: its stream BLOOM_FILTER_UTF8, unpacked",
     sniff: Some(|bytes| if RowGroups::decode(bytes).is_ok() { Sniff::Maybe } else { Sniff::No }),
-    items: Items::Asked,
-    takes: Takes::OrcHashes,
-    asks: &[],
-    reads_with: &[],
-    writes_with: &[],
+    items: Items::Unspecified,
+    item_domain: ItemDomain::OrcHashes,
+    required: &[],
+    read_uses: &[],
+    write_uses: &[],
     versions: None,
     decode: |bytes, _| RowGroups::decode(bytes).map(Contents::Orc),
     encode,
-    create: |told| {
-        let (items, rate) = told.plan()?;
+    create: |options| {
+        let (items, rate) = options.plan()?;
         create(items, rate).map(|filter| Contents::Orc(RowGroups { filters: vec![filter] }))
     },
 };
@@ -93,7 +93,7 @@ impl fmt::Display for Orc {
 /// assert_eq!((filter.rule().bits(), filter.rule().probes()), (9600, 7));
 /// # Ok::<(), tamis_formats::EncodeError>(())
 /// ```
-pub fn create(items: u64, rate: f64) -> Result<FlatFilter, EncodeError> {
+pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, EncodeError> {
     let no_place = |why: String| EncodeError::NoPlace(why.into());
     if !(rate > 0.0 && rate < 1.0) || items == 0 {
         return Err(no_place(format!(
@@ -111,7 +111,7 @@ pub fn create(items: u64, rate: f64) -> Result<FlatFilter, EncodeError> {
     let probes = plan_probes(items, bits, rate, Probes::Until33);
     let rule = u32::try_from(probes).ok().and_then(|probes| rule(bits, probes));
     let rule = rule.ok_or_else(|| no_place(format!("{probes} probes are too many")))?;
-    FlatFilter::new(rule).map_err(|error| no_place(format!("{error}: plan fewer items")))
+    ForeignBloom::new(rule).map_err(|error| no_place(format!("{error}: plan fewer items")))
 }
 
 /// The most probes that are read: no plan has as many, and a file that says so would only take time.
@@ -126,7 +126,7 @@ fn rule(bits: u64, probes: u32) -> Option<Rule> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowGroups {
     // Invariant: one at least, each by `Rule::Orc`.
-    filters: Vec<FlatFilter>,
+    filters: Vec<ForeignBloom>,
 }
 
 /// Field 1 of `BloomFilterIndex`, a message.
@@ -143,7 +143,7 @@ const LENGTH: u8 = 2;
 impl RowGroups {
     /// Returns the filters, one for each row group.
     #[must_use]
-    pub fn filters(&self) -> &[FlatFilter] {
+    pub fn filters(&self) -> &[ForeignBloom] {
         &self.filters
     }
 
@@ -182,7 +182,7 @@ impl RowGroups {
             })?;
             // The length is tested before there is memory for the words.
             let data = reader.bytes("utf8bitset", usize::try_from(len).unwrap_or(usize::MAX))?;
-            let filter = FlatFilter::from_bytes(rule, data).map_err(|memory| DecodeError {
+            let filter = ForeignBloom::from_bytes(rule, data).map_err(|memory| DecodeError {
                 field: "utf8bitset",
                 at: at_words,
                 kind: DecodeErrorKind::Memory(memory),
@@ -193,7 +193,7 @@ impl RowGroups {
     }
 
     pub(crate) fn contains_each(&self, keys: &[impl AsRef<[u8]>], answers: &mut Answers) {
-        FlatFilter::any_contains_each(self.filters.iter(), keys, answers);
+        ForeignBloom::any_contains_each(self.filters.iter(), keys, answers);
     }
 
     pub(crate) fn insert_each(
@@ -215,7 +215,7 @@ impl RowGroups {
         Ok(())
     }
 
-    /// Takes in all items of another, row group by row group; false, and nothing is changed, if they are of other rules.
+    /// ItemDomain in all items of another, row group by row group; false, and nothing is changed, if they are of other rules.
     #[must_use = "filters of different rules do not merge"]
     pub fn merge(&mut self, other: &Self) -> bool {
         let rules = |it: &Self| it.filters.iter().map(|it| it.rule().clone()).collect::<Vec<_>>();
@@ -229,47 +229,47 @@ impl RowGroups {
         is_alike
     }
 
-    pub(crate) fn facts(&self) -> Facts {
+    pub(crate) fn info(&self) -> FilterInfo {
         if let [filter] = &self.filters[..] {
-            return filter.facts();
+            return filter.info();
         }
         let filters = || self.filters.iter();
         let bits: u64 = filters().map(|it| it.rule().bits()).sum();
-        let ones: u64 = filters().map(FlatFilter::count_ones).sum();
+        let ones: u64 = filters().map(ForeignBloom::count_ones).sum();
         let probes = self.filters[0].rule().probes();
         let rate = 1.0 - filters().map(|it| 1.0 - it.estimate_rate()).product::<f64>();
-        let deviations = filters().map(|it| (it.estimate_rate() * it.noise()).powi(2));
-        Facts {
+        let deviations = filters().map(|it| (it.estimate_rate() * it.rate_std_error()).powi(2));
+        FilterInfo {
             rule: format!("{}; the rate is that of all row groups", self.filters[0].rule()),
             bits,
             probes: filters().all(|it| it.rule().probes() == probes).then_some(probes),
             fill: ones as f64 / bits as f64,
-            items: filters().map(FlatFilter::estimate_items).sum(),
+            items: filters().map(ForeignBloom::estimate_items).sum(),
             rate,
-            noise: if rate > 0.0 { deviations.sum::<f64>().sqrt() / rate } else { 0.0 },
+            rate_std_error: if rate > 0.0 { deviations.sum::<f64>().sqrt() / rate } else { 0.0 },
             more: vec![("row groups", self.filters.len().to_string())],
-            ..Facts::default()
+            ..FilterInfo::default()
         }
     }
 
     fn write(&self, out: &mut dyn io::Write) -> Result<(), EncodeError> {
         for filter in &self.filters {
-            let mut head = vec![PROBES];
-            write_number(filter.rule().probes().into(), &mut head);
-            head.push(WORDS);
+            let mut header = vec![PROBES];
+            write_number(filter.rule().probes().into(), &mut header);
+            header.push(WORDS);
             let len = filter.words().len() as u64 * 8;
-            write_number(len, &mut head);
+            write_number(len, &mut header);
             let mut before = vec![FILTER];
-            write_number(head.len() as u64 + len, &mut before);
+            write_number(header.len() as u64 + len, &mut before);
             out.write_all(&before)?;
-            out.write_all(&head)?;
+            out.write_all(&header)?;
             filter.write_bytes(out)?;
         }
         Ok(())
     }
 }
 
-/// Takes the tag of a field.
+/// ItemDomain the tag of a field.
 fn tag(reader: &mut Reader<'_>, field: &'static str, expected: u8) -> Result<(), DecodeError> {
     let start = reader.clone();
     if reader.u8(field)? == expected {
@@ -281,7 +281,7 @@ fn tag(reader: &mut Reader<'_>, field: &'static str, expected: u8) -> Result<(),
     ))
 }
 
-/// Takes a number of Protocol Buffers, of up to 35 bits: seven in each byte, the lowest first.
+/// ItemDomain a number of Protocol Buffers, of up to 35 bits: seven in each byte, the lowest first.
 fn number(reader: &mut Reader<'_>, field: &'static str) -> Result<u64, DecodeError> {
     let start = reader.clone();
     let mut number = 0;
@@ -303,7 +303,11 @@ fn write_number(mut number: u64, to: &mut Vec<u8>) {
     to.push(number as u8);
 }
 
-fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(
+    contents: &Contents,
+    _: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
     match contents {
         Contents::Orc(row_groups) => row_groups.write(out),
         _ => {

@@ -10,12 +10,12 @@ use std::io;
 use tamis::{AnyFilter, Bits as _, Bloom, Hasher, Kind, OutOfMemory, Parquet, Plan, Shape};
 
 use crate::contents::Contents;
+use crate::decode_options::{DecodeOptions, Parameter};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::format::{Format, Items, Sniff, Takes};
+use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::guava::write_words;
 use crate::reader::Reader;
 use crate::tamis_file::TamisFile;
-use crate::told::{Fact, Told};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -23,21 +23,21 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["sbbf"],
     summary: "the Bloom filter of a column of a Parquet file: header and bits",
     sniff: Some(sniff),
-    items: Items::Asked,
-    takes: Takes::Bytes,
-    asks: &[],
-    reads_with: &[Fact::Items],
-    writes_with: &[],
+    items: Items::Unspecified,
+    item_domain: ItemDomain::Bytes,
+    required: &[],
+    read_uses: &[Parameter::Items],
+    write_uses: &[],
     versions: None,
-    decode: |bytes, told| decode(bytes, told).map(Contents::Parquet),
+    decode: |bytes, options| decode(bytes, options).map(Contents::Parquet),
     encode,
-    create: |told| {
-        let (items, rate) = told.plan()?;
+    create: |options| {
+        let (items, rate) = options.plan()?;
         let bits = java_bits(items, rate).ok_or_else(|| {
             let why = format!("rates are between 0 and 1, not {rate}: {items} items need another");
             EncodeError::NoPlace(why.into())
         })?;
-        let filter = empty(java_bytes(i64::from(bits / 8)), told);
+        let filter = empty(java_bytes(i64::from(bits / 8)), options);
         filter
             .map(Contents::Parquet)
             .map_err(|error| EncodeError::NoPlace(error.to_string().into()))
@@ -141,9 +141,9 @@ fn formula(items: u64, rate: f64) -> f64 {
 /// # Examples
 ///
 /// ```
-/// use tamis_formats::{Told, parquet};
+/// use tamis_formats::{DecodeOptions, parquet};
 ///
-/// let mut column = parquet::empty(2048, &Told::default())?;
+/// let mut column = parquet::empty(2048, &DecodeOptions::default())?;
 /// column.insert("one value");
 /// let small = parquet::fold(&column, 0.01)?;
 /// assert!(small.plan().bytes() == 32 && small.contains("one value"));
@@ -162,7 +162,7 @@ pub fn fold(filter: &Bloom<Parquet>, max_rate: f64) -> Result<Bloom<Parquet>, Ou
         }
         words = half;
     }
-    let mut folded = empty(words.len() as u64 * 8, &Told::default())?;
+    let mut folded = empty(words.len() as u64 * 8, &DecodeOptions::default())?;
     folded.words_mut().copy_from_slice(&words);
     Ok(folded)
 }
@@ -177,13 +177,13 @@ const BLOCK_WORDS: usize = MIN_BYTES as usize / 8;
 /// # Errors
 ///
 /// If the memory is not there.
-pub fn empty(bytes: u64, told: &Told) -> Result<Bloom<Parquet>, OutOfMemory> {
+pub fn empty(bytes: u64, options: &DecodeOptions) -> Result<Bloom<Parquet>, OutOfMemory> {
     let bits = bytes.max(1).div_ceil(MIN_BYTES).saturating_mul(MIN_BYTES * 8);
     let of = |items, rate| Plan::from_parts(Kind::Parquet, items, rate, bits, Shape::Probes(8));
-    let rate = told.rate.filter(|&rate| rate > 0.0 && rate < 1.0).unwrap_or(JAVA_RATE);
+    let rate = options.rate.filter(|&rate| rate > 0.0 && rate < 1.0).unwrap_or(JAVA_RATE);
     let out_of_memory = |_| OutOfMemory { bytes };
     let plan = of(1, rate).map_err(out_of_memory)?;
-    let items = told.items.unwrap_or_else(|| plan.items_at(rate));
+    let items = options.items.unwrap_or_else(|| plan.items_at(rate));
     let plan = of(items, rate).map_err(out_of_memory)?;
     Bloom::new(&plan, Hasher::xxh64(0)).map_err(out_of_memory)
 }
@@ -199,16 +199,16 @@ pub fn empty(bytes: u64, told: &Told) -> Result<Bloom<Parquet>, OutOfMemory> {
 ///
 /// ```
 /// use tamis::Filter;
-/// use tamis_formats::{Told, parquet};
+/// use tamis_formats::{DecodeOptions, parquet};
 ///
 /// let header = b"\x15\x40\x1c\x1c\0\0\x1c\x1c\0\0\x1c\x1c\0\0\0";
-/// let column = parquet::decode(&[&header[..], &[0xff; 32]].concat(), &Told::default())?;
+/// let column = parquet::decode(&[&header[..], &[0xff; 32]].concat(), &DecodeOptions::default())?;
 /// assert!(column.contains(&42_u32), "all bits are set");
 /// # Ok::<(), tamis_formats::DecodeError>(())
 /// ```
-pub fn decode(bytes: &[u8], told: &Told) -> Result<Bloom<Parquet>, DecodeError> {
+pub fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Bloom<Parquet>, DecodeError> {
     let mut reader = Reader::new(bytes);
-    let filter = read(&mut reader, told)?;
+    let filter = read(&mut reader, options)?;
     reader.end("bits")?;
     Ok(filter)
 }
@@ -220,19 +220,19 @@ pub fn decode(bytes: &[u8], told: &Told) -> Result<Bloom<Parquet>, DecodeError> 
 /// As for [`decode`], but for bytes that follow.
 pub fn decode_start<'a>(
     bytes: &'a [u8],
-    told: &Told,
+    options: &DecodeOptions,
 ) -> Result<(Bloom<Parquet>, &'a [u8]), DecodeError> {
     let mut reader = Reader::new(bytes);
-    let filter = read(&mut reader, told)?;
+    let filter = read(&mut reader, options)?;
     Ok((filter, reader.rest()))
 }
 
-fn read(reader: &mut Reader<'_>, told: &Told) -> Result<Bloom<Parquet>, DecodeError> {
+fn read(reader: &mut Reader<'_>, options: &DecodeOptions) -> Result<Bloom<Parquet>, DecodeError> {
     let len = header(reader)?;
     let at = reader.at() as u64;
     // The length is tested before there is memory for the words.
     let data = reader.bytes("bits", len as usize)?;
-    let mut filter = empty(len, told).map_err(|memory| DecodeError {
+    let mut filter = empty(len, options).map_err(|memory| DecodeError {
         field: "bits",
         at,
         kind: DecodeErrorKind::Memory(memory),
@@ -330,13 +330,17 @@ fn sniff(bytes: &[u8]) -> Sniff {
     }
 }
 
-fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(
+    contents: &Contents,
+    _: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
     let no_place = |why: String| Err(EncodeError::NoPlace(why.into()));
     let filter = match contents {
         Contents::Parquet(filter) => filter,
         Contents::Tamis(TamisFile { filter: AnyFilter::Parquet(filter), .. }) => filter,
         other => {
-            let rule = other.facts().rule;
+            let rule = other.info().rule;
             return no_place(format!(
                 "Parquet places items otherwise than {rule}: build one from the items"
             ));

@@ -10,17 +10,17 @@ use sha2::{Sha256, Sha384, Sha512};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::charset::Charset;
-use crate::contents::{ChangeError, Contents, Facts};
+use crate::contents::{ChangeError, Contents, FilterInfo};
+use crate::decode_options::{DecodeOptions, Parameter};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Sniff, Takes};
+use crate::foreign_bloom::ForeignBloom;
+use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::funnel::Funnel;
 use crate::layers::{Growth, Layer, Layers};
 use crate::modulus::Modulus;
-use crate::places::Places;
+use crate::probe_positions::ProbePositions;
 use crate::reader::Reader;
 use crate::rule::{ProbeRule, Rule};
-use crate::told::{Fact, Told};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -28,16 +28,16 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["pybloom"],
     summary: "BloomFilter of Python's pybloom_live, by tofile",
     sniff: Some(|bytes| maybe(decode(bytes, Short::default()).is_ok())),
-    items: Items::Are(Funnel::Text(Charset::Utf8)),
-    takes: Takes::Bytes,
-    asks: &[],
-    reads_with: &[Fact::Md5],
-    writes_with: &[Fact::Md5],
+    items: Items::Default(Funnel::Text(Charset::Utf8)),
+    item_domain: ItemDomain::Bytes,
+    required: &[],
+    read_uses: &[Parameter::Md5],
+    write_uses: &[Parameter::Md5],
     versions: None,
-    decode: |bytes, told| decode(bytes, Short::told(told)).map(Contents::Layers),
+    decode: |bytes, options| decode(bytes, Short::options(options)).map(Contents::Layers),
     encode,
-    create: |told| {
-        let (items, rate, short) = planned(told)?;
+    create: |options| {
+        let (items, rate, short) = planned(options)?;
         let layer = layer(items, rate, short).map_err(EncodeError::NoPlace)?;
         Ok(Contents::Layers(Layers { layers: vec![layer], growth: Growth::Refuses }))
     },
@@ -49,16 +49,16 @@ pub(crate) const SCALABLE: Format = Format {
     extensions: &["pyscalable"],
     summary: "ScalableBloomFilter of Python's pybloom_live, by tofile",
     sniff: Some(|bytes| maybe(decode_scalable(bytes, Short::default()).is_ok())),
-    items: Items::Are(Funnel::Text(Charset::Utf8)),
-    takes: Takes::Bytes,
-    asks: &[],
-    reads_with: &[Fact::Md5],
-    writes_with: &[Fact::Md5],
+    items: Items::Default(Funnel::Text(Charset::Utf8)),
+    item_domain: ItemDomain::Bytes,
+    required: &[],
+    read_uses: &[Parameter::Md5],
+    write_uses: &[Parameter::Md5],
     versions: None,
-    decode: |bytes, told| decode_scalable(bytes, Short::told(told)).map(Contents::Layers),
+    decode: |bytes, options| decode_scalable(bytes, Short::options(options)).map(Contents::Layers),
     encode: encode_scalable,
-    create: |told| {
-        let (capacity, rate, short) = planned(told)?;
+    create: |options| {
+        let (capacity, rate, short) = planned(options)?;
         let scale = Scale { factor: 4, ratio: 0.9, capacity, rate, short };
         // What cannot be made is better said now than at the first item.
         scale.next_layer(None).map_err(|error| EncodeError::NoPlace(error.to_string().into()))?;
@@ -70,9 +70,9 @@ fn maybe(is_possible: bool) -> Sniff {
     if is_possible { Sniff::Maybe } else { Sniff::No }
 }
 
-fn planned(told: &Told) -> Result<(u64, f64, Short), EncodeError> {
-    let (items, rate) = told.plan()?;
-    Ok((items, rate, Short::told(told)))
+fn planned(options: &DecodeOptions) -> Result<(u64, f64, Short), EncodeError> {
+    let (items, rate) = options.plan()?;
+    Ok((items, rate, Short::options(options)))
 }
 
 /// The digest where 128 bits of it are enough, which no file says.
@@ -86,8 +86,8 @@ pub enum Short {
 }
 
 impl Short {
-    fn told(told: &Told) -> Self {
-        if told.md5 { Short::Md5 } else { Short::Xxh128 }
+    fn options(options: &DecodeOptions) -> Self {
+        if options.md5 { Short::Md5 } else { Short::Xxh128 }
     }
 }
 
@@ -165,7 +165,7 @@ impl Digest {
 /// Each probe has a slice of the bits for itself; their places are words of a digest under a salt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slices {
-    // Invariant: 1 to `Places::MAX`, and slices times width fits.
+    // Invariant: 1 to `ProbePositions::MAX`, and slices times width fits.
     slices: u32,
     width: Modulus,
     digest: Digest,
@@ -176,7 +176,8 @@ pub struct Slices {
 
 impl Slices {
     fn new(slices: u64, width: u64, short: Short) -> Option<Self> {
-        let slices = u32::try_from(slices).ok().filter(|it| (1..=Places::MAX).contains(it))?;
+        let slices =
+            u32::try_from(slices).ok().filter(|it| (1..=ProbePositions::MAX).contains(it))?;
         // The words of more bits could not be counted.
         width.checked_mul(slices.into()).filter(|&total| total <= 1 << 62)?;
         let width = Modulus::new(width)?;
@@ -200,7 +201,7 @@ impl Slices {
 }
 
 impl ProbeRule for Slices {
-    type Hash<'k> = Places;
+    type Hash<'k> = ProbePositions;
 
     fn bits(&self) -> u64 {
         self.width.bits() * u64::from(self.slices)
@@ -210,7 +211,7 @@ impl ProbeRule for Slices {
         self.slices
     }
 
-    fn hash(&self, key: &[u8]) -> Places {
+    fn hash(&self, key: &[u8]) -> ProbePositions {
         let words = self.salts.iter().flat_map(|salt| {
             let (digest, len) = self.digest.of(salt, key);
             let word = self.word;
@@ -221,19 +222,19 @@ impl ProbeRule for Slices {
             })
         });
         let width = self.width;
-        Places::new(words.zip(0..).map(|(word, i)| i * width.bits() + width.reduce(word)))
+        ProbePositions::new(words.zip(0..).map(|(word, i)| i * width.bits() + width.reduce(word)))
     }
 
     #[inline]
-    fn each_probe(&self, places: Self::Hash<'_>) -> impl Iterator<Item = u64> {
-        places.iter(self.slices)
+    fn each_probe(&self, positions: Self::Hash<'_>) -> impl Iterator<Item = u64> {
+        positions.iter(self.slices)
     }
 
-    fn tell(&self, facts: &mut Facts) {
+    fn describe(&self, info: &mut FilterInfo) {
         if self.digest == Digest::Short(Short::Xxh128) {
             let warning = "its hash is taken for xxh128: of a file of pybloom_live before 4 it is MD5, which must be told, or its \
                            items are not found";
-            facts.warnings.push(warning.into());
+            info.warnings.push(warning.into());
         }
     }
 }
@@ -279,10 +280,10 @@ fn layer(capacity: u64, rate: f64, short: Short) -> Result<Layer, Box<str>> {
     let rule = Slices::new(slices, width, short).ok_or_else(|| {
         format!(
             "{slices} slices of {width} bits for {capacity} items are too large: {} slices and what memory holds at most",
-            Places::MAX
+            ProbePositions::MAX
         )
     })?;
-    let filter = FlatFilter::new(Rule::Slices(rule))
+    let filter = ForeignBloom::new(Rule::Slices(rule))
         .map_err(|error| format!("{} bytes do not fit in memory: plan fewer items", error.bytes))?;
     Ok(Layer { filter, capacity, rate, added: Some(0) })
 }
@@ -316,10 +317,10 @@ fn decode_layer(bytes: &[u8], short: Short) -> Result<Layer, DecodeError> {
         let kind = DecodeErrorKind::Invalid { reason };
         DecodeError { field, at: at as u64, kind }
     };
-    if slices > Places::MAX.into() && slices <= MOST_SLICES {
+    if slices > ProbePositions::MAX.into() && slices <= MOST_SLICES {
         let why = format!(
             "its rate of {rate:e} takes {slices} slices, and tamis reads filters of up to {}: make it for a rate of 1e-19 or more",
-            Places::MAX
+            ProbePositions::MAX
         );
         let kind = DecodeErrorKind::Refused { why: why.into() };
         return Err(DecodeError { field: "number of slices", at: SLICES_AT as u64, kind });
@@ -340,7 +341,7 @@ fn decode_layer(bytes: &[u8], short: Short) -> Result<Layer, DecodeError> {
         WIDTH_AT,
         "as many as memory holds",
     ))?;
-    let filter = FlatFilter::from_bytes(Rule::Slices(rule), bits).map_err(|memory| {
+    let filter = ForeignBloom::from_bytes(Rule::Slices(rule), bits).map_err(|memory| {
         let kind = DecodeErrorKind::Memory(memory);
         DecodeError { field: "bits", at: BITS_AT as u64, kind }
     })?;
@@ -388,7 +389,11 @@ pub fn decode_scalable(bytes: &[u8], short: Short) -> Result<Layers, DecodeError
     Ok(Layers { layers, growth: Growth::Scales(scale) })
 }
 
-fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(
+    contents: &Contents,
+    _: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
     match contents {
         Contents::Layers(Layers { layers, growth: Growth::Refuses }) if layers.len() == 1 => {
             encode_layer(&layers[0], out)
@@ -404,7 +409,7 @@ fn no_place() -> Result<(), EncodeError> {
 
 fn encode_scalable(
     contents: &Contents,
-    _: &Told,
+    _: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
     let Contents::Layers(Layers { layers, growth: Growth::Scales(scale) }) = contents else {

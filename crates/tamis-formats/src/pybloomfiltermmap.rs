@@ -5,17 +5,17 @@ use std::io;
 
 use crate::charset::Charset;
 use crate::contents::Contents;
+use crate::decode_options::DecodeOptions;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Sniff, Takes};
+use crate::foreign_bloom::ForeignBloom;
+use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::funnel::Funnel;
 use crate::hash::murmur3::{Tail, x64_128};
 use crate::layers::{Growth, Layer, Layers};
 use crate::modulus::Modulus;
-use crate::places::Places;
+use crate::probe_positions::ProbePositions;
 use crate::reader::Reader;
 use crate::rule::{ProbeRule, Rule};
-use crate::told::Told;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -23,16 +23,16 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["bloom"],
     summary: "the mapped file of Python's pybloomfiltermmap and pybloomfilter3",
     sniff: Some(|bytes| if bytes.starts_with(MAGIC) { Sniff::Yes } else { Sniff::No }),
-    items: Items::Are(Funnel::Text(Charset::Utf8)),
-    takes: Takes::Bytes,
-    asks: &[],
-    reads_with: &[],
-    writes_with: &[],
+    items: Items::Default(Funnel::Text(Charset::Utf8)),
+    item_domain: ItemDomain::Bytes,
+    required: &[],
+    read_uses: &[],
+    write_uses: &[],
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Layers),
     encode,
-    create: |told| {
-        let (items, rate) = told.plan()?;
+    create: |options| {
+        let (items, rate) = options.plan()?;
         create(items, rate, None).map(Contents::Layers)
     },
 };
@@ -60,7 +60,7 @@ const HEADER_LEN: u32 = 1200;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seeds {
     bits: Modulus,
-    // Invariant: 1 to `Places::MAX`.
+    // Invariant: 1 to `ProbePositions::MAX`.
     seeds: Vec<u32>,
 }
 
@@ -68,12 +68,12 @@ impl Seeds {
     fn new(bits: u64, seeds: Vec<u32>) -> Option<Self> {
         let count = u32::try_from(seeds.len()).ok()?;
         Some(Self { bits: Modulus::new(bits)?, seeds })
-            .filter(|_| (1..=Places::MAX).contains(&count))
+            .filter(|_| (1..=ProbePositions::MAX).contains(&count))
     }
 }
 
 impl ProbeRule for Seeds {
-    type Hash<'k> = Places;
+    type Hash<'k> = ProbePositions;
 
     fn bits(&self) -> u64 {
         self.bits.bits()
@@ -83,16 +83,16 @@ impl ProbeRule for Seeds {
         self.seeds.len() as u32
     }
 
-    fn hash(&self, key: &[u8]) -> Places {
-        Places::new(self.seeds.iter().map(|&seed| {
+    fn hash(&self, key: &[u8]) -> ProbePositions {
+        ProbePositions::new(self.seeds.iter().map(|&seed| {
             let (low, high) = x64_128(key, seed.into(), Tail::Unsigned);
             self.bits.reduce(low ^ high)
         }))
     }
 
     #[inline]
-    fn each_probe(&self, places: Self::Hash<'_>) -> impl Iterator<Item = u64> {
-        places.iter(self.probes())
+    fn each_probe(&self, positions: Self::Hash<'_>) -> impl Iterator<Item = u64> {
+        positions.iter(self.probes())
     }
 }
 
@@ -145,7 +145,7 @@ pub fn create(items: u64, rate: f64, seeds: Option<&[u32]>) -> Result<Layers, En
         ))
     };
     let rule = Seeds::new(bits, seeds).ok_or_else(too_large)?;
-    let filter = FlatFilter::new(Rule::Seeds(rule)).map_err(|_| too_large())?;
+    let filter = ForeignBloom::new(Rule::Seeds(rule)).map_err(|_| too_large())?;
     Ok(Layers {
         layers: vec![Layer { filter, capacity: items, rate, added: None }],
         growth: Growth::None,
@@ -181,7 +181,7 @@ pub fn decode(bytes: &[u8]) -> Result<Layers, DecodeError> {
         return Err(invalid("error rate", RATE_AT, "between 0 and 1"));
     }
     let probes = reader.u32("number of probes")?;
-    if !(1..=Places::MAX).contains(&probes) {
+    if !(1..=ProbePositions::MAX).contains(&probes) {
         return Err(invalid("number of probes", PROBES_AT, "1 to 64"));
     }
     let seeds = reader.bytes("seeds", MAX_SEEDS * size_of::<u32>())?;
@@ -194,14 +194,18 @@ pub fn decode(bytes: &[u8]) -> Result<Layers, DecodeError> {
     let data = reader.bytes("bits", len)?;
     reader.end("bits")?;
     let rule = Seeds::new(bits, seeds).ok_or(invalid("number of bits", BITS_AT, "1 or more"))?;
-    let filter = FlatFilter::from_bytes(Rule::Seeds(rule), data).map_err(|memory| {
+    let filter = ForeignBloom::from_bytes(Rule::Seeds(rule), data).map_err(|memory| {
         let kind = DecodeErrorKind::Memory(memory);
         DecodeError { field: "bits", at: DATA_AT as u64, kind }
     })?;
     Ok(Layers { layers: vec![Layer { filter, capacity, rate, added: None }], growth: Growth::None })
 }
 
-fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(
+    contents: &Contents,
+    _: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
     let no_place = || {
         let why = "pybloomfiltermmap has a seed a probe: build one from the items";
         Err(EncodeError::NoPlace(why.into()))
@@ -211,8 +215,8 @@ fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), 
     };
     let [Layer { filter, capacity, rate, .. }] = &layers[..] else { return no_place() };
     let Rule::Seeds(rule) = filter.rule() else { return no_place() };
-    let mut head = [0; DATA_AT];
-    let mut put = |at: usize, bytes: &[u8]| head[at..at + bytes.len()].copy_from_slice(bytes);
+    let mut header = [0; DATA_AT];
+    let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
     put(0, MAGIC);
     put(BITS_AT, &rule.bits().to_le_bytes());
     put(HEADER_LEN_AT, &HEADER_LEN.to_le_bytes());
@@ -224,6 +228,6 @@ fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), 
     }
     // Version 1; and that the count is right, which the original writes although it writes none.
     put(VERSION_AT, &[1, 1]);
-    out.write_all(&head)?;
+    out.write_all(&header)?;
     filter.write_bytes(out)
 }

@@ -4,14 +4,14 @@ use std::fmt;
 use std::io;
 
 use crate::contents::Contents;
+use crate::decode_options::DecodeOptions;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Sniff, Takes};
+use crate::foreign_bloom::ForeignBloom;
+use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::funnel::Funnel;
 use crate::modulus::Modulus;
 use crate::reader::Reader;
 use crate::rule::{ProbeRule, Rule};
-use crate::told::Told;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -19,16 +19,16 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["rbloom"],
     summary: "Bloom of Python's rbloom, by save; items are 128-bit hashes",
     sniff: Some(sniff),
-    items: Items::Are(Funnel::Hash128),
-    takes: Takes::Hashes,
-    asks: &[],
-    reads_with: &[],
-    writes_with: &[],
+    items: Items::Default(Funnel::Hash128),
+    item_domain: ItemDomain::Hashes,
+    required: &[],
+    read_uses: &[],
+    write_uses: &[],
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode,
-    create: |told| {
-        let (items, rate) = told.plan()?;
+    create: |options| {
+        let (items, rate) = options.plan()?;
         create(items, rate).map(Contents::Flat)
     },
 };
@@ -94,7 +94,7 @@ impl fmt::Display for Generator {
 /// assert_eq!((seen.rule().bits(), seen.rule().probes()), (1_440, 9));
 /// # Ok::<(), tamis_formats::EncodeError>(())
 /// ```
-pub fn create(items: u64, rate: f64) -> Result<FlatFilter, EncodeError> {
+pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, EncodeError> {
     let no_place = |why: String| EncodeError::NoPlace(why.into());
     if !(rate > 0.0 && rate < 1.0) || items == 0 {
         return Err(no_place(format!(
@@ -107,7 +107,7 @@ pub fn create(items: u64, rate: f64) -> Result<FlatFilter, EncodeError> {
     let too_large = || no_place(format!("{bits:.0} bits do not fit in memory: plan fewer items"));
     let bits = (bits as u64).checked_next_multiple_of(8).unwrap_or(u64::MAX).max(8);
     let rule = Generator::new(bits, probes.max(1)).ok_or_else(too_large)?;
-    FlatFilter::new(Rule::Generator(rule)).map_err(|_| too_large())
+    ForeignBloom::new(Rule::Generator(rule)).map_err(|_| too_large())
 }
 
 /// Reads what `save` wrote.
@@ -115,7 +115,7 @@ pub fn create(items: u64, rate: f64) -> Result<FlatFilter, EncodeError> {
 /// # Errors
 ///
 /// [`DecodeError`] if there is no number of probes or no bits.
-pub fn decode(bytes: &[u8]) -> Result<FlatFilter, DecodeError> {
+pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let mut reader = Reader::new(bytes);
     let found = reader.u64("number of probes")?;
     let Some(probes) = u32::try_from(found).ok().filter(|it| (1..=MAX_PROBES).contains(it)) else {
@@ -128,7 +128,7 @@ pub fn decode(bytes: &[u8]) -> Result<FlatFilter, DecodeError> {
         let (expected, found) = (at as u64 + 1, at as u64);
         return Err(reader.error("bits", DecodeErrorKind::Truncated { expected, found }));
     };
-    FlatFilter::from_bytes(Rule::Generator(rule), bits)
+    ForeignBloom::from_bytes(Rule::Generator(rule), bits)
         .map_err(|memory| reader.error("bits", DecodeErrorKind::Memory(memory)))
 }
 
@@ -141,7 +141,11 @@ fn sniff(bytes: &[u8]) -> Sniff {
     if is_possible { Sniff::Maybe } else { Sniff::No }
 }
 
-fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(
+    contents: &Contents,
+    _: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
     match contents {
         Contents::Flat(filter) if matches!(filter.rule(), Rule::Generator(_)) => {
             out.write_all(&u64::from(filter.rule().probes()).to_le_bytes())?;

@@ -9,10 +9,10 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use crate::decode_options::{DecodeOptions, Parameter};
 use crate::error::{DecodeError, DecodeErrorKind};
 use crate::format::Sniff;
 use crate::redis_payload::{PayloadError, RedisValue};
-use crate::told::{Fact, Told};
 
 pub(crate) mod coding;
 mod compact;
@@ -226,14 +226,14 @@ impl<'a> Rdb<'a> {
 
     /// Finds the key that was told; without one, the only key that `is_one` is true of. Where there are several, they are shown
     /// as they are to be told, by `told_as`.
-    pub(crate) fn find_told(
+    pub(crate) fn find_key(
         &self,
-        told: &Told,
+        options: &DecodeOptions,
         what: &str,
         is_one: impl Fn(&Entry<'a>) -> bool,
-        told_as: fn(&[u8]) -> &[u8],
+        shown_as: fn(&[u8]) -> &[u8],
     ) -> Result<Entry<'a>, DecodeError> {
-        if let Some(key) = &told.key {
+        if let Some(key) = &options.key {
             let [found] = self.find([key])?;
             return found.ok_or_else(|| {
                 self.refused(format!("there is no key {:?}", String::from_utf8_lossy(key)))
@@ -246,7 +246,7 @@ impl<'a> Rdb<'a> {
                 continue;
             }
             if keys.len() < MAX_SHOWN {
-                keys.push(shown(told_as(entry.key())));
+                keys.push(shown(shown_as(entry.key())));
             } else {
                 more += 1;
             }
@@ -258,7 +258,7 @@ impl<'a> Rdb<'a> {
                 keys.push_str(&format!(" and {more} more"));
             }
             let kind = DecodeErrorKind::SeveralKeys { keys: keys.into() };
-            return Err(DecodeError { field: Fact::Key.name(), at: START as u64, kind });
+            return Err(DecodeError { field: Parameter::Key.name(), at: START as u64, kind });
         }
         only.ok_or_else(|| self.refused(format!("none of its keys is {what}")))
     }

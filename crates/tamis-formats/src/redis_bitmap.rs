@@ -4,13 +4,13 @@
 use std::io;
 
 use crate::contents::Contents;
+use crate::decode_options::{DecodeOptions, Parameter};
 use crate::error::{DecodeError, EncodeError};
-use crate::format::{Format, Items, Takes};
-use crate::mitz::Mitz32;
+use crate::format::{Format, ItemDomain, Items};
+use crate::guava_rules::Mitz32;
 use crate::rdb::{Entry, Rdb};
 use crate::redis_string;
 use crate::rule::{ProbeRule as _, Rule};
-use crate::told::{Fact, Told};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -18,15 +18,15 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["bitmap", "rdb"],
     summary: "BloomFilterHelper of Java over a bitmap of Redis",
     sniff: Some(|bytes| Rdb::sniff(bytes, |entry| entry.type_name() == "string")),
-    items: Items::Asked,
-    takes: Takes::Bytes,
-    asks: &[Fact::Items, Fact::Rate],
-    reads_with: &[Fact::Key],
-    writes_with: &[],
+    items: Items::Unspecified,
+    item_domain: ItemDomain::Bytes,
+    required: &[Parameter::Items, Parameter::Rate],
+    read_uses: &[Parameter::Key],
+    write_uses: &[],
     versions: None,
     decode,
     encode,
-    create: |told| redis_string::create(told, planned).map(Contents::Flat),
+    create: |options| redis_string::create(options, planned).map(Contents::Flat),
 };
 
 /// The sizes that the Java computes, whatever comes of them.
@@ -110,21 +110,25 @@ fn planned(items: u64, rate: f64) -> Result<Rule, String> {
     Err(why)
 }
 
-fn decode(bytes: &[u8], told: &Told) -> Result<Contents, DecodeError> {
+fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError> {
     if !Rdb::has_magic(bytes) {
-        let rule = redis_string::told_rule(told, planned)?;
+        let rule = redis_string::rule_to_decode(options, planned)?;
         return redis_string::decode(rule, &redis_string::of_file(bytes), 0).map(Contents::Flat);
     }
     // The key comes first: the plan is that of the filter under it.
     let is_string = |entry: &Entry<'_>| entry.type_name() == "string";
-    let entry = Rdb::new(bytes)?.find_told(told, "a string", is_string, |key| key)?;
-    let rule = redis_string::told_rule(told, planned)?;
+    let entry = Rdb::new(bytes)?.find_key(options, "a string", is_string, |key| key)?;
+    let rule = redis_string::rule_to_decode(options, planned)?;
     let string = entry.string(rule.bits().div_ceil(8))?;
     redis_string::decode(rule, &string, entry.at()).map(Contents::Flat)
 }
 
-fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(
+    contents: &Contents,
+    options: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
     let is_alike = |rule: &Rule| matches!(rule, Rule::Mitz32(_));
-    let filter = redis_string::fitting(contents, told, "BloomFilterHelper", is_alike, planned)?;
+    let filter = redis_string::fitting(contents, options, "BloomFilterHelper", is_alike, planned)?;
     Ok(out.write_all(&redis_string::grown(filter))?)
 }

@@ -8,16 +8,16 @@ use std::io;
 use tamis::{Answers, OutOfMemory};
 
 use crate::charset::Charset;
-use crate::contents::{ChangeError, Contents, Facts, try_answer_each};
+use crate::contents::{ChangeError, Contents, FilterInfo, try_answer_each};
+use crate::decode_options::{DecodeOptions, Parameter};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Takes};
+use crate::foreign_bloom::ForeignBloom;
+use crate::format::{Format, ItemDomain, Items};
 use crate::funnel::Funnel;
 use crate::guava::{self, CreateError, Probes, Strategy};
 use crate::rdb::{self, Rdb, Written};
 use crate::redis_string;
 use crate::rule::Rule;
-use crate::told::{Fact, Told};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -25,16 +25,16 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["rdb", "bitmap"],
     summary: "RedisBitmaps of Java: bitmaps of Redis that grow in number",
     sniff: Some(|bytes| Rdb::sniff(bytes, |entry| number_of(entry.key()).is_some())),
-    items: Items::Are(Funnel::Text(Charset::Utf8)),
-    takes: Takes::Bytes,
-    asks: &[Fact::Items, Fact::Rate],
-    reads_with: &[],
-    writes_with: &[],
+    items: Items::Default(Funnel::Text(Charset::Utf8)),
+    item_domain: ItemDomain::Bytes,
+    required: &[Parameter::Items, Parameter::Rate],
+    read_uses: &[],
+    write_uses: &[],
     versions: None,
     decode,
     encode,
-    create: |told| {
-        let rule = redis_string::new_rule(told, planned)?;
+    create: |options| {
+        let rule = redis_string::rule_to_create(options, planned)?;
         let created = RedisBitmaps::of_rule(rule).map(Contents::RedisBitmaps);
         created.map_err(|error| EncodeError::NoPlace(format!("{error}: plan fewer items").into()))
     },
@@ -62,7 +62,7 @@ const BITMAP: &str = "bloomfilter-";
 #[derive(Clone, Debug, PartialEq)]
 pub struct RedisBitmaps {
     // Invariant: at least one, all of the same rule.
-    bitmaps: Vec<FlatFilter>,
+    bitmaps: Vec<ForeignBloom>,
     /// The bits that are set in the newest.
     ones: u64,
 }
@@ -79,7 +79,7 @@ impl RedisBitmaps {
     }
 
     fn of_rule(rule: Rule) -> Result<Self, OutOfMemory> {
-        Ok(Self { bitmaps: vec![FlatFilter::new(rule)?], ones: 0 })
+        Ok(Self { bitmaps: vec![ForeignBloom::new(rule)?], ones: 0 })
     }
 
     /// Inserts an item: `put`. True if it was certainly new.
@@ -99,7 +99,7 @@ impl RedisBitmaps {
         };
         let rule = self.bitmaps[0].rule();
         if 2 * self.ones > rule.bits() {
-            let next = FlatFilter::new(rule.clone())?;
+            let next = ForeignBloom::new(rule.clone())?;
             self.bitmaps.push(next);
             self.ones = 0;
         }
@@ -127,13 +127,13 @@ impl RedisBitmaps {
 
     /// Returns the bitmaps, oldest first.
     #[must_use]
-    pub fn bitmaps(&self) -> &[FlatFilter] {
+    pub fn bitmaps(&self) -> &[ForeignBloom] {
         &self.bitmaps
     }
 
     /// Puts the bits of all bitmaps together: a valid filter, at a higher rate.
     #[must_use]
-    pub fn union(&self) -> FlatFilter {
+    pub fn union(&self) -> ForeignBloom {
         let mut one = self.bitmaps[0].clone();
         for other in &self.bitmaps[1..] {
             let is_merged = one.merge(other);
@@ -142,7 +142,7 @@ impl RedisBitmaps {
         one
     }
 
-    /// Takes in all items of another: its bitmaps join the newest one as long as that is not full with them, and stand before it
+    /// ItemDomain in all items of another: its bitmaps join the newest one as long as that is not full with them, and stand before it
     /// otherwise. False, and nothing is changed, if they are of other rules.
     #[must_use = "filters of different rules do not merge"]
     pub fn merge(&mut self, other: &Self) -> bool {
@@ -167,7 +167,7 @@ impl RedisBitmaps {
     }
 
     /// Returns it as one filter, if it is one or is to become one.
-    pub(crate) fn to_one(&self, union: bool) -> Result<Cow<'_, FlatFilter>, EncodeError> {
+    pub(crate) fn to_one(&self, union: bool) -> Result<Cow<'_, ForeignBloom>, EncodeError> {
         match &self.bitmaps[..] {
             [one] => Ok(Cow::Borrowed(one)),
             _ if union => Ok(Cow::Owned(self.union())),
@@ -179,7 +179,7 @@ impl RedisBitmaps {
     }
 
     pub(crate) fn contains_each<K: AsRef<[u8]>>(&self, keys: &[K], answers: &mut Answers) {
-        FlatFilter::any_contains_each(self.bitmaps.iter(), keys, answers);
+        ForeignBloom::any_contains_each(self.bitmaps.iter(), keys, answers);
     }
 
     pub(crate) fn insert_each<K: AsRef<[u8]>>(
@@ -192,16 +192,16 @@ impl RedisBitmaps {
 
     /// Returns the rate of all bitmaps when each is as full as it gets before the next one is made, or at the rate that was told of
     /// one, if that is higher.
-    pub(crate) fn planned_rate(&self, told: Option<f64>) -> f64 {
+    pub(crate) fn planned_rate(&self, options: Option<f64>) -> f64 {
         let rule = self.bitmaps[0].rule();
         // The last item sets all its bits.
         let most = rule.bits() / 2 + u64::from(rule.probes());
         let fill = (most as f64 / rule.bits() as f64).min(1.0);
-        let of_one = fill.powf(rule.probes().into()).max(told.unwrap_or(0.0));
+        let of_one = fill.powf(rule.probes().into()).max(options.unwrap_or(0.0));
         1.0 - (1.0 - of_one).powf(self.bitmaps.len() as f64)
     }
 
-    pub(crate) fn facts(&self) -> Facts {
+    pub(crate) fn info(&self) -> FilterInfo {
         let rule = self.bitmaps[0].rule();
         let count = self.bitmaps.len() as f64;
         let all_miss: f64 =
@@ -219,14 +219,14 @@ impl RedisBitmaps {
                  filter of Guava, by a union of their bits, at {union:.2e}"
             ));
         }
-        Facts {
+        FilterInfo {
             rule: format!("{rule}, RedisBitmaps"),
             bits: self.bitmaps.len() as u64 * rule.bits(),
             probes: Some(rule.probes()),
-            fill: self.bitmaps.iter().map(FlatFilter::fill).sum::<f64>() / count,
-            items: self.bitmaps.iter().map(FlatFilter::estimate_items).sum(),
+            fill: self.bitmaps.iter().map(ForeignBloom::fill).sum::<f64>() / count,
+            items: self.bitmaps.iter().map(ForeignBloom::estimate_items).sum(),
             rate,
-            noise: 0.0,
+            rate_std_error: 0.0,
             planned_rate: Some(self.planned_rate(None)),
             more: vec![("cursor", self.cursor().to_string())],
             warnings,
@@ -246,8 +246,8 @@ fn number_of(key: &[u8]) -> Option<u64> {
 }
 
 /// Reads a snapshot with all keys; or the string of one bitmap, as a filter of its own.
-fn decode(bytes: &[u8], told: &Told) -> Result<Contents, DecodeError> {
-    let rule = redis_string::told_rule(told, planned)?;
+fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError> {
+    let rule = redis_string::rule_to_decode(options, planned)?;
     if !Rdb::has_magic(bytes) {
         whole_length(&rule, &redis_string::of_file(bytes), 0)?;
         return redis_string::decode(rule, &redis_string::of_file(bytes), 0).map(Contents::Flat);
@@ -282,7 +282,7 @@ fn decode(bytes: &[u8], told: &Told) -> Result<Contents, DecodeError> {
         whole_length(&rule, &string, entry.at())?;
         bitmaps.push(redis_string::decode(rule.clone(), &string, entry.at())?);
     }
-    let ones = bitmaps.last().map_or(0, FlatFilter::count_ones);
+    let ones = bitmaps.last().map_or(0, ForeignBloom::count_ones);
     Ok(Contents::RedisBitmaps(RedisBitmaps { bitmaps, ones }))
 }
 
@@ -301,10 +301,14 @@ fn whole_length(rule: &Rule, string: &[u8], at: u64) -> Result<(), DecodeError> 
     Err(DecodeError { field: "bits", at, kind: DecodeErrorKind::Refused { why: why.into() } })
 }
 
-fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(
+    contents: &Contents,
+    options: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
     let Contents::RedisBitmaps(all) = contents else {
         let is_alike = |rule: &Rule| matches!(rule, Rule::Mitz64(_));
-        let filter = redis_string::fitting(contents, told, "RedisBitmaps", is_alike, planned)?;
+        let filter = redis_string::fitting(contents, options, "RedisBitmaps", is_alike, planned)?;
         return Ok(out.write_all(&redis_string::whole(filter))?);
     };
     let cursor = (CURSOR.to_vec(), Written::String(all.cursor().to_string().into_bytes()));

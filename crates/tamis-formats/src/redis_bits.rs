@@ -5,12 +5,12 @@ use std::io;
 use tamis::Order;
 
 use crate::contents::Contents;
+use crate::decode_options::{DecodeOptions, Parameter};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::format::{Format, Items, Takes};
+use crate::format::{Format, ItemDomain, Items};
 use crate::funnel::Funnel;
 use crate::integers::{self, IntegerBitmap};
 use crate::redis_string;
-use crate::told::{Fact, Told};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -18,19 +18,19 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["redisbits"],
     summary: "a string of Redis as a set of integers, by SETBIT",
     sniff: None,
-    items: Items::Are(Funnel::Unsigned),
-    takes: Takes::Integers,
-    asks: &[],
-    reads_with: &[Fact::Key],
-    writes_with: &[],
+    items: Items::Default(Funnel::Unsigned),
+    item_domain: ItemDomain::Integers,
+    required: &[],
+    read_uses: &[Parameter::Key],
+    write_uses: &[],
     versions: None,
-    decode: |bytes, told| {
-        let string = redis_string::of_any_file(bytes, told)?;
+    decode: |bytes, options| {
+        let string = redis_string::of_any_file(bytes, options)?;
         of_string(&string).map(Contents::Integers)
     },
     encode,
-    create: |told| {
-        let set = integers::create(told.items, MAX)?;
+    create: |options| {
+        let set = integers::create(options.items, MAX)?;
         Ok(Contents::Integers(IntegerBitmap::new(set, MAX)))
     },
 };
@@ -67,6 +67,10 @@ fn of_string(bytes: &[u8]) -> Result<IntegerBitmap, DecodeError> {
     integers::decode(bytes, Order::MsbFirst).map(|set| IntegerBitmap::new(set, MAX))
 }
 
-fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
-    integers::encode(contents, told, "an offset of Redis", MAX, Order::MsbFirst, out)
+fn encode(
+    contents: &Contents,
+    options: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
+    integers::encode(contents, options, "an offset of Redis", MAX, Order::MsbFirst, out)
 }

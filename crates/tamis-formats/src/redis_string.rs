@@ -10,35 +10,35 @@
 use std::borrow::Cow;
 
 use crate::contents::Contents;
+use crate::decode_options::{DecodeOptions, Parameter};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::flat::FlatFilter;
+use crate::foreign_bloom::ForeignBloom;
 use crate::rdb::coding::MAX_EXPANSION;
 use crate::rdb::{Entry, Rdb};
 use crate::redis_payload::RedisValue;
 use crate::rule::Rule;
-use crate::told::{Fact, Told};
 
 /// How a system plans a filter; or why it does not.
 pub(crate) type Plan = fn(items: u64, rate: f64) -> Result<Rule, String>;
 
 /// Plans the filter that was told of.
-pub(crate) fn told_rule(told: &Told, plan: Plan) -> Result<Rule, DecodeError> {
-    plan(told.items()?, told.rate()?).map_err(|why| DecodeError {
-        field: Fact::Items.name(),
+pub(crate) fn rule_to_decode(options: &DecodeOptions, plan: Plan) -> Result<Rule, DecodeError> {
+    plan(options.items()?, options.rate()?).map_err(|why| DecodeError {
+        field: Parameter::Items.name(),
         at: 0,
         kind: DecodeErrorKind::Refused { why: why.into() },
     })
 }
 
 /// Plans the filter that is to be made.
-pub(crate) fn new_rule(told: &Told, plan: Plan) -> Result<Rule, EncodeError> {
-    let (items, rate) = told.plan()?;
+pub(crate) fn rule_to_create(options: &DecodeOptions, plan: Plan) -> Result<Rule, EncodeError> {
+    let (items, rate) = options.plan()?;
     plan(items, rate).map_err(|why| EncodeError::NoPlace(why.into()))
 }
 
 /// Makes an empty filter as it is told.
-pub(crate) fn create(told: &Told, plan: Plan) -> Result<FlatFilter, EncodeError> {
-    FlatFilter::new(new_rule(told, plan)?).map_err(|error| {
+pub(crate) fn create(options: &DecodeOptions, plan: Plan) -> Result<ForeignBloom, EncodeError> {
+    ForeignBloom::new(rule_to_create(options, plan)?).map_err(|error| {
         EncodeError::NoPlace(format!("{error}: plan fewer items or a higher rate").into())
     })
 }
@@ -47,11 +47,11 @@ pub(crate) fn create(told: &Told, plan: Plan) -> Result<FlatFilter, EncodeError>
 /// string does not say for what it was made.
 pub(crate) fn fitting<'a>(
     contents: &'a Contents,
-    told: &Told,
+    options: &DecodeOptions,
     system: &str,
     is_alike: fn(&Rule) -> bool,
     plan: Plan,
-) -> Result<&'a FlatFilter, EncodeError> {
+) -> Result<&'a ForeignBloom, EncodeError> {
     let no_place = |why: String| Err(EncodeError::NoPlace(why.into()));
     let filter = match contents {
         Contents::Flat(filter) if is_alike(filter.rule()) => filter,
@@ -67,7 +67,7 @@ pub(crate) fn fitting<'a>(
             ));
         }
     };
-    let planned = new_rule(told, plan)?;
+    let planned = rule_to_create(options, plan)?;
     if planned == *filter.rule() {
         return Ok(filter);
     }
@@ -86,17 +86,20 @@ pub(crate) fn of_file(bytes: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// Returns the string in a file: under a key of a snapshot, in the payload of `DUMP`, or the file itself.
-pub(crate) fn of_any_file<'a>(bytes: &'a [u8], told: &Told) -> Result<Cow<'a, [u8]>, DecodeError> {
+pub(crate) fn of_any_file<'a>(
+    bytes: &'a [u8],
+    options: &DecodeOptions,
+) -> Result<Cow<'a, [u8]>, DecodeError> {
     if !Rdb::is_one(bytes) {
         return Ok(of_file(bytes));
     }
     let is_string = |entry: &Entry<'_>| entry.type_name() == "string";
-    let entry = Rdb::new(bytes)?.find_told(told, "a string", is_string, |key| key)?;
+    let entry = Rdb::new(bytes)?.find_key(options, "a string", is_string, |key| key)?;
     entry.string(MAX_EXPANSION * bytes.len() as u64)
 }
 
 /// Reads the bits of a string that begins at `at`; a string that ended early has zeros there.
-pub(crate) fn decode(rule: Rule, string: &[u8], at: u64) -> Result<FlatFilter, DecodeError> {
+pub(crate) fn decode(rule: Rule, string: &[u8], at: u64) -> Result<ForeignBloom, DecodeError> {
     let (max_bytes, found) = (rule.bits().div_ceil(8), string.len() as u64);
     let error = |at, kind| DecodeError { field: "bits", at, kind };
     let refused = |at, why: String| Err(error(at, DecodeErrorKind::Refused { why: why.into() }));
@@ -131,11 +134,12 @@ pub(crate) fn decode(rule: Rule, string: &[u8], at: u64) -> Result<FlatFilter, D
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
     let words = words.iter().chain([&last]).map(|&word| u64::from_be_bytes(word).reverse_bits());
-    FlatFilter::from_words(rule, words).map_err(|memory| error(at, DecodeErrorKind::Memory(memory)))
+    ForeignBloom::from_words(rule, words)
+        .map_err(|memory| error(at, DecodeErrorKind::Memory(memory)))
 }
 
 /// Returns the string of all bits.
-pub(crate) fn whole(filter: &FlatFilter) -> Vec<u8> {
+pub(crate) fn whole(filter: &ForeignBloom) -> Vec<u8> {
     let words: Vec<[u8; 8]> =
         filter.words().iter().map(|word| word.reverse_bits().to_be_bytes()).collect();
     let mut string = words.into_flattened();
@@ -144,7 +148,7 @@ pub(crate) fn whole(filter: &FlatFilter) -> Vec<u8> {
 }
 
 /// Returns the string as it grows in Redis: up to the highest bit that is set.
-pub(crate) fn grown(filter: &FlatFilter) -> Vec<u8> {
+pub(crate) fn grown(filter: &ForeignBloom) -> Vec<u8> {
     let mut string = whole(filter);
     string.truncate(string.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1));
     string

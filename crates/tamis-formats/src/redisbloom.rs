@@ -4,15 +4,15 @@ use std::io;
 
 use tamis::{Answers, RedisBloom, RedisBloomOptions, RedisCuckoo, RedisInsertError};
 
-use crate::contents::{ChangeError, Contents, Facts};
+use crate::contents::{ChangeError, Contents, FilterInfo};
+use crate::decode_options::{DecodeOptions, Parameter};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::format::{Format, Items, Sniff, Takes};
+use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::funnel::Funnel;
 use crate::rdb::coding::MAX_EXPANSION;
 use crate::rdb::{Entry, Rdb};
 use crate::redis_payload::{PayloadError, RedisValue};
-use crate::rule::noise;
-use crate::told::{Fact, Told};
+use crate::rule::rate_std_error;
 
 mod commands;
 
@@ -22,11 +22,11 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["dump", "rdb", "resp"],
     summary: "RedisBloom's Bloom and cuckoo filters: DUMP, snapshots, and chunks as commands",
     sniff: Some(sniff),
-    items: Items::Are(Funnel::Bytes),
-    takes: Takes::Bytes,
-    asks: &[],
-    reads_with: &[Fact::Key],
-    writes_with: &[Fact::Key],
+    items: Items::Default(Funnel::Bytes),
+    item_domain: ItemDomain::Bytes,
+    required: &[],
+    read_uses: &[Parameter::Key],
+    write_uses: &[Parameter::Key],
     versions: None,
     decode,
     encode,
@@ -46,14 +46,14 @@ fn is_filter(entry: &Entry<'_>) -> bool {
     entry.is_filter()
 }
 
-fn decode(bytes: &[u8], told: &Told) -> Result<Contents, DecodeError> {
+fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError> {
     if Rdb::has_magic(bytes) {
         let rdb = Rdb::new(bytes)?;
-        let entry = rdb.find_told(told, "a filter of RedisBloom", is_filter, |key| key)?;
+        let entry = rdb.find_key(options, "a filter of RedisBloom", is_filter, |key| key)?;
         return of_value(entry.value()?, |why| entry.refused(format!("is {why}")));
     }
     if bytes.first() == Some(&b'*') {
-        return commands::decode(bytes, told);
+        return commands::decode(bytes, options);
     }
     decode_payload(bytes)
 }
@@ -101,8 +101,12 @@ fn of_value(
 }
 
 /// Writes what `RESTORE` takes; with a key, the commands that load it in parts.
-fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
-    let value = match (contents, &told.key) {
+fn encode(
+    contents: &Contents,
+    options: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
+    let value = match (contents, &options.key) {
         (Contents::RedisBloom(filter), Some(key)) => {
             return commands::write_bloom(filter, key, out);
         }
@@ -120,8 +124,8 @@ fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(
 }
 
 /// Makes what `BF.RESERVE key rate items` makes.
-fn create(told: &Told) -> Result<Contents, EncodeError> {
-    let (capacity, rate) = told.plan()?;
+fn create(options: &DecodeOptions) -> Result<Contents, EncodeError> {
+    let (capacity, rate) = options.plan()?;
     let options = RedisBloomOptions { capacity, rate, ..RedisBloomOptions::default() };
     let created = RedisBloom::new(&options).map(Contents::RedisBloom);
     created.map_err(|error| EncodeError::NoPlace(error.to_string().into()))
@@ -178,7 +182,7 @@ pub(crate) fn slices(keys: &[impl AsRef<[u8]>]) -> Vec<&[u8]> {
 }
 
 /// Tells all there is to tell of a Bloom filter. Reads all bits.
-pub(crate) fn bloom_facts(filter: &RedisBloom) -> Facts {
+pub(crate) fn bloom_info(filter: &RedisBloom) -> FilterInfo {
     let (mut bits, mut ones, mut all_miss, mut planned, mut variance) = (0, 0, 1.0, 0.0, 0.0);
     let (mut more, mut position) = (Vec::new(), 1);
     for layer in filter.layers() {
@@ -192,7 +196,7 @@ pub(crate) fn bloom_facts(filter: &RedisBloom) -> Facts {
         let used = if layer.log2_bits == 0 { layer.bits } else { 1 << layer.log2_bits };
         let fill = (ones_of_layer as f64 / used as f64).min(1.0);
         let rate_of_layer = double_hashing_rate(fill, used, layer.probes);
-        variance += (rate_of_layer * noise(fill, used, layer.probes)).powi(2);
+        variance += (rate_of_layer * rate_std_error(fill, used, layer.probes)).powi(2);
         all_miss *= 1.0 - rate_of_layer;
         (bits, ones, planned) = (bits + used, ones + ones_of_layer, planned + layer.rate);
         let (items, capacity, probes, rate) =
@@ -224,14 +228,14 @@ pub(crate) fn bloom_facts(filter: &RedisBloom) -> Facts {
         1 => "1 layer".into(),
         several => format!("{several} layers"),
     };
-    Facts {
+    FilterInfo {
         rule: format!("murmur2 x64 {}, RedisBloom, {layers}", filter.hash_bits()),
         bits,
         probes: (filter.layers().len() == 1).then_some(newest.probes),
         fill: ones as f64 / bits as f64,
         items: filter.items() as f64,
         rate,
-        noise: if rate > 0.0 { variance.sqrt() / rate } else { 0.0 },
+        rate_std_error: if rate > 0.0 { variance.sqrt() / rate } else { 0.0 },
         // Of all its layers, as each has its chance to be wrong.
         planned_rate: Some(planned),
         more,
@@ -260,7 +264,7 @@ fn gcd(a: u32, b: u32) -> u32 {
 }
 
 /// Tells all there is to tell of a cuckoo filter.
-pub(crate) fn cuckoo_facts(filter: &RedisCuckoo) -> Facts {
+pub(crate) fn cuckoo_info(filter: &RedisCuckoo) -> FilterInfo {
     let bucket_size = u64::from(filter.bucket_size());
     let mut buckets = filter.buckets();
     let mut slots = 0;
@@ -277,14 +281,14 @@ pub(crate) fn cuckoo_facts(filter: &RedisCuckoo) -> Facts {
     if filter.expansion() == 0 && fill > 0.5 {
         warnings.extend(refusals(filter));
     }
-    Facts {
+    FilterInfo {
         rule: "murmur2 x64 64, RedisBloom's cuckoo filter".into(),
         bits: 8 * slots,
         probes: None,
         fill,
         items: filter.items() as f64,
         rate: filter.estimate_rate(u64::MAX),
-        noise: 0.0,
+        rate_std_error: 0.0,
         planned_rate: None,
         more: vec![
             ("sub-filters", filter.sub_filters().to_string()),

@@ -5,16 +5,16 @@ use std::io;
 
 use highway::{HighwayHash as _, HighwayHasher, Key};
 
-use crate::contents::{Contents, Facts};
+use crate::contents::{Contents, FilterInfo};
+use crate::decode_options::{DecodeOptions, Parameter};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Sniff, Takes};
+use crate::foreign_bloom::ForeignBloom;
+use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::guava::{self, Probes};
 use crate::modulus::Modulus;
 use crate::rdb::{self, Entry, Rdb, Written};
 use crate::redis_string;
 use crate::rule::{ProbeRule, Rule};
-use crate::told::{Fact, Told};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -30,15 +30,15 @@ pub(crate) const FORMAT: Format = Format {
             Sniff::No
         }
     }),
-    items: Items::Asked,
-    takes: Takes::Bytes,
-    asks: &[Fact::Items, Fact::Rate],
-    reads_with: &[Fact::Key],
-    writes_with: &[Fact::Key],
+    items: Items::Unspecified,
+    item_domain: ItemDomain::Bytes,
+    required: &[Parameter::Items, Parameter::Rate],
+    read_uses: &[Parameter::Key],
+    write_uses: &[Parameter::Key],
     versions: None,
     decode,
     encode,
-    create: |told| redis_string::create(told, planned).map(Contents::Flat),
+    create: |options| redis_string::create(options, planned).map(Contents::Flat),
 };
 
 /// `HighwayHash` in 128 bits, whose halves are added in turn.
@@ -134,7 +134,7 @@ impl Redisson {
         Ok(Self { bits, probes })
     }
 
-    /// Takes over the settings of a filter that exists; `None` if no filter has them.
+    /// ItemDomain over the settings of a filter that exists; `None` if no filter has them.
     fn of_config(bits: u64, probes: u32) -> Option<Self> {
         let is_one = bits <= MAX_BITS && (1..=MAX_PROBES).contains(&probes);
         Some(Self { bits: Modulus::new(bits).filter(|_| is_one)?, probes })
@@ -189,10 +189,10 @@ impl ProbeRule for Redisson {
         (0..self.probes).map(move |i| self.probe(i, &mut sum, hash))
     }
 
-    fn tell(&self, facts: &mut Facts) {
+    fn describe(&self, info: &mut FilterInfo) {
         let warning = "items are found only if Redisson was given StringCodec, LongCodec or ByteArrayCodec: the bytes that its \
                        default codec makes of objects cannot be made here";
-        facts.warnings.push(warning.into());
+        info.warnings.push(warning.into());
     }
 }
 
@@ -244,18 +244,18 @@ fn is_config(entry: &Entry<'_>) -> bool {
         && entry.fields().is_ok_and(|fields| fields.contains_key(field::SIZE.as_bytes()))
 }
 
-fn decode(bytes: &[u8], told: &Told) -> Result<Contents, DecodeError> {
+fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError> {
     if !Rdb::has_magic(bytes) {
-        let rule = redis_string::told_rule(told, planned)?;
+        let rule = redis_string::rule_to_decode(options, planned)?;
         return redis_string::decode(rule, &redis_string::of_file(bytes), 0).map(Contents::Flat);
     }
     let rdb = Rdb::new(bytes)?;
-    let name = match &told.key {
+    let name = match &options.key {
         Some(name) => name.clone(),
         None => {
             let what = "the settings of a filter of Redisson";
             let config =
-                rdb.find_told(told, what, is_config, |config| name_of(config).unwrap_or(config))?;
+                rdb.find_key(options, what, is_config, |config| name_of(config).unwrap_or(config))?;
             name_of(config.key()).expect("tested by `is_config`").to_vec()
         }
     };
@@ -264,7 +264,7 @@ fn decode(bytes: &[u8], told: &Told) -> Result<Contents, DecodeError> {
         let key = String::from_utf8_lossy(&config_key(&name)).into_owned();
         rdb.refused(format!("there is no key {key:?}, so that Redisson takes the filter for one that is not initialized"))
     })?;
-    let rule = rule_of(&config, told, bytes.len() as u64)?;
+    let rule = rule_of(&config, options, bytes.len() as u64)?;
     let Some(bitmap) = bitmap else {
         // Until the first item there is none.
         return empty(rule, config.at());
@@ -282,7 +282,11 @@ fn empty(rule: Rule, at: u64) -> Result<Contents, DecodeError> {
 }
 
 /// Reads the rule out of the settings of a file of so many bytes.
-fn rule_of(config: &Entry<'_>, told: &Told, file_bytes: u64) -> Result<Rule, DecodeError> {
+fn rule_of(
+    config: &Entry<'_>,
+    options: &DecodeOptions,
+    file_bytes: u64,
+) -> Result<Rule, DecodeError> {
     let fields = config.fields()?;
     let number = |name: &str| -> Option<u64> {
         std::str::from_utf8(fields.get(name.as_bytes())?).ok()?.parse().ok()
@@ -296,8 +300,8 @@ fn rule_of(config: &Entry<'_>, told: &Told, file_bytes: u64) -> Result<Rule, Dec
             "has no `size` from 1 to {MAX_BITS} and `hashIterations` from 1 to {MAX_PROBES}"
         ))
     })?;
-    if told.items.is_some() && told.rate.is_some() {
-        let planned = redis_string::told_rule(told, planned)?;
+    if options.items.is_some() && options.rate.is_some() {
+        let planned = redis_string::rule_to_decode(options, planned)?;
         return if planned == rule {
             Ok(rule)
         } else {
@@ -312,9 +316,9 @@ fn rule_of(config: &Entry<'_>, told: &Told, file_bytes: u64) -> Result<Rule, Dec
     }
     // A new filter has a few bytes and may say 512 MiB: more than its file pays for must be told.
     if rule.bits() / 8 > FREE_BYTES.saturating_add(4 * file_bytes) {
-        let fact = if told.items.is_none() { Fact::Items } else { Fact::Rate };
-        let kind = DecodeErrorKind::Missing(fact);
-        return Err(DecodeError { field: fact.name(), at: config.at(), kind });
+        let parameter = if options.items.is_none() { Parameter::Items } else { Parameter::Rate };
+        let kind = DecodeErrorKind::Missing(parameter);
+        return Err(DecodeError { field: parameter.name(), at: config.at(), kind });
     }
     Ok(rule)
 }
@@ -323,11 +327,16 @@ fn rule_of(config: &Entry<'_>, told: &Told, file_bytes: u64) -> Result<Rule, Dec
 const FREE_BYTES: u64 = 1 << 20;
 
 /// Writes the string; with a key, a snapshot of it and its settings.
-fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(
+    contents: &Contents,
+    options: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
     let is_alike = |rule: &Rule| matches!(rule, Rule::Redisson(_));
-    let filter: &FlatFilter = redis_string::fitting(contents, told, "Redisson", is_alike, planned)?;
+    let filter: &ForeignBloom =
+        redis_string::fitting(contents, options, "Redisson", is_alike, planned)?;
     let string = redis_string::grown(filter);
-    let (Some(key), Some(items), Some(rate)) = (&told.key, told.items, told.rate) else {
+    let (Some(key), Some(items), Some(rate)) = (&options.key, options.items, options.rate) else {
         return Ok(out.write_all(&string)?);
     };
     let config = Written::Hash(vec![

@@ -4,13 +4,13 @@ use std::io;
 
 use tamis::{Answers, CompressedSet};
 
-use crate::contents::{ChangeError, Contents, Facts, answer_each, try_answer_each};
+use crate::contents::{ChangeError, Contents, FilterInfo, answer_each, try_answer_each};
+use crate::decode_options::DecodeOptions;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::format::{Format, Items, Sniff, Takes, Versions};
+use crate::format::{Format, ItemDomain, Items, Sniff, Versions};
 use crate::funnel::Funnel;
-use crate::integers::{extremes, no_value, value};
+use crate::integers::{min_and_max, no_value, value};
 use crate::reader::Reader;
-use crate::told::Told;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -18,18 +18,18 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["roaring", "roaring64"],
     summary: "a Roaring bitmap of 32 or 64 bits, in the portable format",
     sniff: Some(|bytes| if walk(bytes, &mut |_, _| {}).is_ok() { Sniff::Maybe } else { Sniff::No }),
-    items: Items::Are(Funnel::Unsigned),
-    takes: Takes::Integers,
-    asks: &[],
-    reads_with: &[],
-    writes_with: &[],
+    items: Items::Default(Funnel::Unsigned),
+    item_domain: ItemDomain::Integers,
+    required: &[],
+    read_uses: &[],
+    write_uses: &[],
     versions: Some(Versions { expected: VERSIONS, are_plans: false }),
-    decode: |bytes, told| decode_told(bytes, told).map(Contents::Roaring),
+    decode: |bytes, options| decode_version(bytes, options).map(Contents::Roaring),
     encode,
     create: |_| Ok(Contents::Roaring(Roaring::new(CompressedSet::new()))),
 };
 
-/// What is expected of [`Told::version`].
+/// What is expected of [`DecodeOptions::version`].
 const VERSIONS: &str = "32 or 64, the bits of a value";
 
 const COOKIE: u32 = 12_346;
@@ -73,7 +73,7 @@ impl PartialEq for Roaring {
 }
 
 impl Roaring {
-    /// Takes a set, to be written as small as can be.
+    /// ItemDomain a set, to be written as small as can be.
     #[must_use]
     pub fn new(set: CompressedSet) -> Self {
         Self { set, is_64: false, has_runs: true }
@@ -94,23 +94,23 @@ impl Roaring {
         })
     }
 
-    /// Takes in all values of another.
+    /// ItemDomain in all values of another.
     pub fn merge(&mut self, other: &Self) {
         self.set.or(&other.set);
         self.is_64 |= other.is_64;
         self.has_runs |= other.has_runs;
     }
 
-    pub(crate) fn facts(&self) -> Facts {
+    pub(crate) fn info(&self) -> FilterInfo {
         let width = if self.is_wide() { 64 } else { 32 };
-        let mut more = extremes(self.set.min(), self.set.max());
+        let mut more = min_and_max(self.set.min(), self.set.max());
         more.push(("width", format!("{width} bits")));
-        Facts {
+        FilterInfo {
             rule: "exact set of integers, a Roaring bitmap".into(),
             bits: self.set.memory_bytes() * 8,
             items: self.set.len() as f64,
             more,
-            ..Facts::default()
+            ..FilterInfo::default()
         }
     }
 
@@ -169,19 +169,19 @@ pub fn decode(bytes: &[u8]) -> Result<Roaring, DecodeError> {
 }
 
 /// Reads a bitmap, and checks that it has the width that the caller names.
-fn decode_told(bytes: &[u8], told: &Told) -> Result<Roaring, DecodeError> {
+fn decode_version(bytes: &[u8], options: &DecodeOptions) -> Result<Roaring, DecodeError> {
     let error = |kind| DecodeError { field: "width", at: 0, kind };
-    let is_64 = match told.version.as_deref() {
+    let is_64 = match options.version.as_deref() {
         None => return decode(bytes),
         Some("32") => false,
         Some("64") => true,
-        Some(_) => return Err(error(DecodeErrorKind::Told { expected: VERSIONS })),
+        Some(_) => return Err(error(DecodeErrorKind::WrongOption { expected: VERSIONS })),
     };
     let bitmap = decode(bytes)?;
     if bitmap.is_64 != is_64 {
         let expected =
             if bitmap.is_64 { "64 bits, as its bytes say" } else { "32 bits, as its bytes say" };
-        return Err(error(DecodeErrorKind::Told { expected }));
+        return Err(error(DecodeErrorKind::WrongOption { expected }));
     }
     Ok(bitmap)
 }
@@ -362,7 +362,11 @@ fn each_stretch<E>(
     Ok(())
 }
 
-fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(
+    contents: &Contents,
+    options: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
     let made;
     let roaring = match contents {
         Contents::Roaring(roaring) => roaring,
@@ -382,7 +386,7 @@ fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(
     })?;
     let maps: Vec<&[Stretch]> = stretches.chunk_by(|a, b| a.key >> 16 == b.key >> 16).collect();
     let mut heads = maps.iter();
-    let is_wide = match told.version.as_deref() {
+    let is_wide = match options.version.as_deref() {
         None => roaring.is_wide(),
         Some("64") => true,
         Some("32") if roaring.set.max().is_none_or(|max| max <= u32::MAX.into()) => false,
@@ -398,7 +402,7 @@ fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(
     if is_wide {
         out.write_all(&(maps.len() as u64).to_le_bytes())?;
     } else if maps.is_empty() {
-        out.write_all(&head(&[]))?;
+        out.write_all(&header(&[]))?;
     }
     let (mut bytes, mut next, mut left) = (Vec::new(), stretches.iter(), 0);
     each_stretch(&roaring.set, |key, lows| {
@@ -407,7 +411,7 @@ fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(
             if is_wide {
                 out.write_all(&((key >> 16) as u32).to_le_bytes())?;
             }
-            out.write_all(&head(map))?;
+            out.write_all(&header(map))?;
             left = map.len();
         }
         left -= 1;
@@ -419,29 +423,29 @@ fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(
 }
 
 /// Returns all that stands before the containers of a bitmap of 32 bits.
-fn head(map: &[Stretch]) -> Vec<u8> {
-    let mut head = Vec::new();
+fn header(map: &[Stretch]) -> Vec<u8> {
+    let mut header = Vec::new();
     let has_runs = map.iter().any(|it| it.is_run);
     if has_runs {
-        head.extend((COOKIE_WITH_RUNS | (map.len() as u32 - 1) << 16).to_le_bytes());
+        header.extend((COOKIE_WITH_RUNS | (map.len() as u32 - 1) << 16).to_le_bytes());
         let flags = map.chunks(8).map(|eight| {
             eight.iter().enumerate().fold(0, |flags, (i, it)| flags | u8::from(it.is_run) << i)
         });
-        head.extend(flags);
+        header.extend(flags);
     } else {
-        head.extend(COOKIE.to_le_bytes());
-        head.extend((map.len() as u32).to_le_bytes());
+        header.extend(COOKIE.to_le_bytes());
+        header.extend((map.len() as u32).to_le_bytes());
     }
     for it in map {
-        head.extend((it.key as u16).to_le_bytes());
-        head.extend(((it.count - 1) as u16).to_le_bytes());
+        header.extend((it.key as u16).to_le_bytes());
+        header.extend(((it.count - 1) as u16).to_le_bytes());
     }
     if !has_runs || map.len() >= MIN_OFFSETS {
-        let mut at = (head.len() + 4 * map.len()) as u32;
+        let mut at = (header.len() + 4 * map.len()) as u32;
         for it in map {
-            head.extend(at.to_le_bytes());
+            header.extend(at.to_le_bytes());
             at += it.len_bytes();
         }
     }
-    head
+    header
 }

@@ -7,13 +7,13 @@ use std::io;
 
 use tamis::OutOfMemory;
 
-use crate::contents::{Contents, Facts};
+use crate::contents::{Contents, FilterInfo};
+use crate::decode_options::DecodeOptions;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Sniff, Takes};
+use crate::foreign_bloom::ForeignBloom;
+use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::funnel::Funnel;
 use crate::rule::{ProbeRule as _, Rule};
-use crate::told::Told;
 pub(crate) use rules::{FastLocal, Legacy};
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -22,16 +22,16 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &[],
     summary: "RocksDB's full filter block, Bloom of both generations",
     sniff: Some(sniff),
-    items: Items::Are(Funnel::Bytes),
-    takes: Takes::Bytes,
-    asks: &[],
-    reads_with: &[],
-    writes_with: &[],
+    items: Items::Default(Funnel::Bytes),
+    item_domain: ItemDomain::Bytes,
+    required: &[],
+    read_uses: &[],
+    write_uses: &[],
     versions: None,
     decode: |bytes, _| decode(bytes),
     encode,
-    create: |told| {
-        let (keys, rate) = told.plan()?;
+    create: |options| {
+        let (keys, rate) = options.plan()?;
         let no_place = |why: String| EncodeError::NoPlace(why.into());
         let bits_per_key = bits_per_key(rate).ok_or_else(|| {
             no_place(format!(
@@ -80,15 +80,15 @@ pub struct Reserved {
 }
 
 impl Reserved {
-    pub(crate) fn facts(&self) -> Facts {
-        Facts {
+    pub(crate) fn info(&self) -> FilterInfo {
+        FilterInfo {
             rule: "reserved by RocksDB".into(),
             bits: (self.bytes.len() - TRAILER_BYTES) as u64 * 8,
             fill: 1.0,
             items: f64::INFINITY,
             rate: 1.0,
             warnings: vec![format!("{}: as in RocksDB, every item may be in", self.why)],
-            ..Facts::default()
+            ..FilterInfo::default()
         }
     }
 }
@@ -145,7 +145,7 @@ pub fn create(
     keys: u64,
     bits_per_key: f64,
     generation: Generation,
-) -> Result<FlatFilter, CreateError> {
+) -> Result<ForeignBloom, CreateError> {
     if keys == 0 {
         return Err(CreateError::Empty);
     }
@@ -169,7 +169,7 @@ pub fn create(
             Rule::RocksLegacy(Legacy::new(lines, LINE_BYTES as u32, probes))
         }
     };
-    FlatFilter::new(rule).map_err(CreateError::Memory)
+    ForeignBloom::new(rule).map_err(CreateError::Memory)
 }
 
 /// Up to how many thousandths of a bit a key RocksDB takes 1, 2, … probes.
@@ -226,7 +226,7 @@ pub fn decode(bytes: &[u8]) -> Result<Contents, DecodeError> {
             return Ok(Contents::Reserved(Reserved { bytes: bytes.to_vec(), why }));
         }
     };
-    let filter = FlatFilter::from_bytes(rule, data).map_err(|memory| DecodeError {
+    let filter = ForeignBloom::from_bytes(rule, data).map_err(|memory| DecodeError {
         field: "bits",
         at: 0,
         kind: DecodeErrorKind::Memory(memory),
@@ -300,7 +300,11 @@ fn sniff(bytes: &[u8]) -> Sniff {
     }
 }
 
-fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(
+    contents: &Contents,
+    _: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
     let filter = match contents {
         Contents::Flat(filter) => filter,
         Contents::Reserved(reserved) => return Ok(out.write_all(&reserved.bytes)?),

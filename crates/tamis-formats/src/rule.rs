@@ -7,10 +7,10 @@ use crate::bits_and_blooms::BitsAndBlooms;
 use crate::byte_buffer::EightColumns;
 use crate::c_hashcode::MaskedSeven;
 use crate::cassandra::Cassandra;
-use crate::contents::Facts;
+use crate::contents::FilterInfo;
+use crate::guava_rules::{Mitz32, Mitz64};
 use crate::hadoop::Hadoop;
 use crate::hive::Hive;
-use crate::mitz::{Mitz32, Mitz64};
 use crate::orc::Orc;
 use crate::pybloom_live::Slices;
 use crate::pybloomfiltermmap::Seeds;
@@ -55,7 +55,7 @@ pub(crate) trait ProbeRule {
     }
 
     /// Adds what else there is to tell, and to warn of.
-    fn tell(&self, _facts: &mut Facts) {}
+    fn describe(&self, _facts: &mut FilterInfo) {}
 }
 
 /// Returns the share of bits that are set; of no bits, all are.
@@ -68,7 +68,7 @@ pub(crate) fn fill(words: &[u64], bits: u64) -> f64 {
 }
 
 /// Returns how far chance moves the rate of so many probes: its standard deviation, as a share of the rate.
-pub(crate) fn noise(fill: f64, bits: u64, probes: u32) -> f64 {
+pub(crate) fn rate_std_error(fill: f64, bits: u64, probes: u32) -> f64 {
     let left = 1.0 - fill;
     if !(fill > 0.0 && left > 0.0) {
         return 0.0;
@@ -173,8 +173,8 @@ impl Rule {
         }
     }
 
-    pub(crate) fn tell(&self, facts: &mut Facts) {
-        with_rule!(self, rule => rule.tell(facts));
+    pub(crate) fn describe(&self, info: &mut FilterInfo) {
+        with_rule!(self, rule => rule.describe(info));
     }
 }
 

@@ -6,15 +6,15 @@ use std::io;
 use tamis::OutOfMemory;
 
 use crate::contents::Contents;
+use crate::decode_options::DecodeOptions;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Sniff, Takes, Versions};
+use crate::foreign_bloom::ForeignBloom;
+use crate::format::{Format, ItemDomain, Items, Sniff, Versions};
 use crate::guava::{Probes, plan_bits, plan_probes, write_words};
 use crate::hash::murmur3::spark_32;
 use crate::modulus::Modulus;
 use crate::reader::Reader;
 use crate::rule::{ProbeRule, Rule};
-use crate::told::Told;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -22,17 +22,17 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["spark"],
     summary: "Spark's BloomFilter, by writeTo: versions 1 and 2",
     sniff: Some(sniff),
-    items: Items::Asked,
-    takes: Takes::Bytes,
-    asks: &[],
-    reads_with: &[],
-    writes_with: &[],
+    items: Items::Unspecified,
+    item_domain: ItemDomain::Bytes,
+    required: &[],
+    read_uses: &[],
+    write_uses: &[],
     versions: Some(Versions { expected: VERSIONS, are_plans: false }),
-    decode: |bytes, told| decode_told(bytes, told).map(Contents::Flat),
+    decode: |bytes, options| decode_version(bytes, options).map(Contents::Flat),
     encode,
-    create: |told| {
-        let (items, rate) = told.plan()?;
-        let created = create(items, rate, told_version(told)?);
+    create: |options| {
+        let (items, rate) = options.plan()?;
+        let created = create(items, rate, version_option(options)?);
         created.map(Contents::Flat).map_err(|error| EncodeError::NoPlace(error.to_string().into()))
     },
 };
@@ -41,8 +41,8 @@ pub(crate) const FORMAT: Format = Format {
 const VERSIONS: &str =
     "1 (every Spark reads it, and up to 4.0 nothing else) or 2 (Spark 4.1 and later)";
 
-fn told_version(told: &Told) -> Result<Version, EncodeError> {
-    match told.version.as_deref() {
+fn version_option(options: &DecodeOptions) -> Result<Version, EncodeError> {
+    match options.version.as_deref() {
         Some("1") => Ok(Version::V1),
         Some("2") => Ok(Version::V2 { seed: 0 }),
         None => Ok(Version::default()),
@@ -181,7 +181,7 @@ impl fmt::Display for Spark {
 /// assert!(users.insert(b"user:1") && users.contains(b"user:1"));
 /// # Ok::<(), tamis_formats::spark::CreateError>(())
 /// ```
-pub fn create(items: u64, rate: f64, version: Version) -> Result<FlatFilter, CreateError> {
+pub fn create(items: u64, rate: f64, version: Version) -> Result<ForeignBloom, CreateError> {
     if !(rate > 0.0 && rate < 1.0) {
         return Err(CreateError::Rate { rate });
     }
@@ -197,7 +197,7 @@ pub fn create_with_bits(
     items: u64,
     bits: u64,
     version: Version,
-) -> Result<FlatFilter, CreateError> {
+) -> Result<ForeignBloom, CreateError> {
     if items == 0 || bits == 0 {
         return Err(CreateError::Empty);
     }
@@ -209,7 +209,7 @@ pub fn create_with_bits(
     if words > i32::MAX as u64 {
         return Err(CreateError::TooLarge { bits });
     }
-    FlatFilter::new(rule(words, probes.cast_unsigned(), version)).map_err(CreateError::Memory)
+    ForeignBloom::new(rule(words, probes.cast_unsigned(), version)).map_err(CreateError::Memory)
 }
 
 /// The most probes that are read: no plan that anyone made has as many, and a file that says so would only take time.
@@ -225,7 +225,7 @@ fn rule(words: u64, probes: u32, version: Version) -> Rule {
 /// # Errors
 ///
 /// [`DecodeError`] where `readFrom` fails, for a filter of no words, and if bytes are left.
-pub fn decode(bytes: &[u8]) -> Result<FlatFilter, DecodeError> {
+pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let mut reader = Reader::new(bytes);
     let version = reader.i32_be("version")?;
     if version != 1 && version != 2 {
@@ -250,7 +250,7 @@ pub fn decode(bytes: &[u8]) -> Result<FlatFilter, DecodeError> {
     reader.end("words")?;
     let rule = rule(words.into(), probes, version);
     let words = data.as_chunks().0.iter().map(|&word| u64::from_be_bytes(word));
-    FlatFilter::from_words(rule, words).map_err(|memory| DecodeError {
+    ForeignBloom::from_words(rule, words).map_err(|memory| DecodeError {
         field: "words",
         at,
         kind: DecodeErrorKind::Memory(memory),
@@ -274,19 +274,23 @@ fn sniff(bytes: &[u8]) -> Sniff {
 }
 
 /// Reads a filter, and checks that it has the version that the caller names.
-fn decode_told(bytes: &[u8], told: &Told) -> Result<FlatFilter, DecodeError> {
+fn decode_version(bytes: &[u8], options: &DecodeOptions) -> Result<ForeignBloom, DecodeError> {
     let filter = decode(bytes)?;
     let is_first = bytes.starts_with(&1_u32.to_be_bytes());
-    let expected = match (told.version.as_deref(), is_first) {
+    let expected = match (options.version.as_deref(), is_first) {
         (None, _) | (Some("1"), true) | (Some("2"), false) => return Ok(filter),
         (Some("2"), true) => "1, as its bytes say",
         (Some("1"), false) => "2, as its bytes say",
         _ => VERSIONS,
     };
-    Err(DecodeError { field: "version", at: 0, kind: DecodeErrorKind::Told { expected } })
+    Err(DecodeError { field: "version", at: 0, kind: DecodeErrorKind::WrongOption { expected } })
 }
 
-fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(
+    contents: &Contents,
+    options: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
     let Contents::Flat(filter) = contents else {
         let why = "Spark has no place for such a filter: build one from the items";
         return Err(EncodeError::NoPlace(why.into()));
@@ -298,20 +302,20 @@ fn encode(contents: &Contents, told: &Told, out: &mut dyn io::Write) -> Result<(
         );
         return Err(EncodeError::NoPlace(why.into()));
     };
-    let (is_first, is_told_first) =
-        (rule.version == Version::V1, told_version(told)? == Version::V1);
-    if told.version.is_some() && is_first != is_told_first {
+    let (is_first, is_first_wanted) =
+        (rule.version == Version::V1, version_option(options)? == Version::V1);
+    if options.version.is_some() && is_first != is_first_wanted {
         let why = "its places are those of Spark's other version: build one from the items";
         return Err(EncodeError::NoPlace(why.into()));
     }
-    let mut head = Vec::new();
+    let mut header = Vec::new();
     let words = u32::try_from(filter.words().len()).expect("only made of so many words");
     match rule.version {
-        Version::V1 => head.extend([1, rule.probes]),
-        Version::V2 { seed } => head.extend([2, rule.probes, seed.cast_unsigned()]),
+        Version::V1 => header.extend([1, rule.probes]),
+        Version::V2 { seed } => header.extend([2, rule.probes, seed.cast_unsigned()]),
     }
-    head.push(words);
-    let head: Vec<u8> = head.into_iter().flat_map(u32::to_be_bytes).collect();
-    out.write_all(&head)?;
+    header.push(words);
+    let header: Vec<u8> = header.into_iter().flat_map(u32::to_be_bytes).collect();
+    out.write_all(&header)?;
     write_words(filter.words(), out, u64::to_be_bytes)
 }

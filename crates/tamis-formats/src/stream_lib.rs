@@ -6,15 +6,15 @@ use std::io;
 use crate::cassandra;
 use crate::charset::Charset;
 use crate::contents::Contents;
+use crate::decode_options::DecodeOptions;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Sniff, Takes};
+use crate::foreign_bloom::ForeignBloom;
+use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::funnel::Funnel;
 use crate::guava::write_words;
 use crate::hash::murmur2::hadoop_32;
 use crate::reader::Reader;
 use crate::rule::{ProbeRule, Rule};
-use crate::told::Told;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -22,16 +22,16 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["streamlib"],
     summary: "BloomFilter of Java's stream-lib, by BloomFilter.serialize",
     sniff: Some(sniff),
-    items: Items::Are(Funnel::Text(Charset::Utf16)),
-    takes: Takes::Bytes,
-    asks: &[],
-    reads_with: &[],
-    writes_with: &[],
+    items: Items::Default(Funnel::Text(Charset::Utf16)),
+    item_domain: ItemDomain::Bytes,
+    required: &[],
+    read_uses: &[],
+    write_uses: &[],
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::Flat),
     encode,
-    create: |told| {
-        let (items, rate) = told.plan()?;
+    create: |options| {
+        let (items, rate) = options.plan()?;
         create(items, rate).map(Contents::Flat)
     },
 };
@@ -104,7 +104,7 @@ impl fmt::Display for StreamLib {
 /// assert_eq!((filter.rule().bits(), filter.rule().probes()), (3072, 5));
 /// # Ok::<(), tamis_formats::EncodeError>(())
 /// ```
-pub fn create(items: u64, rate: f64) -> Result<FlatFilter, EncodeError> {
+pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, EncodeError> {
     let no_place = |why: String| EncodeError::NoPlace(why.into());
     let plan = cassandra::plan(rate).filter(|&(bits_per_item, _)| bits_per_item <= 15);
     let Some((bits_per_item, probes)) = plan.filter(|_| items > 0) else {
@@ -119,7 +119,7 @@ pub fn create(items: u64, rate: f64) -> Result<FlatFilter, EncodeError> {
             "{items} items at a rate of {rate} need more than the 2,147,483,584 bits of stream-lib: plan fewer items or a higher rate"
         )));
     };
-    FlatFilter::new(Rule::StreamLib(StreamLib { words, probes }))
+    ForeignBloom::new(Rule::StreamLib(StreamLib { words, probes }))
         .map_err(|error| no_place(format!("{error}: plan fewer items")))
 }
 
@@ -131,7 +131,7 @@ const MAX_PROBES: u32 = 255;
 /// # Errors
 ///
 /// [`DecodeError`] unless `bytes` are one filter.
-pub fn decode(bytes: &[u8]) -> Result<FlatFilter, DecodeError> {
+pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let mut reader = Reader::new(bytes);
     let probes = reader.count_be("number of probes", 1, "1 to 255")?;
     if probes > MAX_PROBES {
@@ -163,7 +163,7 @@ pub fn decode(bytes: &[u8]) -> Result<FlatFilter, DecodeError> {
     reader.end("end of the bit set")?;
     let rule = Rule::StreamLib(StreamLib { words, probes });
     let words = data.as_chunks().0.iter().map(|&word| u64::from_be_bytes(word));
-    FlatFilter::from_words(rule, words).map_err(|memory| DecodeError {
+    ForeignBloom::from_words(rule, words).map_err(|memory| DecodeError {
         field: "words",
         at,
         kind: DecodeErrorKind::Memory(memory),
@@ -175,7 +175,11 @@ fn sniff(bytes: &[u8]) -> Sniff {
     if behind.is_some_and(|it| it.starts_with(BIT_SET)) { Sniff::Yes } else { Sniff::No }
 }
 
-fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(
+    contents: &Contents,
+    _: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
     let why = match contents {
         Contents::Flat(filter) => match filter.rule() {
             Rule::StreamLib(rule) => {

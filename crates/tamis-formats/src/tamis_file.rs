@@ -10,9 +10,9 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use crate::contents::Contents;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError, ReadError};
-use crate::format::{Format, Items, Sniff, Takes};
+use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::funnel::Funnel;
-use crate::head::{BITS_AT, FIXED_BYTES, Head, MAGIC, head_bytes, measure};
+use crate::header::{BITS_AT, FIXED_BYTES, Header, MAGIC, header_bytes, measure};
 use crate::metadata::Metadata;
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -21,11 +21,11 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["tamis"],
     summary: "every kind of filter, checksummed, used in place when mapped",
     sniff: Some(|bytes| if bytes.starts_with(&MAGIC) { Sniff::Yes } else { Sniff::No }),
-    items: Items::Are(Funnel::Bytes),
-    takes: Takes::Bytes,
-    asks: &[],
-    reads_with: &[],
-    writes_with: &[],
+    items: Items::Default(Funnel::Bytes),
+    item_domain: ItemDomain::Bytes,
+    required: &[],
+    read_uses: &[],
+    write_uses: &[],
     versions: None,
     decode: |bytes, _| TamisFile::decode(bytes).map(Contents::Tamis),
     encode: |contents, _, out| match contents {
@@ -39,8 +39,8 @@ pub(crate) const FORMAT: Format = Format {
                 .into(),
         )),
     },
-    create: |told| {
-        let (items, rate) = told.plan()?;
+    create: |options| {
+        let (items, rate) = options.plan()?;
         let plan = Plan::new(items, rate);
         let filter = plan.and_then(|plan| AnyFilter::new(&plan, Hasher::default()));
         let file = filter.map(|filter| Contents::Tamis(TamisFile::new(filter)));
@@ -136,23 +136,23 @@ impl TamisFile {
     ///
     /// [`ReadError::Io`] if the stream fails, [`ReadError::Decode`] if its bytes are no file.
     pub fn read_from(mut stream: impl Read, max_bytes: u64) -> Result<Self, ReadError> {
-        let head = read_head(&mut stream)?;
-        let bytes = head.plan.bytes();
+        let header = read_header(&mut stream)?;
+        let bytes = header.plan.bytes();
         let error = |kind| DecodeError { field: "bits", at: BITS_AT as u64, kind };
         if bytes > max_bytes {
             return Err(error(DecodeErrorKind::TooLarge { bytes, max_bytes }).into());
         }
-        let mut bits = Bitmap::zeroed(head.plan.bits())
+        let mut bits = Bitmap::zeroed(header.plan.bits())
             .map_err(|memory| error(DecodeErrorKind::Memory(memory)))?;
         let words = bits.words_mut();
-        let mut checksum = Xxh3::with_seed(head.checksum);
-        let mut at = head.len as u64;
+        let mut checksum = Xxh3::with_seed(header.checksum);
+        let mut at = header.len as u64;
         for chunk in words.chunks_mut(CHUNK_BYTES / 8) {
             let bytes: &mut [u8] = bytemuck::cast_slice_mut(chunk);
             let wanted = bytes.len();
             let found = fill(&mut stream, bytes)?;
             if found < wanted {
-                return Err(truncated("words", head.len, at, &head.plan, found).into());
+                return Err(truncated("words", header.len, at, &header.plan, found).into());
             }
             checksum.update(bytes);
             at += wanted as u64;
@@ -160,11 +160,11 @@ impl TamisFile {
                 *word = u64::from_le(*word);
             }
         }
-        check_end(words, &head.plan, at)?;
+        check_end(words, &header.plan, at)?;
         let mut trailer = [0; 8];
         let found = fill(&mut stream, &mut trailer)?;
         if found < trailer.len() {
-            return Err(truncated("words checksum", head.len, at, &head.plan, found).into());
+            return Err(truncated("words checksum", header.len, at, &header.plan, found).into());
         }
         check_trailer(checksum.digest(), trailer, at)?;
         let expected = at + TRAILER_BYTES;
@@ -172,18 +172,18 @@ impl TamisFile {
             let kind = DecodeErrorKind::TooLong { expected };
             return Err(DecodeError { field: "end", at: expected, kind }.into());
         }
-        Ok(Self::restore(head, bits)?)
+        Ok(Self::restore(header, bits)?)
     }
 }
 
 impl<B: Bits<Word = u64>> TamisFile<B> {
     /// Makes the file's value of its head and its words.
-    fn restore(head: Head, bits: B) -> Result<Self, DecodeError> {
-        let at = head.len as u64;
-        let filter = AnyFilter::restore(&head.plan, head.hasher, bits).map_err(|plan| {
+    fn restore(header: Header, bits: B) -> Result<Self, DecodeError> {
+        let at = header.len as u64;
+        let filter = AnyFilter::restore(&header.plan, header.hasher, bits).map_err(|plan| {
             DecodeError { field: "words", at, kind: DecodeErrorKind::of_plan(plan) }
         })?;
-        Ok(Self { filter, added: head.added, metadata: head.metadata })
+        Ok(Self { filter, added: header.added, metadata: header.metadata })
     }
 }
 
@@ -198,16 +198,16 @@ impl<'a> TamisFile<BitView<'a>> {
     /// [`DecodeError`] unless `bytes` are exactly one file; [`DecodeErrorKind::NotInPlace`] unless
     /// they start at a multiple of 8 bytes in memory of a little-endian machine.
     pub fn view(bytes: &'a [u8]) -> Result<Self, DecodeError> {
-        let Parts { head, words, .. } = Parts::split(bytes)?;
-        let at = head.len as u64;
+        let Parts { header, words, .. } = Parts::split(bytes)?;
+        let at = header.len as u64;
         let error = |kind| DecodeError { field: "words", at, kind };
         if cfg!(target_endian = "big") {
             return Err(error(DecodeErrorKind::NotInPlace));
         }
         let words: &[u64] =
             bytemuck::try_cast_slice(words).map_err(|_| error(DecodeErrorKind::NotInPlace))?;
-        check_end(words, &head.plan, at + words.len() as u64 * 8)?;
-        Self::restore(head, BitView::new(words))
+        check_end(words, &header.plan, at + words.len() as u64 * 8)?;
+        Self::restore(header, BitView::new(words))
     }
 
     /// Tests every byte of a file, as [`TamisFile::decode`] does, without a copy.
@@ -218,9 +218,9 @@ impl<'a> TamisFile<BitView<'a>> {
     ///
     /// [`DecodeError`] unless `bytes` are exactly one file, as it was written.
     pub fn verify(bytes: &'a [u8]) -> Result<(), DecodeError> {
-        let Parts { head, words, trailer } = Parts::split(bytes)?;
-        let end = (head.len + words.len()) as u64;
-        check_trailer(xxh3_64_with_seed(words, head.checksum), trailer, end)
+        let Parts { header, words, trailer } = Parts::split(bytes)?;
+        let end = (header.len + words.len()) as u64;
+        check_trailer(xxh3_64_with_seed(words, header.checksum), trailer, end)
     }
 }
 
@@ -231,8 +231,8 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
     ///
     /// What `out` says; whatever was written until then is no filter to any reader.
     pub fn write_to(&self, mut out: impl Write) -> io::Result<()> {
-        let (head, seed) = self.head();
-        out.write_all(&head)?;
+        let (header, seed) = self.header();
+        out.write_all(&header)?;
         let mut checksum = Xxh3::with_seed(seed);
         self.each_bytes_from(0, |bytes| {
             checksum.update(bytes);
@@ -243,7 +243,7 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
 
     /// Writes the bytes of a range of the file, such as `0..1024`; those behind its end are left out.
     ///
-    /// Takes the time of so many bytes, whatever is before them, except for the checksum at the end of the file: that is
+    /// ItemDomain the time of so many bytes, whatever is before them, except for the checksum at the end of the file: that is
     /// of all words.
     ///
     /// # Errors
@@ -254,9 +254,9 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
         if range.start == 0 && range.end >= len {
             return self.write_to(out);
         }
-        let (head, seed) = self.head();
-        let (words_at, trailer_at) = (head.len() as u64, len - TRAILER_BYTES);
-        out.write_all(common(&head, 0, &range))?;
+        let (header, seed) = self.header();
+        let (words_at, trailer_at) = (header.len() as u64, len - TRAILER_BYTES);
+        out.write_all(common(&header, 0, &range))?;
         if range.start < trailer_at && range.end > words_at {
             let first = range.start.saturating_sub(words_at) / 8;
             let mut at = words_at + first * 8;
@@ -282,13 +282,13 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
     }
 
     /// Returns the head, and its checksum.
-    fn head(&self) -> (Vec<u8>, u64) {
+    fn header(&self) -> (Vec<u8>, u64) {
         let (plan, hasher) = (self.filter.plan(), self.filter.hasher());
         let bits = match plan.kind().grows() {
             true => self.filter.len_words() * 64,
             false => plan.bits(),
         };
-        Head::encode(plan, bits, hasher, self.added, &self.metadata)
+        Header::encode(plan, bits, hasher, self.added, &self.metadata)
     }
 
     /// Hands on the words from the one numbered `start` on, as the bytes of a file.
@@ -327,14 +327,14 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
     pub fn is_counted_within(&self) -> bool {
         let plan = self.filter.plan();
         // Of a window no number says how unevenly its items came; one that grows knows its rate.
-        let is_told = !plan.kind().forgets() && !plan.kind().grows();
-        is_told && self.added > 0 && self.added <= plan.items()
+        let is_counted = !plan.kind().forgets() && !plan.kind().grows();
+        is_counted && self.added > 0 && self.added <= plan.items()
     }
 
     /// Returns how many bytes [`write_to`](Self::write_to) writes.
     #[must_use]
     pub fn len_bytes(&self) -> u64 {
-        head_bytes(self.metadata.len_bytes()) as u64 + self.filter.len_words() * 8 + TRAILER_BYTES
+        header_bytes(self.metadata.len_bytes()) as u64 + self.filter.len_words() * 8 + TRAILER_BYTES
     }
 }
 
@@ -347,16 +347,16 @@ fn common<'b>(bytes: &'b [u8], at: u64, range: &Range<u64>) -> &'b [u8] {
 
 /// A whole file, cut at its seams.
 struct Parts<'a> {
-    head: Head,
+    header: Header,
     words: &'a [u8],
     trailer: [u8; 8],
 }
 
 impl<'a> Parts<'a> {
     fn split(bytes: &'a [u8]) -> Result<Self, DecodeError> {
-        let head = Head::decode(bytes)?;
-        let (len, found) = (head.len as u64, bytes.len() as u64);
-        let words_bytes = head.plan.bytes();
+        let header = Header::decode(bytes)?;
+        let (len, found) = (header.len as u64, bytes.len() as u64);
+        let words_bytes = header.plan.bytes();
         let expected = len + words_bytes + TRAILER_BYTES;
         if found < expected {
             let kind = DecodeErrorKind::Truncated { expected, found };
@@ -366,21 +366,21 @@ impl<'a> Parts<'a> {
             let kind = DecodeErrorKind::TooLong { expected };
             return Err(DecodeError { field: "end", at: expected, kind });
         }
-        let rest = &bytes[head.len..];
+        let rest = &bytes[header.len..];
         let (words, trailer) = rest.split_at(rest.len() - TRAILER_BYTES as usize);
         let trailer = trailer.try_into().expect("the trailer has eight bytes");
-        Ok(Self { head, words, trailer })
+        Ok(Self { header, words, trailer })
     }
 }
 
 /// Reads a head: first the part that tells its length, then the rest.
-fn read_head(stream: &mut impl Read) -> Result<Head, ReadError> {
+fn read_header(stream: &mut impl Read) -> Result<Header, ReadError> {
     let mut bytes = vec![0; FIXED_BYTES];
     let found = fill(stream, &mut bytes)?;
     let len = measure(&bytes[..found])?;
     bytes.resize(len, 0);
     let more = fill(stream, &mut bytes[FIXED_BYTES..])?;
-    Ok(Head::decode(&bytes[..FIXED_BYTES + more])?)
+    Ok(Header::decode(&bytes[..FIXED_BYTES + more])?)
 }
 
 /// Reads until `bytes` are full or the stream ends; returns how many were read.
@@ -399,12 +399,12 @@ fn fill(stream: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
 
 fn truncated(
     field: &'static str,
-    head_bytes: usize,
+    header_bytes: usize,
     at: u64,
     plan: &Plan,
     found: usize,
 ) -> DecodeError {
-    let expected = head_bytes as u64 + plan.bytes() + TRAILER_BYTES;
+    let expected = header_bytes as u64 + plan.bytes() + TRAILER_BYTES;
     let found = at + found as u64;
     DecodeError { field, at, kind: DecodeErrorKind::Truncated { expected, found } }
 }

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use tamis::{Answers, DigestSet};
-use tamis_formats::{Contents, EncodeError, Facts, Format, Funnel, Items, Takes, Told};
+use tamis_formats::{
+    Contents, DecodeOptions, EncodeError, FilterInfo, Format, Funnel, ItemDomain, Items,
+};
 
 use super::Args;
 use crate::count::{About, Count};
@@ -20,14 +22,14 @@ use crate::told::{funnel, funnel_names, has_charset, missing_to_write, parse_fun
 const RATE: f64 = 0.01;
 
 /// Returns by how much the number of items may be below the number that `facts` state.
-fn slack(contents: &Contents, facts: &Facts) -> f64 {
+fn slack(contents: &Contents, facts: &FilterInfo) -> f64 {
     match contents {
         Contents::Integers(_) | Contents::Roaring(_) | Contents::RedisBloom(_) => 0.0,
         _ => match facts.probes {
             // Of m bits the part f is set, give or take σ: items are -m/k ln(1 - f), give or take m/k · σ/(1 - f).
-            Some(k) if facts.noise > 0.0 => {
+            Some(k) if facts.rate_std_error > 0.0 => {
                 let (m, k, f) = (facts.bits as f64, f64::from(k), facts.fill);
-                let deviation = facts.noise * f / k;
+                let deviation = facts.rate_std_error * f / k;
                 4.0 * m / k * deviation / (1.0 - f) + 1.0
             }
             _ => 0.1 * facts.items + 1.0,
@@ -37,23 +39,28 @@ fn slack(contents: &Contents, facts: &Facts) -> f64 {
 
 impl Args {
     /// Builds OUT from the items, and looks for each item in both filters.
-    pub(super) fn rebuild(&self, from: &Foreign, to: &'static Format, told: Told) -> Outcome {
+    pub(super) fn rebuild(
+        &self,
+        from: &Foreign,
+        to: &'static Format,
+        told: DecodeOptions,
+    ) -> Outcome {
         let name = input::name(&self.output);
         let items = self.checked_items()?;
         let from_funnel = from.funnel()?;
         let to_funnel = self.funnel_of(to, from.funnel)?;
         let (distinct, total) = self.count(&items)?;
         total.warn();
-        let facts = from.contents.facts();
+        let facts = from.contents.info();
         self.check_count(from, &facts, distinct)?;
         // Where a set of integers ends their greatest decides, not their number.
-        let planned = told.items.or((to.takes != Takes::Integers).then_some(distinct));
+        let planned = told.items.or((to.item_domain != ItemDomain::Integers).then_some(distinct));
         let of_input = from.told.rate.or(facts.planned_rate);
         let of_input = of_input.filter(|&rate| rate > 0.0 && rate < 1.0);
         let rate = told.rate.or(of_input).unwrap_or(RATE);
-        let told = Told { items: planned, rate: Some(rate), ..told };
+        let told = DecodeOptions { items: planned, rate: Some(rate), ..told };
         let mut contents = (to.create)(&told).map_err(|error| match error {
-            EncodeError::Missing(fact) => missing_to_write(fact, &told, to, &name),
+            EncodeError::Missing(parameter) => missing_to_write(parameter, &told, to, &name),
             error => Failure::new(format!("{name}: {error}")),
         })?;
         let (mut answers, mut lacking) = (Answers::new(), 0);
@@ -89,7 +96,7 @@ impl Args {
         };
         self.verify(&rebuilt, &items, total, to_funnel)?;
         let exit = judge_changed(&rebuilt, self.force)?;
-        rebuilt.warn(&rebuilt.contents.facts());
+        rebuilt.warn(&rebuilt.contents.info());
         rebuilt.save(&self.output, to, &rebuilt.told)?;
         Ok(exit)
     }
@@ -110,7 +117,12 @@ impl Args {
     }
 
     /// Refuses items that are none, or far fewer than the filter has: the others would not be found any more.
-    fn check_count(&self, from: &Foreign, facts: &Facts, distinct: u64) -> Result<(), Failure> {
+    fn check_count(
+        &self,
+        from: &Foreign,
+        facts: &FilterInfo,
+        distinct: u64,
+    ) -> Result<(), Failure> {
         if distinct == 0 {
             return Err(Failure::new("--items: the file has no items; nothing was written"));
         }
@@ -154,14 +166,14 @@ impl Args {
                 Some(funnel)
             }
             // The funnel that the user gave is that of IN; formats whose items are always of one kind keep their own.
-            None if to.items == Items::Asked => of_input,
+            None if to.items == Items::Unspecified => of_input,
             None => None,
         };
         let out = input::name(&self.output);
         match told {
-            None if to.items == Items::Asked => Err(Failure::new(format!(
+            None if to.items == Items::Unspecified => Err(Failure::new(format!(
                 "{out}: what is an item there? say --to-funnel ({})",
-                funnel_names(to.takes)
+                funnel_names(to.item_domain)
             ))),
             told => funnel(to, told, &out),
         }

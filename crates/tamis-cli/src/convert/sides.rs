@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 
-use tamis_formats::{Charset, Contents, EncodeError, Fact, Format, Funnel, Items, Takes, Told};
+use tamis_formats::{
+    Charset, Contents, DecodeOptions, EncodeError, Format, Funnel, ItemDomain, Items, Parameter,
+};
 
 use super::Args;
 use crate::count::Count;
@@ -58,7 +60,9 @@ pub(super) fn with_items(failure: Failure) -> Failure {
 
 /// Refuses to move bits into a format whose items are something else: every answer would be no.
 fn check_same_items(from: &Foreign, to: &Format) -> Result<(), Failure> {
-    let (Items::Asked, Items::Are(of_out)) = (from.format.items, to.items) else { return Ok(()) };
+    let (Items::Unspecified, Items::Default(of_out)) = (from.format.items, to.items) else {
+        return Ok(());
+    };
     // Text is read as UTF-8.
     let plain = |funnel| match funnel {
         Funnel::Text(Charset::Utf8) => Funnel::Bytes,
@@ -105,12 +109,12 @@ impl Args {
     /// # Errors
     ///
     /// One that names all options that are missing or have no effect, as far as the formats of both sides are known.
-    pub(super) fn both_sides(&self) -> Result<(Foreign, &'static Format, Told), Failure> {
+    pub(super) fn both_sides(&self) -> Result<(Foreign, &'static Format, DecodeOptions), Failure> {
         let mut problems = Problems::default();
         let mut of_output = Problems::default();
         let to = of_output.take(self.to_format())?;
         let mut tell = self.tell.clone();
-        let takes_given_items = to.is_some_and(|to| matches!(to.items, Items::Are(_)));
+        let takes_given_items = to.is_some_and(|to| matches!(to.items, Items::Default(_)));
         tell.asks_items = self.is_from_items() || takes_given_items;
         tell.is_charset_of_output = self.to_charset.is_none()
             && self.to_funnel.as_deref().is_some_and(|name| {
@@ -203,9 +207,9 @@ impl Args {
                 problems.take(self.funnel_of(to, of_input))?;
             }
             problems.messages.extend(self.missing_of_output(to, kind));
-        } else if !to.writes(Fact::Items) {
+        } else if !to.writes(Parameter::Items) {
             // A set without a length gets one.
-            let gets_length = to.takes == Takes::Integers
+            let gets_length = to.item_domain == ItemDomain::Integers
                 && from.is_some_and(|from| matches!(from.contents, Contents::Roaring(_)));
             let options = [
                 (self.to_items.is_some() && !gets_length, "--to-items"),
@@ -256,9 +260,9 @@ impl Args {
                     to.name
                 )))
             }
-            Some(_) => match to.version_of_name(&self.output) {
-                Some(of_name) if of_name != &**version => Err(Failure::new(format!(
-                    "--to-version {version}: {} is a name for version {of_name}; leave the option out, or name OUT otherwise",
+            Some(_) => match to.version_of_path(&self.output) {
+                Some(of_path) if of_path != &**version => Err(Failure::new(format!(
+                    "--to-version {version}: {} is a name for version {of_path}; leave the option out, or name OUT otherwise",
                     input::name(&self.output)
                 ))),
                 _ => Ok(()),
@@ -271,10 +275,10 @@ impl Args {
         &self,
         from: &Foreign,
         to: &Format,
-        told: &Told,
+        told: &DecodeOptions,
         problems: &mut Problems,
     ) -> Result<(), Failure> {
-        if from.funnel().is_err() || to.asks.iter().any(|&fact| !told.has(fact)) {
+        if from.funnel().is_err() || to.required.iter().any(|&parameter| !told.has(parameter)) {
             // A format without a place for this filter needs no funnel: its reason comes first, and alone.
             let encoded = (to.encode)(&from.contents, told, &mut io::sink());
             let is_missing = matches!(encoded, Err(EncodeError::Missing(_)));
@@ -294,7 +298,7 @@ impl Args {
             return Ok(Format::named(name).expect("clap checked the name"));
         }
         let name = input::name(&self.output);
-        match Format::of_name(&self.output)[..] {
+        match Format::of_path(&self.output)[..] {
             [format] => Ok(format),
             [] => Err(Failure::new(format!(
                 "{name}: in which format? say --to: 'tamis formats' lists them"
@@ -310,16 +314,16 @@ impl Args {
     }
 
     /// Returns the decode options of OUT.
-    fn told_of_output(&self, from: &Foreign, to: &Format) -> Told {
+    fn told_of_output(&self, from: &Foreign, to: &Format) -> DecodeOptions {
         // What it does not say itself, the program that will ask it knows: it computes places by that.
-        let kept = |fact| to.asks.contains(&fact);
+        let kept = |parameter| to.required.contains(&parameter);
         let items = self.to_items.map(|Count(items)| items);
         let version = from.told.version.clone().filter(|_| from.format.name == to.name);
-        let of_name = to.version_of_name(&self.output).map(Into::into);
-        Told {
-            items: items.or(from.told.items.filter(|_| kept(Fact::Items))),
-            rate: self.to_rate.or(from.told.rate.filter(|_| kept(Fact::Rate))),
-            version: self.to_version.clone().or(of_name).or(version),
+        let of_path = to.version_of_path(&self.output).map(Into::into);
+        DecodeOptions {
+            items: items.or(from.told.items.filter(|_| kept(Parameter::Items))),
+            rate: self.to_rate.or(from.told.rate.filter(|_| kept(Parameter::Rate))),
+            version: self.to_version.clone().or(of_path).or(version),
             union: self.union,
             ..from.told.clone()
         }
@@ -332,15 +336,15 @@ impl Args {
         let is_version_of_input = self.tell.format_version.is_some()
             && from.is_some_and(|from| from.format.name == to.name);
         let has_version = self.to_version.is_some()
-            || to.version_of_name(&self.output).is_some()
+            || to.version_of_path(&self.output).is_some()
             || is_version_of_input;
-        let is_missing = |&&fact: &&Fact| match fact {
-            Fact::Version => !has_version,
-            Fact::BlockHash => self.tell.block_hash.is_none(),
+        let is_missing = |&&parameter: &&Parameter| match parameter {
+            Parameter::Version => !has_version,
+            Parameter::BlockHash => self.tell.block_hash.is_none(),
             // Counted, or that of IN.
             _ => false,
         };
-        let missing = to.asks.iter().filter(is_missing);
-        missing.map(|&fact| format!("{name}: {}", asked_of_output(fact))).collect()
+        let missing = to.required.iter().filter(is_missing);
+        missing.map(|&parameter| format!("{name}: {}", asked_of_output(parameter))).collect()
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use tamis_formats::{Facts, Items};
+use tamis_formats::{FilterInfo, Items};
 
 use crate::count::{About, Count, Rate};
 use crate::foreign::Foreign;
@@ -12,7 +12,7 @@ use crate::size::Size;
 use crate::table::{align, plain};
 
 /// Appends a table for people.
-pub fn text(file: &Foreign, facts: &Facts, text: &mut String) {
+pub fn text(file: &Foreign, facts: &FilterInfo, text: &mut String) {
     let row = |name: &str, value: String| vec![format!("  {name}"), value];
     let probes = facts.probes.map_or_else(String::new, |probes| format!(", {probes} probes"));
     let items = if facts.items.is_nan() {
@@ -34,7 +34,7 @@ pub fn text(file: &Foreign, facts: &Facts, text: &mut String) {
     ];
     if let Some(column) = &file.column {
         rows.push(row("an item is", column.item.clone()));
-    } else if file.funnel.is_none() && file.format.items == Items::Asked {
+    } else if file.funnel.is_none() && file.format.items == Items::Unspecified {
         rows.push(row("an item is", "not said by the bytes: --funnel, --charset".into()));
     }
     if let Some(planned) = file.told.rate.or(facts.planned_rate) {
@@ -62,7 +62,7 @@ pub fn table(path: &Path, rows: Vec<Vec<String>>, text: &mut String) {
 }
 
 /// A line of the filter of a row group and column.
-pub fn row(file: &Foreign, facts: &Facts) -> Vec<String> {
+pub fn row(file: &Foreign, facts: &FilterInfo) -> Vec<String> {
     let items = if facts.items.is_finite() { About(facts.items).to_string() } else { "all".into() };
     let mut row = of_group(&file.name, &file.path);
     row.extend([
@@ -90,7 +90,7 @@ fn of_group(name: &str, path: &Path) -> Vec<String> {
 }
 
 /// Returns the same for machines.
-pub fn json(file: &Foreign, facts: &Facts) -> Value {
+pub fn json(file: &Foreign, facts: &FilterInfo) -> Value {
     let more: Map<String, Value> =
         facts.more.iter().map(|(name, value)| ((*name).into(), value.as_str().into())).collect();
     json!({
@@ -112,6 +112,6 @@ pub fn json(file: &Foreign, facts: &Facts) -> Value {
 }
 
 /// How large the filter itself is.
-fn bytes(file: &Foreign, facts: &Facts) -> u64 {
+fn bytes(file: &Foreign, facts: &FilterInfo) -> u64 {
     if file.is_whole_file { file.len_bytes } else { facts.bits.div_ceil(8) }
 }

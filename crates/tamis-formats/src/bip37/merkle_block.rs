@@ -56,7 +56,7 @@ impl std::error::Error for BlockTooLarge {}
 impl MerkleBlock {
     /// Makes a proof of the transactions of which `is_matched`, called once for each in order, is true.
     ///
-    /// Takes memory for two hashes a transaction meanwhile.
+    /// ItemDomain memory for two hashes a transaction meanwhile.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl MerkleBlock {
     /// Walks the tree and notes what it proves.
     fn check(&mut self, hashes_at: usize, flags_at: usize) -> Result<(), DecodeError> {
         let words = |field, at: usize, reason| {
-            let kind = DecodeErrorKind::Words { reason };
+            let kind = DecodeErrorKind::Damaged { reason };
             DecodeError { field, at: at as u64, kind }
         };
         let mut walk = Walk { proof: self, hashes: 0, flags: 0, matched: Vec::new() };

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::bip37::{MAX_BYTES, MAX_PROBES, Update};
-use crate::contents::Facts;
+use crate::contents::FilterInfo;
 use crate::hash::murmur3::x86_32;
 use crate::modulus::Modulus;
 use crate::rule::ProbeRule;
@@ -77,18 +77,17 @@ impl ProbeRule for Bip37 {
         })
     }
 
-    fn tell(&self, facts: &mut Facts) {
-        facts.more.push(("tweak", self.tweak.to_string()));
-        facts.more.push(("update", Update::of(self.flags).to_string()));
+    fn describe(&self, info: &mut FilterInfo) {
+        info.more.push(("tweak", self.tweak.to_string()));
+        info.more.push(("update", Update::of(self.flags).to_string()));
         if self.bits.is_none() {
-            facts.warnings.push("it has no bytes: nodes take every item to be in it".into());
+            info.warnings.push("it has no bytes: nodes take every item to be in it".into());
         } else if self.probes == 0 {
-            facts
-                .warnings
+            info.warnings
                 .push("it has no hash functions: nodes take every item to be in it".into());
         }
         if self.flags & !Update::MASK != 0 {
-            facts.warnings.push(format!(
+            info.warnings.push(format!(
                 "flags {:#04x} have bits that are reserved: Bitcoin Core ignores them, others refuse the filter",
                 self.flags
             ));

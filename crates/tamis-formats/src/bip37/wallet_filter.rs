@@ -9,7 +9,7 @@ use crate::bip37::{
 use crate::bitcoin::script::{is_bare_multisig, is_pay_to_public_key};
 use crate::bitcoin::{Block, Transaction, compact_size, pushes};
 use crate::error::{DecodeError, DecodeErrorKind};
-use crate::flat::FlatFilter;
+use crate::foreign_bloom::ForeignBloom;
 use crate::reader::Reader;
 use crate::rule::Rule;
 
@@ -30,7 +30,7 @@ use crate::rule::Rule;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct WalletFilter {
-    filter: FlatFilter,
+    filter: ForeignBloom,
     // Invariant: that of the filter.
     rule: Bip37,
 }
@@ -52,7 +52,7 @@ impl WalletFilter {
     ) -> Result<Self, CreateError> {
         let (bytes, probes) = plan(items, rate, sizing)?;
         let rule = Bip37::new(bytes, probes, tweak, update as u8);
-        let filter = FlatFilter::new(Rule::Bip37(rule)).map_err(CreateError::Memory)?;
+        let filter = ForeignBloom::new(Rule::Bip37(rule)).map_err(CreateError::Memory)?;
         Ok(Self { filter, rule })
     }
 
@@ -95,7 +95,7 @@ impl WalletFilter {
             return Err(limit(&probes_at, "number of hash functions", "50 at most", probes.into()));
         }
         let rule = Bip37::new(bits.len(), probes, reader.u32("tweak")?, reader.u8("flags")?);
-        let filter = FlatFilter::from_bytes(Rule::Bip37(rule), bits)
+        let filter = ForeignBloom::from_bytes(Rule::Bip37(rule), bits)
             .map_err(|memory| probes_at.error("bits", DecodeErrorKind::Memory(memory)))?;
         Ok(Self { filter, rule })
     }
@@ -116,7 +116,7 @@ impl WalletFilter {
 
     /// Returns the bits and the rule.
     #[must_use]
-    pub fn filter(&self) -> &FlatFilter {
+    pub fn filter(&self) -> &ForeignBloom {
         &self.filter
     }
 
@@ -170,11 +170,11 @@ impl WalletFilter {
     }
 }
 
-impl TryFrom<FlatFilter> for WalletFilter {
-    type Error = FlatFilter;
+impl TryFrom<ForeignBloom> for WalletFilter {
+    type Error = ForeignBloom;
 
     /// Returns the filter itself if it is of another rule.
-    fn try_from(filter: FlatFilter) -> Result<Self, FlatFilter> {
+    fn try_from(filter: ForeignBloom) -> Result<Self, ForeignBloom> {
         match *filter.rule() {
             Rule::Bip37(rule) => Ok(Self { filter, rule }),
             _ => Err(filter),
@@ -182,7 +182,7 @@ impl TryFrom<FlatFilter> for WalletFilter {
     }
 }
 
-impl From<WalletFilter> for FlatFilter {
+impl From<WalletFilter> for ForeignBloom {
     fn from(wallet: WalletFilter) -> Self {
         wallet.filter
     }
@@ -241,7 +241,7 @@ impl From<DecodeError> for MessageError {
 }
 
 impl PeerFilter {
-    /// Takes a message by its name: `filterload` replaces the filter, `filteradd` inserts an item, `filterclear` takes the filter
+    /// ItemDomain a message by its name: `filterload` replaces the filter, `filteradd` inserts an item, `filterclear` takes the filter
     /// away. Bytes behind what it needs are left unread, as Bitcoin Core does.
     ///
     /// # Errors

@@ -4,31 +4,31 @@ use std::io;
 
 use tamis::{Bitmap, Bits as _, BitsMut as _, OutOfMemory};
 
-use super::{CreateError, Hadoop, HashType, head, head_bytes, rule, sniff};
-use crate::contents::{Contents, Facts};
+use super::{CreateError, Hadoop, HashType, header, header_bytes, rule, sniff};
+use crate::contents::{Contents, FilterInfo};
+use crate::decode_options::DecodeOptions;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::format::{Format, Items, Takes};
+use crate::format::{Format, ItemDomain, Items};
 use crate::guava::write_words;
 use crate::reader::Reader;
-use crate::rule::noise;
-use crate::told::Told;
+use crate::rule::rate_std_error;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "hadoop-counting",
     extensions: &[],
     summary: "Hadoop's util.bloom.CountingBloomFilter, by write",
-    sniff: Some(|bytes| sniff(bytes, |head| words(head) * 8)),
-    items: Items::Asked,
-    takes: Takes::Bytes,
-    asks: &[],
-    reads_with: &[],
-    writes_with: &[],
+    sniff: Some(|bytes| sniff(bytes, |header| words(header) * 8)),
+    items: Items::Unspecified,
+    item_domain: ItemDomain::Bytes,
+    required: &[],
+    read_uses: &[],
+    write_uses: &[],
     versions: None,
     decode: |bytes, _| CountingFilter::decode(bytes).map(Contents::HadoopCounting),
     encode,
-    create: |told| {
-        let (counters, probes) = super::plan(told)?;
+    create: |options| {
+        let (counters, probes) = super::plan(options)?;
         let created = CountingFilter::new(counters, probes, HashType::Murmur);
         created
             .map(Contents::HadoopCounting)
@@ -89,7 +89,7 @@ impl CountingFilter {
     /// [`DecodeError`] unless `bytes` are one filter.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
-        let rule = head(&mut reader)?;
+        let rule = header(&mut reader)?;
         let at = reader.at() as u64;
         // The length is tested before there is memory for the words.
         let data = reader.bytes("counters", (words(&rule) as usize).saturating_mul(8))?;
@@ -192,7 +192,7 @@ impl CountingFilter {
         (used, stopped)
     }
 
-    pub(crate) fn facts(&self) -> Facts {
+    pub(crate) fn info(&self) -> FilterInfo {
         let (used, stopped) = self.count_used_and_stopped();
         let (m, k) = (f64::from(self.rule.vector_size), f64::from(self.rule.probes));
         let fill = used as f64 / m;
@@ -202,14 +202,14 @@ impl CountingFilter {
                 "{stopped} counters stopped at 15 and never go down: deleted items that have only such stay in"
             ));
         }
-        Facts {
+        FilterInfo {
             rule: format!("{}, counters of 4 bits", self.rule),
             bits: self.rule.vector_size.into(),
             probes: Some(self.rule.probes),
             fill,
             items: -(-fill).ln_1p() * m / k,
             rate: fill.powf(k),
-            noise: noise(fill, self.rule.vector_size.into(), self.rule.probes),
+            rate_std_error: rate_std_error(fill, self.rule.vector_size.into(), self.rule.probes),
             planned_rate: None,
             more: vec![("counters at 15", stopped.to_string())],
             warnings,
@@ -222,12 +222,16 @@ fn shift(place: u32) -> u32 {
     place % WORD_COUNTERS * 4
 }
 
-fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(
+    contents: &Contents,
+    _: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
     let Contents::HadoopCounting(filter) = contents else {
         let why = "Hadoop's CountingBloomFilter has counters by a chain of hashes: build one from the items";
         return Err(EncodeError::NoPlace(why.into()));
     };
-    out.write_all(&head_bytes(&filter.rule))?;
+    out.write_all(&header_bytes(&filter.rule))?;
     let words = words(&filter.rule) as usize;
     write_words(&filter.counters.words()[..words], out, u64::to_be_bytes)
 }

@@ -5,14 +5,14 @@ use std::io;
 
 use tamis::Answers;
 
-use super::{Hadoop, HashType, head, head_bytes, rule};
-use crate::contents::{ChangeError, Contents, Facts, try_answer_each};
+use super::{Hadoop, HashType, header, header_bytes, rule};
+use crate::contents::{ChangeError, Contents, FilterInfo, try_answer_each};
+use crate::decode_options::DecodeOptions;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::flat::FlatFilter;
-use crate::format::{Format, Items, Sniff, Takes};
+use crate::foreign_bloom::ForeignBloom;
+use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::reader::Reader;
 use crate::rule::Rule;
-use crate::told::Told;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -22,18 +22,18 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(
         |bytes| if DynamicFilter::decode(bytes).is_ok() { Sniff::Maybe } else { Sniff::No },
     ),
-    items: Items::Asked,
-    takes: Takes::Bytes,
-    asks: &[],
-    reads_with: &[],
-    writes_with: &[],
+    items: Items::Unspecified,
+    item_domain: ItemDomain::Bytes,
+    required: &[],
+    read_uses: &[],
+    write_uses: &[],
     versions: None,
     decode: |bytes, _| DynamicFilter::decode(bytes).map(Contents::HadoopDynamic),
     encode,
-    create: |told| {
-        let (bits, probes) = super::plan(told)?;
+    create: |options| {
+        let (bits, probes) = super::plan(options)?;
         let records =
-            u32::try_from(told.plan()?.0).ok().filter(|&it| it <= i32::MAX.cast_unsigned());
+            u32::try_from(options.plan()?.0).ok().filter(|&it| it <= i32::MAX.cast_unsigned());
         let created =
             records.map(|records| DynamicFilter::new(bits, probes, HashType::Murmur, records));
         match created {
@@ -71,7 +71,7 @@ pub struct DynamicFilter {
     /// How many the last row has.
     last_records: u32,
     // Invariant: one at least, each by `rule`.
-    rows: Vec<FlatFilter>,
+    rows: Vec<ForeignBloom>,
 }
 
 /// A file of some kilobytes may say that each record takes a row of megabytes. No plan has as many bits a record.
@@ -90,7 +90,7 @@ impl DynamicFilter {
         records_per_row: u32,
     ) -> Result<Self, super::CreateError> {
         let rule = rule(vector_size, probes, hash_type)?;
-        let row = FlatFilter::new(Rule::Hadoop(rule)).map_err(super::CreateError::Memory)?;
+        let row = ForeignBloom::new(Rule::Hadoop(rule)).map_err(super::CreateError::Memory)?;
         Ok(Self { rule, records_per_row: records_per_row.max(1), last_records: 0, rows: vec![row] })
     }
 
@@ -101,14 +101,14 @@ impl DynamicFilter {
     /// [`DecodeError`] unless `bytes` are one filter, with a row at least and rows of its own size and hash.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
-        let rule = head(&mut reader)?;
+        let rule = header(&mut reader)?;
         let records_per_row = reader.count_be("records of a row", 1, "1 or more")?;
         let last_records = reader.count_be("records of the last row", 0, "0 or more")?;
         let count = reader.count_be("number of rows", 1, "1 or more")?;
         let mut rows = Vec::new();
         for _ in 0..count {
             let at = reader.at() as u64;
-            if head(&mut reader)? != rule {
+            if header(&mut reader)? != rule {
                 let reason = "that of the whole filter";
                 let kind = DecodeErrorKind::Invalid { reason };
                 return Err(DecodeError { field: "head of a row", at, kind });
@@ -116,7 +116,7 @@ impl DynamicFilter {
             let at = reader.at() as u64;
             // The length is tested before there is memory for the words.
             let data = reader.bytes("bits", rule.vector_size.div_ceil(8) as usize)?;
-            let row = FlatFilter::from_bytes(Rule::Hadoop(rule), data);
+            let row = ForeignBloom::from_bytes(Rule::Hadoop(rule), data);
             rows.push(row.map_err(|memory| DecodeError {
                 field: "bits",
                 at,
@@ -129,7 +129,7 @@ impl DynamicFilter {
 
     /// Returns the rows, the oldest first.
     #[must_use]
-    pub fn rows(&self) -> &[FlatFilter] {
+    pub fn rows(&self) -> &[ForeignBloom] {
         &self.rows
     }
 
@@ -153,7 +153,8 @@ impl DynamicFilter {
                     self.records_per_row
                 )));
             }
-            self.rows.push(FlatFilter::new(Rule::Hadoop(self.rule)).map_err(ChangeError::Memory)?);
+            self.rows
+                .push(ForeignBloom::new(Rule::Hadoop(self.rule)).map_err(ChangeError::Memory)?);
             self.last_records = 0;
         }
         self.last_records += 1;
@@ -161,7 +162,7 @@ impl DynamicFilter {
     }
 
     pub(crate) fn contains_each(&self, keys: &[impl AsRef<[u8]>], answers: &mut Answers) {
-        FlatFilter::any_contains_each(self.rows.iter(), keys, answers);
+        ForeignBloom::any_contains_each(self.rows.iter(), keys, answers);
     }
 
     pub(crate) fn insert_each(
@@ -172,7 +173,7 @@ impl DynamicFilter {
         try_answer_each(keys, answers, |key| self.insert(key))
     }
 
-    /// Takes in all items of another, row by row, as `or` does; false, and nothing is changed, if it has another size, hash or number
+    /// ItemDomain in all items of another, row by row, as `or` does; false, and nothing is changed, if it has another size, hash or number
     /// of rows.
     #[must_use = "filters of different rules do not merge"]
     pub fn merge(&mut self, other: &Self) -> bool {
@@ -190,44 +191,48 @@ impl DynamicFilter {
         is_alike
     }
 
-    pub(crate) fn facts(&self) -> Facts {
+    pub(crate) fn info(&self) -> FilterInfo {
         let rows = || self.rows.iter();
         let bits = u64::from(self.rule.vector_size) * self.rows.len() as u64;
-        let ones: u64 = rows().map(FlatFilter::count_ones).sum();
+        let ones: u64 = rows().map(ForeignBloom::count_ones).sum();
         let rate = 1.0 - rows().map(|it| 1.0 - it.estimate_rate()).product::<f64>();
-        let deviations = rows().map(|it| (it.estimate_rate() * it.noise()).powi(2));
-        Facts {
+        let deviations = rows().map(|it| (it.estimate_rate() * it.rate_std_error()).powi(2));
+        FilterInfo {
             rule: self.rule.to_string(),
             bits,
             probes: Some(self.rule.probes),
             fill: ones as f64 / bits as f64,
-            items: rows().map(FlatFilter::estimate_items).sum(),
+            items: rows().map(ForeignBloom::estimate_items).sum(),
             rate,
-            noise: if rate > 0.0 { deviations.sum::<f64>().sqrt() / rate } else { 0.0 },
+            rate_std_error: if rate > 0.0 { deviations.sum::<f64>().sqrt() / rate } else { 0.0 },
             more: vec![
                 ("rows", self.rows.len().to_string()),
                 ("records of a row", self.records_per_row.to_string()),
                 ("records of the last row", self.last_records.to_string()),
             ],
-            ..Facts::default()
+            ..FilterInfo::default()
         }
     }
 
     fn write(&self, out: &mut dyn io::Write) -> Result<(), EncodeError> {
-        let head = head_bytes(&self.rule);
-        out.write_all(&head)?;
+        let header = header_bytes(&self.rule);
+        out.write_all(&header)?;
         for number in [self.records_per_row, self.last_records, self.rows.len() as u32] {
             out.write_all(&number.to_be_bytes())?;
         }
         for row in &self.rows {
-            out.write_all(&head)?;
+            out.write_all(&header)?;
             row.write_bytes(out)?;
         }
         Ok(())
     }
 }
 
-fn encode(contents: &Contents, _: &Told, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode(
+    contents: &Contents,
+    _: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
     match contents {
         Contents::HadoopDynamic(filter) => filter.write(out),
         _ => {

@@ -13,9 +13,9 @@ use tamis::{RedisBloom, RedisCuckoo};
 
 use super::decode_payload;
 use crate::contents::Contents;
+use crate::decode_options::{DecodeOptions, Parameter};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::reader::Reader;
-use crate::told::{Fact, Told};
 
 const LOAD_BLOOM: &str = "BF.LOADCHUNK";
 const LOAD_CUCKOO: &str = "CF.LOADCHUNK";
@@ -49,13 +49,17 @@ pub(super) fn is_one(bytes: &[u8]) -> bool {
 }
 
 /// Reads the filter of the key that was told, or of the only one.
-pub(super) fn decode(bytes: &[u8], told: &Told) -> Result<Contents, DecodeError> {
+pub(super) fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError> {
     let mut reader = Reader::new(bytes);
-    let (mut key, mut commands) = (told.key.as_deref(), Vec::new());
+    let (mut key, mut commands) = (options.key.as_deref(), Vec::new());
     while !reader.is_empty() {
         let command = command(&mut reader)?;
-        if told.key.is_none() && key.is_some_and(|key| key != command.key) {
-            return Err(refused(Fact::Key.name(), 0, DecodeErrorKind::Missing(Fact::Key)));
+        if options.key.is_none() && key.is_some_and(|key| key != command.key) {
+            return Err(refused(
+                Parameter::Key.name(),
+                0,
+                DecodeErrorKind::Missing(Parameter::Key),
+            ));
         }
         if *key.get_or_insert(command.key) == command.key {
             commands.push(command);

@@ -1,6 +1,6 @@
 //! The golden files of every format.
 
-use tamis_formats::Told;
+use tamis_formats::DecodeOptions;
 
 use super::{base64, hex, json, list, number, text};
 
@@ -9,7 +9,7 @@ pub struct Golden {
     pub format: &'static str,
     pub name: String,
     pub bytes: Vec<u8>,
-    pub told: Told,
+    pub options: DecodeOptions,
 }
 
 /// Every golden file.
@@ -55,7 +55,7 @@ fn tamis() -> Vec<Golden> {
             format: "tamis",
             name: file.file_name().into_string().unwrap(),
             bytes: std::fs::read(file.path()).unwrap(),
-            told: Told::default(),
+            options: DecodeOptions::default(),
         })
         .collect()
 }
@@ -71,7 +71,7 @@ fn guava() -> Vec<Golden> {
             format: "guava",
             name: filter["id"].to_string(),
             bytes: base64(&filter["write_to_base64"]),
-            told: Told::default(),
+            options: DecodeOptions::default(),
         })
         .collect()
 }
@@ -83,7 +83,7 @@ fn bitmaps() -> Vec<Golden> {
         format,
         name: format!("step {i}"),
         bytes,
-        told: Told::default(),
+        options: DecodeOptions::default(),
     };
     steps
         .flat_map(|(i, step)| {
@@ -113,7 +113,7 @@ fn my_bloom_filter() -> Vec<Golden> {
         format: "my-bloom-filter",
         name: name.into(),
         bytes,
-        told: Told::default(),
+        options: DecodeOptions::default(),
     };
     vec![file("positions", bytes), file("empty", Vec::new())]
 }
@@ -126,7 +126,7 @@ fn byte_buffer() -> Vec<Golden> {
             format: "byte-buffer",
             name: filter["size"].to_string(),
             bytes: hex(&filter["bytes_hex"]),
-            told: Told::default(),
+            options: DecodeOptions::default(),
         })
         .collect()
 }
@@ -140,14 +140,19 @@ fn c_hashcode() -> Vec<Golden> {
             bytes[bit / 8] |= 1 << (bit % 8);
         }
     }
-    vec![Golden { format: "c-hashcode", name: "512".into(), bytes, told: Told::default() }]
+    vec![Golden {
+        format: "c-hashcode",
+        name: "512".into(),
+        bytes,
+        options: DecodeOptions::default(),
+    }]
 }
 
 fn pybloom_live() -> Vec<Golden> {
     let golden = json("python/pybloom_live.json");
     let file = |format, case: &serde_json::Value| {
         let (name, bytes) = (case["error_rate"].to_string(), base64(case.get("file_base64")?));
-        Some(Golden { format, name, bytes, told: Told::default() })
+        Some(Golden { format, name, bytes, options: DecodeOptions::default() })
     };
     let single = list(&golden["filters"]).iter().chain(list(&golden["more"]["filters"]));
     let scalable = list(&golden["more"]["scalable"]).iter().chain([&golden["scalable"]]);
@@ -165,7 +170,7 @@ fn pybloomfiltermmap() -> Vec<Golden> {
             format: "pybloomfiltermmap",
             name: case["error_rate"].to_string(),
             bytes: base64(&case["file_base64"]),
-            told: Told::default(),
+            options: DecodeOptions::default(),
         })
         .collect()
 }
@@ -177,7 +182,7 @@ fn rbloom() -> Vec<Golden> {
             format: "rbloom",
             name: case["fpr"].to_string(),
             bytes: hex(&case["saved_hex"]),
-            told: Told::default(),
+            options: DecodeOptions::default(),
         })
         .collect()
 }
@@ -193,7 +198,7 @@ fn roaring() -> Vec<Golden> {
             format: "roaring",
             name: format!("{} {}", case["name"], case["width"]),
             bytes: base64(&case["base64"]),
-            told: Told::default(),
+            options: DecodeOptions::default(),
         })
         .collect()
 }
@@ -206,7 +211,7 @@ fn redisbloom() -> Vec<Golden> {
             format: "redisbloom",
             name: filter["name"].to_string(),
             bytes: super::chunks_as_commands(filter),
-            told: Told { key, ..Told::default() },
+            options: DecodeOptions { key, ..DecodeOptions::default() },
         }
     };
     list(&golden["filters"]).iter().map(of_filter).collect()
@@ -242,8 +247,8 @@ fn redisson() -> Vec<Golden> {
 
 /// A string of Redis, and what its filter was planned for.
 fn bitmap(format: &'static str, name: &str, hex: &serde_json::Value, n: u64, fpp: f64) -> Golden {
-    let told = Told { items: Some(n), rate: Some(fpp), ..Told::default() };
-    Golden { format, name: name.into(), bytes: super::hex(hex), told }
+    let options = DecodeOptions { items: Some(n), rate: Some(fpp), ..DecodeOptions::default() };
+    Golden { format, name: name.into(), bytes: super::hex(hex), options }
 }
 
 fn bip37() -> Vec<Golden> {
@@ -255,7 +260,7 @@ fn bip37() -> Vec<Golden> {
             format: "bip37",
             name: text(&row["filterload_hex"]).into(),
             bytes: hex(&row["filterload_hex"]),
-            told: Told::default(),
+            options: DecodeOptions::default(),
         })
         .collect()
 }
@@ -268,9 +273,9 @@ fn bip158() -> Vec<Golden> {
             format: "bip158",
             name: block["height"].to_string(),
             bytes: hex(&block["basic_filter_hex"]),
-            told: Told {
+            options: DecodeOptions {
                 block_hash: Some(text(&block["block_hash"]).parse().unwrap()),
-                ..Told::default()
+                ..DecodeOptions::default()
             },
         })
         .collect()
@@ -284,7 +289,7 @@ fn parquet() -> Vec<Golden> {
             format: "parquet",
             name: case["items"].to_string(),
             bytes: hex(&case["written_with_header_hex"]),
-            told: Told::default(),
+            options: DecodeOptions::default(),
         })
         .collect()
 }
@@ -296,7 +301,7 @@ fn spark() -> Vec<Golden> {
             format: "spark",
             name: format!("{} {}", case["version"], case["bit_size"]),
             bytes: base64(&case["write_to_base64"]),
-            told: Told::default(),
+            options: DecodeOptions::default(),
         })
         .collect()
 }
@@ -313,7 +318,7 @@ fn cassandra() -> Vec<Golden> {
             format: "cassandra",
             name: version.into(),
             bytes: hex(file),
-            told: Told { version: Some(version.into()), ..Told::default() },
+            options: DecodeOptions { version: Some(version.into()), ..DecodeOptions::default() },
         })
         .collect()
 }
@@ -324,10 +329,10 @@ fn hadoop() -> Vec<Golden> {
         format,
         name: format!("{} {}", case["hash_type"], case["vector_size"]),
         bytes: hex(&case["writable_hex"]),
-        told: Told::default(),
+        options: DecodeOptions::default(),
     };
-    let flat = list(&golden["hadoop_bloom_filter"]).iter().map(|case| of("hadoop", case));
-    flat.chain([of("hadoop-counting", &golden["hadoop_counting_bloom_filter"])]).collect()
+    let foreign_bloom = list(&golden["hadoop_bloom_filter"]).iter().map(|case| of("hadoop", case));
+    foreign_bloom.chain([of("hadoop-counting", &golden["hadoop_counting_bloom_filter"])]).collect()
 }
 
 fn lsm() -> Vec<Golden> {
@@ -338,7 +343,7 @@ fn lsm() -> Vec<Golden> {
             format,
             name: format!("{} keys", case["keys"]),
             bytes: hex(&case["filter_block_hex"]),
-            told: Told::default(),
+            options: DecodeOptions::default(),
         })
     };
     of("rocksdb").chain(of("leveldb")).collect()
@@ -353,16 +358,16 @@ fn hadoop_dynamic() -> Vec<Golden> {
             format: "hadoop-dynamic",
             name: format!("{rows} rows"),
             bytes: dynamic_of_rows(&hex(&case["writable_hex"]), rows),
-            told: Told::default(),
+            options: DecodeOptions::default(),
         })
         .collect()
 }
 
 /// Repeats a `BloomFilter` as the rows of a `DynamicBloomFilter` of 9 records a row.
 pub fn dynamic_of_rows(row: &[u8], rows: u32) -> Vec<u8> {
-    let head = &row[..13];
+    let header = &row[..13];
     let numbers = [9, 9, rows].map(u32::to_be_bytes);
-    [head, numbers.as_flattened(), &row.repeat(rows as usize)].concat()
+    [header, numbers.as_flattened(), &row.repeat(rows as usize)].concat()
 }
 
 fn hive() -> Vec<Golden> {
@@ -372,7 +377,7 @@ fn hive() -> Vec<Golden> {
             format: "hive",
             name: case["max_entries"].to_string(),
             bytes: base64(&case["serialized_base64"]),
-            told: Told::default(),
+            options: DecodeOptions::default(),
         })
         .collect()
 }
@@ -384,7 +389,7 @@ fn orc() -> Vec<Golden> {
         format: "orc",
         name: name.into(),
         bytes,
-        told: Told::default(),
+        options: DecodeOptions::default(),
     };
     // Large ones are cut and flipped at every byte, too.
     let mut files: Vec<_> = filters.iter().map(|it| file("one row group", it.clone())).collect();
@@ -416,7 +421,7 @@ fn stream_lib() -> Vec<Golden> {
             format: "stream-lib",
             name: case["buckets"].to_string(),
             bytes: base64(&case["serialized_base64"]),
-            told: Told::default(),
+            options: DecodeOptions::default(),
         })
         .collect()
 }
@@ -428,7 +433,7 @@ fn bits_and_blooms() -> Vec<Golden> {
             format: "bits-and-blooms",
             name: case["bits"].to_string(),
             bytes: hex(&case["write_to_hex"]),
-            told: Told::default(),
+            options: DecodeOptions::default(),
         })
         .collect()
 }

@@ -6,8 +6,8 @@ use tamis::Answers;
 use tamis_formats::bip158::{FilterError, basic_filter, decode, filter_header, key};
 use tamis_formats::bitcoin::{Block, Hash256};
 use tamis_formats::{
-    ChangeError, Contents, DecodeErrorKind, Fact, Format, GolombError, GolombParams, GolombSet,
-    Told,
+    ChangeError, Contents, DecodeErrorKind, DecodeOptions, Format, GolombError, GolombParams,
+    GolombSet, Parameter,
 };
 
 fn golden() -> Json {
@@ -151,9 +151,9 @@ fn a_set_cannot_be_changed_and_says_what_to_do() {
         assert!(why.contains("from all items"), "{why}");
     }
     assert_eq!(contents, before);
-    let facts = contents.facts();
-    assert_eq!((facts.items, facts.rate), (2.0, 1.0 / 784_931.0));
-    assert_eq!(facts.more[1].1.len(), 64);
+    let info = contents.info();
+    assert_eq!((info.items, info.rate), (2.0, 1.0 / 784_931.0));
+    assert_eq!(info.more[1].1.len(), 64);
     contents.contains_each(&["b", "c"], &mut answers);
     assert_eq!(answers.iter().collect::<Vec<_>>(), [true, false]);
 }
@@ -161,12 +161,13 @@ fn a_set_cannot_be_changed_and_says_what_to_do() {
 #[test]
 fn the_block_is_asked_for_and_other_params_have_no_place() {
     let format = Format::named("bip158").unwrap();
-    let error = (format.decode)(&[0], &Told::default()).unwrap_err();
-    assert_eq!(error.kind, DecodeErrorKind::Missing(Fact::BlockHash));
+    let error = (format.decode)(&[0], &DecodeOptions::default()).unwrap_err();
+    assert_eq!(error.kind, DecodeErrorKind::Missing(Parameter::BlockHash));
     assert!(error.to_string().contains("block's hash"), "{error}");
     let set = GolombSet::new([1, 2], GolombParams::new(10, 1024).unwrap(), &["a"]).unwrap();
     let encode = format.encode;
-    let error = encode(&Contents::Golomb(set), &Told::default(), &mut Vec::new()).unwrap_err();
+    let error =
+        encode(&Contents::Golomb(set), &DecodeOptions::default(), &mut Vec::new()).unwrap_err();
     assert!(error.to_string().contains("build one from the items"), "{error}");
 }
 

@@ -9,7 +9,7 @@ use tamis_formats::bip37::{
     plan,
 };
 use tamis_formats::bitcoin::{Block, Transaction};
-use tamis_formats::{Contents, DecodeError, FlatFilter, Format, Rule, Told};
+use tamis_formats::{Contents, DecodeError, DecodeOptions, ForeignBloom, Format, Rule};
 
 fn golden() -> Json {
     json("bitcoin/bip37.json")
@@ -120,9 +120,9 @@ fn filters_without_bytes_or_hash_functions_have_everything_in() {
         // One of the two was recorded with a byte too many, which nodes leave unread.
         assert_eq!(filter.encode(), payload[..payload.len() - rest.len()]);
         assert_eq!(WalletFilter::decode(&payload).is_ok(), rest.is_empty());
-        let facts = Contents::Flat(filter.into()).facts();
-        assert_eq!((facts.rate, facts.items), (1.0, f64::INFINITY));
-        assert!(facts.warnings[0].contains("every item"), "{:?}", facts.warnings);
+        let info = Contents::Flat(filter.into()).info();
+        assert_eq!((info.rate, info.items), (1.0, f64::INFINITY));
+        assert!(info.warnings[0].contains("every item"), "{:?}", info.warnings);
         count += 1;
     }
     assert_eq!(count, 2);
@@ -170,15 +170,15 @@ fn a_peer_has_the_filter_of_its_last_messages() {
 #[test]
 fn reserved_flags_are_kept_and_warned_of() {
     let bytes = payload(300, 5, 0b1111_1101);
-    let filter = FlatFilter::from(WalletFilter::decode(&bytes).unwrap());
+    let filter = ForeignBloom::from(WalletFilter::decode(&bytes).unwrap());
     let Rule::Bip37(rule) = filter.rule() else { panic!() };
     assert_eq!((rule.flags(), Update::of(rule.flags())), (0xfd, Update::All));
     assert_eq!(Update::of(3), Update::None);
     let contents = Contents::Flat(filter);
-    assert!(contents.facts().warnings[0].contains("0xfd"));
+    assert!(contents.info().warnings[0].contains("0xfd"));
     let mut again = Vec::new();
     let encode = Format::named("bip37").unwrap().encode;
-    encode(&contents, &Told::default(), &mut again).unwrap();
+    encode(&contents, &DecodeOptions::default(), &mut again).unwrap();
     assert_eq!(again, bytes);
 }
 
@@ -186,12 +186,14 @@ fn reserved_flags_are_kept_and_warned_of() {
 fn a_new_filter_without_use_is_refused_with_what_to_do() {
     let create = Format::named("bip37").unwrap().create;
     for (items, rate) in [(150_000, 0.01), (1, 0.5), (0, 0.01), (1 << 32, 0.01), (1, 2.0)] {
-        let told = Told { items: Some(items), rate: Some(rate), ..Told::default() };
-        let error = create(&told).unwrap_err().to_string();
+        let options =
+            DecodeOptions { items: Some(items), rate: Some(rate), ..DecodeOptions::default() };
+        let error = create(&options).unwrap_err().to_string();
         assert!(error.contains("BIP-37") || error.contains("at most"), "{error}");
     }
     for (items, rate) in [(144_000, 0.01), (1, 0.01)] {
-        create(&Told { items: Some(items), rate: Some(rate), ..Told::default() }).unwrap();
+        create(&DecodeOptions { items: Some(items), rate: Some(rate), ..DecodeOptions::default() })
+            .unwrap();
     }
 }
 
@@ -260,9 +262,9 @@ fn merkle_blocks_are_those_of_bitcoin_core() {
         assert_eq!(back, proof);
         assert_eq!(back.header().hash(), block.header().hash());
         assert_eq!(back.transactions() as usize, block.transactions().len());
-        let (places, hashes): (Vec<_>, Vec<_>) = back.matched().iter().copied().unzip();
+        let (positions, hashes): (Vec<_>, Vec<_>) = back.matched().iter().copied().unzip();
         let expected = list(&case["matched_indexes"]).iter().map(|index| number(index) as u32);
-        assert_eq!(places, expected.collect::<Vec<_>>());
+        assert_eq!(positions, expected.collect::<Vec<_>>());
         let expected =
             list(&case["matched_txids_display"]).iter().map(|it| text(it).parse().unwrap());
         assert_eq!(hashes, expected.collect::<Vec<_>>());

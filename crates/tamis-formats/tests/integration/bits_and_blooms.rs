@@ -2,7 +2,7 @@
 
 use crate::golden_data::{hex, json, list, number, real, text};
 use tamis_formats::bits_and_blooms::{create, decode, plan};
-use tamis_formats::{Contents, Format, Told};
+use tamis_formats::{Contents, DecodeOptions, Format};
 
 fn item(i: usize) -> Vec<u8> {
     let end = &"项目0123456789abcdef".as_bytes()[..3 + i % 16];
@@ -18,7 +18,7 @@ fn filters_are_those_of_bits_and_blooms() {
         (0..number(&case["added"]) as usize).for_each(|i| _ = filter.insert(&item(i)));
         let mut bytes = Vec::new();
         let contents = Contents::Flat(filter.clone());
-        (format.encode)(&contents, &Told::default(), &mut bytes).unwrap();
+        (format.encode)(&contents, &DecodeOptions::default(), &mut bytes).unwrap();
         assert_eq!(bytes, hex(&case["write_to_hex"]), "{case}");
         assert_eq!(decode(&bytes).unwrap(), filter);
         for (i, expected) in text(&case["tests_0_99"]).bytes().enumerate() {

@@ -2,16 +2,16 @@
 
 use crate::golden_data::{hex, json, list, number, text, to_hex, units};
 use sha2::{Digest as _, Sha256};
-use tamis_formats::{Contents, FlatFilter, Format, Told, byte_buffer};
+use tamis_formats::{Contents, DecodeOptions, ForeignBloom, Format, byte_buffer};
 
 fn golden() -> serde_json::Value {
     json("seeds_java/byte_buffer.json")
 }
 
-fn encode(filter: &FlatFilter) -> Vec<u8> {
+fn encode(filter: &ForeignBloom) -> Vec<u8> {
     let mut bytes = Vec::new();
     let encode = Format::named("byte-buffer").unwrap().encode;
-    encode(&Contents::Flat(filter.clone()), &Told::default(), &mut bytes).unwrap();
+    encode(&Contents::Flat(filter.clone()), &DecodeOptions::default(), &mut bytes).unwrap();
     bytes
 }
 

@@ -1,7 +1,7 @@
 //! The filter in C of an article has its positions, and says that it uses half of its bits.
 
 use crate::golden_data::{json, list, number, units};
-use tamis_formats::{Contents, Format, Told, c_hashcode};
+use tamis_formats::{Contents, DecodeOptions, Format, c_hashcode};
 
 #[test]
 fn every_recorded_text_has_its_positions() {
@@ -26,10 +26,10 @@ fn every_recorded_text_has_its_positions() {
 #[test]
 fn a_new_one_has_the_size_of_the_article_and_says_what_is_wrong_with_it() {
     let create = Format::named("c-hashcode").unwrap().create;
-    let facts = create(&Told::default()).unwrap().facts();
-    assert_eq!(facts.bits, 125_829_120);
-    assert!(facts.warnings.iter().any(|it| it.contains("only 53 %")), "{:?}", facts.warnings);
-    let whole = Contents::Flat(c_hashcode::decode(&[0; 64]).unwrap()).facts();
+    let info = create(&DecodeOptions::default()).unwrap().info();
+    assert_eq!(info.bits, 125_829_120);
+    assert!(info.warnings.iter().any(|it| it.contains("only 53 %")), "{:?}", info.warnings);
+    let whole = Contents::Flat(c_hashcode::decode(&[0; 64]).unwrap()).info();
     assert!(!whole.warnings.iter().any(|it| it.contains("only")), "{:?}", whole.warnings);
 }
 

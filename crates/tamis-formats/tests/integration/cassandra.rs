@@ -2,19 +2,19 @@
 
 use crate::golden_data::{hex, json, list, number};
 use tamis_formats::cassandra::{self, Release};
-use tamis_formats::{Contents, DecodeErrorKind, EncodeError, Fact, Format, Told};
+use tamis_formats::{Contents, DecodeErrorKind, DecodeOptions, EncodeError, Format, Parameter};
 
 fn format() -> &'static Format {
     Format::named("cassandra").unwrap()
 }
 
-fn told(version: &str) -> Told {
-    Told { version: Some(version.into()), ..Told::default() }
+fn options(version: &str) -> DecodeOptions {
+    DecodeOptions { version: Some(version.into()), ..DecodeOptions::default() }
 }
 
 fn encode(contents: &Contents, version: &str) -> Result<Vec<u8>, EncodeError> {
     let mut bytes = Vec::new();
-    (format().encode)(contents, &told(version), &mut bytes)?;
+    (format().encode)(contents, &options(version), &mut bytes)?;
     Ok(bytes)
 }
 
@@ -30,15 +30,15 @@ fn filters_of_three_layouts_are_the_same() {
             let Some(file) = case.get(file).filter(|file| file.is_string()) else { continue };
             let bytes = hex(file);
             let (probes, bits) = (&case["hash_count"], &case["capacity_bits"]);
-            let mut head = (number(probes) as u32).to_be_bytes().to_vec();
-            head.extend((number(bits) as u32 / 64).to_be_bytes());
-            head.resize(bytes.len(), 0);
-            let mut filter = (format().decode)(&head, &told(version)).unwrap();
+            let mut header = (number(probes) as u32).to_be_bytes().to_vec();
+            header.extend((number(bits) as u32 / 64).to_be_bytes());
+            header.resize(bytes.len(), 0);
+            let mut filter = (format().decode)(&header, &options(version)).unwrap();
             let keys: Vec<_> = list(&case["keys"]).iter().map(hex).collect();
             let mut answers = tamis::Answers::new();
             filter.insert_each(&keys, &mut answers).unwrap();
             assert!(encode(&filter, version).unwrap() == bytes, "{version}: {case}");
-            let read = (format().decode)(&bytes, &told(version)).unwrap();
+            let read = (format().decode)(&bytes, &options(version)).unwrap();
             assert_eq!(read, filter, "{version}");
             read.contains_each(&keys, &mut answers);
             assert_eq!(answers.count_ones(), keys.len());
@@ -87,12 +87,12 @@ fn files_of_3_become_those_of_4_and_those_of_2_do_not() {
         else {
             continue;
         };
-        let contents = (format().decode)(&three, &told("me")).unwrap();
+        let contents = (format().decode)(&three, &options("me")).unwrap();
         assert_eq!(encode(&contents, "na").unwrap(), four);
-        let contents = (format().decode)(&four, &told("oa")).unwrap();
+        let contents = (format().decode)(&four, &options("oa")).unwrap();
         assert_eq!(encode(&contents, "ma").unwrap(), three);
         let Some(two) = file("filter_db_2_1_hex") else { continue };
-        let contents = (format().decode)(&two, &told("lb")).unwrap();
+        let contents = (format().decode)(&two, &options("lb")).unwrap();
         let error = encode(&contents, "na").unwrap_err().to_string();
         assert!(error.contains("other order") && error.contains("items"), "{error}");
         assert_eq!(encode(&contents, "jb").unwrap(), two);
@@ -102,14 +102,14 @@ fn files_of_3_become_those_of_4_and_those_of_2_do_not() {
 #[test]
 fn the_version_is_asked_for() {
     let bytes = [&[0, 0, 0, 1, 0, 0, 0, 1][..], &[0; 8]].concat();
-    let error = (format().decode)(&bytes, &Told::default()).unwrap_err();
-    assert_eq!(error.kind, DecodeErrorKind::Missing(Fact::Version));
-    let contents = (format().decode)(&bytes, &told("da")).unwrap();
+    let error = (format().decode)(&bytes, &DecodeOptions::default()).unwrap_err();
+    assert_eq!(error.kind, DecodeErrorKind::Missing(Parameter::Version));
+    let contents = (format().decode)(&bytes, &options("da")).unwrap();
     let mut out = Vec::new();
-    let error = (format().encode)(&contents, &Told::default(), &mut out).unwrap_err();
-    assert!(matches!(error, EncodeError::Missing(Fact::Version)));
+    let error = (format().encode)(&contents, &DecodeOptions::default(), &mut out).unwrap_err();
+    assert!(matches!(error, EncodeError::Missing(Parameter::Version)));
     for version in ["hf", "3.11", "", "M", "m"] {
-        let error = (format().decode)(&bytes, &told(version)).unwrap_err().to_string();
+        let error = (format().decode)(&bytes, &options(version)).unwrap_err().to_string();
         assert!(error.contains("ma to me (3.x)"), "{error}");
         assert!(encode(&contents, version).unwrap_err().to_string().contains("na on"));
     }

@@ -2,7 +2,8 @@
 
 use crate::golden_data::files::{Golden, golden};
 use tamis_formats::{
-    Contents, DecodeErrorKind, EncodeError, FORMATS, Format, Funnel, Items, Takes, Told,
+    Contents, DecodeErrorKind, DecodeOptions, EncodeError, FORMATS, Format, Funnel, ItemDomain,
+    Items,
 };
 
 fn format(name: &str) -> &'static Format {
@@ -47,18 +48,20 @@ fn every_format_has_seeds_for_its_fuzz_target() {
 
 #[test]
 fn every_golden_file_is_recognised_read_and_written_again() {
-    for Golden { format: name, name: file, bytes, told } in golden() {
+    for Golden { format: name, name: file, bytes, options } in golden() {
         let format = format(name);
         let possible = Format::of(&bytes);
         assert!(
-            possible.iter().any(|it| it.name == name) || !format.shows() || told != Told::default(),
+            possible.iter().any(|it| it.name == name)
+                || !format.is_detectable()
+                || options != DecodeOptions::default(),
             "{name} {file}: {possible:?}"
         );
-        let contents =
-            (format.decode)(&bytes, &told).unwrap_or_else(|error| panic!("{name} {file}: {error}"));
+        let contents = (format.decode)(&bytes, &options)
+            .unwrap_or_else(|error| panic!("{name} {file}: {error}"));
         let encode = format.encode;
         let mut again = Vec::new();
-        encode(&contents, &told, &mut again).unwrap();
+        encode(&contents, &options, &mut again).unwrap();
         assert!(again == bytes, "{name} {file}");
     }
 }
@@ -67,13 +70,13 @@ fn every_golden_file_is_recognised_read_and_written_again() {
 fn a_format_without_a_place_says_so() {
     let all: Vec<Contents> = golden()
         .into_iter()
-        .map(|golden| (format(golden.format).decode)(&golden.bytes, &golden.told).unwrap())
+        .map(|golden| (format(golden.format).decode)(&golden.bytes, &golden.options).unwrap())
         .collect();
     for format in FORMATS {
         for contents in &all {
             let mut bytes = Vec::new();
             let encode = format.encode;
-            match encode(contents, &Told::default(), &mut bytes) {
+            match encode(contents, &DecodeOptions::default(), &mut bytes) {
                 Ok(()) => {}
                 Err(EncodeError::NoPlace(why)) => {
                     assert!(why.contains("items") || why.contains("at most"), "{why}");
@@ -91,45 +94,51 @@ fn every_created_filter_keeps_its_items_and_comes_back() {
         let create = format.create;
         let version = (format.name == "cassandra").then(|| "na".into());
         let block_hash = Some("00".repeat(32).parse().unwrap());
-        let told =
-            Told { items: Some(1000), rate: Some(0.01), version, block_hash, ..Told::default() };
+        let options = DecodeOptions {
+            items: Some(1000),
+            rate: Some(0.01),
+            version,
+            block_hash,
+            ..DecodeOptions::default()
+        };
         // Numbers are items of every funnel.
         let funnel = match format.items {
-            Items::Are(funnel) => funnel,
-            Items::Asked => {
+            Items::Default(funnel) => funnel,
+            Items::Unspecified => {
                 let all = Funnel::NAMES.iter().filter_map(|(name, _)| Funnel::named(name, None));
-                let mut taken = all.filter(|&funnel| format.takes.funnel(funnel));
+                let mut taken = all.filter(|&funnel| format.item_domain.accepts(funnel));
                 taken.next().expect("a funnel of every format")
             }
         };
         let key = |i| funnel.key(format!("{i:04}").as_bytes(), &mut Vec::new()).unwrap().to_vec();
         let keys: Vec<Vec<u8>> = (0..1000).map(key).collect();
-        let mut contents = create(&told).unwrap_or_else(|error| panic!("{}: {error}", format.name));
+        let mut contents =
+            create(&options).unwrap_or_else(|error| panic!("{}: {error}", format.name));
         let mut answers = tamis::Answers::new();
         contents.insert_each(&keys, &mut answers).unwrap();
         contents.contains_each(&keys, &mut answers);
         assert_eq!(answers.count_ones(), keys.len(), "{}", format.name);
         let mut bytes = Vec::new();
-        (format.encode)(&contents, &told, &mut bytes).unwrap();
-        let back = (format.decode)(&bytes, &told).unwrap();
-        let is_collected = matches!(contents, Contents::Collected(_));
+        (format.encode)(&contents, &options, &mut bytes).unwrap();
+        let back = (format.decode)(&bytes, &options).unwrap();
+        let is_collected = matches!(contents, Contents::ItemCollector(_));
         assert!(is_collected || back == contents, "{}", format.name);
         back.contains_each(&keys, &mut answers);
         assert_eq!(answers.count_ones(), keys.len(), "{}", format.name);
-        let facts = back.facts();
-        assert!(facts.rate < 0.02, "{}: {}", format.name, facts.rate);
+        let info = back.info();
+        assert!(info.rate < 0.02, "{}: {}", format.name, info.rate);
         // Without a size there is none, unless all have the same, or it becomes as long as its items need.
-        let unsized_ = create(&Told::default());
-        let may_lack = unsized_.is_err() || format.takes == Takes::Integers;
-        assert!(may_lack || unsized_.ok() == create(&told).ok(), "{}", format.name);
+        let unsized_ = create(&DecodeOptions::default());
+        let may_lack = unsized_.is_err() || format.item_domain == ItemDomain::Integers;
+        assert!(may_lack || unsized_.ok() == create(&options).ok(), "{}", format.name);
     }
 }
 
 #[test]
 fn what_nobody_told_is_asked_for_by_name() {
-    for Golden { format: name, name: file, bytes, told } in golden() {
-        let decoded = (format(name).decode)(&bytes, &Told::default());
-        if told == Told::default() {
+    for Golden { format: name, name: file, bytes, options } in golden() {
+        let decoded = (format(name).decode)(&bytes, &DecodeOptions::default());
+        if options == DecodeOptions::default() {
             assert!(decoded.is_ok(), "{name} {file}");
         } else if let Err(error) = decoded {
             assert!(matches!(error.kind, DecodeErrorKind::Missing(_)), "{name} {file}: {error}");

@@ -4,7 +4,7 @@ use crate::golden_data::{base64, hex, json, list, number, real, text, to_hex};
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 use tamis_formats::guava::{self, Probes, Strategy};
-use tamis_formats::{Charset, Contents, FlatFilter, Format, Funnel, Told};
+use tamis_formats::{Charset, Contents, DecodeOptions, ForeignBloom, Format, Funnel};
 
 fn strategy(json: &Json) -> Strategy {
     match text(json) {
@@ -64,10 +64,10 @@ fn items(json: &Json) -> Vec<Json> {
     }
 }
 
-fn encode(filter: &FlatFilter) -> Vec<u8> {
+fn encode(filter: &ForeignBloom) -> Vec<u8> {
     let mut bytes = Vec::new();
     let encode = Format::named("guava").unwrap().encode;
-    encode(&Contents::Flat(filter.clone()), &Told::default(), &mut bytes).unwrap();
+    encode(&Contents::Flat(filter.clone()), &DecodeOptions::default(), &mut bytes).unwrap();
     bytes
 }
 
@@ -138,18 +138,27 @@ fn the_release_that_plans_is_told() {
         }
         for (column, release) in [(3, "14"), (4, "31"), (5, "33")] {
             let version = Some(release.into());
-            let told = Told { items: Some(items), rate: Some(rate), version, ..Told::default() };
-            if let Ok(contents) = create(&told) {
-                let probes = contents.facts().probes.map(i64::from);
+            let options = DecodeOptions {
+                items: Some(items),
+                rate: Some(rate),
+                version,
+                ..DecodeOptions::default()
+            };
+            if let Ok(contents) = create(&options) {
+                let probes = contents.info().probes.map(i64::from);
                 assert_eq!(probes, Some(number(&row[column]) as i64), "{row}, {release}");
                 differ += u64::from(number(&row[column]) != number(&row[5]));
             }
         }
     }
     assert!(differ > 10, "{differ}");
-    let told =
-        Told { items: Some(1), rate: Some(0.1), version: Some("32".into()), ..Told::default() };
-    assert!(create(&told).unwrap_err().to_string().contains("expected 14, 31"));
+    let options = DecodeOptions {
+        items: Some(1),
+        rate: Some(0.1),
+        version: Some("32".into()),
+        ..DecodeOptions::default()
+    };
+    assert!(create(&options).unwrap_err().to_string().contains("expected 14, 31"));
 }
 
 #[test]

@@ -3,12 +3,12 @@
 use crate::golden_data::files::dynamic_of_rows;
 use crate::golden_data::{hex, json, list, number, text};
 use tamis_formats::hadoop::{self, CountingFilter, DynamicFilter, HashType};
-use tamis_formats::{Contents, Format, Told};
+use tamis_formats::{Contents, DecodeOptions, Format};
 
 fn encode(format: &str, contents: &Contents) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let encode = Format::named(format).unwrap().encode;
-    encode(contents, &Told::default(), &mut bytes).map_err(|error| error.to_string())?;
+    encode(contents, &DecodeOptions::default(), &mut bytes).map_err(|error| error.to_string())?;
     Ok(bytes)
 }
 
@@ -68,9 +68,9 @@ fn a_counter_at_15_stays_and_is_told_of() {
     assert!((0..100).all(|_| filter.remove(b"often")));
     assert_eq!(filter.count(b"often"), 15);
     assert!(!filter.remove(b"never"), "not in, so nothing to delete");
-    let facts = Contents::HadoopCounting(filter).facts();
-    assert_eq!(facts.warnings.len(), 1);
-    assert!(facts.warnings[0].contains("stopped at 15"), "{:?}", facts.warnings);
+    let info = Contents::HadoopCounting(filter).info();
+    assert_eq!(info.warnings.len(), 1);
+    assert!(info.warnings[0].contains("stopped at 15"), "{:?}", info.warnings);
 }
 
 #[test]

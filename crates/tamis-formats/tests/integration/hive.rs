@@ -1,12 +1,12 @@
 //! Hive's filters answer here as they do there, and are written again byte for byte.
 
 use crate::golden_data::{base64, json, list, number};
-use tamis_formats::{Contents, FlatFilter, Format, Funnel, Told, hive};
+use tamis_formats::{Contents, DecodeOptions, ForeignBloom, Format, Funnel, hive};
 
-fn encode(filter: &FlatFilter) -> Vec<u8> {
+fn encode(filter: &ForeignBloom) -> Vec<u8> {
     let mut bytes = Vec::new();
     let encode = Format::named("hive").unwrap().encode;
-    encode(&Contents::Flat(filter.clone()), &Told::default(), &mut bytes).unwrap();
+    encode(&Contents::Flat(filter.clone()), &DecodeOptions::default(), &mut bytes).unwrap();
     bytes
 }
 
@@ -44,8 +44,10 @@ fn filters_are_those_of_hive() {
 #[test]
 fn numbers_of_hive_have_their_highest_byte_first() {
     let hive = Format::named("hive").unwrap();
-    assert!(hive.takes.funnel(Funnel::LongBigEndian) && hive.takes.funnel(Funnel::Bytes));
-    assert!(!hive.takes.funnel(Funnel::Long), "Guava's would find nothing");
+    assert!(
+        hive.item_domain.accepts(Funnel::LongBigEndian) && hive.item_domain.accepts(Funnel::Bytes)
+    );
+    assert!(!hive.item_domain.accepts(Funnel::Long), "Guava's would find nothing");
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use crate::golden_data::{hex, json, list, number};
 use tamis::{Answers, Order};
-use tamis_formats::{Contents, Format, Funnel, Told, java_bitmap, redis_bits};
+use tamis_formats::{Contents, DecodeOptions, Format, Funnel, java_bitmap, redis_bits};
 
 fn encode(format: &str, contents: &Contents) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let encode = Format::named(format).unwrap().encode;
-    encode(contents, &Told::default(), &mut bytes).map_err(|error| error.to_string())?;
+    encode(contents, &DecodeOptions::default(), &mut bytes).map_err(|error| error.to_string())?;
     Ok(bytes)
 }
 
@@ -63,7 +63,7 @@ fn a_string_of_redis_grows_and_an_array_does_not() {
     assert_eq!(encode("redis-bits", &redis).unwrap(), [0b0100_0000, 0b0100_0000]);
     let error = insert(&mut redis, Funnel::Unsigned, &["3", "4294967296"]).unwrap_err();
     assert!(error.contains("4294967296") && error.contains("4294967295"), "{error}");
-    assert_eq!(redis.facts().items, 3.0, "those before the one that failed are in");
+    assert_eq!(redis.info().items, 3.0, "those before the one that failed are in");
 
     let mut java = Contents::Integers(java_bitmap::decode(&[0; 2]).unwrap());
     let error = insert(&mut java, Funnel::Int, &["15", "16", "2"]).unwrap_err();

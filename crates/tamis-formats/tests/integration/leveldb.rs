@@ -3,12 +3,12 @@
 use crate::golden_data::{hex, json, list, number};
 use tamis::Answers;
 use tamis_formats::leveldb::FilterBlock;
-use tamis_formats::{Contents, Format, Told};
+use tamis_formats::{Contents, DecodeOptions, Format};
 
 fn encode(block: FilterBlock) -> Vec<u8> {
     let mut bytes = Vec::new();
     let encode = Format::named("leveldb").unwrap().encode;
-    encode(&Contents::LevelDb(block), &Told::default(), &mut bytes).unwrap();
+    encode(&Contents::LevelDb(block), &DecodeOptions::default(), &mut bytes).unwrap();
     bytes
 }
 
@@ -70,9 +70,9 @@ fn more_than_30_probes_are_yes_and_warned_of() {
     bytes[8] = 31;
     let block = FilterBlock::decode(&bytes).unwrap();
     assert!(block.contains_any(b"any") && block.contains_at(0, b"any"));
-    let facts = Contents::LevelDb(block).facts();
-    assert_eq!(facts.rate, 1.0);
-    assert!(facts.warnings[0].contains("more than 30 probes"));
+    let info = Contents::LevelDb(block).info();
+    assert_eq!(info.rate, 1.0);
+    assert!(info.warnings[0].contains("more than 30 probes"));
 }
 
 #[test]
@@ -82,9 +82,9 @@ fn a_block_is_neither_added_to_nor_merged() {
     assert!(error.contains("build them again"), "{error}");
     let error = contents.merge(&contents.clone()).unwrap_err().to_string();
     assert!(error.contains("one table"), "{error}");
-    let facts = contents.facts();
-    assert_eq!((facts.bits, facts.probes), (64, Some(6)));
-    assert!((facts.items - 1.0).abs() < 0.2, "{}", facts.items);
+    let info = contents.info();
+    assert_eq!((info.bits, info.probes), (64, Some(6)));
+    assert!((info.items - 1.0).abs() < 0.2, "{}", info.items);
 }
 
 #[test]

@@ -146,9 +146,9 @@ fn the_rate_is_that_of_hash_codes_anywhere() {
         // One of these throws.
         _ = filter.add((code ^ code >> 15).cast_signed());
     }
-    let facts = Contents::MyBloomFilter(filter).facts();
-    assert!((1e-5..1e-4).contains(&facts.rate), "{}", facts.rate);
-    assert!(facts.warnings.iter().any(|warning| warning.contains("throws")));
+    let info = Contents::MyBloomFilter(filter).info();
+    assert!((1e-5..1e-4).contains(&info.rate), "{}", info.rate);
+    assert!(info.warnings.iter().any(|warning| warning.contains("throws")));
 }
 
 #[test]

@@ -1,19 +1,20 @@
 //! A filter of another system is over its rate if it holds more than it was planned for, and not by chance.
 
 use tamis::Answers;
-use tamis_formats::{Contents, Format, Told};
+use tamis_formats::{Contents, DecodeOptions, Format};
 
 /// A filter planned for so many items at 1 %, with others for each seed.
 fn filled(format: &str, planned: u64, items: u64, seed: u64) -> Contents {
-    let told = Told { items: Some(planned), rate: Some(RATE), ..Told::default() };
-    let mut filter = (Format::named(format).unwrap().create)(&told).unwrap();
+    let options =
+        DecodeOptions { items: Some(planned), rate: Some(RATE), ..DecodeOptions::default() };
+    let mut filter = (Format::named(format).unwrap().create)(&options).unwrap();
     let items: Vec<_> = (0..items).map(|i| format!("{seed}:{i}")).collect();
     filter.insert_each(&items, &mut Answers::new()).unwrap();
     filter
 }
 
-fn is_over(filter: &Contents, told: Option<f64>) -> bool {
-    filter.passed_rate(&filter.facts(), told).is_some()
+fn is_over(filter: &Contents, options: Option<f64>) -> bool {
+    filter.exceeded_rate(&filter.info(), options).is_some()
 }
 
 const RATE: f64 = 0.01;
@@ -27,8 +28,8 @@ fn a_filter_as_full_as_planned_is_not_over_its_rate() {
         for items in [20, 100, 500] {
             for seed in 0..SEEDS {
                 let filter = filled(format, items, items, seed);
-                let facts = filter.facts();
-                assert!(!is_over(&filter, Some(RATE)), "{format}, {items}, seed {seed}: {facts:?}");
+                let info = filter.info();
+                assert!(!is_over(&filter, Some(RATE)), "{format}, {items}, seed {seed}: {info:?}");
             }
         }
     }
@@ -40,8 +41,8 @@ fn a_filter_half_as_full_again_is_over_its_rate() {
         for (items, seeds) in [(500, SEEDS), (5_000, 10)] {
             for seed in 0..seeds {
                 let filter = filled(format, items, items * 3 / 2, seed);
-                let facts = filter.facts();
-                assert!(is_over(&filter, Some(RATE)), "{format}, {items}, seed {seed}: {facts:?}");
+                let info = filter.info();
+                assert!(is_over(&filter, Some(RATE)), "{format}, {items}, seed {seed}: {info:?}");
             }
         }
     }
@@ -57,14 +58,14 @@ fn a_filter_that_grew_is_judged_by_what_its_layers_were_planned_for() {
         for items in [100, 450, 2_000, 5_000] {
             for seed in 0..10 {
                 let filter = filled(format, 100, items, seed);
-                let rate = filter.facts().rate;
-                for told in [None, Some(RATE)] {
-                    assert!(!is_over(&filter, told), "{format}, {items}, seed {seed}: {rate}");
+                let rate = filter.info().rate;
+                for options in [None, Some(RATE)] {
+                    assert!(!is_over(&filter, options), "{format}, {items}, seed {seed}: {rate}");
                 }
             }
         }
     }
     let filter = filled("pybloom-live-scalable", 100, 5_000, 0);
-    assert!(filter.facts().rate > RATE * 1.1, "more than was asked of one layer");
+    assert!(filter.info().rate > RATE * 1.1, "more than was asked of one layer");
     assert!(is_over(&filter, Some(RATE / 10.0)), "one that was asked for less is over it");
 }

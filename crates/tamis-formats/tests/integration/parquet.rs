@@ -2,7 +2,7 @@
 
 use crate::golden_data::{base64, hex, json, list, number, real, text};
 use tamis::{AnyFilter, Bits as _, Bloom, Hasher, Kind, Parquet, Plan};
-use tamis_formats::{Contents, DecodeErrorKind, Format, Funnel, TamisFile, Told, parquet};
+use tamis_formats::{Contents, DecodeErrorKind, DecodeOptions, Format, Funnel, TamisFile, parquet};
 
 fn bitset(filter: &Bloom<Parquet>) -> Vec<u8> {
     filter.bits().words().iter().flat_map(|word| word.to_le_bytes()).collect()
@@ -11,7 +11,7 @@ fn bitset(filter: &Bloom<Parquet>) -> Vec<u8> {
 fn encode(format: &str, contents: &Contents) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let encode = Format::named(format).unwrap().encode;
-    encode(contents, &Told::default(), &mut bytes).map_err(|error| error.to_string())?;
+    encode(contents, &DecodeOptions::default(), &mut bytes).map_err(|error| error.to_string())?;
     Ok(bytes)
 }
 
@@ -44,7 +44,8 @@ fn whole_files_hold_their_filters_where_they_say() {
         for column in list(&file["columns"]) {
             let at = number(&column["bloom_filter_offset"]) as usize;
             let len = number(&column["bloom_filter_length"]) as usize;
-            let (filter, rest) = parquet::decode_start(&bytes[at..], &Told::default()).unwrap();
+            let (filter, rest) =
+                parquet::decode_start(&bytes[at..], &DecodeOptions::default()).unwrap();
             assert_eq!(bytes.len() - at - rest.len(), len, "{}", column["column"]);
             assert_eq!(bitset(&filter), hex(&column["bitset_hex"]), "{}", column["column"]);
             let again = encode("parquet", &Contents::Parquet(filter)).unwrap();
@@ -56,7 +57,7 @@ fn whole_files_hold_their_filters_where_they_say() {
 #[test]
 fn lengths_must_be_those_of_the_header() {
     for case in list(&json("parquet/writers.json")["header_plus_bitset_parsing"]) {
-        let read = parquet::decode(&hex(&case["hex"]), &Told::default());
+        let read = parquet::decode(&hex(&case["hex"]), &DecodeOptions::default());
         assert_eq!(read.is_ok(), case["rust_result"].get("blocks").is_some(), "{case}");
         if let Err(error) = read {
             let kind = error.kind;
@@ -70,7 +71,7 @@ fn lengths_must_be_those_of_the_header() {
 #[test]
 fn unknown_choices_and_broken_blocks_are_refused_by_name() {
     let good = [&b"\x15\x40\x1c\x1c\0\0\x1c\x1c\0\0\x1c\x1c\0\0\0"[..], &[7; 32]].concat();
-    assert!(parquet::decode(&good, &Told::default()).is_ok());
+    assert!(parquet::decode(&good, &DecodeOptions::default()).is_ok());
     for (at, byte, field) in [
         (3, 0x2c, "algorithm"),
         (7, 0x2c, "hash"),
@@ -84,14 +85,14 @@ fn unknown_choices_and_broken_blocks_are_refused_by_name() {
     ] {
         let mut bytes = good.clone();
         bytes[at] = byte;
-        let error = parquet::decode(&bytes, &Told::default()).unwrap_err();
+        let error = parquet::decode(&bytes, &DecodeOptions::default()).unwrap_err();
         assert_eq!(error.field, field, "{error}");
         assert!(error.to_string().contains("expected"), "{error}");
     }
     for size in [&b"\x15\xc0\x00"[..], b"\x15\xff\xff\xff\xff\x1f", b"\x15\x80\x80\x80\x80\x80\x01"]
     {
         let bytes = [size, &good[2..]].concat();
-        let error = parquet::decode(&bytes, &Told::default()).unwrap_err();
+        let error = parquet::decode(&bytes, &DecodeOptions::default()).unwrap_err();
         assert!(error.to_string().contains("fewest bytes"), "{error}");
     }
 }
@@ -126,7 +127,7 @@ fn the_rust_crate_folds_to_these_bytes() {
         let (items, rate) = (number(&case["ndv"]) as u64, real(&case["fpp"]));
         let bytes = parquet::rust_bytes(items, rate).unwrap();
         assert_eq!(i128::from(bytes), number(&case["bytes_before"]), "{case}");
-        let mut filter = parquet::empty(bytes, &Told::default()).unwrap();
+        let mut filter = parquet::empty(bytes, &DecodeOptions::default()).unwrap();
         let (_, last) = text(&case["items"]).rsplit_once("..f").unwrap();
         (0..=last.parse::<u32>().unwrap()).for_each(|i| _ = filter.insert(&format!("f{i}")));
         let folded = parquet::fold(&filter, rate).unwrap();
@@ -144,11 +145,11 @@ fn filters_merge_as_in_parquet_java() {
         bytes.extend(b"\x1c\x1c\0\0\x1c\x1c\0\0\x1c\x1c\0\0\0");
         assert_eq!(bits.len(), 256);
         bytes.extend(bits);
-        Contents::Parquet(parquet::decode(&bytes, &Told::default()).unwrap())
+        Contents::Parquet(parquet::decode(&bytes, &DecodeOptions::default()).unwrap())
     });
     left.merge(&right).unwrap();
     assert_eq!(left, merged);
-    let other = Contents::Parquet(parquet::empty(32, &Told::default()).unwrap());
+    let other = Contents::Parquet(parquet::empty(32, &DecodeOptions::default()).unwrap());
     assert!(left.merge(&other).unwrap_err().to_string().contains("2048 bits"));
 }
 
@@ -159,8 +160,8 @@ fn tamis_files_hold_the_same_filter_both_ways() {
     (0..1000_u32).for_each(|i| _ = filter.insert(&i));
     let contents = Contents::Tamis(TamisFile::new(AnyFilter::Parquet(filter.clone())));
     let column = encode("parquet", &contents).unwrap();
-    let told = Told { items: Some(1000), rate: Some(0.01), ..Told::default() };
-    let back = Contents::Parquet(parquet::decode(&column, &told).unwrap());
+    let options = DecodeOptions { items: Some(1000), rate: Some(0.01), ..DecodeOptions::default() };
+    let back = Contents::Parquet(parquet::decode(&column, &options).unwrap());
     let file = TamisFile::decode(&encode("tamis", &back).unwrap()).unwrap();
     assert_eq!(file.filter, AnyFilter::Parquet(filter));
     assert_eq!(encode("parquet", &Contents::Tamis(file)).unwrap(), column);
@@ -173,7 +174,7 @@ fn tamis_files_hold_the_same_filter_both_ways() {
 
 #[test]
 fn a_filter_that_says_no_plan_gets_the_items_it_has_room_for() {
-    let filter = parquet::empty(1 << 20, &Told::default()).unwrap();
+    let filter = parquet::empty(1 << 20, &DecodeOptions::default()).unwrap();
     let plan = filter.plan();
     assert_eq!(plan.rate(), parquet::JAVA_RATE);
     assert!((700_000..900_000).contains(&plan.items()), "{}", plan.items());

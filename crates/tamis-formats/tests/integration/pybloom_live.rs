@@ -4,15 +4,16 @@ use crate::golden_data::{base64, json, list, number, real, text, to_hex};
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 use tamis_formats::pybloom_live::{Short, decode, decode_scalable, plan};
-use tamis_formats::{Contents, Format, Layers, Rule, Told};
+use tamis_formats::{Contents, DecodeOptions, Format, Layers, Rule};
 
 fn golden() -> Json {
     json("python/pybloom_live.json")
 }
 
 fn create(format: &str, items: u64, rate: f64, md5: bool) -> Layers {
-    let told = Told { items: Some(items), rate: Some(rate), md5, ..Told::default() };
-    match (Format::named(format).unwrap().create)(&told).unwrap() {
+    let options =
+        DecodeOptions { items: Some(items), rate: Some(rate), md5, ..DecodeOptions::default() };
+    match (Format::named(format).unwrap().create)(&options).unwrap() {
         Contents::Layers(layers) => layers,
         other => panic!("{other:?}"),
     }
@@ -21,7 +22,7 @@ fn create(format: &str, items: u64, rate: f64, md5: bool) -> Layers {
 fn encode(format: &str, layers: &Layers) -> Vec<u8> {
     let mut bytes = Vec::new();
     let encode = Format::named(format).unwrap().encode;
-    encode(&Contents::Layers(layers.clone()), &Told::default(), &mut bytes).unwrap();
+    encode(&Contents::Layers(layers.clone()), &DecodeOptions::default(), &mut bytes).unwrap();
     bytes
 }
 
@@ -123,13 +124,13 @@ fn a_filter_that_grows_has_the_layers_of_python() {
         has_answers(&layers, "q", &case["probe_q0_q199"]);
         assert!(encode("pybloom-live-scalable", &layers) == file, "{}", case["filters"]);
     }
-    let facts = Contents::Layers(layers.clone()).facts();
-    assert!(facts.more.contains(&("layers", "3".into())), "{:?}", facts.more);
+    let info = Contents::Layers(layers.clone()).info();
+    assert!(info.more.contains(&("layers", "3".into())), "{:?}", info.more);
     // Of all layers together.
     let planned: f64 = layers.layers().iter().map(|layer| layer.rate).sum();
     assert!(planned > 2.0 * real(&old["error_rate"]), "three layers");
-    assert_eq!(facts.planned_rate, Some(planned));
-    assert!((40.0..80.0).contains(&facts.items), "{}", facts.items);
+    assert_eq!(info.planned_rate, Some(planned));
+    assert!((40.0..80.0).contains(&info.items), "{}", info.items);
 }
 
 #[test]
@@ -151,7 +152,7 @@ fn md5_is_another_rule() {
     let rule = |layers: &Layers| -> Rule { layers.layers()[0].filter.rule().clone() };
     assert_eq!(rule(&old).to_string(), "MD5 under salts, a slice a probe");
     assert_ne!(rule(&new), rule(&old));
-    let warnings = |layers: &Layers| Contents::Layers(layers.clone()).facts().warnings;
+    let warnings = |layers: &Layers| Contents::Layers(layers.clone()).info().warnings;
     assert!(warnings(&new)[0].contains("MD5, which must be told"), "{:?}", warnings(&new));
     assert_eq!(warnings(&old), [""; 0]);
     // More probes than 128 bits are enough for have one digest in all releases.

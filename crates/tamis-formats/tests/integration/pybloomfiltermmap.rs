@@ -2,12 +2,12 @@
 
 use crate::golden_data::{base64, hex, json, list, number, real, text};
 use tamis_formats::pybloomfiltermmap::{create, decode, plan};
-use tamis_formats::{Contents, Format, Layers, Sniff, Told};
+use tamis_formats::{Contents, DecodeOptions, Format, Layers, Sniff};
 
 fn encode(layers: &Layers) -> Vec<u8> {
     let mut bytes = Vec::new();
     let encode = Format::named("pybloomfiltermmap").unwrap().encode;
-    encode(&Contents::Layers(layers.clone()), &Told::default(), &mut bytes).unwrap();
+    encode(&Contents::Layers(layers.clone()), &DecodeOptions::default(), &mut bytes).unwrap();
     bytes
 }
 

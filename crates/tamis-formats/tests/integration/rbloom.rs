@@ -2,7 +2,7 @@
 
 use crate::golden_data::{hex, json, list, number, real};
 use tamis::Answers;
-use tamis_formats::{Contents, Format, Funnel, Told, rbloom};
+use tamis_formats::{Contents, DecodeOptions, Format, Funnel, rbloom};
 
 #[test]
 fn files_are_those_of_python() {
@@ -20,7 +20,7 @@ fn files_are_those_of_python() {
         assert!((filter.estimate_items() / estimate - 1.0).abs() < 1e-9, "{items}");
         let mut bytes = Vec::new();
         let encode = Format::named("rbloom").unwrap().encode;
-        encode(&Contents::Flat(filter.clone()), &Told::default(), &mut bytes).unwrap();
+        encode(&Contents::Flat(filter.clone()), &DecodeOptions::default(), &mut bytes).unwrap();
         assert_eq!(bytes, hex(&case["saved_hex"]), "{items}");
         assert_eq!(rbloom::decode(&bytes).unwrap(), filter);
         let mut answers = Answers::new();

@@ -4,7 +4,7 @@ use crate::golden_data::{hex, json, list, number, real, snapshot, text};
 use serde_json::Value as Json;
 use tamis::Answers;
 use tamis_formats::redis_bitmap::Plan;
-use tamis_formats::{Charset, Contents, DecodeErrorKind, EncodeError, Format, Told};
+use tamis_formats::{Charset, Contents, DecodeErrorKind, DecodeOptions, EncodeError, Format};
 
 fn golden() -> Json {
     json("seeds_java/redis_helper.json")["bloom_filter_helper_000_003"].clone()
@@ -14,8 +14,8 @@ fn format() -> &'static Format {
     Format::named("redis-bitmap").unwrap()
 }
 
-fn told(items: u64, rate: f64) -> Told {
-    Told { items: Some(items), rate: Some(rate), ..Told::default() }
+fn options(items: u64, rate: f64) -> DecodeOptions {
+    DecodeOptions { items: Some(items), rate: Some(rate), ..DecodeOptions::default() }
 }
 
 /// What the funnel hashes of an item of the golden data.
@@ -70,49 +70,51 @@ fn where_the_java_fails_nothing_is_made() {
             _ => panic!("{case}"),
         }
         if plan.bits <= 0 && n >= 0 {
-            let error = (format().create)(&told(n as u64, fpp)).unwrap_err();
+            let error = (format().create)(&options(n as u64, fpp)).unwrap_err();
             let EncodeError::NoPlace(why) = error else { panic!("{error}") };
             let expected = if plan.bits == 0 { "divides by them" } else { "negative" };
             assert!(why.contains(expected), "{why}");
         }
     }
-    let error = (format().create)(&told(1 << 31, 0.03)).unwrap_err().to_string();
+    let error = (format().create)(&options(1 << 31, 0.03)).unwrap_err().to_string();
     assert!(error.contains("2,147,483,647 at most"), "{error}");
 }
 
 #[test]
 fn the_articles_filter_comes_out_bit_for_bit() {
     let article = &golden()["article_test_main"];
-    let mut filter = (format().create)(&told(1000, 0.1)).unwrap();
+    let mut filter = (format().create)(&options(1000, 0.1)).unwrap();
     let items: Vec<_> = (0..1000).map(|i| i.to_string()).collect();
     let mut answers = Answers::new();
     filter.insert_each(&items[..100], &mut answers).unwrap();
     let mut string = Vec::new();
-    (format().encode)(&filter, &told(1000, 0.1), &mut string).unwrap();
+    (format().encode)(&filter, &options(1000, 0.1), &mut string).unwrap();
     assert!(string == hex(&article["redis_string_hex"]));
     filter.contains_each(&items, &mut answers);
     assert_eq!(answers.len() - answers.count_ones(), number(&article["not_contained"]) as usize);
-    let told = Told { key: Some(b"bf".to_vec()), ..told(1000, 0.1) };
+    let options = DecodeOptions { key: Some(b"bf".to_vec()), ..options(1000, 0.1) };
     let rdb = snapshot(&[(0, b"other", b"x"), (0, b"bf", &string)]);
-    assert_eq!((format().decode)(&rdb, &told).unwrap(), filter);
-    let error = (format().decode)(&rdb, &Told { key: None, ..told.clone() }).unwrap_err();
+    assert_eq!((format().decode)(&rdb, &options).unwrap(), filter);
+    let error =
+        (format().decode)(&rdb, &DecodeOptions { key: None, ..options.clone() }).unwrap_err();
     assert_eq!(error.kind, DecodeErrorKind::SeveralKeys { keys: "other, bf".into() });
-    let error = (format().decode)(&rdb, &Told::default()).unwrap_err();
+    let error = (format().decode)(&rdb, &DecodeOptions::default()).unwrap_err();
     assert!(matches!(error.kind, DecodeErrorKind::SeveralKeys { .. }), "before the plan: {error}");
     let names: Vec<_> = (1..=13).map(|i| i.to_string()).collect();
     let many: Vec<_> = names.iter().map(|name| (0, name.as_bytes(), &string[..])).collect();
-    let error = (format().decode)(&snapshot(&many), &Told::default()).unwrap_err().to_string();
+    let error =
+        (format().decode)(&snapshot(&many), &DecodeOptions::default()).unwrap_err().to_string();
     assert!(error.contains("1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 3 more"), "{error}");
     let alone = snapshot(&[(0, b"bf", &string)]);
-    assert_eq!((format().decode)(&alone, &Told { key: None, ..told }).unwrap(), filter);
+    assert_eq!((format().decode)(&alone, &DecodeOptions { key: None, ..options }).unwrap(), filter);
 }
 
 #[test]
 fn the_bitmap_of_a_server_has_the_bits_that_were_set() {
-    let told = Told { key: Some(b"bitmap".to_vec()), ..told(1000, 0.5) };
+    let options = DecodeOptions { key: Some(b"bitmap".to_vec()), ..options(1000, 0.5) };
     for file in ["lfu.rdb", "lru-uncompressed.rdb"] {
         let bytes = std::fs::read(crate::golden_data::path("redis_rdb").join(file)).unwrap();
-        let Contents::Flat(filter) = (format().decode)(&bytes, &told).unwrap() else { panic!() };
+        let Contents::Flat(filter) = (format().decode)(&bytes, &options).unwrap() else { panic!() };
         // SETBIT bitmap 7 1, SETBIT bitmap 1000 1.
         assert_eq!((filter.words()[0], filter.words()[15]), (1 << 7, 1 << (1000 - 960)));
         assert_eq!(filter.count_ones(), 2);
@@ -122,7 +124,7 @@ fn the_bitmap_of_a_server_has_the_bits_that_were_set() {
 #[test]
 fn what_cannot_be_the_string_of_such_a_plan_is_refused() {
     let string = hex(&golden()["article_test_main"]["redis_string_hex"]);
-    let decode = |bytes: &[u8], items| (format().decode)(bytes, &told(items, 0.1));
+    let decode = |bytes: &[u8], items| (format().decode)(bytes, &options(items, 0.1));
     let error = decode(&[&string[..], b"\n"].concat(), 1000).unwrap_err().to_string();
     assert!(error.contains("line feed") && error.contains("redis-cli -D"), "{error}");
     for items in [998, 10] {
@@ -133,37 +135,34 @@ fn what_cannot_be_the_string_of_such_a_plan_is_refused() {
     let error = decode(&[0, 0, 0, 0, 0, 1], 10).unwrap_err().to_string();
     assert!(error.contains("behind them are set"), "{error}");
     assert!(decode(&[0, 0, 0, 0, 0, 2], 10).is_ok());
-    assert!(
-        decode(b"", 10).is_ok_and(|empty| empty.facts().fill == 0.0),
-        "a key that is not there"
-    );
+    assert!(decode(b"", 10).is_ok_and(|empty| empty.info().fill == 0.0), "a key that is not there");
 }
 
 #[test]
 fn guava_takes_it_if_its_bits_are_whole_words() {
     let guava = Format::named("guava").unwrap();
     // 4,792 bits are no multiple of 64; 64 come of 13 items at 0.0947.
-    let filter = (format().create)(&told(1000, 0.1)).unwrap();
-    assert!((guava.encode)(&filter, &Told::default(), &mut Vec::new()).is_err());
+    let filter = (format().create)(&options(1000, 0.1)).unwrap();
+    assert!((guava.encode)(&filter, &DecodeOptions::default(), &mut Vec::new()).is_err());
     let (n, p) = (
         13,
         (1..1000).map(|i| f64::from(i) / 1000.0).find(|&p| Plan::new(13, p).bits == 64).unwrap(),
     );
-    let mut filter = (format().create)(&told(n, p)).unwrap();
+    let mut filter = (format().create)(&options(n, p)).unwrap();
     filter.insert_each(&["one", "two"], &mut Answers::new()).unwrap();
     let mut bytes = Vec::new();
-    (guava.encode)(&filter, &Told::default(), &mut bytes).unwrap();
-    let back = (guava.decode)(&bytes, &Told::default()).unwrap();
+    (guava.encode)(&filter, &DecodeOptions::default(), &mut bytes).unwrap();
+    let back = (guava.decode)(&bytes, &DecodeOptions::default()).unwrap();
     assert_eq!(back, filter);
     let mut string = Vec::new();
-    (format().encode)(&back, &told(n, p), &mut string).unwrap();
-    assert_eq!((format().decode)(&string, &told(n, p)).unwrap(), filter);
-    let error = (format().encode)(&back, &told(1000, 0.1), &mut string).unwrap_err();
+    (format().encode)(&back, &options(n, p), &mut string).unwrap();
+    assert_eq!((format().decode)(&string, &options(n, p)).unwrap(), filter);
+    let error = (format().encode)(&back, &options(1000, 0.1), &mut string).unwrap_err();
     assert!(error.to_string().contains("plans 4792 bits"), "{error}");
 }
 
 #[test]
 fn a_clipped_plan_is_warned_of() {
-    let filter = (format().create)(&told(300_000_000, 0.03)).unwrap();
-    assert!(filter.facts().warnings[0].contains("2,147,483,647"));
+    let filter = (format().create)(&options(300_000_000, 0.03)).unwrap();
+    assert!(filter.info().warnings[0].contains("2,147,483,647"));
 }

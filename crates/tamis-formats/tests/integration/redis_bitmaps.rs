@@ -5,7 +5,7 @@ use md5::{Digest as _, Md5};
 use serde_json::Value as Json;
 use sha2::Sha256;
 use tamis::Answers;
-use tamis_formats::{Contents, FlatFilter, Format, RedisBitmaps, Sniff, Told};
+use tamis_formats::{Contents, DecodeOptions, ForeignBloom, Format, RedisBitmaps, Sniff};
 
 fn golden() -> Vec<Json> {
     list(&json("seeds_java/redis_bitmaps.json")["redis_bitmaps_002"]).to_vec()
@@ -19,13 +19,13 @@ fn guava() -> &'static Format {
     Format::named("guava").unwrap()
 }
 
-fn told(items: u64, rate: f64) -> Told {
-    Told { items: Some(items), rate: Some(rate), ..Told::default() }
+fn options(items: u64, rate: f64) -> DecodeOptions {
+    DecodeOptions { items: Some(items), rate: Some(rate), ..DecodeOptions::default() }
 }
 
-fn encode(format: &Format, contents: &Contents, told: &Told) -> Vec<u8> {
+fn encode(format: &Format, contents: &Contents, options: &DecodeOptions) -> Vec<u8> {
     let mut bytes = Vec::new();
-    (format.encode)(contents, told, &mut bytes).unwrap();
+    (format.encode)(contents, options, &mut bytes).unwrap();
     bytes
 }
 
@@ -39,8 +39,8 @@ fn items(case: &Json) -> Vec<String> {
 }
 
 /// The string of a bitmap in Redis, by way of the format.
-fn string(bitmap: &FlatFilter, told: &Told) -> Vec<u8> {
-    encode(format(), &Contents::Flat(bitmap.clone()), told)
+fn string(bitmap: &ForeignBloom, options: &DecodeOptions) -> Vec<u8> {
+    encode(format(), &Contents::Flat(bitmap.clone()), options)
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn it_grows_after_the_same_items_into_the_same_bits() {
         }
         assert_eq!(filter.cursor() as i128, number(&case["final_cursor"]));
         for (bitmap, key) in filter.bitmaps().iter().zip(list(&case["keys"])) {
-            let string = string(bitmap, &told(n, fpp));
+            let string = string(bitmap, &options(n, fpp));
             assert_eq!(string.len() as i128, number(&key["strlen"]), "{}", key["key"]);
             assert_eq!(i128::from(bitmap.count_ones()), number(&key["bitcount"]), "{}", key["key"]);
             assert_eq!(to_hex(&Sha256::digest(&string)), text(&key["sha256"]), "{}", key["key"]);
@@ -93,10 +93,10 @@ fn it_grows_after_the_same_items_into_the_same_bits() {
         let expected = &case["false_positives_of_20000_absent"]["redis_bitmaps"];
         assert_eq!(answers.count_ones() as i128, number(expected));
         // The bits tell the rate that was measured.
-        let (rate, measured) = (contents.facts().rate, answers.count_ones() as f64 / 20_000.0);
+        let (rate, measured) = (contents.info().rate, answers.count_ones() as f64 / 20_000.0);
         assert!((rate - measured).abs() < 0.2 * measured + 0.001, "{rate} {measured}");
-        let file = encode(format(), &contents, &Told::default());
-        assert_eq!((format().decode)(&file, &told(n, fpp)).unwrap(), contents);
+        let file = encode(format(), &contents, &DecodeOptions::default());
+        assert_eq!((format().decode)(&file, &options(n, fpp)).unwrap(), contents);
         assert_eq!(format().sniff.map(|sniff| sniff(&file)), Some(Sniff::Maybe));
         filter.reset();
         assert_eq!(filter, RedisBitmaps::new(n, fpp).unwrap());
@@ -141,9 +141,9 @@ fn merged_filters_hold_the_items_of_both_and_grow_on() {
         }
         assert!(both.cursor() <= one.cursor() + other.cursor() + 1);
         // Its bytes say the same of it, and so does what comes of more items.
-        let told = told(100, 0.03);
-        let bytes = encode(format(), &Contents::RedisBitmaps(both.clone()), &told);
-        let mut back = (format().decode)(&bytes, &told).unwrap();
+        let options = options(100, 0.03);
+        let bytes = encode(format(), &Contents::RedisBitmaps(both.clone()), &options);
+        let mut back = (format().decode)(&bytes, &options).unwrap();
         let more: Vec<_> = (0..200).map(|i| format!("more {i}")).collect();
         back.insert_each(&more, &mut answers).unwrap();
         for item in &more {
@@ -160,10 +160,10 @@ fn merged_filters_hold_the_items_of_both_and_grow_on() {
 #[test]
 fn one_bitmap_is_a_filter_of_guava_and_back() {
     let case = &golden()[2];
-    let told = told(100, 0.03);
+    let options = options(100, 0.03);
     let string = hex(&list(&case["keys"])[0]["hex"]);
-    let bitmap = (format().decode)(&string, &told).unwrap();
-    let file = encode(guava(), &bitmap, &Told::default());
+    let bitmap = (format().decode)(&string, &options).unwrap();
+    let file = encode(guava(), &bitmap, &DecodeOptions::default());
     assert_eq!(file.len(), 6 + string.len());
     // Each byte's bits in reverse, words from their ends.
     let reversed: Vec<u8> = string.iter().map(|byte| byte.reverse_bits()).collect();
@@ -172,10 +172,13 @@ fn one_bitmap_is_a_filter_of_guava_and_back() {
         .flat_map(|word| word.iter().rev().copied().collect::<Vec<_>>())
         .collect();
     assert!(file[6..] == words);
-    let back = (guava().decode)(&file, &Told::default()).unwrap();
-    assert!(encode(format(), &back, &told) == string);
-    let rdb = (format().decode)(&snapshot(&[(0, b"bloomfilter-0", &string)]), &told).unwrap();
-    assert!(encode(guava(), &rdb, &Told::default()) == file, "a snapshot without a cursor");
+    let back = (guava().decode)(&file, &DecodeOptions::default()).unwrap();
+    assert!(encode(format(), &back, &options) == string);
+    let rdb = (format().decode)(&snapshot(&[(0, b"bloomfilter-0", &string)]), &options).unwrap();
+    assert!(
+        encode(guava(), &rdb, &DecodeOptions::default()) == file,
+        "a snapshot without a cursor"
+    );
 }
 
 #[test]
@@ -183,30 +186,33 @@ fn several_bitmaps_become_one_filter_only_if_that_is_asked_for() {
     let case = &golden()[2];
     let mut filter = Contents::RedisBitmaps(RedisBitmaps::new(100, 0.03).unwrap());
     filter.insert_each(&items(case), &mut Answers::new()).unwrap();
-    let warnings = filter.facts().warnings;
+    let warnings = filter.info().warnings;
     assert!(warnings[0].contains("grown 3 times") && warnings[0].contains("union"), "{warnings:?}");
-    let error = (guava().encode)(&filter, &Told::default(), &mut Vec::new()).unwrap_err();
+    let error = (guava().encode)(&filter, &DecodeOptions::default(), &mut Vec::new()).unwrap_err();
     assert!(error.to_string().contains("a union of their bits"), "{error}");
-    let union = Told { union: true, ..Told::default() };
-    let one = (guava().decode)(&encode(guava(), &filter, &union), &Told::default()).unwrap();
+    let union = DecodeOptions { union: true, ..DecodeOptions::default() };
+    let one =
+        (guava().decode)(&encode(guava(), &filter, &union), &DecodeOptions::default()).unwrap();
     let mut answers = Answers::new();
     one.contains_each(&items(case), &mut answers);
     assert_eq!(answers.count_ones(), items(case).len());
-    let (one, all) = (one.facts().rate, filter.facts().rate);
+    let (one, all) = (one.info().rate, filter.info().rate);
     assert!(one > 2.0 * all, "{one} {all}");
 }
 
 #[test]
 fn what_is_missing_or_of_another_plan_is_refused() {
     let string = hex(&list(&golden()[2]["keys"])[0]["hex"]);
-    let refused = |bytes: &[u8], told: &Told, expected: &str| {
-        let error = (format().decode)(bytes, told).unwrap_err().to_string();
+    let refused = |bytes: &[u8], options: &DecodeOptions, expected: &str| {
+        let error = (format().decode)(bytes, options).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     };
-    let right = told(100, 0.03);
-    for (other, bytes) in
-        [(told(50, 0.03), &string[..]), (told(200, 0.03), &string), (right.clone(), &string[1..])]
-    {
+    let right = options(100, 0.03);
+    for (other, bytes) in [
+        (options(50, 0.03), &string[..]),
+        (options(200, 0.03), &string),
+        (right.clone(), &string[1..]),
+    ] {
         refused(bytes, &other, "for which it was made");
         refused(&snapshot(&[(0, b"bloomfilter-0", bytes)]), &other, "plan");
     }

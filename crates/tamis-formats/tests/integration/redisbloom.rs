@@ -3,24 +3,26 @@
 use crate::golden_data::{base64, chunks_as_commands, json, list, number, text};
 use serde_json::Value as Json;
 use tamis::{Answers, RedisBloom, RedisBloomOptions, RedisCuckoo, RedisCuckooOptions};
-use tamis_formats::{ChangeError, Contents, DecodeErrorKind, Fact, Format, Sniff, Told};
+use tamis_formats::{
+    ChangeError, Contents, DecodeErrorKind, DecodeOptions, Format, Parameter, Sniff,
+};
 
 fn format() -> &'static Format {
     Format::named("redisbloom").unwrap()
 }
 
 fn decode(bytes: &[u8]) -> Contents {
-    (format().decode)(bytes, &Told::default()).unwrap_or_else(|error| panic!("{error}"))
+    (format().decode)(bytes, &DecodeOptions::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn encode(contents: &Contents, told: &Told) -> Vec<u8> {
+fn encode(contents: &Contents, options: &DecodeOptions) -> Vec<u8> {
     let mut bytes = Vec::new();
-    (format().encode)(contents, told, &mut bytes).unwrap();
+    (format().encode)(contents, options, &mut bytes).unwrap();
     bytes
 }
 
-fn told(key: &str) -> Told {
-    Told { key: Some(key.into()), ..Told::default() }
+fn options(key: &str) -> DecodeOptions {
+    DecodeOptions { key: Some(key.into()), ..DecodeOptions::default() }
 }
 
 fn filters() -> Vec<Json> {
@@ -52,9 +54,9 @@ fn payloads_chunks_and_snapshots_are_one_filter() {
         // As `redis-cli --raw DUMP key` has it.
         assert_eq!(decode(&[&payload[..], b"\n"].concat()), from_payload, "{name}");
         assert_eq!(Format::of(&payload)[0].name, "redisbloom");
-        let commands = encode(&from_payload, &told(name));
+        let commands = encode(&from_payload, &options(name));
         assert!(commands == chunks_as_commands(filter), "{name}");
-        let again = encode(&from_payload, &Told::default());
+        let again = encode(&from_payload, &DecodeOptions::default());
         assert_eq!(decode(&again), from_payload, "{name}");
         let restore = [
             format!("*5\r\n$7\r\nrestore\r\n$1\r\nk\r\n$1\r\n0\r\n${}\r\n", again.len()).as_bytes(),
@@ -98,23 +100,23 @@ fn recorded_answers_come_back() {
 #[test]
 fn facts_are_those_that_the_server_tells() {
     for filter in &filters() {
-        let (name, facts) = (&filter["name"], decode(&base64(&filter["dump_payload"])).facts());
-        let info = list(&filter["info_resp2"]);
+        let (name, info) = (&filter["name"], decode(&base64(&filter["dump_payload"])).info());
+        let reply = list(&filter["info_resp2"]);
         let field = |name: &str| {
-            let at = info.iter().position(|it| it == &format!("+{name}")).unwrap();
-            number(&info[at + 1])
+            let at = reply.iter().position(|it| it == &format!("+{name}")).unwrap();
+            number(&reply[at + 1])
         };
-        assert_eq!(facts.items as i128, field("Number of items inserted"), "{name}");
-        let layers = facts.more.iter().filter(|(name, _)| *name == "layer").count();
+        assert_eq!(info.items as i128, field("Number of items inserted"), "{name}");
+        let layers = info.more.iter().filter(|(name, _)| *name == "layer").count();
         if filter["family"] == "BF" {
             assert_eq!(layers as i128, field("Number of filters"), "{name}");
-            assert_eq!(facts.probes.is_some(), layers == 1, "{name}");
-            assert!(facts.planned_rate.is_some_and(|rate| rate > 0.0 && rate < 1.0), "{name}");
+            assert_eq!(info.probes.is_some(), layers == 1, "{name}");
+            assert!(info.planned_rate.is_some_and(|rate| rate > 0.0 && rate < 1.0), "{name}");
         } else {
-            let sub_filters = facts.more.iter().find(|(name, _)| *name == "sub-filters").unwrap();
+            let sub_filters = info.more.iter().find(|(name, _)| *name == "sub-filters").unwrap();
             assert_eq!(sub_filters.1, field("Number of filters").to_string(), "{name}");
         }
-        assert!(facts.fill > 0.0 && facts.fill <= 1.0, "{name}");
+        assert!(info.fill > 0.0 && info.fill <= 1.0, "{name}");
         let asked = 200_000;
         let contents = decode(&base64(&filter["dump_payload"]));
         let absent: Vec<_> = (0..asked).map(|i| format!("no such item {i}")).collect();
@@ -123,9 +125,9 @@ fn facts_are_those_that_the_server_tells() {
         let measured = answers.count_ones() as f64 / f64::from(asked);
         // Items in layers so small are no average.
         assert!(
-            (measured - facts.rate).abs() < 0.5 * facts.rate + 1e-4,
+            (measured - info.rate).abs() < 0.5 * info.rate + 1e-4,
             "{name}: {measured} measured, {} told",
-            facts.rate
+            info.rate
         );
     }
 }
@@ -134,7 +136,7 @@ fn facts_are_those_that_the_server_tells() {
 fn a_full_filter_says_so() {
     let full = filters().into_iter().find(|it| it["name"] == "bf-nonscaling-full").unwrap();
     let mut contents = decode(&base64(&full["dump_payload"]));
-    assert!(contents.facts().warnings[0].contains("full"), "{:?}", contents.facts().warnings);
+    assert!(contents.info().warnings[0].contains("full"), "{:?}", contents.info().warnings);
     let items: Vec<_> = (0..100).map(|i| format!("new {i}")).collect();
     let error = contents.insert_each(&items, &mut Answers::new()).unwrap_err();
     assert!(matches!(&error, ChangeError::Refused(why) if why.contains("full")), "{error}");
@@ -149,21 +151,21 @@ fn of_several_filters_one_must_be_told() {
     let both = snapshot(&[(0, "one", payload(0)), (0, "other", payload(1))]);
     let commands = [chunks_as_commands(&filters[0]), chunks_as_commands(&filters[1])].concat();
     for (bytes, keys) in [(&both, ["one", "other"]), (&commands, ["bf-default", "bf-odd-items"])] {
-        let error = (format().decode)(bytes, &Told::default()).unwrap_err();
+        let error = (format().decode)(bytes, &DecodeOptions::default()).unwrap_err();
         let expected = match bytes.starts_with(b"REDIS") {
             true => DecodeErrorKind::SeveralKeys { keys: keys.join(", ").into() },
-            false => DecodeErrorKind::Missing(Fact::Key),
+            false => DecodeErrorKind::Missing(Parameter::Key),
         };
         assert_eq!(error.kind, expected);
         for (i, key) in keys.iter().enumerate() {
-            let read = (format().decode)(bytes, &told(key)).unwrap();
+            let read = (format().decode)(bytes, &options(key)).unwrap();
             assert_eq!(read, decode(&payload(i)), "{key}");
         }
-        let error = (format().decode)(bytes, &told("none")).unwrap_err().to_string();
+        let error = (format().decode)(bytes, &options("none")).unwrap_err().to_string();
         assert!(error.contains("key"), "{error}");
     }
     let twice = snapshot(&[(0, "one", payload(0)), (7, "one", payload(1))]);
-    let error = (format().decode)(&twice, &told("one")).unwrap_err().to_string();
+    let error = (format().decode)(&twice, &options("one")).unwrap_err().to_string();
     assert!(error.contains("database 0 and in 7"), "{error}");
 }
 
@@ -174,7 +176,8 @@ fn chunks_that_are_missing_or_out_of_order_are_refused() {
         let mut some = scaled.clone();
         let chunks = list(&scaled["chunks"]);
         some["chunks"] = indices.iter().map(|&i| chunks[i].clone()).collect();
-        let error = (format().decode)(&chunks_as_commands(&some), &Told::default()).unwrap_err();
+        let error =
+            (format().decode)(&chunks_as_commands(&some), &DecodeOptions::default()).unwrap_err();
         assert!(error.to_string().contains("in order"), "{error}");
     };
     for indices in [&[0, 1, 2, 3][..], &[1, 2, 3, 4], &[0, 2, 1, 3, 4], &[0, 1, 1, 2, 3, 4], &[0]] {
@@ -187,17 +190,17 @@ fn a_header_asks_for_no_memory_that_its_chunks_do_not_pay_for() {
     let mut filter = filters()[0].clone();
     let header = "////////////////////////////////////////////////////////////////////////////////////////////////AA==";
     filter["chunks"][0]["data"] = header.into();
-    assert!((format().decode)(&chunks_as_commands(&filter), &Told::default()).is_err());
+    assert!((format().decode)(&chunks_as_commands(&filter), &DecodeOptions::default()).is_err());
 }
 
 #[test]
 fn strings_are_named_for_what_they_are() {
     let bytes = std::fs::read(crate::golden_data::path("redis_rdb/lfu.rdb")).unwrap();
-    let error = (format().decode)(&bytes, &told("bitmap")).unwrap_err().to_string();
+    let error = (format().decode)(&bytes, &options("bitmap")).unwrap_err().to_string();
     assert!(error.contains("a string") && error.contains("redis-bitmap"), "{error}");
-    let error = (format().decode)(&bytes, &told("stream")).unwrap_err().to_string();
+    let error = (format().decode)(&bytes, &options("stream")).unwrap_err().to_string();
     assert!(error.contains("is a stream"), "{error}");
-    let error = (format().decode)(&bytes, &Told::default()).unwrap_err().to_string();
+    let error = (format().decode)(&bytes, &DecodeOptions::default()).unwrap_err().to_string();
     assert!(error.contains("none of its keys"), "{error}");
     assert_eq!(format().sniff.map(|sniff| sniff(&bytes)), Some(Sniff::No));
 }

@@ -4,7 +4,9 @@ use crate::golden_data::{hex, json, list, number, real, text};
 use serde_json::Value as Json;
 use tamis::Answers;
 use tamis_formats::redisson::{PlanError, Redisson};
-use tamis_formats::{Contents, DecodeErrorKind, EncodeError, Fact, Format, Rdb, Sniff, Told};
+use tamis_formats::{
+    Contents, DecodeErrorKind, DecodeOptions, EncodeError, Format, Parameter, Rdb, Sniff,
+};
 
 fn golden() -> Json {
     json("redisson/filters.json")
@@ -14,18 +16,18 @@ fn format() -> &'static Format {
     Format::named("redisson").unwrap()
 }
 
-fn told(case: &Json, key: Option<&str>) -> Told {
-    Told {
+fn options(case: &Json, key: Option<&str>) -> DecodeOptions {
+    DecodeOptions {
         items: Some(number(&case["expected_insertions"]) as u64),
         rate: Some(real(&case["false_probability"])),
         key: key.map(|key| key.as_bytes().to_vec()),
-        ..Told::default()
+        ..DecodeOptions::default()
     }
 }
 
-fn encode(contents: &Contents, told: &Told) -> Vec<u8> {
+fn encode(contents: &Contents, options: &DecodeOptions) -> Vec<u8> {
     let mut bytes = Vec::new();
-    (format().encode)(contents, told, &mut bytes).unwrap();
+    (format().encode)(contents, options, &mut bytes).unwrap();
     bytes
 }
 
@@ -55,14 +57,14 @@ fn filters_have_the_same_offsets_and_bits() {
             assert!(plan.offsets(text(&pair[0]).as_bytes()).eq(offsets), "{n} {}", pair[0]);
         }
         let Some(string) = case.get("redis_string_hex") else { continue };
-        let mut filter = (format().create)(&told(case, None)).unwrap();
+        let mut filter = (format().create)(&options(case, None)).unwrap();
         filter.insert_each(&items, &mut Answers::new()).unwrap();
-        assert!(encode(&filter, &told(case, None)) == hex(string), "{n}");
+        assert!(encode(&filter, &options(case, None)) == hex(string), "{n}");
         match &case["count_estimate"] {
-            Json::String(_) => assert_eq!(filter.facts().items, f64::INFINITY),
-            count => assert_eq!(filter.facts().items.round() as i128, number(count), "{n}"),
+            Json::String(_) => assert_eq!(filter.info().items, f64::INFINITY),
+            count => assert_eq!(filter.info().items.round() as i128, number(count), "{n}"),
         }
-        assert!(filter.facts().warnings[0].contains("StringCodec"));
+        assert!(filter.info().warnings[0].contains("StringCodec"));
     }
 }
 
@@ -70,9 +72,9 @@ fn filters_have_the_same_offsets_and_bits() {
 fn a_snapshot_says_all_that_there_is_to_tell() {
     for case in list(&golden()["filters"]) {
         let Some(string) = case.get("redis_string_hex") else { continue };
-        let filter = (format().decode)(&hex(string), &told(case, None)).unwrap();
+        let filter = (format().decode)(&hex(string), &options(case, None)).unwrap();
         for (name, config) in [("users", "{users}:config"), ("shop{1}", "shop{1}:config")] {
-            let bytes = encode(&filter, &told(case, Some(name)));
+            let bytes = encode(&filter, &options(case, Some(name)));
             let keys: Vec<_> = Rdb::new(&bytes)
                 .unwrap()
                 .entries()
@@ -84,14 +86,16 @@ fn a_snapshot_says_all_that_there_is_to_tell() {
                 .collect();
             assert_eq!(keys, [(config.into(), "hash"), (name.into(), "string")]);
             assert_eq!(format().sniff.map(|sniff| sniff(&bytes)), Some(Sniff::Yes));
-            let key = Told { key: Some(name.into()), ..Told::default() };
-            for told in [Told::default(), key, told(case, None), told(case, Some(name))] {
-                assert_eq!((format().decode)(&bytes, &told).unwrap(), filter, "{name}");
+            let key = DecodeOptions { key: Some(name.into()), ..DecodeOptions::default() };
+            for options in
+                [DecodeOptions::default(), key, options(case, None), options(case, Some(name))]
+            {
+                assert_eq!((format().decode)(&bytes, &options).unwrap(), filter, "{name}");
             }
-            let other = Told { items: Some(99), ..told(case, Some(name)) };
+            let other = DecodeOptions { items: Some(99), ..options(case, Some(name)) };
             let error = (format().decode)(&bytes, &other).unwrap_err().to_string();
             assert!(error.contains("come of the items"), "{error}");
-            let none = Told { key: Some(b"none".to_vec()), ..Told::default() };
+            let none = DecodeOptions { key: Some(b"none".to_vec()), ..DecodeOptions::default() };
             let error = (format().decode)(&bytes, &none).unwrap_err().to_string();
             assert!(
                 error.contains("{none}:config") && error.contains("not initialized"),
@@ -111,8 +115,8 @@ fn settings_of_a_server_are_read_in_each_of_its_encodings() {
         bytes[at..at + name.len()].copy_from_slice(b"{x}:config");
         let checksum = bytes.len() - 8;
         bytes[checksum..].fill(0);
-        let told = Told { key: Some(b"x".to_vec()), ..Told::default() };
-        let Contents::Flat(filter) = (format().decode)(&bytes, &told).unwrap() else { panic!() };
+        let options = DecodeOptions { key: Some(b"x".to_vec()), ..DecodeOptions::default() };
+        let Contents::Flat(filter) = (format().decode)(&bytes, &options).unwrap() else { panic!() };
         assert_eq!(
             (filter.rule().bits(), filter.rule().probes(), filter.count_ones()),
             (729, 5, 0)
@@ -131,7 +135,8 @@ fn settings_of_a_server_are_read_in_each_of_its_encodings() {
     bytes.push(list.len() as u8);
     bytes.extend(&list);
     bytes.extend(b"\xff\0\0\0\0\0\0\0\0");
-    let Contents::Flat(filter) = (format().decode)(&bytes, &Told::default()).unwrap() else {
+    let Contents::Flat(filter) = (format().decode)(&bytes, &DecodeOptions::default()).unwrap()
+    else {
         panic!()
     };
     assert_eq!((filter.rule().bits(), filter.rule().probes()), (729, 5));
@@ -148,12 +153,13 @@ fn a_new_filter_takes_no_more_memory_than_was_told() {
         bytes
     };
     let bytes = config("401414246");
-    let error = (format().decode)(&bytes, &Told::default()).unwrap_err();
-    assert_eq!(error.kind, DecodeErrorKind::Missing(Fact::Items));
-    let read = (format().decode)(&bytes, &told(&large, None)).unwrap();
-    assert_eq!(read.facts().bits, 401_414_246);
+    let error = (format().decode)(&bytes, &DecodeOptions::default()).unwrap_err();
+    assert_eq!(error.kind, DecodeErrorKind::Missing(Parameter::Items));
+    let read = (format().decode)(&bytes, &options(&large, None)).unwrap();
+    assert_eq!(read.info().bits, 401_414_246);
     for size in ["0", "4294967295", "-1", "many"] {
-        let error = (format().decode)(&config(size), &Told::default()).unwrap_err().to_string();
+        let error =
+            (format().decode)(&config(size), &DecodeOptions::default()).unwrap_err().to_string();
         assert!(error.contains("1 to 4294967294"), "{error}");
     }
 }
@@ -166,7 +172,7 @@ fn settings_of_too_many_probes_are_refused() {
         bytes.push(probes.len() as u8);
         bytes.extend(probes.as_bytes());
         bytes.extend(b"\xff\0\0\0\0\0\0\0\0");
-        match (format().decode)(&bytes, &Told::default()) {
+        match (format().decode)(&bytes, &DecodeOptions::default()) {
             Ok(_) => assert!(is_read, "{probes}"),
             Err(error) => assert!(!is_read && error.to_string().contains("1 to 65535"), "{error}"),
         }
@@ -187,6 +193,10 @@ fn plans_are_refused_where_redisson_refuses() {
         matches!(Redisson::plan(589_000_000, 0.03), Err(PlanError::TooLarge { bits }) if bits > most)
     );
     assert_eq!(Redisson::plan(1000, 0.0).unwrap().hash_iterations(), 1074);
-    let error = (format().create)(&Told { items: Some(1), rate: Some(1.0), ..Told::default() });
+    let error = (format().create)(&DecodeOptions {
+        items: Some(1),
+        rate: Some(1.0),
+        ..DecodeOptions::default()
+    });
     assert!(matches!(error, Err(EncodeError::NoPlace(why)) if why.contains("0 bits")));
 }

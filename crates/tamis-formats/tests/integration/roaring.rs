@@ -4,12 +4,12 @@ use crate::golden_data::{base64, json, list, number, text, to_hex};
 use sha2::{Digest as _, Sha256};
 use tamis::{Answers, CompressedSet};
 use tamis_formats::roaring::{Roaring, decode};
-use tamis_formats::{Contents, Format, Told, java_bitmap};
+use tamis_formats::{Contents, DecodeOptions, Format, java_bitmap};
 
 fn encode(format: &str, contents: &Contents) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let encode = Format::named(format).unwrap().encode;
-    encode(contents, &Told::default(), &mut bytes).map_err(|error| error.to_string())?;
+    encode(contents, &DecodeOptions::default(), &mut bytes).map_err(|error| error.to_string())?;
     Ok(bytes)
 }
 
@@ -48,8 +48,8 @@ fn values_are_asked_added_and_merged() {
     assert!(one.insert_each(&keys, &mut answers).is_err());
     let other = Contents::Roaring(Roaring::new([1 << 40].into_iter().collect()));
     one.merge(&other).unwrap();
-    let facts = one.facts();
-    assert_eq!((facts.items, facts.rate), (5.0, 0.0), "those before the failing one are in");
+    let info = one.info();
+    assert_eq!((info.items, info.rate), (5.0, 0.0), "those before the failing one are in");
     let written = encode("roaring", &one).unwrap();
     assert!(decode(&written).unwrap().is_64, "values of 32 bits no longer");
 }
@@ -67,15 +67,15 @@ fn sets_move_between_bitmaps() {
 
 #[test]
 fn what_no_library_writes_is_refused() {
-    let head = [0x3a, 0x30, 0, 0, 1, 0, 0, 0, 2, 0, 1, 0, 16, 0, 0, 0];
-    assert!(decode(&[&head[..], &[5, 0, 7, 0]].concat()).is_ok());
+    let header = [0x3a, 0x30, 0, 0, 1, 0, 0, 0, 2, 0, 1, 0, 16, 0, 0, 0];
+    assert!(decode(&[&header[..], &[5, 0, 7, 0]].concat()).is_ok());
     for (values, expected) in [
         (&[7, 0, 5, 0][..], "container"),
         (&[5, 0, 5, 0], "container"),
         (&[5, 0], "cut short"),
         (&[5, 0, 7, 0, 0], "follow its end"),
     ] {
-        let error = decode(&[&head[..], values].concat()).unwrap_err().to_string();
+        let error = decode(&[&header[..], values].concat()).unwrap_err().to_string();
         assert!(error.contains(expected), "{values:?}: {error}");
     }
     // A run beyond the end of its stretch, and one of fewer values than the head says.
@@ -90,27 +90,28 @@ fn what_no_library_writes_is_refused() {
 #[test]
 fn a_set_of_small_values_is_written_in_64_bits_if_asked_for() {
     let format = Format::named("roaring").unwrap();
-    let told = |version: &str| Told { version: Some(version.into()), ..Told::default() };
+    let options =
+        |version: &str| DecodeOptions { version: Some(version.into()), ..DecodeOptions::default() };
     let set = Contents::Roaring(Roaring::new((0..10).collect()));
     let write = |set: &Contents, version: &str| {
         let mut bytes = Vec::new();
-        (format.encode)(set, &told(version), &mut bytes).map_err(|error| error.to_string())?;
+        (format.encode)(set, &options(version), &mut bytes).map_err(|error| error.to_string())?;
         Ok::<_, String>(bytes)
     };
     let (narrow, wide) = (write(&set, "32").unwrap(), write(&set, "64").unwrap());
     assert_eq!(wide[..12], [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(wide[12..], narrow);
     for (bytes, version, other) in [(&narrow, "32", "64"), (&wide, "64", "32")] {
-        assert_eq!((format.decode)(bytes, &told(version)).unwrap(), set);
-        let error = (format.decode)(bytes, &told(other)).unwrap_err().to_string();
+        assert_eq!((format.decode)(bytes, &options(version)).unwrap(), set);
+        let error = (format.decode)(bytes, &options(other)).unwrap_err().to_string();
         assert!(error.contains(&format!("expected {version} bits")), "{error}");
     }
     assert!(write(&set, "16").unwrap_err().contains("expected 32 or 64"));
     let large = Contents::Roaring(Roaring::new([1 << 32].into_iter().collect()));
     assert!(write(&large, "32").unwrap_err().contains("at most"));
     // 64 bits that no value needs stay with the file that has them.
-    let read = (format.decode)(&wide, &Told::default()).unwrap();
+    let read = (format.decode)(&wide, &DecodeOptions::default()).unwrap();
     let mut again = Vec::new();
-    (format.encode)(&read, &Told::default(), &mut again).unwrap();
+    (format.encode)(&read, &DecodeOptions::default(), &mut again).unwrap();
     assert_eq!(again, wide);
 }

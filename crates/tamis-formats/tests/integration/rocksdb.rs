@@ -3,16 +3,16 @@
 use crate::golden_data::{hex, json, list, number, real};
 use tamis::Answers;
 use tamis_formats::rocksdb::{self, Generation};
-use tamis_formats::{Contents, FlatFilter, Format, Told};
+use tamis_formats::{Contents, DecodeOptions, ForeignBloom, Format};
 
 fn encode(contents: &Contents) -> Vec<u8> {
     let mut bytes = Vec::new();
     let encode = Format::named("rocksdb").unwrap().encode;
-    encode(contents, &Told::default(), &mut bytes).unwrap();
+    encode(contents, &DecodeOptions::default(), &mut bytes).unwrap();
     bytes
 }
 
-fn flat(bytes: &[u8]) -> FlatFilter {
+fn foreign_bloom(bytes: &[u8]) -> ForeignBloom {
     match rocksdb::decode(bytes).unwrap() {
         Contents::Flat(filter) => filter,
         other => panic!("{other:?}"),
@@ -32,7 +32,7 @@ fn filters_of_both_generations_are_built_as_there() {
         let mut filter = rocksdb::create(keys, bits_per_key, generation).unwrap();
         (0..keys).for_each(|i| _ = filter.insert(format!("r{i:06}").as_bytes()));
         let bytes = hex(&case["filter_block_hex"]);
-        assert_eq!(flat(&bytes), filter, "{case}");
+        assert_eq!(foreign_bloom(&bytes), filter, "{case}");
         assert!(encode(&Contents::Flat(filter)) == bytes, "{case}");
     }
 }
@@ -67,7 +67,7 @@ fn hashes_of_all_cases_are_those_of_rocksdb() {
     for case in list(&cases) {
         let key: Vec<_> = (0..number(&case["length"]) as u32).map(|i| (i * 5) as u8).collect();
         // One probe in 128 lines tells the seven high bits of the low half and the nine of the high one.
-        let mut filter = flat(&[&[0; 128 * 64][..], &[0xff, 0, 1, 0, 0]].concat());
+        let mut filter = foreign_bloom(&[&[0; 128 * 64][..], &[0xff, 0, 1, 0, 0]].concat());
         filter.insert(&key);
         let hash = u64::from_be_bytes(hex(&case["hash"]).try_into().unwrap());
         let bit = (hash as u32 >> 25) as usize * 512 + (hash >> 55) as usize;
@@ -77,7 +77,7 @@ fn hashes_of_all_cases_are_those_of_rocksdb() {
 
 #[test]
 fn tails_of_the_old_hash_are_signed() {
-    let one = flat(&[&[0; 64][..], &[1, 1, 0, 0, 0]].concat());
+    let one = foreign_bloom(&[&[0; 64][..], &[1, 1, 0, 0, 0]].concat());
     let place = |key: &[u8]| {
         let mut filter = one.clone();
         filter.insert(key);
@@ -105,8 +105,8 @@ fn reserved_trailers_answer_yes_as_in_rocksdb() {
         let mut answers = Answers::new();
         contents.contains_each(&["a", "b"], &mut answers);
         assert_eq!(answers.count_ones(), 2, "{trailer:?}");
-        let facts = contents.facts();
-        assert!(facts.rate == 1.0 && facts.warnings[0].contains("every item may be in"));
+        let info = contents.info();
+        assert!(info.rate == 1.0 && info.warnings[0].contains("every item may be in"));
         assert!(contents.insert_each(&["a"], &mut answers).is_err());
         assert!(contents.merge(&contents.clone()).is_err());
         assert_eq!(encode(&contents), bytes);
@@ -134,10 +134,10 @@ fn ribbon_and_damage_are_refused_by_name() {
 #[test]
 fn longer_lines_of_other_machines_are_read() {
     let bytes = [&[0; 3 * 128][..], &[6, 3, 0, 0, 0]].concat();
-    let mut filter = flat(&bytes);
+    let mut filter = foreign_bloom(&bytes);
     assert_eq!(filter.rule().bits(), 3 * 1024);
     assert!(filter.insert(b"key") && filter.contains(b"key"));
-    assert_eq!(encode(&Contents::Flat(flat(&bytes))), bytes);
+    assert_eq!(encode(&Contents::Flat(foreign_bloom(&bytes))), bytes);
 }
 
 #[test]

@@ -3,12 +3,12 @@
 use crate::golden_data::{base64, hex, json, list, number, real, text, to_hex};
 use serde_json::Value as Json;
 use tamis_formats::spark::{self, Version};
-use tamis_formats::{Charset, Contents, FlatFilter, Format, Funnel, Told};
+use tamis_formats::{Charset, Contents, DecodeOptions, ForeignBloom, Format, Funnel};
 
-fn encode(filter: FlatFilter) -> Vec<u8> {
+fn encode(filter: ForeignBloom) -> Vec<u8> {
     let mut bytes = Vec::new();
     let encode = Format::named("spark").unwrap().encode;
-    encode(&Contents::Flat(filter), &Told::default(), &mut bytes).unwrap();
+    encode(&Contents::Flat(filter), &DecodeOptions::default(), &mut bytes).unwrap();
     bytes
 }
 
@@ -79,8 +79,8 @@ fn create_plans_as_spark_does() {
 fn the_default_is_a_version_that_every_spark_reads() {
     let created = spark::create(1000, 0.03, Version::default()).unwrap();
     assert_eq!(encode(created)[..4], 1_u32.to_be_bytes());
-    let told = Told { items: Some(1000), rate: Some(0.03), ..Told::default() };
-    let created = (Format::named("spark").unwrap().create)(&told).unwrap();
+    let options = DecodeOptions { items: Some(1000), rate: Some(0.03), ..DecodeOptions::default() };
+    let created = (Format::named("spark").unwrap().create)(&options).unwrap();
     assert_eq!(created, Contents::Flat(spark::create(1000, 0.03, Version::V1).unwrap()));
 }
 
@@ -116,9 +116,12 @@ fn a_version_that_the_bytes_contradict_is_refused() {
     let decode = Format::named("spark").unwrap().decode;
     for (version, other) in [(Version::V1, "2"), (Version::V2 { seed: 0 }, "1")] {
         let bytes = encode(spark::create_with_bits(10, 64, version).unwrap());
-        let told = |version: &str| Told { version: Some(version.into()), ..Told::default() };
-        assert!(decode(&bytes, &told(if other == "2" { "1" } else { "2" })).is_ok());
-        assert!(decode(&bytes, &told(other)).is_err());
-        assert!(decode(&bytes, &told("3")).is_err());
+        let options = |version: &str| DecodeOptions {
+            version: Some(version.into()),
+            ..DecodeOptions::default()
+        };
+        assert!(decode(&bytes, &options(if other == "2" { "1" } else { "2" })).is_ok());
+        assert!(decode(&bytes, &options(other)).is_err());
+        assert!(decode(&bytes, &options("3")).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! stream-lib's filters answer here as they do there, and are written again byte for byte.
 
 use crate::golden_data::{base64, json, list, number, real, text};
-use tamis_formats::{Charset, Contents, Format, Funnel, Items, Sniff, Told, stream_lib};
+use tamis_formats::{Charset, Contents, DecodeOptions, Format, Funnel, Items, Sniff, stream_lib};
 
 fn key(i: usize) -> Vec<u8> {
     let item = format!("k{i}");
@@ -11,7 +11,7 @@ fn key(i: usize) -> Vec<u8> {
 #[test]
 fn filters_are_those_of_stream_lib() {
     let format = Format::named("stream-lib").unwrap();
-    assert_eq!(format.items, Items::Are(Funnel::Text(Charset::Utf16)));
+    assert_eq!(format.items, Items::Default(Funnel::Text(Charset::Utf16)));
     for case in list(&json("stream-lib/stream_lib.json")) {
         let (items, rate) = (number(&case["num_elements"]) as u64, real(&case["max_fp"]));
         let mut filter = stream_lib::create(items, rate).unwrap();
@@ -20,7 +20,7 @@ fn filters_are_those_of_stream_lib() {
         (0..10).for_each(|i| _ = filter.insert(&key(i)));
         let mut bytes = Vec::new();
         let contents = Contents::Flat(filter.clone());
-        (format.encode)(&contents, &Told::default(), &mut bytes).unwrap();
+        (format.encode)(&contents, &DecodeOptions::default(), &mut bytes).unwrap();
         assert_eq!(bytes, base64(&case["serialized_base64"]), "{case}");
         assert_eq!(stream_lib::decode(&bytes).unwrap(), filter);
         assert_eq!(format.sniff.unwrap()(&bytes), Sniff::Yes);

@@ -164,10 +164,10 @@ fn seal(bytes: &mut [u8]) {
     if bytes.len() < len + 8 {
         return;
     }
-    let head = xxh3_64(&bytes[..len - 8]);
-    bytes[len - 8..len].copy_from_slice(&head.to_le_bytes());
+    let header = xxh3_64(&bytes[..len - 8]);
+    bytes[len - 8..len].copy_from_slice(&header.to_le_bytes());
     let end = bytes.len() - 8;
-    let words = xxh3_64_with_seed(&bytes[len..end], head);
+    let words = xxh3_64_with_seed(&bytes[len..end], header);
     bytes[end..].copy_from_slice(&words.to_le_bytes());
 }
 

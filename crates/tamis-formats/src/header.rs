@@ -36,7 +36,7 @@ const CHECKSUM_BYTES: usize = size_of::<u64>();
 const ALIGN_BYTES: usize = 64;
 
 /// What the head says.
-pub(crate) struct Head {
+pub(crate) struct Header {
     pub plan: Plan,
     pub hasher: Hasher,
     pub added: u64,
@@ -48,7 +48,7 @@ pub(crate) struct Head {
 }
 
 /// The length of a head with so many bytes of metadata.
-pub(crate) fn head_bytes(metadata_bytes: usize) -> usize {
+pub(crate) fn header_bytes(metadata_bytes: usize) -> usize {
     (METADATA_AT + metadata_bytes + CHECKSUM_BYTES).next_multiple_of(ALIGN_BYTES)
 }
 
@@ -77,32 +77,32 @@ pub(crate) fn measure(start: &[u8]) -> Result<usize, DecodeError> {
         let kind = DecodeErrorKind::Invalid { reason: "at most a mebibyte" };
         return Err(DecodeError { field: "metadata length", at: METADATA_BYTES_AT as u64, kind });
     }
-    Ok(head_bytes(metadata_bytes))
+    Ok(header_bytes(metadata_bytes))
 }
 
-impl Head {
+impl Header {
     /// Reads a head from the start of `bytes`; the checksum is tested before any value is believed.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let len = measure(bytes)?;
         let mut reader = Reader::new(bytes);
-        let head = reader.bytes("head", len)?;
-        let (head, checksum) = head.split_at(len - CHECKSUM_BYTES);
+        let header = reader.bytes("head", len)?;
+        let (header, checksum) = header.split_at(len - CHECKSUM_BYTES);
         let checksum = u64::from_le_bytes(checksum.try_into().expect("split at eight bytes"));
-        if xxh3_64(head) != checksum {
-            let at = head.len() as u64;
+        if xxh3_64(header) != checksum {
+            let at = header.len() as u64;
             return Err(DecodeError {
                 field: "head checksum",
                 at,
                 kind: DecodeErrorKind::Checksum,
             });
         }
-        Self::fields(head, len, checksum)
+        Self::fields(header, len, checksum)
     }
 
-    /// Takes the fields of a head that is as it was written; a hostile writer's checksum is right too.
-    fn fields(head: &[u8], len: usize, checksum: u64) -> Result<Self, DecodeError> {
+    /// ItemDomain the fields of a head that is as it was written; a hostile writer's checksum is right too.
+    fn fields(header: &[u8], len: usize, checksum: u64) -> Result<Self, DecodeError> {
         let error = |field, at: usize, kind| DecodeError { field, at: at as u64, kind };
-        let mut reader = Reader::new(head);
+        let mut reader = Reader::new(header);
         reader.bytes("version", KIND_AT)?;
         let number = reader.u8("kind")?;
         let unknown = DecodeErrorKind::Unknown { found: u64::from(number) };
@@ -126,7 +126,7 @@ impl Head {
         let added = reader.u64("added")?;
         let metadata_bytes = reader.u32("metadata length")? as usize;
         let metadata = Metadata::decode(reader.bytes("metadata", metadata_bytes)?, METADATA_AT)?;
-        let padding = &head[reader.at()..];
+        let padding = &header[reader.at()..];
         if padding.iter().any(|&byte| byte != 0) {
             return Err(reader.error("zeros", DecodeErrorKind::NotZero));
         }
@@ -142,28 +142,28 @@ impl Head {
         added: u64,
         metadata: &Metadata,
     ) -> (Vec<u8>, u64) {
-        let len = head_bytes(metadata.len_bytes());
+        let len = header_bytes(metadata.len_bytes());
         let (hash, seed) = hasher.to_parts();
-        let mut head = Vec::with_capacity(len);
-        head.extend_from_slice(&MAGIC);
-        head.extend_from_slice(&VERSION.to_le_bytes());
-        head.push(plan.kind() as u8);
-        head.push(hash);
-        head.extend_from_slice(&plan.shape().to_number().to_le_bytes());
-        head.extend_from_slice(&bits.to_le_bytes());
-        head.extend_from_slice(&seed);
-        head.extend_from_slice(&plan.items().to_le_bytes());
-        head.extend_from_slice(&plan.rate().to_bits().to_le_bytes());
-        head.extend_from_slice(&added.to_le_bytes());
+        let mut header = Vec::with_capacity(len);
+        header.extend_from_slice(&MAGIC);
+        header.extend_from_slice(&VERSION.to_le_bytes());
+        header.push(plan.kind() as u8);
+        header.push(hash);
+        header.extend_from_slice(&plan.shape().to_number().to_le_bytes());
+        header.extend_from_slice(&bits.to_le_bytes());
+        header.extend_from_slice(&seed);
+        header.extend_from_slice(&plan.items().to_le_bytes());
+        header.extend_from_slice(&plan.rate().to_bits().to_le_bytes());
+        header.extend_from_slice(&added.to_le_bytes());
         let metadata_bytes =
             u32::try_from(metadata.len_bytes()).expect("metadata are at most a mebibyte");
-        head.extend_from_slice(&metadata_bytes.to_le_bytes());
-        debug_assert_eq!(head.len(), METADATA_AT);
-        metadata.encode(&mut head);
-        head.resize(len - CHECKSUM_BYTES, 0);
-        let checksum = xxh3_64(&head);
-        head.extend_from_slice(&checksum.to_le_bytes());
-        (head, checksum)
+        header.extend_from_slice(&metadata_bytes.to_le_bytes());
+        debug_assert_eq!(header.len(), METADATA_AT);
+        metadata.encode(&mut header);
+        header.resize(len - CHECKSUM_BYTES, 0);
+        let checksum = xxh3_64(&header);
+        header.extend_from_slice(&checksum.to_le_bytes());
+        (header, checksum)
     }
 }
 
@@ -178,7 +178,7 @@ mod tests {
             [8, 10, 11, 12, 16, 24, 40, 48]
         );
         assert_eq!([ADDED_AT, METADATA_BYTES_AT, METADATA_AT], [56, 64, 68]);
-        assert_eq!([head_bytes(0), head_bytes(52), head_bytes(53)], [128, 128, 192]);
+        assert_eq!([header_bytes(0), header_bytes(52), header_bytes(53)], [128, 128, 192]);
     }
 
     #[test]

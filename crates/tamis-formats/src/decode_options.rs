@@ -8,7 +8,7 @@ use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 /// A fact about a filter that some formats do not write down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Fact {
+pub enum Parameter {
     /// For how many items it was planned.
     Items,
     /// For which rate it was planned.
@@ -23,22 +23,22 @@ pub enum Fact {
     Md5,
 }
 
-impl Fact {
+impl Parameter {
     /// Returns what is asked for, to be read after "its".
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Fact::Items => "planned items",
-            Fact::Rate => "planned rate",
-            Fact::Version => "version",
-            Fact::BlockHash => "block's hash",
-            Fact::Key => "key",
-            Fact::Md5 => "hash",
+            Parameter::Items => "planned items",
+            Parameter::Rate => "planned rate",
+            Parameter::Version => "version",
+            Parameter::BlockHash => "block's hash",
+            Parameter::Key => "key",
+            Parameter::Md5 => "hash",
         }
     }
 }
 
-impl fmt::Display for Fact {
+impl fmt::Display for Parameter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -48,7 +48,7 @@ impl fmt::Display for Fact {
 /// and not told is [`DecodeErrorKind::Missing`]. What its items are is asked for by nobody but who asks the filter:
 /// [`Funnel`](crate::Funnel).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Told {
+pub struct DecodeOptions {
     /// For how many items it was planned.
     pub items: Option<u64>,
     /// For which rate it was planned.
@@ -66,42 +66,42 @@ pub struct Told {
     pub md5: bool,
 }
 
-impl Told {
+impl DecodeOptions {
     /// Tests whether a fact was given.
     #[must_use]
-    pub fn has(&self, fact: Fact) -> bool {
-        match fact {
-            Fact::Items => self.items.is_some(),
-            Fact::Rate => self.rate.is_some(),
-            Fact::Version => self.version.is_some(),
-            Fact::BlockHash => self.block_hash.is_some(),
-            Fact::Key => self.key.is_some(),
-            Fact::Md5 => self.md5,
+    pub fn has(&self, parameter: Parameter) -> bool {
+        match parameter {
+            Parameter::Items => self.items.is_some(),
+            Parameter::Rate => self.rate.is_some(),
+            Parameter::Version => self.version.is_some(),
+            Parameter::BlockHash => self.block_hash.is_some(),
+            Parameter::Key => self.key.is_some(),
+            Parameter::Md5 => self.md5,
         }
     }
 
     /// Returns for how many items a filter was planned.
     pub(crate) fn items(&self) -> Result<u64, DecodeError> {
-        self.items.ok_or(missing(Fact::Items))
+        self.items.ok_or(missing(Parameter::Items))
     }
 
     /// Returns for which rate a filter was planned.
     pub(crate) fn rate(&self) -> Result<f64, DecodeError> {
-        self.rate.ok_or(missing(Fact::Rate))
+        self.rate.ok_or(missing(Parameter::Rate))
     }
 
     /// Returns for how many items and at which rate a filter is to be made.
     pub(crate) fn plan(&self) -> Result<(u64, f64), EncodeError> {
-        let items = self.items.ok_or(EncodeError::Missing(Fact::Items))?;
-        Ok((items, self.rate.ok_or(EncodeError::Missing(Fact::Rate))?))
+        let items = self.items.ok_or(EncodeError::Missing(Parameter::Items))?;
+        Ok((items, self.rate.ok_or(EncodeError::Missing(Parameter::Rate))?))
     }
 
     /// Returns the hash of the block that a filter is of.
     pub(crate) fn block_hash(&self) -> Result<Hash256, DecodeError> {
-        self.block_hash.ok_or(missing(Fact::BlockHash))
+        self.block_hash.ok_or(missing(Parameter::BlockHash))
     }
 }
 
-fn missing(fact: Fact) -> DecodeError {
-    DecodeError { field: fact.name(), at: 0, kind: DecodeErrorKind::Missing(fact) }
+fn missing(parameter: Parameter) -> DecodeError {
+    DecodeError { field: parameter.name(), at: 0, kind: DecodeErrorKind::Missing(parameter) }
 }

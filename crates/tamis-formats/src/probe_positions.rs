@@ -1,18 +1,18 @@
 //! The bit numbers of an item, for rules that compute all of them at once.
 
-/// Up to [`Places::MAX`] bit numbers.
+/// Up to [`ProbePositions::MAX`] bit numbers.
 #[derive(Clone, Copy)]
-pub(crate) struct Places([u64; Places::MAX as usize]);
+pub(crate) struct ProbePositions([u64; ProbePositions::MAX as usize]);
 
-impl Places {
+impl ProbePositions {
     /// More than this a rate of 2⁻⁶⁴ would need.
     pub(crate) const MAX: u32 = 64;
 
     /// Keeps the first of `bits`.
     pub(crate) fn new(bits: impl Iterator<Item = u64>) -> Self {
-        let mut places = Self::default();
-        places.0.iter_mut().zip(bits).for_each(|(to, bit)| *to = bit);
-        places
+        let mut positions = Self::default();
+        positions.0.iter_mut().zip(bits).for_each(|(to, bit)| *to = bit);
+        positions
     }
 
     pub(crate) fn iter(self, len: u32) -> impl Iterator<Item = u64> {
@@ -20,8 +20,8 @@ impl Places {
     }
 }
 
-impl Default for Places {
+impl Default for ProbePositions {
     fn default() -> Self {
-        Self([0; Places::MAX as usize])
+        Self([0; ProbePositions::MAX as usize])
     }
 }

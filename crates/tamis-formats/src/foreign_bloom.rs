@@ -7,10 +7,10 @@ use std::io;
 
 use tamis::{Answers, Bitmap, Bits as _, BitsMut as _, OutOfMemory, prefetch};
 
-use crate::contents::Facts;
+use crate::contents::FilterInfo;
 use crate::error::EncodeError;
 use crate::guava::write_words;
-use crate::rule::{ProbeRule, Rule, fill, noise, with_rule};
+use crate::rule::{ProbeRule, Rule, fill, rate_std_error, with_rule};
 
 /// A Bloom filter that answers bit for bit as another system's does.
 ///
@@ -27,13 +27,13 @@ use crate::rule::{ProbeRule, Rule, fill, noise, with_rule};
 /// # Ok::<(), guava::CreateError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct FlatFilter {
+pub struct ForeignBloom {
     rule: Rule,
     // Invariant: as many words as the rule's bits take, and no bit at or above them is set.
     bits: Bitmap,
 }
 
-impl FlatFilter {
+impl ForeignBloom {
     /// Makes an empty filter.
     ///
     /// # Errors
@@ -146,7 +146,7 @@ impl FlatFilter {
         self.bits.words_mut().fill(0);
     }
 
-    /// Takes in all items of a filter of the same rule; false, and nothing is changed, if it is of another.
+    /// ItemDomain in all items of a filter of the same rule; false, and nothing is changed, if it is of another.
     #[must_use = "filters of different rules do not merge"]
     pub fn merge(&mut self, other: &Self) -> bool {
         let is_alike = self.rule == other.rule;
@@ -178,24 +178,24 @@ impl FlatFilter {
 
     /// Reads from the bits what there is to tell. Linear time.
     #[must_use]
-    pub fn facts(&self) -> Facts {
-        let mut facts = Facts {
+    pub fn info(&self) -> FilterInfo {
+        let mut info = FilterInfo {
             rule: self.rule.to_string(),
             bits: self.rule.bits(),
             probes: Some(self.rule.probes()),
             fill: self.fill(),
             items: self.estimate_items(),
             rate: self.estimate_rate(),
-            noise: self.noise(),
-            ..Facts::default()
+            rate_std_error: self.rate_std_error(),
+            ..FilterInfo::default()
         };
-        self.rule.tell(&mut facts);
-        facts
+        self.rule.describe(&mut info);
+        info
     }
 
     /// Returns how far chance moves the rate, as a share of it.
-    pub(crate) fn noise(&self) -> f64 {
-        noise(self.fill(), self.rule.bits(), self.rule.probes())
+    pub(crate) fn rate_std_error(&self) -> f64 {
+        rate_std_error(self.fill(), self.rule.bits(), self.rule.probes())
     }
 
     /// Estimates from the bits the rate at which absent items are taken for present ones.
@@ -325,9 +325,9 @@ mod tests {
 
     use super::*;
     use crate::bip37::Bip37;
-    use crate::mitz::{Mitz32, Mitz64};
+    use crate::guava_rules::{Mitz32, Mitz64};
 
-    fn filters() -> Vec<FlatFilter> {
+    fn filters() -> Vec<ForeignBloom> {
         [(1, 0), (1, 3), (100, 1), (1152, 8), (100_003, 30)]
             .into_iter()
             .flat_map(|(bits, probes)| {
@@ -340,7 +340,7 @@ mod tests {
                 [(0, 3), (1, 0), (144, 8)]
                     .map(|(bytes, k)| Rule::Bip37(Bip37::new(bytes, k, 1, 0))),
             )
-            .map(|rule| FlatFilter::new(rule).unwrap())
+            .map(|rule| ForeignBloom::new(rule).unwrap())
             .collect()
     }
 
@@ -378,12 +378,12 @@ mod tests {
     #[test]
     fn bits_above_the_rules_are_dropped() {
         let rule = Rule::Mitz64(Mitz64::new(70, 1).unwrap());
-        let filter = FlatFilter::from_words(rule, [u64::MAX; 3].into_iter()).unwrap();
+        let filter = ForeignBloom::from_words(rule, [u64::MAX; 3].into_iter()).unwrap();
         assert_eq!(filter.count_ones(), 70);
         let mut bytes = Vec::new();
         filter.write_bytes(&mut bytes).unwrap();
         assert_eq!(bytes, [&[0xff; 8][..], &[0x3f]].concat());
-        assert_eq!(FlatFilter::from_bytes(filter.rule().clone(), &bytes).unwrap(), filter);
+        assert_eq!(ForeignBloom::from_bytes(filter.rule().clone(), &bytes).unwrap(), filter);
         assert_eq!(filter.fill(), 1.0);
         assert_eq!(filter.estimate_items(), f64::INFINITY);
     }

@@ -5,14 +5,14 @@ use std::io;
 
 use tamis::Answers;
 
-use crate::contents::{Facts, answer_each};
+use crate::contents::{FilterInfo, answer_each};
 use crate::error::EncodeError;
 
 /// The distinct items of a filter that is to be written.
 ///
 /// Memory: all items and some 50 bytes for each.
 #[derive(Clone, Debug)]
-pub struct Collected {
+pub struct ItemCollector {
     items: HashSet<Box<[u8]>>,
     what: &'static str,
     write: Write,
@@ -21,17 +21,17 @@ pub struct Collected {
 /// Writes the filter of items, which are sorted.
 pub(crate) type Write = fn(
     items: &[&[u8]],
-    told: &crate::told::Told,
+    options: &crate::decode_options::DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError>;
 
-impl PartialEq for Collected {
+impl PartialEq for ItemCollector {
     fn eq(&self, other: &Self) -> bool {
         self.what == other.what && self.items == other.items
     }
 }
 
-impl Collected {
+impl ItemCollector {
     /// Starts an empty set for the format `what`.
     pub(crate) fn new(what: &'static str, write: Write) -> Self {
         Self { items: HashSet::new(), what, write }
@@ -52,22 +52,22 @@ impl Collected {
         });
     }
 
-    pub(crate) fn facts(&self) -> Facts {
-        Facts {
+    pub(crate) fn info(&self) -> FilterInfo {
+        FilterInfo {
             rule: format!("items of a {} that is not written yet", self.what),
             items: self.items.len() as f64,
-            ..Facts::default()
+            ..FilterInfo::default()
         }
     }
 
     /// Writes the filter. Equal items give equal bytes.
     pub(crate) fn write(
         &self,
-        told: &crate::told::Told,
+        options: &crate::decode_options::DecodeOptions,
         out: &mut dyn io::Write,
     ) -> Result<(), EncodeError> {
         let mut items: Vec<&[u8]> = self.items.iter().map(AsRef::as_ref).collect();
         items.sort_unstable();
-        (self.write)(&items, told, out)
+        (self.write)(&items, options, out)
     }
 }

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use crate::contents::Facts;
+use crate::contents::FilterInfo;
 use crate::hash::murmur3::{Tail, x64_128};
 use crate::modulus::Modulus;
 use crate::rule::ProbeRule;
@@ -67,15 +67,15 @@ impl ProbeRule for Mitz32 {
         })
     }
 
-    fn tell(&self, facts: &mut Facts) {
+    fn describe(&self, info: &mut FilterInfo) {
         const MOST: u64 = i32::MAX as u64;
         let bits = self.bits();
         if bits > MOST + 1 {
-            facts.warnings.push(format!(
+            info.warnings.push(format!(
                 "MITZ_32 knows 2,147,483,648 places, and never reaches the rest of {bits} bits: its rate is above the planned one"
             ));
         } else if bits == MOST {
-            facts.warnings.push(
+            info.warnings.push(
                 "2,147,483,647 bits are the most that BloomFilterHelper counts: planned for more items, its rate is above the planned one"
                     .into(),
             );
