@@ -218,7 +218,7 @@ impl Contents {
         }
     }
 
-    /// ItemDomain in all items of another.
+    /// Adds all items of another.
     ///
     /// # Errors
     ///

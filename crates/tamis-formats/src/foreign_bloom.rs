@@ -146,7 +146,7 @@ impl ForeignBloom {
         self.bits.words_mut().fill(0);
     }
 
-    /// ItemDomain in all items of a filter of the same rule; false, and nothing is changed, if it is of another.
+    /// Adds all items of a filter of the same rule; false, and nothing is changed, if it is of another.
     #[must_use = "filters of different rules do not merge"]
     pub fn merge(&mut self, other: &Self) -> bool {
         let is_alike = self.rule == other.rule;

@@ -157,8 +157,8 @@ impl Format {
     ///
     /// use tamis_formats::Format;
     ///
-    /// assert_eq!(Format::of_name(Path::new("users.guava"))[0].name, "guava");
-    /// assert!(Format::of_name(Path::new("users")).is_empty());
+    /// assert_eq!(Format::of_path(Path::new("users.guava"))[0].name, "guava");
+    /// assert!(Format::of_path(Path::new("users")).is_empty());
     /// ```
     #[must_use]
     pub fn of_path(path: &Path) -> Vec<&'static Format> {
@@ -176,8 +176,8 @@ impl Format {
     /// use tamis_formats::Format;
     ///
     /// let roaring = Format::named("roaring").unwrap();
-    /// assert_eq!(roaring.version_of_name(Path::new("ids.roaring64")), Some("64"));
-    /// assert_eq!(roaring.version_of_name(Path::new("ids.roaring")), None);
+    /// assert_eq!(roaring.version_of_path(Path::new("ids.roaring64")), Some("64"));
+    /// assert_eq!(roaring.version_of_path(Path::new("ids.roaring")), None);
     /// ```
     #[must_use]
     pub fn version_of_path(&self, path: &Path) -> Option<&'static str> {

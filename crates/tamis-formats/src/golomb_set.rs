@@ -81,7 +81,7 @@ impl GolombParams {
     /// Those of basic block filters, BIP-158: P = 19, M = 784,931.
     pub const BASIC: Self = Self { p: 19, m: 784_931 };
 
-    /// ItemDomain P, the bits of a remainder, and M: an absent item is taken for a present one once in M times.
+    /// Takes P, the bits of a remainder, and M: an absent item is taken for a present one once in M times.
     ///
     /// M of about 1.5 times 2ᴾ makes the smallest sets. A far larger M makes steps of as many ones as it is larger: sets of
     /// N·M / 2ᴾ bits.
@@ -366,7 +366,7 @@ impl<'a> Values<'a> {
         Ok(Some(self.last))
     }
 
-    /// ItemDomain bytes until at least 56 bits are there, or all.
+    /// Takes bytes until at least 56 bits are there, or all.
     #[inline(always)]
     fn refill(&mut self) {
         if let Some((&word, _)) = self.bytes[self.at..].split_first_chunk() {

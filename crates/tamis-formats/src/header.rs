@@ -99,7 +99,7 @@ impl Header {
         Self::fields(header, len, checksum)
     }
 
-    /// ItemDomain the fields of a head that is as it was written; a hostile writer's checksum is right too.
+    /// Takes the fields of a head that is as it was written; a hostile writer's checksum is right too.
     fn fields(header: &[u8], len: usize, checksum: u64) -> Result<Self, DecodeError> {
         let error = |field, at: usize, kind| DecodeError { field, at: at as u64, kind };
         let mut reader = Reader::new(header);

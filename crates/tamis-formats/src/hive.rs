@@ -74,7 +74,7 @@ impl ProbeRule for Hive {
         })
     }
 
-    /// ItemDomain the mean over all blocks, which fill unevenly.
+    /// Takes the mean over all blocks, which fill unevenly.
     fn estimate_rate(&self, words: &[u64]) -> f64 {
         let block_bits = u64::from(BLOCK_WORDS) * 64;
         let blocks = words.chunks(BLOCK_WORDS as usize);

@@ -91,7 +91,7 @@ impl IntegerBitmap {
         self.set.contains_each(&keys.iter().map(value).collect::<Vec<_>>(), answers);
     }
 
-    /// ItemDomain in all values of another.
+    /// Adds all values of another.
     ///
     /// # Errors
     ///

@@ -115,7 +115,7 @@ impl Layers {
         try_answer_each(keys, answers, |key| self.insert(key))
     }
 
-    /// ItemDomain in all items of another, layer by layer; false, and nothing is changed, if they are of other rules.
+    /// Adds all items of another, layer by layer; false, and nothing is changed, if they are of other rules.
     #[must_use = "filters of different rules do not merge"]
     pub fn merge(&mut self, other: &Self) -> bool {
         let is_alike = self.growth == other.growth

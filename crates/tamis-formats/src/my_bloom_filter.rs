@@ -164,7 +164,7 @@ impl MyBloomFilter {
         Ok(true)
     }
 
-    /// ItemDomain in all items of another.
+    /// Adds all items of another.
     ///
     /// # Errors
     ///

@@ -215,7 +215,7 @@ impl RowGroups {
         Ok(())
     }
 
-    /// ItemDomain in all items of another, row group by row group; false, and nothing is changed, if they are of other rules.
+    /// Adds all items of another, row group by row group; false, and nothing is changed, if they are of other rules.
     #[must_use = "filters of different rules do not merge"]
     pub fn merge(&mut self, other: &Self) -> bool {
         let rules = |it: &Self| it.filters.iter().map(|it| it.rule().clone()).collect::<Vec<_>>();
@@ -269,7 +269,7 @@ impl RowGroups {
     }
 }
 
-/// ItemDomain the tag of a field.
+/// Takes the tag of a field.
 fn tag(reader: &mut Reader<'_>, field: &'static str, expected: u8) -> Result<(), DecodeError> {
     let start = reader.clone();
     if reader.u8(field)? == expected {
@@ -281,7 +281,7 @@ fn tag(reader: &mut Reader<'_>, field: &'static str, expected: u8) -> Result<(),
     ))
 }
 
-/// ItemDomain a number of Protocol Buffers, of up to 35 bits: seven in each byte, the lowest first.
+/// Takes a number of Protocol Buffers, of up to 35 bits: seven in each byte, the lowest first.
 fn number(reader: &mut Reader<'_>, field: &'static str) -> Result<u64, DecodeError> {
     let start = reader.clone();
     let mut number = 0;

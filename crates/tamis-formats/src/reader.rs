@@ -2,7 +2,7 @@
 
 use crate::error::{DecodeError, DecodeErrorKind};
 
-/// ItemDomain fields from bytes one after the other; every step may find that they have ended.
+/// Takes fields from bytes one after the other; every step may find that they have ended.
 #[derive(Clone)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
@@ -24,7 +24,7 @@ impl<'a> Reader<'a> {
         self.at == self.bytes.len()
     }
 
-    /// ItemDomain the next `len` bytes.
+    /// Takes the next `len` bytes.
     pub(crate) fn bytes(
         &mut self,
         field: &'static str,
@@ -40,7 +40,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// ItemDomain the next `N` bytes.
+    /// Takes the next `N` bytes.
     pub(crate) fn array<const N: usize>(
         &mut self,
         field: &'static str,
@@ -65,12 +65,12 @@ impl<'a> Reader<'a> {
         self.array(field).map(u64::from_le_bytes)
     }
 
-    /// ItemDomain a number of 32 bits with a sign, as Java writes one.
+    /// Takes a number of 32 bits with a sign, as Java writes one.
     pub(crate) fn i32_be(&mut self, field: &'static str) -> Result<i32, DecodeError> {
         self.array(field).map(i32::from_be_bytes)
     }
 
-    /// ItemDomain such a number that counts something, of which there are `least` or more; `expected` says so.
+    /// Takes such a number that counts something, of which there are `least` or more; `expected` says so.
     pub(crate) fn count_be(
         &mut self,
         field: &'static str,

@@ -142,7 +142,7 @@ impl RedisBitmaps {
         one
     }
 
-    /// ItemDomain in all items of another: its bitmaps join the newest one as long as that is not full with them, and stand before it
+    /// Adds all items of another: its bitmaps join the newest one as long as that is not full with them, and stand before it
     /// otherwise. False, and nothing is changed, if they are of other rules.
     #[must_use = "filters of different rules do not merge"]
     pub fn merge(&mut self, other: &Self) -> bool {

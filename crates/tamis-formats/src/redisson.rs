@@ -134,7 +134,7 @@ impl Redisson {
         Ok(Self { bits, probes })
     }
 
-    /// ItemDomain over the settings of a filter that exists; `None` if no filter has them.
+    /// Takes over the settings of a filter that exists; `None` if no filter has them.
     fn of_config(bits: u64, probes: u32) -> Option<Self> {
         let is_one = bits <= MAX_BITS && (1..=MAX_PROBES).contains(&probes);
         Some(Self { bits: Modulus::new(bits).filter(|_| is_one)?, probes })

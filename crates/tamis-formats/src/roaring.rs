@@ -73,7 +73,7 @@ impl PartialEq for Roaring {
 }
 
 impl Roaring {
-    /// ItemDomain a set, to be written as small as can be.
+    /// Takes a set, to be written as small as can be.
     #[must_use]
     pub fn new(set: CompressedSet) -> Self {
         Self { set, is_64: false, has_runs: true }
@@ -94,7 +94,7 @@ impl Roaring {
         })
     }
 
-    /// ItemDomain in all values of another.
+    /// Adds all values of another.
     pub fn merge(&mut self, other: &Self) {
         self.set.or(&other.set);
         self.is_64 |= other.is_64;

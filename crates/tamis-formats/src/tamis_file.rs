@@ -243,7 +243,7 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
 
     /// Writes the bytes of a range of the file, such as `0..1024`; those behind its end are left out.
     ///
-    /// ItemDomain the time of so many bytes, whatever is before them, except for the checksum at the end of the file: that is
+    /// Takes the time of so many bytes, whatever is before them, except for the checksum at the end of the file: that is
     /// of all words.
     ///
     /// # Errors

@@ -56,7 +56,7 @@ impl std::error::Error for BlockTooLarge {}
 impl MerkleBlock {
     /// Makes a proof of the transactions of which `is_matched`, called once for each in order, is true.
     ///
-    /// ItemDomain memory for two hashes a transaction meanwhile.
+    /// Takes memory for two hashes a transaction meanwhile.
     ///
     /// # Errors
     ///

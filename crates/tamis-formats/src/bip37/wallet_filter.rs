@@ -241,7 +241,7 @@ impl From<DecodeError> for MessageError {
 }
 
 impl PeerFilter {
-    /// ItemDomain a message by its name: `filterload` replaces the filter, `filteradd` inserts an item, `filterclear` takes the filter
+    /// Takes a message by its name: `filterload` replaces the filter, `filteradd` inserts an item, `filterclear` takes the filter
     /// away. Bytes behind what it needs are left unread, as Bitcoin Core does.
     ///
     /// # Errors

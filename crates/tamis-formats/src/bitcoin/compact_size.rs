@@ -3,7 +3,7 @@
 use crate::error::{DecodeError, DecodeErrorKind};
 use crate::reader::Reader;
 
-/// ItemDomain a number; one that could have been written shorter is refused, as nodes do.
+/// Takes a number; one that could have been written shorter is refused, as nodes do.
 pub(crate) fn read(reader: &mut Reader<'_>, field: &'static str) -> Result<u64, DecodeError> {
     let start = reader.error(field, DecodeErrorKind::Invalid { reason: "written in fewest bytes" });
     let (n, least) = match reader.u8(field)? {
@@ -15,7 +15,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, field: &'static str) -> Result<u64, 
     if n < least { Err(start) } else { Ok(n) }
 }
 
-/// ItemDomain a count of things that have at least `min_bytes` each, which the bytes at hand must have room for.
+/// Takes a count of things that have at least `min_bytes` each, which the bytes at hand must have room for.
 pub(crate) fn read_count(
     reader: &mut Reader<'_>,
     field: &'static str,
@@ -31,7 +31,7 @@ pub(crate) fn read_count(
     Ok(count as usize)
 }
 
-/// ItemDomain bytes behind their length.
+/// Takes bytes behind their length.
 pub(crate) fn read_bytes<'a>(
     reader: &mut Reader<'a>,
     field: &'static str,

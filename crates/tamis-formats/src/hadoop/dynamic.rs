@@ -173,7 +173,7 @@ impl DynamicFilter {
         try_answer_each(keys, answers, |key| self.insert(key))
     }
 
-    /// ItemDomain in all items of another, row by row, as `or` does; false, and nothing is changed, if it has another size, hash or number
+    /// Adds all items of another, row by row, as `or` does; false, and nothing is changed, if it has another size, hash or number
     /// of rows.
     #[must_use = "filters of different rules do not merge"]
     pub fn merge(&mut self, other: &Self) -> bool {
