@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use tamis::Answers;
-use tamis_formats::{Contents, Format, DecodeOptions};
+use tamis_formats::{Contents, DecodeOptions, ForeignBloom, Format, Layers};
 
 use crate::run::{Bench, Entry, Sample, Work, time};
 
@@ -159,10 +159,11 @@ fn one_by_one<K: AsRef<[u8]>>(contents: &Contents, asked: &[K]) -> Sample {
     fn count<K: AsRef<[u8]>>(asked: &[K], contains: impl Fn(&[u8]) -> bool) -> u64 {
         asked.iter().filter(|key| contains(key.as_ref())).count() as u64
     }
-    time(|| match contents {
-        Contents::Flat(filter) => count(asked, |key| filter.contains(key)),
-        Contents::Layers(layers) => count(asked, |key| layers.contains(key)),
-        _ => unreachable!("no system here has another"),
+    let bloom = contents.downcast_ref::<ForeignBloom>();
+    time(|| match (bloom, contents.downcast_ref::<Layers>()) {
+        (Some(filter), _) => count(asked, |key| filter.contains(key)),
+        (None, Some(layers)) => count(asked, |key| layers.contains(key)),
+        (None, None) => unreachable!("no system here has another"),
     })
 }
 

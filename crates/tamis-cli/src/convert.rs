@@ -7,7 +7,6 @@ use std::path::PathBuf;
 
 use tamis_formats::Charset;
 
-use self::sides::with_items;
 use crate::count::Count;
 use crate::exit::Outcome;
 use crate::key::{KeyArgs, RecordArgs, rate};
@@ -94,7 +93,7 @@ pub fn run(args: &Args) -> Outcome {
     if args.is_from_items() {
         return args.rebuild(&from, to, told);
     }
-    from.save(&args.output, to, &told).map_err(with_items)?;
+    from.save(&args.output, to, &told)?;
     let facts = from.contents.info();
     from.warn(&facts);
     Ok(from.judge(&facts))

@@ -151,6 +151,9 @@ impl Foreign {
                  --union, or build one filter from the items with --items FILE",
                 Rate(rate)
             )),
+            EncodeError::NeedsItems(why) => {
+                Failure::new(format!("{name}: {why}: build one from the items, with --items FILE"))
+            }
             EncodeError::Io(error) => Failure::io(input::name(path), &error),
             error => Failure::new(format!("{name}: {error}")),
         }

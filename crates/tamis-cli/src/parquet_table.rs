@@ -140,7 +140,7 @@ fn read(
     };
     let (filter, rest) = format::decode_start(from, told)
         .map_err(|error| Failure::new(format!("{name}: its filter, from byte {at} on: {error}")))?;
-    Ok((Contents::Parquet(filter), (from.len() - rest.len()) as u64))
+    Ok((Contents::new(filter), (from.len() - rest.len()) as u64))
 }
 
 /// Asks which column is meant, if several of a table have filters.

@@ -9,42 +9,38 @@ use std::io;
 use crate::bitcoin::script::OP_RETURN;
 use crate::bitcoin::{Block, Hash256, Transaction};
 use crate::contents::Contents;
-use crate::decode_options::{DecodeOptions, Parameter};
-use crate::error::{DecodeError, EncodeError};
+use crate::create_error::CreateError;
+use crate::decode_error::DecodeError;
+use crate::decode_options::DecodeOptions;
+use crate::encode_error::EncodeError;
 use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::funnel::Funnel;
 use crate::golomb_set::{GolombError, GolombParams, GolombSet, check};
 use crate::item_collector::ItemCollector;
+use crate::parameter::Parameter;
 
 /// The row of [`FORMATS`](crate::FORMATS).
-pub(crate) const FORMAT: Format =
-    Format {
-        name: "bip158",
-        extensions: &["bip158", "cfilter"],
-        summary: "Bitcoin's basic filters of blocks (BIP-158)",
-        sniff: Some(|bytes| {
-            if check(bytes, GolombParams::BASIC).is_ok() { Sniff::Maybe } else { Sniff::No }
-        }),
-        items: Items::Default(Funnel::Hex),
-        item_domain: ItemDomain::Bytes,
-        required: &[Parameter::BlockHash],
-        read_uses: &[],
-        write_uses: &[],
-        versions: None,
-        decode: |bytes, options| decode(bytes, options.block_hash()?).map(Contents::Golomb),
-        encode,
-        create: |options| {
-            block_hash(options)?;
-            Ok(Contents::ItemCollector(ItemCollector::new("bip158", |items, options, out| {
-                let set = GolombSet::new(key(block_hash(options)?), GolombParams::BASIC, items);
-                let set = set.map_err(|error| EncodeError::NoPlace(error.to_string().into()))?;
-                Ok(out.write_all(set.bytes())?)
-            })))
-        },
-    };
+pub(crate) const FORMAT: Format = Format {
+    name: "bip158",
+    extensions: &["bip158", "cfilter"],
+    summary: "Bitcoin's basic filters of blocks (BIP-158)",
+    sniff: Some(|bytes| Sniff::maybe(check(bytes, GolombParams::BASIC).is_ok())),
+    items: Items::Default(Funnel::Hex),
+    item_domain: ItemDomain::Bytes,
+    required: &[Parameter::BlockHash],
+    read_uses: &[],
+    write_uses: &[],
+    versions: None,
+    decode: |bytes, options| decode(bytes, options.block_hash()?).map(Contents::new),
+    encode,
+    create: |options| {
+        block_hash(options)?;
+        Ok(Contents::new(ItemCollector::new("bip158")))
+    },
+};
 
-fn block_hash(options: &DecodeOptions) -> Result<Hash256, EncodeError> {
-    options.block_hash.ok_or(EncodeError::Missing(Parameter::BlockHash))
+fn block_hash(options: &DecodeOptions) -> Result<Hash256, CreateError> {
+    options.block_hash.ok_or(CreateError::Missing(Parameter::BlockHash))
 }
 
 /// Why a block has no filter.
@@ -161,20 +157,22 @@ fn encode(
     options: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    let why = match contents {
-        Contents::Golomb(set) if set.params() == GolombParams::BASIC => {
-            return Ok(out.write_all(set.bytes())?);
+    if let Some(set) = contents.downcast_ref::<GolombSet>() {
+        let (p, m) = (set.params().p(), set.params().m());
+        if set.params() != GolombParams::BASIC {
+            return Err(EncodeError::needs_items(format!(
+                "basic filters have P = 19 and M = 784931, not {p} and {m}"
+            )));
         }
-        Contents::ItemCollector(items) if items.what() == FORMAT.name => {
-            return items.write(options, out);
-        }
-        Contents::Golomb(set) => format!(
-            "basic filters have P = 19 and M = 784931, not {} and {}: build one from the items",
-            set.params().p(),
-            set.params().m()
-        ),
-        _ => "BIP-158 keeps hashes, of which other filters have none: build one from the items"
-            .into(),
+        return Ok(out.write_all(set.bytes())?);
+    }
+    let collector = contents.downcast_ref::<ItemCollector>();
+    let Some(collector) = collector.filter(|it| it.format() == FORMAT.name) else {
+        return Err(EncodeError::needs_items(
+            "BIP-158 stores hashes, which other filters do not have",
+        ));
     };
-    Err(EncodeError::NoPlace(why.into()))
+    let set = GolombSet::new(key(block_hash(options)?), GolombParams::BASIC, &collector.sorted());
+    let set = set.map_err(|error| EncodeError::refused(error.to_string()))?;
+    Ok(out.write_all(set.bytes())?)
 }

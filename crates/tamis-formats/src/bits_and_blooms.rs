@@ -3,17 +3,20 @@
 use std::fmt;
 use std::io;
 
+use crate::bit_words::write_words;
 use crate::contents::Contents;
+use crate::create_error::CreateError;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
-use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::funnel::Funnel;
-use crate::guava::write_words;
 use crate::hash::murmur3::{Tail, x64_128};
 use crate::modulus::Modulus;
+use crate::probe_rule::ProbeRule;
 use crate::reader::Reader;
-use crate::rule::{ProbeRule, Rule};
+use crate::rule::Rule;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -27,18 +30,13 @@ pub(crate) const FORMAT: Format = Format {
     read_uses: &[],
     write_uses: &[],
     versions: None,
-    decode: |bytes, _| decode(bytes).map(Contents::Flat),
+    decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
     create: |options| {
         let (items, rate) = options.plan()?;
-        if !(rate > 0.0 && rate < 1.0) || items == 0 {
-            let why = format!(
-                "bits-and-blooms plans no filter of {items} items at a rate of {rate}: plan one item at least, and a rate between 0 and 1"
-            );
-            return Err(EncodeError::NoPlace(why.into()));
-        }
+        CreateError::check_plan("bits-and-blooms", items, rate)?;
         let (bits, probes) = plan(items, rate);
-        create(bits, probes).map(Contents::Flat)
+        create(bits, probes).map(Contents::new)
     },
 };
 
@@ -102,13 +100,14 @@ pub fn plan(items: u64, rate: f64) -> (u64, u64) {
 ///
 /// # Errors
 ///
-/// [`EncodeError`] for more than 65,535 probes, or if the memory is not there.
-pub fn create(bits: u64, probes: u64) -> Result<ForeignBloom, EncodeError> {
-    let no_place = |why: String| EncodeError::NoPlace(why.into());
+/// [`CreateError`] for more than 65,535 probes, or if the memory is not there.
+pub fn create(bits: u64, probes: u64) -> Result<ForeignBloom, CreateError> {
     let rule = rule(bits.max(1), probes.max(1)).ok_or_else(|| {
-        no_place(format!("{bits} bits and {probes} probes: up to {MAX_PROBES} probes, and as many bits as memory holds at most"))
+        CreateError::refused(format!(
+            "{bits} bits and {probes} probes: at most {MAX_PROBES} probes, and as many bits as memory holds"
+        ))
     })?;
-    ForeignBloom::new(rule).map_err(|error| no_place(format!("{error}: plan fewer items")))
+    Ok(ForeignBloom::new(rule)?)
 }
 
 /// The most probes that are read: no plan has as many, and a file that says so would only take time.
@@ -118,7 +117,7 @@ fn rule(bits: u64, probes: u64) -> Option<Rule> {
     let probes = u32::try_from(probes).ok().filter(|&it| (1..=MAX_PROBES).contains(&it.into()))?;
     // The bytes of more bits could not be counted.
     let bits = Modulus::new(bits).filter(|bits| bits.bits() <= 1 << 62)?;
-    Some(Rule::BitsAndBlooms(BitsAndBlooms { bits, probes }))
+    Some(Rule::new(BitsAndBlooms { bits, probes }))
 }
 
 /// Reads what `WriteTo` wrote, and nothing behind it.
@@ -142,17 +141,9 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
         return Err(unexpected("length of the bit set", 16, "m", len));
     }
     let rule = rule(bits, probes).ok_or(unexpected("k", 8, "1 to 65,535", probes))?;
-    let at = reader.at() as u64;
-    // The length is tested before there is memory for the words.
-    let len = usize::try_from(bits.div_ceil(64) * 8).unwrap_or(usize::MAX);
-    let data = reader.bytes("words", len)?;
+    let filter = ForeignBloom::read_words(rule, &mut reader, u64::from_be_bytes)?;
     reader.end("words")?;
-    let words = data.as_chunks().0.iter().map(|&word| u64::from_be_bytes(word));
-    ForeignBloom::from_words(rule, words).map_err(|memory| DecodeError {
-        field: "words",
-        at,
-        kind: DecodeErrorKind::Memory(memory),
-    })
+    Ok(filter)
 }
 
 fn sniff(bytes: &[u8]) -> Sniff {
@@ -163,7 +154,7 @@ fn sniff(bytes: &[u8]) -> Sniff {
         }
         _ => false,
     };
-    if is_whole { Sniff::Maybe } else { Sniff::No }
+    Sniff::maybe(is_whole)
 }
 
 fn encode(
@@ -171,18 +162,9 @@ fn encode(
     _: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    let why = match contents {
-        Contents::Flat(filter) => match filter.rule() {
-            Rule::BitsAndBlooms(rule) => {
-                let (bits, probes) = (rule.bits(), u64::from(rule.probes));
-                out.write_all([bits, probes, bits].map(u64::to_be_bytes).as_flattened())?;
-                return write_words(filter.words(), out, u64::to_be_bytes);
-            }
-            other => format!(
-                "bits-and-blooms places items by four numbers of two hashes, not by {other}; build one from the items"
-            ),
-        },
-        _ => "bits-and-blooms has no place for such a filter: build one from the items".into(),
-    };
-    Err(EncodeError::NoPlace(why.into()))
+    let filter = ForeignBloom::of(contents, "bits-and-blooms")?;
+    let rule = filter.rule_of::<BitsAndBlooms>("bits-and-blooms")?;
+    let (bits, probes) = (rule.bits(), u64::from(rule.probes));
+    out.write_all([bits, probes, bits].map(u64::to_be_bytes).as_flattened())?;
+    Ok(write_words(filter.words(), out, u64::to_be_bytes)?)
 }

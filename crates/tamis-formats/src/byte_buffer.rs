@@ -5,14 +5,17 @@ use std::fmt;
 use std::io;
 
 use crate::contents::Contents;
+use crate::create_error::CreateError;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
-use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items};
 use crate::funnel::Funnel;
 use crate::hash::polynomial::{polynomials, units};
 use crate::modulus::Modulus;
-use crate::rule::{ProbeRule, Rule};
+use crate::probe_rule::ProbeRule;
+use crate::rule::Rule;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -26,11 +29,11 @@ pub(crate) const FORMAT: Format = Format {
     read_uses: &[],
     write_uses: &[],
     versions: None,
-    decode: |bytes, _| decode(bytes).map(Contents::Flat),
+    decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
     create: |options| {
         let (items, rate) = options.plan()?;
-        create(plan_bytes(items, rate)).map(Contents::Flat)
+        create(plan_bytes(items, rate)).map(Contents::new)
     },
 };
 
@@ -136,26 +139,23 @@ pub fn plan_bytes(items: u64, rate: f64) -> u64 {
 ///
 /// # Errors
 ///
-/// [`EncodeError`] if no array of Java is that large or small, or the memory is not there.
+/// [`CreateError`] if no array of Java is that large or small, or the memory is not there.
 ///
 /// # Examples
 ///
 /// ```
 /// let seen = tamis_formats::byte_buffer::create(1_500)?;
 /// assert_eq!((seen.rule().bits(), seen.rule().probes()), (12_000, 8));
-/// # Ok::<(), tamis_formats::EncodeError>(())
+/// # Ok::<(), tamis_formats::CreateError>(())
 /// ```
-pub fn create(bytes: u64) -> Result<ForeignBloom, EncodeError> {
-    let no_place = |why: String| EncodeError::NoPlace(why.into());
+pub fn create(bytes: u64) -> Result<ForeignBloom, CreateError> {
     let rule = Some(bytes).filter(|&bytes| bytes <= MAX_BYTES).and_then(EightColumns::new);
     let rule = rule.ok_or_else(|| {
-        no_place(format!(
-            "an array of Java has 1 to {MAX_BYTES} bytes, not {bytes}: plan fewer items"
+        CreateError::refused(format!(
+            "a Java array has 1 to {MAX_BYTES} bytes, not {bytes}: plan fewer items"
         ))
     })?;
-    ForeignBloom::new(Rule::EightColumns(rule)).map_err(|error| {
-        no_place(format!("{} bytes do not fit in memory: plan fewer items", error.bytes))
-    })
+    Ok(ForeignBloom::new(Rule::new(rule))?)
 }
 
 /// Reads the bytes of the buffer.
@@ -170,7 +170,7 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     }
     let rule = EightColumns::new(bytes.len() as u64)
         .ok_or(error(0, DecodeErrorKind::Truncated { expected: 1, found: 0 }))?;
-    ForeignBloom::from_bytes(Rule::EightColumns(rule), bytes)
+    ForeignBloom::from_bytes(Rule::new(rule), bytes)
         .map_err(|memory| error(0, DecodeErrorKind::Memory(memory)))
 }
 
@@ -179,13 +179,7 @@ fn encode(
     _: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    match contents {
-        Contents::Flat(filter) if matches!(filter.rule(), Rule::EightColumns(_)) => {
-            filter.write_bytes(out)
-        }
-        _ => {
-            let why = "ByteBufferBloomFilter places items by Hash.hashes, as nothing else does: build one from the items";
-            Err(EncodeError::NoPlace(why.into()))
-        }
-    }
+    let filter = ForeignBloom::of(contents, "ByteBufferBloomFilter")?;
+    filter.rule_of::<EightColumns>("ByteBufferBloomFilter")?;
+    Ok(filter.write_bytes(out)?)
 }

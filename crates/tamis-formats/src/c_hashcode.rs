@@ -4,14 +4,17 @@
 use std::fmt;
 use std::io;
 
-use crate::contents::{Contents, FilterInfo};
+use crate::contents::Contents;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
-use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::encode_error::EncodeError;
+use crate::filter_info::FilterInfo;
 use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items};
 use crate::funnel::Funnel;
 use crate::hash::polynomial::{polynomials, units};
-use crate::rule::{ProbeRule, Rule};
+use crate::probe_rule::ProbeRule;
+use crate::rule::Rule;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -25,12 +28,9 @@ pub(crate) const FORMAT: Format = Format {
     read_uses: &[],
     write_uses: &[],
     versions: None,
-    decode: |bytes, _| decode(bytes).map(Contents::Flat),
+    decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
-    create: |_| {
-        let failed = |_| EncodeError::NoPlace("15 MiB at most are not there: free memory".into());
-        ForeignBloom::new(Rule::MaskedSeven(ARTICLE)).map(Contents::Flat).map_err(failed)
-    },
+    create: |_| Ok(Contents::new(ForeignBloom::new(Rule::new(ARTICLE))?)),
 };
 
 /// The factors of the seven hashes.
@@ -56,7 +56,7 @@ impl MaskedSeven {
     }
 
     fn fill(self, words: &[u64]) -> f64 {
-        crate::rule::fill(words, self.bits) * self.bits as f64 / self.positions()
+        crate::probe_rule::fill(words, self.bits) * self.bits as f64 / self.positions()
     }
 }
 
@@ -134,7 +134,7 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
         return Err(error(MAX_BYTES, DecodeErrorKind::TooLong { expected: MAX_BYTES }));
     }
     let rule = MaskedSeven { bits: bytes.len() as u64 * 8 };
-    ForeignBloom::from_bytes(Rule::MaskedSeven(rule), bytes)
+    ForeignBloom::from_bytes(Rule::new(rule), bytes)
         .map_err(|memory| error(0, DecodeErrorKind::Memory(memory)))
 }
 
@@ -143,14 +143,7 @@ fn encode(
     _: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    match contents {
-        Contents::Flat(filter) if matches!(filter.rule(), Rule::MaskedSeven(_)) => {
-            filter.write_bytes(out)
-        }
-        _ => {
-            let why =
-                "hashcode(cap, seed) places items as nothing else does: build one from the items";
-            Err(EncodeError::NoPlace(why.into()))
-        }
-    }
+    let filter = ForeignBloom::of(contents, "hashcode(cap, seed)")?;
+    filter.rule_of::<MaskedSeven>("hashcode(cap, seed)")?;
+    Ok(filter.write_bytes(out)?)
 }

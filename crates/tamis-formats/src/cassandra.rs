@@ -3,18 +3,20 @@
 use std::fmt;
 use std::io;
 
-use tamis::OutOfMemory;
-
+use crate::bit_words::write_words;
 use crate::contents::Contents;
-use crate::decode_options::{DecodeOptions, Parameter};
-use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::create_error::CreateError;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
+use crate::decode_options::DecodeOptions;
+use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Sniff, Versions};
-use crate::guava::write_words;
 use crate::hash::murmur3::{Tail, x64_128};
 use crate::modulus::Modulus;
+use crate::parameter::Parameter;
+use crate::probe_rule::ProbeRule;
 use crate::reader::Reader;
-use crate::rule::{ProbeRule, Rule};
+use crate::rule::Rule;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -29,18 +31,16 @@ pub(crate) const FORMAT: Format = Format {
     write_uses: &[],
     versions: Some(Versions { expected: VERSIONS, are_plans: false }),
     decode: |bytes, options| {
-        let error = |kind| DecodeError { field: Parameter::Version.name(), at: 0, kind };
+        let error = |kind| DecodeError::new(Parameter::Version.name(), 0, kind);
         let version = options.version.as_deref();
         let version = version.ok_or(error(DecodeErrorKind::Missing(Parameter::Version)))?;
-        let options = DecodeErrorKind::WrongOption { expected: VERSIONS };
-        let release = Release::of_version(version).ok_or(error(options))?;
-        decode(bytes, release).map(Contents::Flat)
+        let wrong = error(DecodeErrorKind::WrongOption { expected: VERSIONS });
+        decode(bytes, Release::of_version(version).ok_or(wrong)?).map(Contents::new)
     },
-    encode: |contents, options, out| encode(contents, release_option(options)?, out),
+    encode,
     create: |options| {
         let (items, rate) = options.plan()?;
-        let created = create(items, rate, release_option(options)?);
-        created.map(Contents::Flat).map_err(|error| EncodeError::NoPlace(error.to_string().into()))
+        create(items, rate, release_option(options)?).map(Contents::new)
     },
 };
 
@@ -81,17 +81,17 @@ impl Release {
         }
     }
 
-    fn order(self) -> Order {
+    fn order(self) -> HalfOrder {
         match self {
-            Release::Until22 => Order::H1First,
-            Release::Since30 | Release::Since40 => Order::H2First,
+            Release::Until22 => HalfOrder::H1First,
+            Release::Since30 | Release::Since40 => HalfOrder::H2First,
         }
     }
 }
 
 /// Which half of the hash the probes start from; the other is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
+enum HalfOrder {
     H1First,
     H2First,
 }
@@ -101,7 +101,7 @@ enum Order {
 pub struct Cassandra {
     bits: Modulus,
     probes: u32,
-    order: Order,
+    order: HalfOrder,
 }
 
 impl ProbeRule for Cassandra {
@@ -119,8 +119,8 @@ impl ProbeRule for Cassandra {
     fn hash(&self, key: &[u8]) -> (u64, u64) {
         let (h1, h2) = x64_128(key, 0, Tail::Signed);
         match self.order {
-            Order::H1First => (h1, h2),
-            Order::H2First => (h2, h1),
+            HalfOrder::H1First => (h1, h2),
+            HalfOrder::H2First => (h2, h1),
         }
     }
 
@@ -139,49 +139,15 @@ impl ProbeRule for Cassandra {
 impl fmt::Display for Cassandra {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.order {
-            Order::H1First => "murmur3 x64 128 with a signed tail, h1 + i·h2 (Cassandra up to 2.2)",
-            Order::H2First => "murmur3 x64 128 with a signed tail, h2 + i·h1 (Cassandra since 3.0)",
+            HalfOrder::H1First => {
+                "murmur3 x64 128 with a signed tail, h1 + i·h2 (Cassandra up to 2.2)"
+            }
+            HalfOrder::H2First => {
+                "murmur3 x64 128 with a signed tail, h2 + i·h1 (Cassandra since 3.0)"
+            }
         })
     }
 }
-
-/// Why Cassandra does not make a filter.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum CreateError {
-    /// Below the lowest rate of its table, about 6.71e-5, or no rate; at 1 it makes no filter.
-    Rate {
-        /// What was asked for.
-        rate: f64,
-    },
-    /// More than 2³¹ − 1 words.
-    TooLarge {
-        /// For how many items.
-        items: u64,
-    },
-    /// The memory is not there.
-    Memory(OutOfMemory),
-}
-
-impl fmt::Display for CreateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CreateError::Rate { rate } => {
-                write!(
-                    f,
-                    "Cassandra's table has rates from 6.71e-5 to below 1, not {rate}: no number of items changes that"
-                )
-            }
-            CreateError::TooLarge { items } => write!(
-                f,
-                "{items} items need more than the 16 GiB that Cassandra has at most: plan fewer, or a higher rate"
-            ),
-            CreateError::Memory(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for CreateError {}
 
 /// Rates by bits an item, from 2 on, and probes, from 1 on, as Cassandra has them.
 ///
@@ -265,13 +231,21 @@ pub fn plan(rate: f64) -> Option<(u64, u32)> {
 /// let mut partitions = create(1_000, 0.01, Release::Since40)?;
 /// assert_eq!((partitions.rule().bits(), partitions.rule().probes()), (10_048, 5));
 /// assert!(partitions.insert(b"user:1"));
-/// # Ok::<(), tamis_formats::cassandra::CreateError>(())
+/// # Ok::<(), tamis_formats::CreateError>(())
 /// ```
 pub fn create(items: u64, rate: f64, release: Release) -> Result<ForeignBloom, CreateError> {
-    let (bits, probes) = plan(rate).ok_or(CreateError::Rate { rate })?;
+    let (bits, probes) = plan(rate).ok_or_else(|| {
+        CreateError::refused(format!(
+            "Cassandra's table has rates from 6.71e-5 to below 1, not {rate}, for any number of items"
+        ))
+    })?;
     let bits = items.checked_mul(bits).and_then(|bits| bits.checked_add(EXCESS_BITS));
     let words = bits.map(|bits| bits.div_ceil(64)).filter(|&words| words <= i32::MAX as u64);
-    let words = words.ok_or(CreateError::TooLarge { items })?;
+    let words = words.ok_or_else(|| {
+        CreateError::refused(format!(
+            "{items} items need more than the 16 GiB that Cassandra has at most: plan fewer, or a higher rate"
+        ))
+    })?;
     ForeignBloom::new(rule(words, probes, release)).map_err(CreateError::Memory)
 }
 
@@ -280,7 +254,7 @@ const MAX_PROBES: u32 = 65_535;
 
 fn rule(words: u64, probes: u32, release: Release) -> Rule {
     let bits = Modulus::new(words * 64).expect("at least one word");
-    Rule::Cassandra(Cassandra { bits, probes, order: release.order() })
+    Rule::new(Cassandra { bits, probes, order: release.order() })
 }
 
 /// Reads a whole `Filter.db`.
@@ -297,21 +271,14 @@ pub fn decode(bytes: &[u8], release: Release) -> Result<ForeignBloom, DecodeErro
         return Err(DecodeError { field: "number of probes", at, kind });
     }
     let words = reader.count_be("number of words", 1, "1 or more")?;
-    let rule = rule(words.into(), probes, release);
-    let at = reader.at() as u64;
-    // The length is tested before there is memory for the words.
-    let data = reader.bytes("words", (words as usize).saturating_mul(8))?;
-    reader.end("words")?;
     let from_bytes = match release {
         Release::Until22 | Release::Since30 => u64::from_be_bytes,
         Release::Since40 => u64::from_le_bytes,
     };
-    let words = data.as_chunks().0.iter().map(|&word| from_bytes(word));
-    ForeignBloom::from_words(rule, words).map_err(|memory| DecodeError {
-        field: "words",
-        at,
-        kind: DecodeErrorKind::Memory(memory),
-    })
+    let rule = rule(words.into(), probes, release);
+    let filter = ForeignBloom::read_words(rule, &mut reader, from_bytes)?;
+    reader.end("words")?;
+    Ok(filter)
 }
 
 fn sniff(bytes: &[u8]) -> Sniff {
@@ -322,40 +289,32 @@ fn sniff(bytes: &[u8]) -> Sniff {
     // No row of the table has more probes.
     let is_whole =
         (1..=20).contains(&probes) && words > 0 && u64::from(words) * 8 == data.len() as u64;
-    if is_whole { Sniff::Maybe } else { Sniff::No }
+    Sniff::maybe(is_whole)
 }
 
-fn release_option(options: &DecodeOptions) -> Result<Release, EncodeError> {
-    let version = options.version.as_deref().ok_or(EncodeError::Missing(Parameter::Version))?;
+/// Returns the releases that the options name.
+fn release_option(options: &DecodeOptions) -> Result<Release, CreateError> {
+    let version = options.version.as_deref();
+    let version = version.ok_or(CreateError::Missing(Parameter::Version))?;
     Release::of_version(version).ok_or_else(|| {
-        let why = format!("\"{version}\" is no version of an SSTable that has a known order of its items' hashes: expected {VERSIONS}");
-        EncodeError::NoPlace(why.into())
+        CreateError::refused(format!(
+            "\"{version}\" is not a version of an SSTable with a known filter: expected {VERSIONS}"
+        ))
     })
 }
 
 fn encode(
     contents: &Contents,
-    release: Release,
+    options: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    let no_place = |why: String| Err(EncodeError::NoPlace(why.into()));
-    let Contents::Flat(filter) = contents else {
-        return no_place(
-            "Cassandra has no place for such a filter: build one from the items".into(),
-        );
-    };
-    let Rule::Cassandra(rule) = filter.rule() else {
-        return no_place(format!(
-            "Cassandra places items otherwise: by murmur3 with a signed tail, not by {}; build one from the items",
-            filter.rule()
-        ));
-    };
+    let release = release_option(options)?;
+    let filter = ForeignBloom::of(contents, "Cassandra")?;
+    let rule = filter.rule_of::<Cassandra>("Cassandra")?;
     if rule.order != release.order() {
-        return no_place(
-            "Cassandra up to 2.2 adds the halves of the hash up in the other order than since 3.0, so other bits are set: \
-             build one from the items"
-                .into(),
-        );
+        return Err(EncodeError::needs_items(
+            "Cassandra up to 2.2 adds the halves of the hash in the other order than since 3.0, so other bits are set",
+        ));
     }
     out.write_all(&rule.probes.to_be_bytes())?;
     let words = u32::try_from(filter.words().len()).expect("only made of so many words");
@@ -364,7 +323,7 @@ fn encode(
         Release::Until22 | Release::Since30 => u64::to_be_bytes,
         Release::Since40 => u64::to_le_bytes,
     };
-    write_words(filter.words(), out, to_bytes)
+    Ok(write_words(filter.words(), out, to_bytes)?)
 }
 
 #[cfg(test)]

@@ -1,73 +1,34 @@
-//! What the user says of a filter because its bytes do not.
-
-use std::fmt;
+//! Parameters that the caller supplies because the file does not store them.
 
 use crate::bitcoin::Hash256;
-use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::create_error::CreateError;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
+use crate::parameter::Parameter;
 
-/// A fact about a filter that some formats do not write down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Parameter {
-    /// For how many items it was planned.
-    Items,
-    /// For which rate it was planned.
-    Rate,
-    /// Which version of the format it is, or of the program that wrote it.
-    Version,
-    /// The hash of the block that it is of.
-    BlockHash,
-    /// Under which key it is stored.
-    Key,
-    /// Whether its hash is MD5.
-    Md5,
-}
-
-impl Parameter {
-    /// Returns what is asked for, to be read after "its".
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Parameter::Items => "planned items",
-            Parameter::Rate => "planned rate",
-            Parameter::Version => "version",
-            Parameter::BlockHash => "block's hash",
-            Parameter::Key => "key",
-            Parameter::Md5 => "hash",
-        }
-    }
-}
-
-impl fmt::Display for Parameter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// What is known of a filter besides its bytes, and is needed to read or write it. Nothing is ever guessed: what is needed
-/// and not told is [`DecodeErrorKind::Missing`]. What its items are is asked for by nobody but who asks the filter:
-/// [`Funnel`](crate::Funnel).
+/// Parameters of a filter that the caller supplies because the file does not store them.
+///
+/// Nothing is guessed: if a format requires a parameter and the caller does not give it, reading fails with
+/// [`DecodeErrorKind::Missing`]. The type of the items is not a decode option; see [`Funnel`](crate::Funnel).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DecodeOptions {
-    /// For how many items it was planned.
+    /// The number of items that the filter was planned for.
     pub items: Option<u64>,
-    /// For which rate it was planned.
+    /// The false positive rate that the filter was planned for.
     pub rate: Option<f64>,
-    /// Which version of the format it is, or of the program that wrote it: what a format expects, its page says.
+    /// The version of the format, or of the program that wrote the file. The page of each format lists the values.
     pub version: Option<Box<str>>,
-    /// The hash of the block that it is of.
+    /// The hash of the block that the filter describes.
     pub block_hash: Option<Hash256>,
-    /// Under which key it is stored, where a file has many.
+    /// The key of the filter, in a file with several keys.
     pub key: Option<Vec<u8>>,
-    /// Whether several filters are to be put together as one, at the rate that comes of it, where a format has a place
-    /// for just one.
+    /// Whether to write several filters as their union where the format stores one filter. The union has a higher rate.
     pub union: bool,
-    /// Its hash is MD5, where that depends on the release: pybloom_live before 4.
+    /// Whether the filter hashes with MD5, as `pybloom_live` before release 4 does.
     pub md5: bool,
 }
 
 impl DecodeOptions {
-    /// Tests whether a fact was given.
+    /// Tests whether a parameter is given.
     #[must_use]
     pub fn has(&self, parameter: Parameter) -> bool {
         match parameter {
@@ -80,28 +41,24 @@ impl DecodeOptions {
         }
     }
 
-    /// Returns for how many items a filter was planned.
-    pub(crate) fn items(&self) -> Result<u64, DecodeError> {
-        self.items.ok_or(missing(Parameter::Items))
+    /// Returns the planned items and the planned rate of a filter that is read.
+    pub(crate) fn plan_to_decode(&self) -> Result<(u64, f64), DecodeError> {
+        let items = self.items.ok_or(missing(Parameter::Items))?;
+        Ok((items, self.rate.ok_or(missing(Parameter::Rate))?))
     }
 
-    /// Returns for which rate a filter was planned.
-    pub(crate) fn rate(&self) -> Result<f64, DecodeError> {
-        self.rate.ok_or(missing(Parameter::Rate))
+    /// Returns the planned items and the planned rate of a filter that is created.
+    pub(crate) fn plan(&self) -> Result<(u64, f64), CreateError> {
+        let items = self.items.ok_or(CreateError::Missing(Parameter::Items))?;
+        Ok((items, self.rate.ok_or(CreateError::Missing(Parameter::Rate))?))
     }
 
-    /// Returns for how many items and at which rate a filter is to be made.
-    pub(crate) fn plan(&self) -> Result<(u64, f64), EncodeError> {
-        let items = self.items.ok_or(EncodeError::Missing(Parameter::Items))?;
-        Ok((items, self.rate.ok_or(EncodeError::Missing(Parameter::Rate))?))
-    }
-
-    /// Returns the hash of the block that a filter is of.
+    /// Returns the hash of the block of a filter that is read.
     pub(crate) fn block_hash(&self) -> Result<Hash256, DecodeError> {
         self.block_hash.ok_or(missing(Parameter::BlockHash))
     }
 }
 
 fn missing(parameter: Parameter) -> DecodeError {
-    DecodeError { field: parameter.name(), at: 0, kind: DecodeErrorKind::Missing(parameter) }
+    DecodeError::new(parameter.name(), 0, DecodeErrorKind::Missing(parameter))
 }

@@ -1,30 +1,37 @@
-//! A Bloom filter of another system: one run of bits, and the rule by which it is probed.
+//! A Bloom filter of another system: bits, and the rule that computes the bit numbers of an item.
 //!
-//! Whatever the order of its bits in a file, here bit `i` is bit `i % 64` of word `i / 64`: formats with one rule are the same
-//! filter.
+//! In memory, bit `i` is always bit `i % 64` of word `i / 64`, whatever the order in the file. Two formats with equal rules
+//! therefore store the same filter.
 
 use std::io;
 
-use tamis::{Answers, Bitmap, Bits as _, BitsMut as _, OutOfMemory, prefetch};
+use tamis::{Answers, Bitmap, Bits as _, BitsMut as _, OutOfMemory};
 
-use crate::contents::FilterInfo;
-use crate::error::EncodeError;
-use crate::guava::write_words;
-use crate::rule::{ProbeRule, Rule, fill, rate_std_error, with_rule};
+use crate::answer_each::answer_each;
+use crate::bit_words::{words_of, write_words};
+use crate::change_error::ChangeError;
+use crate::contents::Contents;
+use crate::decode_error::DecodeError;
+use crate::encode_error::EncodeError;
+use crate::filter_info::FilterInfo;
+use crate::probe_rule::{fill, rate_std_error};
+use crate::reader::Reader;
+use crate::rule::Rule;
+use crate::stored_filter::StoredFilter;
 
-/// A Bloom filter that answers bit for bit as another system's does.
+/// A Bloom filter that gives the same answers as another system's, bit for bit.
 ///
-/// Items are bytes as that system hashes them: see [`Funnel`](crate::Funnel).
+/// An item is the bytes that the other system hashes: see [`Funnel`](crate::Funnel).
 ///
 /// # Examples
 ///
 /// ```
-/// use tamis_formats::guava::{self, Probes, Strategy};
+/// use tamis_formats::guava::{self, GuavaRelease, Strategy};
 ///
-/// let mut users = guava::create(1_000, 0.01, Strategy::Mitz64, Probes::Since33)?;
+/// let mut users = guava::create(1_000, 0.01, Strategy::Mitz64, GuavaRelease::Since33)?;
 /// assert!(users.insert(b"user:1"), "new");
 /// assert!(users.contains(b"user:1"));
-/// # Ok::<(), guava::CreateError>(())
+/// # Ok::<(), tamis_formats::CreateError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForeignBloom {
@@ -34,20 +41,20 @@ pub struct ForeignBloom {
 }
 
 impl ForeignBloom {
-    /// Makes an empty filter.
+    /// Creates an empty filter.
     ///
     /// # Errors
     ///
-    /// If the memory is not there.
+    /// [`OutOfMemory`] if the allocation fails.
     pub fn new(rule: Rule) -> Result<Self, OutOfMemory> {
         Ok(Self { bits: Bitmap::zeroed(rule.bits())?, rule })
     }
 
-    /// Makes a filter whose words come from `words` in order, missing ones zero. Bits above the rule's are dropped.
+    /// Creates a filter from `words` in order. Missing words are zero. Bits above the rule's are dropped.
     ///
     /// # Errors
     ///
-    /// If the memory is not there.
+    /// [`OutOfMemory`] if the allocation fails.
     pub(crate) fn from_words(
         rule: Rule,
         words: impl Iterator<Item = u64>,
@@ -64,18 +71,39 @@ impl ForeignBloom {
         Ok(filter)
     }
 
-    /// Makes a filter of the bytes of its bits, the least significant first, missing ones zero. Bits above the rule's are
-    /// dropped.
+    /// Creates a filter from the bytes of its bits, the least significant bit of each byte first. Missing bytes are zero. Bits
+    /// above the rule's are dropped.
     ///
     /// # Errors
     ///
-    /// If the memory is not there.
+    /// [`OutOfMemory`] if the allocation fails.
     pub(crate) fn from_bytes(rule: Rule, bytes: &[u8]) -> Result<Self, OutOfMemory> {
         Self::from_words(rule, words_of(bytes))
     }
 
-    /// Writes as many bytes as the bits take, the least significant bit of each first.
-    pub(crate) fn write_bytes(&self, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+    /// Reads the field "words": the bits as whole words of 8 bytes. Checks the length before it allocates.
+    pub(crate) fn read_words(
+        rule: Rule,
+        reader: &mut Reader<'_>,
+        from_bytes: fn([u8; 8]) -> u64,
+    ) -> Result<Self, DecodeError> {
+        let at = reader.at();
+        let len = usize::try_from(rule.bits().div_ceil(64) * 8).unwrap_or(usize::MAX);
+        let data = reader.bytes("words", len)?;
+        let words = data.as_chunks().0.iter().map(|&word| from_bytes(word));
+        Self::from_words(rule, words).map_err(DecodeError::memory("words", at))
+    }
+
+    /// Reads the field "bits": as many bytes as the bits take. Checks the length before it allocates.
+    pub(crate) fn read_bytes(rule: Rule, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let at = reader.at();
+        let len = usize::try_from(rule.bits().div_ceil(8)).unwrap_or(usize::MAX);
+        let data = reader.bytes("bits", len)?;
+        Self::from_bytes(rule, data).map_err(DecodeError::memory("bits", at))
+    }
+
+    /// Writes as many bytes as the bits take, the least significant bit of each byte first.
+    pub(crate) fn write_bytes(&self, out: &mut dyn io::Write) -> io::Result<()> {
         let bytes = self.rule.bits().div_ceil(8);
         let (whole, rest) = self.words().split_at((bytes / 8) as usize);
         write_words(whole, out, u64::to_le_bytes)?;
@@ -85,60 +113,89 @@ impl ForeignBloom {
         Ok(())
     }
 
-    /// Returns the rule: filters of equal rules merge, and move between formats.
+    /// Returns the filter in `contents`, for a format of `system` that stores Bloom filters.
+    ///
+    /// # Errors
+    ///
+    /// [`EncodeError::NeedsItems`] if `contents` are another kind of filter.
+    pub(crate) fn of<'c>(contents: &'c Contents, system: &str) -> Result<&'c Self, EncodeError> {
+        contents.downcast_ref().ok_or_else(|| {
+            EncodeError::needs_items(format!("{system} cannot store this kind of filter"))
+        })
+    }
+
+    /// Returns the rule as the rule of `system`.
+    ///
+    /// # Errors
+    ///
+    /// [`EncodeError::NeedsItems`] if it is another rule.
+    pub(crate) fn rule_of<R: 'static>(&self, system: &str) -> Result<&R, EncodeError> {
+        self.rule.downcast_ref().ok_or_else(|| {
+            let rule = &self.rule;
+            EncodeError::needs_items(format!("{system} sets other bits for an item than {rule}"))
+        })
+    }
+
+    /// Returns the rule. Filters with equal rules merge, and move between formats.
     #[must_use]
     pub fn rule(&self) -> &Rule {
         &self.rule
     }
 
-    /// Returns the words: bit `i` is bit `i % 64` of word `i / 64`.
+    /// Returns the words. Bit `i` is bit `i % 64` of word `i / 64`.
     #[must_use]
     pub fn words(&self) -> &[u64] {
         &self.bits.words()[..self.rule.bits().div_ceil(64) as usize]
     }
 
-    /// Tells whether an item may be in, as the original does.
+    /// Tests whether an item may be in the filter.
     #[must_use]
     pub fn contains(&self, key: &[u8]) -> bool {
-        let words = self.bits.words();
-        with_rule!(&self.rule, rule => contains(rule, words, rule.hash(key)))
+        self.rule.any().contains(self.bits.words(), key)
     }
 
-    /// Tells for many items whether they may be in, several times as fast as one by one.
+    /// Tests a batch of items. It is several times as fast as [`contains`](Self::contains) in a large filter.
     pub fn contains_each<K: AsRef<[u8]>>(&self, keys: &[K], answers: &mut Answers) {
-        let (words, answers) = (self.bits.words(), answers.reset(keys.len()));
-        with_rule!(&self.rule, rule => contains_each(rule, words, keys, answers));
+        let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+        self.contains_slices(&keys, answers);
     }
 
-    /// Tells for many items whether they may be in any of these filters.
-    pub(crate) fn any_contains_each<'f, K: AsRef<[u8]>>(
+    fn contains_slices(&self, keys: &[&[u8]], answers: &mut Answers) {
+        self.rule.any().contains_each(self.bits.words(), keys, answers.reset(keys.len()));
+    }
+
+    /// Tests a batch of items and answers which of them may be in any of `filters`.
+    pub(crate) fn any_contains_each<'f>(
         filters: impl Iterator<Item = &'f Self>,
-        keys: &[K],
+        keys: &[&[u8]],
         answers: &mut Answers,
     ) {
         let mut any = vec![0; answers.reset(keys.len()).len()];
         for filter in filters {
-            filter.contains_each(keys, answers);
+            filter.contains_slices(keys, answers);
             any.iter_mut().zip(answers.words()).for_each(|(any, found)| *any |= found);
         }
         answers.reset(keys.len()).copy_from_slice(&any);
     }
 
-    /// Inserts an item; true if a bit changed, so that it is certainly new.
+    /// Inserts an item. Returns true if a bit changed, so that the item is certainly new.
     pub fn insert(&mut self, key: &[u8]) -> bool {
         self.insert_counted(key) > 0
     }
 
-    /// Inserts an item; returns how many bits changed.
+    /// Inserts an item. Returns how many bits changed.
     pub(crate) fn insert_counted(&mut self, key: &[u8]) -> u32 {
-        let words = self.bits.words_mut();
-        with_rule!(&self.rule, rule => insert(rule, words, rule.hash(key)))
+        self.rule.any().insert(self.bits.words_mut(), key)
     }
 
-    /// Inserts many items in order; tells which were new.
+    /// Inserts a batch of items in order and writes to `answers` which of them are certainly new.
     pub fn insert_each<K: AsRef<[u8]>>(&mut self, keys: &[K], answers: &mut Answers) {
-        let (words, answers) = (self.bits.words_mut(), answers.reset(keys.len()));
-        with_rule!(&self.rule, rule => insert_each(rule, words, keys, answers));
+        let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+        self.insert_slices(&keys, answers);
+    }
+
+    fn insert_slices(&mut self, keys: &[&[u8]], answers: &mut Answers) {
+        self.rule.any().insert_each(self.bits.words_mut(), keys, answers.reset(keys.len()));
     }
 
     /// Removes all items.
@@ -146,7 +203,7 @@ impl ForeignBloom {
         self.bits.words_mut().fill(0);
     }
 
-    /// Adds all items of a filter of the same rule; false, and nothing is changed, if it is of another.
+    /// Adds all items of `other`. Returns false, and changes nothing, if the rules differ.
     #[must_use = "filters of different rules do not merge"]
     pub fn merge(&mut self, other: &Self) -> bool {
         let is_alike = self.rule == other.rule;
@@ -158,25 +215,36 @@ impl ForeignBloom {
         is_alike
     }
 
-    /// Counts the bits that are set. Reads all of them.
+    /// Counts the bits that are set. Linear time.
     #[must_use]
     pub fn count_ones(&self) -> u64 {
         self.bits.count_ones()
     }
 
-    /// Returns the share of bits that are set.
+    /// Returns the share of bits that are set. Linear time.
     #[must_use]
     pub fn fill(&self) -> f64 {
         fill(self.words(), self.rule.bits())
     }
 
-    /// Estimates from the bits how many distinct items are in; infinite if all are set.
+    /// Estimates the number of distinct items from the bits. Infinite if all bits are set. Linear time.
     #[must_use]
     pub fn estimate_items(&self) -> f64 {
-        with_rule!(&self.rule, rule => rule.estimate_items(self.words()))
+        self.rule.any().estimate_items(self.words())
     }
 
-    /// Reads from the bits what there is to tell. Linear time.
+    /// Estimates the false positive rate from the bits. Linear time.
+    #[must_use]
+    pub fn estimate_rate(&self) -> f64 {
+        self.rule.any().estimate_rate(self.words())
+    }
+
+    /// Returns the standard deviation of [`estimate_rate`](Self::estimate_rate), as a share of it.
+    fn rate_std_error(&self) -> f64 {
+        rate_std_error(self.fill(), self.rule.bits(), self.rule.probes())
+    }
+
+    /// Reads from the bits what is reported about the filter. Linear time.
     #[must_use]
     pub fn info(&self) -> FilterInfo {
         let mut info = FilterInfo {
@@ -189,134 +257,70 @@ impl ForeignBloom {
             rate_std_error: self.rate_std_error(),
             ..FilterInfo::default()
         };
-        self.rule.describe(&mut info);
+        self.rule.any().describe(&mut info);
         info
     }
 
-    /// Returns how far chance moves the rate, as a share of it.
-    pub(crate) fn rate_std_error(&self) -> f64 {
-        rate_std_error(self.fill(), self.rule.bits(), self.rule.probes())
-    }
-
-    /// Estimates from the bits the rate at which absent items are taken for present ones.
-    #[must_use]
-    pub fn estimate_rate(&self) -> f64 {
-        with_rule!(&self.rule, rule => rule.estimate_rate(self.words()))
-    }
-}
-
-/// Returns the words that bytes are, the least significant first; the last is filled up with zeros.
-pub(crate) fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> {
-    bytes.chunks(8).map(|bytes| {
-        let mut word = [0; 8];
-        word[..bytes.len()].copy_from_slice(bytes);
-        u64::from_le_bytes(word)
-    })
-}
-
-#[inline(always)]
-fn is_set(words: &[u64], bit: u64) -> bool {
-    words[(bit / 64) as usize] >> (bit % 64) & 1 == 1
-}
-
-#[inline(always)]
-fn contains<R: ProbeRule>(rule: &R, words: &[u64], hash: R::Hash<'_>) -> bool {
-    rule.each_probe(hash).all(|bit| is_set(words, bit))
-}
-
-#[inline(always)]
-fn insert<R: ProbeRule>(rule: &R, words: &mut [u64], hash: R::Hash<'_>) -> u32 {
-    let mut changed = 0;
-    for bit in rule.each_probe(hash) {
-        let word = &mut words[(bit / 64) as usize];
-        changed += u32::from(*word >> (bit % 64) & 1 == 0);
-        *word |= 1 << (bit % 64);
-    }
-    changed
-}
-
-/// How many items are asked for together.
-const BATCH: usize = 64;
-
-/// How many probes are made at first: of an absent item more than two are seldom needed in a filter that is half full.
-const FIRST_PROBES: usize = 2;
-
-fn contains_each<R: ProbeRule>(
-    rule: &R,
-    words: &[u64],
-    keys: &[impl AsRef<[u8]>],
-    answers: &mut [u64],
-) {
-    if R::IS_SMALL {
-        for (i, key) in keys.iter().enumerate() {
-            answers[i / 64] |=
-                u64::from(contains(rule, words, rule.hash(key.as_ref()))) << (i % 64);
+    /// Returns what is reported about several filters together, of which any one makes an answer positive: sizes, items and rate.
+    pub(crate) fn info_of_all<'f>(filters: impl Iterator<Item = &'f Self> + Clone) -> FilterInfo {
+        let bits: u64 = filters.clone().map(|it| it.rule.bits()).sum();
+        let ones: u64 = filters.clone().map(Self::count_ones).sum();
+        let mut probes = filters.clone().map(|it| it.rule.probes());
+        let first = probes.next();
+        // Each filter can be wrong independently of the others.
+        let rate = 1.0 - filters.clone().map(|it| 1.0 - it.estimate_rate()).product::<f64>();
+        let deviations =
+            filters.clone().map(|it| (it.estimate_rate() * it.rate_std_error()).powi(2));
+        FilterInfo {
+            bits,
+            probes: first.filter(|&first| probes.all(|it| it == first)),
+            fill: if bits == 0 { 0.0 } else { ones as f64 / bits as f64 },
+            items: filters.clone().map(Self::estimate_items).sum(),
+            rate,
+            rate_std_error: if rate > 0.0 { deviations.sum::<f64>().sqrt() / rate } else { 0.0 },
+            ..FilterInfo::default()
         }
-        return;
     }
-    let mut hashes = [R::Hash::<'_>::default(); BATCH];
-    for (keys, answer) in keys.chunks(BATCH).zip(answers) {
-        for (hash, key) in hashes.iter_mut().zip(keys) {
-            *hash = rule.hash(key.as_ref());
-            for bit in rule.each_probe(*hash).take(FIRST_PROBES) {
-                prefetch(words, (bit / 64) as usize);
+}
+
+impl StoredFilter for ForeignBloom {
+    fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers) {
+        match self.rule.item_bytes() {
+            // The filter cannot hold an item of another length.
+            Some(len) if fitting(keys, len) < keys.len() => {
+                answer_each(keys, answers, |key| key.len() == len && self.contains(key));
+            }
+            _ => self.contains_slices(keys, answers),
+        }
+    }
+
+    fn insert_each(&mut self, keys: &[&[u8]], answers: &mut Answers) -> Result<(), ChangeError> {
+        match self.rule.item_bytes() {
+            Some(len) if fitting(keys, len) < keys.len() => {
+                self.insert_slices(&keys[..fitting(keys, len)], answers);
+                Err(ChangeError::refused(format!(
+                    "its items are hashes of {len} bytes: name another funnel"
+                )))
+            }
+            _ => {
+                self.insert_slices(keys, answers);
+                Ok(())
             }
         }
-        let hashes = &hashes[..keys.len()];
-        let mut left = 0;
-        for (i, &hash) in hashes.iter().enumerate() {
-            // Without a branch an item: half of the branches would be guessed wrong.
-            let first = rule.each_probe(hash).take(FIRST_PROBES);
-            left |= u64::from(first.fold(true, |all, bit| all & is_set(words, bit))) << i;
-        }
-        for hash in ones(left).map(|i| hashes[i]) {
-            for bit in rule.each_probe(hash).skip(FIRST_PROBES) {
-                prefetch(words, (bit / 64) as usize);
-            }
-        }
-        *answer = 0;
-        for i in ones(left) {
-            let mut rest = rule.each_probe(hashes[i]).skip(FIRST_PROBES);
-            *answer |= u64::from(rest.all(|bit| is_set(words, bit))) << i;
-        }
+    }
+
+    fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
+        Ok(self.merge(other))
+    }
+
+    fn info(&self) -> FilterInfo {
+        self.info()
     }
 }
 
-fn insert_each<R: ProbeRule>(
-    rule: &R,
-    words: &mut [u64],
-    keys: &[impl AsRef<[u8]>],
-    answers: &mut [u64],
-) {
-    if R::IS_SMALL {
-        for (i, key) in keys.iter().enumerate() {
-            answers[i / 64] |=
-                u64::from(insert(rule, words, rule.hash(key.as_ref())) > 0) << (i % 64);
-        }
-        return;
-    }
-    let mut hashes = [R::Hash::<'_>::default(); BATCH];
-    for (keys, answer) in keys.chunks(BATCH).zip(answers) {
-        for (hash, key) in hashes.iter_mut().zip(keys) {
-            *hash = rule.hash(key.as_ref());
-            for bit in rule.each_probe(*hash) {
-                prefetch(words, (bit / 64) as usize);
-            }
-        }
-        *answer = 0;
-        for (i, &hash) in hashes[..keys.len()].iter().enumerate() {
-            *answer |= u64::from(insert(rule, words, hash) > 0) << i;
-        }
-    }
-}
-
-/// Iterates over the numbers of the bits that are set.
-pub(crate) fn ones(mut mask: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let at = (mask != 0).then(|| mask.trailing_zeros() as usize)?;
-        mask &= mask - 1;
-        Some(at)
-    })
+/// Returns how many keys precede the first that has not `len` bytes.
+fn fitting(keys: &[&[u8]], len: usize) -> usize {
+    keys.iter().take_while(|key| key.len() == len).count()
 }
 
 #[cfg(test)]
@@ -324,7 +328,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::bip37::Bip37;
+    use crate::bip37::rule::Bip37;
     use crate::guava_rules::{Mitz32, Mitz64};
 
     fn filters() -> Vec<ForeignBloom> {
@@ -332,13 +336,12 @@ mod tests {
             .into_iter()
             .flat_map(|(bits, probes)| {
                 [
-                    Rule::Mitz32(Mitz32::new(bits, probes).unwrap()),
-                    Rule::Mitz64(Mitz64::new(bits, probes).unwrap()),
+                    Rule::new(Mitz32::new(bits, probes).unwrap()),
+                    Rule::new(Mitz64::new(bits, probes).unwrap()),
                 ]
             })
             .chain(
-                [(0, 3), (1, 0), (144, 8)]
-                    .map(|(bytes, k)| Rule::Bip37(Bip37::new(bytes, k, 1, 0))),
+                [(0, 3), (1, 0), (144, 8)].map(|(bytes, k)| Rule::new(Bip37::new(bytes, k, 1, 0))),
             )
             .map(|rule| ForeignBloom::new(rule).unwrap())
             .collect()
@@ -377,7 +380,7 @@ mod tests {
 
     #[test]
     fn bits_above_the_rules_are_dropped() {
-        let rule = Rule::Mitz64(Mitz64::new(70, 1).unwrap());
+        let rule = Rule::new(Mitz64::new(70, 1).unwrap());
         let filter = ForeignBloom::from_words(rule, [u64::MAX; 3].into_iter()).unwrap();
         assert_eq!(filter.count_ones(), 70);
         let mut bytes = Vec::new();

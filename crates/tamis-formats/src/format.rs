@@ -4,15 +4,12 @@ use std::io;
 use std::path::Path;
 
 use crate::contents::Contents;
-use crate::decode_options::{DecodeOptions, Parameter};
-use crate::error::{DecodeError, EncodeError};
+use crate::create_error::CreateError;
+use crate::decode_error::DecodeError;
+use crate::decode_options::DecodeOptions;
+use crate::encode_error::EncodeError;
 use crate::funnel::Funnel;
-use crate::{
-    bip37, bip158, bits_and_blooms, byte_buffer, c_hashcode, cassandra, guava, hadoop, hive,
-    java_bitmap, leveldb, my_bloom_filter, orc, parquet, pybloom_live, pybloomfiltermmap, rbloom,
-    redis_bitmap, redis_bitmaps, redis_bits, redisbloom, redisson, roaring, rocksdb, spark,
-    stream_lib, tamis_file,
-};
+use crate::parameter::Parameter;
 
 /// A way to write filters as bytes: a row of [`FORMATS`].
 #[derive(Debug)]
@@ -58,7 +55,7 @@ pub struct Versions {
 }
 
 /// The type of [`Format::create`].
-pub type Create = fn(options: &DecodeOptions) -> Result<Contents, EncodeError>;
+pub type Create = fn(options: &DecodeOptions) -> Result<Contents, CreateError>;
 
 /// The type of [`Format::encode`].
 pub type Encode = fn(&Contents, &DecodeOptions, &mut dyn io::Write) -> Result<(), EncodeError>;
@@ -100,6 +97,18 @@ pub enum ItemDomain {
     OrcHashes,
 }
 
+impl Sniff {
+    /// Returns [`Maybe`](Sniff::Maybe) if the bytes are possible, and [`No`](Sniff::No) otherwise.
+    pub(crate) fn maybe(is_possible: bool) -> Self {
+        if is_possible { Sniff::Maybe } else { Sniff::No }
+    }
+
+    /// Returns [`Yes`](Sniff::Yes) if the bytes are certain, and [`No`](Sniff::No) otherwise.
+    pub(crate) fn yes(is_certain: bool) -> Self {
+        if is_certain { Sniff::Yes } else { Sniff::No }
+    }
+}
+
 impl ItemDomain {
     /// Tells whether items through this funnel are such.
     ///
@@ -133,39 +142,6 @@ impl ItemDomain {
 }
 
 impl Format {
-    /// Finds a format by its name, in any case.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use tamis_formats::Format;
-    ///
-    /// assert_eq!(Format::named("RedisBloom").unwrap().name, "redisbloom");
-    /// assert!(Format::named("redis").is_none());
-    /// ```
-    #[must_use]
-    pub fn named(name: &str) -> Option<&'static Format> {
-        FORMATS.iter().find(|format| format.name.eq_ignore_ascii_case(name))
-    }
-
-    /// Finds the formats that a file may be of by what its name ends in.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::path::Path;
-    ///
-    /// use tamis_formats::Format;
-    ///
-    /// assert_eq!(Format::of_path(Path::new("users.guava"))[0].name, "guava");
-    /// assert!(Format::of_path(Path::new("users")).is_empty());
-    /// ```
-    #[must_use]
-    pub fn of_path(path: &Path) -> Vec<&'static Format> {
-        let Some(extension) = path.extension().and_then(|it| it.to_str()) else { return vec![] };
-        FORMATS.iter().filter(|format| format.extensions.contains(&extension)).collect()
-    }
-
     /// Returns the [`DecodeOptions::version`] that a file's name asks for: what follows the format's first extension in it.
     ///
     /// # Examples
@@ -217,60 +193,51 @@ impl Format {
         self.sniff.is_some()
     }
 
-    /// Finds the formats that all of a file's bytes may be of: the one that they certainly are of, or all that are possible.
+    /// Tests whether [`encode`](Self::encode) would write `contents`, without writing them.
+    ///
+    /// Most formats answer without reading the bits.
+    ///
+    /// # Errors
+    ///
+    /// The error of [`encode`](Self::encode).
     ///
     /// # Examples
     ///
     /// ```
-    /// use tamis_formats::Format;
+    /// use tamis_formats::{Contents, DecodeOptions, EncodeError, Format, java_bitmap};
     ///
-    /// assert!(Format::of(b"plain text").is_empty());
-    /// assert_eq!(Format::of(b"\x89TAMIS\r\n")[0].name, "tamis");
+    /// let contents = Contents::new(java_bitmap::decode(&[1])?);
+    /// let check = |format| Format::named(format).unwrap().check_encode(&contents, &DecodeOptions::default());
+    /// assert!(check("roaring").is_ok());
+    /// assert!(matches!(check("guava"), Err(EncodeError::NeedsItems(_))));
+    /// # Ok::<(), tamis_formats::DecodeError>(())
     /// ```
-    #[must_use]
-    pub fn of(bytes: &[u8]) -> Vec<&'static Format> {
-        let mut possible = Vec::new();
-        for format in FORMATS {
-            match format.sniff.map(|sniff| sniff(bytes)) {
-                Some(Sniff::Yes) => return vec![format],
-                Some(Sniff::Maybe) => possible.push(format),
-                Some(Sniff::No) | None => {}
-            }
+    pub fn check_encode(
+        &self,
+        contents: &Contents,
+        options: &DecodeOptions,
+    ) -> Result<(), EncodeError> {
+        let mut out = FirstWrite { is_reached: false };
+        match (self.encode)(contents, options, &mut out) {
+            // Formats check everything before their first write.
+            Err(EncodeError::Io(_)) if out.is_reached => Ok(()),
+            result => result,
         }
-        possible
     }
 }
 
-/// Every format, the project's own first.
-pub static FORMATS: &[Format] = &[
-    tamis_file::FORMAT,
-    guava::FORMAT,
-    java_bitmap::FORMAT,
-    my_bloom_filter::FORMAT,
-    byte_buffer::FORMAT,
-    c_hashcode::FORMAT,
-    redis_bits::FORMAT,
-    redis_bitmap::FORMAT,
-    redis_bitmaps::FORMAT,
-    redisbloom::FORMAT,
-    redisson::FORMAT,
-    bip37::FORMAT,
-    bip158::FORMAT,
-    parquet::FORMAT,
-    spark::FORMAT,
-    cassandra::FORMAT,
-    hadoop::FORMAT,
-    hadoop::COUNTING_FORMAT,
-    hadoop::DYNAMIC_FORMAT,
-    hive::FORMAT,
-    orc::FORMAT,
-    leveldb::FORMAT,
-    rocksdb::FORMAT,
-    pybloom_live::FORMAT,
-    pybloom_live::SCALABLE,
-    pybloomfiltermmap::FORMAT,
-    rbloom::FORMAT,
-    stream_lib::FORMAT,
-    bits_and_blooms::FORMAT,
-    roaring::FORMAT,
-];
+/// Ends an encoding at its first write.
+struct FirstWrite {
+    is_reached: bool,
+}
+
+impl io::Write for FirstWrite {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        self.is_reached = true;
+        Err(io::ErrorKind::Other.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -19,9 +19,11 @@ use siphasher::sip::SipHasher24;
 use tamis::Answers;
 
 use crate::bitcoin::{Hash256, compact_size};
-use crate::contents::FilterInfo;
-use crate::error::{DecodeError, DecodeErrorKind};
+use crate::change_error::ChangeError;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
+use crate::filter_info::FilterInfo;
 use crate::reader::Reader;
+use crate::stored_filter::StoredFilter;
 
 /// An immutable set of items in about P + 2 bits each, of which an absent item is taken for a present one once in M times.
 ///
@@ -108,7 +110,7 @@ impl GolombParams {
 
 impl GolombSet {
     /// What to do instead of changing one.
-    pub(crate) const WRITTEN_ONCE: &'static str = "a Golomb-coded set is written once: its values depend on how many items there \
+    const WRITTEN_ONCE: &'static str = "a Golomb-coded set is written once: its values depend on how many items there \
          are, so build a new one from all items";
 
     /// Builds a set of distinct items; those that occur several times count once.
@@ -243,8 +245,20 @@ impl GolombSet {
         let range = range(self.len, self.params);
         ((u128::from(hasher.finish()) * u128::from(range)) >> 64) as u64
     }
+}
 
-    pub(crate) fn info(&self) -> FilterInfo {
+impl StoredFilter for GolombSet {
+    const MERGE_REFUSAL: Option<&'static str> = Some(Self::WRITTEN_ONCE);
+
+    fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers) {
+        self.contains_each(keys, answers);
+    }
+
+    fn insert_each(&mut self, _: &[&[u8]], _: &mut Answers) -> Result<(), ChangeError> {
+        Err(ChangeError::refused(Self::WRITTEN_ONCE))
+    }
+
+    fn info(&self) -> FilterInfo {
         let rate = if self.is_empty() { 0.0 } else { 1.0 / f64::from(self.params.m) };
         let params = format!("{}, {}", self.params.p, self.params.m);
         FilterInfo {

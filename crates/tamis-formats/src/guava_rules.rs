@@ -4,10 +4,10 @@
 
 use std::fmt;
 
-use crate::contents::FilterInfo;
+use crate::filter_info::FilterInfo;
 use crate::hash::murmur3::{Tail, x64_128};
 use crate::modulus::Modulus;
-use crate::rule::ProbeRule;
+use crate::probe_rule::ProbeRule;
 
 /// `MURMUR128_MITZ_32`: both halves come from the low 64 bits of the hash.
 ///

@@ -2,7 +2,7 @@
 
 use tamis::{Hasher, Kind, Plan, Shape};
 
-use crate::error::{DecodeError, DecodeErrorKind};
+use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::metadata::Metadata;
 use crate::reader::Reader;
 use xxhash_rust::xxh3::xxh3_64;

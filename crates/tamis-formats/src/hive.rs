@@ -3,16 +3,21 @@
 use std::fmt;
 use std::io;
 
+use crate::bit_words::write_words;
 use crate::contents::Contents;
+use crate::create_error::CreateError;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
-use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Sniff};
-use crate::guava::{Probes, plan_bits, plan_probes, write_words};
+use crate::guava_sizing::GuavaRelease;
+use crate::guava_sizing::{plan_bits, plan_probes};
 use crate::hash::orc::murmur3_64;
 use crate::modulus::Modulus;
+use crate::probe_rule::{ProbeRule, fill};
 use crate::reader::Reader;
-use crate::rule::{ProbeRule, Rule, fill};
+use crate::rule::Rule;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -26,11 +31,11 @@ pub(crate) const FORMAT: Format = Format {
     read_uses: &[],
     write_uses: &[],
     versions: None,
-    decode: |bytes, _| decode(bytes).map(Contents::Flat),
+    decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
     create: |options| {
         let (items, rate) = options.plan()?;
-        create(items, rate).map(Contents::Flat)
+        create(items, rate).map(Contents::new)
     },
 };
 
@@ -74,7 +79,7 @@ impl ProbeRule for Hive {
         })
     }
 
-    /// Takes the mean over all blocks, which fill unevenly.
+    /// Returns the mean over all blocks, because blocks fill unevenly.
     fn estimate_rate(&self, words: &[u64]) -> f64 {
         let block_bits = u64::from(BLOCK_WORDS) * 64;
         let blocks = words.chunks(BLOCK_WORDS as usize);
@@ -92,14 +97,14 @@ impl fmt::Display for Hive {
 /// Returns the rule of `words` words, which are a block at least.
 fn rule(words: u32, probes: u32) -> Rule {
     let blocks = Modulus::new(u64::from(words / BLOCK_WORDS)).expect("a block at least");
-    Rule::Hive(Hive { blocks, probes })
+    Rule::new(Hive { blocks, probes })
 }
 
 /// Makes an empty filter by the formulas of `new BloomKFilter(items)`, which takes a rate of 0.05 and no other.
 ///
 /// # Errors
 ///
-/// [`EncodeError`] if the rate is not between 0 and 1, there are no items, the filter is larger than Hive's, or the memory is not
+/// [`CreateError`] if the rate is not between 0 and 1, there are no items, the filter is larger than Hive's, or the memory is not
 /// there.
 ///
 /// # Examples
@@ -107,27 +112,21 @@ fn rule(words: u32, probes: u32) -> Rule {
 /// ```
 /// let filter = tamis_formats::hive::create(200, 0.05)?;
 /// assert_eq!((filter.rule().bits(), filter.rule().probes()), (1536, 4));
-/// # Ok::<(), tamis_formats::EncodeError>(())
+/// # Ok::<(), tamis_formats::CreateError>(())
 /// ```
-pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, EncodeError> {
-    let no_place = |why: String| EncodeError::NoPlace(why.into());
-    if !(rate > 0.0 && rate < 1.0) || items == 0 {
-        return Err(no_place(format!(
-            "Hive makes no filter of {items} items at a rate of {rate}: plan one item at least, and a rate between 0 and 1"
-        )));
-    }
+pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, CreateError> {
+    CreateError::check_plan("Hive", items, rate)?;
     let bits = plan_bits(items, rate).0;
-    let probes = plan_probes(items, bits, rate, Probes::Until33);
+    let probes = plan_probes(items, bits, rate, GuavaRelease::Until33);
     if bits > i32::MAX as u64 || probes > u64::from(MAX_PROBES) {
-        return Err(no_place(format!(
+        return Err(CreateError::refused(format!(
             "Hive has at most 2,147,483,647 bits and {MAX_PROBES} probes, not {bits} and {probes}: plan fewer items or a higher rate"
         )));
     }
     let words = bits.div_ceil(64) as u32;
     // A whole number of blocks gains another block, as in Hive.
     let words = words + BLOCK_WORDS - words % BLOCK_WORDS;
-    ForeignBloom::new(rule(words, probes as u32))
-        .map_err(|error| no_place(format!("{error}: plan fewer items")))
+    Ok(ForeignBloom::new(rule(words, probes as u32))?)
 }
 
 /// The number of probes is a `byte` of Java.
@@ -151,17 +150,9 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
         let kind = DecodeErrorKind::Unexpected { expected: "a multiple of 8", found: words.into() };
         return Err(DecodeError { field: "number of words", at, kind });
     }
-    let at = reader.at() as u64;
-    // The length is tested before there is memory for the words.
-    let data = reader.bytes("words", words as usize * 8)?;
+    let filter = ForeignBloom::read_words(rule(words, probes), &mut reader, u64::from_be_bytes)?;
     reader.end("words")?;
-    let rule = rule(words, probes);
-    let words = data.as_chunks().0.iter().map(|&word| u64::from_be_bytes(word));
-    ForeignBloom::from_words(rule, words).map_err(|memory| DecodeError {
-        field: "words",
-        at,
-        kind: DecodeErrorKind::Memory(memory),
-    })
+    Ok(filter)
 }
 
 fn sniff(bytes: &[u8]) -> Sniff {
@@ -171,7 +162,7 @@ fn sniff(bytes: &[u8]) -> Sniff {
         && words > 0
         && words.is_multiple_of(BLOCK_WORDS)
         && u64::from(words) * 8 == data.len() as u64;
-    if is_whole { Sniff::Maybe } else { Sniff::No }
+    Sniff::maybe(is_whole)
 }
 
 fn encode(
@@ -179,18 +170,9 @@ fn encode(
     _: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    let why = match contents {
-        Contents::Flat(filter) => match filter.rule() {
-            Rule::Hive(rule) => {
-                out.write_all(&[rule.probes as u8])?;
-                out.write_all(&(filter.words().len() as u32).to_be_bytes())?;
-                return write_words(filter.words(), out, u64::to_be_bytes);
-            }
-            other => format!(
-                "Hive places items in blocks by its own murmur3, not by {other}; build one from the items"
-            ),
-        },
-        _ => "Hive has no place for such a filter: build one from the items".into(),
-    };
-    Err(EncodeError::NoPlace(why.into()))
+    let filter = ForeignBloom::of(contents, "Hive")?;
+    let rule = filter.rule_of::<Hive>("Hive")?;
+    out.write_all(&[rule.probes as u8])?;
+    out.write_all(&(filter.words().len() as u32).to_be_bytes())?;
+    Ok(write_words(filter.words(), out, u64::to_be_bytes)?)
 }

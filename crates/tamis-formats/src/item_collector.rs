@@ -1,73 +1,59 @@
-//! Items of a format that is written once, from all of its items: they wait here until then.
+//! The items of a filter that its format can only write from all items at once.
 
 use std::collections::HashSet;
-use std::io;
 
 use tamis::Answers;
 
-use crate::contents::{FilterInfo, answer_each};
-use crate::error::EncodeError;
+use crate::answer_each::answer_each;
+use crate::change_error::ChangeError;
+use crate::filter_info::FilterInfo;
+use crate::stored_filter::StoredFilter;
 
-/// The distinct items of a filter that is to be written.
+/// Collects the distinct items of a filter until the filter is written.
 ///
-/// Memory: all items and some 50 bytes for each.
-#[derive(Clone, Debug)]
+/// Takes the memory of all items and about 50 bytes for each.
+#[derive(Clone, Debug, PartialEq)]
 pub struct ItemCollector {
     items: HashSet<Box<[u8]>>,
-    what: &'static str,
-    write: Write,
-}
-
-/// Writes the filter of items, which are sorted.
-pub(crate) type Write = fn(
-    items: &[&[u8]],
-    options: &crate::decode_options::DecodeOptions,
-    out: &mut dyn io::Write,
-) -> Result<(), EncodeError>;
-
-impl PartialEq for ItemCollector {
-    fn eq(&self, other: &Self) -> bool {
-        self.what == other.what && self.items == other.items
-    }
+    format: &'static str,
 }
 
 impl ItemCollector {
-    /// Starts an empty set for the format `what`.
-    pub(crate) fn new(what: &'static str, write: Write) -> Self {
-        Self { items: HashSet::new(), what, write }
+    /// Creates an empty collector for the format named `format`.
+    pub(crate) fn new(format: &'static str) -> Self {
+        Self { items: HashSet::new(), format }
     }
 
     /// Returns the name of the format.
-    pub(crate) fn what(&self) -> &'static str {
-        self.what
+    pub(crate) fn format(&self) -> &'static str {
+        self.format
     }
 
-    pub(crate) fn contains_each(&self, keys: &[impl AsRef<[u8]>], answers: &mut Answers) {
+    /// Returns the items, sorted, so that equal items give equal files.
+    pub(crate) fn sorted(&self) -> Vec<&[u8]> {
+        let mut items: Vec<&[u8]> = self.items.iter().map(AsRef::as_ref).collect();
+        items.sort_unstable();
+        items
+    }
+}
+
+impl StoredFilter for ItemCollector {
+    fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers) {
         answer_each(keys, answers, |key| self.items.contains(key));
     }
 
-    pub(crate) fn insert_each(&mut self, keys: &[impl AsRef<[u8]>], answers: &mut Answers) {
+    fn insert_each(&mut self, keys: &[&[u8]], answers: &mut Answers) -> Result<(), ChangeError> {
         answer_each(keys, answers, |key| {
             !self.items.contains(key) && self.items.insert(key.into())
         });
+        Ok(())
     }
 
-    pub(crate) fn info(&self) -> FilterInfo {
+    fn info(&self) -> FilterInfo {
         FilterInfo {
-            rule: format!("items of a {} that is not written yet", self.what),
+            rule: format!("items of a {} filter that is not written yet", self.format),
             items: self.items.len() as f64,
             ..FilterInfo::default()
         }
-    }
-
-    /// Writes the filter. Equal items give equal bytes.
-    pub(crate) fn write(
-        &self,
-        options: &crate::decode_options::DecodeOptions,
-        out: &mut dyn io::Write,
-    ) -> Result<(), EncodeError> {
-        let mut items: Vec<&[u8]> = self.items.iter().map(AsRef::as_ref).collect();
-        items.sort_unstable();
-        (self.write)(&items, options, out)
     }
 }

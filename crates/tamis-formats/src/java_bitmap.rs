@@ -15,12 +15,15 @@ use std::io;
 
 use tamis::{DenseSet, Order};
 
+use crate::bitmap_file;
 use crate::contents::Contents;
-use crate::decode_options::{DecodeOptions, Parameter};
-use crate::error::{DecodeError, EncodeError};
+use crate::decode_error::DecodeError;
+use crate::decode_options::DecodeOptions;
+use crate::encode_error::EncodeError;
 use crate::format::{Format, ItemDomain, Items};
 use crate::funnel::Funnel;
-use crate::integers::{self, IntegerBitmap};
+use crate::integer_bitmap::IntegerBitmap;
+use crate::parameter::Parameter;
 use crate::redis_string;
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -37,15 +40,15 @@ pub(crate) const FORMAT: Format = Format {
     versions: None,
     decode: |bytes, options| {
         let array = redis_string::of_any_file(bytes, options)?;
-        decode(&array).map(Contents::Integers)
+        decode(&array).map(Contents::new)
     },
     encode,
     create: |options| {
-        let set = integers::create(options.items, MAX)?;
+        let set = bitmap_file::create(options.items, MAX)?;
         // Without a length it becomes as long as its items need.
         let array =
             if options.items.is_some() { of_array(set) } else { IntegerBitmap::new(set, MAX) };
-        Ok(Contents::Integers(array))
+        Ok(Contents::new(array))
     },
 };
 
@@ -70,7 +73,7 @@ const MAX: u64 = i32::MAX as u64;
 /// # Ok::<(), tamis_formats::DecodeError>(())
 /// ```
 pub fn decode(bytes: &[u8]) -> Result<IntegerBitmap, DecodeError> {
-    integers::decode(bytes, Order::LsbFirst).map(of_array)
+    bitmap_file::decode(bytes, Order::LsbFirst).map(of_array)
 }
 
 fn of_array(set: DenseSet) -> IntegerBitmap {
@@ -84,5 +87,5 @@ fn encode(
     options: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    integers::encode(contents, options, "a Java int", MAX, Order::LsbFirst, out)
+    bitmap_file::encode(contents, options, "a Java int", MAX, Order::LsbFirst, out)
 }

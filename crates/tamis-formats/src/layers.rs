@@ -1,29 +1,19 @@
 //! Filters of other systems that know for how much they were made, and may grow by one layer behind the other.
 
+mod layer;
+mod scale;
+
+pub use layer::Layer;
+pub(crate) use scale::new_layer;
+pub use scale::{Scale, plan};
+
 use tamis::Answers;
 
-use crate::contents::{ChangeError, FilterInfo, try_answer_each};
+use crate::answer_each::try_answer_each;
+use crate::change_error::ChangeError;
+use crate::filter_info::FilterInfo;
 use crate::foreign_bloom::ForeignBloom;
-use crate::pybloom_live;
-
-/// A filter, and what its file says of the plan behind it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Layer {
-    /// The filter.
-    pub filter: ForeignBloom,
-    /// For how many items it was planned.
-    pub capacity: u64,
-    /// For which rate it was planned.
-    pub rate: f64,
-    /// How many new items were added; `None` if its file does not count them.
-    pub added: Option<u64>,
-}
-
-impl Layer {
-    fn added(&self) -> u64 {
-        self.added.unwrap_or(0)
-    }
-}
+use crate::stored_filter::StoredFilter;
 
 /// What happens when a layer is full.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,17 +24,21 @@ pub enum Growth {
     /// Items are refused as soon as more than the capacity were added: `pybloom_live.BloomFilter`.
     Refuses,
     /// A layer follows, larger and of a lower rate: `pybloom_live.ScalableBloomFilter`.
-    Scales(pybloom_live::Scale),
+    Scales(Scale),
 }
 
 /// Filters of one system, one behind the other: an item is in if one of them has it, and new ones go to the last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layers {
-    pub(crate) layers: Vec<Layer>,
-    pub(crate) growth: Growth,
+    layers: Vec<Layer>,
+    growth: Growth,
 }
 
 impl Layers {
+    pub(crate) fn new(layers: Vec<Layer>, growth: Growth) -> Self {
+        Self { layers, growth }
+    }
+
     /// Returns the layers, the oldest first. A filter that grows has none before its first item.
     #[must_use]
     pub fn layers(&self) -> &[Layer] {
@@ -94,6 +88,10 @@ impl Layers {
         Ok(self.insert_in_last(key, false))
     }
 
+    fn filters(&self) -> impl Iterator<Item = &ForeignBloom> + Clone {
+        self.layers.iter().map(|layer| &layer.filter)
+    }
+
     /// Inserts into the last layer. An item that no layer had counts as new whether or not a bit changes.
     fn insert_in_last(&mut self, key: &[u8], was_absent: bool) -> bool {
         let Some(last) = self.layers.last_mut() else { return false };
@@ -102,42 +100,8 @@ impl Layers {
         is_new
     }
 
-    pub(crate) fn contains_each(&self, keys: &[impl AsRef<[u8]>], answers: &mut Answers) {
-        let filters = self.layers.iter().map(|layer| &layer.filter);
-        ForeignBloom::any_contains_each(filters, keys, answers);
-    }
-
-    pub(crate) fn insert_each(
-        &mut self,
-        keys: &[impl AsRef<[u8]>],
-        answers: &mut Answers,
-    ) -> Result<(), ChangeError> {
-        try_answer_each(keys, answers, |key| self.insert(key))
-    }
-
-    /// Adds all items of another, layer by layer; false, and nothing is changed, if they are of other rules.
-    #[must_use = "filters of different rules do not merge"]
-    pub fn merge(&mut self, other: &Self) -> bool {
-        let is_alike = self.growth == other.growth
-            && self.layers.len() == other.layers.len()
-            && self
-                .layers
-                .iter()
-                .zip(&other.layers)
-                .all(|(one, other)| one.filter.rule() == other.filter.rule());
-        if !is_alike {
-            return false;
-        }
-        for (one, other) in self.layers.iter_mut().zip(&other.layers) {
-            one.added = one.added.map(|added| added.saturating_add(other.added()));
-            let is_merged = one.filter.merge(&other.filter);
-            debug_assert!(is_merged, "the rules are equal");
-        }
-        true
-    }
-
     /// Returns what its layers together were planned for, if its program was asked for the rate that is told or in its bytes.
-    pub(crate) fn planned_rate(&self, options: Option<f64>) -> Option<f64> {
+    fn planned_rate(&self, options: Option<f64>) -> Option<f64> {
         match (self.growth, &self.layers[..]) {
             (Growth::Scales(scale), []) => Some(options.unwrap_or(scale.rate)),
             (Growth::Scales(scale), layers) => {
@@ -149,36 +113,55 @@ impl Layers {
             (_, _) => options,
         }
     }
+}
 
-    pub(crate) fn info(&self) -> FilterInfo {
-        let filters = || self.layers.iter().map(|layer| &layer.filter);
-        let bits: u64 = filters().map(|filter| filter.rule().bits()).sum();
-        let ones: u64 = filters().map(ForeignBloom::count_ones).sum();
+impl StoredFilter for Layers {
+    fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers) {
+        ForeignBloom::any_contains_each(self.filters(), keys, answers);
+    }
+
+    fn insert_each(&mut self, keys: &[&[u8]], answers: &mut Answers) -> Result<(), ChangeError> {
+        try_answer_each(keys, answers, |key| self.insert(key))
+    }
+
+    /// Merges layer by layer.
+    fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
+        let is_alike = self.growth == other.growth
+            && self.layers.len() == other.layers.len()
+            && self.filters().zip(other.filters()).all(|(one, other)| one.rule() == other.rule());
+        if !is_alike {
+            return Ok(false);
+        }
+        for (one, other) in self.layers.iter_mut().zip(&other.layers) {
+            one.added = one.added.map(|added| added.saturating_add(other.added()));
+            let is_merged = one.filter.merge(&other.filter);
+            debug_assert!(is_merged, "the rules are equal");
+        }
+        Ok(true)
+    }
+
+    fn info(&self) -> FilterInfo {
         let capacity = self.layers.iter().map(|it| it.capacity).fold(0, u64::saturating_add);
         let added =
             self.layers.iter().try_fold(0_u64, |sum, it| Some(sum.saturating_add(it.added?)));
-        let probes = filters().map(|filter| filter.rule().probes());
-        let mut info = FilterInfo {
-            rule: filters().next().map_or("no layer yet".into(), |it| it.rule().to_string()),
-            bits,
-            probes: probes.clone().next().filter(|&first| probes.clone().all(|it| it == first)),
-            fill: if bits == 0 { 0.0 } else { ones as f64 / bits as f64 },
-            items: filters().map(ForeignBloom::estimate_items).sum(),
-            // Each layer has its chance to be wrong.
-            rate: 1.0 - filters().map(|filter| 1.0 - filter.estimate_rate()).product::<f64>(),
-            rate_std_error: 0.0,
-            planned_rate: self.planned_rate(None),
-            more: vec![("capacity", capacity.to_string())],
-            warnings: filters().next().map(|it| it.info().warnings).unwrap_or_default(),
-        };
-        if info.rate > 0.0 {
-            let deviations = filters().map(|it| (it.estimate_rate() * it.rate_std_error()).powi(2));
-            info.rate_std_error = deviations.sum::<f64>().sqrt() / info.rate;
-        }
-        info.more.extend(added.map(|added| ("added", added.to_string())));
+        let first = self.filters().next().map(ForeignBloom::info);
+        let (rule, warnings) =
+            first.map_or(("no layer yet".into(), vec![]), |it| (it.rule, it.warnings));
+        let mut more = vec![("capacity", capacity.to_string())];
+        more.extend(added.map(|added| ("added", added.to_string())));
         if let Growth::Scales(_) = self.growth {
-            info.more.push(("layers", self.layers.len().to_string()));
+            more.push(("layers", self.layers.len().to_string()));
         }
-        info
+        FilterInfo {
+            rule,
+            planned_rate: self.planned_rate(None),
+            more,
+            warnings,
+            ..ForeignBloom::info_of_all(self.filters())
+        }
+    }
+
+    fn exceeded_rate(&self, info: &FilterInfo, planned: Option<f64>) -> Option<f64> {
+        self.planned_rate(planned).filter(|&planned| info.is_over(planned))
     }
 }

@@ -2,14 +2,21 @@
 
 use std::io;
 
-use crate::contents::{Contents, FilterInfo};
+use crate::answer_each::answer_each;
+use crate::change_error::ChangeError;
+use crate::contents::Contents;
+use crate::create_error::CreateError;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
-use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::encode_error::EncodeError;
+use crate::filter_info::FilterInfo;
 use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::funnel::Funnel;
 use crate::hash::leveldb::{hash, step};
 use crate::hash::murmur3::Tail;
 use crate::item_collector::ItemCollector;
+use crate::stored_filter::StoredFilter;
+use tamis::Answers;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -23,14 +30,11 @@ pub(crate) const FORMAT: Format = Format {
     read_uses: &[],
     write_uses: &[],
     versions: None,
-    decode: |bytes, _| FilterBlock::decode(bytes).map(Contents::LevelDb),
+    decode: |bytes, _| FilterBlock::decode(bytes).map(Contents::new),
     encode,
     create: |options| {
         bits_per_key(options)?;
-        Ok(Contents::ItemCollector(ItemCollector::new("leveldb", |items, options, out| {
-            let keys: Vec<(u32, &[u8])> = items.iter().map(|&item| (0, item)).collect();
-            FilterBlock::build(bits_per_key(options)?, &keys).write(out)
-        })))
+        Ok(Contents::new(ItemCollector::new("leveldb")))
     },
 };
 
@@ -44,7 +48,7 @@ const TRAILER_BYTES: usize = size_of::<u32>() + size_of::<u8>();
 const MAX_PROBES: u8 = 30;
 
 /// Returns the least whole number of bits a key for which LevelDB's filter keeps the rate that was told.
-fn bits_per_key(options: &DecodeOptions) -> Result<u32, EncodeError> {
+fn bits_per_key(options: &DecodeOptions) -> Result<u32, CreateError> {
     let (_, rate) = options.plan()?;
     let rate_of = |bits: u32| {
         let probes = f64::from(probes_for(bits));
@@ -52,10 +56,9 @@ fn bits_per_key(options: &DecodeOptions) -> Result<u32, EncodeError> {
     };
     let bits = (rate < 1.0).then(|| (1..=100).find(|&bits| rate_of(bits) <= rate)).flatten();
     bits.ok_or_else(|| {
-        let why = format!(
-            "LevelDB reaches rates from about 1e-14 to below 1 with up to 100 bits a key, not {rate}: plan another rate, for any number of items"
-        );
-        EncodeError::NoPlace(why.into())
+        CreateError::refused(format!(
+            "LevelDB reaches rates from about 1e-14 to below 1 with up to 100 bits a key, not {rate}, for any number of items"
+        ))
     })
 }
 
@@ -167,17 +170,32 @@ impl FilterBlock {
         (0..self.filters()).filter_map(|filter| self.get(filter))
     }
 
-    fn write(&self, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+    fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
         out.write_all(&self.data)?;
         let starts = [0].into_iter().chain(self.ends.iter().copied());
         for start in starts.take(self.ends.len()) {
             out.write_all(&start.to_le_bytes())?;
         }
         out.write_all(&(self.data.len() as u32).to_le_bytes())?;
-        Ok(out.write_all(&[self.base_lg])?)
+        out.write_all(&[self.base_lg])
+    }
+}
+
+impl StoredFilter for FilterBlock {
+    const MERGE_REFUSAL: Option<&'static str> =
+        Some("LevelDB's filters belong to the data of one table: build one from the items of both");
+
+    fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers) {
+        answer_each(keys, answers, |key| self.contains_any(key));
     }
 
-    pub(crate) fn info(&self) -> FilterInfo {
+    fn insert_each(&mut self, _: &[&[u8]], _: &mut Answers) -> Result<(), ChangeError> {
+        Err(ChangeError::refused(
+            "LevelDB has a filter for each part of a table's data, planned for its keys: build them again",
+        ))
+    }
+
+    fn info(&self) -> FilterInfo {
         let (mut bits, mut ones, mut items, mut no) = (0, 0, 0.0, 1.0);
         let (mut empty, mut reserved) = (0, 0);
         let mut probes = Vec::new();
@@ -214,14 +232,13 @@ impl FilterBlock {
             fill: if bits > 0 { ones as f64 / bits as f64 } else { 0.0 },
             items: if reserved > 0 { f64::INFINITY } else { items },
             rate: 1.0 - no,
-            rate_std_error: 0.0,
-            planned_rate: None,
             more: vec![
                 ("filters", self.filters().to_string()),
                 ("empty filters", empty.to_string()),
                 ("bytes of data a filter", (1_u64 << self.base_lg).to_string()),
             ],
             warnings,
+            ..FilterInfo::default()
         }
     }
 }
@@ -264,25 +281,21 @@ impl<'a> Parts<'a> {
             let kind = DecodeErrorKind::Truncated { expected: TRAILER_BYTES as u64, found };
             return Err(DecodeError { field: "trailer", at: 0, kind });
         };
-        let unexpected = |field, at: usize, expected, found: u32| {
-            let kind = DecodeErrorKind::Unexpected { expected, found: found.into() };
-            DecodeError { field, at: at as u64, kind }
-        };
         if base_lg > 31 {
-            let at = bytes.len() - 1;
-            return Err(unexpected(
-                "base lg",
-                at,
-                "0 to 31, and 11 in every table",
-                base_lg.into(),
-            ));
+            let expected = "0 to 31, and 11 in every table";
+            return Err(DecodeError::unexpected("base lg", bytes.len() - 1, expected, base_lg));
         }
         let array_at = u32::from_le_bytes([a, b, c, d]);
         let parts = rest.split_at_checked(array_at as usize);
         let whole = parts.map(|(data, offsets)| (data, offsets.as_chunks::<4>()));
         let Some((data, (offsets, []))) = whole else {
             let expected = "where an array of 32-bit offsets starts that ends with the block";
-            return Err(unexpected("offset of the offsets", rest.len(), expected, array_at));
+            return Err(DecodeError::unexpected(
+                "offset of the offsets",
+                rest.len(),
+                expected,
+                array_at,
+            ));
         };
         let mut start = 0;
         for (i, &offset) in offsets.iter().enumerate() {
@@ -291,7 +304,7 @@ impl<'a> Parts<'a> {
             let is_next = if i == 0 { offset == 0 } else { offset == start || offset > start + 1 };
             if !is_next || offset > array_at {
                 let at = data.len() + 4 * i;
-                return Err(unexpected(
+                return Err(DecodeError::unexpected(
                     "offset of a filter",
                     at,
                     "0 at first, then no less",
@@ -302,7 +315,12 @@ impl<'a> Parts<'a> {
         }
         if array_at == start + 1 || offsets.is_empty() && !data.is_empty() {
             let expected = "the end of the last filter";
-            return Err(unexpected("offset of the offsets", rest.len(), expected, array_at));
+            return Err(DecodeError::unexpected(
+                "offset of the offsets",
+                rest.len(),
+                expected,
+                array_at,
+            ));
         }
         Ok(Self { base_lg, data, offsets })
     }
@@ -320,13 +338,15 @@ fn encode(
     options: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    match contents {
-        Contents::LevelDb(block) => block.write(out),
-        Contents::ItemCollector(items) if items.what() == FORMAT.name => items.write(options, out),
-        _ => {
-            let why =
-                "LevelDB has a filter for each 2 KiB of a table's data: build one from the items";
-            Err(EncodeError::NoPlace(why.into()))
-        }
+    if let Some(block) = contents.downcast_ref::<FilterBlock>() {
+        return Ok(block.write(out)?);
     }
+    let collector = contents.downcast_ref::<ItemCollector>();
+    let Some(collector) = collector.filter(|it| it.format() == FORMAT.name) else {
+        return Err(EncodeError::needs_items(
+            "LevelDB has a filter for each 2 KiB of a table's data",
+        ));
+    };
+    let keys: Vec<(u32, &[u8])> = collector.sorted().into_iter().map(|key| (0, key)).collect();
+    Ok(FilterBlock::build(bits_per_key(options)?, &keys).write(out)?)
 }

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::error::{DecodeError, DecodeErrorKind};
+use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::reader::Reader;
 
 /// Text that travels with a filter and changes no answer.

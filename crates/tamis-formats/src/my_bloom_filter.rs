@@ -15,11 +15,16 @@ use std::io;
 
 use tamis::{Answers, OutOfMemory};
 
-use crate::contents::{ChangeError, Contents, FilterInfo, answer_each, try_answer_each};
+use crate::answer_each::{answer_each, try_answer_each};
+use crate::bit_words::{ones, words_of};
+use crate::change_error::ChangeError;
+use crate::contents::Contents;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
-use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::foreign_bloom::{ones, words_of};
+use crate::encode_error::EncodeError;
+use crate::filter_info::FilterInfo;
 use crate::format::{Format, ItemDomain, Items};
+use crate::stored_filter::StoredFilter;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -33,9 +38,9 @@ pub(crate) const FORMAT: Format = Format {
     read_uses: &[],
     write_uses: &[],
     versions: None,
-    decode: |bytes, _| MyBloomFilter::from_bytes(bytes).map(Contents::MyBloomFilter),
+    decode: |bytes, _| MyBloomFilter::from_bytes(bytes).map(Contents::new),
     encode,
-    create: |_| Ok(Contents::MyBloomFilter(MyBloomFilter::default())),
+    create: |_| Ok(Contents::new(MyBloomFilter::default())),
 };
 
 /// How many bits it was meant to have.
@@ -164,21 +169,6 @@ impl MyBloomFilter {
         Ok(true)
     }
 
-    /// Adds all items of another.
-    ///
-    /// # Errors
-    ///
-    /// If the memory is not there.
-    pub fn merge(&mut self, other: &Self) -> Result<(), ChangeError> {
-        if let Some(last) = other.words.len().checked_sub(1) {
-            self.word_mut(last)?;
-        }
-        for (to, from) in self.words.iter_mut().zip(&other.words) {
-            *to |= from;
-        }
-        Ok(())
-    }
-
     /// Counts the bits that are set, as `cardinality` does.
     #[must_use]
     pub fn count_ones(&self) -> u64 {
@@ -263,52 +253,6 @@ impl MyBloomFilter {
         (bits().step_by(step).flat_map(completions).filter(is_in).collect(), step)
     }
 
-    pub(crate) fn contains_each(&self, keys: &[impl AsRef<[u8]>], answers: &mut Answers) {
-        // Where the class throws, the item may be in: bits before that one may be its own.
-        answer_each(keys, answers, |key| {
-            hash_code(key).is_some_and(|it| self.contains(it) != Ok(false))
-        });
-    }
-
-    pub(crate) fn insert_each(
-        &mut self,
-        keys: &[impl AsRef<[u8]>],
-        answers: &mut Answers,
-    ) -> Result<(), ChangeError> {
-        try_answer_each(keys, answers, |key| {
-            let why = "its items are hash codes of Java, of 4 bytes";
-            let code = hash_code(key).ok_or_else(|| ChangeError::refused(why))?;
-            self.add(code)
-        })
-    }
-
-    pub(crate) fn info(&self) -> FilterInfo {
-        let (ones, bits) = (self.count_ones(), self.len_bits());
-        let codes = self.estimate_hash_codes();
-        FilterInfo {
-            rule: "hashCode and six masks".into(),
-            bits,
-            probes: Some(SEEDS.len() as u32),
-            fill: if bits == 0 { 0.0 } else { ones as f64 / bits as f64 },
-            items: self.estimate_items().unwrap_or(f64::NAN),
-            rate: codes / 2_f64.powi(32),
-            rate_std_error: 0.0,
-            planned_rate: None,
-            more: vec![
-                ("bits set", ones.to_string()),
-                ("says yes to", format!("{codes:.0} of all 4294967296 hash codes")),
-            ],
-            warnings: vec![
-                "its six probes are one number with a few bits missing, because * binds tighter than & in its hash: it takes up \
-                 to 256 MiB, not 4 MiB"
-                    .into(),
-                "items of one hashCode are one to it, so are null, 0, 0.0 and the empty text".into(),
-                "it throws at some items, such as the Integer -2147450880, after it has set some of their bits".into(),
-                "for new data take another filter: tamis build makes one".into(),
-            ],
-        }
-    }
-
     fn is_set(&self, bit: u32) -> bool {
         self.words.get(bit as usize / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1)
     }
@@ -321,6 +265,59 @@ impl MyBloomFilter {
             self.words.resize(at + 1, 0);
         }
         Ok(&mut self.words[at])
+    }
+}
+
+impl StoredFilter for MyBloomFilter {
+    fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers) {
+        // Where the class throws, the item may be in: bits before that one may be its own.
+        answer_each(keys, answers, |key| {
+            hash_code(key).is_some_and(|it| self.contains(it) != Ok(false))
+        });
+    }
+
+    fn insert_each(&mut self, keys: &[&[u8]], answers: &mut Answers) -> Result<(), ChangeError> {
+        try_answer_each(keys, answers, |key| {
+            let why = "its items are hash codes of Java, of 4 bytes";
+            let code = hash_code(key).ok_or_else(|| ChangeError::refused(why))?;
+            self.add(code)
+        })
+    }
+
+    fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
+        if let Some(last) = other.words.len().checked_sub(1) {
+            self.word_mut(last)?;
+        }
+        for (to, from) in self.words.iter_mut().zip(&other.words) {
+            *to |= from;
+        }
+        Ok(true)
+    }
+
+    fn info(&self) -> FilterInfo {
+        let (ones, bits) = (self.count_ones(), self.len_bits());
+        let codes = self.estimate_hash_codes();
+        FilterInfo {
+            rule: "hashCode and six masks".into(),
+            bits,
+            probes: Some(SEEDS.len() as u32),
+            fill: if bits == 0 { 0.0 } else { ones as f64 / bits as f64 },
+            items: self.estimate_items().unwrap_or(f64::NAN),
+            rate: codes / 2_f64.powi(32),
+            more: vec![
+                ("bits set", ones.to_string()),
+                ("says yes to", format!("{codes:.0} of all 4294967296 hash codes")),
+            ],
+            warnings: vec![
+                "its six probes are one number with a few bits missing, because * binds tighter than & in its hash: it takes up \
+                 to 256 MiB, not 4 MiB"
+                    .into(),
+                "items of one hashCode are one to it, so are null, 0, 0.0 and the empty text".into(),
+                "it throws at some items, such as the Integer -2147450880, after it has set some of their bits".into(),
+                "for new data take another filter: tamis build makes one".into(),
+            ],
+            ..FilterInfo::default()
+        }
     }
 }
 
@@ -337,12 +334,13 @@ fn encode(
     _: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    let Contents::MyBloomFilter(filter) = contents else {
-        let why = "MyBloomFilter places items as nothing else does: build one from the items";
-        return Err(EncodeError::NoPlace(why.into()));
+    let Some(filter) = contents.downcast_ref::<MyBloomFilter>() else {
+        return Err(EncodeError::needs_items(
+            "MyBloomFilter sets other bits for an item than any other filter",
+        ));
     };
     let Some((&last, words)) = filter.words.split_last() else { return Ok(()) };
-    crate::guava::write_words(words, out, u64::to_le_bytes)?;
+    crate::bit_words::write_words(words, out, u64::to_le_bytes)?;
     let used = 8 - last.leading_zeros() as usize / 8;
     Ok(out.write_all(&last.to_le_bytes()[..used])?)
 }

@@ -8,33 +8,40 @@ use std::io;
 
 use tamis::Answers;
 
-use crate::contents::{ChangeError, Contents, FilterInfo};
+use crate::change_error::ChangeError;
+use crate::contents::Contents;
+use crate::create_error::CreateError;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
-use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::encode_error::EncodeError;
+use crate::filter_info::FilterInfo;
 use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Sniff};
-use crate::guava::{Probes, plan_bits, plan_probes};
+use crate::guava_sizing::GuavaRelease;
+use crate::guava_sizing::{plan_bits, plan_probes};
 use crate::modulus::Modulus;
+use crate::probe_rule::ProbeRule;
 use crate::reader::Reader;
-use crate::rule::{ProbeRule, Rule};
+use crate::rule::Rule;
+use crate::stored_filter::StoredFilter;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "orc",
     extensions: &["orcbloom"],
     summary: "the Bloom filters of an ORC column: its stream BLOOM_FILTER_UTF8, unpacked",
-    sniff: Some(|bytes| if RowGroups::decode(bytes).is_ok() { Sniff::Maybe } else { Sniff::No }),
+    sniff: Some(|bytes| Sniff::maybe(RowGroups::decode(bytes).is_ok())),
     items: Items::Unspecified,
     item_domain: ItemDomain::OrcHashes,
     required: &[],
     read_uses: &[],
     write_uses: &[],
     versions: None,
-    decode: |bytes, _| RowGroups::decode(bytes).map(Contents::Orc),
+    decode: |bytes, _| RowGroups::decode(bytes).map(Contents::new),
     encode,
     create: |options| {
         let (items, rate) = options.plan()?;
-        create(items, rate).map(|filter| Contents::Orc(RowGroups { filters: vec![filter] }))
+        create(items, rate).map(|filter| Contents::new(RowGroups { filters: vec![filter] }))
     },
 };
 
@@ -47,6 +54,8 @@ pub struct Orc {
 
 impl ProbeRule for Orc {
     type Hash<'k> = u64;
+
+    const ITEM_BYTES: Option<usize> = Some(size_of::<u64>());
 
     fn bits(&self) -> u64 {
         self.bits.bits()
@@ -83,7 +92,7 @@ impl fmt::Display for Orc {
 ///
 /// # Errors
 ///
-/// [`EncodeError`] if the rate is not between 0 and 1, there are no items, the filter is larger than ORC's, or the memory is not
+/// [`CreateError`] if the rate is not between 0 and 1, there are no items, the filter is larger than ORC's, or the memory is not
 /// there.
 ///
 /// # Examples
@@ -91,27 +100,23 @@ impl fmt::Display for Orc {
 /// ```
 /// let filter = tamis_formats::orc::create(1000, 0.01)?;
 /// assert_eq!((filter.rule().bits(), filter.rule().probes()), (9600, 7));
-/// # Ok::<(), tamis_formats::EncodeError>(())
+/// # Ok::<(), tamis_formats::CreateError>(())
 /// ```
-pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, EncodeError> {
-    let no_place = |why: String| EncodeError::NoPlace(why.into());
-    if !(rate > 0.0 && rate < 1.0) || items == 0 {
-        return Err(no_place(format!(
-            "ORC makes no filter of {items} items at a rate of {rate}: plan one item at least, and a rate between 0 and 1"
-        )));
-    }
+pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, CreateError> {
+    CreateError::check_plan("ORC", items, rate)?;
     let bits = plan_bits(items, rate).0;
     if bits > i32::MAX as u64 - 64 {
-        return Err(no_place(format!(
+        return Err(CreateError::refused(format!(
             "ORC has at most 2,147,483,584 bits, not {bits}: plan fewer items or a higher rate"
         )));
     }
     // A whole number of words gains another word, as in ORC.
     let bits = bits + 64 - bits % 64;
-    let probes = plan_probes(items, bits, rate, Probes::Until33);
+    let probes = plan_probes(items, bits, rate, GuavaRelease::Until33);
     let rule = u32::try_from(probes).ok().and_then(|probes| rule(bits, probes));
-    let rule = rule.ok_or_else(|| no_place(format!("{probes} probes are too many")))?;
-    ForeignBloom::new(rule).map_err(|error| no_place(format!("{error}: plan fewer items")))
+    let rule =
+        rule.ok_or_else(|| CreateError::refused(format!("{probes} probes are too many for ORC")))?;
+    Ok(ForeignBloom::new(rule)?)
 }
 
 /// The most probes that are read: no plan has as many, and a file that says so would only take time.
@@ -119,13 +124,13 @@ const MAX_PROBES: u32 = 65_535;
 
 fn rule(bits: u64, probes: u32) -> Option<Rule> {
     let bits = Modulus::new(bits)?;
-    (1..=MAX_PROBES).contains(&probes).then_some(Rule::Orc(Orc { bits, probes }))
+    (1..=MAX_PROBES).contains(&probes).then_some(Rule::new(Orc { bits, probes }))
 }
 
 /// The filters of a column in a stripe: one for each row group, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowGroups {
-    // Invariant: one at least, each by `Rule::Orc`.
+    // Invariant: one at least, each by the rule [`Orc`].
     filters: Vec<ForeignBloom>,
 }
 
@@ -191,22 +196,20 @@ impl RowGroups {
         }
         Ok(Self { filters })
     }
+}
 
-    pub(crate) fn contains_each(&self, keys: &[impl AsRef<[u8]>], answers: &mut Answers) {
+impl StoredFilter for RowGroups {
+    fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers) {
         ForeignBloom::any_contains_each(self.filters.iter(), keys, answers);
     }
 
-    pub(crate) fn insert_each(
-        &mut self,
-        keys: &[impl AsRef<[u8]>],
-        answers: &mut Answers,
-    ) -> Result<(), ChangeError> {
+    fn insert_each(&mut self, keys: &[&[u8]], answers: &mut Answers) -> Result<(), ChangeError> {
         let [filter] = &mut self.filters[..] else {
             return Err(ChangeError::refused(
-                "ORC has a filter for each row group, and an item does not say which is its own: build one from the items",
+                "ORC has a filter for each row group, and an item does not name its row group: build one from the items",
             ));
         };
-        if keys.iter().any(|key| key.as_ref().len() != size_of::<u64>()) {
+        if keys.iter().any(|key| key.len() != size_of::<u64>()) {
             return Err(ChangeError::refused(
                 "its items are hashes of 8 bytes: name another funnel",
             ));
@@ -215,9 +218,8 @@ impl RowGroups {
         Ok(())
     }
 
-    /// Adds all items of another, row group by row group; false, and nothing is changed, if they are of other rules.
-    #[must_use = "filters of different rules do not merge"]
-    pub fn merge(&mut self, other: &Self) -> bool {
+    /// Merges row group by row group.
+    fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
         let rules = |it: &Self| it.filters.iter().map(|it| it.rule().clone()).collect::<Vec<_>>();
         let is_alike = rules(self) == rules(other);
         if is_alike {
@@ -226,33 +228,23 @@ impl RowGroups {
                 debug_assert!(is_merged, "the rules are equal");
             }
         }
-        is_alike
+        Ok(is_alike)
     }
 
-    pub(crate) fn info(&self) -> FilterInfo {
+    fn info(&self) -> FilterInfo {
         if let [filter] = &self.filters[..] {
             return filter.info();
         }
-        let filters = || self.filters.iter();
-        let bits: u64 = filters().map(|it| it.rule().bits()).sum();
-        let ones: u64 = filters().map(ForeignBloom::count_ones).sum();
-        let probes = self.filters[0].rule().probes();
-        let rate = 1.0 - filters().map(|it| 1.0 - it.estimate_rate()).product::<f64>();
-        let deviations = filters().map(|it| (it.estimate_rate() * it.rate_std_error()).powi(2));
         FilterInfo {
             rule: format!("{}; the rate is that of all row groups", self.filters[0].rule()),
-            bits,
-            probes: filters().all(|it| it.rule().probes() == probes).then_some(probes),
-            fill: ones as f64 / bits as f64,
-            items: filters().map(ForeignBloom::estimate_items).sum(),
-            rate,
-            rate_std_error: if rate > 0.0 { deviations.sum::<f64>().sqrt() / rate } else { 0.0 },
             more: vec![("row groups", self.filters.len().to_string())],
-            ..FilterInfo::default()
+            ..ForeignBloom::info_of_all(self.filters.iter())
         }
     }
+}
 
-    fn write(&self, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+impl RowGroups {
+    fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
         for filter in &self.filters {
             let mut header = vec![PROBES];
             write_number(filter.rule().probes().into(), &mut header);
@@ -308,12 +300,10 @@ fn encode(
     _: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    match contents {
-        Contents::Orc(row_groups) => row_groups.write(out),
-        _ => {
-            let why =
-                "ORC places items by a hash that no other system has: build one from the items";
-            Err(EncodeError::NoPlace(why.into()))
-        }
-    }
+    let Some(row_groups) = contents.downcast_ref::<RowGroups>() else {
+        return Err(EncodeError::needs_items(
+            "ORC's filters store hashes that no other system computes",
+        ));
+    };
+    Ok(row_groups.write(out)?)
 }

@@ -7,15 +7,27 @@
 
 use std::io;
 
-use tamis::{AnyFilter, Bits as _, Bloom, Hasher, Kind, OutOfMemory, Parquet, Plan, Shape};
+use tamis::{
+    AnyFilter, Bits as _, Bloom, Filter as _, Hasher, Insert as _, Kind, OutOfMemory, Parquet,
+    Plan, Shape,
+};
 
+use crate::answer_each::hash_each;
+use crate::bit_words::write_words;
+use crate::change_error::ChangeError;
 use crate::contents::Contents;
-use crate::decode_options::{DecodeOptions, Parameter};
-use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::create_error::CreateError;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
+use crate::decode_options::DecodeOptions;
+use crate::encode_error::EncodeError;
+use crate::filter_info::FilterInfo;
 use crate::format::{Format, ItemDomain, Items, Sniff};
-use crate::guava::write_words;
+use crate::parameter::Parameter;
+use crate::probe_rule::rate_std_error;
 use crate::reader::Reader;
+use crate::stored_filter::StoredFilter;
 use crate::tamis_file::TamisFile;
+use tamis::Answers;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -29,18 +41,16 @@ pub(crate) const FORMAT: Format = Format {
     read_uses: &[Parameter::Items],
     write_uses: &[],
     versions: None,
-    decode: |bytes, options| decode(bytes, options).map(Contents::Parquet),
+    decode: |bytes, options| decode(bytes, options).map(Contents::new),
     encode,
     create: |options| {
         let (items, rate) = options.plan()?;
         let bits = java_bits(items, rate).ok_or_else(|| {
-            let why = format!("rates are between 0 and 1, not {rate}: {items} items need another");
-            EncodeError::NoPlace(why.into())
+            CreateError::refused(format!(
+                "rates are above 0 and below 1, not {rate}, for any number of items"
+            ))
         })?;
-        let filter = empty(java_bytes(i64::from(bits / 8)), options);
-        filter
-            .map(Contents::Parquet)
-            .map_err(|error| EncodeError::NoPlace(error.to_string().into()))
+        Ok(Contents::new(empty(java_bytes(i64::from(bits / 8)), options)?))
     },
 };
 
@@ -157,7 +167,7 @@ pub fn fold(filter: &Bloom<Parquet>, max_rate: f64) -> Result<Bloom<Parquet>, Ou
             .iter()
             .flat_map(|pair| (0..BLOCK_WORDS).map(|i| pair[i] | pair[i + BLOCK_WORDS]))
             .collect();
-        if crate::rule::fill(&half, half.len() as u64 * 64).powi(8) > max_rate {
+        if crate::probe_rule::fill(&half, half.len() as u64 * 64).powi(8) > max_rate {
             break;
         }
         words = half;
@@ -330,32 +340,65 @@ fn sniff(bytes: &[u8]) -> Sniff {
     }
 }
 
+impl StoredFilter for Bloom<Parquet> {
+    fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers) {
+        let hashes = hash_each(self.hasher(), keys);
+        self.contains_hashes(&hashes, answers.reset(keys.len()));
+    }
+
+    fn insert_each(&mut self, keys: &[&[u8]], answers: &mut Answers) -> Result<(), ChangeError> {
+        let hashes = hash_each(self.hasher(), keys);
+        self.insert_hashes(&hashes, answers.reset(keys.len()));
+        Ok(())
+    }
+
+    fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
+        Ok(tamis::Merge::merge(self, other).is_ok())
+    }
+
+    fn info(&self) -> FilterInfo {
+        let (fill, plan) = (self.fill(), self.plan());
+        FilterInfo {
+            rule: "split blocks of Parquet, xxh64 seed 0".into(),
+            bits: plan.bits(),
+            probes: Some(plan.probes()),
+            fill,
+            items: self.estimate_items(),
+            rate: self.estimate_rate(),
+            rate_std_error: rate_std_error(fill, plan.bits(), plan.probes()),
+            ..FilterInfo::default()
+        }
+    }
+}
+
 fn encode(
     contents: &Contents,
     _: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    let no_place = |why: String| Err(EncodeError::NoPlace(why.into()));
-    let filter = match contents {
-        Contents::Parquet(filter) => filter,
-        Contents::Tamis(TamisFile { filter: AnyFilter::Parquet(filter), .. }) => filter,
-        other => {
-            let rule = other.info().rule;
-            return no_place(format!(
-                "Parquet places items otherwise than {rule}: build one from the items"
-            ));
-        }
+    let filter = match contents.downcast_ref::<TamisFile>().map(|file| &file.filter) {
+        Some(AnyFilter::Parquet(filter)) => Some(filter),
+        Some(_) => None,
+        None => contents.downcast_ref(),
+    };
+    let Some(filter) = filter else {
+        let rule = contents.info().rule;
+        return Err(EncodeError::needs_items(format!(
+            "Parquet sets other bits for an item than {rule}"
+        )));
     };
     if filter.hasher() != Hasher::xxh64(0) {
-        return no_place(format!(
-            "Parquet hashes items by xxh64 seed 0, not by {}: build one from the items",
+        return Err(EncodeError::needs_items(format!(
+            "Parquet hashes items with xxh64 and seed 0, not with {}",
             filter.hasher()
-        ));
+        )));
     }
     let len = filter.plan().bytes();
     if len > i32::MAX as u64 {
-        return no_place(format!("Parquet has no place for {len} bytes: 2,147,483,647 at most"));
+        return Err(EncodeError::refused(format!(
+            "Parquet stores at most 2,147,483,647 bytes, not {len}"
+        )));
     }
     out.write_all(&header_bytes(len))?;
-    write_words(filter.bits().words(), out, u64::to_le_bytes)
+    Ok(write_words(filter.bits().words(), out, u64::to_le_bytes)?)
 }

@@ -1,45 +1,46 @@
 //! `pybloom_live` of Python: `BloomFilter.tofile` and `ScalableBloomFilter.tofile`. Drawn in
 //! `docs/formats/pybloom-live.md`.
 
-use std::fmt;
 use std::io;
 
-use md5::Md5;
-use sha1::Sha1;
-use sha2::{Sha256, Sha384, Sha512};
-use xxhash_rust::xxh3::xxh3_128;
-
 use crate::charset::Charset;
-use crate::contents::{ChangeError, Contents, FilterInfo};
-use crate::decode_options::{DecodeOptions, Parameter};
-use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::contents::Contents;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
+use crate::decode_options::DecodeOptions;
+use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::funnel::Funnel;
-use crate::layers::{Growth, Layer, Layers};
-use crate::modulus::Modulus;
+use crate::layers::{Growth, Layer, Layers, new_layer};
+use crate::parameter::Parameter;
+use crate::pybloom_rule::Slices;
+
+use crate::create_error::CreateError;
+pub use crate::layers::{Scale, plan};
 use crate::probe_positions::ProbePositions;
+use crate::probe_rule::ProbeRule;
+pub use crate::pybloom_rule::ShortDigest;
 use crate::reader::Reader;
-use crate::rule::{ProbeRule, Rule};
+use crate::rule::Rule;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "pybloom-live",
     extensions: &["pybloom"],
     summary: "BloomFilter of Python's pybloom_live, by tofile",
-    sniff: Some(|bytes| maybe(decode(bytes, Short::default()).is_ok())),
+    sniff: Some(|bytes| Sniff::maybe(decode(bytes, ShortDigest::default()).is_ok())),
     items: Items::Default(Funnel::Text(Charset::Utf8)),
     item_domain: ItemDomain::Bytes,
     required: &[],
     read_uses: &[Parameter::Md5],
     write_uses: &[Parameter::Md5],
     versions: None,
-    decode: |bytes, options| decode(bytes, Short::options(options)).map(Contents::Layers),
+    decode: |bytes, options| decode(bytes, short_digest(options)).map(Contents::new),
     encode,
     create: |options| {
         let (items, rate, short) = planned(options)?;
-        let layer = layer(items, rate, short).map_err(EncodeError::NoPlace)?;
-        Ok(Contents::Layers(Layers { layers: vec![layer], growth: Growth::Refuses }))
+        let layer = new_layer(items, rate, short)?;
+        Ok(Contents::new(Layers::new(vec![layer], Growth::Refuses)))
     },
 };
 
@@ -48,245 +49,36 @@ pub(crate) const SCALABLE: Format = Format {
     name: "pybloom-live-scalable",
     extensions: &["pyscalable"],
     summary: "ScalableBloomFilter of Python's pybloom_live, by tofile",
-    sniff: Some(|bytes| maybe(decode_scalable(bytes, Short::default()).is_ok())),
+    sniff: Some(|bytes| Sniff::maybe(decode_scalable(bytes, ShortDigest::default()).is_ok())),
     items: Items::Default(Funnel::Text(Charset::Utf8)),
     item_domain: ItemDomain::Bytes,
     required: &[],
     read_uses: &[Parameter::Md5],
     write_uses: &[Parameter::Md5],
     versions: None,
-    decode: |bytes, options| decode_scalable(bytes, Short::options(options)).map(Contents::Layers),
+    decode: |bytes, options| decode_scalable(bytes, short_digest(options)).map(Contents::new),
     encode: encode_scalable,
     create: |options| {
         let (capacity, rate, short) = planned(options)?;
         let scale = Scale { factor: 4, ratio: 0.9, capacity, rate, short };
-        // What cannot be made is better said now than at the first item.
-        scale.next_layer(None).map_err(|error| EncodeError::NoPlace(error.to_string().into()))?;
-        Ok(Contents::Layers(Layers { layers: Vec::new(), growth: Growth::Scales(scale) }))
+        // An impossible first layer is reported now and not at the first item.
+        scale.next_layer(None).map_err(|error| CreateError::refused(error.to_string()))?;
+        Ok(Contents::new(Layers::new(Vec::new(), Growth::Scales(scale))))
     },
 };
 
-fn maybe(is_possible: bool) -> Sniff {
-    if is_possible { Sniff::Maybe } else { Sniff::No }
+/// Returns the digest that the options name.
+fn short_digest(options: &DecodeOptions) -> ShortDigest {
+    if options.md5 { ShortDigest::Md5 } else { ShortDigest::Xxh128 }
 }
 
-fn planned(options: &DecodeOptions) -> Result<(u64, f64, Short), EncodeError> {
+fn planned(options: &DecodeOptions) -> Result<(u64, f64, ShortDigest), CreateError> {
     let (items, rate) = options.plan()?;
-    Ok((items, rate, Short::options(options)))
-}
-
-/// The digest where 128 bits of it are enough, which no file says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Short {
-    /// XXH3 of 128 bits, since release 4.
-    #[default]
-    Xxh128,
-    /// MD5, before.
-    Md5,
-}
-
-impl Short {
-    fn options(options: &DecodeOptions) -> Self {
-        if options.md5 { Short::Md5 } else { Short::Xxh128 }
-    }
-}
-
-/// How a `ScalableBloomFilter` grows.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scale {
-    /// How many times as many items the next layer is planned for.
-    pub factor: i32,
-    /// What the rate of the next layer is multiplied by.
-    pub ratio: f64,
-    /// For how many items the first layer is planned.
-    pub capacity: u64,
-    /// The rate that was asked for; the first layer has it times the ratio.
-    pub rate: f64,
-    /// The digest of layers that need 128 bits at most.
-    pub short: Short,
+    Ok((items, rate, short_digest(options)))
 }
 
 /// The slices that the original makes for the smallest rate above 0.
 const MOST_SLICES: u64 = 1074;
-
-/// The original grows twofold or fourfold.
-const MAX_FACTOR: u64 = 16;
-
-impl Scale {
-    pub(crate) fn next_layer(&self, last: Option<&Layer>) -> Result<Layer, ChangeError> {
-        let (capacity, rate) = match last {
-            None => (self.capacity, self.rate),
-            Some(last) => {
-                let factor = u64::try_from(self.factor).unwrap_or(0);
-                if factor > MAX_FACTOR || last.capacity > last.filter.rule().bits() {
-                    return Err(ChangeError::refused(
-                        "its next layer would be far larger than what is there, which no program plans: a damaged scale or capacity",
-                    ));
-                }
-                (last.capacity.saturating_mul(factor), last.rate)
-            }
-        };
-        layer(capacity, rate * self.ratio, self.short).map_err(ChangeError::Refused)
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Digest {
-    Short(Short),
-    Sha1,
-    Sha256,
-    Sha384,
-    Sha512,
-}
-
-impl Digest {
-    /// Returns the digest of two pieces, and how long it is.
-    fn of(self, salt: &[u8], key: &[u8]) -> ([u8; 64], usize) {
-        fn by<D: sha2::Digest>(salt: &[u8], key: &[u8]) -> ([u8; 64], usize) {
-            let digest = D::new().chain_update(salt).chain_update(key).finalize();
-            padded(&digest)
-        }
-        fn padded(digest: &[u8]) -> ([u8; 64], usize) {
-            let mut bytes = [0; 64];
-            bytes[..digest.len()].copy_from_slice(digest);
-            (bytes, digest.len())
-        }
-        match self {
-            Digest::Short(Short::Xxh128) => padded(&xxh3_128(&[salt, key].concat()).to_be_bytes()),
-            Digest::Short(Short::Md5) => by::<Md5>(salt, key),
-            Digest::Sha1 => by::<Sha1>(salt, key),
-            Digest::Sha256 => by::<Sha256>(salt, key),
-            Digest::Sha384 => by::<Sha384>(salt, key),
-            Digest::Sha512 => by::<Sha512>(salt, key),
-        }
-    }
-}
-
-/// Each probe has a slice of the bits for itself; their places are words of a digest under a salt.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slices {
-    // Invariant: 1 to `ProbePositions::MAX`, and slices times width fits.
-    slices: u32,
-    width: Modulus,
-    digest: Digest,
-    /// How many bytes of the digest make a place.
-    word: usize,
-    salts: Vec<Vec<u8>>,
-}
-
-impl Slices {
-    fn new(slices: u64, width: u64, short: Short) -> Option<Self> {
-        let slices =
-            u32::try_from(slices).ok().filter(|it| (1..=ProbePositions::MAX).contains(it))?;
-        // The words of more bits could not be counted.
-        width.checked_mul(slices.into()).filter(|&total| total <= 1 << 62)?;
-        let width = Modulus::new(width)?;
-        let word = match width.bits() {
-            0x8000_0000.. => 8,
-            0x8000.. => 4,
-            _ => 2,
-        };
-        let (digest, digest_len) = match slices as usize * word {
-            0..=16 => (Digest::Short(short), 16),
-            17..=20 => (Digest::Sha1, 20),
-            21..=32 => (Digest::Sha256, 32),
-            33..=48 => (Digest::Sha384, 48),
-            49.. => (Digest::Sha512, 64),
-        };
-        let salts = (0..slices.div_ceil((digest_len / word) as u32))
-            .map(|i| digest.of(&i.to_le_bytes(), &[]).0[..digest_len].to_vec())
-            .collect();
-        Some(Self { slices, width, digest, word, salts })
-    }
-}
-
-impl ProbeRule for Slices {
-    type Hash<'k> = ProbePositions;
-
-    fn bits(&self) -> u64 {
-        self.width.bits() * u64::from(self.slices)
-    }
-
-    fn probes(&self) -> u32 {
-        self.slices
-    }
-
-    fn hash(&self, key: &[u8]) -> ProbePositions {
-        let words = self.salts.iter().flat_map(|salt| {
-            let (digest, len) = self.digest.of(salt, key);
-            let word = self.word;
-            (0..len / word).map(move |i| {
-                let mut eight = [0; 8];
-                eight[..word].copy_from_slice(&digest[i * word..][..word]);
-                u64::from_le_bytes(eight)
-            })
-        });
-        let width = self.width;
-        ProbePositions::new(words.zip(0..).map(|(word, i)| i * width.bits() + width.reduce(word)))
-    }
-
-    #[inline]
-    fn each_probe(&self, positions: Self::Hash<'_>) -> impl Iterator<Item = u64> {
-        positions.iter(self.slices)
-    }
-
-    fn describe(&self, info: &mut FilterInfo) {
-        if self.digest == Digest::Short(Short::Xxh128) {
-            let warning = "its hash is taken for xxh128: of a file of pybloom_live before 4 it is MD5, which must be told, or its \
-                           items are not found";
-            info.warnings.push(warning.into());
-        }
-    }
-}
-
-impl fmt::Display for Slices {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digest = match self.digest {
-            Digest::Short(Short::Xxh128) => "xxh128",
-            Digest::Short(Short::Md5) => "MD5",
-            Digest::Sha1 => "SHA-1",
-            Digest::Sha256 => "SHA-256",
-            Digest::Sha384 => "SHA-384",
-            Digest::Sha512 => "SHA-512",
-        };
-        write!(f, "{digest} under salts, a slice a probe")
-    }
-}
-
-/// Returns how `pybloom_live` plans: `(slices, bits of each)`.
-///
-/// # Examples
-///
-/// ```
-/// assert_eq!(tamis_formats::pybloom_live::plan(10_000, 0.01), (7, 13_693));
-/// ```
-#[must_use]
-pub fn plan(items: u64, rate: f64) -> (u64, u64) {
-    let (n, p, ln_2) = (items as f64, rate, std::f64::consts::LN_2);
-    let slices = ((1.0 / p).ln() / ln_2).ceil();
-    // In this order, as in Python.
-    let width = (n * p.ln().abs() / (slices * (ln_2 * ln_2))).ceil();
-    (slices as u64, width as u64)
-}
-
-fn layer(capacity: u64, rate: f64, short: Short) -> Result<Layer, Box<str>> {
-    if !(rate > 0.0 && rate < 1.0) || capacity == 0 {
-        return Err(format!(
-            "pybloom_live makes no filter of {capacity} items at a rate of {rate}: one at least, and between 0 and 1"
-        )
-        .into());
-    }
-    let (slices, width) = plan(capacity, rate);
-    let rule = Slices::new(slices, width, short).ok_or_else(|| {
-        format!(
-            "{slices} slices of {width} bits for {capacity} items are too large: {} slices and what memory holds at most",
-            ProbePositions::MAX
-        )
-    })?;
-    let filter = ForeignBloom::new(Rule::Slices(rule))
-        .map_err(|error| format!("{} bytes do not fit in memory: plan fewer items", error.bytes))?;
-    Ok(Layer { filter, capacity, rate, added: Some(0) })
-}
 
 // Each offset from the one before.
 const RATE_AT: usize = 0;
@@ -301,22 +93,19 @@ const BITS_AT: usize = ADDED_AT + size_of::<u64>();
 /// # Errors
 ///
 /// [`DecodeError`] if the bytes are none of it.
-pub fn decode(bytes: &[u8], short: Short) -> Result<Layers, DecodeError> {
+pub fn decode(bytes: &[u8], short: ShortDigest) -> Result<Layers, DecodeError> {
     let layer = decode_layer(bytes, short)?;
-    Ok(Layers { layers: vec![layer], growth: Growth::Refuses })
+    Ok(Layers::new(vec![layer], Growth::Refuses))
 }
 
-fn decode_layer(bytes: &[u8], short: Short) -> Result<Layer, DecodeError> {
+fn decode_layer(bytes: &[u8], short: ShortDigest) -> Result<Layer, DecodeError> {
     let mut reader = Reader::new(bytes);
     let rate = between_0_and_1(&mut reader, "error rate")?;
     let slices = reader.u64("number of slices")?;
     let width = reader.u64("bits per slice")?;
     let capacity = reader.u64("capacity")?;
     let added = reader.u64("count")?;
-    let invalid = |field, at: usize, reason| {
-        let kind = DecodeErrorKind::Invalid { reason };
-        DecodeError { field, at: at as u64, kind }
-    };
+    let invalid = DecodeError::invalid;
     if slices > ProbePositions::MAX.into() && slices <= MOST_SLICES {
         let why = format!(
             "its rate of {rate:e} takes {slices} slices, and tamis reads filters of up to {}: make it for a rate of 1e-19 or more",
@@ -328,34 +117,23 @@ fn decode_layer(bytes: &[u8], short: Short) -> Result<Layer, DecodeError> {
     if !(1..=MOST_SLICES).contains(&slices) {
         return Err(invalid("number of slices", SLICES_AT, "1 to 1,074"));
     }
-    // Before there is memory for the bits.
-    let len = width.checked_mul(slices).map(|bits| bits.div_ceil(8));
-    let len = len.and_then(|len| usize::try_from(len).ok());
-    let Some(len @ 1..) = len else {
+    if width.checked_mul(slices).is_none_or(|bits| bits == 0) {
         return Err(invalid("bits per slice", WIDTH_AT, "1 or more, as many as memory holds"));
-    };
-    let bits = reader.bytes("bits", len)?;
+    }
+    let too_large = invalid("bits per slice", WIDTH_AT, "as many as memory holds");
+    let rule = Slices::new(slices, width, short).ok_or(too_large)?;
+    let filter = ForeignBloom::read_bytes(Rule::new(rule), &mut reader)?;
     reader.end("bits")?;
-    let rule = Slices::new(slices, width, short).ok_or(invalid(
-        "bits per slice",
-        WIDTH_AT,
-        "as many as memory holds",
-    ))?;
-    let filter = ForeignBloom::from_bytes(Rule::Slices(rule), bits).map_err(|memory| {
-        let kind = DecodeErrorKind::Memory(memory);
-        DecodeError { field: "bits", at: BITS_AT as u64, kind }
-    })?;
     Ok(Layer { filter, capacity, rate, added: Some(added) })
 }
 
 fn between_0_and_1(reader: &mut Reader<'_>, field: &'static str) -> Result<f64, DecodeError> {
-    let at = reader.at() as u64;
+    let at = reader.at();
     let value = f64::from_le_bytes(reader.array(field)?);
     if value > 0.0 && value < 1.0 {
         return Ok(value);
     }
-    let kind = DecodeErrorKind::Invalid { reason: "between 0 and 1" };
-    Err(DecodeError { field, at, kind })
+    Err(DecodeError::invalid(field, at, "between 0 and 1"))
 }
 
 /// Reads what `ScalableBloomFilter.tofile` wrote.
@@ -363,12 +141,11 @@ fn between_0_and_1(reader: &mut Reader<'_>, field: &'static str) -> Result<f64, 
 /// # Errors
 ///
 /// [`DecodeError`] if the bytes are none of it.
-pub fn decode_scalable(bytes: &[u8], short: Short) -> Result<Layers, DecodeError> {
+pub fn decode_scalable(bytes: &[u8], short: ShortDigest) -> Result<Layers, DecodeError> {
     let mut reader = Reader::new(bytes);
     let factor = reader.u32("scale")?.cast_signed();
     if factor < 1 {
-        let kind = DecodeErrorKind::Unexpected { expected: "1 or more", found: factor.into() };
-        return Err(DecodeError { field: "scale", at: 0, kind });
+        return Err(DecodeError::unexpected("scale", 0, "1 or more", factor));
     }
     let ratio = between_0_and_1(&mut reader, "ratio")?;
     let capacity = reader.u64("initial capacity")?;
@@ -386,7 +163,7 @@ pub fn decode_scalable(bytes: &[u8], short: Short) -> Result<Layers, DecodeError
     }
     reader.end("filters")?;
     let scale = Scale { factor, ratio, capacity, rate, short };
-    Ok(Layers { layers, growth: Growth::Scales(scale) })
+    Ok(Layers::new(layers, Growth::Scales(scale)))
 }
 
 fn encode(
@@ -394,17 +171,17 @@ fn encode(
     _: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    match contents {
-        Contents::Layers(Layers { layers, growth: Growth::Refuses }) if layers.len() == 1 => {
-            encode_layer(&layers[0], out)
-        }
-        _ => no_place(),
+    let layers = contents.downcast_ref::<Layers>().ok_or_else(needs_items)?;
+    match (layers.growth(), layers.layers()) {
+        (Growth::Refuses, [layer]) => encode_layer(layer, out),
+        _ => Err(needs_items()),
     }
 }
 
-fn no_place() -> Result<(), EncodeError> {
-    let why = "pybloom_live has a slice a probe, and a file of each kind of its own: build one from the items";
-    Err(EncodeError::NoPlace(why.into()))
+fn needs_items() -> EncodeError {
+    EncodeError::needs_items(
+        "pybloom_live has a slice of the bits for each probe, and a file format for each of its classes",
+    )
 }
 
 fn encode_scalable(
@@ -412,9 +189,9 @@ fn encode_scalable(
     _: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    let Contents::Layers(Layers { layers, growth: Growth::Scales(scale) }) = contents else {
-        return no_place();
-    };
+    let layers = contents.downcast_ref::<Layers>().ok_or_else(needs_items)?;
+    let Growth::Scales(scale) = layers.growth() else { return Err(needs_items()) };
+    let layers = layers.layers();
     out.write_all(&scale.factor.to_le_bytes())?;
     out.write_all(&scale.ratio.to_le_bytes())?;
     out.write_all(&scale.capacity.to_le_bytes())?;
@@ -428,11 +205,11 @@ fn encode_scalable(
 }
 
 fn encode_layer(layer: &Layer, out: &mut dyn io::Write) -> Result<(), EncodeError> {
-    let Rule::Slices(rule) = layer.filter.rule() else { return no_place() };
+    let rule = layer.filter.rule_of::<Slices>("pybloom_live")?;
     out.write_all(&layer.rate.to_le_bytes())?;
-    for number in [rule.slices.into(), rule.width.bits(), layer.capacity, layer.added.unwrap_or(0)]
-    {
+    let (slices, width) = (u64::from(rule.probes()), rule.width());
+    for number in [slices, width, layer.capacity, layer.added.unwrap_or(0)] {
         out.write_all(&number.to_le_bytes())?;
     }
-    layer.filter.write_bytes(out)
+    Ok(layer.filter.write_bytes(out)?)
 }

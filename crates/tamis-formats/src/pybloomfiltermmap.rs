@@ -5,8 +5,10 @@ use std::io;
 
 use crate::charset::Charset;
 use crate::contents::Contents;
+use crate::create_error::CreateError;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
-use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::funnel::Funnel;
@@ -14,26 +16,27 @@ use crate::hash::murmur3::{Tail, x64_128};
 use crate::layers::{Growth, Layer, Layers};
 use crate::modulus::Modulus;
 use crate::probe_positions::ProbePositions;
+use crate::probe_rule::ProbeRule;
 use crate::reader::Reader;
-use crate::rule::{ProbeRule, Rule};
+use crate::rule::Rule;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "pybloomfiltermmap",
     extensions: &["bloom"],
     summary: "the mapped file of Python's pybloomfiltermmap and pybloomfilter3",
-    sniff: Some(|bytes| if bytes.starts_with(MAGIC) { Sniff::Yes } else { Sniff::No }),
+    sniff: Some(|bytes| Sniff::yes(bytes.starts_with(MAGIC))),
     items: Items::Default(Funnel::Text(Charset::Utf8)),
     item_domain: ItemDomain::Bytes,
     required: &[],
     read_uses: &[],
     write_uses: &[],
     versions: None,
-    decode: |bytes, _| decode(bytes).map(Contents::Layers),
+    decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
     create: |options| {
         let (items, rate) = options.plan()?;
-        create(items, rate, None).map(Contents::Layers)
+        create(items, rate, None).map(Contents::new)
     },
 };
 
@@ -123,33 +126,26 @@ pub fn plan(items: u64, rate: f64) -> (u64, u32) {
 ///
 /// # Errors
 ///
-/// [`EncodeError`] if the rate is not between 0 and 1, there are not as many seeds as probes, or the memory is not there.
-pub fn create(items: u64, rate: f64, seeds: Option<&[u32]>) -> Result<Layers, EncodeError> {
-    let no_place = |why: String| EncodeError::NoPlace(why.into());
-    if !(rate > 0.0 && rate < 1.0) || items == 0 {
-        return Err(no_place(format!(
-            "pybloomfiltermmap makes no filter of {items} items at a rate of {rate}: one at least, and between 0 and 1"
-        )));
-    }
+/// [`CreateError`] if the rate is not between 0 and 1, there are not as many seeds as probes, or the memory is not there.
+pub fn create(items: u64, rate: f64, seeds: Option<&[u32]>) -> Result<Layers, CreateError> {
+    CreateError::check_plan("pybloomfiltermmap", items, rate)?;
     let (bits, probes) = plan(items, rate);
     let seeds = seeds.map_or_else(|| (1..=probes).collect(), <[u32]>::to_vec);
     if seeds.len() != probes as usize {
-        return Err(no_place(format!(
+        return Err(CreateError::refused(format!(
             "{} seeds, and there are {probes} probes: give as many, at most 64",
             seeds.len()
         )));
     }
     let too_large = || {
-        no_place(format!(
+        CreateError::refused(format!(
             "{bits} bits, {probes} probes: 64 at most, and as many bits as memory holds"
         ))
     };
     let rule = Seeds::new(bits, seeds).ok_or_else(too_large)?;
-    let filter = ForeignBloom::new(Rule::Seeds(rule)).map_err(|_| too_large())?;
-    Ok(Layers {
-        layers: vec![Layer { filter, capacity: items, rate, added: None }],
-        growth: Growth::None,
-    })
+    let filter = ForeignBloom::new(Rule::new(rule)).map_err(|_| too_large())?;
+    let layer = Layer { filter, capacity: items, rate, added: None };
+    Ok(Layers::new(vec![layer], Growth::None))
 }
 
 /// Reads a whole file.
@@ -159,10 +155,7 @@ pub fn create(items: u64, rate: f64, seeds: Option<&[u32]>) -> Result<Layers, En
 /// [`DecodeError`] if the bytes are none.
 pub fn decode(bytes: &[u8]) -> Result<Layers, DecodeError> {
     let mut reader = Reader::new(bytes);
-    let invalid = |field, at: usize, reason| {
-        let kind = DecodeErrorKind::Invalid { reason };
-        DecodeError { field, at: at as u64, kind }
-    };
+    let invalid = DecodeError::invalid;
     if reader.array("magic")? != *MAGIC {
         return Err(invalid("magic", 0, "MBITARRAY"));
     }
@@ -189,16 +182,10 @@ pub fn decode(bytes: &[u8]) -> Result<Layers, DecodeError> {
     let seeds = seeds.take(probes as usize).collect();
     // The count among these is always zero in files of the original.
     reader.bytes("reserved", DATA_AT - reader.at())?;
-    // Before there is memory for the bits.
-    let len = usize::try_from(bits.div_ceil(8)).unwrap_or(usize::MAX);
-    let data = reader.bytes("bits", len)?;
-    reader.end("bits")?;
     let rule = Seeds::new(bits, seeds).ok_or(invalid("number of bits", BITS_AT, "1 or more"))?;
-    let filter = ForeignBloom::from_bytes(Rule::Seeds(rule), data).map_err(|memory| {
-        let kind = DecodeErrorKind::Memory(memory);
-        DecodeError { field: "bits", at: DATA_AT as u64, kind }
-    })?;
-    Ok(Layers { layers: vec![Layer { filter, capacity, rate, added: None }], growth: Growth::None })
+    let filter = ForeignBloom::read_bytes(Rule::new(rule), &mut reader)?;
+    reader.end("bits")?;
+    Ok(Layers::new(vec![Layer { filter, capacity, rate, added: None }], Growth::None))
 }
 
 fn encode(
@@ -206,15 +193,14 @@ fn encode(
     _: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    let no_place = || {
-        let why = "pybloomfiltermmap has a seed a probe: build one from the items";
-        Err(EncodeError::NoPlace(why.into()))
+    let needs_items =
+        || EncodeError::needs_items("pybloomfiltermmap hashes each probe with a seed of its own");
+    let layers = contents.downcast_ref::<Layers>().ok_or_else(needs_items)?;
+    let (Growth::None, [Layer { filter, capacity, rate, .. }]) = (layers.growth(), layers.layers())
+    else {
+        return Err(needs_items());
     };
-    let Contents::Layers(Layers { layers, growth: Growth::None }) = contents else {
-        return no_place();
-    };
-    let [Layer { filter, capacity, rate, .. }] = &layers[..] else { return no_place() };
-    let Rule::Seeds(rule) = filter.rule() else { return no_place() };
+    let rule = filter.rule_of::<Seeds>("pybloomfiltermmap")?;
     let mut header = [0; DATA_AT];
     let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
     put(0, MAGIC);
@@ -229,5 +215,5 @@ fn encode(
     // Version 1; and that the count is right, which the original writes although it writes none.
     put(VERSION_AT, &[1, 1]);
     out.write_all(&header)?;
-    filter.write_bytes(out)
+    Ok(filter.write_bytes(out)?)
 }

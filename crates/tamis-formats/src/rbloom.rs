@@ -4,14 +4,17 @@ use std::fmt;
 use std::io;
 
 use crate::contents::Contents;
+use crate::create_error::CreateError;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
-use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::funnel::Funnel;
 use crate::modulus::Modulus;
+use crate::probe_rule::ProbeRule;
 use crate::reader::Reader;
-use crate::rule::{ProbeRule, Rule};
+use crate::rule::Rule;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -25,11 +28,11 @@ pub(crate) const FORMAT: Format = Format {
     read_uses: &[],
     write_uses: &[],
     versions: None,
-    decode: |bytes, _| decode(bytes).map(Contents::Flat),
+    decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
     create: |options| {
         let (items, rate) = options.plan()?;
-        create(items, rate).map(Contents::Flat)
+        create(items, rate).map(Contents::new)
     },
 };
 
@@ -48,6 +51,8 @@ impl Generator {
 
 impl ProbeRule for Generator {
     type Hash<'k> = u128;
+
+    const ITEM_BYTES: Option<usize> = Some(size_of::<u128>());
 
     fn bits(&self) -> u64 {
         self.bits.bits()
@@ -85,29 +90,25 @@ impl fmt::Display for Generator {
 ///
 /// # Errors
 ///
-/// [`EncodeError`] if the rate is not between 0 and 1, or the memory is not there.
+/// [`CreateError`] if the rate is not between 0 and 1, or the memory is not there.
 ///
 /// # Examples
 ///
 /// ```
 /// let seen = tamis_formats::rbloom::create(100, 0.001)?;
 /// assert_eq!((seen.rule().bits(), seen.rule().probes()), (1_440, 9));
-/// # Ok::<(), tamis_formats::EncodeError>(())
+/// # Ok::<(), tamis_formats::CreateError>(())
 /// ```
-pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, EncodeError> {
-    let no_place = |why: String| EncodeError::NoPlace(why.into());
-    if !(rate > 0.0 && rate < 1.0) || items == 0 {
-        return Err(no_place(format!(
-            "rbloom makes no filter of {items} items at a rate of {rate}: one at least, and between 0 and 1"
-        )));
-    }
+pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, CreateError> {
+    CreateError::check_plan("rbloom", items, rate)?;
     let (n, p, ln_2) = (items as f64, rate, std::f64::consts::LN_2);
     let bits = -n * p.ln() / (ln_2 * ln_2);
     let probes = (bits / n * ln_2) as u32;
-    let too_large = || no_place(format!("{bits:.0} bits do not fit in memory: plan fewer items"));
+    let too_large =
+        || CreateError::refused(format!("{bits:.0} bits do not fit in memory: plan fewer items"));
     let bits = (bits as u64).checked_next_multiple_of(8).unwrap_or(u64::MAX).max(8);
     let rule = Generator::new(bits, probes.max(1)).ok_or_else(too_large)?;
-    ForeignBloom::new(Rule::Generator(rule)).map_err(|_| too_large())
+    ForeignBloom::new(Rule::new(rule)).map_err(|_| too_large())
 }
 
 /// Reads what `save` wrote.
@@ -128,7 +129,7 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
         let (expected, found) = (at as u64 + 1, at as u64);
         return Err(reader.error("bits", DecodeErrorKind::Truncated { expected, found }));
     };
-    ForeignBloom::from_bytes(Rule::Generator(rule), bits)
+    ForeignBloom::from_bytes(Rule::new(rule), bits)
         .map_err(|memory| reader.error("bits", DecodeErrorKind::Memory(memory)))
 }
 
@@ -138,7 +139,7 @@ const MAX_PROBES: u32 = 1_100;
 fn sniff(bytes: &[u8]) -> Sniff {
     let probes = bytes.first_chunk().map(|&probes| u64::from_le_bytes(probes));
     let is_possible = bytes.len() > 8 && probes.is_some_and(|it| (1..=64).contains(&it));
-    if is_possible { Sniff::Maybe } else { Sniff::No }
+    Sniff::maybe(is_possible)
 }
 
 fn encode(
@@ -146,14 +147,8 @@ fn encode(
     _: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    match contents {
-        Contents::Flat(filter) if matches!(filter.rule(), Rule::Generator(_)) => {
-            out.write_all(&u64::from(filter.rule().probes()).to_le_bytes())?;
-            filter.write_bytes(out)
-        }
-        _ => {
-            let why = "rbloom places items by a generator, as nothing else does: build one from the items";
-            Err(EncodeError::NoPlace(why.into()))
-        }
-    }
+    let filter = ForeignBloom::of(contents, "rbloom")?;
+    let rule = filter.rule_of::<Generator>("rbloom")?;
+    out.write_all(&u64::from(rule.probes).to_le_bytes())?;
+    Ok(filter.write_bytes(out)?)
 }

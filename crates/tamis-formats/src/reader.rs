@@ -1,6 +1,6 @@
 //! A cursor over untrusted bytes.
 
-use crate::error::{DecodeError, DecodeErrorKind};
+use crate::decode_error::{DecodeError, DecodeErrorKind};
 
 /// Takes fields from bytes one after the other; every step may find that they have ended.
 #[derive(Clone)]

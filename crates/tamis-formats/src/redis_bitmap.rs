@@ -4,13 +4,17 @@
 use std::io;
 
 use crate::contents::Contents;
-use crate::decode_options::{DecodeOptions, Parameter};
-use crate::error::{DecodeError, EncodeError};
+use crate::create_error::CreateError;
+use crate::decode_error::DecodeError;
+use crate::decode_options::DecodeOptions;
+use crate::encode_error::EncodeError;
 use crate::format::{Format, ItemDomain, Items};
 use crate::guava_rules::Mitz32;
+use crate::parameter::Parameter;
+use crate::probe_rule::ProbeRule as _;
 use crate::rdb::{Entry, Rdb};
 use crate::redis_string;
-use crate::rule::{ProbeRule as _, Rule};
+use crate::rule::Rule;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -26,7 +30,7 @@ pub(crate) const FORMAT: Format = Format {
     versions: None,
     decode,
     encode,
-    create: |options| redis_string::create(options, planned).map(Contents::Flat),
+    create: |options| redis_string::create(options, planned).map(Contents::new),
 };
 
 /// The sizes that the Java computes, whatever comes of them.
@@ -85,7 +89,7 @@ impl Plan {
     }
 }
 
-fn planned(items: u64, rate: f64) -> Result<Rule, String> {
+fn planned(items: u64, rate: f64) -> Result<Rule, CreateError> {
     let why = match i32::try_from(items) {
         Err(_) => {
             format!("BloomFilterHelper counts items in an int: 2,147,483,647 at most, not {items}")
@@ -94,9 +98,7 @@ fn planned(items: u64, rate: f64) -> Result<Rule, String> {
             let plan = Plan::new(items, rate);
             match u64::try_from(plan.bits) {
                 Ok(bits @ 1..) => {
-                    return Ok(Rule::Mitz32(
-                        Mitz32::new(bits, plan.probes).expect("a bit at least"),
-                    ));
+                    return Ok(Rule::new(Mitz32::new(bits, plan.probes).expect("a bit at least")));
                 }
                 Ok(_) => format!(
                     "BloomFilterHelper plans 0 bits for {items} items at rate {rate}, and divides by them: plan more items or a lower rate"
@@ -107,20 +109,20 @@ fn planned(items: u64, rate: f64) -> Result<Rule, String> {
             }
         }
     };
-    Err(why)
+    Err(CreateError::refused(why))
 }
 
 fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError> {
     if !Rdb::has_magic(bytes) {
         let rule = redis_string::rule_to_decode(options, planned)?;
-        return redis_string::decode(rule, &redis_string::of_file(bytes), 0).map(Contents::Flat);
+        return redis_string::decode(rule, &redis_string::of_file(bytes), 0).map(Contents::new);
     }
     // The key comes first: the plan is that of the filter under it.
     let is_string = |entry: &Entry<'_>| entry.type_name() == "string";
     let entry = Rdb::new(bytes)?.find_key(options, "a string", is_string, |key| key)?;
     let rule = redis_string::rule_to_decode(options, planned)?;
     let string = entry.string(rule.bits().div_ceil(8))?;
-    redis_string::decode(rule, &string, entry.at()).map(Contents::Flat)
+    redis_string::decode(rule, &string, entry.at()).map(Contents::new)
 }
 
 fn encode(
@@ -128,7 +130,6 @@ fn encode(
     options: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    let is_alike = |rule: &Rule| matches!(rule, Rule::Mitz32(_));
-    let filter = redis_string::fitting(contents, options, "BloomFilterHelper", is_alike, planned)?;
+    let filter = redis_string::fitting::<Mitz32>(contents, options, "BloomFilterHelper", planned)?;
     Ok(out.write_all(&redis_string::grown(filter))?)
 }

@@ -7,17 +7,26 @@ use std::io;
 
 use tamis::{Answers, OutOfMemory};
 
+use crate::answer_each::try_answer_each;
+use crate::change_error::ChangeError;
 use crate::charset::Charset;
-use crate::contents::{ChangeError, Contents, FilterInfo, try_answer_each};
-use crate::decode_options::{DecodeOptions, Parameter};
-use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::contents::Contents;
+use crate::create_error::CreateError;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
+use crate::decode_options::DecodeOptions;
+use crate::encode_error::EncodeError;
+use crate::filter_info::FilterInfo;
 use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items};
 use crate::funnel::Funnel;
-use crate::guava::{self, CreateError, Probes, Strategy};
+use crate::guava_sizing::{GuavaRelease, Strategy, plan};
+
+use crate::guava_rules::Mitz64;
+use crate::parameter::Parameter;
 use crate::rdb::{self, Rdb, Written};
 use crate::redis_string;
 use crate::rule::Rule;
+use crate::stored_filter::StoredFilter;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -34,9 +43,8 @@ pub(crate) const FORMAT: Format = Format {
     decode,
     encode,
     create: |options| {
-        let rule = redis_string::rule_to_create(options, planned)?;
-        let created = RedisBitmaps::of_rule(rule).map(Contents::RedisBitmaps);
-        created.map_err(|error| EncodeError::NoPlace(format!("{error}: plan fewer items").into()))
+        let (items, rate) = options.plan()?;
+        Ok(Contents::new(RedisBitmaps::new(items, rate)?))
     },
 };
 
@@ -57,7 +65,7 @@ const BITMAP: &str = "bloomfilter-";
 /// let new = (0..60).filter(|i| seen.insert(format!("x{i}").as_bytes()).unwrap()).count();
 /// assert_eq!((new, seen.cursor()), (49, 3));
 /// assert!(seen.contains(b"x1"));
-/// # Ok::<(), tamis_formats::guava::CreateError>(())
+/// # Ok::<(), tamis_formats::CreateError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct RedisBitmaps {
@@ -74,12 +82,8 @@ impl RedisBitmaps {
     ///
     /// [`CreateError`] where Guava refuses.
     pub fn new(items: u64, rate: f64) -> Result<Self, CreateError> {
-        let first = guava::create(items, rate, Strategy::Mitz64, Probes::Until33)?;
+        let first = ForeignBloom::new(planned(items, rate)?)?;
         Ok(Self { bitmaps: vec![first], ones: 0 })
-    }
-
-    fn of_rule(rule: Rule) -> Result<Self, OutOfMemory> {
-        Ok(Self { bitmaps: vec![ForeignBloom::new(rule)?], ones: 0 })
     }
 
     /// Inserts an item: `put`. True if it was certainly new.
@@ -142,13 +146,44 @@ impl RedisBitmaps {
         one
     }
 
-    /// Adds all items of another: its bitmaps join the newest one as long as that is not full with them, and stand before it
-    /// otherwise. False, and nothing is changed, if they are of other rules.
-    #[must_use = "filters of different rules do not merge"]
-    pub fn merge(&mut self, other: &Self) -> bool {
+    /// Returns it as one filter, if it is one or is to become one.
+    pub(crate) fn to_one(&self, union: bool) -> Result<Cow<'_, ForeignBloom>, EncodeError> {
+        match &self.bitmaps[..] {
+            [one] => Ok(Cow::Borrowed(one)),
+            _ if union => Ok(Cow::Owned(self.union())),
+            all => {
+                let rate = self.union().estimate_rate();
+                Err(EncodeError::Several { filters: all.len(), rate })
+            }
+        }
+    }
+
+    /// Returns the rate of all bitmaps when each is as full as it gets before the next one is made, or at the rate that was told of
+    /// one, if that is higher.
+    fn planned_rate(&self, options: Option<f64>) -> f64 {
+        let rule = self.bitmaps[0].rule();
+        // The last item sets all its bits.
+        let most = rule.bits() / 2 + u64::from(rule.probes());
+        let fill = (most as f64 / rule.bits() as f64).min(1.0);
+        let of_one = fill.powf(rule.probes().into()).max(options.unwrap_or(0.0));
+        1.0 - (1.0 - of_one).powf(self.bitmaps.len() as f64)
+    }
+}
+
+impl StoredFilter for RedisBitmaps {
+    fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers) {
+        ForeignBloom::any_contains_each(self.bitmaps.iter(), keys, answers);
+    }
+
+    fn insert_each(&mut self, keys: &[&[u8]], answers: &mut Answers) -> Result<(), ChangeError> {
+        try_answer_each(keys, answers, |key| self.insert(key).map_err(ChangeError::Memory))
+    }
+
+    /// The bitmaps of `other` join the newest bitmap until it is half full. The others are inserted before it.
+    fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
         let is_alike = self.bitmaps[0].rule() == other.bitmaps[0].rule();
         if !is_alike {
-            return false;
+            return Ok(false);
         }
         for bitmap in &other.bitmaps {
             let newest = self.cursor();
@@ -163,50 +198,13 @@ impl RedisBitmaps {
                 self.ones = ones;
             }
         }
-        true
+        Ok(true)
     }
 
-    /// Returns it as one filter, if it is one or is to become one.
-    pub(crate) fn to_one(&self, union: bool) -> Result<Cow<'_, ForeignBloom>, EncodeError> {
-        match &self.bitmaps[..] {
-            [one] => Ok(Cow::Borrowed(one)),
-            _ if union => Ok(Cow::Owned(self.union())),
-            all => {
-                let rate = self.union().estimate_rate();
-                Err(EncodeError::Several { filters: all.len(), rate })
-            }
-        }
-    }
-
-    pub(crate) fn contains_each<K: AsRef<[u8]>>(&self, keys: &[K], answers: &mut Answers) {
-        ForeignBloom::any_contains_each(self.bitmaps.iter(), keys, answers);
-    }
-
-    pub(crate) fn insert_each<K: AsRef<[u8]>>(
-        &mut self,
-        keys: &[K],
-        answers: &mut Answers,
-    ) -> Result<(), ChangeError> {
-        try_answer_each(keys, answers, |key| self.insert(key).map_err(ChangeError::Memory))
-    }
-
-    /// Returns the rate of all bitmaps when each is as full as it gets before the next one is made, or at the rate that was told of
-    /// one, if that is higher.
-    pub(crate) fn planned_rate(&self, options: Option<f64>) -> f64 {
+    fn info(&self) -> FilterInfo {
         let rule = self.bitmaps[0].rule();
-        // The last item sets all its bits.
-        let most = rule.bits() / 2 + u64::from(rule.probes());
-        let fill = (most as f64 / rule.bits() as f64).min(1.0);
-        let of_one = fill.powf(rule.probes().into()).max(options.unwrap_or(0.0));
-        1.0 - (1.0 - of_one).powf(self.bitmaps.len() as f64)
-    }
-
-    pub(crate) fn info(&self) -> FilterInfo {
-        let rule = self.bitmaps[0].rule();
-        let count = self.bitmaps.len() as f64;
-        let all_miss: f64 =
-            self.bitmaps.iter().map(|bitmap| 1.0 - bitmap.estimate_rate()).product();
-        let rate = 1.0 - all_miss;
+        let all = ForeignBloom::info_of_all(self.bitmaps.iter());
+        let rate = all.rate;
         let mut warnings = Vec::new();
         if self.cursor() > 0 {
             let union = self.union().estimate_rate();
@@ -221,22 +219,21 @@ impl RedisBitmaps {
         }
         FilterInfo {
             rule: format!("{rule}, RedisBitmaps"),
-            bits: self.bitmaps.len() as u64 * rule.bits(),
-            probes: Some(rule.probes()),
-            fill: self.bitmaps.iter().map(ForeignBloom::fill).sum::<f64>() / count,
-            items: self.bitmaps.iter().map(ForeignBloom::estimate_items).sum(),
-            rate,
             rate_std_error: 0.0,
             planned_rate: Some(self.planned_rate(None)),
             more: vec![("cursor", self.cursor().to_string())],
             warnings,
+            ..all
         }
+    }
+
+    fn exceeded_rate(&self, info: &FilterInfo, planned: Option<f64>) -> Option<f64> {
+        Some(self.planned_rate(planned)).filter(|&planned| info.is_over(planned))
     }
 }
 
-fn planned(items: u64, rate: f64) -> Result<Rule, String> {
-    let planned = guava::plan(items, rate, Strategy::Mitz64, Probes::Until33);
-    planned.map_err(|error| format!("{error} (for {items} items)"))
+fn planned(items: u64, rate: f64) -> Result<Rule, CreateError> {
+    plan(items, rate, Strategy::Mitz64, GuavaRelease::Until33)
 }
 
 /// Returns the number in the key of a bitmap.
@@ -250,7 +247,7 @@ fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError
     let rule = redis_string::rule_to_decode(options, planned)?;
     if !Rdb::has_magic(bytes) {
         whole_length(&rule, &redis_string::of_file(bytes), 0)?;
-        return redis_string::decode(rule, &redis_string::of_file(bytes), 0).map(Contents::Flat);
+        return redis_string::decode(rule, &redis_string::of_file(bytes), 0).map(Contents::new);
     }
     let rdb = Rdb::new(bytes)?;
     let [cursor] = rdb.find([CURSOR])?;
@@ -283,7 +280,7 @@ fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError
         bitmaps.push(redis_string::decode(rule.clone(), &string, entry.at())?);
     }
     let ones = bitmaps.last().map_or(0, ForeignBloom::count_ones);
-    Ok(Contents::RedisBitmaps(RedisBitmaps { bitmaps, ones }))
+    Ok(Contents::new(RedisBitmaps { bitmaps, ones }))
 }
 
 /// More digits than any number of 64 bits has.
@@ -306,9 +303,8 @@ fn encode(
     options: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    let Contents::RedisBitmaps(all) = contents else {
-        let is_alike = |rule: &Rule| matches!(rule, Rule::Mitz64(_));
-        let filter = redis_string::fitting(contents, options, "RedisBitmaps", is_alike, planned)?;
+    let Some(all) = contents.downcast_ref::<RedisBitmaps>() else {
+        let filter = redis_string::fitting::<Mitz64>(contents, options, "RedisBitmaps", planned)?;
         return Ok(out.write_all(&redis_string::whole(filter))?);
     };
     let cursor = (CURSOR.to_vec(), Written::String(all.cursor().to_string().into_bytes()));

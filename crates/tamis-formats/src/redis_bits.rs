@@ -4,12 +4,15 @@ use std::io;
 
 use tamis::Order;
 
+use crate::bitmap_file;
 use crate::contents::Contents;
-use crate::decode_options::{DecodeOptions, Parameter};
-use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::decode_error::{DecodeError, DecodeErrorKind};
+use crate::decode_options::DecodeOptions;
+use crate::encode_error::EncodeError;
 use crate::format::{Format, ItemDomain, Items};
 use crate::funnel::Funnel;
-use crate::integers::{self, IntegerBitmap};
+use crate::integer_bitmap::IntegerBitmap;
+use crate::parameter::Parameter;
 use crate::redis_string;
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -26,12 +29,12 @@ pub(crate) const FORMAT: Format = Format {
     versions: None,
     decode: |bytes, options| {
         let string = redis_string::of_any_file(bytes, options)?;
-        of_string(&string).map(Contents::Integers)
+        of_string(&string).map(Contents::new)
     },
     encode,
     create: |options| {
-        let set = integers::create(options.items, MAX)?;
-        Ok(Contents::Integers(IntegerBitmap::new(set, MAX)))
+        let set = bitmap_file::create(options.items, MAX)?;
+        Ok(Contents::new(IntegerBitmap::new(set, MAX)))
     },
 };
 
@@ -64,7 +67,7 @@ fn of_string(bytes: &[u8]) -> Result<IntegerBitmap, DecodeError> {
         let kind = DecodeErrorKind::TooLong { expected: max_bytes };
         return Err(DecodeError { field: "bits", at: max_bytes, kind });
     }
-    integers::decode(bytes, Order::MsbFirst).map(|set| IntegerBitmap::new(set, MAX))
+    bitmap_file::decode(bytes, Order::MsbFirst).map(|set| IntegerBitmap::new(set, MAX))
 }
 
 fn encode(
@@ -72,5 +75,5 @@ fn encode(
     options: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    integers::encode(contents, options, "an offset of Redis", MAX, Order::MsbFirst, out)
+    bitmap_file::encode(contents, options, "an offset of Redis", MAX, Order::MsbFirst, out)
 }

@@ -12,9 +12,9 @@ use std::fmt;
 
 use tamis::{RedisBloom, RedisCuckoo};
 
-use crate::rdb::coding::{MAX_EXPANSION, Reader, Writer};
-use crate::rdb::crc64::crc64;
-use crate::rdb::kind::{MODULE_2 as MODULE_VALUE, STRING};
+use crate::rdb_encoding::crc64::crc64;
+use crate::rdb_encoding::value_type::{MODULE_2 as MODULE_VALUE, STRING};
+use crate::rdb_encoding::{MAX_EXPANSION, RdbReader, RdbWriter};
 
 /// A value of Redis, as far as it is about filters.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,7 +98,7 @@ impl RedisValue {
             return Err(PayloadError::Checksum);
         }
         let (&kind, value) = body.split_first().ok_or(PayloadError::OtherType)?;
-        Self::read(kind, Reader::new(value, max_bytes))
+        Self::read(kind, RdbReader::new(value, max_bytes))
     }
 
     /// Returns the string that bytes are the `DUMP` of, also with the line feed behind it that `redis-cli --raw` appends; `None`
@@ -119,7 +119,7 @@ impl RedisValue {
     }
 
     /// Reads a value of a type that `from` holds, and nothing behind it.
-    pub(crate) fn read(kind: u8, mut from: Reader<'_>) -> Result<Self, PayloadError> {
+    pub(crate) fn read(kind: u8, mut from: RdbReader<'_>) -> Result<Self, PayloadError> {
         if kind == STRING {
             let bytes = from.bytes().filter(|_| from.is_empty());
             let bytes = bytes.map(Cow::into_owned);
@@ -148,7 +148,7 @@ impl RedisValue {
 
     /// Returns what `TYPE` calls a module's value, if it is a filter of RedisBloom or of Tamis.
     pub(crate) fn filter_name(value: &[u8]) -> Option<&'static str> {
-        match Reader::new(value, 0).length()? >> 10 {
+        match RdbReader::new(value, 0).length()? >> 10 {
             name if name == BLOOM_ID >> 10 => Some("MBbloom--"),
             name if name == CUCKOO_ID >> 10 => Some("MBbloomCF"),
             name if name == TAMIS_ID >> 10 => Some("tamis-flt"),
@@ -161,25 +161,25 @@ impl RedisValue {
     pub fn to_payload(&self) -> Vec<u8> {
         let mut payload = match self {
             RedisValue::Bloom(filter) => {
-                let mut to = Writer::new(MODULE_VALUE);
+                let mut to = RdbWriter::new(MODULE_VALUE);
                 to.length(BLOOM_ID);
                 write_bloom(&mut to, filter);
                 to.end()
             }
             RedisValue::Cuckoo(filter) => {
-                let mut to = Writer::new(MODULE_VALUE);
+                let mut to = RdbWriter::new(MODULE_VALUE);
                 to.length(CUCKOO_ID);
                 write_cuckoo(&mut to, filter);
                 to.end()
             }
             RedisValue::Tamis(image) => {
-                let mut to = Writer::new(MODULE_VALUE);
+                let mut to = RdbWriter::new(MODULE_VALUE);
                 to.length(TAMIS_ID);
                 to.string(image);
                 to.end()
             }
             RedisValue::String(bytes) => {
-                let mut to = Writer::new(STRING);
+                let mut to = RdbWriter::new(STRING);
                 to.bytes(bytes);
                 to.into_bytes()
             }
@@ -190,12 +190,12 @@ impl RedisValue {
     }
 }
 
-fn why_none(from: &Reader<'_>) -> PayloadError {
+fn why_none(from: &RdbReader<'_>) -> PayloadError {
     if from.is_over() { PayloadError::TooLarge } else { PayloadError::Value }
 }
 
 /// Reads a Bloom filter as the header and chunks that `BF.SCANDUMP` would have given.
-fn read_bloom(from: &mut Reader<'_>, version: u64) -> Option<RedisValue> {
+fn read_bloom(from: &mut RdbReader<'_>, version: u64) -> Option<RedisValue> {
     if version != VERSION {
         return None;
     }
@@ -251,7 +251,7 @@ fn load<'a>(
 
 const MAX_CHUNK_BYTES: usize = 16 << 20;
 
-fn write_bloom(to: &mut Writer, filter: &RedisBloom) {
+fn write_bloom(to: &mut RdbWriter, filter: &RedisBloom) {
     // Of the header: options and expansion, which only it tells as they are kept.
     let header = filter.header();
     let number = |at: usize| {
@@ -295,7 +295,7 @@ fn part(
     (bytes, position)
 }
 
-fn read_cuckoo(from: &mut Reader<'_>, version: u64) -> Option<RedisValue> {
+fn read_cuckoo(from: &mut RdbReader<'_>, version: u64) -> Option<RedisValue> {
     if version != VERSION {
         return None;
     }
@@ -325,7 +325,7 @@ fn read_cuckoo(from: &mut Reader<'_>, version: u64) -> Option<RedisValue> {
     Some(RedisValue::Cuckoo(filter))
 }
 
-fn write_cuckoo(to: &mut Writer, filter: &RedisCuckoo) {
+fn write_cuckoo(to: &mut RdbWriter, filter: &RedisCuckoo) {
     let (sub_filters, expansion) = (filter.sub_filters() as u64, u64::from(filter.expansion()));
     to.number(sub_filters);
     for number in [filter.buckets(), filter.items(), filter.removed()] {

@@ -10,74 +10,57 @@
 use std::borrow::Cow;
 
 use crate::contents::Contents;
-use crate::decode_options::{DecodeOptions, Parameter};
-use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::create_error::CreateError;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
+use crate::decode_options::DecodeOptions;
+use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
-use crate::rdb::coding::MAX_EXPANSION;
+use crate::parameter::Parameter;
 use crate::rdb::{Entry, Rdb};
+use crate::rdb_encoding::MAX_EXPANSION;
 use crate::redis_payload::RedisValue;
 use crate::rule::Rule;
 
 /// How a system plans a filter; or why it does not.
-pub(crate) type Plan = fn(items: u64, rate: f64) -> Result<Rule, String>;
+pub(crate) type PlanRule = fn(items: u64, rate: f64) -> Result<Rule, CreateError>;
 
-/// Plans the filter that was told of.
-pub(crate) fn rule_to_decode(options: &DecodeOptions, plan: Plan) -> Result<Rule, DecodeError> {
-    plan(options.items()?, options.rate()?).map_err(|why| DecodeError {
-        field: Parameter::Items.name(),
-        at: 0,
-        kind: DecodeErrorKind::Refused { why: why.into() },
+/// Plans the filter that is read.
+pub(crate) fn rule_to_decode(options: &DecodeOptions, plan: PlanRule) -> Result<Rule, DecodeError> {
+    let (items, rate) = options.plan_to_decode()?;
+    plan(items, rate).map_err(|error| {
+        let kind = DecodeErrorKind::Refused { why: error.to_string().into() };
+        DecodeError::new(Parameter::Items.name(), 0, kind)
     })
-}
-
-/// Plans the filter that is to be made.
-pub(crate) fn rule_to_create(options: &DecodeOptions, plan: Plan) -> Result<Rule, EncodeError> {
-    let (items, rate) = options.plan()?;
-    plan(items, rate).map_err(|why| EncodeError::NoPlace(why.into()))
 }
 
 /// Makes an empty filter as it is told.
-pub(crate) fn create(options: &DecodeOptions, plan: Plan) -> Result<ForeignBloom, EncodeError> {
-    ForeignBloom::new(rule_to_create(options, plan)?).map_err(|error| {
-        EncodeError::NoPlace(format!("{error}: plan fewer items or a higher rate").into())
-    })
+pub(crate) fn create(options: &DecodeOptions, plan: PlanRule) -> Result<ForeignBloom, CreateError> {
+    let (items, rate) = options.plan()?;
+    Ok(ForeignBloom::new(plan(items, rate)?)?)
 }
 
-/// Returns the filter, if a system that is told the same items and rate finds them in it: it plans by itself, and a
-/// string does not say for what it was made.
-pub(crate) fn fitting<'a>(
+/// Returns the filter if `system` plans the same rule for the planned items and rate in the options: it plans by itself, and a
+/// string does not store the plan.
+pub(crate) fn fitting<'a, R: 'static>(
     contents: &'a Contents,
     options: &DecodeOptions,
     system: &str,
-    is_alike: fn(&Rule) -> bool,
-    plan: Plan,
+    plan: PlanRule,
 ) -> Result<&'a ForeignBloom, EncodeError> {
-    let no_place = |why: String| Err(EncodeError::NoPlace(why.into()));
-    let filter = match contents {
-        Contents::Flat(filter) if is_alike(filter.rule()) => filter,
-        Contents::Flat(filter) => {
-            let rule = filter.rule();
-            return no_place(format!(
-                "{system} places items otherwise than by {rule}: build one from the items"
-            ));
-        }
-        _ => {
-            return no_place(format!(
-                "{system} has no place for such a filter: build one from the items"
-            ));
-        }
-    };
-    let planned = rule_to_create(options, plan)?;
+    let filter = ForeignBloom::of(contents, system)?;
+    filter.rule_of::<R>(system)?;
+    let (items, rate) = options.plan()?;
+    let planned = plan(items, rate)?;
     if planned == *filter.rule() {
         return Ok(filter);
     }
-    let of = |rule: &Rule| format!("{} bits and {} probes", rule.bits(), rule.probes());
-    no_place(format!(
-        "{system} plans {} for the items and the rate that were told, and this has {}: tell those for which it plans the \
-         same, or build one from the items",
-        of(&planned),
-        of(filter.rule())
-    ))
+    let sizes = |rule: &Rule| format!("{} bits and {} probes", rule.bits(), rule.probes());
+    Err(EncodeError::needs_items(format!(
+        "{system} plans {} for the given items and rate, and this filter has {} (give the values that it was planned for, \
+         if they are others)",
+        sizes(&planned),
+        sizes(filter.rule())
+    )))
 }
 
 /// Returns the string in a file: what `GET` returns, or what is in the payload of `DUMP`.

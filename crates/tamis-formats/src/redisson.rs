@@ -5,16 +5,23 @@ use std::io;
 
 use highway::{HighwayHash as _, HighwayHasher, Key};
 
-use crate::contents::{Contents, FilterInfo};
-use crate::decode_options::{DecodeOptions, Parameter};
-use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
-use crate::foreign_bloom::ForeignBloom;
+use crate::contents::Contents;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
+use crate::decode_options::DecodeOptions;
+use crate::encode_error::EncodeError;
+use crate::filter_info::FilterInfo;
 use crate::format::{Format, ItemDomain, Items, Sniff};
-use crate::guava::{self, Probes};
+
+use crate::create_error::CreateError;
+use crate::guava_sizing::GuavaRelease;
+use crate::guava_sizing::plan_bits;
+use crate::guava_sizing::plan_probes;
 use crate::modulus::Modulus;
+use crate::parameter::Parameter;
+use crate::probe_rule::ProbeRule;
 use crate::rdb::{self, Entry, Rdb, Written};
 use crate::redis_string;
-use crate::rule::{ProbeRule, Rule};
+use crate::rule::Rule;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -24,11 +31,7 @@ pub(crate) const FORMAT: Format = Format {
     // Settings under such a name are nobody else's.
     sniff: Some(|bytes| {
         let has_config = |rdb: Rdb<'_>| rdb.entries().flatten().any(|entry| is_config(&entry));
-        if Rdb::has_magic(bytes) && Rdb::new(bytes).is_ok_and(has_config) {
-            Sniff::Yes
-        } else {
-            Sniff::No
-        }
+        Sniff::yes(Rdb::has_magic(bytes) && Rdb::new(bytes).is_ok_and(has_config))
     }),
     items: Items::Unspecified,
     item_domain: ItemDomain::Bytes,
@@ -38,7 +41,7 @@ pub(crate) const FORMAT: Format = Format {
     versions: None,
     decode,
     encode,
-    create: |options| redis_string::create(options, planned).map(Contents::Flat),
+    create: |options| redis_string::create(options, planned).map(Contents::new),
 };
 
 /// `HighwayHash` in 128 bits, whose halves are added in turn.
@@ -49,45 +52,6 @@ pub struct Redisson {
     bits: Modulus,
     probes: u32,
 }
-
-/// Why Redisson does not make a filter.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum PlanError {
-    /// The rate is not from 0 to 1.
-    Rate {
-        /// What was asked for.
-        rate: f64,
-    },
-    /// So few items at so high a rate need no bits.
-    NoBits,
-    /// More bits than Redis has in a string.
-    TooLarge {
-        /// How many it needs.
-        bits: u64,
-    },
-}
-
-impl fmt::Display for PlanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PlanError::Rate { rate } => {
-                write!(f, "Redisson takes rates from 0 to 1, not {rate}, for any number of items")
-            }
-            PlanError::NoBits => {
-                f.write_str("Redisson makes no filter of 0 bits: plan more items or a lower rate")
-            }
-            PlanError::TooLarge { bits } => {
-                write!(
-                    f,
-                    "Redisson has at most {MAX_BITS} bits, not {bits}: plan fewer items or a higher rate"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for PlanError {}
 
 const MAX_BITS: u64 = 4_294_967_294;
 
@@ -107,7 +71,7 @@ impl Redisson {
     ///
     /// # Errors
     ///
-    /// [`PlanError`] where Redisson refuses.
+    /// [`CreateError`] where Redisson refuses.
     ///
     /// # Examples
     ///
@@ -117,20 +81,28 @@ impl Redisson {
     /// let plan = Redisson::plan(100, 0.03)?;
     /// assert_eq!((plan.size(), plan.hash_iterations()), (729, 5));
     /// assert!(plan.offsets(b"a").eq([103, 242, 345, 539, 642]));
-    /// # Ok::<(), tamis_formats::redisson::PlanError>(())
+    /// # Ok::<(), tamis_formats::CreateError>(())
     /// ```
-    pub fn plan(items: u64, rate: f64) -> Result<Self, PlanError> {
+    pub fn plan(items: u64, rate: f64) -> Result<Self, CreateError> {
         if !(0.0..=1.0).contains(&rate) {
-            return Err(PlanError::Rate { rate });
+            let why =
+                format!("Redisson takes rates from 0 to 1, not {rate}, for any number of items");
+            return Err(CreateError::refused(why));
         }
         let rate = if rate == 0.0 { f64::from_bits(1) } else { rate };
         // Of Guava zero items are one.
-        let bits = if items == 0 { 0 } else { guava::plan_bits(items, rate).0 };
+        let bits = if items == 0 { 0 } else { plan_bits(items, rate).0 };
         if bits > MAX_BITS {
-            return Err(PlanError::TooLarge { bits });
+            return Err(CreateError::refused(format!(
+                "Redisson has at most {MAX_BITS} bits, not {bits}: plan fewer items or a higher rate"
+            )));
         }
-        let probes = guava::plan_probes(items, bits, rate, Probes::Until33) as u32;
-        let bits = Modulus::new(bits).ok_or(PlanError::NoBits)?;
+        let probes = plan_probes(items, bits, rate, GuavaRelease::Until33) as u32;
+        let bits = Modulus::new(bits).ok_or_else(|| {
+            CreateError::refused(
+                "Redisson makes no filter of 0 bits: plan more items or a lower rate",
+            )
+        })?;
         Ok(Self { bits, probes })
     }
 
@@ -202,8 +174,8 @@ impl fmt::Display for Redisson {
     }
 }
 
-fn planned(items: u64, rate: f64) -> Result<Rule, String> {
-    Redisson::plan(items, rate).map(Rule::Redisson).map_err(|error| error.to_string())
+fn planned(items: u64, rate: f64) -> Result<Rule, CreateError> {
+    Redisson::plan(items, rate).map(Rule::new)
 }
 
 /// What the settings are called.
@@ -247,7 +219,7 @@ fn is_config(entry: &Entry<'_>) -> bool {
 fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError> {
     if !Rdb::has_magic(bytes) {
         let rule = redis_string::rule_to_decode(options, planned)?;
-        return redis_string::decode(rule, &redis_string::of_file(bytes), 0).map(Contents::Flat);
+        return redis_string::decode(rule, &redis_string::of_file(bytes), 0).map(Contents::new);
     }
     let rdb = Rdb::new(bytes)?;
     let name = match &options.key {
@@ -274,11 +246,11 @@ fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError
             .refused("and its settings are in two databases: save a server with the right ones"));
     }
     let string = bitmap.string(rule.bits().div_ceil(8))?;
-    redis_string::decode(rule, &string, bitmap.at()).map(Contents::Flat)
+    redis_string::decode(rule, &string, bitmap.at()).map(Contents::new)
 }
 
 fn empty(rule: Rule, at: u64) -> Result<Contents, DecodeError> {
-    redis_string::decode(rule, b"", at).map(Contents::Flat)
+    redis_string::decode(rule, b"", at).map(Contents::new)
 }
 
 /// Reads the rule out of the settings of a file of so many bytes.
@@ -293,7 +265,7 @@ fn rule_of(
     };
     let rule =
         number(field::SIZE).zip(number(field::HASH_ITERATIONS)).and_then(|(size, probes)| {
-            Redisson::of_config(size, u32::try_from(probes).ok()?).map(Rule::Redisson)
+            Redisson::of_config(size, u32::try_from(probes).ok()?).map(Rule::new)
         });
     let rule = rule.ok_or_else(|| {
         config.refused(format!(
@@ -332,9 +304,7 @@ fn encode(
     options: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    let is_alike = |rule: &Rule| matches!(rule, Rule::Redisson(_));
-    let filter: &ForeignBloom =
-        redis_string::fitting(contents, options, "Redisson", is_alike, planned)?;
+    let filter = redis_string::fitting::<Redisson>(contents, options, "Redisson", planned)?;
     let string = redis_string::grown(filter);
     let (Some(key), Some(items), Some(rate)) = (&options.key, options.items, options.rate) else {
         return Ok(out.write_all(&string)?);

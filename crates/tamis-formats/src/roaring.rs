@@ -4,29 +4,35 @@ use std::io;
 
 use tamis::{Answers, CompressedSet};
 
-use crate::contents::{ChangeError, Contents, FilterInfo, answer_each, try_answer_each};
+use crate::answer_each::{answer_each, try_answer_each};
+use crate::change_error::ChangeError;
+use crate::contents::Contents;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
-use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::encode_error::EncodeError;
+use crate::filter_info::FilterInfo;
 use crate::format::{Format, ItemDomain, Items, Sniff, Versions};
 use crate::funnel::Funnel;
-use crate::integers::{min_and_max, no_value, value};
+use crate::integer_bitmap::IntegerBitmap;
+use crate::integer_keys::{min_and_max, no_value, value};
 use crate::reader::Reader;
+use crate::stored_filter::StoredFilter;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "roaring",
     extensions: &["roaring", "roaring64"],
     summary: "a Roaring bitmap of 32 or 64 bits, in the portable format",
-    sniff: Some(|bytes| if walk(bytes, &mut |_, _| {}).is_ok() { Sniff::Maybe } else { Sniff::No }),
+    sniff: Some(|bytes| Sniff::maybe(walk(bytes, &mut |_, _| {}).is_ok())),
     items: Items::Default(Funnel::Unsigned),
     item_domain: ItemDomain::Integers,
     required: &[],
     read_uses: &[],
     write_uses: &[],
     versions: Some(Versions { expected: VERSIONS, are_plans: false }),
-    decode: |bytes, options| decode_version(bytes, options).map(Contents::Roaring),
+    decode: |bytes, options| decode_version(bytes, options).map(Contents::new),
     encode,
-    create: |_| Ok(Contents::Roaring(Roaring::new(CompressedSet::new()))),
+    create: |_| Ok(Contents::new(Roaring::new(CompressedSet::new()))),
 };
 
 /// What is expected of [`DecodeOptions::version`].
@@ -79,29 +85,31 @@ impl Roaring {
         Self { set, is_64: false, has_runs: true }
     }
 
-    pub(crate) fn contains_each(&self, keys: &[impl AsRef<[u8]>], answers: &mut Answers) {
+    fn is_wide(&self) -> bool {
+        self.is_64 || self.set.max().is_some_and(|max| max > u32::MAX.into())
+    }
+}
+
+impl StoredFilter for Roaring {
+    fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers) {
         answer_each(keys, answers, |key| value(key).is_some_and(|value| self.set.contains(value)));
     }
 
-    pub(crate) fn insert_each(
-        &mut self,
-        keys: &[impl AsRef<[u8]>],
-        answers: &mut Answers,
-    ) -> Result<(), ChangeError> {
+    fn insert_each(&mut self, keys: &[&[u8]], answers: &mut Answers) -> Result<(), ChangeError> {
         try_answer_each(keys, answers, |key| {
             let value = value(key).ok_or_else(no_value)?;
             Ok(self.set.insert(value))
         })
     }
 
-    /// Adds all values of another.
-    pub fn merge(&mut self, other: &Self) {
+    fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
         self.set.or(&other.set);
         self.is_64 |= other.is_64;
         self.has_runs |= other.has_runs;
+        Ok(true)
     }
 
-    pub(crate) fn info(&self) -> FilterInfo {
+    fn info(&self) -> FilterInfo {
         let width = if self.is_wide() { 64 } else { 32 };
         let mut more = min_and_max(self.set.min(), self.set.max());
         more.push(("width", format!("{width} bits")));
@@ -109,13 +117,10 @@ impl Roaring {
             rule: "exact set of integers, a Roaring bitmap".into(),
             bits: self.set.memory_bytes() * 8,
             items: self.set.len() as f64,
+            are_items_counted: true,
             more,
             ..FilterInfo::default()
         }
-    }
-
-    fn is_wide(&self) -> bool {
-        self.is_64 || self.set.max().is_some_and(|max| max > u32::MAX.into())
     }
 }
 
@@ -368,16 +373,13 @@ fn encode(
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
     let made;
-    let roaring = match contents {
-        Contents::Roaring(roaring) => roaring,
-        Contents::Integers(bitmap) => {
-            made = Roaring::new(bitmap.values().to_compressed());
-            &made
-        }
-        _ => {
-            let why = "a Roaring bitmap holds integers alone: build one from the items";
-            return Err(EncodeError::NoPlace(why.into()));
-        }
+    let roaring = if let Some(roaring) = contents.downcast_ref::<Roaring>() {
+        roaring
+    } else if let Some(bitmap) = contents.downcast_ref::<IntegerBitmap>() {
+        made = Roaring::new(bitmap.values().to_compressed());
+        &made
+    } else {
+        return Err(EncodeError::needs_items("a Roaring bitmap stores only integers"));
     };
     let mut stretches = Vec::new();
     each_stretch::<EncodeError>(&roaring.set, |key, lows| {
@@ -391,12 +393,14 @@ fn encode(
         Some("64") => true,
         Some("32") if roaring.set.max().is_none_or(|max| max <= u32::MAX.into()) => false,
         Some("32") => {
-            let why = "a Roaring bitmap of 32 bits holds values up to 4,294,967,295 at most: write one of 64 bits";
-            return Err(EncodeError::NoPlace(why.into()));
+            return Err(EncodeError::refused(
+                "a Roaring bitmap of 32 bits stores values up to at most 4,294,967,295: write one of 64 bits",
+            ));
         }
         Some(other) => {
-            let why = format!("\"{other}\" is no width of a Roaring bitmap: expected {VERSIONS}");
-            return Err(EncodeError::NoPlace(why.into()));
+            return Err(EncodeError::refused(format!(
+                "\"{other}\" is not a width of a Roaring bitmap: expected {VERSIONS}"
+            )));
         }
     };
     if is_wide {

@@ -2,19 +2,24 @@
 
 mod rules;
 
-use std::fmt;
 use std::io;
 
-use tamis::OutOfMemory;
-
-use crate::contents::{Contents, FilterInfo};
+use crate::answer_each::answer_each;
+use crate::change_error::ChangeError;
+use crate::contents::Contents;
+use crate::create_error::CreateError;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
-use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::encode_error::EncodeError;
+use crate::filter_info::FilterInfo;
 use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::funnel::Funnel;
-use crate::rule::{ProbeRule as _, Rule};
+use crate::probe_rule::ProbeRule as _;
+use crate::rule::Rule;
+use crate::stored_filter::StoredFilter;
 pub(crate) use rules::{FastLocal, Legacy};
+use tamis::Answers;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -32,15 +37,12 @@ pub(crate) const FORMAT: Format = Format {
     encode,
     create: |options| {
         let (keys, rate) = options.plan()?;
-        let no_place = |why: String| EncodeError::NoPlace(why.into());
         let bits_per_key = bits_per_key(rate).ok_or_else(|| {
-            no_place(format!(
-                "RocksDB reaches rates from about 1e-10 to below 1 with up to 100 bits a key, not {rate}: plan another rate, for any number of items"
+            CreateError::refused(format!(
+                "RocksDB reaches rates from about 1e-10 to below 1 with up to 100 bits a key, not {rate}, for any number of items"
             ))
         })?;
-        create(keys, f64::from(bits_per_key), Generation::FastLocal)
-            .map(Contents::Flat)
-            .map_err(|error| no_place(error.to_string()))
+        create(keys, f64::from(bits_per_key), Generation::FastLocal).map(Contents::new)
     },
 };
 
@@ -79,8 +81,21 @@ pub struct Reserved {
     why: &'static str,
 }
 
-impl Reserved {
-    pub(crate) fn info(&self) -> FilterInfo {
+impl StoredFilter for Reserved {
+    const MERGE_REFUSAL: Option<&'static str> =
+        Some("RocksDB's filters belong to the data of one table: build one from the items of both");
+
+    fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers) {
+        answer_each(keys, answers, |_| true);
+    }
+
+    fn insert_each(&mut self, _: &[&[u8]], _: &mut Answers) -> Result<(), ChangeError> {
+        Err(ChangeError::refused(
+            "a filter of a later RocksDB, whose rule is not known: build one from the items",
+        ))
+    }
+
+    fn info(&self) -> FilterInfo {
         FilterInfo {
             rule: "reserved by RocksDB".into(),
             bits: (self.bytes.len() - TRAILER_BYTES) as u64 * 8,
@@ -92,38 +107,6 @@ impl Reserved {
         }
     }
 }
-
-/// Why RocksDB does not make a filter.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum CreateError {
-    /// No keys: RocksDB writes no filter then.
-    Empty,
-    /// More than 2³² − 1 lines.
-    TooLarge {
-        /// For how many keys.
-        keys: u64,
-    },
-    /// The memory is not there.
-    Memory(OutOfMemory),
-}
-
-impl fmt::Display for CreateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CreateError::Empty => f.write_str("RocksDB makes no filter of 0 keys"),
-            CreateError::TooLarge { keys } => {
-                write!(
-                    f,
-                    "{keys} keys need more than the 4,294,967,295 lines that RocksDB has at most"
-                )
-            }
-            CreateError::Memory(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for CreateError {}
 
 /// Makes an empty filter as RocksDB's `NewBloomFilterPolicy(bits_per_key)` does for a table of so many keys. `bits_per_key` is
 /// taken as 1 to 100, with three decimals; for the legacy generation it is rounded to a whole number.
@@ -139,7 +122,7 @@ impl std::error::Error for CreateError {}
 ///
 /// let table = create(100, 10.0, Generation::FastLocal)?;
 /// assert_eq!((table.rule().bits(), table.rule().probes()), (1024, 7));
-/// # Ok::<(), tamis_formats::rocksdb::CreateError>(())
+/// # Ok::<(), tamis_formats::CreateError>(())
 /// ```
 pub fn create(
     keys: u64,
@@ -147,29 +130,33 @@ pub fn create(
     generation: Generation,
 ) -> Result<ForeignBloom, CreateError> {
     if keys == 0 {
-        return Err(CreateError::Empty);
+        return Err(CreateError::refused("RocksDB makes no filter of 0 keys"));
     }
-    let too_large = CreateError::TooLarge { keys };
+    let too_large = || {
+        CreateError::refused(format!(
+            "{keys} keys need more than the 4,294,967,295 lines that RocksDB has at most"
+        ))
+    };
     let bits_per_key = if bits_per_key >= 1.0 { bits_per_key.min(100.0) } else { 1.0 };
     let millibits = (bits_per_key * 1000.0 + 0.5) as u64;
     let per_line = LINE_BYTES * 8;
     let rule = match generation {
         Generation::FastLocal => {
-            let bits = keys.checked_mul(millibits).ok_or(too_large)?.div_ceil(1000);
-            let lines = u32::try_from(bits.div_ceil(per_line)).map_err(|_| too_large)?;
+            let bits = keys.checked_mul(millibits).ok_or_else(too_large)?.div_ceil(1000);
+            let lines = u32::try_from(bits.div_ceil(per_line)).map_err(|_| too_large())?;
             let actual = u128::from(lines) * u128::from(per_line) * 1000 / u128::from(keys);
-            Rule::RocksFastLocal(FastLocal::new(lines, probes_for(actual as u64)))
+            Rule::new(FastLocal::new(lines, probes_for(actual as u64)))
         }
         Generation::Legacy => {
             let whole = (millibits + 500) / 1000;
-            let bits = keys.checked_mul(whole).ok_or(too_large)?;
+            let bits = keys.checked_mul(whole).ok_or_else(too_large)?;
             // Odd, so that the line depends on all bits of the hash.
-            let lines = u32::try_from(bits.div_ceil(per_line) | 1).map_err(|_| too_large)?;
+            let lines = u32::try_from(bits.div_ceil(per_line) | 1).map_err(|_| too_large())?;
             let probes = ((whole as f64 * 0.69) as u32).clamp(1, 30);
-            Rule::RocksLegacy(Legacy::new(lines, LINE_BYTES as u32, probes))
+            Rule::new(Legacy::new(lines, LINE_BYTES as u32, probes))
         }
     };
-    ForeignBloom::new(rule).map_err(CreateError::Memory)
+    Ok(ForeignBloom::new(rule)?)
 }
 
 /// Up to how many thousandths of a bit a key RocksDB takes 1, 2, … probes.
@@ -207,7 +194,7 @@ fn fast_local_rate(bits_per_key: u32) -> f64 {
 }
 
 /// Reads a filter block: bits and trailer, without the block's own trailer of compression and checksum. It is
-/// [`Contents::Flat`], or [`Contents::Reserved`] where RocksDB itself would take every item for one that may be in.
+/// a [`ForeignBloom`], or a [`Reserved`] where RocksDB itself would take every item for one that may be in.
 ///
 /// # Errors
 ///
@@ -223,15 +210,11 @@ pub fn decode(bytes: &[u8]) -> Result<Contents, DecodeError> {
     let rule = match read_trailer(trailer, data.len() as u64)? {
         Trailer::Rule(rule) => rule,
         Trailer::Reserved(why) => {
-            return Ok(Contents::Reserved(Reserved { bytes: bytes.to_vec(), why }));
+            return Ok(Contents::new(Reserved { bytes: bytes.to_vec(), why }));
         }
     };
-    let filter = ForeignBloom::from_bytes(rule, data).map_err(|memory| DecodeError {
-        field: "bits",
-        at: 0,
-        kind: DecodeErrorKind::Memory(memory),
-    })?;
-    Ok(Contents::Flat(filter))
+    let filter = ForeignBloom::from_bytes(rule, data).map_err(DecodeError::memory("bits", 0))?;
+    Ok(Contents::new(filter))
 }
 
 enum Trailer {
@@ -259,7 +242,7 @@ fn read_trailer(trailer: [u8; TRAILER_BYTES], len: u64) -> Result<Trailer, Decod
                 error("number of lines", LINES_AT, kind)
             })?;
             let rule = Legacy::new(lines, line_bytes, probes.cast_unsigned().into());
-            Ok(Trailer::Rule(Rule::RocksLegacy(rule)))
+            Ok(Trailer::Rule(Rule::new(rule)))
         }
         0 => Ok(Trailer::Reserved("a filter of no probes")),
         NEW_BLOOM => {
@@ -276,7 +259,7 @@ fn read_trailer(trailer: [u8; TRAILER_BYTES], len: u64) -> Result<Trailer, Decod
                 let kind = DecodeErrorKind::Invalid { reason: "whole lines of 64 bytes" };
                 return Err(DecodeError { field: "bits", at: 0, kind });
             }
-            Ok(Trailer::Rule(Rule::RocksFastLocal(FastLocal::new(lines, probes.into()))))
+            Ok(Trailer::Rule(Rule::new(FastLocal::new(lines, probes.into()))))
         }
         RIBBON => {
             let kind = DecodeErrorKind::Unexpected {
@@ -305,26 +288,16 @@ fn encode(
     _: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    let filter = match contents {
-        Contents::Flat(filter) => filter,
-        Contents::Reserved(reserved) => return Ok(out.write_all(&reserved.bytes)?),
-        _ => {
-            let why = "RocksDB has no place for such a filter: build one from the items";
-            return Err(EncodeError::NoPlace(why.into()));
-        }
-    };
-    let trailer = match filter.rule() {
-        Rule::RocksLegacy(rule) => {
-            let [a, b, c, d] = rule.lines().to_le_bytes();
-            [rule.probes() as u8, a, b, c, d]
-        }
-        Rule::RocksFastLocal(rule) => [NEW_BLOOM.cast_unsigned(), 0, rule.probes() as u8, 0, 0],
-        other => {
-            let why = format!(
-                "RocksDB places items otherwise: within a line of 64 bytes, not by {other}; build one from the items"
-            );
-            return Err(EncodeError::NoPlace(why.into()));
-        }
+    if let Some(reserved) = contents.downcast_ref::<Reserved>() {
+        return Ok(out.write_all(&reserved.bytes)?);
+    }
+    let filter = ForeignBloom::of(contents, "RocksDB")?;
+    let trailer = if let Some(rule) = filter.rule().downcast_ref::<Legacy>() {
+        let [a, b, c, d] = rule.lines().to_le_bytes();
+        [rule.probes() as u8, a, b, c, d]
+    } else {
+        let rule = filter.rule_of::<FastLocal>("RocksDB")?;
+        [NEW_BLOOM.cast_unsigned(), 0, rule.probes() as u8, 0, 0]
     };
     filter.write_bytes(out)?;
     Ok(out.write_all(&trailer)?)

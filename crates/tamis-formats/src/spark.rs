@@ -3,18 +3,21 @@
 use std::fmt;
 use std::io;
 
-use tamis::OutOfMemory;
-
+use crate::bit_words::write_words;
 use crate::contents::Contents;
+use crate::create_error::CreateError;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
-use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Sniff, Versions};
-use crate::guava::{Probes, plan_bits, plan_probes, write_words};
+use crate::guava_sizing::GuavaRelease;
+use crate::guava_sizing::{plan_bits, plan_probes};
 use crate::hash::murmur3::spark_32;
 use crate::modulus::Modulus;
+use crate::probe_rule::ProbeRule;
 use crate::reader::Reader;
-use crate::rule::{ProbeRule, Rule};
+use crate::rule::Rule;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -28,29 +31,27 @@ pub(crate) const FORMAT: Format = Format {
     read_uses: &[],
     write_uses: &[],
     versions: Some(Versions { expected: VERSIONS, are_plans: false }),
-    decode: |bytes, options| decode_version(bytes, options).map(Contents::Flat),
+    decode: |bytes, options| decode_version(bytes, options).map(Contents::new),
     encode,
     create: |options| {
         let (items, rate) = options.plan()?;
-        let created = create(items, rate, version_option(options)?);
-        created.map(Contents::Flat).map_err(|error| EncodeError::NoPlace(error.to_string().into()))
+        create(items, rate, version_option(options)?).map(Contents::new)
     },
 };
 
-/// Which versions may be told.
+/// The values of [`DecodeOptions::version`].
 const VERSIONS: &str =
     "1 (every Spark reads it, and up to 4.0 nothing else) or 2 (Spark 4.1 and later)";
 
-fn version_option(options: &DecodeOptions) -> Result<Version, EncodeError> {
+/// Returns the version that the options name.
+fn version_option(options: &DecodeOptions) -> Result<Version, CreateError> {
     match options.version.as_deref() {
         Some("1") => Ok(Version::V1),
         Some("2") => Ok(Version::V2 { seed: 0 }),
         None => Ok(Version::default()),
-        Some(version) => {
-            let why =
-                format!("\"{version}\" is no version of Spark's filters: expected {VERSIONS}");
-            Err(EncodeError::NoPlace(why.into()))
-        }
+        Some(version) => Err(CreateError::refused(format!(
+            "\"{version}\" is not a version of Spark's filters: expected {VERSIONS}"
+        ))),
     }
 }
 
@@ -66,49 +67,6 @@ pub enum Version {
         seed: i32,
     },
 }
-
-/// Why Spark does not make a filter.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum CreateError {
-    /// The rate is not between 0 and 1.
-    Rate {
-        /// What was asked for.
-        rate: f64,
-    },
-    /// No items, or no bits.
-    Empty,
-    /// More than 2³¹ − 1 words, or as many probes.
-    TooLarge {
-        /// How many bits it needs.
-        bits: u64,
-    },
-    /// The memory is not there.
-    Memory(OutOfMemory),
-}
-
-impl fmt::Display for CreateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CreateError::Rate { rate } => {
-                write!(
-                    f,
-                    "Spark takes rates between 0 and 1, not {rate}: plan other items or another rate"
-                )
-            }
-            CreateError::Empty => f.write_str(
-                "Spark makes no filter of 0 items or 0 bits: plan more items or a lower rate",
-            ),
-            CreateError::TooLarge { bits } => write!(
-                f,
-                "Spark has at most 137,438,953,408 bits, not {bits}: plan fewer items or a higher rate"
-            ),
-            CreateError::Memory(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for CreateError {}
 
 /// The rules of Spark: two hashes of 32 bits, the second seeded with the first, added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,12 +137,10 @@ impl fmt::Display for Spark {
 /// let mut users = create(1_000_000, 0.01, Version::default())?;
 /// assert_eq!((users.rule().bits(), users.rule().probes()), (9_585_088, 7));
 /// assert!(users.insert(b"user:1") && users.contains(b"user:1"));
-/// # Ok::<(), tamis_formats::spark::CreateError>(())
+/// # Ok::<(), tamis_formats::CreateError>(())
 /// ```
 pub fn create(items: u64, rate: f64, version: Version) -> Result<ForeignBloom, CreateError> {
-    if !(rate > 0.0 && rate < 1.0) {
-        return Err(CreateError::Rate { rate });
-    }
+    CreateError::check_plan("Spark", items, rate)?;
     create_with_bits(items, plan_bits(items, rate).0, version)
 }
 
@@ -199,15 +155,20 @@ pub fn create_with_bits(
     version: Version,
 ) -> Result<ForeignBloom, CreateError> {
     if items == 0 || bits == 0 {
-        return Err(CreateError::Empty);
+        return Err(CreateError::refused(
+            "Spark makes no filter of 0 items or 0 bits: plan more items or a lower rate",
+        ));
     }
-    // The rate has no part in it.
-    let probes = i32::try_from(plan_probes(items, bits, 0.5, Probes::Until33));
-    let (words, Ok(probes)) = (bits.div_ceil(64), probes) else {
-        return Err(CreateError::TooLarge { bits });
+    let too_large = || {
+        CreateError::refused(format!(
+            "Spark has at most 137,438,953,408 bits, not {bits}: plan fewer items or a higher rate"
+        ))
     };
+    // The rate has no part in it.
+    let probes = i32::try_from(plan_probes(items, bits, 0.5, GuavaRelease::Until33));
+    let (words, Ok(probes)) = (bits.div_ceil(64), probes) else { return Err(too_large()) };
     if words > i32::MAX as u64 {
-        return Err(CreateError::TooLarge { bits });
+        return Err(too_large());
     }
     ForeignBloom::new(rule(words, probes.cast_unsigned(), version)).map_err(CreateError::Memory)
 }
@@ -217,7 +178,7 @@ const MAX_PROBES: u32 = 65_535;
 
 fn rule(words: u64, probes: u32, version: Version) -> Rule {
     let bits = Modulus::new(words * 64).expect("at least one word");
-    Rule::Spark(Spark { bits, probes, version })
+    Rule::new(Spark { bits, probes, version })
 }
 
 /// Reads what `writeTo` wrote, and nothing behind it.
@@ -244,17 +205,13 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     };
     // Spark reads a filter of no words, and divides by 0 when it is asked.
     let words = reader.count_be("number of words", 1, "1 or more")?;
-    let at = reader.at() as u64;
-    // The length is tested before there is memory for the words.
-    let data = reader.bytes("words", (words as usize).saturating_mul(8))?;
+    let filter = ForeignBloom::read_words(
+        rule(words.into(), probes, version),
+        &mut reader,
+        u64::from_be_bytes,
+    )?;
     reader.end("words")?;
-    let rule = rule(words.into(), probes, version);
-    let words = data.as_chunks().0.iter().map(|&word| u64::from_be_bytes(word));
-    ForeignBloom::from_words(rule, words).map_err(|memory| DecodeError {
-        field: "words",
-        at,
-        kind: DecodeErrorKind::Memory(memory),
-    })
+    Ok(filter)
 }
 
 fn sniff(bytes: &[u8]) -> Sniff {
@@ -270,7 +227,7 @@ fn sniff(bytes: &[u8]) -> Sniff {
     let is_whole = words.is_some_and(|(at, words)| {
         words > 0 && number(4).is_some() && at + u64::from(words) * 8 == bytes.len() as u64
     });
-    if is_whole { Sniff::Maybe } else { Sniff::No }
+    Sniff::maybe(is_whole)
 }
 
 /// Reads a filter, and checks that it has the version that the caller names.
@@ -291,22 +248,12 @@ fn encode(
     options: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    let Contents::Flat(filter) = contents else {
-        let why = "Spark has no place for such a filter: build one from the items";
-        return Err(EncodeError::NoPlace(why.into()));
-    };
-    let Rule::Spark(rule) = filter.rule() else {
-        let why = format!(
-            "Spark places items otherwise: by its own murmur3, not by {}; build one from the items",
-            filter.rule()
-        );
-        return Err(EncodeError::NoPlace(why.into()));
-    };
-    let (is_first, is_first_wanted) =
-        (rule.version == Version::V1, version_option(options)? == Version::V1);
-    if options.version.is_some() && is_first != is_first_wanted {
-        let why = "its places are those of Spark's other version: build one from the items";
-        return Err(EncodeError::NoPlace(why.into()));
+    let filter = ForeignBloom::of(contents, "Spark")?;
+    let rule = filter.rule_of::<Spark>("Spark")?;
+    let wanted = version_option(options)?;
+    let is_first = |version| version == Version::V1;
+    if options.version.is_some() && is_first(rule.version) != is_first(wanted) {
+        return Err(EncodeError::needs_items("its bits are those of Spark's other version"));
     }
     let mut header = Vec::new();
     let words = u32::try_from(filter.words().len()).expect("only made of so many words");
@@ -317,5 +264,5 @@ fn encode(
     header.push(words);
     let header: Vec<u8> = header.into_iter().flat_map(u32::to_be_bytes).collect();
     out.write_all(&header)?;
-    write_words(filter.words(), out, u64::to_be_bytes)
+    Ok(write_words(filter.words(), out, u64::to_be_bytes)?)
 }

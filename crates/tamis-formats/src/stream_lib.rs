@@ -3,18 +3,21 @@
 use std::fmt;
 use std::io;
 
+use crate::bit_words::write_words;
 use crate::cassandra;
 use crate::charset::Charset;
 use crate::contents::Contents;
+use crate::create_error::CreateError;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
-use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::funnel::Funnel;
-use crate::guava::write_words;
 use crate::hash::murmur2::hadoop_32;
+use crate::probe_rule::ProbeRule;
 use crate::reader::Reader;
-use crate::rule::{ProbeRule, Rule};
+use crate::rule::Rule;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -28,11 +31,11 @@ pub(crate) const FORMAT: Format = Format {
     read_uses: &[],
     write_uses: &[],
     versions: None,
-    decode: |bytes, _| decode(bytes).map(Contents::Flat),
+    decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
     create: |options| {
         let (items, rate) = options.plan()?;
-        create(items, rate).map(Contents::Flat)
+        create(items, rate).map(Contents::new)
     },
 };
 
@@ -94,7 +97,7 @@ impl fmt::Display for StreamLib {
 ///
 /// # Errors
 ///
-/// [`EncodeError`] if the table has no such rate, there are no items, the filter is larger than stream-lib's, or the memory is not
+/// [`CreateError`] if the table has no such rate, there are no items, the filter is larger than stream-lib's, or the memory is not
 /// there.
 ///
 /// # Examples
@@ -102,25 +105,23 @@ impl fmt::Display for StreamLib {
 /// ```
 /// let filter = tamis_formats::stream_lib::create(300, 0.01)?;
 /// assert_eq!((filter.rule().bits(), filter.rule().probes()), (3072, 5));
-/// # Ok::<(), tamis_formats::EncodeError>(())
+/// # Ok::<(), tamis_formats::CreateError>(())
 /// ```
-pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, EncodeError> {
-    let no_place = |why: String| EncodeError::NoPlace(why.into());
+pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, CreateError> {
     let plan = cassandra::plan(rate).filter(|&(bits_per_item, _)| bits_per_item <= 15);
     let Some((bits_per_item, probes)) = plan.filter(|_| items > 0) else {
-        return Err(no_place(format!(
+        return Err(CreateError::refused(format!(
             "stream-lib makes no filter of {items} items at a rate of {rate}: plan one item at least, and a rate from 0.00075 to below 1"
         )));
     };
     let bits = items.checked_mul(bits_per_item).and_then(|bits| bits.checked_add(20));
     let words = bits.map_or(u64::MAX, |bits| bits.div_ceil(64));
     let Some(words) = u32::try_from(words).ok().filter(|&words| words <= MAX_WORDS) else {
-        return Err(no_place(format!(
+        return Err(CreateError::refused(format!(
             "{items} items at a rate of {rate} need more than the 2,147,483,584 bits of stream-lib: plan fewer items or a higher rate"
         )));
     };
-    ForeignBloom::new(Rule::StreamLib(StreamLib { words, probes }))
-        .map_err(|error| no_place(format!("{error}: plan fewer items")))
+    Ok(ForeignBloom::new(Rule::new(StreamLib { words, probes }))?)
 }
 
 /// The most probes that are read: no row of its table has as many, and a file that says so would only take time.
@@ -153,26 +154,19 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
         let kind = DecodeErrorKind::Unexpected { expected: "1 to 33,554,431", found: words.into() };
         return Err(DecodeError { field: "number of words", at, kind });
     }
-    let at = reader.at() as u64;
-    // The length is tested before there is memory for the words.
-    let data = reader.bytes("words", words as usize * 8)?;
+    let rule = Rule::new(StreamLib { words, probes });
+    let filter = ForeignBloom::read_words(rule, &mut reader, u64::from_be_bytes)?;
     let end_at = reader.at();
     if reader.u8("end of the bit set")? != END {
         return Err(invalid("end of the bit set", end_at, "0x78"));
     }
     reader.end("end of the bit set")?;
-    let rule = Rule::StreamLib(StreamLib { words, probes });
-    let words = data.as_chunks().0.iter().map(|&word| u64::from_be_bytes(word));
-    ForeignBloom::from_words(rule, words).map_err(|memory| DecodeError {
-        field: "words",
-        at,
-        kind: DecodeErrorKind::Memory(memory),
-    })
+    Ok(filter)
 }
 
 fn sniff(bytes: &[u8]) -> Sniff {
     let behind = bytes.get(size_of::<u32>()..);
-    if behind.is_some_and(|it| it.starts_with(BIT_SET)) { Sniff::Yes } else { Sniff::No }
+    Sniff::yes(behind.is_some_and(|it| it.starts_with(BIT_SET)))
 }
 
 fn encode(
@@ -180,20 +174,11 @@ fn encode(
     _: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    let why = match contents {
-        Contents::Flat(filter) => match filter.rule() {
-            Rule::StreamLib(rule) => {
-                out.write_all(&rule.probes.to_be_bytes())?;
-                out.write_all(BIT_SET)?;
-                out.write_all(&rule.words.to_be_bytes())?;
-                write_words(filter.words(), out, u64::to_be_bytes)?;
-                return Ok(out.write_all(&[END])?);
-            }
-            other => format!(
-                "stream-lib places items by its own murmur2, not by {other}; build one from the items"
-            ),
-        },
-        _ => "stream-lib has no place for such a filter: build one from the items".into(),
-    };
-    Err(EncodeError::NoPlace(why.into()))
+    let filter = ForeignBloom::of(contents, "stream-lib")?;
+    let rule = filter.rule_of::<StreamLib>("stream-lib")?;
+    out.write_all(&rule.probes.to_be_bytes())?;
+    out.write_all(BIT_SET)?;
+    out.write_all(&rule.words.to_be_bytes())?;
+    write_words(filter.words(), out, u64::to_be_bytes)?;
+    Ok(out.write_all(&[END])?)
 }

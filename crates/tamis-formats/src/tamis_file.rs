@@ -5,46 +5,57 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
-use tamis::{AnyFilter, BitView, Bitmap, Bits, BitsMut as _, Hasher, Plan};
+use tamis::{
+    AnyFilter, BitView, Bitmap, Bits, BitsMut as _, Filter as _, Hasher, Plan, TryInsert as _,
+};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
+use crate::answer_each::hash_each;
+use crate::change_error::ChangeError;
 use crate::contents::Contents;
-use crate::error::{DecodeError, DecodeErrorKind, EncodeError, ReadError};
+use crate::create_error::CreateError;
+use crate::decode_error::{DecodeError, DecodeErrorKind, ReadError};
+use crate::encode_error::EncodeError;
+use crate::filter_info::FilterInfo;
 use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::funnel::Funnel;
 use crate::header::{BITS_AT, FIXED_BYTES, Header, MAGIC, header_bytes, measure};
 use crate::metadata::Metadata;
+use crate::stored_filter::StoredFilter;
+use tamis::Answers;
+use tamis::Bloom;
+use tamis::Parquet;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "tamis",
     extensions: &["tamis"],
     summary: "every kind of filter, checksummed, used in place when mapped",
-    sniff: Some(|bytes| if bytes.starts_with(&MAGIC) { Sniff::Yes } else { Sniff::No }),
+    sniff: Some(|bytes| Sniff::yes(bytes.starts_with(&MAGIC))),
     items: Items::Default(Funnel::Bytes),
     item_domain: ItemDomain::Bytes,
     required: &[],
     read_uses: &[],
     write_uses: &[],
     versions: None,
-    decode: |bytes, _| TamisFile::decode(bytes).map(Contents::Tamis),
-    encode: |contents, _, out| match contents {
-        Contents::Tamis(file) => file.write_to(out).map_err(EncodeError::Io),
-        Contents::Parquet(filter) => {
-            let filter = AnyFilter::Parquet(filter.as_view());
-            TamisFile::new(filter).write_to(out).map_err(EncodeError::Io)
+    decode: |bytes, _| TamisFile::decode(bytes).map(Contents::new),
+    encode: |contents, _, out| {
+        if let Some(file) = contents.downcast_ref::<TamisFile>() {
+            return Ok(file.write_to(out)?);
         }
-        _ => Err(EncodeError::NoPlace(
-            "a Tamis file has no place for the filter of another system: build one from the items"
-                .into(),
-        )),
+        let Some(filter) = contents.downcast_ref::<Bloom<Parquet>>() else {
+            return Err(EncodeError::needs_items(
+                "a Tamis file cannot store the filter of another system",
+            ));
+        };
+        Ok(TamisFile::new(AnyFilter::Parquet(filter.as_view())).write_to(out)?)
     },
     create: |options| {
         let (items, rate) = options.plan()?;
-        let plan = Plan::new(items, rate);
-        let filter = plan.and_then(|plan| AnyFilter::new(&plan, Hasher::default()));
-        let file = filter.map(|filter| Contents::Tamis(TamisFile::new(filter)));
-        file.map_err(|error| EncodeError::NoPlace(error.to_string().into()))
+        let filter =
+            Plan::new(items, rate).and_then(|plan| AnyFilter::new(&plan, Hasher::default()));
+        let filter = filter.map_err(|error| CreateError::refused(error.to_string()))?;
+        Ok(Contents::new(TamisFile::new(filter)))
     },
 };
 
@@ -335,6 +346,46 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
     #[must_use]
     pub fn len_bytes(&self) -> u64 {
         header_bytes(self.metadata.len_bytes()) as u64 + self.filter.len_words() * 8 + TRAILER_BYTES
+    }
+}
+
+impl StoredFilter for TamisFile {
+    fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers) {
+        let hashes = hash_each(self.filter.hasher(), keys);
+        self.filter.contains_hashes(&hashes, answers.reset(keys.len()));
+    }
+
+    fn insert_each(&mut self, keys: &[&[u8]], answers: &mut Answers) -> Result<(), ChangeError> {
+        let hashes = hash_each(self.filter.hasher(), keys);
+        let inserted = self.filter.try_insert_hashes(&hashes, answers.reset(keys.len()));
+        let count = inserted.err().map_or(keys.len(), |error| error.inserted);
+        self.added = self.added.saturating_add(count as u64);
+        inserted.map_err(|error| ChangeError::refused(error.to_string()))
+    }
+
+    fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
+        let refused = |error: tamis::MergeError| ChangeError::refused(error.to_string());
+        self.filter.merge(&other.filter).map_err(refused)?;
+        self.added = self.added.saturating_add(other.added);
+        Ok(true)
+    }
+
+    fn info(&self) -> FilterInfo {
+        FilterInfo {
+            rule: self.filter.layout().to_string(),
+            // A growing filter has another size than its plan.
+            bits: self.filter.len_words() * 64,
+            fill: self.filter.fill(),
+            items: self.filter.estimate_items(),
+            rate: self.filter.estimate_rate(),
+            planned_rate: Some(self.filter.plan().rate()),
+            ..FilterInfo::default()
+        }
+    }
+
+    /// The plan in the file decides, whatever the caller gives.
+    fn exceeded_rate(&self, info: &FilterInfo, _: Option<f64>) -> Option<f64> {
+        info.planned_rate.filter(|_| self.is_over_rate())
     }
 }
 

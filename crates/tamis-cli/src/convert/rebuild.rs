@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use tamis::{Answers, DigestSet};
-use tamis_formats::{
-    Contents, DecodeOptions, EncodeError, FilterInfo, Format, Funnel, ItemDomain, Items,
-};
+use tamis_formats::{CreateError, DecodeOptions, FilterInfo, Format, Funnel, ItemDomain, Items};
 
 use super::Args;
 use crate::count::{About, Count};
@@ -21,19 +19,19 @@ use crate::told::{funnel, funnel_names, has_charset, missing_to_write, parse_fun
 /// The rate of a filter that is built from items, if the user gives none and IN stores none.
 const RATE: f64 = 0.01;
 
-/// Returns by how much the number of items may be below the number that `facts` state.
-fn slack(contents: &Contents, facts: &FilterInfo) -> f64 {
-    match contents {
-        Contents::Integers(_) | Contents::Roaring(_) | Contents::RedisBloom(_) => 0.0,
-        _ => match facts.probes {
-            // Of m bits the part f is set, give or take σ: items are -m/k ln(1 - f), give or take m/k · σ/(1 - f).
-            Some(k) if facts.rate_std_error > 0.0 => {
-                let (m, k, f) = (facts.bits as f64, f64::from(k), facts.fill);
-                let deviation = facts.rate_std_error * f / k;
-                4.0 * m / k * deviation / (1.0 - f) + 1.0
-            }
-            _ => 0.1 * facts.items + 1.0,
-        },
+/// Returns by how much the number of items may be below the number that `info` states.
+fn slack(info: &FilterInfo) -> f64 {
+    if info.are_items_counted {
+        return 0.0;
+    }
+    match info.probes {
+        // Of m bits the part f is set, give or take σ: items are -m/k ln(1 - f), give or take m/k · σ/(1 - f).
+        Some(k) if info.rate_std_error > 0.0 => {
+            let (m, k, f) = (info.bits as f64, f64::from(k), info.fill);
+            let deviation = info.rate_std_error * f / k;
+            4.0 * m / k * deviation / (1.0 - f) + 1.0
+        }
+        _ => 0.1 * info.items + 1.0,
     }
 }
 
@@ -60,7 +58,7 @@ impl Args {
         let rate = told.rate.or(of_input).unwrap_or(RATE);
         let told = DecodeOptions { items: planned, rate: Some(rate), ..told };
         let mut contents = (to.create)(&told).map_err(|error| match error {
-            EncodeError::Missing(parameter) => missing_to_write(parameter, &told, to, &name),
+            CreateError::Missing(parameter) => missing_to_write(parameter, &told, to, &name),
             error => Failure::new(format!("{name}: {error}")),
         })?;
         let (mut answers, mut lacking) = (Answers::new(), 0);
@@ -126,8 +124,7 @@ impl Args {
         if distinct == 0 {
             return Err(Failure::new("--items: the file has no items; nothing was written"));
         }
-        if !facts.items.is_finite() || distinct as f64 >= facts.items - slack(&from.contents, facts)
-        {
+        if !facts.items.is_finite() || distinct as f64 >= facts.items - slack(facts) {
             return Ok(());
         }
         self.refuse(&format!(

@@ -1,11 +1,12 @@
 //! What a conversion needs of IN and OUT: all that is missing or has no effect is one error.
 
 use std::collections::HashSet;
-use std::io;
 use std::path::Path;
 
+use tamis_formats::roaring::Roaring;
 use tamis_formats::{
     Charset, Contents, DecodeOptions, EncodeError, Format, Funnel, ItemDomain, Items, Parameter,
+    RedisBitmaps,
 };
 
 use super::Args;
@@ -48,14 +49,6 @@ impl Problems {
         self.messages.retain(|message| seen.insert(message.clone()));
         if self.messages.is_empty() { Ok(()) } else { Err(Failure::new(self.messages.join("; "))) }
     }
-}
-
-/// Adds the option to a message that advises to build a filter from items.
-pub(super) fn with_items(failure: Failure) -> Failure {
-    const ADVICE: &str = "build one from the items";
-    let Failure::Message(message) = failure else { return failure };
-    let Some(why) = message.strip_suffix(ADVICE) else { return Failure::Message(message) };
-    Failure::new(format!("{why}{ADVICE}, with --items FILE"))
 }
 
 /// Refuses to move bits into a format whose items are something else: every answer would be no.
@@ -172,7 +165,7 @@ impl Args {
                     name,
                     format: Format::named("tamis").expect("the first row"),
                     len_bytes: file.len_bytes(),
-                    contents: Contents::Tamis(file),
+                    contents: Contents::new(file),
                     told: tell.told(),
                     funnel: tell.funnel()?,
                     column: None,
@@ -210,7 +203,7 @@ impl Args {
         } else if !to.writes(Parameter::Items) {
             // A set without a length gets one.
             let gets_length = to.item_domain == ItemDomain::Integers
-                && from.is_some_and(|from| matches!(from.contents, Contents::Roaring(_)));
+                && from.is_some_and(|from| from.contents.downcast_ref::<Roaring>().is_some());
             let options = [
                 (self.to_items.is_some() && !gets_length, "--to-items"),
                 (self.to_rate.is_some(), "--to-rate"),
@@ -238,10 +231,8 @@ impl Args {
     fn joins_several(&self, from: &Foreign, to: &Format, kind: Option<FileKind>) -> bool {
         // Whether a table has one row group or several, the user need not know.
         let is_of_groups = kind.is_some_and(|kind| kind.place == Place::Columns);
-        let has_several = match &from.contents {
-            Contents::RedisBitmaps(bitmaps) => bitmaps.cursor() > 0,
-            _ => false,
-        };
+        let bitmaps = from.contents.downcast_ref::<RedisBitmaps>();
+        let has_several = bitmaps.is_some_and(|bitmaps| bitmaps.cursor() > 0);
         is_of_groups || has_several && !self.is_from_items() && from.format.name != to.name
     }
 
@@ -280,9 +271,9 @@ impl Args {
     ) -> Result<(), Failure> {
         if from.funnel().is_err() || to.required.iter().any(|&parameter| !told.has(parameter)) {
             // A format without a place for this filter needs no funnel: its reason comes first, and alone.
-            let encoded = (to.encode)(&from.contents, told, &mut io::sink());
+            let encoded = to.check_encode(&from.contents, told);
             let is_missing = matches!(encoded, Err(EncodeError::Missing(_)));
-            let not_written = |error| with_items(from.not_written(error, &self.output, to, told));
+            let not_written = |error| from.not_written(error, &self.output, to, told);
             let is_encoded = problems.take(encoded.map_err(not_written))?.is_some();
             if !is_encoded && !is_missing {
                 return Ok(());

@@ -16,7 +16,7 @@
 use std::fmt;
 
 use crate::bitcoin::{Block, BlockHeader, Hash256, Transaction, compact_size};
-use crate::error::{DecodeError, DecodeErrorKind};
+use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::reader::Reader;
 
 /// The most transactions a block can have, so that a proof of more is refused: 4,000,000 units of weight, of which the smallest

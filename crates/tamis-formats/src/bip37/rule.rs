@@ -2,11 +2,50 @@
 
 use std::fmt;
 
-use crate::bip37::{MAX_BYTES, MAX_PROBES, Update};
-use crate::contents::FilterInfo;
+use crate::bip37::plan::{MAX_BYTES, MAX_PROBES};
+use crate::filter_info::FilterInfo;
 use crate::hash::murmur3::x86_32;
 use crate::modulus::Modulus;
-use crate::rule::ProbeRule;
+use crate::probe_rule::ProbeRule;
+
+/// Which outpoints a node inserts by itself when a transaction pays to an item: otherwise the wallet would miss the one that
+/// spends it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Update {
+    /// None.
+    #[default]
+    None = 0,
+    /// All.
+    All = 1,
+    /// Those locked by a public key or by several, whose spending does not show the key.
+    PublicKeyOnly = 2,
+}
+
+impl Update {
+    /// The bits of the flags that are not reserved.
+    const MASK: u8 = 0b11;
+
+    /// Returns what flags mean to Bitcoin Core, which ignores reserved bits.
+    #[must_use]
+    pub const fn of(flags: u8) -> Self {
+        match flags & Self::MASK {
+            1 => Update::All,
+            2 => Update::PublicKeyOnly,
+            _ => Update::None,
+        }
+    }
+}
+
+impl fmt::Display for Update {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Update::None => "none",
+            Update::All => "all",
+            Update::PublicKeyOnly => "public keys and bare multisig only",
+        })
+    }
+}
 
 /// The rule of BIP-37, and what a node inserts by itself.
 ///

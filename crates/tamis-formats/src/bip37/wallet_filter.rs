@@ -1,14 +1,12 @@
 //! The filter of a wallet: which transactions are its own, and what a node learns from them.
 
-use std::fmt;
-
-use crate::bip37::{
-    Bip37, BlockTooLarge, CreateError, MAX_BYTES, MAX_PROBES, MerkleBlock, Sizing, Update,
-    decode_filter_add, plan,
-};
+use crate::bip37::merkle_block::{BlockTooLarge, MerkleBlock};
+use crate::bip37::plan::{MAX_BYTES, MAX_PROBES, Sizing, plan};
+use crate::bip37::rule::{Bip37, Update};
 use crate::bitcoin::script::{is_bare_multisig, is_pay_to_public_key};
 use crate::bitcoin::{Block, Transaction, compact_size, pushes};
-use crate::error::{DecodeError, DecodeErrorKind};
+use crate::create_error::CreateError;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::foreign_bloom::ForeignBloom;
 use crate::reader::Reader;
 use crate::rule::Rule;
@@ -26,7 +24,7 @@ use crate::rule::Rule;
 /// assert!(wallet.contains(&key_hash));
 /// let payload = wallet.encode();
 /// assert_eq!((payload.len(), WalletFilter::decode(&payload).unwrap()), (13, wallet));
-/// # Ok::<(), tamis_formats::bip37::CreateError>(())
+/// # Ok::<(), tamis_formats::CreateError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct WalletFilter {
@@ -52,7 +50,7 @@ impl WalletFilter {
     ) -> Result<Self, CreateError> {
         let (bytes, probes) = plan(items, rate, sizing)?;
         let rule = Bip37::new(bytes, probes, tweak, update as u8);
-        let filter = ForeignBloom::new(Rule::Bip37(rule)).map_err(CreateError::Memory)?;
+        let filter = ForeignBloom::new(Rule::new(rule)).map_err(CreateError::Memory)?;
         Ok(Self { filter, rule })
     }
 
@@ -95,7 +93,7 @@ impl WalletFilter {
             return Err(limit(&probes_at, "number of hash functions", "50 at most", probes.into()));
         }
         let rule = Bip37::new(bits.len(), probes, reader.u32("tweak")?, reader.u8("flags")?);
-        let filter = ForeignBloom::from_bytes(Rule::Bip37(rule), bits)
+        let filter = ForeignBloom::from_bytes(Rule::new(rule), bits)
             .map_err(|memory| probes_at.error("bits", DecodeErrorKind::Memory(memory)))?;
         Ok(Self { filter, rule })
     }
@@ -175,9 +173,9 @@ impl TryFrom<ForeignBloom> for WalletFilter {
 
     /// Returns the filter itself if it is of another rule.
     fn try_from(filter: ForeignBloom) -> Result<Self, ForeignBloom> {
-        match *filter.rule() {
-            Rule::Bip37(rule) => Ok(Self { filter, rule }),
-            _ => Err(filter),
+        match filter.rule().downcast_ref() {
+            Some(&rule) => Ok(Self { filter, rule }),
+            None => Err(filter),
         }
     }
 }
@@ -185,89 +183,5 @@ impl TryFrom<ForeignBloom> for WalletFilter {
 impl From<WalletFilter> for ForeignBloom {
     fn from(wallet: WalletFilter) -> Self {
         wallet.filter
-    }
-}
-
-/// What a node knows of the wallet at the other end: nothing at first.
-///
-/// # Examples
-///
-/// ```
-/// use tamis_formats::bip37::{MessageError, PeerFilter};
-///
-/// let mut peer = PeerFilter::default();
-/// peer.receive("filterload", b"\x03\x61\x4e\x9b\x05\0\0\0\0\0\0\0\x01")?;
-/// peer.receive("filteradd", b"\x02\xaa\xbb")?;
-/// assert!(peer.filter().is_some_and(|filter| filter.contains(b"\xaa\xbb")));
-/// peer.receive("filterclear", b"")?;
-/// assert_eq!(peer.receive("filteradd", b"\x01\xaa"), Err(MessageError::NoFilter));
-/// # Ok::<(), MessageError>(())
-/// ```
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct PeerFilter {
-    loaded: Option<WalletFilter>,
-}
-
-/// Why a node hangs up on a wallet.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum MessageError {
-    /// The message is not about filters.
-    OtherMessage,
-    /// `filteradd` before `filterload`.
-    NoFilter,
-    /// The payload is not that of such a message.
-    Payload(DecodeError),
-}
-
-impl fmt::Display for MessageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            MessageError::OtherMessage => {
-                f.write_str("not a message of filters: filterload, filteradd or filterclear")
-            }
-            MessageError::NoFilter => f.write_str("no filter to add to: send filterload first"),
-            MessageError::Payload(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for MessageError {}
-
-impl From<DecodeError> for MessageError {
-    fn from(error: DecodeError) -> Self {
-        MessageError::Payload(error)
-    }
-}
-
-impl PeerFilter {
-    /// Takes a message by its name: `filterload` replaces the filter, `filteradd` inserts an item, `filterclear` takes the filter
-    /// away. Bytes behind what it needs are left unread, as Bitcoin Core does.
-    ///
-    /// # Errors
-    ///
-    /// [`MessageError`] where a node hangs up; nothing has changed then.
-    pub fn receive(&mut self, command: &str, payload: &[u8]) -> Result<(), MessageError> {
-        match command {
-            "filterload" => self.loaded = Some(WalletFilter::decode_start(payload)?.0),
-            "filteradd" => {
-                let item = decode_filter_add(payload)?;
-                self.loaded.as_mut().ok_or(MessageError::NoFilter)?.insert(item);
-            }
-            "filterclear" => self.loaded = None,
-            _ => return Err(MessageError::OtherMessage),
-        }
-        Ok(())
-    }
-
-    /// Returns the filter, if one is loaded.
-    #[must_use]
-    pub fn filter(&self) -> Option<&WalletFilter> {
-        self.loaded.as_ref()
-    }
-
-    /// Returns the filter to match transactions by, if one is loaded.
-    pub fn filter_mut(&mut self) -> Option<&mut WalletFilter> {
-        self.loaded.as_mut()
     }
 }

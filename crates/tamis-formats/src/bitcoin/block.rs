@@ -3,7 +3,7 @@
 use crate::bitcoin::compact_size;
 use crate::bitcoin::hash::Hash256;
 use crate::bitcoin::transaction::{MIN_BYTES, Transaction};
-use crate::error::{DecodeError, DecodeErrorKind};
+use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::reader::Reader;
 
 /// The 80 bytes whose hash names a block.

@@ -1,6 +1,6 @@
 //! Numbers of one to nine bytes, as Bitcoin writes lengths and counts.
 
-use crate::error::{DecodeError, DecodeErrorKind};
+use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::reader::Reader;
 
 /// Takes a number; one that could have been written shorter is refused, as nodes do.

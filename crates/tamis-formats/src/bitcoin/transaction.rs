@@ -2,7 +2,7 @@
 
 use crate::bitcoin::compact_size;
 use crate::bitcoin::hash::Hash256;
-use crate::error::{DecodeError, DecodeErrorKind};
+use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::reader::Reader;
 
 /// A transaction, with or without witnesses, in bytes of somebody else.

@@ -4,35 +4,40 @@ use std::io;
 
 use tamis::{Bitmap, Bits as _, BitsMut as _, OutOfMemory};
 
-use super::{CreateError, Hadoop, HashType, header, header_bytes, rule, sniff};
-use crate::contents::{Contents, FilterInfo};
+use crate::answer_each::answer_each;
+use crate::bit_words::write_words;
+use crate::change_error::ChangeError;
+use crate::contents::Contents;
+use crate::create_error::CreateError;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
-use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::encode_error::EncodeError;
+use crate::filter_info::FilterInfo;
 use crate::format::{Format, ItemDomain, Items};
-use crate::guava::write_words;
+use crate::hadoop::header::{read_header, sniff};
+use crate::hadoop::rule::{Hadoop, HashType, plan, rule};
+use crate::probe_rule::rate_std_error;
 use crate::reader::Reader;
-use crate::rule::rate_std_error;
+use crate::stored_filter::StoredFilter;
+use tamis::Answers;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "hadoop-counting",
     extensions: &[],
     summary: "Hadoop's util.bloom.CountingBloomFilter, by write",
-    sniff: Some(|bytes| sniff(bytes, |header| words(header) * 8)),
+    sniff: Some(|bytes| sniff(bytes, |rule| words(rule) * 8)),
     items: Items::Unspecified,
     item_domain: ItemDomain::Bytes,
     required: &[],
     read_uses: &[],
     write_uses: &[],
     versions: None,
-    decode: |bytes, _| CountingFilter::decode(bytes).map(Contents::HadoopCounting),
+    decode: |bytes, _| CountingFilter::decode(bytes).map(Contents::new),
     encode,
     create: |options| {
-        let (counters, probes) = super::plan(options)?;
-        let created = CountingFilter::new(counters, probes, HashType::Murmur);
-        created
-            .map(Contents::HadoopCounting)
-            .map_err(|error| EncodeError::NoPlace(error.to_string().into()))
+        let (counters, probes) = plan(options)?;
+        CountingFilter::new(counters, probes, HashType::Murmur).map(Contents::new)
     },
 };
 
@@ -55,7 +60,7 @@ const STOP: u64 = 15;
 /// assert_eq!(rows.count(b"row1"), 2);
 /// assert!(rows.remove(b"row1") && rows.remove(b"row1"));
 /// assert!(!rows.contains(b"row1") && !rows.remove(b"row1"));
-/// # Ok::<(), tamis_formats::hadoop::CreateError>(())
+/// # Ok::<(), tamis_formats::CreateError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct CountingFilter {
@@ -75,7 +80,7 @@ impl CountingFilter {
     ///
     /// [`CreateError`] for numbers that no filter has.
     pub fn new(counters: u32, probes: u32, hash_type: HashType) -> Result<Self, CreateError> {
-        Self::of(rule(counters, probes, hash_type)?).map_err(CreateError::Memory)
+        Ok(Self::of(rule(counters, probes, hash_type)?)?)
     }
 
     fn of(rule: Hadoop) -> Result<Self, OutOfMemory> {
@@ -89,14 +94,12 @@ impl CountingFilter {
     /// [`DecodeError`] unless `bytes` are one filter.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
-        let rule = header(&mut reader)?;
-        let at = reader.at() as u64;
+        let rule = read_header(&mut reader)?;
+        let at = reader.at();
         // The length is tested before there is memory for the words.
         let data = reader.bytes("counters", (words(&rule) as usize).saturating_mul(8))?;
         reader.end("counters")?;
-        let error = |at, kind| DecodeError { field: "counters", at, kind };
-        let mut filter =
-            Self::of(rule).map_err(|memory| error(at, DecodeErrorKind::Memory(memory)))?;
+        let mut filter = Self::of(rule).map_err(DecodeError::memory("counters", at))?;
         let data = data.as_chunks().0;
         for (to, &word) in filter.counters.words_mut().iter_mut().zip(data) {
             *to = u64::from_be_bytes(word);
@@ -104,7 +107,8 @@ impl CountingFilter {
         let used = rule.vector_size % WORD_COUNTERS;
         let last = data.len() - 1;
         if used > 0 && filter.counters.words()[last] >> (4 * used) != 0 {
-            return Err(error(at + last as u64 * 8, DecodeErrorKind::NotZero));
+            let kind = DecodeErrorKind::NotZero;
+            return Err(DecodeError::new("counters", at + last * 8, kind));
         }
         Ok(filter)
     }
@@ -165,21 +169,6 @@ impl CountingFilter {
         is_in
     }
 
-    /// Adds the counters of a filter of equal size, probes and hash, up to 15; false, and nothing is changed, if it is of others.
-    ///
-    /// Hadoop itself has no such sum.
-    #[must_use = "filters of different rules do not merge"]
-    pub fn merge(&mut self, other: &Self) -> bool {
-        let is_alike = self.rule == other.rule;
-        if is_alike {
-            for (to, &from) in self.counters.words_mut().iter_mut().zip(other.counters.words()) {
-                let sum = |at: u32| ((*to >> at & STOP) + (from >> at & STOP)).min(STOP) << at;
-                *to = (0..64).step_by(4).map(sum).sum();
-            }
-        }
-        is_alike
-    }
-
     /// Counts the counters that are not 0 and those that are at 15. Reads all of them.
     #[must_use]
     pub fn count_used_and_stopped(&self) -> (u64, u64) {
@@ -191,8 +180,31 @@ impl CountingFilter {
         }
         (used, stopped)
     }
+}
 
-    pub(crate) fn info(&self) -> FilterInfo {
+impl StoredFilter for CountingFilter {
+    fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers) {
+        answer_each(keys, answers, |key| self.contains(key));
+    }
+
+    fn insert_each(&mut self, keys: &[&[u8]], answers: &mut Answers) -> Result<(), ChangeError> {
+        answer_each(keys, answers, |key| self.insert(key));
+        Ok(())
+    }
+
+    /// Adds up the counters, to at most 15. Hadoop itself has no such operation.
+    fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
+        let is_alike = self.rule == other.rule;
+        if is_alike {
+            for (to, &from) in self.counters.words_mut().iter_mut().zip(other.counters.words()) {
+                let sum = |at: u32| ((*to >> at & STOP) + (from >> at & STOP)).min(STOP) << at;
+                *to = (0..64).step_by(4).map(sum).sum();
+            }
+        }
+        Ok(is_alike)
+    }
+
+    fn info(&self) -> FilterInfo {
         let (used, stopped) = self.count_used_and_stopped();
         let (m, k) = (f64::from(self.rule.vector_size), f64::from(self.rule.probes));
         let fill = used as f64 / m;
@@ -210,9 +222,9 @@ impl CountingFilter {
             items: -(-fill).ln_1p() * m / k,
             rate: fill.powf(k),
             rate_std_error: rate_std_error(fill, self.rule.vector_size.into(), self.rule.probes),
-            planned_rate: None,
             more: vec![("counters at 15", stopped.to_string())],
             warnings,
+            ..FilterInfo::default()
         }
     }
 }
@@ -227,11 +239,10 @@ fn encode(
     _: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    let Contents::HadoopCounting(filter) = contents else {
-        let why = "Hadoop's CountingBloomFilter has counters by a chain of hashes: build one from the items";
-        return Err(EncodeError::NoPlace(why.into()));
+    let Some(filter) = contents.downcast_ref::<CountingFilter>() else {
+        return Err(EncodeError::needs_items("Hadoop's CountingBloomFilter stores counters"));
     };
-    out.write_all(&header_bytes(&filter.rule))?;
+    out.write_all(&filter.rule.header())?;
     let words = words(&filter.rule) as usize;
-    write_words(&filter.counters.words()[..words], out, u64::to_be_bytes)
+    Ok(write_words(&filter.counters.words()[..words], out, u64::to_be_bytes)?)
 }

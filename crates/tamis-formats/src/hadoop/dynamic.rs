@@ -5,44 +5,44 @@ use std::io;
 
 use tamis::Answers;
 
-use super::{Hadoop, HashType, header, header_bytes, rule};
-use crate::contents::{ChangeError, Contents, FilterInfo, try_answer_each};
+use crate::answer_each::try_answer_each;
+use crate::change_error::ChangeError;
+use crate::contents::Contents;
+use crate::create_error::CreateError;
+use crate::decode_error::DecodeError;
 use crate::decode_options::DecodeOptions;
-use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::encode_error::EncodeError;
+use crate::filter_info::FilterInfo;
 use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Sniff};
+use crate::hadoop::header::read_header;
+use crate::hadoop::rule::{Hadoop, HashType, plan, rule};
 use crate::reader::Reader;
 use crate::rule::Rule;
+use crate::stored_filter::StoredFilter;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "hadoop-dynamic",
     extensions: &[],
     summary: "Hadoop's util.bloom.DynamicBloomFilter, by write",
-    sniff: Some(
-        |bytes| if DynamicFilter::decode(bytes).is_ok() { Sniff::Maybe } else { Sniff::No },
-    ),
+    sniff: Some(|bytes| Sniff::maybe(DynamicFilter::decode(bytes).is_ok())),
     items: Items::Unspecified,
     item_domain: ItemDomain::Bytes,
     required: &[],
     read_uses: &[],
     write_uses: &[],
     versions: None,
-    decode: |bytes, _| DynamicFilter::decode(bytes).map(Contents::HadoopDynamic),
+    decode: |bytes, _| DynamicFilter::decode(bytes).map(Contents::new),
     encode,
     create: |options| {
-        let (bits, probes) = super::plan(options)?;
-        let records =
-            u32::try_from(options.plan()?.0).ok().filter(|&it| it <= i32::MAX.cast_unsigned());
-        let created =
-            records.map(|records| DynamicFilter::new(bits, probes, HashType::Murmur, records));
-        match created {
-            Some(Ok(filter)) => Ok(Contents::HadoopDynamic(filter)),
-            Some(Err(error)) => Err(EncodeError::NoPlace(error.to_string().into())),
-            None => Err(EncodeError::NoPlace(
-                "a row has at most 2,147,483,647 records: plan fewer items".into(),
-            )),
-        }
+        let (bits, probes) = plan(options)?;
+        let (items, _) = options.plan()?;
+        let records = u32::try_from(items).ok().filter(|&it| it <= i32::MAX.cast_unsigned());
+        let records = records.ok_or_else(|| {
+            CreateError::refused("a row has at most 2,147,483,647 records: plan fewer items")
+        })?;
+        DynamicFilter::new(bits, probes, HashType::Murmur, records).map(Contents::new)
     },
 };
 
@@ -61,7 +61,7 @@ pub(crate) const FORMAT: Format = Format {
 /// }
 /// assert_eq!(rows.rows().len(), 3);
 /// assert!(rows.contains(&7_u32.to_le_bytes()));
-/// # Ok::<(), tamis_formats::hadoop::CreateError>(())
+/// # Ok::<(), tamis_formats::CreateError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct DynamicFilter {
@@ -82,15 +82,15 @@ impl DynamicFilter {
     ///
     /// # Errors
     ///
-    /// [`CreateError`](super::CreateError) for numbers that no filter has. 0 records are taken for 1.
+    /// [`CreateError`] for numbers that no filter has. 0 records are taken for 1.
     pub fn new(
         vector_size: u32,
         probes: u32,
         hash_type: HashType,
         records_per_row: u32,
-    ) -> Result<Self, super::CreateError> {
+    ) -> Result<Self, CreateError> {
         let rule = rule(vector_size, probes, hash_type)?;
-        let row = ForeignBloom::new(Rule::Hadoop(rule)).map_err(super::CreateError::Memory)?;
+        let row = ForeignBloom::new(Rule::new(rule))?;
         Ok(Self { rule, records_per_row: records_per_row.max(1), last_records: 0, rows: vec![row] })
     }
 
@@ -101,27 +101,21 @@ impl DynamicFilter {
     /// [`DecodeError`] unless `bytes` are one filter, with a row at least and rows of its own size and hash.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
-        let rule = header(&mut reader)?;
+        let rule = read_header(&mut reader)?;
         let records_per_row = reader.count_be("records of a row", 1, "1 or more")?;
         let last_records = reader.count_be("records of the last row", 0, "0 or more")?;
         let count = reader.count_be("number of rows", 1, "1 or more")?;
         let mut rows = Vec::new();
         for _ in 0..count {
-            let at = reader.at() as u64;
-            if header(&mut reader)? != rule {
-                let reason = "that of the whole filter";
-                let kind = DecodeErrorKind::Invalid { reason };
-                return Err(DecodeError { field: "head of a row", at, kind });
+            let at = reader.at();
+            if read_header(&mut reader)? != rule {
+                return Err(DecodeError::invalid(
+                    "header of a row",
+                    at,
+                    "that of the whole filter",
+                ));
             }
-            let at = reader.at() as u64;
-            // The length is tested before there is memory for the words.
-            let data = reader.bytes("bits", rule.vector_size.div_ceil(8) as usize)?;
-            let row = ForeignBloom::from_bytes(Rule::Hadoop(rule), data);
-            rows.push(row.map_err(|memory| DecodeError {
-                field: "bits",
-                at,
-                kind: DecodeErrorKind::Memory(memory),
-            })?);
+            rows.push(ForeignBloom::read_bytes(Rule::new(rule), &mut reader)?);
         }
         reader.end("rows")?;
         Ok(Self { rule, records_per_row, last_records, rows })
@@ -153,69 +147,15 @@ impl DynamicFilter {
                     self.records_per_row
                 )));
             }
-            self.rows
-                .push(ForeignBloom::new(Rule::Hadoop(self.rule)).map_err(ChangeError::Memory)?);
+            self.rows.push(ForeignBloom::new(Rule::new(self.rule)).map_err(ChangeError::Memory)?);
             self.last_records = 0;
         }
         self.last_records += 1;
         Ok(self.rows.last_mut().is_some_and(|row| row.insert(key)))
     }
 
-    pub(crate) fn contains_each(&self, keys: &[impl AsRef<[u8]>], answers: &mut Answers) {
-        ForeignBloom::any_contains_each(self.rows.iter(), keys, answers);
-    }
-
-    pub(crate) fn insert_each(
-        &mut self,
-        keys: &[impl AsRef<[u8]>],
-        answers: &mut Answers,
-    ) -> Result<(), ChangeError> {
-        try_answer_each(keys, answers, |key| self.insert(key))
-    }
-
-    /// Adds all items of another, row by row, as `or` does; false, and nothing is changed, if it has another size, hash or number
-    /// of rows.
-    #[must_use = "filters of different rules do not merge"]
-    pub fn merge(&mut self, other: &Self) -> bool {
-        let is_alike = self.rule == other.rule
-            && self.records_per_row == other.records_per_row
-            && self.rows.len() == other.rows.len();
-        if is_alike {
-            for (one, other) in self.rows.iter_mut().zip(&other.rows) {
-                let is_merged = one.merge(other);
-                debug_assert!(is_merged, "the rules are equal");
-            }
-            let sum = self.last_records.saturating_add(other.last_records);
-            self.last_records = sum.min(i32::MAX.cast_unsigned());
-        }
-        is_alike
-    }
-
-    pub(crate) fn info(&self) -> FilterInfo {
-        let rows = || self.rows.iter();
-        let bits = u64::from(self.rule.vector_size) * self.rows.len() as u64;
-        let ones: u64 = rows().map(ForeignBloom::count_ones).sum();
-        let rate = 1.0 - rows().map(|it| 1.0 - it.estimate_rate()).product::<f64>();
-        let deviations = rows().map(|it| (it.estimate_rate() * it.rate_std_error()).powi(2));
-        FilterInfo {
-            rule: self.rule.to_string(),
-            bits,
-            probes: Some(self.rule.probes),
-            fill: ones as f64 / bits as f64,
-            items: rows().map(ForeignBloom::estimate_items).sum(),
-            rate,
-            rate_std_error: if rate > 0.0 { deviations.sum::<f64>().sqrt() / rate } else { 0.0 },
-            more: vec![
-                ("rows", self.rows.len().to_string()),
-                ("records of a row", self.records_per_row.to_string()),
-                ("records of the last row", self.last_records.to_string()),
-            ],
-            ..FilterInfo::default()
-        }
-    }
-
-    fn write(&self, out: &mut dyn io::Write) -> Result<(), EncodeError> {
-        let header = header_bytes(&self.rule);
+    fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        let header = self.rule.header();
         out.write_all(&header)?;
         for number in [self.records_per_row, self.last_records, self.rows.len() as u32] {
             out.write_all(&number.to_be_bytes())?;
@@ -228,16 +168,53 @@ impl DynamicFilter {
     }
 }
 
+impl StoredFilter for DynamicFilter {
+    fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers) {
+        ForeignBloom::any_contains_each(self.rows.iter(), keys, answers);
+    }
+
+    fn insert_each(&mut self, keys: &[&[u8]], answers: &mut Answers) -> Result<(), ChangeError> {
+        try_answer_each(keys, answers, |key| self.insert(key))
+    }
+
+    /// Merges row by row, as `or` does, if both have as many rows.
+    fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
+        let is_alike = self.rule == other.rule
+            && self.records_per_row == other.records_per_row
+            && self.rows.len() == other.rows.len();
+        if is_alike {
+            for (one, other) in self.rows.iter_mut().zip(&other.rows) {
+                let is_merged = one.merge(other);
+                debug_assert!(is_merged, "the rules are equal");
+            }
+            let sum = self.last_records.saturating_add(other.last_records);
+            self.last_records = sum.min(i32::MAX.cast_unsigned());
+        }
+        Ok(is_alike)
+    }
+
+    fn info(&self) -> FilterInfo {
+        FilterInfo {
+            rule: self.rule.to_string(),
+            more: vec![
+                ("rows", self.rows.len().to_string()),
+                ("records of a row", self.records_per_row.to_string()),
+                ("records of the last row", self.last_records.to_string()),
+            ],
+            ..ForeignBloom::info_of_all(self.rows.iter())
+        }
+    }
+}
+
 fn encode(
     contents: &Contents,
     _: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    match contents {
-        Contents::HadoopDynamic(filter) => filter.write(out),
-        _ => {
-            let why = "Hadoop's DynamicBloomFilter counts the records of its rows: build one from the items";
-            Err(EncodeError::NoPlace(why.into()))
-        }
-    }
+    let Some(filter) = contents.downcast_ref::<DynamicFilter>() else {
+        return Err(EncodeError::needs_items(
+            "Hadoop's DynamicBloomFilter stores the number of records of its rows",
+        ));
+    };
+    Ok(filter.write(out)?)
 }

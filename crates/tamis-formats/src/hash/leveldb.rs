@@ -2,7 +2,7 @@
 //!
 //! Source: LevelDB, its documentation of table files; hashes recorded from it.
 
-use super::murmur3::Tail;
+use crate::hash::murmur3::Tail;
 
 /// The seed of both systems' filters.
 const SEED: u32 = 0xbc9f_1d34;

@@ -2,7 +2,7 @@
 //!
 //! Sources: Appleby, MurmurHash3 (public domain), of which this is a variant of 64 bits; Wang, "Integer Hash Function".
 
-use super::murmur3::mix_64;
+use crate::hash::murmur3::mix_64;
 
 /// The seed that both take.
 const SEED: u64 = 104_729;

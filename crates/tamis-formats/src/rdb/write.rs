@@ -2,9 +2,9 @@
 
 use std::io;
 
-use super::coding::Writer;
-use super::crc64::crc64;
-use super::{kind, opcode};
+use crate::rdb::opcode;
+use crate::rdb_encoding::crc64::crc64;
+use crate::rdb_encoding::{RdbWriter, value_type};
 
 /// What is written under a key.
 pub(crate) enum Written {
@@ -19,19 +19,19 @@ pub(crate) fn write(
     values: impl IntoIterator<Item = (Vec<u8>, Written)>,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
-    let mut to = Writer::default();
+    let mut to = RdbWriter::default();
     to.raw(format!("REDIS{WRITTEN_VERSION:04}").as_bytes());
     to.raw(&[opcode::SELECT_DATABASE]);
     to.length(0);
     for (key, value) in values {
         match value {
             Written::String(bytes) => {
-                to.raw(&[kind::STRING]);
+                to.raw(&[value_type::STRING]);
                 to.bytes(&key);
                 to.bytes(&bytes);
             }
             Written::Hash(fields) => {
-                to.raw(&[kind::HASH]);
+                to.raw(&[value_type::HASH]);
                 to.bytes(&key);
                 to.length(fields.len() as u64);
                 for (field, value) in fields {

@@ -11,11 +11,13 @@ use std::io;
 
 use tamis::{RedisBloom, RedisCuckoo};
 
-use super::decode_payload;
 use crate::contents::Contents;
-use crate::decode_options::{DecodeOptions, Parameter};
-use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::decode_error::{DecodeError, DecodeErrorKind};
+use crate::decode_options::DecodeOptions;
+use crate::encode_error::EncodeError;
+use crate::parameter::Parameter;
 use crate::reader::Reader;
+use crate::redisbloom::payload::decode_payload;
 
 const LOAD_BLOOM: &str = "BF.LOADCHUNK";
 const LOAD_CUCKOO: &str = "CF.LOADCHUNK";
@@ -107,13 +109,13 @@ pub(super) fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, 
             let mut filter = RedisBloom::from_header(first.data)
                 .map_err(|error| first.refused(&error.to_string()))?;
             load(chunks, |position, data| filter.load_chunk(position, data))?;
-            Ok(Contents::RedisBloom(filter))
+            Ok(Contents::new(filter))
         }
         _ => {
             let mut filter = RedisCuckoo::from_header(first.data)
                 .map_err(|error| first.refused(&error.to_string()))?;
             load(chunks, |position, data| filter.load_chunk(position, data))?;
-            Ok(Contents::RedisCuckoo(filter))
+            Ok(Contents::new(filter))
         }
     }
 }
@@ -248,8 +250,9 @@ pub(super) fn write_cuckoo(
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
     if filter.items() == 0 {
-        let why = "a cuckoo filter without items has no chunks: write it without a key, for RESTORE, or reserve it anew";
-        return Err(EncodeError::NoPlace(why.into()));
+        return Err(EncodeError::refused(
+            "a cuckoo filter without items has no chunks: write it without a key, for RESTORE, or reserve it anew",
+        ));
     }
     write(out, LOAD_CUCKOO, key, &filter.header(), |position| filter.chunk(position))
 }

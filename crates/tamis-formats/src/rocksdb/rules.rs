@@ -5,7 +5,7 @@ use std::fmt;
 use crate::hash::leveldb::{self, step};
 use crate::hash::murmur3::Tail;
 use crate::hash::xxh3_preview;
-use crate::rule::{ProbeRule, fill};
+use crate::probe_rule::{ProbeRule, fill};
 
 /// RocksDB before `format_version` 5: the hash of LevelDB, the line by its remainder, and the probes by adding it up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -143,7 +143,7 @@ fn params_have_limits() {
 #[test]
 fn a_set_cannot_be_changed_and_says_what_to_do() {
     let set = GolombSet::new([1, 2], GolombParams::BASIC, &["a", "b"]).unwrap();
-    let mut contents = Contents::Golomb(set);
+    let mut contents = Contents::new(set);
     let before = contents.clone();
     let mut answers = Answers::new();
     for changed in [contents.insert_each(&["c"], &mut answers), contents.merge(&before)] {
@@ -167,7 +167,7 @@ fn the_block_is_asked_for_and_other_params_have_no_place() {
     let set = GolombSet::new([1, 2], GolombParams::new(10, 1024).unwrap(), &["a"]).unwrap();
     let encode = format.encode;
     let error =
-        encode(&Contents::Golomb(set), &DecodeOptions::default(), &mut Vec::new()).unwrap_err();
+        encode(&Contents::new(set), &DecodeOptions::default(), &mut Vec::new()).unwrap_err();
     assert!(error.to_string().contains("build one from the items"), "{error}");
 }
 

@@ -17,7 +17,7 @@ fn filters_are_those_of_bits_and_blooms() {
         let mut filter = create(bits, probes).unwrap();
         (0..number(&case["added"]) as usize).for_each(|i| _ = filter.insert(&item(i)));
         let mut bytes = Vec::new();
-        let contents = Contents::Flat(filter.clone());
+        let contents = Contents::new(filter.clone());
         (format.encode)(&contents, &DecodeOptions::default(), &mut bytes).unwrap();
         assert_eq!(bytes, hex(&case["write_to_hex"]), "{case}");
         assert_eq!(decode(&bytes).unwrap(), filter);

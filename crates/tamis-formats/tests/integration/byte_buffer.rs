@@ -11,7 +11,7 @@ fn golden() -> serde_json::Value {
 fn encode(filter: &ForeignBloom) -> Vec<u8> {
     let mut bytes = Vec::new();
     let encode = Format::named("byte-buffer").unwrap().encode;
-    encode(&Contents::Flat(filter.clone()), &DecodeOptions::default(), &mut bytes).unwrap();
+    encode(&Contents::new(filter.clone()), &DecodeOptions::default(), &mut bytes).unwrap();
     bytes
 }
 

@@ -29,7 +29,7 @@ fn a_new_one_has_the_size_of_the_article_and_says_what_is_wrong_with_it() {
     let info = create(&DecodeOptions::default()).unwrap().info();
     assert_eq!(info.bits, 125_829_120);
     assert!(info.warnings.iter().any(|it| it.contains("only 53 %")), "{:?}", info.warnings);
-    let whole = Contents::Flat(c_hashcode::decode(&[0; 64]).unwrap()).info();
+    let whole = Contents::new(c_hashcode::decode(&[0; 64]).unwrap()).info();
     assert!(!whole.warnings.iter().any(|it| it.contains("only")), "{:?}", whole.warnings);
 }
 

@@ -3,7 +3,7 @@
 use crate::golden_data::{base64, hex, json, list, number, real, text, to_hex};
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
-use tamis_formats::guava::{self, Probes, Strategy};
+use tamis_formats::guava::{self, GuavaRelease, Strategy};
 use tamis_formats::{Charset, Contents, DecodeOptions, ForeignBloom, Format, Funnel};
 
 fn strategy(json: &Json) -> Strategy {
@@ -67,14 +67,14 @@ fn items(json: &Json) -> Vec<Json> {
 fn encode(filter: &ForeignBloom) -> Vec<u8> {
     let mut bytes = Vec::new();
     let encode = Format::named("guava").unwrap().encode;
-    encode(&Contents::Flat(filter.clone()), &DecodeOptions::default(), &mut bytes).unwrap();
+    encode(&Contents::new(filter.clone()), &DecodeOptions::default(), &mut bytes).unwrap();
     bytes
 }
 
-fn holds(golden: &Json, probes: Probes) {
+fn holds(golden: &Json, release: GuavaRelease) {
     let (id, funnel) = (&golden["id"], funnel(text(&golden["funnel"])));
     let (n, fpp) = (number(&golden["n"]) as u64, real(&golden["fpp"]));
-    let mut filter = guava::create(n, fpp, strategy(&golden["strategy"]), probes).unwrap();
+    let mut filter = guava::create(n, fpp, strategy(&golden["strategy"]), release).unwrap();
     assert_eq!(guava::plan_bits(n, fpp).0, number(&golden["num_bits_formula"]) as u64, "{id}");
     assert_eq!(filter.rule().bits(), number(&golden["bit_size"]) as u64, "{id}");
     assert_eq!(u64::from(filter.rule().probes()), number(&golden["k"]) as u64, "{id}");
@@ -107,9 +107,9 @@ fn holds(golden: &Json, probes: Probes) {
 fn filters_of_guava_31_and_33_are_the_same() {
     let golden = json("guava/filters.json");
     assert_eq!(list(&golden["filters"]).len(), 50);
-    list(&golden["filters"]).iter().for_each(|filter| holds(filter, Probes::Until33));
+    list(&golden["filters"]).iter().for_each(|filter| holds(filter, GuavaRelease::Until33));
     let newer = list(&golden["guava_33_6_0_where_different"]);
-    newer.iter().for_each(|filter| holds(filter, Probes::Since33));
+    newer.iter().for_each(|filter| holds(filter, GuavaRelease::Since33));
 }
 
 #[test]
@@ -119,7 +119,9 @@ fn three_generations_plan_as_they_did() {
         let (n, fpp) = (number(&row[0]) as u64, real(&row[1]));
         let (bits, _) = guava::plan_bits(n, fpp);
         assert_eq!(bits, number(&row[2]) as u64, "{row}");
-        for (column, probes) in [(3, Probes::Until14), (4, Probes::Until33), (5, Probes::Since33)] {
+        for (column, probes) in
+            [(3, GuavaRelease::Until14), (4, GuavaRelease::Until33), (5, GuavaRelease::Since33)]
+        {
             let k = guava::plan_probes(n, bits, fpp, probes);
             assert_eq!(k, number(&row[column]) as u64, "{row}, {probes:?}");
         }
@@ -162,12 +164,12 @@ fn the_release_that_plans_is_told() {
 }
 
 #[test]
-fn javas_serialised_form_is_named() {
+fn javas_serialized_form_is_named() {
     let golden = json("guava/sizing.json");
     let bytes = base64(&golden["java_serialization_sample"]["java_serialized_base64"]);
     assert_eq!(Format::of(&bytes).iter().map(|format| format.name).collect::<Vec<_>>(), ["guava"]);
     let error = guava::decode(&bytes).unwrap_err().to_string();
-    assert!(error.contains("Java's serialised form") && error.contains("writeTo"), "{error}");
+    assert!(error.contains("Java's serialized form") && error.contains("writeTo"), "{error}");
 }
 
 #[test]
@@ -201,7 +203,7 @@ fn create_refuses_where_guava_does() {
         // Guava counts in signed numbers.
         let Ok(n) = text(&case["n"]).parse() else { continue };
         let fpp = real(&case["fpp"]);
-        let created = guava::create(n, fpp, Strategy::Mitz64, Probes::Until33);
+        let created = guava::create(n, fpp, Strategy::Mitz64, GuavaRelease::Until33);
         match case.get("k") {
             Some(k) => {
                 let rule = created.unwrap().rule().clone();

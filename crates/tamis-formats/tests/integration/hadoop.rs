@@ -3,7 +3,7 @@
 use crate::golden_data::files::dynamic_of_rows;
 use crate::golden_data::{hex, json, list, number, text};
 use tamis_formats::hadoop::{self, CountingFilter, DynamicFilter, HashType};
-use tamis_formats::{Contents, DecodeOptions, Format};
+use tamis_formats::{Contents, DecodeOptions, Format, StoredFilter as _};
 
 fn encode(format: &str, contents: &Contents) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
@@ -27,7 +27,7 @@ fn filters_of_both_hashes_are_the_same() {
         (0..8).for_each(|i| _ = filter.insert(format!("row{i}").as_bytes()));
         filter.insert(&[0x80, 0xff, 7]);
         let bytes = hex(&case["writable_hex"]);
-        assert_eq!(encode("hadoop", &Contents::Flat(filter.clone())).unwrap(), bytes, "{case}");
+        assert_eq!(encode("hadoop", &Contents::new(filter.clone())).unwrap(), bytes, "{case}");
         assert_eq!(hadoop::decode(&bytes).unwrap(), filter);
         for (i, probe) in list(&case["probes_0_39"]).iter().enumerate() {
             let found = filter.contains(format!("row{i}").as_bytes());
@@ -49,7 +49,7 @@ fn counters_are_the_same_and_go_down_again() {
     assert_eq!(text(&case["adds"]), "c0..c4 cyclic, 20 adds");
     (0..20).for_each(|i| _ = filter.insert(format!("c{}", i % 5).as_bytes()));
     let bytes = |filter: &CountingFilter| {
-        encode("hadoop-counting", &Contents::HadoopCounting(filter.clone())).unwrap()
+        encode("hadoop-counting", &Contents::new(filter.clone())).unwrap()
     };
     assert_eq!(bytes(&filter), hex(&case["writable_hex"]));
     assert_eq!(CountingFilter::decode(&bytes(&filter)).unwrap(), filter);
@@ -68,7 +68,7 @@ fn a_counter_at_15_stays_and_is_told_of() {
     assert!((0..100).all(|_| filter.remove(b"often")));
     assert_eq!(filter.count(b"often"), 15);
     assert!(!filter.remove(b"never"), "not in, so nothing to delete");
-    let info = Contents::HadoopCounting(filter).info();
+    let info = Contents::new(filter).info();
     assert_eq!(info.warnings.len(), 1);
     assert!(info.warnings[0].contains("stopped at 15"), "{:?}", info.warnings);
 }
@@ -80,12 +80,12 @@ fn counters_merge_up_to_15() {
     (0..10).for_each(|_| _ = one.insert(b"both"));
     (0..3).for_each(|_| _ = other.insert(b"both"));
     other.insert(b"right");
-    assert!(one.merge(&other));
+    assert!(one.merge(&other).unwrap());
     assert!(one.contains(b"right") && (13..=14).contains(&one.count(b"both")));
-    assert!(one.merge(&other) && one.count(b"both") == 15);
-    assert!(!one.merge(&CountingFilter::new(50, 3, HashType::Jenkins).unwrap()));
-    let plain = Contents::Flat(hadoop::create(50, 3, HashType::Murmur).unwrap());
-    let error = Contents::HadoopCounting(one).merge(&plain).unwrap_err().to_string();
+    assert!(one.merge(&other).unwrap() && one.count(b"both") == 15);
+    assert!(!one.merge(&CountingFilter::new(50, 3, HashType::Jenkins).unwrap()).unwrap());
+    let plain = Contents::new(hadoop::create(50, 3, HashType::Murmur).unwrap());
+    let error = Contents::new(one).merge(&plain).unwrap_err().to_string();
     assert!(error.contains("counters of 4 bits"), "{error}");
 }
 
@@ -107,7 +107,7 @@ fn broken_files_are_refused_by_field_and_place() {
         assert!(error.contains(expected), "{error}");
     }
     let (filter, _) = counting();
-    let mut bytes = encode("hadoop-counting", &Contents::HadoopCounting(filter)).unwrap();
+    let mut bytes = encode("hadoop-counting", &Contents::new(filter)).unwrap();
     let last_word = bytes.len() - 8;
     bytes[last_word] = 1;
     let error = CountingFilter::decode(&bytes).unwrap_err().to_string();
@@ -136,7 +136,7 @@ fn a_dynamic_filter_is_rows_of_filters_as_hadoop_writes_them() {
         insert(&mut filter);
         insert(&mut filter);
         let bytes = dynamic_of_rows(&hex(&case["writable_hex"]), 2);
-        let contents = Contents::HadoopDynamic(filter.clone());
+        let contents = Contents::new(filter.clone());
         assert_eq!(encode("hadoop-dynamic", &contents).unwrap(), bytes, "{case}");
         assert_eq!(DynamicFilter::decode(&bytes).unwrap(), filter);
         for (i, probe) in list(&case["probes_0_39"]).iter().enumerate() {
@@ -156,7 +156,7 @@ fn a_dynamic_filter_of_other_rows_is_refused() {
         (24, 0, "number of rows at byte 21 is 0"),
         (24, 3, "version, from byte"),
         (24, 1, "bytes follow its end"),
-        (32, 9, "head of a row at byte 25 is not that of the whole filter"),
+        (32, 9, "header of a row at byte 25 is not that of the whole filter"),
     ] {
         let mut bytes = good.clone();
         bytes[at] = byte;
@@ -169,6 +169,6 @@ fn a_dynamic_filter_of_other_rows_is_refused() {
     assert!(error.contains("which no program plans"), "{error}");
     let [mut one, other] =
         [(); 2].map(|()| DynamicFilter::new(64, 3, HashType::Murmur, 9).unwrap());
-    assert!(one.merge(&other));
-    assert!(!one.merge(&DynamicFilter::new(65, 3, HashType::Murmur, 9).unwrap()));
+    assert!(one.merge(&other).unwrap());
+    assert!(!one.merge(&DynamicFilter::new(65, 3, HashType::Murmur, 9).unwrap()).unwrap());
 }

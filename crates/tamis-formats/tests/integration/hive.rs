@@ -6,7 +6,7 @@ use tamis_formats::{Contents, DecodeOptions, ForeignBloom, Format, Funnel, hive}
 fn encode(filter: &ForeignBloom) -> Vec<u8> {
     let mut bytes = Vec::new();
     let encode = Format::named("hive").unwrap().encode;
-    encode(&Contents::Flat(filter.clone()), &DecodeOptions::default(), &mut bytes).unwrap();
+    encode(&Contents::new(filter.clone()), &DecodeOptions::default(), &mut bytes).unwrap();
     bytes
 }
 

@@ -2,7 +2,9 @@
 
 use crate::golden_data::{hex, json, list, number};
 use tamis::{Answers, Order};
-use tamis_formats::{Contents, DecodeOptions, Format, Funnel, java_bitmap, redis_bits};
+use tamis_formats::{
+    Contents, DecodeOptions, Format, Funnel, IntegerBitmap, java_bitmap, redis_bits,
+};
 
 fn encode(format: &str, contents: &Contents) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
@@ -26,7 +28,7 @@ fn each_step_has_the_bytes_and_the_failures_of_java() {
     let mut bytes = vec![0; number(&golden["byte_length"]) as usize];
     for step in list(&golden["trace"]) {
         let item = step["num"].to_string();
-        let mut contents = Contents::Integers(java_bitmap::decode(&bytes).unwrap());
+        let mut contents = Contents::new(java_bitmap::decode(&bytes).unwrap());
         let fails = step.get("error").is_some();
         match step["op"].as_str().unwrap() {
             "add" => {
@@ -34,7 +36,7 @@ fn each_step_has_the_bytes_and_the_failures_of_java() {
                 assert_eq!(added.is_err(), fails, "{step}");
             }
             "clear" => {
-                let Contents::Integers(set) = &mut contents else { unreachable!() };
+                let set = contents.downcast_mut::<IntegerBitmap>().unwrap();
                 set.remove(item.parse().unwrap_or(u64::MAX));
             }
             "contain" => {
@@ -51,21 +53,21 @@ fn each_step_has_the_bytes_and_the_failures_of_java() {
         // The same set in the order of Redis, and back.
         let redis = encode("redis-bits", &contents).unwrap();
         assert!(redis.iter().zip(&bytes).all(|(redis, byte)| redis.reverse_bits() == *byte));
-        let back = Contents::Integers(redis_bits::decode(&redis).unwrap());
+        let back = Contents::new(redis_bits::decode(&redis).unwrap());
         assert_eq!(encode("java-bitmap", &back).unwrap(), bytes);
     }
 }
 
 #[test]
 fn a_string_of_redis_grows_and_an_array_does_not() {
-    let mut redis = Contents::Integers(redis_bits::decode(&[0]).unwrap());
+    let mut redis = Contents::new(redis_bits::decode(&[0]).unwrap());
     assert_eq!(insert(&mut redis, Funnel::Int, &["9", "1", "9"]), Ok(vec![true, true, false]));
     assert_eq!(encode("redis-bits", &redis).unwrap(), [0b0100_0000, 0b0100_0000]);
     let error = insert(&mut redis, Funnel::Unsigned, &["3", "4294967296"]).unwrap_err();
     assert!(error.contains("4294967296") && error.contains("4294967295"), "{error}");
     assert_eq!(redis.info().items, 3.0, "those before the one that failed are in");
 
-    let mut java = Contents::Integers(java_bitmap::decode(&[0; 2]).unwrap());
+    let mut java = Contents::new(java_bitmap::decode(&[0; 2]).unwrap());
     let error = insert(&mut java, Funnel::Int, &["15", "16", "2"]).unwrap_err();
     assert!(error.contains("16 is outside 0..=15"), "{error}");
     let error = insert(&mut java, Funnel::Int, &["-1"]).unwrap_err();
@@ -75,11 +77,11 @@ fn a_string_of_redis_grows_and_an_array_does_not() {
 
 #[test]
 fn sets_merge_where_the_values_have_room() {
-    let mut java = Contents::Integers(java_bitmap::decode(&[1, 0]).unwrap());
-    let short = Contents::Integers(redis_bits::decode(&[0b0100_0000]).unwrap());
+    let mut java = Contents::new(java_bitmap::decode(&[1, 0]).unwrap());
+    let short = Contents::new(redis_bits::decode(&[0b0100_0000]).unwrap());
     java.merge(&short).unwrap();
     assert_eq!(encode("java-bitmap", &java).unwrap(), [3, 0]);
-    let long = Contents::Integers(redis_bits::decode(&[0, 0, 1]).unwrap());
+    let long = Contents::new(redis_bits::decode(&[0, 0, 1]).unwrap());
     assert!(java.merge(&long).unwrap_err().to_string().contains("23 is outside"));
     let mut redis = short.clone();
     redis.merge(&long).unwrap();
@@ -88,7 +90,7 @@ fn sets_merge_where_the_values_have_room() {
 
 #[test]
 fn values_beyond_an_int_have_no_place_in_java() {
-    let mut redis = Contents::Integers(redis_bits::decode(&[0]).unwrap());
+    let mut redis = Contents::new(redis_bits::decode(&[0]).unwrap());
     insert(&mut redis, Funnel::Unsigned, &["2147483648"]).unwrap();
     let error = encode("java-bitmap", &redis).unwrap_err();
     assert!(error.contains("2147483648") && error.contains("2147483647"), "{error}");

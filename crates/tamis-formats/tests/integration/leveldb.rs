@@ -8,7 +8,7 @@ use tamis_formats::{Contents, DecodeOptions, Format};
 fn encode(block: FilterBlock) -> Vec<u8> {
     let mut bytes = Vec::new();
     let encode = Format::named("leveldb").unwrap().encode;
-    encode(&Contents::LevelDb(block), &DecodeOptions::default(), &mut bytes).unwrap();
+    encode(&Contents::new(block), &DecodeOptions::default(), &mut bytes).unwrap();
     bytes
 }
 
@@ -34,7 +34,7 @@ fn blocks_cut_from_tables_hold_their_keys() {
             assert_eq!(FilterBlock::build(bits_per_key, &placed), block, "{case}");
         }
         let mut answers = Answers::new();
-        let contents = Contents::LevelDb(block.clone());
+        let contents = Contents::new(block.clone());
         contents.contains_each(&keys, &mut answers);
         assert_eq!(answers.count_ones(), keys.len());
         assert!(encode(block) == bytes, "{case}");
@@ -70,14 +70,14 @@ fn more_than_30_probes_are_yes_and_warned_of() {
     bytes[8] = 31;
     let block = FilterBlock::decode(&bytes).unwrap();
     assert!(block.contains_any(b"any") && block.contains_at(0, b"any"));
-    let info = Contents::LevelDb(block).info();
+    let info = Contents::new(block).info();
     assert_eq!(info.rate, 1.0);
     assert!(info.warnings[0].contains("more than 30 probes"));
 }
 
 #[test]
 fn a_block_is_neither_added_to_nor_merged() {
-    let mut contents = Contents::LevelDb(FilterBlock::build(10, &[(0, "key")]));
+    let mut contents = Contents::new(FilterBlock::build(10, &[(0, "key")]));
     let error = contents.insert_each(&["new"], &mut Answers::new()).unwrap_err().to_string();
     assert!(error.contains("build them again"), "{error}");
     let error = contents.merge(&contents.clone()).unwrap_err().to_string();

@@ -61,7 +61,7 @@ fn it_throws_where_the_class_does_with_the_bits_before_set() {
         // What was set of it is what an item of 0 has, so that the next question comes to the bit that is none.
         assert_eq!(filter.contains(code), added.map(|_| true).map_err(|_| Throws), "{case}");
     }
-    let mut all = Contents::MyBloomFilter(MyBloomFilter::default());
+    let mut all = Contents::new(MyBloomFilter::default());
     let keys = [5_i32, -2147450880, 6].map(i32::to_le_bytes);
     let mut answers = Answers::new();
     let error = all.insert_each(&keys, &mut answers).unwrap_err().to_string();
@@ -72,7 +72,7 @@ fn it_throws_where_the_class_does_with_the_bits_before_set() {
 
 #[test]
 fn keys_that_are_no_hash_codes_are_refused_and_not_in() {
-    let mut filter = Contents::MyBloomFilter(MyBloomFilter::default());
+    let mut filter = Contents::new(MyBloomFilter::default());
     let mut answers = Answers::new();
     let keys = [&[5, 0, 0, 0][..], &[5, 0, 0, 0, 0, 0, 0, 0], b"text!"];
     let error = filter.insert_each(&keys, &mut answers).unwrap_err().to_string();
@@ -86,7 +86,7 @@ fn filters_merge_whichever_is_longer() {
     let filter = |codes: &[i32]| {
         let mut filter = MyBloomFilter::default();
         codes.iter().for_each(|&code| _ = filter.add(code).unwrap());
-        Contents::MyBloomFilter(filter)
+        Contents::new(filter)
     };
     for (one, other) in [(&[5, 6][..], &[1_000_000][..]), (&[1_000_000], &[5, 6]), (&[], &[7])] {
         let mut merged = filter(one);
@@ -146,7 +146,7 @@ fn the_rate_is_that_of_hash_codes_anywhere() {
         // One of these throws.
         _ = filter.add((code ^ code >> 15).cast_signed());
     }
-    let info = Contents::MyBloomFilter(filter).info();
+    let info = Contents::new(filter).info();
     assert!((1e-5..1e-4).contains(&info.rate), "{}", info.rate);
     assert!(info.warnings.iter().any(|warning| warning.contains("throws")));
 }

@@ -48,7 +48,7 @@ fn whole_files_hold_their_filters_where_they_say() {
                 parquet::decode_start(&bytes[at..], &DecodeOptions::default()).unwrap();
             assert_eq!(bytes.len() - at - rest.len(), len, "{}", column["column"]);
             assert_eq!(bitset(&filter), hex(&column["bitset_hex"]), "{}", column["column"]);
-            let again = encode("parquet", &Contents::Parquet(filter)).unwrap();
+            let again = encode("parquet", &Contents::new(filter)).unwrap();
             assert_eq!(again, bytes[at..at + len], "{}", column["column"]);
         }
     }
@@ -132,7 +132,7 @@ fn the_rust_crate_folds_to_these_bytes() {
         (0..=last.parse::<u32>().unwrap()).for_each(|i| _ = filter.insert(&format!("f{i}")));
         let folded = parquet::fold(&filter, rate).unwrap();
         let expected = hex(&case["written_with_header_hex"]);
-        assert_eq!(encode("parquet", &Contents::Parquet(folded)).unwrap(), expected, "{case}");
+        assert_eq!(encode("parquet", &Contents::new(folded)).unwrap(), expected, "{case}");
     }
 }
 
@@ -145,11 +145,11 @@ fn filters_merge_as_in_parquet_java() {
         bytes.extend(b"\x1c\x1c\0\0\x1c\x1c\0\0\x1c\x1c\0\0\0");
         assert_eq!(bits.len(), 256);
         bytes.extend(bits);
-        Contents::Parquet(parquet::decode(&bytes, &DecodeOptions::default()).unwrap())
+        Contents::new(parquet::decode(&bytes, &DecodeOptions::default()).unwrap())
     });
     left.merge(&right).unwrap();
     assert_eq!(left, merged);
-    let other = Contents::Parquet(parquet::empty(32, &DecodeOptions::default()).unwrap());
+    let other = Contents::new(parquet::empty(32, &DecodeOptions::default()).unwrap());
     assert!(left.merge(&other).unwrap_err().to_string().contains("2048 bits"));
 }
 
@@ -158,16 +158,16 @@ fn tamis_files_hold_the_same_filter_both_ways() {
     let plan = Plan::for_kind(Kind::Parquet, 1000, 0.01).unwrap();
     let mut filter = Bloom::<Parquet>::new(&plan, Hasher::xxh64(0)).unwrap();
     (0..1000_u32).for_each(|i| _ = filter.insert(&i));
-    let contents = Contents::Tamis(TamisFile::new(AnyFilter::Parquet(filter.clone())));
+    let contents = Contents::new(TamisFile::new(AnyFilter::Parquet(filter.clone())));
     let column = encode("parquet", &contents).unwrap();
     let options = DecodeOptions { items: Some(1000), rate: Some(0.01), ..DecodeOptions::default() };
-    let back = Contents::Parquet(parquet::decode(&column, &options).unwrap());
+    let back = Contents::new(parquet::decode(&column, &options).unwrap());
     let file = TamisFile::decode(&encode("tamis", &back).unwrap()).unwrap();
     assert_eq!(file.filter, AnyFilter::Parquet(filter));
-    assert_eq!(encode("parquet", &Contents::Tamis(file)).unwrap(), column);
+    assert_eq!(encode("parquet", &Contents::new(file)).unwrap(), column);
 
     let seeded = Bloom::<Parquet>::new(&plan, Hasher::xxh64(1)).unwrap();
-    let contents = Contents::Tamis(TamisFile::new(AnyFilter::Parquet(seeded)));
+    let contents = Contents::new(TamisFile::new(AnyFilter::Parquet(seeded)));
     let error = encode("parquet", &contents).unwrap_err();
     assert!(error.contains("xxh64 seed 1") && error.contains("items"), "{error}");
 }

@@ -2,12 +2,12 @@
 
 use crate::golden_data::{base64, hex, json, list, number, real, text};
 use tamis_formats::pybloomfiltermmap::{create, decode, plan};
-use tamis_formats::{Contents, DecodeOptions, Format, Layers, Sniff};
+use tamis_formats::{Contents, DecodeOptions, Format, Layers, Sniff, StoredFilter as _};
 
 fn encode(layers: &Layers) -> Vec<u8> {
     let mut bytes = Vec::new();
     let encode = Format::named("pybloomfiltermmap").unwrap().encode;
-    encode(&Contents::Layers(layers.clone()), &DecodeOptions::default(), &mut bytes).unwrap();
+    encode(&Contents::new(layers.clone()), &DecodeOptions::default(), &mut bytes).unwrap();
     bytes
 }
 
@@ -71,7 +71,7 @@ fn plans_are_those_of_python() {
 #[test]
 fn filters_of_other_seeds_do_not_merge() {
     let [mut one, other] = [[1, 2, 3], [1, 2, 4]].map(|it| create(9, 0.1, Some(&it)).unwrap());
-    assert!(!one.merge(&other) && one.merge(&one.clone()));
+    assert!(!one.merge(&other).unwrap() && one.merge(&one.clone()).unwrap());
     let error = create(9, 0.1, Some(&[1])).unwrap_err().to_string();
     assert!(error.contains("3 probes"), "{error}");
 }

@@ -20,7 +20,7 @@ fn files_are_those_of_python() {
         assert!((filter.estimate_items() / estimate - 1.0).abs() < 1e-9, "{items}");
         let mut bytes = Vec::new();
         let encode = Format::named("rbloom").unwrap().encode;
-        encode(&Contents::Flat(filter.clone()), &DecodeOptions::default(), &mut bytes).unwrap();
+        encode(&Contents::new(filter.clone()), &DecodeOptions::default(), &mut bytes).unwrap();
         assert_eq!(bytes, hex(&case["saved_hex"]), "{items}");
         assert_eq!(rbloom::decode(&bytes).unwrap(), filter);
         let mut answers = Answers::new();
@@ -32,7 +32,7 @@ fn files_are_those_of_python() {
 
 #[test]
 fn keys_of_another_width_are_refused_and_not_in() {
-    let mut contents = Contents::Flat(rbloom::create(100, 0.01).unwrap());
+    let mut contents = Contents::new(rbloom::create(100, 0.01).unwrap());
     let mut answers = Answers::new();
     let keys = [&[1; 16][..], &[2; 8], &[3; 16]];
     let error = contents.insert_each(&keys, &mut answers).unwrap_err().to_string();

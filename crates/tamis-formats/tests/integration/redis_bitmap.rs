@@ -4,7 +4,7 @@ use crate::golden_data::{hex, json, list, number, real, snapshot, text};
 use serde_json::Value as Json;
 use tamis::Answers;
 use tamis_formats::redis_bitmap::Plan;
-use tamis_formats::{Charset, Contents, DecodeErrorKind, DecodeOptions, EncodeError, Format};
+use tamis_formats::{Charset, CreateError, DecodeErrorKind, DecodeOptions, ForeignBloom, Format};
 
 fn golden() -> Json {
     json("seeds_java/redis_helper.json")["bloom_filter_helper_000_003"].clone()
@@ -71,7 +71,7 @@ fn where_the_java_fails_nothing_is_made() {
         }
         if plan.bits <= 0 && n >= 0 {
             let error = (format().create)(&options(n as u64, fpp)).unwrap_err();
-            let EncodeError::NoPlace(why) = error else { panic!("{error}") };
+            let CreateError::Refused(why) = error else { panic!("{error}") };
             let expected = if plan.bits == 0 { "divides by them" } else { "negative" };
             assert!(why.contains(expected), "{why}");
         }
@@ -114,7 +114,8 @@ fn the_bitmap_of_a_server_has_the_bits_that_were_set() {
     let options = DecodeOptions { key: Some(b"bitmap".to_vec()), ..options(1000, 0.5) };
     for file in ["lfu.rdb", "lru-uncompressed.rdb"] {
         let bytes = std::fs::read(crate::golden_data::path("redis_rdb").join(file)).unwrap();
-        let Contents::Flat(filter) = (format().decode)(&bytes, &options).unwrap() else { panic!() };
+        let filter =
+            (format().decode)(&bytes, &options).unwrap().downcast::<ForeignBloom>().unwrap();
         // SETBIT bitmap 7 1, SETBIT bitmap 1000 1.
         assert_eq!((filter.words()[0], filter.words()[15]), (1 << 7, 1 << (1000 - 960)));
         assert_eq!(filter.count_ones(), 2);

@@ -40,7 +40,7 @@ fn items(case: &Json) -> Vec<String> {
 
 /// The string of a bitmap in Redis, by way of the format.
 fn string(bitmap: &ForeignBloom, options: &DecodeOptions) -> Vec<u8> {
-    encode(format(), &Contents::Flat(bitmap.clone()), options)
+    encode(format(), &Contents::new(bitmap.clone()), options)
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn it_grows_after_the_same_items_into_the_same_bits() {
         }
         let absent: Vec<_> = (0..20_000).map(|i| format!("absent:{i}")).collect();
         let mut answers = Answers::new();
-        let contents = Contents::RedisBitmaps(filter.clone());
+        let contents = Contents::new(filter.clone());
         contents.contains_each(&absent, &mut answers);
         let expected = &case["false_positives_of_20000_absent"]["redis_bitmaps"];
         assert_eq!(answers.count_ones() as i128, number(expected));
@@ -106,7 +106,7 @@ fn it_grows_after_the_same_items_into_the_same_bits() {
 #[test]
 fn batches_are_inserted_one_after_the_other() {
     let case = &golden()[2];
-    let mut each = Contents::RedisBitmaps(RedisBitmaps::new(100, 0.03).unwrap());
+    let mut each = Contents::new(RedisBitmaps::new(100, 0.03).unwrap());
     let mut answers = Answers::new();
     each.insert_each(&items(case), &mut answers).unwrap();
     let put: String = answers.iter().map(|is_new| if is_new { '1' } else { '0' }).collect();
@@ -127,13 +127,13 @@ fn merged_filters_hold_the_items_of_both_and_grow_on() {
     };
     for (one, other) in [(50, 50), (0, 300), (300, 20), (350, 500)] {
         let ((one, in_one), (other, in_other)) = (filled("one ", one), filled("other ", other));
-        let mut both = Contents::RedisBitmaps(one.clone());
-        both.merge(&Contents::RedisBitmaps(other.clone())).unwrap();
+        let mut both = Contents::new(one.clone());
+        both.merge(&Contents::new(other.clone())).unwrap();
         let items = [in_one, in_other].concat();
         let mut answers = Answers::new();
         both.contains_each(&items, &mut answers);
         assert_eq!(answers.count_ones(), items.len());
-        let Contents::RedisBitmaps(mut both) = both else { panic!() };
+        let mut both = both.downcast::<RedisBitmaps>().unwrap();
         // None of its bitmaps is fuller than the Java lets it be, which looks after each item.
         for bitmap in both.bitmaps() {
             let (ones, rule) = (bitmap.fill() * bitmap.rule().bits() as f64, bitmap.rule());
@@ -142,17 +142,17 @@ fn merged_filters_hold_the_items_of_both_and_grow_on() {
         assert!(both.cursor() <= one.cursor() + other.cursor() + 1);
         // Its bytes say the same of it, and so does what comes of more items.
         let options = options(100, 0.03);
-        let bytes = encode(format(), &Contents::RedisBitmaps(both.clone()), &options);
+        let bytes = encode(format(), &Contents::new(both.clone()), &options);
         let mut back = (format().decode)(&bytes, &options).unwrap();
         let more: Vec<_> = (0..200).map(|i| format!("more {i}")).collect();
         back.insert_each(&more, &mut answers).unwrap();
         for item in &more {
             both.insert(item.as_bytes()).unwrap();
         }
-        assert_eq!(back, Contents::RedisBitmaps(both));
+        assert_eq!(back, Contents::new(both));
     }
-    let mut one = Contents::RedisBitmaps(RedisBitmaps::new(100, 0.03).unwrap());
-    let other = Contents::RedisBitmaps(RedisBitmaps::new(200, 0.03).unwrap());
+    let mut one = Contents::new(RedisBitmaps::new(100, 0.03).unwrap());
+    let other = Contents::new(RedisBitmaps::new(200, 0.03).unwrap());
     let error = one.merge(&other).unwrap_err().to_string();
     assert!(error.contains("not of one layout"), "{error}");
 }
@@ -184,7 +184,7 @@ fn one_bitmap_is_a_filter_of_guava_and_back() {
 #[test]
 fn several_bitmaps_become_one_filter_only_if_that_is_asked_for() {
     let case = &golden()[2];
-    let mut filter = Contents::RedisBitmaps(RedisBitmaps::new(100, 0.03).unwrap());
+    let mut filter = Contents::new(RedisBitmaps::new(100, 0.03).unwrap());
     filter.insert_each(&items(case), &mut Answers::new()).unwrap();
     let warnings = filter.info().warnings;
     assert!(warnings[0].contains("grown 3 times") && warnings[0].contains("union"), "{warnings:?}");
@@ -227,8 +227,6 @@ fn what_is_missing_or_of_another_plan_is_refused() {
     refused(&snapshot(&[two[0], (1, two[0].1, two[0].2)]), &right, "database 0 and in 1");
     // Left over by a reset.
     let left = snapshot(&[two[0], (0, b"bloomfilter-1", b"left")]);
-    let Contents::RedisBitmaps(filter) = (format().decode)(&left, &right).unwrap() else {
-        panic!()
-    };
+    let filter = (format().decode)(&left, &right).unwrap().downcast::<RedisBitmaps>().unwrap();
     assert_eq!(filter.cursor(), 0);
 }

@@ -216,7 +216,7 @@ fn a_forged_header_does_not_grow_to_gigabytes() {
     // The expansion that the fuzzer found.
     let mut header = RedisBloom::new(&options).unwrap().header();
     header[16..20].copy_from_slice(&117_440_512_u32.to_le_bytes());
-    let mut filter = Contents::RedisBloom(RedisBloom::from_header(&header).unwrap());
+    let mut filter = Contents::new(RedisBloom::from_header(&header).unwrap());
     let error = insert_numbers(&mut filter, 100).unwrap_err().to_string();
     assert!(error.contains("cannot grow any more"), "{error}");
     // Full at once, at a capacity that its bits do not have.
@@ -225,7 +225,7 @@ fn a_forged_header_does_not_grow_to_gigabytes() {
     header[..8].copy_from_slice(&full.to_le_bytes());
     header[20 + 16..20 + 24].copy_from_slice(&full.to_le_bytes());
     header[20 + 44..20 + 52].copy_from_slice(&full.to_le_bytes());
-    let mut filter = Contents::RedisBloom(RedisBloom::from_header(&header).unwrap());
+    let mut filter = Contents::new(RedisBloom::from_header(&header).unwrap());
     let error = insert_numbers(&mut filter, 1).unwrap_err().to_string();
     assert!(error.contains("cannot grow any more"), "{error}");
 }
@@ -233,15 +233,15 @@ fn a_forged_header_does_not_grow_to_gigabytes() {
 #[test]
 fn a_filter_grows_to_64_times_its_size_and_no_further() {
     let options = RedisBloomOptions { capacity: 40_000, expansion: 32_768, ..Default::default() };
-    let mut filter = Contents::RedisBloom(RedisBloom::new(&options).unwrap());
+    let mut filter = Contents::new(RedisBloom::new(&options).unwrap());
     let error = insert_numbers(&mut filter, 41_000).unwrap_err().to_string();
     assert!(error.contains("next part would take") && error.contains("67108864"), "{error}");
     let options = RedisBloomOptions { expansion: 60, ..options };
-    let mut filter = Contents::RedisBloom(RedisBloom::new(&options).unwrap());
+    let mut filter = Contents::new(RedisBloom::new(&options).unwrap());
     insert_numbers(&mut filter, 41_000).unwrap();
 
     let options = RedisCuckooOptions { capacity: 20_000, expansion: 32_768, ..Default::default() };
-    let mut filter = Contents::RedisCuckoo(RedisCuckoo::new(&options).unwrap());
+    let mut filter = Contents::new(RedisCuckoo::new(&options).unwrap());
     let error = insert_numbers(&mut filter, 41_000).unwrap_err().to_string();
     assert!(error.contains("next part would take"), "{error}");
 }

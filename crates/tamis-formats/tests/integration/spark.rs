@@ -8,7 +8,7 @@ use tamis_formats::{Charset, Contents, DecodeOptions, ForeignBloom, Format, Funn
 fn encode(filter: ForeignBloom) -> Vec<u8> {
     let mut bytes = Vec::new();
     let encode = Format::named("spark").unwrap().encode;
-    encode(&Contents::Flat(filter), &DecodeOptions::default(), &mut bytes).unwrap();
+    encode(&Contents::new(filter), &DecodeOptions::default(), &mut bytes).unwrap();
     bytes
 }
 
@@ -81,7 +81,7 @@ fn the_default_is_a_version_that_every_spark_reads() {
     assert_eq!(encode(created)[..4], 1_u32.to_be_bytes());
     let options = DecodeOptions { items: Some(1000), rate: Some(0.03), ..DecodeOptions::default() };
     let created = (Format::named("spark").unwrap().create)(&options).unwrap();
-    assert_eq!(created, Contents::Flat(spark::create(1000, 0.03, Version::V1).unwrap()));
+    assert_eq!(created, Contents::new(spark::create(1000, 0.03, Version::V1).unwrap()));
 }
 
 #[test]

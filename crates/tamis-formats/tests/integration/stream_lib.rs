@@ -19,7 +19,7 @@ fn filters_are_those_of_stream_lib() {
         assert_eq!(i128::from(filter.rule().probes()), number(&case["hash_count"]), "{case}");
         (0..10).for_each(|i| _ = filter.insert(&key(i)));
         let mut bytes = Vec::new();
-        let contents = Contents::Flat(filter.clone());
+        let contents = Contents::new(filter.clone());
         (format.encode)(&contents, &DecodeOptions::default(), &mut bytes).unwrap();
         assert_eq!(bytes, base64(&case["serialized_base64"]), "{case}");
         assert_eq!(stream_lib::decode(&bytes).unwrap(), filter);

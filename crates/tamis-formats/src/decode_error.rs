@@ -5,7 +5,7 @@ use std::io;
 
 use tamis::{OutOfMemory, PlanError};
 
-use crate::decode_options::Parameter;
+use crate::parameter::Parameter;
 
 /// Why bytes are not a filter of this format.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,6 +101,33 @@ pub enum DecodeErrorKind {
     NotInPlace,
 }
 
+impl DecodeError {
+    /// Returns an error about the field that starts at byte `at`.
+    pub(crate) fn new(field: &'static str, at: usize, kind: DecodeErrorKind) -> Self {
+        Self { field, at: at as u64, kind }
+    }
+
+    /// Returns an error about a field that is not `reason`.
+    pub(crate) fn invalid(field: &'static str, at: usize, reason: &'static str) -> Self {
+        Self::new(field, at, DecodeErrorKind::Invalid { reason })
+    }
+
+    /// Returns an error about a number that is not `expected`.
+    pub(crate) fn unexpected(
+        field: &'static str,
+        at: usize,
+        expected: &'static str,
+        found: impl Into<i128>,
+    ) -> Self {
+        Self::new(field, at, DecodeErrorKind::Unexpected { expected, found: found.into() })
+    }
+
+    /// Returns a function that makes an allocation failure an error about a field.
+    pub(crate) fn memory(field: &'static str, at: usize) -> impl FnOnce(OutOfMemory) -> Self {
+        move |memory| Self::new(field, at, DecodeErrorKind::Memory(memory))
+    }
+}
+
 impl DecodeErrorKind {
     /// Says why words are not those of their plan.
     pub(crate) fn of_plan(error: PlanError) -> Self {
@@ -169,49 +196,6 @@ impl fmt::Display for DecodeError {
 }
 
 impl std::error::Error for DecodeError {}
-
-/// Why a filter cannot be written in a format.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum EncodeError {
-    /// The format has no place for it; the text says for what, and what to do.
-    NoPlace(Box<str>),
-    /// It is several filters, and the format has a place for one: they become one by [`DecodeOptions::union`](crate::DecodeOptions::union), or
-    /// one is built from the items.
-    Several {
-        /// How many there are.
-        filters: usize,
-        /// The rate that the one would have.
-        rate: f64,
-    },
-    /// It needs to know what nobody has told.
-    Missing(Parameter),
-    /// The bytes could not be written.
-    Io(io::Error),
-}
-
-impl fmt::Display for EncodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            EncodeError::NoPlace(why) => f.write_str(why),
-            EncodeError::Several { filters, rate } => write!(
-                f,
-                "{filters} filters become one only by a union of their bits, which takes absent items for present ones at a rate \
-                 of {rate:.3}: tell that you want it, or build one from the items"
-            ),
-            EncodeError::Missing(parameter) => write!(f, "this format needs its {parameter}"),
-            EncodeError::Io(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for EncodeError {}
-
-impl From<io::Error> for EncodeError {
-    fn from(error: io::Error) -> Self {
-        EncodeError::Io(error)
-    }
-}
 
 /// Why no filter could be read from a stream.
 #[derive(Debug)]

@@ -1,5 +1,8 @@
 //! Numbers, doubles and strings as an RDB file and `DUMP` have them.
 
+pub(crate) mod crc64;
+pub(crate) mod value_type;
+
 use std::borrow::Cow;
 
 /// What stands before a value of a module.
@@ -14,7 +17,7 @@ mod opcode {
 
 /// Reads values one after the other; nothing where they are not as expected.
 #[derive(Clone)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct RdbReader<'a> {
     bytes: &'a [u8],
     /// What strings may still take.
     left_bytes: u64,
@@ -22,7 +25,7 @@ pub(crate) struct Reader<'a> {
     is_over: bool,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> RdbReader<'a> {
     pub fn new(bytes: &'a [u8], max_bytes: u64) -> Self {
         Self { bytes, left_bytes: max_bytes, is_over: false }
     }
@@ -199,9 +202,9 @@ fn expand(packed: &[u8], len: usize) -> Option<Vec<u8>> {
 
 /// Writes values one after the other.
 #[derive(Default)]
-pub(crate) struct Writer(Vec<u8>);
+pub(crate) struct RdbWriter(Vec<u8>);
 
-impl Writer {
+impl RdbWriter {
     /// Begins with a type byte.
     pub fn new(kind: u8) -> Self {
         Self(vec![kind])
@@ -265,10 +268,10 @@ mod tests {
     #[test]
     fn numbers_come_back_in_every_width() {
         for number in [0, 63, 64, 16_383, 16_384, u64::from(u32::MAX), 1 << 32, u64::MAX] {
-            let mut to = Writer::new(7);
+            let mut to = RdbWriter::new(7);
             to.number(number);
             let bytes = to.end();
-            let mut from = Reader::new(&bytes[1..], 0);
+            let mut from = RdbReader::new(&bytes[1..], 0);
             assert_eq!(from.number(), Some(number));
             assert!(from.end());
         }

@@ -1,0 +1,34 @@
+//! Batches of items for filters that have no batch operations of their own.
+
+use std::convert::Infallible;
+
+use tamis::{Answers, Hasher};
+
+/// Writes `answer` of each item to `answers`.
+pub(crate) fn answer_each(
+    keys: &[&[u8]],
+    answers: &mut Answers,
+    mut answer: impl FnMut(&[u8]) -> bool,
+) {
+    let answered = try_answer_each(keys, answers, |key| Ok::<_, Infallible>(answer(key)));
+    answered.unwrap_or_else(|never| match never {});
+}
+
+/// Writes `answer` of each item to `answers`, up to the first error.
+pub(crate) fn try_answer_each<E>(
+    keys: &[&[u8]],
+    answers: &mut Answers,
+    mut answer: impl FnMut(&[u8]) -> Result<bool, E>,
+) -> Result<(), E> {
+    for (keys, word) in keys.chunks(64).zip(answers.reset(keys.len())) {
+        for (i, key) in keys.iter().enumerate() {
+            *word |= u64::from(answer(key)?) << i;
+        }
+    }
+    Ok(())
+}
+
+/// Hashes a batch of items.
+pub(crate) fn hash_each(hasher: Hasher, keys: &[&[u8]]) -> Vec<u64> {
+    keys.iter().map(|key| hasher.hash(key)).collect()
+}

@@ -1,0 +1,133 @@
+//! The messages about filters that a wallet sends to a node.
+
+use std::fmt;
+
+use crate::bip37::wallet_filter::WalletFilter;
+use crate::bitcoin::compact_size;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
+use crate::reader::Reader;
+
+/// The largest item that `filteradd` carries.
+pub const MAX_ITEM_BYTES: usize = 520;
+
+/// Reads the payload of `filteradd`: an item. Bytes behind it are left unread, as nodes do.
+///
+/// # Errors
+///
+/// [`DecodeError`] if it is longer than 520 bytes or cut short.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::bip37::{decode_filter_add, encode_filter_add};
+///
+/// let payload = encode_filter_add(b"\x01\x02").expect("short");
+/// assert_eq!(payload, [2, 1, 2]);
+/// assert_eq!(decode_filter_add(&payload)?, [1, 2]);
+/// # Ok::<(), tamis_formats::DecodeError>(())
+/// ```
+pub fn decode_filter_add(payload: &[u8]) -> Result<&[u8], DecodeError> {
+    let mut reader = Reader::new(payload);
+    let found = compact_size::read(&mut reader.clone(), "item")?;
+    if found > MAX_ITEM_BYTES as u64 {
+        let kind =
+            DecodeErrorKind::Unexpected { expected: "520 bytes at most", found: found.into() };
+        return Err(reader.error("length of the item", kind));
+    }
+    compact_size::read_bytes(&mut reader, "item")
+}
+
+/// Writes the payload of `filteradd`; `None` if the item is longer than 520 bytes, for which nodes hang up.
+#[must_use]
+pub fn encode_filter_add(item: &[u8]) -> Option<Vec<u8>> {
+    (item.len() <= MAX_ITEM_BYTES).then(|| {
+        let mut payload = Vec::with_capacity(3 + item.len());
+        compact_size::write(item.len() as u64, &mut payload);
+        payload.extend_from_slice(item);
+        payload
+    })
+}
+
+/// What a node knows of the wallet at the other end: nothing at first.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::bip37::{MessageError, PeerFilter};
+///
+/// let mut peer = PeerFilter::default();
+/// peer.receive("filterload", b"\x03\x61\x4e\x9b\x05\0\0\0\0\0\0\0\x01")?;
+/// peer.receive("filteradd", b"\x02\xaa\xbb")?;
+/// assert!(peer.filter().is_some_and(|filter| filter.contains(b"\xaa\xbb")));
+/// peer.receive("filterclear", b"")?;
+/// assert_eq!(peer.receive("filteradd", b"\x01\xaa"), Err(MessageError::NoFilter));
+/// # Ok::<(), MessageError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PeerFilter {
+    loaded: Option<WalletFilter>,
+}
+
+/// Why a node hangs up on a wallet.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum MessageError {
+    /// The message is not about filters.
+    OtherMessage,
+    /// `filteradd` before `filterload`.
+    NoFilter,
+    /// The payload is not that of such a message.
+    Payload(DecodeError),
+}
+
+impl fmt::Display for MessageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MessageError::OtherMessage => {
+                f.write_str("not a message of filters: filterload, filteradd or filterclear")
+            }
+            MessageError::NoFilter => f.write_str("no filter to add to: send filterload first"),
+            MessageError::Payload(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for MessageError {}
+
+impl From<DecodeError> for MessageError {
+    fn from(error: DecodeError) -> Self {
+        MessageError::Payload(error)
+    }
+}
+
+impl PeerFilter {
+    /// Takes a message by its name: `filterload` replaces the filter, `filteradd` inserts an item, `filterclear` takes the filter
+    /// away. Bytes behind what it needs are left unread, as Bitcoin Core does.
+    ///
+    /// # Errors
+    ///
+    /// [`MessageError`] where a node hangs up; nothing has changed then.
+    pub fn receive(&mut self, command: &str, payload: &[u8]) -> Result<(), MessageError> {
+        match command {
+            "filterload" => self.loaded = Some(WalletFilter::decode_start(payload)?.0),
+            "filteradd" => {
+                let item = decode_filter_add(payload)?;
+                self.loaded.as_mut().ok_or(MessageError::NoFilter)?.insert(item);
+            }
+            "filterclear" => self.loaded = None,
+            _ => return Err(MessageError::OtherMessage),
+        }
+        Ok(())
+    }
+
+    /// Returns the filter, if one is loaded.
+    #[must_use]
+    pub fn filter(&self) -> Option<&WalletFilter> {
+        self.loaded.as_ref()
+    }
+
+    /// Returns the filter to match transactions by, if one is loaded.
+    pub fn filter_mut(&mut self) -> Option<&mut WalletFilter> {
+        self.loaded.as_mut()
+    }
+}

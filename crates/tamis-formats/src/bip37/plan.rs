@@ -1,0 +1,58 @@
+//! How large a filter of BIP-37 is planned.
+
+use crate::create_error::CreateError;
+
+/// The largest filter that nodes take.
+pub const MAX_BYTES: usize = 36_000;
+
+/// The most probes ("hash functions") that nodes take.
+pub const MAX_PROBES: u32 = 50;
+
+/// Whose arithmetic plans the number of probes. A message says how many there are, so only new filters depend on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Sizing {
+    /// Bitcoin Core's: from whole bits an item.
+    #[default]
+    Core,
+    /// That of the BIP's text and of most other programs: from bits an item.
+    Real,
+}
+
+/// Returns how many bytes and how many probes a filter is planned with.
+///
+/// Both are cut off at the limits of nodes, and then the rate is higher than the one asked for. Either may be 0, and then every
+/// item is in the filter: bytes at rates near 1, probes if there are more items than bits.
+///
+/// # Errors
+///
+/// [`CreateError`] where the arithmetic has no answer.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::bip37::{Sizing, plan};
+///
+/// assert_eq!(plan(3, 0.01, Sizing::Core)?, (3, 5));
+/// assert_eq!(plan(1_000_000, 0.01, Sizing::Core)?, (36_000, 0));
+/// # Ok::<(), tamis_formats::CreateError>(())
+/// ```
+pub fn plan(items: u32, rate: f64, sizing: Sizing) -> Result<(usize, u32), CreateError> {
+    // As Bitcoin Core writes it: the square of ln 2, rounded once.
+    const LN_2_SQUARED: f64 = 0.480_453_013_918_201_4;
+    if items == 0 {
+        return Err(CreateError::refused("BIP-37 has no filter of 0 items: plan 1 or more"));
+    }
+    if !(rate > 0.0 && rate <= 1.0) {
+        let why = format!("BIP-37 takes rates above 0 and up to 1, not {rate}");
+        return Err(CreateError::refused(why));
+    }
+    let n = f64::from(items);
+    let bits = (-1.0 / LN_2_SQUARED * n * rate.ln()) as u64;
+    let bytes = (bits / 8).min(MAX_BYTES as u64);
+    let bits_an_item = match sizing {
+        Sizing::Core => (bytes * 8 / u64::from(items)) as f64,
+        Sizing::Real => (bytes * 8) as f64 / n,
+    };
+    let probes = (bits_an_item * std::f64::consts::LN_2) as u32;
+    Ok((bytes as usize, probes.min(MAX_PROBES)))
+}

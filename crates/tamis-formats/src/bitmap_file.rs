@@ -1,0 +1,75 @@
+//! A file that is a bitmap: one bit for each integer, from 0 on.
+
+use std::borrow::Cow;
+use std::io;
+
+use tamis::{DenseSet, Order, RangeError};
+
+use crate::contents::Contents;
+use crate::create_error::CreateError;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
+use crate::decode_options::DecodeOptions;
+use crate::encode_error::EncodeError;
+use crate::integer_bitmap::IntegerBitmap;
+use crate::roaring::Roaring;
+
+/// Reads a bitmap whose first bit stands for 0.
+pub(crate) fn decode(bytes: &[u8], order: Order) -> Result<DenseSet, DecodeError> {
+    DenseSet::from_bytes(0, bytes, order).map_err(|error| DecodeError {
+        field: "bits",
+        at: 0,
+        kind: match error {
+            RangeError::OutOfMemory(memory) => DecodeErrorKind::Memory(memory),
+            RangeError::Empty { .. } => DecodeErrorKind::Truncated { expected: 1, found: 0 },
+        },
+    })
+}
+
+/// Makes an empty bitmap of so many values, the greatest of which is `max` at most; as short as can be if none are told.
+pub(crate) fn create(items: Option<u64>, max: u64) -> Result<DenseSet, CreateError> {
+    let last = last_of(items, max)?;
+    DenseSet::new(0..=last | 7)
+        .map_err(|error| CreateError::refused(format!("{error}: plan fewer items")))
+}
+
+/// The last of so many values.
+fn last_of(items: Option<u64>, max: u64) -> Result<u64, CreateError> {
+    let last = items.unwrap_or(1).max(1) - 1;
+    if last > max {
+        return Err(CreateError::refused(format!(
+            "{} items are too many: at most {}",
+            last + 1,
+            max + 1
+        )));
+    }
+    Ok(last)
+}
+
+/// Writes an exact set of integers, each a value of `what` and at most `max`, as a bitmap: of its own length, or if it has
+/// none of as many values as are told, or more.
+pub(crate) fn encode(
+    contents: &Contents,
+    options: &DecodeOptions,
+    what: &str,
+    max: u64,
+    order: Order,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
+    let check = |greatest: Option<u64>| match greatest {
+        Some(found) if found > max => {
+            Err(EncodeError::refused(format!("{found} is not a value of {what}: at most {max}")))
+        }
+        _ => Ok(greatest.unwrap_or(0)),
+    };
+    let set = if let Some(bitmap) = contents.downcast_ref::<IntegerBitmap>() {
+        check(bitmap.values().max())?;
+        Cow::Borrowed(bitmap.values())
+    } else if let Some(roaring) = contents.downcast_ref::<Roaring>() {
+        let last = check(roaring.set.max())?.max(last_of(options.items, max)?);
+        let dense = roaring.set.to_dense(0..=last | 7);
+        Cow::Owned(dense.map_err(|error| EncodeError::refused(error.to_string()))?)
+    } else {
+        return Err(EncodeError::needs_items("a bitmap stores only integers"));
+    };
+    Ok(out.write_all(&set.to_bytes(order))?)
+}

@@ -1,0 +1,34 @@
+//! Why a filter cannot be changed.
+
+use std::fmt;
+
+use tamis::OutOfMemory;
+
+/// Why items could not be inserted, or filters not be merged.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ChangeError {
+    /// The format or the original cannot do it; the text says why, and what to do.
+    Refused(Box<str>),
+    /// The memory is not there.
+    Memory(OutOfMemory),
+}
+
+impl fmt::Display for ChangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ChangeError::Refused(why) => f.write_str(why),
+            ChangeError::Memory(OutOfMemory { bytes }) => {
+                write!(f, "{bytes} more bytes of memory are not there")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ChangeError {}
+
+impl ChangeError {
+    pub(crate) fn refused(why: impl Into<String>) -> Self {
+        ChangeError::Refused(why.into().into())
+    }
+}

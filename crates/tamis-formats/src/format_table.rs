@@ -1,0 +1,103 @@
+//! The table of all formats.
+
+use std::path::Path;
+
+use crate::format::{Format, Sniff};
+use crate::{
+    bip37, bip158, bits_and_blooms, byte_buffer, c_hashcode, cassandra, guava, hadoop, hive,
+    java_bitmap, leveldb, my_bloom_filter, orc, parquet, pybloom_live, pybloomfiltermmap, rbloom,
+    redis_bitmap, redis_bitmaps, redis_bits, redisbloom, redisson, roaring, rocksdb, spark,
+    stream_lib, tamis_file,
+};
+
+/// Every format, the project's own first.
+pub static FORMATS: &[Format] = &[
+    tamis_file::FORMAT,
+    guava::FORMAT,
+    java_bitmap::FORMAT,
+    my_bloom_filter::FORMAT,
+    byte_buffer::FORMAT,
+    c_hashcode::FORMAT,
+    redis_bits::FORMAT,
+    redis_bitmap::FORMAT,
+    redis_bitmaps::FORMAT,
+    redisbloom::FORMAT,
+    redisson::FORMAT,
+    bip37::FORMAT,
+    bip158::FORMAT,
+    parquet::FORMAT,
+    spark::FORMAT,
+    cassandra::FORMAT,
+    hadoop::FORMAT,
+    hadoop::COUNTING_FORMAT,
+    hadoop::DYNAMIC_FORMAT,
+    hive::FORMAT,
+    orc::FORMAT,
+    leveldb::FORMAT,
+    rocksdb::FORMAT,
+    pybloom_live::FORMAT,
+    pybloom_live::SCALABLE,
+    pybloomfiltermmap::FORMAT,
+    rbloom::FORMAT,
+    stream_lib::FORMAT,
+    bits_and_blooms::FORMAT,
+    roaring::FORMAT,
+];
+
+impl Format {
+    /// Finds a format by its name, in any case.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_formats::Format;
+    ///
+    /// assert_eq!(Format::named("RedisBloom").unwrap().name, "redisbloom");
+    /// assert!(Format::named("redis").is_none());
+    /// ```
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Format> {
+        FORMATS.iter().find(|format| format.name.eq_ignore_ascii_case(name))
+    }
+
+    /// Finds the formats that a file may be of by what its name ends in.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::path::Path;
+    ///
+    /// use tamis_formats::Format;
+    ///
+    /// assert_eq!(Format::of_path(Path::new("users.guava"))[0].name, "guava");
+    /// assert!(Format::of_path(Path::new("users")).is_empty());
+    /// ```
+    #[must_use]
+    pub fn of_path(path: &Path) -> Vec<&'static Format> {
+        let Some(extension) = path.extension().and_then(|it| it.to_str()) else { return vec![] };
+        FORMATS.iter().filter(|format| format.extensions.contains(&extension)).collect()
+    }
+
+    /// Finds the formats that all of a file's bytes may be of: the one that they certainly are of, or all that are possible.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_formats::Format;
+    ///
+    /// assert!(Format::of(b"plain text").is_empty());
+    /// assert_eq!(Format::of(b"\x89TAMIS\r\n")[0].name, "tamis");
+    /// ```
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Vec<&'static Format> {
+        let mut possible = Vec::new();
+        for format in FORMATS {
+            match format.sniff.map(|sniff| sniff(bytes)) {
+                Some(Sniff::Yes) => return vec![format],
+                Some(Sniff::Maybe) => possible.push(format),
+                Some(Sniff::No) | None => {}
+            }
+        }
+        possible
+    }
+}

@@ -1,0 +1,23 @@
+//! Keys that are integers, for exact sets of integers.
+
+use crate::change_error::ChangeError;
+
+/// Returns the least and the greatest of a set, to be shown.
+pub(crate) fn min_and_max(min: Option<u64>, max: Option<u64>) -> Vec<(&'static str, String)> {
+    let ends = [("least", min), ("greatest", max)];
+    ends.into_iter().filter_map(|(name, end)| Some((name, end?.to_string()))).collect()
+}
+
+/// Returns the integer that a key is: 32 bits with a sign, or 64 without. `None` for other keys and for negative ones.
+pub(crate) fn value(key: &[u8]) -> Option<u64> {
+    if let Ok(bytes) = key.try_into() {
+        return Some(u64::from_le_bytes(bytes));
+    }
+    key.try_into().ok().and_then(|bytes| i32::from_le_bytes(bytes).try_into().ok())
+}
+
+pub(crate) fn no_value() -> ChangeError {
+    ChangeError::refused(
+        "negative or no integer: such items have no bit, and fail in the original too",
+    )
+}

@@ -1,0 +1,80 @@
+//! How `pybloom_live` plans a layer, and the next one when it is full.
+
+use crate::change_error::ChangeError;
+use crate::create_error::CreateError;
+use crate::foreign_bloom::ForeignBloom;
+use crate::layers::layer::Layer;
+use crate::probe_positions::ProbePositions;
+use crate::pybloom_rule::{ShortDigest, Slices};
+use crate::rule::Rule;
+
+/// How a `ScalableBloomFilter` grows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale {
+    /// How many times as many items the next layer is planned for.
+    pub factor: i32,
+    /// What the rate of the next layer is multiplied by.
+    pub ratio: f64,
+    /// For how many items the first layer is planned.
+    pub capacity: u64,
+    /// The rate that was asked for; the first layer has it times the ratio.
+    pub rate: f64,
+    /// The digest of layers that need 128 bits at most.
+    pub short: ShortDigest,
+}
+
+/// The original grows twofold or fourfold.
+const MAX_FACTOR: u64 = 16;
+
+impl Scale {
+    pub(crate) fn next_layer(&self, last: Option<&Layer>) -> Result<Layer, ChangeError> {
+        let (capacity, rate) = match last {
+            None => (self.capacity, self.rate),
+            Some(last) => {
+                let factor = u64::try_from(self.factor).unwrap_or(0);
+                if factor > MAX_FACTOR || last.capacity > last.filter.rule().bits() {
+                    return Err(ChangeError::refused(
+                        "its next layer would be far larger than what is there, which no program plans: a damaged scale or capacity",
+                    ));
+                }
+                (last.capacity.saturating_mul(factor), last.rate)
+            }
+        };
+        new_layer(capacity, rate * self.ratio, self.short)
+            .map_err(|error| ChangeError::refused(error.to_string()))
+    }
+}
+
+/// Returns how `pybloom_live` plans: `(slices, bits of each)`.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(tamis_formats::pybloom_live::plan(10_000, 0.01), (7, 13_693));
+/// ```
+#[must_use]
+pub fn plan(items: u64, rate: f64) -> (u64, u64) {
+    let (n, p, ln_2) = (items as f64, rate, std::f64::consts::LN_2);
+    let slices = ((1.0 / p).ln() / ln_2).ceil();
+    // In this order, as in Python.
+    let width = (n * p.ln().abs() / (slices * (ln_2 * ln_2))).ceil();
+    (slices as u64, width as u64)
+}
+
+/// Creates an empty layer for `capacity` items at `rate`.
+pub(crate) fn new_layer(
+    capacity: u64,
+    rate: f64,
+    short: ShortDigest,
+) -> Result<Layer, CreateError> {
+    CreateError::check_plan("pybloom_live", capacity, rate)?;
+    let (slices, width) = plan(capacity, rate);
+    let rule = Slices::new(slices, width, short).ok_or_else(|| {
+        CreateError::refused(format!(
+            "{slices} slices of {width} bits for {capacity} items are too large: at most {} slices, and as many bits as memory holds",
+            ProbePositions::MAX
+        ))
+    })?;
+    let filter = ForeignBloom::new(Rule::new(rule))?;
+    Ok(Layer { filter, capacity, rate, added: Some(0) })
+}

@@ -1,0 +1,155 @@
+//! The probe rule of Python's `pybloom_live`: each probe has a part of the bits, a slice, of its own.
+
+use std::fmt;
+
+use md5::Md5;
+use sha1::Sha1;
+use sha2::{Sha256, Sha384, Sha512};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::filter_info::FilterInfo;
+use crate::modulus::Modulus;
+use crate::probe_positions::ProbePositions;
+use crate::probe_rule::ProbeRule;
+
+/// The digest where 128 bits of it are enough, which no file says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ShortDigest {
+    /// XXH3 of 128 bits, since release 4.
+    #[default]
+    Xxh128,
+    /// MD5, before.
+    Md5,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Digest {
+    Short(ShortDigest),
+    Sha1,
+    Sha256,
+    Sha384,
+    Sha512,
+}
+
+impl Digest {
+    /// Returns the digest of two pieces, and how long it is.
+    fn of(self, salt: &[u8], key: &[u8]) -> ([u8; 64], usize) {
+        fn by<D: sha2::Digest>(salt: &[u8], key: &[u8]) -> ([u8; 64], usize) {
+            let digest = D::new().chain_update(salt).chain_update(key).finalize();
+            padded(&digest)
+        }
+        fn padded(digest: &[u8]) -> ([u8; 64], usize) {
+            let mut bytes = [0; 64];
+            bytes[..digest.len()].copy_from_slice(digest);
+            (bytes, digest.len())
+        }
+        match self {
+            Digest::Short(ShortDigest::Xxh128) => {
+                padded(&xxh3_128(&[salt, key].concat()).to_be_bytes())
+            }
+            Digest::Short(ShortDigest::Md5) => by::<Md5>(salt, key),
+            Digest::Sha1 => by::<Sha1>(salt, key),
+            Digest::Sha256 => by::<Sha256>(salt, key),
+            Digest::Sha384 => by::<Sha384>(salt, key),
+            Digest::Sha512 => by::<Sha512>(salt, key),
+        }
+    }
+}
+
+/// Each probe has a slice of the bits for itself; their places are words of a digest under a salt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slices {
+    // Invariant: 1 to `ProbePositions::MAX`, and slices times width fits.
+    slices: u32,
+    width: Modulus,
+    digest: Digest,
+    /// How many bytes of the digest make a place.
+    word: usize,
+    salts: Vec<Vec<u8>>,
+}
+
+impl Slices {
+    pub(crate) fn new(slices: u64, width: u64, short: ShortDigest) -> Option<Self> {
+        let slices =
+            u32::try_from(slices).ok().filter(|it| (1..=ProbePositions::MAX).contains(it))?;
+        // The words of more bits could not be counted.
+        width.checked_mul(slices.into()).filter(|&total| total <= 1 << 62)?;
+        let width = Modulus::new(width)?;
+        let word = match width.bits() {
+            0x8000_0000.. => 8,
+            0x8000.. => 4,
+            _ => 2,
+        };
+        let (digest, digest_len) = match slices as usize * word {
+            0..=16 => (Digest::Short(short), 16),
+            17..=20 => (Digest::Sha1, 20),
+            21..=32 => (Digest::Sha256, 32),
+            33..=48 => (Digest::Sha384, 48),
+            49.. => (Digest::Sha512, 64),
+        };
+        let salts = (0..slices.div_ceil((digest_len / word) as u32))
+            .map(|i| digest.of(&i.to_le_bytes(), &[]).0[..digest_len].to_vec())
+            .collect();
+        Some(Self { slices, width, digest, word, salts })
+    }
+}
+
+impl Slices {
+    /// Returns the number of bits of a slice.
+    pub(crate) fn width(&self) -> u64 {
+        self.width.bits()
+    }
+}
+
+impl ProbeRule for Slices {
+    type Hash<'k> = ProbePositions;
+
+    fn bits(&self) -> u64 {
+        self.width.bits() * u64::from(self.slices)
+    }
+
+    fn probes(&self) -> u32 {
+        self.slices
+    }
+
+    fn hash(&self, key: &[u8]) -> ProbePositions {
+        let words = self.salts.iter().flat_map(|salt| {
+            let (digest, len) = self.digest.of(salt, key);
+            let word = self.word;
+            (0..len / word).map(move |i| {
+                let mut eight = [0; 8];
+                eight[..word].copy_from_slice(&digest[i * word..][..word]);
+                u64::from_le_bytes(eight)
+            })
+        });
+        let width = self.width;
+        ProbePositions::new(words.zip(0..).map(|(word, i)| i * width.bits() + width.reduce(word)))
+    }
+
+    #[inline]
+    fn each_probe(&self, positions: Self::Hash<'_>) -> impl Iterator<Item = u64> {
+        positions.iter(self.slices)
+    }
+
+    fn describe(&self, info: &mut FilterInfo) {
+        if self.digest == Digest::Short(ShortDigest::Xxh128) {
+            let warning = "its hash is taken for xxh128: of a file of pybloom_live before 4 it is MD5, which must be told, or its \
+                           items are not found";
+            info.warnings.push(warning.into());
+        }
+    }
+}
+
+impl fmt::Display for Slices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digest = match self.digest {
+            Digest::Short(ShortDigest::Xxh128) => "xxh128",
+            Digest::Short(ShortDigest::Md5) => "MD5",
+            Digest::Sha1 => "SHA-1",
+            Digest::Sha256 => "SHA-256",
+            Digest::Sha384 => "SHA-384",
+            Digest::Sha512 => "SHA-512",
+        };
+        write!(f, "{digest} under salts, a slice a probe")
+    }
+}

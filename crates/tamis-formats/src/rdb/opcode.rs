@@ -1,0 +1,13 @@
+//! The opcodes of a snapshot: each stands before a key or instead of one.
+
+pub(crate) const SLOT_INFO: u8 = 244;
+pub(crate) const FUNCTION: u8 = 245;
+pub(crate) const MODULE_AUX: u8 = 247;
+pub(crate) const IDLE: u8 = 248;
+pub(crate) const FREQUENCY: u8 = 249;
+pub(crate) const AUX: u8 = 250;
+pub(crate) const RESIZE_DATABASE: u8 = 251;
+pub(crate) const EXPIRES_MILLISECONDS: u8 = 252;
+pub(crate) const EXPIRES_SECONDS: u8 = 253;
+pub(crate) const SELECT_DATABASE: u8 = 254;
+pub(crate) const END: u8 = 255;

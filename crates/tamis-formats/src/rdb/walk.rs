@@ -1,0 +1,97 @@
+//! Walks through a snapshot from key to key.
+
+use crate::decode_error::{DecodeError, DecodeErrorKind};
+use crate::rdb::entry::Entry;
+use crate::rdb::opcode;
+use crate::rdb::skip::{skip_lengths, skip_of, skip_strings};
+use crate::rdb_encoding::RdbReader;
+
+/// Where a walk through a snapshot is.
+pub(super) struct Walk<'a> {
+    pub(super) all: &'a [u8],
+    pub(super) from: RdbReader<'a>,
+    pub(super) database: u64,
+}
+
+impl<'a> Walk<'a> {
+    /// Goes on to the next key; `None` at the end.
+    pub(super) fn next(&mut self) -> Result<Option<Entry<'a>>, DecodeError> {
+        loop {
+            let at = self.at();
+            let kind = self.expect("opcode", |from| from.take(1))?[0];
+            match kind {
+                opcode::END if self.from.is_empty() => return Ok(None),
+                opcode::END => {
+                    return Err(self.error(
+                        "end",
+                        self.at(),
+                        DecodeErrorKind::TooLong { expected: self.at() },
+                    ));
+                }
+                opcode::SELECT_DATABASE => {
+                    self.database = self.expect("database", RdbReader::length)?;
+                }
+                opcode::RESIZE_DATABASE => {
+                    self.skip("sizes of a database", |from| skip_lengths(from, 2))?;
+                }
+                opcode::SLOT_INFO => self.skip("sizes of a slot", |from| skip_lengths(from, 3))?,
+                opcode::AUX => self.skip("auxiliary field", |from| skip_strings(from, 2))?,
+                opcode::FUNCTION => self.skip("function", RdbReader::skip_bytes)?,
+                opcode::IDLE => self.skip("idle time", |from| skip_lengths(from, 1))?,
+                opcode::FREQUENCY => self.skip("frequency", |from| from.take(1).map(drop))?,
+                opcode::EXPIRES_SECONDS => self.skip("expiry", |from| from.take(4).map(drop))?,
+                opcode::EXPIRES_MILLISECONDS => {
+                    self.skip("expiry", |from| from.take(8).map(drop))?;
+                }
+                opcode::MODULE_AUX => self.skip("module's data", |from| {
+                    from.length()?;
+                    from.skip_values()
+                })?,
+                kind => return self.entry(kind, at).map(Some),
+            }
+        }
+    }
+
+    fn entry(&mut self, kind: u8, kind_at: u64) -> Result<Entry<'a>, DecodeError> {
+        let key = self.expect("key", RdbReader::bytes)?;
+        let (at, value) = (self.at(), self.from.rest());
+        let Some(skip) = skip_of(kind) else {
+            let why = format!(
+                "values of type {kind} are not known, so that nothing behind byte {kind_at} can be read: \
+                 use a newer tamis, or save a server without key {:?}",
+                String::from_utf8_lossy(&key)
+            );
+            return Err(self.error("type", kind_at, DecodeErrorKind::Refused { why: why.into() }));
+        };
+        self.skip("value", skip)?;
+        let value = &value[..(self.at() - at) as usize];
+        Ok(Entry { database: self.database, key, kind, value, at })
+    }
+
+    fn at(&self) -> u64 {
+        (self.all.len() - self.from.rest().len()) as u64
+    }
+
+    fn expect<T>(
+        &mut self,
+        field: &'static str,
+        read: impl FnOnce(&mut RdbReader<'a>) -> Option<T>,
+    ) -> Result<T, DecodeError> {
+        let at = self.at();
+        let reason = "whole, as Redis writes it";
+        read(&mut self.from)
+            .ok_or_else(|| self.error(field, at, DecodeErrorKind::Invalid { reason }))
+    }
+
+    fn skip(
+        &mut self,
+        field: &'static str,
+        skip: impl FnOnce(&mut RdbReader<'a>) -> Option<()>,
+    ) -> Result<(), DecodeError> {
+        self.expect(field, skip)
+    }
+
+    fn error(&self, field: &'static str, at: u64, kind: DecodeErrorKind) -> DecodeError {
+        DecodeError { field, at, kind }
+    }
+}

@@ -1,0 +1,35 @@
+//! How RedisBloom's filters insert a batch of items, and how far they may grow.
+
+use tamis::{Answers, RedisInsertError};
+
+use crate::change_error::ChangeError;
+
+/// Why filters of RedisBloom do not merge.
+pub(super) const NO_MERGE: &str = "RedisBloom's filters count their items, and a union of bits does not count: insert the items of \
+     both into one; of the filters in Redis, those of redis-bitmap, redis-bitmaps and redisson merge";
+
+/// Returns how large the next part of a filter may be that has `bytes` bytes now.
+///
+/// A file of some kilobytes may ask for an expansion of 32,768 at its first insert. Filters that people make grow twofold or
+/// fourfold.
+pub(super) fn most_growth_bytes(bytes: u64) -> u64 {
+    (64 * bytes).max(64 << 20)
+}
+
+/// Inserts items one after the other, up to the first error.
+pub(super) fn insert_each(
+    keys: &[&[u8]],
+    answers: &mut Answers,
+    insert: impl FnOnce(&[&[u8]], &mut dyn FnMut(Result<bool, RedisInsertError>) -> bool),
+) -> Result<(), ChangeError> {
+    let (words, mut i, mut failed) = (answers.reset(keys.len()), 0, Ok(()));
+    insert(keys, &mut |answer| {
+        match answer {
+            Ok(is_new) => words[i / 64] |= u64::from(is_new) << (i % 64),
+            Err(error) => failed = Err(ChangeError::refused(error.to_string())),
+        }
+        i += 1;
+        failed.is_ok()
+    });
+    failed
+}

@@ -1,0 +1,42 @@
+//! A filter of RedisBloom in what `DUMP` returns.
+
+use crate::contents::Contents;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
+use crate::rdb_encoding::MAX_EXPANSION;
+use crate::redis_payload::{PayloadError, RedisValue};
+
+/// Reads what `DUMP` gives, also with the line feed that `redis-cli` puts behind it: the checksum tells that it is none of it.
+pub(super) fn decode_payload(bytes: &[u8]) -> Result<Contents, DecodeError> {
+    let max_bytes = MAX_EXPANSION * bytes.len() as u64;
+    let read = match (RedisValue::from_payload(bytes, max_bytes), bytes.split_last()) {
+        (Err(PayloadError::Checksum), Some((b'\n', rest))) => {
+            RedisValue::from_payload(rest, max_bytes)
+        }
+        (read, _) => read,
+    };
+    let error = |field, at: usize, kind| DecodeError { field, at: at as u64, kind };
+    let refused = |why: &str| error("value", 0, DecodeErrorKind::Refused { why: why.into() });
+    match read {
+        Ok(value) => of_value(value, |why| refused(&format!("this is {why}"))),
+        Err(PayloadError::Checksum) => {
+            Err(error("checksum", bytes.len().saturating_sub(8), DecodeErrorKind::Checksum))
+        }
+        Err(other) => Err(refused(&other.to_string())),
+    }
+}
+
+pub(super) fn of_value(
+    value: RedisValue,
+    refused: impl FnOnce(&str) -> DecodeError,
+) -> Result<Contents, DecodeError> {
+    Err(refused(match value {
+        RedisValue::Bloom(filter) => return Ok(Contents::new(filter)),
+        RedisValue::Cuckoo(filter) => return Ok(Contents::new(filter)),
+        RedisValue::String(_) => {
+            "a string, no filter of RedisBloom: bitmaps are read as redis-bitmap, redis-bitmaps or redisson"
+        }
+        RedisValue::Tamis(_) => {
+            "a filter of a layout that only `tamis serve` reads: RESTORE it there; with `bf-layout redisbloom` it makes ones for Redis"
+        }
+    }))
+}
