@@ -264,13 +264,8 @@ fn rule(words: u64, probes: u32, release: Release) -> Rule {
 /// [`DecodeError`] unless `bytes` are one.
 pub fn decode(bytes: &[u8], release: Release) -> Result<ForeignBloom, DecodeError> {
     let mut reader = Reader::new(bytes);
-    let at = reader.at() as u64;
-    let probes = reader.count_be("number of probes", 1, "1 to 65,535")?;
-    if probes > MAX_PROBES {
-        let kind = DecodeErrorKind::Unexpected { expected: "1 to 65,535", found: probes.into() };
-        return Err(DecodeError { field: "number of probes", at, kind });
-    }
-    let words = reader.count_be("number of words", 1, "1 or more")?;
+    let probes = reader.count_be("number of probes", 1..=MAX_PROBES, "1 to 65,535")?;
+    let words = reader.count_be("number of words", 1.., "1 or more")?;
     let from_bytes = match release {
         Release::Until22 | Release::Since30 => u64::from_be_bytes,
         Release::Since40 => u64::from_le_bytes,

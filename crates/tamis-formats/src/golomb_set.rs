@@ -12,17 +12,22 @@
 //!
 //! Sources: Golomb, "Run-length encodings" (1966); Rice (1979), for steps by a power of two; BIP-158 for the bytes.
 
-use std::fmt;
+mod coding;
+mod params;
+
 use std::hash::Hasher as _;
 
 use siphasher::sip::SipHasher24;
 use tamis::Answers;
 
 use crate::bitcoin::{Hash256, compact_size};
+use crate::golomb_set::coding::{BitWriter, Values, range};
+pub(crate) use coding::check;
+pub use params::{GolombError, GolombParams};
+
 use crate::change_error::ChangeError;
-use crate::decode_error::{DecodeError, DecodeErrorKind};
+use crate::decode_error::DecodeError;
 use crate::filter_info::FilterInfo;
-use crate::reader::Reader;
 use crate::stored_filter::StoredFilter;
 
 /// An immutable set of items in about P + 2 bits each, of which an absent item is taken for a present one once in M times.
@@ -48,64 +53,6 @@ pub struct GolombSet {
     bytes: Vec<u8>,
     values_at: usize,
     len: u32,
-}
-
-/// How a set is coded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GolombParams {
-    // Invariants: at most 32; at least 1.
-    p: u8,
-    m: u32,
-}
-
-/// Why there is no such set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum GolombError {
-    /// The number of bits of a remainder is above 32, or the range of an item is 0.
-    Params,
-    /// 2³² distinct items or more.
-    TooManyItems,
-}
-
-impl fmt::Display for GolombError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            GolombError::Params => "P is at most 32, and M at least 1",
-            GolombError::TooManyItems => "a Golomb-coded set has 2³² − 1 distinct items at most",
-        })
-    }
-}
-
-impl std::error::Error for GolombError {}
-
-impl GolombParams {
-    /// Those of basic block filters, BIP-158: P = 19, M = 784,931.
-    pub const BASIC: Self = Self { p: 19, m: 784_931 };
-
-    /// Takes P, the bits of a remainder, and M: an absent item is taken for a present one once in M times.
-    ///
-    /// M of about 1.5 times 2ᴾ makes the smallest sets. A far larger M makes steps of as many ones as it is larger: sets of
-    /// N·M / 2ᴾ bits.
-    ///
-    /// # Errors
-    ///
-    /// [`GolombError::Params`] if P is above 32 or M is 0.
-    pub const fn new(p: u8, m: u32) -> Result<Self, GolombError> {
-        if p > 32 || m == 0 { Err(GolombError::Params) } else { Ok(Self { p, m }) }
-    }
-
-    /// Returns P: how many bits the remainder of a step has.
-    #[must_use]
-    pub const fn p(self) -> u8 {
-        self.p
-    }
-
-    /// Returns M: an absent item is taken for a present one once in so many times.
-    #[must_use]
-    pub const fn m(self) -> u32 {
-        self.m
-    }
 }
 
 impl GolombSet {
@@ -134,7 +81,7 @@ impl GolombSet {
         let mut set = Self { key, params, values_at: bytes.len(), bytes, len };
         let mut values: Vec<_> = items.iter().map(|item| set.value(item)).collect();
         values.sort_unstable();
-        let mut bits = BitWriter { bytes: std::mem::take(&mut set.bytes), pending: 0, len: 0 };
+        let mut bits = BitWriter::new(std::mem::take(&mut set.bytes));
         let (p, mut last) = (u32::from(params.p), 0);
         for value in values {
             let step = value - last;
@@ -271,178 +218,6 @@ impl StoredFilter for GolombSet {
             more: vec![("P, M", params), ("filter hash", self.hash().to_string())],
             ..FilterInfo::default()
         }
-    }
-}
-
-/// Returns the number of values there can be.
-fn range(len: u32, params: GolombParams) -> u64 {
-    u64::from(len) * u64::from(params.m)
-}
-
-/// Returns where the values start and how many there are, if bytes are a set and nothing more.
-pub(crate) fn check(bytes: &[u8], params: GolombParams) -> Result<(usize, u32), DecodeError> {
-    let mut reader = Reader::new(bytes);
-    let start = reader.clone();
-    let found = compact_size::read(&mut reader, "number of items")?;
-    let values_at = reader.at();
-    let len = u32::try_from(found).map_err(|_| {
-        let kind = DecodeErrorKind::Unexpected { expected: "below 2³²", found: found.into() };
-        start.error("number of items", kind)
-    })?;
-    let mut values = Values::new(&bytes[values_at..], params, len);
-    loop {
-        match values.next_value() {
-            Ok(Some(_)) => {}
-            Ok(None) => break,
-            Err(fault) => {
-                let at = (values_at + values.bytes_read()).min(bytes.len()) as u64;
-                let kind = match fault {
-                    Fault::Ended => {
-                        let found = bytes.len() as u64;
-                        DecodeErrorKind::Truncated { expected: found + 1, found }
-                    }
-                    Fault::OutOfRange => {
-                        DecodeErrorKind::Damaged { reason: "a value is out of range" }
-                    }
-                };
-                return Err(DecodeError { field: "values", at, kind });
-            }
-        }
-    }
-    let end = values_at + values.bytes_read();
-    if end < bytes.len() {
-        let kind = DecodeErrorKind::TooLong { expected: end as u64 };
-        return Err(DecodeError { field: "values", at: end as u64, kind });
-    }
-    Ok((values_at, len))
-}
-
-/// Why a value cannot be read.
-enum Fault {
-    Ended,
-    OutOfRange,
-}
-
-/// Reads values one after the other.
-struct Values<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    /// Bits that are read next, from the highest on; below `len` of them may be others, which are those of `bytes[at..]`.
-    window: u64,
-    len: u32,
-    p: u32,
-    range: u64,
-    last: u64,
-    left: u32,
-}
-
-impl<'a> Values<'a> {
-    fn new(bytes: &'a [u8], params: GolombParams, left: u32) -> Self {
-        let (p, range) = (params.p.into(), range(left, params));
-        Self { bytes, at: 0, window: 0, len: 0, p, range, last: 0, left }
-    }
-
-    /// Returns the next value; `None` behind the last.
-    fn next_value(&mut self) -> Result<Option<u64>, Fault> {
-        let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
-        // A step that reaches beyond the range is not read to its end: a stream of ones would be a long one.
-        let max_step = self.range - 1 - self.last;
-        let mut quotient = 0;
-        loop {
-            self.refill();
-            let ones = self.window.leading_ones().min(self.len);
-            quotient += u64::from(ones);
-            if quotient > max_step >> self.p {
-                return Err(Fault::OutOfRange);
-            }
-            if ones < self.len {
-                self.skip(ones + 1);
-                break;
-            }
-            if self.len == 0 {
-                return Err(Fault::Ended);
-            }
-            self.skip(ones);
-        }
-        self.refill();
-        if self.len < self.p {
-            return Err(Fault::Ended);
-        }
-        // In two steps: P may be 0.
-        let remainder = self.window >> 1 >> (63 - self.p);
-        self.skip(self.p);
-        // No overflow: without its remainder, the step is within the range.
-        let step = quotient << self.p | remainder;
-        if step > max_step {
-            return Err(Fault::OutOfRange);
-        }
-        (self.last, self.left) = (self.last + step, left);
-        Ok(Some(self.last))
-    }
-
-    /// Takes bytes until at least 56 bits are there, or all.
-    #[inline(always)]
-    fn refill(&mut self) {
-        if let Some((&word, _)) = self.bytes[self.at..].split_first_chunk() {
-            // Bits of a byte that has no room are left there, and are the same when they come again.
-            self.window |= u64::from_be_bytes(word) >> self.len;
-            self.at += ((63 - self.len) / 8) as usize;
-            self.len |= 56;
-            return;
-        }
-        while self.len < 56 && self.at < self.bytes.len() {
-            self.window |= u64::from(self.bytes[self.at]) << (56 - self.len);
-            self.at += 1;
-            self.len += 8;
-        }
-    }
-
-    /// Drops bits, fewer than 64, that are there.
-    #[inline(always)]
-    fn skip(&mut self, bits: u32) {
-        self.window <<= bits;
-        self.len -= bits;
-    }
-
-    /// Returns how many bytes were read, the last one perhaps in part.
-    fn bytes_read(&self) -> usize {
-        self.at - (self.len / 8) as usize
-    }
-}
-
-/// Appends bits to bytes, the highest first.
-struct BitWriter {
-    bytes: Vec<u8>,
-    // The lowest `len` bits, fewer than 8, wait for others to make a byte.
-    pending: u64,
-    len: u32,
-}
-
-impl BitWriter {
-    /// Writes the lowest `len` bits of `value`, up to 56; the others are zero.
-    fn write(&mut self, value: u64, len: u32) {
-        self.pending = self.pending << len | value;
-        self.len += len;
-        while self.len >= 8 {
-            self.len -= 8;
-            self.bytes.push((self.pending >> self.len) as u8);
-        }
-        self.pending &= (1 << self.len) - 1;
-    }
-
-    fn write_ones(&mut self, mut count: u64) {
-        while count > 0 {
-            let len = count.min(32) as u32;
-            self.write((1 << len) - 1, len);
-            count -= u64::from(len);
-        }
-    }
-
-    /// Returns the bytes; what is missing to a whole one is zero.
-    fn finish(mut self) -> Vec<u8> {
-        let missing = (8 - self.len) % 8;
-        self.write(0, missing);
-        self.bytes
     }
 }
 

@@ -69,13 +69,16 @@ pub(crate) fn measure(start: &[u8]) -> Result<usize, DecodeError> {
             0 => DecodeErrorKind::Unknown { found },
             _ => DecodeErrorKind::Newer { found, newest },
         };
-        return Err(DecodeError { field: "version", at: VERSION_AT as u64, kind });
+        return Err(DecodeError::new("version", VERSION_AT, kind));
     }
     reader.bytes("kind", METADATA_BYTES_AT - KIND_AT)?;
     let metadata_bytes = reader.u32("metadata length")? as usize;
     if metadata_bytes > Metadata::MAX_BYTES {
-        let kind = DecodeErrorKind::Invalid { reason: "at most a mebibyte" };
-        return Err(DecodeError { field: "metadata length", at: METADATA_BYTES_AT as u64, kind });
+        return Err(DecodeError::invalid(
+            "metadata length",
+            METADATA_BYTES_AT,
+            "at most a mebibyte",
+        ));
     }
     Ok(header_bytes(metadata_bytes))
 }
@@ -101,7 +104,7 @@ impl Header {
 
     /// Takes the fields of a head that is as it was written; a hostile writer's checksum is right too.
     fn fields(header: &[u8], len: usize, checksum: u64) -> Result<Self, DecodeError> {
-        let error = |field, at: usize, kind| DecodeError { field, at: at as u64, kind };
+        let error = DecodeError::new;
         let mut reader = Reader::new(header);
         reader.bytes("version", KIND_AT)?;
         let number = reader.u8("kind")?;

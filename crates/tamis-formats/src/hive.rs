@@ -141,11 +141,10 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let mut reader = Reader::new(bytes);
     let probes = u32::from(reader.u8("number of probes")?);
     if !(1..=MAX_PROBES).contains(&probes) {
-        let kind = DecodeErrorKind::Unexpected { expected: "1 to 127", found: probes.into() };
-        return Err(DecodeError { field: "number of probes", at: 0, kind });
+        return Err(DecodeError::unexpected("number of probes", 0, "1 to 127", probes));
     }
     let at = reader.at() as u64;
-    let words = reader.count_be("number of words", BLOCK_WORDS, "8 or more")?;
+    let words = reader.count_be("number of words", BLOCK_WORDS.., "8 or more")?;
     if !words.is_multiple_of(BLOCK_WORDS) {
         let kind = DecodeErrorKind::Unexpected { expected: "a multiple of 8", found: words.into() };
         return Err(DecodeError { field: "number of words", at, kind });

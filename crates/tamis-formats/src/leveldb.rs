@@ -279,7 +279,7 @@ impl<'a> Parts<'a> {
         let found = bytes.len() as u64;
         let Some((rest, &[a, b, c, d, base_lg])) = bytes.split_last_chunk::<TRAILER_BYTES>() else {
             let kind = DecodeErrorKind::Truncated { expected: TRAILER_BYTES as u64, found };
-            return Err(DecodeError { field: "trailer", at: 0, kind });
+            return Err(DecodeError::new("trailer", 0, kind));
         };
         if base_lg > 31 {
             let expected = "0 to 31, and 11 in every table";

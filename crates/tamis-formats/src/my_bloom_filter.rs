@@ -131,7 +131,7 @@ impl MyBloomFilter {
         let mut words = Vec::new();
         words.try_reserve_exact(bytes.len().div_ceil(8)).map_err(|_| {
             let kind = DecodeErrorKind::Memory(OutOfMemory { bytes: bytes.len() as u64 });
-            DecodeError { field: "bits", at: 0, kind }
+            DecodeError::new("bits", 0, kind)
         })?;
         words.extend(words_of(bytes));
         let used = words.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1);

@@ -165,9 +165,9 @@ impl RowGroups {
             let len = number(&mut reader, "length of a filter")?;
             let end = reader.at() as u64 + len;
             tag(&mut reader, "numHashFunctions", PROBES)?;
-            let at = reader.at() as u64;
+            let at = reader.at();
             let probes = number(&mut reader, "numHashFunctions")?;
-            let at_words = reader.at() as u64;
+            let at_words = reader.at();
             if reader.rest().first().is_some_and(|&tag| tag & !7 == OLD_WORDS) {
                 let why = "a stream BLOOM_FILTER, whose text is in the charset of the machine that wrote it: tamis reads BLOOM_FILTER_UTF8";
                 return Err(reader.error("bitset", DecodeErrorKind::Refused { why: why.into() }));
@@ -176,22 +176,15 @@ impl RowGroups {
             let len = number(&mut reader, "length of utf8bitset")?;
             if len == 0 || !len.is_multiple_of(8) || reader.at() as u64 + len != end {
                 let reason = "whole words up to the end of the filter";
-                let kind = DecodeErrorKind::Invalid { reason };
-                return Err(DecodeError { field: "utf8bitset", at: at_words, kind });
+                return Err(DecodeError::invalid("utf8bitset", at_words, reason));
             }
             let rule = u32::try_from(probes).ok().and_then(|probes| rule(len * 8, probes));
-            let rule = rule.ok_or(DecodeError {
-                field: "numHashFunctions",
-                at,
-                kind: DecodeErrorKind::Unexpected { expected: "1 to 65,535", found: probes.into() },
-            })?;
+            let rule =
+                rule.ok_or(DecodeError::unexpected("numHashFunctions", at, "1 to 65,535", probes))?;
             // The length is tested before there is memory for the words.
             let data = reader.bytes("utf8bitset", usize::try_from(len).unwrap_or(usize::MAX))?;
-            let filter = ForeignBloom::from_bytes(rule, data).map_err(|memory| DecodeError {
-                field: "utf8bitset",
-                at: at_words,
-                kind: DecodeErrorKind::Memory(memory),
-            })?;
+            let filter = ForeignBloom::from_bytes(rule, data)
+                .map_err(DecodeError::memory("utf8bitset", at_words))?;
             filters.push(filter);
         }
         Ok(Self { filters })

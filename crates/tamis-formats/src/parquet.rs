@@ -5,6 +5,8 @@
 //!
 //! Source: Apache Parquet format, `BloomFilter.md` and `parquet.thrift`.
 
+mod sizing;
+
 use std::io;
 
 use tamis::{
@@ -28,6 +30,11 @@ use crate::reader::Reader;
 use crate::stored_filter::StoredFilter;
 use crate::tamis_file::TamisFile;
 use tamis::Answers;
+
+pub use sizing::{
+    MAX_BYTES, MIN_BYTES, PYARROW_ITEMS, PYARROW_RATE, java_bits, java_bytes, pyarrow_bytes,
+    rust_bytes,
+};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -54,18 +61,6 @@ pub(crate) const FORMAT: Format = Format {
     },
 };
 
-/// The smallest filter that a writer makes, one block.
-pub const MIN_BYTES: u64 = 32;
-
-/// The largest filter that a writer makes.
-pub const MAX_BYTES: u64 = 128 << 20;
-
-/// How many distinct items pyarrow plans for unless told.
-pub const PYARROW_ITEMS: u64 = 1 << 20;
-
-/// Which rate pyarrow plans unless told.
-pub const PYARROW_RATE: f64 = 0.05;
-
 /// The rate of parquet-java unless told: at which a filter that does not say what it was planned for is judged here.
 pub const JAVA_RATE: f64 = 0.01;
 
@@ -80,66 +75,6 @@ const NEXT_STRUCT: u8 = 0x1c;
 
 /// Thrift's compact protocol: the field after the last one, 32 bits.
 const NEXT_I32: u8 = 0x15;
-
-/// Returns how many bits parquet-java plans (`optimalNumOfBits`), or `None` for a rate that it refuses. Its rounding to
-/// blocks clears one bit instead of eight, so this is no whole number of them; [`java_bytes`] makes it one.
-///
-/// # Examples
-///
-/// ```
-/// use tamis_formats::parquet::{java_bits, java_bytes};
-///
-/// assert_eq!(java_bits(1_000_000, 0.01), Some(9_681_525));
-/// assert_eq!(java_bytes(9_681_525 / 8), 2 << 20);
-/// assert_eq!(java_bits(1_000_000, 1.0), None);
-/// ```
-#[must_use]
-pub fn java_bits(items: u64, rate: f64) -> Option<u32> {
-    if !(rate > 0.0 && rate < 1.0) {
-        return None;
-    }
-    // As in Java: to 32 bits with a sign, cut off at the largest.
-    let bits = (formula(items, rate) as i32).cast_unsigned();
-    let bits = bits.min(MAX_BYTES as u32 * 8);
-    Some(((bits + 255) & !256).max(MIN_BYTES as u32 * 8))
-}
-
-/// Returns how many bytes parquet-java gives a filter that shall have `bytes`: a power of two, within the limits.
-#[must_use]
-pub fn java_bytes(bytes: i64) -> u64 {
-    bytes
-        .clamp(MIN_BYTES.cast_signed(), MAX_BYTES.cast_signed())
-        .cast_unsigned()
-        .next_power_of_two()
-}
-
-/// Returns how many bytes the Rust crate gives a new filter, before it [folds](fold) the filter; `None` for a rate that it
-/// refuses. It takes a rate of 0.
-#[must_use]
-pub fn rust_bytes(items: u64, rate: f64) -> Option<u64> {
-    if !(0.0..1.0).contains(&rate) {
-        return None;
-    }
-    // A rate of 0 gives minus infinity, which as a number of bits is 0: the smallest filter.
-    let bytes = formula(items, rate) as u64 / 8;
-    Some(bytes.clamp(MIN_BYTES, MAX_BYTES).next_power_of_two())
-}
-
-/// Returns how many bytes pyarrow gives a filter; `None` for a rate that is none. Its defaults are [`PYARROW_ITEMS`] and
-/// [`PYARROW_RATE`].
-#[must_use]
-pub fn pyarrow_bytes(items: u64, rate: f64) -> Option<u64> {
-    if !(rate > 0.0 && rate < 1.0) {
-        return None;
-    }
-    let bits = (formula(items, rate) as u64).clamp(MIN_BYTES * 8, MAX_BYTES * 8);
-    Some(bits.next_power_of_two() / 8)
-}
-
-/// The number of bits by the text of the format.
-fn formula(items: u64, rate: f64) -> f64 {
-    -8.0 * items as f64 / (1.0 - rate.powf(1.0 / 8.0)).ln()
-}
 
 /// Halves a filter as often as it stays at or below `max_rate`, as the Rust crate does before it writes one: neighbouring
 /// blocks become one. It estimates the rate by the share of bits that are set, to the power of eight.
@@ -239,14 +174,10 @@ pub fn decode_start<'a>(
 
 fn read(reader: &mut Reader<'_>, options: &DecodeOptions) -> Result<Bloom<Parquet>, DecodeError> {
     let len = header(reader)?;
-    let at = reader.at() as u64;
-    // The length is tested before there is memory for the words.
+    let at = reader.at();
     let data = reader.bytes("bits", len as usize)?;
-    let mut filter = empty(len, options).map_err(|memory| DecodeError {
-        field: "bits",
-        at,
-        kind: DecodeErrorKind::Memory(memory),
-    })?;
+    let mut filter = empty(len, options)
+        .map_err(|memory| DecodeError::new("bits", at, DecodeErrorKind::Memory(memory)))?;
     for (word, &bytes) in filter.words_mut().iter_mut().zip(data.as_chunks().0) {
         *word = u64::from_le_bytes(bytes);
     }
@@ -256,25 +187,25 @@ fn read(reader: &mut Reader<'_>, options: &DecodeOptions) -> Result<Bloom<Parque
 /// Reads the header; returns the number of bytes that follow it.
 fn header(reader: &mut Reader<'_>) -> Result<u64, DecodeError> {
     expect(reader, SIZE, NEXT_I32, "field 1 as an i32 of Thrift's compact protocol, 21")?;
-    let at = reader.at() as u64;
+    let at = reader.at();
     let len = zig_zag(reader)?;
     if len <= 0 || len % MIN_BYTES.cast_signed() != 0 {
         let kind = DecodeErrorKind::Unexpected {
             expected: "a multiple of 32, the size of a block, and at least one",
             found: len.into(),
         };
-        return Err(DecodeError { field: SIZE, at, kind });
+        return Err(DecodeError::new(SIZE, at, kind));
     }
     for (field, expected) in CHOICES {
         expect(reader, field, NEXT_STRUCT, "the next field as a struct, 28")?;
-        let at = reader.at() as u64;
+        let at = reader.at();
         match reader.u8(field)? {
             NEXT_STRUCT => {}
             // Short form of a field of a union: how far behind field 0, and its type.
             found => {
                 let found = (found >> 4).into();
                 let kind = DecodeErrorKind::Unexpected { expected, found };
-                return Err(DecodeError { field, at, kind });
+                return Err(DecodeError::new(field, at, kind));
             }
         }
         expect(reader, field, 0, "the end of an empty struct, 0")?;
@@ -290,18 +221,17 @@ fn expect(
     byte: u8,
     expected: &'static str,
 ) -> Result<(), DecodeError> {
-    let at = reader.at() as u64;
+    let at = reader.at();
     let found = reader.u8(field)?;
     if found == byte {
         return Ok(());
     }
-    let kind = DecodeErrorKind::Unexpected { expected, found: found.into() };
-    Err(DecodeError { field, at, kind })
+    Err(DecodeError::unexpected(field, at, expected, found))
 }
 
 /// Reads a number of 32 bits: seven bits a byte, the sign in the lowest.
 fn zig_zag(reader: &mut Reader<'_>) -> Result<i64, DecodeError> {
-    let at = reader.at() as u64;
+    let at = reader.at();
     let mut number = 0;
     for shift in (0..5).map(|byte| byte * 7) {
         let byte = reader.u8(SIZE)?;
@@ -314,8 +244,7 @@ fn zig_zag(reader: &mut Reader<'_>) -> Result<i64, DecodeError> {
             break;
         }
     }
-    let kind = DecodeErrorKind::Invalid { reason: "a number of 32 bits in the fewest bytes" };
-    Err(DecodeError { field: SIZE, at, kind })
+    Err(DecodeError::invalid(SIZE, at, "a number of 32 bits in the fewest bytes"))
 }
 
 fn header_bytes(len: u64) -> Vec<u8> {

@@ -112,7 +112,7 @@ fn decode_layer(bytes: &[u8], short: ShortDigest) -> Result<Layer, DecodeError> 
             ProbePositions::MAX
         );
         let kind = DecodeErrorKind::Refused { why: why.into() };
-        return Err(DecodeError { field: "number of slices", at: SLICES_AT as u64, kind });
+        return Err(DecodeError::new("number of slices", SLICES_AT, kind));
     }
     if !(1..=MOST_SLICES).contains(&slices) {
         return Err(invalid("number of slices", SLICES_AT, "1 to 1,074"));

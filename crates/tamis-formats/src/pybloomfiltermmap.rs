@@ -6,7 +6,7 @@ use std::io;
 use crate::charset::Charset;
 use crate::contents::Contents;
 use crate::create_error::CreateError;
-use crate::decode_error::{DecodeError, DecodeErrorKind};
+use crate::decode_error::DecodeError;
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
@@ -162,11 +162,12 @@ pub fn decode(bytes: &[u8]) -> Result<Layers, DecodeError> {
     let bits = reader.u64("number of bits")?;
     let header_len = reader.u32("header length")?;
     if header_len != HEADER_LEN {
-        let kind = DecodeErrorKind::Unexpected {
-            expected: "1200, that of 64-bit little-endian machines",
-            found: header_len.into(),
-        };
-        return Err(DecodeError { field: "header length", at: HEADER_LEN_AT as u64, kind });
+        return Err(DecodeError::unexpected(
+            "header length",
+            HEADER_LEN_AT,
+            "1200, that of 64-bit little-endian machines",
+            header_len,
+        ));
     }
     let capacity = reader.u64("capacity")?;
     let rate = f64::from_le_bytes(reader.array("error rate")?);

@@ -120,8 +120,7 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let mut reader = Reader::new(bytes);
     let found = reader.u64("number of probes")?;
     let Some(probes) = u32::try_from(found).ok().filter(|it| (1..=MAX_PROBES).contains(it)) else {
-        let kind = DecodeErrorKind::Unexpected { expected: "1 to 1,100", found: found.into() };
-        return Err(DecodeError { field: "number of probes", at: 0, kind });
+        return Err(DecodeError::unexpected("number of probes", 0, "1 to 1,100", found));
     };
     let at = reader.at();
     let (_, bits) = bytes.split_at(at);

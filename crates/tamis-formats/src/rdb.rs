@@ -55,7 +55,7 @@ impl<'a> Rdb<'a> {
     ///
     /// [`DecodeError`] if this is no snapshot, or was changed or cut.
     pub fn new(bytes: &'a [u8]) -> Result<Self, DecodeError> {
-        let wrong = |field, at: usize, kind| DecodeError { field, at: at as u64, kind };
+        let wrong = DecodeError::new;
         if !Self::has_magic(bytes) {
             return Err(wrong(
                 "magic",
@@ -206,7 +206,7 @@ impl<'a> Rdb<'a> {
                 keys.push_str(&format!(" and {more} more"));
             }
             let kind = DecodeErrorKind::SeveralKeys { keys: keys.into() };
-            return Err(DecodeError { field: Parameter::Key.name(), at: START as u64, kind });
+            return Err(DecodeError::new(Parameter::Key.name(), START, kind));
         }
         only.ok_or_else(|| self.refused(format!("none of its keys is {what}")))
     }

@@ -1,5 +1,7 @@
 //! A cursor over untrusted bytes.
 
+use std::ops::RangeBounds;
+
 use crate::decode_error::{DecodeError, DecodeErrorKind};
 
 /// Takes fields from bytes one after the other; every step may find that they have ended.
@@ -74,16 +76,13 @@ impl<'a> Reader<'a> {
     pub(crate) fn count_be(
         &mut self,
         field: &'static str,
-        least: u32,
+        allowed: impl RangeBounds<u32>,
         expected: &'static str,
     ) -> Result<u32, DecodeError> {
-        let at = self.at as u64;
+        let at = self.at;
         let found = self.i32_be(field)?;
-        u32::try_from(found).ok().filter(|&count| count >= least).ok_or(DecodeError {
-            field,
-            at,
-            kind: DecodeErrorKind::Unexpected { expected, found: found.into() },
-        })
+        let count = u32::try_from(found).ok().filter(|count| allowed.contains(count));
+        count.ok_or(DecodeError::unexpected(field, at, expected, found))
     }
 
     /// Returns how many bytes are left.
@@ -109,7 +108,7 @@ impl<'a> Reader<'a> {
 
     /// Returns an error about the next field.
     pub(crate) fn error(&self, field: &'static str, kind: DecodeErrorKind) -> DecodeError {
-        DecodeError { field, at: self.at as u64, kind }
+        DecodeError::new(field, self.at, kind)
     }
 }
 
@@ -134,8 +133,8 @@ mod tests {
     #[test]
     fn counts_are_in_range_and_nothing_follows_the_end() {
         let mut reader = Reader::new(&[0, 0, 1, 2, 255, 255, 255, 255, 9]);
-        assert_eq!(reader.count_be("a", 1, "1 or more"), Ok(258));
-        let error = reader.count_be("b", 0, "0 or more").unwrap_err();
+        assert_eq!(reader.count_be("a", 1.., "1 or more"), Ok(258));
+        let error = reader.count_be("b", 0.., "0 or more").unwrap_err();
         assert_eq!(error.to_string(), "the b at byte 4 is -1, expected 0 or more");
         assert_eq!(reader.end("c").unwrap_err().kind, DecodeErrorKind::TooLong { expected: 8 });
     }

@@ -205,7 +205,7 @@ pub fn decode(bytes: &[u8]) -> Result<Contents, DecodeError> {
             expected: LINE_BYTES + TRAILER_BYTES as u64,
             found: bytes.len() as u64,
         };
-        return Err(DecodeError { field: "trailer", at: 0, kind });
+        return Err(DecodeError::new("trailer", 0, kind));
     };
     let rule = match read_trailer(trailer, data.len() as u64)? {
         Trailer::Rule(rule) => rule,
@@ -256,8 +256,7 @@ fn read_trailer(trailer: [u8; TRAILER_BYTES], len: u64) -> Result<Trailer, Decod
             }
             let lines = u32::try_from(len / LINE_BYTES).unwrap_or_default();
             if lines == 0 || u64::from(lines) * LINE_BYTES != len {
-                let kind = DecodeErrorKind::Invalid { reason: "whole lines of 64 bytes" };
-                return Err(DecodeError { field: "bits", at: 0, kind });
+                return Err(DecodeError::invalid("bits", 0, "whole lines of 64 bytes"));
             }
             Ok(Trailer::Rule(Rule::new(FastLocal::new(lines, probes.into()))))
         }

@@ -190,21 +190,15 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let mut reader = Reader::new(bytes);
     let version = reader.i32_be("version")?;
     if version != 1 && version != 2 {
-        let kind = DecodeErrorKind::Unexpected { expected: "1 or 2", found: version.into() };
-        return Err(DecodeError { field: "version", at: 0, kind });
+        return Err(DecodeError::unexpected("version", 0, "1 or 2", version));
     }
-    let at = reader.at() as u64;
-    let probes = reader.count_be("number of probes", 0, "0 to 65,535")?;
-    if probes > MAX_PROBES {
-        let kind = DecodeErrorKind::Unexpected { expected: "0 to 65,535", found: probes.into() };
-        return Err(DecodeError { field: "number of probes", at, kind });
-    }
+    let probes = reader.count_be("number of probes", 0..=MAX_PROBES, "0 to 65,535")?;
     let version = match version {
         1 => Version::V1,
         _ => Version::V2 { seed: reader.i32_be("seed")? },
     };
     // Spark reads a filter of no words, and divides by 0 when it is asked.
-    let words = reader.count_be("number of words", 1, "1 or more")?;
+    let words = reader.count_be("number of words", 1.., "1 or more")?;
     let filter = ForeignBloom::read_words(
         rule(words.into(), probes, version),
         &mut reader,

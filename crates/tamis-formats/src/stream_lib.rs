@@ -8,7 +8,7 @@ use crate::cassandra;
 use crate::charset::Charset;
 use crate::contents::Contents;
 use crate::create_error::CreateError;
-use crate::decode_error::{DecodeError, DecodeErrorKind};
+use crate::decode_error::DecodeError;
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
@@ -134,26 +134,13 @@ const MAX_PROBES: u32 = 255;
 /// [`DecodeError`] unless `bytes` are one filter.
 pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let mut reader = Reader::new(bytes);
-    let probes = reader.count_be("number of probes", 1, "1 to 255")?;
-    if probes > MAX_PROBES {
-        let kind = DecodeErrorKind::Unexpected { expected: "1 to 255", found: probes.into() };
-        return Err(DecodeError { field: "number of probes", at: 0, kind });
-    }
-    let invalid = |field, at: usize, reason| DecodeError {
-        field,
-        at: at as u64,
-        kind: DecodeErrorKind::Invalid { reason },
-    };
+    let probes = reader.count_be("number of probes", 1..=MAX_PROBES, "1 to 255")?;
+    let invalid = DecodeError::invalid;
     let at = reader.at();
     if reader.bytes("bit set", BIT_SET.len())? != BIT_SET {
         return Err(invalid("bit set", at, "a java.util.BitSet, as Java serializes it"));
     }
-    let at = reader.at() as u64;
-    let words = reader.count_be("number of words", 1, "1 to 33,554,431")?;
-    if words > MAX_WORDS {
-        let kind = DecodeErrorKind::Unexpected { expected: "1 to 33,554,431", found: words.into() };
-        return Err(DecodeError { field: "number of words", at, kind });
-    }
+    let words = reader.count_be("number of words", 1..=MAX_WORDS, "1 to 33,554,431")?;
     let rule = Rule::new(StreamLib { words, probes });
     let filter = ForeignBloom::read_words(rule, &mut reader, u64::from_be_bytes)?;
     let end_at = reader.at();

@@ -1,13 +1,14 @@
 //! The project's own format, drawn in `docs/formats/tamis.md`: a head, the words, their checksum.
 
+mod parts;
+mod stream;
+
 use std::convert::Infallible;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
-use tamis::{
-    AnyFilter, BitView, Bitmap, Bits, BitsMut as _, Filter as _, Hasher, Plan, TryInsert as _,
-};
+use tamis::{AnyFilter, BitView, Bitmap, Bits, Filter as _, Hasher, Plan, TryInsert as _};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use crate::answer_each::hash_each;
@@ -19,12 +20,14 @@ use crate::encode_error::EncodeError;
 use crate::filter_info::FilterInfo;
 use crate::format::{Format, ItemDomain, Items, Sniff};
 use crate::funnel::Funnel;
-use crate::header::{BITS_AT, FIXED_BYTES, Header, MAGIC, header_bytes, measure};
+use crate::header::{Header, MAGIC, header_bytes};
 use crate::metadata::Metadata;
 use crate::stored_filter::StoredFilter;
 use tamis::Answers;
 use tamis::Bloom;
 use tamis::Parquet;
+
+use crate::tamis_file::parts::{CHUNK_BYTES, Parts, TRAILER_BYTES, check_end, check_trailer};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -108,12 +111,6 @@ impl<B: Bits<Word = u64> + PartialEq> PartialEq for TamisFile<B> {
     }
 }
 
-/// Bytes after the words.
-const TRAILER_BYTES: u64 = size_of::<u64>() as u64;
-
-/// How many bytes of words are read or written at once: they stay in cache for their checksum.
-const CHUNK_BYTES: usize = 256 << 10;
-
 impl<B> TamisFile<B> {
     /// Returns a file of this filter, with nothing added and no metadata.
     pub fn new(filter: AnyFilter<B>) -> Self {
@@ -146,43 +143,8 @@ impl TamisFile {
     /// # Errors
     ///
     /// [`ReadError::Io`] if the stream fails, [`ReadError::Decode`] if its bytes are no file.
-    pub fn read_from(mut stream: impl Read, max_bytes: u64) -> Result<Self, ReadError> {
-        let header = read_header(&mut stream)?;
-        let bytes = header.plan.bytes();
-        let error = |kind| DecodeError { field: "bits", at: BITS_AT as u64, kind };
-        if bytes > max_bytes {
-            return Err(error(DecodeErrorKind::TooLarge { bytes, max_bytes }).into());
-        }
-        let mut bits = Bitmap::zeroed(header.plan.bits())
-            .map_err(|memory| error(DecodeErrorKind::Memory(memory)))?;
-        let words = bits.words_mut();
-        let mut checksum = Xxh3::with_seed(header.checksum);
-        let mut at = header.len as u64;
-        for chunk in words.chunks_mut(CHUNK_BYTES / 8) {
-            let bytes: &mut [u8] = bytemuck::cast_slice_mut(chunk);
-            let wanted = bytes.len();
-            let found = fill(&mut stream, bytes)?;
-            if found < wanted {
-                return Err(truncated("words", header.len, at, &header.plan, found).into());
-            }
-            checksum.update(bytes);
-            at += wanted as u64;
-            for word in chunk {
-                *word = u64::from_le(*word);
-            }
-        }
-        check_end(words, &header.plan, at)?;
-        let mut trailer = [0; 8];
-        let found = fill(&mut stream, &mut trailer)?;
-        if found < trailer.len() {
-            return Err(truncated("words checksum", header.len, at, &header.plan, found).into());
-        }
-        check_trailer(checksum.digest(), trailer, at)?;
-        let expected = at + TRAILER_BYTES;
-        if fill(&mut stream, &mut [0])? > 0 {
-            let kind = DecodeErrorKind::TooLong { expected };
-            return Err(DecodeError { field: "end", at: expected, kind }.into());
-        }
+    pub fn read_from(stream: impl Read, max_bytes: u64) -> Result<Self, ReadError> {
+        let (header, bits) = stream::read(stream, max_bytes)?;
         Ok(Self::restore(header, bits)?)
     }
 }
@@ -394,87 +356,4 @@ fn common<'b>(bytes: &'b [u8], at: u64, range: &Range<u64>) -> &'b [u8] {
     let len = bytes.len() as u64;
     let [start, end] = [range.start, range.end].map(|it| it.saturating_sub(at).min(len) as usize);
     bytes.get(start..end).unwrap_or_default()
-}
-
-/// A whole file, cut at its seams.
-struct Parts<'a> {
-    header: Header,
-    words: &'a [u8],
-    trailer: [u8; 8],
-}
-
-impl<'a> Parts<'a> {
-    fn split(bytes: &'a [u8]) -> Result<Self, DecodeError> {
-        let header = Header::decode(bytes)?;
-        let (len, found) = (header.len as u64, bytes.len() as u64);
-        let words_bytes = header.plan.bytes();
-        let expected = len + words_bytes + TRAILER_BYTES;
-        if found < expected {
-            let kind = DecodeErrorKind::Truncated { expected, found };
-            return Err(DecodeError { field: "words", at: len, kind });
-        }
-        if found > expected {
-            let kind = DecodeErrorKind::TooLong { expected };
-            return Err(DecodeError { field: "end", at: expected, kind });
-        }
-        let rest = &bytes[header.len..];
-        let (words, trailer) = rest.split_at(rest.len() - TRAILER_BYTES as usize);
-        let trailer = trailer.try_into().expect("the trailer has eight bytes");
-        Ok(Self { header, words, trailer })
-    }
-}
-
-/// Reads a head: first the part that tells its length, then the rest.
-fn read_header(stream: &mut impl Read) -> Result<Header, ReadError> {
-    let mut bytes = vec![0; FIXED_BYTES];
-    let found = fill(stream, &mut bytes)?;
-    let len = measure(&bytes[..found])?;
-    bytes.resize(len, 0);
-    let more = fill(stream, &mut bytes[FIXED_BYTES..])?;
-    Ok(Header::decode(&bytes[..FIXED_BYTES + more])?)
-}
-
-/// Reads until `bytes` are full or the stream ends; returns how many were read.
-fn fill(stream: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < bytes.len() {
-        match stream.read(&mut bytes[filled..]) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
-}
-
-fn truncated(
-    field: &'static str,
-    header_bytes: usize,
-    at: u64,
-    plan: &Plan,
-    found: usize,
-) -> DecodeError {
-    let expected = header_bytes as u64 + plan.bytes() + TRAILER_BYTES;
-    let found = at + found as u64;
-    DecodeError { field, at, kind: DecodeErrorKind::Truncated { expected, found } }
-}
-
-/// Checks that the last word has no bit that the plan does not know.
-fn check_end(words: &[u64], plan: &Plan, end: u64) -> Result<(), DecodeError> {
-    let used = plan.bits() % 64;
-    match words.last() {
-        Some(last) if used > 0 && last >> used != 0 => {
-            Err(DecodeError { field: "bits", at: end - 8, kind: DecodeErrorKind::NotZero })
-        }
-        _ => Ok(()),
-    }
-}
-
-fn check_trailer(computed: u64, trailer: [u8; 8], at: u64) -> Result<(), DecodeError> {
-    if u64::from_le_bytes(trailer) == computed {
-        Ok(())
-    } else {
-        Err(DecodeError { field: "words checksum", at, kind: DecodeErrorKind::Checksum })
-    }
 }

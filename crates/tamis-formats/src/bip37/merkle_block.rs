@@ -158,7 +158,7 @@ impl MerkleBlock {
     fn check(&mut self, hashes_at: usize, flags_at: usize) -> Result<(), DecodeError> {
         let words = |field, at: usize, reason| {
             let kind = DecodeErrorKind::Damaged { reason };
-            DecodeError { field, at: at as u64, kind }
+            DecodeError::new(field, at, kind)
         };
         let mut walk = Walk { proof: self, hashes: 0, flags: 0, matched: Vec::new() };
         let depth = u32::BITS - (walk.proof.transactions - 1).leading_zeros();

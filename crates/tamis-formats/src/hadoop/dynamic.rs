@@ -102,9 +102,9 @@ impl DynamicFilter {
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let rule = read_header(&mut reader)?;
-        let records_per_row = reader.count_be("records of a row", 1, "1 or more")?;
-        let last_records = reader.count_be("records of the last row", 0, "0 or more")?;
-        let count = reader.count_be("number of rows", 1, "1 or more")?;
+        let records_per_row = reader.count_be("records of a row", 1.., "1 or more")?;
+        let last_records = reader.count_be("records of the last row", 0.., "0 or more")?;
+        let count = reader.count_be("number of rows", 1.., "1 or more")?;
         let mut rows = Vec::new();
         for _ in 0..count {
             let at = reader.at();

@@ -14,11 +14,7 @@ pub(super) fn read_header(reader: &mut Reader<'_>) -> Result<Hadoop, DecodeError
     if version != VERSION {
         return Err(DecodeError::unexpected("version", 0, "-1", version));
     }
-    let at = reader.at();
-    let probes = reader.count_be("number of probes", 1, "1 to 255")?;
-    if probes > MAX_PROBES {
-        return Err(DecodeError::unexpected("number of probes", at, "1 to 255", probes));
-    }
+    let probes = reader.count_be("number of probes", 1..=MAX_PROBES, "1 to 255")?;
     let at = reader.at();
     let hash_type = match reader.u8("hash type")? {
         0 => HashType::Jenkins,
@@ -28,7 +24,7 @@ pub(super) fn read_header(reader: &mut Reader<'_>) -> Result<Hadoop, DecodeError
             return Err(DecodeError::unexpected("hash type", at, expected, found.cast_signed()));
         }
     };
-    let vector_size = reader.count_be("vector size", 1, "1 or more")?;
+    let vector_size = reader.count_be("vector size", 1.., "1 or more")?;
     Ok(Hadoop { vector_size, probes, hash_type })
 }
 

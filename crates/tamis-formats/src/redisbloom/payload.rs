@@ -14,7 +14,7 @@ pub(super) fn decode_payload(bytes: &[u8]) -> Result<Contents, DecodeError> {
         }
         (read, _) => read,
     };
-    let error = |field, at: usize, kind| DecodeError { field, at: at as u64, kind };
+    let error = DecodeError::new;
     let refused = |why: &str| error("value", 0, DecodeErrorKind::Refused { why: why.into() });
     match read {
         Ok(value) => of_value(value, |why| refused(&format!("this is {why}"))),

@@ -1,0 +1,183 @@
+//! The bits of a Golomb-coded set: reading and writing the steps between its values.
+
+use crate::bitcoin::compact_size;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
+use crate::golomb_set::params::GolombParams;
+use crate::reader::Reader;
+
+/// Returns the number of values there can be.
+pub(super) fn range(len: u32, params: GolombParams) -> u64 {
+    u64::from(len) * u64::from(params.m)
+}
+
+/// Returns where the values start and how many there are, if bytes are a set and nothing more.
+pub(crate) fn check(bytes: &[u8], params: GolombParams) -> Result<(usize, u32), DecodeError> {
+    let mut reader = Reader::new(bytes);
+    let start = reader.clone();
+    let found = compact_size::read(&mut reader, "number of items")?;
+    let values_at = reader.at();
+    let len = u32::try_from(found).map_err(|_| {
+        let kind = DecodeErrorKind::Unexpected { expected: "below 2³²", found: found.into() };
+        start.error("number of items", kind)
+    })?;
+    let mut values = Values::new(&bytes[values_at..], params, len);
+    loop {
+        match values.next_value() {
+            Ok(Some(_)) => {}
+            Ok(None) => break,
+            Err(fault) => {
+                let at = (values_at + values.bytes_read()).min(bytes.len()) as u64;
+                let kind = match fault {
+                    Fault::Ended => {
+                        let found = bytes.len() as u64;
+                        DecodeErrorKind::Truncated { expected: found + 1, found }
+                    }
+                    Fault::OutOfRange => {
+                        DecodeErrorKind::Damaged { reason: "a value is out of range" }
+                    }
+                };
+                return Err(DecodeError { field: "values", at, kind });
+            }
+        }
+    }
+    let end = values_at + values.bytes_read();
+    if end < bytes.len() {
+        let kind = DecodeErrorKind::TooLong { expected: end as u64 };
+        return Err(DecodeError::new("values", end, kind));
+    }
+    Ok((values_at, len))
+}
+
+/// Why a value cannot be read.
+pub(super) enum Fault {
+    Ended,
+    OutOfRange,
+}
+
+/// Reads values one after the other.
+pub(super) struct Values<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    /// Bits that are read next, from the highest on; below `len` of them may be others, which are those of `bytes[at..]`.
+    window: u64,
+    len: u32,
+    p: u32,
+    range: u64,
+    last: u64,
+    left: u32,
+}
+
+impl<'a> Values<'a> {
+    pub(super) fn new(bytes: &'a [u8], params: GolombParams, left: u32) -> Self {
+        let (p, range) = (params.p.into(), range(left, params));
+        Self { bytes, at: 0, window: 0, len: 0, p, range, last: 0, left }
+    }
+
+    /// Returns the next value; `None` behind the last.
+    pub(super) fn next_value(&mut self) -> Result<Option<u64>, Fault> {
+        let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
+        // A step that reaches beyond the range is not read to its end: a stream of ones would be a long one.
+        let max_step = self.range - 1 - self.last;
+        let mut quotient = 0;
+        loop {
+            self.refill();
+            let ones = self.window.leading_ones().min(self.len);
+            quotient += u64::from(ones);
+            if quotient > max_step >> self.p {
+                return Err(Fault::OutOfRange);
+            }
+            if ones < self.len {
+                self.skip(ones + 1);
+                break;
+            }
+            if self.len == 0 {
+                return Err(Fault::Ended);
+            }
+            self.skip(ones);
+        }
+        self.refill();
+        if self.len < self.p {
+            return Err(Fault::Ended);
+        }
+        // In two steps: P may be 0.
+        let remainder = self.window >> 1 >> (63 - self.p);
+        self.skip(self.p);
+        // No overflow: without its remainder, the step is within the range.
+        let step = quotient << self.p | remainder;
+        if step > max_step {
+            return Err(Fault::OutOfRange);
+        }
+        (self.last, self.left) = (self.last + step, left);
+        Ok(Some(self.last))
+    }
+
+    /// Takes bytes until at least 56 bits are there, or all.
+    #[inline(always)]
+    fn refill(&mut self) {
+        if let Some((&word, _)) = self.bytes[self.at..].split_first_chunk() {
+            // Bits of a byte that has no room are left there, and are the same when they come again.
+            self.window |= u64::from_be_bytes(word) >> self.len;
+            self.at += ((63 - self.len) / 8) as usize;
+            self.len |= 56;
+            return;
+        }
+        while self.len < 56 && self.at < self.bytes.len() {
+            self.window |= u64::from(self.bytes[self.at]) << (56 - self.len);
+            self.at += 1;
+            self.len += 8;
+        }
+    }
+
+    /// Drops bits, fewer than 64, that are there.
+    #[inline(always)]
+    fn skip(&mut self, bits: u32) {
+        self.window <<= bits;
+        self.len -= bits;
+    }
+
+    /// Returns how many bytes were read, the last one perhaps in part.
+    fn bytes_read(&self) -> usize {
+        self.at - (self.len / 8) as usize
+    }
+}
+
+/// Appends bits to bytes, the highest first.
+pub(super) struct BitWriter {
+    bytes: Vec<u8>,
+    // The lowest `len` bits, fewer than 8, wait for others to make a byte.
+    pending: u64,
+    len: u32,
+}
+
+impl BitWriter {
+    /// Appends to `bytes`.
+    pub(super) fn new(bytes: Vec<u8>) -> Self {
+        Self { bytes, pending: 0, len: 0 }
+    }
+
+    /// Writes the lowest `len` bits of `value`, up to 56; the others are zero.
+    pub(super) fn write(&mut self, value: u64, len: u32) {
+        self.pending = self.pending << len | value;
+        self.len += len;
+        while self.len >= 8 {
+            self.len -= 8;
+            self.bytes.push((self.pending >> self.len) as u8);
+        }
+        self.pending &= (1 << self.len) - 1;
+    }
+
+    pub(super) fn write_ones(&mut self, mut count: u64) {
+        while count > 0 {
+            let len = count.min(32) as u32;
+            self.write((1 << len) - 1, len);
+            count -= u64::from(len);
+        }
+    }
+
+    /// Returns the bytes; what is missing to a whole one is zero.
+    pub(super) fn finish(mut self) -> Vec<u8> {
+        let missing = (8 - self.len) % 8;
+        self.write(0, missing);
+        self.bytes
+    }
+}

@@ -1,0 +1,73 @@
+//! How large writers of Parquet make a filter.
+
+/// The smallest filter that a writer makes, one block.
+pub const MIN_BYTES: u64 = 32;
+
+/// The largest filter that a writer makes.
+pub const MAX_BYTES: u64 = 128 << 20;
+
+/// How many distinct items pyarrow plans for unless told.
+pub const PYARROW_ITEMS: u64 = 1 << 20;
+
+/// Which rate pyarrow plans unless told.
+pub const PYARROW_RATE: f64 = 0.05;
+
+/// Returns how many bits parquet-java plans (`optimalNumOfBits`), or `None` for a rate that it refuses. Its rounding to
+/// blocks clears one bit instead of eight, so this is no whole number of them; [`java_bytes`] makes it one.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::parquet::{java_bits, java_bytes};
+///
+/// assert_eq!(java_bits(1_000_000, 0.01), Some(9_681_525));
+/// assert_eq!(java_bytes(9_681_525 / 8), 2 << 20);
+/// assert_eq!(java_bits(1_000_000, 1.0), None);
+/// ```
+#[must_use]
+pub fn java_bits(items: u64, rate: f64) -> Option<u32> {
+    if !(rate > 0.0 && rate < 1.0) {
+        return None;
+    }
+    // As in Java: to 32 bits with a sign, cut off at the largest.
+    let bits = (formula(items, rate) as i32).cast_unsigned();
+    let bits = bits.min(MAX_BYTES as u32 * 8);
+    Some(((bits + 255) & !256).max(MIN_BYTES as u32 * 8))
+}
+
+/// Returns how many bytes parquet-java gives a filter that shall have `bytes`: a power of two, within the limits.
+#[must_use]
+pub fn java_bytes(bytes: i64) -> u64 {
+    bytes
+        .clamp(MIN_BYTES.cast_signed(), MAX_BYTES.cast_signed())
+        .cast_unsigned()
+        .next_power_of_two()
+}
+
+/// Returns how many bytes the Rust crate gives a new filter, before it [folds](crate::parquet::fold) the filter; `None` for a rate that it
+/// refuses. It takes a rate of 0.
+#[must_use]
+pub fn rust_bytes(items: u64, rate: f64) -> Option<u64> {
+    if !(0.0..1.0).contains(&rate) {
+        return None;
+    }
+    // A rate of 0 gives minus infinity, which as a number of bits is 0: the smallest filter.
+    let bytes = formula(items, rate) as u64 / 8;
+    Some(bytes.clamp(MIN_BYTES, MAX_BYTES).next_power_of_two())
+}
+
+/// Returns how many bytes pyarrow gives a filter; `None` for a rate that is none. Its defaults are [`PYARROW_ITEMS`] and
+/// [`PYARROW_RATE`].
+#[must_use]
+pub fn pyarrow_bytes(items: u64, rate: f64) -> Option<u64> {
+    if !(rate > 0.0 && rate < 1.0) {
+        return None;
+    }
+    let bits = (formula(items, rate) as u64).clamp(MIN_BYTES * 8, MAX_BYTES * 8);
+    Some(bits.next_power_of_two() / 8)
+}
+
+/// The number of bits by the text of the format.
+fn formula(items: u64, rate: f64) -> f64 {
+    -8.0 * items as f64 / (1.0 - rate.powf(1.0 / 8.0)).ln()
+}

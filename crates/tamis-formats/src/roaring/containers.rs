@@ -1,0 +1,135 @@
+//! The containers of a Roaring bitmap, as they are read.
+
+use crate::decode_error::DecodeError;
+use crate::reader::Reader;
+
+pub(super) const COOKIE: u32 = 12_346;
+pub(super) const COOKIE_WITH_RUNS: u32 = 12_347;
+
+/// Below as many containers a file with runs has no offsets.
+pub(super) const MIN_OFFSETS: usize = 4;
+
+/// A container is a list of as many values, and a bitmap above that.
+pub(super) const MAX_LIST: u32 = 4096;
+
+pub(super) const BITMAP_BYTES: usize = 65_536 / 8;
+
+/// The values of a stretch of 65,536, as a file has them.
+pub(super) enum Container<'a> {
+    List(&'a [[u8; 2]]),
+    Bitmap(&'a [[u8; 8]]),
+    /// Starts, and how many follow each.
+    Runs(&'a [[u8; 4]]),
+}
+
+/// Returns the first and the last value of a run; the last is 0 where it is none.
+pub(super) fn ends(&[a, b, c, d]: &[u8; 4]) -> (u16, u16) {
+    let first = u16::from_le_bytes([a, b]);
+    (first, first.checked_add(u16::from_le_bytes([c, d])).unwrap_or(0))
+}
+
+/// Goes through all containers in order, each with its stretch's first value; returns `(is_64, has_runs)`.
+pub(super) fn walk<'a>(
+    bytes: &'a [u8],
+    visit: &mut dyn FnMut(u64, Container<'a>),
+) -> Result<(bool, bool), DecodeError> {
+    let cookie = bytes.first_chunk().map_or(0, |&cookie| u32::from_le_bytes(cookie));
+    let is_32 = cookie == COOKIE || cookie & 0xffff == COOKIE_WITH_RUNS;
+    let mut reader = Reader::new(bytes);
+    if is_32 {
+        let has_runs = walk_32(&mut reader, 0, visit)?;
+        return reader.end("containers").map(|()| (false, has_runs));
+    }
+    let maps = reader.u64("number of bitmaps")?;
+    if maps > 1 << 32 {
+        return Err(DecodeError::invalid(
+            "cookie",
+            0,
+            "a cookie of 32 bits, or a number of bitmaps of 64",
+        ));
+    }
+    let (mut before, mut has_runs) = (None, false);
+    for _ in 0..maps {
+        let at = reader.at();
+        let high = reader.u32("high half")?;
+        if before.is_some_and(|before| before >= high) {
+            return Err(DecodeError::invalid("high half", at, "above the one before"));
+        }
+        before = Some(high);
+        has_runs |= walk_32(&mut reader, u64::from(high) << 32, visit)?;
+    }
+    reader.end("containers").map(|()| (true, has_runs))
+}
+
+/// Goes through the containers of a bitmap of 32 bits; tells whether it may have runs.
+fn walk_32<'a>(
+    reader: &mut Reader<'a>,
+    high: u64,
+    visit: &mut dyn FnMut(u64, Container<'a>),
+) -> Result<bool, DecodeError> {
+    let invalid = DecodeError::invalid;
+    let start = reader.at();
+    let cookie = reader.u32("cookie")?;
+    let has_runs = cookie & 0xffff == COOKIE_WITH_RUNS;
+    let len = match cookie {
+        _ if has_runs => (cookie >> 16) as usize + 1,
+        COOKIE => reader.u32("number of containers")? as usize,
+        _ => return Err(invalid("cookie", start, "12346 or 12347")),
+    };
+    if len > 1 << 16 {
+        return Err(invalid("number of containers", start + 4, "65,536 at most"));
+    }
+    let are_runs = if has_runs { reader.bytes("run flags", len.div_ceil(8))? } else { &[] };
+    let heads_at = reader.at();
+    let heads = reader.bytes("containers' heads", len * 4)?.as_chunks::<4>().0;
+    let offsets_at = reader.at();
+    let has_offsets = !has_runs || len >= MIN_OFFSETS;
+    let offsets = reader.bytes("offsets", if has_offsets { len * 4 } else { 0 })?;
+    let mut before = None;
+    for (i, &[a, b, c, d]) in heads.iter().enumerate() {
+        let key = u16::from_le_bytes([a, b]);
+        if before.is_some_and(|before| before >= key) {
+            return Err(invalid("key", heads_at + i * 4, "above the one before"));
+        }
+        before = Some(key);
+        let base = high | u64::from(key) << 16;
+        let count = u32::from(u16::from_le_bytes([c, d])) + 1;
+        let at = reader.at();
+        if let Some(&offset) = offsets.as_chunks::<4>().0.get(i)
+            && u32::from_le_bytes(offset) as usize != at - start
+        {
+            return Err(invalid("offset", offsets_at + i * 4, "where the container is"));
+        }
+        let is_run = are_runs.get(i / 8).is_some_and(|flags| flags >> (i % 8) & 1 == 1);
+        let (container, is_right) = if is_run {
+            let runs = reader.u16("number of runs")?;
+            let runs = reader.bytes("runs", 4 * usize::from(runs))?.as_chunks().0;
+            let (mut found, mut least) = (0, 0);
+            let in_order = runs.iter().map(ends).all(|(first, last)| {
+                let is_next = u32::from(first) >= least && first <= last;
+                found += u32::from(last.wrapping_sub(first)) + 1;
+                least = u32::from(last) + 1;
+                is_next
+            });
+            (Container::Runs(runs), in_order && found == count)
+        } else if count <= MAX_LIST {
+            let list = reader.bytes("values", 2 * count as usize)?.as_chunks().0;
+            let in_order =
+                list.is_sorted_by(|&a, &b| u16::from_le_bytes(a) < u16::from_le_bytes(b));
+            (Container::List(list), in_order)
+        } else {
+            let words = reader.bytes("bits", BITMAP_BYTES)?.as_chunks().0;
+            let found: u32 = words.iter().map(|&word| u64::from_le_bytes(word).count_ones()).sum();
+            (Container::Bitmap(words), found == count)
+        };
+        if !is_right {
+            return Err(invalid(
+                "container",
+                at,
+                "in ascending order and as many values as its head says",
+            ));
+        }
+        visit(base, container);
+    }
+    Ok(has_runs)
+}
