@@ -1,7 +1,8 @@
-//! Bitcoin's filters of blocks (BIP-158, BIP-157). Drawn in `docs/formats/bip158.md`.
+//! Bitcoin's filters of blocks (BIP-158, BIP-157). Layout: `docs/formats/bip158.md`.
 //!
-//! A node makes a set of all scripts that a block pays to or spends; a wallet gets the sets of all blocks, asks them for its own
-//! scripts, and gets the blocks that match. The node learns nothing of the wallet.
+//! A node builds a set of all scripts that a block pays to or spends. A wallet downloads the sets
+//! of all blocks, tests its own scripts against each set, and downloads the blocks that match. The
+//! node does not learn which scripts the wallet has.
 
 use std::fmt;
 use std::io;
@@ -47,14 +48,14 @@ fn block_hash(options: &DecodeOptions) -> Result<Hash256, CreateError> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FilterError {
-    /// There is not one script for each output that the block spends.
+    /// The number of scripts differs from the number of outputs that the block spends.
     Spent {
-        /// How many outputs of others it spends.
+        /// The number of outputs that the block spends.
         expected: usize,
-        /// How many scripts were given.
+        /// The number of scripts that were given.
         found: usize,
     },
-    /// There is no such set.
+    /// The set cannot be built.
     Set(GolombError),
 }
 
@@ -73,22 +74,24 @@ impl fmt::Display for FilterError {
 
 impl std::error::Error for FilterError {}
 
-/// Returns the key under which the filter of a block hashes: the first half of the block's hash.
+/// Returns the SipHash key of the filter of a block: the first half of the block's hash.
 #[must_use]
 pub fn key(block_hash: Hash256) -> [u64; 2] {
     let (words, _) = block_hash.0.as_chunks::<8>();
     [u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1])]
 }
 
-/// Makes the basic filter of a block: of the scripts of all outputs, but those that are empty or start with `OP_RETURN`, and of all
-/// outputs that it spends, but empty ones.
+/// Creates the basic filter of a block. It holds the scripts of all outputs, except empty ones and
+/// those that start with `OP_RETURN`, and the scripts of all outputs that the block spends, except
+/// empty ones.
 ///
-/// `spent` are the scripts of the latter, which the block itself does not have: one for each input, in order, but that of the first
-/// transaction, which spends nothing.
+/// `spent` are the scripts of the outputs that the block spends, which the block itself does not
+/// store. It has one script for each input, in order, without the input of the first transaction,
+/// which spends nothing.
 ///
 /// # Errors
 ///
-/// [`FilterError`] if the number of scripts is another.
+/// [`FilterError`] if the number of scripts is wrong.
 ///
 /// # Examples
 ///
@@ -122,18 +125,20 @@ pub fn basic_filter(
         .map_err(FilterError::Set)
 }
 
-/// Reads the basic filter of a block, and nothing behind it.
+/// Reads the basic filter of a block. Rejects trailing bytes.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] where [`GolombSet::decode`] has one.
+/// The errors of [`GolombSet::decode`].
 pub fn decode(bytes: &[u8], block_hash: Hash256) -> Result<GolombSet, DecodeError> {
     GolombSet::decode(bytes, key(block_hash), GolombParams::BASIC)
 }
 
-/// Returns the header of a filter, which stands for it and for all before (BIP-157): wallets compare the headers of several nodes.
+/// Returns the header of a filter, which commits to this filter and to all filters before it
+/// (BIP-157). Wallets compare the headers of several nodes.
 ///
-/// `previous` is the header of the filter of the block before; 32 zero bytes, the default, before the first.
+/// `previous` is the header of the filter of the previous block. For the first block it is 32 zero
+/// bytes, the default.
 ///
 /// # Examples
 ///

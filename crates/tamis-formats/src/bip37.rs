@@ -1,7 +1,8 @@
-//! Bitcoin's filters of wallets (BIP-37). Drawn in `docs/formats/bip37.md`.
+//! Bitcoin's filters of wallets (BIP-37). Layout: `docs/formats/bip37.md`.
 //!
-//! A wallet sends a node a filter of its keys; the node sends back, of each block, the transactions that match and a proof that
-//! they are in it. `examples/spv.rs` is such a wallet and such a node.
+//! A wallet sends a filter of its keys to a node. For each block, the node returns the transactions
+//! that match and a proof that they are in the block. `examples/spv.rs` implements such a wallet
+//! and such a node.
 
 mod merkle_block;
 mod messages;

@@ -1,8 +1,9 @@
-//! Bits as words of 64: from bytes, to bytes, and the numbers of the bits that are set.
+//! Converts between bits in words of 64 bits and bytes.
 
 use std::io;
 
-/// Returns the words that bytes are, the least significant first; the last is filled up with zeros.
+/// Converts bytes to words. The least significant byte comes first, and the last word is padded
+/// with zeros.
 pub(crate) fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> {
     bytes.chunks(8).map(|bytes| {
         let mut word = [0; 8];
@@ -11,7 +12,7 @@ pub(crate) fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Writes words by `to_bytes`, some thousands at a time.
+/// Writes words, converted by `to_bytes`, in chunks of a few thousand.
 pub(crate) fn write_words(
     words: &[u64],
     out: &mut dyn io::Write,
@@ -26,7 +27,7 @@ pub(crate) fn write_words(
     Ok(())
 }
 
-/// Iterates over the numbers of the bits that are set.
+/// Iterates over the positions of the bits that are set.
 pub(crate) fn ones(mut mask: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let at = (mask != 0).then(|| mask.trailing_zeros() as usize)?;

@@ -1,7 +1,8 @@
-//! Just as much of Bitcoin's bytes as its filters need: blocks, transactions, the pushes of scripts, hashes.
+//! The parts of Bitcoin's wire format that its filters need: blocks, transactions, the pushes of
+//! scripts, hashes.
 //!
-//! Nothing here tells whether a block or a transaction is valid. Bytes are refused unless they are what every node reads
-//! them as; decoding borrows them and takes at most about three times their memory.
+//! Nothing here validates a block or a transaction. Bytes that nodes would not parse in the same
+//! way are rejected. Decoding borrows the bytes and takes at most about three times their memory.
 
 mod block;
 pub(crate) mod compact_size;

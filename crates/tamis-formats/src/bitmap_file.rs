@@ -1,4 +1,4 @@
-//! A file that is a bitmap: one bit for each integer, from 0 on.
+//! A file that is a plain bitmap: one bit for each integer, starting with 0.
 
 use std::borrow::Cow;
 use std::io;
@@ -13,7 +13,7 @@ use crate::encode_error::EncodeError;
 use crate::integer_bitmap::IntegerBitmap;
 use crate::roaring::Roaring;
 
-/// Reads a bitmap whose first bit stands for 0.
+/// Reads a bitmap. Its first bit is the integer 0.
 pub(crate) fn decode(bytes: &[u8], order: Order) -> Result<DenseSet, DecodeError> {
     DenseSet::from_bytes(0, bytes, order).map_err(|error| DecodeError {
         field: "bits",
@@ -25,14 +25,15 @@ pub(crate) fn decode(bytes: &[u8], order: Order) -> Result<DenseSet, DecodeError
     })
 }
 
-/// Makes an empty bitmap of so many values, the greatest of which is `max` at most; as short as can be if none are told.
+/// Creates an empty bitmap for `items` values, the largest of which is at most `max`. Without
+/// `items` it is as short as possible.
 pub(crate) fn create(items: Option<u64>, max: u64) -> Result<DenseSet, CreateError> {
     let last = last_of(items, max)?;
     DenseSet::new(0..=last | 7)
         .map_err(|error| CreateError::refused(format!("{error}: plan fewer items")))
 }
 
-/// The last of so many values.
+/// Returns the largest of `items` values.
 fn last_of(items: Option<u64>, max: u64) -> Result<u64, CreateError> {
     let last = items.unwrap_or(1).max(1) - 1;
     if last > max {
@@ -45,8 +46,9 @@ fn last_of(items: Option<u64>, max: u64) -> Result<u64, CreateError> {
     Ok(last)
 }
 
-/// Writes an exact set of integers, each a value of `what` and at most `max`, as a bitmap: of its own length, or if it has
-/// none of as many values as are told, or more.
+/// Writes an exact set of integers as a bitmap. `what` names the values in errors, and `max` is the
+/// largest one. A set without a length of its own gets the length of the planned items, or longer
+/// if its values need it.
 pub(crate) fn encode(
     contents: &Contents,
     options: &DecodeOptions,

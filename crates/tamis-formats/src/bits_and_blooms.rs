@@ -1,4 +1,5 @@
-//! Go's `bits-and-blooms/bloom` (formerly `willf/bloom`), as `WriteTo` writes it. Drawn in `docs/formats/bits-and-blooms.md`.
+//! Go's `bits-and-blooms/bloom` (formerly `willf/bloom`), as `WriteTo` writes it. Layout:
+//! `docs/formats/bits-and-blooms.md`.
 
 use std::fmt;
 use std::io;
@@ -40,8 +41,8 @@ pub(crate) const FORMAT: Format = Format {
     },
 };
 
-/// The rule of bits-and-blooms: the hash of an item and that of the item with a byte behind it make four numbers, which are added up
-/// in turn.
+/// The rule of bits-and-blooms. The hash of an item and the hash of the item with one more byte
+/// give four numbers, which are added in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BitsAndBlooms {
     bits: Modulus,
@@ -96,11 +97,11 @@ pub fn plan(items: u64, rate: f64) -> (u64, u64) {
     (m as u64, (ln_2 * m / n).ceil() as u64)
 }
 
-/// Makes an empty filter as `bloom.New(bits, probes)` does, which takes 0 for 1.
+/// Creates an empty filter as `bloom.New(bits, probes)` does. Zero bits or probes count as one.
 ///
 /// # Errors
 ///
-/// [`CreateError`] for more than 65,535 probes, or if the memory is not there.
+/// [`CreateError`] for more than 65,535 probes, or if the allocation fails.
 pub fn create(bits: u64, probes: u64) -> Result<ForeignBloom, CreateError> {
     let rule = rule(bits.max(1), probes.max(1)).ok_or_else(|| {
         CreateError::refused(format!(
@@ -110,21 +111,22 @@ pub fn create(bits: u64, probes: u64) -> Result<ForeignBloom, CreateError> {
     Ok(ForeignBloom::new(rule)?)
 }
 
-/// The most probes that are read: no plan has as many, and a file that says so would only take time.
+/// The largest number of probes that is read. Real plans have fewer, and a hostile file with more
+/// would only cost time.
 const MAX_PROBES: u64 = 65_535;
 
 fn rule(bits: u64, probes: u64) -> Option<Rule> {
     let probes = u32::try_from(probes).ok().filter(|&it| (1..=MAX_PROBES).contains(&it.into()))?;
-    // The bytes of more bits could not be counted.
+    // A larger number of bits would overflow the number of bytes.
     let bits = Modulus::new(bits).filter(|bits| bits.bits() <= 1 << 62)?;
     Some(Rule::new(BitsAndBlooms { bits, probes }))
 }
 
-/// Reads what `WriteTo` wrote, and nothing behind it.
+/// Reads the output of `WriteTo`. Rejects trailing bytes.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] unless `bytes` are one filter.
+/// [`DecodeError`] unless `bytes` are exactly one filter.
 pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let mut reader = Reader::new(bytes);
     let mut number = |field| reader.array(field).map(u64::from_be_bytes);

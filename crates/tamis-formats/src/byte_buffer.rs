@@ -1,5 +1,5 @@
-//! `ByteBufferBloomFilter` of a Java article: eight filters side by side, a bit of each byte each. Drawn in
-//! `docs/formats/byte-buffer.md`.
+//! `ByteBufferBloomFilter` of a Java article: eight filters, each of which has one bit of each
+//! byte. Layout: `docs/formats/byte-buffer.md`.
 
 use std::fmt;
 use std::io;
@@ -43,7 +43,7 @@ const SEEDS: [u32; 8] = [33, 53, 79, 97, 113, 137, 163, 181];
 /// The largest array of Java.
 const MAX_BYTES: u64 = i32::MAX as u64;
 
-/// Hash `i` is reduced by the number of bytes, and owns bit `i` of each.
+/// Hash `i`, modulo the number of bytes, selects a byte, and sets bit `i` of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EightColumns {
     bytes: Modulus,
@@ -55,7 +55,7 @@ impl EightColumns {
         Some(Self { bytes: Modulus::new(bytes)? })
     }
 
-    /// Returns for each of the eight filters which share of its bits is set.
+    /// Returns the share of set bits of each of the eight filters.
     fn fills(self, words: &[u64]) -> [f64; SEEDS.len()] {
         std::array::from_fn(|i| {
             // Bit `i` of each byte of a word.
@@ -103,7 +103,7 @@ impl fmt::Display for EightColumns {
     }
 }
 
-/// Returns what `Hash.hashes` computes of text, given as UTF-16 code units.
+/// Returns the result of `Hash.hashes` for text in UTF-16 code units.
 ///
 /// # Examples
 ///
@@ -117,9 +117,9 @@ pub fn hashes(units: impl Iterator<Item = u16>) -> [u32; 8] {
     polynomials(5381, SEEDS, units).map(|h| (h ^ h >> 16) & 0x7fff_ffff)
 }
 
-/// Returns how many bytes keep a rate until so many items are in.
+/// Returns how many bytes keep the false positive rate at or below `rate` up to `items` items.
 ///
-/// The article takes 1.5 an item, which comes to 0.32 to 0.36 %.
+/// The article takes 1.5 bytes per item, which gives rates of 0.32 to 0.36 %.
 ///
 /// # Examples
 ///
@@ -135,11 +135,11 @@ pub fn plan_bytes(items: u64, rate: f64) -> u64 {
     (1.0 / -((-q).ln_1p() / items.max(1) as f64).exp_m1()).ceil() as u64
 }
 
-/// Makes an empty filter of so many bytes, as the constructor does.
+/// Creates an empty filter of `bytes` bytes, as the constructor does.
 ///
 /// # Errors
 ///
-/// [`CreateError`] if no array of Java is that large or small, or the memory is not there.
+/// [`CreateError`] if no Java array has this length, or if the allocation fails.
 ///
 /// # Examples
 ///
@@ -162,7 +162,7 @@ pub fn create(bytes: u64) -> Result<ForeignBloom, CreateError> {
 ///
 /// # Errors
 ///
-/// [`DecodeError`] if there are none or too many, or the memory is not there.
+/// [`DecodeError`] if there are no bytes or too many, or if the allocation fails.
 pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let error = |at, kind| DecodeError { field: "bits", at, kind };
     if bytes.len() as u64 > MAX_BYTES {

@@ -1,5 +1,5 @@
-//! The Bloom filter in C of an article: seven hashes of one function, cut by a mask that has a hole. Drawn in
-//! `docs/formats/c-hashcode.md`.
+//! The Bloom filter in C of an article: seven hashes of one function, cut by a mask that can have
+//! gaps. Layout: `docs/formats/c-hashcode.md`.
 
 use std::fmt;
 use std::io;
@@ -36,13 +36,14 @@ pub(crate) const FORMAT: Format = Format {
 /// The factors of the seven hashes.
 const SEEDS: [u32; 7] = [5, 7, 11, 13, 31, 37, 61];
 
-/// The size that the article has, 15 MiB.
+/// The size in the article, 15 MiB.
 const ARTICLE: MaskedSeven = MaskedSeven { bits: 15 * 1024 * 1024 * 8 };
 
-/// The largest that a 32-bit hash reaches.
+/// The largest size that a 32-bit hash can address.
 const MAX_BYTES: u64 = 1 << 29;
 
-/// A hash is ANDed with the number of bits less one, whether or not that is all ones.
+/// The rule of the article: a hash AND the number of bits minus one, even if that number is not a
+/// power of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaskedSeven {
     // Invariant: 8 to 2³².
@@ -50,7 +51,7 @@ pub struct MaskedSeven {
 }
 
 impl MaskedSeven {
-    /// Returns how many places the mask leaves.
+    /// Returns how many different bit positions the mask leaves.
     fn positions(self) -> f64 {
         2_f64.powi((self.bits - 1).count_ones().cast_signed())
     }
@@ -116,7 +117,8 @@ impl fmt::Display for MaskedSeven {
 ///
 /// # Errors
 ///
-/// [`DecodeError`] if there are none or more than a hash reaches, or the memory is not there.
+/// [`DecodeError`] if there are no bytes or more than a hash can address, or if the allocation
+/// fails.
 ///
 /// # Examples
 ///

@@ -1,4 +1,4 @@
-//! Cassandra's `Filter.db`, a file of every SSTable. Drawn in `docs/formats/cassandra.md`.
+//! Cassandra's `Filter.db`, a file of every SSTable. Layout: `docs/formats/cassandra.md`.
 
 use std::fmt;
 use std::io;
@@ -44,23 +44,24 @@ pub(crate) const FORMAT: Format = Format {
     },
 };
 
-/// What is expected of [`DecodeOptions::version`].
+/// The values of [`DecodeOptions::version`].
 const VERSIONS: &str = "the version in the SSTable's name: ia to lb (1.2 to 2.2), ma to me (3.x), na on or da (4.0 and later)";
 
-/// Which releases of Cassandra wrote a file: it does not say so itself.
+/// The releases of Cassandra that write one layout. The file does not store the release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Release {
     /// 1.2 to 2.2, versions `ia` to `lb`.
     Until22,
-    /// 3.0 to 3.11, versions `ma` to `me`: hashes are added up in the other order.
+    /// 3.0 to 3.11, versions `ma` to `me`: the halves of the hash are added in the other order.
     Since30,
-    /// 4.0 and later, versions `na`, `nb`, `oa` and `da`: the same bits, their bytes in order.
+    /// 4.0 and later, versions `na`, `nb`, `oa` and `da`: the same bits, with the bytes of a word
+    /// in little-endian order.
     Since40,
 }
 
 impl Release {
-    /// Tells the releases by the version in the SSTable's name, such as `nb` in `nb-1-big-Filter.db`. `None` if no release is known
-    /// that wrote it, and for those before 1.2, which hashed otherwise.
+    /// Returns the releases that write a version of SSTables, such as `nb` in `nb-1-big-Filter.db`.
+    /// Returns `None` for unknown versions and for those before 1.2, which hash in another way.
     ///
     /// # Examples
     ///
@@ -89,14 +90,15 @@ impl Release {
     }
 }
 
-/// Which half of the hash the probes start from; the other is added.
+/// The half of the hash that is the start of the probes. The other half is the step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HalfOrder {
     H1First,
     H2First,
 }
 
-/// The rules of Cassandra: Murmur3 with a defect, cut in two and added up.
+/// The rules of Cassandra: double hashing with the two halves of a Murmur3 that reads its last
+/// bytes as signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cassandra {
     bits: Modulus,
@@ -128,7 +130,8 @@ impl ProbeRule for Cassandra {
     fn each_probe(&self, (mut base, step): Self::Hash<'_>) -> impl Iterator<Item = u64> {
         let bits = self.bits;
         (0..self.probes).map(move |_| {
-            // Java's remainder has the sign of the base: without it, it is the remainder of the base without it.
+            // Java's remainder keeps the sign of the base. Its absolute value is the remainder of
+            // the absolute value.
             let bit = bits.reduce(base.cast_signed().unsigned_abs());
             base = base.wrapping_add(step);
             bit
@@ -149,7 +152,8 @@ impl fmt::Display for Cassandra {
     }
 }
 
-/// Rates by bits an item, from 2 on, and probes, from 1 on, as Cassandra has them.
+/// The rates in Cassandra's table: a row for each number of bits per item from 2 on, a column for
+/// each number of probes from 1 on.
 ///
 /// Source: Fan, Cao, Almeida and Broder, "Summary Cache" (2000), tables of the technical report.
 const RATES: [&[f64]; 19] = [
@@ -189,14 +193,15 @@ const RATES: [&[f64]; 19] = [
     ],
 ];
 
-/// The bits an item of the first row of [`RATES`].
+/// The bits per item of the first row of [`RATES`].
 const LEAST_BITS: u64 = 2;
 
-/// Bits that every filter has besides those of its items.
+/// The extra bits that every filter has.
 const EXCESS_BITS: u64 = 20;
 
-/// Returns how many bits an item and how many probes Cassandra takes for a rate (`bloom_filter_fp_chance`): the fewest bits by
-/// its table, then the fewest probes. `None` if the table has no such rate.
+/// Returns the bits per item and the probes that Cassandra plans for a rate
+/// (`bloom_filter_fp_chance`): the fewest bits in its table, then the fewest probes. Returns `None`
+/// if the table has no such rate.
 ///
 /// # Examples
 ///
@@ -217,11 +222,11 @@ pub fn plan(rate: f64) -> Option<(u64, u32)> {
     })
 }
 
-/// Makes an empty filter as Cassandra does for so many partitions.
+/// Creates an empty filter as Cassandra does for `items` partitions.
 ///
 /// # Errors
 ///
-/// [`CreateError`] where Cassandra refuses.
+/// [`CreateError`] if Cassandra refuses the plan.
 ///
 /// # Examples
 ///
@@ -249,7 +254,8 @@ pub fn create(items: u64, rate: f64, release: Release) -> Result<ForeignBloom, C
     ForeignBloom::new(rule(words, probes, release)).map_err(CreateError::Memory)
 }
 
-/// The most probes that are read: no row of the table has as many, and a file that says so would only take time.
+/// The largest number of probes that is read. Real plans have fewer, and a hostile file with more
+/// would only cost time.
 const MAX_PROBES: u32 = 65_535;
 
 fn rule(words: u64, probes: u32, release: Release) -> Rule {
@@ -261,7 +267,7 @@ fn rule(words: u64, probes: u32, release: Release) -> Rule {
 ///
 /// # Errors
 ///
-/// [`DecodeError`] unless `bytes` are one.
+/// [`DecodeError`] unless `bytes` are exactly one filter.
 pub fn decode(bytes: &[u8], release: Release) -> Result<ForeignBloom, DecodeError> {
     let mut reader = Reader::new(bytes);
     let probes = reader.count_be("number of probes", 1..=MAX_PROBES, "1 to 65,535")?;
@@ -287,7 +293,7 @@ fn sniff(bytes: &[u8]) -> Sniff {
     Sniff::maybe(is_whole)
 }
 
-/// Returns the releases that the options name.
+/// Returns the releases of the version in the options.
 fn release_option(options: &DecodeOptions) -> Result<Release, CreateError> {
     let version = options.version.as_deref();
     let version = version.ok_or(CreateError::Missing(Parameter::Version))?;

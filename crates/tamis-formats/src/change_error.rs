@@ -4,13 +4,13 @@ use std::fmt;
 
 use tamis::OutOfMemory;
 
-/// Why items could not be inserted, or filters not be merged.
+/// Why items cannot be inserted, or filters cannot merge.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ChangeError {
-    /// The format or the original cannot do it; the text says why, and what to do.
+    /// The format or the original system cannot do it. The text is the reason, and what to do.
     Refused(Box<str>),
-    /// The memory is not there.
+    /// The allocation failed.
     Memory(OutOfMemory),
 }
 

@@ -1,7 +1,7 @@
-//! Charsets as Java encodes them.
+//! Encodes text in a charset as Java does.
 //!
-//! The tables are those of `encoding_rs`, which follow the WHATWG. Java's GBK and GB 18030 differ from them in some characters:
-//! `charset/java.rs` lists all of these. `tests/golden/charsets` covers every character.
+//! The tables of `encoding_rs` follow the WHATWG. Java's GBK and GB 18030 differ from them in some
+//! characters, which `charset/java.rs` lists. `tests/golden/charsets` covers every character.
 
 mod java;
 
@@ -9,9 +9,9 @@ use std::fmt;
 
 use encoding_rs::{EncoderResult, Encoding, GB18030, GBK};
 
-/// A charset by which Java programs encode text before they hash it.
+/// A charset in which Java programs encode text before they hash it.
 ///
-/// A character that the charset does not have becomes `?`, as in Java's `String.getBytes`.
+/// A character that is not in the charset becomes `?`, as in Java's `String.getBytes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Charset {
@@ -21,15 +21,16 @@ pub enum Charset {
     Latin1,
     /// US-ASCII.
     Ascii,
-    /// UTF-16, big-endian, behind the mark FE FF; without it if the text is empty. Java's `UTF-16`.
+    /// Java's `UTF-16`: big-endian with the byte order mark FE FF. Empty text has no mark.
     Utf16,
-    /// UTF-16, big-endian, without a mark.
+    /// UTF-16, big-endian, without a byte order mark.
     Utf16Be,
-    /// UTF-16, little-endian, without a mark.
+    /// UTF-16, little-endian, without a byte order mark.
     Utf16Le,
-    /// GBK by Java's table, which differs from the WHATWG's in 184 characters.
+    /// GBK in Java's table, which differs from the WHATWG's in 184 characters.
     Gbk,
-    /// GB 18030 of 2022 by Java's table, which differs from the WHATWG's in 19 characters of private use.
+    /// GB 18030 of 2022 in Java's table, which differs from the WHATWG's in 19 private use
+    /// characters.
     Gb18030,
 }
 
@@ -46,7 +47,7 @@ impl Charset {
         Charset::Gb18030,
     ];
 
-    /// Returns the name that Java and the registry of charsets have for it.
+    /// Returns the name in Java and in the IANA registry.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -61,7 +62,7 @@ impl Charset {
         }
     }
 
-    /// Returns other common names of it.
+    /// Returns other common names.
     #[must_use]
     pub const fn aliases(self) -> &'static [&'static str] {
         match self {
@@ -94,8 +95,8 @@ impl Charset {
         })
     }
 
-    /// Appends the bytes of UTF-16 code units, as a Java `String` holds them. An unpaired surrogate becomes `?`, or U+FFFD in
-    /// UTF-16.
+    /// Appends the bytes of UTF-16 code units, as a Java `String` holds them. An unpaired surrogate
+    /// becomes `?`, or U+FFFD in UTF-16.
     pub fn encode_units(self, units: &[u16], to: &mut Vec<u8>) {
         let lost = if matches!(self, Charset::Utf16 | Charset::Utf16Be | Charset::Utf16Le) {
             '\u{fffd}'
@@ -134,7 +135,7 @@ impl fmt::Display for Charset {
     }
 }
 
-/// Encodes `text` by the table of `encoding`, except for the characters in `differences`, which are sorted.
+/// Encodes `text` in `encoding`, except for the characters in `differences`, which are sorted.
 fn encode_by(
     encoding: &'static Encoding,
     differences: &[(char, u32)],
@@ -158,7 +159,7 @@ fn encode_by(
 
 fn encode_by_whatwg(encoding: &'static Encoding, mut text: &str, to: &mut Vec<u8>) {
     let mut encoder = encoding.new_encoder();
-    // Its size is fixed, so that text of many unmappable characters takes linear time.
+    // The buffer has a fixed size, so that text of many unmappable characters takes linear time.
     let mut chunk = [0; 256];
     loop {
         let (result, read, written) =

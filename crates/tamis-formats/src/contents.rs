@@ -55,7 +55,8 @@ impl Contents {
 
     /// Tests a batch of items and writes to `answers` which of them may be in the filter.
     ///
-    /// A key is an item as the bytes that the original system hashes: see [`Funnel`](crate::Funnel).
+    /// A key is an item as the bytes that the original system hashes: see
+    /// [`Funnel`](crate::Funnel).
     pub fn contains_each<K: AsRef<[u8]>>(&self, keys: &[K], answers: &mut Answers) {
         self.0.contains_each(&slices(keys), answers);
     }
@@ -64,7 +65,8 @@ impl Contents {
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if the filter is full or the original would fail. The items before that one have been inserted.
+    /// [`ChangeError`] if the filter is full or the original would fail. The items before that one
+    /// have been inserted.
     pub fn insert_each<K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],
@@ -101,8 +103,9 @@ impl Contents {
 
     /// Returns the planned rate if the present rate is above it by more than chance explains.
     ///
-    /// `info` is that of this filter. `planned` is the rate that the caller gives; without it the planned rate in the file counts.
-    /// Half of all filters that hold exactly their capacity lie above their planned rate by chance, so chance is allowed for.
+    /// `info` is that of this filter. `planned` is the rate that the caller gives; without it the
+    /// planned rate in the file counts. Half of all filters that hold exactly their capacity lie
+    /// above their planned rate by chance, so chance is allowed for.
     #[must_use]
     pub fn exceeded_rate(&self, info: &FilterInfo, planned: Option<f64>) -> Option<f64> {
         self.0.exceeded_rate(info, planned)

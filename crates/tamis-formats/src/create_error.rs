@@ -12,7 +12,8 @@ use crate::parameter::Parameter;
 pub enum CreateError {
     /// A required parameter is missing.
     Missing(Parameter),
-    /// The original system has no filter with these parameters. The text names the limit and what to change.
+    /// The original system has no filter with these parameters. The text names the limit and what
+    /// to change.
     Refused(Box<str>),
     /// The allocation failed.
     Memory(OutOfMemory),
@@ -23,7 +24,8 @@ impl CreateError {
         CreateError::Refused(why.into().into())
     }
 
-    /// Checks that there is an item at least and that the rate is a probability above 0 and below 1.
+    /// Checks that there is an item at least and that the rate is a probability above 0 and below
+    /// 1.
     pub(crate) fn check_plan(system: &str, items: u64, rate: f64) -> Result<(), Self> {
         if rate > 0.0 && rate < 1.0 && items > 0 {
             return Ok(());

@@ -10,9 +10,9 @@ use crate::parameter::Parameter;
 /// Why bytes are not a filter of this format.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DecodeError {
-    /// Name of the field in the format's drawing.
+    /// The name of the field on the format's page.
     pub field: &'static str,
-    /// Byte offset at which the field starts.
+    /// The byte offset of the start of the field.
     pub at: u64,
     /// What is wrong with it.
     pub kind: DecodeErrorKind,
@@ -22,33 +22,33 @@ pub struct DecodeError {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum DecodeErrorKind {
-    /// The bytes do not begin as this format does.
+    /// The magic number is that of another format.
     OtherFormat,
-    /// A later release wrote it.
+    /// A later release wrote the file.
     Newer {
         /// The version in the file.
         found: u64,
         /// The newest version that this release reads.
         newest: u64,
     },
-    /// A number that names nothing known.
+    /// An unknown number.
     Unknown {
         /// The number in the file.
         found: u64,
     },
-    /// The bytes end too early.
+    /// The input ends too early.
     Truncated {
-        /// How many bytes there should be, at least.
+        /// The number of bytes that are needed at least.
         expected: u64,
-        /// How many there are.
+        /// The number of bytes in the input.
         found: u64,
     },
-    /// The bytes go on after the end.
+    /// Bytes follow the end of the file.
     TooLong {
-        /// How many bytes there should be.
+        /// The number of bytes of the file.
         expected: u64,
     },
-    /// The bytes are not those that were written.
+    /// A checksum does not match.
     Checksum,
     /// Bytes or bits that must be zero are not.
     NotZero,
@@ -57,7 +57,7 @@ pub enum DecodeErrorKind {
         /// What is allowed.
         reason: &'static str,
     },
-    /// No filter has this geometry.
+    /// No filter has these sizes.
     Plan(PlanError),
     /// A number that the format does not allow there.
     Unexpected {
@@ -66,38 +66,39 @@ pub enum DecodeErrorKind {
         /// The number in the file.
         found: i128,
     },
-    /// What was told of it cannot be.
+    /// A decode option contradicts the file.
     WrongOption {
         /// What is allowed.
         expected: &'static str,
     },
-    /// The bytes do not say it, and nobody has told.
+    /// A required parameter is not stored in the file and was not given.
     Missing(Parameter),
-    /// Several of its keys could be meant, and nobody has told which.
+    /// The file has several filters, and no key was given.
     SeveralKeys {
-        /// The first of them, and how many more there are.
+        /// The first keys, and the number of further ones.
         keys: Box<str>,
     },
-    /// It cannot be used; the text says why, and what to do.
+    /// The filter cannot be used. The text is the reason, and what to do.
     Refused {
-        /// Why.
+        /// The reason, and what to do.
         why: Box<str>,
     },
-    /// No filter of this kind has such words.
+    /// No filter has these bits.
     Damaged {
-        /// What is wrong with them.
+        /// What is wrong.
         reason: &'static str,
     },
-    /// Larger than the caller allows.
+    /// The filter is larger than the caller allows.
     TooLarge {
-        /// The size of the bits.
+        /// The size of the filter.
         bytes: u64,
         /// The limit.
         max_bytes: u64,
     },
-    /// The memory is not there.
+    /// The allocation failed.
     Memory(OutOfMemory),
-    /// Words in place need little-endian hardware and a 8-byte aligned start: decode a copy instead.
+    /// The words cannot be used in place: that needs a little-endian machine and a start aligned to
+    /// 8 bytes. Decode a copy instead.
     NotInPlace,
 }
 
@@ -129,7 +130,7 @@ impl DecodeError {
 }
 
 impl DecodeErrorKind {
-    /// Says why words are not those of their plan.
+    /// Converts an error of a plan.
     pub(crate) fn of_plan(error: PlanError) -> Self {
         match error {
             PlanError::Memory(memory) => DecodeErrorKind::Memory(memory),
@@ -197,12 +198,12 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// Why no filter could be read from a stream.
+/// Why a filter cannot be read from a stream.
 #[derive(Debug)]
 pub enum ReadError {
     /// The stream failed.
     Io(io::Error),
-    /// The stream's bytes are no filter.
+    /// The bytes of the stream are not a filter.
     Decode(DecodeError),
 }
 

@@ -7,21 +7,24 @@ use crate::parameter::Parameter;
 
 /// Parameters of a filter that the caller supplies because the file does not store them.
 ///
-/// Nothing is guessed: if a format requires a parameter and the caller does not give it, reading fails with
-/// [`DecodeErrorKind::Missing`]. The type of the items is not a decode option; see [`Funnel`](crate::Funnel).
+/// Nothing is guessed: if a format requires a parameter and the caller does not give it, reading
+/// fails with [`DecodeErrorKind::Missing`]. The type of the items is not a decode option; see
+/// [`Funnel`](crate::Funnel).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DecodeOptions {
     /// The number of items that the filter was planned for.
     pub items: Option<u64>,
     /// The false positive rate that the filter was planned for.
     pub rate: Option<f64>,
-    /// The version of the format, or of the program that wrote the file. The page of each format lists the values.
+    /// The version of the format, or of the program that wrote the file. The page of each format
+    /// lists the values.
     pub version: Option<Box<str>>,
     /// The hash of the block that the filter describes.
     pub block_hash: Option<Hash256>,
     /// The key of the filter, in a file with several keys.
     pub key: Option<Vec<u8>>,
-    /// Whether to write several filters as their union where the format stores one filter. The union has a higher rate.
+    /// Whether to write several filters as their union where the format stores one filter. The
+    /// union has a higher rate.
     pub union: bool,
     /// Whether the filter hashes with MD5, as `pybloom_live` before release 4 does.
     pub md5: bool,

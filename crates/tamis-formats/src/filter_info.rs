@@ -1,38 +1,43 @@
 //! What is reported about a filter.
 
-/// All there is to tell of what a file holds.
+/// What is reported about a filter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FilterInfo {
-    /// What it is, in a few words: the hash and the rule.
+    /// The hash and the rule, in a few words.
     pub rule: String,
-    /// How many bits it has.
+    /// The number of bits.
     pub bits: u64,
-    /// How many probes an item has, if that is one number.
+    /// The number of probes of an item. `None` if it differs between parts of the filter.
     pub probes: Option<u32>,
     /// The share of bits that are set.
     pub fill: f64,
-    /// About how many distinct items are in; infinite if every bit is set, NaN if the bits do not tell.
+    /// The estimated number of distinct items. Infinite if every bit is set, and NaN if the bits do
+    /// not determine it.
     pub items: f64,
-    /// Whether `items` is a count that is never above the number of distinct items, and not an estimate from the bits.
+    /// Whether `items` is a count that is never above the number of distinct items, instead of an
+    /// estimate from the bits.
     pub are_items_counted: bool,
-    /// The rate at which it takes absent items for present ones now; 0 for an exact set.
+    /// The present false positive rate. 0 for an exact set.
     pub rate: f64,
-    /// How far chance moves `rate`, since other items set other bits: its standard deviation, as a share of it. 0 if not known.
+    /// The standard deviation of `rate`, as a share of it: chance decides which bits the items set.
+    /// 0 if unknown.
     pub rate_std_error: f64,
-    /// The rate that its bytes say it was planned for, of all its layers if it grows; `None` if they say none.
+    /// The planned rate in the file, of all layers together if the filter grows. `None` if the file
+    /// does not store it.
     pub planned_rate: Option<f64>,
-    /// What else the format says, as names and values in the order in which they are shown.
+    /// Further values that the format stores, as pairs of name and value in the order of display.
     pub more: Vec<(&'static str, String)>,
-    /// What a user should be warned of, each a line.
+    /// Warnings for the user, one per line.
     pub warnings: Vec<String>,
 }
 
 impl FilterInfo {
-    /// Tells whether the rate is above a planned one by more than chance explains: four standard deviations, and a tenth at least,
-    /// as plans round the number of probes.
+    /// Tests whether the rate is above a planned one by more than chance explains: by more than
+    /// four standard deviations, and by more than a tenth, because plans round the number of
+    /// probes.
     #[must_use]
     pub fn is_over(&self, planned: f64) -> bool {
-        // The rate is a power of the fill, so that its logarithm is what chance moves evenly.
+        // The rate is a power of the fill, so chance moves its logarithm symmetrically.
         self.rate > planned * (4.0 * self.rate_std_error).exp().max(1.1)
     }
 

@@ -1,7 +1,7 @@
 //! A Bloom filter of another system: bits, and the rule that computes the bit numbers of an item.
 //!
-//! In memory, bit `i` is always bit `i % 64` of word `i / 64`, whatever the order in the file. Two formats with equal rules
-//! therefore store the same filter.
+//! In memory, bit `i` is always bit `i % 64` of word `i / 64`, whatever the order in the file. Two
+//! formats with equal rules therefore store the same filter.
 
 use std::io;
 
@@ -50,7 +50,8 @@ impl ForeignBloom {
         Ok(Self { bits: Bitmap::zeroed(rule.bits())?, rule })
     }
 
-    /// Creates a filter from `words` in order. Missing words are zero. Bits above the rule's are dropped.
+    /// Creates a filter from `words` in order. Missing words are zero. Bits above the rule's are
+    /// dropped.
     ///
     /// # Errors
     ///
@@ -71,8 +72,8 @@ impl ForeignBloom {
         Ok(filter)
     }
 
-    /// Creates a filter from the bytes of its bits, the least significant bit of each byte first. Missing bytes are zero. Bits
-    /// above the rule's are dropped.
+    /// Creates a filter from the bytes of its bits, the least significant bit of each byte first.
+    /// Missing bytes are zero. Bits above the rule's are dropped.
     ///
     /// # Errors
     ///
@@ -81,7 +82,8 @@ impl ForeignBloom {
         Self::from_words(rule, words_of(bytes))
     }
 
-    /// Reads the field "words": the bits as whole words of 8 bytes. Checks the length before it allocates.
+    /// Reads the field "words": the bits as whole words of 8 bytes. Checks the length before it
+    /// allocates.
     pub(crate) fn read_words(
         rule: Rule,
         reader: &mut Reader<'_>,
@@ -94,7 +96,8 @@ impl ForeignBloom {
         Self::from_words(rule, words).map_err(DecodeError::memory("words", at))
     }
 
-    /// Reads the field "bits": as many bytes as the bits take. Checks the length before it allocates.
+    /// Reads the field "bits": as many bytes as the bits take. Checks the length before it
+    /// allocates.
     pub(crate) fn read_bytes(rule: Rule, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let at = reader.at();
         let len = usize::try_from(rule.bits().div_ceil(8)).unwrap_or(usize::MAX);
@@ -154,7 +157,8 @@ impl ForeignBloom {
         self.rule.any().contains(self.bits.words(), key)
     }
 
-    /// Tests a batch of items. It is several times as fast as [`contains`](Self::contains) in a large filter.
+    /// Tests a batch of items. It is several times as fast as [`contains`](Self::contains) in a
+    /// large filter.
     pub fn contains_each<K: AsRef<[u8]>>(&self, keys: &[K], answers: &mut Answers) {
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
         self.contains_slices(&keys, answers);
@@ -227,7 +231,8 @@ impl ForeignBloom {
         fill(self.words(), self.rule.bits())
     }
 
-    /// Estimates the number of distinct items from the bits. Infinite if all bits are set. Linear time.
+    /// Estimates the number of distinct items from the bits. Infinite if all bits are set. Linear
+    /// time.
     #[must_use]
     pub fn estimate_items(&self) -> f64 {
         self.rule.any().estimate_items(self.words())
@@ -261,7 +266,8 @@ impl ForeignBloom {
         info
     }
 
-    /// Returns what is reported about several filters together, of which any one makes an answer positive: sizes, items and rate.
+    /// Returns what is reported about several filters together, of which any one makes an answer
+    /// positive: sizes, items and rate.
     pub(crate) fn info_of_all<'f>(filters: impl Iterator<Item = &'f Self> + Clone) -> FilterInfo {
         let bits: u64 = filters.clone().map(|it| it.rule.bits()).sum();
         let ones: u64 = filters.clone().map(Self::count_ones).sum();

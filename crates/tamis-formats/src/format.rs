@@ -1,4 +1,4 @@
-//! The table of formats.
+//! A file format: one row of the table of formats.
 
 use std::io;
 use std::path::Path;
@@ -11,46 +11,49 @@ use crate::encode_error::EncodeError;
 use crate::funnel::Funnel;
 use crate::parameter::Parameter;
 
-/// A way to write filters as bytes: a row of [`FORMATS`].
+/// A file format of filters: a row of [`FORMATS`](crate::FORMATS).
 #[derive(Debug)]
 pub struct Format {
-    /// The name on command lines, in messages and of the page in `docs/formats`.
+    /// The name: on command lines, in messages, and of the page in `docs/formats`.
     pub name: &'static str,
-    /// What file names end in, without the dot.
+    /// The file name extensions, without the dot.
     pub extensions: &'static [&'static str],
-    /// What it is, in a line.
+    /// A description of one line.
     pub summary: &'static str,
-    /// Tells from all bytes of a file whether it is of this format, no slower than by reading them once; `None` if any bytes
-    /// could be.
+    /// Detects the format from all bytes of a file, in linear time. `None` if any bytes could be of
+    /// this format.
     pub sniff: Option<fn(bytes: &[u8]) -> Sniff>,
-    /// What its items are.
+    /// The funnel of the items, if it is always the same.
     pub items: Items,
-    /// What its items can be at all: another funnel is not for it.
+    /// The kind of items that the format can store. Other funnels are rejected.
     pub item_domain: ItemDomain,
-    /// The decode options that reading or writing one requires.
+    /// The parameters that reading and writing require.
     pub required: &'static [Parameter],
-    /// Further decode options that reading one uses if they are given.
+    /// Further parameters that reading uses if they are given.
     pub read_uses: &'static [Parameter],
-    /// Further decode options that writing one uses if they are given.
+    /// Further parameters that writing uses if they are given.
     pub write_uses: &'static [Parameter],
-    /// What [`DecodeOptions::version`] may be; `None` if there is but one.
+    /// The values of [`DecodeOptions::version`]. `None` if the format has one version.
     pub versions: Option<Versions>,
-    /// Reads a whole file. Memory stays within four times the bytes, and what was told. Two take more: [`Contents::Roaring`] up
-    /// to 18 times the bytes, of values that are far apart; and compressed values of Redis, whose bytes count as they are once
-    /// expanded, up to 88 times as many.
+    /// Reads a whole file. Takes at most four times the memory of the bytes, plus what the decode
+    /// options allow. There are two exceptions: a [`Roaring`](crate::roaring::Roaring) bitmap of
+    /// values that are far apart takes up to 18 times the bytes, and a compressed value of Redis
+    /// counts with its expanded size, which is up to 88 times as large.
     pub decode: fn(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError>,
-    /// Writes a whole file, if the format has a place for such contents.
+    /// Writes a whole file, if the format can store the contents. Checks everything before the
+    /// first write.
     pub encode: Encode,
-    /// Creates an empty filter for the number of items and the rate in `told`.
+    /// Creates an empty filter for the planned items and the planned rate in the options.
     pub create: Create,
 }
 
-/// Which versions a format has.
+/// The versions of a format.
 #[derive(Clone, Copy, Debug)]
 pub struct Versions {
-    /// What they are called, in words.
+    /// The names of the versions, in words.
     pub expected: &'static str,
-    /// Whether they differ in how filters are planned alone, so that the bytes of a file are the same in all of them.
+    /// Whether versions differ only in how a filter is planned, so that the bytes of a file are the
+    /// same in all of them.
     pub are_plans: bool,
 }
 
@@ -60,38 +63,39 @@ pub type Create = fn(options: &DecodeOptions) -> Result<Contents, CreateError>;
 /// The type of [`Format::encode`].
 pub type Encode = fn(&Contents, &DecodeOptions, &mut dyn io::Write) -> Result<(), EncodeError>;
 
-/// Whether bytes are of a format.
+/// The result of format detection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sniff {
-    /// They are not.
+    /// The bytes are not of this format.
     No,
-    /// They may be: lengths agree, but other bytes could look the same by chance.
+    /// The bytes can be of this format: the lengths agree, but other bytes could look the same by
+    /// chance.
     Maybe,
-    /// They are, whole or damaged: a magic number or a checksum says so.
+    /// The bytes are of this format, whole or damaged: a magic number or a checksum matches.
     Yes,
 }
 
-/// What the items of a format are.
+/// The items of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Items {
-    /// Always this, unless the user says otherwise.
+    /// Items have this funnel, unless the user gives another.
     Default(Funnel),
-    /// The bytes do not say, and no program should guess.
+    /// The file does not store the funnel, so the user must give it.
     Unspecified,
 }
 
-/// What a filter can have as items.
+/// The kind of items that a format can store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemDomain {
-    /// Bytes, whatever they come from.
+    /// Any bytes.
     Bytes,
-    /// Integers from 0 on.
+    /// Unsigned integers.
     Integers,
-    /// What `hashCode()` of Java gives.
+    /// Results of Java's `hashCode()`.
     HashCodes,
     /// Hashes of 128 bits.
     Hashes,
-    /// Bytes, and numbers whose highest byte comes first.
+    /// Bytes and big-endian numbers.
     BigEndian,
     /// ORC's hashes of 64 bits.
     OrcHashes,
@@ -110,7 +114,7 @@ impl Sniff {
 }
 
 impl ItemDomain {
-    /// Tells whether items through this funnel are such.
+    /// Tests whether items of this funnel are of this kind.
     ///
     /// # Examples
     ///
@@ -142,7 +146,8 @@ impl ItemDomain {
 }
 
 impl Format {
-    /// Returns the [`DecodeOptions::version`] that a file's name asks for: what follows the format's first extension in it.
+    /// Returns the [`DecodeOptions::version`] in the extension of a file name: the part behind the
+    /// format's first extension.
     ///
     /// # Examples
     ///
@@ -181,13 +186,14 @@ impl Format {
             || parameter == Parameter::Version && has_versions()
     }
 
-    /// Tests whether writing a file of this format uses a decode option. [`Parameter::Version`] is [`versions`](Self::versions).
+    /// Tests whether writing a file of this format uses a decode option.
+    /// [`versions`](Self::versions) decides about [`Parameter::Version`].
     #[must_use]
     pub fn writes(&self, parameter: Parameter) -> bool {
         self.required.contains(&parameter) || self.write_uses.contains(&parameter)
     }
 
-    /// Tells whether files of this format can be recognised by their bytes.
+    /// Tests whether files of this format can be detected from their bytes.
     #[must_use]
     pub fn is_detectable(&self) -> bool {
         self.sniff.is_some()

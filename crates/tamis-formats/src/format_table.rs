@@ -60,7 +60,7 @@ impl Format {
         FORMATS.iter().find(|format| format.name.eq_ignore_ascii_case(name))
     }
 
-    /// Finds the formats that a file may be of by what its name ends in.
+    /// Finds the formats of a file by the extension of its name.
     ///
     /// # Examples
     ///
@@ -78,7 +78,8 @@ impl Format {
         FORMATS.iter().filter(|format| format.extensions.contains(&extension)).collect()
     }
 
-    /// Finds the formats that all of a file's bytes may be of: the one that they certainly are of, or all that are possible.
+    /// Finds the formats of a file by all of its bytes: the one that is certain, or all that are
+    /// possible.
     ///
     /// # Examples
     ///

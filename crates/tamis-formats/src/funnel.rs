@@ -1,7 +1,7 @@
-//! From an item as people write it to the bytes that another system hashes.
+//! Converts an item as text to the bytes that another system hashes.
 //!
-//! Guava calls this a funnel. A file never says which one was used, and a wrong one gives wrong answers without a word:
-//! so it is asked for.
+//! Guava calls this a funnel. No file stores its funnel, and a wrong one gives wrong answers
+//! without an error. So the user must give it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use crate::charset::Charset;
 use crate::hash::orc::{murmur3_64, wang_64};
 use crate::java_type::JavaType;
 
-/// What an item is to the system that made a filter.
+/// How the system that created a filter converts an item to bytes.
 ///
 /// # Examples
 ///
@@ -27,11 +27,11 @@ use crate::java_type::JavaType;
 pub enum Funnel {
     /// The bytes as they are.
     Bytes,
-    /// Bytes written as hexadecimal digits.
+    /// Bytes, given as hexadecimal digits.
     Hex,
     /// Text in a charset. Guava: `Funnels.stringFunnel(charset)`.
     Text(Charset),
-    /// Text in a charset, twice: the funnel that many copies of `BloomFilterHelper` have.
+    /// Text in a charset, repeated: the funnel of many copies of `BloomFilterHelper`.
     Twice(Charset),
     /// Text as UTF-16 code units, little-endian. Guava: `Funnels.unencodedCharsFunnel()`.
     Chars,
@@ -39,14 +39,14 @@ pub enum Funnel {
     Int,
     /// A decimal number in 64 bits, little-endian. Guava: `Funnels.longFunnel()`.
     Long,
-    /// A decimal number from 0 on in 32 bits, little-endian: `UINT_32` of Parquet.
+    /// An unsigned decimal number in 32 bits, little-endian: `UINT_32` of Parquet.
     UnsignedInt,
-    /// A decimal number as IEEE 754 in 32 bits, little-endian. 0 and -0 are two items.
+    /// A decimal number as IEEE 754 in 32 bits, little-endian. 0 and -0 are different items.
     Float,
-    /// A decimal number as IEEE 754 in 64 bits, little-endian. 0 and -0 are two items.
+    /// A decimal number as IEEE 754 in 64 bits, little-endian. 0 and -0 are different items.
     Double,
-    /// A number of 128 bits, with a sign or without, little-endian: the hash of an item by a function of one's own. Decimal, or
-    /// hexadecimal after `0x`.
+    /// A number of 128 bits, signed or unsigned, little-endian: the item's hash by the user's own
+    /// function. Decimal, or hexadecimal after `0x`.
     Hash128,
     /// A decimal number in 64 bits, big-endian: Hive's `addLong`.
     LongBigEndian,
@@ -56,11 +56,11 @@ pub enum Funnel {
     Orc(OrcType),
     /// `hashCode()` of a Java object in 32 bits, little-endian.
     HashCode(JavaType),
-    /// A decimal number from 0 on in 64 bits, little-endian: sets of integers.
+    /// An unsigned decimal number in 64 bits, little-endian: sets of integers.
     Unsigned,
 }
 
-/// Types of ORC columns that are hashed in ways of their own.
+/// The types of ORC columns that have different hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OrcType {
@@ -68,26 +68,26 @@ pub enum OrcType {
     Bytes,
     /// Whole numbers of any width, and dates as days since 1970.
     Long,
-    /// Numbers of 32 and 64 bits in floating point.
+    /// Floating point numbers of 32 and 64 bits.
     Double,
 }
 
-/// Why an item is none of a filter's.
+/// Why an item has no bytes in a funnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ItemError {
-    /// It is not a decimal number of so many bits.
+    /// The item is not a decimal number of `bits` bits.
     NotInteger {
         /// 32, 64 or 128.
         bits: u32,
     },
-    /// It is not a decimal number.
+    /// The item is not a decimal number.
     NotNumber,
-    /// It is not UTF-8, in which items are read.
+    /// The item is not UTF-8 text.
     NotText,
-    /// It is not an even number of hexadecimal digits.
+    /// The item is not an even number of hexadecimal digits.
     NotHex,
-    /// It is no value of a type of Java.
+    /// The item is not a value of this Java type.
     NotOf(JavaType),
 }
 
@@ -106,7 +106,7 @@ impl fmt::Display for ItemError {
 impl std::error::Error for ItemError {}
 
 impl Funnel {
-    /// The names of all funnels, each with what an item is then.
+    /// The names of all funnels, each with a description of its items.
     pub const NAMES: &[(&str, &str)] = &[
         ("bytes", "the bytes as they are"),
         ("hex", "bytes as hexadecimal digits"),
@@ -133,7 +133,8 @@ impl Funnel {
         ("hash-character", "hashCode() of a Java Character"),
     ];
 
-    /// Finds a funnel by its name; `None` if there is none, or if it is one of text and no charset is told.
+    /// Finds a funnel by its name. Returns `None` if the name is unknown, or if the funnel needs a
+    /// charset and `charset` is `None`.
     #[must_use]
     pub fn named(name: &str, charset: Option<Charset>) -> Option<Funnel> {
         if let Some(class) = name.strip_prefix("hash-") {
@@ -162,11 +163,12 @@ impl Funnel {
         })
     }
 
-    /// Returns what the original hashes of `item`. `scratch` may be used to hold it.
+    /// Returns the bytes that the original hashes for `item`. Uses `scratch` if they differ from
+    /// `item`.
     ///
     /// # Errors
     ///
-    /// [`ItemError`] if the original could not have such an item.
+    /// [`ItemError`] if the original cannot have this item.
     pub fn key<'a>(self, item: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8], ItemError> {
         match self {
             Funnel::Bytes => return Ok(item),
@@ -230,7 +232,7 @@ fn parse<T: FromStr>(item: &[u8]) -> Option<T> {
 fn hash_128(item: &[u8]) -> Result<u128, ItemError> {
     let text = text(item)?;
     let hash = match text.strip_prefix("0x") {
-        // A sign would be taken there.
+        // `from_str_radix` accepts a sign.
         Some(digits) if digits.starts_with('+') => None,
         Some(digits) => u128::from_str_radix(digits, 16).ok(),
         None => text.parse().ok().or_else(|| text.parse().ok().map(i128::cast_unsigned)),

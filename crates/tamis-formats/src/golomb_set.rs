@@ -1,4 +1,4 @@
-//! Golomb-coded sets: hashes of items, sorted, of which only the steps from one to the next are written.
+//! Golomb-coded sets: hashes of items, sorted, stored as the differences between neighbors.
 //!
 //! ```text
 //! item → SipHash-2-4 → value in 0 … N·M−1 (high half of hash · N·M) → sorted → step d from the value before
@@ -7,10 +7,11 @@
 //!                   q ones
 //! ```
 //!
-//! A set takes about P + 2 bits an item, less than any filter that can be asked at any place; so it is read from its start. Values
-//! depend on N: an item more would move all of them.
+//! A set takes about P + 2 bits per item, less than any filter with random access, so a lookup
+//! reads it from its start. The values depend on N: inserting an item would move all of them.
 //!
-//! Sources: Golomb, "Run-length encodings" (1966); Rice (1979), for steps by a power of two; BIP-158 for the bytes.
+//! Sources: Golomb, "Run-length encodings" (1966); Rice (1979), for differences divided by a power
+//! of two; BIP-158 for the bytes.
 
 mod coding;
 mod params;
@@ -30,9 +31,9 @@ use crate::decode_error::DecodeError;
 use crate::filter_info::FilterInfo;
 use crate::stored_filter::StoredFilter;
 
-/// An immutable set of items in about P + 2 bits each, of which an absent item is taken for a present one once in M times.
+/// An immutable set of items in about P + 2 bits each, with a false positive rate of 1/M.
 ///
-/// Asking reads it from the start, so ask for many items at once.
+/// Every lookup reads the set from its start, so test items in batches.
 ///
 /// # Examples
 ///
@@ -49,24 +50,25 @@ use crate::stored_filter::StoredFilter;
 pub struct GolombSet {
     key: [u64; 2],
     params: GolombParams,
-    // Invariant: the number of values as a compact size, then as many values below `range`, and no whole byte more.
+    // Invariant: the number of values as a compact size, then as many values below `range`, and no
+    // unused whole byte.
     bytes: Vec<u8>,
     values_at: usize,
     len: u32,
 }
 
 impl GolombSet {
-    /// What to do instead of changing one.
+    /// The reason why a set cannot change, and what to do.
     const WRITTEN_ONCE: &'static str = "a Golomb-coded set is written once: its values depend on how many items there \
          are, so build a new one from all items";
 
-    /// Builds a set of distinct items; those that occur several times count once.
+    /// Builds a set of distinct items. Repeated items count once.
     ///
-    /// Sorts twice; memory for a reference and a number an item, besides the bytes.
+    /// Sorts twice. Takes memory for a reference and a number per item, besides the bytes.
     ///
     /// # Errors
     ///
-    /// [`GolombError::TooManyItems`].
+    /// [`GolombError::TooManyItems`] if there are 2³² distinct items or more.
     pub fn new(
         key: [u64; 2],
         params: GolombParams,
@@ -94,58 +96,59 @@ impl GolombSet {
         Ok(set)
     }
 
-    /// Reads a set, and nothing behind it, as Bitcoin Core does: every value once.
+    /// Reads a set as Bitcoin Core does, with a check of every value. Rejects trailing bytes.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if the number of items is written longer than needed or is 2³² or more, if values are missing or
-    /// out of range, if whole bytes are left. rust-bitcoin takes bytes that are left, takes bytes without a readable number of items for the
-    /// empty set, and finds missing values only when it gets there; Bitcoin Core takes values out of range, which no builder writes
-    /// and a stream of ones would be read for long for.
+    /// [`DecodeError`] if the number of items is not in its shortest form or is 2³² or more, if
+    /// values are missing or out of range, or if whole bytes follow. Other libraries differ:
+    /// rust-bitcoin accepts trailing bytes, reads bytes without a number of items as the empty set,
+    /// and notices missing values only when it reaches them. Bitcoin Core accepts values out of
+    /// range, which no builder writes; a stream of ones would then take long to read.
     pub fn decode(bytes: &[u8], key: [u64; 2], params: GolombParams) -> Result<Self, DecodeError> {
         let (values_at, len) = check(bytes, params)?;
         Ok(Self { key, params, bytes: bytes.to_vec(), values_at, len })
     }
 
-    /// Returns the bytes: the number of items, then their values.
+    /// Returns the bytes: the number of items and then the values.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Returns how it is coded.
+    /// Returns the parameters.
     #[must_use]
     pub fn params(&self) -> GolombParams {
         self.params
     }
 
-    /// Returns how many distinct items are in.
+    /// Returns the number of distinct items.
     #[must_use]
     pub fn len(&self) -> u32 {
         self.len
     }
 
-    /// Tells whether it has no items; then none matches.
+    /// Tests whether the set has no items. An empty set matches nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Iterates over the values, which ascend; two items may share one.
+    /// Iterates over the values in ascending order. Two items may have the same value.
     pub fn values(&self) -> impl Iterator<Item = u64> + '_ {
         let mut values = Values::new(&self.bytes[self.values_at..], self.params, self.len);
         std::iter::from_fn(move || values.next_value().ok().flatten())
     }
 
-    /// Tells whether an item may be in. Reads half of the set, on average.
+    /// Tests whether an item may be in the set. Reads half of the set on average.
     #[must_use]
     pub fn contains(&self, item: &[u8]) -> bool {
         let wanted = self.value(item);
         self.values().find(|&value| value >= wanted) == Some(wanted)
     }
 
-    /// Tells whether at least one of many items may be in. Sorts them, and reads the set once, up to the first match; no items never
-    /// match.
+    /// Tests whether any of the items may be in the set. Sorts the items, and reads the set once up
+    /// to the first match. Returns false for no items.
     #[must_use]
     pub fn contains_any(&self, items: &[impl AsRef<[u8]>]) -> bool {
         let mut wanted: Vec<_> = items.iter().map(|item| self.value(item.as_ref())).collect();
@@ -162,7 +165,7 @@ impl GolombSet {
         false
     }
 
-    /// Tells for many items whether they may be in. Sorts them, and reads the set once.
+    /// Tests a batch of items. Sorts the items and reads the set once.
     pub fn contains_each<K: AsRef<[u8]>>(&self, items: &[K], answers: &mut Answers) {
         let answers = answers.reset(items.len());
         let wanted = items.iter().map(|item| self.value(item.as_ref()));
@@ -179,13 +182,13 @@ impl GolombSet {
         }
     }
 
-    /// Returns the double SHA-256 of its bytes.
+    /// Returns the double SHA-256 of the bytes.
     #[must_use]
     pub fn hash(&self) -> Hash256 {
         Hash256::of(&[&self.bytes])
     }
 
-    /// Returns where an item's hash falls in the range of all values.
+    /// Maps the hash of an item to the range of all values.
     fn value(&self, item: &[u8]) -> u64 {
         let mut hasher = SipHasher24::new_with_keys(self.key[0], self.key[1]);
         hasher.write(item);
@@ -211,7 +214,7 @@ impl StoredFilter for GolombSet {
         FilterInfo {
             rule: "SipHash-2-4, Golomb-coded set".into(),
             bits: (self.bytes.len() - self.values_at) as u64 * 8,
-            // There is no place for another item.
+            // No item can be added.
             fill: 1.0,
             items: self.len.into(),
             rate,
@@ -229,7 +232,7 @@ mod tests {
 
     fn params() -> impl Strategy<Value = GolombParams> {
         (0..=32_u8, 1..=4_u32, 0..1000_u32).prop_map(|(p, times, more)| {
-            // Few ones in each step, so that no set is large.
+            // Small quotients keep the sets small.
             let m = (1_u64 << p) * u64::from(times) + u64::from(more);
             GolombParams::new(p, u32::try_from(m).unwrap_or(u32::MAX)).unwrap()
         })

@@ -1,4 +1,4 @@
-//! Guava's `BloomFilter`, as its `writeTo` writes it. Drawn in `docs/formats/guava.md`.
+//! Guava's `BloomFilter`, as its `writeTo` writes it. Layout: `docs/formats/guava.md`.
 
 use std::io;
 
@@ -37,15 +37,15 @@ pub(crate) const FORMAT: Format = Format {
     },
 };
 
-/// Which releases may be told for new filters: files are alike.
+/// The values of [`DecodeOptions::version`], which only affect new filters.
 const VERSIONS: &str = "14, 31 (before 33.4) or 33";
 
-// Each offset from the one before.
+// Each offset is computed from the previous one.
 const STRATEGY_AT: usize = 0;
 const PROBES_AT: usize = STRATEGY_AT + size_of::<u8>();
 const WORDS_AT: usize = PROBES_AT + size_of::<u8>();
 
-/// Returns the release that the options name.
+/// Returns the release of the version in the options.
 fn release_option(options: &DecodeOptions) -> Result<GuavaRelease, CreateError> {
     match options.version.as_deref() {
         None => Ok(GuavaRelease::default()),
@@ -58,11 +58,11 @@ fn release_option(options: &DecodeOptions) -> Result<GuavaRelease, CreateError> 
     }
 }
 
-/// Reads what `writeTo` wrote, and nothing behind it.
+/// Reads the output of `writeTo`. Rejects trailing bytes.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] where `readFrom` fails, and if bytes are left.
+/// [`DecodeError`] if `readFrom` would fail, and if bytes follow.
 pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let mut reader = Reader::new(bytes);
     let filter = read(&mut reader)?;
@@ -70,11 +70,11 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     Ok(filter)
 }
 
-/// Reads what `writeTo` wrote; returns it with the bytes that follow, which `readFrom` leaves unread.
+/// Reads the output of `writeTo` and returns the trailing bytes, which `readFrom` ignores.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] where `readFrom` fails.
+/// [`DecodeError`] if `readFrom` would fail.
 pub fn decode_start(bytes: &[u8]) -> Result<(ForeignBloom, &[u8]), DecodeError> {
     let mut reader = Reader::new(bytes);
     let filter = read(&mut reader)?;
@@ -114,7 +114,7 @@ fn read(reader: &mut Reader<'_>) -> Result<ForeignBloom, DecodeError> {
     ForeignBloom::read_words(rule, reader, u64::from_be_bytes)
 }
 
-/// Tells whether bytes start as those of an `ObjectOutputStream` do.
+/// Tests whether bytes start like the output of an `ObjectOutputStream`.
 fn is_java_serialized(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0xac, 0xed, 0x00, 0x05])
 }

@@ -1,6 +1,8 @@
-//! The two rules of Guava, by the name of their author: one hash of 128 bits, cut in two and added up.
+//! The two rules of Guava, named for Mitzenmacher: double hashing with the two halves of one
+//! 128-bit hash.
 //!
-//! Source: Kirsch and Mitzenmacher, "Less Hashing, Same Performance" (2006); Guava, `BloomFilterStrategies`.
+//! Source: Kirsch and Mitzenmacher, "Less Hashing, Same Performance" (2006); Guava,
+//! `BloomFilterStrategies`.
 
 use std::fmt;
 
@@ -11,8 +13,8 @@ use crate::probe_rule::ProbeRule;
 
 /// `MURMUR128_MITZ_32`: both halves come from the low 64 bits of the hash.
 ///
-/// Probe `i`, from 1 on, is `a + i·b` in 32 bits, all bits flipped where that is negative: no more than 2³¹ bits are
-/// ever used.
+/// Probe `i`, from 1 on, is `a + i·b` in 32 bits. All bits of a negative sum are flipped, so at
+/// most 2³¹ bits are ever used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mitz32 {
     bits: Modulus,
@@ -21,7 +23,7 @@ pub struct Mitz32 {
 
 /// `MURMUR128_MITZ_64`: the halves are 64 bits each.
 ///
-/// Probe `i`, from 0 on, is `a + i·b` in 64 bits without the sign.
+/// Probe `i`, from 0 on, is `a + i·b` in 64 bits, with the sign bit cleared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mitz64 {
     bits: Modulus,

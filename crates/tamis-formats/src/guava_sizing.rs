@@ -16,8 +16,8 @@ pub enum Strategy {
     Mitz64 = 1,
 }
 
-/// A range of Guava releases that choose the number of probes in the same way. The file stores the number of probes, so only new
-/// filters depend on the release.
+/// A range of Guava releases that choose the number of probes in the same way. The file stores the
+/// number of probes, so only new filters depend on the release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum GuavaRelease {
     /// Up to 14: from the whole number of bits per item.
@@ -29,8 +29,8 @@ pub enum GuavaRelease {
     Since33,
 }
 
-/// Returns how many bits Guava plans: `(bits, words)`. `bits` is the result of the formula, and `words` how many words of 64 bits
-/// hold it.
+/// Returns how many bits Guava plans: `(bits, words)`. `bits` is the result of the formula, and
+/// `words` how many words of 64 bits hold it.
 ///
 /// Zero `items` are planned as one.
 #[must_use]
@@ -41,7 +41,8 @@ pub fn plan_bits(items: u64, rate: f64) -> (u64, u64) {
     (bits, bits.div_ceil(64))
 }
 
-/// Returns how many probes a release of Guava chooses for `items` items, `bits` bits of the formula, and `rate`.
+/// Returns how many probes a release of Guava chooses for `items` items, `bits` bits of the
+/// formula, and `rate`.
 #[must_use]
 pub fn plan_probes(items: u64, bits: u64, rate: f64, release: GuavaRelease) -> u64 {
     let (n, ln_2) = (items.max(1), std::f64::consts::LN_2);

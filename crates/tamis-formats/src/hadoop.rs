@@ -1,5 +1,4 @@
-//! Hadoop's `util.bloom.BloomFilter` and `CountingBloomFilter`, as their `write` writes them. Drawn in
-//! `docs/formats/hadoop.md` and `docs/formats/hadoop-counting.md`.
+//! Hadoop's `util.bloom` filters, as their `write` writes them. Layout: `docs/formats/hadoop.md`.
 
 mod counting;
 mod dynamic;
@@ -46,11 +45,11 @@ pub(crate) const FORMAT: Format = Format {
     },
 };
 
-/// Makes an empty filter, as `new BloomFilter(vectorSize, nbHash, hashType)` does.
+/// Creates an empty filter, as `new BloomFilter(vectorSize, nbHash, hashType)` does.
 ///
 /// # Errors
 ///
-/// [`CreateError`] for numbers that no filter has.
+/// [`CreateError`] if Hadoop has no filter of these sizes.
 ///
 /// # Examples
 ///
@@ -70,11 +69,11 @@ pub fn create(
     Ok(ForeignBloom::new(Rule::new(rule))?)
 }
 
-/// Reads what `write` wrote, and nothing behind it.
+/// Reads the output of `write`. Rejects trailing bytes.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] unless `bytes` are one filter.
+/// [`DecodeError`] unless `bytes` are exactly one filter.
 pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let mut reader = Reader::new(bytes);
     let rule = read_header(&mut reader)?;

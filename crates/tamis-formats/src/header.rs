@@ -1,4 +1,4 @@
-//! All of a Tamis file before its words. Drawn in `docs/formats/tamis.md`.
+//! The header of a Tamis file. Layout: `docs/formats/tamis.md`.
 
 use tamis::{Hasher, Kind, Plan, Shape};
 
@@ -7,13 +7,14 @@ use crate::metadata::Metadata;
 use crate::reader::Reader;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A carriage return and a line feed, as in PNG: a transfer that rewrites line ends shows.
+/// Includes a carriage return and a line feed, as PNG does: a transfer that rewrites line ends is
+/// detected.
 pub(crate) const MAGIC: [u8; 8] = *b"\x89TAMIS\r\n";
 
-/// The version written, and the newest read.
+/// The version that is written, and the newest that is read.
 pub(crate) const VERSION: u16 = 1;
 
-// Each offset from the one before.
+// Each offset is computed from the previous one.
 const VERSION_AT: usize = MAGIC.len();
 const KIND_AT: usize = VERSION_AT + size_of::<u16>();
 const HASHER_AT: usize = KIND_AT + size_of::<u8>();
@@ -26,35 +27,37 @@ const ADDED_AT: usize = RATE_AT + size_of::<f64>();
 const METADATA_BYTES_AT: usize = ADDED_AT + size_of::<u64>();
 const METADATA_AT: usize = METADATA_BYTES_AT + size_of::<u32>();
 
-/// How many bytes tell how long the head is.
+/// The number of bytes from which the length of the header is known.
 pub(crate) const FIXED_BYTES: usize = METADATA_AT;
 
-/// The checksum ends the head, right before the words.
+/// The checksum ends the header, directly before the words.
 const CHECKSUM_BYTES: usize = size_of::<u64>();
 
-/// The words start on a cache line of the file, so that a mapped file needs no copy.
+/// The words start at a multiple of a cache line, so that a mapped file can be used without a copy.
 const ALIGN_BYTES: usize = 64;
 
-/// What the head says.
+/// The fields of the header.
 pub(crate) struct Header {
     pub plan: Plan,
     pub hasher: Hasher,
     pub added: u64,
     pub metadata: Metadata,
-    /// Where the words start.
+    /// The length of the header, which is the offset of the words.
     pub len: usize,
-    /// Seeds the checksum of the words, so that words of another file do not pass.
+    /// The checksum of the header. It seeds the checksum of the words, so that the words of another
+    /// file do not match.
     pub checksum: u64,
 }
 
-/// The length of a head with so many bytes of metadata.
+/// Returns the length of a header with `metadata_bytes` bytes of metadata.
 pub(crate) fn header_bytes(metadata_bytes: usize) -> usize {
     (METADATA_AT + metadata_bytes + CHECKSUM_BYTES).next_multiple_of(ALIGN_BYTES)
 }
 
-/// Returns the length of the head that starts with these bytes, at least [`FIXED_BYTES`] of them.
+/// Returns the length of the header from its start, of which at least [`FIXED_BYTES`] must be
+/// given.
 ///
-/// Only the magic, the version and the length have been checked then.
+/// Checks only the magic number, the version and the length.
 pub(crate) fn measure(start: &[u8]) -> Result<usize, DecodeError> {
     let mut reader = Reader::new(start);
     let magic = start.get(..MAGIC.len()).unwrap_or(start);
@@ -84,7 +87,7 @@ pub(crate) fn measure(start: &[u8]) -> Result<usize, DecodeError> {
 }
 
 impl Header {
-    /// Reads a head from the start of `bytes`; the checksum is tested before any value is believed.
+    /// Reads a header from the start of `bytes`. Checks the checksum before it uses any value.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let len = measure(bytes)?;
         let mut reader = Reader::new(bytes);
@@ -102,7 +105,8 @@ impl Header {
         Self::fields(header, len, checksum)
     }
 
-    /// Takes the fields of a head that is as it was written; a hostile writer's checksum is right too.
+    /// Reads the fields of a header whose checksum matches. Checks every field, because a hostile
+    /// writer computes a right checksum.
     fn fields(header: &[u8], len: usize, checksum: u64) -> Result<Self, DecodeError> {
         let error = DecodeError::new;
         let mut reader = Reader::new(header);
@@ -136,8 +140,8 @@ impl Header {
         Ok(Self { plan, hasher, added, metadata, len, checksum })
     }
 
-    /// Returns the bytes of a head and its checksum. `bits` are those of the words: a filter that grows has
-    /// others than its plan.
+    /// Returns the bytes of a header and its checksum. `bits` is the size of the words, which
+    /// differs from the plan if the filter grows.
     pub(crate) fn encode(
         plan: &Plan,
         bits: u64,

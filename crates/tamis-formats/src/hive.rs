@@ -1,4 +1,4 @@
-//! Hive's `BloomKFilter`, as its `serialize` writes it. Drawn in `docs/formats/hive.md`.
+//! Hive's `BloomKFilter`, as its `serialize` writes it. Layout: `docs/formats/hive.md`.
 
 use std::fmt;
 use std::io;
@@ -39,10 +39,11 @@ pub(crate) const FORMAT: Format = Format {
     },
 };
 
-/// Words of a block: all probes of an item lie in one.
+/// The number of words of a block. All probes of an item lie in one block.
 const BLOCK_WORDS: u32 = 8;
 
-/// The rule of Hive: a block by the sum of both halves of a hash, then words and bits in it.
+/// The rule of Hive: the sum of both halves of a hash selects a block, and further sums select
+/// words and bits in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hive {
     blocks: Modulus,
@@ -94,18 +95,19 @@ impl fmt::Display for Hive {
     }
 }
 
-/// Returns the rule of `words` words, which are a block at least.
+/// Returns the rule of a filter of `words` words, at least one block.
 fn rule(words: u32, probes: u32) -> Rule {
     let blocks = Modulus::new(u64::from(words / BLOCK_WORDS)).expect("a block at least");
     Rule::new(Hive { blocks, probes })
 }
 
-/// Makes an empty filter by the formulas of `new BloomKFilter(items)`, which takes a rate of 0.05 and no other.
+/// Creates an empty filter with the formulas of `new BloomKFilter(items)`. Hive itself always plans
+/// a rate of 0.05.
 ///
 /// # Errors
 ///
-/// [`CreateError`] if the rate is not between 0 and 1, there are no items, the filter is larger than Hive's, or the memory is not
-/// there.
+/// [`CreateError`] if the rate is not above 0 and below 1, if there are no items, if the filter is
+/// larger than Hive's maximum, or if the allocation fails.
 ///
 /// # Examples
 ///
@@ -124,15 +126,15 @@ pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, CreateError> {
         )));
     }
     let words = bits.div_ceil(64) as u32;
-    // A whole number of blocks gains another block, as in Hive.
+    // As in Hive, a whole number of blocks gets one more block.
     let words = words + BLOCK_WORDS - words % BLOCK_WORDS;
     Ok(ForeignBloom::new(rule(words, probes as u32))?)
 }
 
-/// The number of probes is a `byte` of Java.
+/// The number of probes is a Java `byte`.
 const MAX_PROBES: u32 = i8::MAX as u32;
 
-/// Reads what `serialize` wrote, and nothing behind it.
+/// Reads the output of `serialize`. Rejects trailing bytes.
 ///
 /// # Errors
 ///

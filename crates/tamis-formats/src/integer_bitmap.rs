@@ -1,4 +1,4 @@
-//! Exact sets of integers from bitmaps of other programs: one bit a value, from 0 on.
+//! An exact set of integers from the bitmap of another program: one bit per value, starting with 0.
 
 use tamis::{Answers, DenseSet, OutOfRange, RangeError};
 
@@ -7,7 +7,8 @@ use crate::filter_info::FilterInfo;
 use crate::integer_keys::{min_and_max, no_value, value};
 use crate::stored_filter::StoredFilter;
 
-/// An exact set of integers, one bit each from 0 on, that grows as far as the program that it is from lets it.
+/// An exact set of integers, one bit each, starting with 0. It grows up to the limit of the program
+/// that wrote it.
 ///
 /// # Examples
 ///
@@ -23,7 +24,7 @@ use crate::stored_filter::StoredFilter;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct IntegerBitmap {
-    // Invariant: from 0 to the end of a byte.
+    // Invariant: the range starts at 0 and ends with a whole byte.
     set: DenseSet,
     limit: u64,
 }
@@ -39,17 +40,18 @@ impl IntegerBitmap {
         &self.set
     }
 
-    /// Returns the greatest value that may be inserted.
+    /// Returns the largest value that can be inserted.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// Inserts a value; true if it is new.
+    /// Inserts a value. Returns true if it is new.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if the value is above the limit, or there is no memory for a longer bitmap.
+    /// [`ChangeError`] if the value is above the limit, or if the allocation of a longer bitmap
+    /// fails.
     pub fn insert(&mut self, value: u64) -> Result<bool, ChangeError> {
         if value > self.limit {
             return Err(self.refused(value));
@@ -58,12 +60,12 @@ impl IntegerBitmap {
         self.set.insert(value).map_err(out_of_range)
     }
 
-    /// Removes a value; true if it was in.
+    /// Removes a value. Returns true if it was present.
     pub fn remove(&mut self, value: u64) -> bool {
         self.set.remove(value)
     }
 
-    /// Makes room for a value, to the end of its byte.
+    /// Extends the bitmap to the end of the byte of `value`.
     fn grow(&mut self, value: u64) -> Result<(), ChangeError> {
         if value <= *self.set.range().end() {
             return Ok(());
@@ -138,7 +140,7 @@ impl StoredFilter for IntegerBitmap {
     }
 }
 
-/// Never what comes of it, where a set has grown so far before.
+/// Converts an error that cannot occur after [`grow`](IntegerBitmap::grow).
 fn out_of_range(error: OutOfRange) -> ChangeError {
     ChangeError::refused(error.to_string())
 }

@@ -2,13 +2,14 @@
 
 use crate::change_error::ChangeError;
 
-/// Returns the least and the greatest of a set, to be shown.
+/// Returns the smallest and the largest value of a set, for display.
 pub(crate) fn min_and_max(min: Option<u64>, max: Option<u64>) -> Vec<(&'static str, String)> {
     let ends = [("least", min), ("greatest", max)];
     ends.into_iter().filter_map(|(name, end)| Some((name, end?.to_string()))).collect()
 }
 
-/// Returns the integer that a key is: 32 bits with a sign, or 64 without. `None` for other keys and for negative ones.
+/// Returns the integer of a key: 4 bytes are signed, and 8 bytes are unsigned. Returns `None` for
+/// negative integers and keys of other lengths.
 pub(crate) fn value(key: &[u8]) -> Option<u64> {
     if let Ok(bytes) = key.try_into() {
         return Some(u64::from_le_bytes(bytes));

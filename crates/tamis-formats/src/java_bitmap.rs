@@ -1,8 +1,8 @@
-//! The `byte[]` bitmap that Java programs write by hand: `bits[num >> 3] |= 1 << (num & 7)`. Drawn in
+//! The `byte[]` bitmap of hand-written Java programs: `bits[num >> 3] |= 1 << (num & 7)`. Layout:
 //! `docs/formats/java-bitmap.md`.
 //!
-//! It is an exact set, [`IntegerBitmap`]. What such programs also do with it, finding the values that are there twice, is
-//! [`tamis::RepeatFinder`]:
+//! It is an exact set, [`IntegerBitmap`]. Such programs also use it to find repeated values, which
+//! is [`tamis::RepeatFinder`]:
 //!
 //! ```
 //! let mut finder = tamis::RepeatFinder::new()?;
@@ -45,22 +45,21 @@ pub(crate) const FORMAT: Format = Format {
     encode,
     create: |options| {
         let set = bitmap_file::create(options.items, MAX)?;
-        // Without a length it becomes as long as its items need.
+        // Without a planned length, the array becomes as long as its items need.
         let array =
             if options.items.is_some() { of_array(set) } else { IntegerBitmap::new(set, MAX) };
         Ok(Contents::new(array))
     },
 };
 
-/// The greatest value that an `int` has.
+/// The largest value of a Java `int`.
 const MAX: u64 = i32::MAX as u64;
 
-/// Reads the bytes of an array. The array does not grow: values from eight times its length on are refused, as Java refuses
-/// them.
+/// Reads the bytes of an array. The array does not grow: larger values are rejected, as in Java.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] if there are no bytes, or the memory is not there.
+/// [`DecodeError`] if there are no bytes, or if the allocation fails.
 ///
 /// # Examples
 ///
@@ -77,7 +76,7 @@ pub fn decode(bytes: &[u8]) -> Result<IntegerBitmap, DecodeError> {
 }
 
 fn of_array(set: DenseSet) -> IntegerBitmap {
-    // No `int` reaches the end of an array of more than 256 MiB.
+    // No Java `int` reaches the end of an array of more than 256 MiB.
     let limit = (*set.range().end()).min(MAX);
     IntegerBitmap::new(set, limit)
 }

@@ -1,10 +1,11 @@
-//! `hashCode` of the types of Java that have the same one everywhere.
+//! `hashCode` of the Java types for which it is specified.
 
 use std::fmt;
 
 use crate::hash::polynomial::polynomials;
 
-/// A type of Java whose `hashCode` depends on the value alone. That of other objects changes with every run.
+/// A Java type whose `hashCode` depends only on the value. The default `hashCode` of other objects
+/// changes with every run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum JavaType {
@@ -46,7 +47,8 @@ impl JavaType {
         }
     }
 
-    /// Returns `hashCode()` of the value that is written so; `None` if the type has no such value.
+    /// Returns `hashCode()` of a value that is given as text. Returns `None` if the type has no
+    /// such value.
     ///
     /// # Examples
     ///
@@ -60,7 +62,7 @@ impl JavaType {
     /// ```
     #[must_use]
     pub fn hash_code(self, value: &str) -> Option<i32> {
-        // High half against low, as `Long` and `Double` do.
+        // The XOR of both halves, as in `Long` and `Double`.
         let halves = |bits: u64| (bits ^ bits >> 32) as i32;
         Some(match self {
             JavaType::String => hash_code_of_units(value.encode_utf16()),
@@ -68,7 +70,7 @@ impl JavaType {
             JavaType::Long => halves(value.parse::<i64>().ok()?.cast_unsigned()),
             JavaType::Double => {
                 let value: f64 = value.parse().ok()?;
-                // Java takes all NaN for one.
+                // Java treats all NaN values as one.
                 halves(if value.is_nan() { 0x7ff8 << 48 } else { value.to_bits() })
             }
             JavaType::Boolean => {
@@ -90,7 +92,7 @@ impl JavaType {
     }
 }
 
-/// Returns `hashCode()` of a `String` of these UTF-16 code units, which may be halves of pairs.
+/// Returns `hashCode()` of a `String` of UTF-16 code units. Unpaired surrogates are allowed.
 #[must_use]
 pub fn hash_code_of_units(units: impl Iterator<Item = u16>) -> i32 {
     polynomials(0, [31], units)[0].cast_signed()

@@ -1,4 +1,4 @@
-//! Filters of other systems that know for how much they were made, and may grow by one layer behind the other.
+//! Bloom filters of other systems that store their capacity, and that may grow by adding layers.
 
 mod layer;
 mod scale;
@@ -19,15 +19,16 @@ use crate::stored_filter::StoredFilter;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Growth {
-    /// Nothing: the rate rises.
+    /// The rate rises.
     None,
-    /// Items are refused as soon as more than the capacity were added: `pybloom_live.BloomFilter`.
+    /// Further items are rejected: `pybloom_live.BloomFilter`.
     Refuses,
-    /// A layer follows, larger and of a lower rate: `pybloom_live.ScalableBloomFilter`.
+    /// A layer that is larger and has a lower rate is added: `pybloom_live.ScalableBloomFilter`.
     Scales(Scale),
 }
 
-/// Filters of one system, one behind the other: an item is in if one of them has it, and new ones go to the last.
+/// A list of Bloom filters of one system. An item is present if it is in any layer, and new items
+/// go to the last layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layers {
     layers: Vec<Layer>,
@@ -39,7 +40,8 @@ impl Layers {
         Self { layers, growth }
     }
 
-    /// Returns the layers, the oldest first. A filter that grows has none before its first item.
+    /// Returns the layers, the oldest first. A filter that grows has no layer before its first
+    /// item.
     #[must_use]
     pub fn layers(&self) -> &[Layer] {
         &self.layers
@@ -51,17 +53,17 @@ impl Layers {
         self.growth
     }
 
-    /// Tells whether an item may be in.
+    /// Tests whether an item may be in the filter.
     #[must_use]
     pub fn contains(&self, key: &[u8]) -> bool {
         self.layers.iter().any(|layer| layer.filter.contains(key))
     }
 
-    /// Inserts an item as the original does; true if it is new.
+    /// Inserts an item as the original does. Returns true if it is new.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if the original refuses it, or there is no memory for a layer.
+    /// [`ChangeError`] if the original rejects the item, or if the allocation of a layer fails.
     pub fn insert(&mut self, key: &[u8]) -> Result<bool, ChangeError> {
         match (self.growth, &self.layers[..]) {
             (Growth::None, _) => {}
@@ -92,7 +94,8 @@ impl Layers {
         self.layers.iter().map(|layer| &layer.filter)
     }
 
-    /// Inserts into the last layer. An item that no layer had counts as new whether or not a bit changes.
+    /// Inserts into the last layer. An item that was in no layer counts as new even if no bit
+    /// changes.
     fn insert_in_last(&mut self, key: &[u8], was_absent: bool) -> bool {
         let Some(last) = self.layers.last_mut() else { return false };
         let is_new = last.filter.insert(key) | was_absent;
@@ -100,13 +103,14 @@ impl Layers {
         is_new
     }
 
-    /// Returns what its layers together were planned for, if its program was asked for the rate that is told or in its bytes.
+    /// Returns the planned rate of all layers together. `planned` is the rate that the user asked
+    /// for; without it the rate in the file counts.
     fn planned_rate(&self, options: Option<f64>) -> Option<f64> {
         match (self.growth, &self.layers[..]) {
             (Growth::Scales(scale), []) => Some(options.unwrap_or(scale.rate)),
             (Growth::Scales(scale), layers) => {
                 let sum: f64 = layers.iter().map(|layer| layer.rate).sum();
-                // Each layer's rate is in proportion to the one asked for.
+                // The rate of each layer is proportional to the rate that the user asked for.
                 Some(options.map_or(sum, |options| options / scale.rate * sum))
             }
             (_, [one]) => Some(options.unwrap_or(one.rate)),

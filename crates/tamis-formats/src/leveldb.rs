@@ -1,4 +1,5 @@
-//! LevelDB's filter block: a Bloom filter for each 2 KiB of a table's data. Drawn in `docs/formats/leveldb.md`.
+//! LevelDB's filter block: a Bloom filter for each 2 KiB of a table's data. Layout:
+//! `docs/formats/leveldb.md`.
 
 use std::io;
 
@@ -38,16 +39,18 @@ pub(crate) const FORMAT: Format = Format {
     },
 };
 
-/// log₂ of the bytes of data that share a filter, in every table.
+/// log₂ of the bytes of data that share a filter. It is the same in every table.
 const BASE_LG: u8 = 11;
 
-/// What follows the offsets: their own offset, and log₂ of the bytes of data a filter.
+/// The trailer behind the offsets: the offset of the offsets, and log₂ of the bytes of data per
+/// filter.
 const TRAILER_BYTES: usize = size_of::<u32>() + size_of::<u8>();
 
-/// With more probes a filter is one of a later kind, in which every item may be.
+/// A filter with more probes is of a later kind, and every item may be in it.
 const MAX_PROBES: u8 = 30;
 
-/// Returns the least whole number of bits a key for which LevelDB's filter keeps the rate that was told.
+/// Returns the smallest whole number of bits per key with which LevelDB's filter keeps the planned
+/// rate.
 fn bits_per_key(options: &DecodeOptions) -> Result<u32, CreateError> {
     let (_, rate) = options.plan()?;
     let rate_of = |bits: u32| {
@@ -66,7 +69,8 @@ fn probes_for(bits_per_key: u32) -> u8 {
     ((f64::from(bits_per_key) * 0.69) as u8).clamp(1, MAX_PROBES)
 }
 
-/// A filter block: which keys may be in the data blocks that start in each 2 KiB of a table.
+/// A filter block: it tests which keys may be in the data blocks that start in each 2 KiB of a
+/// table.
 ///
 /// Items are user keys, without the sequence number that LevelDB appends.
 ///
@@ -83,15 +87,17 @@ fn probes_for(bits_per_key: u32) -> u8 {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FilterBlock {
     base_lg: u8,
-    /// Filters behind each other, each its bits and then its number of probes, or no bytes at all.
+    /// The filters, one after the other. Each is its bits and then its number of probes, or no
+    /// bytes at all.
     data: Vec<u8>,
-    /// Where each filter ends. Invariant: in order, and the last is the length of `data`; no filter has one byte.
+    /// The end of each filter. Invariant: in ascending order, the last is the length of `data`, and
+    /// no filter has one byte.
     ends: Vec<u32>,
 }
 
 impl FilterBlock {
-    /// Makes the filter block of a table, as `NewBloomFilterPolicy(bits_per_key)` does: of keys, each with the offset at which its
-    /// data block starts in the file.
+    /// Creates the filter block of a table as `NewBloomFilterPolicy(bits_per_key)` does. `keys` are
+    /// the keys, each with the offset of its data block in the file.
     #[must_use]
     pub fn build<K: AsRef<[u8]>>(bits_per_key: u32, keys: &[(u32, K)]) -> Self {
         let mut keys: Vec<(usize, &[u8])> =
@@ -99,7 +105,7 @@ impl FilterBlock {
         keys.sort_by_key(|&(filter, _)| filter);
         let mut block = Self { base_lg: BASE_LG, data: Vec::new(), ends: Vec::new() };
         for keys in keys.chunk_by(|one, other| one.0 == other.0) {
-            // Where no data block starts, the filter is empty.
+            // A range without the start of a data block has an empty filter.
             block.ends.resize(keys[0].0, block.data.len() as u32);
             let bits = (keys.len() as u64 * u64::from(bits_per_key)).max(64);
             block.data.resize(block.data.len() + bits.div_ceil(8) as usize, 0);
@@ -112,11 +118,12 @@ impl FilterBlock {
         block
     }
 
-    /// Reads a whole filter block, without the block's own trailer of compression and checksum.
+    /// Reads a whole filter block, without the trailer of compression type and checksum that every
+    /// block has.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] unless its offsets are in order and reach to its end.
+    /// [`DecodeError`] unless the offsets are in order and end with the data.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let parts = Parts::split(bytes)?;
         let starts = parts.offsets.iter().map(|&offset| u32::from_le_bytes(offset));
@@ -124,21 +131,21 @@ impl FilterBlock {
         Ok(Self { base_lg: parts.base_lg, data: parts.data.to_vec(), ends: ends.collect() })
     }
 
-    /// Returns how many filters there are, empty ones among them.
+    /// Returns the number of filters, including empty ones.
     #[must_use]
     pub fn filters(&self) -> usize {
         self.ends.len()
     }
 
-    /// Tells whether a key may be in the data block that starts at `offset` of the file. As in LevelDB it may be in any block behind
-    /// the last filter.
+    /// Tests whether a key may be in the data block that starts at `offset` of the file. As in
+    /// LevelDB, every key may be in a block behind the last filter.
     #[must_use]
     pub fn contains_at(&self, offset: u64, key: &[u8]) -> bool {
         let filter = usize::try_from(offset >> self.base_lg).unwrap_or(usize::MAX);
         self.get(filter).is_none_or(|bytes| contains(bytes, hash(key, Tail::Unsigned)))
     }
 
-    /// Tells whether a key may be in any block that has a filter.
+    /// Tests whether a key may be in any block that has a filter.
     #[must_use]
     pub fn contains_any(&self, key: &[u8]) -> bool {
         let h = hash(key, Tail::Unsigned);
@@ -243,12 +250,12 @@ impl StoredFilter for FilterBlock {
     }
 }
 
-/// Cuts a filter into its bits and its number of probes; `None` if it is empty.
+/// Splits a filter into its bits and its number of probes. Returns `None` if the filter is empty.
 fn split(filter: &[u8]) -> Option<(&[u8], u8)> {
     filter.split_last().map(|(&probes, bits)| (bits, probes))
 }
 
-/// Tells whether a hash may be in a filter.
+/// Tests whether a hash may be in a filter.
 fn contains(filter: &[u8], h: u32) -> bool {
     let Some((data, probes)) = split(filter) else { return false };
     if probes > MAX_PROBES {
@@ -267,7 +274,7 @@ fn probe(bits: u64, probes: u8, mut h: u32) -> impl Iterator<Item = u64> {
     })
 }
 
-/// A whole block, cut at its seams and checked.
+/// The parts of a filter block, checked.
 struct Parts<'a> {
     base_lg: u8,
     data: &'a [u8],
@@ -300,7 +307,7 @@ impl<'a> Parts<'a> {
         let mut start = 0;
         for (i, &offset) in offsets.iter().enumerate() {
             let offset = u32::from_le_bytes(offset);
-            // A filter of one byte has probes and no bits.
+            // A filter of one byte would have probes but no bits.
             let is_next = if i == 0 { offset == 0 } else { offset == start || offset > start + 1 };
             if !is_next || offset > array_at {
                 let at = data.len() + 4 * i;

@@ -1,41 +1,10 @@
-//! Bytes to filters and back: one format a file.
+//! Reads and writes filters in the file formats of many systems, one format per file.
 //!
-//! | format | page | type |
-//! | --- | --- | --- |
-//! | Tamis's own | `docs/formats/tamis.md` | [`TamisFile`] |
-//! | Guava's `BloomFilter` | `docs/formats/guava.md` | [`ForeignBloom`], [`guava`] |
-//! | the Bloom filter of a Parquet column | `docs/formats/parquet.md` | [`tamis::Bloom`], [`parquet`] |
-//! | Spark's `BloomFilter` | `docs/formats/spark.md` | [`ForeignBloom`], [`spark`] |
-//! | Cassandra's `Filter.db` | `docs/formats/cassandra.md` | [`ForeignBloom`], [`cassandra`] |
-//! | Hadoop's `BloomFilter` | `docs/formats/hadoop.md` | [`ForeignBloom`], [`hadoop`] |
-//! | Hadoop's `CountingBloomFilter` | `docs/formats/hadoop-counting.md` | [`hadoop::CountingFilter`] |
-//! | Hadoop's `DynamicBloomFilter` | `docs/formats/hadoop-dynamic.md` | [`hadoop::DynamicFilter`] |
-//! | Hive's `BloomKFilter` | `docs/formats/hive.md` | [`ForeignBloom`], [`hive`] |
-//! | the Bloom filters of an ORC column | `docs/formats/orc.md` | [`orc::RowGroups`] |
-//! | RocksDB's full filter block | `docs/formats/rocksdb.md` | [`ForeignBloom`], [`rocksdb`] |
-//! | LevelDB's filter block | `docs/formats/leveldb.md` | [`leveldb::FilterBlock`] |
-//! | Bitcoin's `filterload` (BIP-37) | `docs/formats/bip37.md` | [`ForeignBloom`], [`bip37`] |
-//! | Bitcoin's filters of blocks (BIP-158) | `docs/formats/bip158.md` | [`GolombSet`], [`bip158`] |
-//! | RedisBloom's filters, from `DUMP`, snapshots and chunks | `docs/formats/redisbloom.md` | [`tamis::RedisBloom`], [`tamis::RedisCuckoo`] |
-//! | `BloomFilterHelper` over a bitmap of Redis | `docs/formats/redis-bitmap.md` | [`ForeignBloom`], [`redis_bitmap`] |
-//! | `RedisBitmaps`, bitmaps of Redis that grow in number | `docs/formats/redis-bitmaps.md` | [`RedisBitmaps`] |
-//! | Redisson's `RBloomFilter` | `docs/formats/redisson.md` | [`ForeignBloom`], [`redisson`] |
-//! | Redis' snapshots | `docs/formats/rdb.md` | [`Rdb`] |
-//! | a `byte[]` of Java as a set of integers | `docs/formats/java-bitmap.md` | [`IntegerBitmap`], [`java_bitmap`] |
-//! | a string of Redis as a set of integers | `docs/formats/redis-bits.md` | [`IntegerBitmap`], [`redis_bits`] |
-//! | `MyBloomFilter` of Java articles | `docs/formats/my-bloom-filter.md` | [`my_bloom_filter`] |
-//! | `ByteBufferBloomFilter` of a Java article | `docs/formats/byte-buffer.md` | [`ForeignBloom`], [`byte_buffer`] |
-//! | `hashcode(cap, seed)` of an article, in C | `docs/formats/c-hashcode.md` | [`ForeignBloom`], [`c_hashcode`] |
-//! | Python's `pybloom_live` | `docs/formats/pybloom-live.md` | [`Layers`], [`pybloom_live`] |
-//! | Python's `pybloomfiltermmap` | `docs/formats/pybloomfiltermmap.md` | [`Layers`], [`pybloomfiltermmap`] |
-//! | Python's `rbloom` | `docs/formats/rbloom.md` | [`ForeignBloom`], [`rbloom`] |
-//! | Java's stream-lib | `docs/formats/stream-lib.md` | [`ForeignBloom`], [`stream_lib`] |
-//! | Go's bits-and-blooms | `docs/formats/bits-and-blooms.md` | [`ForeignBloom`], [`bits_and_blooms`] |
-//! | Roaring bitmaps, 32 and 64 bits | `docs/formats/roaring.md` | [`roaring`] |
-//! | what Redis' `DUMP` gives of RedisBloom's filters | `docs/formats/redis_payload.md` | [`RedisValue`] |
+//! [`FORMATS`] lists the formats. The page of a format is `docs/formats/<name>.md`.
+//! A file of any format is [`Contents`]. Most hold a [`ForeignBloom`]: bits and a [`Rule`].
 //!
-//! Bytes may come from anyone: decoding never panics, and allocates nothing before the sizes they
-//! state were checked against the bytes at hand or the caller's limit.
+//! Bytes are untrusted: decoding never panics, and it checks a size against the input or the
+//! caller's limit before it allocates.
 #![forbid(unsafe_code)]
 
 mod answer_each;

@@ -1,6 +1,6 @@
-//! What a filter says about itself: sorted `key=value` text.
+//! Metadata of a filter: sorted `key=value` text.
 //!
-//! In a file, each entry is
+//! Each entry in a file:
 //!
 //! ```text
 //! | key bytes u8 | value bytes u32 | key | value |
@@ -12,10 +12,10 @@ use std::fmt;
 use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::reader::Reader;
 
-/// Text that travels with a filter and changes no answer.
+/// Text that is stored with a filter and does not affect its answers.
 ///
-/// Entries are sorted by key, so that equal metadata are equal bytes. Everything together takes at
-/// most [`MAX_BYTES`](Self::MAX_BYTES).
+/// Entries are sorted by key, so equal metadata have equal bytes. All entries together take at most
+/// [`MAX_BYTES`](Self::MAX_BYTES).
 ///
 /// # Examples
 ///
@@ -38,18 +38,19 @@ impl Metadata {
     /// The most bytes that all entries take in a file.
     pub const MAX_BYTES: usize = 1 << 20;
 
-    /// Returns no metadata.
+    /// Creates empty metadata.
     #[must_use]
     pub const fn new() -> Self {
         Self { entries: BTreeMap::new() }
     }
 
-    /// Sets `key` to `value`, in place of what it was.
+    /// Sets `key` to `value`, and replaces a previous value.
     ///
     /// # Errors
     ///
     /// [`MetadataError::Key`] unless the key is 1 to 255 bytes without `=` and control characters;
-    /// [`MetadataError::TooLong`] if all entries together would pass [`MAX_BYTES`](Self::MAX_BYTES).
+    /// [`MetadataError::TooLong`] if all entries together would pass
+    /// [`MAX_BYTES`](Self::MAX_BYTES).
     pub fn insert(&mut self, key: &str, value: &str) -> Result<(), MetadataError> {
         if !is_key(key) {
             return Err(MetadataError::Key);
@@ -73,7 +74,7 @@ impl Metadata {
         self.entries.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
-    /// Tells whether there is none.
+    /// Tests whether there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -140,10 +141,10 @@ fn entry_bytes(key: &str, value: &str) -> usize {
     1 + 4 + key.len() + value.len()
 }
 
-/// Why an entry was not taken.
+/// Why an entry was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetadataError {
-    /// The key is empty, too long, or has `=` or a control character in it.
+    /// The key is empty, too long, or contains `=` or a control character.
     Key,
     /// All entries together would be too long.
     TooLong,

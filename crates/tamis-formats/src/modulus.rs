@@ -1,10 +1,12 @@
-//! Remainders by a number that is known beforehand.
+//! Remainders by an invariant divisor.
 
-/// A number of bits, by which hashes are reduced to bit numbers.
+/// A number of bits that maps hashes to bit numbers.
 ///
-/// A division for each probe would cost more than the memory it reads: it is a multiplication by the reciprocal.
+/// A division per probe would cost more than the memory access, so the remainder is computed with a
+/// multiplication by the reciprocal.
 ///
-/// Source: Granlund and Montgomery, "Division by Invariant Integers using Multiplication" (1994), section 4.
+/// Source: Granlund and Montgomery, "Division by Invariant Integers using Multiplication" (1994),
+/// section 4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Modulus {
     // Invariant: at least 1, and at most 2⁶³, so that twice a remainder's bound does not overflow.
@@ -14,7 +16,7 @@ pub(crate) struct Modulus {
 }
 
 impl Modulus {
-    /// Returns `None` for no bits at all, and for more than any memory has.
+    /// Returns `None` for zero bits, and for more bits than any memory has.
     pub(crate) const fn new(bits: u64) -> Option<Self> {
         if bits == 0 || bits > 1 << 63 {
             return None;
@@ -29,8 +31,8 @@ impl Modulus {
     /// Returns `x` mod the number of bits.
     #[inline(always)]
     pub(crate) const fn reduce(self, x: u64) -> u64 {
-        // The quotient is right or one too small: the reciprocal is below 2⁶⁴/m by at most 1, which
-        // x < 2⁶⁴ times makes less than one.
+        // The quotient is exact or one too small: the reciprocal is below 2⁶⁴/m by at most 1, and
+        // that error times x/2⁶⁴ is below one.
         let quotient = ((x as u128 * self.reciprocal as u128) >> 64) as u64;
         let r = x.wrapping_sub(quotient.wrapping_mul(self.bits));
         if r >= self.bits { r - self.bits } else { r }

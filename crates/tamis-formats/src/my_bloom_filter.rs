@@ -1,14 +1,16 @@
-//! `MyBloomFilter`, a Java class that articles print and programs copy. Drawn in `docs/formats/my-bloom-filter.md`.
+//! `MyBloomFilter`, a Java class that articles print and programs copy. Layout:
+//! `docs/formats/my-bloom-filter.md`.
 //!
-//! What it does is not what it is meant to do:
+//! The class does not do what its author intended:
 //!
 //! ```text
 //! Math.abs(seed * (cap - 1) & ((h = value.hashCode()) ^ (h >>> 16)))
 //! ```
 //!
-//! `*` binds tighter than `&`, so that the seed makes a mask and nothing is mixed: six probes are one number with a few of its
-//! bits missing. Where two masks with the sign bit leave 80000000 of it, `abs` of which is negative, `BitSet` throws. It is
-//! all kept here: the filters that exist were made so.
+//! `*` binds tighter than `&`, so the seed is a mask and the bits are not mixed: all six probes are
+//! the same number with some of its bits cleared. Two of the masks keep the sign bit. If only that
+//! bit is left, `abs` returns a negative number and `BitSet` throws. The code below keeps all of
+//! this, because existing filters were created so.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -43,12 +45,12 @@ pub(crate) const FORMAT: Format = Format {
     create: |_| Ok(Contents::new(MyBloomFilter::default())),
 };
 
-/// How many bits it was meant to have.
+/// The number of bits that the author intended.
 const MEANT_BITS: u32 = 2 << 24;
 
 const SEEDS: [u32; 6] = [3, 13, 46, 71, 91, 134];
 
-/// What the seeds come to.
+/// The masks that the seeds become.
 const MASKS: [u32; 6] = {
     let mut masks = SEEDS;
     let mut i = 0;
@@ -59,12 +61,13 @@ const MASKS: [u32; 6] = {
     masks
 };
 
-/// How many bits it can come to have.
+/// The largest number of bits that the filter can have.
 const MAX_BITS: u64 = 1 << 31;
 
-/// A filter that answers as the class does, with its failures.
+/// A filter that gives the answers of the class, including its exceptions.
 ///
-/// An item is its `hashCode`, of which null's is 0: see [`JavaType`](crate::JavaType). It grows as far as its highest bit, to 256 MiB at most.
+/// An item is its `hashCode`, which is 0 for null: see [`JavaType`](crate::JavaType). The filter
+/// grows up to its highest bit, to at most 256 MiB.
 ///
 /// # Examples
 ///
@@ -79,11 +82,11 @@ const MAX_BITS: u64 = 1 << 31;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MyBloomFilter {
-    // Invariant: the last word is not zero, and none is above 2³¹ bits.
+    // Invariant: the last word is not zero, and there are at most 2³¹ bits.
     words: Vec<u64>,
 }
 
-/// The class throws `IndexOutOfBoundsException: bitIndex < 0: -2147483648` here.
+/// The class throws `IndexOutOfBoundsException: bitIndex < 0: -2147483648` for this item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Throws;
 
@@ -97,7 +100,8 @@ impl std::fmt::Display for Throws {
 
 impl std::error::Error for Throws {}
 
-/// Returns the bit numbers that the class computes of a `hashCode`, in order; `None` for -2147483648, where it throws.
+/// Returns the bit numbers that the class computes from a `hashCode`, in order. `None` stands for
+/// -2147483648, for which the class throws.
 ///
 /// # Examples
 ///
@@ -118,11 +122,11 @@ fn position(mask: u32, x: u32) -> Option<u32> {
 }
 
 impl MyBloomFilter {
-    /// Reads what `BitSet.toByteArray` returns: no bytes are an empty filter.
+    /// Reads the result of `BitSet.toByteArray`. No bytes are an empty filter.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] for more bytes than the class can make.
+    /// [`DecodeError`] if there are more bytes than the class can produce.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         if bytes.len() as u64 > MAX_BITS / 8 {
             let kind = DecodeErrorKind::TooLong { expected: MAX_BITS / 8 };
@@ -139,11 +143,12 @@ impl MyBloomFilter {
         Ok(Self { words })
     }
 
-    /// Adds an item as `add` does; true if a bit changed.
+    /// Inserts an item as `add` does. Returns true if a bit changed.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] where the class throws: bits before that one are set then, as there. Or if the memory is not there.
+    /// [`ChangeError`] if the class throws, which leaves the bits set that come before, or if the
+    /// allocation fails.
     pub fn add(&mut self, hash_code: i32) -> Result<bool, ChangeError> {
         let mut is_new = false;
         for bit in positions(hash_code) {
@@ -155,11 +160,11 @@ impl MyBloomFilter {
         Ok(is_new)
     }
 
-    /// Tells whether an item may be in, as `contains` does.
+    /// Tests whether an item may be in the filter, as `contains` does.
     ///
     /// # Errors
     ///
-    /// [`Throws`] where the class does: unless a bit before that one is not set.
+    /// [`Throws`] if the class throws, unless an earlier bit is not set.
     pub fn contains(&self, hash_code: i32) -> Result<bool, Throws> {
         for bit in positions(hash_code) {
             if !self.is_set(bit.ok_or(Throws)?) {
@@ -175,7 +180,7 @@ impl MyBloomFilter {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Returns the number of the highest bit that is set and one, as `length` does.
+    /// Returns the number of the highest set bit plus one, as `length` does.
     #[must_use]
     pub fn len_bits(&self) -> u64 {
         self.words
@@ -183,20 +188,22 @@ impl MyBloomFilter {
             .map_or(0, |word| self.words.len() as u64 * 64 - u64::from(word.leading_zeros()))
     }
 
-    /// Estimates at how many of all 2³² hash codes it answers that they may be in: about as many, or fewer, were added.
+    /// Estimates for how many of all 2³² hash codes the filter answers yes. About as many items, or
+    /// fewer, were inserted.
     #[must_use]
     pub fn estimate_hash_codes(&self) -> f64 {
         let (found, step) = self.found();
         found.len() as f64 * step as f64
     }
 
-    /// Estimates how many hash codes were added; `None` if the bits do not tell.
+    /// Estimates how many hash codes were inserted. Returns `None` if the bits do not determine it.
     ///
-    /// A hash code is certainly in if it explains a bit that no other hash code explains. The estimate is the number of hash
-    /// codes that explain all bits, and three quarters of these must be certain. It is within a tenth then: of random hash
-    /// codes 94 % are certain. Ranges of numbers, and texts that end in numbers, set the same bits many times over, so that few
-    /// of their hash codes are certain and many numbers of items are possible. The number is not estimated either where over
-    /// some 16,000 items were added.
+    /// A hash code is certain if it is the only one that explains some bit. The estimate is the
+    /// number of hash codes that are needed to explain all bits. It is returned only if three
+    /// quarters of these are certain, and is then within a tenth: of random hash codes, 94 % are
+    /// certain. Ranges of numbers, and texts that end in numbers, set the same bits many times, so
+    /// few of their hash codes are certain and many numbers of items are possible. There is also no
+    /// estimate above about 16,000 items.
     #[must_use]
     pub fn estimate_items(&self) -> Option<f64> {
         let (found, step) = self.found();
@@ -208,7 +215,8 @@ impl MyBloomFilter {
         for bit in found.iter().flat_map(|&x| bits_of(x)) {
             *codes_of.entry(bit).or_default() += 1;
         }
-        // First the hash codes that alone explain a bit, then those that share one with few others.
+        // First the hash codes that are the only explanation of a bit, then those that share it
+        // with few others.
         let mut found: Vec<(u32, u32)> = found
             .into_iter()
             .map(|x| (bits_of(x).map(|bit| codes_of[&bit]).min().unwrap_or(0), x))
@@ -217,17 +225,19 @@ impl MyBloomFilter {
         let certain = found.iter().take_while(|&&(codes, _)| codes == 1).count();
         let mut set = HashSet::new();
         let needed = found.iter().filter(|(_, x)| {
-            // All of its bits are taken, whether or not the first is new.
+            // Inserts all bits of the hash code, even if the first is new.
             bits_of(*x).filter(|&bit| set.insert(bit)).count() > 0
         });
         let needed = needed.count();
         (certain * 4 >= needed * 3).then_some(needed as f64)
     }
 
-    /// Returns the hashes, mixed as the class does, that it answers yes to: all of them, or those of one bit in so many.
+    /// Returns the mixed hashes for which the filter answers yes, and a step. Step 1 means all
+    /// hashes, and n means those of every n-th bit.
     fn found(&self) -> (Vec<u32>, usize) {
-        // A hash code that is in has its probe by this mask among the bits that are set: it is one of those with other bits
-        // where the mask has none. There are 128 a bit, so that all can be tested, or of many bits an even share.
+        // The probe of a present hash code by this mask is a set bit. So the hash code is that bit
+        // number, with any bits where the mask has none. There are 128 such hash codes per bit, so
+        // all of them can be tested, or those of an even sample of the bits.
         let mask = MASKS[2];
         let bits = || {
             let words = self.words.iter().enumerate();
@@ -239,7 +249,7 @@ impl MyBloomFilter {
         let step = bits().count().div_ceil(TESTED_BITS).max(1);
         let completions = |bit: u32| {
             let missing = !mask;
-            // Counts through all subsets of the bits that are missing.
+            // Enumerates all subsets of the missing bits.
             let mut next = Some(0_u32);
             std::iter::from_fn(move || {
                 let subset = next?;
@@ -257,7 +267,7 @@ impl MyBloomFilter {
         self.words.get(bit as usize / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1)
     }
 
-    /// Returns a word, which the caller makes other than zero if it is the last.
+    /// Returns a word for changes. The caller must make it nonzero if it is the last.
     fn word_mut(&mut self, at: usize) -> Result<&mut u64, ChangeError> {
         if let Some(missing) = (at + 1).checked_sub(self.words.len()) {
             let failed = |_| ChangeError::Memory(OutOfMemory { bytes: missing as u64 * 8 });
@@ -270,7 +280,7 @@ impl MyBloomFilter {
 
 impl StoredFilter for MyBloomFilter {
     fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers) {
-        // Where the class throws, the item may be in: bits before that one may be its own.
+        // If the class throws, the item may be in the filter: the bits before may be its own.
         answer_each(keys, answers, |key| {
             hash_code(key).is_some_and(|it| self.contains(it) != Ok(false))
         });
@@ -321,10 +331,11 @@ impl StoredFilter for MyBloomFilter {
     }
 }
 
-/// How many bits are tested for the hash codes behind them, 128 each: some milliseconds, and a few per cent in the result.
+/// The largest number of bits whose 128 hash codes each are tested: this takes some milliseconds
+/// and gives a few percent of error.
 const TESTED_BITS: usize = 1 << 14;
 
-/// Returns the hash code that a key of [`Funnel::HashCode`](crate::Funnel::HashCode) is.
+/// Returns the hash code in a key of [`Funnel::HashCode`](crate::Funnel::HashCode).
 fn hash_code(key: &[u8]) -> Option<i32> {
     key.try_into().ok().map(i32::from_le_bytes)
 }

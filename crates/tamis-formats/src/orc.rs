@@ -1,7 +1,7 @@
-//! The Bloom filters of a column of an ORC file: the bytes of its stream `BLOOM_FILTER_UTF8`, unpacked. Drawn in
-//! `docs/formats/orc.md`.
+//! The Bloom filters of a column of an ORC file: the decompressed stream `BLOOM_FILTER_UTF8`.
+//! Layout: `docs/formats/orc.md`.
 //!
-//! A stream has a filter for each row group of a stripe. An item is asked for in all of them.
+//! A stream has a filter for each row group of a stripe. A lookup tests all of them.
 
 use std::fmt;
 use std::io;
@@ -45,7 +45,7 @@ pub(crate) const FORMAT: Format = Format {
     },
 };
 
-/// The rule of ORC: both halves of a hash of 64 bits, added up.
+/// The rule of ORC: double hashing with both halves of a 64-bit hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Orc {
     bits: Modulus,
@@ -66,7 +66,7 @@ impl ProbeRule for Orc {
     }
 
     fn hash(&self, key: &[u8]) -> u64 {
-        // Of `Funnel::Orc` all keys have 8 bytes.
+        // All keys of `Funnel::Orc` have 8 bytes.
         let mut bytes = [0; 8];
         bytes.iter_mut().zip(key).for_each(|(to, &byte)| *to = byte);
         u64::from_le_bytes(bytes)
@@ -88,12 +88,12 @@ impl fmt::Display for Orc {
     }
 }
 
-/// Makes an empty filter as ORC does for a row group of `items` rows.
+/// Creates an empty filter as ORC does for a row group of `items` rows.
 ///
 /// # Errors
 ///
-/// [`CreateError`] if the rate is not between 0 and 1, there are no items, the filter is larger than ORC's, or the memory is not
-/// there.
+/// [`CreateError`] if the rate is not above 0 and below 1, if there are no items, if the filter is
+/// larger than ORC's maximum, or if the allocation fails.
 ///
 /// # Examples
 ///
@@ -110,7 +110,7 @@ pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, CreateError> {
             "ORC has at most 2,147,483,584 bits, not {bits}: plan fewer items or a higher rate"
         )));
     }
-    // A whole number of words gains another word, as in ORC.
+    // As in ORC, a whole number of words gets one more word.
     let bits = bits + 64 - bits % 64;
     let probes = plan_probes(items, bits, rate, GuavaRelease::Until33);
     let rule = u32::try_from(probes).ok().and_then(|probes| rule(bits, probes));
@@ -119,7 +119,8 @@ pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, CreateError> {
     Ok(ForeignBloom::new(rule)?)
 }
 
-/// The most probes that are read: no plan has as many, and a file that says so would only take time.
+/// The largest number of probes that is read. Real plans have fewer, and a hostile file with more
+/// would only cost time.
 const MAX_PROBES: u32 = 65_535;
 
 fn rule(bits: u64, probes: u32) -> Option<Rule> {
@@ -130,7 +131,7 @@ fn rule(bits: u64, probes: u32) -> Option<Rule> {
 /// The filters of a column in a stripe: one for each row group, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowGroups {
-    // Invariant: one at least, each by the rule [`Orc`].
+    // Invariant: at least one filter, all with the rule [`Orc`].
     filters: Vec<ForeignBloom>,
 }
 
@@ -138,11 +139,11 @@ pub struct RowGroups {
 const FILTER: u8 = 1 << 3 | LENGTH;
 /// Field 1 of `BloomFilter`, a number.
 const PROBES: u8 = 1 << 3;
-/// Field 2 of `BloomFilter`, which the older stream `BLOOM_FILTER` has.
+/// Field 2 of `BloomFilter`, in the older stream `BLOOM_FILTER`.
 const OLD_WORDS: u8 = 2 << 3;
 /// Field 3 of `BloomFilter`, bytes.
 const WORDS: u8 = 3 << 3 | LENGTH;
-/// The wire type of bytes, whose length is before them.
+/// The wire type of bytes with a length prefix.
 const LENGTH: u8 = 2;
 
 impl RowGroups {
@@ -152,11 +153,12 @@ impl RowGroups {
         &self.filters
     }
 
-    /// Reads a stream: a `BloomFilterIndex` of Protocol Buffers, with fields as ORC's writers order them.
+    /// Reads a stream: a `BloomFilterIndex` of Protocol Buffers, with the fields in the order of
+    /// ORC's writers.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] unless `bytes` are one, with a filter at least.
+    /// [`DecodeError`] unless `bytes` are exactly one stream with at least one filter.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let mut filters = Vec::new();
@@ -181,7 +183,7 @@ impl RowGroups {
             let rule = u32::try_from(probes).ok().and_then(|probes| rule(len * 8, probes));
             let rule =
                 rule.ok_or(DecodeError::unexpected("numHashFunctions", at, "1 to 65,535", probes))?;
-            // The length is tested before there is memory for the words.
+            // Checks the length before allocating the words.
             let data = reader.bytes("utf8bitset", usize::try_from(len).unwrap_or(usize::MAX))?;
             let filter = ForeignBloom::from_bytes(rule, data)
                 .map_err(DecodeError::memory("utf8bitset", at_words))?;
@@ -254,7 +256,7 @@ impl RowGroups {
     }
 }
 
-/// Takes the tag of a field.
+/// Reads the tag of a field.
 fn tag(reader: &mut Reader<'_>, field: &'static str, expected: u8) -> Result<(), DecodeError> {
     let start = reader.clone();
     if reader.u8(field)? == expected {
@@ -266,7 +268,7 @@ fn tag(reader: &mut Reader<'_>, field: &'static str, expected: u8) -> Result<(),
     ))
 }
 
-/// Takes a number of Protocol Buffers, of up to 35 bits: seven in each byte, the lowest first.
+/// Reads a number of Protocol Buffers of up to 35 bits: seven in each byte, the lowest first.
 fn number(reader: &mut Reader<'_>, field: &'static str) -> Result<u64, DecodeError> {
     let start = reader.clone();
     let mut number = 0;

@@ -2,26 +2,26 @@
 
 use std::fmt;
 
-/// A fact about a filter that some formats do not write down.
+/// A parameter of a filter that some formats do not store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Parameter {
-    /// For how many items it was planned.
+    /// The number of items that the filter was planned for.
     Items,
-    /// For which rate it was planned.
+    /// The false positive rate that the filter was planned for.
     Rate,
-    /// Which version of the format it is, or of the program that wrote it.
+    /// The version of the format, or of the program that wrote the file.
     Version,
-    /// The hash of the block that it is of.
+    /// The hash of the block that the filter describes.
     BlockHash,
-    /// Under which key it is stored.
+    /// The key of the filter.
     Key,
-    /// Whether its hash is MD5.
+    /// Whether the filter hashes with MD5.
     Md5,
 }
 
 impl Parameter {
-    /// Returns what is asked for, to be read after "its".
+    /// Returns the name, to be read after "its".
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,7 +1,8 @@
-//! The Bloom filter of one column of a Parquet file: its header and its bits. Drawn in `docs/formats/parquet.md`.
+//! The Bloom filter of one column of a Parquet file: its header and its bits. Layout:
+//! `docs/formats/parquet.md`.
 //!
-//! The bits are those of [`Bloom<Parquet>`](tamis::Parquet) with XXH64, seed 0, of an item in plain encoding, so that its
-//! kernels answer, and a file of `tamis` holds the same filter.
+//! The bits are a [`Bloom<Parquet>`](tamis::Parquet) with XXH64, seed 0, of an item in plain
+//! encoding. So the kernels of `tamis` answer, and a Tamis file can hold the same filter.
 //!
 //! Source: Apache Parquet format, `BloomFilter.md` and `parquet.thrift`.
 
@@ -61,27 +62,28 @@ pub(crate) const FORMAT: Format = Format {
     },
 };
 
-/// The rate of parquet-java unless told: at which a filter that does not say what it was planned for is judged here.
+/// The default rate of parquet-java. A filter without a planned rate is judged by it.
 pub const JAVA_RATE: f64 = 0.01;
 
 const SIZE: &str = "number of bytes";
 
-/// What follows the number of bytes: three unions of one empty struct, and the end.
+/// The fields behind the number of bytes: three unions of one empty struct each.
 const CHOICES: [(&str, &str); 3] =
     [("algorithm", "1 (BLOCK)"), ("hash", "1 (XXHASH)"), ("compression", "1 (UNCOMPRESSED)")];
 
-/// Thrift's compact protocol: the field after the last one, a struct.
+/// Thrift's compact protocol: the next field, a struct.
 const NEXT_STRUCT: u8 = 0x1c;
 
-/// Thrift's compact protocol: the field after the last one, 32 bits.
+/// Thrift's compact protocol: the next field, a number of 32 bits.
 const NEXT_I32: u8 = 0x15;
 
-/// Halves a filter as often as it stays at or below `max_rate`, as the Rust crate does before it writes one: neighbouring
-/// blocks become one. It estimates the rate by the share of bits that are set, to the power of eight.
+/// Halves a filter while its estimated rate stays at or below `max_rate`, as the Rust crate does
+/// before it writes one: two neighboring blocks become one. The estimate is the share of set bits
+/// to the power of eight.
 ///
 /// # Errors
 ///
-/// If the memory is not there.
+/// [`OutOfMemory`] if the allocation fails.
 ///
 /// # Examples
 ///
@@ -114,14 +116,14 @@ pub fn fold(filter: &Bloom<Parquet>, max_rate: f64) -> Result<Bloom<Parquet>, Ou
 
 const BLOCK_WORDS: usize = MIN_BYTES as usize / 8;
 
-/// Makes an empty filter of so many bytes, a multiple of 32 that is not 0; others are rounded up.
+/// Creates an empty filter of `bytes` bytes, rounded up to a multiple of 32 and to at least 32.
 ///
-/// Neither bits nor header say for how many items it was planned and at which rate: it is what was told, else as many as
-/// keep [`JAVA_RATE`].
+/// The file does not store the plan. The plan is that of the options; without planned items, it is
+/// as many as keep [`JAVA_RATE`].
 ///
 /// # Errors
 ///
-/// If the memory is not there.
+/// [`OutOfMemory`] if the allocation fails.
 pub fn empty(bytes: u64, options: &DecodeOptions) -> Result<Bloom<Parquet>, OutOfMemory> {
     let bits = bytes.max(1).div_ceil(MIN_BYTES).saturating_mul(MIN_BYTES * 8);
     let of = |items, rate| Plan::from_parts(Kind::Parquet, items, rate, bits, Shape::Probes(8));
@@ -133,12 +135,13 @@ pub fn empty(bytes: u64, options: &DecodeOptions) -> Result<Bloom<Parquet>, OutO
     Bloom::new(&plan, Hasher::xxh64(0)).map_err(out_of_memory)
 }
 
-/// Reads a filter: its header and its bits, and nothing behind them. In a Parquet file it starts at the column's
-/// `bloom_filter_offset`, and [`decode_start`] finds its end.
+/// Reads a filter: its header and its bits. Rejects trailing bytes. In a Parquet file the filter
+/// starts at the column's `bloom_filter_offset`, and [`decode_start`] finds its end.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] for another algorithm, hash or compression, and if there are not just as many bytes as the header says.
+/// [`DecodeError`] for another algorithm, hash or compression, or if the number of bytes differs
+/// from the header.
 ///
 /// # Examples
 ///
@@ -158,11 +161,11 @@ pub fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Bloom<Parquet>, D
     Ok(filter)
 }
 
-/// Reads a filter at the start of `bytes`; returns it with the bytes that follow.
+/// Reads a filter at the start of `bytes`. Returns it and the remaining bytes.
 ///
 /// # Errors
 ///
-/// As for [`decode`], but for bytes that follow.
+/// The errors of [`decode`], except for trailing bytes.
 pub fn decode_start<'a>(
     bytes: &'a [u8],
     options: &DecodeOptions,
@@ -184,7 +187,7 @@ fn read(reader: &mut Reader<'_>, options: &DecodeOptions) -> Result<Bloom<Parque
     Ok(filter)
 }
 
-/// Reads the header; returns the number of bytes that follow it.
+/// Reads the header. Returns the number of bytes of the bits.
 fn header(reader: &mut Reader<'_>) -> Result<u64, DecodeError> {
     expect(reader, SIZE, NEXT_I32, "field 1 as an i32 of Thrift's compact protocol, 21")?;
     let at = reader.at();
@@ -201,7 +204,7 @@ fn header(reader: &mut Reader<'_>) -> Result<u64, DecodeError> {
         let at = reader.at();
         match reader.u8(field)? {
             NEXT_STRUCT => {}
-            // Short form of a field of a union: how far behind field 0, and its type.
+            // The short form of a field: the difference to the previous field number, and the type.
             found => {
                 let found = (found >> 4).into();
                 let kind = DecodeErrorKind::Unexpected { expected, found };
@@ -229,14 +232,14 @@ fn expect(
     Err(DecodeError::unexpected(field, at, expected, found))
 }
 
-/// Reads a number of 32 bits: seven bits a byte, the sign in the lowest.
+/// Reads a zigzag number of 32 bits: seven bits per byte, the sign in the lowest bit.
 fn zig_zag(reader: &mut Reader<'_>) -> Result<i64, DecodeError> {
     let at = reader.at();
     let mut number = 0;
     for shift in (0..5).map(|byte| byte * 7) {
         let byte = reader.u8(SIZE)?;
         number |= u64::from(byte & 0x7f) << shift;
-        // A last byte of 0 would be another way to write the same.
+        // A last byte of 0 would be a second encoding of the same number.
         if byte < 0x80 && number <= u32::MAX.into() && (byte != 0 || shift == 0) {
             return Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed());
         }

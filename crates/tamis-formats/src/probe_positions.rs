@@ -1,14 +1,14 @@
-//! The bit numbers of an item, for rules that compute all of them at once.
+//! The bit numbers of an item, for rules that compute all of them together.
 
 /// Up to [`ProbePositions::MAX`] bit numbers.
 #[derive(Clone, Copy)]
 pub(crate) struct ProbePositions([u64; ProbePositions::MAX as usize]);
 
 impl ProbePositions {
-    /// More than this a rate of 2⁻⁶⁴ would need.
+    /// The largest number of probes. Only rates below 2⁻⁶⁴ need more.
     pub(crate) const MAX: u32 = 64;
 
-    /// Keeps the first of `bits`.
+    /// Keeps the first [`MAX`](Self::MAX) of `bits`.
     pub(crate) fn new(bits: impl Iterator<Item = u64>) -> Self {
         let mut positions = Self::default();
         positions.0.iter_mut().zip(bits).for_each(|(to, bit)| *to = bit);

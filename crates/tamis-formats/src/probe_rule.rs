@@ -8,7 +8,8 @@ use crate::filter_info::FilterInfo;
 pub(crate) trait ProbeRule:
     Clone + PartialEq + fmt::Debug + fmt::Display + Send + Sync + 'static
 {
-    /// The part of the computation that all probes of an item share. It is the item itself if each probe has its own hash.
+    /// The part of the computation that all probes of an item share. It is the item itself if each
+    /// probe has its own hash.
     type Hash<'k>: Copy + Default;
 
     /// Whether every filter of this rule fits into the CPU caches, so that prefetching is useless.
@@ -29,12 +30,14 @@ pub(crate) trait ProbeRule:
     /// Returns the bit numbers of an item, in the order in which the original tests them.
     fn each_probe(&self, hash: Self::Hash<'_>) -> impl Iterator<Item = u64>;
 
-    /// Estimates the false positive rate from the bits. The default assumes independent uniform probes.
+    /// Estimates the false positive rate from the bits. The default assumes independent uniform
+    /// probes.
     fn estimate_rate(&self, words: &[u64]) -> f64 {
         fill(words, self.bits()).powf(f64::from(self.probes()))
     }
 
-    /// Estimates the number of distinct items from the bits. Returns infinity if all bits are set or items set no bits.
+    /// Estimates the number of distinct items from the bits. Returns infinity if all bits are set
+    /// or items set no bits.
     fn estimate_items(&self, words: &[u64]) -> f64 {
         let (m, k) = (self.bits() as f64, f64::from(self.probes()));
         if m == 0.0 || k == 0.0 {
@@ -56,14 +59,15 @@ pub(crate) fn fill(words: &[u64], bits: u64) -> f64 {
     ones as f64 / bits as f64
 }
 
-/// Returns the standard deviation of a rate that is estimated from the bits, as a share of the rate.
+/// Returns the standard deviation of a rate that is estimated from the bits, as a share of the
+/// rate.
 pub(crate) fn rate_std_error(fill: f64, bits: u64, probes: u32) -> f64 {
     let left = 1.0 - fill;
     if !(fill > 0.0 && left > 0.0) {
         return 0.0;
     }
-    // Linear counting (Whang et al. 1990, §4): a load of t draws a bit leaves e⁻ᵗ of m bits clear, with a variance of
-    // e⁻ᵗ(1 − (1 + t)e⁻ᵗ)/m.
+    // Linear counting (Whang et al. 1990, §4): a load of t draws a bit leaves e⁻ᵗ of m bits clear,
+    // with a variance of e⁻ᵗ(1 − (1 + t)e⁻ᵗ)/m.
     let t = -left.ln();
     let variance = left * (1.0 - (1.0 + t) * left) / bits as f64;
     f64::from(probes) * variance.max(0.0).sqrt() / fill

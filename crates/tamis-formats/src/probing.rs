@@ -1,6 +1,7 @@
 //! The loops over the items and probes of a batch, compiled once for each rule.
 //!
-//! A large filter is not in the CPU caches, so the loops first prefetch the words of many items, and then read them.
+//! A large filter is not in the CPU caches, so the loops first prefetch the words of many items,
+//! and then read them.
 
 use tamis::prefetch;
 
@@ -28,10 +29,11 @@ pub(crate) fn insert<R: ProbeRule>(rule: &R, words: &mut [u64], hash: R::Hash<'_
     changed
 }
 
-/// How many items are asked for together.
+/// The number of items of a batch.
 const BATCH: usize = 64;
 
-/// How many probes are made at first: of an absent item more than two are seldom needed in a filter that is half full.
+/// The number of probes of the first round. In a half-full filter, an absent item seldom needs more
+/// than two.
 const FIRST_PROBES: usize = 2;
 
 pub(crate) fn contains_each<R: ProbeRule>(
@@ -57,7 +59,7 @@ pub(crate) fn contains_each<R: ProbeRule>(
         let hashes = &hashes[..keys.len()];
         let mut left = 0;
         for (i, &hash) in hashes.iter().enumerate() {
-            // Without a branch an item: half of the branches would be guessed wrong.
+            // Branch-free: half of the branches would be mispredicted.
             let first = rule.each_probe(hash).take(FIRST_PROBES);
             left |= u64::from(first.fold(true, |all, bit| all & is_set(words, bit))) << i;
         }

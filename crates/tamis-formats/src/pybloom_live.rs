@@ -1,4 +1,4 @@
-//! `pybloom_live` of Python: `BloomFilter.tofile` and `ScalableBloomFilter.tofile`. Drawn in
+//! Python's `pybloom_live`: `BloomFilter.tofile` and `ScalableBloomFilter.tofile`. Layout:
 //! `docs/formats/pybloom-live.md`.
 
 use std::io;
@@ -67,7 +67,7 @@ pub(crate) const SCALABLE: Format = Format {
     },
 };
 
-/// Returns the digest that the options name.
+/// Returns the digest in the options.
 fn short_digest(options: &DecodeOptions) -> ShortDigest {
     if options.md5 { ShortDigest::Md5 } else { ShortDigest::Xxh128 }
 }
@@ -77,10 +77,10 @@ fn planned(options: &DecodeOptions) -> Result<(u64, f64, ShortDigest), CreateErr
     Ok((items, rate, short_digest(options)))
 }
 
-/// The slices that the original makes for the smallest rate above 0.
+/// The number of slices that the original creates for the smallest rate above 0.
 const MOST_SLICES: u64 = 1074;
 
-// Each offset from the one before.
+// Each offset is computed from the previous one.
 const RATE_AT: usize = 0;
 const SLICES_AT: usize = RATE_AT + size_of::<f64>();
 const WIDTH_AT: usize = SLICES_AT + size_of::<u64>();
@@ -92,7 +92,7 @@ const BITS_AT: usize = ADDED_AT + size_of::<u64>();
 ///
 /// # Errors
 ///
-/// [`DecodeError`] if the bytes are none of it.
+/// [`DecodeError`] unless `bytes` are exactly one filter.
 pub fn decode(bytes: &[u8], short: ShortDigest) -> Result<Layers, DecodeError> {
     let layer = decode_layer(bytes, short)?;
     Ok(Layers::new(vec![layer], Growth::Refuses))
@@ -140,7 +140,7 @@ fn between_0_and_1(reader: &mut Reader<'_>, field: &'static str) -> Result<f64, 
 ///
 /// # Errors
 ///
-/// [`DecodeError`] if the bytes are none of it.
+/// [`DecodeError`] unless `bytes` are exactly one filter.
 pub fn decode_scalable(bytes: &[u8], short: ShortDigest) -> Result<Layers, DecodeError> {
     let mut reader = Reader::new(bytes);
     let factor = reader.u32("scale")?.cast_signed();
@@ -151,7 +151,7 @@ pub fn decode_scalable(bytes: &[u8], short: ShortDigest) -> Result<Layers, Decod
     let capacity = reader.u64("initial capacity")?;
     let rate = between_0_and_1(&mut reader, "error rate")?;
     let count = reader.u32("number of filters")?;
-    // Each length takes eight bytes, so that the bytes at hand bound how many there are.
+    // Each length takes eight bytes, so the input bounds their number.
     let lengths = reader.bytes("lengths", (count as usize).saturating_mul(8))?;
     let mut layers = Vec::new();
     for &length in lengths.as_chunks().0 {

@@ -1,4 +1,5 @@
-//! The probe rule of Python's `pybloom_live`: each probe has a part of the bits, a slice, of its own.
+//! The probe rule of Python's `pybloom_live`: each probe has a part of the bits, a slice, of its
+//! own.
 
 use std::fmt;
 
@@ -12,13 +13,13 @@ use crate::modulus::Modulus;
 use crate::probe_positions::ProbePositions;
 use crate::probe_rule::ProbeRule;
 
-/// The digest where 128 bits of it are enough, which no file says.
+/// The digest of filters for which 128 bits are enough. The file does not store it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShortDigest {
     /// XXH3 of 128 bits, since release 4.
     #[default]
     Xxh128,
-    /// MD5, before.
+    /// MD5, before release 4.
     Md5,
 }
 
@@ -32,7 +33,7 @@ enum Digest {
 }
 
 impl Digest {
-    /// Returns the digest of two pieces, and how long it is.
+    /// Returns the digest of salt and key, padded with zeros, and its length.
     fn of(self, salt: &[u8], key: &[u8]) -> ([u8; 64], usize) {
         fn by<D: sha2::Digest>(salt: &[u8], key: &[u8]) -> ([u8; 64], usize) {
             let digest = D::new().chain_update(salt).chain_update(key).finalize();
@@ -56,14 +57,15 @@ impl Digest {
     }
 }
 
-/// Each probe has a slice of the bits for itself; their places are words of a digest under a salt.
+/// The rule of `pybloom_live`. Each probe has a slice of the bits, and its position is a word of a
+/// salted digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slices {
     // Invariant: 1 to `ProbePositions::MAX`, and slices times width fits.
     slices: u32,
     width: Modulus,
     digest: Digest,
-    /// How many bytes of the digest make a place.
+    /// The number of bytes of the digest per position.
     word: usize,
     salts: Vec<Vec<u8>>,
 }
@@ -72,7 +74,7 @@ impl Slices {
     pub(crate) fn new(slices: u64, width: u64, short: ShortDigest) -> Option<Self> {
         let slices =
             u32::try_from(slices).ok().filter(|it| (1..=ProbePositions::MAX).contains(it))?;
-        // The words of more bits could not be counted.
+        // A larger number of bits would overflow.
         width.checked_mul(slices.into()).filter(|&total| total <= 1 << 62)?;
         let width = Modulus::new(width)?;
         let word = match width.bits() {

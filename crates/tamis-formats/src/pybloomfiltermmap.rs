@@ -1,4 +1,5 @@
-//! `pybloomfiltermmap` of Python: the file that it maps. Drawn in `docs/formats/pybloomfiltermmap.md`.
+//! Python's `pybloomfiltermmap`: the file that it maps. Layout:
+//! `docs/formats/pybloomfiltermmap.md`.
 
 use std::fmt;
 use std::io;
@@ -42,10 +43,11 @@ pub(crate) const FORMAT: Format = Format {
 
 const MAGIC: &[u8; 9] = b"MBITARRAY";
 
-/// How many seeds the header has room for.
+/// The number of seeds that fit into the header.
 const MAX_SEEDS: usize = 256;
 
-// The structure of C behind the number of bits, as 64-bit little-endian machines lay it out. Each offset from the one before.
+// The C struct behind the number of bits, as 64-bit little-endian machines lay it out. Each offset
+// is computed from the previous one.
 const BITS_AT: usize = MAGIC.len();
 const HEADER_LEN_AT: usize = BITS_AT + size_of::<u64>();
 const CAPACITY_AT: usize = HEADER_LEN_AT + size_of::<u32>();
@@ -56,10 +58,11 @@ const POINTER_AT: usize = SEEDS_AT + MAX_SEEDS * size_of::<u32>() + 4;
 const VERSION_AT: usize = POINTER_AT + size_of::<u64>();
 const DATA_AT: usize = 1280;
 
-/// What the field says that is the structure's size.
+/// The value of the field for the size of the struct.
 const HEADER_LEN: u32 = 1200;
 
-/// A hash of its own for each probe: the halves of a 128-bit one under a seed.
+/// The rule of `pybloomfiltermmap`: each probe has a hash with its own seed, the XOR of both halves
+/// of 128 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seeds {
     bits: Modulus,
@@ -101,12 +104,12 @@ impl ProbeRule for Seeds {
 
 impl fmt::Display for Seeds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Filters of other seeds look alike otherwise, and do not merge.
+        // The seeds are shown because filters with other seeds do not merge.
         write!(f, "murmur3 x64 128, both halves, under seeds {:?}", self.seeds)
     }
 }
 
-/// Returns how it plans: `(bits, probes)`.
+/// Returns the plan of the original: `(bits, probes)`.
 ///
 /// # Examples
 ///
@@ -121,12 +124,13 @@ pub fn plan(items: u64, rate: f64) -> (u64, u32) {
     ((bits as u64).max(128), probes as u32)
 }
 
-/// Makes an empty filter. Seeds that are not given are 1, 2, 3 and so on, where the original takes random ones: then equal
-/// items make equal files.
+/// Creates an empty filter. The default seeds are 1, 2, 3 and so on, so that equal items give equal
+/// files; the original takes random ones.
 ///
 /// # Errors
 ///
-/// [`CreateError`] if the rate is not between 0 and 1, there are not as many seeds as probes, or the memory is not there.
+/// [`CreateError`] if the rate is not above 0 and below 1, if the number of seeds differs from the
+/// number of probes, or if the allocation fails.
 pub fn create(items: u64, rate: f64, seeds: Option<&[u32]>) -> Result<Layers, CreateError> {
     CreateError::check_plan("pybloomfiltermmap", items, rate)?;
     let (bits, probes) = plan(items, rate);
@@ -152,7 +156,7 @@ pub fn create(items: u64, rate: f64, seeds: Option<&[u32]>) -> Result<Layers, Cr
 ///
 /// # Errors
 ///
-/// [`DecodeError`] if the bytes are none.
+/// [`DecodeError`] unless `bytes` are exactly one file.
 pub fn decode(bytes: &[u8]) -> Result<Layers, DecodeError> {
     let mut reader = Reader::new(bytes);
     let invalid = DecodeError::invalid;
@@ -181,7 +185,7 @@ pub fn decode(bytes: &[u8]) -> Result<Layers, DecodeError> {
     let seeds = reader.bytes("seeds", MAX_SEEDS * size_of::<u32>())?;
     let seeds = seeds.as_chunks().0.iter().map(|&seed| u32::from_le_bytes(seed));
     let seeds = seeds.take(probes as usize).collect();
-    // The count among these is always zero in files of the original.
+    // These bytes contain the count, which is always zero in files of the original.
     reader.bytes("reserved", DATA_AT - reader.at())?;
     let rule = Seeds::new(bits, seeds).ok_or(invalid("number of bits", BITS_AT, "1 or more"))?;
     let filter = ForeignBloom::read_bytes(Rule::new(rule), &mut reader)?;
@@ -213,7 +217,8 @@ fn encode(
     for (i, seed) in rule.seeds.iter().enumerate() {
         put(SEEDS_AT + i * size_of::<u32>(), &seed.to_le_bytes());
     }
-    // Version 1; and that the count is right, which the original writes although it writes none.
+    // Version 1, and the flag that the count is correct, which the original sets although it writes
+    // no count.
     put(VERSION_AT, &[1, 1]);
     out.write_all(&header)?;
     Ok(filter.write_bytes(out)?)

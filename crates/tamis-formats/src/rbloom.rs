@@ -1,4 +1,4 @@
-//! `rbloom` of Python, as `Bloom.save` writes it. Drawn in `docs/formats/rbloom.md`.
+//! Python's `rbloom`, as `Bloom.save` writes it. Layout: `docs/formats/rbloom.md`.
 
 use std::fmt;
 use std::io;
@@ -36,7 +36,8 @@ pub(crate) const FORMAT: Format = Format {
     },
 };
 
-/// The user's hash is the state of a generator of numbers, which gives the probes.
+/// The rule of `rbloom`: the user's hash is the state of a random number generator, which returns
+/// the probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generator {
     bits: Modulus,
@@ -63,7 +64,7 @@ impl ProbeRule for Generator {
     }
 
     fn hash(&self, key: &[u8]) -> u128 {
-        // Of `Funnel::Hash128` all keys have 16 bytes.
+        // All keys of `Funnel::Hash128` have 16 bytes.
         let mut bytes = [0; 16];
         bytes.iter_mut().zip(key).for_each(|(to, &byte)| *to = byte);
         u128::from_le_bytes(bytes)
@@ -86,11 +87,11 @@ impl fmt::Display for Generator {
     }
 }
 
-/// Makes an empty filter of the textbook's size, in whole bytes.
+/// Creates an empty filter of the textbook size, in whole bytes.
 ///
 /// # Errors
 ///
-/// [`CreateError`] if the rate is not between 0 and 1, or the memory is not there.
+/// [`CreateError`] if the rate is not above 0 and below 1, or if the allocation fails.
 ///
 /// # Examples
 ///
@@ -111,11 +112,11 @@ pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, CreateError> {
     ForeignBloom::new(Rule::new(rule)).map_err(|_| too_large())
 }
 
-/// Reads what `save` wrote.
+/// Reads the output of `save`.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] if there is no number of probes or no bits.
+/// [`DecodeError`] if the number of probes or the bits are missing.
 pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let mut reader = Reader::new(bytes);
     let found = reader.u64("number of probes")?;
@@ -132,7 +133,7 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
         .map_err(|memory| reader.error("bits", DecodeErrorKind::Memory(memory)))
 }
 
-/// The lowest rate that a number can be, 5e-324, needs 1,074.
+/// The smallest `f64`, 5e-324, needs 1,074 probes.
 const MAX_PROBES: u32 = 1_100;
 
 fn sniff(bytes: &[u8]) -> Sniff {

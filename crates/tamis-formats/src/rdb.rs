@@ -1,10 +1,11 @@
-//! Redis' snapshots, as `SAVE` and `redis-cli --rdb` write them: the keys in them, and the values that filters live in.
+//! Redis snapshots, as `SAVE` and `redis-cli --rdb` write them: their keys, and the values that
+//! hold filters.
 //!
 //! ```text
 //! | "REDIS" | version: 4 digits | opcode ... | type, key, value | type, key, value | ... | 0xff | CRC-64: u64 |
 //! ```
 //!
-//! Values of other types are passed over. Drawn in `docs/formats/rdb.md`.
+//! Values of other types are skipped. Layout: `docs/formats/rdb.md`.
 
 mod compact;
 mod entry;
@@ -24,7 +25,7 @@ use crate::rdb_encoding::crc64::crc64;
 pub use entry::Entry;
 pub(crate) use write::{Written, write};
 
-/// A whole snapshot whose checksum is right.
+/// A snapshot whose checksum matches.
 ///
 /// # Examples
 ///
@@ -38,7 +39,7 @@ pub(crate) use write::{Written, write};
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Rdb<'a> {
-    /// All bytes, up to the checksum.
+    /// All bytes before the checksum.
     bytes: &'a [u8],
 }
 
@@ -49,11 +50,11 @@ const START: usize = MAGIC.len() + 4;
 const CHECKSUM_SINCE: u32 = 5;
 
 impl<'a> Rdb<'a> {
-    /// Checks the start and the checksum. Reads all bytes once.
+    /// Opens a snapshot. Checks its start and its checksum, and reads all bytes once.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if this is no snapshot, or was changed or cut.
+    /// [`DecodeError`] if the bytes are not a snapshot, or were changed or truncated.
     pub fn new(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let wrong = DecodeError::new;
         if !Self::has_magic(bytes) {
@@ -81,9 +82,9 @@ impl<'a> Rdb<'a> {
             return Err(wrong("checksum", START, kind));
         };
         let checksum = u64::from_le_bytes(*checksum);
-        // Zero is that of a server with `rdbchecksum no`.
+        // A server with `rdbchecksum no` writes zero.
         if checksum != 0 && checksum != crc64(summed) {
-            // What was cut short does not end as a whole one does.
+            // A truncated snapshot does not end with the opcode for the end.
             return Err(if summed.last() == Some(&opcode::END) {
                 wrong("checksum", summed.len(), DecodeErrorKind::Checksum)
             } else {
@@ -94,12 +95,12 @@ impl<'a> Rdb<'a> {
         Ok(Self { bytes: summed })
     }
 
-    /// Tells whether bytes start as a snapshot does.
+    /// Tests whether bytes start with the magic number of a snapshot.
     pub(crate) fn has_magic(bytes: &[u8]) -> bool {
         bytes.starts_with(MAGIC)
     }
 
-    /// Tells whether bytes start as a snapshot of any version does, whole or damaged.
+    /// Tests whether bytes start like a snapshot of any version, whole or damaged.
     ///
     /// # Examples
     ///
@@ -116,16 +117,17 @@ impl<'a> Rdb<'a> {
             && version.is_some_and(|digits| digits.iter().all(u8::is_ascii_digit))
     }
 
-    /// Checks that all keys can be read. Reads all bytes once more.
+    /// Checks that all keys can be read. Linear time.
     ///
     /// # Errors
     ///
-    /// That of the first one that cannot.
+    /// The error of the first key that cannot be read.
     pub fn check(&self) -> Result<(), DecodeError> {
         self.entries().try_for_each(|entry| entry.map(drop))
     }
 
-    /// Tells whether bytes are a whole snapshot with such a key. Of a damaged one nothing tells what it holds.
+    /// Tests whether bytes are a whole snapshot with a key for which `is_one` is true. The keys of
+    /// a damaged snapshot are unknown.
     pub(crate) fn sniff(bytes: &[u8], is_one: impl Fn(&Entry<'_>) -> bool) -> Sniff {
         let has_one = |rdb: Rdb<'_>| {
             let found =
@@ -136,9 +138,9 @@ impl<'a> Rdb<'a> {
         Sniff::maybe(maybe)
     }
 
-    /// Iterates over the keys, in the file's order; ends after the first error.
+    /// Iterates over the keys in the order of the file. Ends after the first error.
     ///
-    /// The error names a value of a type that is not known by its number and place.
+    /// An error about a value of an unknown type names the type number and the offset.
     pub fn entries(&self) -> impl Iterator<Item = Result<Entry<'a>, DecodeError>> + use<'a> {
         let mut walk = Walk {
             all: self.bytes,
@@ -156,7 +158,7 @@ impl<'a> Rdb<'a> {
         })
     }
 
-    /// Finds the values of a few keys. Keys are looked for in all databases.
+    /// Finds the entries of some keys, in all databases.
     pub(crate) fn find<const N: usize>(
         &self,
         keys: [&[u8]; N],
@@ -172,8 +174,9 @@ impl<'a> Rdb<'a> {
         Ok(found)
     }
 
-    /// Finds the key that was told; without one, the only key that `is_one` is true of. Where there are several, they are shown
-    /// as they are to be told, by `told_as`.
+    /// Finds the key in the options. Without one, finds the only key for which `is_one` is true. If
+    /// several keys match, the error lists them; `shown_as` converts a key to the form in which the
+    /// user gives it.
     pub(crate) fn find_key(
         &self,
         options: &DecodeOptions,
@@ -221,7 +224,7 @@ impl<'a> Rdb<'a> {
     }
 }
 
-/// A key as it is shown: what would steer a terminal is spelled out, and what is long is cut.
+/// Returns a key for display: control characters are escaped, and a long key is truncated.
 fn shown(key: &[u8]) -> String {
     const SHOWN: usize = 40;
     let text = String::from_utf8_lossy(key);
@@ -230,5 +233,5 @@ fn shown(key: &[u8]) -> String {
     format!("{}{more}", start.escape_debug())
 }
 
-/// How many of the keys that could be meant are shown.
+/// The largest number of keys that an error lists.
 const MAX_SHOWN: usize = 10;

@@ -1,11 +1,11 @@
-//! Numbers, doubles and strings as an RDB file and `DUMP` have them.
+//! The encoding of numbers, doubles and strings in RDB files and in the result of `DUMP`.
 
 pub(crate) mod crc64;
 pub(crate) mod value_type;
 
 use std::borrow::Cow;
 
-/// What stands before a value of a module.
+/// The opcodes before the values of a module.
 mod opcode {
     pub const END: u64 = 0;
     pub const SIGNED: u64 = 1;
@@ -15,13 +15,13 @@ mod opcode {
     pub const STRING: u64 = 5;
 }
 
-/// Reads values one after the other; nothing where they are not as expected.
+/// Reads values in order. Returns `None` if a value is not the expected one.
 #[derive(Clone)]
 pub(crate) struct RdbReader<'a> {
     bytes: &'a [u8],
-    /// What strings may still take.
+    /// The memory that further strings may take.
     left_bytes: u64,
-    /// A string would have taken more.
+    /// Whether a string would have taken more.
     is_over: bool,
 }
 
@@ -30,21 +30,21 @@ impl<'a> RdbReader<'a> {
         Self { bytes, left_bytes: max_bytes, is_over: false }
     }
 
-    /// Tells whether a string was refused because it takes more memory than allowed.
+    /// Tests whether a string was rejected because it takes more memory than allowed.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Counts the memory of a string that `packed` bytes are to become.
+    /// Counts the memory of a string of `len` bytes that `packed` bytes expand to.
     fn count(&mut self, len: u64, packed: u64) -> Option<()> {
-        // A length that these bytes cannot have was forged: memory is not the matter.
+        // A length that these bytes cannot expand to is forged, and memory is not the reason.
         let is_possible = len <= MAX_EXPANSION.saturating_mul(packed);
         self.is_over |= is_possible && len > self.left_bytes;
         self.left_bytes = self.left_bytes.checked_sub(len)?;
         Some(())
     }
 
-    /// Returns the bytes that were not read yet.
+    /// Returns the remaining bytes.
     pub fn rest(&self) -> &'a [u8] {
         self.bytes
     }
@@ -55,7 +55,7 @@ impl<'a> RdbReader<'a> {
         Some(taken)
     }
 
-    /// Reads a number as lengths are written: in 6, 14, 32 or 64 bits.
+    /// Reads a number in the encoding of lengths: 6, 14, 32 or 64 bits.
     pub fn length(&mut self) -> Option<u64> {
         let first = self.take(1)?[0];
         let rest =
@@ -88,7 +88,7 @@ impl<'a> RdbReader<'a> {
         self.bytes()
     }
 
-    /// Reads a string without an opcode before it; it is copied only where it is written in another way.
+    /// Reads a string without an opcode. Copies it only if it is compressed or stored as a number.
     pub fn bytes(&mut self) -> Option<Cow<'a, [u8]>> {
         match *self.bytes.first()? {
             COMPRESSED => {
@@ -98,7 +98,7 @@ impl<'a> RdbReader<'a> {
                 self.count(len, packed.len() as u64)?;
                 expand(packed, usize::try_from(len).ok()?).map(Cow::Owned)
             }
-            // Small numbers that were written as text.
+            // Small numbers, which stand for their decimal text.
             kind @ 0xc0..=0xc2 => {
                 self.take(1)?;
                 let bytes = self.take(1 << (kind & 3))?;
@@ -118,7 +118,7 @@ impl<'a> RdbReader<'a> {
         }
     }
 
-    /// Passes over a string without expanding it.
+    /// Skips a string without expanding it.
     pub fn skip_bytes(&mut self) -> Option<()> {
         let first = *self.bytes.first()?;
         let len = match first {
@@ -137,7 +137,7 @@ impl<'a> RdbReader<'a> {
         self.take(usize::try_from(len).ok()?).map(|_| ())
     }
 
-    /// Passes over a module's values, whatever they are, and the opcode that ends them.
+    /// Skips the values of a module, and the opcode that ends them.
     pub fn skip_values(&mut self) -> Option<()> {
         loop {
             match self.length()? {
@@ -155,21 +155,23 @@ impl<'a> RdbReader<'a> {
         self.bytes.is_empty()
     }
 
-    /// Tells whether the values end here, and the bytes with them.
+    /// Tests whether both the values and the bytes end here.
     pub fn end(mut self) -> bool {
         self.opcode(opcode::END).is_some() && self.is_empty()
     }
 }
 
-/// The most bytes that a compressed one becomes: a copy of 264 bytes takes three.
+/// The largest number of bytes that one compressed byte expands to: a copy of 264 bytes takes
+/// three.
 pub(crate) const MAX_EXPANSION: u64 = 88;
 
-/// What a compressed string starts with.
+/// The first byte of a compressed string.
 const COMPRESSED: u8 = 0xc3;
 
-/// Undoes LZF: runs of bytes, and copies of what came before. `None` unless just `len` bytes come out.
+/// Decompresses LZF: literal runs, and copies of earlier output. Returns `None` unless the result
+/// has exactly `len` bytes.
 fn expand(packed: &[u8], len: usize) -> Option<Vec<u8>> {
-    // What says it becomes more was forged.
+    // A larger `len` is forged.
     if len as u64 > MAX_EXPANSION.saturating_mul(packed.len() as u64) {
         return None;
     }
@@ -188,7 +190,7 @@ fn expand(packed: &[u8], len: usize) -> Option<Vec<u8>> {
             }
             let distance = usize::from(control & 0x1f) << 8 | usize::from(bytes.next()?);
             let start = out.len().checked_sub(distance + 1)?;
-            // It may reach into what it writes.
+            // The source of a copy may overlap its output.
             for i in start..start + copied + 2 {
                 out.push(out[i]);
             }
@@ -200,12 +202,12 @@ fn expand(packed: &[u8], len: usize) -> Option<Vec<u8>> {
     (out.len() == len).then_some(out)
 }
 
-/// Writes values one after the other.
+/// Writes values in order.
 #[derive(Default)]
 pub(crate) struct RdbWriter(Vec<u8>);
 
 impl RdbWriter {
-    /// Begins with a type byte.
+    /// Starts with a type byte.
     pub fn new(kind: u8) -> Self {
         Self(vec![kind])
     }
@@ -280,7 +282,7 @@ mod tests {
     #[test]
     fn compressed_strings_are_expanded() {
         assert_eq!(expand(&[2, b'a', b'b', b'c'], 3).as_deref(), Some(&b"abc"[..]));
-        // Three, then a copy of four from three back, which reaches into itself.
+        // Three literals, then a copy of four from three bytes back, which overlaps itself.
         assert_eq!(expand(&[2, b'a', b'b', b'c', 2 << 5, 2], 7).as_deref(), Some(&b"abcabca"[..]));
         assert_eq!(expand(&[0, 0, 7 << 5, 255, 0], 265), Some(vec![0; 265]));
         for (packed, len) in [

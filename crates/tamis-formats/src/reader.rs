@@ -4,7 +4,7 @@ use std::ops::RangeBounds;
 
 use crate::decode_error::{DecodeError, DecodeErrorKind};
 
-/// Takes fields from bytes one after the other; every step may find that they have ended.
+/// Reads fields from bytes in order. Every step returns an error if the bytes have ended.
 #[derive(Clone)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
@@ -21,12 +21,12 @@ impl<'a> Reader<'a> {
         self.at
     }
 
-    /// Tells whether every byte was taken.
+    /// Tests whether every byte has been read.
     pub(crate) fn is_empty(&self) -> bool {
         self.at == self.bytes.len()
     }
 
-    /// Takes the next `len` bytes.
+    /// Reads the next `len` bytes.
     pub(crate) fn bytes(
         &mut self,
         field: &'static str,
@@ -42,7 +42,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// Takes the next `N` bytes.
+    /// Reads the next `N` bytes.
     pub(crate) fn array<const N: usize>(
         &mut self,
         field: &'static str,
@@ -67,12 +67,12 @@ impl<'a> Reader<'a> {
         self.array(field).map(u64::from_le_bytes)
     }
 
-    /// Takes a number of 32 bits with a sign, as Java writes one.
+    /// Reads a big-endian signed number of 32 bits, as Java writes it.
     pub(crate) fn i32_be(&mut self, field: &'static str) -> Result<i32, DecodeError> {
         self.array(field).map(i32::from_be_bytes)
     }
 
-    /// Takes such a number that counts something, of which there are `least` or more; `expected` says so.
+    /// Reads a big-endian count in the range `allowed`, which `expected` describes.
     pub(crate) fn count_be(
         &mut self,
         field: &'static str,
@@ -85,28 +85,28 @@ impl<'a> Reader<'a> {
         count.ok_or(DecodeError::unexpected(field, at, expected, found))
     }
 
-    /// Returns how many bytes are left.
+    /// Returns the number of remaining bytes.
     pub(crate) fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    /// Returns the bytes that are left.
+    /// Returns the remaining bytes.
     pub(crate) fn rest(&self) -> &'a [u8] {
         &self.bytes[self.at..]
     }
 
-    /// Returns the bytes that were taken from offset `at` on.
+    /// Returns the bytes that were read since offset `at`.
     pub(crate) fn since(&self, at: usize) -> &'a [u8] {
         &self.bytes[at..self.at]
     }
 
-    /// Checks that no bytes are left behind the last field.
+    /// Checks that no bytes follow the last field.
     pub(crate) fn end(&self, field: &'static str) -> Result<(), DecodeError> {
         let kind = DecodeErrorKind::TooLong { expected: self.at as u64 };
         if self.is_empty() { Ok(()) } else { Err(self.error(field, kind)) }
     }
 
-    /// Returns an error about the next field.
+    /// Creates an error about the next field.
     pub(crate) fn error(&self, field: &'static str, kind: DecodeErrorKind) -> DecodeError {
         DecodeError::new(field, self.at, kind)
     }

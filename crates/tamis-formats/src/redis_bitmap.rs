@@ -1,5 +1,5 @@
-//! `BloomFilterHelper` of Java articles: the probes of Guava's first rule, as bits of a string of Redis. Drawn in
-//! `docs/formats/redis-bitmap.md`.
+//! `BloomFilterHelper` of Java articles: the probes of Guava's first rule, as bits of a Redis
+//! string. Layout: `docs/formats/redis-bitmap.md`.
 
 use std::io;
 
@@ -33,10 +33,11 @@ pub(crate) const FORMAT: Format = Format {
     create: |options| redis_string::create(options, planned).map(Contents::new),
 };
 
-/// The sizes that the Java computes, whatever comes of them.
+/// The sizes that the Java class computes, even if they cannot work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// `bitSize`. At 0 the Java fails on its first item; below, remainders by it are those by its amount.
+    /// `bitSize`. At 0 the class fails on its first item. A negative size works like its absolute
+    /// value.
     pub bits: i32,
     /// `numHashFunctions`. Has no limit: a rate of 0 gives 1074.
     pub probes: u32,
@@ -57,21 +58,22 @@ impl Plan {
     pub fn new(items: i32, rate: f64) -> Self {
         let ln_2 = std::f64::consts::LN_2;
         let rate = if rate == 0.0 { f64::from_bits(1) } else { rate };
-        // As in Java: in this order, and cut off at the limits of an `int`.
+        // As in Java: in this order, and clamped to the range of an `int`.
         let bits = (f64::from(items.wrapping_neg()) * rate.ln() / (ln_2 * ln_2)) as i32;
         let k = f64::from(bits) / f64::from(items) * ln_2;
-        // Half up, as Java rounds.
+        // Java rounds half up.
         Self { bits, probes: ((k + 0.5).floor() as i32).max(1).cast_unsigned() }
     }
 
-    /// Tells whether more bits were needed than an `int` counts: the rate is above the planned one then.
+    /// Tests whether the plan needs more bits than an `int` can count. The rate is then above the
+    /// planned one.
     #[must_use]
     pub fn is_clipped(&self) -> bool {
         self.bits == i32::MAX
     }
 
-    /// Returns the offsets that the Java gives to `SETBIT` for an item, as the [`Funnel`](crate::Funnel) has it; `None`
-    /// where it divides by zero.
+    /// Returns the offsets that the class passes to `SETBIT` for an item in the bytes of its
+    /// [`Funnel`](crate::Funnel). Returns `None` if the class divides by zero.
     ///
     /// # Examples
     ///
@@ -83,7 +85,7 @@ impl Plan {
     /// ```
     pub fn offsets(&self, key: &[u8]) -> Option<impl Iterator<Item = u32> + use<>> {
         let rule = Mitz32::new(self.bits.unsigned_abs().into(), self.probes)?;
-        // Below 2³¹ all of them.
+        // All offsets are below 2³¹.
         let offsets: Vec<u32> = rule.each_probe(rule.hash(key)).map(|bit| bit as u32).collect();
         Some(offsets.into_iter())
     }
@@ -117,7 +119,7 @@ fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError
         let rule = redis_string::rule_to_decode(options, planned)?;
         return redis_string::decode(rule, &redis_string::of_file(bytes), 0).map(Contents::new);
     }
-    // The key comes first: the plan is that of the filter under it.
+    // The key is needed first: the plan belongs to the filter under it.
     let is_string = |entry: &Entry<'_>| entry.type_name() == "string";
     let entry = Rdb::new(bytes)?.find_key(options, "a string", is_string, |key| key)?;
     let rule = redis_string::rule_to_decode(options, planned)?;

@@ -1,5 +1,5 @@
-//! `RedisBitmaps` of Java articles: bitmaps of Redis with Guava's second rule, another one whenever the newest is half
-//! full. Drawn in `docs/formats/redis-bitmaps.md`.
+//! `RedisBitmaps` of Java articles: Redis bitmaps with Guava's second rule. A new one is added when
+//! the newest is half full. Layout: `docs/formats/redis-bitmaps.md`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -48,10 +48,10 @@ pub(crate) const FORMAT: Format = Format {
     },
 };
 
-/// The key of the number of the newest bitmap.
+/// The key that stores the number of the newest bitmap.
 const CURSOR: &[u8] = b"cursor";
 
-/// What the keys of the bitmaps start with.
+/// The prefix of the keys of the bitmaps.
 const BITMAP: &str = "bloomfilter-";
 
 /// A filter that adds a bitmap of the same size whenever its newest one is half full.
@@ -69,30 +69,31 @@ const BITMAP: &str = "bloomfilter-";
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct RedisBitmaps {
-    // Invariant: at least one, all of the same rule.
+    // Invariant: at least one bitmap, all with the same rule.
     bitmaps: Vec<ForeignBloom>,
-    /// The bits that are set in the newest.
+    /// The number of bits that are set in the newest bitmap.
     ones: u64,
 }
 
 impl RedisBitmaps {
-    /// Makes an empty one, each of whose bitmaps is planned for `items` at `rate` as Guava 31 does.
+    /// Creates an empty filter. Each of its bitmaps is planned for `items` at `rate` as in Guava
+    /// 31.
     ///
     /// # Errors
     ///
-    /// [`CreateError`] where Guava refuses.
+    /// [`CreateError`] if Guava refuses the plan.
     pub fn new(items: u64, rate: f64) -> Result<Self, CreateError> {
         let first = ForeignBloom::new(planned(items, rate)?)?;
         Ok(Self { bitmaps: vec![first], ones: 0 })
     }
 
-    /// Inserts an item: `put`. True if it was certainly new.
+    /// Inserts an item, as `put` does. Returns true if it is certainly new.
     ///
     /// # Errors
     ///
-    /// If the memory for another bitmap is not there; the item is in.
+    /// [`OutOfMemory`] if the allocation of another bitmap fails. The item has been inserted.
     pub fn insert(&mut self, key: &[u8]) -> Result<bool, OutOfMemory> {
-        // With one bitmap the Java does not look first; its bits tell as much.
+        // With one bitmap, the class does not test first. The changed bits give the same result.
         let is_new = if self.bitmaps.len() > 1 && self.contains(key) {
             false
         } else {
@@ -110,13 +111,13 @@ impl RedisBitmaps {
         Ok(is_new)
     }
 
-    /// Tells whether an item may be in: whether it is in any bitmap.
+    /// Tests whether an item may be in any bitmap.
     #[must_use]
     pub fn contains(&self, key: &[u8]) -> bool {
         self.bitmaps.iter().any(|bitmap| bitmap.contains(key))
     }
 
-    /// Removes all items, and all bitmaps but the first: `reset`.
+    /// Removes all items, and all bitmaps except the first, as `reset` does.
     pub fn reset(&mut self) {
         self.bitmaps.truncate(1);
         self.bitmaps[0].clear();
@@ -135,7 +136,7 @@ impl RedisBitmaps {
         &self.bitmaps
     }
 
-    /// Puts the bits of all bitmaps together: a valid filter, at a higher rate.
+    /// Returns the union of all bitmaps: a valid filter with a higher rate.
     #[must_use]
     pub fn union(&self) -> ForeignBloom {
         let mut one = self.bitmaps[0].clone();
@@ -146,7 +147,7 @@ impl RedisBitmaps {
         one
     }
 
-    /// Returns it as one filter, if it is one or is to become one.
+    /// Returns one filter: the only bitmap, or the union of all if `union` is set.
     pub(crate) fn to_one(&self, union: bool) -> Result<Cow<'_, ForeignBloom>, EncodeError> {
         match &self.bitmaps[..] {
             [one] => Ok(Cow::Borrowed(one)),
@@ -158,11 +159,11 @@ impl RedisBitmaps {
         }
     }
 
-    /// Returns the rate of all bitmaps when each is as full as it gets before the next one is made, or at the rate that was told of
-    /// one, if that is higher.
+    /// Returns the rate of all bitmaps together when each is as full as it can get. `planned` is
+    /// the rate of one bitmap, if it is higher.
     fn planned_rate(&self, options: Option<f64>) -> f64 {
         let rule = self.bitmaps[0].rule();
-        // The last item sets all its bits.
+        // The last item before the next bitmap can set all of its bits.
         let most = rule.bits() / 2 + u64::from(rule.probes());
         let fill = (most as f64 / rule.bits() as f64).min(1.0);
         let of_one = fill.powf(rule.probes().into()).max(options.unwrap_or(0.0));
@@ -179,7 +180,8 @@ impl StoredFilter for RedisBitmaps {
         try_answer_each(keys, answers, |key| self.insert(key).map_err(ChangeError::Memory))
     }
 
-    /// The bitmaps of `other` join the newest bitmap until it is half full. The others are inserted before it.
+    /// The bitmaps of `other` join the newest bitmap until it is half full. The others are inserted
+    /// before it.
     fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
         let is_alike = self.bitmaps[0].rule() == other.bitmaps[0].rule();
         if !is_alike {
@@ -242,7 +244,7 @@ fn number_of(key: &[u8]) -> Option<u64> {
     number.parse().ok().filter(|parsed: &u64| parsed.to_string() == number)
 }
 
-/// Reads a snapshot with all keys; or the string of one bitmap, as a filter of its own.
+/// Reads a snapshot with all keys, or the string of one bitmap as a filter of its own.
 fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError> {
     let rule = redis_string::rule_to_decode(options, planned)?;
     if !Rdb::has_magic(bytes) {
@@ -262,7 +264,7 @@ fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError
     let mut found = BTreeMap::new();
     for entry in rdb.entries() {
         let entry = entry?;
-        // Those behind the cursor are left over by a reset.
+        // Bitmaps behind the cursor are leftovers of a reset.
         if let Some(number) = number_of(entry.key()).filter(|&number| number <= cursor) {
             entry.only(found.get(&number))?;
             found.insert(number, entry);
@@ -283,10 +285,10 @@ fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError
     Ok(Contents::new(RedisBitmaps { bitmaps, ones }))
 }
 
-/// More digits than any number of 64 bits has.
+/// No number of 64 bits has more digits.
 const MAX_CURSOR_BYTES: u64 = 20;
 
-/// Checks that a string is not too short: the Java makes it at its full length.
+/// Checks that a string is not too short: the class creates it at its full length.
 fn whole_length(rule: &Rule, string: &[u8], at: u64) -> Result<(), DecodeError> {
     let (planned, found) = (rule.bits() / 8, string.len() as u64);
     if found >= planned {

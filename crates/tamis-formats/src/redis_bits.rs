@@ -1,4 +1,5 @@
-//! A Redis string as a set of integers, as `SETBIT` writes it. Drawn in `docs/formats/redis-bits.md`.
+//! A Redis string as a set of integers, as `SETBIT` writes it. Layout:
+//! `docs/formats/redis-bits.md`.
 
 use std::io;
 
@@ -38,14 +39,15 @@ pub(crate) const FORMAT: Format = Format {
     },
 };
 
-/// The greatest offset of `SETBIT`.
+/// The largest offset of `SETBIT`.
 const MAX: u64 = u32::MAX as u64;
 
-/// Reads the bytes of a string, as `GET` or `DUMP` returns them. Values behind its end make it longer, as `SETBIT` does.
+/// Reads the bytes of a string, as `GET` or `DUMP` returns them. Larger values extend it, as
+/// `SETBIT` does.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] if there are no bytes, more than Redis allows, or the memory is not there.
+/// [`DecodeError`] if there are no bytes or more than Redis allows, or if the allocation fails.
 ///
 /// # Examples
 ///

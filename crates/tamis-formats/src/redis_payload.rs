@@ -1,11 +1,11 @@
-//! What `DUMP` gives of a filter of RedisBloom, of a string, or of a filter of Tamis, and `RESTORE` takes.
+//! The payload of `DUMP` and `RESTORE` for a filter of RedisBloom, a string, or a filter of Tamis.
 //!
 //! ```text
 //! | 7 | module id | opcode, value | opcode, value | ... | 0 | RDB version: u16 | CRC-64: u64 |
 //!       0x81 and 8 bytes, big-endian      2: number, 4: double, 5: string
 //! ```
 //!
-//! Numbers and the lengths of strings are written as an RDB file has them; strings may be compressed with LZF.
+//! Numbers and lengths of strings are encoded as in RDB files. Strings may be compressed with LZF.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::rdb_encoding::crc64::crc64;
 use crate::rdb_encoding::value_type::{MODULE_2 as MODULE_VALUE, STRING};
 use crate::rdb_encoding::{MAX_EXPANSION, RdbReader, RdbWriter};
 
-/// A value of Redis, as far as it is about filters.
+/// A Redis value that can hold a filter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RedisValue {
     /// A scaling Bloom filter.
@@ -25,21 +25,21 @@ pub enum RedisValue {
     Cuckoo(RedisCuckoo),
     /// A string, such as a bitmap.
     String(Vec<u8>),
-    /// A value of a Tamis server, as bytes that only it reads.
+    /// A filter of a Tamis server, as bytes that only a Tamis server reads.
     Tamis(Vec<u8>),
 }
 
-/// Why bytes are not the payload of a filter or a string.
+/// Why bytes are not the payload of a filter or of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PayloadError {
-    /// The checksum is wrong, or that of a newer server: the bytes were changed or cut.
+    /// The checksum is wrong or of a newer version: the bytes were changed or truncated.
     Checksum,
-    /// The value is whole, but of another type.
+    /// The value is valid, but of another type.
     OtherType,
-    /// The value is none that a server writes.
+    /// No server writes this value.
     Value,
-    /// The strings of the value take more memory than allowed.
+    /// The strings of the value need more memory than allowed.
     TooLarge,
 }
 
@@ -56,25 +56,27 @@ impl fmt::Display for PayloadError {
 
 impl std::error::Error for PayloadError {}
 
-/// The numbers that `MBbloom--` and `MBbloomCF`, both version 4, make of their names. The lowest ten bits are the version.
+/// The module ids of `MBbloom--` and `MBbloomCF`, both version 4. The lowest ten bits are the
+/// version.
 const BLOOM_ID: u64 = 0x3016_e5a2_89be_f804;
 const CUCKOO_ID: u64 = 0x3016_e5a2_8982_1404;
-/// What `tamis-flt`, version 1, makes of its name.
+/// The module id of `tamis-flt`, version 1.
 const TAMIS_ID: u64 = 0xb5a9_a2b3_e7e5_b401;
 const VERSION: u64 = 4;
 
-/// The newest version of RDB that is read, and the one that is written: servers refuse newer ones than their own, and what
-/// is written here has not changed since Redis 5.
+/// The newest RDB version that is read, and the version that is written. A server rejects versions
+/// newer than its own, and the values that are written here have not changed since Redis 5.
 const RDB_VERSION: u16 = 12;
 const WRITTEN_RDB_VERSION: u16 = 9;
 
 impl RedisValue {
-    /// Reads a payload whose strings take no more than `max_bytes` together once they are expanded.
+    /// Reads a payload. All strings together may expand to at most `max_bytes`.
     ///
     /// # Errors
     ///
-    /// [`PayloadError`] unless `payload` is one, as a server writes it. Compression makes one byte of up to 88, so the
-    /// length of a payload limits nothing: memory stays within a few times `max_bytes`.
+    /// [`PayloadError`] unless a server writes such a payload. Compression turns one byte into up
+    /// to 88, so the length of the payload is no limit; memory stays within a small multiple of
+    /// `max_bytes`.
     ///
     /// # Examples
     ///
@@ -92,7 +94,7 @@ impl RedisValue {
         let (summed, checksum) = payload.split_last_chunk().ok_or(PayloadError::Checksum)?;
         let (body, version) = summed.split_last_chunk().ok_or(PayloadError::Checksum)?;
         let (version, checksum) = (u16::from_le_bytes(*version), u64::from_le_bytes(*checksum));
-        // Zero means that none was computed.
+        // Zero means that the checksum was not computed.
         let is_sound = checksum == 0 || checksum == crc64(summed);
         if version > RDB_VERSION || !is_sound {
             return Err(PayloadError::Checksum);
@@ -101,15 +103,15 @@ impl RedisValue {
         Self::read(kind, RdbReader::new(value, max_bytes))
     }
 
-    /// Returns the string that bytes are the `DUMP` of, also with the line feed behind it that `redis-cli --raw` appends; `None`
-    /// unless the checksum says that they are one.
+    /// Returns the string in the result of `DUMP`, also with the trailing line feed of `redis-cli
+    /// --raw`. Returns `None` unless the checksum matches.
     #[must_use]
     pub fn string_of(bytes: &[u8]) -> Option<Vec<u8>> {
         if bytes.first() != Some(&STRING) {
             return None;
         }
         [bytes, bytes.strip_suffix(b"\n").unwrap_or_default()].into_iter().find_map(|payload| {
-            // Zero means that there is none: a bitmap may end in zeros.
+            // A checksum of zero is no evidence: a bitmap may end in zeros.
             payload.last_chunk::<8>().filter(|&&checksum| checksum != [0; 8])?;
             match Self::from_payload(payload, MAX_EXPANSION * payload.len() as u64) {
                 Ok(RedisValue::String(string)) => Some(string),
@@ -118,7 +120,7 @@ impl RedisValue {
         })
     }
 
-    /// Reads a value of a type that `from` holds, and nothing behind it.
+    /// Reads a value of type `kind`. Rejects trailing bytes.
     pub(crate) fn read(kind: u8, mut from: RdbReader<'_>) -> Result<Self, PayloadError> {
         if kind == STRING {
             let bytes = from.bytes().filter(|_| from.is_empty());
@@ -141,12 +143,13 @@ impl RedisValue {
         filter.filter(|_| is_whole).ok_or(error)
     }
 
-    /// Tells whether a value of a type is a filter of RedisBloom or of Tamis.
+    /// Tests whether a value of type `kind` is a filter of RedisBloom or of Tamis.
     pub(crate) fn is_filter(kind: u8, value: &[u8]) -> bool {
         kind == MODULE_VALUE && Self::filter_name(value).is_some()
     }
 
-    /// Returns what `TYPE` calls a module's value, if it is a filter of RedisBloom or of Tamis.
+    /// Returns the name that `TYPE` has for a module's value, if it is a filter of RedisBloom or of
+    /// Tamis.
     pub(crate) fn filter_name(value: &[u8]) -> Option<&'static str> {
         match RdbReader::new(value, 0).length()? >> 10 {
             name if name == BLOOM_ID >> 10 => Some("MBbloom--"),
@@ -194,7 +197,7 @@ fn why_none(from: &RdbReader<'_>) -> PayloadError {
     if from.is_over() { PayloadError::TooLarge } else { PayloadError::Value }
 }
 
-/// Reads a Bloom filter as the header and chunks that `BF.SCANDUMP` would have given.
+/// Reads a Bloom filter by converting it to the header and chunks of `BF.SCANDUMP`.
 fn read_bloom(from: &mut RdbReader<'_>, version: u64) -> Option<RedisValue> {
     if version != VERSION {
         return None;
@@ -234,7 +237,7 @@ fn read_bloom(from: &mut RdbReader<'_>, version: u64) -> Option<RedisValue> {
     Some(RedisValue::Bloom(filter))
 }
 
-/// Hands out parts that lie end to end in pieces of at most a chunk, as they are loaded.
+/// Passes consecutive parts to `load` in pieces of at most one chunk.
 fn load<'a>(
     parts: impl Iterator<Item = &'a [u8]>,
     mut load: impl FnMut(i64, &[u8]) -> bool,
@@ -252,7 +255,7 @@ fn load<'a>(
 const MAX_CHUNK_BYTES: usize = 16 << 20;
 
 fn write_bloom(to: &mut RdbWriter, filter: &RedisBloom) {
-    // Of the header: options and expansion, which only it tells as they are kept.
+    // Only the header has the options and the expansion in their stored form.
     let header = filter.header();
     let number = |at: usize| {
         u64::from(u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes")))
@@ -276,7 +279,7 @@ fn write_bloom(to: &mut RdbWriter, filter: &RedisBloom) {
     }
 }
 
-/// Joins the chunks of a part of so many bytes; returns it, and the position behind it.
+/// Joins the chunks of a part of `len` bytes. Returns the part and the position behind it.
 fn part(
     mut position: i64,
     len: u64,
@@ -285,7 +288,7 @@ fn part(
     let mut bytes = Vec::with_capacity(len as usize);
     while (bytes.len() as u64) < len {
         let Some((next, more)) = chunk(position) else {
-            // A cuckoo filter without items gives none: all its slots are empty.
+            // A cuckoo filter without items has no chunks: all of its slots are empty.
             bytes.resize(len as usize, 0);
             break;
         };
@@ -314,7 +317,7 @@ fn read_cuckoo(from: &mut RdbReader<'_>, version: u64) -> Option<RedisValue> {
         let buckets = from.number()?;
         let slots = from.string()?;
         let is_whole = buckets.checked_mul(bucket_size) == Some(slots.len() as u64);
-        // What the header asks memory for is what is there.
+        // The size in the header must equal the size of the data.
         (is_whole && buckets == expected).then_some(())?;
         parts.push(slots);
         expected = expected.saturating_mul(expansion.max(1));
@@ -341,7 +344,7 @@ fn write_cuckoo(to: &mut RdbWriter, filter: &RedisCuckoo) {
         let (slots, next) = part(position, len, |position| filter.chunk(position));
         to.string(&slots);
         position = next;
-        // Without growth there is no second one.
+        // A filter that does not grow has no second sub-filter.
         buckets = buckets.saturating_mul(expansion.max(1));
     }
 }

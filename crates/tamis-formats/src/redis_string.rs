@@ -1,11 +1,11 @@
-//! What the formats share whose bits are a string of Redis: the order of `SETBIT`, and sizes that only a plan tells.
+//! Bits in a Redis string, in the order of `SETBIT`. Only the plan determines the number of bits.
 //!
 //! ```text
 //! byte 0                  1
 //!     | bits 0 1 … 6 7   | bits 8 9 … 14 15 | ...        bit 0 is 0x80 of its byte
 //! ```
 //!
-//! A string ends with the byte of its highest bit that was ever written.
+//! The string ends with the byte of the highest bit that was ever written.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ use crate::rdb_encoding::MAX_EXPANSION;
 use crate::redis_payload::RedisValue;
 use crate::rule::Rule;
 
-/// How a system plans a filter; or why it does not.
+/// Plans the rule of a filter of one system.
 pub(crate) type PlanRule = fn(items: u64, rate: f64) -> Result<Rule, CreateError>;
 
 /// Plans the filter that is read.
@@ -33,14 +33,14 @@ pub(crate) fn rule_to_decode(options: &DecodeOptions, plan: PlanRule) -> Result<
     })
 }
 
-/// Makes an empty filter as it is told.
+/// Creates an empty filter for the plan in the options.
 pub(crate) fn create(options: &DecodeOptions, plan: PlanRule) -> Result<ForeignBloom, CreateError> {
     let (items, rate) = options.plan()?;
     Ok(ForeignBloom::new(plan(items, rate)?)?)
 }
 
-/// Returns the filter if `system` plans the same rule for the planned items and rate in the options: it plans by itself, and a
-/// string does not store the plan.
+/// Returns the filter if `system` plans the same rule for the items and the rate in the options.
+/// The system plans by itself, and a string does not store the plan.
 pub(crate) fn fitting<'a, R: 'static>(
     contents: &'a Contents,
     options: &DecodeOptions,
@@ -63,12 +63,13 @@ pub(crate) fn fitting<'a, R: 'static>(
     )))
 }
 
-/// Returns the string in a file: what `GET` returns, or what is in the payload of `DUMP`.
+/// Returns the string in a file: the result of `GET`, or the string in the payload of `DUMP`.
 pub(crate) fn of_file(bytes: &[u8]) -> Cow<'_, [u8]> {
     RedisValue::string_of(bytes).map_or(Cow::Borrowed(bytes), Cow::Owned)
 }
 
-/// Returns the string in a file: under a key of a snapshot, in the payload of `DUMP`, or the file itself.
+/// Returns the string in a file: under a key of a snapshot, in the payload of `DUMP`, or the file
+/// itself.
 pub(crate) fn of_any_file<'a>(
     bytes: &'a [u8],
     options: &DecodeOptions,
@@ -81,7 +82,7 @@ pub(crate) fn of_any_file<'a>(
     entry.string(MAX_EXPANSION * bytes.len() as u64)
 }
 
-/// Reads the bits of a string that begins at `at`; a string that ended early has zeros there.
+/// Reads the bits of a string that starts at offset `at`. Missing bytes at the end are zero.
 pub(crate) fn decode(rule: Rule, string: &[u8], at: u64) -> Result<ForeignBloom, DecodeError> {
     let (max_bytes, found) = (rule.bits().div_ceil(8), string.len() as u64);
     let error = |at, kind| DecodeError { field: "bits", at, kind };
@@ -121,7 +122,7 @@ pub(crate) fn decode(rule: Rule, string: &[u8], at: u64) -> Result<ForeignBloom,
         .map_err(|memory| error(at, DecodeErrorKind::Memory(memory)))
 }
 
-/// Returns the string of all bits.
+/// Returns the string of all bits, including trailing zeros.
 pub(crate) fn whole(filter: &ForeignBloom) -> Vec<u8> {
     let words: Vec<[u8; 8]> =
         filter.words().iter().map(|word| word.reverse_bits().to_be_bytes()).collect();
@@ -130,7 +131,7 @@ pub(crate) fn whole(filter: &ForeignBloom) -> Vec<u8> {
     string
 }
 
-/// Returns the string as it grows in Redis: up to the highest bit that is set.
+/// Returns the string as Redis stores it: up to the highest bit that is set.
 pub(crate) fn grown(filter: &ForeignBloom) -> Vec<u8> {
     let mut string = whole(filter);
     string.truncate(string.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1));

@@ -1,4 +1,5 @@
-//! Filters of RedisBloom, in any of the ways in which a server gives them out. Drawn in `docs/formats/redisbloom.md`.
+//! Filters of RedisBloom: from `DUMP`, from snapshots, and as commands that load chunks. Layout:
+//! `docs/formats/redisbloom.md`.
 
 use std::io;
 
@@ -64,7 +65,7 @@ fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError
     decode_payload(bytes)
 }
 
-/// Writes what `RESTORE` takes; with a key, the commands that load it in parts.
+/// Writes the payload of `RESTORE`. With a key, writes the commands that load the filter in chunks.
 fn encode(
     contents: &Contents,
     options: &DecodeOptions,
@@ -86,7 +87,7 @@ fn encode(
     Ok(out.write_all(&value.to_payload())?)
 }
 
-/// Makes what `BF.RESERVE key rate items` makes.
+/// Creates the filter that `BF.RESERVE key rate items` creates.
 fn create(options: &DecodeOptions) -> Result<Contents, CreateError> {
     let (capacity, rate) = options.plan()?;
     let options = RedisBloomOptions { capacity, rate, ..RedisBloomOptions::default() };
@@ -95,7 +96,8 @@ fn create(options: &DecodeOptions) -> Result<Contents, CreateError> {
     Ok(Contents::new(filter))
 }
 
-/// Tests whether bytes begin with a command that loads a filter under a key: `BF.LOADCHUNK`, `CF.LOADCHUNK` or `RESTORE`.
+/// Tests whether bytes begin with a command that loads a filter under a key: `BF.LOADCHUNK`,
+/// `CF.LOADCHUNK` or `RESTORE`.
 #[must_use]
 pub fn is_load_command(bytes: &[u8]) -> bool {
     commands::is_one(bytes)

@@ -1,4 +1,5 @@
-//! Redisson's `RBloomFilter`: a bitmap of Redis, and a hash of its settings. Drawn in `docs/formats/redisson.md`.
+//! Redisson's `RBloomFilter`: a Redis bitmap, and a hash with its settings. Layout:
+//! `docs/formats/redisson.md`.
 
 use std::fmt;
 use std::io;
@@ -28,7 +29,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "redisson",
     extensions: &["rdb", "bitmap"],
     summary: "Redisson's RBloomFilter: a bitmap of Redis and its settings",
-    // Settings under such a name are nobody else's.
+    // No other program writes settings under such a key.
     sniff: Some(|bytes| {
         let has_config = |rdb: Rdb<'_>| rdb.entries().flatten().any(|entry| is_config(&entry));
         Sniff::yes(Rdb::has_magic(bytes) && Rdb::new(bytes).is_ok_and(has_config))
@@ -44,9 +45,9 @@ pub(crate) const FORMAT: Format = Format {
     create: |options| redis_string::create(options, planned).map(Contents::new),
 };
 
-/// `HighwayHash` in 128 bits, whose halves are added in turn.
+/// The rule of Redisson: the halves of a 128-bit HighwayHash are added in turn.
 ///
-/// Probes are `a`, `a + b`, `2a + b`, `2a + 2b`, … in 64 bits without the sign.
+/// Probes are `a`, `a + b`, `2a + b`, `2a + 2b`, … in 64 bits, with the sign bit cleared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Redisson {
     bits: Modulus,
@@ -55,10 +56,11 @@ pub struct Redisson {
 
 const MAX_BITS: u64 = 4_294_967_294;
 
-/// The most probes that are read: no plan has as many, and settings that say so would only take time.
+/// The largest number of probes that is read. Real plans have fewer, and a hostile file with more
+/// would only cost time.
 const MAX_PROBES: u32 = 65_535;
 
-/// The key of the hash, the same for everyone.
+/// The key of the hash, which is a constant of Redisson.
 const KEY: Key = Key([
     0x9e37_79b9_7f4a_7c15,
     0xf39c_c060_5ced_c834,
@@ -71,7 +73,7 @@ impl Redisson {
     ///
     /// # Errors
     ///
-    /// [`CreateError`] where Redisson refuses.
+    /// [`CreateError`] if Redisson refuses the plan.
     ///
     /// # Examples
     ///
@@ -90,7 +92,7 @@ impl Redisson {
             return Err(CreateError::refused(why));
         }
         let rate = if rate == 0.0 { f64::from_bits(1) } else { rate };
-        // Of Guava zero items are one.
+        // Guava plans zero items as one.
         let bits = if items == 0 { 0 } else { plan_bits(items, rate).0 };
         if bits > MAX_BITS {
             return Err(CreateError::refused(format!(
@@ -106,7 +108,7 @@ impl Redisson {
         Ok(Self { bits, probes })
     }
 
-    /// Takes over the settings of a filter that exists; `None` if no filter has them.
+    /// Creates the rule from stored settings. Returns `None` if no filter has these settings.
     fn of_config(bits: u64, probes: u32) -> Option<Self> {
         let is_one = bits <= MAX_BITS && (1..=MAX_PROBES).contains(&probes);
         Some(Self { bits: Modulus::new(bits).filter(|_| is_one)?, probes })
@@ -124,14 +126,14 @@ impl Redisson {
         self.probes
     }
 
-    /// Returns the offsets that Redisson gives to `SETBIT` for the bytes that its codec makes of an item.
+    /// Returns the offsets that Redisson passes to `SETBIT` for an item in the bytes of its codec.
     pub fn offsets(&self, key: &[u8]) -> impl Iterator<Item = u64> + use<> {
         let rule = *self;
         let (mut next, steps) = (0, rule.hash(key));
         (0..rule.probes).map(move |i| rule.probe(i, &mut next, steps))
     }
 
-    /// Returns probe `i`, and goes on to the next.
+    /// Returns probe `i` and advances the sum.
     #[inline(always)]
     fn probe(&self, i: u32, sum: &mut u64, (a, b): (u64, u64)) -> u64 {
         *sum = sum.wrapping_add(if i.is_multiple_of(2) { a } else { b });
@@ -178,7 +180,7 @@ fn planned(items: u64, rate: f64) -> Result<Rule, CreateError> {
     Redisson::plan(items, rate).map(Rule::new)
 }
 
-/// What the settings are called.
+/// The field names of the settings.
 mod field {
     pub const SIZE: &str = "size";
     pub const HASH_ITERATIONS: &str = "hashIterations";
@@ -238,7 +240,7 @@ fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError
     })?;
     let rule = rule_of(&config, options, bytes.len() as u64)?;
     let Some(bitmap) = bitmap else {
-        // Until the first item there is none.
+        // The bitmap does not exist before the first item.
         return empty(rule, config.at());
     };
     if bitmap.database() != config.database() {
@@ -253,7 +255,7 @@ fn empty(rule: Rule, at: u64) -> Result<Contents, DecodeError> {
     redis_string::decode(rule, b"", at).map(Contents::new)
 }
 
-/// Reads the rule out of the settings of a file of so many bytes.
+/// Reads the rule from the settings. `file_bytes` is the size of the file.
 fn rule_of(
     config: &Entry<'_>,
     options: &DecodeOptions,
@@ -286,7 +288,8 @@ fn rule_of(
             )))
         };
     }
-    // A new filter has a few bytes and may say 512 MiB: more than its file pays for must be told.
+    // A small file may state 512 MiB. A size beyond what the file justifies must be confirmed by
+    // the decode options.
     if rule.bits() / 8 > FREE_BYTES.saturating_add(4 * file_bytes) {
         let parameter = if options.items.is_none() { Parameter::Items } else { Parameter::Rate };
         let kind = DecodeErrorKind::Missing(parameter);
@@ -295,10 +298,10 @@ fn rule_of(
     Ok(rule)
 }
 
-/// What a filter takes without its file's bytes.
+/// The memory that a filter may take regardless of the size of its file.
 const FREE_BYTES: u64 = 1 << 20;
 
-/// Writes the string; with a key, a snapshot of it and its settings.
+/// Writes the string. With a key, writes a snapshot of the string and its settings.
 fn encode(
     contents: &Contents,
     options: &DecodeOptions,
@@ -316,7 +319,7 @@ fn encode(
         (field::FALSE_PROBABILITY, rate.to_string()),
     ]);
     let values = [(config_key(key), config), (key.clone(), Written::String(string))];
-    // Redis has no empty bitmap.
+    // Redis does not store an empty bitmap.
     let written = values
         .into_iter()
         .filter(|(_, value)| !matches!(value, Written::String(bytes) if bytes.is_empty()));

@@ -1,4 +1,4 @@
-//! Roaring bitmaps in the portable format, of 32 and of 64 bits. Drawn in `docs/formats/roaring.md`.
+//! Roaring bitmaps in the portable format, of 32 and of 64 bits. Layout: `docs/formats/roaring.md`.
 
 mod containers;
 mod stretches;
@@ -40,10 +40,10 @@ pub(crate) const FORMAT: Format = Format {
     create: |_| Ok(Contents::new(Roaring::new(CompressedSet::new()))),
 };
 
-/// What is expected of [`DecodeOptions::version`].
+/// The values of [`DecodeOptions::version`].
 const VERSIONS: &str = "32 or 64, the bits of a value";
 
-/// An exact set of integers, and how its file writes it.
+/// An exact set of integers, and how to write it.
 ///
 /// # Examples
 ///
@@ -59,21 +59,21 @@ const VERSIONS: &str = "32 or 64, the bits of a value";
 pub struct Roaring {
     /// The values.
     pub set: CompressedSet,
-    /// Whether it is written as one of 64 bits even if its values have 32.
+    /// Whether to write 64-bit values even if all values fit into 32 bits.
     pub is_64: bool,
-    /// Whether runs are written where they are smaller, as `runOptimize` does.
+    /// Whether to write runs if they are smaller, as `runOptimize` does.
     pub has_runs: bool,
 }
 
 impl PartialEq for Roaring {
-    /// Compares the values; how they are written makes no other set.
+    /// Compares only the values, not how they are written.
     fn eq(&self, other: &Self) -> bool {
         self.set == other.set
     }
 }
 
 impl Roaring {
-    /// Takes a set, to be written as small as can be.
+    /// Creates a bitmap that is written as small as possible.
     #[must_use]
     pub fn new(set: CompressedSet) -> Self {
         Self { set, is_64: false, has_runs: true }
@@ -120,15 +120,18 @@ impl StoredFilter for Roaring {
 
 /// Reads the bytes of a bitmap of 32 or 64 bits.
 ///
-/// Memory is 18 times the bytes at most: of a file of 64 bits that holds one value in each stretch of 2³².
+/// Takes at most 18 times the memory of the bytes: for a 64-bit bitmap with one value in each range
+/// of 2³².
 ///
 /// # Errors
 ///
-/// [`DecodeError`] if the bytes are none: also where containers or values are out of order, which no library writes.
+/// [`DecodeError`] unless `bytes` are exactly one bitmap. Containers and values out of order are
+/// rejected; no library writes them.
 pub fn decode(bytes: &[u8]) -> Result<Roaring, DecodeError> {
     let mut set = CompressedSet::new();
     let (mut values, mut new) = (Vec::new(), Answers::new());
-    // Of a file that turns out damaged at its end, nothing is to be built.
+    // A first pass checks the file, so that nothing is built from a file that is damaged at its
+    // end.
     let (is_64, has_runs) = walk(bytes, &mut |_, _| {})?;
     walk(bytes, &mut |base, container| {
         values.clear();
@@ -146,8 +149,9 @@ pub fn decode(bytes: &[u8]) -> Result<Roaring, DecodeError> {
                 }
             }
             Container::Runs(runs) => {
-                // What comes first decides how the stretch is kept: if it is a value or two, as a list, of which a long
-                // run behind it would make a bitmap of 8 KiB, whatever the file has.
+                // The first insert decides the representation of a range of 65,536 values. If it is
+                // one or two values, that is a list, and a long run behind it would turn it into a
+                // bitmap of 8 KiB. So the longest run comes first.
                 let longest = runs.iter().map(ends).max_by_key(|(first, last)| last - first);
                 for (first, last) in longest.into_iter().chain(runs.iter().map(ends)) {
                     set.insert_range(base | u64::from(first)..=base | u64::from(last));
@@ -159,7 +163,7 @@ pub fn decode(bytes: &[u8]) -> Result<Roaring, DecodeError> {
     Ok(Roaring { set, is_64, has_runs })
 }
 
-/// Reads a bitmap, and checks that it has the width that the caller names.
+/// Reads a bitmap and checks that it has the width in the options.
 fn decode_version(bytes: &[u8], options: &DecodeOptions) -> Result<Roaring, DecodeError> {
     let error = |kind| DecodeError::new("width", 0, kind);
     let is_64 = match options.version.as_deref() {

@@ -1,4 +1,4 @@
-//! RocksDB's full filter block of both generations. Drawn in `docs/formats/rocksdb.md`.
+//! RocksDB's full filter block, in both generations. Layout: `docs/formats/rocksdb.md`.
 
 mod rules;
 
@@ -46,26 +46,26 @@ pub(crate) const FORMAT: Format = Format {
     },
 };
 
-/// The bytes of a line, of which an item reads one.
+/// The number of bytes of a cache line. All probes of an item lie in one line.
 const LINE_BYTES: u64 = 64;
 
-/// What follows the bits.
+/// The length of the trailer behind the bits.
 const TRAILER_BYTES: usize = 5;
 
-// Where in the trailer.
+// The offsets in the trailer.
 const PROBES_AT: usize = 0;
 const LINES_AT: usize = 1;
 const KIND_AT: usize = 1;
 const SHAPE_AT: usize = 2;
 const REST_AT: usize = 3;
 
-/// In place of the probes: a filter of a later generation, the fast local one among them.
+/// A number of probes that marks a filter of a later generation, such as fast local Bloom.
 const NEW_BLOOM: i8 = -1;
 
-/// In place of the probes: Ribbon.
+/// A number of probes that marks a Ribbon filter.
 const RIBBON: i8 = -2;
 
-/// Which generation of filters RocksDB makes, by the table's `format_version`.
+/// The generation of RocksDB's filters, by the table's `format_version`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Generation {
     /// Below 5.
@@ -74,7 +74,8 @@ pub enum Generation {
     FastLocal,
 }
 
-/// A filter block whose trailer RocksDB has reserved for later: to every release that does not know it, every item may be in.
+/// A filter block whose trailer RocksDB reserves for later releases. A release that does not know
+/// it answers that every item may be present.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reserved {
     bytes: Vec<u8>,
@@ -108,12 +109,13 @@ impl StoredFilter for Reserved {
     }
 }
 
-/// Makes an empty filter as RocksDB's `NewBloomFilterPolicy(bits_per_key)` does for a table of so many keys. `bits_per_key` is
-/// taken as 1 to 100, with three decimals; for the legacy generation it is rounded to a whole number.
+/// Creates an empty filter as RocksDB's `NewBloomFilterPolicy(bits_per_key)` does for a table of
+/// `keys` keys. `bits_per_key` is clamped to 1 to 100, with three decimals. The legacy generation
+/// rounds it to a whole number.
 ///
 /// # Errors
 ///
-/// [`CreateError`] for no keys or too many.
+/// [`CreateError`] if there are no keys or too many.
 ///
 /// # Examples
 ///
@@ -150,7 +152,7 @@ pub fn create(
         Generation::Legacy => {
             let whole = (millibits + 500) / 1000;
             let bits = keys.checked_mul(whole).ok_or_else(too_large)?;
-            // Odd, so that the line depends on all bits of the hash.
+            // An odd number of lines makes the line depend on all bits of the hash.
             let lines = u32::try_from(bits.div_ceil(per_line) | 1).map_err(|_| too_large())?;
             let probes = ((whole as f64 * 0.69) as u32).clamp(1, 30);
             Rule::new(Legacy::new(lines, LINE_BYTES as u32, probes))
@@ -159,26 +161,29 @@ pub fn create(
     Ok(ForeignBloom::new(rule)?)
 }
 
-/// Up to how many thousandths of a bit a key RocksDB takes 1, 2, … probes.
+/// The largest number of thousandths of a bit per key for which RocksDB takes 1, 2, … probes.
 const PROBES_UP_TO: [u64; 12] =
     [2_080, 3_580, 5_100, 6_640, 8_300, 10_070, 11_720, 14_001, 16_050, 18_300, 22_001, 25_501];
 
-/// Returns how many probes RocksDB's fast local filter takes for so many thousandths of a bit a key.
+/// Returns the number of probes of RocksDB's fast local filter with `millibits` thousandths of a
+/// bit per key.
 fn probes_for(millibits: u64) -> u32 {
     match PROBES_UP_TO.iter().position(|&most| millibits <= most) {
         Some(at) => at as u32 + 1,
-        // Three times the eight that it makes at once.
+        // Three times the eight probes that RocksDB computes at once.
         None if millibits > 50_000 => 24,
         None => ((millibits - 1) / 2000 - 1) as u32,
     }
 }
 
-/// Returns the least whole number of bits a key for which the fast local filter keeps a rate; `None` if 100 do not.
+/// Returns the smallest whole number of bits per key with which the fast local filter keeps a rate.
+/// Returns `None` if 100 are not enough.
 fn bits_per_key(rate: f64) -> Option<u32> {
     (rate < 1.0).then(|| (1..=100).find(|&bits| fast_local_rate(bits) <= rate)).flatten()
 }
 
-/// Returns the rate of the fast local filter: the mean over lines, whose keys follow Poisson's distribution.
+/// Returns the rate of the fast local filter: the mean over lines, whose numbers of keys are
+/// Poisson distributed.
 fn fast_local_rate(bits_per_key: u32) -> f64 {
     let line = LINE_BYTES as f64 * 8.0;
     let (probes, mean) =
@@ -193,12 +198,13 @@ fn fast_local_rate(bits_per_key: u32) -> f64 {
     rate
 }
 
-/// Reads a filter block: bits and trailer, without the block's own trailer of compression and checksum. It is
-/// a [`ForeignBloom`], or a [`Reserved`] where RocksDB itself would take every item for one that may be in.
+/// Reads a filter block: bits and trailer, without the trailer of compression type and checksum
+/// that every block has. The result is a [`ForeignBloom`], or a [`Reserved`] if RocksDB itself
+/// would answer that every item may be present.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] for a Ribbon filter, and for bits that do not go with the trailer.
+/// [`DecodeError`] for a Ribbon filter, and if the bits do not fit the trailer.
 pub fn decode(bytes: &[u8]) -> Result<Contents, DecodeError> {
     let Some((data, &trailer)) = bytes.split_last_chunk::<TRAILER_BYTES>() else {
         let kind = DecodeErrorKind::Truncated {

@@ -8,7 +8,8 @@ use crate::filter_info::FilterInfo;
 use crate::probe_rule::ProbeRule;
 use crate::probing;
 
-/// Everything that two filters must share before their bits mean the same: hash, number of bits, number of probes, seeds.
+/// Everything that two filters must share before their bits mean the same: hash, number of bits,
+/// number of probes, seeds.
 ///
 /// The bits of a filter can move to another format if that format has an equal rule.
 #[derive(Clone)]
@@ -19,7 +20,8 @@ impl Rule {
         Self(Arc::new(rule))
     }
 
-    /// Returns the rule as the type of one system, such as [`Bip37`](crate::bip37::Bip37). Returns `None` if it is of another.
+    /// Returns the rule as the type of one system, such as [`Bip37`](crate::bip37::Bip37). Returns
+    /// `None` if it is another type.
     #[must_use]
     pub fn downcast_ref<R: 'static>(&self) -> Option<&R> {
         self.0.as_any().downcast_ref()
@@ -66,7 +68,8 @@ impl fmt::Display for Rule {
     }
 }
 
-/// [`ProbeRule`] as a trait object. One call handles a batch, so that the loops over items and probes are compiled for each rule.
+/// [`ProbeRule`] as a trait object. One call handles a batch, so that the loops over items and
+/// probes are compiled for each rule.
 pub(crate) trait AnyRule: Send + Sync {
     fn as_any(&self) -> &dyn Any;
     fn equals(&self, other: &dyn Any) -> bool;

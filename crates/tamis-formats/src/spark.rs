@@ -1,4 +1,5 @@
-//! Spark's `BloomFilter`, as its `writeTo` writes it: both versions. Drawn in `docs/formats/spark.md`.
+//! Spark's `BloomFilter`, as its `writeTo` writes it, in both versions. Layout:
+//! `docs/formats/spark.md`.
 
 use std::fmt;
 use std::io;
@@ -43,7 +44,7 @@ pub(crate) const FORMAT: Format = Format {
 const VERSIONS: &str =
     "1 (every Spark reads it, and up to 4.0 nothing else) or 2 (Spark 4.1 and later)";
 
-/// Returns the version that the options name.
+/// Returns the version in the options.
 fn version_option(options: &DecodeOptions) -> Result<Version, CreateError> {
     match options.version.as_deref() {
         Some("1") => Ok(Version::V1),
@@ -55,20 +56,22 @@ fn version_option(options: &DecodeOptions) -> Result<Version, CreateError> {
     }
 }
 
-/// Which of its two rules a filter of Spark has.
+/// Spark's two probe rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Version {
-    /// Sums of 32 bits, without a seed. Every Spark reads it; up to 4.0 there is no other.
+    /// Sums of 32 bits, without a seed. Every release reads it, and releases up to 4.0 read nothing
+    /// else.
     #[default]
     V1,
-    /// Sums of 64 bits. Spark reads it since 4.1, and `create` makes it since then.
+    /// Sums of 64 bits. Spark reads and creates it since 4.1.
     V2 {
-        /// Where the first hash starts.
+        /// The seed of the first hash.
         seed: i32,
     },
 }
 
-/// The rules of Spark: two hashes of 32 bits, the second seeded with the first, added up.
+/// The rules of Spark: double hashing with two 32-bit hashes, the second of which is seeded with
+/// the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spark {
     bits: Modulus,
@@ -123,11 +126,11 @@ impl fmt::Display for Spark {
     }
 }
 
-/// Makes an empty filter as `BloomFilter.create(items, rate)` does.
+/// Creates an empty filter as `BloomFilter.create(items, rate)` does.
 ///
 /// # Errors
 ///
-/// [`CreateError`] where Spark refuses.
+/// [`CreateError`] if Spark refuses the plan.
 ///
 /// # Examples
 ///
@@ -144,11 +147,12 @@ pub fn create(items: u64, rate: f64, version: Version) -> Result<ForeignBloom, C
     create_with_bits(items, plan_bits(items, rate).0, version)
 }
 
-/// Makes an empty filter as `BloomFilter.create(items, bits)` does: bits are rounded up to words after probes were chosen.
+/// Creates an empty filter as `BloomFilter.create(items, bits)` does: it chooses the probes and
+/// then rounds the bits up to whole words.
 ///
 /// # Errors
 ///
-/// [`CreateError`] where Spark refuses.
+/// [`CreateError`] if Spark refuses the plan.
 pub fn create_with_bits(
     items: u64,
     bits: u64,
@@ -164,7 +168,7 @@ pub fn create_with_bits(
             "Spark has at most 137,438,953,408 bits, not {bits}: plan fewer items or a higher rate"
         ))
     };
-    // The rate has no part in it.
+    // The rate is not used.
     let probes = i32::try_from(plan_probes(items, bits, 0.5, GuavaRelease::Until33));
     let (words, Ok(probes)) = (bits.div_ceil(64), probes) else { return Err(too_large()) };
     if words > i32::MAX as u64 {
@@ -173,7 +177,8 @@ pub fn create_with_bits(
     ForeignBloom::new(rule(words, probes.cast_unsigned(), version)).map_err(CreateError::Memory)
 }
 
-/// The most probes that are read: no plan that anyone made has as many, and a file that says so would only take time.
+/// The largest number of probes that is read. Real plans have fewer, and a hostile file with more
+/// would only cost time.
 const MAX_PROBES: u32 = 65_535;
 
 fn rule(words: u64, probes: u32, version: Version) -> Rule {
@@ -181,11 +186,11 @@ fn rule(words: u64, probes: u32, version: Version) -> Rule {
     Rule::new(Spark { bits, probes, version })
 }
 
-/// Reads what `writeTo` wrote, and nothing behind it.
+/// Reads the output of `writeTo`. Rejects trailing bytes.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] where `readFrom` fails, for a filter of no words, and if bytes are left.
+/// [`DecodeError`] if `readFrom` would fail, if the filter has no words, and if bytes follow.
 pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let mut reader = Reader::new(bytes);
     let version = reader.i32_be("version")?;
@@ -197,7 +202,7 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
         1 => Version::V1,
         _ => Version::V2 { seed: reader.i32_be("seed")? },
     };
-    // Spark reads a filter of no words, and divides by 0 when it is asked.
+    // Spark reads a filter without words and then divides by 0 on a lookup.
     let words = reader.count_be("number of words", 1.., "1 or more")?;
     let filter = ForeignBloom::read_words(
         rule(words.into(), probes, version),
@@ -224,7 +229,7 @@ fn sniff(bytes: &[u8]) -> Sniff {
     Sniff::maybe(is_whole)
 }
 
-/// Reads a filter, and checks that it has the version that the caller names.
+/// Reads a filter and checks that it has the version in the options.
 fn decode_version(bytes: &[u8], options: &DecodeOptions) -> Result<ForeignBloom, DecodeError> {
     let filter = decode(bytes)?;
     let is_first = bytes.starts_with(&1_u32.to_be_bytes());

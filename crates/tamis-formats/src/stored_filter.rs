@@ -8,8 +8,8 @@ use tamis::Answers;
 use crate::change_error::ChangeError;
 use crate::filter_info::FilterInfo;
 
-/// A filter as its file stores it. Each kind of filter implements it beside its type, and [`Contents`](crate::Contents) holds
-/// any of them.
+/// A filter as its file stores it. Each kind of filter implements this trait beside its type.
+/// [`Contents`](crate::Contents) holds any of them.
 ///
 /// A key is an item as the bytes that the original system hashes: see [`Funnel`](crate::Funnel).
 pub trait StoredFilter: Any + Clone + fmt::Debug + PartialEq + Send + Sync {
@@ -30,7 +30,8 @@ pub trait StoredFilter: Any + Clone + fmt::Debug + PartialEq + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if the layouts are equal and the filters still cannot merge; nothing has changed.
+    /// [`ChangeError`] if the layouts are equal and the filters still cannot merge; nothing has
+    /// changed.
     fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
         let _ = other;
         Ok(false)
@@ -41,7 +42,8 @@ pub trait StoredFilter: Any + Clone + fmt::Debug + PartialEq + Send + Sync {
 
     /// Returns the planned rate if the present rate is above it by more than chance explains.
     ///
-    /// `info` is that of this filter. `planned` is the rate that the caller gives; without it the planned rate in the file counts.
+    /// `info` is that of this filter. `planned` is the rate that the caller gives; without it the
+    /// planned rate in the file counts.
     fn exceeded_rate(&self, info: &FilterInfo, planned: Option<f64>) -> Option<f64> {
         planned.or(info.planned_rate).filter(|&planned| info.is_over(planned))
     }

@@ -1,4 +1,5 @@
-//! stream-lib's `BloomFilter`, as `BloomFilter.serialize` writes it. Drawn in `docs/formats/stream-lib.md`.
+//! stream-lib's `BloomFilter`, as `BloomFilter.serialize` writes it. Layout:
+//! `docs/formats/stream-lib.md`.
 
 use std::fmt;
 use std::io;
@@ -39,17 +40,18 @@ pub(crate) const FORMAT: Format = Format {
     },
 };
 
-/// What Java's serialization writes before the number of words of a `java.util.BitSet`.
+/// The bytes that Java's serialization writes before the number of words of a `java.util.BitSet`.
 const BIT_SET: &[u8] = b"\xac\xed\0\x05sr\0\x10java.util.BitSet\x6e\xfd\x88\x7e\x39\x34\xab\x21\x03\0\x01[\0\x04bitst\0\x02[Jxp\
     ur\0\x02[J\x78\x20\x04\xb5\x12\xb1\x75\x93\x02\0\0xp";
 
-/// What it writes behind the words.
+/// The byte that it writes behind the words.
 const END: u8 = b'x';
 
-/// The most words: the number of bits is an `int` of Java.
+/// The largest number of words: the number of bits is a Java `int`.
 const MAX_WORDS: u32 = (i32::MAX / 64).cast_unsigned();
 
-/// The rule of stream-lib: two hashes of 32 bits, the second seeded with the first, added up.
+/// The rule of stream-lib: double hashing with two 32-bit hashes, the second of which is seeded
+/// with the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLib {
     /// Invariant: 1 to [`MAX_WORDS`].
@@ -78,7 +80,8 @@ impl ProbeRule for StreamLib {
     fn each_probe(&self, (mut c, step): Self::Hash<'_>) -> impl Iterator<Item = u64> {
         let bits = self.words * 64;
         (0..self.probes).map(move |_| {
-            // Java's remainder has the sign of the sum: without it, it is the remainder of the sum without it.
+            // Java's remainder keeps the sign of the sum. Its absolute value is the remainder of
+            // the absolute value.
             let bit = c.unsigned_abs() % bits;
             c = c.wrapping_add(step);
             bit.into()
@@ -92,13 +95,13 @@ impl fmt::Display for StreamLib {
     }
 }
 
-/// Makes an empty filter of `items` items, with bits and probes from the table of Cassandra, of which stream-lib has the part up to 15
-/// bits an item.
+/// Creates an empty filter for `items` items. Bits and probes come from Cassandra's table, of which
+/// stream-lib has the part up to 15 bits per item.
 ///
 /// # Errors
 ///
-/// [`CreateError`] if the table has no such rate, there are no items, the filter is larger than stream-lib's, or the memory is not
-/// there.
+/// [`CreateError`] if the table has no such rate, if there are no items, if the filter is larger
+/// than stream-lib's maximum, or if the allocation fails.
 ///
 /// # Examples
 ///
@@ -124,14 +127,15 @@ pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, CreateError> {
     Ok(ForeignBloom::new(Rule::new(StreamLib { words, probes }))?)
 }
 
-/// The most probes that are read: no row of its table has as many, and a file that says so would only take time.
+/// The largest number of probes that is read. Real plans have fewer, and a hostile file with more
+/// would only cost time.
 const MAX_PROBES: u32 = 255;
 
-/// Reads what `serialize` wrote, and nothing behind it.
+/// Reads the output of `serialize`. Rejects trailing bytes.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] unless `bytes` are one filter.
+/// [`DecodeError`] unless `bytes` are exactly one filter.
 pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let mut reader = Reader::new(bytes);
     let probes = reader.count_be("number of probes", 1..=MAX_PROBES, "1 to 255")?;

@@ -1,4 +1,5 @@
-//! The project's own format, drawn in `docs/formats/tamis.md`: a head, the words, their checksum.
+//! The project's own format: a header, the words, and their checksum. Layout:
+//! `docs/formats/tamis.md`.
 
 mod parts;
 mod stream;
@@ -62,9 +63,9 @@ pub(crate) const FORMAT: Format = Format {
     },
 };
 
-/// A filter with all that its file says of it, over storage `B`.
+/// A filter with everything that its file stores, over storage `B`.
 ///
-/// Equal values are equal bytes, on every machine.
+/// Equal values give equal bytes on every machine.
 ///
 /// # Examples
 ///
@@ -86,10 +87,10 @@ pub(crate) const FORMAT: Format = Format {
 pub struct TamisFile<B = Bitmap> {
     /// The filter.
     pub filter: AnyFilter<B>,
-    /// How many inserts were offered, repeats included. It never depends on order or threads, and
-    /// that of a merged filter is the sum.
+    /// The number of inserts, including repeated items. It does not depend on order or threads. A
+    /// merged filter has the sum.
     pub added: u64,
-    /// What the filter says about itself.
+    /// The metadata of the filter.
     pub metadata: Metadata,
 }
 
@@ -112,20 +113,20 @@ impl<B: Bits<Word = u64> + PartialEq> PartialEq for TamisFile<B> {
 }
 
 impl<B> TamisFile<B> {
-    /// Returns a file of this filter, with nothing added and no metadata.
+    /// Creates a file of this filter, with a count of 0 and no metadata.
     pub fn new(filter: AnyFilter<B>) -> Self {
         Self { filter, added: 0, metadata: Metadata::new() }
     }
 }
 
 impl TamisFile {
-    /// Reads a whole file and tests every byte of it. Linear time; one copy of the words.
+    /// Reads a whole file and checks every byte. Linear time, one copy of the words.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] unless `bytes` are exactly one file, as it was written.
+    /// [`DecodeError`] unless `bytes` are exactly one undamaged file.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        // The length is tested before there is memory for the words.
+        // Checks the length before allocating the words.
         Parts::split(bytes)?;
         match Self::read_from(bytes, u64::MAX) {
             Ok(file) => Ok(file),
@@ -134,15 +135,17 @@ impl TamisFile {
         }
     }
 
-    /// Reads one file from a stream that ends with it, such as a pipe, straight into its place.
+    /// Reads one file from a stream that ends with it, such as a pipe, directly into the memory of
+    /// the filter.
     ///
-    /// `max_bytes` limits the memory of the bits: the stream's word for it cannot be checked before
-    /// all has arrived. Below that limit memory is reserved at once, though the system hands out its
-    /// pages only as bytes arrive.
+    /// `max_bytes` limits the memory of the bits, because the size in the header cannot be checked
+    /// before all bytes have arrived. Below that limit the memory is reserved at once; the system
+    /// provides its pages as bytes arrive.
     ///
     /// # Errors
     ///
-    /// [`ReadError::Io`] if the stream fails, [`ReadError::Decode`] if its bytes are no file.
+    /// [`ReadError::Io`] if the stream fails, and [`ReadError::Decode`] if its bytes are not a
+    /// file.
     pub fn read_from(stream: impl Read, max_bytes: u64) -> Result<Self, ReadError> {
         let (header, bits) = stream::read(stream, max_bytes)?;
         Ok(Self::restore(header, bits)?)
@@ -150,7 +153,7 @@ impl TamisFile {
 }
 
 impl<B: Bits<Word = u64>> TamisFile<B> {
-    /// Makes the file's value of its head and its words.
+    /// Creates the value from a header and words.
     fn restore(header: Header, bits: B) -> Result<Self, DecodeError> {
         let at = header.len as u64;
         let filter = AnyFilter::restore(&header.plan, header.hasher, bits).map_err(|plan| {
@@ -161,15 +164,14 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
 }
 
 impl<'a> TamisFile<BitView<'a>> {
-    /// Uses the words of a file where they lie, such as in a mapped file. Constant time.
+    /// Uses the words of a file in place, such as in a mapped file. Constant time.
     ///
-    /// The head, the length and the bits past the end are tested, the words are not:
-    /// [`verify`](Self::verify) does that in one pass.
+    /// Checks the header, the length and the bits behind the end, but not the words.
+    /// [`verify`](Self::verify) checks the words in one pass.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] unless `bytes` are exactly one file; [`DecodeErrorKind::NotInPlace`] unless
-    /// they start at a multiple of 8 bytes in memory of a little-endian machine.
+    /// [`DecodeError`] unless `bytes` are exactly one undamaged file.
     pub fn view(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let Parts { header, words, .. } = Parts::split(bytes)?;
         let at = header.len as u64;
@@ -183,13 +185,13 @@ impl<'a> TamisFile<BitView<'a>> {
         Self::restore(header, BitView::new(words))
     }
 
-    /// Tests every byte of a file, as [`TamisFile::decode`] does, without a copy.
+    /// Checks every byte of a file, as [`TamisFile::decode`] does, without a copy.
     ///
-    /// One pass at the speed of memory or of the disk: about 0.1 s a GiB once it is in memory.
+    /// One pass at the speed of memory or of the disk: about 0.1 s per GiB in memory.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] unless `bytes` are exactly one file, as it was written.
+    /// [`DecodeError`] unless `bytes` are exactly one undamaged file.
     pub fn verify(bytes: &'a [u8]) -> Result<(), DecodeError> {
         let Parts { header, words, trailer } = Parts::split(bytes)?;
         let end = (header.len + words.len()) as u64;
@@ -198,11 +200,11 @@ impl<'a> TamisFile<BitView<'a>> {
 }
 
 impl<B: Bits<Word = u64>> TamisFile<B> {
-    /// Writes the file, word for word: no copy of the filter is made.
+    /// Writes the file without a copy of the filter.
     ///
     /// # Errors
     ///
-    /// What `out` says; whatever was written until then is no filter to any reader.
+    /// The errors of `out`. No reader accepts a part of a file as a filter.
     pub fn write_to(&self, mut out: impl Write) -> io::Result<()> {
         let (header, seed) = self.header();
         out.write_all(&header)?;
@@ -214,14 +216,15 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
         out.write_all(&checksum.digest().to_le_bytes())
     }
 
-    /// Writes the bytes of a range of the file, such as `0..1024`; those behind its end are left out.
+    /// Writes a range of the bytes of the file, such as `0..1024`. Bytes behind the end are left
+    /// out.
     ///
-    /// Takes the time of so many bytes, whatever is before them, except for the checksum at the end of the file: that is
-    /// of all words.
+    /// Takes time in proportion to the range, wherever it starts. The checksum at the end of the
+    /// file takes a pass over all words.
     ///
     /// # Errors
     ///
-    /// What `out` says.
+    /// The errors of `out`.
     pub fn write_range(&self, range: Range<u64>, mut out: impl Write) -> io::Result<()> {
         let len = self.len_bytes();
         if range.start == 0 && range.end >= len {
@@ -254,7 +257,7 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
         Ok(())
     }
 
-    /// Returns the head, and its checksum.
+    /// Returns the header and its checksum.
     fn header(&self) -> (Vec<u8>, u64) {
         let (plan, hasher) = (self.filter.plan(), self.filter.hasher());
         let bits = match plan.kind().grows() {
@@ -264,7 +267,7 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
         Header::encode(plan, bits, hasher, self.added, &self.metadata)
     }
 
-    /// Hands on the words from the one numbered `start` on, as the bytes of a file.
+    /// Passes the words from word `start` on to `each`, as the bytes of a file.
     fn each_bytes_from<E>(
         &self,
         start: u64,
@@ -286,20 +289,21 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
         })
     }
 
-    /// Tells whether the filter holds so much that its rate is above the planned one. Reads all bits.
+    /// Tests whether the rate of the filter is above the planned one. Reads all bits.
     ///
-    /// A filter to which not even its capacity was [added](Self::added) is not, whatever chance did to
-    /// its bits; one whose inserts were not counted is judged by its bits alone.
+    /// A filter with no more inserts than its capacity is never over its rate, whatever chance did
+    /// to its bits. A filter without a count is judged by its bits.
     #[must_use]
     pub fn is_over_rate(&self) -> bool {
         !self.is_counted_within() && self.filter.is_over_rate()
     }
 
-    /// Tells whether it is known without a look at the bits that no more items were added than the filter is for.
+    /// Tests whether the count alone shows that the filter holds no more items than its capacity.
     #[must_use]
     pub fn is_counted_within(&self) -> bool {
         let plan = self.filter.plan();
-        // Of a window no number says how unevenly its items came; one that grows knows its rate.
+        // The count of a window does not show how unevenly its items came, and a growing filter
+        // knows its rate.
         let is_counted = !plan.kind().forgets() && !plan.kind().grows();
         is_counted && self.added > 0 && self.added <= plan.items()
     }
@@ -345,13 +349,13 @@ impl StoredFilter for TamisFile {
         }
     }
 
-    /// The plan in the file decides, whatever the caller gives.
+    /// The plan in the file counts, even if the caller gives a rate.
     fn exceeded_rate(&self, info: &FilterInfo, _: Option<f64>) -> Option<f64> {
         info.planned_rate.filter(|_| self.is_over_rate())
     }
 }
 
-/// Returns what of the bytes that begin at `at` lies in a range.
+/// Returns the part of `bytes`, which start at offset `at`, that lies in a range.
 fn common<'b>(bytes: &'b [u8], at: u64, range: &Range<u64>) -> &'b [u8] {
     let len = bytes.len() as u64;
     let [start, end] = [range.start, range.end].map(|it| it.saturating_sub(at).min(len) as usize);

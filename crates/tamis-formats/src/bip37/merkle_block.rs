@@ -1,7 +1,8 @@
-//! A proof that transactions are in a block: the branches of its tree of hashes that lead to them.
+//! A proof that transactions are in a block: the branches of the Merkle tree that lead to them.
 //!
-//! The tree is walked from its root, left before right. A flag says of each node whether something below it (or the leaf itself) is
-//! proven; where nothing is, or at a leaf, the node's hash follows and the walk goes no deeper.
+//! The tree is walked from its root, left before right. A flag of each node states whether
+//! something below it (or the leaf itself) is proven. If nothing is, or at a leaf, the hash of the
+//! node follows and the walk goes no deeper.
 //!
 //! ```text
 //!              root 1              of a b c d e, c is proven
@@ -19,29 +20,30 @@ use crate::bitcoin::{Block, BlockHeader, Hash256, Transaction, compact_size};
 use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::reader::Reader;
 
-/// The most transactions a block can have, so that a proof of more is refused: 4,000,000 units of weight, of which the smallest
-/// transaction takes 240.
+/// The largest number of transactions of a block. A block has at most 4,000,000 units of weight,
+/// and the smallest transaction takes 240.
 ///
-/// Before witnesses it was 1,000,000 bytes of 60 each, the same number.
+/// Before witnesses, the limits were 1,000,000 bytes and 60, which gives the same number.
 pub const MAX_TRANSACTIONS: u32 = 1_000_000 / 60;
 
 /// A header, and a proof that some transactions are in its block: the message `merkleblock`.
 ///
-/// The proof was checked, but not the header: whoever gets one from a node looks whether its hash is in the chain of most work.
+/// The proof was checked, but not the header. The receiver must check that the hash of the header
+/// is in the chain with the most work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MerkleBlock {
     header: BlockHeader,
     transactions: u32,
     hashes: Vec<Hash256>,
-    // Bit i of byte i / 8, the least significant first.
+    // Flag i is bit i % 8 of byte i / 8.
     flags: Vec<u8>,
     matched: Vec<(u32, Hash256)>,
 }
 
-/// A block of more transactions than a proof may be about.
+/// A block with more transactions than a proof can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockTooLarge {
-    /// How many it has.
+    /// The number of transactions of the block.
     pub transactions: usize,
 }
 
@@ -54,13 +56,14 @@ impl fmt::Display for BlockTooLarge {
 impl std::error::Error for BlockTooLarge {}
 
 impl MerkleBlock {
-    /// Makes a proof of the transactions of which `is_matched`, called once for each in order, is true.
+    /// Creates a proof of the transactions for which `is_matched` returns true. It is called once
+    /// for each transaction, in order.
     ///
-    /// Takes memory for two hashes a transaction meanwhile.
+    /// Takes memory for two hashes per transaction while it runs.
     ///
     /// # Errors
     ///
-    /// [`BlockTooLarge`] if wallets would refuse it.
+    /// [`BlockTooLarge`] if wallets would reject the proof.
     pub fn new(
         block: &Block<'_>,
         mut is_matched: impl FnMut(&Transaction<'_>) -> bool,
@@ -98,10 +101,12 @@ impl MerkleBlock {
         Ok(merkle_block)
     }
 
-    /// Adds node `index` of the highest of `levels`, and what is below it. Fifteen levels deep at most.
+    /// Adds node `index` of the highest of `levels` and the nodes below it. The recursion is at
+    /// most fifteen levels deep.
     fn add_node(&mut self, levels: &[Vec<(Hash256, bool)>], index: usize, flags: &mut Vec<bool>) {
         let Some((level, below)) = levels.split_last() else { return };
-        // The right one of the last two may not be there: its hash is then that of the left one.
+        // The last node of a level may have no right neighbor. The hash of the left one is then
+        // used twice.
         let Some(&(hash, is_proven)) = level.get(index) else { return };
         flags.push(is_proven);
         if below.is_empty() || !is_proven {
@@ -112,13 +117,14 @@ impl MerkleBlock {
         }
     }
 
-    /// Reads the payload of `merkleblock`, nothing behind it, and checks the proof.
+    /// Reads the payload of `merkleblock` and checks the proof. Rejects trailing bytes.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if the bytes are not whole, and wherever a proof proves nothing: no transactions or more than
-    /// [`MAX_TRANSACTIONS`], more hashes than transactions, fewer flags than hashes, hashes or flags that are missing or left over,
-    /// two equal hashes side by side (of which one is made up, CVE-2012-2459), another root than the header's.
+    /// [`DecodeError`] if bytes are missing or the proof proves nothing: no transactions or more
+    /// than [`MAX_TRANSACTIONS`], more hashes than transactions, fewer flags than hashes, missing
+    /// or unused hashes or flags, two equal hashes side by side (a forgery, CVE-2012-2459), or
+    /// another root than the header's.
     pub fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(payload);
         let header = BlockHeader::read(&mut reader)?;
@@ -154,7 +160,7 @@ impl MerkleBlock {
         Ok(proof)
     }
 
-    /// Walks the tree and notes what it proves.
+    /// Walks the tree and records the transactions that it proves.
     fn check(&mut self, hashes_at: usize, flags_at: usize) -> Result<(), DecodeError> {
         let words = |field, at: usize, reason| {
             let kind = DecodeErrorKind::Damaged { reason };
@@ -211,13 +217,15 @@ impl MerkleBlock {
         &self.header
     }
 
-    /// Returns how many transactions the block has, as the sender says: nothing proves it.
+    /// Returns the number of transactions of the block, as the sender states it. The proof does not
+    /// cover it.
     #[must_use]
     pub fn transactions(&self) -> u32 {
         self.transactions
     }
 
-    /// Returns the transactions that are proven to be in the block: the place in it, and the hash.
+    /// Returns the transactions that are proven to be in the block: their index in it and their
+    /// hash.
     #[must_use]
     pub fn matched(&self) -> &[(u32, Hash256)] {
         &self.matched
@@ -239,14 +247,15 @@ enum Fault {
 /// A walk through the tree of a proof.
 struct Walk<'a> {
     proof: &'a MerkleBlock,
-    // How many were used so far.
+    // The number of hashes and flags that were used.
     hashes: usize,
     flags: usize,
     matched: Vec<(u32, Hash256)>,
 }
 
 impl Walk<'_> {
-    /// Returns the hash of node `index` of those that are `height` above the leaves. Fifteen deep at most.
+    /// Returns the hash of node `index` at `height` above the leaves. The recursion is at most
+    /// fifteen levels deep.
     fn node(&mut self, height: u32, index: u32) -> Result<Hash256, Fault> {
         let byte = *self.proof.flags.get(self.flags / 8).ok_or(Fault::Flags)?;
         let is_proven = byte >> (self.flags % 8) & 1 == 1;

@@ -10,11 +10,11 @@ use crate::reader::Reader;
 /// The largest item that `filteradd` carries.
 pub const MAX_ITEM_BYTES: usize = 520;
 
-/// Reads the payload of `filteradd`: an item. Bytes behind it are left unread, as nodes do.
+/// Reads the payload of `filteradd`: an item. Ignores trailing bytes, as nodes do.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] if it is longer than 520 bytes or cut short.
+/// [`DecodeError`] if the item is longer than 520 bytes or truncated.
 ///
 /// # Examples
 ///
@@ -37,7 +37,8 @@ pub fn decode_filter_add(payload: &[u8]) -> Result<&[u8], DecodeError> {
     compact_size::read_bytes(&mut reader, "item")
 }
 
-/// Writes the payload of `filteradd`; `None` if the item is longer than 520 bytes, for which nodes hang up.
+/// Returns the payload of `filteradd`. Returns `None` if the item is longer than 520 bytes, for
+/// which nodes disconnect.
 #[must_use]
 pub fn encode_filter_add(item: &[u8]) -> Option<Vec<u8>> {
     (item.len() <= MAX_ITEM_BYTES).then(|| {
@@ -48,7 +49,7 @@ pub fn encode_filter_add(item: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// What a node knows of the wallet at the other end: nothing at first.
+/// The filter that a node keeps for a connected wallet: none at first.
 ///
 /// # Examples
 ///
@@ -68,7 +69,7 @@ pub struct PeerFilter {
     loaded: Option<WalletFilter>,
 }
 
-/// Why a node hangs up on a wallet.
+/// Why a node disconnects a wallet.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum MessageError {
@@ -76,7 +77,7 @@ pub enum MessageError {
     OtherMessage,
     /// `filteradd` before `filterload`.
     NoFilter,
-    /// The payload is not that of such a message.
+    /// The payload is not valid for this message.
     Payload(DecodeError),
 }
 
@@ -101,12 +102,12 @@ impl From<DecodeError> for MessageError {
 }
 
 impl PeerFilter {
-    /// Takes a message by its name: `filterload` replaces the filter, `filteradd` inserts an item, `filterclear` takes the filter
-    /// away. Bytes behind what it needs are left unread, as Bitcoin Core does.
+    /// Handles a message by its name. `filterload` replaces the filter, `filteradd` inserts an
+    /// item, and `filterclear` removes the filter. Trailing bytes are ignored, as in Bitcoin Core.
     ///
     /// # Errors
     ///
-    /// [`MessageError`] where a node hangs up; nothing has changed then.
+    /// [`MessageError`] if a node would disconnect; nothing has changed.
     pub fn receive(&mut self, command: &str, payload: &[u8]) -> Result<(), MessageError> {
         match command {
             "filterload" => self.loaded = Some(WalletFilter::decode_start(payload)?.0),

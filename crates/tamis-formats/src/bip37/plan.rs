@@ -1,31 +1,33 @@
-//! How large a filter of BIP-37 is planned.
+//! Plans the size of a filter of BIP-37.
 
 use crate::create_error::CreateError;
 
-/// The largest filter that nodes take.
+/// The largest filter that nodes accept, in bytes.
 pub const MAX_BYTES: usize = 36_000;
 
-/// The most probes ("hash functions") that nodes take.
+/// The largest number of probes ("hash functions") that nodes accept.
 pub const MAX_PROBES: u32 = 50;
 
-/// Whose arithmetic plans the number of probes. A message says how many there are, so only new filters depend on it.
+/// The formula for the number of probes. A message stores that number, so only new filters depend
+/// on the formula.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Sizing {
-    /// Bitcoin Core's: from whole bits an item.
+    /// The formula of Bitcoin Core: from the whole number of bits per item.
     #[default]
     Core,
-    /// That of the BIP's text and of most other programs: from bits an item.
+    /// The formula of the BIP and of most other programs: from the bits per item.
     Real,
 }
 
-/// Returns how many bytes and how many probes a filter is planned with.
+/// Returns the number of bytes and the number of probes of a plan.
 ///
-/// Both are cut off at the limits of nodes, and then the rate is higher than the one asked for. Either may be 0, and then every
-/// item is in the filter: bytes at rates near 1, probes if there are more items than bits.
+/// Both are clamped to the limits of nodes, and the rate is then higher than `rate`. Either can be
+/// 0, and then the filter matches every item: the bytes at rates near 1, the probes if there are
+/// more items than bits.
 ///
 /// # Errors
 ///
-/// [`CreateError`] where the arithmetic has no answer.
+/// [`CreateError`] if there are no items, or if the rate is not above 0 and at most 1.
 ///
 /// # Examples
 ///
@@ -37,7 +39,7 @@ pub enum Sizing {
 /// # Ok::<(), tamis_formats::CreateError>(())
 /// ```
 pub fn plan(items: u32, rate: f64, sizing: Sizing) -> Result<(usize, u32), CreateError> {
-    // As Bitcoin Core writes it: the square of ln 2, rounded once.
+    // The literal of Bitcoin Core: the square of ln 2, rounded once.
     const LN_2_SQUARED: f64 = 0.480_453_013_918_201_4;
     if items == 0 {
         return Err(CreateError::refused("BIP-37 has no filter of 0 items: plan 1 or more"));

@@ -1,4 +1,4 @@
-//! How BIP-37 finds the bits of an item: a hash of its own for each probe.
+//! The rule of BIP-37: each probe has a hash of its own.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use crate::hash::murmur3::x86_32;
 use crate::modulus::Modulus;
 use crate::probe_rule::ProbeRule;
 
-/// Which outpoints a node inserts by itself when a transaction pays to an item: otherwise the wallet would miss the one that
-/// spends it.
+/// Which outpoints a node inserts when a transaction pays to an item. Otherwise the wallet would
+/// miss the transaction that spends the outpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Update {
@@ -18,7 +18,8 @@ pub enum Update {
     None = 0,
     /// All.
     All = 1,
-    /// Those locked by a public key or by several, whose spending does not show the key.
+    /// Only outputs that are locked by one public key or by several. Spending them does not reveal
+    /// the key.
     PublicKeyOnly = 2,
 }
 
@@ -26,7 +27,7 @@ impl Update {
     /// The bits of the flags that are not reserved.
     const MASK: u8 = 0b11;
 
-    /// Returns what flags mean to Bitcoin Core, which ignores reserved bits.
+    /// Returns the meaning of flags in Bitcoin Core, which ignores reserved bits.
     #[must_use]
     pub const fn of(flags: u8) -> Self {
         match flags & Self::MASK {
@@ -47,12 +48,12 @@ impl fmt::Display for Update {
     }
 }
 
-/// The rule of BIP-37, and what a node inserts by itself.
+/// The rule of BIP-37, and the flags that control what a node inserts.
 ///
-/// The flags are part of it: of two filters that differ in them, one would have outpoints in it that the other has not.
+/// The flags are part of the rule: filters with different flags hold different outpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bip37 {
-    // Invariant: a whole number of bytes, `MAX_BYTES` at most; `None` if there are none.
+    // Invariant: a whole number of bytes, at most `MAX_BYTES`. `None` if there are no bytes.
     bits: Option<Modulus>,
     probes: u32,
     tweak: u32,
@@ -60,24 +61,24 @@ pub struct Bip37 {
 }
 
 impl Bip37 {
-    /// The sizes are within the limits of nodes.
+    /// Creates a rule. The sizes must be within the limits of nodes.
     pub(crate) fn new(bytes: usize, probes: u32, tweak: u32, flags: u8) -> Self {
         debug_assert!(bytes <= MAX_BYTES && probes <= MAX_PROBES);
         Self { bits: Modulus::new(bytes as u64 * 8), probes, tweak, flags }
     }
 
-    /// Returns how many bytes it has.
+    /// Returns the number of bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bits() as usize / 8
     }
 
-    /// Returns what makes the hashes of this filter differ from those of others.
+    /// Returns the number that makes the hashes of this filter differ from those of other filters.
     #[must_use]
     pub fn tweak(&self) -> u32 {
         self.tweak
     }
 
-    /// Returns the flags as they were sent, reserved ones too.
+    /// Returns the flags as they were sent, including reserved ones.
     #[must_use]
     pub fn flags(&self) -> u8 {
         self.flags
@@ -85,10 +86,11 @@ impl Bip37 {
 }
 
 impl ProbeRule for Bip37 {
-    // Up to 50 hashes, of which an absent item needs one or two: each is computed when it is asked for.
+    // An item has up to 50 hashes, and an absent item needs one or two of them. Each is computed
+    // when it is needed.
     type Hash<'k> = &'k [u8];
 
-    // Hashing an item a second time to fetch its bits ahead would take twice the time.
+    // Hashing an item a second time to prefetch its bits would take twice the time.
     const IS_SMALL: bool = true;
 
     fn bits(&self) -> u64 {
@@ -107,7 +109,8 @@ impl ProbeRule for Bip37 {
     #[inline]
     fn each_probe(&self, key: Self::Hash<'_>) -> impl Iterator<Item = u64> {
         let Self { bits, probes, tweak, .. } = *self;
-        // A filter of no bytes has no probes either, whatever it says: every item is in it.
+        // A filter of no bytes has no probes, whatever its header states, and so matches every
+        // item.
         bits.into_iter().flat_map(move |bits| {
             (0..probes).map(move |i| {
                 let seed = i.wrapping_mul(0xfba4_c795).wrapping_add(tweak);

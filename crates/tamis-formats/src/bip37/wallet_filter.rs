@@ -1,4 +1,5 @@
-//! The filter of a wallet: which transactions are its own, and what a node learns from them.
+//! The filter of a wallet: it tests which transactions concern the wallet, and a node adds
+//! outpoints to it.
 
 use crate::bip37::merkle_block::{BlockTooLarge, MerkleBlock};
 use crate::bip37::plan::{MAX_BYTES, MAX_PROBES, Sizing, plan};
@@ -29,18 +30,19 @@ use crate::rule::Rule;
 #[derive(Clone, Debug, PartialEq)]
 pub struct WalletFilter {
     filter: ForeignBloom,
-    // Invariant: that of the filter.
+    // Invariant: equal to the rule of `filter`.
     rule: Bip37,
 }
 
 impl WalletFilter {
-    /// Makes an empty filter of as many bytes and probes as [`plan`] says.
+    /// Creates an empty filter with the bytes and probes of [`plan`].
     ///
-    /// A `tweak` by chance keeps two nodes from telling by their bits that two filters are of one wallet.
+    /// A random `tweak` keeps two nodes from detecting by the bits that two filters are of one
+    /// wallet.
     ///
     /// # Errors
     ///
-    /// [`CreateError`] where the arithmetic has no answer.
+    /// [`CreateError`] if there are no items, or if the rate is not above 0 and at most 1.
     pub fn create(
         items: u32,
         rate: f64,
@@ -54,12 +56,12 @@ impl WalletFilter {
         Ok(Self { filter, rule })
     }
 
-    /// Reads the payload of `filterload`, and nothing behind it.
+    /// Reads the payload of `filterload`. Rejects trailing bytes.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] where a node hangs up: more than 36,000 bytes or 50 hash functions, too few bytes, a length that could be
-    /// written shorter; and if bytes are left.
+    /// [`DecodeError`] if a node would disconnect (more than 36,000 bytes or 50 hash functions,
+    /// missing bytes, a length that is not in its shortest form), and if bytes follow.
     pub fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(payload);
         let filter = Self::read(&mut reader)?;
@@ -67,11 +69,12 @@ impl WalletFilter {
         Ok(filter)
     }
 
-    /// Reads the payload of `filterload`; returns it with the bytes that follow, which Bitcoin Core leaves unread.
+    /// Reads the payload of `filterload` and returns the trailing bytes, which Bitcoin Core
+    /// ignores.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] where a node hangs up.
+    /// [`DecodeError`] if a node would disconnect.
     pub fn decode_start(payload: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
         let mut reader = Reader::new(payload);
         let filter = Self::read(&mut reader)?;
@@ -118,21 +121,24 @@ impl WalletFilter {
         &self.filter
     }
 
-    /// Tells whether an item may be in. Every item is in a filter of no bytes or no hash functions.
+    /// Tests whether an item may be in the filter. A filter of no bytes or no hash functions matches
+    /// every item.
     #[must_use]
     pub fn contains(&self, item: &[u8]) -> bool {
         self.filter.contains(item)
     }
 
-    /// Inserts an item; true if a bit changed. Does nothing to a filter of no bytes.
+    /// Inserts an item. Returns true if a bit changed. Does nothing to a filter of no bytes.
     pub fn insert(&mut self, item: &[u8]) -> bool {
         self.filter.insert(item)
     }
 
-    /// Tells whether a transaction may be of the wallet, and inserts the outpoints that [`Update`] asks for.
+    /// Tests whether a transaction may concern the wallet, and inserts the outpoints that
+    /// [`Update`] selects.
     ///
-    /// A transaction is if its hash is in, if a script of its outputs pushes an item, if it spends an outpoint that is in, or if a
-    /// script of its inputs pushes an item. Witnesses are not looked at.
+    /// A transaction matches if the filter has its hash, an item that a script of its outputs
+    /// pushes, an outpoint that it spends, or an item that a script of its inputs pushes. Witnesses
+    /// are ignored.
     pub fn matches(&mut self, transaction: &Transaction<'_>) -> bool {
         let update = Update::of(self.rule.flags());
         let mut is_found = self.contains(&transaction.txid().0);
@@ -157,12 +163,12 @@ impl WalletFilter {
             })
     }
 
-    /// Returns what a node answers of a block: a proof of the transactions that match, which are [asked](Self::matches) in the
-    /// order of the block.
+    /// Returns the answer of a node for a block: a proof of the transactions that
+    /// [match](Self::matches), tested in the order of the block.
     ///
     /// # Errors
     ///
-    /// [`BlockTooLarge`] if no wallet would take the proof; nothing has changed then.
+    /// [`BlockTooLarge`] if no wallet would accept the proof; nothing has changed.
     pub fn merkle_block(&mut self, block: &Block<'_>) -> Result<MerkleBlock, BlockTooLarge> {
         MerkleBlock::new(block, |transaction| self.matches(transaction))
     }
@@ -171,7 +177,7 @@ impl WalletFilter {
 impl TryFrom<ForeignBloom> for WalletFilter {
     type Error = ForeignBloom;
 
-    /// Returns the filter itself if it is of another rule.
+    /// Returns the filter unchanged if it has another rule.
     fn try_from(filter: ForeignBloom) -> Result<Self, ForeignBloom> {
         match filter.rule().downcast_ref() {
             Some(&rule) => Ok(Self { filter, rule }),

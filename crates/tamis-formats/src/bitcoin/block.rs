@@ -9,14 +9,14 @@ use crate::reader::Reader;
 /// The 80 bytes whose hash names a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockHeader(
-    /// Version, hash of the block before, root of the transactions, time, target, nonce.
+    /// Version, hash of the previous block, Merkle root, time, target, nonce.
     pub [u8; 80],
 );
 
-/// Offset of the root of the transactions: behind the version and the hash of the block before.
+/// The offset of the Merkle root: behind the version and the hash of the previous block.
 pub(crate) const MERKLE_ROOT_AT: usize = 4 + 32;
 
-/// A block, in bytes of somebody else.
+/// A block that borrows its bytes.
 ///
 /// # Examples
 ///
@@ -45,7 +45,7 @@ impl BlockHeader {
         Hash256::of(&[&self.0])
     }
 
-    /// Returns the root of the tree of hashes over its transactions.
+    /// Returns the Merkle root of the transactions.
     #[must_use]
     pub fn merkle_root(&self) -> Hash256 {
         let mut root = [0; 32];
@@ -55,13 +55,13 @@ impl BlockHeader {
 }
 
 impl<'a> Block<'a> {
-    /// Reads a block, and nothing behind it.
+    /// Reads a block. Rejects trailing bytes.
     ///
-    /// Neither its work nor its root is looked at.
+    /// Does not check the proof of work or the Merkle root.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] where a node refuses the bytes, and if there are no transactions.
+    /// [`DecodeError`] if a node would reject the bytes, and if there are no transactions.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let header = BlockHeader::read(&mut reader)?;

@@ -1,9 +1,9 @@
-//! Numbers of one to nine bytes, as Bitcoin writes lengths and counts.
+//! Numbers of one to nine bytes: Bitcoin's encoding of lengths and counts.
 
 use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::reader::Reader;
 
-/// Takes a number; one that could have been written shorter is refused, as nodes do.
+/// Reads a number. A number that is not in its shortest form is rejected, as nodes do.
 pub(crate) fn read(reader: &mut Reader<'_>, field: &'static str) -> Result<u64, DecodeError> {
     let start = reader.error(field, DecodeErrorKind::Invalid { reason: "written in fewest bytes" });
     let (n, least) = match reader.u8(field)? {
@@ -15,7 +15,8 @@ pub(crate) fn read(reader: &mut Reader<'_>, field: &'static str) -> Result<u64, 
     if n < least { Err(start) } else { Ok(n) }
 }
 
-/// Takes a count of things that have at least `min_bytes` each, which the bytes at hand must have room for.
+/// Reads a count of elements of at least `min_bytes` each. Rejects a count that exceeds the
+/// remaining bytes.
 pub(crate) fn read_count(
     reader: &mut Reader<'_>,
     field: &'static str,
@@ -31,7 +32,7 @@ pub(crate) fn read_count(
     Ok(count as usize)
 }
 
-/// Takes bytes behind their length.
+/// Reads bytes with a length prefix.
 pub(crate) fn read_bytes<'a>(
     reader: &mut Reader<'a>,
     field: &'static str,
@@ -40,7 +41,7 @@ pub(crate) fn read_bytes<'a>(
     reader.bytes(field, len)
 }
 
-/// Appends a number in as few bytes as it takes.
+/// Appends a number in its shortest form.
 pub(crate) fn write(n: u64, to: &mut Vec<u8>) {
     match n {
         0..0xfd => to.push(n as u8),

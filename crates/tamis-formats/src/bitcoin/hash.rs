@@ -1,4 +1,4 @@
-//! Double SHA-256, and the order in which people write it.
+//! Double SHA-256 hashes, and their reversed text form.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 /// A double SHA-256: of a block, a transaction, a filter.
 ///
-/// Shown and parsed as all tools of Bitcoin do it, last byte first.
+/// Displayed and parsed last byte first, as all Bitcoin tools do.
 ///
 /// # Examples
 ///
@@ -20,16 +20,16 @@ use sha2::{Digest as _, Sha256};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Hash256(
-    /// The bytes as they are computed and sent ("internal order").
+    /// The bytes in the order in which they are computed and sent ("internal order").
     pub [u8; 32],
 );
 
-/// Text that is not a hash: not 64 hexadecimal digits.
+/// The text is not a hash of 64 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HashError;
 
 impl Hash256 {
-    /// Hashes parts as if they were one.
+    /// Hashes the concatenation of `parts`.
     pub(crate) fn of(parts: &[&[u8]]) -> Self {
         let mut once = Sha256::new();
         parts.iter().for_each(|part| once.update(part));

@@ -1,6 +1,7 @@
-//! Scripts, as far as what they push and two of their forms.
+//! Scripts: the data that they push, and two of their forms.
 
-/// Iterates over what a script pushes, without empty pushes, up to its end or to where it makes no sense.
+/// Iterates over the data that a script pushes, without empty pushes. Ends with the script or at
+/// the first invalid opcode.
 ///
 /// # Examples
 ///
@@ -15,13 +16,13 @@ pub fn pushes(script: &[u8]) -> impl Iterator<Item = &[u8]> {
     Ops { rest: script }.map(|op| op.data).filter(|data| !data.is_empty())
 }
 
-/// An opcode and what it pushes.
+/// An opcode and the data that it pushes.
 struct Op<'a> {
     code: u8,
     data: &'a [u8],
 }
 
-/// The opcodes of a script, until its end or one that is cut short.
+/// The opcodes of a script, up to its end or to a truncated opcode.
 struct Ops<'a> {
     rest: &'a [u8],
 }
@@ -40,7 +41,7 @@ impl<'a> Iterator for Ops<'a> {
 
     fn next(&mut self) -> Option<Op<'a>> {
         let (&code, rest) = self.rest.split_first()?;
-        // What is cut short ends the walk: nothing is left to be read then.
+        // A truncated opcode ends the iteration.
         self.rest = &[];
         let (len, rest) = match code {
             PUSH_DATA_1 => rest.split_first().map(|(&len, rest)| (usize::from(len), rest))?,
@@ -61,7 +62,7 @@ impl<'a> Iterator for Ops<'a> {
     }
 }
 
-/// Tells whether a script is one public key and `OP_CHECKSIG`.
+/// Tests whether a script is one public key and `OP_CHECKSIG`.
 pub(crate) fn is_pay_to_public_key(script: &[u8]) -> bool {
     let is_key = |key: &[u8]| {
         is_public_key(key) && script.len() == 2 + key.len() && usize::from(script[0]) == key.len()
@@ -69,7 +70,7 @@ pub(crate) fn is_pay_to_public_key(script: &[u8]) -> bool {
     matches!(script, [_, key @ .., CHECK_SIG] if is_key(key))
 }
 
-/// Tells whether a script is a multisig of 1 to 20 keys outside of a hash.
+/// Tests whether a script is a multisig of 1 to 20 keys that is not hashed.
 pub(crate) fn is_bare_multisig(script: &[u8]) -> bool {
     let mut ops = Ops { rest: script };
     let Some(required) = ops.next().and_then(|op| small_number(&op)) else { return false };
@@ -92,7 +93,7 @@ fn small_number(op: &Op<'_>) -> Option<u32> {
     }
 }
 
-/// Tells whether bytes have the head and the length of a public key.
+/// Tests whether bytes have the prefix and the length of a public key.
 fn is_public_key(key: &[u8]) -> bool {
     match key.first() {
         Some(2 | 3) => key.len() == 33,

@@ -1,11 +1,11 @@
-//! A transaction: what it spends and what it pays to.
+//! Transactions: their inputs and outputs.
 
 use crate::bitcoin::compact_size;
 use crate::bitcoin::hash::Hash256;
 use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::reader::Reader;
 
-/// A transaction, with or without witnesses, in bytes of somebody else.
+/// A transaction, with or without witnesses, that borrows its bytes.
 ///
 /// # Examples
 ///
@@ -31,37 +31,38 @@ pub struct Transaction<'a> {
     outputs: Vec<Output<'a>>,
 }
 
-/// What a transaction spends.
+/// An input of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Input<'a> {
-    /// The output that is spent: the hash of its transaction and its number in it, 32 bits little-endian.
+    /// The outpoint that is spent: the hash of its transaction, and its index in it as 32 bits,
+    /// little-endian.
     pub outpoint: &'a [u8; 36],
-    /// The script that unlocks it, witnesses apart.
+    /// The script that unlocks the outpoint, without witnesses.
     pub script: &'a [u8],
 }
 
-/// What a transaction pays to.
+/// An output of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Output<'a> {
-    /// How much, in units of 10⁻⁸ bitcoins.
+    /// The amount, in units of 10⁻⁸ bitcoins.
     pub satoshis: u64,
-    /// The script that locks it.
+    /// The script that locks the output.
     pub script: &'a [u8],
 }
 
-// The least that each of them takes: outpoint, empty script, sequence; amount, empty script.
+// The smallest sizes. Input: outpoint, empty script, sequence. Output: amount, empty script.
 const MIN_INPUT_BYTES: u64 = 36 + 1 + 4;
 const MIN_OUTPUT_BYTES: u64 = 8 + 1;
-/// The least that a transaction takes: version, one input, no outputs, lock time.
+/// The smallest size of a transaction: version, one input, no outputs, lock time.
 pub(super) const MIN_BYTES: u64 = 4 + 1 + MIN_INPUT_BYTES + 1 + 4;
 
 impl<'a> Transaction<'a> {
-    /// Reads a transaction, and nothing behind it.
+    /// Reads a transaction. Rejects trailing bytes.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] where a node refuses the bytes, and if a transaction has no inputs: it would look as one with
-    /// witnesses does.
+    /// [`DecodeError`] if a node would reject the bytes, and if a transaction has no inputs: it
+    /// would look like one with witnesses.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let transaction = Self::read(&mut reader)?;
@@ -123,36 +124,36 @@ impl<'a> Transaction<'a> {
             }
         }
         let lock_time = reader.bytes("lock time", 4)?;
-        // Witnesses are no part of what is hashed.
+        // Witnesses are not hashed.
         let txid = Hash256::of(&[version, body, lock_time]);
         Ok(Self { bytes: reader.since(start), txid, inputs, outputs })
     }
 
-    /// Returns the bytes that it was read from.
+    /// Returns the bytes of the transaction.
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// Returns its hash without witnesses, by which others refer to it.
+    /// Returns the hash without witnesses, by which other transactions refer to this one.
     #[must_use]
     pub fn txid(&self) -> Hash256 {
         self.txid
     }
 
-    /// Returns what it spends; at least one.
+    /// Returns the inputs, at least one.
     #[must_use]
     pub fn inputs(&self) -> &[Input<'a>] {
         &self.inputs
     }
 
-    /// Returns what it pays to.
+    /// Returns the outputs.
     #[must_use]
     pub fn outputs(&self) -> &[Output<'a>] {
         &self.outputs
     }
 
-    /// Returns how its output `index` is named where it is spent.
+    /// Returns the outpoint of output `index`.
     #[must_use]
     pub fn outpoint(&self, index: u32) -> [u8; 36] {
         let mut outpoint = [0; 36];
@@ -163,7 +164,7 @@ impl<'a> Transaction<'a> {
 }
 
 impl Input<'_> {
-    /// Tells whether it spends nothing: the one input of a block's first transaction.
+    /// Tests whether it spends nothing: the one input of a block's first transaction.
     #[must_use]
     pub fn is_coinbase(&self) -> bool {
         let (hash, index) = self.outpoint.split_at(32);

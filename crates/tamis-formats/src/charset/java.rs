@@ -1,7 +1,8 @@
-//! Characters that Java encodes otherwise than the WHATWG, and thus `encoding_rs`, each with Java's bytes as a big-endian number;
-//! 0x3f is `?`, for characters that Java's table does not have.
+//! Characters for which Java's encoding differs from the WHATWG's, and thus from `encoding_rs`.
+//! Each has Java's bytes as a big-endian number. 0x3f is `?`, for characters that are not in Java's
+//! table.
 //!
-//! Made by comparing all characters in OpenJDK 17.0.15 with encoding_rs 0.8.44.
+//! Created by comparing all characters in OpenJDK 17.0.15 with encoding_rs 0.8.44.
 
 /// GBK.
 #[rustfmt::skip]

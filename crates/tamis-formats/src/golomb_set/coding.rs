@@ -5,12 +5,12 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::golomb_set::params::GolombParams;
 use crate::reader::Reader;
 
-/// Returns the number of values there can be.
+/// Returns the size of the range of values.
 pub(super) fn range(len: u32, params: GolombParams) -> u64 {
     u64::from(len) * u64::from(params.m)
 }
 
-/// Returns where the values start and how many there are, if bytes are a set and nothing more.
+/// Checks that bytes are exactly one set. Returns the offset of the values and their number.
 pub(crate) fn check(bytes: &[u8], params: GolombParams) -> Result<(usize, u32), DecodeError> {
     let mut reader = Reader::new(bytes);
     let start = reader.clone();
@@ -54,11 +54,12 @@ pub(super) enum Fault {
     OutOfRange,
 }
 
-/// Reads values one after the other.
+/// Reads values in order.
 pub(super) struct Values<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Bits that are read next, from the highest on; below `len` of them may be others, which are those of `bytes[at..]`.
+    /// The bits that are read next, from the highest on. Bits beyond the first `len` may already be
+    /// those of `bytes[at..]`.
     window: u64,
     len: u32,
     p: u32,
@@ -73,10 +74,11 @@ impl<'a> Values<'a> {
         Self { bytes, at: 0, window: 0, len: 0, p, range, last: 0, left }
     }
 
-    /// Returns the next value; `None` behind the last.
+    /// Returns the next value. Returns `None` after the last.
     pub(super) fn next_value(&mut self) -> Result<Option<u64>, Fault> {
         let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
-        // A step that reaches beyond the range is not read to its end: a stream of ones would be a long one.
+        // A step that leaves the range is not read to its end, because a stream of ones would be
+        // long.
         let max_step = self.range - 1 - self.last;
         let mut quotient = 0;
         loop {
@@ -99,10 +101,10 @@ impl<'a> Values<'a> {
         if self.len < self.p {
             return Err(Fault::Ended);
         }
-        // In two steps: P may be 0.
+        // Two shifts, because P may be 0.
         let remainder = self.window >> 1 >> (63 - self.p);
         self.skip(self.p);
-        // No overflow: without its remainder, the step is within the range.
+        // No overflow: the step without its remainder is within the range.
         let step = quotient << self.p | remainder;
         if step > max_step {
             return Err(Fault::OutOfRange);
@@ -111,11 +113,12 @@ impl<'a> Values<'a> {
         Ok(Some(self.last))
     }
 
-    /// Takes bytes until at least 56 bits are there, or all.
+    /// Reads bytes until at least 56 bits are available, or all bytes are read.
     #[inline(always)]
     fn refill(&mut self) {
         if let Some((&word, _)) = self.bytes[self.at..].split_first_chunk() {
-            // Bits of a byte that has no room are left there, and are the same when they come again.
+            // The bits of a byte that does not fit are already in the window, and are equal when
+            // the byte is read again.
             self.window |= u64::from_be_bytes(word) >> self.len;
             self.at += ((63 - self.len) / 8) as usize;
             self.len |= 56;
@@ -128,23 +131,23 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Drops bits, fewer than 64, that are there.
+    /// Drops `bits` bits, fewer than 64, that are available.
     #[inline(always)]
     fn skip(&mut self, bits: u32) {
         self.window <<= bits;
         self.len -= bits;
     }
 
-    /// Returns how many bytes were read, the last one perhaps in part.
+    /// Returns how many bytes were read, including a partly read one.
     fn bytes_read(&self) -> usize {
         self.at - (self.len / 8) as usize
     }
 }
 
-/// Appends bits to bytes, the highest first.
+/// Appends bits to bytes, the most significant first.
 pub(super) struct BitWriter {
     bytes: Vec<u8>,
-    // The lowest `len` bits, fewer than 8, wait for others to make a byte.
+    // The lowest `len` bits, fewer than 8, do not make a whole byte yet.
     pending: u64,
     len: u32,
 }
@@ -155,7 +158,7 @@ impl BitWriter {
         Self { bytes, pending: 0, len: 0 }
     }
 
-    /// Writes the lowest `len` bits of `value`, up to 56; the others are zero.
+    /// Writes the lowest `len` bits of `value`, at most 56. The other bits must be zero.
     pub(super) fn write(&mut self, value: u64, len: u32) {
         self.pending = self.pending << len | value;
         self.len += len;
@@ -174,7 +177,7 @@ impl BitWriter {
         }
     }
 
-    /// Returns the bytes; what is missing to a whole one is zero.
+    /// Returns the bytes. The last byte is padded with zeros.
     pub(super) fn finish(mut self) -> Vec<u8> {
         let missing = (8 - self.len) % 8;
         self.write(0, missing);

@@ -2,22 +2,23 @@
 
 use std::fmt;
 
-/// How a set is coded.
+/// The parameters of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GolombParams {
-    // Invariants: at most 32; at least 1.
+    // Invariants: `p` is at most 32, and `m` is at least 1.
     pub(super) p: u8,
     pub(super) m: u32,
 }
 
 impl GolombParams {
-    /// Those of basic block filters, BIP-158: P = 19, M = 784,931.
+    /// The parameters of basic block filters (BIP-158): P = 19, M = 784,931.
     pub const BASIC: Self = Self { p: 19, m: 784_931 };
 
-    /// Takes P, the bits of a remainder, and M: an absent item is taken for a present one once in M times.
+    /// Creates parameters. P is the number of bits of a remainder, and the false positive rate is
+    /// 1/M.
     ///
-    /// M of about 1.5 times 2ᴾ makes the smallest sets. A far larger M makes steps of as many ones as it is larger: sets of
-    /// N·M / 2ᴾ bits.
+    /// Sets are smallest if M is about 1.5 times 2ᴾ. A far larger M makes long runs of ones: a set
+    /// then takes N·M / 2ᴾ bits.
     ///
     /// # Errors
     ///
@@ -26,20 +27,20 @@ impl GolombParams {
         if p > 32 || m == 0 { Err(GolombError::Params) } else { Ok(Self { p, m }) }
     }
 
-    /// Returns P: how many bits the remainder of a step has.
+    /// Returns P, the number of bits of a remainder.
     #[must_use]
     pub const fn p(self) -> u8 {
         self.p
     }
 
-    /// Returns M: an absent item is taken for a present one once in so many times.
+    /// Returns M. The false positive rate is 1/M.
     #[must_use]
     pub const fn m(self) -> u32 {
         self.m
     }
 }
 
-/// Why there is no such set.
+/// Why a set cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GolombError {

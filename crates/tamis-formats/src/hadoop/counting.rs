@@ -44,10 +44,11 @@ pub(crate) const FORMAT: Format = Format {
 /// Counters in a word.
 const WORD_COUNTERS: u32 = 16;
 
-/// At which a counter stops, never to go down again: nobody knows how often it was to go up.
+/// The largest value of a counter. A counter that reaches it never goes down, because the true
+/// count is unknown.
 const STOP: u64 = 15;
 
-/// Hadoop's `CountingBloomFilter`: items can be deleted, and counted to 15.
+/// Hadoop's `CountingBloomFilter`: it can delete items, and count them up to 15.
 ///
 /// # Examples
 ///
@@ -65,7 +66,8 @@ const STOP: u64 = 15;
 #[derive(Clone, Debug, PartialEq)]
 pub struct CountingFilter {
     rule: Hadoop,
-    // Counter j is bits 4j to 4j + 3 of word j / 16. Invariant: `words` of the rule's, those behind its counters zero.
+    // Counter j is bits 4j to 4j + 3 of word j / 16, taken modulo 64. Invariant: as many words as
+    // `words` of the rule, and the counters behind the last are zero.
     counters: Bitmap,
 }
 
@@ -74,11 +76,11 @@ fn words(rule: &Hadoop) -> u64 {
 }
 
 impl CountingFilter {
-    /// Makes an empty filter, as `new CountingBloomFilter(vectorSize, nbHash, hashType)` does.
+    /// Creates an empty filter, as `new CountingBloomFilter(vectorSize, nbHash, hashType)` does.
     ///
     /// # Errors
     ///
-    /// [`CreateError`] for numbers that no filter has.
+    /// [`CreateError`] if Hadoop has no filter of these sizes.
     pub fn new(counters: u32, probes: u32, hash_type: HashType) -> Result<Self, CreateError> {
         Ok(Self::of(rule(counters, probes, hash_type)?)?)
     }
@@ -87,16 +89,16 @@ impl CountingFilter {
         Ok(Self { counters: Bitmap::zeroed(words(&rule) * 64)?, rule })
     }
 
-    /// Reads what `write` wrote, and nothing behind it.
+    /// Reads the output of `write`. Rejects trailing bytes.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] unless `bytes` are one filter.
+    /// [`DecodeError`] unless `bytes` are exactly one filter.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let rule = read_header(&mut reader)?;
         let at = reader.at();
-        // The length is tested before there is memory for the words.
+        // Checks the length before allocating the words.
         let data = reader.bytes("counters", (words(&rule) as usize).saturating_mul(8))?;
         reader.end("counters")?;
         let mut filter = Self::of(rule).map_err(DecodeError::memory("counters", at))?;
@@ -129,19 +131,20 @@ impl CountingFilter {
         self.counters.words()[(place / WORD_COUNTERS) as usize] >> shift(place) & STOP
     }
 
-    /// Tells whether an item may be in.
+    /// Tests whether an item may be in the filter.
     #[must_use]
     pub fn contains(&self, key: &[u8]) -> bool {
         self.rule.chain(key).all(|place| self.counter(place) > 0)
     }
 
-    /// Returns how often an item is in, at most, as `approximateCount` does: 15 is 15 or more.
+    /// Returns how often an item was inserted, at most, as `approximateCount` does. 15 means 15 or
+    /// more.
     #[must_use]
     pub fn count(&self, key: &[u8]) -> u64 {
         self.rule.chain(key).map(|place| self.counter(place)).min().unwrap_or_default()
     }
 
-    /// Inserts an item once more; true if it is certainly new. A counter at 15 stays.
+    /// Inserts an item once more. Returns true if it is certainly new. A counter at 15 stays.
     pub fn insert(&mut self, key: &[u8]) -> bool {
         let mut is_new = false;
         for place in self.rule.chain(key) {
@@ -154,12 +157,13 @@ impl CountingFilter {
         is_new
     }
 
-    /// Deletes an item once; false if it is not in. A counter at 15 stays, and so does an item that has only such.
+    /// Removes an item once. Returns false if it is absent. A counter at 15 stays, and so does an
+    /// item that has only such counters.
     pub fn remove(&mut self, key: &[u8]) -> bool {
         let is_in = self.contains(key);
         if is_in {
             for place in self.rule.chain(key) {
-                // A place may come twice, and be 0 by then.
+                // A position can occur twice, and its counter can be 0 by then.
                 if (1..STOP).contains(&self.counter(place)) {
                     self.counters.words_mut()[(place / WORD_COUNTERS) as usize] -=
                         1 << shift(place);
@@ -229,7 +233,7 @@ impl StoredFilter for CountingFilter {
     }
 }
 
-/// How many bits of its word lie below a counter.
+/// Returns the number of bits of its word below a counter.
 fn shift(place: u32) -> u32 {
     place % WORD_COUNTERS * 4
 }

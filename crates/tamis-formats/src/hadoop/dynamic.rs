@@ -1,4 +1,4 @@
-//! `DynamicBloomFilter`: rows of one size, of which another is added when the last has as many records as it is for. Drawn in
+//! Hadoop's `DynamicBloomFilter`: a list of filters of one size, its rows. Layout:
 //! `docs/formats/hadoop-dynamic.md`.
 
 use std::io;
@@ -46,9 +46,10 @@ pub(crate) const FORMAT: Format = Format {
     },
 };
 
-/// Hadoop's `DynamicBloomFilter`: it grows by a row of bits each time that it was given as many items as a row is for.
+/// Hadoop's `DynamicBloomFilter`: it adds a row of bits whenever the last row has received as many
+/// items as a row is planned for.
 ///
-/// As in Hadoop each insert counts, also of an item that is in.
+/// As in Hadoop, each insert counts, even of an item that is present.
 ///
 /// # Examples
 ///
@@ -68,21 +69,22 @@ pub struct DynamicFilter {
     rule: Hadoop,
     /// Invariant: 1 or more.
     records_per_row: u32,
-    /// How many the last row has.
+    /// The number of records of the last row.
     last_records: u32,
-    // Invariant: one at least, each by `rule`.
+    // Invariant: at least one row, all with `rule`.
     rows: Vec<ForeignBloom>,
 }
 
-/// A file of some kilobytes may say that each record takes a row of megabytes. No plan has as many bits a record.
+/// A small file can state that each record takes a row of megabytes. No real plan has as many bits
+/// per record.
 const MAX_BITS_PER_RECORD: u64 = 16_384;
 
 impl DynamicFilter {
-    /// Makes an empty filter, as `new DynamicBloomFilter(vectorSize, nbHash, hashType, nr)` does.
+    /// Creates an empty filter, as `new DynamicBloomFilter(vectorSize, nbHash, hashType, nr)` does.
     ///
     /// # Errors
     ///
-    /// [`CreateError`] for numbers that no filter has. 0 records are taken for 1.
+    /// [`CreateError`] if Hadoop has no filter of these sizes. Zero records count as one.
     pub fn new(
         vector_size: u32,
         probes: u32,
@@ -94,11 +96,12 @@ impl DynamicFilter {
         Ok(Self { rule, records_per_row: records_per_row.max(1), last_records: 0, rows: vec![row] })
     }
 
-    /// Reads what `write` wrote, and nothing behind it.
+    /// Reads the output of `write`. Rejects trailing bytes.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] unless `bytes` are one filter, with a row at least and rows of its own size and hash.
+    /// [`DecodeError`] unless `bytes` are exactly one filter, with at least one row, and rows of
+    /// its size and hash.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let rule = read_header(&mut reader)?;
@@ -127,17 +130,18 @@ impl DynamicFilter {
         &self.rows
     }
 
-    /// Tests whether a row may have the item.
+    /// Tests whether an item may be in any row.
     #[must_use]
     pub fn contains(&self, key: &[u8]) -> bool {
         self.rows.iter().any(|row| row.contains(key))
     }
 
-    /// Inserts an item into the last row, or into another behind it if that is full; true if a bit changed.
+    /// Inserts an item into the last row, or into a new row if the last is full. Returns true if a
+    /// bit changed.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if a row is far larger than its records need, or its memory is not there.
+    /// [`ChangeError`] if a row is far larger than its records need, or if its allocation fails.
     pub fn insert(&mut self, key: &[u8]) -> Result<bool, ChangeError> {
         if self.last_records >= self.records_per_row {
             let bits = u64::from(self.rule.vector_size);

@@ -8,17 +8,18 @@ use crate::hash::jenkins::lookup3;
 use crate::hash::murmur2::hadoop_32;
 use crate::probe_rule::ProbeRule;
 
-/// Which hash a filter of Hadoop has, by its number in files.
+/// The hash of a filter, by its number in files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum HashType {
     /// `Hash.JENKINS_HASH`: lookup3.
     Jenkins = 0,
-    /// `Hash.MURMUR_HASH`: Murmur2, whose last bytes are read with their sign.
+    /// `Hash.MURMUR_HASH`: Murmur2, which reads its last bytes as signed.
     Murmur = 1,
 }
 
-/// The most probes that are read here: no plan has as many, and a file that says so would only take time.
+/// The largest number of probes that is read. Real plans have fewer, and a hostile file with more
+/// would only cost time.
 pub const MAX_PROBES: u32 = 255;
 
 /// The rule of Hadoop: each hash of an item is the seed of its next one.
@@ -32,7 +33,7 @@ pub struct Hadoop {
 }
 
 impl Hadoop {
-    /// Returns the places of an item, in order. They may repeat.
+    /// Returns the positions of an item, in order. They may repeat.
     pub(super) fn chain(self, key: &[u8]) -> impl Iterator<Item = u32> {
         let mut hash = 0;
         (0..self.probes).map(move |_| {
@@ -40,14 +41,15 @@ impl Hadoop {
                 HashType::Jenkins => lookup3(key, hash),
                 HashType::Murmur => hadoop_32(key, hash),
             };
-            // Java's remainder has the sign of the hash: without it, it is the remainder of the hash without it.
+            // Java's remainder keeps the sign of the hash. Its absolute value is the remainder of
+            // the absolute value.
             hash.cast_signed().unsigned_abs() % self.vector_size
         })
     }
 }
 
 impl ProbeRule for Hadoop {
-    // The chain needs the item.
+    // Each hash needs the whole item.
     type Hash<'k> = &'k [u8];
 
     fn bits(&self) -> u64 {
@@ -95,7 +97,7 @@ pub(super) fn rule(
     Ok(Hadoop { vector_size, probes, hash_type })
 }
 
-/// Plans bits and probes by the textbook: in Hadoop, the caller chooses them.
+/// Plans bits and probes with the textbook formulas. In Hadoop, the caller chooses them.
 pub(super) fn plan(options: &DecodeOptions) -> Result<(u32, u32), CreateError> {
     let (items, rate) = options.plan()?;
     CreateError::check_plan("Hadoop", items, rate)?;

@@ -1,4 +1,4 @@
-//! The hash of LevelDB, which RocksDB took with a difference.
+//! The hash of LevelDB. RocksDB uses it with one difference.
 //!
 //! Source: LevelDB, its documentation of table files; hashes recorded from it.
 
@@ -7,7 +7,7 @@ use crate::hash::murmur3::Tail;
 /// The seed of both systems' filters.
 const SEED: u32 = 0xbc9f_1d34;
 
-/// Returns the 32-bit hash: of LevelDB with an unsigned tail, of RocksDB with a signed one.
+/// Returns the 32-bit hash. LevelDB has an unsigned tail, and RocksDB a signed one.
 #[inline]
 pub(crate) fn hash(bytes: &[u8], tail: Tail) -> u32 {
     const M: u32 = 0xc6a4_a793;
@@ -31,7 +31,7 @@ pub(crate) fn hash(bytes: &[u8], tail: Tail) -> u32 {
     h
 }
 
-/// What is added to the hash from probe to probe.
+/// Returns the number that is added to the hash from probe to probe.
 #[inline]
 pub(crate) fn step(h: u32) -> u32 {
     h.rotate_right(17)

@@ -1,4 +1,4 @@
-//! The hash functions of other systems, as they are there: with their defects.
+//! The hash functions of other systems, including their defects.
 
 pub(crate) mod jenkins;
 pub(crate) mod leveldb;

@@ -1,9 +1,9 @@
-//! MurmurHash2, 32 bits, as Hadoop has it.
+//! MurmurHash2 of 32 bits, as Hadoop implements it.
 //!
 //! Source: Appleby, MurmurHash2 (public domain).
 
-/// Returns the 32-bit hash. Unlike the reference, the bytes behind the last whole block are read from the end on and with their
-/// sign.
+/// Returns the 32-bit hash. Unlike the reference, the bytes behind the last whole block are signed,
+/// and are read in reverse order.
 pub(crate) fn hadoop_32(bytes: &[u8], seed: u32) -> u32 {
     const M: u32 = 0x5bd1_e995;
     let mut h = seed ^ bytes.len() as u32;

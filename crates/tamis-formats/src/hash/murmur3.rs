@@ -1,19 +1,20 @@
-//! MurmurHash3, and the way some Java programs have it wrong.
+//! MurmurHash3, and the incorrect variants of some Java programs.
 //!
 //! Source: Appleby, MurmurHash3 (public domain), functions `x64_128` and `x86_32`.
 
-/// How the last bytes, those after the last whole block, are read.
+/// How the bytes behind the last whole block are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tail {
-    /// As numbers from 0 to 255: the reference.
+    /// As unsigned numbers, as in the reference.
     Unsigned,
-    /// As numbers from −128 to 127, as Java's `byte` is: Cassandra. Equal to the reference for bytes below 0x80.
+    /// As signed numbers, because Java's `byte` is signed: Cassandra. Equal to the reference for
+    /// bytes below 0x80.
     Signed,
 }
 
 /// Returns the two halves of the 128-bit hash for 64-bit machines.
 ///
-/// A seed is one number for both halves; the reference takes 32 bits of it.
+/// The seed is one number for both halves. The reference takes 32 bits of it.
 #[inline]
 pub(crate) fn x64_128(bytes: &[u8], seed: u64, tail: Tail) -> (u64, u64) {
     const C1: u64 = 0x87c3_7b91_1142_53d5;
@@ -35,7 +36,7 @@ pub(crate) fn x64_128(bytes: &[u8], seed: u64, tail: Tail) -> (u64, u64) {
             Tail::Unsigned => u64::from(byte),
             Tail::Signed => i64::from(byte.cast_signed()).cast_unsigned(),
         };
-        // XOR, not OR: a negative byte reaches into the places of those above it.
+        // XOR, not OR: a negative byte also changes the bits above its own.
         *(if i < 8 { &mut k1 } else { &mut k2 }) ^= byte << (i % 8 * 8);
     }
     h2 ^= k2.wrapping_mul(C2).rotate_left(33).wrapping_mul(C1);
@@ -67,8 +68,9 @@ pub(crate) fn x86_32(bytes: &[u8], seed: u32) -> u32 {
     mix_32(h ^ scramble_32(u32::from_le_bytes(last)) ^ bytes.len() as u32)
 }
 
-/// Returns the 32-bit hash as Spark has it (`hashUnsafeBytes`): each byte behind the last whole block is a block of its
-/// own, a number from −128 to 127. Equal to the reference where the length is a multiple of 4.
+/// Returns the 32-bit hash as Spark implements it (`hashUnsafeBytes`): each byte behind the last
+/// whole block is a block of its own, a signed number. Equal to the reference if the length is a
+/// multiple of 4.
 #[inline]
 pub(crate) fn spark_32(bytes: &[u8], seed: u32) -> u32 {
     let (blocks, rest) = bytes.as_chunks::<4>();

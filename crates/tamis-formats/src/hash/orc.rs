@@ -1,10 +1,11 @@
-//! Hashes of 64 bits, as ORC and Hive have them.
+//! The 64-bit hashes of ORC and Hive.
 //!
-//! Sources: Appleby, MurmurHash3 (public domain), of which this is a variant of 64 bits; Wang, "Integer Hash Function".
+//! Sources: Appleby, MurmurHash3 (public domain), of which this is a variant of 64 bits; Wang,
+//! "Integer Hash Function".
 
 use crate::hash::murmur3::mix_64;
 
-/// The seed that both take.
+/// The seed of both systems.
 const SEED: u64 = 104_729;
 
 /// Returns Murmur3 with one lane of 64 bits instead of two.

@@ -1,6 +1,7 @@
-//! `h = factor · h + unit` over the code units of text, in 32 bits: `String.hashCode` and many hashes by hand.
+//! The polynomial hash `h = factor · h + unit` over the code units of text, in 32 bits:
+//! `String.hashCode` and many hand-written hashes.
 
-/// Returns the hashes by several factors in one pass.
+/// Returns the hashes for several factors in one pass.
 pub(crate) fn polynomials<const N: usize>(
     start: u32,
     factors: [u32; N],
@@ -15,8 +16,8 @@ pub(crate) fn polynomials<const N: usize>(
     hashes
 }
 
-/// Returns the code units that a key of [`Funnel::Chars`](crate::Funnel::Chars) is made of.
+/// Returns the code units of a key of [`Funnel::Chars`](crate::Funnel::Chars).
 pub(crate) fn units(key: &[u8]) -> impl Iterator<Item = u16> {
-    // No text has half a unit; bytes that are none keep their last one.
+    // Text has no odd byte. In other keys, the odd last byte is a unit of its own.
     key.chunks(2).map(|unit| u16::from_le_bytes([unit[0], unit.get(1).copied().unwrap_or(0)]))
 }

@@ -1,7 +1,8 @@
-//! XXH3 as xxHash 0.7.2 had it, before it was final: RocksDB took it and keeps it.
+//! XXH3 as in xxHash 0.7.2, before it was final. RocksDB adopted this version and keeps it.
 //!
-//! It differs from the final one at every length: in the last multiplier of [`avalanche`], in how items of up to 8 bytes are
-//! mixed, and above 240 bytes in which sum a word goes to and in where the last stripe begins.
+//! It differs from the final version at every length: in the last multiplier of [`avalanche`], in
+//! how items of up to 8 bytes are mixed, and above 240 bytes in the lane to which a word is added
+//! and in the start of the last stripe.
 //!
 //! Source: Collet, xxHash, the public specification of XXH3, and hashes recorded from RocksDB.
 
@@ -14,7 +15,7 @@ const PRIME64_3: u64 = 0x1656_67b1_9e37_79f9;
 const PRIME64_4: u64 = 0x85eb_ca77_c2b2_ae63;
 const PRIME64_5: u64 = 0x27d4_eb2f_1656_67c5;
 
-/// What XXH3 mixes items with if nobody gives another.
+/// The default secret of XXH3.
 #[rustfmt::skip]
 const SECRET: [u8; 192] = [
     0xb8, 0xfe, 0x6c, 0x39, 0x23, 0xa4, 0x4b, 0xbe, 0x7c, 0x01, 0x81, 0x2c, 0xf7, 0x21, 0xad, 0x1c,
@@ -31,7 +32,8 @@ const SECRET: [u8; 192] = [
     0x45, 0xcb, 0x3a, 0x8f, 0x95, 0x16, 0x04, 0x28, 0xaf, 0xd7, 0xfb, 0xca, 0xbb, 0x4b, 0x40, 0x7e,
 ];
 
-/// Where the secret of the last block of 129 to 240 bytes begins, were it the shortest one allowed.
+/// The offset of the secret for the last block of 129 to 240 bytes, as if the secret had its
+/// minimum length.
 const MIDDLE_LAST: usize = 136 - 17;
 
 const STRIPE: usize = 64;
@@ -41,7 +43,7 @@ const STRIPES: usize = (SECRET.len() - STRIPE) / 8;
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
     let len = bytes.len() as u64;
     match bytes.len() {
-        // RocksDB's own: the preview has 0.
+        // Specific to RocksDB: the preview returns 0.
         0 => fold(secret(0), PRIME64_2),
         1..=3 => {
             let [first, middle, last] =
@@ -62,7 +64,7 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
         }
         17..=128 => {
             let mut sum = len.wrapping_mul(PRIME64_1);
-            // From both ends towards the middle.
+            // The pairs go from both ends to the middle.
             for i in 0..bytes.len().div_ceil(32) {
                 sum = sum.wrapping_add(mix_16(bytes, 16 * i, 32 * i));
                 sum = sum.wrapping_add(mix_16(bytes, bytes.len() - 16 * (i + 1), 32 * i + 16));
@@ -120,7 +122,7 @@ fn mix_16(bytes: &[u8], at: usize, secret_at: usize) -> u64 {
     fold(word(bytes, at) ^ secret(secret_at), word(bytes, at + 8) ^ secret(secret_at + 8))
 }
 
-/// Both halves of the product in one.
+/// The XOR of both halves of the product.
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     product as u64 ^ (product >> 64) as u64
@@ -147,7 +149,8 @@ fn word_32(bytes: &[u8], at: usize) -> u64 {
 mod tests {
     use super::*;
 
-    // `tests/integration/rocksdb.rs` has every length up to 2100, by filters that RocksDB made.
+    // `tests/integration/rocksdb.rs` tests every length up to 2100 with filters that RocksDB
+    // created.
     #[test]
     fn known_hashes() {
         let bytes: Vec<u8> = (0..300_u32).map(|i| (i * 5) as u8).collect();

@@ -2,16 +2,16 @@
 
 use crate::foreign_bloom::ForeignBloom;
 
-/// A filter, and what its file says of the plan behind it.
+/// A filter and its plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
     /// The filter.
     pub filter: ForeignBloom,
-    /// For how many items it was planned.
+    /// The number of items that the filter was planned for.
     pub capacity: u64,
-    /// For which rate it was planned.
+    /// The false positive rate that the filter was planned for.
     pub rate: f64,
-    /// How many new items were added; `None` if its file does not count them.
+    /// The number of new items that were added. `None` if the file does not count them.
     pub added: Option<u64>,
 }
 

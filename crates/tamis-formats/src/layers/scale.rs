@@ -1,4 +1,4 @@
-//! How `pybloom_live` plans a layer, and the next one when it is full.
+//! Plans the layers of `pybloom_live`.
 
 use crate::change_error::ChangeError;
 use crate::create_error::CreateError;
@@ -11,19 +11,19 @@ use crate::rule::Rule;
 /// How a `ScalableBloomFilter` grows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
-    /// How many times as many items the next layer is planned for.
+    /// The factor from the capacity of a layer to that of the next.
     pub factor: i32,
-    /// What the rate of the next layer is multiplied by.
+    /// The factor from the rate of a layer to that of the next.
     pub ratio: f64,
-    /// For how many items the first layer is planned.
+    /// The capacity of the first layer.
     pub capacity: u64,
-    /// The rate that was asked for; the first layer has it times the ratio.
+    /// The rate that the user asked for. The first layer has this rate times the ratio.
     pub rate: f64,
-    /// The digest of layers that need 128 bits at most.
+    /// The digest of layers that need at most 128 bits.
     pub short: ShortDigest,
 }
 
-/// The original grows twofold or fourfold.
+/// The largest factor that is accepted. The original has 2 or 4.
 const MAX_FACTOR: u64 = 16;
 
 impl Scale {
@@ -45,7 +45,7 @@ impl Scale {
     }
 }
 
-/// Returns how `pybloom_live` plans: `(slices, bits of each)`.
+/// Returns the plan of `pybloom_live`: the number of slices, and the bits of each.
 ///
 /// # Examples
 ///
@@ -56,7 +56,7 @@ impl Scale {
 pub fn plan(items: u64, rate: f64) -> (u64, u64) {
     let (n, p, ln_2) = (items as f64, rate, std::f64::consts::LN_2);
     let slices = ((1.0 / p).ln() / ln_2).ceil();
-    // In this order, as in Python.
+    // The order of operations is that of Python.
     let width = (n * p.ln().abs() / (slices * (ln_2 * ln_2))).ceil();
     (slices as u64, width as u64)
 }

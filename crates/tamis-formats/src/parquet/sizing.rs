@@ -1,19 +1,20 @@
-//! How large writers of Parquet make a filter.
+//! How the writers of Parquet plan the size of a filter.
 
-/// The smallest filter that a writer makes, one block.
+/// The smallest filter that writers create: one block.
 pub const MIN_BYTES: u64 = 32;
 
-/// The largest filter that a writer makes.
+/// The largest filter that writers create.
 pub const MAX_BYTES: u64 = 128 << 20;
 
-/// How many distinct items pyarrow plans for unless told.
+/// The default number of distinct items in pyarrow.
 pub const PYARROW_ITEMS: u64 = 1 << 20;
 
-/// Which rate pyarrow plans unless told.
+/// The default rate in pyarrow.
 pub const PYARROW_RATE: f64 = 0.05;
 
-/// Returns how many bits parquet-java plans (`optimalNumOfBits`), or `None` for a rate that it refuses. Its rounding to
-/// blocks clears one bit instead of eight, so this is no whole number of them; [`java_bytes`] makes it one.
+/// Returns how many bits parquet-java plans (`optimalNumOfBits`). Returns `None` for a rate that it
+/// rejects. It rounds to blocks by clearing one bit instead of eight, so the result is not a
+/// multiple of a block; [`java_bytes`] makes it one.
 ///
 /// # Examples
 ///
@@ -29,13 +30,14 @@ pub fn java_bits(items: u64, rate: f64) -> Option<u32> {
     if !(rate > 0.0 && rate < 1.0) {
         return None;
     }
-    // As in Java: to 32 bits with a sign, cut off at the largest.
+    // As in Java: a cast to 32 signed bits, which saturates.
     let bits = (formula(items, rate) as i32).cast_unsigned();
     let bits = bits.min(MAX_BYTES as u32 * 8);
     Some(((bits + 255) & !256).max(MIN_BYTES as u32 * 8))
 }
 
-/// Returns how many bytes parquet-java gives a filter that shall have `bytes`: a power of two, within the limits.
+/// Returns how many bytes parquet-java gives a filter of `bytes` planned bytes: a power of two,
+/// within the limits.
 #[must_use]
 pub fn java_bytes(bytes: i64) -> u64 {
     bytes
@@ -44,20 +46,21 @@ pub fn java_bytes(bytes: i64) -> u64 {
         .next_power_of_two()
 }
 
-/// Returns how many bytes the Rust crate gives a new filter, before it [folds](crate::parquet::fold) the filter; `None` for a rate that it
-/// refuses. It takes a rate of 0.
+/// Returns how many bytes the Rust crate gives a new filter, before it
+/// [folds](crate::parquet::fold) it. Returns `None` for a rate that it rejects. It accepts a rate
+/// of 0.
 #[must_use]
 pub fn rust_bytes(items: u64, rate: f64) -> Option<u64> {
     if !(0.0..1.0).contains(&rate) {
         return None;
     }
-    // A rate of 0 gives minus infinity, which as a number of bits is 0: the smallest filter.
+    // A rate of 0 gives minus infinity, which casts to 0 bits: the smallest filter.
     let bytes = formula(items, rate) as u64 / 8;
     Some(bytes.clamp(MIN_BYTES, MAX_BYTES).next_power_of_two())
 }
 
-/// Returns how many bytes pyarrow gives a filter; `None` for a rate that is none. Its defaults are [`PYARROW_ITEMS`] and
-/// [`PYARROW_RATE`].
+/// Returns how many bytes pyarrow gives a filter. Returns `None` if `rate` is not a rate. The
+/// defaults are [`PYARROW_ITEMS`] and [`PYARROW_RATE`].
 #[must_use]
 pub fn pyarrow_bytes(items: u64, rate: f64) -> Option<u64> {
     if !(rate > 0.0 && rate < 1.0) {
@@ -67,7 +70,7 @@ pub fn pyarrow_bytes(items: u64, rate: f64) -> Option<u64> {
     Some(bits.next_power_of_two() / 8)
 }
 
-/// The number of bits by the text of the format.
+/// Returns the number of bits by the formula in the specification.
 fn formula(items: u64, rate: f64) -> f64 {
     -8.0 * items as f64 / (1.0 - rate.powf(1.0 / 8.0)).ln()
 }

@@ -1,11 +1,11 @@
-//! Redis' two compact lists of short texts and numbers, as which it stores small hashes.
+//! The two compact lists of Redis, ziplist and listpack, in which it stores small hashes.
 //!
 //! ```text
 //! ziplist   bytes: u32 | last: u32 | entries: u16 | previous length, encoding, text | ... | 0xff
 //! listpack  bytes: u32 | entries: u16 | encoding, text, own length backwards | ... | 0xff
 //! ```
 
-/// What ends both.
+/// The byte that ends both.
 const END: u8 = 0xff;
 
 /// Reads a ziplist of at most `max` entries; numbers become decimal text.
@@ -54,7 +54,7 @@ pub(super) fn listpack(bytes: &[u8], max: usize) -> Option<Vec<Vec<u8>>> {
             0x80..0xc0 => from.text(usize::from(first & 0x3f))?,
             0xc0..0xe0 => {
                 let number = i64::from(first & 0x1f) << 8 | i64::from(from.u8()?);
-                // 13 bits with a sign.
+                // 13 signed bits.
                 decimal(number << 51 >> 51)
             }
             0xe0..0xf0 => {
@@ -71,7 +71,7 @@ pub(super) fn listpack(bytes: &[u8], max: usize) -> Option<Vec<Vec<u8>>> {
             0xf4 => from.number(8)?,
             _ => return None,
         };
-        // Its length follows in groups of seven bits.
+        // The entry's length follows in groups of seven bits.
         let len = before - from.0.len();
         let groups = [0x80, 0x4000, 0x20_0000, 0x1000_0000].iter().filter(|&&least| len >= least);
         from.take(1 + groups.count())?;
@@ -102,7 +102,7 @@ impl<'a> Bytes<'a> {
         self.take(len).map(<[u8]>::to_vec)
     }
 
-    /// A number with a sign in so many bytes, little-endian.
+    /// Reads a signed little-endian number of `len` bytes.
     fn number(&mut self, len: usize) -> Option<Vec<u8>> {
         let number =
             self.take(len)?.iter().rev().fold(0, |number, &byte| number << 8 | i64::from(byte));
@@ -155,7 +155,7 @@ mod tests {
         bytes.extend([0xf2, 0, 0, 0x80, 4]);
         bytes.extend([0xf3, 0, 0, 0, 0x80, 5]);
         bytes.extend([0xf4, 1, 0, 0, 0, 0, 0, 0, 0, 9]);
-        // Longer than 127 bytes: its length takes two.
+        // An entry longer than 127 bytes: its length takes two bytes.
         bytes.extend([0xe0, 130]);
         bytes.extend([b'x'; 130]);
         bytes.extend([1, 4, END]);

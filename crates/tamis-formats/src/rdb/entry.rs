@@ -8,7 +8,7 @@ use crate::rdb::compact;
 use crate::rdb_encoding::{MAX_EXPANSION, RdbReader, value_type};
 use crate::redis_payload::{PayloadError, RedisValue};
 
-/// A key of a snapshot, and where its value is.
+/// A key of a snapshot and its value.
 #[derive(Clone, Debug)]
 pub struct Entry<'a> {
     pub(super) database: u64,
@@ -31,7 +31,7 @@ impl<'a> Entry<'a> {
         &self.key
     }
 
-    /// Returns what `TYPE` calls the value, and for modules' values that are no filter of RedisBloom just "module".
+    /// Returns the name that `TYPE` has for the value. The values of other modules are "module".
     #[must_use]
     pub fn type_name(&self) -> &'static str {
         match self.kind {
@@ -51,14 +51,14 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Tells whether it is a filter of RedisBloom.
+    /// Tests whether the value is a filter of RedisBloom.
     pub(crate) fn is_filter(&self) -> bool {
         RedisValue::is_filter(self.kind, self.value)
     }
 
     /// Reads a filter of RedisBloom, or a string.
     pub(crate) fn value(&self) -> Result<RedisValue, DecodeError> {
-        // What compression may have made of it: the value is no longer than the file.
+        // The size after decompression: the value is no longer than the file.
         let max_bytes = MAX_EXPANSION * self.value.len() as u64;
         RedisValue::read(self.kind, RdbReader::new(self.value, max_bytes)).map_err(|error| {
             match error {
@@ -82,7 +82,7 @@ impl<'a> Entry<'a> {
         })
     }
 
-    /// Reads a hash of at most [`MAX_FIELDS`] fields, as settings are stored.
+    /// Reads a hash of at most [`MAX_FIELDS`] fields, such as settings.
     pub(crate) fn fields(&self) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, DecodeError> {
         let invalid = || self.error(DecodeErrorKind::Invalid { reason: "a hash of a few fields" });
         let mut from = RdbReader::new(self.value, MAX_SETTINGS_BYTES);
@@ -111,7 +111,7 @@ impl<'a> Entry<'a> {
         self.at
     }
 
-    /// Checks that the same key was not found in another database.
+    /// Checks that the same key is not in another database.
     pub(crate) fn only(&self, earlier: Option<&Self>) -> Result<(), DecodeError> {
         let Some(earlier) = earlier else { return Ok(()) };
         let (one, other) = (earlier.database, self.database);
@@ -120,7 +120,7 @@ impl<'a> Entry<'a> {
         )))
     }
 
-    /// Returns an error that says something of this key.
+    /// Creates an error about this key.
     pub(crate) fn refused(&self, why: impl AsRef<str>) -> DecodeError {
         let why = format!("key {:?} {}", String::from_utf8_lossy(&self.key), why.as_ref());
         self.error(DecodeErrorKind::Refused { why: why.into() })
@@ -135,6 +135,6 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// More than any settings are: those of a filter are four or five.
+/// The largest number of fields of settings. The settings of a filter have four or five.
 const MAX_FIELDS: usize = 64;
 const MAX_SETTINGS_BYTES: u64 = 64 << 10;

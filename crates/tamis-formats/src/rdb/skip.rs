@@ -1,11 +1,11 @@
-//! Passing over values of types that hold no filter.
+//! Skips values of types that hold no filter.
 
 use crate::rdb_encoding::{RdbReader, value_type};
 
-/// Passes over a value.
+/// Skips a value.
 pub(super) type Skip = fn(&mut RdbReader<'_>) -> Option<()>;
 
-/// Returns how to pass over a value of a type, if it is known.
+/// Returns the function that skips a value of a type, if the type is known.
 pub(super) fn skip_of(kind: u8) -> Option<Skip> {
     Some(match kind {
         value_type::STRING
@@ -37,7 +37,7 @@ pub(super) fn skip_of(kind: u8) -> Option<Skip> {
         value_type::STREAM => |from| skip_stream(from, 1),
         value_type::STREAM_2 => |from| skip_stream(from, 2),
         value_type::STREAM_3 => |from| skip_stream(from, 3),
-        // The earliest expiry, then each field's own.
+        // The earliest expiry, then the expiry of each field.
         value_type::HASH_EXPIRING => |from| {
             from.take(8)?;
             skip_each(from, |from| skip_lengths(from, 1).and_then(|()| skip_strings(from, 2)))
@@ -50,7 +50,7 @@ pub(super) fn skip_of(kind: u8) -> Option<Skip> {
     })
 }
 
-/// Passes over parts, whose number comes first.
+/// Skips elements, whose number comes first.
 fn skip_each<'a>(
     from: &mut RdbReader<'a>,
     skip: impl Fn(&mut RdbReader<'a>) -> Option<()>,
@@ -66,7 +66,7 @@ pub(super) fn skip_lengths(from: &mut RdbReader<'_>, count: u64) -> Option<()> {
     (0..count).try_for_each(|_| from.length().map(drop))
 }
 
-/// A score as text, or one of three that have none.
+/// Skips a score: text, or one of three special values without text.
 fn skip_score(from: &mut RdbReader<'_>) -> Option<()> {
     match from.take(1)?[0] {
         253..=255 => Some(()),
@@ -74,19 +74,20 @@ fn skip_score(from: &mut RdbReader<'_>) -> Option<()> {
     }
 }
 
-/// Parts of items, then numbers, then the groups of readers with what each was given and did not confirm.
+/// Skips a stream: its entries, then numbers, then the consumer groups with their pending entries.
 fn skip_stream(from: &mut RdbReader<'_>, version: u8) -> Option<()> {
     skip_each(from, |from| skip_strings(from, 2))?;
-    // How many items, and the last one's number; later the first's, the last deleted one's, and how many ever.
+    // The number of entries and the last id. Later versions add the first id, the largest deleted
+    // id, and the number of entries ever added.
     skip_lengths(from, if version >= 2 { 3 + 5 } else { 3 })?;
     for _ in 0..from.length()? {
         from.skip_bytes()?;
-        // The last one given; later how many were.
+        // The last delivered id. Later versions add the number of entries read.
         skip_lengths(from, if version >= 2 { 3 } else { 2 })?;
         skip_each(from, |from| from.take(16 + 8).and_then(|_| skip_lengths(from, 1)))?;
         for _ in 0..from.length()? {
             from.skip_bytes()?;
-            // When it was seen; later when it was active too.
+            // The time at which a consumer was seen. Later versions add when it was active.
             from.take(if version >= 3 { 16 } else { 8 })?;
             skip_each(from, |from| from.take(16).map(drop))?;
         }

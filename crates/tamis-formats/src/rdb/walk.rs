@@ -1,4 +1,4 @@
-//! Walks through a snapshot from key to key.
+//! Iterates over the keys of a snapshot.
 
 use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::rdb::entry::Entry;
@@ -6,7 +6,7 @@ use crate::rdb::opcode;
 use crate::rdb::skip::{skip_lengths, skip_of, skip_strings};
 use crate::rdb_encoding::RdbReader;
 
-/// Where a walk through a snapshot is.
+/// The state of an iteration over a snapshot.
 pub(super) struct Walk<'a> {
     pub(super) all: &'a [u8],
     pub(super) from: RdbReader<'a>,
@@ -14,7 +14,7 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Goes on to the next key; `None` at the end.
+    /// Returns the next key. Returns `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<Entry<'a>>, DecodeError> {
         loop {
             let at = self.at();

@@ -1,4 +1,4 @@
-//! Snapshots of strings and hashes, for a server to load.
+//! Writes snapshots of strings and hashes.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use crate::rdb::opcode;
 use crate::rdb_encoding::crc64::crc64;
 use crate::rdb_encoding::{RdbWriter, value_type};
 
-/// What is written under a key.
+/// A value to be written.
 pub(crate) enum Written {
     /// A string.
     String(Vec<u8>),
@@ -14,7 +14,7 @@ pub(crate) enum Written {
     Hash(Vec<(&'static str, String)>),
 }
 
-/// Writes a snapshot of database 0, which every Redis since 5 loads.
+/// Writes a snapshot of database 0 that every Redis since 5 loads.
 pub(crate) fn write(
     values: impl IntoIterator<Item = (Vec<u8>, Written)>,
     out: &mut dyn io::Write,
@@ -47,5 +47,5 @@ pub(crate) fn write(
     out.write_all(&crc64(&bytes).to_le_bytes())
 }
 
-/// The version that is written: the oldest that all servers since Redis 5 write no newer values than.
+/// The RDB version that is written: that of Redis 5, which all later servers read.
 const WRITTEN_VERSION: u32 = 9;

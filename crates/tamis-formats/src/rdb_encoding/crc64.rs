@@ -1,4 +1,5 @@
-//! The checksum of RDB files and of what `DUMP` gives: CRC-64 with Jones' polynomial, reflected, without a first or last inversion.
+//! The checksum of RDB files and of the result of `DUMP`: CRC-64 with Jones' polynomial, reflected,
+//! without inversions.
 
 use crc_fast::{CrcAlgorithm, checksum};
 
@@ -19,7 +20,7 @@ mod tests {
     }
 
     proptest! {
-        // Around the widths at which whole vectors are folded, from any address.
+        // Lengths around the widths at which whole vectors are folded, from any address.
         #[test]
         fn vectors_sum_as_single_bits(bytes in prop::collection::vec(any::<u8>(), 0..2_000), start in 0..64_usize) {
             let bytes = bytes.get(start..).unwrap_or_default();

@@ -31,7 +31,7 @@ impl StoredFilter for RedisBloom {
                 left = left.saturating_sub(chunk.len() as u64);
                 position = next;
             }
-            // Very old filters use a power of two of them.
+            // Very old filters round the number of bits to a power of two.
             let used = if layer.log2_bits == 0 { layer.bits } else { 1 << layer.log2_bits };
             let fill = (ones_of_layer as f64 / used as f64).min(1.0);
             let rate_of_layer = double_hashing_rate(fill, used, layer.probes);
@@ -76,7 +76,7 @@ impl StoredFilter for RedisBloom {
             are_items_counted: true,
             rate,
             rate_std_error: if rate > 0.0 { variance.sqrt() / rate } else { 0.0 },
-            // Of all its layers, as each has its chance to be wrong.
+            // The sum over all layers, because each can be wrong independently.
             planned_rate: Some(planned),
             more,
             warnings,
@@ -84,9 +84,11 @@ impl StoredFilter for RedisBloom {
     }
 }
 
-/// Returns the rate of probes at `a + i·b` mod the number of bits: in small layers they often repeat themselves.
+/// Returns the false positive rate of probes at `a + i·b` modulo the number of bits. In small
+/// layers these probes often repeat.
 ///
-/// With `r` the bits over what `b` shares with them, they are at `r` places only: φ(r) of all `b` do so.
+/// Let `r` be the number of bits divided by its greatest common divisor with `b`. The probes then
+/// visit only `r` positions. φ(r) of all `b` have this `r`.
 fn double_hashing_rate(fill: f64, bits: u64, probes: u32) -> f64 {
     let at_once = fill.powf(probes.into());
     let repeated =
@@ -97,7 +99,7 @@ fn double_hashing_rate(fill: f64, bits: u64, probes: u32) -> f64 {
     at_once + repeated.sum::<f64>()
 }
 
-/// More places than these are seldom all set by chance.
+/// The largest number of positions that is considered. More are seldom all set by chance.
 const MAX_REPEATED: u32 = 64;
 
 fn gcd(a: u32, b: u32) -> u32 {

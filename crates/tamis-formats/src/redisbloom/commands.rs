@@ -1,11 +1,11 @@
-//! Filters as the commands that load them: `redis-cli --pipe` takes them as they are.
+//! Filters as the commands that load them, which `redis-cli --pipe` accepts.
 //!
 //! ```text
 //! | *4 | BF.LOADCHUNK | key | 1 | header | *4 | BF.LOADCHUNK | key | position | bytes | ...
 //! | *4 | RESTORE | key | 0 | payload |
 //! ```
 //!
-//! Each word is `$`, its length, a line end, the word and a line end.
+//! Each argument is `$`, its length, a line end, the argument and a line end.
 
 use std::io;
 
@@ -23,11 +23,11 @@ const LOAD_BLOOM: &str = "BF.LOADCHUNK";
 const LOAD_CUCKOO: &str = "CF.LOADCHUNK";
 const RESTORE: &str = "RESTORE";
 
-/// A command about a key.
+/// A command that loads a filter under a key.
 struct Command<'a> {
     name: Name,
     key: &'a [u8],
-    /// The position; nothing of `RESTORE`.
+    /// The position. Unused by `RESTORE`.
     position: &'a [u8],
     data: &'a [u8],
     at: u64,
@@ -40,17 +40,17 @@ enum Name {
     Restore,
 }
 
-/// The most words of a command here: `RESTORE` has options.
+/// The largest number of arguments of a command: `RESTORE` has options.
 const MAX_WORDS: usize = 16;
 
-/// Tells whether bytes begin with a command of these.
+/// Tests whether bytes start with one of these commands.
 pub(super) fn is_one(bytes: &[u8]) -> bool {
     let mut reader = Reader::new(bytes);
     let is_array = bytes.first() == Some(&b'*') && length(&mut reader, b'*').is_ok();
     is_array && word(&mut reader).is_ok_and(|word| name(word).is_some())
 }
 
-/// Reads the filter of the key that was told, or of the only one.
+/// Reads the filter under the key in the options, or under the only key.
 pub(super) fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError> {
     let mut reader = Reader::new(bytes);
     let (mut key, mut commands) = (options.key.as_deref(), Vec::new());
@@ -96,7 +96,7 @@ pub(super) fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, 
             return Err(chunk.refused(&why));
         }
     }
-    // Before there is memory for them.
+    // Checked before the allocation.
     if needed != Some(position - 1) {
         let (needed, found) = (needed.map_or("no".into(), |bytes| bytes.to_string()), position - 1);
         let why = format!(
@@ -132,7 +132,8 @@ fn load<E: ToString>(
     Ok(())
 }
 
-/// Returns how many bytes the chunks of a header have, if it has all its fields.
+/// Returns the number of bytes of the chunks that a header describes. Returns `None` if fields are
+/// missing.
 fn bloom_bytes(header: &[u8]) -> Option<u64> {
     let (_, layers) = header.split_at_checked(20)?;
     let (layers, []) = layers.as_chunks::<53>() else { return None };
@@ -181,7 +182,7 @@ fn command<'a>(reader: &mut Reader<'a>) -> Result<Command<'a>, DecodeError> {
         return Err(refused("number of words", at, kind));
     }
     let [first, key, position, data] = [word(reader)?, word(reader)?, word(reader)?, word(reader)?];
-    // Options of `RESTORE`.
+    // The options of `RESTORE`.
     for _ in 4..words {
         word(reader)?;
     }
@@ -194,7 +195,7 @@ fn command<'a>(reader: &mut Reader<'a>) -> Result<Command<'a>, DecodeError> {
     Ok(Command { name, key, position, data, at })
 }
 
-/// Reads a word.
+/// Reads an argument.
 fn word<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
     let len = length(reader, b'$')?;
     let word = reader.bytes("word", len)?;
@@ -202,7 +203,7 @@ fn word<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
     Ok(word)
 }
 
-/// Reads a number behind a sign, and the line end.
+/// Reads a sign, a number, and the line end.
 fn length(reader: &mut Reader<'_>, sign: u8) -> Result<usize, DecodeError> {
     let wrong = reader.error(
         "length",

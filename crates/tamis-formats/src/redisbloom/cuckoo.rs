@@ -57,10 +57,11 @@ impl StoredFilter for RedisCuckoo {
     }
 }
 
-/// Says that a filter which does not grow refuses items, found out by adding some to a copy.
+/// Returns a warning if a filter that does not grow rejects items. Inserts some items into a copy
+/// to find out.
 fn refusals(filter: &RedisCuckoo) -> Option<String> {
     const TRIED: u64 = 64;
-    /// A larger one is not copied for this.
+    /// A larger filter is not copied for this.
     const MOST_BYTES: u64 = 256 << 20;
     if filter.size_bytes() > MOST_BYTES {
         return None;

@@ -8,10 +8,10 @@ use crate::change_error::ChangeError;
 pub(super) const NO_MERGE: &str = "RedisBloom's filters count their items, and a union of bits does not count: insert the items of \
      both into one; of the filters in Redis, those of redis-bitmap, redis-bitmaps and redisson merge";
 
-/// Returns how large the next part of a filter may be that has `bytes` bytes now.
+/// Returns how large the next part of a filter of `bytes` bytes may be.
 ///
-/// A file of some kilobytes may ask for an expansion of 32,768 at its first insert. Filters that people make grow twofold or
-/// fourfold.
+/// A small file can state an expansion of 32,768 for its first insert. Real filters grow by a
+/// factor of 2 or 4.
 pub(super) fn most_growth_bytes(bytes: u64) -> u64 {
     (64 * bytes).max(64 << 20)
 }

@@ -5,7 +5,8 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::rdb_encoding::MAX_EXPANSION;
 use crate::redis_payload::{PayloadError, RedisValue};
 
-/// Reads what `DUMP` gives, also with the line feed that `redis-cli` puts behind it: the checksum tells that it is none of it.
+/// Reads the result of `DUMP`, also with the trailing line feed of `redis-cli`. The checksum shows
+/// whether the line feed belongs to it.
 pub(super) fn decode_payload(bytes: &[u8]) -> Result<Contents, DecodeError> {
     let max_bytes = MAX_EXPANSION * bytes.len() as u64;
     let read = match (RedisValue::from_payload(bytes, max_bytes), bytes.split_last()) {

@@ -1,4 +1,4 @@
-//! The containers of a Roaring bitmap, as they are read.
+//! Reads the containers of a Roaring bitmap.
 
 use crate::decode_error::DecodeError;
 use crate::reader::Reader;
@@ -6,29 +6,30 @@ use crate::reader::Reader;
 pub(super) const COOKIE: u32 = 12_346;
 pub(super) const COOKIE_WITH_RUNS: u32 = 12_347;
 
-/// Below as many containers a file with runs has no offsets.
+/// A file with runs and fewer containers has no offsets.
 pub(super) const MIN_OFFSETS: usize = 4;
 
-/// A container is a list of as many values, and a bitmap above that.
+/// The largest number of values of a list. A container with more values is a bitmap.
 pub(super) const MAX_LIST: u32 = 4096;
 
 pub(super) const BITMAP_BYTES: usize = 65_536 / 8;
 
-/// The values of a stretch of 65,536, as a file has them.
+/// A container: the values of a range of 65,536, as the file stores them.
 pub(super) enum Container<'a> {
     List(&'a [[u8; 2]]),
     Bitmap(&'a [[u8; 8]]),
-    /// Starts, and how many follow each.
+    /// The start of each run, and the number of values that follow it.
     Runs(&'a [[u8; 4]]),
 }
 
-/// Returns the first and the last value of a run; the last is 0 where it is none.
+/// Returns the first and the last value of a run. The last is 0 if the run overflows.
 pub(super) fn ends(&[a, b, c, d]: &[u8; 4]) -> (u16, u16) {
     let first = u16::from_le_bytes([a, b]);
     (first, first.checked_add(u16::from_le_bytes([c, d])).unwrap_or(0))
 }
 
-/// Goes through all containers in order, each with its stretch's first value; returns `(is_64, has_runs)`.
+/// Visits all containers in order, each with the first value of its range. Returns `(is_64,
+/// has_runs)`.
 pub(super) fn walk<'a>(
     bytes: &'a [u8],
     visit: &mut dyn FnMut(u64, Container<'a>),
@@ -61,7 +62,7 @@ pub(super) fn walk<'a>(
     reader.end("containers").map(|()| (true, has_runs))
 }
 
-/// Goes through the containers of a bitmap of 32 bits; tells whether it may have runs.
+/// Visits the containers of a 32-bit bitmap. Returns whether it can have runs.
 fn walk_32<'a>(
     reader: &mut Reader<'a>,
     high: u64,

@@ -1,10 +1,10 @@
-//! The containers of a Roaring bitmap, as they are written.
+//! Writes the containers of a Roaring bitmap.
 
 use tamis::CompressedSet;
 
 use crate::roaring::containers::{BITMAP_BYTES, COOKIE, COOKIE_WITH_RUNS, MAX_LIST, MIN_OFFSETS};
 
-/// What is known of a stretch of 65,536 values before any of it is written.
+/// The description of a container: the values of a range of 65,536.
 pub(super) struct Stretch {
     /// The values without their low 16 bits.
     pub(super) key: u64,
@@ -48,7 +48,7 @@ impl Stretch {
     }
 }
 
-/// Calls for each stretch that has values, in order.
+/// Calls `visit` for each range that has values, in order.
 pub(super) fn each_stretch<E>(
     set: &CompressedSet,
     mut visit: impl FnMut(u64, &[u16]) -> Result<(), E>,
@@ -65,7 +65,7 @@ pub(super) fn each_stretch<E>(
     Ok(())
 }
 
-/// Returns all that stands before the containers of a bitmap of 32 bits.
+/// Returns the bytes before the containers of a 32-bit bitmap.
 pub(super) fn header(map: &[Stretch]) -> Vec<u8> {
     let mut header = Vec::new();
     let has_runs = map.iter().any(|it| it.is_run);

@@ -1,4 +1,4 @@
-//! The two rules of RocksDB: all probes of an item lie within one line.
+//! The two rules of RocksDB. All probes of an item lie in one cache line.
 
 use std::fmt;
 
@@ -7,7 +7,8 @@ use crate::hash::murmur3::Tail;
 use crate::hash::xxh3_preview;
 use crate::probe_rule::{ProbeRule, fill};
 
-/// RocksDB before `format_version` 5: the hash of LevelDB, the line by its remainder, and the probes by adding it up.
+/// RocksDB before `format_version` 5: the hash of LevelDB. Its remainder selects the line, and sums
+/// of it select the bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Legacy {
     // Invariant: at least 1.
@@ -114,7 +115,7 @@ impl ProbeRule for FastLocal {
     }
 }
 
-/// An absent item meets one line: the mean over all of them.
+/// Returns the mean rate over all lines, because an absent item reads one line.
 fn lines_rate(words: &[u64], line_bits: u64, probes: u32) -> f64 {
     let lines = words.chunks((line_bits / 64) as usize);
     let count = lines.len() as f64;

@@ -8,10 +8,11 @@ use crate::header::Header;
 /// The number of bytes after the words: their checksum.
 pub(super) const TRAILER_BYTES: u64 = size_of::<u64>() as u64;
 
-/// The number of bytes of words that are read or written at once. They stay in the cache for their checksum.
+/// The number of bytes of words that are read or written at once. They stay in the cache for their
+/// checksum.
 pub(super) const CHUNK_BYTES: usize = 256 << 10;
 
-/// A whole file, cut at its seams.
+/// The parts of a whole file.
 pub(super) struct Parts<'a> {
     pub(super) header: Header,
     pub(super) words: &'a [u8],
@@ -39,7 +40,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Checks that the last word has no bit that the plan does not know.
+/// Checks that the last word has no set bit behind the last bit of the plan.
 pub(super) fn check_end(words: &[u64], plan: &Plan, end: u64) -> Result<(), DecodeError> {
     let used = plan.bits() % 64;
     match words.last() {

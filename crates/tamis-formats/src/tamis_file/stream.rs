@@ -9,7 +9,8 @@ use crate::decode_error::{DecodeError, DecodeErrorKind, ReadError};
 use crate::header::{BITS_AT, FIXED_BYTES, Header, measure};
 use crate::tamis_file::parts::{CHUNK_BYTES, TRAILER_BYTES, check_end, check_trailer};
 
-/// Reads a header and the words behind it. See [`TamisFile::read_from`](crate::TamisFile::read_from).
+/// Reads a header and the words behind it. See
+/// [`TamisFile::read_from`](crate::TamisFile::read_from).
 pub(super) fn read(mut stream: impl Read, max_bytes: u64) -> Result<(Header, Bitmap), ReadError> {
     let header = read_header(&mut stream)?;
     let bytes = header.plan.bytes();
@@ -50,7 +51,7 @@ pub(super) fn read(mut stream: impl Read, max_bytes: u64) -> Result<(Header, Bit
     Ok((header, bits))
 }
 
-/// Reads a head: first the part that tells its length, then the rest.
+/// Reads a header: first the part that states its length, then the rest.
 fn read_header(stream: &mut impl Read) -> Result<Header, ReadError> {
     let mut bytes = vec![0; FIXED_BYTES];
     let found = fill(stream, &mut bytes)?;
@@ -60,7 +61,7 @@ fn read_header(stream: &mut impl Read) -> Result<Header, ReadError> {
     Ok(Header::decode(&bytes[..FIXED_BYTES + more])?)
 }
 
-/// Reads until `bytes` are full or the stream ends; returns how many were read.
+/// Reads until `bytes` are full or the stream ends. Returns how many bytes were read.
 fn fill(stream: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < bytes.len() {
