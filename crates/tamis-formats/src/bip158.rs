@@ -64,8 +64,8 @@ impl fmt::Display for FilterError {
         match self {
             FilterError::Spent { expected, found } => write!(
                 f,
-                "the block spends {expected} outputs, and the scripts of {found} were given: give that of each input but the \
-                 first transaction's, empty ones too"
+                "the block spends {expected} outputs, and {found} scripts were given: give one for each \
+                 input except those of the first transaction, including empty ones"
             ),
             FilterError::Set(error) => error.fmt(f),
         }

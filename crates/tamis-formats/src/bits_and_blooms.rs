@@ -105,7 +105,7 @@ pub fn plan(items: u64, rate: f64) -> (u64, u64) {
 pub fn create(bits: u64, probes: u64) -> Result<ForeignBloom, CreateError> {
     let rule = rule(bits.max(1), probes.max(1)).ok_or_else(|| {
         CreateError::refused(format!(
-            "{bits} bits and {probes} probes: at most {MAX_PROBES} probes, and as many bits as memory holds"
+            "{bits} bits and {probes} probes: at most {MAX_PROBES} probes, and as many bits as fit into memory"
         ))
     })?;
     Ok(ForeignBloom::new(rule)?)
@@ -137,7 +137,7 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
         kind: DecodeErrorKind::Unexpected { expected, found: found.into() },
     };
     if bits == 0 || bits > 1 << 62 {
-        return Err(unexpected("m", 0, "1 or more, as many as memory holds", bits));
+        return Err(unexpected("m", 0, "1 or more, as many as fit into memory", bits));
     }
     if len != bits {
         return Err(unexpected("length of the bit set", 16, "m", len));

@@ -21,7 +21,7 @@ use crate::rule::Rule;
 pub(crate) const FORMAT: Format = Format {
     name: "byte-buffer",
     extensions: &["bytebuffer"],
-    summary: "ByteBufferBloomFilter of a Java article: eight filters, a bit of each byte each",
+    summary: "ByteBufferBloomFilter of a Java article: eight filters, each with one bit of each byte",
     sniff: None,
     items: Items::Default(Funnel::Chars),
     item_domain: ItemDomain::Bytes,

@@ -92,14 +92,14 @@ impl ProbeRule for MaskedSeven {
 
     fn describe(&self, info: &mut FilterInfo) {
         info.warnings.extend([
-            "short items have few places: their hashes are small numbers, and the empty text is 0 seven times".into(),
-            "text beyond ASCII is hashed by UTF-16 code units here; a program in C hashes its bytes, with a sign or without"
+            "short items set few different bits: their hashes are small numbers, and all seven hashes of the empty text are 0".into(),
+            "text beyond ASCII is hashed by UTF-16 code units here; a program in C hashes its bytes, signed or unsigned"
                 .into(),
         ]);
         let used = self.positions() / self.bits as f64;
         if used < 1.0 {
             info.warnings.push(format!(
-                "only {:.0} % of its {} bits can ever be set: that is no power of two, and hashes are cut by AND",
+                "only {:.0} % of its {} bits can ever be set: the number is not a power of two, and hashes are masked",
                 used * 100.0,
                 self.bits
             ));

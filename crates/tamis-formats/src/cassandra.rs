@@ -318,7 +318,7 @@ fn encode(
         ));
     }
     out.write_all(&rule.probes.to_be_bytes())?;
-    let words = u32::try_from(filter.words().len()).expect("only made of so many words");
+    let words = u32::try_from(filter.words().len()).expect("the rule has at most 2³¹ − 1 words");
     out.write_all(&words.to_be_bytes())?;
     let to_bytes = match release {
         Release::Until22 | Release::Since30 => u64::to_be_bytes,

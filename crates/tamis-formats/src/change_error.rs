@@ -19,7 +19,7 @@ impl fmt::Display for ChangeError {
         match self {
             ChangeError::Refused(why) => f.write_str(why),
             ChangeError::Memory(OutOfMemory { bytes }) => {
-                write!(f, "{bytes} more bytes of memory are not there")
+                write!(f, "cannot allocate {bytes} more bytes")
             }
         }
     }

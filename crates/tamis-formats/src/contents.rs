@@ -89,7 +89,7 @@ impl Contents {
         }
         let (one, other) = (self.info(), other.info());
         Err(ChangeError::refused(format!(
-            "not of one layout: {} against {}",
+            "layouts differ: {} and {}",
             one.layout(),
             other.layout()
         )))

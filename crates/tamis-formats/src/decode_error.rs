@@ -147,17 +147,17 @@ impl fmt::Display for DecodeError {
             DecodeErrorKind::OtherFormat => f.write_str("not a Tamis filter"),
             DecodeErrorKind::Newer { found, newest } => write!(
                 f,
-                "format version {found}, and this release reads up to {newest}: use a newer tamis"
+                "format version {found} is newer than this release, which reads up to {newest}: use a newer tamis"
             ),
             DecodeErrorKind::Unknown { found } => {
                 write!(f, "unknown {field} {found} at byte {at}: damaged, or from a newer tamis")
             }
             DecodeErrorKind::Truncated { expected, found } => write!(
                 f,
-                "cut short in its {field}, from byte {at} on: {found} bytes where at least {expected} were written"
+                "truncated in the {field} at byte {at}: {found} bytes, expected at least {expected}"
             ),
             DecodeErrorKind::TooLong { expected } => {
-                write!(f, "damaged: bytes follow its end at byte {expected}")
+                write!(f, "damaged: bytes follow the end at byte {expected}")
             }
             DecodeErrorKind::Checksum => {
                 write!(f, "damaged: the {field} at byte {at} does not match")
@@ -172,25 +172,25 @@ impl fmt::Display for DecodeError {
                 write!(f, "the {field} at byte {at} is {found}, expected {expected}")
             }
             DecodeErrorKind::WrongOption { expected } => {
-                write!(f, "the {field} that was given is not its own: expected {expected}")
+                write!(f, "the given {field} is not that of the file: expected {expected}")
             }
             DecodeErrorKind::Missing(parameter) => {
-                write!(f, "its bytes do not say its {parameter}")
+                write!(f, "the file does not store its {parameter}")
             }
             DecodeErrorKind::SeveralKeys { keys } => {
-                write!(f, "its bytes do not say its {field}: {keys} could be meant")
+                write!(f, "the file has several filters: name the {field}, one of {keys}")
             }
             DecodeErrorKind::Refused { why } => write!(f, "{why} (byte {at})"),
             DecodeErrorKind::Damaged { reason } => write!(f, "damaged: {reason} (byte {at})"),
             DecodeErrorKind::Plan(error) => write!(f, "damaged: {error} (byte {at})"),
             DecodeErrorKind::TooLarge { bytes, max_bytes } => {
-                write!(f, "a filter of {bytes} bytes, and {max_bytes} are allowed")
+                write!(f, "a filter of {bytes} bytes is larger than the limit of {max_bytes} bytes")
             }
             DecodeErrorKind::Memory(OutOfMemory { bytes }) => {
                 write!(f, "a filter of {bytes} bytes does not fit in memory")
             }
             DecodeErrorKind::NotInPlace => {
-                f.write_str("these words cannot be used in place on this machine: decode a copy")
+                f.write_str("the filter cannot be used in place on this machine: decode a copy")
             }
         }
     }

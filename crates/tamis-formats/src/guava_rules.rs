@@ -74,11 +74,11 @@ impl ProbeRule for Mitz32 {
         let bits = self.bits();
         if bits > MOST + 1 {
             info.warnings.push(format!(
-                "MITZ_32 knows 2,147,483,648 places, and never reaches the rest of {bits} bits: its rate is above the planned one"
+                "MITZ_32 uses only 2,147,483,648 of the {bits} bits: its rate is above the planned one"
             ));
         } else if bits == MOST {
             info.warnings.push(
-                "2,147,483,647 bits are the most that BloomFilterHelper counts: planned for more items, its rate is above the planned one"
+                "BloomFilterHelper has at most 2,147,483,647 bits: if more items were planned, the rate is above the planned one"
                     .into(),
             );
         }

@@ -84,7 +84,7 @@ impl IntegerBitmap {
 
     fn refused(&self, value: u64) -> ChangeError {
         ChangeError::refused(format!(
-            "{value} is outside 0..={}, as far as this bitmap reaches: items above fail in the original too",
+            "{value} is outside 0..={}, the range of this bitmap: the original rejects it too",
             self.limit
         ))
     }

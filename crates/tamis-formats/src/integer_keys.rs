@@ -19,6 +19,6 @@ pub(crate) fn value(key: &[u8]) -> Option<u64> {
 
 pub(crate) fn no_value() -> ChangeError {
     ChangeError::refused(
-        "negative or no integer: such items have no bit, and fail in the original too",
+        "not a non-negative integer: such an item has no bit, and the original rejects it too",
     )
 }

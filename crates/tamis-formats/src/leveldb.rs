@@ -60,7 +60,7 @@ fn bits_per_key(options: &DecodeOptions) -> Result<u32, CreateError> {
     let bits = (rate < 1.0).then(|| (1..=100).find(|&bits| rate_of(bits) <= rate)).flatten();
     bits.ok_or_else(|| {
         CreateError::refused(format!(
-            "LevelDB reaches rates from about 1e-14 to below 1 with up to 100 bits a key, not {rate}, for any number of items"
+            "LevelDB reaches rates from about 1e-14 to below 1 with up to 100 bits per key, not {rate}, for any number of items"
         ))
     })
 }
@@ -198,7 +198,7 @@ impl StoredFilter for FilterBlock {
 
     fn insert_each(&mut self, _: &[&[u8]], _: &mut Answers) -> Result<(), ChangeError> {
         Err(ChangeError::refused(
-            "LevelDB has a filter for each part of a table's data, planned for its keys: build them again",
+            "LevelDB has a filter for each part of a table's data, planned for its keys: build the filter again",
         ))
     }
 
@@ -229,11 +229,12 @@ impl StoredFilter for FilterBlock {
         let mut warnings = Vec::new();
         if reserved > 0 {
             warnings.push(format!(
-                "{reserved} filters have more than 30 probes, a kind of filter from a later LevelDB: as there, every item may be in"
+                "{reserved} filters have more than 30 probes, which marks a kind of filter from a later LevelDB: as in LevelDB, every item may be present"
             ));
         }
         FilterInfo {
-            rule: "LevelDB's filters, each for a part of the data; the rate is that of all".into(),
+            rule: "LevelDB's filters, each for a part of the data; the rate is that of all filters"
+                .into(),
             bits,
             probes: if let [k] = probes[..] { Some(k.into()) } else { None },
             fill: if bits > 0 { ones as f64 / bits as f64 } else { 0.0 },
@@ -242,7 +243,7 @@ impl StoredFilter for FilterBlock {
             more: vec![
                 ("filters", self.filters().to_string()),
                 ("empty filters", empty.to_string()),
-                ("bytes of data a filter", (1_u64 << self.base_lg).to_string()),
+                ("bytes of data per filter", (1_u64 << self.base_lg).to_string()),
             ],
             warnings,
             ..FilterInfo::default()
@@ -296,7 +297,7 @@ impl<'a> Parts<'a> {
         let parts = rest.split_at_checked(array_at as usize);
         let whole = parts.map(|(data, offsets)| (data, offsets.as_chunks::<4>()));
         let Some((data, (offsets, []))) = whole else {
-            let expected = "where an array of 32-bit offsets starts that ends with the block";
+            let expected = "the start of an array of 32-bit offsets that ends with the block";
             return Err(DecodeError::unexpected(
                 "offset of the offsets",
                 rest.len(),
@@ -314,7 +315,7 @@ impl<'a> Parts<'a> {
                 return Err(DecodeError::unexpected(
                     "offset of a filter",
                     at,
-                    "0 at first, then no less",
+                    "0 for the first filter, and ascending",
                     offset,
                 ));
             }

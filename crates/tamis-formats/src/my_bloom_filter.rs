@@ -93,7 +93,7 @@ pub struct Throws;
 impl std::fmt::Display for Throws {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(
-            "MyBloomFilter throws here (bitIndex < 0: -2147483648): it cannot hold such items, take another filter",
+            "MyBloomFilter throws here (bitIndex < 0: -2147483648): it cannot hold this item, use another filter",
         )
     }
 }
@@ -316,15 +316,15 @@ impl StoredFilter for MyBloomFilter {
             rate: codes / 2_f64.powi(32),
             more: vec![
                 ("bits set", ones.to_string()),
-                ("says yes to", format!("{codes:.0} of all 4294967296 hash codes")),
+                ("matches", format!("{codes:.0} of all 4294967296 hash codes")),
             ],
             warnings: vec![
-                "its six probes are one number with a few bits missing, because * binds tighter than & in its hash: it takes up \
-                 to 256 MiB, not 4 MiB"
+                "its six probes are the same number with some bits cleared, because * binds tighter than & in \
+                 its hash: it takes up to 256 MiB, not 4 MiB"
                     .into(),
-                "items of one hashCode are one to it, so are null, 0, 0.0 and the empty text".into(),
-                "it throws at some items, such as the Integer -2147450880, after it has set some of their bits".into(),
-                "for new data take another filter: tamis build makes one".into(),
+                "items with the same hashCode are the same item, such as null, 0, 0.0 and the empty text".into(),
+                "it throws for some items, such as the Integer -2147450880, after it has set some of their bits".into(),
+                "use another filter for new data: tamis build creates one".into(),
             ],
             ..FilterInfo::default()
         }

@@ -29,7 +29,7 @@ use crate::stored_filter::StoredFilter;
 pub(crate) const FORMAT: Format = Format {
     name: "orc",
     extensions: &["orcbloom"],
-    summary: "the Bloom filters of an ORC column: its stream BLOOM_FILTER_UTF8, unpacked",
+    summary: "the Bloom filters of an ORC column: its decompressed stream BLOOM_FILTER_UTF8",
     sniff: Some(|bytes| Sniff::maybe(RowGroups::decode(bytes).is_ok())),
     items: Items::Unspecified,
     item_domain: ItemDomain::OrcHashes,
@@ -171,7 +171,7 @@ impl RowGroups {
             let probes = number(&mut reader, "numHashFunctions")?;
             let at_words = reader.at();
             if reader.rest().first().is_some_and(|&tag| tag & !7 == OLD_WORDS) {
-                let why = "a stream BLOOM_FILTER, whose text is in the charset of the machine that wrote it: tamis reads BLOOM_FILTER_UTF8";
+                let why = "a stream BLOOM_FILTER, whose text is in the charset of the machine that wrote it: use BLOOM_FILTER_UTF8";
                 return Err(reader.error("bitset", DecodeErrorKind::Refused { why: why.into() }));
             }
             tag(&mut reader, "utf8bitset", WORDS)?;

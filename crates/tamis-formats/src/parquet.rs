@@ -247,7 +247,7 @@ fn zig_zag(reader: &mut Reader<'_>) -> Result<i64, DecodeError> {
             break;
         }
     }
-    Err(DecodeError::invalid(SIZE, at, "a number of 32 bits in the fewest bytes"))
+    Err(DecodeError::invalid(SIZE, at, "a number of 32 bits in its shortest form"))
 }
 
 fn header_bytes(len: u64) -> Vec<u8> {

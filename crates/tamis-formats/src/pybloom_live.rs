@@ -108,7 +108,7 @@ fn decode_layer(bytes: &[u8], short: ShortDigest) -> Result<Layer, DecodeError> 
     let invalid = DecodeError::invalid;
     if slices > ProbePositions::MAX.into() && slices <= MOST_SLICES {
         let why = format!(
-            "its rate of {rate:e} takes {slices} slices, and tamis reads filters of up to {}: make it for a rate of 1e-19 or more",
+            "its rate of {rate:e} takes {slices} slices, more than the {} that tamis reads: create it with a rate of 1e-19 or more",
             ProbePositions::MAX
         );
         let kind = DecodeErrorKind::Refused { why: why.into() };
@@ -118,9 +118,9 @@ fn decode_layer(bytes: &[u8], short: ShortDigest) -> Result<Layer, DecodeError> 
         return Err(invalid("number of slices", SLICES_AT, "1 to 1,074"));
     }
     if width.checked_mul(slices).is_none_or(|bits| bits == 0) {
-        return Err(invalid("bits per slice", WIDTH_AT, "1 or more, as many as memory holds"));
+        return Err(invalid("bits per slice", WIDTH_AT, "1 or more, as many as fit into memory"));
     }
-    let too_large = invalid("bits per slice", WIDTH_AT, "as many as memory holds");
+    let too_large = invalid("bits per slice", WIDTH_AT, "as many as fit into memory");
     let rule = Slices::new(slices, width, short).ok_or(too_large)?;
     let filter = ForeignBloom::read_bytes(Rule::new(rule), &mut reader)?;
     reader.end("bits")?;

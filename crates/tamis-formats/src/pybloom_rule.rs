@@ -135,8 +135,8 @@ impl ProbeRule for Slices {
 
     fn describe(&self, info: &mut FilterInfo) {
         if self.digest == Digest::Short(ShortDigest::Xxh128) {
-            let warning = "its hash is taken for xxh128: of a file of pybloom_live before 4 it is MD5, which must be told, or its \
-                           items are not found";
+            let warning = "the hash is assumed to be xxh128: files of pybloom_live before 4 use MD5, which must be \
+                           given, or no item is found";
             info.warnings.push(warning.into());
         }
     }
@@ -152,6 +152,6 @@ impl fmt::Display for Slices {
             Digest::Sha384 => "SHA-384",
             Digest::Sha512 => "SHA-512",
         };
-        write!(f, "{digest} under salts, a slice a probe")
+        write!(f, "salted {digest}, one slice per probe")
     }
 }

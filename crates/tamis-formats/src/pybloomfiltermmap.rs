@@ -137,13 +137,13 @@ pub fn create(items: u64, rate: f64, seeds: Option<&[u32]>) -> Result<Layers, Cr
     let seeds = seeds.map_or_else(|| (1..=probes).collect(), <[u32]>::to_vec);
     if seeds.len() != probes as usize {
         return Err(CreateError::refused(format!(
-            "{} seeds, and there are {probes} probes: give as many, at most 64",
+            "{} seeds for {probes} probes: give one seed per probe",
             seeds.len()
         )));
     }
     let too_large = || {
         CreateError::refused(format!(
-            "{bits} bits, {probes} probes: 64 at most, and as many bits as memory holds"
+            "{bits} bits, {probes} probes: at most 64 probes, and as many bits as fit into memory"
         ))
     };
     let rule = Seeds::new(bits, seeds).ok_or_else(too_large)?;

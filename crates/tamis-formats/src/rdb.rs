@@ -61,7 +61,7 @@ impl<'a> Rdb<'a> {
             return Err(wrong(
                 "magic",
                 0,
-                DecodeErrorKind::Invalid { reason: "that of a snapshot of Redis" },
+                DecodeErrorKind::Invalid { reason: "that of a Redis snapshot" },
             ));
         }
         let found = bytes.len() as u64;
@@ -187,7 +187,7 @@ impl<'a> Rdb<'a> {
         if let Some(key) = &options.key {
             let [found] = self.find([key])?;
             return found.ok_or_else(|| {
-                self.refused(format!("there is no key {:?}", String::from_utf8_lossy(key)))
+                self.refused(format!("the snapshot has no key {:?}", String::from_utf8_lossy(key)))
             });
         }
         let (mut only, mut keys, mut more) = (None, Vec::new(), 0_u64);

@@ -94,7 +94,7 @@ impl Plan {
 fn planned(items: u64, rate: f64) -> Result<Rule, CreateError> {
     let why = match i32::try_from(items) {
         Err(_) => {
-            format!("BloomFilterHelper counts items in an int: 2,147,483,647 at most, not {items}")
+            format!("BloomFilterHelper counts items in an int: at most 2,147,483,647, not {items}")
         }
         Ok(items) => {
             let plan = Plan::new(items, rate);

@@ -215,8 +215,8 @@ impl StoredFilter for RedisBitmaps {
                 times => format!("{times} times"),
             };
             warnings.push(format!(
-                "it has grown {times}: an absent item is taken for a present one by any bitmap, at {rate:.2e} together; as one \
-                 filter of Guava, by a union of their bits, at {union:.2e}"
+                "it has grown {times}: the false positive rate of all bitmaps together is {rate:.2e}; their \
+                 union, as one filter of Guava, would have {union:.2e}"
             ));
         }
         FilterInfo {
@@ -295,7 +295,7 @@ fn whole_length(rule: &Rule, string: &[u8], at: u64) -> Result<(), DecodeError> 
         return Ok(());
     }
     let why = format!(
-        "a bitmap of {planned} bytes was planned, and there are {found}: tell the items and the rate for which it was made"
+        "the plan has {planned} bytes, and the bitmap has {found}: give the items and the rate that it was planned for"
     );
     Err(DecodeError { field: "bits", at, kind: DecodeErrorKind::Refused { why: why.into() } })
 }

@@ -46,8 +46,8 @@ pub enum PayloadError {
 impl fmt::Display for PayloadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            PayloadError::Checksum => "the payload was changed or cut: its checksum is wrong",
-            PayloadError::OtherType => "the payload is no filter of RedisBloom and no string",
+            PayloadError::Checksum => "the payload was changed or truncated: its checksum is wrong",
+            PayloadError::OtherType => "the payload is neither a filter of RedisBloom nor a string",
             PayloadError::Value => "the payload has a filter that no server writes",
             PayloadError::TooLarge => "the payload takes more memory than allowed",
         })

@@ -88,16 +88,16 @@ pub(crate) fn decode(rule: Rule, string: &[u8], at: u64) -> Result<ForeignBloom,
     let error = |at, kind| DecodeError { field: "bits", at, kind };
     let refused = |at, why: String| Err(error(at, DecodeErrorKind::Refused { why: why.into() }));
     if found == max_bytes + 1 && string.last() == Some(&b'\n') {
-        let why = "a line feed follows the bits, which `redis-cli` puts there: have it print none, with `redis-cli -D \"\" --raw GET key`";
+        let why = "a line feed of `redis-cli` follows the bits: print without it, with `redis-cli -D \"\" --raw GET key`";
         return refused(at + max_bytes, why.into());
     }
     let planned =
-        |rule: &Rule| format!("{} bits were planned, which take {max_bytes} bytes", rule.bits());
+        |rule: &Rule| format!("the plan has {} bits, which take {max_bytes} bytes", rule.bits());
     if found > max_bytes {
         return refused(
             at + max_bytes,
             format!(
-                "{}, and there are {found}: tell the items and the rate for which it was made",
+                "{}, and the string has {found}: give the items and the rate that it was planned for",
                 planned(&rule)
             ),
         );
@@ -109,7 +109,7 @@ pub(crate) fn decode(rule: Rule, string: &[u8], at: u64) -> Result<ForeignBloom,
         return refused(
             at + max_bytes - 1,
             format!(
-                "{}, and bits behind them are set: tell the items and the rate for which it was made",
+                "{}, and bits behind them are set: give the items and the rate that it was planned for",
                 planned(&rule)
             ),
         );

@@ -164,8 +164,8 @@ impl ProbeRule for Redisson {
     }
 
     fn describe(&self, info: &mut FilterInfo) {
-        let warning = "items are found only if Redisson was given StringCodec, LongCodec or ByteArrayCodec: the bytes that its \
-                       default codec makes of objects cannot be made here";
+        let warning = "items are found only if Redisson uses StringCodec, LongCodec or ByteArrayCodec: the bytes \
+                       of its default codec cannot be computed here";
         info.warnings.push(warning.into());
     }
 }
@@ -236,7 +236,9 @@ fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError
     let [bitmap, config] = rdb.find([&name, &config_key(&name)])?;
     let config = config.ok_or_else(|| {
         let key = String::from_utf8_lossy(&config_key(&name)).into_owned();
-        rdb.refused(format!("there is no key {key:?}, so that Redisson takes the filter for one that is not initialized"))
+        rdb.refused(format!(
+            "there is no key {key:?}, so Redisson treats the filter as not initialized"
+        ))
     })?;
     let rule = rule_of(&config, options, bytes.len() as u64)?;
     let Some(bitmap) = bitmap else {
@@ -245,7 +247,7 @@ fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError
     };
     if bitmap.database() != config.database() {
         return Err(bitmap
-            .refused("and its settings are in two databases: save a server with the right ones"));
+            .refused("and its settings are in different databases: save a server that has both in one database"));
     }
     let string = bitmap.string(rule.bits().div_ceil(8))?;
     redis_string::decode(rule, &string, bitmap.at()).map(Contents::new)
@@ -280,7 +282,7 @@ fn rule_of(
             Ok(rule)
         } else {
             Err(config.refused(format!(
-                "says {} bits and {} probes, and {} and {} come of the items and the rate that were told: tell none of them",
+                "states {} bits and {} probes, and the given items and rate need {} and {}: leave them out",
                 rule.bits(),
                 rule.probes(),
                 planned.bits(),

@@ -175,7 +175,7 @@ fn decode_version(bytes: &[u8], options: &DecodeOptions) -> Result<Roaring, Deco
     let bitmap = decode(bytes)?;
     if bitmap.is_64 != is_64 {
         let expected =
-            if bitmap.is_64 { "64 bits, as its bytes say" } else { "32 bits, as its bytes say" };
+            if bitmap.is_64 { "64 bits, as in the file" } else { "32 bits, as in the file" };
         return Err(error(DecodeErrorKind::WrongOption { expected }));
     }
     Ok(bitmap)

@@ -39,7 +39,7 @@ pub(crate) const FORMAT: Format = Format {
         let (keys, rate) = options.plan()?;
         let bits_per_key = bits_per_key(rate).ok_or_else(|| {
             CreateError::refused(format!(
-                "RocksDB reaches rates from about 1e-10 to below 1 with up to 100 bits a key, not {rate}, for any number of items"
+                "RocksDB reaches rates from about 1e-10 to below 1 with up to 100 bits per key, not {rate}, for any number of items"
             ))
         })?;
         create(keys, f64::from(bits_per_key), Generation::FastLocal).map(Contents::new)
@@ -103,7 +103,7 @@ impl StoredFilter for Reserved {
             fill: 1.0,
             items: f64::INFINITY,
             rate: 1.0,
-            warnings: vec![format!("{}: as in RocksDB, every item may be in", self.why)],
+            warnings: vec![format!("{}: as in RocksDB, every item may be present", self.why)],
             ..FilterInfo::default()
         }
     }
@@ -258,7 +258,7 @@ fn read_trailer(trailer: [u8; TRAILER_BYTES], len: u64) -> Result<Trailer, Decod
                 return Ok(Trailer::Reserved("a kind of Bloom filter from a later RocksDB"));
             }
             if log2_line != 0 || !(1..=30).contains(&probes) {
-                return Ok(Trailer::Reserved("lines or probes that RocksDB has reserved"));
+                return Ok(Trailer::Reserved("lines or probes that RocksDB reserves"));
             }
             let lines = u32::try_from(len / LINE_BYTES).unwrap_or_default();
             if lines == 0 || u64::from(lines) * LINE_BYTES != len {

@@ -235,8 +235,8 @@ fn decode_version(bytes: &[u8], options: &DecodeOptions) -> Result<ForeignBloom,
     let is_first = bytes.starts_with(&1_u32.to_be_bytes());
     let expected = match (options.version.as_deref(), is_first) {
         (None, _) | (Some("1"), true) | (Some("2"), false) => return Ok(filter),
-        (Some("2"), true) => "1, as its bytes say",
-        (Some("1"), false) => "2, as its bytes say",
+        (Some("2"), true) => "1, as in the file",
+        (Some("1"), false) => "2, as in the file",
         _ => VERSIONS,
     };
     Err(DecodeError { field: "version", at: 0, kind: DecodeErrorKind::WrongOption { expected } })
@@ -255,7 +255,7 @@ fn encode(
         return Err(EncodeError::needs_items("its bits are those of Spark's other version"));
     }
     let mut header = Vec::new();
-    let words = u32::try_from(filter.words().len()).expect("only made of so many words");
+    let words = u32::try_from(filter.words().len()).expect("the rule has at most 2³¹ − 1 words");
     match rule.version {
         Version::V1 => header.extend([1, rule.probes]),
         Version::V2 { seed } => header.extend([2, rule.probes, seed.cast_unsigned()]),

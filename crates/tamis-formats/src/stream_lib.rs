@@ -114,7 +114,7 @@ pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, CreateError> {
     let plan = cassandra::plan(rate).filter(|&(bits_per_item, _)| bits_per_item <= 15);
     let Some((bits_per_item, probes)) = plan.filter(|_| items > 0) else {
         return Err(CreateError::refused(format!(
-            "stream-lib makes no filter of {items} items at a rate of {rate}: plan one item at least, and a rate from 0.00075 to below 1"
+            "stream-lib has no filter of {items} items at a rate of {rate}: plan at least one item, and a rate from 0.00075 to below 1"
         )));
     };
     let bits = items.checked_mul(bits_per_item).and_then(|bits| bits.checked_add(20));

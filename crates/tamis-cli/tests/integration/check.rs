@@ -160,7 +160,10 @@ fn what_is_no_filter_is_refused() {
         ("all.txt", "all.txt: not a Tamis filter"),
         ("short.tamis", "short.tamis: cut short"),
         ("long.tamis", "long.tamis: damaged"),
-        ("newer.tamis", "newer.tamis: format version 9, and this release reads up to 1"),
+        (
+            "newer.tamis",
+            "newer.tamis: format version 9 is newer than this release, which reads up to 1",
+        ),
     ] {
         folder.refused(&format!("check {filter} all.txt"), words);
         folder.refused(&format!("check -f even.tamis -f {filter} all.txt"), words);

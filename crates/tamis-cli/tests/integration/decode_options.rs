@@ -186,7 +186,7 @@ fn an_option_without_effect_is_refused_by_name() {
         "--key has no effect",
     );
     folder.ok("info b.dump --key k");
-    folder.refused("info b.dump --key other", "no command is about this key");
+    folder.refused("info b.dump --key other", "no command loads this key");
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_version_fits_the_name_and_the_bytes() {
     folder.ok(&format!("convert numbers.tamis a.roaring64 {items} --to-version 64"));
     folder.ok(&format!("convert items.tamis a.spark {ITEMS} --to-funnel bytes --to-version 2"));
     folder.ok("info a.spark --format-version 2");
-    folder.refused("info a.spark --format-version 1", "expected 2, as its bytes say");
+    folder.refused("info a.spark --format-version 1", "expected 2, as in the file");
 }
 
 #[test]

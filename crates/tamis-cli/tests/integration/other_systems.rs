@@ -230,7 +230,7 @@ fn filters_of_one_layout_merge_and_others_are_refused() {
         "nothing was written",
     );
     folder.ok(&format!("convert {TEXT} other.tamis large.guava --items other.txt --rate 0.001"));
-    folder.refused("merge users.guava large.guava -o out.guava", "not of one layout");
+    folder.refused("merge users.guava large.guava -o out.guava", "layouts differ");
     folder.refused("merge users.guava items.tamis -o out.guava", "does not merge with users.guava");
     folder.refused("merge --meta a=b users.guava -o out.guava", "no place for --meta");
 }

@@ -49,7 +49,7 @@ pub struct BlockTooLarge {
 
 impl fmt::Display for BlockTooLarge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a block of {} transactions: {MAX_TRANSACTIONS} at most", self.transactions)
+        write!(f, "a block of {} transactions: at most {MAX_TRANSACTIONS}", self.transactions)
     }
 }
 
@@ -140,7 +140,7 @@ impl MerkleBlock {
         let count_at = reader.clone();
         let count = compact_size::read_count(&mut reader, "number of hashes", 32)?;
         if count > transactions as usize {
-            let expected = "no more than there are transactions";
+            let expected = "at most the number of transactions";
             return Err(unexpected(&count_at, "number of hashes", expected, count));
         }
         let hashes_at = reader.at();
@@ -149,7 +149,7 @@ impl MerkleBlock {
         let count_at = reader.clone();
         let flags = compact_size::read_bytes(&mut reader, "flags")?.to_vec();
         if flags.len() * 8 < hashes.len() {
-            let expected = "one for eight hashes at least";
+            let expected = "at least one for eight hashes";
             return Err(unexpected(&count_at, "number of bytes of flags", expected, flags.len()));
         }
         reader.end("flags")?;
@@ -171,7 +171,7 @@ impl MerkleBlock {
         let root = walk.node(depth, 0).map_err(|fault| match fault {
             Fault::Hashes => {
                 let at = hashes_at + walk.proof.hashes.len() * 32;
-                words("hashes", at, "a hash of its tree is missing")
+                words("hashes", at, "a hash of the tree is missing")
             }
             Fault::Flags => {
                 words("flags", flags_at + walk.proof.flags.len(), "a flag of its tree is missing")

@@ -31,7 +31,7 @@ pub fn decode_filter_add(payload: &[u8]) -> Result<&[u8], DecodeError> {
     let found = compact_size::read(&mut reader.clone(), "item")?;
     if found > MAX_ITEM_BYTES as u64 {
         let kind =
-            DecodeErrorKind::Unexpected { expected: "520 bytes at most", found: found.into() };
+            DecodeErrorKind::Unexpected { expected: "at most 520 bytes", found: found.into() };
         return Err(reader.error("length of the item", kind));
     }
     compact_size::read_bytes(&mut reader, "item")

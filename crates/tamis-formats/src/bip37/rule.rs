@@ -123,14 +123,13 @@ impl ProbeRule for Bip37 {
         info.more.push(("tweak", self.tweak.to_string()));
         info.more.push(("update", Update::of(self.flags).to_string()));
         if self.bits.is_none() {
-            info.warnings.push("it has no bytes: nodes take every item to be in it".into());
+            info.warnings.push("it has no bytes: it matches every item".into());
         } else if self.probes == 0 {
-            info.warnings
-                .push("it has no hash functions: nodes take every item to be in it".into());
+            info.warnings.push("it has no hash functions: it matches every item".into());
         }
         if self.flags & !Update::MASK != 0 {
             info.warnings.push(format!(
-                "flags {:#04x} have bits that are reserved: Bitcoin Core ignores them, others refuse the filter",
+                "flags {:#04x} have reserved bits: Bitcoin Core ignores them, and other nodes reject the filter",
                 self.flags
             ));
         }

@@ -87,7 +87,7 @@ impl WalletFilter {
         };
         let len = compact_size::read(&mut reader.clone(), "length")?;
         if len > MAX_BYTES as u64 {
-            return Err(limit(reader, "length", "36,000 bytes at most", len));
+            return Err(limit(reader, "length", "at most 36,000 bytes", len));
         }
         let bits = compact_size::read_bytes(reader, "bits")?;
         let probes_at = reader.clone();

@@ -5,7 +5,8 @@ use crate::reader::Reader;
 
 /// Reads a number. A number that is not in its shortest form is rejected, as nodes do.
 pub(crate) fn read(reader: &mut Reader<'_>, field: &'static str) -> Result<u64, DecodeError> {
-    let start = reader.error(field, DecodeErrorKind::Invalid { reason: "written in fewest bytes" });
+    let start =
+        reader.error(field, DecodeErrorKind::Invalid { reason: "a number in its shortest form" });
     let (n, least) = match reader.u8(field)? {
         0xfd => (reader.u16(field)?.into(), 0xfd),
         0xfe => (reader.u32(field)?.into(), 1 << 16),

@@ -53,8 +53,8 @@ pub enum GolombError {
 impl fmt::Display for GolombError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            GolombError::Params => "P is at most 32, and M at least 1",
-            GolombError::TooManyItems => "a Golomb-coded set has 2³² − 1 distinct items at most",
+            GolombError::Params => "P must be at most 32, and M at least 1",
+            GolombError::TooManyItems => "a Golomb-coded set has at most 2³² − 1 distinct items",
         })
     }
 }

@@ -116,7 +116,7 @@ impl<'a> Entry<'a> {
         let Some(earlier) = earlier else { return Ok(()) };
         let (one, other) = (earlier.database, self.database);
         Err(self.refused(format!(
-            "is in database {one} and in {other}, and which is meant nothing says: save a server with one of them"
+            "is in databases {one} and {other}: save a server that has it in one database"
         )))
     }
 

@@ -58,10 +58,10 @@ impl StoredFilter for RedisBloom {
             warnings.push("full: refuses adds, and does not grow: reserve a larger one".into());
         }
         if self.hash_bits() == 32 {
-            warnings.push("its hashes have 32 bits, as very old servers made them: some items in 4 billion are one, whatever the rate".into());
+            warnings.push("its hashes have 32 bits, as in very old servers: among billions of items some share a hash, whatever the rate".into());
         }
         if rate > 2.0 * planned {
-            warnings.push(format!("absent items are taken for present ones at {rate:.2e}, twice what its layers were planned for ({planned:.2e}): reserve a larger one"));
+            warnings.push(format!("the false positive rate is {rate:.2e}, more than twice the planned one ({planned:.2e}): reserve a larger filter"));
         }
         let layers = match self.layers().len() {
             1 => "1 layer".into(),

@@ -68,13 +68,13 @@ pub(super) fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, 
         }
     }
     let [first, chunks @ ..] = &commands[..] else {
-        let why = "no command is about this key".into();
+        let why = "no command loads this key".into();
         return Err(refused("commands", 0, DecodeErrorKind::Refused { why }));
     };
     if first.name == Name::Restore {
         return match chunks {
             [] => decode_payload(first.data).map_err(|error| DecodeError { at: first.at, ..error }),
-            [more, ..] => Err(more.refused("the key was restored before: keep one of the two")),
+            [more, ..] => Err(more.refused("the key is restored twice: keep one command")),
         };
     }
     if first.position != b"1" {
@@ -100,7 +100,7 @@ pub(super) fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, 
     if needed != Some(position - 1) {
         let (needed, found) = (needed.map_or("no".into(), |bytes| bytes.to_string()), position - 1);
         let why = format!(
-            "its header says {needed} bytes, and its chunks have {found}: write all chunks of a filter in order"
+            "the header states {needed} bytes, and the chunks have {found}: write all chunks of a filter in order"
         );
         return Err(first.refused(&why));
     }
@@ -187,9 +187,7 @@ fn command<'a>(reader: &mut Reader<'a>) -> Result<Command<'a>, DecodeError> {
         word(reader)?;
     }
     let Some(name) = name(first) else {
-        let why =
-            "this is none of BF.LOADCHUNK, CF.LOADCHUNK and RESTORE: leave other commands out"
-                .into();
+        let why = "not BF.LOADCHUNK, CF.LOADCHUNK or RESTORE: leave other commands out".into();
         return Err(refused("command", at, DecodeErrorKind::Refused { why }));
     };
     Ok(Command { name, key, position, data, at })
@@ -252,7 +250,7 @@ pub(super) fn write_cuckoo(
 ) -> Result<(), EncodeError> {
     if filter.items() == 0 {
         return Err(EncodeError::refused(
-            "a cuckoo filter without items has no chunks: write it without a key, for RESTORE, or reserve it anew",
+            "a cuckoo filter without items has no chunks: write it without a key, for RESTORE, or reserve a new one",
         ));
     }
     write(out, LOAD_CUCKOO, key, &filter.header(), |position| filter.chunk(position))

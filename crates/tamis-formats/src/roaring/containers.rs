@@ -54,7 +54,7 @@ pub(super) fn walk<'a>(
         let at = reader.at();
         let high = reader.u32("high half")?;
         if before.is_some_and(|before| before >= high) {
-            return Err(DecodeError::invalid("high half", at, "above the one before"));
+            return Err(DecodeError::invalid("high half", at, "above the previous one"));
         }
         before = Some(high);
         has_runs |= walk_32(&mut reader, u64::from(high) << 32, visit)?;
@@ -90,7 +90,7 @@ fn walk_32<'a>(
     for (i, &[a, b, c, d]) in heads.iter().enumerate() {
         let key = u16::from_le_bytes([a, b]);
         if before.is_some_and(|before| before >= key) {
-            return Err(invalid("key", heads_at + i * 4, "above the one before"));
+            return Err(invalid("key", heads_at + i * 4, "above the previous one"));
         }
         before = Some(key);
         let base = high | u64::from(key) << 16;
@@ -127,7 +127,7 @@ fn walk_32<'a>(
             return Err(invalid(
                 "container",
                 at,
-                "in ascending order and as many values as its head says",
+                "in ascending order with as many values as its header states",
             ));
         }
         visit(base, container);

@@ -4,7 +4,7 @@ use tamis_formats::DecodeOptions;
 
 use super::{base64, hex, json, list, number, text};
 
-/// A whole file, and what must be told of it.
+/// A whole file and its decode options.
 pub struct Golden {
     pub format: &'static str,
     pub name: String,

@@ -106,12 +106,12 @@ fn what_bitcoin_core_refuses_is_refused() {
     let decode = |bytes: &[u8]| GolombSet::decode(bytes, sip_key(malformed), GolombParams::BASIC);
     assert!(decode(&hex(&malformed["valid_hex"])).is_ok());
     let expected = [
-        "cut short",
-        "cut short",
-        "follow its end at byte 9",
-        "cut short",
-        "follow its end at byte 1",
-        "fewest bytes",
+        "truncated",
+        "truncated",
+        "follow the end at byte 9",
+        "truncated",
+        "follow the end at byte 1",
+        "shortest form",
         "out of range",
     ];
     let cases = list(&malformed["cases"]);

@@ -343,12 +343,12 @@ fn a_proof_that_proves_nothing_is_refused() {
     };
     says(&with_count(0), 80, "16,666");
     says(&with_count(MAX_TRANSACTIONS + 1), 80, "16,666");
-    says(&with_count(3), 84, "more than there are transactions");
+    says(&with_count(3), 84, "at most the number of transactions");
     // A tree as deep as the limit allows has not enough of anything.
     rejected(&with_count(MAX_TRANSACTIONS));
 
     let hash_less = [&payload[..84], &[3], &payload[85..flags_at - 32], &payload[flags_at..]];
-    says(&hash_less.concat(), flags_at - 32, "a hash of its tree is missing");
+    says(&hash_less.concat(), flags_at - 32, "a hash of the tree is missing");
     let hash_more = [&payload[..84], &[5], &payload[85..flags_at], &[9; 32], &payload[flags_at..]];
     says(&hash_more.concat(), flags_at, "more hashes than its tree");
     let flag_more = [&payload[..flags_at], &[2, payload[flags_at + 1], 0]].concat();
@@ -364,7 +364,7 @@ fn a_proof_that_proves_nothing_is_refused() {
     let mut other_hash = payload.clone();
     other_hash[85] ^= 1;
     says(&other_hash, 36, "root");
-    says(&[&payload[..], &[0]].concat(), payload.len(), "follow its end");
+    says(&[&payload[..], &[0]].concat(), payload.len(), "follow the end");
     for len in 0..payload.len() {
         rejected(&payload[..len]);
     }

@@ -83,7 +83,7 @@ fn what_nodes_do_not_read_is_refused() {
     let no_input = [&[1, 0, 0, 0, 0, 1, 0, 0][..], &[0; 4]].concat();
     assert!(refused(&no_input).to_string().contains("number of inputs"));
     let long_count = [&[1, 0, 0, 0, 0xfd, 1, 0][..], &input, &[0], &[0; 4]].concat();
-    assert!(refused(&long_count).to_string().contains("fewest bytes"));
+    assert!(refused(&long_count).to_string().contains("shortest form"));
     let good = [&[1, 0, 0, 0, 1][..], &input, &[0], &[0; 4]].concat();
     assert!(Transaction::decode(&good).is_ok());
     assert_eq!(refused(&[&good[..], &[0]].concat()).at, good.len() as u64);

@@ -118,11 +118,11 @@ fn the_version_is_asked_for() {
 #[test]
 fn broken_files_are_refused_by_field_and_place() {
     for (bytes, expected) in [
-        (&b"\0\0\0"[..], "number of probes, from byte 0"),
+        (&b"\0\0\0"[..], "number of probes at byte 0"),
         (b"\0\0\0\0\0\0\0\x01", "number of probes at byte 0 is 0"),
         (b"\0\x01\0\0\0\0\0\x01\0\0\0\0\0\0\0\0", "number of probes at byte 0 is 65536"),
         (b"\0\0\0\x01\xff\0\0\0", "number of words at byte 4 is -16777216"),
-        (b"\0\0\0\x01\x7f\xff\xff\xff\0", "words, from byte 8"),
+        (b"\0\0\0\x01\x7f\xff\xff\xff\0", "words at byte 8"),
         (b"\0\0\0\x01\0\0\0\x01\0\0\0\0\0\0\0\0\0", "end at byte 16"),
     ] {
         let error = cassandra::decode(bytes, Release::Since40).unwrap_err().to_string();

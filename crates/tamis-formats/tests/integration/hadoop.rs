@@ -98,7 +98,7 @@ fn broken_files_are_refused_by_field_and_place() {
         (6, 1, "number of probes at byte 4 is 260, expected 1 to 255"),
         (8, 2, "hash type at byte 8 is 2, expected 0 (Jenkins) or 1 (Murmur)"),
         (9, 0x80, "vector size at byte 9 is -2147483548"),
-        (9, 0x7f, "bits, from byte 13"),
+        (9, 0x7f, "bits at byte 13"),
         (12, 90, "end at byte 25"),
     ] {
         let mut bytes = good.clone();
@@ -154,8 +154,8 @@ fn a_dynamic_filter_of_other_rows_is_refused() {
         (16, 0, "records of a row at byte 13 is 0"),
         (17, 128, "records of the last row at byte 17 is -"),
         (24, 0, "number of rows at byte 21 is 0"),
-        (24, 3, "version, from byte"),
-        (24, 1, "bytes follow its end"),
+        (24, 3, "version at byte"),
+        (24, 1, "bytes follow the end"),
         (32, 9, "header of a row at byte 25 is not that of the whole filter"),
     ] {
         let mut bytes = good.clone();
@@ -166,7 +166,7 @@ fn a_dynamic_filter_of_other_rows_is_refused() {
     let mut hostile = DynamicFilter::new(1 << 20, 3, HashType::Murmur, 1).unwrap();
     hostile.insert(b"first").unwrap();
     let error = hostile.insert(b"second").unwrap_err().to_string();
-    assert!(error.contains("which no program plans"), "{error}");
+    assert!(error.contains("more than any program plans"), "{error}");
     let [mut one, other] =
         [(); 2].map(|()| DynamicFilter::new(64, 3, HashType::Murmur, 9).unwrap());
     assert!(one.merge(&other).unwrap());

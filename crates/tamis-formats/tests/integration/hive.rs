@@ -58,7 +58,7 @@ fn broken_files_are_refused_by_field_and_place() {
         (0, 128, "number of probes at byte 0 is 128"),
         (4, 7, "number of words at byte 1 is 7, expected 8 or more"),
         (4, 9, "number of words at byte 1 is 9, expected a multiple of 8"),
-        (4, 16, "words, from byte 5"),
+        (4, 16, "words at byte 5"),
         (1, 128, "number of words at byte 1 is -"),
     ] {
         let mut bytes = good.clone();

@@ -79,7 +79,7 @@ fn more_than_30_probes_are_yes_and_warned_of() {
 fn a_block_is_neither_added_to_nor_merged() {
     let mut contents = Contents::new(FilterBlock::build(10, &[(0, "key")]));
     let error = contents.insert_each(&["new"], &mut Answers::new()).unwrap_err().to_string();
-    assert!(error.contains("build them again"), "{error}");
+    assert!(error.contains("build the filter again"), "{error}");
     let error = contents.merge(&contents.clone()).unwrap_err().to_string();
     assert!(error.contains("one table"), "{error}");
     let info = contents.info();
@@ -105,5 +105,5 @@ fn broken_offsets_are_refused_by_place() {
         let error = FilterBlock::decode(&bytes).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
-    assert!(FilterBlock::decode(&good[..4]).unwrap_err().to_string().contains("cut short"));
+    assert!(FilterBlock::decode(&good[..4]).unwrap_err().to_string().contains("truncated"));
 }

@@ -147,10 +147,10 @@ fn filters_merge_as_their_union_does() {
 fn md5_is_another_rule() {
     let [new, old] = [false, true].map(|md5| create("pybloom-live", 20, 0.1, md5));
     let rule = |layers: &Layers| -> Rule { layers.layers()[0].filter.rule().clone() };
-    assert_eq!(rule(&old).to_string(), "MD5 under salts, a slice a probe");
+    assert_eq!(rule(&old).to_string(), "salted MD5, one slice per probe");
     assert_ne!(rule(&new), rule(&old));
     let warnings = |layers: &Layers| Contents::new(layers.clone()).info().warnings;
-    assert!(warnings(&new)[0].contains("MD5, which must be told"), "{:?}", warnings(&new));
+    assert!(warnings(&new)[0].contains("use MD5, which must be given"), "{:?}", warnings(&new));
     assert_eq!(warnings(&old), [""; 0]);
     // More probes than 128 bits are enough for have one digest in all releases.
     assert_eq!(warnings(&create("pybloom-live", 20, 0.0001, false)), [""; 0]);

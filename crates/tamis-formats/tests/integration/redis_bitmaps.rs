@@ -154,7 +154,7 @@ fn merged_filters_hold_the_items_of_both_and_grow_on() {
     let mut one = Contents::new(RedisBitmaps::new(100, 0.03).unwrap());
     let other = Contents::new(RedisBitmaps::new(200, 0.03).unwrap());
     let error = one.merge(&other).unwrap_err().to_string();
-    assert!(error.contains("not of one layout"), "{error}");
+    assert!(error.contains("layouts differ"), "{error}");
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn what_is_missing_or_of_another_plan_is_refused() {
         (options(200, 0.03), &string),
         (right.clone(), &string[1..]),
     ] {
-        refused(bytes, &other, "for which it was made");
+        refused(bytes, &other, "that it was planned for");
         refused(&snapshot(&[(0, b"bloomfilter-0", bytes)]), &other, "plan");
     }
     refused(&[&string[..], b"\n"].concat(), &right, "line feed");

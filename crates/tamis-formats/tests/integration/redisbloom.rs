@@ -166,7 +166,7 @@ fn of_several_filters_one_must_be_told() {
     }
     let twice = snapshot(&[(0, "one", payload(0)), (7, "one", payload(1))]);
     let error = (format().decode)(&twice, &options("one")).unwrap_err().to_string();
-    assert!(error.contains("database 0 and in 7"), "{error}");
+    assert!(error.contains("databases 0 and 7"), "{error}");
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn a_snapshot_says_all_that_there_is_to_tell() {
             }
             let other = DecodeOptions { items: Some(99), ..options(case, Some(name)) };
             let error = (format().decode)(&bytes, &other).unwrap_err().to_string();
-            assert!(error.contains("come of the items"), "{error}");
+            assert!(error.contains("given items and rate need"), "{error}");
             let none = DecodeOptions { key: Some(b"none".to_vec()), ..DecodeOptions::default() };
             let error = (format().decode)(&bytes, &none).unwrap_err().to_string();
             assert!(

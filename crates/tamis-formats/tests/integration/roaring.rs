@@ -72,8 +72,8 @@ fn what_no_library_writes_is_refused() {
     for (values, expected) in [
         (&[7, 0, 5, 0][..], "container"),
         (&[5, 0, 5, 0], "container"),
-        (&[5, 0], "cut short"),
-        (&[5, 0, 7, 0, 0], "follow its end"),
+        (&[5, 0], "truncated"),
+        (&[5, 0, 7, 0, 0], "follow the end"),
     ] {
         let error = decode(&[&header[..], values].concat()).unwrap_err().to_string();
         assert!(error.contains(expected), "{values:?}: {error}");
@@ -84,7 +84,7 @@ fn what_no_library_writes_is_refused() {
         assert!(decode(&bytes).unwrap_err().to_string().contains("container"), "{run:?}");
     }
     // Four thousand million bitmaps in eight bytes.
-    assert!(decode(&[0, 0, 0, 0, 1, 0, 0, 0]).unwrap_err().to_string().contains("cut short"));
+    assert!(decode(&[0, 0, 0, 0, 1, 0, 0, 0]).unwrap_err().to_string().contains("truncated"));
 }
 
 #[test]

@@ -103,7 +103,7 @@ fn reserved_trailers_answer_yes_as_in_rocksdb() {
         contents.contains_each(&["a", "b"], &mut answers);
         assert_eq!(answers.count_ones(), 2, "{trailer:?}");
         let info = contents.info();
-        assert!(info.rate == 1.0 && info.warnings[0].contains("every item may be in"));
+        assert!(info.rate == 1.0 && info.warnings[0].contains("every item may be present"));
         assert!(contents.insert_each(&["a"], &mut answers).is_err());
         assert!(contents.merge(&contents.clone()).is_err());
         assert_eq!(encode(&contents), bytes);
@@ -125,7 +125,7 @@ fn ribbon_and_damage_are_refused_by_name() {
         let error = rocksdb::decode(&bytes).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
-    assert!(rocksdb::decode(&[0; 4]).unwrap_err().to_string().contains("cut short"));
+    assert!(rocksdb::decode(&[0; 4]).unwrap_err().to_string().contains("truncated"));
 }
 
 #[test]

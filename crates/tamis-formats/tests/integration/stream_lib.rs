@@ -40,7 +40,7 @@ fn broken_files_are_refused_by_field_and_place() {
         (11, 0, "the bit set at byte 4 is not a java.util.BitSet"),
         (words_at + 3, 0, "number of words at byte 72 is 0"),
         (words_at, 2, "number of words at byte 72 is 33554434"),
-        (words_at + 3, 9, "words, from byte 76"),
+        (words_at + 3, 9, "words at byte 76"),
         (good.len() - 1, 0, "the end of the bit set"),
     ] {
         let mut bytes = good.clone();

@@ -218,7 +218,10 @@ fn a_later_version_is_named() {
     seal(&mut bytes);
     assert_eq!(decode(&bytes).unwrap_err(), DecodeErrorKind::Newer { found: 7, newest: 1 });
     let text = TamisFile::decode(&bytes).unwrap_err().to_string();
-    assert_eq!(text, "format version 7, and this release reads up to 1: use a newer tamis");
+    assert_eq!(
+        text,
+        "format version 7 is newer than this release, which reads up to 1: use a newer tamis"
+    );
 }
 
 #[test]
