@@ -118,12 +118,12 @@ mod tests {
     fn the_type_says_what_an_item_is() {
         for (column, funnel, item) in [
             ("int32 a", Funnel::Int, "a decimal number of 32 bits"),
-            ("int32 a (UINT_32)", Funnel::UnsignedInt, "an unsigned decimal number of 32 bits"),
+            ("int32 a (UINT_32)", Funnel::UnsignedInt, "a decimal number from 0 on, of 32 bits"),
             ("int32 a (UINT_8)", Funnel::Int, "a decimal number of 32 bits"),
             (
                 "int64 a (INTEGER(64, false))",
                 Funnel::Unsigned,
-                "an unsigned decimal number of 64 bits",
+                "a decimal number from 0 on, of 64 bits",
             ),
             ("int32 a (DATE)", Funnel::Int, "days since 1970-01-01, a decimal number of 32 bits"),
             (

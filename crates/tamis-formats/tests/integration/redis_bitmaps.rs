@@ -224,7 +224,7 @@ fn what_is_missing_or_of_another_plan_is_refused() {
     ];
     refused(&snapshot(&two), &right, "\"bloomfilter-1\" is missing");
     refused(&snapshot(&[two[0], (0, b"cursor", b"two")]), &right, "no decimal number");
-    refused(&snapshot(&[two[0], (1, two[0].1, two[0].2)]), &right, "database 0 and in 1");
+    refused(&snapshot(&[two[0], (1, two[0].1, two[0].2)]), &right, "databases 0 and 1");
     // Left over by a reset.
     let left = snapshot(&[two[0], (0, b"bloomfilter-1", b"left")]);
     let filter = (format().decode)(&left, &right).unwrap().downcast::<RedisBitmaps>().unwrap();
