@@ -130,8 +130,9 @@ pub fn file_bytes(path: &Path) -> Result<impl std::ops::Deref<Target = [u8]> + u
 /// Returns whether a file is read as it is and never decompressed. This is so if the user gives a format of plain bits, which may
 /// begin as compressed data does, and the name is not one of compressed data.
 pub fn is_raw(path: &Path, tell: &TellArgs) -> bool {
-    let is_bits =
-        |format: &Format| !format.is_detectable() || format.required.contains(&Parameter::Items);
+    let is_bits = |format: &Format| {
+        !format.is_detectable() || format.parameters.required.contains(&Parameter::Items)
+    };
     tell.format.as_deref().and_then(Format::named).is_some_and(is_bits)
         && !input::is_named_packed(path)
 }

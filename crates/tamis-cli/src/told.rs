@@ -173,7 +173,8 @@ pub fn missing(
     name: &str,
 ) -> Failure {
     let told = tell.told();
-    let others = format.required.iter().filter(|&&other| other != parameter && !told.has(other));
+    let others =
+        format.parameters.required.iter().filter(|&&other| other != parameter && !told.has(other));
     let facts = [&parameter].into_iter().chain(others).map(|&parameter| phrase(parameter));
     let (mut phrases, mut options): (Vec<String>, Vec<String>) =
         facts.map(|(phrase, option)| (phrase.to_owned(), option.to_owned())).unzip();
@@ -220,7 +221,8 @@ pub fn missing_to_write(
     format: &Format,
     name: &str,
 ) -> Failure {
-    let others = format.required.iter().filter(|&&other| other != parameter && !told.has(other));
+    let others =
+        format.parameters.required.iter().filter(|&&other| other != parameter && !told.has(other));
     let asked: Vec<_> = [&parameter]
         .into_iter()
         .chain(others)

@@ -14,7 +14,7 @@ use crate::create_error::CreateError;
 use crate::decode_error::DecodeError;
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
-use crate::format::{Format, ItemDomain, Items, Sniff};
+use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 use crate::golomb_set::{GolombError, GolombParams, GolombSet, check};
 use crate::item_collector::ItemCollector;
@@ -28,9 +28,7 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(|bytes| Sniff::maybe(check(bytes, GolombParams::BASIC).is_ok())),
     items: Items::Default(Funnel::Hex),
     item_domain: ItemDomain::Bytes,
-    required: &[Parameter::BlockHash],
-    read_uses: &[],
-    write_uses: &[],
+    parameters: Parameters { required: &[Parameter::BlockHash], ..Parameters::NONE },
     versions: None,
     decode: |bytes, options| decode(bytes, options.block_hash()?).map(Contents::new),
     encode,

@@ -17,7 +17,7 @@ use crate::create_error::CreateError;
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items, Sniff};
+use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 
 pub use merkle_block::{BlockTooLarge, MAX_TRANSACTIONS, MerkleBlock};
@@ -36,9 +36,7 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(sniff),
     items: Items::Default(Funnel::Hex),
     item_domain: ItemDomain::Bytes,
-    required: &[],
-    read_uses: &[],
-    write_uses: &[],
+    parameters: Parameters::NONE,
     versions: None,
     decode: |bytes, _| WalletFilter::decode(bytes).map(contents_of),
     encode,

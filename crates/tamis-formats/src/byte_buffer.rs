@@ -10,7 +10,7 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items};
+use crate::format::{Format, ItemDomain, Items, Parameters};
 use crate::funnel::Funnel;
 use crate::hash::polynomial::{polynomials, units};
 use crate::modulus::Modulus;
@@ -25,9 +25,7 @@ pub(crate) const FORMAT: Format = Format {
     sniff: None,
     items: Items::Default(Funnel::Chars),
     item_domain: ItemDomain::Bytes,
-    required: &[],
-    read_uses: &[],
-    write_uses: &[],
+    parameters: Parameters::NONE,
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,

@@ -10,7 +10,7 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items, Sniff, Versions};
+use crate::format::{Format, ItemDomain, Items, Parameters, Sniff, Versions};
 use crate::hash::murmur3::{Tail, x64_128};
 use crate::modulus::Modulus;
 use crate::parameter::Parameter;
@@ -26,9 +26,7 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(sniff),
     items: Items::Unspecified,
     item_domain: ItemDomain::Bytes,
-    required: &[Parameter::Version],
-    read_uses: &[],
-    write_uses: &[],
+    parameters: Parameters { required: &[Parameter::Version], ..Parameters::NONE },
     versions: Some(Versions { expected: VERSIONS, are_plans: false }),
     decode: |bytes, options| {
         let error = |kind| DecodeError::new(Parameter::Version.name(), 0, kind);

@@ -32,13 +32,13 @@ impl Contents {
     /// Returns the filter if it is an `F`.
     #[must_use]
     pub fn downcast_ref<F: StoredFilter>(&self) -> Option<&F> {
-        self.0.as_any().downcast_ref()
+        (&*self.0 as &dyn Any).downcast_ref()
     }
 
     /// Returns the filter for changes if it is an `F`.
     #[must_use]
     pub fn downcast_mut<F: StoredFilter>(&mut self) -> Option<&mut F> {
-        self.0.as_any_mut().downcast_mut()
+        (&mut *self.0 as &mut dyn Any).downcast_mut()
     }
 
     /// Takes the filter out if it is an `F`.
@@ -47,10 +47,10 @@ impl Contents {
     ///
     /// Returns the contents unchanged if the filter is of another type.
     pub fn downcast<F: StoredFilter>(self) -> Result<F, Self> {
-        if !self.0.as_any().is::<F>() {
+        if self.downcast_ref::<F>().is_none() {
             return Err(self);
         }
-        Ok(*self.0.into_any().downcast().expect("the type was tested"))
+        Ok(*(self.0 as Box<dyn Any>).downcast().expect("the type was tested"))
     }
 
     /// Tests a batch of items and writes to `answers` which of them may be in the filter.
@@ -84,7 +84,7 @@ impl Contents {
         if let Some(why) = self.0.merge_refusal().or(other.0.merge_refusal()) {
             return Err(ChangeError::refused(why));
         }
-        if self.0.merge(other.0.as_any())? {
+        if self.0.merge(&*other.0)? {
             return Ok(());
         }
         let (one, other) = (self.info(), other.info());
@@ -120,24 +120,20 @@ impl Clone for Contents {
 
 impl PartialEq for Contents {
     fn eq(&self, other: &Self) -> bool {
-        self.0.equals(other.0.as_any())
+        self.0.equals(&*other.0)
     }
 }
 
 impl fmt::Debug for Contents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.debug(f)
+        self.0.fmt(f)
     }
 }
 
 /// [`StoredFilter`] as a trait object.
-trait AnyFilter: Send + Sync {
-    fn as_any(&self) -> &dyn Any;
-    fn as_any_mut(&mut self) -> &mut dyn Any;
-    fn into_any(self: Box<Self>) -> Box<dyn Any>;
+trait AnyFilter: Any + fmt::Debug + Send + Sync {
     fn boxed(&self) -> Box<dyn AnyFilter>;
     fn equals(&self, other: &dyn Any) -> bool;
-    fn debug(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
     fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers);
     fn insert_each(&mut self, keys: &[&[u8]], answers: &mut Answers) -> Result<(), ChangeError>;
     fn merge_refusal(&self) -> Option<&'static str>;
@@ -148,28 +144,12 @@ trait AnyFilter: Send + Sync {
 }
 
 impl<F: StoredFilter> AnyFilter for F {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
-    }
-
-    fn into_any(self: Box<Self>) -> Box<dyn Any> {
-        self
-    }
-
     fn boxed(&self) -> Box<dyn AnyFilter> {
         Box::new(self.clone())
     }
 
     fn equals(&self, other: &dyn Any) -> bool {
         other.downcast_ref::<F>().is_some_and(|other| self == other)
-    }
-
-    fn debug(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
     }
 
     fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers) {

@@ -123,6 +123,11 @@ impl DecodeError {
         Self::new(field, at, DecodeErrorKind::Unexpected { expected, found: found.into() })
     }
 
+    /// Returns an error about a field that cannot be used because of `why`.
+    pub(crate) fn refused(field: &'static str, at: usize, why: impl Into<String>) -> Self {
+        Self::new(field, at, DecodeErrorKind::Refused { why: why.into().into() })
+    }
+
     /// Returns a function that makes an allocation failure an error about a field.
     pub(crate) fn memory(field: &'static str, at: usize) -> impl FnOnce(OutOfMemory) -> Self {
         move |memory| Self::new(field, at, DecodeErrorKind::Memory(memory))

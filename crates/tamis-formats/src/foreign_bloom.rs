@@ -219,6 +219,13 @@ impl ForeignBloom {
         is_alike
     }
 
+    /// Merges filter by filter. Returns false, and changes nothing, if the numbers or the rules differ.
+    pub(crate) fn merge_all(filters: &mut [Self], others: &[Self]) -> bool {
+        let is_alike = filters.len() == others.len()
+            && filters.iter().zip(others).all(|(one, other)| one.rule == other.rule);
+        is_alike && filters.iter_mut().zip(others).all(|(one, other)| one.merge(other))
+    }
+
     /// Counts the bits that are set. Linear time.
     #[must_use]
     pub fn count_ones(&self) -> u64 {

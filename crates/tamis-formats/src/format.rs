@@ -27,12 +27,8 @@ pub struct Format {
     pub items: Items,
     /// The kind of items that the format can store. Other funnels are rejected.
     pub item_domain: ItemDomain,
-    /// The parameters that reading and writing require.
-    pub required: &'static [Parameter],
-    /// Further parameters that reading uses if they are given.
-    pub read_uses: &'static [Parameter],
-    /// Further parameters that writing uses if they are given.
-    pub write_uses: &'static [Parameter],
+    /// The parameters that the file does not store.
+    pub parameters: Parameters,
     /// The values of [`DecodeOptions::version`]. `None` if the format has one version.
     pub versions: Option<Versions>,
     /// Reads a whole file. Takes at most four times the memory of the bytes, plus what the decode
@@ -45,6 +41,22 @@ pub struct Format {
     pub encode: Encode,
     /// Creates an empty filter for the planned items and the planned rate in the options.
     pub create: Create,
+}
+
+/// The parameters of a format that its files do not store.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameters {
+    /// Those that reading and writing require.
+    pub required: &'static [Parameter],
+    /// Those that reading also uses if they are given.
+    pub reading: &'static [Parameter],
+    /// Those that writing also uses if they are given.
+    pub writing: &'static [Parameter],
+}
+
+impl Parameters {
+    /// No parameters: the file stores everything.
+    pub(crate) const NONE: Self = Self { required: &[], reading: &[], writing: &[] };
 }
 
 /// The versions of a format.
@@ -181,8 +193,8 @@ impl Format {
     #[must_use]
     pub fn reads(&self, parameter: Parameter) -> bool {
         let has_versions = || self.versions.is_some_and(|versions| !versions.are_plans);
-        self.required.contains(&parameter)
-            || self.read_uses.contains(&parameter)
+        self.parameters.required.contains(&parameter)
+            || self.parameters.reading.contains(&parameter)
             || parameter == Parameter::Version && has_versions()
     }
 
@@ -190,7 +202,8 @@ impl Format {
     /// [`versions`](Self::versions) decides about [`Parameter::Version`].
     #[must_use]
     pub fn writes(&self, parameter: Parameter) -> bool {
-        self.required.contains(&parameter) || self.write_uses.contains(&parameter)
+        self.parameters.required.contains(&parameter)
+            || self.parameters.writing.contains(&parameter)
     }
 
     /// Tests whether files of this format can be detected from their bytes.

@@ -9,7 +9,7 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items, Sniff, Versions};
+use crate::format::{Format, ItemDomain, Items, Parameters, Sniff, Versions};
 use crate::guava_rules::{Mitz32, Mitz64};
 use crate::guava_sizing::rule;
 use crate::reader::Reader;
@@ -25,9 +25,7 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(sniff),
     items: Items::Unspecified,
     item_domain: ItemDomain::Bytes,
-    required: &[],
-    read_uses: &[],
-    write_uses: &[],
+    parameters: Parameters::NONE,
     versions: Some(Versions { expected: VERSIONS, are_plans: true }),
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,

@@ -20,7 +20,7 @@ use crate::contents::Contents;
 use crate::decode_error::DecodeError;
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
-use crate::format::{Format, ItemDomain, Items};
+use crate::format::{Format, ItemDomain, Items, Parameters};
 use crate::funnel::Funnel;
 use crate::integer_bitmap::IntegerBitmap;
 use crate::parameter::Parameter;
@@ -34,9 +34,7 @@ pub(crate) const FORMAT: Format = Format {
     sniff: None,
     items: Items::Default(Funnel::Int),
     item_domain: ItemDomain::Integers,
-    required: &[],
-    read_uses: &[Parameter::Key],
-    write_uses: &[],
+    parameters: Parameters { reading: &[Parameter::Key], ..Parameters::NONE },
     versions: None,
     decode: |bytes, options| {
         let array = redis_string::of_any_file(bytes, options)?;

@@ -25,7 +25,7 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::filter_info::FilterInfo;
-use crate::format::{Format, ItemDomain, Items};
+use crate::format::{Format, ItemDomain, Items, Parameters};
 use crate::stored_filter::StoredFilter;
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -36,9 +36,7 @@ pub(crate) const FORMAT: Format = Format {
     sniff: None,
     items: Items::Unspecified,
     item_domain: ItemDomain::HashCodes,
-    required: &[],
-    read_uses: &[],
-    write_uses: &[],
+    parameters: Parameters::NONE,
     versions: None,
     decode: |bytes, _| MyBloomFilter::from_bytes(bytes).map(Contents::new),
     encode,

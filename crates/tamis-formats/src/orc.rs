@@ -16,7 +16,7 @@ use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::filter_info::FilterInfo;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items, Sniff};
+use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::guava_sizing::GuavaRelease;
 use crate::guava_sizing::{plan_bits, plan_probes};
 use crate::modulus::Modulus;
@@ -33,9 +33,7 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(|bytes| Sniff::maybe(RowGroups::decode(bytes).is_ok())),
     items: Items::Unspecified,
     item_domain: ItemDomain::OrcHashes,
-    required: &[],
-    read_uses: &[],
-    write_uses: &[],
+    parameters: Parameters::NONE,
     versions: None,
     decode: |bytes, _| RowGroups::decode(bytes).map(Contents::new),
     encode,
@@ -215,15 +213,7 @@ impl StoredFilter for RowGroups {
 
     /// Merges row group by row group.
     fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
-        let rules = |it: &Self| it.filters.iter().map(|it| it.rule().clone()).collect::<Vec<_>>();
-        let is_alike = rules(self) == rules(other);
-        if is_alike {
-            for (one, other) in self.filters.iter_mut().zip(&other.filters) {
-                let is_merged = one.merge(other);
-                debug_assert!(is_merged, "the rules are equal");
-            }
-        }
-        Ok(is_alike)
+        Ok(ForeignBloom::merge_all(&mut self.filters, &other.filters))
     }
 
     fn info(&self) -> FilterInfo {

@@ -24,7 +24,7 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::filter_info::FilterInfo;
-use crate::format::{Format, ItemDomain, Items, Sniff};
+use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::parameter::Parameter;
 use crate::probe_rule::rate_std_error;
 use crate::reader::Reader;
@@ -45,9 +45,7 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(sniff),
     items: Items::Unspecified,
     item_domain: ItemDomain::Bytes,
-    required: &[],
-    read_uses: &[Parameter::Items],
-    write_uses: &[],
+    parameters: Parameters { reading: &[Parameter::Items], ..Parameters::NONE },
     versions: None,
     decode: |bytes, options| decode(bytes, options).map(Contents::new),
     encode,

@@ -5,11 +5,11 @@ use std::io;
 
 use crate::charset::Charset;
 use crate::contents::Contents;
-use crate::decode_error::{DecodeError, DecodeErrorKind};
+use crate::decode_error::DecodeError;
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items, Sniff};
+use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 use crate::layers::{Growth, Layer, Layers, new_layer};
 use crate::parameter::Parameter;
@@ -31,9 +31,11 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(|bytes| Sniff::maybe(decode(bytes, ShortDigest::default()).is_ok())),
     items: Items::Default(Funnel::Text(Charset::Utf8)),
     item_domain: ItemDomain::Bytes,
-    required: &[],
-    read_uses: &[Parameter::Md5],
-    write_uses: &[Parameter::Md5],
+    parameters: Parameters {
+        reading: &[Parameter::Md5],
+        writing: &[Parameter::Md5],
+        ..Parameters::NONE
+    },
     versions: None,
     decode: |bytes, options| decode(bytes, short_digest(options)).map(Contents::new),
     encode,
@@ -52,9 +54,11 @@ pub(crate) const SCALABLE: Format = Format {
     sniff: Some(|bytes| Sniff::maybe(decode_scalable(bytes, ShortDigest::default()).is_ok())),
     items: Items::Default(Funnel::Text(Charset::Utf8)),
     item_domain: ItemDomain::Bytes,
-    required: &[],
-    read_uses: &[Parameter::Md5],
-    write_uses: &[Parameter::Md5],
+    parameters: Parameters {
+        reading: &[Parameter::Md5],
+        writing: &[Parameter::Md5],
+        ..Parameters::NONE
+    },
     versions: None,
     decode: |bytes, options| decode_scalable(bytes, short_digest(options)).map(Contents::new),
     encode: encode_scalable,
@@ -111,8 +115,7 @@ fn decode_layer(bytes: &[u8], short: ShortDigest) -> Result<Layer, DecodeError> 
             "its rate of {rate:e} takes {slices} slices, more than the {} that tamis reads: create it with a rate of 1e-19 or more",
             ProbePositions::MAX
         );
-        let kind = DecodeErrorKind::Refused { why: why.into() };
-        return Err(DecodeError::new("number of slices", SLICES_AT, kind));
+        return Err(DecodeError::refused("number of slices", SLICES_AT, why));
     }
     if !(1..=MOST_SLICES).contains(&slices) {
         return Err(invalid("number of slices", SLICES_AT, "1 to 1,074"));

@@ -9,7 +9,7 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items, Sniff};
+use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 use crate::modulus::Modulus;
 use crate::probe_rule::ProbeRule;
@@ -24,9 +24,7 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(sniff),
     items: Items::Default(Funnel::Hash128),
     item_domain: ItemDomain::Hashes,
-    required: &[],
-    read_uses: &[],
-    write_uses: &[],
+    parameters: Parameters::NONE,
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,

@@ -8,7 +8,7 @@ use crate::create_error::CreateError;
 use crate::decode_error::DecodeError;
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
-use crate::format::{Format, ItemDomain, Items};
+use crate::format::{Format, ItemDomain, Items, Parameters};
 use crate::guava_rules::Mitz32;
 use crate::parameter::Parameter;
 use crate::probe_rule::ProbeRule as _;
@@ -24,9 +24,11 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(|bytes| Rdb::sniff(bytes, |entry| entry.type_name() == "string")),
     items: Items::Unspecified,
     item_domain: ItemDomain::Bytes,
-    required: &[Parameter::Items, Parameter::Rate],
-    read_uses: &[Parameter::Key],
-    write_uses: &[],
+    parameters: Parameters {
+        required: &[Parameter::Items, Parameter::Rate],
+        reading: &[Parameter::Key],
+        ..Parameters::NONE
+    },
     versions: None,
     decode,
     encode,

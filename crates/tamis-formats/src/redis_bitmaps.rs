@@ -17,7 +17,7 @@ use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::filter_info::FilterInfo;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items};
+use crate::format::{Format, ItemDomain, Items, Parameters};
 use crate::funnel::Funnel;
 use crate::guava_sizing::{GuavaRelease, Strategy, plan};
 
@@ -36,9 +36,7 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(|bytes| Rdb::sniff(bytes, |entry| number_of(entry.key()).is_some())),
     items: Items::Default(Funnel::Text(Charset::Utf8)),
     item_domain: ItemDomain::Bytes,
-    required: &[Parameter::Items, Parameter::Rate],
-    read_uses: &[],
-    write_uses: &[],
+    parameters: Parameters { required: &[Parameter::Items, Parameter::Rate], ..Parameters::NONE },
     versions: None,
     decode,
     encode,

@@ -10,7 +10,7 @@ use crate::contents::Contents;
 use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
-use crate::format::{Format, ItemDomain, Items};
+use crate::format::{Format, ItemDomain, Items, Parameters};
 use crate::funnel::Funnel;
 use crate::integer_bitmap::IntegerBitmap;
 use crate::parameter::Parameter;
@@ -24,9 +24,7 @@ pub(crate) const FORMAT: Format = Format {
     sniff: None,
     items: Items::Default(Funnel::Unsigned),
     item_domain: ItemDomain::Integers,
-    required: &[],
-    read_uses: &[Parameter::Key],
-    write_uses: &[],
+    parameters: Parameters { reading: &[Parameter::Key], ..Parameters::NONE },
     versions: None,
     decode: |bytes, options| {
         let string = redis_string::of_any_file(bytes, options)?;

@@ -27,10 +27,8 @@ pub(crate) type PlanRule = fn(items: u64, rate: f64) -> Result<Rule, CreateError
 /// Plans the filter that is read.
 pub(crate) fn rule_to_decode(options: &DecodeOptions, plan: PlanRule) -> Result<Rule, DecodeError> {
     let (items, rate) = options.plan_to_decode()?;
-    plan(items, rate).map_err(|error| {
-        let kind = DecodeErrorKind::Refused { why: error.to_string().into() };
-        DecodeError::new(Parameter::Items.name(), 0, kind)
-    })
+    plan(items, rate)
+        .map_err(|error| DecodeError::refused(Parameter::Items.name(), 0, error.to_string()))
 }
 
 /// Creates an empty filter for the plan in the options.

@@ -10,7 +10,7 @@ use crate::create_error::CreateError;
 use crate::decode_error::DecodeError;
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
-use crate::format::{Format, ItemDomain, Items, Sniff};
+use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 use crate::parameter::Parameter;
 use crate::rdb::{Entry, Rdb};
@@ -31,9 +31,11 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(sniff),
     items: Items::Default(Funnel::Bytes),
     item_domain: ItemDomain::Bytes,
-    required: &[],
-    read_uses: &[Parameter::Key],
-    write_uses: &[Parameter::Key],
+    parameters: Parameters {
+        reading: &[Parameter::Key],
+        writing: &[Parameter::Key],
+        ..Parameters::NONE
+    },
     versions: None,
     decode,
     encode,

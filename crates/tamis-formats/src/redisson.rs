@@ -11,7 +11,7 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::filter_info::FilterInfo;
-use crate::format::{Format, ItemDomain, Items, Sniff};
+use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 
 use crate::create_error::CreateError;
 use crate::guava_sizing::GuavaRelease;
@@ -36,9 +36,11 @@ pub(crate) const FORMAT: Format = Format {
     }),
     items: Items::Unspecified,
     item_domain: ItemDomain::Bytes,
-    required: &[Parameter::Items, Parameter::Rate],
-    read_uses: &[Parameter::Key],
-    write_uses: &[Parameter::Key],
+    parameters: Parameters {
+        required: &[Parameter::Items, Parameter::Rate],
+        reading: &[Parameter::Key],
+        writing: &[Parameter::Key],
+    },
     versions: None,
     decode,
     encode,

@@ -14,7 +14,7 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::filter_info::FilterInfo;
-use crate::format::{Format, ItemDomain, Items, Sniff, Versions};
+use crate::format::{Format, ItemDomain, Items, Parameters, Sniff, Versions};
 use crate::funnel::Funnel;
 use crate::integer_bitmap::IntegerBitmap;
 use crate::integer_keys::{min_and_max, no_value, value};
@@ -31,9 +31,7 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(|bytes| Sniff::maybe(walk(bytes, &mut |_, _| {}).is_ok())),
     items: Items::Default(Funnel::Unsigned),
     item_domain: ItemDomain::Integers,
-    required: &[],
-    read_uses: &[],
-    write_uses: &[],
+    parameters: Parameters::NONE,
     versions: Some(Versions { expected: VERSIONS, are_plans: false }),
     decode: |bytes, options| decode_version(bytes, options).map(Contents::new),
     encode,

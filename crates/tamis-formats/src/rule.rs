@@ -24,7 +24,7 @@ impl Rule {
     /// `None` if it is another type.
     #[must_use]
     pub fn downcast_ref<R: 'static>(&self) -> Option<&R> {
-        self.0.as_any().downcast_ref()
+        (&*self.0 as &dyn Any).downcast_ref()
     }
 
     /// Returns the number of bits.
@@ -51,30 +51,27 @@ impl Rule {
 
 impl PartialEq for Rule {
     fn eq(&self, other: &Self) -> bool {
-        self.0.equals(other.0.as_any())
+        self.0.equals(&*other.0)
     }
 }
 
 impl fmt::Debug for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.debug(f)
+        fmt::Debug::fmt(&self.0, f)
     }
 }
 
 impl fmt::Display for Rule {
     /// Names the hash and its parameters, without the sizes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.display(f)
+        fmt::Display::fmt(&self.0, f)
     }
 }
 
 /// [`ProbeRule`] as a trait object. One call handles a batch, so that the loops over items and
 /// probes are compiled for each rule.
-pub(crate) trait AnyRule: Send + Sync {
-    fn as_any(&self) -> &dyn Any;
+pub(crate) trait AnyRule: Any + fmt::Debug + fmt::Display + Send + Sync {
     fn equals(&self, other: &dyn Any) -> bool;
-    fn debug(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
-    fn display(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
     fn bits(&self) -> u64;
     fn probes(&self) -> u32;
     fn item_bytes(&self) -> Option<usize>;
@@ -92,20 +89,8 @@ pub(crate) trait AnyRule: Send + Sync {
 }
 
 impl<R: ProbeRule> AnyRule for R {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
     fn equals(&self, other: &dyn Any) -> bool {
         other.downcast_ref::<R>().is_some_and(|other| self == other)
-    }
-
-    fn debug(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
-    }
-
-    fn display(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 
     fn bits(&self) -> u64 {

@@ -11,7 +11,7 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items, Sniff, Versions};
+use crate::format::{Format, ItemDomain, Items, Parameters, Sniff, Versions};
 use crate::guava_sizing::GuavaRelease;
 use crate::guava_sizing::{plan_bits, plan_probes};
 use crate::hash::murmur3::spark_32;
@@ -28,9 +28,7 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(sniff),
     items: Items::Unspecified,
     item_domain: ItemDomain::Bytes,
-    required: &[],
-    read_uses: &[],
-    write_uses: &[],
+    parameters: Parameters::NONE,
     versions: Some(Versions { expected: VERSIONS, are_plans: false }),
     decode: |bytes, options| decode_version(bytes, options).map(Contents::new),
     encode,

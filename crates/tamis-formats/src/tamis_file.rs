@@ -19,7 +19,7 @@ use crate::create_error::CreateError;
 use crate::decode_error::{DecodeError, DecodeErrorKind, ReadError};
 use crate::encode_error::EncodeError;
 use crate::filter_info::FilterInfo;
-use crate::format::{Format, ItemDomain, Items, Sniff};
+use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 use crate::header::{Header, MAGIC, header_bytes};
 use crate::metadata::Metadata;
@@ -38,9 +38,7 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(|bytes| Sniff::yes(bytes.starts_with(&MAGIC))),
     items: Items::Default(Funnel::Bytes),
     item_domain: ItemDomain::Bytes,
-    required: &[],
-    read_uses: &[],
-    write_uses: &[],
+    parameters: Parameters::NONE,
     versions: None,
     decode: |bytes, _| TamisFile::decode(bytes).map(Contents::new),
     encode: |contents, _, out| {

@@ -269,7 +269,9 @@ impl Args {
         told: &DecodeOptions,
         problems: &mut Problems,
     ) -> Result<(), Failure> {
-        if from.funnel().is_err() || to.required.iter().any(|&parameter| !told.has(parameter)) {
+        if from.funnel().is_err()
+            || to.parameters.required.iter().any(|&parameter| !told.has(parameter))
+        {
             // A format without a place for this filter needs no funnel: its reason comes first, and alone.
             let encoded = to.check_encode(&from.contents, told);
             let is_missing = matches!(encoded, Err(EncodeError::Missing(_)));
@@ -307,7 +309,7 @@ impl Args {
     /// Returns the decode options of OUT.
     fn told_of_output(&self, from: &Foreign, to: &Format) -> DecodeOptions {
         // What it does not say itself, the program that will ask it knows: it computes places by that.
-        let kept = |parameter| to.required.contains(&parameter);
+        let kept = |parameter| to.parameters.required.contains(&parameter);
         let items = self.to_items.map(|Count(items)| items);
         let version = from.told.version.clone().filter(|_| from.format.name == to.name);
         let of_path = to.version_of_path(&self.output).map(Into::into);
@@ -335,7 +337,7 @@ impl Args {
             // Counted, or that of IN.
             _ => false,
         };
-        let missing = to.required.iter().filter(is_missing);
+        let missing = to.parameters.required.iter().filter(is_missing);
         missing.map(|&parameter| format!("{name}: {}", asked_of_output(parameter))).collect()
     }
 }

@@ -13,7 +13,7 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::filter_info::FilterInfo;
-use crate::format::{Format, ItemDomain, Items};
+use crate::format::{Format, ItemDomain, Items, Parameters};
 use crate::hadoop::header::{read_header, sniff};
 use crate::hadoop::rule::{Hadoop, HashType, plan, rule};
 use crate::probe_rule::rate_std_error;
@@ -29,9 +29,7 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(|bytes| sniff(bytes, |rule| words(rule) * 8)),
     items: Items::Unspecified,
     item_domain: ItemDomain::Bytes,
-    required: &[],
-    read_uses: &[],
-    write_uses: &[],
+    parameters: Parameters::NONE,
     versions: None,
     decode: |bytes, _| CountingFilter::decode(bytes).map(Contents::new),
     encode,

@@ -14,7 +14,7 @@ use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::filter_info::FilterInfo;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items, Sniff};
+use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::hadoop::header::read_header;
 use crate::hadoop::rule::{Hadoop, HashType, plan, rule};
 use crate::reader::Reader;
@@ -29,9 +29,7 @@ pub(crate) const FORMAT: Format = Format {
     sniff: Some(|bytes| Sniff::maybe(DynamicFilter::decode(bytes).is_ok())),
     items: Items::Unspecified,
     item_domain: ItemDomain::Bytes,
-    required: &[],
-    read_uses: &[],
-    write_uses: &[],
+    parameters: Parameters::NONE,
     versions: None,
     decode: |bytes, _| DynamicFilter::decode(bytes).map(Contents::new),
     encode,
@@ -183,18 +181,13 @@ impl StoredFilter for DynamicFilter {
 
     /// Merges row by row, as `or` does, if both have as many rows.
     fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
-        let is_alike = self.rule == other.rule
-            && self.records_per_row == other.records_per_row
-            && self.rows.len() == other.rows.len();
-        if is_alike {
-            for (one, other) in self.rows.iter_mut().zip(&other.rows) {
-                let is_merged = one.merge(other);
-                debug_assert!(is_merged, "the rules are equal");
-            }
+        let is_merged = self.records_per_row == other.records_per_row
+            && ForeignBloom::merge_all(&mut self.rows, &other.rows);
+        if is_merged {
             let sum = self.last_records.saturating_add(other.last_records);
             self.last_records = sum.min(i32::MAX.cast_unsigned());
         }
-        Ok(is_alike)
+        Ok(is_merged)
     }
 
     fn info(&self) -> FilterInfo {
