@@ -4,7 +4,8 @@
 mod golden_data;
 mod memory;
 
-use golden_data::files::{Golden, golden};
+use golden_data::Golden;
+use golden_data::files::golden;
 use memory::{SLACK_BYTES, peak_bytes};
 use tamis_formats::Format;
 

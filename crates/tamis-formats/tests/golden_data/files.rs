@@ -2,15 +2,8 @@
 
 use tamis_formats::DecodeOptions;
 
-use super::{base64, hex, json, list, number, text};
-
-/// A whole file and its decode options.
-pub struct Golden {
-    pub format: &'static str,
-    pub name: String,
-    pub bytes: Vec<u8>,
-    pub options: DecodeOptions,
-}
+use super::python::{pybloom_live, pybloomfiltermmap, rbloom};
+use super::{Golden, base64, hex, json, list, number, text};
 
 /// Every golden file.
 pub fn golden() -> Vec<Golden> {
@@ -146,45 +139,6 @@ fn c_hashcode() -> Vec<Golden> {
         bytes,
         options: DecodeOptions::default(),
     }]
-}
-
-fn pybloom_live() -> Vec<Golden> {
-    let golden = json("python/pybloom_live.json");
-    let file = |format, case: &serde_json::Value| {
-        let (name, bytes) = (case["error_rate"].to_string(), base64(case.get("file_base64")?));
-        Some(Golden { format, name, bytes, options: DecodeOptions::default() })
-    };
-    let single = list(&golden["filters"]).iter().chain(list(&golden["more"]["filters"]));
-    let scalable = list(&golden["more"]["scalable"]).iter().chain([&golden["scalable"]]);
-    single
-        .filter_map(|case| file("pybloom-live", case))
-        .chain(scalable.filter_map(|case| file("pybloom-live-scalable", case)))
-        .collect()
-}
-
-fn pybloomfiltermmap() -> Vec<Golden> {
-    let golden = json("python/pybloomfiltermmap.json");
-    list(&golden["filters"])
-        .iter()
-        .map(|case| Golden {
-            format: "pybloomfiltermmap",
-            name: case["error_rate"].to_string(),
-            bytes: base64(&case["file_base64"]),
-            options: DecodeOptions::default(),
-        })
-        .collect()
-}
-
-fn rbloom() -> Vec<Golden> {
-    list(&json("python/rbloom.json"))
-        .iter()
-        .map(|case| Golden {
-            format: "rbloom",
-            name: case["fpr"].to_string(),
-            bytes: hex(&case["saved_hex"]),
-            options: DecodeOptions::default(),
-        })
-        .collect()
 }
 
 fn roaring() -> Vec<Golden> {

@@ -2,10 +2,20 @@
 #![allow(dead_code, reason = "no test needs all of it")]
 
 pub mod files;
+mod python;
 
 use std::path::PathBuf;
 
 use serde_json::Value as Json;
+use tamis_formats::DecodeOptions;
+
+/// A whole file and its decode options.
+pub struct Golden {
+    pub format: &'static str,
+    pub name: String,
+    pub bytes: Vec<u8>,
+    pub options: DecodeOptions,
+}
 
 /// Reads a file of `tests/golden`.
 pub fn json(name: &str) -> Json {

@@ -1,6 +1,7 @@
 //! What holds of every row of `FORMATS`, on the golden files of each.
 
-use crate::golden_data::files::{Golden, golden};
+use crate::golden_data::Golden;
+use crate::golden_data::files::golden;
 use tamis_formats::{
     Contents, DecodeErrorKind, DecodeOptions, EncodeError, FORMATS, Format, Funnel, ItemCollector,
     ItemDomain, Items,

@@ -18,6 +18,7 @@ mod hive;
 mod java_bitmap;
 mod leveldb;
 mod library_page;
+mod merkle_block;
 mod module_graph;
 mod my_bloom_filter;
 mod orc;
