@@ -158,7 +158,7 @@ fn what_is_no_filter_is_refused() {
         ("folder", "folder: is a directory"),
         ("empty", "empty: is empty"),
         ("all.txt", "all.txt: not a Tamis filter"),
-        ("short.tamis", "short.tamis: cut short"),
+        ("short.tamis", "short.tamis: truncated"),
         ("long.tamis", "long.tamis: damaged"),
         (
             "newer.tamis",

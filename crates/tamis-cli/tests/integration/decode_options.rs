@@ -393,7 +393,7 @@ fn integers_are_read_from_a_key_of_a_snapshot() {
     for format in ["redis-bits", "java-bitmap"] {
         folder.refused(
             &format!("info s.rdb --format {format} --key nosuch"),
-            "there is no key \"nosuch\"",
+            "the snapshot has no key \"nosuch\"",
         );
         folder.refused(&format!("info s.rdb --format {format} --key list"), "is a list");
         folder.refused(&format!("info s.rdb --format {format}"), "say --key KEY (");

@@ -94,7 +94,7 @@ fn only_items_that_a_filter_can_have_are_taken() {
     folder.refused(convert, "what is an item there? say --to-funnel (hash-string, hash-integer,");
     let ended = folder.run(&format!("{convert} --to-funnel hash-string --force"));
     assert_eq!(ended.status, 0, "{}", ended.stderr);
-    assert!(ended.stderr.contains("its six probes are one number"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("its six probes are the same number"), "{}", ended.stderr);
     let asked = "--format my-bloom-filter words.bitset";
     folder.refused(&format!("check {asked} items.txt"), "say --funnel (hash-string,");
     // What is wrong with such filters is told by `info`, not each time that one is asked.
@@ -153,11 +153,11 @@ fn a_damaged_file_is_what_its_name_says() {
     let folder = folder();
     let bytes = folder.read("users.guava");
     folder.write("cut.guava", &bytes[..700]);
-    folder.refused("info cut.guava", "cut.guava: as guava: cut short");
+    folder.refused("info cut.guava", "cut.guava: as guava: truncated");
     folder.write("cut.unknown", &bytes[..700]);
     folder.refused("info cut.unknown", "say which with --format");
     folder.write("empty.guava", "");
-    folder.refused("info empty.guava", "empty.guava: as guava: cut short");
+    folder.refused("info empty.guava", "empty.guava: as guava: truncated");
     folder.write("empty", "");
     folder.refused("info empty", "empty: is empty");
 }
@@ -503,7 +503,7 @@ fn a_snapshot_names_its_keys_and_says_when_it_is_cut_short() {
     folder.refused("info --format redis-bitmap --key bitmap dump.rdb", "say --items-planned N");
     for len in [12, 500, bytes.len() - 1] {
         folder.write("cut.rdb", &bytes[..len]);
-        folder.refused("info cut.rdb", "a snapshot of Redis: cut short");
+        folder.refused("info cut.rdb", "a snapshot of Redis: truncated");
     }
     let mut damaged = bytes.clone();
     damaged[700] ^= 1;
