@@ -41,18 +41,6 @@ impl Contents {
         (&mut *self.0 as &mut dyn Any).downcast_mut()
     }
 
-    /// Takes the filter out if it is an `F`.
-    ///
-    /// # Errors
-    ///
-    /// Returns the contents unchanged if the filter is of another type.
-    pub fn downcast<F: StoredFilter>(self) -> Result<F, Self> {
-        if self.downcast_ref::<F>().is_none() {
-            return Err(self);
-        }
-        Ok(*(self.0 as Box<dyn Any>).downcast().expect("the type was tested"))
-    }
-
     /// Tests a batch of items and writes to `answers` which of them may be in the filter.
     ///
     /// A key is an item as the bytes that the original system hashes: see

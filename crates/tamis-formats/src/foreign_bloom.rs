@@ -288,7 +288,7 @@ impl ForeignBloom {
             bits,
             probes: first.filter(|&first| probes.all(|it| it == first)),
             fill: if bits == 0 { 0.0 } else { ones as f64 / bits as f64 },
-            items: filters.clone().map(Self::estimate_items).sum(),
+            items: filters.map(Self::estimate_items).sum(),
             rate,
             rate_std_error: if rate > 0.0 { deviations.sum::<f64>().sqrt() / rate } else { 0.0 },
             ..FilterInfo::default()

@@ -13,7 +13,11 @@ fn golden() -> Json {
 fn create(format: &str, items: u64, rate: f64, md5: bool) -> Layers {
     let options =
         DecodeOptions { items: Some(items), rate: Some(rate), md5, ..DecodeOptions::default() };
-    (Format::named(format).unwrap().create)(&options).unwrap().downcast().unwrap()
+    (Format::named(format).unwrap().create)(&options)
+        .unwrap()
+        .downcast_ref::<Layers>()
+        .unwrap()
+        .clone()
 }
 
 fn encode(format: &str, layers: &Layers) -> Vec<u8> {

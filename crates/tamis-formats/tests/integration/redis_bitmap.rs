@@ -114,8 +114,11 @@ fn the_bitmap_of_a_server_has_the_bits_that_were_set() {
     let options = DecodeOptions { key: Some(b"bitmap".to_vec()), ..options(1000, 0.5) };
     for file in ["lfu.rdb", "lru-uncompressed.rdb"] {
         let bytes = std::fs::read(crate::golden_data::path("redis_rdb").join(file)).unwrap();
-        let filter =
-            (format().decode)(&bytes, &options).unwrap().downcast::<ForeignBloom>().unwrap();
+        let filter = (format().decode)(&bytes, &options)
+            .unwrap()
+            .downcast_ref::<ForeignBloom>()
+            .unwrap()
+            .clone();
         // SETBIT bitmap 7 1, SETBIT bitmap 1000 1.
         assert_eq!((filter.words()[0], filter.words()[15]), (1 << 7, 1 << (1000 - 960)));
         assert_eq!(filter.count_ones(), 2);

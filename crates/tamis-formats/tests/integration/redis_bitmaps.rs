@@ -133,7 +133,7 @@ fn merged_filters_hold_the_items_of_both_and_grow_on() {
         let mut answers = Answers::new();
         both.contains_each(&items, &mut answers);
         assert_eq!(answers.count_ones(), items.len());
-        let mut both = both.downcast::<RedisBitmaps>().unwrap();
+        let mut both = both.downcast_ref::<RedisBitmaps>().unwrap().clone();
         // None of its bitmaps is fuller than the Java lets it be, which looks after each item.
         for bitmap in both.bitmaps() {
             let (ones, rule) = (bitmap.fill() * bitmap.rule().bits() as f64, bitmap.rule());
@@ -227,6 +227,7 @@ fn what_is_missing_or_of_another_plan_is_refused() {
     refused(&snapshot(&[two[0], (1, two[0].1, two[0].2)]), &right, "databases 0 and 1");
     // Left over by a reset.
     let left = snapshot(&[two[0], (0, b"bloomfilter-1", b"left")]);
-    let filter = (format().decode)(&left, &right).unwrap().downcast::<RedisBitmaps>().unwrap();
+    let filter =
+        (format().decode)(&left, &right).unwrap().downcast_ref::<RedisBitmaps>().unwrap().clone();
     assert_eq!(filter.cursor(), 0);
 }

@@ -117,8 +117,11 @@ fn settings_of_a_server_are_read_in_each_of_its_encodings() {
         let checksum = bytes.len() - 8;
         bytes[checksum..].fill(0);
         let options = DecodeOptions { key: Some(b"x".to_vec()), ..DecodeOptions::default() };
-        let filter =
-            (format().decode)(&bytes, &options).unwrap().downcast::<ForeignBloom>().unwrap();
+        let filter = (format().decode)(&bytes, &options)
+            .unwrap()
+            .downcast_ref::<ForeignBloom>()
+            .unwrap()
+            .clone();
         assert_eq!(
             (filter.rule().bits(), filter.rule().probes(), filter.count_ones()),
             (729, 5, 0)
@@ -139,8 +142,9 @@ fn settings_of_a_server_are_read_in_each_of_its_encodings() {
     bytes.extend(b"\xff\0\0\0\0\0\0\0\0");
     let filter = (format().decode)(&bytes, &DecodeOptions::default())
         .unwrap()
-        .downcast::<ForeignBloom>()
-        .unwrap();
+        .downcast_ref::<ForeignBloom>()
+        .unwrap()
+        .clone();
     assert_eq!((filter.rule().bits(), filter.rule().probes()), (729, 5));
 }
 

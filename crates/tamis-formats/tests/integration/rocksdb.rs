@@ -13,7 +13,7 @@ fn encode(contents: &Contents) -> Vec<u8> {
 }
 
 fn bloom(bytes: &[u8]) -> ForeignBloom {
-    rocksdb::decode(bytes).unwrap().downcast().unwrap()
+    rocksdb::decode(bytes).unwrap().downcast_ref::<ForeignBloom>().unwrap().clone()
 }
 
 #[test]
