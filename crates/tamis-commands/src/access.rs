@@ -1,34 +1,35 @@
-//! Which keys a command touches, and whether it learns from them or changes them.
+//! The keys that a command touches, and whether it reads or writes them.
 
 use crate::argv::{Argv, is};
 use crate::command::{Command, KeyOption, Keys};
 use crate::permission::Permission;
 
-/// What a command does with a key. A command without both only reports whether the key exists, until when, of which type and how
-/// long.
+/// What a command does with a key. A command that neither reads nor writes only reports metadata of
+/// the key: whether it exists, its expiry time, type and length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// The reply shows what the key holds, or the command copies it to another key.
+    /// The reply shows data of the key, or the command copies the data to another key.
     pub reads: bool,
-    /// What the key holds may be another afterwards.
+    /// The command may change the value of the key.
     pub writes: bool,
 }
 
 impl Access {
-    /// Neither.
+    /// Only metadata: neither reads nor writes.
     pub const ABOUT: Access = Access { reads: false, writes: false };
     /// Reads only.
     pub const READ: Access = Access { reads: true, writes: false };
     /// Writes only.
     pub const WRITE: Access = Access { reads: false, writes: true };
-    /// Both.
+    /// Reads and writes.
     pub const BOTH: Access = Access { reads: true, writes: true };
 }
 
 impl Command {
-    /// Returns the keys among a command's words, each with what the command does with it.
+    /// Returns the keys in `argv`, each with the access of the command to it.
     ///
-    /// An insert into a filter is a write: its reply shows whether the item was new, as that of `SADD` does.
+    /// An insert into a filter counts as a write only, although its reply shows whether the item
+    /// was new. `SADD` is treated the same way.
     ///
     /// # Examples
     ///
@@ -53,7 +54,8 @@ impl Command {
         of_row.chain(self.like_key(argv).map(|key| (key, Access::READ)))
     }
 
-    /// Returns the key of the filter that the command makes another like: `TM.RESERVE key LIKE other`.
+    /// Returns the source key of `TM.RESERVE key LIKE other`: the filter whose parameters the new
+    /// filter takes.
     #[must_use]
     pub fn like_key<'w>(&self, argv: Argv<'w>) -> Option<&'w [u8]> {
         match (self.keys.option, argv) {

@@ -1,9 +1,9 @@
-//! The words of a command, and numbers in them as Redis reads them.
+//! The words of a command, and parsers that accept the same numbers as Redis.
 
-/// A command as it came: its name and its arguments.
+/// A command as the client sent it: its name and its arguments.
 pub type Argv<'a> = &'a [&'a [u8]];
 
-/// Reads an integer: a sign only if negative, no leading zeros, no spaces.
+/// Parses an integer. Rejects a plus sign, leading zeros and spaces.
 ///
 /// # Examples
 ///
@@ -24,7 +24,8 @@ pub fn parse_integer(word: &[u8]) -> Option<i64> {
     if is_plain { std::str::from_utf8(word).ok()?.parse().ok() } else { None }
 }
 
-/// Reads a floating-point number, infinities included; `None` for what is none, or not a number by name.
+/// Parses a floating-point number, infinities included. Returns `None` for any other text and for
+/// `nan`.
 ///
 /// # Examples
 ///
@@ -41,12 +42,12 @@ pub fn parse_double(word: &[u8]) -> Option<f64> {
     (!number.is_nan()).then_some(number)
 }
 
-/// Returns whether two words are equal, whatever their case.
+/// Tests whether two words are equal, ignoring case.
 pub(crate) fn is(word: &[u8], name: &str) -> bool {
     word.eq_ignore_ascii_case(name.as_bytes())
 }
 
-/// Returns the position of the first of these words, whatever its case.
+/// Returns the position of the first word that equals `name`, ignoring case.
 pub(crate) fn position(argv: Argv<'_>, name: &str) -> Option<usize> {
     argv.iter().position(|word| is(word, name))
 }

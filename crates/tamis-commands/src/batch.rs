@@ -1,4 +1,4 @@
-//! Neighbours on one key as one batch: the hot path of pipelines.
+//! Runs consecutive commands on one key as one batch: the hot path of pipelines.
 
 use tamis::{Answers, AnyFilter, Kind};
 use tamis_resp::Reply;
@@ -7,81 +7,83 @@ use crate::argv::Argv;
 use crate::run::Env;
 use crate::value::Value;
 
-/// Which arguments of a command are items, and how the command may be split at them.
+/// Which arguments of a command are items, and how a host may split the command between them.
 #[derive(Clone, Copy, Debug)]
 pub enum Items {
     /// The command has no items.
     None,
-    /// The arguments behind the key are items. Neighbours on one key run as one batch.
+    /// All arguments after the key are items. Consecutive commands on one key run as one batch.
     Batch(BatchItems),
-    /// The function returns the number of the first item. A long command runs in chunks, each as a command of its own.
+    /// The function returns the index of the first item. A long command runs in chunks; each chunk
+    /// runs as a separate command.
     Chunks(fn(Argv<'_>) -> Option<usize>),
 }
 
 /// What a command does with its items in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchItems {
-    /// Whose filters it is about. Others hold none of its items.
+    /// The commands' family of filters. A filter of another family contains none of the items.
     pub family: Family,
-    /// True if it adds items, false if it asks for them.
+    /// True if the command inserts its items; false if it looks them up.
     pub inserts: bool,
-    /// True if it takes one item and answers with its answer alone.
+    /// True if the command takes one item and replies with a single value, not an array.
     pub is_one: bool,
 }
 
-/// Whose filters a command is about.
+/// The family of filters that a command works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// `BF.*`: all but cuckoo filters of RedisBloom.
+    /// `BF.*`: all filters except RedisBloom's cuckoo filters.
     Bloom,
-    /// `CF.*`: filters from which items can be deleted.
+    /// `CF.*`: filters that can delete items.
     Cuckoo,
     /// `TM.*`: all filters.
     Tamis,
 }
 
-/// Commands on one key that run as one.
+/// Commands on one key that run as one batch.
 ///
-/// The host gathers neighbours with the same name and key, and locks the value shared.
+/// The host collects consecutive commands with the same name and key, and takes the shared lock of
+/// the value.
 #[derive(Debug, Default)]
 pub struct Batch<'w> {
     items: Vec<&'w [u8]>,
-    /// Of the items that a Bloom filter took last.
+    /// The hashes of the items that a Bloom filter processed in the last run.
     hashes: Vec<u64>,
     answers: Answers,
 }
 
 impl<'w> Batch<'w> {
-    /// Adds a command, whose words are name, key and items.
+    /// Adds a command. `argv` is the name, the key and the items.
     pub fn push(&mut self, argv: Argv<'w>) {
         self.items.extend_from_slice(argv.get(2..).unwrap_or_default());
     }
 
-    /// Returns how many items the commands have.
+    /// Counts the items of all commands in the batch.
     #[must_use]
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Returns whether there are none.
+    /// Tests whether the batch has no items.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// Returns the hashes of those items that were new to the Bloom filter the commands ran on last.
+    /// Returns the hashes of the items that were new to the Bloom filter in the last run.
     #[must_use]
     pub fn new_hashes(&self) -> Vec<u64> {
         self.answers.ones().map(|i| self.hashes[i]).collect()
     }
 
-    /// Forgets the commands.
+    /// Removes all commands.
     pub fn clear(&mut self) {
         self.items.clear();
     }
 
-    /// Runs the commands at this time, in milliseconds since 1970. `None` if each command needs the value under an exclusive lock
-    /// by itself: nothing has changed then.
+    /// Runs the commands at `now_millis`, in milliseconds since 1970. Returns `None`, with nothing
+    /// changed, if each command needs the exclusive lock of the value and must run separately.
     pub fn run(
         &mut self,
         items: BatchItems,
@@ -104,15 +106,15 @@ impl<'w> Batch<'w> {
         Some(BatchAnswers { answers: &self.answers, next: 0 })
     }
 
-    /// Runs commands that insert, where [`run`](Self::run) did not, under an exclusive lock of the value. `None` if each must run
-    /// by itself: nothing has changed then.
+    /// Runs inserts that [`run`](Self::run) could not, under an exclusive lock of the value.
+    /// Returns `None`, with nothing changed, if each command must run separately.
     pub fn run_alone(
         &mut self,
         value: &mut Option<Value>,
         now_millis: u64,
     ) -> Option<BatchAnswers<'_>> {
         let Some(Value::Filter(file)) = value else { return None };
-        // What may refuse an item answers each command by itself.
+        // A filter that can reject an item runs each command separately.
         if may_refuse(&file.filter) {
             return None;
         }
@@ -124,7 +126,7 @@ impl<'w> Batch<'w> {
     }
 }
 
-/// The answers of a batch, taken command by command in the order in which they were pushed.
+/// The answers of a batch. The caller takes them command by command, in the order of the pushes.
 #[derive(Debug)]
 pub struct BatchAnswers<'a> {
     answers: &'a Answers,
@@ -144,20 +146,20 @@ impl BatchAnswers<'_> {
         Reply::Bools { mask: bits(self.answers.words(), first, len), len }
     }
 
-    /// Returns how many items were answered yes, or were new.
+    /// Counts the items that the filter contained or, after an insert, that were new.
     #[must_use]
     pub fn count_ones(&self) -> usize {
         self.answers.count_ones()
     }
 }
 
-/// Returns whether there may be no room for an item.
+/// Tests whether the filter can reject an item because it is full.
 pub(crate) fn may_refuse(filter: &AnyFilter) -> bool {
     let kind = filter.plan().kind();
     kind == Kind::Cuckoo || kind.grows()
 }
 
-/// Copies `len` bits from a bit on.
+/// Copies `len` bits, starting at bit `first`.
 fn bits(words: &[u64], first: usize, len: usize) -> Vec<u64> {
     let word = |i: usize| words.get(i).copied().unwrap_or(0);
     let (start, shift) = (first / 64, first % 64);
@@ -171,7 +173,7 @@ fn bits(words: &[u64], first: usize, len: usize) -> Vec<u64> {
 }
 
 impl Value {
-    /// Returns which items may be in. No item is in a value that is no filter of this family.
+    /// Looks up each item. A value that is no filter of this family contains none of them.
     pub(crate) fn contains_each(
         &self,
         family: Family,
@@ -193,7 +195,7 @@ impl Value {
                 if family != Family::Cuckoo || file.filter.plan().kind().can_remove() =>
             {
                 match &file.filter {
-                    // A view has a clock, which is set under shared access.
+                    // Setting the clock needs a view, because access to the value is shared.
                     AnyFilter::Window(window) => {
                         let mut window = window.as_view();
                         window.advance(now_millis);
@@ -202,7 +204,7 @@ impl Value {
                     filter => filter.contains_each(items, answers),
                 }
             }
-            // What has not come yet may be in.
+            // The missing chunks may contain any item.
             Value::PartialLoad(_) => {
                 let words = answers.reset(items.len());
                 (0..items.len()).for_each(|i| words[i / 64] |= 1 << (i % 64));
@@ -212,7 +214,7 @@ impl Value {
     }
 }
 
-/// Answers a command that asks for items, by itself.
+/// Runs a lookup command that is not part of a batch.
 pub(crate) fn contains(
     items: BatchItems,
     value: Option<&Value>,

@@ -1,4 +1,4 @@
-//! A row of the table: what a host and its users must know of a command.
+//! A row of the command table: what hosts and their users need to know about a command.
 
 use crate::access::Access;
 use crate::argv::{Argv, is};
@@ -9,9 +9,9 @@ use crate::subcommands::Subcommand;
 /// A command.
 #[derive(Debug)]
 pub struct Command {
-    /// The name, in capitals.
+    /// The name, in upper case.
     pub name: &'static str,
-    /// How many words it takes, the name included.
+    /// The number of words it takes, including its name.
     pub arity: Arity,
     /// What it does to keys and to the host.
     pub flags: &'static [Flag],
@@ -19,27 +19,27 @@ pub struct Command {
     pub categories: &'static [Category],
     /// Which words are keys.
     pub keys: Keys,
-    /// The arguments, as help shows them.
+    /// The syntax of the arguments, for help.
     pub syntax: &'static str,
-    /// What it does, in a line.
+    /// A one-line description.
     pub summary: &'static str,
-    /// The cost.
+    /// The time complexity.
     pub complexity: &'static str,
-    /// Since which version there is such a command, here or in what is answered for.
+    /// The first version with this command, of Tamis or of the system that it is compatible with.
     pub since: &'static str,
-    /// What happens to it between `MULTI` and `EXEC`.
+    /// How the server treats the command between `MULTI` and `EXEC`.
     pub in_multi: InMulti,
     /// Which arguments the slow log hides.
     pub secrets: Secrets,
     /// Which arguments are items.
     pub items: Items,
-    /// The subcommands that users may be allowed by themselves, in alphabetical order.
+    /// The subcommands that a user's rules can allow separately, in alphabetical order.
     pub subcommands: &'static [Subcommand],
-    /// What runs it.
+    /// The function that runs the command.
     pub handler: Handler,
 }
 
-/// How many words a command takes, its name included.
+/// The number of words a command takes, including its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arity {
     /// Exactly this number.
@@ -49,7 +49,7 @@ pub enum Arity {
 }
 
 impl Arity {
-    /// Returns whether a command may have this number of words.
+    /// Tests whether a command may have this number of words.
     #[must_use]
     pub const fn takes(self, words: usize) -> bool {
         match self {
@@ -58,7 +58,7 @@ impl Arity {
         }
     }
 
-    /// Returns the number that `COMMAND INFO` gives: negative for at least.
+    /// Returns the arity as `COMMAND INFO` reports it: negative for a minimum.
     #[must_use]
     pub const fn number(self) -> i64 {
         match self {
@@ -75,49 +75,50 @@ pub enum Flag {
     Write,
     /// Never changes a key.
     ReadOnly,
-    /// Is refused when memory is at its limit.
+    /// The server rejects the command when memory is at its limit.
     DenyOom,
-    /// Takes constant time, or about so.
+    /// Takes constant time, or nearly constant time.
     Fast,
     /// Changes the host, not keys.
     Admin,
-    /// Is allowed before a password was given.
+    /// The client may send the command before it authenticates.
     NoAuth,
-    /// Is answered while the data is being loaded.
+    /// The server runs the command while it loads the data.
     Loading,
-    /// Came with a module.
+    /// The command is part of a Redis module.
     Module,
-    /// Is not answered: it ends the connection.
+    /// The server sends no reply and closes the connection.
     NoReply,
-    /// Decodes this word, a payload of `DUMP`, into the value of its key.
+    /// The command decodes the word at this index, a payload of `DUMP`, into the value of its key.
     Payload(usize),
-    /// Decodes this word, a file of a filter, into the value of its key.
+    /// The command decodes the word at this index, a filter file, into the value of its key.
     File(usize),
 }
 
-/// What happens to a command between `MULTI` and `EXEC`.
+/// How the server treats a command between `MULTI` and `EXEC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InMulti {
-    /// The command is queued, and runs with `EXEC`.
+    /// The server queues the command; `EXEC` runs it.
     Queued,
-    /// The command runs at once.
+    /// The server runs the command immediately.
     AtOnce,
-    /// The command is refused.
+    /// The server rejects the command.
     Refused,
 }
 
-/// Which arguments of a command are passwords, or show what a user may do. The slow log hides them.
+/// The arguments of a command that are passwords or show a user's permissions. The slow log hides
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secrets {
     /// No argument.
     None,
     /// Every argument.
     All,
-    /// The two arguments behind this option.
+    /// The two arguments after this option.
     TwoBehind(&'static str),
     /// The arguments of these subcommands.
     OfSubcommands(&'static [&'static str]),
-    /// The values of secret options, in the pairs of name and value behind this subcommand.
+    /// The values of secret options in the name-value pairs after this subcommand.
     OptionValues(&'static str),
 }
 
@@ -126,12 +127,12 @@ pub enum Secrets {
 pub enum Data<'w> {
     /// A payload of `DUMP`.
     Payload(&'w [u8]),
-    /// A file of a filter.
+    /// A filter file.
     File(&'w [u8]),
 }
 
 impl Flag {
-    /// Returns the name that `COMMAND INFO` gives; `None` for a flag that only hosts need.
+    /// Returns the name in `COMMAND INFO`; `None` for a flag that only hosts use.
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
         Some(match self {
@@ -148,28 +149,28 @@ impl Flag {
     }
 }
 
-/// A group of commands that a user may be allowed.
+/// A group of commands that a user's rules can allow together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Category {
     /// Changes keys.
     Write,
     /// Reads keys.
     Read,
-    /// Takes constant time, or about so.
+    /// Takes constant time, or nearly constant time.
     Fast,
-    /// May take long.
+    /// May take a long time.
     Slow,
-    /// Handles keys whatever they hold.
+    /// Works on keys of any type.
     Keyspace,
-    /// Handles the connection.
+    /// Works on the connection.
     Connection,
     /// For operators.
     Admin,
-    /// Can do harm.
+    /// Can harm the server or its data.
     Dangerous,
-    /// Handles strings.
+    /// Works on strings.
     String,
-    /// Handles bitmaps.
+    /// Works on bitmaps.
     Bitmap,
     /// Transactions.
     Transaction,
@@ -200,7 +201,7 @@ impl Category {
         Category::Tamis,
     ];
 
-    /// Returns the name, without the `@` before it.
+    /// Returns the name, without the leading `@`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -225,28 +226,28 @@ impl Category {
 /// Which words of a command are keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keys {
-    /// The first; 0 if there is none.
+    /// The index of the first key; 0 if the command has no keys.
     pub first: usize,
-    /// The last, counted from the end if negative.
+    /// The index of the last key, counted from the end if negative.
     pub last: i64,
-    /// From one key to the next.
+    /// The distance from one key to the next.
     pub step: usize,
-    /// What the command does with the first key.
+    /// The access of the command to the first key.
     pub first_access: Access,
-    /// What it does with the other keys.
+    /// The access of the command to the other keys.
     pub other_access: Access,
-    /// An option that changes which keys are used, or how.
+    /// An option that changes the keys or the access to them.
     pub option: KeyOption,
 }
 
-/// An option of a command that is about keys.
+/// An option of a command that concerns keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyOption {
-    /// No option changes which keys are used.
+    /// No option changes the keys.
     None,
-    /// With this option behind the first two arguments, the command reads the keys too.
+    /// If this option follows the first two arguments, the command reads the keys too.
     Reads(&'static str),
-    /// With this word as second of three arguments, the third is a key that the command reads.
+    /// If this word is the second of three arguments, the third is a key that the command reads.
     SourceAfter(&'static str),
 }
 
@@ -260,7 +261,7 @@ impl Keys {
     /// All arguments are keys.
     pub const ALL: Keys = Keys::at(1, -1, 1);
 
-    /// Returns the keys at these places, of which the command learns no more than whether they exist.
+    /// Returns the keys at these positions, with access to metadata only.
     #[must_use]
     pub const fn at(first: usize, last: i64, step: usize) -> Self {
         let (first_access, other_access) = (Access::ABOUT, Access::ABOUT);
@@ -279,19 +280,19 @@ impl Keys {
         Keys { other_access: access, ..self }
     }
 
-    /// Returns the same keys, which the command also reads if it has this option.
+    /// Returns the same keys; a command with this option also reads them.
     #[must_use]
     pub const fn reading_with(self, option: &'static str) -> Self {
         Keys { option: KeyOption::Reads(option), ..self }
     }
 
-    /// Returns the same keys and, behind this word, one that the command reads.
+    /// Returns the same keys plus the key after this word, which the command reads.
     #[must_use]
     pub const fn and_behind(self, option: &'static str) -> Self {
         Keys { option: KeyOption::SourceAfter(option), ..self }
     }
 
-    /// Returns what the command does with the first key, and with the others.
+    /// Returns the access of the command to the first key and to the other keys.
     pub(crate) fn access(self, argv: Argv<'_>) -> (Access, Access) {
         match self.option {
             KeyOption::Reads(name) if argv.iter().skip(3).any(|word| is(word, name)) => {
@@ -301,7 +302,7 @@ impl Keys {
         }
     }
 
-    /// Returns the keys among these words.
+    /// Returns the keys in `argv`.
     pub fn of<'w>(self, argv: Argv<'w>) -> impl Iterator<Item = &'w [u8]> {
         let last = if self.last < 0 {
             argv.len().saturating_sub(self.last.unsigned_abs() as usize)
@@ -314,7 +315,7 @@ impl Keys {
 }
 
 impl Command {
-    /// Returns the number of the first item among a command's words; `None` if it has no items.
+    /// Returns the index of the first item in `argv`; `None` if the command has no items.
     #[must_use]
     pub fn first_item(&self, argv: Argv<'_>) -> Option<usize> {
         match self.items {
@@ -324,7 +325,7 @@ impl Command {
         }
     }
 
-    /// Returns how the command runs in a batch; `None` if it runs by itself.
+    /// Returns how the command runs in a batch; `None` if it runs separately.
     #[must_use]
     pub const fn batch_items(&self) -> Option<BatchItems> {
         match self.items {
@@ -333,20 +334,22 @@ impl Command {
         }
     }
 
-    /// Returns whether that many words are such a command, with its key if it is about one.
+    /// Tests whether a command of this many words has a valid arity and includes its key, if it
+    /// takes one.
     #[must_use]
     pub const fn takes(&self, words: usize) -> bool {
         self.arity.takes(words) && words > self.keys.first
     }
 
-    /// Returns whether the command may change a key, whatever its flags say: RedisBloom calls `CF.COMPACT` one that only
-    /// reads.
+    /// Tests whether the command may change a key. The flags alone do not decide this: RedisBloom
+    /// flags `CF.COMPACT` as read-only.
     #[must_use]
     pub fn may_change(&self) -> bool {
         self.has(Flag::Write) || matches!(self.handler, Handler::Key(KeyHandler::Write(_)))
     }
 
-    /// Returns the data among these words that the command decodes into the value of its key; `None` if it brings none.
+    /// Returns the word in `argv` that the command decodes into the value of its key; `None` if it
+    /// has no such word.
     ///
     /// # Examples
     ///
@@ -366,7 +369,7 @@ impl Command {
         })
     }
 
-    /// Returns whether the command has this flag.
+    /// Tests whether the command has this flag.
     #[must_use]
     pub fn has(&self, flag: Flag) -> bool {
         self.flags.contains(&flag)

@@ -1,25 +1,29 @@
-//! What the rate of a filter becomes as it fills.
+//! The expected rate of a filter as it fills.
 
 use tamis::{AnyFilter, Plan, RedisBloom, RedisCuckoo};
 
 use crate::facts::{FINGERPRINTS, slots_of_redis_cuckoo};
 use crate::value::Value;
 
-/// A number of items, and the rate expected with that number.
+/// A number of items, and the expected rate with that number.
 pub type RatePoint = (u64, f64);
 
-/// How far past its capacity the curve of a filter goes that refuses nothing.
+/// For a filter that accepts items past its capacity: the end of its curve, as a multiple of the
+/// capacity.
 const PAST_CAPACITY: f64 = 1.5;
 
 impl Value {
-    /// Returns the rate expected at `points` numbers of items from none on, evenly: to the capacity of a filter that
-    /// refuses adds there, half as far again of other filters, and always as far as the `items` that the filter holds.
-    /// Empty for a filter that keeps its rate for any number of items.
+    /// Returns the expected rate at `points` evenly spaced numbers of items, starting at zero. The
+    /// curve ends at the capacity of a filter that rejects inserts there, and at 1.5 times the
+    /// capacity of other filters. It always reaches the `items` that the filter holds. Empty for a
+    /// filter that keeps its rate at any number of items.
     ///
-    /// The items of a window are those that it holds: a full window, and a slice that it forgets next.
+    /// For a window, the items are those that it holds: a full window plus the slice that it
+    /// forgets next.
     #[must_use]
     pub fn rate_curve(&self, points: u64, items: f64) -> Vec<RatePoint> {
-        // Past the held items, so that these are not at the edge. The number is infinite if all bits are set.
+        // The curve extends past the held items, so that they are not at its edge. `items` is
+        // infinite if all bits are set.
         let held = if items.is_finite() { (items * 1.1) as u64 } else { 0 };
         match self {
             Value::Bytes(_) | Value::PartialLoad(_) => Vec::new(),
@@ -28,7 +32,7 @@ impl Value {
                 let Some(plan) = filter.reserved_plan() else { return Vec::new() };
                 let reserved = filter.reserved_items();
                 let mut points = curve(reserved, points, |items| plan.rate_at(items));
-                // The growing part behind the reserved one has no formula that starts here: its present rate is known.
+                // The growing part has no formula from zero items. Only its current rate is known.
                 if filter.items() > reserved {
                     points.push((filter.items(), filter.expected_rate()));
                 }
@@ -58,7 +62,8 @@ impl Value {
     }
 }
 
-/// Returns the rate expected of a plan at `points` numbers of items, as [`Value::rate_curve`] does of a filter.
+/// Returns the expected rate of a plan at `points` numbers of items, as [`Value::rate_curve`] does
+/// for a filter.
 pub(crate) fn plan_curve(plan: &Plan, points: u64) -> Vec<RatePoint> {
     if plan.kind().grows() {
         return Vec::new();
@@ -66,16 +71,16 @@ pub(crate) fn plan_curve(plan: &Plan, points: u64) -> Vec<RatePoint> {
     curve(most_of(plan), points, |items| plan.rate_at(items))
 }
 
-/// Returns the number of items at which a plan's curve ends.
+/// Returns the number of items at which the curve of a plan ends.
 fn most_of(plan: &Plan) -> u64 {
     match plan.kind() {
-        // A table refuses items when it is full, and cannot be past its capacity by much.
+        // A cuckoo table rejects items when it is full, so it cannot exceed its capacity by much.
         tamis::Kind::Cuckoo => plan.items_at(1.0).max(plan.items()),
         _ => (plan.items() as f64 * PAST_CAPACITY) as u64,
     }
 }
 
-/// Returns how many items come in one span if a ring of `slices` and one more holds `items`.
+/// Returns how many items arrive in one span if a ring of `slices + 1` slices holds `items`.
 fn per_window(items: u64, slices: u64) -> u64 {
     (u128::from(items) * u128::from(slices) / u128::from(slices + 1)) as u64
 }
@@ -90,7 +95,7 @@ fn curve(most: u64, points: u64, rate_at: impl Fn(u64) -> f64) -> Vec<RatePoint>
         .collect()
 }
 
-/// The rate of a scaling Bloom filter with its layers filled one after the other.
+/// Returns the rate of a scaling Bloom filter whose layers fill one after the other.
 fn redis_bloom_rate(filter: &RedisBloom, items: u64) -> f64 {
     let mut left = items;
     let mut all_no = 1.0;

@@ -1,17 +1,20 @@
 //! Small filters without items, kept as the parameters from which they are built.
 //!
-//! A server may hold millions of filters that are reserved and not used yet. The structures of a filter and its bits
-//! take 300 bytes to 1 KiB even for a hundred items; its parameters take about a hundred bytes.
+//! A server may hold millions of filters that are reserved but not yet used. The structures and
+//! bits of a filter take 300 bytes to 1 KiB even for a hundred items. Its parameters take about a
+//! hundred bytes.
 
 use tamis::allocation_bytes;
 
 use crate::value::Value;
 
-/// A small filter without items: its [new image](Value::new_image). Filters that are built from equal ones are equal.
+/// A small filter without items, stored as its [new image](Value::new_image). Equal images build
+/// equal filters.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct EmptyFilter(Box<[u8]>);
 
-/// Larger filters keep their bits: a lookup in an empty filter builds it.
+/// The maximum size of such a filter, in bytes. A larger filter keeps its bits, because every
+/// lookup in an empty filter builds it.
 const MAX_BYTES: u64 = 4096;
 
 impl EmptyFilter {
@@ -19,23 +22,24 @@ impl EmptyFilter {
     ///
     /// # Panics
     ///
-    /// Never: the filter was built from this image before.
+    /// Never: the image was decoded successfully when this value was created.
     #[must_use]
     pub fn build(&self) -> Value {
         Value::read_logged_image(&self.0).expect("it was built from this image before")
     }
 
-    /// Returns the memory of the parameters, in bytes.
+    /// Returns the heap memory of the parameters, in bytes.
     pub(crate) fn heap_bytes(&self) -> u64 {
         allocation_bytes(self.0.len())
     }
 }
 
 impl Value {
-    /// Returns a small filter without items as [`Value::Empty`], and any other value as it is.
+    /// Converts a small filter without items to [`Value::Empty`]. Returns any other value
+    /// unchanged.
     ///
-    /// The filter that is built from the result has the same image. A filter of `BF.RESERVE` stays as it is: it has no
-    /// bits before its first item anyway.
+    /// The filter built from the result has the same image. A filter of `BF.RESERVE` is returned
+    /// unchanged, because it has no bits before its first item.
     ///
     /// # Examples
     ///
@@ -67,21 +71,23 @@ impl Value {
         if is_new { Value::Empty(EmptyFilter(image.into())) } else { self }
     }
 
-    /// Builds the filter of a [`Value::Empty`] in place, and returns the value as it was. `None` for any other value,
-    /// which stays as it is.
+    /// Builds the filter of a [`Value::Empty`] in place and returns the previous value. Returns
+    /// `None` for any other value, which stays unchanged.
     pub fn build(&mut self) -> Option<Self> {
         let Value::Empty(empty) = self else { return None };
         let built = empty.build();
         Some(std::mem::replace(self, built))
     }
 
-    /// Returns the parameters of a [`Value::Empty`]; `None` for any other value, which is what commands take.
+    /// Returns the parameters of a [`Value::Empty`]; `None` for any other value, which commands can
+    /// use directly.
     #[must_use]
     pub fn as_empty(&self) -> Option<&EmptyFilter> {
         if let Value::Empty(empty) = self { Some(empty) } else { None }
     }
 
-    /// Runs `run` with the value as commands take it: with the filter of a [`Value::Empty`], which is built for the call.
+    /// Calls `run` with a value that commands can use. For a [`Value::Empty`], that is a filter
+    /// built for this call.
     pub fn with_built<R>(&self, run: impl FnOnce(&Value) -> R) -> R {
         match self.as_empty() {
             Some(empty) => run(&empty.build()),
@@ -115,7 +121,7 @@ mod tests {
         AnyFilter::new(&plan, Hasher::keyed([1, 2])).unwrap()
     }
 
-    /// New filters of every kind for this many items.
+    /// Returns new filters of every kind for `items` items.
     fn new_filters(items: u64) -> Vec<Value> {
         let mut all: Vec<Value> = Kind::ALL
             .into_iter()
@@ -153,13 +159,13 @@ mod tests {
     #[test]
     fn large_filters_and_those_with_items_keep_their_bits() {
         for large in new_filters(100_000) {
-            // A growing filter has no memory ahead.
+            // A growing filter allocates no memory in advance.
             let is_small = large.memory_bytes() <= MAX_BYTES;
             assert_eq!(matches!(large.without_bits(), Value::Empty(_)), is_small);
         }
         let mut used = filter(Kind::SplitBlock, 100);
         used.try_insert("item").unwrap();
-        // Even if nothing was counted.
+        // This holds even if the filter counts no insert.
         assert!(matches!(file(used).without_bits(), Value::Filter(_)));
         let text = Value::Bytes(b"text".to_vec().into());
         assert!(matches!(text.without_bits(), Value::Bytes(_)));

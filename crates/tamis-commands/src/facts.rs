@@ -1,4 +1,4 @@
-//! What is reported about a filter: by `TM.INFO`, in `/metrics` and in the console.
+//! The info about a filter in `TM.INFO`, in `/metrics` and in the console.
 
 mod forecast;
 mod of_kind;
@@ -13,7 +13,7 @@ pub(crate) use of_kind::{FINGERPRINTS, slots_of_redis_cuckoo};
 use of_kind::{of_expandable, of_file, of_redis_bloom, of_redis_cuckoo};
 pub use utilization::Utilization;
 
-/// What a filter is, what it holds, and how much room is left.
+/// The type, contents and remaining capacity of a filter.
 ///
 /// # Examples
 ///
@@ -30,66 +30,70 @@ pub use utilization::Utilization;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Facts {
-    /// As [`Value::kind_name`] names it.
+    /// The kind, as [`Value::kind_name`] returns it.
     pub kind: &'static str,
-    /// What must be equal for two filters to merge, in words.
+    /// A description of everything that must be equal for two filters to merge.
     pub layout: String,
-    /// How many items it holds.
+    /// The number of items in the filter.
     pub items: f64,
-    /// Whether every insert counts; otherwise the number of items is estimated from the bits.
+    /// True if the filter counts its inserts; false if the number of items is estimated from the
+    /// bits.
     pub is_counted: bool,
-    /// How many items it is for; `None` if there is room for any number.
+    /// The planned number of items; `None` if the filter accepts any number.
     pub capacity: Option<u64>,
-    /// The rate asked for, a probability.
+    /// The planned rate, a probability.
     pub rate_planned: f64,
-    /// The present rate, a probability.
+    /// The current rate, a probability.
     pub rate_now: f64,
-    /// The share of bits, or of slots, that are taken; of growing filters that of the rate.
+    /// The share of bits or slots in use; for a growing filter, the share of its rate in use.
     pub fill: f64,
-    /// How many items it takes before its rate is above the planned one, or before it takes no more; `None` if any
-    /// number of items keeps the rate.
+    /// The number of items that the filter accepts before its rate exceeds the planned one or
+    /// before it is full. `None` if the filter keeps its rate at any number of items.
     pub headroom_items: Option<u64>,
-    /// Its memory.
+    /// The memory of the filter, in bytes.
     pub bytes: u64,
-    /// Whether its rate is above the planned one.
+    /// True if the current rate exceeds the planned one.
     pub is_over_rate: bool,
-    /// Whether it takes no items beyond its headroom.
+    /// True if the filter rejects items beyond its headroom.
     pub refuses: bool,
-    /// How much memory another item takes, about, if the filter is growing.
+    /// The approximate memory of one more item, in bytes, if the filter is growing.
     pub bytes_per_new_item: Option<f64>,
-    /// Its parts, if it has several or may have.
+    /// The parts of the filter, if it has or may get several.
     pub layers: Vec<Layer>,
-    /// Of a window: what it remembers, in how many slices, and whether a repeat counts as new.
+    /// For a window: its span, its number of slices, and whether inserting an item again refreshes
+    /// it.
     pub window: Option<(Span, u32, bool)>,
 }
 
-/// A part of a filter that has several.
+/// One of several parts of a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Layer {
-    /// How many items it holds.
+    /// The number of items in the part.
     pub items: u64,
-    /// How many items it is for; `None` if there is room for any number.
+    /// The planned number of items; `None` if the part accepts any number.
     pub capacity: Option<u64>,
-    /// As [`Facts::fill`].
+    /// The same measure as [`Facts::fill`].
     pub fill: f64,
 }
 
-/// How much of a large filter is read where a glance must do: the result is mostly within a percent.
+/// How many bytes of a large filter a fast estimate reads. The estimate is usually within a
+/// percent.
 const SAMPLE_BYTES: u64 = 64 << 10;
 
 impl Facts {
-    /// Returns the facts of a filter at `now_millis`, in milliseconds since 1970; `None` if the value is no filter. May
-    /// read all bits of the filter.
+    /// Returns the info of a filter at `now_millis`, in milliseconds since 1970; `None` if the
+    /// value is no filter. May read all bits of the filter.
     ///
-    /// The `settings` are those by which commands insert now: `cf-max-expansions` decides whether RedisBloom's cuckoo
-    /// filters refuse adds.
+    /// `settings` are the current settings for inserts: `cf-max-expansions` decides whether
+    /// RedisBloom's cuckoo filters reject inserts.
     #[must_use]
     pub fn of(value: &Value, settings: &Settings, now_millis: u64) -> Option<Self> {
         Self::by(value, settings, now_millis, None)
     }
 
-    /// Returns the same in tens of microseconds at most: large filters are estimated from a part of their bits.
+    /// Returns the same info in at most tens of microseconds. For a large filter it is estimated
+    /// from a part of the bits.
     #[must_use]
     pub fn at_a_glance(value: &Value, settings: &Settings, now_millis: u64) -> Option<Self> {
         Self::by(value, settings, now_millis, Some(SAMPLE_BYTES))
@@ -117,7 +121,7 @@ impl Facts {
                         of_file(file, &part)
                     }
                     (None, AnyFilter::Window(window)) => {
-                        // A view has a clock, which is set under shared access.
+                        // Setting the clock needs a view, because access to the value is shared.
                         let mut whole = AnyFilter::Window(window.as_view());
                         whole.advance(now_millis);
                         of_file(file, &whole)
@@ -129,10 +133,11 @@ impl Facts {
         Some(Self { kind: value.kind_name(), bytes: value.memory_bytes(), ..facts })
     }
 
-    /// Returns how many items the filter holds when it is as full as planned; `None` if there is room for any number.
+    /// Returns the number of items at which the filter is as full as planned; `None` if it accepts
+    /// any number.
     ///
-    /// Of most filters that is the capacity. The capacity of a window is the items of one span, and a window holds up to
-    /// one slice more, which it forgets next.
+    /// For most filters this is the capacity. The capacity of a window counts the items of one
+    /// span, but a window holds up to one more slice, which it forgets next.
     #[must_use]
     pub fn held_capacity(&self) -> Option<u64> {
         let slice = match self.window {
@@ -142,7 +147,7 @@ impl Facts {
         Some(self.capacity?.saturating_add(slice))
     }
 
-    /// Returns whether the filter refuses adds.
+    /// Tests whether the filter rejects inserts.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.refuses && self.headroom_items == Some(0)
@@ -182,7 +187,7 @@ mod tests {
                 let all = Facts::of(&value, &Settings::default(), 0).unwrap();
                 let glance = Facts::at_a_glance(&value, &Settings::default(), 0).unwrap();
                 let strain = value.strain(0).unwrap();
-                // What the part holds of so few items is chance.
+                // With few items, the number of items in the sampled part is random.
                 let slack = 4.0 * (items as f64 * all.bytes as f64 / SAMPLE_BYTES as f64).sqrt();
                 for (what, one, other, slack) in [
                     ("items", all.items, glance.items, slack),
@@ -324,7 +329,7 @@ mod tests {
             Facts::of(&Value::Filter(Box::new(TamisFile::new(ours))), &Settings::default(), 0)
                 .unwrap();
         assert!(full.is_full() && !full.is_over_rate, "{full:?}");
-        // It has used all bits of the hash.
+        // The growing filter has used all bits of the hash.
         let mut growing =
             AnyFilter::new(&Plan::for_kind(Kind::Growing, 1, 2.2e-14).unwrap(), Hasher::default())
                 .unwrap();
@@ -336,7 +341,8 @@ mod tests {
         let full = Facts::of(&value, &Settings::default(), 0).unwrap();
         assert!(full.is_full() && !full.is_over_rate, "{full:?}");
         assert_eq!(value.strain(0), Some(Utilization { items: full.items, used: 1.0 }));
-        // Others that grow or forget are not full, and what passes its rate says that.
+        // Other filters that grow or forget are never full; `is_over_rate` reports when one exceeds
+        // its rate.
         for kind in [Kind::Growing, Kind::SplitBlock] {
             let plan = Plan::for_kind(kind, 100, 0.01).unwrap();
             assert!(

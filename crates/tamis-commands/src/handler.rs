@@ -1,4 +1,5 @@
-//! What runs a command. The variant of the handler is the access to keys that the command needs.
+//! The functions that run commands. The variant of [`Handler`] states the access to keys that the
+//! command needs.
 
 use tamis_resp::Reply;
 
@@ -6,12 +7,12 @@ use crate::argv::Argv;
 use crate::run::{Env, Outcome};
 use crate::value::Value;
 
-/// What runs a command, and the access to keys that it needs.
+/// The function that runs a command, and the access to keys that it needs.
 #[derive(Clone, Copy, Debug)]
 pub enum Handler {
-    /// The command is about the value of one key.
+    /// The command works on the value of one key.
     Key(KeyHandler),
-    /// The command answers from its arguments alone.
+    /// The command computes its reply from its arguments alone.
     Answer(AnswerHandler),
     /// The stand-alone server runs the command without access to keys.
     Server(ServerCommand),
@@ -21,7 +22,7 @@ pub enum Handler {
     WriteKeys(WriteKeys),
 }
 
-/// What runs a command about the value of one key.
+/// The function that runs a command on the value of one key.
 #[derive(Clone, Copy, Debug)]
 pub enum KeyHandler {
     /// Reads the value under a shared lock.
@@ -36,10 +37,10 @@ pub type ReadHandler = fn(Option<&Value>, Argv<'_>, &Env<'_>) -> Reply;
 /// Creates, changes or removes a value, which is `None` if the key does not exist.
 pub type WriteHandler = fn(&mut Option<Value>, Argv<'_>, &Env<'_>) -> Outcome;
 
-/// Answers from the arguments of a command.
+/// Computes a reply from the arguments of a command.
 pub type AnswerHandler = fn(Argv<'_>, &Env<'_>) -> Reply;
 
-/// A command about the connection or the server.
+/// A command that concerns the connection or the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerCommand {
     /// `ACL`
@@ -98,7 +99,7 @@ pub enum ServerCommand {
     Watch,
 }
 
-/// A command that reads several keys, or something about a key besides its value.
+/// A command that reads several keys, or metadata of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadKeys {
     /// `EXISTS`, `TOUCH`
@@ -127,7 +128,7 @@ pub enum ReadKeys {
     TimeLeft(TimeUnit),
 }
 
-/// A command that changes several keys, or something about a key besides its value.
+/// A command that changes several keys, or metadata of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteKeys {
     /// `BITOP`
@@ -136,7 +137,7 @@ pub enum WriteKeys {
     Copy,
     /// `DEL`, `UNLINK`
     Delete,
-    /// `EXPIRE`, `PEXPIRE`: after a time from now on.
+    /// `EXPIRE`, `PEXPIRE`: after a duration from now.
     ExpireAfter(TimeUnit),
     /// `EXPIREAT`, `PEXPIREAT`: at a time since 1970.
     ExpireAt(TimeUnit),

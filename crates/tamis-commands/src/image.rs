@@ -1,11 +1,12 @@
-//! A value as bytes, for snapshots and the log, and back.
+//! Encodes a value to bytes for snapshots and the log, and decodes it.
 //!
 //! ```text
-//! | tag: u64 | what the kind has of numbers, u64 or f64, little-endian | its bits to the end |
+//! | tag: u64 | numbers of the kind: u64 or f64, little-endian | bits, to the end |
 //! ```
 //!
-//! Filters that a file can hold are such files (`tamis-formats`), RedisBloom's are header and chunks as it dumps them. The caller
-//! keeps the length and the checksum of an image: an image has neither.
+//! If a filter fits a Tamis file (`tamis-formats`), its image contains that file. The image of a
+//! RedisBloom filter contains the header and chunks of its dump. An image contains neither its
+//! length nor a checksum; the caller stores both.
 
 mod reader;
 mod writer;
@@ -27,9 +28,9 @@ pub(crate) use writer::Writer;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ImageError {
-    /// They cannot be read, or end too early.
+    /// The bytes cannot be read, or end too early.
     Io(io::Error),
-    /// They say what no server writes.
+    /// The bytes contain a value that no server writes.
     Value,
     /// There is not enough memory for the value.
     Memory,
@@ -53,10 +54,10 @@ impl From<io::Error> for ImageError {
     }
 }
 
-/// The longest string that a command writes.
+/// The longest string that a command writes, in bytes.
 const MAX_STRING_BYTES: usize = 512 << 20;
 
-/// What kind of value an image is of. Numbers are kept for ever.
+/// The tag of each kind of value. Tags never change.
 mod tag {
     pub const BLOOM: u64 = 1;
     pub const REDIS_BLOOM: u64 = 2;
@@ -69,22 +70,24 @@ mod tag {
 }
 
 impl Value {
-    /// Writes the value as bytes. Of a Bloom filter that others insert into meanwhile, what they set may be in them
-    /// or not.
+    /// Writes the value as bytes. If other threads insert into a Bloom filter during the call, the
+    /// image contains all, some or none of the bits that they set.
     ///
     /// # Errors
     ///
-    /// What `out` says.
+    /// Any error of `out`.
     pub fn write_image(&self, out: &mut dyn Write) -> io::Result<()> {
         self.write_to(&mut Writer::whole(out))
     }
 
-    /// Does so with the number of [items](Self::counted_items) that it counted before: those that are inserted meanwhile
-    /// are inserted [again](ScalableBloom::restore_hashes) into what is read from it, and counted then.
+    /// Writes the value as [`write_image`](Self::write_image) does, with a number of
+    /// [items](Self::counted_items) that the caller read earlier. Items inserted after that reading
+    /// are inserted [again](ScalableBloom::restore_hashes) into the decoded value, and are counted
+    /// then.
     ///
     /// # Errors
     ///
-    /// What `out` says.
+    /// Any error of `out`.
     pub fn write_image_counting(
         &self,
         counted_items: Option<u64>,
@@ -93,8 +96,9 @@ impl Value {
         self.write_to(&mut Writer { counted_items, ..Writer::whole(out) })
     }
 
-    /// Returns the image of a filter that has just been created, which is short however large the filter is: its
-    /// parameters without its bits. [`read_logged_image`](Self::read_logged_image) creates the same filter from it.
+    /// Returns the image of a filter that has just been created: its parameters without its bits.
+    /// The image is short however large the filter is.
+    /// [`read_logged_image`](Self::read_logged_image) creates the same filter from it.
     ///
     /// # Examples
     ///
@@ -112,12 +116,12 @@ impl Value {
     pub fn new_image(&self) -> Vec<u8> {
         let mut image = Vec::new();
         let mut out = Writer { is_new: true, ..Writer::whole(&mut image) };
-        // Memory takes all.
+        // Writing to memory never fails.
         _ = self.write_to(&mut out);
         image
     }
 
-    /// Returns the length of the image, in bytes, without a look at the bits of a filter of ours.
+    /// Returns the length of the image, in bytes, without reading the bits of a Tamis filter.
     pub(crate) fn image_bytes(&self) -> u64 {
         let mut nothing = io::sink();
         let mut out = Writer { skipped: u64::MAX, ..Writer::whole(&mut nothing) };
@@ -125,11 +129,12 @@ impl Value {
         u64::MAX - out.skipped
     }
 
-    /// Returns the part of the image from a byte on, at most `max_bytes` bytes; empty behind its end. Of a filter of ours only
-    /// that part is read, and all of it once for the checksum at its end.
+    /// Returns the part of the image that starts at byte `start`, at most `max_bytes` bytes; empty
+    /// past the end. For a Tamis filter, this reads only that part, and the whole filter once for
+    /// the checksum at its end.
     pub(crate) fn image_part(&self, start: u64, max_bytes: usize) -> Vec<u8> {
         let mut part = Vec::new();
-        // It ends with an error once the part is whole.
+        // The writer returns an error once the part is complete.
         let mut out = Writer { skipped: start, left: max_bytes as u64, ..Writer::whole(&mut part) };
         _ = self.write_to(&mut out);
         part
@@ -177,14 +182,15 @@ impl Value {
         }
     }
 
-    /// Reads a value that a client brings, from the image in a payload of `DUMP` or in chunks of `BF.SCANDUMP`.
+    /// Decodes a value that a client sends, from the image in a payload of `DUMP` or in chunks of
+    /// `BF.SCANDUMP`.
     ///
-    /// Of RedisBloom's filters and of strings these have other forms than an image, so an image of one is refused: its
-    /// header could ask for memory without the bytes that go there.
+    /// RedisBloom filters and strings have other dump formats, so this rejects their images: the
+    /// header of such an image could request memory without supplying the bytes for it.
     ///
     /// # Errors
     ///
-    /// [`ImageError`] if they are none. No memory is reserved beyond a few times the length.
+    /// [`ImageError`] if the bytes are no image. Allocates no more than a few times the length.
     pub fn from_dump(image: &[u8]) -> Result<Self, ImageError> {
         let kind = image.first_chunk().map(|tag| u64::from_le_bytes(*tag));
         match kind {
@@ -199,19 +205,20 @@ impl Value {
     ///
     /// # Errors
     ///
-    /// [`ImageError`] if they are none. No memory is reserved beyond a few times `len`.
+    /// [`ImageError`] if the bytes are no image. Allocates no more than a few times `len`.
     pub fn read_image(bytes: &mut dyn Read, len: u64) -> Result<Self, ImageError> {
         let mut from = Reader { bytes, left: len, is_new: false };
         let tag = from.u64()?;
         from.value(tag)
     }
 
-    /// Reads a value from an image that the server itself wrote to its log, such as a [new one](Self::new_image), which
-    /// reserves as much memory as the command that created the filter did.
+    /// Reads a value from an image that the server itself wrote to its log, such as a [new
+    /// image](Self::new_image). A new image makes it allocate as much memory as the command that
+    /// created the filter.
     ///
     /// # Errors
     ///
-    /// [`ImageError`] if it is none.
+    /// [`ImageError`] if the bytes are no image.
     pub fn read_logged_image(mut image: &[u8]) -> Result<Self, ImageError> {
         let left = image.len() as u64;
         let mut from = Reader { bytes: &mut image, left, is_new: false };
@@ -230,7 +237,7 @@ impl Value {
 }
 
 impl Reader<'_> {
-    /// Reads the value that this tag says, to the end of the image.
+    /// Reads the value with this tag, to the end of the image.
     fn value(mut self, tag: u64) -> Result<Value, ImageError> {
         let from = &mut self;
         let value = match tag {
@@ -384,7 +391,7 @@ mod tests {
         let mut full = RedisCuckoo::new(&RedisCuckooOptions::default()).unwrap();
         let header = full.header();
         full.insert("item").unwrap();
-        // As chunks come from a filter into which items were inserted while it was dumped.
+        // A dump has such chunks if items were inserted into the filter during the dump.
         let mut loaded = RedisCuckoo::from_header(&header).unwrap();
         let (next, chunk) = full.chunk(1).unwrap();
         loaded.load_chunk(next, &chunk).unwrap();
@@ -421,7 +428,8 @@ mod tests {
         for value in values() {
             let mut bytes = image(&value);
             for len in (0..bytes.len()).step_by(97).filter(|&len| len != bytes.len()) {
-                // Pieces may be absent, so a string that is cut between two of them is another.
+                // A string may lack chunks, so a string that is cut between two chunks is another
+                // valid string.
                 let is_text = matches!(value, Value::Bytes(_) | Value::PartialLoad(_)) && len >= 16;
                 let read = Value::read_image(&mut &bytes[..len], len as u64);
                 assert!(read.is_err() || is_text || len > bytes.len() - 8, "{value:?} at {len}");
@@ -437,7 +445,7 @@ mod tests {
         let mut growing = ScalableBloom::growing(100, 0.01, 2).unwrap();
         growing.insert_each(&[b"a".as_slice()], &mut Answers::new()).unwrap();
         let sound = image(&Value::Bloom(Box::new(growing)));
-        // Behind the tag, the rate and the capacity: by how much it grows, and its parts.
+        // After the tag, the rate and the capacity: the expansion and the set of parts.
         for (at, number) in [(24, 0_u64), (32, 0), (32, 2), (32, 4)] {
             let mut bytes = sound.clone();
             bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());

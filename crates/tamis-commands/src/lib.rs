@@ -1,4 +1,4 @@
-//! The commands, once, for every host.
+//! The commands that every host shares.
 //!
 //! ```text
 //! words ──▶ row of the table ──▶ function of value and words ──▶ reply, and whether the value changed
@@ -6,13 +6,15 @@
 //!            flags, categories
 //! ```
 //!
-//! A command is a row of one static [table](COMMANDS) and a function that knows neither socket nor file nor
-//! lock: the host looks the key up, locks the value shared or exclusively as the row says, and writes the
-//! reply. Arguments are checked before the first change. What hosts must know of a command, help, access
-//! rights and documentation are all read from the row.
+//! A command is a row of one static [table](COMMANDS) and a handler. The handler knows no socket,
+//! no file and no lock. The host looks the key up, takes the shared or exclusive lock that the row
+//! requires, runs the handler and writes the reply. The handler checks its arguments before the
+//! first change. Hosts, help, access rights and documentation read everything about a command from
+//! its row.
 //!
-//! `BF.*` and `CF.*` answer as RedisBloom does, bitmaps and strings as Redis 7.0, to the letter, because clients
-//! match on their texts; these are in [`text`]. `TM.*` are our own, about every kind of filter; their errors say what to do.
+//! `BF.*` commands and `CF.*` commands answer exactly as RedisBloom does; bitmap and string
+//! commands answer exactly as Redis 7.0 does. Clients match on these texts, which are in [`text`].
+//! `TM.*` commands are Tamis' own and work on every kind of filter; their errors say what to do.
 
 mod access;
 mod argv;

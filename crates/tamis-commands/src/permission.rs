@@ -1,11 +1,11 @@
-//! What a user may be allowed: a command, or one of its subcommands by itself.
+//! The unit of a user's permissions: a command or one of its subcommands.
 
 use crate::argv::Argv;
 use crate::command::{Category, Command};
 use crate::subcommands::{SUBCOMMANDS, Subcommand};
 use crate::table::{COMMANDS, find};
 
-/// A command as far as users are allowed it.
+/// A command or a subcommand that a user's rules can allow.
 ///
 /// # Examples
 ///
@@ -19,23 +19,23 @@ use crate::table::{COMMANDS, find};
 pub struct Permission {
     /// The command.
     pub command: &'static Command,
-    /// The subcommand; `None` for the command by itself, and for a word that is no subcommand.
+    /// The subcommand; `None` for the whole command, and for a word that is no subcommand.
     pub subcommand: Option<&'static Subcommand>,
 }
 
 impl Permission {
-    /// How many there are.
+    /// Counts all permissions.
     #[must_use]
     pub fn count() -> usize {
         COMMANDS.len() + SUBCOMMANDS.len()
     }
 
-    /// Returns all of them: each command, and behind it its subcommands.
+    /// Returns all permissions: each command, followed by its subcommands.
     pub fn all() -> impl Iterator<Item = Permission> {
         COMMANDS.iter().flat_map(Permission::of_command)
     }
 
-    /// Returns a command and its subcommands.
+    /// Returns the permissions of a command: the command itself and its subcommands.
     pub fn of_command(command: &'static Command) -> impl Iterator<Item = Permission> {
         let subcommands = command.subcommands.iter().map(Some);
         [None]
@@ -44,7 +44,7 @@ impl Permission {
             .map(move |subcommand| Permission { command, subcommand })
     }
 
-    /// Returns what these words do.
+    /// Returns the permission that running `argv` requires.
     #[must_use]
     pub fn of(command: &'static Command, argv: Argv<'_>) -> Permission {
         let subcommand = argv.get(1).and_then(|word| {
@@ -54,7 +54,7 @@ impl Permission {
         Permission { command, subcommand }
     }
 
-    /// Finds a command or a subcommand by a name such as `config|set`, whatever its case.
+    /// Finds a command or a subcommand by a name such as `config|set`, ignoring case.
     #[must_use]
     pub fn find(name: &[u8]) -> Option<Permission> {
         match name.iter().position(|c| *c == b'|') {
@@ -67,11 +67,11 @@ impl Permission {
         }
     }
 
-    /// Returns its number, from 0 to [`count`](Self::count).
+    /// Returns the index of the permission, below [`count`](Self::count).
     ///
     /// # Panics
     ///
-    /// If it is no row of the tables.
+    /// If the command or subcommand is not a row of the tables.
     #[must_use]
     pub fn index(self) -> usize {
         match self.subcommand {
@@ -83,7 +83,7 @@ impl Permission {
         }
     }
 
-    /// Returns the name as users' rules have it, such as `config|set`.
+    /// Returns the name in users' rules, such as `config|set`.
     #[must_use]
     pub fn name(self) -> String {
         let command = self.command.name.to_ascii_lowercase();
@@ -93,7 +93,7 @@ impl Permission {
         }
     }
 
-    /// Returns whether it is in a category.
+    /// Tests whether the permission belongs to a category.
     #[must_use]
     pub fn is_in(self, category: Category) -> bool {
         self.subcommand.map_or(self.command.categories, |it| it.categories).contains(&category)

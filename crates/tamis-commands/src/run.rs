@@ -1,96 +1,104 @@
-//! What a handler knows besides its words and value, and what it returns.
+//! The environment and the outcome of a handler.
 
 use tamis_resp::{Protocol, Reply};
 
 use crate::settings::Settings;
 use crate::text::{self, Text};
 
-/// What a command may know besides its words and value.
+/// The inputs of a handler besides its argv and value.
 #[derive(Clone, Copy, Debug)]
 pub struct Env<'a> {
     /// The settings of new filters.
     pub settings: &'a Settings,
-    /// How the reply will be written: a few replies differ by more than their form.
+    /// The protocol of the connection. A few replies differ between protocols in content, not only
+    /// in encoding.
     pub protocol: Protocol,
     /// Milliseconds since 1970.
     pub now_millis: u64,
-    /// How many new items a second the value of the command's key has taken of late, if the host knows.
+    /// The recent rate of new items in the value of the command's key, in items per second, if the
+    /// host knows it.
     pub items_per_second: Option<f64>,
-    /// The longest reply that there is memory for, in bytes. A longer one is refused before it is made.
+    /// The longest reply that fits the available memory, in bytes. A handler rejects a longer reply
+    /// before it allocates it.
     pub max_reply_bytes: u64,
 }
 
 impl<'a> Env<'a> {
-    /// Returns the environment of a command at `now_millis`, in milliseconds since 1970: without a rate of new items, and
-    /// without a limit of the reply.
+    /// Creates the environment of a command at `now_millis`, in milliseconds since 1970, with no
+    /// rate of new items and no limit on the reply.
     #[must_use]
     pub fn new(settings: &'a Settings, protocol: Protocol, now_millis: u64) -> Self {
         Self { settings, protocol, now_millis, items_per_second: None, max_reply_bytes: u64::MAX }
     }
 
-    /// Checks that there is memory for a reply of `bytes` bytes.
+    /// Checks that a reply of `bytes` bytes fits the available memory.
     ///
     /// # Errors
     ///
-    /// The error of the command.
+    /// The error reply of the command, if the reply does not fit.
     pub fn check_reply(&self, bytes: u64) -> Result<(), Text> {
         if bytes <= self.max_reply_bytes { Ok(()) } else { Err(text::server::REPLY_MEMORY) }
     }
 }
 
-/// What came of a command that may change a value.
+/// The result of a command that may change a value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The answer.
+    /// The reply.
     pub reply: Reply,
-    /// What it did to the value.
+    /// The change of the value.
     pub change: Change,
-    /// When the key expires from now on.
+    /// The change of the key's expiry time.
     pub expiry: Expiry,
-    /// If it created a filter: the [image](crate::Value::new_image) of the filter before its first item. The filter's
-    /// parameters may come from settings, which the log does not have.
+    /// If the command created a filter: the [image](crate::Value::new_image) of the filter before
+    /// its first item. The log needs it, because the filter's parameters may come from settings,
+    /// which the log does not contain.
     pub created: Option<Vec<u8>>,
-    /// The last reply to an item is an error that would be the reply to every later item: the command tried none of them.
+    /// True if the last item got an error that every later item would get too. The command tried
+    /// none of the later items.
     pub stops: bool,
 }
 
-/// What becomes of the time at which a key expires.
+/// How a command changes the expiry time of its key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Expiry {
-    /// It stays as it is.
+    /// The expiry time is unchanged.
     #[default]
     Kept,
-    /// There is none any more: the value is another.
+    /// The expiry time is removed, because the command replaced the value.
     Never,
-    /// It is this one, in milliseconds since 1970.
+    /// The new expiry time, in milliseconds since 1970.
     At(u64),
 }
 
-/// What a command did to a value besides creating it, for the log. Replaying it reads no setting but limits.
+/// The change of a value besides its creation, for the log. Replaying it reads no settings except
+/// limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Nothing.
+    /// The value is unchanged.
     None,
-    /// What its words say. Running the command again on the value as it was does the same.
+    /// Running the same argv again on the previous value makes the same change.
     Words,
-    /// What these words say, another command: the one that ran was refused in part, by limits that hold at the time.
+    /// Running this other argv makes the same change. The original command was rejected in part, by
+    /// limits that may differ at replay.
     Replaced(Vec<Vec<u8>>),
-    /// It inserted items of these hashes into the Bloom filter that was there.
+    /// The command inserted items with these hashes into a Bloom filter that already existed.
     Inserted(Vec<u64>),
 }
 
 impl Outcome {
-    /// A reply after a change.
+    /// Creates an outcome with a change.
     pub(crate) fn changed(reply: Reply) -> Self {
         Self { change: Change::Words, ..Self::unchanged(reply) }
     }
 
-    /// A reply, after a change or without one.
+    /// Creates an outcome, with a change if `has_changed`.
     pub(crate) fn after(reply: Reply, has_changed: bool) -> Self {
         if has_changed { Self::changed(reply) } else { Self::unchanged(reply) }
     }
 
-    /// A reply after items were accepted: the change is a command that has only these. `start` are its first words.
+    /// Creates an outcome in which only `items` were accepted. The logged change is a command that
+    /// consists of `start` and these items.
     pub(crate) fn accepted(reply: Reply, start: &[&[u8]], items: &[&[u8]]) -> Self {
         let words = start.iter().chain(items).map(|word| word.to_vec());
         let change =
@@ -98,18 +106,19 @@ impl Outcome {
         Self { change, ..Self::unchanged(reply) }
     }
 
-    /// A reply after a filter was created.
+    /// Creates an outcome that created a filter.
     pub(crate) fn created(reply: Reply, image: Vec<u8>) -> Self {
         Self { created: Some(image), ..Self::unchanged(reply) }
     }
 
-    /// Returns whether the command has changed anything.
+    /// Tests whether the command changed anything.
     #[must_use]
     pub fn has_changed(&self) -> bool {
         self.change != Change::None || self.created.is_some()
     }
 
-    /// Makes of the outcome for several items, of which there was one, that for one.
+    /// Converts the outcome of a command for several items, called with one item, to that of the
+    /// command for one item.
     pub(crate) fn of_one(mut self) -> Self {
         self.reply = match self.reply {
             Reply::Bools { mask, .. } => {
@@ -121,13 +130,13 @@ impl Outcome {
         self
     }
 
-    /// An error, and no change.
+    /// Creates an outcome with an error reply and no change.
     #[must_use]
     pub fn refused(text: &'static str) -> Self {
         text.into()
     }
 
-    /// A reply without one.
+    /// Creates an outcome with a reply and no change.
     pub(crate) fn unchanged(reply: Reply) -> Self {
         Self { reply, change: Change::None, expiry: Expiry::Kept, created: None, stops: false }
     }
@@ -140,7 +149,7 @@ impl From<&'static str> for Outcome {
     }
 }
 
-/// Makes an error reply of a text.
+/// Creates an error reply.
 pub(crate) fn error(text: &'static str) -> Reply {
     Reply::Error(text.into())
 }

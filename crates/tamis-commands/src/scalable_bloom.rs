@@ -1,16 +1,19 @@
-//! The Bloom filter of a key: reserved for a number of items, and growing beyond them by default.
+//! The Bloom filter of a key: it reserves memory for a number of items, and by default grows beyond
+//! them.
 //!
 //! ```text
-//! capacity items │ all later ones
-//! reserved       │ overflow
-//! one line each, │ a growing filter, which
-//! set by threads │ one thread at a time changes
+//! first `capacity` items │ all later items
+//! reserved part          │ overflow part
+//! one cache line each,   │ a growing filter, which
+//! shared by threads      │ one thread at a time changes
 //! ```
 //!
-//! What is reserved has its memory from the start, or from the first insert if that is 4 KiB or less, and is shared: inserts set bits under shared access, from any
-//! number of threads. Four fifths of the rate are its share, a fifth is the overflow's, so that both
-//! together keep the rate for ever; a filter that may not grow has all of it. A filter made unasked reserves
-//! nothing and grows from its first item.
+//! The reserved part allocates its memory when it is created, or at the first insert if the memory
+//! is 4 KiB or less. Threads share it: inserts set bits under shared access, from any number of
+//! threads. It gets four fifths of the rate and the overflow part a fifth, so that both together
+//! always keep the rate. A filter that may not grow gives the whole rate to its reserved part. A
+//! filter that an insert creates without a reservation has no reserved part and grows from its
+//! first item.
 
 mod image;
 mod info;
@@ -28,7 +31,8 @@ use tamis_formats::TamisFile;
 pub(crate) use info::Part;
 use reserved::Reserved;
 
-/// A Bloom filter that is reserved for a number of items, shared between threads, and grows beyond them.
+/// A Bloom filter that reserves memory for a number of items, is shared between threads, and grows
+/// beyond the reservation.
 ///
 /// # Examples
 ///
@@ -45,45 +49,45 @@ use reserved::Reserved;
 /// ```
 #[derive(Debug)]
 pub struct ScalableBloom {
-    /// The rate asked for.
+    /// The planned rate.
     rate: f64,
-    /// Items until the reserved part is full, and the first capacity that is reported.
+    /// The items that fill the reserved part, and the first capacity that is reported.
     capacity: u64,
-    /// Each further layer of the reported capacity has `expansion` times the capacity of the last; `None` if the filter does
-    /// not grow.
+    /// Each further layer of the reported capacity has `expansion` times the capacity of the last
+    /// one; `None` if the filter does not grow.
     expansion: Option<u32>,
-    // Invariant: there is one part at least, and both hash by the same function and key.
+    // Invariant: at least one part exists, and both use the same hash function and key.
     reserved: Option<Reserved>,
-    /// Made when the reserved part is full. A growing filter, as a file holds it.
+    /// A growing filter with its file metadata, created when the reserved part is full.
     overflow: Option<Box<TamisFile>>,
 }
 
-/// Why an item was not inserted. It is not in, and the items before it are.
+/// Why an item was not inserted. The filter contains the items before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpandError {
-    /// The filter is full and was made not to grow.
+    /// The filter is full and was created without expansion.
     Full,
-    /// The filter could not grow: there is no memory, or no prefix long enough.
+    /// The filter could not grow: there is not enough memory, or no prefix is long enough.
     NoRoom,
 }
 
-/// The share of the rate that the reserved part of a growing filter keeps.
+/// The share of the rate that the reserved part of an expandable filter gets.
 const RESERVED_SHARE: f64 = 0.8;
 
 impl ScalableBloom {
-    /// Makes an empty filter with memory for `capacity` items at `rate`.
+    /// Creates an empty filter with memory for `capacity` items at `rate`.
     ///
-    /// When the filter is full, [`capacity`](Self::capacity) grows by a layer of `expansion` times the capacity of the last
-    /// layer. `None` is for a filter that does not grow.
+    /// When the filter is full, [`capacity`](Self::capacity) grows by a layer of `expansion` times
+    /// the capacity of the last layer. `None` creates a filter that does not grow.
     ///
     /// # Errors
     ///
-    /// [`PlanError`] if there is no such filter, or not enough memory.
+    /// [`PlanError`] if no filter has these parameters, or if there is not enough memory.
     pub fn reserve(capacity: u64, rate: f64, expansion: Option<u32>) -> Result<Self, PlanError> {
         Self::reserve_by(capacity, rate, expansion, Hasher::default())
     }
 
-    /// Makes an empty filter as [`reserve`](Self::reserve) does, whose items are hashed by `hasher`.
+    /// Creates an empty filter as [`reserve`](Self::reserve) does, with this hash function.
     ///
     /// # Errors
     ///
@@ -111,7 +115,7 @@ impl ScalableBloom {
         Ok(Self { rate, capacity, expansion, reserved, overflow: None })
     }
 
-    /// Makes an empty filter that grows from its first item; `capacity` is only reported.
+    /// Creates an empty filter that grows from its first item. `capacity` is only reported.
     ///
     /// # Errors
     ///
@@ -120,7 +124,7 @@ impl ScalableBloom {
         Self::growing_by(capacity, rate, expansion, Hasher::default())
     }
 
-    /// Makes an empty filter as [`growing`](Self::growing) does, whose items are hashed by `hasher`.
+    /// Creates an empty filter as [`growing`](Self::growing) does, with this hash function.
     ///
     /// # Errors
     ///
@@ -135,13 +139,14 @@ impl ScalableBloom {
         Ok(Self { rate, capacity, expansion: Some(expansion), reserved: None, overflow })
     }
 
-    /// Makes an empty filter [as this one](Self::is_made_as): of the same reservation, rate, expansion and hash key.
+    /// Creates an empty filter with the [same parameters](Self::is_made_as): reservation, rate,
+    /// expansion and hash key.
     ///
     /// # Errors
     ///
     /// As for [`reserve`](Self::reserve).
     pub fn emptied(&self) -> Result<Self, PlanError> {
-        // By its own plan: that of an image may be another than would be made today.
+        // Use the filter's own plan: the plan in an image may differ from a plan made today.
         let (reserved, overflow) = match self.reserved_plan() {
             Some(plan) => (Some(Reserved::new(&plan, self.hasher())?), None),
             None => (None, Some(growing(self.rate, self.hasher())?)),
@@ -149,10 +154,12 @@ impl ScalableBloom {
         Ok(Self { reserved, overflow, ..*self })
     }
 
-    /// Adds to this copy what was inserted into its `source` since it was made. No thread inserts meanwhile. Returns false, with
-    /// nothing changed, if the source must be copied again.
+    /// Copies the changes that `source` got after this copy of it was made. No thread may insert
+    /// into either filter during the call. Returns false, with nothing changed, if the caller must
+    /// copy the source again.
     ///
-    /// Reads the bits of both and writes those that differ: a small part of the time of a copy.
+    /// Reads the bits of both filters and writes those that differ. This takes a small part of the
+    /// time of a full copy.
     ///
     /// # Examples
     ///
@@ -182,7 +189,7 @@ impl ScalableBloom {
         can_follow && is_ready
     }
 
-    /// Tests which items may be in. An item that is answered with no is certainly not.
+    /// Looks up each item. An item with the answer "no" is certainly not in the filter.
     pub fn contains_each(&self, items: &[&[u8]], answers: &mut Answers) {
         match (&self.reserved, &self.overflow) {
             (Some(reserved), None) => reserved.contains_each(items, answers),
@@ -201,17 +208,18 @@ impl ScalableBloom {
         }
     }
 
-    /// Inserts items under shared access, and writes to `answers` which were new.
+    /// Inserts items under shared access, and writes to `answers` which items were new.
     ///
-    /// Returns false, and changes nothing, if the items that are missing do not fit the reserved part, or if the filter has no bits
-    /// yet: then [`insert_each`](Self::insert_each) must run. A batch of repeats always fits, also in a full filter.
+    /// Returns false, with nothing changed, if the missing items do not fit the reserved part, or
+    /// if the filter has no bits yet. The caller must then use [`insert_each`](Self::insert_each).
+    /// A batch that contains no new items always succeeds, also in a full filter.
     #[must_use]
     pub fn insert_each_shared(&self, items: &[&[u8]], answers: &mut Answers) -> bool {
         self.insert_each_hashed(items, &mut Vec::new(), answers)
     }
 
-    /// Inserts items as [`insert_each_shared`](Self::insert_each_shared) does, and writes the hash of each item to
-    /// `hashes`, which the log keeps.
+    /// Inserts items as [`insert_each_shared`](Self::insert_each_shared) does, and writes the hash
+    /// of each item to `hashes`, for the log.
     pub(crate) fn insert_each_hashed(
         &self,
         items: &[&[u8]],
@@ -222,21 +230,23 @@ impl ScalableBloom {
         if !reserved.has_bits() {
             return false;
         }
-        // A batch of repeats writes nothing: with two threads it takes 7 ns an item, and took 11 ns when both wrote to the count.
+        // A batch without new items writes nothing. With two threads it takes 7 ns per item; it
+        // took 11 ns when both threads wrote to the counter.
         reserved.contains_each_hashed(items, hashes, answers);
         let missing = (items.len() - answers.count_ones()) as u64;
         if missing == 0 {
             answers.reset(items.len());
             return true;
         }
-        // Reserves the places first, so that two threads together cannot pass the capacity.
+        // Reserve the places first, so that two threads together cannot exceed the capacity.
         let before = reserved.items.fetch_add(missing, Ordering::Relaxed);
         if before.saturating_add(missing) > self.capacity {
             reserved.items.fetch_sub(missing, Ordering::Relaxed);
             return false;
         }
         reserved.insert_hashes(hashes, answers);
-        // An item may be in the batch twice, or another thread may have inserted it since the test.
+        // The batch may contain an item twice, or another thread may have inserted it after the
+        // lookup.
         let repeats = missing - answers.count_ones() as u64;
         if repeats > 0 {
             reserved.items.fetch_sub(repeats, Ordering::Relaxed);
@@ -244,13 +254,14 @@ impl ScalableBloom {
         true
     }
 
-    /// Inserts items in order, and writes to `answers` which were new.
+    /// Inserts items in order, and writes to `answers` which items were new.
     ///
-    /// Returns how many items were inserted, or were in already: all of them, unless one finds no room.
+    /// Returns the number of items inserted or already present: all of them, unless one does not
+    /// fit.
     ///
     /// # Errors
     ///
-    /// [`ExpandError`] with the number of items before the one that finds no room.
+    /// [`ExpandError`] with the number of items before the one that does not fit.
     pub fn insert_each(
         &mut self,
         items: &[&[u8]],
@@ -282,11 +293,11 @@ impl ScalableBloom {
         done
     }
 
-    /// Inserts an item by its hash; true if it is new.
+    /// Inserts an item by its hash; returns true if the item is new.
     ///
     /// # Errors
     ///
-    /// [`ExpandError`] if it finds no room.
+    /// [`ExpandError`] if the item does not fit.
     pub fn insert_hash(&mut self, hash: u64) -> Result<bool, ExpandError> {
         if let Some(reserved) = &mut self.reserved {
             reserved.make_bits().map_err(|_| ExpandError::NoRoom)?;
@@ -309,13 +320,15 @@ impl ScalableBloom {
         overflow.filter.try_insert_hash(hash).map_err(|_| ExpandError::NoRoom)
     }
 
-    /// Inserts items again that were new when they were first inserted, by their hashes. Each is counted, even if a snapshot has
-    /// its bits already. So all later items go to the same part as before: an item that was inserted after them may have been in
-    /// by their bits.
+    /// Inserts items again, by their hashes, that were new when they were first inserted. Counts
+    /// each of them, even if a snapshot already contains its bits. As a result, later items go to
+    /// the same part as at their first insert. Otherwise an item could be lost that was inserted
+    /// later and found present because of these bits.
     ///
-    /// A filter that may not grow takes them even if it counts as full.
+    /// A filter that may not grow accepts the hashes even if its count is at the capacity.
     ///
-    /// Hundreds of thousands at once take a third less time each than thousands, where the filter is in no cache.
+    /// One call with hundreds of thousands of hashes takes a third less time per hash than calls
+    /// with thousands, if the filter is in no CPU cache.
     ///
     /// # Errors
     ///
@@ -361,7 +374,7 @@ impl ScalableBloom {
         hashes.iter().try_for_each(|&hash| self.insert_hash(hash).map(|_| ()))
     }
 
-    /// Returns the hash function of its items.
+    /// Returns the hash function of the filter.
     #[must_use]
     pub fn hasher(&self) -> Hasher {
         match (&self.reserved, &self.overflow) {
@@ -371,12 +384,12 @@ impl ScalableBloom {
         }
     }
 
-    /// Returns the filter as a file holds it; `None` if its items are in two parts, since a file
-    /// is one filter. Bits that others set meanwhile may be in it or not.
+    /// Returns the filter as a file; `None` if its items are in two parts, since a file contains
+    /// one filter. The file may or may not contain bits that other threads set during the call.
     ///
     /// # Errors
     ///
-    /// [`PlanError::Memory`] if there is none for the copy.
+    /// [`PlanError::Memory`] if there is not enough memory for the copy.
     pub(crate) fn to_file(&self) -> Result<Option<Cow<'_, TamisFile>>, PlanError> {
         let reserved = match (&self.reserved, &self.overflow) {
             (Some(reserved), None) => reserved,
@@ -393,7 +406,7 @@ impl ScalableBloom {
     }
 }
 
-/// Creates an empty growing part.
+/// Creates an empty overflow part.
 fn growing(rate: f64, hasher: Hasher) -> Result<Box<TamisFile>, PlanError> {
     let plan = Plan::for_kind(Kind::Growing, 1, rate)?;
     Ok(Box::new(TamisFile::new(AnyFilter::Growing(Growing::by_plan(&plan, hasher)?))))

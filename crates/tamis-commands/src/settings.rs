@@ -1,4 +1,4 @@
-//! The settings of new filters, by RedisBloom's names and ranges.
+//! The settings of new filters, with RedisBloom's names and ranges.
 
 use std::fmt;
 
@@ -6,27 +6,27 @@ use tamis::Hasher;
 
 use crate::argv::{parse_double, parse_integer};
 
-/// Rates above this are stored as this, as RedisBloom does.
+/// The maximum rate. A higher rate is stored as this one, as in RedisBloom.
 pub(crate) const MAX_RATE: f64 = 0.25;
 
-/// The most items that any capacity may ask for.
+/// The maximum capacity, in items.
 pub(crate) const MAX_CAPACITY: i64 = 1 << 30;
 
-/// The largest expansion.
+/// The maximum expansion.
 pub(crate) const MAX_EXPANSION: i64 = 1 << 15;
 
-/// What `BF.RESERVE` and the like build.
+/// The layout of the filters that `BF.RESERVE` and other `BF.*` commands create.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BloomLayout {
-    /// Tamis' own: one cache line an item up to the capacity, a growing filter behind it.
+    /// Tamis' layout: one cache line per item up to the capacity, then a growing filter.
     #[default]
     Tamis,
-    /// RedisBloom's: the same bits, and the same false positives.
+    /// RedisBloom's layout: the same bits and the same false positives.
     RedisBloom,
 }
 
 impl BloomLayout {
-    /// Returns the name, as the setting is written.
+    /// Returns the value of the setting `bf-layout`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -36,7 +36,7 @@ impl BloomLayout {
     }
 }
 
-/// What new filters are made by when a command does not say.
+/// The parameters of new filters that a command does not state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// `bf-layout`.
@@ -45,7 +45,7 @@ pub struct Settings {
     pub bf_rate: f64,
     /// `bf-initial-size`, items.
     pub bf_capacity: u64,
-    /// `bf-expansion-factor`; 0 makes filters that do not grow.
+    /// `bf-expansion-factor`; 0 creates filters that do not grow.
     pub bf_expansion: u32,
     /// `cf-bucket-size`, slots.
     pub cf_bucket_size: u16,
@@ -55,13 +55,14 @@ pub struct Settings {
     pub cf_max_iterations: u16,
     /// `cf-expansion-factor`.
     pub cf_expansion: u16,
-    /// `cf-max-expansions`: filters with this number of sub-filters take no more items.
+    /// `cf-max-expansions`: a filter with this number of sub-filters accepts no more items.
     pub cf_max_expansions: u32,
-    /// The most bytes that a new filter may reserve: the host's memory. Memory is handed out before it is there, so
-    /// asking for it proves nothing. No setting by name.
+    /// The maximum size of a new filter, in bytes: the memory of the host. The operating system
+    /// grants memory before it exists, so a successful allocation proves nothing. Not a named
+    /// setting.
     pub max_filter_bytes: u64,
-    /// The hash function of new filters in Tamis' own layouts. Layouts of other systems fix their own. It may have a
-    /// secret key, so it is no setting by name.
+    /// The hash function of new filters in Tamis' own layouts. Layouts of other systems fix their
+    /// own. Not a named setting, because it may contain a secret key.
     pub hasher: Hasher,
 }
 
@@ -84,28 +85,29 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Returns the settings under which changes are replayed: no limit refuses what was accepted once.
+    /// Returns the settings for replaying changes: no limit rejects a change that was accepted
+    /// before.
     #[must_use]
     pub fn without_limits() -> Self {
         Self { cf_bucket_size: 1, cf_max_expansions: u32::MAX, ..Self::default() }
     }
 }
 
-/// One of the settings, by name.
+/// A named setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// The name, as in `CONFIG GET`.
     pub name: &'static str,
-    /// What it means, in a line.
+    /// A one-line description.
     pub summary: &'static str,
 }
 
-/// Why a setting does not take a value. The text is the one behind `CONFIG SET failed`.
+/// Why a setting rejects a value. Its text follows `CONFIG SET failed` in the reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingError {
-    /// There is no setting of this name.
+    /// No setting has this name.
     Unknown,
-    /// The value is none of this setting's type.
+    /// The value does not have the type of this setting.
     Invalid {
         /// The setting.
         name: &'static str,
@@ -123,7 +125,7 @@ impl fmt::Display for SettingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SettingError::Unknown => f.write_str("there is no such setting"),
-            // With the space at the end, as RedisBloom has it.
+            // The trailing space is part of RedisBloom's text.
             SettingError::Invalid { name } => write!(f, "Invalid value for `{name}` "),
             SettingError::Range { name, range } => {
                 write!(f, "Value for `{name}` must be in the range {range}")
@@ -169,7 +171,7 @@ impl Settings {
         },
     ];
 
-    /// Makes new filters hash with this secret key, or with the default hash and no key.
+    /// Sets the secret hash key of new filters; `None` selects the default hash without a key.
     ///
     /// # Examples
     ///
@@ -187,7 +189,7 @@ impl Settings {
         });
     }
 
-    /// Returns the value of a setting as text; `None` if there is none of this name.
+    /// Returns the value of a setting as text; `None` if no setting has this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<String> {
         Some(match name {
@@ -208,7 +210,7 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// [`SettingError`], and nothing has changed.
+    /// [`SettingError`], with nothing changed.
     ///
     /// # Examples
     ///
@@ -288,7 +290,7 @@ mod tests {
         let mut keyed = Settings::default();
         let key: [u8; 16] = std::array::from_fn(|i| i as u8);
         keyed.set_hash_key(Some(key));
-        // SipHash's own order of bytes.
+        // The byte order of SipHash.
         let words = [0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908];
         assert_eq!(keyed.hasher, Hasher::keyed(words));
     }

@@ -1,11 +1,12 @@
-//! Bytes that lie where they are kept while they are few.
+//! Byte strings that are stored inline while they are short.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use tamis::allocation_bytes;
 
-/// A run of bytes, in 24 bytes and without an allocation up to 22 of them: most keys, and many values.
+/// A byte string that takes 24 bytes and, up to 22 bytes long, no allocation. This fits most keys
+/// and many values.
 ///
 /// # Examples
 ///
@@ -29,7 +30,7 @@ enum Held {
 const INLINE_BYTES: usize = 22;
 
 impl SmallBytes {
-    /// Makes the run so long: cuts it, or adds zeros.
+    /// Changes the length to `len`: truncates the bytes or appends zeros.
     pub fn resize(&mut self, len: usize) {
         if len == self.len() {
             return;
@@ -40,7 +41,7 @@ impl SmallBytes {
         *self = longer;
     }
 
-    /// Returns the memory behind the run, in bytes, as [`allocation_bytes`] counts it.
+    /// Returns the heap memory, in bytes, as [`allocation_bytes`] counts it.
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
         match &self.0 {

@@ -1,5 +1,5 @@
-//! `GET`, `SET`, `INCR` and its kin, as much of them as tools use to see whether a server is there; parts of strings, as filters
-//! over bitmaps use them; and `TYPE`.
+//! `TYPE`, and the string commands that Tamis supports: those of `GET`, `SET` and `INCR` with which
+//! tools check a server, and the range commands that clients use for Bloom filters over bitmaps.
 
 use tamis_resp::Reply;
 
@@ -9,7 +9,7 @@ use crate::run::{Env, Expiry, Outcome, error};
 use crate::text;
 use crate::value::{Value, bytes, bytes_or_new};
 
-/// Bytes of the longest string that a command writes.
+/// The longest string that a command writes, in bytes.
 const MAX_BYTES: u64 = 512 << 20;
 
 /// `GET key`
@@ -17,7 +17,7 @@ pub fn get(value: Option<&Value>, _: Argv<'_>, env: &Env<'_>) -> Reply {
     bytes(value).and_then(|bytes| whole(bytes, env)).unwrap_or_else(error)
 }
 
-/// Replies with a whole string, which may be far longer than the memory that it takes.
+/// Replies with a whole string, which may be far longer than its memory.
 fn whole(bytes: Option<&SparseBytes>, env: &Env<'_>) -> Result<Reply, text::Text> {
     let Some(bytes) = bytes else { return Ok(Reply::Null) };
     env.check_reply(bytes.len() as u64)?;
@@ -108,7 +108,7 @@ pub(crate) fn set_millis(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_
     set_for(value, argv, b"PX", "psetex", env)
 }
 
-/// Writes a string that expires after a time.
+/// Writes a string with an expiry time.
 fn set_for(
     value: &mut Option<Value>,
     argv: Argv<'_>,
@@ -138,7 +138,7 @@ pub(crate) fn get_and_expire(value: &mut Option<Value>, argv: Argv<'_>, env: &En
         _ => return text::SYNTAX.into(),
     };
     let reply = get(value.as_ref(), argv, env);
-    // The key's time is changed only if the key holds a string.
+    // The expiry time changes only if the key holds a string.
     let has_changed = matches!(reply, Reply::Bulk(_)) && expiry != Expiry::Kept;
     if has_changed {
         Outcome { expiry, ..Outcome::changed(reply) }
@@ -165,12 +165,12 @@ pub(crate) fn append(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> 
     Outcome::changed(Reply::Integer(bytes.len() as i64))
 }
 
-/// Returns the time in milliseconds since 1970 that `EX`, `PX`, `EXAT` or `PXAT` and a number mean; `None` if the number is
-/// no time that a key may have.
+/// Converts an argument of `EX`, `PX`, `EXAT` or `PXAT` to a time in milliseconds since 1970.
+/// Returns `None` if a key cannot have this expiry time.
 ///
 /// # Errors
 ///
-/// If there is no such unit, or the number is no integer.
+/// If the unit is unknown, or the number is no integer.
 fn expiry_at(unit: &[u8], number: &[u8], now_millis: u64) -> Result<Option<u64>, text::Text> {
     let (factor, start) = match unit {
         b"EX" => (1000, now_millis as i64),
@@ -184,11 +184,11 @@ fn expiry_at(unit: &[u8], number: &[u8], now_millis: u64) -> Result<Option<u64>,
     Ok(at.filter(|_| number > 0).map(|at| at as u64))
 }
 
-/// The options of `SET` behind key and value.
+/// The options of `SET` after the key and the value.
 struct SetOptions {
-    /// Whether there must be a value already, or must be none.
+    /// `Some(true)` requires that the key exists, `Some(false)` that it does not.
     exists: Option<bool>,
-    /// Whether the value that was there is the answer.
+    /// True if the reply is the previous value.
     gets: bool,
     expiry: Expiry,
 }

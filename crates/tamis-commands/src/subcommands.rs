@@ -1,4 +1,4 @@
-//! The subcommands that users may be allowed or refused by themselves, and which of their words are keys.
+//! The subcommands that a user's rules can allow or deny separately, and their key arguments.
 
 use crate::command::Arity::{self, AtLeast, Exactly};
 use crate::command::Category::{
@@ -6,26 +6,27 @@ use crate::command::Category::{
 };
 use crate::command::Keys;
 
-/// A subcommand: a command of its own for users, a word of another for everything else.
+/// A subcommand. Users' rules treat it as a separate command; everything else treats it as an
+/// argument of its command.
 #[derive(Debug)]
 pub struct Subcommand {
-    /// The command, in capitals.
+    /// The command, in upper case.
     pub command: &'static str,
-    /// The word behind it, in capitals.
+    /// The name of the subcommand, in upper case.
     pub name: &'static str,
     /// The access categories.
     pub categories: &'static [Category],
-    /// Which words are keys, counted from the command on.
+    /// Which words are keys; index 0 is the command.
     pub keys: Keys,
-    /// How many words it takes, counted from the command on.
+    /// The number of words it takes, including the command.
     pub arity: Arity,
-    /// The arguments behind it, as help shows them.
+    /// The syntax of the arguments after the subcommand, for help.
     pub syntax: &'static str,
-    /// What it does, in a line.
+    /// A one-line description.
     pub summary: &'static str,
 }
 
-/// The words of a subcommand: how many with those of the command, and what they are.
+/// The arity of a subcommand, including the command, and the syntax of its arguments.
 type Call = (Arity, &'static str);
 
 const fn row(
@@ -58,7 +59,8 @@ const READS_KEY: &[Category] = &[KeyspaceGroup, Read, Slow];
 /// Every subcommand, in alphabetical order.
 pub static SUBCOMMANDS: &[Subcommand] = &ROWS;
 
-/// An array has one address, which makes the place of a row its number. Slices in constants may be copied.
+/// An array has a single address, so the position of a row is its index. The compiler may duplicate
+/// slices in constants.
 static ROWS: [Subcommand; 57] = [
     row(
         "ACL",
@@ -323,7 +325,7 @@ static ROWS: [Subcommand; 57] = [
     row("SLOWLOG", "RESET", OPERATORS, (Exactly(2), ""), "Clears the slow log"),
 ];
 
-/// Returns the rows of a command, for its row. The compiler runs it.
+/// Returns the rows of a command. Runs at compile time.
 pub(crate) const fn of(command: &str) -> &'static [Subcommand] {
     let mut rows: &'static [Subcommand] = &ROWS;
     while let [row, rest @ ..] = rows
@@ -339,7 +341,7 @@ pub(crate) const fn of(command: &str) -> &'static [Subcommand] {
     rows.split_at(len).0
 }
 
-/// Compares two texts in a constant.
+/// Tests whether two texts are equal, at compile time.
 const fn is_same(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut i = 0;

@@ -1,4 +1,4 @@
-//! The table: every command, in alphabetical order.
+//! The command table: every command, in alphabetical order.
 
 use crate::access::Access;
 use crate::batch::{BatchItems, Family, Items, contains};
@@ -47,7 +47,7 @@ const fn write(handler: WriteHandler) -> Handler {
     Handler::Key(KeyHandler::Write(handler))
 }
 
-/// What most rows have.
+/// The defaults of a row.
 const DEFAULTS: Command = Command {
     name: "",
     arity: AtLeast(1),
@@ -1583,10 +1583,10 @@ pub static COMMANDS: &[Command] = &[
     },
 ];
 
-/// Finds a command by its name, whatever its case.
+/// Finds a command by its name, ignoring case.
 #[must_use]
 pub fn find(name: &[u8]) -> Option<&'static Command> {
-    // Long enough for every name, so that no other needs a look.
+    // As long as the longest name, or longer. A longer word is no command.
     let mut capitals = [0; 32];
     let capitals = capitals.get_mut(..name.len())?;
     capitals.copy_from_slice(name);
@@ -1597,11 +1597,11 @@ pub fn find(name: &[u8]) -> Option<&'static Command> {
 }
 
 impl Command {
-    /// Returns the number of the row in [`COMMANDS`]. Constant time.
+    /// Returns the index of the row in [`COMMANDS`]. Constant time.
     ///
     /// # Panics
     ///
-    /// If the command is no row of them.
+    /// If the command is not a row of the table.
     ///
     /// # Examples
     ///

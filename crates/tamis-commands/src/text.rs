@@ -1,5 +1,5 @@
-//! Every error text of the commands. Clients match on them, so those of RedisBloom are RedisBloom's to the letter,
-//! with and without `ERR`, and never change.
+//! The error texts of all commands. Clients match on them. Texts of RedisBloom's commands are
+//! exactly RedisBloom's, with and without `ERR`, and never change.
 
 pub mod server;
 
@@ -7,31 +7,31 @@ use std::borrow::Cow;
 
 use tamis_resp::Reply;
 
-/// An error text, as it follows the `-` of the reply.
+/// An error text, as it follows the `-` in the reply.
 pub type Text = &'static str;
 
 /// The key holds a value of another type.
 pub const WRONG_TYPE: Text = "WRONGTYPE Operation against a key holding the wrong kind of value";
-/// The key holds nothing.
+/// The key does not exist.
 pub const NOT_FOUND: Text = "ERR not found";
 /// The key already holds a filter.
 pub const ITEM_EXISTS: Text = "ERR item exists";
 /// There is not enough memory for a filter.
 pub const NO_MEMORY_FOR_FILTER: Text = "ERR Insufficient memory to create filter";
-/// The word, or the text of a key, is no integer.
+/// An argument or the value of the key is no integer.
 pub const NO_INTEGER: Text = "ERR value is not an integer or out of range";
-/// A number would not fit 64 bits.
+/// The result does not fit 64 bits.
 pub const OVERFLOW: Text = "ERR increment or decrement would overflow";
-/// `DECRBY` with a number that has no negative.
+/// `DECRBY`: the number has no negative counterpart.
 pub const DECREMENT_OVERFLOW: Text = "ERR decrement would overflow";
-/// `SET` with a time that is none.
+/// `SET`: the expiry time is invalid.
 pub const SET_EXPIRY: Text = "ERR invalid expire time in 'set' command";
 /// `SLOWLOG GET`: the number of entries is no integer, or below -1.
 pub const SLOW_COUNT: Text = "ERR count should be greater than or equal to -1";
-/// The words make no sense together.
+/// The combination of arguments is invalid.
 pub const SYNTAX: Text = "ERR syntax error";
 
-/// Texts of bitmaps and of ranges of strings.
+/// Texts of bitmap commands and of string ranges.
 pub mod bitmap {
     use super::Text;
 
@@ -41,11 +41,11 @@ pub mod bitmap {
     pub const BIT_VALUE: Text = "ERR bit is not an integer or out of range";
     /// `BITPOS`: the bit is neither 0 nor 1.
     pub const SOUGHT_BIT: Text = "ERR The bit argument must be 1 or 0.";
-    /// `BITOP NOT` of several keys.
+    /// `BITOP NOT`: several source keys.
     pub const NOT_OF_SEVERAL: Text = "ERR BITOP NOT must be called with a single source key.";
-    /// `BITFIELD`: there is no such type.
+    /// `BITFIELD`: the type is unknown.
     pub const FIELD_TYPE: Text = "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.";
-    /// `BITFIELD`: there is no such rule for numbers that are too large.
+    /// `BITFIELD`: the overflow rule is unknown.
     pub const OVERFLOW_RULE: Text = "ERR Invalid OVERFLOW type specified";
     /// `BITFIELD_RO` with `SET` or `INCRBY`.
     pub const READ_ONLY: Text = "ERR BITFIELD_RO only supports the GET subcommand";
@@ -59,54 +59,54 @@ pub mod bitmap {
 pub mod bf {
     use super::Text;
 
-    /// `BF.RESERVE`: the rate is no number.
+    /// `BF.RESERVE`: the rate is not a number.
     pub const BAD_RATE: Text = "ERR bad error rate";
     /// `BF.RESERVE`: the rate is not between 0 and 1.
     pub const RATE_RANGE: Text = "ERR error rate must be in the range (0.000000, 1.000000)";
-    /// `BF.RESERVE`: the capacity is no integer.
+    /// `BF.RESERVE`: the capacity is not an integer.
     pub const BAD_CAPACITY: Text = "ERR bad capacity";
     /// `BF.RESERVE`: the capacity is too small or too large.
     pub const CAPACITY_RANGE: Text = "ERR capacity must be in the range [1, 1073741824]";
-    /// `BF.RESERVE`: `EXPANSION` is the last word.
+    /// `BF.RESERVE`: `EXPANSION` has no value.
     pub const NO_EXPANSION: Text = "ERR no expansion";
-    /// `BF.RESERVE`: the expansion is no integer.
+    /// `BF.RESERVE`: the expansion is not an integer.
     pub const BAD_EXPANSION: Text = "ERR bad expansion";
     /// `BF.RESERVE`: the expansion is too large or negative.
     pub const EXPANSION_RANGE: Text = "ERR expansion must be in the range [0, 32768]";
     /// `BF.RESERVE`: both `NONSCALING` and `EXPANSION`.
     pub const NONSCALING_EXPANDS: Text = "Nonscaling filters cannot expand";
-    /// There is no filter of so low a rate.
+    /// No filter can reach so low a rate.
     pub const NO_FILTER: Text = "ERR could not create filter";
-    /// The filter may not grow and is full.
+    /// The filter is full and may not grow.
     pub const FULL: Text = "ERR non scaling filter is full";
     /// The filter could not grow.
     pub const NOT_INSERTED: Text = "ERR problem inserting into filter";
-    /// `BF.INSERT`: a word that is no option.
+    /// `BF.INSERT`: the option is unknown.
     pub const UNKNOWN_ARGUMENT: Text = "Unknown argument received";
-    /// `BF.INSERT`: the capacity is no integer or out of range.
+    /// `BF.INSERT`: the capacity is not an integer, or out of range.
     pub const INSERT_CAPACITY: Text = "Bad capacity";
-    /// `BF.INSERT`: the rate is no number or out of range.
+    /// `BF.INSERT`: the rate is not a number, or out of range.
     pub const INSERT_RATE: Text = "Bad error rate";
-    /// `BF.INSERT`: the expansion is no integer or out of range.
+    /// `BF.INSERT`: the expansion is not an integer, or out of range.
     pub const INSERT_EXPANSION: Text = "Bad expansion";
-    /// `BF.INFO`: there is no such field.
+    /// `BF.INFO`: the field is unknown.
     pub const UNKNOWN_FIELD: Text = "Invalid information value";
-    /// `BF.SCANDUMP`: the position is no integer.
+    /// `BF.SCANDUMP`: the position is not an integer.
     pub const POSITION: Text = "Second argument must be numeric";
-    /// `BF.LOADCHUNK`: the position is no integer.
+    /// `BF.LOADCHUNK`: the position is not an integer.
     pub const LOAD_POSITION: Text = "ERR Second argument must be numeric";
-    /// `BF.LOADCHUNK`: no header, or a chunk at an impossible position.
+    /// `BF.LOADCHUNK`: the data is no header, or the position of a chunk is impossible.
     pub const BAD_DATA: Text = "ERR received bad data";
     /// `BF.LOADCHUNK`: the chunk begins outside the filter.
     pub const OUTSIDE: Text = "ERR invalid offset - no link found";
-    /// Not all chunks of the filter have come.
+    /// Some chunks of the filter are missing.
     pub const ARRIVING: Text = "ERR the filter is not complete: send the remaining chunks with BF.LOADCHUNK, or DEL the key";
-    /// `BF.LOADCHUNK`: another chunk of a filter of Tamis is next.
+    /// `BF.LOADCHUNK`: the chunk does not follow the previous chunk of a Tamis filter.
     pub const GAP: Text =
         "ERR the chunk does not continue the previous one: send the chunks of BF.SCANDUMP in order";
-    /// `BF.LOADCHUNK`: all chunks of a filter of Tamis make none.
+    /// `BF.LOADCHUNK`: all chunks of a Tamis filter have arrived, but do not decode to a filter.
     pub const TORN: Text = "ERR the chunks do not form a filter, and the key was deleted: the source changed during the dump; dump it again";
-    /// `BF.LOADCHUNK`: the chunk runs over the end of its layer.
+    /// `BF.LOADCHUNK`: the chunk exceeds the end of its layer.
     pub const TOO_LONG: Text = "ERR invalid chunk - Too big for current filter";
 }
 
@@ -114,50 +114,50 @@ pub mod bf {
 pub mod cf {
     use super::Text;
 
-    /// The capacity is no integer.
+    /// The capacity is not an integer.
     pub const BAD_CAPACITY: Text = "Bad capacity";
     /// `CF.RESERVE`: the capacity is out of range.
     pub const CAPACITY_RANGE: Text = "Capacity must be in the range [2 * BUCKETSIZE, 1073741824]";
     /// `CF.INSERT`: the capacity is out of range.
     pub const INSERT_CAPACITY_RANGE: Text =
         "Capacity must be in the range [cf-bucket-size * 2, 1073741824]";
-    /// The number of moves is no integer.
+    /// The maximum number of moves is not an integer.
     pub const BAD_ITERATIONS: Text = "Couldn't parse MAXITERATIONS";
-    /// The number of moves is out of range.
+    /// The maximum number of moves is out of range.
     pub const ITERATIONS_RANGE: Text = "MAXITERATIONS: value must be in the range [1, 65535]";
-    /// The bucket size is no integer.
+    /// The bucket size is not an integer.
     pub const BAD_BUCKET_SIZE: Text = "Couldn't parse BUCKETSIZE";
     /// The bucket size is out of range.
     pub const BUCKET_SIZE_RANGE: Text = "BUCKETSIZE: value must be in the range [1, 255]";
-    /// The expansion is no integer.
+    /// The expansion is not an integer.
     pub const BAD_EXPANSION: Text = "Couldn't parse EXPANSION";
     /// The expansion is out of range.
     pub const EXPANSION_RANGE: Text = "EXPANSION: value must be in the range [0, 32768]";
-    /// There is no such filter for another reason than memory.
+    /// The filter cannot be created, for a reason other than memory.
     pub const NO_FILTER: Text = "ERR Could not create filter";
-    /// The filter may not grow and is full.
+    /// The filter is full and may not grow.
     pub const FULL: Text = "Filter is full";
-    /// There is no memory to grow.
+    /// There is not enough memory to grow the filter.
     pub const NO_MEMORY: Text = "ERR Insufficient memory";
-    /// The filter has grown as often as it may.
+    /// The filter has reached its maximum number of expansions.
     pub const MAX_EXPANSIONS: Text = "Maximum expansions reached";
-    /// `CF.INSERT`: a word that is no option.
+    /// `CF.INSERT`: the option is unknown.
     pub const UNKNOWN_ARGUMENT: Text = "Unknown argument received";
-    /// `CF.DEL`: there is no such filter.
+    /// `CF.DEL`: the filter does not exist.
     pub const NOT_FOUND: Text = "Not found";
-    /// `CF.COMPACT`: there is no such filter.
+    /// `CF.COMPACT`: the filter does not exist.
     pub const COMPACT_NOT_FOUND: Text = "Cuckoo filter was not found";
-    /// The position of a chunk is no integer, negative or zero.
+    /// The position of a chunk is not an integer, or is negative or zero.
     pub const POSITION: Text = "Invalid position";
-    /// `CF.LOADCHUNK`: the header has another length.
+    /// `CF.LOADCHUNK`: the header has a wrong length.
     pub const HEADER: Text = "Invalid header";
-    /// `CF.LOADCHUNK`: no filter has this header.
+    /// `CF.LOADCHUNK`: the header is invalid.
     pub const BAD_HEADER: Text = "Couldn't create filter!";
-    /// `CF.LOADCHUNK`: the chunk does not lie in the filter.
+    /// `CF.LOADCHUNK`: the chunk is not within the filter.
     pub const BAD_CHUNK: Text = "Couldn't load chunk!";
 }
 
-/// Texts of `TM.*`: what is wrong, and what to do.
+/// Texts of `TM.*`. They state the error and what to do.
 pub mod tm {
     use std::fmt::Display;
 
@@ -166,64 +166,64 @@ pub mod tm {
 
     use super::Text;
 
-    /// There is no filter, and the command makes none.
+    /// The filter does not exist, and the command does not create it.
     pub const NOT_FOUND: Text = "ERR the filter does not exist: create it with TM.RESERVE";
-    /// `TM.RESERVE`: the key holds something.
+    /// `TM.RESERVE`: the key exists.
     pub const EXISTS: Text = "ERR the key exists: DEL it first, or use another key";
-    /// `TM.LOAD`: the key holds something.
+    /// `TM.LOAD`: the key exists.
     pub const LOAD_EXISTS: Text = "ERR the key exists: add REPLACE after the data to replace it";
-    /// `TM.LOAD`: a word behind the data.
+    /// `TM.LOAD`: an unknown argument follows the data.
     pub const LOAD_OPTION: Text = "ERR TM.LOAD takes a key, data and optionally REPLACE";
-    /// A filter of a fixed size is full.
+    /// A filter of fixed size is full.
     pub const FULL: Text =
         "ERR the filter is full: TM.RESERVE a filter with more ITEMS, or with KIND growing";
-    /// The place of an item is crowded with others, which only chosen hashes bring about.
+    /// The buckets of an item are full of other items, which only chosen hashes cause.
     pub const CROWDED: Text = "ERR too many items hash to the place of this item, as in an attack; other items can still be \
          added: set hash-key and TM.RESERVE a new filter";
-    /// A filter cannot grow.
+    /// There is not enough memory to grow the filter.
     pub const NO_MEMORY: Text = "ERR not enough memory for the filter to grow";
-    /// `TM.DUMP`: the file is too large.
+    /// `TM.DUMP`: there is not enough memory for the file.
     pub const NO_MEMORY_TO_DUMP: Text = "ERR not enough memory for the file beside the filter";
-    /// `TM.DEL`: the item was added more often than is counted.
+    /// `TM.DEL`: the item was inserted more often than its counter can hold.
     pub const STUCK: Text = "ERR the item was added more often than the filter can count, so it cannot be deleted: \
          TM.RESERVE a filter with a larger COUNTER or BUCKET";
-    /// `TM.RESERVE`: no `KIND`.
+    /// `TM.RESERVE`: `KIND` is missing.
     pub const NO_KIND: Text =
         "ERR KIND is missing: use split-block, classic, growing, cuckoo, counting or window";
-    /// `TM.RESERVE`: `LIKE` among other options.
+    /// `TM.RESERVE`: `LIKE` is combined with other options.
     pub const LIKE: Text =
         "ERR LIKE takes the key of another filter and no other option: TM.RESERVE key LIKE other";
-    /// More than two of three.
+    /// `ITEMS`, `RATE` and `MEMORY` are all given.
     pub const THREE: Text = "ERR give two of ITEMS, RATE and MEMORY: the third is computed";
-    /// `TM.RESERVE`: neither items nor memory.
+    /// `TM.RESERVE`: `ITEMS` and `MEMORY` are both missing.
     pub const NO_SIZE: Text =
         "ERR the size is missing: give ITEMS, MEMORY or both, for example ITEMS 1000000";
-    /// `TM.PLAN`: fewer than two of three.
+    /// `TM.PLAN`: fewer than two of `ITEMS`, `RATE` and `MEMORY` are given.
     pub const PLAN_TWO: Text =
         "ERR give two of ITEMS, RATE and MEMORY, for example ITEMS 1000000 RATE 0.01";
-    /// The rate is no probability.
+    /// The rate is not a probability.
     pub const RATE: Text = "ERR RATE must be a probability between 0 and 1, for example 0.01";
-    /// `COUNTER` of no such size.
+    /// The size of `COUNTER` is invalid.
     pub const COUNTER: Text =
         "ERR COUNTER must be 4, 8 or 16 bits: a counter holds at most 15, 255 or 65535";
-    /// `BUCKET` of no such size.
+    /// The size of `BUCKET` is invalid.
     pub const BUCKET: Text =
         "ERR BUCKET must be 2, 3 or 4 slots: an item is counted at most twice that often";
-    /// `SLICES` out of range.
+    /// `SLICES` is out of range.
     pub const SLICES: Text = "ERR SLICES must be 1 to 255, and at most n in WINDOW n ITEMS";
-    /// A window without a span.
+    /// The span of a window is missing.
     pub const NO_WINDOW: Text = "ERR WINDOW is missing: give the span after which items expire, for example WINDOW 60000 \
          (milliseconds) or WINDOW 1000000 ITEMS";
-    /// A window of items that would count its items twice.
+    /// `WINDOW n ITEMS` is combined with `ITEMS n`.
     pub const WINDOW_ITEMS: Text =
         "ERR WINDOW n ITEMS already gives the number of items: omit ITEMS n";
-    /// A window whose time is yet to come.
+    /// The clock of a window is ahead of the server's clock.
     pub const CLOCK_AHEAD: Text = "ERR the window's clock is ahead of this server's clock, which would expire all items: \
          correct the clock, or build the filter again";
-    /// `TM.MERGE`: windows of different spans.
+    /// `TM.MERGE`: the windows have different spans.
     pub const SPAN: Text = "ERR windows with different spans, units or REFRESH cannot be merged";
 
-    /// Says that a kind is none that can be made.
+    /// Returns the error for an unknown kind of filter.
     #[must_use]
     pub fn unknown_kind(word: &[u8]) -> Reply {
         let word = shown(word);
@@ -232,31 +232,31 @@ pub mod tm {
         ))
     }
 
-    /// Says that a word is none of a command's options.
+    /// Returns the error for an unknown option of a command.
     #[must_use]
     pub fn unknown_option(word: &[u8], options: &str) -> Reply {
         Reply::error(format!("ERR unknown option '{}': the options are {options}", shown(word)))
     }
 
-    /// Says that an option came twice.
+    /// Returns the error for an option that is given twice.
     #[must_use]
     pub fn twice(option: &str) -> Reply {
         Reply::error(format!("ERR {option} is given twice"))
     }
 
-    /// Says that an option takes a number from 1 on.
+    /// Returns the error for an option that requires a number of at least 1.
     #[must_use]
     pub fn no_number(option: &str) -> Reply {
         Reply::error(format!("ERR {option} must be a whole number of at least 1"))
     }
 
-    /// Says that an option is about another kind.
+    /// Returns the error for an option of another kind of filter.
     #[must_use]
     pub fn other_kind(option: &str, kind: Kind) -> Reply {
         Reply::error(format!("ERR {option} is for KIND {kind}"))
     }
 
-    /// Says that items cannot be deleted, or counted.
+    /// Returns the error for a kind of filter that cannot delete or count items.
     #[must_use]
     pub fn cannot(what: &str, kind: &str) -> Reply {
         Reply::error(format!(
@@ -264,13 +264,13 @@ pub mod tm {
         ))
     }
 
-    /// Says why there is no such filter, or why data is none.
+    /// Returns the error for an impossible filter or invalid data.
     #[must_use]
     pub fn because(reason: impl Display) -> Reply {
         Reply::error(format!("ERR {reason}"))
     }
 
-    /// Says that no file holds such a filter.
+    /// Returns the error for a kind of filter that no file format supports.
     #[must_use]
     pub fn no_file(kind: &str) -> Reply {
         Reply::error(format!(
@@ -278,11 +278,11 @@ pub mod tm {
         ))
     }
 
-    /// `TM.DUMP`: a file is one filter, and this one has two parts.
+    /// `TM.DUMP`: the filter has two parts, and a file contains one filter.
     pub const TWO_PARTS: Text = "ERR the filter has grown beyond its reservation, and no file format holds both parts: \
          use DUMP and RESTORE, or BF.SCANDUMP and BF.LOADCHUNK";
 
-    /// `TM.MERGE`: says that two filters of BF.RESERVE were made otherwise.
+    /// `TM.MERGE`: returns the error for two `BF.RESERVE` filters with different parameters.
     #[must_use]
     pub fn made_otherwise(one: &[u8], other: &[u8]) -> Reply {
         Reply::error(format!(
@@ -293,7 +293,7 @@ pub mod tm {
         ))
     }
 
-    /// `TM.MERGE`: says that a filter of BF.RESERVE does not merge with another kind.
+    /// `TM.MERGE`: returns the error for a `BF.RESERVE` filter and a filter of another kind.
     #[must_use]
     pub fn other_kinds(one: (&[u8], &str), other: (&[u8], &str)) -> Reply {
         Reply::error(format!(
@@ -305,13 +305,13 @@ pub mod tm {
         ))
     }
 
-    /// `TM.MERGE`: says that there is no filter at a key.
+    /// `TM.MERGE`: returns the error for a source key that does not exist.
     #[must_use]
     pub fn no_source(key: &[u8]) -> Reply {
         Reply::error(format!("ERR the filter '{}' does not exist", shown(key)))
     }
 
-    /// `TM.MERGE`: says that what a key holds does not merge.
+    /// `TM.MERGE`: returns the error for a value that cannot be merged.
     #[must_use]
     pub fn no_merge(key: &[u8], kind: &str) -> Reply {
         Reply::error(format!(
@@ -320,7 +320,7 @@ pub mod tm {
         ))
     }
 
-    /// `TM.MERGE`: says that two filters hash with different functions or keys.
+    /// `TM.MERGE`: returns the error for two filters with different hash functions or keys.
     #[must_use]
     pub fn hash_keys(one: &[u8], other: &[u8]) -> Reply {
         Reply::error(format!(
@@ -331,7 +331,7 @@ pub mod tm {
         ))
     }
 
-    /// `TM.MERGE`: says how two filters differ.
+    /// `TM.MERGE`: returns the error for two filters with different layouts.
     #[must_use]
     pub fn layouts(one: (&[u8], Layout), other: (&[u8], Layout)) -> Reply {
         Reply::error(format!(
@@ -343,72 +343,72 @@ pub mod tm {
         ))
     }
 
-    /// What a client sent, cut as Redis cuts it.
+    /// Returns a word of the client as text, truncated as in Redis.
     fn shown(word: &[u8]) -> String {
         String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned()
     }
 }
 
-/// Texts of users and of what they may not do.
+/// Texts about users and their permissions.
 pub mod acl {
     use tamis_resp::Reply;
 
     use super::Text;
 
-    /// The connection has not authenticated.
+    /// The connection is not authenticated.
     pub const NO_AUTH: Text = "NOAUTH Authentication required.";
-    /// `HELLO` before that.
+    /// `HELLO` on a connection that is not authenticated.
     pub const NO_AUTH_HELLO: Text = "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
                                      HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
                                      select the RESP protocol version at the same time";
-    /// There is no such user, it has another password, or it is off.
+    /// The user does not exist, has another password, or is disabled.
     pub const WRONG_PASSWORD: Text =
         "WRONGPASS invalid username-password pair or user is disabled.";
-    /// `AUTH` with a password, where none is asked for.
+    /// `AUTH` with a password, but the default user requires none.
     pub const NO_PASSWORD: Text = "ERR AUTH <password> called without any password configured for the default \
                                    user. Are you sure your configuration is correct?";
-    /// The user may not touch one of the keys.
+    /// The user has no permission for one of the keys.
     pub const NO_KEY: Text = "NOPERM No permissions to access a key";
-    /// The user was deleted or disabled since it came in.
+    /// The user was deleted or disabled after the connection authenticated.
     pub const GONE: Text = "NOAUTH the user of this connection was deleted or disabled";
-    /// The name of a user has a space or a zero byte.
+    /// The name of a user contains white space or a zero byte.
     pub const NAME: Text = "ERR Usernames can't contain spaces or null characters";
     /// The default user cannot be deleted.
     pub const DEFAULT_STAYS: Text = "ERR The 'default' user cannot be removed";
-    /// The default user would be open to the network.
+    /// The change would leave the default user without a password on a network address.
     pub const MUST_ASK: Text = "ERR the server listens on a non-loopback address: the default user must have a password or be disabled";
-    /// `ACL LOAD` or `ACL SAVE` without a file.
+    /// `ACL LOAD` or `ACL SAVE` without a configured file.
     pub const NO_FILE: Text =
         "ERR no ACL file is configured: start the server with the option aclfile";
-    /// `ACL GENPASS` of this number of bits.
+    /// `ACL GENPASS`: the number of bits is invalid.
     pub const GENPASS: Text = "ERR ACL GENPASS argument must be the number of bits for the output password, a \
                                positive number up to 4096";
-    /// The system gives no random numbers.
+    /// The operating system returned no random numbers.
     pub const NO_RANDOM: Text = "ERR the operating system returned no random numbers";
 
-    // Behind "Error in ACL SETUSER modifier '...': ".
-    /// There is no such rule.
+    // The following texts appear after "Error in ACL SETUSER modifier '...': ".
+    /// The rule is unknown.
     pub const SYNTAX: Text = "Syntax error";
-    /// There is no such command or category.
+    /// The command or category is unknown.
     pub const UNKNOWN_COMMAND: Text = "Unknown command or category name in ACL";
-    /// A pattern can add nothing to all keys.
+    /// A key pattern after a rule that allows all keys has no effect.
     pub const PATTERN_AFTER_ALL_KEYS: Text = "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid \
                                               and does not have any effect. Try 'resetkeys' to start with an empty list \
                                               of patterns";
-    /// A pattern can add nothing to all channels.
+    /// A channel pattern after a rule that allows all channels has no effect.
     pub const PATTERN_AFTER_ALL_CHANNELS: Text = "Adding a pattern after the * pattern (or the 'allchannels' flag) is \
                                                   not valid and does not have any effect. Try 'resetchannels' to start \
                                                   with an empty list of channels";
-    /// A pattern would take long to compare.
+    /// The pattern is too long to match keys against it quickly.
     pub const PATTERN_TOO_LONG: Text = "The pattern is longer than 1024 bytes";
-    /// What is no digest.
+    /// The digest is invalid.
     pub const HASH: Text = "The password hash must be exactly 64 characters and contain only lowercase hexadecimal \
                             characters";
-    /// The user has no such password.
+    /// The user does not have this password.
     pub const NO_SUCH_PASSWORD: Text =
         "The password you are trying to remove from the user does not exist";
 
-    /// Says that a user may not run a command.
+    /// Returns the error for a user without permission for a command.
     #[must_use]
     pub fn no_command(user: &[u8], command: &str) -> Reply {
         let user = shown(user);
@@ -417,7 +417,7 @@ pub mod acl {
         ))
     }
 
-    /// `EXEC`: says that a command was allowed when it was queued and is not any more.
+    /// `EXEC`: returns the error for a queued command that is no longer allowed.
     #[must_use]
     pub fn no_longer(is_key: bool) -> Reply {
         let why = if is_key {
@@ -431,58 +431,59 @@ pub mod acl {
         ))
     }
 
-    /// `ACL SETUSER`: says what is wrong with a rule.
+    /// `ACL SETUSER`: returns the error for an invalid rule.
     #[must_use]
     pub fn bad_rule(rule: &[u8], why: Text) -> Reply {
         let rule = shown(rule);
         Reply::error(format!("ERR Error in ACL SETUSER modifier '{rule}': {why}"))
     }
 
-    /// `ACL LOAD`: says why the file was not read.
+    /// `ACL LOAD`: returns the error for a file that cannot be loaded.
     #[must_use]
     pub fn not_loaded(why: impl std::fmt::Display) -> Reply {
         Reply::error(format!("ERR {why}. No user was changed"))
     }
 
-    /// `ACL SETUSER`: says that a selector does not end.
+    /// `ACL SETUSER`: returns the error for a selector without a closing parenthesis.
     #[must_use]
     pub fn unmatched(selector: &[u8]) -> Reply {
         let selector = shown(selector);
         Reply::error(format!("ERR Unmatched parenthesis in acl selector starting at '{selector}'."))
     }
 
-    /// Says that there is no such user.
+    /// Returns the error for an unknown user.
     #[must_use]
     pub fn no_user(name: &[u8]) -> Reply {
         Reply::error(format!("ERR User '{}' not found", shown(name)))
     }
 
-    /// Says that there is no such command.
+    /// Returns the error for an unknown command.
     #[must_use]
     pub fn no_such_command(name: &[u8]) -> Reply {
         Reply::error(format!("ERR Command '{}' not found", shown(name)))
     }
 
-    /// Says that there is no such category.
+    /// Returns the error for an unknown category.
     #[must_use]
     pub fn no_category(name: &[u8]) -> Reply {
         Reply::error(format!("ERR Unknown category '{}'", shown(name)))
     }
 
-    /// What a client sent, cut as Redis cuts it.
+    /// Returns a word of the client as text, truncated as in Redis.
     fn shown(word: &[u8]) -> String {
         String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned()
     }
 }
 
-/// Makes the reply to a wrong number of words; the name as the table writes it.
+/// Creates the reply to a wrong number of arguments. `name` is the name in the table.
 #[must_use]
 pub fn wrong_arity(name: &str) -> Reply {
     let name = name.to_ascii_lowercase();
     Reply::Error(Cow::Owned(format!("ERR wrong number of arguments for '{name}' command")))
 }
 
-/// Makes the reply to a command that there is none of: its name and the first words, cut as Redis cuts them.
+/// Creates the reply to an unknown command. It contains the name and the first arguments, truncated
+/// as in Redis.
 #[must_use]
 pub fn unknown_command(words: &[&[u8]]) -> Reply {
     let shown = |word: &[u8]| String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned();

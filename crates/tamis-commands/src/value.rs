@@ -1,4 +1,4 @@
-//! What a key holds.
+//! The value of a key.
 
 use tamis::{AnyFilter, RedisBloom, RedisCuckoo, allocation_bytes};
 use tamis_formats::TamisFile;
@@ -9,32 +9,34 @@ use crate::partial_load::PartialLoad;
 use crate::scalable_bloom::ScalableBloom;
 use crate::text::{self, Text};
 
-/// What a key holds.
+/// The value of a key.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Value {
-    /// What `BF.RESERVE` builds.
+    /// A filter that `BF.RESERVE` creates.
     Bloom(Box<ScalableBloom>),
     /// RedisBloom's scaling Bloom filter.
     RedisBloom(Box<RedisBloom>),
     /// RedisBloom's cuckoo filter.
     RedisCuckoo(Box<RedisCuckoo>),
-    /// What `TM.RESERVE` makes and `TM.LOAD` brings: a filter of any kind, with all that its file says of it.
+    /// A filter of any kind with the metadata of its file. `TM.RESERVE` creates it and `TM.LOAD`
+    /// loads it.
     Filter(Box<TamisFile>),
     /// A string: text, a number or a bitmap.
     Bytes(SparseBytes),
-    /// What `BF.LOADCHUNK` has brought so far.
+    /// The chunks that `BF.LOADCHUNK` has received so far.
     PartialLoad(Box<PartialLoad>),
-    /// A small filter without items. A host keeps it and [builds](Self::build) it for a command: no command takes it.
+    /// A small filter without items. The host stores it and [builds](Self::build) it before it runs
+    /// a command; no command receives it.
     Empty(EmptyFilter),
 }
 
 impl Value {
-    /// Returns what `TYPE` answers.
+    /// Returns the reply of `TYPE`.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
         match self {
-            // As RedisBloom names its types: clients look for it.
+            // RedisBloom's type names, because clients check for them.
             Value::Bloom(_) | Value::RedisBloom(_) | Value::PartialLoad(_) => "MBbloom--",
             Value::RedisCuckoo(_) => "MBbloomCF",
             Value::Filter(_) => "tamis-flt",
@@ -43,7 +45,7 @@ impl Value {
         }
     }
 
-    /// Returns the kind of the filter, as `TM.INFO` and errors name it.
+    /// Returns the kind of the filter, as `TM.INFO` and errors show it.
     #[must_use]
     pub fn kind_name(&self) -> &'static str {
         match self {
@@ -57,13 +59,14 @@ impl Value {
         }
     }
 
-    /// Returns what `OBJECT ENCODING` answers.
+    /// Returns the reply of `OBJECT ENCODING`.
     #[must_use]
     pub fn encoding(&self) -> &'static str {
         "raw"
     }
 
-    /// Returns the memory of the value, in bytes. That of a filter is the size with which it was made.
+    /// Returns the memory of the value, in bytes. For a filter this is the size with which it was
+    /// created.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         match self {
@@ -82,8 +85,10 @@ impl Value {
 }
 
 impl Value {
-    /// Returns whether the value is a window filter whose clock is more than a minute ahead of `now_millis`, milliseconds since
-    /// 1970. Such a window forgets every item that is added before its time comes. The clocks of machines that are kept right
+    /// Tests whether the value is a window filter whose clock is more than a minute ahead of
+    /// `now_millis`, in milliseconds since 1970. Such a window forgets every item that is added
+    /// before the time of its clock. Synchronized clocks of two machines differ by less than a
+    /// minute.
     /// differ by less.
     #[must_use]
     pub fn is_ahead(&self, now_millis: u64) -> bool {
@@ -95,13 +100,13 @@ impl Value {
     }
 }
 
-/// By how much the clock of a window that a client brings may be ahead.
+/// How far the clock of a window that a client loads may be ahead.
 const MAX_AHEAD_MILLIS: u64 = 60_000;
 
 impl Value {
-    /// Returns the memory behind the value, in bytes, as [`allocation_bytes`] counts it: all that it takes from the
-    /// allocator, where [`memory_bytes`](Self::memory_bytes) is the size of the filter itself. Time in proportion to the
-    /// layers of a filter.
+    /// Returns the heap memory of the value, in bytes, as [`allocation_bytes`] counts it. It
+    /// includes everything the value allocates, while [`memory_bytes`](Self::memory_bytes) is the
+    /// size of the filter alone. Time proportional to the number of layers.
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
         match self {
@@ -117,8 +122,8 @@ impl Value {
 }
 
 impl Value {
-    /// Returns the most bytes that a reply with the contents of the value takes. A string may be far longer than the memory
-    /// that it takes, and a filter is little shorter than its file.
+    /// Returns an upper bound of a reply with the contents of the value, in bytes. A string may be
+    /// far longer than its memory. A filter is slightly shorter than its file.
     #[must_use]
     pub fn longest_reply_bytes(&self) -> u64 {
         match self {
@@ -127,8 +132,8 @@ impl Value {
         }
     }
 
-    /// Limits the bytes that one growth takes of filters that grow by whole layers, as RedisBloom's do: an insert that needs more
-    /// is refused. Other filters grow by pages.
+    /// Limits the bytes of one growth step of a filter that grows by whole layers, as RedisBloom's
+    /// filters do. The filter rejects an insert that needs more. Other filters grow by pages.
     pub fn limit_growth(&mut self, max_bytes: u64) {
         match self {
             Value::RedisBloom(filter) => filter.limit_growth(max_bytes),
@@ -142,16 +147,16 @@ fn boxed_bytes<T>(_: &T) -> u64 {
     allocation_bytes(size_of::<T>())
 }
 
-/// Returns the memory behind a file: its filter, and what it says of itself.
+/// Returns the heap memory of a file: its filter and its metadata, in bytes.
 pub(crate) fn file_heap_bytes(file: &TamisFile) -> u64 {
-    // An entry is two strings, in a node that is half full on average.
+    // An entry is two strings in a tree node that is half full on average.
     let metadata = file.metadata.iter().map(|(key, value)| {
         allocation_bytes(key.len()) + allocation_bytes(value.len()) + 4 * size_of::<String>() as u64
     });
     file.filter.heap_bytes() + metadata.sum::<u64>()
 }
 
-/// Returns the string of a key, if it holds something.
+/// Returns the string of a key; `None` if the key does not exist.
 pub(crate) fn bytes(value: Option<&Value>) -> Result<Option<&SparseBytes>, Text> {
     match value {
         None => Ok(None),
@@ -160,7 +165,7 @@ pub(crate) fn bytes(value: Option<&Value>) -> Result<Option<&SparseBytes>, Text>
     }
 }
 
-/// Returns the string of a key, an empty one if it held nothing.
+/// Returns the string of a key, creating an empty one if the key does not exist.
 pub(crate) fn bytes_or_new(value: &mut Option<Value>) -> Result<&mut SparseBytes, Text> {
     match value.get_or_insert_with(|| Value::Bytes(SparseBytes::default())) {
         Value::Bytes(bytes) => Ok(bytes),

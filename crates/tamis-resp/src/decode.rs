@@ -1,15 +1,17 @@
-//! Bytes to replies, for clients and for tests of servers.
+//! Decodes replies, for clients and for tests of servers.
 
 use std::borrow::Cow;
 
 use crate::{ProtocolError, Reply, double, integer};
 
 impl Reply {
-    /// Reads the reply that `input` starts with, in either protocol, and returns it with the bytes it has.
+    /// Decodes the first reply of `input`, in either protocol. Returns the reply and its length in
+    /// bytes.
     ///
-    /// Nothing means that it is not complete; it is read again from its start when more bytes are there. Memory is
-    /// bounded by that of the input: nothing is allocated for values that are only announced. Attributes are
-    /// skipped. A text that is not UTF-8 is repaired.
+    /// Returns `None` if the reply is incomplete. The caller calls again with the same bytes and
+    /// more after them. Memory is bounded by the input: a length or count in the input allocates
+    /// nothing before its bytes arrive. Attributes are skipped. Invalid UTF-8 in a text is
+    /// replaced.
     ///
     /// ```
     /// use tamis_resp::Reply;
@@ -21,7 +23,7 @@ impl Reply {
     ///
     /// # Errors
     ///
-    /// If the bytes are no reply, or one nested deeper than 32 levels.
+    /// If the bytes are no reply, or if a reply is nested deeper than 32 levels.
     pub fn decode(input: &[u8]) -> Result<Option<(Self, usize)>, ProtocolError> {
         let mut reader = Reader { rest: input };
         match reader.reply(0) {
@@ -32,12 +34,12 @@ impl Reply {
     }
 }
 
-/// Bytes that are not read yet.
+/// The bytes that are not decoded yet.
 struct Reader<'a> {
     rest: &'a [u8],
 }
 
-/// Why no reply was read.
+/// Why no reply was decoded.
 enum Stop {
     Unfinished,
     Wrong(ProtocolError),
@@ -50,7 +52,7 @@ impl From<ProtocolError> for Stop {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads a reply that is within so many others.
+    /// Decodes a reply at nesting depth `depth`.
     fn reply(&mut self, depth: usize) -> Result<Reply, Stop> {
         let mut of = self.start(depth)?;
         while of == b'|' {
@@ -100,7 +102,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads the byte that says what follows.
+    /// Reads the type byte of a reply.
     fn start(&mut self, depth: usize) -> Result<u8, Stop> {
         let (&of, rest) = self.rest.split_first().ok_or(Stop::Unfinished)?;
         if depth > MAX_DEPTH {
@@ -110,20 +112,21 @@ impl<'a> Reader<'a> {
         Ok(of)
     }
 
-    /// Reads the values of an array.
+    /// Decodes the values of an array.
     fn values(&mut self, of: u8, depth: usize) -> Result<Vec<Reply>, Stop> {
         let count = self.length(of)?;
         self.announced(count)?;
         (0..count).map(|_| self.reply(depth + 1)).collect()
     }
 
-    /// Reads the pairs of a map.
+    /// Decodes the pairs of a map.
     fn pairs(&mut self, count: usize, depth: usize) -> Result<Vec<(Reply, Reply)>, Stop> {
         self.announced(count.saturating_mul(2))?;
         (0..count).map(|_| Ok((self.reply(depth + 1)?, self.reply(depth + 1)?))).collect()
     }
 
-    /// Stops, before anything is allocated, if so many values cannot be there yet.
+    /// Returns an error, before allocating, if `count` values cannot be complete in the rest of the
+    /// input.
     fn announced(&self, count: usize) -> Result<(), Stop> {
         if count.saturating_mul(MIN_BYTES) > self.rest.len() {
             return Err(Stop::Unfinished);
@@ -131,7 +134,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads so many bytes as stated before them.
+    /// Reads a length and that many bytes.
     fn bulk(&mut self, of: u8) -> Result<&'a [u8], Stop> {
         let len = self.length(of)?;
         let end = len.checked_add(2).ok_or(ProtocolError::ReplyValue { of })?;
@@ -140,7 +143,7 @@ impl<'a> Reader<'a> {
         Ok(bytes.strip_suffix(b"\r\n").ok_or(ProtocolError::ReplyValue { of })?)
     }
 
-    /// Reads a line that holds a number of bytes or values.
+    /// Reads a line that holds a length or a count.
     fn length(&mut self, of: u8) -> Result<usize, Stop> {
         let length = integer::parse(self.line()?).and_then(|length| length.try_into().ok());
         Ok(length.ok_or(ProtocolError::ReplyValue { of })?)
@@ -156,21 +159,21 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Tells whether these are digits, after a sign or not.
+/// Tests whether the bytes are decimal digits, with an optional sign.
 fn is_whole(digits: &[u8]) -> bool {
     let digits = digits.strip_prefix(b"-").or(digits.strip_prefix(b"+")).unwrap_or(digits);
     !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
 }
 
-/// Returns bytes as text.
+/// Converts bytes to text, replacing invalid UTF-8.
 fn text(bytes: &[u8]) -> Cow<'static, str> {
     Cow::Owned(String::from_utf8_lossy(bytes).into_owned())
 }
 
-/// Levels of values within values: enough for any answer, and few enough for any stack.
+/// The maximum nesting depth: enough for any reply, and safe for any stack.
 const MAX_DEPTH: usize = 32;
 
-/// Bytes of the shortest reply, `_` and a line end.
+/// The length of the shortest reply, `_` and a line end, in bytes.
 const MIN_BYTES: usize = 3;
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Numbers with a fraction as Redis 7 prints them: the fewest digits that read back as the same number.
+//! Prints floating-point numbers as Redis 7 does: with the fewest digits that parse to the same
+//! number.
 
 use std::io::Write as _;
 
@@ -7,10 +8,10 @@ use crate::integer;
 /// Appends the text of a number.
 ///
 /// ```text
-/// nan, inf, -inf, -0      what has no digits, and the zero below zero
-/// 42, 10000000000         whole numbers to half of 2⁶³, in full
-/// 0.0001, 12.5            six decimals or fewer; more if the first digit is among 10³ to 10⁻³
-/// 1.5e-7, 1e+30           the others
+/// nan, inf, -inf, -0      special values and negative zero
+/// 42, 10000000000         integers up to half of 2⁶³, in full
+/// 0.0001, 12.5            numbers with up to six decimals, or with a leading digit from 10⁻³ to 10³
+/// 1.5e-7, 1e+30           all other numbers
 /// ```
 pub(crate) fn push(out: &mut Vec<u8>, value: f64) {
     if value.is_nan() {
@@ -26,7 +27,7 @@ pub(crate) fn push(out: &mut Vec<u8>, value: f64) {
     }
 }
 
-/// Appends a number that is finite and not zero.
+/// Appends a finite number other than zero.
 fn push_shortest(out: &mut Vec<u8>, value: f64) {
     // `d.ddde±x`: the standard library finds the fewest digits.
     let mut text = [0; MAX_TEXT];
@@ -48,7 +49,7 @@ fn push_shortest(out: &mut Vec<u8>, value: f64) {
     if value < 0.0 {
         out.push(b'-');
     }
-    // The number is the digits × 10^scale.
+    // The number is digits × 10^scale.
     let scale = exponent - (count as i64 - 1);
     if scale >= 0 && exponent < count as i64 + 7 {
         out.extend_from_slice(digits);
@@ -75,15 +76,15 @@ fn push_shortest(out: &mut Vec<u8>, value: f64) {
     }
 }
 
-/// Returns the number that a text is, as this or an older server wrote it.
+/// Parses a number in the notation of this or an older server.
 pub(crate) fn parse(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Half of 2⁶³: whole numbers up to it are printed in full.
+/// Half of 2⁶³. Integers up to this are printed in full.
 const MAX_WHOLE: f64 = (1_u64 << 62) as f64;
 
-/// 17 digits, a point, `e-` and 3 digits, and some room.
+/// 17 digits, a point, `e-` and 3 digits, with some spare bytes.
 const MAX_TEXT: usize = 32;
 
 #[cfg(test)]

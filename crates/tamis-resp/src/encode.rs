@@ -1,11 +1,12 @@
-//! Replies to bytes.
+//! Encodes replies.
 
 use crate::{Protocol, Reply, double, integer};
 
 impl Reply {
     /// Appends the bytes of the reply.
     ///
-    /// Linear in what is written; an answer of [`Bools`](Self::Bools) is a copy of four bytes.
+    /// Linear in the length of the output. Each answer of [`Bools`](Self::Bools) is a copy of four
+    /// bytes.
     ///
     /// ```
     /// use tamis_resp::{Protocol, Reply};
@@ -66,9 +67,10 @@ impl Reply {
         }
     }
 
-    /// Appends the line that begins an array of so many values.
+    /// Appends the first line of an array of `len` values.
     ///
-    /// With [`encode_values`](Self::encode_values) it writes a long array while its values come.
+    /// Together with [`encode_values`](Self::encode_values), it writes a long array while the
+    /// caller still produces its values.
     ///
     /// ```
     /// use tamis_resp::{Protocol, Reply};
@@ -84,8 +86,8 @@ impl Reply {
         push_len(out, b'*', len);
     }
 
-    /// Appends the values of an array without the line that begins it, and returns how many they are; `None` if the
-    /// reply is no array.
+    /// Appends the values of an array without its first line, and returns their number; `None` if
+    /// the reply is no array.
     pub fn encode_values(&self, protocol: Protocol, out: &mut Vec<u8>) -> Option<usize> {
         match self {
             Self::Array(values) => {
@@ -101,7 +103,7 @@ impl Reply {
     }
 }
 
-/// Appends values with their number before them.
+/// Appends the number of values, then the values.
 fn push_all(out: &mut Vec<u8>, protocol: Protocol, prefix: u8, values: &[Reply]) {
     push_len(out, prefix, values.len());
     for value in values {
@@ -114,14 +116,14 @@ fn push_len(out: &mut Vec<u8>, prefix: u8, len: usize) {
     integer::push_line(out, prefix, len as i64);
 }
 
-/// Appends bytes with their length before them.
+/// Appends the length of the bytes, then the bytes.
 fn push_bulk(out: &mut Vec<u8>, bytes: &[u8]) {
     push_len(out, b'$', bytes.len());
     out.extend_from_slice(bytes);
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends a line of text, in which a line end would start another reply.
+/// Appends a line of text. Replaces line ends, which would start another reply.
 fn push_text(out: &mut Vec<u8>, prefix: u8, text: &str) {
     out.push(prefix);
     let start = out.len();
@@ -146,7 +148,7 @@ fn push_bools(out: &mut Vec<u8>, answers: [[u8; 4]; 2], mask: &[u64], len: usize
     }
 }
 
-/// Returns the bytes of no and of yes.
+/// Returns the encodings of no and yes.
 const fn bools(protocol: Protocol) -> [[u8; 4]; 2] {
     match protocol {
         Protocol::Resp2 => [*b":0\r\n", *b":1\r\n"],

@@ -1,12 +1,13 @@
-//! Why bytes are not the protocol.
+//! Protocol errors.
 
 use std::fmt;
 
 use crate::Reply;
 
-/// Why bytes are no request or no reply. A connection cannot go on after it.
+/// Why bytes are no valid request or reply. The connection cannot continue after this error.
 ///
-/// A request's error says what Redis says, to the letter, since clients show it to people who search for it.
+/// The text of a request error is exactly that of Redis, because clients show it and people search
+/// for it.
 ///
 /// ```
 /// use tamis_resp::{Limits, ProtocolError, RequestDecoder};
@@ -19,35 +20,35 @@ use crate::Reply;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProtocolError {
-    /// The line with the number of words does not end within 64 KiB.
+    /// The line with the number of words has no end within 64 KiB.
     LongCount,
-    /// The number of words is no number, or above the limit.
+    /// The number of words is invalid or above the limit.
     Count,
     /// The number of words is above 10 before the client has authenticated.
     UnauthenticatedCount,
-    /// The line with the length of a word does not end within 64 KiB.
+    /// The line with the length of a word has no end within 64 KiB.
     LongBulkLength,
     /// A word of a request does not start with `$`.
     ExpectedBulk {
-        /// What it starts with.
+        /// The byte that it starts with.
         found: u8,
     },
-    /// The length of a word is no number, negative, or above the limit.
+    /// The length of a word is invalid, negative or above the limit.
     BulkLength,
     /// The length of a word is above 16,384 bytes before the client has authenticated.
     UnauthenticatedBulkLength,
-    /// An inline command does not end within 64 KiB.
+    /// An inline command has no end within 64 KiB.
     LongInline,
-    /// A quote of an inline command is not closed, or more than white space follows it at once.
+    /// A quote of an inline command is not closed, or no white space follows the closing quote.
     Quotes,
     /// No type of reply starts with this byte.
     ReplyType {
         /// The byte.
         found: u8,
     },
-    /// What follows the first byte of a reply is not what this type has.
+    /// The bytes after the type byte of a reply are invalid for this type.
     ReplyValue {
-        /// The first byte.
+        /// The type byte.
         of: u8,
     },
     /// Replies are nested deeper than 32 levels.
@@ -82,7 +83,7 @@ impl fmt::Display for ProtocolError {
 
 impl std::error::Error for ProtocolError {}
 
-/// The reply after which a server closes the connection.
+/// The reply that a server sends before it closes the connection.
 impl From<ProtocolError> for Reply {
     fn from(error: ProtocolError) -> Self {
         Self::error(format!("ERR {error}"))

@@ -1,19 +1,21 @@
-//! Inline commands: a line of words, as a person types them into a terminal.
+//! Inline commands: a line of words, as a user types them into a terminal.
 //!
-//! Words are parted by spaces, tabs and carriage returns. A word may hold parts in quotes: in double ones
-//! `\n`, `\r`, `\t`, `\b`, `\a` and `\xff` are bytes and any other escaped character is itself; in single
-//! ones only `\'` is an escape. What follows a closing quote must be white space. Vertical tabs and form
-//! feeds are white space there and before a word, but part of a word once it has begun. This is what Redis does;
-//! only a zero byte, at which Redis stops reading, is a byte like any other.
+//! Spaces, tabs and carriage returns separate words. A word may contain quoted parts. Inside double
+//! quotes, `\n`, `\r`, `\t`, `\b`, `\a` and `\xff` are escape sequences, and any other escaped
+//! character stands for itself. Inside single quotes, only `\'` is an escape sequence. White space
+//! must follow a closing quote. Vertical tabs and form feeds are white space after a closing quote
+//! and before a word, but part of a word inside it. Redis follows the same rules, with one
+//! exception: Redis stops reading at a zero byte, while this parser treats it as any other byte.
 
 use crate::Span;
 
-/// Tells whether words of the line may differ from its bytes.
+/// Tests whether the line contains quotes, so that its words may differ from its bytes.
 pub(crate) fn has_quotes(line: &[u8]) -> bool {
     line.iter().any(|&byte| matches!(byte, b'"' | b'\''))
 }
 
-/// Appends where the words of a line without quotes are, which starts at the input's first byte.
+/// Appends the spans of the words of a line without quotes. The line starts at the first byte of
+/// the input.
 pub(crate) fn push_spans(line: &[u8], words: &mut Vec<Span>) {
     let mut at = 0;
     while let Some(skipped) = line[at..].iter().position(|&byte| !is_space(byte)) {
@@ -24,7 +26,7 @@ pub(crate) fn push_spans(line: &[u8], words: &mut Vec<Span>) {
     }
 }
 
-/// Returns the words of a line, or nothing if its quotes are not in order.
+/// Returns the words of a line; `None` if its quotes are invalid.
 pub(crate) fn unquote(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut words = Vec::new();
     let mut rest = line;
@@ -41,7 +43,7 @@ pub(crate) fn unquote(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     }
 }
 
-/// Takes a word off a line that starts with one.
+/// Removes the first word from a line.
 fn word(rest: &mut &[u8]) -> Option<Vec<u8>> {
     let mut word = Vec::new();
     while let [byte, behind @ ..] = *rest {
@@ -62,7 +64,7 @@ fn word(rest: &mut &[u8]) -> Option<Vec<u8>> {
     Some(word)
 }
 
-/// Takes the bytes up to the closing double quote, and it, off a line.
+/// Removes the bytes up to and including the closing double quote from a line.
 fn double_quoted(rest: &mut &[u8], word: &mut Vec<u8>) -> Option<()> {
     loop {
         let (byte, behind) = match *rest {
@@ -84,7 +86,7 @@ fn double_quoted(rest: &mut &[u8], word: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-/// Takes the bytes up to the closing single quote, and it, off a line.
+/// Removes the bytes up to and including the closing single quote from a line.
 fn single_quoted(rest: &mut &[u8], word: &mut Vec<u8>) -> Option<()> {
     loop {
         let (byte, behind) = match *rest {
@@ -101,7 +103,7 @@ fn single_quoted(rest: &mut &[u8], word: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-/// Returns the byte that an escaped character stands for in double quotes.
+/// Returns the byte that an escaped character represents in double quotes.
 fn unescape(escaped: u8) -> u8 {
     match escaped {
         b'n' => b'\n',
@@ -121,12 +123,12 @@ fn nibble(digit: u8) -> u8 {
     }
 }
 
-/// White space before a word and behind a closing quote.
+/// Tests for white space before a word or after a closing quote.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
 }
 
-/// What ends a word outside quotes.
+/// Tests whether a byte ends a word outside quotes.
 fn ends_word(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }

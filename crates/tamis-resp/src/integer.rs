@@ -1,20 +1,20 @@
-//! Whole numbers as the protocol writes them: one way to write each.
+//! Integers in the protocol's notation, which is unique for each integer.
 
-/// Returns the number that `digits` is, if it is written as the protocol does: no plus sign, no leading
-/// zero, no minus before zero, nothing around it.
+/// Parses an integer in the protocol's notation. Rejects a plus sign, leading zeros, a negative
+/// zero and surrounding bytes.
 pub(crate) fn parse(digits: &[u8]) -> Option<i64> {
     match digits {
         [b'0'] => return Some(0),
         [b'1'..=b'9', ..] | [b'-', b'1'..=b'9', ..] => {}
         _ => return None,
     }
-    // Now what `str` would let through beyond this is ruled out.
+    // The match above has rejected everything else that `str::parse` would accept.
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// Appends `prefix`, the number and the end of the line.
 pub(crate) fn push_line(out: &mut Vec<u8>, prefix: u8, value: i64) {
-    // Most numbers of a server are a length or a yes or no.
+    // Most numbers that a server sends are short lengths or yes-no answers.
     if let Ok(digit @ 0..=9) = u8::try_from(value) {
         out.extend_from_slice(&[prefix, b'0' + digit, b'\r', b'\n']);
         return;
@@ -31,7 +31,7 @@ pub(crate) fn push(out: &mut Vec<u8>, value: i64) {
     let mut rest = value.unsigned_abs();
     loop {
         start -= 1;
-        // A remainder by 10 is below 10.
+        // A remainder by 10 is below 10, so the cast is lossless.
         digits[start] = b'0' + (rest % 10) as u8;
         rest /= 10;
         if rest == 0 {
@@ -44,7 +44,7 @@ pub(crate) fn push(out: &mut Vec<u8>, value: i64) {
     out.extend_from_slice(&digits[start..]);
 }
 
-/// Digits of 2⁶³.
+/// The number of digits of 2⁶³.
 const MAX_DIGITS: usize = 19;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! RESP2 and RESP3, the protocols of Redis, as values and bytes.
+//! RESP2 and RESP3, the protocols of Redis: encoding and decoding.
 //!
 //! | direction | type |
 //! | --- | --- |
@@ -6,8 +6,9 @@
 //! | a reply → bytes | [`Reply::encode`] |
 //! | bytes of a server → a reply | [`Reply::decode`] |
 //!
-//! There is no I/O here and no command: bytes come from the caller and go to the caller. They may be
-//! anyone's: nothing panics, and a length that the input states allocates nothing before its bytes came.
+//! This crate does no I/O and knows no command: the caller supplies and receives all bytes. The
+//! input may be untrusted: no input causes a panic, and a length in the input allocates nothing
+//! before its bytes arrive.
 //!
 //! ```
 //! use tamis_resp::{Limits, Protocol, Reply, Request, RequestDecoder};

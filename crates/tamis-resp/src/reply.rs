@@ -1,4 +1,4 @@
-//! The value of a reply.
+//! Reply values.
 
 use std::borrow::Cow;
 
@@ -14,14 +14,14 @@ use std::borrow::Cow;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
-    /// What a connection starts with: text, numbers and arrays.
+    /// The version at the start of a connection: text, numbers and arrays.
     #[default]
     Resp2,
-    /// The version that has types for all of [`Reply`].
+    /// The version with a type for each variant of [`Reply`].
     Resp3,
 }
 
-/// What a server answers. RESP2 shows what it has no type for as the next best.
+/// A server's reply. RESP2 encodes a variant that it has no type for as the closest type.
 ///
 /// ```
 /// use tamis_resp::{Protocol, Reply};
@@ -33,50 +33,51 @@ pub enum Protocol {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
-    /// A short text, such as `OK`. Line ends in it become spaces.
+    /// A short text, such as `OK`. Line ends in it are replaced by spaces.
     Simple(Cow<'static, str>),
-    /// An error, its kind in capitals first. Line ends in it become spaces.
+    /// An error, starting with its kind in upper case. Line ends in it are replaced by spaces.
     Error(Cow<'static, str>),
-    /// A whole number.
+    /// An integer.
     Integer(i64),
     /// Bytes.
     Bulk(Vec<u8>),
-    /// Nothing, where a value could be.
+    /// The absence of a value.
     Null,
-    /// Nothing, where an array could be. RESP3 does not tell it from [`Null`](Self::Null).
+    /// The absence of an array. RESP3 encodes it like [`Null`](Self::Null).
     NullArray,
-    /// Yes or no; in RESP2 1 or 0.
+    /// Yes or no; 1 or 0 in RESP2.
     Bool(bool),
-    /// A number; in RESP2 its digits as bytes.
+    /// A floating-point number; its digits as bytes in RESP2.
     Double(f64),
-    /// Digits of a whole number of any size; in RESP2 bytes.
+    /// The digits of an integer of any size; bytes in RESP2.
     BigNumber(Cow<'static, str>),
-    /// A text for people; in RESP2 bytes.
+    /// A text for people; bytes in RESP2.
     Verbatim {
-        /// What it is written in: `*b"txt"` for plain text, `*b"mkd"` for Markdown.
+        /// The format of the text: `*b"txt"` for plain text, `*b"mkd"` for Markdown.
         format: [u8; 3],
         /// The text.
         text: Vec<u8>,
     },
     /// Values in order.
     Array(Vec<Reply>),
-    /// Keys with values; in RESP2 an array of a key, its value, a key and so on.
+    /// Pairs of key and value; in RESP2 an array of key, value, key, value and so on.
     Map(Vec<(Reply, Reply)>),
     /// Values without order; in RESP2 an array.
     Set(Vec<Reply>),
-    /// A message that answers no command; in RESP2 an array.
+    /// A message that is no reply to a command; in RESP2 an array.
     Push(Vec<Reply>),
-    /// An array of [`Bool`](Self::Bool) in a bit each, for answers about many items. It is read back as such an array.
+    /// An array of [`Bool`](Self::Bool) stored as a bit mask, for answers about many items. It
+    /// decodes as an array of booleans.
     Bools {
-        /// The first answer is the lowest bit of the first word. Words that are not there are zeros.
+        /// The first answer is the lowest bit of the first word. Missing words count as zeros.
         mask: Vec<u64>,
-        /// How many there are.
+        /// The number of answers.
         len: usize,
     },
 }
 
 impl Reply {
-    /// Returns the reply of a command that has done what it should.
+    /// Returns the reply to a command that succeeded.
     ///
     /// ```
     /// use tamis_resp::Reply;
@@ -100,7 +101,8 @@ impl Reply {
         Self::Simple(text.into())
     }
 
-    /// Returns an error. Its first word is the kind by which clients tell errors apart, `ERR` for most.
+    /// Returns an error. Its first word is the kind by which clients distinguish errors, usually
+    /// `ERR`.
     ///
     /// ```
     /// use tamis_resp::{Protocol, Reply};

@@ -1,4 +1,4 @@
-//! Requests: commands as words, out of bytes that come in pieces.
+//! Decodes requests, which are commands as words, from bytes that arrive in pieces.
 
 mod progress;
 
@@ -6,7 +6,7 @@ use progress::Progress;
 
 use crate::ProtocolError;
 
-/// Where a word of a command is in the input.
+/// The position of a word in the input.
 ///
 /// ```
 /// use tamis_resp::Span;
@@ -17,7 +17,7 @@ use crate::ProtocolError;
 pub struct Span {
     /// The first byte.
     pub start: usize,
-    /// The byte behind the last.
+    /// The position after the last byte.
     pub end: usize,
 }
 
@@ -31,16 +31,16 @@ impl Span {
     ///
     /// # Panics
     ///
-    /// If it is not within `input`, which is then not the input that it was found in.
+    /// If the span is not within `input`, which is then not the input that contained the word.
     #[inline]
     pub fn of(self, input: &[u8]) -> &[u8] {
         &input[self.start..self.end]
     }
 }
 
-/// What a client may ask for at once. The default is what a client may that has authenticated.
+/// What a client may send in one command. The default is for an authenticated client.
 ///
-/// What a whole command takes is not limited here: whoever holds the bytes does that.
+/// The total size of a command is not limited here. The owner of the input buffer limits it.
 ///
 /// ```
 /// use tamis_resp::{Limits, ProtocolError, RequestDecoder};
@@ -51,11 +51,11 @@ impl Span {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Words of a command: 16,777,216 unless told otherwise.
+    /// The maximum number of words of a command; 16,777,216 by default.
     pub max_words: usize,
-    /// Bytes of a word: 512 MiB unless told otherwise.
+    /// The maximum length of a word in bytes; 512 MiB by default.
     pub max_word_bytes: usize,
-    /// Whether the client has shown who it is. Others may send 10 words of 16,384 bytes.
+    /// True if the client is authenticated. Other clients may send 10 words of 16,384 bytes.
     pub authenticated: bool,
 }
 
@@ -65,32 +65,35 @@ impl Default for Limits {
     }
 }
 
-/// What the first bytes of an input are. They are `consumed`: the next request starts behind them.
+/// The first request of an input. It takes the first `consumed` bytes; the next request starts
+/// after them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// A command. Its words, one or more, are spans.
     Words {
-        /// Bytes of the command.
+        /// The length of the command, in bytes.
         consumed: usize,
     },
-    /// A command in one line with quotes, whose words are not found in the input as they are meant.
+    /// A command in one line with quotes. Its unquoted words do not occur in the input, so the
+    /// variant contains them.
     Quoted {
-        /// Bytes of the line.
+        /// The length of the line, in bytes.
         consumed: usize,
         /// The words, one or more.
         argv: Vec<Vec<u8>>,
     },
-    /// No command: an empty line, or an array of no words. It has no reply.
+    /// No command: an empty line, or an array of no words. It gets no reply.
     Nothing {
-        /// Bytes to skip.
+        /// The bytes to skip.
         consumed: usize,
     },
 }
 
-/// Reads requests from bytes that come in pieces.
+/// Decodes requests from bytes that arrive in pieces.
 ///
-/// An unfinished command is not read again when more of it has come, so one of a million words may come in as many
-/// pieces as it likes. Memory: a [`Span`] for each word that came.
+/// When more bytes of an incomplete command arrive, the decoder continues where it stopped, so a
+/// command of a million words may arrive in any number of pieces. Memory: a [`Span`] for each word
+/// that has arrived.
 ///
 /// ```
 /// use tamis_resp::{Limits, Request, RequestDecoder};
@@ -115,12 +118,12 @@ pub enum Request {
 pub struct RequestDecoder {
     limits: Limits,
     progress: Progress,
-    /// The words of the unfinished command that are there.
+    /// The words of the incomplete command that have arrived.
     found: Vec<Span>,
 }
 
 impl RequestDecoder {
-    /// Returns a decoder at the beginning of a connection.
+    /// Creates a decoder for the beginning of a connection.
     ///
     /// ```
     /// use tamis_resp::{Limits, RequestDecoder};
@@ -132,7 +135,7 @@ impl RequestDecoder {
         Self { limits, progress: Progress::default(), found: Vec::new() }
     }
 
-    /// Sets other limits, for what is read from now on.
+    /// Sets new limits for the bytes that are decoded after this call.
     ///
     /// ```
     /// use tamis_resp::{Limits, RequestDecoder};
@@ -145,7 +148,7 @@ impl RequestDecoder {
         self.limits = limits;
     }
 
-    /// Returns the memory of the words of the unfinished command, in bytes.
+    /// Returns the memory of the words of the incomplete command, in bytes.
     ///
     /// ```
     /// use tamis_resp::{Limits, RequestDecoder};
@@ -159,15 +162,16 @@ impl RequestDecoder {
         self.found.len() * size_of::<Span>()
     }
 
-    /// Reads the request that `input` starts with, and sets `words` to where its words are in `input`.
+    /// Decodes the first request of `input`, and writes the positions of its words to `words`.
     ///
-    /// Nothing means that it is not complete: call again with the same bytes and more behind them. The two
-    /// bytes behind a word are skipped, whatever they are, as Redis does. `words` keeps the room that it has
-    /// grown to: replace it after a command of a million words.
+    /// Returns `None` if the request is incomplete. The caller calls again with the same bytes and
+    /// more after them. The decoder skips the two bytes after a word, whatever they are, as Redis
+    /// does. `words` keeps its capacity: replace it after a command of a million words.
     ///
     /// # Errors
     ///
-    /// If the bytes are no request, or one above the limits. The connection cannot go on.
+    /// If the bytes are no request, or if the request exceeds the limits. The connection cannot
+    /// continue.
     ///
     /// # Examples
     ///
@@ -215,10 +219,11 @@ impl RequestDecoder {
         read
     }
 
-    /// Keeps the words of an unfinished command. The caller may come with another vector the next time.
+    /// Stores the words of an incomplete command, because the caller may pass another vector to the
+    /// next call.
     ///
-    /// The vector may have room for a million words of an earlier command, perhaps of another connection. A
-    /// connection must not hold on to that for a few bytes.
+    /// The vector may have capacity for a million words of an earlier command, perhaps of another
+    /// connection. A connection must not keep that memory for a few bytes.
     fn keep(&mut self, words: &mut Vec<Span>) {
         if words.len() <= FEW {
             self.found.append(words);
@@ -232,7 +237,7 @@ impl RequestDecoder {
         }
     }
 
-    /// Puts the words that were kept into the caller's empty vector.
+    /// Moves the stored words to the caller's empty vector.
     fn lend(&mut self, words: &mut Vec<Span>) {
         if self.found.len() <= FEW {
             words.append(&mut self.found);
@@ -242,11 +247,12 @@ impl RequestDecoder {
     }
 }
 
-/// Words that are copied rather than moved with the memory they are in.
+/// Up to this number, words are copied. More words are moved together with their allocation.
 const FEW: usize = 64;
 
-/// From so many on, there are perhaps a million. Their memory does not grow step by step, each of which would copy all of it:
-/// there is room for so many at once that the system gives it by itself, and only where it is used.
+/// From `MANY` words on, the command may have a million. Growing their memory step by step would
+/// copy all of it at each step. Instead `VERY_MANY` words are reserved at once. The allocator gets
+/// so large an area as a separate mapping, which uses memory only for pages that are written.
 const MANY: usize = 1 << 15;
 const VERY_MANY: usize = (33 << 20) / size_of::<Span>();
 

@@ -69,12 +69,12 @@ pub(crate) fn load_chunk(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_
                 Err(JoinError::Gap) => bf::GAP.into(),
                 Err(JoinError::Memory) => text::NO_MEMORY_FOR_FILTER.into(),
                 Err(JoinError::Ahead) => {
-                    // Nor could any further chunk set its clock back.
+                    // Delete the key: no further chunk could set the clock back.
                     *value = None;
                     Outcome::changed(error(tm::CLOCK_AHEAD))
                 }
                 Err(JoinError::Value) => {
-                    // No further chunk could mend it.
+                    // Delete the key: no further chunk could repair the value.
                     *value = None;
                     Outcome::changed(error(bf::TORN))
                 }

@@ -8,7 +8,7 @@ use crate::text::{self, bf};
 use crate::tm::items_of;
 use crate::value::Value;
 
-/// The fields: what they are asked for by, and called in replies.
+/// The fields: their names in the command and in replies.
 const FIELDS: [(&str, &str); 5] = [
     ("CAPACITY", "Capacity"),
     ("SIZE", "Size"),
@@ -97,7 +97,8 @@ pub(crate) fn debug(value: Option<&Value>, _: Argv<'_>, _: &Env<'_>) -> Reply {
     Reply::Array(lines.into_iter().map(|line| Reply::Bulk(line.into_bytes())).collect())
 }
 
-/// Writes a number as C's `%g` does: six digits, no zeros behind them, an exponent where that is shorter.
+/// Formats a number as `%g` in C: six digits, without trailing zeros, with an exponent where that
+/// is shorter.
 fn percent_g(number: f64) -> String {
     let scientific = format!("{number:.5e}");
     let (digits, exponent) =

@@ -29,7 +29,7 @@ pub(crate) fn add_each(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>)
     Outcome { created, ..insert_items(argv[1], value, &argv[2..], env) }
 }
 
-/// Gives a key its first value; returns it with its image.
+/// Sets the first value of a key; returns the value and its image.
 fn create(value: &mut Option<Value>, made: Value) -> (&mut Value, Option<Vec<u8>>) {
     let image = made.new_image();
     (value.insert(made), Some(image))
@@ -55,20 +55,21 @@ pub(crate) fn insert(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -
 
 struct Asked<'w> {
     options: Options,
-    /// Whether a capacity was named.
+    /// True if the command gives a capacity.
     is_reserved: bool,
     is_nocreate: bool,
     items: Argv<'w>,
 }
 
-/// Returns the number of the first item of an insert with options: the one behind `ITEMS`. Options are known by their first
-/// letters, and their values are numbers.
+/// Returns the index of the first item of an insert with options, which follows `ITEMS`. Options
+/// are recognized by their first letters, and their values are numbers.
 pub(crate) fn items_start(argv: Argv<'_>) -> Option<usize> {
     let is_items = |word: &&[u8]| word.first().is_some_and(|c| c.eq_ignore_ascii_case(&b'i'));
     Some(argv.iter().skip(2).position(is_items)? + 3)
 }
 
-/// Reads the arguments by their first letters, as RedisBloom does; `None` if there are too few.
+/// Parses the arguments by their first letters, as RedisBloom does; `None` if arguments are
+/// missing.
 fn parse<'w>(argv: Argv<'w>, mut options: Options) -> Result<Option<Asked<'w>>, Text> {
     let (mut is_reserved, mut is_nocreate) = (false, false);
     let mut at = 2;
@@ -114,7 +115,7 @@ fn parse<'w>(argv: Argv<'w>, mut options: Options) -> Result<Option<Asked<'w>>, 
     Ok(None)
 }
 
-/// Inserts items in order, up to the first that finds a filter full that may not grow.
+/// Inserts items in order. Stops at the first item that does not fit a filter that may not grow.
 pub(crate) fn insert_items(
     key: &[u8],
     value: &mut Value,
@@ -136,7 +137,7 @@ pub(crate) fn insert_items(
                     if error == ExpandError::Full {
                         replies.push(Reply::error(bf::FULL));
                     } else {
-                        // Those behind it may be in already, or find room.
+                        // Later items may already be in the filter, or may fit.
                         replies.extend(items[done..].iter().map(|item| {
                             let hash = hasher.hash(item);
                             filter.insert_hash(hash).map_or_else(

@@ -1,4 +1,4 @@
-//! `BF.*`: Bloom filters, as RedisBloom answers.
+//! `BF.*`: Bloom filters, compatible with RedisBloom.
 
 mod dump;
 mod info;

@@ -1,4 +1,4 @@
-//! `BF.RESERVE`, and the making of Bloom filters.
+//! `BF.RESERVE`, and the creation of Bloom filters.
 
 use tamis::{PlanError, RedisBloom, RedisBloomError, RedisBloomOptions};
 use tamis_resp::Reply;
@@ -10,18 +10,18 @@ use crate::settings::{BloomLayout, MAX_CAPACITY, MAX_EXPANSION, MAX_RATE, Settin
 use crate::text::{self, Text, bf};
 use crate::value::Value;
 
-/// What a new Bloom filter is made by.
+/// The parameters of a new Bloom filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Options {
     pub rate: f64,
     pub capacity: u64,
-    /// 0 for a filter that does not grow.
+    /// The expansion; 0 for a filter that does not grow.
     pub expansion: u32,
     pub is_scaling: bool,
 }
 
 impl Options {
-    /// Returns what a filter is made by unasked.
+    /// Returns the default parameters of a filter.
     pub fn unasked(settings: &Settings) -> Self {
         Self {
             rate: settings.bf_rate,
@@ -31,11 +31,14 @@ impl Options {
         }
     }
 
-    /// Makes an empty filter in the layout of the settings. `is_reserved` is whether the client asked for the capacity: if not, a
+    /// Creates an empty filter in the layout of the settings. `is_reserved` is true if the client
+    /// gives the capacity. If it is false, a filter of Tamis' layout allocates no memory in
+    /// advance.
     /// filter of Tamis' layout has no memory ahead.
     pub fn build(self, settings: &Settings, is_reserved: bool) -> Result<Value, Text> {
         let Self { rate, capacity, expansion, is_scaling } = self;
-        // Of a classic filter; others differ by less than the memory that a host needs for itself.
+        // The size of a classic filter. The difference to other filters is smaller than the memory
+        // that a host needs for itself.
         let bytes = capacity as f64 * -rate.ln() / std::f64::consts::LN_2.powi(2) / 8.0;
         if bytes > settings.max_filter_bytes as f64 {
             return Err(text::NO_MEMORY_FOR_FILTER);
@@ -68,7 +71,8 @@ impl Options {
     }
 }
 
-/// Reads a rate between 0 and 1; those above 0.25 are 0.25. `None` outside, an error if it is no number.
+/// Parses a rate between 0 and 1. Rates above 0.25 become 0.25. `None` if the rate is out of range;
+/// an error if it is not a number.
 pub(super) fn parse_rate(word: &[u8]) -> Result<Option<f64>, ()> {
     let rate = parse_double(word).ok_or(())?;
     Ok((rate > 0.0 && rate < 1.0).then(|| rate.min(MAX_RATE)))
@@ -100,7 +104,8 @@ pub(crate) fn reserve(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) 
     }
 }
 
-/// Reads the arguments. The options are looked for among all words, the key included, and others are
+/// Parses the arguments. As in RedisBloom, options may be any of the arguments, even the key, and
+/// unknown arguments are ignored.
 /// ignored: so does RedisBloom.
 fn parse(argv: Argv<'_>, settings: &Settings) -> Result<Options, Text> {
     let rate = parse_rate(argv[2]).map_err(|()| bf::BAD_RATE)?.ok_or(bf::RATE_RANGE)?;
@@ -125,6 +130,6 @@ fn parse(argv: Argv<'_>, settings: &Settings) -> Result<Options, Text> {
         }
         is_scaling = false;
     }
-    // Not reached by the two words above: no setting grows, and EXPANSION is not asked to.
+    // A filter that does not grow needs no check of the expansion.
     Ok(Options { rate, capacity: capacity as u64, expansion: expansion as u32, is_scaling })
 }

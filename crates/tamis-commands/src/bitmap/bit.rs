@@ -7,7 +7,7 @@ use crate::run::{Env, Outcome, error};
 use crate::text::{self, Text};
 use crate::value::{Value, bytes, bytes_or_new};
 
-/// Bits of the longest string, of 512 MiB.
+/// The length of the longest string, 512 MiB, in bits.
 const MAX_BITS: u64 = 1 << 32;
 
 /// `GETBIT key offset`
@@ -42,7 +42,7 @@ pub(crate) fn set_bit(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) ->
     }
 }
 
-/// Reads the offset of a bit.
+/// Parses the offset of a bit.
 pub(super) fn parse_offset(word: &[u8]) -> Result<u64, Text> {
     parse_integer(word)
         .and_then(|offset| u64::try_from(offset).ok())
@@ -50,12 +50,12 @@ pub(super) fn parse_offset(word: &[u8]) -> Result<u64, Text> {
         .ok_or(text::bitmap::BIT_OFFSET)
 }
 
-/// Returns the offset if a string may be so long.
+/// Returns the offset if a string may be that long.
 pub(super) fn in_string(offset: u64) -> Option<u64> {
     (offset < MAX_BITS).then_some(offset)
 }
 
-/// The bit of its byte.
+/// Returns the mask of the bit within its byte.
 fn mask(offset: u64) -> u8 {
     0x80 >> (offset % 8)
 }

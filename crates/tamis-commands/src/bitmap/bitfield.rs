@@ -1,8 +1,8 @@
-//! `BITFIELD`: integers of any width at any bit.
+//! `BITFIELD`: integers of any width at any bit offset.
 //!
-//! Two answers are not those of Redis 7.0, whose arithmetic overflows there: `SET` of a number near the least of 64 bits
-//! saturates to a signed field's least value, not to its greatest; and an offset behind `#` that does not fit
-//! 64 bits once multiplied is refused.
+//! Two results differ from Redis 7.0, whose arithmetic overflows in these cases. A saturating `SET`
+//! of a number near the 64-bit minimum gives the minimum of a signed field, not its maximum. An
+//! offset after `#` that does not fit 64 bits after multiplication is rejected.
 
 use tamis_resp::Reply;
 
@@ -26,7 +26,7 @@ pub(crate) fn bitfield(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -
         Ok(bytes) => bytes,
         Err(text) => return text.into(),
     };
-    // Even if a number then overflows and is not written.
+    // Grow the string even if a number overflows and is not written.
     bytes.grow(end);
     let replies = steps.iter().map(|step| step.run(bytes).map_or(Reply::Null, Reply::Integer));
     Outcome::changed(Reply::Array(replies.collect()))
@@ -52,13 +52,13 @@ fn read(value: Option<&Value>, steps: &[Step]) -> Reply {
     }
 }
 
-/// An integer of a bitmap.
+/// An integer in a bitmap.
 #[derive(Clone, Copy, Debug)]
 struct Field {
     is_signed: bool,
-    /// 1 to 64, or 63 without a sign.
+    /// The width in bits: 1 to 64 if signed, 1 to 63 if unsigned.
     bits: u32,
-    /// Its first bit, the highest.
+    /// The offset of its first bit, which is the highest.
     at: u64,
 }
 
@@ -76,7 +76,7 @@ enum Permission {
     Add(i64),
 }
 
-/// What becomes of a number too large for its field.
+/// What happens to a number that is too large for its field.
 #[derive(Clone, Copy, Debug)]
 enum Overflow {
     Wrap,
@@ -130,7 +130,7 @@ impl Step {
         !matches!(self.action, Permission::Get)
     }
 
-    /// Does it and returns the answer; `None` if the number would overflow and must not.
+    /// Runs the step and returns its result; `None` if the number overflows and the rule is `FAIL`.
     fn run(&self, bytes: &mut SparseBytes) -> Option<i64> {
         let before = self.field.get(bytes);
         let (wanted, is_set) = match self.action {
@@ -145,7 +145,8 @@ impl Step {
 }
 
 impl Field {
-    /// Reads a type, such as `u8` or `i16`, and an offset, in bits or behind `#` in fields.
+    /// Parses a type, such as `u8` or `i16`, and an offset. The offset counts bits or, after `#`,
+    /// fields.
     fn parse(kind: &[u8], offset: &[u8]) -> Result<Self, Text> {
         let (is_signed, most) = match kind.first() {
             Some(b'i') => (true, 64),
@@ -166,12 +167,13 @@ impl Field {
         Ok(Self { is_signed, bits, at })
     }
 
-    /// The length of the shortest string that has the field, in bytes.
+    /// Returns the length of the shortest string that contains the field, in bytes.
     fn end(self) -> usize {
         (self.at + u64::from(self.bits)).div_ceil(8) as usize
     }
 
-    /// How far the field is from the low end of the 16 bytes in which it begins.
+    /// Returns the distance of the field from the low end of the 16 bytes that start with its first
+    /// byte, in bits.
     fn shift(self) -> u32 {
         128 - (self.at % 8) as u32 - self.bits
     }
@@ -195,12 +197,13 @@ impl Field {
         bytes.write(start, &window.to_be_bytes()[..self.end() - start]);
     }
 
-    /// The number that `SET` gives a field: without a sign, one below zero is a very large one.
+    /// Converts the argument of `SET` to the type of the field. An unsigned field reads a negative
+    /// number as a very large one.
     fn unsign(self, number: i64) -> i128 {
         if self.is_signed { i128::from(number) } else { i128::from(number as u64) }
     }
 
-    /// The low bits of a number.
+    /// Returns the low bits of a number.
     fn wrap(self, number: i128) -> i128 {
         let spare = 128 - self.bits;
         if self.is_signed {
@@ -210,7 +213,7 @@ impl Field {
         }
     }
 
-    /// Makes a number fit.
+    /// Fits a number to the field by the overflow rule.
     fn fit(self, number: i128, overflow: Overflow) -> Option<i128> {
         let wrapped = self.wrap(number);
         if wrapped == number {

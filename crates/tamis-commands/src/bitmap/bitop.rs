@@ -1,4 +1,4 @@
-//! `BITOP`, as far as it is about values: the host knows the keys.
+//! The values of `BITOP`. The host handles the keys.
 
 use tamis_resp::Reply;
 
@@ -8,8 +8,8 @@ use crate::run::error;
 use crate::text;
 use crate::value::{Value, bytes};
 
-/// A `BITOP` under way: the host hands it the value of each source key, then puts what comes out under the
-/// destination.
+/// A running `BITOP`. The host passes the value of each source key to it, then stores the result in
+/// the destination.
 ///
 /// # Examples
 ///
@@ -27,7 +27,7 @@ use crate::value::{Value, bytes};
 #[derive(Debug)]
 pub struct BitOp {
     kind: Kind,
-    /// What came of the values so far.
+    /// The result of the values so far.
     result: Option<SparseBytes>,
 }
 
@@ -40,11 +40,11 @@ enum Kind {
 }
 
 impl BitOp {
-    /// Begins what `BITOP operation destination key [key ...]` says.
+    /// Starts a `BITOP operation destination key [key ...]`.
     ///
     /// # Errors
     ///
-    /// The reply if there is no such operation, or if it does not take this number of keys.
+    /// The error reply, if the operation is unknown or does not take this number of keys.
     pub fn new(argv: Argv<'_>) -> Result<Self, Reply> {
         let kind = match argv[1] {
             word if is(word, "AND") => Kind::And,
@@ -59,11 +59,11 @@ impl BitOp {
         Ok(Self { kind, result: None })
     }
 
-    /// Takes the value of the next source key; no value is an empty string.
+    /// Adds the value of the next source key; `None` counts as an empty string.
     ///
     /// # Errors
     ///
-    /// The reply if the value is no string.
+    /// The error reply, if the value is not a string.
     pub fn take(&mut self, value: Option<&Value>) -> Result<(), Reply> {
         let empty = SparseBytes::default();
         let next = bytes(value).map_err(error)?.unwrap_or(&empty);
@@ -82,19 +82,19 @@ impl BitOp {
         Ok(())
     }
 
-    /// Returns the most memory that the result takes after [`take`](Self::take) of this value, in bytes.
+    /// Returns the maximum memory of the result after [`take`](Self::take) of this value, in bytes.
     #[must_use]
     pub fn bytes_with(&self, value: Option<&Value>) -> u64 {
         let Some(Value::Bytes(next)) = value else { return 0 };
         match (&self.result, self.kind) {
-            // Zeros take no memory, and become ones.
+            // Zeros take no memory, but become ones.
             (None, Kind::Not) => next.memory_bytes() + next.len() as u64,
             (None, _) => next.memory_bytes(),
             (Some(result), _) => result.memory_bytes() + next.memory_bytes(),
         }
     }
 
-    /// Returns what the destination shall hold, nothing if that is empty, and its length in bytes.
+    /// Returns the value of the destination, `None` if it is empty, and its length in bytes.
     #[must_use]
     pub fn finish(self) -> (Option<Value>, usize) {
         let result = self.result.unwrap_or_default();

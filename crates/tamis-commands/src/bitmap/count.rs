@@ -14,7 +14,7 @@ use crate::value::{Value, bytes};
 /// `BITCOUNT key [start end [BYTE | BIT]]`
 pub(crate) fn count(value: Option<&Value>, argv: Argv<'_>, _: &Env<'_>) -> Reply {
     let count = || {
-        // As in Redis, other words are not looked at if there is no key.
+        // As in Redis, the other arguments are not checked if the key does not exist.
         let Some(bytes) = bytes(value)? else { return Ok(0) };
         Ok(range(argv, bytes.len())?.map_or(0, |range| count_ones(bytes, range)))
     };
@@ -29,14 +29,14 @@ fn range(argv: Argv<'_>, len: usize) -> Result<Option<Range<u64>>, Text> {
         [start, end, unit] => (integer(start)?, integer(end)?, Some(unit)),
         _ => return Err(text::SYNTAX),
     };
-    // As in Redis, before the unit is looked at.
+    // As in Redis, this comes before the check of the unit.
     if is_backwards(start, end) {
         return Ok(None);
     }
     Ok(unit.map_or(Ok(Unit::Byte), Unit::parse)?.range(start, end, len))
 }
 
-/// Counts the ones among these bits.
+/// Counts the ones in a range of bits.
 fn count_ones(bytes: &SparseBytes, range: Range<u64>) -> u64 {
     let whole = (range.start / 8) as usize..range.end.div_ceil(8) as usize;
     let ones: u64 = bytes.pieces(whole.clone()).filter_map(|(_, piece)| piece).map(ones_of).sum();

@@ -1,8 +1,8 @@
-//! Bitmaps: strings of bytes, bit by bit, as Redis answers.
+//! Bitmaps: strings addressed bit by bit, compatible with Redis.
 //!
-//! Bit 0 is the high bit of the first byte. A bitmap is what `SET` writes and `GET` reads; only it may be long
-//! and empty, so every string is kept in [pages](SparseBytes), and counting, searching and combining skip those that
-//! are absent.
+//! Bit 0 is the high bit of the first byte. A bitmap is the string that `SET` writes and `GET`
+//! reads. Because a bitmap may be long and mostly empty, every string is stored in
+//! [pages](SparseBytes). Counting, searching and combining skip absent pages.
 
 mod bit;
 mod bitfield;

@@ -19,7 +19,7 @@ pub(crate) fn position(value: Option<&Value>, argv: Argv<'_>, _: &Env<'_>) -> Re
             1 => true,
             _ => return Err(text::bitmap::SOUGHT_BIT),
         };
-        // As in Redis, other words are not looked at if there is no key.
+        // As in Redis, the other arguments are not checked if the key does not exist.
         let Some(bytes) = bytes(value)? else { return Ok(if bit { -1 } else { 0 }) };
         find(bytes, bit, &argv[3..])
     };
@@ -41,7 +41,7 @@ fn find(bytes: &SparseBytes, bit: bool, argv: Argv<'_>) -> Result<i64, Text> {
     let has_end = argv.len() > 1;
     Ok(match first(bytes, bit, range) {
         Some(at) => at as i64,
-        // Without an end, zeros follow the string.
+        // If the command gives no end, zeros follow the string.
         None if !bit && !has_end => bytes.len() as i64 * 8,
         None => -1,
     })
@@ -51,9 +51,9 @@ fn integer(word: &[u8]) -> Result<i64, Text> {
     parse_integer(word).ok_or(text::NO_INTEGER)
 }
 
-/// Finds the first of these bits that is so.
+/// Finds the first bit in the range that equals `bit`.
 fn first(bytes: &SparseBytes, bit: bool, range: Range<u64>) -> Option<u64> {
-    // Turned over if a zero is sought, so that it is always a one.
+    // A search for a zero inverts the bytes, so that it always searches for a one.
     let turn = if bit { 0 } else { 0xff };
     let whole = (range.start / 8) as usize..range.end.div_ceil(8) as usize;
     let head = (bytes.byte(whole.start) ^ turn) & (0xff >> (range.start % 8));
@@ -69,9 +69,9 @@ fn first(bytes: &SparseBytes, bit: bool, range: Range<u64>) -> Option<u64> {
     (at < range.end).then_some(at)
 }
 
-/// Finds the first one among bytes turned over by `turn`.
+/// Finds the first one among bytes that are XORed with `turn`.
 fn first_one(bytes: &[u8], turn: u8) -> Option<u64> {
-    // Whole words first: most hold nothing.
+    // Test whole words first: most contain no such bit.
     let (words, _) = bytes.as_chunks::<8>();
     let skipped = words.iter().take_while(|word| **word == [turn; 8]).count() * 8;
     let at = skipped + bytes[skipped..].iter().position(|byte| *byte != turn)?;

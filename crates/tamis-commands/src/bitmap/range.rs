@@ -1,11 +1,11 @@
-//! Ranges of a string, whose ends may be counted from its end.
+//! Ranges of a string. A negative index counts from the end.
 
 use std::ops::Range;
 
 use crate::argv::is;
 use crate::text::{self, Text};
 
-/// What a range counts.
+/// The unit of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     Byte,
@@ -13,7 +13,7 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// Reads `BYTE` or `BIT`.
+    /// Parses `BYTE` or `BIT`.
     pub(crate) fn parse(word: &[u8]) -> Result<Self, Text> {
         match word {
             _ if is(word, "BYTE") => Ok(Unit::Byte),
@@ -22,7 +22,7 @@ impl Unit {
         }
     }
 
-    /// Returns the bits from `start` to `end`, both included, of a string of `len` bytes.
+    /// Returns the range of bits from `start` to `end`, both included, in a string of `len` bytes.
     pub(super) fn range(self, start: i64, end: i64, len: usize) -> Option<Range<u64>> {
         match self {
             Unit::Byte => places(start, end, len as u64).map(|it| it.start * 8..it.end * 8),
@@ -31,8 +31,8 @@ impl Unit {
     }
 }
 
-/// Returns the places from `start` to `end`, both included, of `len`; those below zero count from the end. `None` if
-/// there is none in the string.
+/// Returns the positions from `start` to `end`, both included, below `len`. A negative position
+/// counts from the end. `None` if the range is empty.
 pub(crate) fn places(start: i64, end: i64, len: u64) -> Option<Range<u64>> {
     let from_start =
         |at: i64| if at < 0 { len.saturating_sub(at.unsigned_abs()) } else { at.unsigned_abs() };
@@ -40,8 +40,8 @@ pub(crate) fn places(start: i64, end: i64, len: u64) -> Option<Range<u64>> {
     (start < end).then_some(start..end)
 }
 
-/// Returns whether both places count from the end and are in the wrong order. Both may lie before the start, which otherwise
-/// stands for the first place.
+/// Tests whether both positions are negative and in the wrong order. This needs a separate test,
+/// because both may be before the start, and each would then count as position 0.
 pub(crate) fn is_backwards(start: i64, end: i64) -> bool {
     start < 0 && end < 0 && start > end
 }

@@ -1,4 +1,4 @@
-//! A string that takes memory only where it is not zero.
+//! A byte string that takes memory only for pages that are not zero.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,11 +7,11 @@ use tamis::allocation_bytes;
 
 use crate::small_bytes::SmallBytes;
 
-/// A string of bytes, kept in pages; a page of zeros is absent.
+/// A byte string stored in pages. A page of zeros is absent.
 ///
-/// One bit far out in an empty string takes a page, and eight bytes for every page before it. A string of up to a
-/// page lies in one piece. Reading behind the end gives zeros, writing there makes the string longer; strings never
-/// become shorter.
+/// A single bit far into an empty string takes one page, and eight bytes for every page before it.
+/// A string of up to one page is stored contiguously. Reading past the end returns zeros. Writing
+/// past the end makes the string longer; strings never become shorter.
 ///
 /// # Examples
 ///
@@ -28,24 +28,24 @@ pub struct SparseBytes(Pieces);
 
 #[derive(Clone)]
 enum Pieces {
-    /// All of a string of up to a page.
+    /// A string of up to one page.
     Short(SmallBytes),
-    /// A longer one.
+    /// A longer string.
     Long(Box<Pages>),
 }
 
 #[derive(Clone)]
 struct Pages {
     table: Vec<Option<Page>>,
-    /// How many pages are there.
+    /// The number of allocated pages.
     present: usize,
-    /// The length of the string. Bytes behind it in the last page are zeros.
+    /// The length of the string. Bytes after it in the last page are zeros.
     len: usize,
 }
 
 type Page = Box<[u8; PAGE_BYTES]>;
 
-/// Bytes of a page.
+/// The size of a page, in bytes.
 const PAGE_BYTES: usize = 4096;
 
 impl SparseBytes {
@@ -58,13 +58,13 @@ impl SparseBytes {
         }
     }
 
-    /// Returns whether the string has no bytes.
+    /// Tests whether the string is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the memory behind the string, in bytes, as [`allocation_bytes`] counts it. Constant time.
+    /// Returns the heap memory, in bytes, as [`allocation_bytes`] counts it. Constant time.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         match &self.0 {
@@ -77,7 +77,7 @@ impl SparseBytes {
         }
     }
 
-    /// Returns the whole string if it is no longer than a page.
+    /// Returns the whole string if it is at most one page long.
     #[must_use]
     pub fn as_short(&self) -> Option<&[u8]> {
         match &self.0 {
@@ -86,7 +86,7 @@ impl SparseBytes {
         }
     }
 
-    /// Returns a byte, zero behind the end.
+    /// Returns the byte at `at`; zero past the end.
     #[must_use]
     pub fn byte(&self, at: usize) -> u8 {
         match &self.0 {
@@ -98,7 +98,7 @@ impl SparseBytes {
         }
     }
 
-    /// Fills `out` with the bytes from `at` on, zeros behind the end.
+    /// Fills `out` with the bytes from `at` on, and with zeros past the end.
     pub fn read(&self, at: usize, out: &mut [u8]) {
         out.fill(0);
         let end = at.saturating_add(out.len());
@@ -109,7 +109,7 @@ impl SparseBytes {
         }
     }
 
-    /// Returns the bytes of a range, as far as they are in the string.
+    /// Returns the bytes of a range, limited to the string.
     #[must_use]
     pub fn to_vec(&self, range: Range<usize>) -> Vec<u8> {
         let end = range.end.min(self.len());
@@ -119,7 +119,8 @@ impl SparseBytes {
         bytes
     }
 
-    /// Makes the string so long, with zeros; nothing if it is that long already.
+    /// Extends the string to `len` bytes with zeros. Does nothing if the string is already that
+    /// long.
     pub fn grow(&mut self, len: usize) {
         if len <= self.len() {
             return;
@@ -141,11 +142,11 @@ impl SparseBytes {
         }
     }
 
-    /// Writes bytes from `at` on, making the string longer if it must.
+    /// Writes bytes at `at`, and extends the string if necessary.
     ///
     /// # Panics
     ///
-    /// If the string would be longer than a `usize` can say.
+    /// If the length of the string would not fit a `usize`.
     pub fn write(&mut self, at: usize, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
@@ -172,8 +173,8 @@ impl SparseBytes {
         }
     }
 
-    /// Hands out a range, as far as it is in the string, in pieces: where each starts, and its bytes if they are not
-    /// all absent.
+    /// Returns the pieces of a range, limited to the string: the start of each piece, and its bytes
+    /// unless its page is absent.
     pub(crate) fn pieces(
         &self,
         range: Range<usize>,
@@ -188,7 +189,7 @@ impl SparseBytes {
         })
     }
 
-    /// Returns a page; it ends with the string only if that is short.
+    /// Returns a page. A page of a short string ends with the string.
     fn page(&self, number: usize) -> Option<&[u8]> {
         match &self.0 {
             Pieces::Short(bytes) => (number == 0).then_some(&**bytes),
@@ -196,7 +197,7 @@ impl SparseBytes {
         }
     }
 
-    /// Leaves the bits that both strings have.
+    /// Keeps the bits that both strings have.
     pub(crate) fn and(&mut self, other: &SparseBytes) {
         self.combine(other, |page, theirs| {
             let Some((ours, theirs)) = page.as_mut().zip(theirs) else { return *page = None };
@@ -206,7 +207,7 @@ impl SparseBytes {
         });
     }
 
-    /// Adds the bits of another string.
+    /// Sets the bits of another string.
     pub(crate) fn or(&mut self, other: &SparseBytes) {
         self.combine(other, |page, theirs| match (page.as_mut(), theirs) {
             (Some(ours), Some(theirs)) => {
@@ -217,7 +218,7 @@ impl SparseBytes {
         });
     }
 
-    /// Leaves the bits that one string has and not the other.
+    /// Keeps the bits that only one of both strings has.
     pub(crate) fn xor(&mut self, other: &SparseBytes) {
         self.combine(other, |page, theirs| match (page.as_mut(), theirs) {
             (Some(ours), Some(theirs)) => {
@@ -228,8 +229,8 @@ impl SparseBytes {
         });
     }
 
-    /// Changes every page into what `change` makes of it and the page of another string, which may be cut short; the
-    /// string becomes as long as the longer one.
+    /// Applies `change` to every page and the matching page of another string, which may be
+    /// truncated. The string becomes as long as the longer one.
     fn combine(&mut self, other: &SparseBytes, change: impl Fn(&mut Option<Page>, Option<&[u8]>)) {
         self.grow(other.len());
         let Pages { table, present, .. } = match &mut self.0 {
@@ -256,7 +257,7 @@ impl SparseBytes {
         }
     }
 
-    /// Turns every bit of the string over.
+    /// Inverts every bit of the string.
     pub(crate) fn invert(&mut self) {
         let Pages { table, present, len } = match &mut self.0 {
             Pieces::Short(bytes) => return bytes.iter_mut().for_each(|byte| *byte = !*byte),
@@ -301,7 +302,7 @@ impl fmt::Debug for SparseBytes {
     }
 }
 
-/// Makes a page that begins with these bytes; none of zeros.
+/// Creates a page that begins with these bytes; `None` if they are zeros.
 fn page_of(bytes: &[u8]) -> Option<Page> {
     if is_zero(bytes) {
         return None;
@@ -312,7 +313,7 @@ fn page_of(bytes: &[u8]) -> Option<Page> {
 }
 
 fn is_zero(bytes: &[u8]) -> bool {
-    // By 64 bytes at a time, without a branch inside.
+    // Tests 64 bytes at a time, without a branch per byte.
     bytes.chunks(64).all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0)
 }
 
@@ -322,7 +323,7 @@ mod tests {
 
     use super::*;
 
-    /// What is done to a string and to its slow twin.
+    /// An operation on a string and on a simple model of it.
     #[derive(Clone, Debug)]
     enum Step {
         Write(usize, Vec<u8>),
@@ -366,7 +367,7 @@ mod tests {
         twin.resize(twin.len().max(len), 0);
     }
 
-    /// Changes both by a string of these bytes.
+    /// Combines both with a string of these bytes.
     fn combine(
         sparse: &mut SparseBytes,
         twin: &mut Vec<u8>,

@@ -9,7 +9,7 @@ use crate::run::{Env, Outcome, error};
 use crate::text::{self, cf};
 use crate::value::Value;
 
-/// Bytes of a header.
+/// The length of a header, in bytes.
 const HEADER_BYTES: usize = 38;
 
 /// `CF.SCANDUMP key position`
@@ -22,7 +22,7 @@ pub(crate) fn scan_dump(value: Option<&Value>, argv: Argv<'_>, env: &Env<'_>) ->
         Some(Value::RedisCuckoo(filter)) => filter,
         Some(_) => return error(text::WRONG_TYPE),
     };
-    // A chunk is as long as RedisBloom's at most.
+    // A chunk is at most as long as RedisBloom's.
     if let Err(text) = env.check_reply(filter.size_bytes().min(MAX_CHUNK_BYTES as u64)) {
         return error(text);
     }
@@ -53,7 +53,7 @@ pub(crate) fn load_chunk(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_
         Some(_) => text::WRONG_TYPE.into(),
         None if position != 1 => text::NOT_FOUND.into(),
         None if data.len() != HEADER_BYTES => cf::HEADER.into(),
-        // Each sub-filter takes its memory now, and there are no bytes for it yet.
+        // Each sub-filter allocates its memory now, before any of its bits arrive.
         None if sub_filters(data) > u64::from(env.settings.cf_max_expansions) => {
             cf::BAD_HEADER.into()
         }
@@ -67,7 +67,7 @@ pub(crate) fn load_chunk(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_
     }
 }
 
-/// Returns how many sub-filters a header names.
+/// Returns the number of sub-filters in a header.
 fn sub_filters(header: &[u8]) -> u64 {
     header.get(24..).and_then(|rest| rest.first_chunk()).map_or(0, |n| u64::from_le_bytes(*n))
 }

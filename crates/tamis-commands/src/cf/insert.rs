@@ -75,7 +75,8 @@ struct Asked<'w> {
     items: Argv<'w>,
 }
 
-/// Reads the arguments by their first letters, as RedisBloom does; `None` if there are too few.
+/// Parses the arguments by their first letters, as RedisBloom does; `None` if arguments are
+/// missing.
 fn parse<'w>(argv: Argv<'w>, env: &Env<'_>) -> Result<Option<Asked<'w>>, Text> {
     let (mut capacity, mut is_nocreate) = (None, false);
     let mut at = 2;
@@ -124,7 +125,7 @@ fn insert_items(
             let is_accepted = |reply| matches!(reply, &Reply::Bool(true) | &Reply::Integer(1));
             let accepted = answered.filter(|(_, reply)| is_accepted(*reply));
             let accepted: Vec<&[u8]> = accepted.map(|(item, _)| *item).collect();
-            // The name of the command is that for items that may be in already: these are not, or were inserted anyway.
+            // Log the command without `NX`, because each of these items was inserted.
             let start: [&[u8]; 4] = [b"CF.INSERT", asked.key, b"NOCREATE", b"ITEMS"];
             Outcome::accepted(Reply::Array(replies), &start, &accepted)
         }
@@ -133,7 +134,7 @@ fn insert_items(
     Outcome { created, ..outcome }
 }
 
-/// Creates the filter of a key that has none; returns its image.
+/// Creates the filter of a key that does not exist; returns the image of the filter.
 fn create(
     value: &mut Option<Value>,
     env: &Env<'_>,
@@ -147,7 +148,7 @@ fn create(
     Ok(Some(value.insert(build(options, env.settings)?).new_image()))
 }
 
-/// Returns the filter of a key, as long as it may still grow.
+/// Returns the filter of a key if the filter may still grow.
 fn filter_of<'v>(value: &'v mut Option<Value>, env: &Env<'_>) -> Result<&'v mut RedisCuckoo, Text> {
     match value {
         Some(Value::RedisCuckoo(filter)) => {

@@ -1,4 +1,4 @@
-//! `CF.*`: cuckoo filters, as RedisBloom answers.
+//! `CF.*`: cuckoo filters, compatible with RedisBloom.
 
 mod dump;
 mod info;

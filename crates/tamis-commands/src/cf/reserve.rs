@@ -1,4 +1,4 @@
-//! `CF.RESERVE`, and the making of cuckoo filters.
+//! `CF.RESERVE`, and the creation of cuckoo filters.
 
 use tamis::{RedisCuckoo, RedisCuckooError, RedisCuckooOptions};
 use tamis_resp::Reply;
@@ -9,7 +9,7 @@ use crate::settings::{MAX_CAPACITY, MAX_EXPANSION, Settings};
 use crate::text::{self, Text, cf};
 use crate::value::Value;
 
-/// Returns what a filter is made by unasked.
+/// Returns the default parameters of a filter.
 pub(super) fn unasked(settings: &Settings) -> RedisCuckooOptions {
     RedisCuckooOptions {
         capacity: settings.cf_capacity,
@@ -19,9 +19,9 @@ pub(super) fn unasked(settings: &Settings) -> RedisCuckooOptions {
     }
 }
 
-/// Makes an empty filter.
+/// Creates an empty filter.
 pub(super) fn build(options: RedisCuckooOptions, settings: &Settings) -> Result<Value, Text> {
-    // A byte a slot, of buckets to the next power of two.
+    // One byte per slot; the number of buckets is rounded up to a power of two.
     let bucket = u64::from(options.bucket_size.max(1));
     let slots = (options.capacity / bucket).next_power_of_two().saturating_mul(bucket);
     if slots > settings.max_filter_bytes {
@@ -58,12 +58,12 @@ pub(crate) fn reserve(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) 
     }
 }
 
-/// Reads the arguments; words that are no option are ignored, in pairs.
+/// Parses the arguments. Ignores pairs of words that are no option.
 fn parse(argv: Argv<'_>, settings: &Settings) -> Result<RedisCuckooOptions, Text> {
     let capacity = parse_integer(argv[2]).ok_or(cf::BAD_CAPACITY)?;
     let mut options = unasked(settings);
     let number = |name, bad: Text, range: std::ops::RangeInclusive<i64>, outside: Text| {
-        // From the options on, unlike BF.RESERVE.
+        // Search only the options, unlike `BF.RESERVE`.
         let Some(at) = position(&argv[3..], name) else { return Ok(None) };
         let number = argv.get(3 + at + 1).and_then(|word| parse_integer(word)).ok_or(bad)?;
         if range.contains(&number) { Ok(Some(number)) } else { Err(outside) }

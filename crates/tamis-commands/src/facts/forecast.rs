@@ -1,36 +1,37 @@
-//! When a filter comes to its limit.
+//! Predicts when a filter reaches its limit.
 
 use std::fmt;
 
 use super::Facts;
 
-/// When a filter comes to its limit, at the present rate of adds.
+/// When a filter reaches its limit at the current rate of inserts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Forecast {
-    /// Its rate is above the planned one.
+    /// The rate of the filter exceeds the planned one.
     Over,
-    /// It takes no more items.
+    /// The filter accepts no more items.
     Full,
-    /// It grows or forgets.
+    /// The filter has no limit, because it grows or forgets.
     NoLimit {
-        /// By how much it grows, if it does.
+        /// The growth in bytes per day, if the filter grows.
         bytes_per_day: Option<f64>,
     },
-    /// The adds have not been counted for long enough.
+    /// The inserts have not been counted for long enough.
     Unknown,
-    /// Not as long as no items come, or no more than go.
+    /// The filter does not fill: it gets no new items, or no more than it removes.
     NotGrowing,
-    /// Its rate will be above the planned one after this number of days.
+    /// The rate of the filter exceeds the planned one after this number of days.
     OverInDays(f64),
-    /// It will be full, and refuse adds, after this number of days.
+    /// The filter is full and rejects inserts after this number of days.
     FullInDays(f64),
 }
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
 impl Facts {
-    /// Returns when the filter comes to its limit if it goes on taking `items_per_second` new items a second.
+    /// Predicts when the filter reaches its limit if it continues to get `items_per_second` new
+    /// items per second.
     #[must_use]
     pub fn forecast(&self, items_per_second: Option<f64>) -> Forecast {
         match (self.headroom_items, items_per_second) {
@@ -52,8 +53,8 @@ impl Facts {
 }
 
 impl Forecast {
-    /// Returns the days until the limit, 0 at or above it; `None` if the filter has no limit or does not come nearer to it, or if
-    /// the adds have not been counted for long enough.
+    /// Returns the days until the limit, 0 at or above it. Returns `None` if the filter has no
+    /// limit or does not approach it, or if the inserts have not been counted for long enough.
     #[must_use]
     pub fn days(self) -> Option<f64> {
         match self {

@@ -1,4 +1,4 @@
-//! What is reported about the filters of each kind.
+//! Collects the info about filters of each kind.
 
 use tamis::{AnyFilter, Bits, Kind, Plan, RedisBloom, RedisCuckoo};
 use tamis_formats::TamisFile;
@@ -7,7 +7,8 @@ use super::{Facts, Layer, SAMPLE_BYTES};
 use crate::scalable_bloom::{Part, ScalableBloom};
 use crate::settings::Settings;
 
-/// Describes a filter by what it is itself, or by a part of it.
+/// Returns the info of a filter, with estimates taken from `part`: the filter itself or a part of
+/// it.
 pub(super) fn of_file<B: Bits<Word = u64>, C: Bits<Word = u64>>(
     file: &TamisFile<B>,
     part: &AnyFilter<C>,
@@ -19,7 +20,7 @@ pub(super) fn of_file<B: Bits<Word = u64>, C: Bits<Word = u64>>(
         _ => (part.estimate_items() * share(part.plan(), plan), false),
     };
     let kind = plan.kind();
-    // A filter can hold more than planned where its size was rounded up.
+    // A filter can hold more items than planned if its size was rounded up.
     let most = plan.items_at(plan.rate()).max(plan.items()) as f64;
     let is_over_rate = !file.is_counted_within() && part.is_over_rate();
     let is_full = matches!(&file.filter, AnyFilter::Growing(filter) if filter.is_full());
@@ -94,7 +95,7 @@ pub(super) fn of_redis_bloom(filter: &RedisBloom) -> Facts {
     let (mut ones, mut bits) = (0.0, 0.0);
     let mut layers = Vec::with_capacity(filter.layers().len());
     for layer in filter.layers() {
-        // As many bits as the layer's items set, on average.
+        // The expected share of bits that the layer's items set.
         let draws = layer.items as f64 * f64::from(layer.probes);
         let fill = -(-draws / layer.bits as f64).exp_m1();
         all_no *= 1.0 - fill.powi(layer.probes as i32);
@@ -103,7 +104,7 @@ pub(super) fn of_redis_bloom(filter: &RedisBloom) -> Facts {
         layers.push(Layer { items: layer.items, capacity: Some(layer.capacity), fill });
     }
     let is_endless = filter.is_scaling();
-    // Of what grows the first layer has half the rate, the next a quarter.
+    // The first layer of a scaling filter has half the total rate, the next one a quarter.
     let rate_planned = if is_endless { first.rate * 2.0 } else { first.rate };
     let rate_now = 1.0 - all_no;
     let last = filter.layers().next_back().expect("a filter has a layer");
@@ -126,10 +127,10 @@ pub(super) fn of_redis_bloom(filter: &RedisBloom) -> Facts {
     }
 }
 
-/// How many fingerprints an item of RedisBloom's cuckoo filter may have.
+/// The number of possible fingerprints in RedisBloom's cuckoo filter.
 pub(crate) const FINGERPRINTS: f64 = 255.0;
 
-/// Returns the slots of all sub-filters.
+/// Counts the slots of all sub-filters.
 pub(crate) fn slots_of_redis_cuckoo(filter: &RedisCuckoo) -> u64 {
     let (bucket, parts) = (u64::from(filter.bucket_size()), filter.sub_filters());
     let growth = u64::from(filter.expansion().max(1));
@@ -141,8 +142,8 @@ pub(crate) fn slots_of_redis_cuckoo(filter: &RedisCuckoo) -> u64 {
     slots
 }
 
-/// Returns how many items there may be until a lookup compares more fingerprints than those of two full buckets, or
-/// until the filter is full.
+/// Returns how many items fit until a lookup compares more fingerprints than those of two full
+/// buckets, or until the filter is full.
 pub(super) fn room_of_redis_cuckoo(filter: &RedisCuckoo) -> u64 {
     slots_of_redis_cuckoo(filter) / filter.sub_filters().max(1) as u64
 }
@@ -151,11 +152,13 @@ pub(super) fn of_redis_cuckoo(filter: &RedisCuckoo, settings: &Settings) -> Fact
     let (bucket, parts) = (u64::from(filter.bucket_size()), filter.sub_filters());
     let slots = slots_of_redis_cuckoo(filter);
     let fill = filter.items() as f64 / slots as f64;
-    // A lookup compares two buckets of each sub-filter, whose fingerprints are one of 255.
+    // A lookup compares the fingerprints of two buckets in each sub-filter. A fingerprint has 255
+    // possible values.
     let rate_of = |slots: f64| 1.0 - (1.0 - 1.0 / FINGERPRINTS).powf(slots);
     let rate_planned = rate_of(2.0 * bucket as f64);
     let rate_now = filter.estimate_rate(SAMPLE_BYTES);
-    // The setting counts sub-filters, and is checked before each add: at the limit every add fails.
+    // The limit counts sub-filters and is checked before each insert, so at the limit every insert
+    // fails.
     let is_at_limit = filter.sub_filters() >= settings.cf_max_expansions as usize;
     let is_refusing = filter.is_refusing() || is_at_limit;
     Facts {
@@ -182,7 +185,7 @@ pub(super) fn of_redis_cuckoo(filter: &RedisCuckoo, settings: &Settings) -> Fact
     }
 }
 
-/// Returns how many times as large the whole is as a part.
+/// Returns the size of the whole filter as a multiple of the size of the part.
 pub(super) fn share(part: &Plan, whole: &Plan) -> f64 {
     whole.bits() as f64 / part.bits() as f64
 }

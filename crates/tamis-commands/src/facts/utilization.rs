@@ -1,4 +1,4 @@
-//! How near a filter is to its limit.
+//! Measures how close a filter is to its limit.
 
 use tamis::{AnyFilter, Filter, Plan};
 
@@ -6,18 +6,19 @@ use super::SAMPLE_BYTES;
 use super::of_kind::{room_of_redis_cuckoo, share};
 use crate::value::Value;
 
-/// How near a filter is to its limit.
+/// How close a filter is to its limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Utilization {
-    /// How many items it holds.
+    /// The number of items in the filter.
     pub items: f64,
-    /// What of its room is used: 1 at its limit, more above the planned rate; 0 if it has no limit.
+    /// The used share of the filter: 1 at its limit, more above the planned rate; 0 if it has no
+    /// limit.
     pub used: f64,
 }
 
 impl Value {
-    /// Returns how many items a filter holds, if it counts them. Constant time.
+    /// Returns the number of items if the filter counts them. Constant time.
     #[must_use]
     pub fn counted_items(&self) -> Option<u64> {
         match self {
@@ -34,8 +35,9 @@ impl Value {
         }
     }
 
-    /// Returns how near a filter is to its limit, at this time in milliseconds since 1970; `None` if the value is no filter.
-    /// Takes microseconds, some tens of them where items must be estimated.
+    /// Returns how close a filter is to its limit at `now_millis`, in milliseconds since 1970;
+    /// `None` if the value is no filter. Takes microseconds, or some tens of them if the number of
+    /// items must be estimated.
     #[must_use]
     pub fn strain(&self, now_millis: u64) -> Option<Utilization> {
         let (items, room) = match self {
@@ -89,11 +91,12 @@ impl Value {
     }
 }
 
-/// Estimates from a part of a filter without a count how near the filter is to its limit.
+/// Estimates from a part of a filter without an item count how close the filter is to its limit.
 fn strain_by(part: &impl Filter, whole: &Plan) -> Utilization {
     let items = part.estimate_items() * share(part.plan(), whole);
     let used = if whole.kind().forgets() {
-        // A window has room for what comes: only too much at once counts.
+        // A window always accepts new items. It exceeds its rate only if too many arrive within one
+        // span.
         let rate = part.estimate_rate();
         if rate > part.plan().rate_limit() { rate / whole.rate() } else { 0.0 }
     } else {

@@ -8,12 +8,12 @@ use tamis_formats::TamisFile;
 use super::ImageError;
 use crate::tm::empty;
 
-/// Reads numbers, of an image of known length.
+/// Reads the parts of an image of known length.
 pub(crate) struct Reader<'a> {
     pub(super) bytes: &'a mut dyn Read,
-    /// Bytes to the end of the image.
+    /// Bytes left until the end of the image.
     pub(super) left: u64,
-    /// The image is of a new filter: it has no bits.
+    /// True if the image is of a new filter, which has no bits.
     pub is_new: bool,
 }
 
@@ -55,7 +55,7 @@ impl Reader<'_> {
         Hasher::from_parts(number, seed).ok_or(ImageError::Value)
     }
 
-    /// Refuses what says it is longer than there are bytes, before there is memory for it.
+    /// Rejects a length prefix that exceeds the input, before allocating.
     pub fn expect_bytes(&self, bytes: u64) -> Result<(), ImageError> {
         if bytes <= self.left { Ok(()) } else { Err(ImageError::Value) }
     }
@@ -74,7 +74,7 @@ impl Reader<'_> {
         self.exactly(len)
     }
 
-    /// Reads chunks to the end, each behind its position.
+    /// Reads chunks to the end. Each chunk follows its position.
     pub fn chunks(&mut self, mut load: impl FnMut(i64, &[u8]) -> bool) -> Result<(), ImageError> {
         while self.left > 0 {
             let position = self.u64()? as i64;
@@ -97,7 +97,7 @@ impl Reader<'_> {
         empty(&plan, hasher, Some(span), kind & 2 == 2, began_millis).map_err(|_| ImageError::Value)
     }
 
-    /// Reads a filter file, which is all that is left.
+    /// Reads a filter file, which extends to the end of the image.
     pub fn filter(&mut self) -> Result<TamisFile, ImageError> {
         let left = self.left;
         TamisFile::read_from(self, left).map_err(|error| match error {

@@ -9,12 +9,12 @@ use tamis_formats::TamisFile;
 /// Writes an image, or a part of it.
 pub(crate) struct Writer<'a> {
     pub(super) out: &'a mut dyn Write,
-    /// Bytes that are left out before the part, and those of it that are still to come.
+    /// Bytes to skip before the part, and bytes of the part still to write.
     pub(super) skipped: u64,
     pub(super) left: u64,
-    /// How many items a filter counts, if not as many as it does by now.
+    /// The number of items to write for a filter, if it differs from the current count.
     pub counted_items: Option<u64>,
-    /// The filter is new: none of its bits is set, and none is written.
+    /// True if the filter is new: no bit is set, and the image contains no bits.
     pub(super) is_new: bool,
 }
 
@@ -58,13 +58,14 @@ impl<'a> Writer<'a> {
         self.u64(u64::from(plan.shape().to_number()))
     }
 
-    /// Writes bytes behind their length.
+    /// Writes the length of `bytes`, then `bytes`.
     pub fn sized(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.u64(bytes.len() as u64)?;
         self.write_all(bytes)
     }
 
-    /// Writes what RedisBloom's SCANDUMP gives: the header, then each chunk behind its position.
+    /// Writes a dump as RedisBloom's `SCANDUMP` returns it: the header, then the position and bytes
+    /// of each chunk.
     pub fn dump(
         &mut self,
         header: &[u8],
@@ -83,7 +84,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Writes a file; what of it is before the part, or behind, is not looked at.
+    /// Writes a file. Does not read bytes of the file outside the part.
     pub fn file(&mut self, file: &TamisFile) -> io::Result<()> {
         let len = file.len_bytes();
         let skipped = self.skipped.min(len);
@@ -108,7 +109,7 @@ impl<'a> Writer<'a> {
         self.u64(window.began_millis().unwrap_or(0))
     }
 
-    /// Writes `bytes` zeros, in place of the words of bits.
+    /// Writes `bytes` zeros in place of the filter's bits.
     pub fn zeros(&mut self, bytes: u64) -> io::Result<()> {
         if self.is_new {
             return Ok(());
@@ -116,7 +117,7 @@ impl<'a> Writer<'a> {
         io::copy(&mut io::repeat(0).take(bytes), self).map(|_| ())
     }
 
-    /// Writes bits as they are at the moment; those before the part are not looked at.
+    /// Writes the current bits. Does not read the words before the part.
     pub fn words(&mut self, words: &[AtomicU64]) -> io::Result<()> {
         if self.is_new {
             return Ok(());
@@ -135,5 +136,5 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// How many bytes are handed on at once.
+/// How many bytes are buffered for one write.
 const CHUNK_BYTES: usize = 64 << 10;

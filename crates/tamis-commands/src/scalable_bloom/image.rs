@@ -1,4 +1,4 @@
-//! An expandable filter as bytes, for snapshots and the log, and back.
+//! Encodes an expandable filter to bytes for snapshots and the log, and decodes it.
 
 use std::io::Write as _;
 use std::sync::atomic::Ordering;
@@ -8,11 +8,12 @@ use tamis::{Hasher, Kind};
 use super::{Reserved, ScalableBloom, grown};
 use crate::image::{ImageError, Reader, Writer};
 
-/// The hasher of images that store none. Early releases had no other.
+/// The hasher of an image that contains none. Early releases had no other hasher.
 const OLD_HASHER: Hasher = Hasher::xxh3(0);
 
 impl ScalableBloom {
-    /// Writes the filter for a snapshot. Bits that others set meanwhile may be in it or not.
+    /// Writes the filter for a snapshot. The image may or may not contain bits that other threads
+    /// set during the call.
     pub(crate) fn write_image(&self, out: &mut Writer<'_>) -> std::io::Result<()> {
         out.f64(self.rate)?;
         out.u64(self.capacity)?;
@@ -26,7 +27,7 @@ impl ScalableBloom {
             out.write_all(&seed)?;
         }
         if let Some(reserved) = &self.reserved {
-            // A filter with an overflow does not change meanwhile.
+            // The reserved part of a filter with an overflow part no longer changes.
             let counted = out.counted_items.filter(|_| self.overflow.is_none());
             let items = counted.unwrap_or_else(|| reserved.items.load(Ordering::Relaxed));
             reserved.write_image(items, out)?;
@@ -37,7 +38,7 @@ impl ScalableBloom {
         }
     }
 
-    /// Reads what [`write_image`](Self::write_image) wrote, all that is left of it.
+    /// Reads the output of [`write_image`](Self::write_image), to the end of the image.
     pub(crate) fn read_image(from: &mut Reader<'_>) -> Result<Self, ImageError> {
         let (rate, capacity) = (from.f64()?, from.u64()?);
         let expansion = match from.u64()? {
@@ -82,7 +83,7 @@ impl Reserved {
             from.expect_bytes(plan.bytes())?;
         }
         let mut reserved = Self::new(&plan, hasher).map_err(|_| ImageError::Memory)?;
-        // A new filter has no bits in its image.
+        // The image of a new filter contains no bits.
         let len_words = if from.is_new { 0 } else { plan.bytes() / 8 };
         let mut words = (0..len_words).map(|_| from.u64());
         if !reserved.has_bits() {

@@ -1,4 +1,4 @@
-//! What an expandable filter reports about itself: items, capacity, rate, fill and memory.
+//! Reports items, capacity, rate, fill and memory of an expandable filter.
 
 use std::sync::atomic::Ordering;
 
@@ -19,24 +19,24 @@ pub(crate) struct Part {
 }
 
 impl ScalableBloom {
-    /// Returns how many items were new when they came.
+    /// Counts the items that were new when they were inserted.
     #[must_use]
     pub fn items(&self) -> u64 {
         let reserved = self.reserved.as_ref().map_or(0, |it| it.items.load(Ordering::Relaxed));
         let grown = self.overflow.as_deref().and_then(grown).map_or(0, Growing::items);
-        // An image may count any number.
+        // Saturate, because an image may contain any count.
         reserved.saturating_add(grown)
     }
 
-    /// Returns how many items there is room for: the capacity it was made with, and once that is full the sums
-    /// that filters in layers, each `expansion` times the last, would have.
+    /// Returns the current capacity in items. This is the initial capacity until it is full. Then
+    /// it is the sum of layers, each with `expansion` times the capacity of the last.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         let Some(expansion) = self.expansion else { return self.capacity };
-        // An image may say that there was room for none.
+        // An image may contain a capacity of zero.
         let (items, first) = (self.items(), self.capacity.max(1));
         if expansion <= 1 {
-            // Of equal layers there may be as many as items.
+            // With equal layers, there may be as many layers as items.
             return first.saturating_mul(items.div_ceil(first).max(1));
         }
         let (mut layer, mut sum) = (first, first);
@@ -47,25 +47,26 @@ impl ScalableBloom {
         sum
     }
 
-    /// Returns the number of filters that a lookup asks: one or two.
+    /// Returns the number of filters that a lookup reads: one or two.
     #[must_use]
     pub fn parts(&self) -> u64 {
         u64::from(self.reserved.is_some()) + u64::from(self.overflow.is_some())
     }
 
-    /// Returns how many times the capacity of the last layer each further layer has; `None` if the filter does not grow.
+    /// Returns the growth factor of the capacity from layer to layer; `None` if the filter does not
+    /// grow.
     #[must_use]
     pub fn expansion(&self) -> Option<u32> {
         self.expansion
     }
 
-    /// Returns the rate asked for, a probability.
+    /// Returns the planned rate, a probability.
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.rate
     }
 
-    /// Estimates the present false positive rate, a probability; reads all bits.
+    /// Estimates the current false positive rate, a probability. Reads all bits.
     #[must_use]
     pub fn estimate_rate(&self) -> f64 {
         let reserved = self.reserved.as_ref().map_or(0.0, Reserved::estimate_rate);
@@ -73,8 +74,8 @@ impl ScalableBloom {
         1.0 - (1.0 - reserved) * (1.0 - overflow)
     }
 
-    /// Returns the share of the reserved part's bits that are set, or of the rate that a filter without one has
-    /// used up; reads all bits.
+    /// Returns the share of the reserved part's bits that are set. For a filter without a reserved
+    /// part, returns the used share of its rate. Reads all bits.
     #[must_use]
     pub fn fill(&self) -> f64 {
         match (&self.reserved, &self.overflow) {
@@ -84,8 +85,8 @@ impl ScalableBloom {
         }
     }
 
-    /// Returns the expected state of its parts for the items that they hold: of the reserved one, and of the growing one behind
-    /// it. Reads no bits.
+    /// Returns the expected state of the reserved part and of the overflow part, computed from
+    /// their item counts. Reads no bits.
     pub(crate) fn expected(&self) -> (Option<Part>, Option<Part>) {
         let reserved = self.reserved.as_ref().map(|reserved| {
             let items = reserved.items.load(Ordering::Relaxed);
@@ -94,7 +95,7 @@ impl ScalableBloom {
             Part {
                 items,
                 capacity: Some(self.capacity),
-                // As many bits as items set, on average.
+                // The expected share of bits that the items set.
                 fill: -(-draws / plan.bits() as f64).exp_m1(),
                 rate: plan.rate_at(items),
                 bytes: plan.bytes(),
@@ -110,14 +111,14 @@ impl ScalableBloom {
         (reserved, overflow)
     }
 
-    /// Returns the rate that is expected for the items that it holds, a probability. Reads no bits.
+    /// Returns the rate expected for the current number of items, a probability. Reads no bits.
     pub(crate) fn expected_rate(&self) -> f64 {
         let (reserved, overflow) = self.expected();
         let parts = [reserved, overflow].into_iter().flatten();
         1.0 - parts.map(|part| 1.0 - part.rate).product::<f64>()
     }
 
-    /// Returns the layouts of its parts: of the reserved one, and of the growing one behind it.
+    /// Returns the layouts of the reserved part and of the overflow part.
     #[must_use]
     pub fn layouts(&self) -> (Option<Layout>, Option<Layout>) {
         let reserved = self.reserved.as_ref().map(Reserved::layout);
@@ -131,7 +132,8 @@ impl ScalableBloom {
         reserved + self.overflow.as_deref().and_then(grown).map_or(0, Growing::memory_bytes)
     }
 
-    /// Returns the memory behind both parts, in bytes, as [`allocation_bytes`](tamis::allocation_bytes) counts it.
+    /// Returns the heap memory of both parts, in bytes, as
+    /// [`allocation_bytes`](tamis::allocation_bytes) counts it.
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
         let reserved = self.reserved.as_ref().map_or(0, Reserved::heap_bytes);
@@ -142,12 +144,12 @@ impl ScalableBloom {
         reserved + overflow
     }
 
-    /// Returns the plan of the reserved part, if there is one.
+    /// Returns the plan of the reserved part, if it exists.
     pub(crate) fn reserved_plan(&self) -> Option<Plan> {
         self.reserved.as_ref().map(Reserved::plan)
     }
 
-    /// Returns how many items the reserved part takes.
+    /// Returns the capacity of the reserved part, in items.
     pub(crate) fn reserved_items(&self) -> u64 {
         self.capacity
     }

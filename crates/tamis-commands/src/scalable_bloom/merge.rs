@@ -1,9 +1,10 @@
-//! Two expandable filters as one.
+//! Merges expandable filters.
 //!
-//! Reserved parts of one layout are joined bit by bit, and growing parts prefix by prefix, so that nothing is forgotten. The
-//! rates of both add up, at most. A reserved part may then hold more than it was planned for, which
-//! [`is_over_rate`](ScalableBloom::is_over_rate) reports. What is in the reserved part of one and in the growing part of another is
-//! counted twice, since the bits of an item cannot be found by its prefix.
+//! Reserved parts of one layout are merged bit by bit, and overflow parts prefix by prefix, so that
+//! no item is lost. The rate of the result is at most the sum of both rates. The reserved part may
+//! then hold more items than planned, which [`is_over_rate`](ScalableBloom::is_over_rate) reports.
+//! An item in the reserved part of one filter and in the overflow part of another is counted twice,
+//! because the bits of an item cannot be found from its prefix.
 
 use std::sync::atomic::Ordering;
 
@@ -13,22 +14,23 @@ use tamis_formats::TamisFile;
 use super::{Reserved, ScalableBloom};
 
 impl ScalableBloom {
-    /// Returns whether another was reserved or made as this one: only then they merge.
+    /// Tests whether both filters were created with the same parameters, which merging requires.
     #[must_use]
     pub fn is_made_as(&self, other: &Self) -> bool {
         let made = |it: &Self| (it.rate, it.expansion.is_some(), it.hasher(), it.layouts().0);
         made(self) == made(other)
     }
 
-    /// Adds all items of others that were [made as this one](Self::is_made_as). All or nothing is merged.
+    /// Inserts all items of other filters with the [same parameters](Self::is_made_as). On an
+    /// error, nothing is merged.
     ///
     /// # Errors
     ///
-    /// [`MergeError::NoRoom`] if the growing parts find no room together.
+    /// [`MergeError::NoRoom`] if the merged overflow parts do not fit.
     ///
     /// # Panics
     ///
-    /// If one of the others was made otherwise.
+    /// If another filter has different parameters.
     ///
     /// # Examples
     ///
@@ -47,7 +49,7 @@ impl ScalableBloom {
     /// ```
     pub fn merge(&mut self, others: &[&Self]) -> Result<(), MergeError> {
         assert!(others.iter().all(|other| self.is_made_as(other)), "they were compared");
-        // First what may find no room.
+        // The steps that can fail come first.
         if let Some(reserved) = &mut self.reserved
             && others.iter().filter_map(|it| it.reserved.as_ref()).any(Reserved::has_bits)
         {
@@ -69,7 +71,7 @@ impl ScalableBloom {
         let hasher = self.hasher();
         match (&mut self.overflow, overflows.as_slice()) {
             (_, []) => Ok(()),
-            // Nothing has changed if it fails.
+            // A failed merge changes nothing.
             (Some(own), [other]) => own.filter.merge(&other.filter),
             (own, overflows) => {
                 let made = Growing::by_plan(overflows[0].filter.plan(), hasher);
@@ -84,8 +86,8 @@ impl ScalableBloom {
         }
     }
 
-    /// Returns whether more was merged in than the rate allows, beyond what chance explains. Inserts alone never exceed it. Reads
-    /// no bits.
+    /// Tests whether merges inserted more items than the rate allows, beyond statistical noise.
+    /// Inserts alone never exceed the rate. Reads no bits.
     pub(crate) fn is_over_rate(&self) -> bool {
         let limit = self.reserved_plan().map(|plan| plan.rate_limit());
         let is_part_over =
@@ -103,16 +105,17 @@ fn no_memory(error: PlanError) -> MergeError {
 }
 
 impl Reserved {
-    /// Sets the bits of another filter of this layout. No thread inserts meanwhile.
+    /// Sets the bits of another filter of this layout. No thread may insert during the call.
     fn join(&self, other: &Self) {
         for (word, other) in self.words().iter().zip(other.words()) {
-            // Relaxed, and in two steps: the merging thread has both filters exclusively.
+            // Relaxed, and load and store are separate, because the merging thread has exclusive
+            // access to both filters.
             word.store(
                 word.load(Ordering::Relaxed) | other.load(Ordering::Relaxed),
                 Ordering::Relaxed,
             );
         }
-        // Only the bits show how many items both had.
+        // How many items both filters share can only be estimated from the bits.
         let (one, two) = (self.items.load(Ordering::Relaxed), other.items.load(Ordering::Relaxed));
         let items = (self.estimate_items() as u64).clamp(one.max(two), one.saturating_add(two));
         self.items.store(items, Ordering::Relaxed);
@@ -158,7 +161,7 @@ mod tests {
                 assert!(has_all(&one, 0..2300), "{one:?}");
                 let share = one.items() as f64 / 2300.0;
                 assert!((0.97..1.2).contains(&share), "{share}");
-                // What it holds may be inserted again, and more comes in if it grows.
+                // The merged filter accepts its items again and, if it grows, new items.
                 if one.expansion().is_some() {
                     assert!(has_all(&filled(one, 2000..4000), 0..4000));
                 }
@@ -186,7 +189,8 @@ mod tests {
         }
     }
 
-    /// What an image says that was made by hand, or by a server that plans otherwise: the plan of a block of 512 bits.
+    /// Creates a filter with a plan that only an image edited by hand or written by another version
+    /// has: one block of 512 bits.
     fn with_another_plan(capacity: u64) -> ScalableBloom {
         let mut filter = ScalableBloom::reserve(capacity, 0.01, Some(2)).unwrap();
         let plan = tamis::Plan::for_kind(tamis::Kind::SplitBlock, 1, 0.01).unwrap();

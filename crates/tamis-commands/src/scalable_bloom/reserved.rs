@@ -1,4 +1,5 @@
-//! The reserved part of an expandable filter: a Bloom filter of fixed size that threads fill together.
+//! The reserved part of an expandable filter: a Bloom filter of fixed size that several threads
+//! fill.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,28 +8,28 @@ use tamis::{
     Plan, PlanError, SplitBlock, allocation_bytes,
 };
 
-/// The reserved part of a filter: a Bloom filter that threads share, and a count of its items.
+/// The reserved part: a Bloom filter that threads share, and its number of items.
 #[derive(Debug)]
 pub(super) struct Reserved {
     bloom: Shared,
-    /// Items that were new when they came.
+    /// Counts the items that were new when they were inserted.
     pub items: AtomicU64,
 }
 
-/// The kinds that [`Plan::new`] chooses from.
+/// The kinds of filter that [`Plan::new`] chooses from.
 #[derive(Debug)]
 enum Shared {
-    /// A small one that holds nothing yet: its bits are made with the first insert.
+    /// A small filter without items. The first insert allocates its bits.
     Empty(Plan, Hasher),
     SplitBlock(Bloom<SplitBlock, AtomicBitmap>),
-    /// Boxed: it would make all others larger, and is for rates that few ask for.
+    /// Boxed, because this variant would enlarge the others and is only used for rare rates.
     Classic(Box<Bloom<Classic, AtomicBitmap>>),
 }
 
-/// Filters of more bytes have their bits from the start.
+/// The maximum size, in bytes, of a filter that allocates its bits at the first insert.
 const SMALL_BYTES: u64 = 4096;
 
-/// Runs an expression for the filter, whichever it is, or gives that of an empty one.
+/// Evaluates an expression for the filter of either kind, or `$empty` for a filter without bits.
 macro_rules! shared {
     ($shared:expr, $bloom:ident => $answer:expr, $empty:expr) => {
         match $shared {
@@ -55,7 +56,7 @@ impl Reserved {
         !matches!(self.bloom, Shared::Empty(..))
     }
 
-    /// Gives an empty one its bits.
+    /// Allocates the bits of an empty filter.
     pub fn make_bits(&mut self) -> Result<(), PlanError> {
         if let Shared::Empty(plan, hasher) = self.bloom {
             self.bloom = match plan.kind() {
@@ -95,22 +96,22 @@ impl Reserved {
         }
     }
 
-    /// Returns the words of the bits; none of an empty one that has none yet.
+    /// Returns the words of the bits; an empty slice if the bits are not allocated yet.
     pub fn words(&self) -> &[AtomicU64] {
         shared!(&self.bloom, bloom => bloom.bits().words(), &[])
     }
 
-    /// Estimates the false positive rate, a probability; reads all bits.
+    /// Estimates the false positive rate, a probability. Reads all bits.
     pub fn estimate_rate(&self) -> f64 {
         shared!(&self.bloom, bloom => bloom.estimate_rate(), 0.0)
     }
 
-    /// Returns the share of the bits that are set; reads all bits.
+    /// Returns the share of the bits that are set. Reads all bits.
     pub fn fill(&self) -> f64 {
         shared!(&self.bloom, bloom => bloom.fill(), 0.0)
     }
 
-    /// Estimates how many distinct items it holds; reads all bits.
+    /// Estimates the number of distinct items. Reads all bits.
     pub fn estimate_items(&self) -> f64 {
         shared!(&self.bloom, bloom => bloom.estimate_items(), 0.0)
     }
@@ -125,7 +126,8 @@ impl Reserved {
         });
     }
 
-    /// Tests items as a batch, and writes the hash of each item to `hashes`. The filter must have bits.
+    /// Looks up items as a batch, and writes the hash of each item to `hashes`. The filter must
+    /// have bits.
     pub fn contains_each_hashed(
         &self,
         items: &[&[u8]],
@@ -140,7 +142,8 @@ impl Reserved {
         }, unreachable!("it has bits"));
     }
 
-    /// Sets the bits of items by their hashes, and writes to `answers` which were new. Does not change the number of items.
+    /// Sets the bits of items by their hashes, and writes to `answers` which items were new. Does
+    /// not change the item count.
     pub fn insert_hashes(&self, hashes: &[u64], answers: &mut Answers) {
         let words = answers.reset(hashes.len());
         shared!(&self.bloom, bloom => {
@@ -149,10 +152,12 @@ impl Reserved {
         }, unreachable!("it has bits"));
     }
 
-    /// Copies the bits of another filter of this layout, and its number of items. No thread inserts meanwhile.
+    /// Copies the bits of another filter of this layout, and its item count. No thread may insert
+    /// during the call.
     pub fn follow(&self, source: &Self) {
         for (word, source) in self.words().iter().zip(source.words()) {
-            // Relaxed: the copying thread has both filters exclusively. Most words are alike, and those stay unwritten.
+            // Relaxed, because the copying thread has exclusive access to both filters. Most words
+            // are equal and are not written.
             let bits = source.load(Ordering::Relaxed);
             if word.load(Ordering::Relaxed) != bits {
                 word.store(bits, Ordering::Relaxed);
@@ -161,7 +166,7 @@ impl Reserved {
         self.items.store(source.items.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Inserts an item by its hash. The caller has checked that there is room.
+    /// Inserts an item by its hash. The caller has checked the capacity.
     pub fn insert_hash(&self, hash: u64) -> bool {
         let is_new = shared!(
             &self.bloom,
@@ -172,7 +177,7 @@ impl Reserved {
         is_new
     }
 
-    /// Inserts items by their hashes and counts each of them, also above the capacity.
+    /// Inserts items by their hashes and counts each of them, even above the capacity.
     pub fn restore_hashes(&self, hashes: &[u64]) {
         self.insert_hashes(hashes, &mut Answers::new());
         self.items.fetch_add(hashes.len() as u64, Ordering::Relaxed);

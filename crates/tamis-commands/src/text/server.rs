@@ -1,4 +1,5 @@
-//! Texts of the commands about keys, the connection and the server: as Redis has them where it has them.
+//! Texts of the commands for keys, the connection and the server. They are Redis's texts where
+//! Redis has the command.
 
 use std::fmt::Display;
 
@@ -6,129 +7,129 @@ use tamis_resp::Reply;
 
 use super::Text;
 
-/// `RESTORE`: the key holds something, and there is no `REPLACE`.
+/// `RESTORE`: the key exists, and `REPLACE` is missing.
 pub const BUSY_KEY: Text = "BUSYKEY Target key name already exists.";
-/// `RESTORE`: a time before 1970.
+/// `RESTORE`: the expiry time is before 1970.
 pub const TTL: Text = "ERR Invalid TTL value, must be >= 0";
-/// `RESTORE`: the payload is whole, but no value that there is here.
+/// `RESTORE`: the payload is intact, but contains no value that Tamis supports.
 pub const BAD_DATA: Text = "ERR Bad data format";
-/// `RESTORE`: the payload was changed or cut, or is of a newer server.
+/// `RESTORE`: the payload was changed or truncated, or is from a newer server.
 pub const BAD_PAYLOAD: Text = "ERR DUMP payload version or checksum are wrong";
-/// There is one database.
+/// The server has a single database.
 pub const DB_INDEX: Text = "ERR DB index is out of range";
-/// `HELLO`: neither 2 nor 3.
+/// `HELLO`: the version is neither 2 nor 3.
 pub const NO_PROTOCOL: Text = "NOPROTO unsupported protocol version";
-/// `HELLO`: the version is no integer.
+/// `HELLO`: the version is not an integer.
 pub const PROTOCOL: Text = "ERR Protocol version is not an integer or out of range";
-/// A name that would not be one word of a list.
+/// The name of a client is not a single word.
 pub const CLIENT_NAME: Text =
     "ERR Client names cannot contain spaces, newlines or special characters.";
-/// `CLIENT SETINFO`: such a name of a library.
+/// `CLIENT SETINFO`: the name or version of a library is not a single word.
 pub const LIBRARY_NAME: Text =
     "ERR lib-name and lib-ver cannot contain spaces, newlines or special characters.";
-/// `CLIENT LIST ID`: no number.
+/// `CLIENT LIST ID`: the ID is not a number.
 pub const CLIENT_ID: Text = "ERR Invalid client ID";
 /// `CLIENT KILL`: no client has this address.
 pub const NO_CLIENT: Text = "ERR No such client";
-/// `CLIENT KILL ID`: no number from 1 on.
+/// `CLIENT KILL ID`: the ID is not a number of at least 1.
 pub const CLIENT_ID_RANGE: Text = "ERR client-id should be greater than 0";
-/// `MULTI` in a transaction.
+/// `MULTI` inside a transaction.
 pub const NESTED_MULTI: Text = "ERR MULTI calls can not be nested";
-/// `DISCARD` outside of one.
+/// `DISCARD` outside a transaction.
 pub const DISCARD_ALONE: Text = "ERR DISCARD without MULTI";
-/// `EXEC` outside of one.
+/// `EXEC` outside a transaction.
 pub const EXEC_ALONE: Text = "ERR EXEC without MULTI";
-/// `EXEC`: a command was refused when it was queued.
+/// `EXEC`: the server rejected a command when it should be queued.
 pub const BROKEN_MULTI: Text = "EXECABORT Transaction discarded because of previous errors.";
-/// `WATCH` in a transaction.
+/// `WATCH` inside a transaction.
 pub const WATCH_IN_MULTI: Text = "ERR WATCH inside MULTI is not allowed";
-/// Strings that are too long together.
+/// The strings of a reply are too long together.
 pub const LONG_REPLY: Text =
     "ERR the reply would be longer than 512 MiB: ask for fewer keys at once";
-/// A pattern that takes too long to compare.
+/// A pattern is too long to match keys against it quickly.
 pub const LONG_PATTERN: Text = "ERR the pattern is too long: give at most 1024 bytes";
-/// `EXPIRE`: rules that exclude each other.
+/// `EXPIRE`: the conditions exclude each other.
 pub const EXPIRE_NX: Text = "ERR NX and XX, GT or LT options at the same time are not compatible";
-/// `EXPIRE`: rules that exclude each other.
+/// `EXPIRE`: the conditions exclude each other.
 pub const EXPIRE_GT_LT: Text = "ERR GT and LT options at the same time are not compatible";
-/// A value that would go into the log whole.
+/// The command would write a whole large value to the log.
 pub const LARGE_WHILE_SAVING: Text =
     "ERR a snapshot is being saved: move or copy this large value after it ends";
-/// `RENAME` of nothing.
+/// `RENAME`: the key does not exist.
 pub const NO_KEY: Text = "ERR no such key";
-/// `COPY` of a key to itself.
+/// `COPY`: source and destination are the same key.
 pub const SAME_KEY: Text = "ERR source and destination objects are the same";
-/// `SCAN`: the cursor is none that it gave.
+/// `SCAN`: the cursor was not returned by `SCAN`.
 pub const CURSOR: Text = "ERR invalid cursor";
-/// `COMMAND GETKEYS`: there is no such command.
+/// `COMMAND GETKEYS`: the command is unknown.
 pub const NO_COMMAND: Text = "ERR Invalid command specified";
-/// `COMMAND GETKEYS`: it takes another number of words.
+/// `COMMAND GETKEYS`: the number of arguments is wrong for the command.
 pub const WORDS_OF_COMMAND: Text = "ERR Invalid number of arguments specified for command";
-/// `COMMAND GETKEYS`: it has no keys.
+/// `COMMAND GETKEYS`: the command has no keys.
 pub const NO_KEYS: Text = "ERR The command has no key arguments";
-/// A snapshot without a log.
+/// A snapshot was requested, but the server has no log.
 pub const NOTHING_SAVED: Text = "ERR persistence is off: start the server with appendonly yes";
-/// A snapshot is being written.
+/// The server is already saving a snapshot.
 pub const SAVING: Text = "ERR Background save already in progress";
-/// `SAVE`: the server ends.
+/// `SAVE`: the server shuts down.
 pub const GIVEN_UP: Text = "ERR the snapshot was aborted: see the server's log";
-/// `COPY`, `DUMP`: the server ends, or the copy did before its end.
+/// `COPY`, `DUMP`: the server shuts down, or the copying thread failed.
 pub const NOT_COPIED: Text = "ERR the value could not be copied: try again";
-/// A command that cannot wait for `EXEC`.
+/// The command may not run inside a transaction.
 pub const NOT_IN_MULTI: Text = "ERR Command not allowed inside a transaction";
-/// A reply for which there is not enough memory.
+/// There is not enough memory for the reply.
 pub const REPLY_MEMORY: Text =
     "OOM the reply needs more memory than 'maxmemory' or 'client-output-buffer-limit' leaves";
-/// Nothing is added above `maxmemory`.
+/// The server rejects commands that add data above `maxmemory`.
 pub const MEMORY: Text = "OOM command not allowed when used memory > 'maxmemory'.";
-/// A transaction that takes too much memory.
+/// The transaction takes too much memory.
 pub const LARGE_MULTI: Text = "ERR the transaction is too large: split it into several";
-/// A command that takes too much memory.
+/// The command takes too much memory.
 pub const LARGE_COMMAND: Text = "ERR Protocol error: command too large";
 /// `DEBUG` is not enabled.
 pub const NO_DEBUG: Text = "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.";
-/// The server reads its data and runs no command.
+/// The server is loading its data and runs no command.
 pub const LOADING: Text = "LOADING Tamis is loading the dataset in memory";
-/// `OBJECT FREQ`: nothing counts how often a key is touched.
+/// `OBJECT FREQ`: the server does not count accesses to keys.
 pub const NO_LFU: Text = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.";
 
-/// `LATENCY GRAPH`: nothing was measured.
+/// `LATENCY GRAPH`: the event has no samples.
 #[must_use]
 pub fn no_samples(event: &str) -> Reply {
     Reply::error(format!("ERR No samples available for event '{event}'"))
 }
 
-/// `HELLO`: there is no such option.
+/// `HELLO`: the option is unknown.
 #[must_use]
 pub fn hello_option(option: &str) -> Reply {
     Reply::error(format!("ERR Syntax error in HELLO option '{option}'"))
 }
 
-/// `CLIENT SETINFO`: there is no such field.
+/// `CLIENT SETINFO`: the field is unknown.
 #[must_use]
 pub fn client_option(option: &str) -> Reply {
     Reply::error(format!("ERR Unrecognized option '{option}'"))
 }
 
-/// `CLIENT KILL USER`: there is no such user.
+/// `CLIENT KILL USER`: the user does not exist.
 #[must_use]
 pub fn no_user(name: &str) -> Reply {
     Reply::error(format!("ERR No such user '{name}'"))
 }
 
-/// `EXPIRE` and its kin: a time that is none.
+/// `EXPIRE` and similar commands: the expiry time is invalid.
 #[must_use]
 pub fn expire_time(command: &str) -> Reply {
     Reply::error(format!("ERR invalid expire time in '{command}' command"))
 }
 
-/// `EXPIRE` and its kin: there is no such rule.
+/// `EXPIRE` and similar commands: the condition is unknown.
 #[must_use]
 pub fn expire_option(option: &str) -> Reply {
     Reply::error(format!("ERR Unsupported option {option}"))
 }
 
-/// `DEBUG RELOAD`: a value is not what its bytes say.
+/// `DEBUG RELOAD`: a value does not match its encoded bytes.
 #[must_use]
 pub fn not_reloaded(key: &[u8], why: impl Display) -> Reply {
     Reply::error(format!(
@@ -137,37 +138,37 @@ pub fn not_reloaded(key: &[u8], why: impl Display) -> Reply {
     ))
 }
 
-/// There is no such subcommand.
+/// The subcommand is unknown.
 #[must_use]
 pub fn unknown_subcommand(command: &str, word: &str) -> Reply {
     Reply::error(format!("ERR unknown subcommand '{word}'. Try {command} HELP."))
 }
 
-/// `EXEC`: none of the commands ran.
+/// `EXEC`: no command of the transaction ran.
 #[must_use]
 pub fn discarded(why: &str) -> Reply {
     Reply::error(format!("EXECABORT Transaction discarded because of: {why}"))
 }
 
-/// `CONFIG REWRITE` could not.
+/// `CONFIG REWRITE`: the file was not written.
 #[must_use]
 pub fn not_rewritten(why: impl Display) -> Reply {
     Reply::error(format!("ERR the config file was not changed: {why}"))
 }
 
-/// `CONFIG SET`: there is no such option.
+/// `CONFIG SET`: the option is unknown.
 #[must_use]
 pub fn no_option(name: &str) -> Reply {
     Reply::error(format!("ERR Unknown option or number of arguments for CONFIG SET - '{name}'"))
 }
 
-/// `CONFIG SET`: an option does not take the value.
+/// `CONFIG SET`: the option rejects the value.
 #[must_use]
 pub fn option_value(name: &str, why: impl Display) -> Reply {
     Reply::error(format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"))
 }
 
-/// `CONFIG SET`: the options do not go together.
+/// `CONFIG SET`: the options contradict each other.
 #[must_use]
 pub fn options(why: impl Display) -> Reply {
     Reply::error(format!("ERR CONFIG SET failed - {why}"))
@@ -184,7 +185,7 @@ pub fn max_clients(fitting: usize) -> Reply {
     )
 }
 
-/// Nothing is changed that cannot be kept.
+/// The server rejects changes, because it cannot write them to the log.
 #[must_use]
 pub fn no_log(why: &str) -> String {
     format!("MISCONF the log cannot be written, so writes are refused: {why}")

@@ -10,8 +10,8 @@ use crate::run::{Env, Outcome, error};
 use crate::text::{self, tm};
 use crate::value::Value;
 
-/// `TM.CLEAR key`: an empty filter takes the place of the full one. Its memory is not touched yet, which costs
-/// less than zeroing what is there.
+/// `TM.CLEAR key`: replaces the filter by an empty one. The memory of the new filter is not touched
+/// yet, which costs less than zeroing the old one.
 pub(crate) fn clear(value: &mut Option<Value>, _: Argv<'_>, env: &Env<'_>) -> Outcome {
     let Some(value) = value else { return tm::NOT_FOUND.into() };
     match (emptied(value, env.now_millis), value) {
@@ -28,11 +28,12 @@ pub(crate) fn clear(value: &mut Option<Value>, _: Argv<'_>, env: &Env<'_>) -> Ou
     }
 }
 
-/// Creates an empty filter with the parameters of another: kind, layout, hash function and key.
+/// Creates an empty filter with the parameters of another filter: kind, layout, hash function and
+/// key.
 ///
 /// # Errors
 ///
-/// The reply to a value that is no filter, or if there is not enough memory.
+/// The error reply, if the value is not a filter, or if there is not enough memory.
 pub(super) fn emptied(value: &Value, now_millis: u64) -> Result<Value, Reply> {
     Ok(match value {
         Value::Bytes(_) => return Err(error(text::WRONG_TYPE)),

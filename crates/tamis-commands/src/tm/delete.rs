@@ -30,7 +30,7 @@ pub(crate) fn delete(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> 
     }
 }
 
-/// Deletes items in order, once each; `None` if none can be.
+/// Deletes each item once, in order; `None` if the filter cannot delete items.
 pub(crate) fn remove_each(file: &mut TamisFile, items: &[&[u8]]) -> Option<Outcome> {
     let hasher = file.filter.hasher();
     let mut removed = 0;

@@ -16,18 +16,19 @@ pub(crate) fn load(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> 
     }
 }
 
-/// Decodes the file of a `TM.LOAD` at `now_millis`, in milliseconds since 1970. It may take long and needs no key.
+/// Decodes the file of a `TM.LOAD` at `now_millis`, in milliseconds since 1970. This may take long
+/// and needs no access to keys.
 ///
 /// # Errors
 ///
-/// The reply to bytes that are no file, or a window whose clock is ahead.
+/// The error reply, if the bytes are not a file, or the file is a window whose clock is ahead.
 pub fn decode_file(data: &[u8], now_millis: u64) -> Result<Value, Reply> {
     let file = TamisFile::decode(data).map_err(tm::because)?;
     let loaded = Value::Filter(Box::new(file));
     if loaded.is_ahead(now_millis) { Err(error(tm::CLOCK_AHEAD)) } else { Ok(loaded) }
 }
 
-/// Gives a key what [`decode_file`] made of the words of a `TM.LOAD`.
+/// Sets the value of a key to the value that [`decode_file`] returned for a `TM.LOAD`.
 pub fn load_decoded(
     value: &mut Option<Value>,
     argv: Argv<'_>,
@@ -45,7 +46,8 @@ pub fn load_decoded(
     }
 }
 
-/// Returns why a `TM.LOAD` of these words loads nothing, whatever its data is.
+/// Returns why a `TM.LOAD` with these arguments fails, independent of its data; `None` if it may
+/// succeed.
 #[must_use]
 pub fn load_refusal(is_there: bool, argv: Argv<'_>) -> Option<Text> {
     match argv[3..] {

@@ -20,7 +20,7 @@ pub(crate) fn info(value: Option<&Value>, _: Argv<'_>, env: &Env<'_>) -> Reply {
     }
 }
 
-/// Returns how many items a filter holds: counted, or estimated from its bits.
+/// Returns the number of items in a filter: counted, or estimated from its bits.
 pub(crate) fn items_of(file: &TamisFile, now_millis: u64) -> u64 {
     match &file.filter {
         AnyFilter::Growing(filter) => filter.items(),
@@ -34,19 +34,21 @@ pub(crate) fn items_of(file: &TamisFile, now_millis: u64) -> u64 {
     }
 }
 
-/// Rounds an estimate, which is infinite where every bit is set, to what a reply can hold.
+/// Rounds an estimate to an integer that fits a reply. The estimate is infinite if every bit is
+/// set.
 fn in_integers(items: f64) -> u64 {
     (items.round() as u64).min(i64::MAX as u64)
 }
 
 impl Facts {
-    /// Returns all of it as `TM.INFO` replies, with the forecast at this rate of adds, in new items a second.
+    /// Returns the info as `TM.INFO` replies with it. The forecast uses this rate of inserts, in
+    /// new items per second.
     #[must_use]
     pub fn to_reply(&self, items_per_second: Option<f64>) -> Reply {
         let integer = |n: u64| Reply::Integer(i64::try_from(n).unwrap_or(i64::MAX));
         let or_null = |n: Option<u64>| n.map_or(Reply::Null, integer);
         let forecast = self.forecast(items_per_second);
-        // Of what has no capacity: by what it holds.
+        // A filter without a capacity is measured by its items.
         let items = self.capacity.map_or(self.items, |capacity| capacity as f64);
         let bits_per_item = match items > 0.0 {
             true => Reply::Double(self.bytes as f64 * 8.0 / items),

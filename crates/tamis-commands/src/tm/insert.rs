@@ -26,8 +26,9 @@ pub(crate) fn add_each(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>)
     }
 }
 
-/// Inserts items in order, up to the first that finds the filter full: `full` is the error of that item. An item whose
-/// place is crowded gets an error, and those behind it go in.
+/// Inserts items in order, up to the first item that does not fit a full filter; `full` is the
+/// error of that item. An item whose buckets are full of other items gets an error, and the insert
+/// continues after it.
 pub(crate) fn insert_filter(
     file: &mut TamisFile,
     items: &[&[u8]],
@@ -53,10 +54,10 @@ pub(crate) fn insert_filter(
     Outcome { stops, ..Outcome::after(reply, inserted > 0) }
 }
 
-/// Continues at an item that was refused. Appends the replies to `replies` and adds the inserted items to `inserted`. Returns the
-/// error at which it stopped, if any.
+/// Continues at an item that was rejected. Appends the replies to `replies`, and adds the number of
+/// inserted items to `inserted`. Returns the error at which it stopped, if any.
 ///
-/// Hashes each item once, also if items are refused.
+/// Hashes each item once, even if items are rejected.
 fn insert_rest(
     file: &mut TamisFile,
     items: &[&[u8]],
@@ -86,7 +87,7 @@ fn insert_rest(
     None
 }
 
-/// Inserts each item once more, as Tamis' own cuckoo filters do.
+/// Inserts each item again even if it is present, as Tamis' own cuckoo filters do.
 fn insert_redis_cuckoo(
     key: &[u8],
     filter: &mut RedisCuckoo,

@@ -1,4 +1,4 @@
-//! `TM.MERGE`: about several keys, whose values the host locks.
+//! `TM.MERGE`, which merges the values of several keys. The host locks the values.
 
 use tamis::{AnyFilter, Bitmap, BitsMut as _, Layout, MergeError, NoRoom, Plan, PlanError};
 use tamis_formats::TamisFile;
@@ -9,10 +9,11 @@ use crate::run::{Env, Outcome, error};
 use crate::text::{self, tm};
 use crate::value::Value;
 
-/// Adds all items of the sources to what the first key holds, or to a copy of the first source if it holds
-/// nothing: `TM.MERGE destination source [source ...]`.
+/// Inserts all items of the sources into the value of `key`, or into a copy of the first source if
+/// the key does not exist: `TM.MERGE destination source [source ...]`.
 ///
-/// The sources come with their keys, without the destination's own. All or nothing is merged.
+/// `sources` contains the keys and values of the sources, without the destination. On an error,
+/// nothing is merged.
 pub fn merge(
     key: &[u8],
     value: &mut Option<Value>,
@@ -81,7 +82,7 @@ fn merged_files(
     for &(key, value) in sources {
         files.push((key, file_of(key, value)?));
     }
-    // What all the others must be like.
+    // All other filters must be compatible with this one.
     let (first_key, first) = match (&*value, files.first()) {
         (Some(held), _) => (key, file_of(key, Some(held))?),
         (None, Some(&(key, file))) => (key, file),
@@ -99,7 +100,7 @@ fn merged_files(
             return Err(error(tm::SPAN));
         }
     }
-    // Of those that can refuse, a copy is merged into, so that nothing has changed if one does.
+    // If the filter can reject items, merge into a copy, so that a failure changes nothing.
     let can_refuse = may_refuse(&first.filter);
     let copied = match value {
         Some(_) if !can_refuse || files.len() <= 1 => None,
@@ -158,7 +159,8 @@ fn is_of_one_span(one: &AnyFilter, other: &AnyFilter) -> bool {
     }
 }
 
-/// Copies a filter, where `clone` would end the program if there is no memory.
+/// Copies a filter. Returns an error if there is not enough memory, where `clone` would abort the
+/// program.
 fn copy(file: &TamisFile) -> Result<TamisFile, PlanError> {
     let (filter, plan) = (&file.filter, file.filter.plan());
     let bits = if plan.kind().grows() { filter.len_words() * 64 } else { plan.bits() };

@@ -1,4 +1,4 @@
-//! `TM.*`: our own commands, about every kind of filter.
+//! `TM.*`: Tamis' own commands, for every kind of filter.
 
 mod clear;
 mod delete;

@@ -1,4 +1,4 @@
-//! The words behind `TM.RESERVE key` and `TM.PLAN`: what a filter is planned by.
+//! The options of `TM.RESERVE key` and `TM.PLAN`, and the plan that they select.
 
 use tamis::{Kind, Plan, PlanError, Span};
 use tamis_resp::Reply;
@@ -7,11 +7,11 @@ use crate::argv::{Argv, is, parse_double, parse_integer};
 use crate::run::error;
 use crate::text::tm;
 
-/// The kinds that can be asked for, in the order in which they are shown.
+/// The values of `KIND`, in display order.
 pub(super) const KINDS: [Kind; 6] =
     [Kind::SplitBlock, Kind::Classic, Kind::Growing, Kind::Cuckoo, Kind::Counting, Kind::Window];
 
-/// What was asked for.
+/// The options of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Options {
     pub kind: Option<Kind>,
@@ -25,7 +25,7 @@ pub(super) struct Options {
     pub refreshes: bool,
 }
 
-/// Two of items, rate and memory.
+/// Two of items, rate and memory. The third is computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Question {
     Memory { items: u64, rate: f64 },
@@ -33,18 +33,18 @@ pub(super) enum Question {
     Rate { items: u64, max_bytes: u64 },
 }
 
-/// The options of a plan alone.
+/// The options of `TM.PLAN`.
 const PLAN_OPTIONS: &str = "KIND, ITEMS, RATE and MEMORY";
-/// All options.
+/// The options of `TM.RESERVE`.
 const ALL_OPTIONS: &str = "KIND, ITEMS, RATE, MEMORY, COUNTER, BUCKET, WINDOW, SLICES and REFRESH";
 
 impl Options {
-    /// Reads the options of `TM.PLAN`.
+    /// Parses the options of `TM.PLAN`.
     pub fn of_plan(argv: Argv<'_>) -> Result<Self, Reply> {
         Self::parse(argv, true)
     }
 
-    /// Reads the options of `TM.RESERVE`.
+    /// Parses the options of `TM.RESERVE`.
     pub fn of_filter(argv: Argv<'_>) -> Result<Self, Reply> {
         let mut options = Self::parse(argv, false)?;
         let Some(kind) = options.kind else { return Err(error(tm::NO_KIND)) };
@@ -71,7 +71,7 @@ impl Options {
                     }
                     options.items = Some(items);
                 }
-                // Nothing says that items come evenly, and one slice has room for all of them.
+                // Items may arrive unevenly, so one slice is planned for all of them.
                 Some(Span::Millis(_)) => options.slices = options.slices.or(Some(1)),
             }
         }
@@ -109,7 +109,7 @@ impl Options {
                 set(&mut options.bucket, slots.ok_or_else(|| error(tm::BUCKET))?, "BUCKET")?;
             } else if is(word, "WINDOW") {
                 let span = number(next(), "WINDOW")?;
-                // Before a number the word is the option of that name.
+                // Before a number, the word `ITEMS` is the option of that name.
                 let is_items = rest.first().is_some_and(|word| is(word, "ITEMS"))
                     && rest.get(1).is_none_or(|word| parse_integer(word).is_none());
                 let span = if is_items { Span::Items(span) } else { Span::Millis(span) };
@@ -129,7 +129,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Returns the two numbers that were asked by; `None` if they are fewer.
+    /// Returns the two given numbers; `None` if fewer are given.
     pub fn question(&self) -> Result<Option<Question>, Reply> {
         Ok(match (self.items, self.rate, self.memory_bytes) {
             (Some(_), Some(_), Some(_)) => return Err(error(tm::THREE)),
@@ -140,7 +140,7 @@ impl Options {
         })
     }
 
-    /// Plans a filter of the kind, with the counters, buckets or slices that were asked for.
+    /// Plans a filter of the kind with the given size of counters, buckets or slices.
     pub fn plan(&self, kind: Kind, question: Question) -> Result<Plan, PlanError> {
         match (self.counter_bits, self.bucket, self.slices) {
             (Some(bits), ..) => {
@@ -158,7 +158,7 @@ impl Options {
 }
 
 impl Question {
-    /// Plans a filter of the usual shape.
+    /// Plans a filter with the default geometry.
     pub fn plan(self, kind: Kind) -> Result<Plan, PlanError> {
         match self {
             Question::Memory { items, rate } => Plan::for_kind(kind, items, rate),
@@ -167,7 +167,8 @@ impl Question {
         }
     }
 
-    /// Plans a filter by a function of items and rate: what fits the memory is searched for.
+    /// Plans a filter with a function of items and rate. Searches for the items or rate that fit
+    /// the memory.
     fn plan_by(
         self,
         kind: Kind,
@@ -181,7 +182,8 @@ impl Question {
             Question::Items { max_bytes, rate } => {
                 let too_small = PlanError::TooSmall { kind, max_bytes };
                 let mut best = fits(plan(1, rate), max_bytes).ok_or(too_small)?;
-                // Invariant: `least` fits and `most` does not, since each item has a bit at least.
+                // Invariant: `least` fits and `most` does not, because each item takes at least one
+                // bit.
                 let (mut least, mut most) = (1, max_bytes.saturating_mul(64));
                 while most - least > 1 {
                     let middle = least + (most - least) / 2;
@@ -194,7 +196,7 @@ impl Question {
             }
             Question::Rate { items, max_bytes } => {
                 let too_small = PlanError::TooSmall { kind, max_bytes };
-                // Of logarithms, so that low rates are found as exactly as high ones.
+                // Search over logarithms, so that low rates are found as precisely as high ones.
                 let (mut low, mut high) = (f64::MIN_POSITIVE.ln(), LEAST_USEFUL_RATE.ln());
                 let mut best = fits(plan(items, high.exp()), max_bytes).ok_or(too_small)?;
                 while high - low > RATE_STEP {
@@ -210,10 +212,10 @@ impl Question {
     }
 }
 
-/// A filter of a higher rate answers almost nothing.
+/// The highest rate considered. A filter with a higher rate is useless.
 const LEAST_USEFUL_RATE: f64 = 0.99;
 
-/// Rates are found to this part of themselves.
+/// The relative precision of the rates that are found.
 const RATE_STEP: f64 = 1e-4;
 
 fn set<T>(slot: &mut Option<T>, value: T, name: &str) -> Result<(), Reply> {

@@ -27,14 +27,14 @@ pub fn plan(argv: Argv<'_>, _: &Env<'_>) -> Reply {
         None => KINDS.into_iter().filter_map(|kind| question.plan(kind).ok()).collect(),
     };
     if plans.is_empty() {
-        // Why the most frugal kind cannot either.
+        // Return the error of the kind that takes the least memory.
         return question.plan(Kind::Classic).map_or_else(tm::because, |_| Reply::Array(Vec::new()));
     }
     let default = default_kind(question);
     Reply::Array(plans.iter().map(|plan| row(plan, default)).collect())
 }
 
-/// Returns the kind that [`Plan::new`] takes.
+/// Returns the kind that [`Plan::new`] chooses.
 fn default_kind(question: Question) -> Kind {
     let blocked = question.plan(Kind::SplitBlock);
     let best = blocked.and_then(|plan| Plan::new(plan.items(), plan.rate()));
@@ -62,13 +62,14 @@ fn row(plan: &Plan, default: Kind) -> Reply {
 pub struct PlanCurve {
     /// The name of the kind.
     pub kind: &'static str,
-    /// Whether it is the kind that is taken unless another is asked for.
+    /// True if this kind is the default.
     pub is_usual: bool,
-    /// From no items to half as many again as planned; none of kinds that keep their rate whatever comes.
+    /// Points from zero to 1.5 times the planned items. Empty for a kind that keeps its rate at any
+    /// number of items.
     pub points: Vec<RatePoint>,
 }
 
-/// Returns the curves of all kinds that `TM.PLAN` shows, each of about `points` points.
+/// Returns the curves of all kinds in the reply of `TM.PLAN`, each with about `points` points.
 ///
 /// # Examples
 ///

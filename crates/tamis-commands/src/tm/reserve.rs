@@ -40,13 +40,13 @@ pub(crate) fn reserve(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) 
 ///
 /// # Errors
 ///
-/// The reply if there is no such filter, or not enough memory.
+/// The error reply, if the other value is not a filter, or there is not enough memory.
 pub fn made_like(other: Option<&Value>, env: &Env<'_>) -> Result<Value, Reply> {
     emptied(other.ok_or_else(|| error(tm::NOT_FOUND))?, env.now_millis)
 }
 
-/// `TM.RESERVE key LIKE other`: gives a key the filter that [`made_like`] created of `other`. The host reads the other key
-/// first, so that no command holds two keys.
+/// `TM.RESERVE key LIKE other`: sets the value of a key to the filter that [`made_like`] created.
+/// The host reads the other key first, so that no command holds two keys.
 pub fn reserve_like(value: &mut Option<Value>, made: Value) -> Outcome {
     if value.is_some() {
         return tm::EXISTS.into();
@@ -56,7 +56,7 @@ pub fn reserve_like(value: &mut Option<Value>, made: Value) -> Outcome {
     Outcome::created(Reply::ok(), image)
 }
 
-/// Plans the filter: without a rate of the client, the rate of the settings applies.
+/// Plans the filter. If the client gives no rate, the rate of the settings applies.
 fn planned(options: &Options, env: &Env<'_>) -> Result<Plan, Reply> {
     let kind = options.kind.ok_or_else(|| error(tm::NO_KIND))?;
     let rate = options.rate.unwrap_or(env.settings.bf_rate);
@@ -64,14 +64,14 @@ fn planned(options: &Options, env: &Env<'_>) -> Result<Plan, Reply> {
         (Some(question), ..) => question,
         (None, Some(items), _) => Question::Memory { items, rate },
         (None, None, Some(max_bytes)) => Question::Items { max_bytes, rate },
-        // It needs no number.
+        // A growing filter needs no size.
         (None, None, None) if kind == Kind::Growing => Question::Memory { items: 1, rate },
         (None, None, None) => return Err(error(tm::NO_SIZE)),
     };
     options.plan(kind, question).map_err(tm::because)
 }
 
-/// Makes an empty filter; a window has a span.
+/// Creates an empty filter. A window requires a span.
 pub(crate) fn empty(
     plan: &Plan,
     hasher: Hasher,

@@ -1,4 +1,4 @@
-//! Reading a request from where the last piece ended.
+//! Continues decoding a request where the last piece ended.
 //!
 //! ```text
 //! *2\r\n $4\r\n ECHO\r\n $5\r\n hel      the next piece starts here
@@ -7,27 +7,28 @@
 //!                        ^ at: no end of the line in the 2 bytes `searched`
 //! ```
 //!
-//! Nearly every line is a few digits that are all there: [`short_number`] reads those. What it does not understand
-//! at once is left to [`Progress::line`], which knows every rule and where to go on.
+//! Nearly every line is a few digits that have all arrived. [`short_number`] reads such lines. It
+//! leaves every other line to [`Progress::line`], which implements all rules and remembers where to
+//! continue.
 
 use super::{Limits, Request, Span};
 use crate::{ProtocolError, inline, integer};
 
-/// How far an unfinished request was read.
+/// The progress in an incomplete request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
-    /// Bytes that are understood: up to the start of a line or of a word.
+    /// Bytes that are decoded, up to the start of a line or of a word.
     at: usize,
-    /// Bytes behind those in which the end of the line is not.
+    /// Bytes after `at` that do not contain the end of the line.
     searched: usize,
-    /// Words still to come, once the first line is read.
+    /// Words still missing, once the first line is decoded.
     missing: usize,
-    /// Bytes of the word that starts `at`, if its length is read.
+    /// The length of the word that starts at `at`, in bytes, if its line is decoded.
     word_bytes: Option<usize>,
 }
 
 impl Progress {
-    /// Reads on in a command that is an array of words.
+    /// Continues with a command that is an array of words.
     pub(super) fn array(
         &mut self,
         input: &[u8],
@@ -51,7 +52,7 @@ impl Progress {
                     bytes
                 }
             };
-            // Two more bytes end the word.
+            // A line end of two bytes follows the word.
             let there = input.len().saturating_sub(self.at);
             if there < 2 || there - 2 < word_bytes {
                 self.word_bytes = Some(word_bytes);
@@ -64,7 +65,7 @@ impl Progress {
         Ok(Some(Request::Words { consumed: self.at }))
     }
 
-    /// Returns the number of words that the first line states, and the bytes of the line.
+    /// Returns the number of words from the first line, and the length of the line in bytes.
     #[inline]
     fn count(
         &mut self,
@@ -78,7 +79,7 @@ impl Progress {
                     return Ok(None);
                 };
                 let count = integer::parse(&line[1..]).ok_or(ProtocolError::Count)?;
-                // An array that is not there is an empty one.
+                // A null array counts as an empty one.
                 (usize::try_from(count.max(0)).unwrap_or(usize::MAX), line.len() + 2)
             }
         };
@@ -91,7 +92,8 @@ impl Progress {
         Ok(Some((count, line_bytes)))
     }
 
-    /// Returns the bytes that the word has whose line comes next, and the bytes of the line.
+    /// Returns the length of the next word, read from its length line, and the length of that line,
+    /// both in bytes.
     #[inline]
     fn word_length(
         &mut self,
@@ -121,7 +123,8 @@ impl Progress {
         Ok(Some((bytes, line_bytes)))
     }
 
-    /// Returns the line that `rest` starts with, without its end, once a byte behind its carriage return is there.
+    /// Returns the first line of `rest` without its end, once the byte after its carriage return
+    /// has arrived.
     #[cold]
     fn line<'a>(
         &mut self,
@@ -130,7 +133,7 @@ impl Progress {
     ) -> Result<Option<&'a [u8]>, ProtocolError> {
         match self.find(b'\r', rest, long)? {
             Some(end) if end + 1 < rest.len() => Ok(Some(&rest[..end])),
-            // The carriage return is looked at again: it is where the search ended.
+            // The next search starts at the carriage return again.
             Some(end) => {
                 self.searched = end;
                 Ok(None)
@@ -139,7 +142,7 @@ impl Progress {
         }
     }
 
-    /// Reads an inline command.
+    /// Decodes an inline command.
     #[cold]
     pub(super) fn inline(
         &mut self,
@@ -152,7 +155,7 @@ impl Progress {
         let (line, consumed) = (&input[..end], end + 1);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if inline::has_quotes(line) {
-            // A quote belongs to a word, so there is one.
+            // A quote belongs to a word, so the line has at least one word.
             let words = inline::unquote(line).ok_or(ProtocolError::Quotes)?;
             return Ok(Some(Request::Quoted { consumed, argv: words }));
         }
@@ -164,14 +167,15 @@ impl Progress {
         }))
     }
 
-    /// Returns where a line ends, without looking twice at a byte in which it does not.
+    /// Returns the position of the end of a line. Searches no byte twice.
     fn find(
         &mut self,
         end: u8,
         rest: &[u8],
         long: ProtocolError,
     ) -> Result<Option<usize>, ProtocolError> {
-        // One byte more than a line may have: whether it is too long must not depend on how its bytes come.
+        // One byte more than the maximum line, so that the check for a too long line does not
+        // depend on how the bytes arrive.
         let line = &rest[..rest.len().min(MAX_LINE + 1)];
         let unseen = line.get(self.searched..).unwrap_or_default();
         match unseen.iter().position(|&byte| byte == end) {
@@ -185,9 +189,10 @@ impl Progress {
     }
 }
 
-/// Returns the number behind the first byte of a line and the bytes of the line, if the number has few digits, is
-/// written as it must be, and is all there.
+/// Returns the number after the first byte of a line and the length of the line, in bytes. The
+/// number must have few digits, the protocol's notation and a complete line.
 ///
+/// `None` only means that [`Progress::line`] must decode the line.
 /// Nothing says only that [`Progress::line`] must look.
 #[inline]
 fn short_number(line: &[u8]) -> Option<(usize, usize)> {
@@ -205,14 +210,14 @@ fn short_number(line: &[u8]) -> Option<(usize, usize)> {
     None
 }
 
-/// Bytes that a line may have: an inline command, or the length of what follows.
+/// The maximum length, in bytes, of a line: an inline command, or a length or count.
 pub(super) const MAX_LINE: usize = 64 * 1024;
 
-/// Digits of a number that fits any `usize`.
+/// A number of this many digits fits any `usize`.
 const SHORT_DIGITS: usize = 8;
 
-/// Words that a client may send before it has authenticated.
+/// The maximum number of words in a command of a client that is not authenticated.
 const UNAUTHENTICATED_WORDS: usize = 10;
 
-/// Bytes that a word may have before the client has authenticated.
+/// The maximum length, in bytes, of a word of a client that is not authenticated.
 const UNAUTHENTICATED_WORD_BYTES: usize = 16_384;
